@@ -27,7 +27,7 @@ from harness.timing import least, same_bytes, take_turns, timed
 from ooc_graph.kernels.common.team import Team
 from ooc_graph.kernels.cpu.many import floyd_warshall
 from ooc_graph.kernels.cpu.many.johnson import CpuJohnson
-from ooc_graph.runtime.machine import cores
+from ooc_graph.threads import cores
 from ooc_graph.types import Rows
 
 HEAVIEST = 10**6

@@ -45,12 +45,12 @@ from ooc_graph.layout.blocks import BlockWriter, byte_view
 from ooc_graph.layout.commit import partial_store
 from ooc_graph.layout.names import CHUNK_BYTES
 from ooc_graph.model.sizes import parse_bytes
-from ooc_graph.runtime.machine import cores
-from ooc_graph.runtime.workplace import Here
+from ooc_graph.runtime.workplace import ThisProcess
 from ooc_graph.shards.build import build
 from ooc_graph.shards.build_options import BuildOptions, BuildReport
 from ooc_graph.shards.cuda_build import build_into
 from ooc_graph.shards.staged import StagedSource, stage_unit
+from ooc_graph.threads import cores
 from ooc_graph.types import NoProgress
 
 WARM_SCALE = 12
@@ -64,7 +64,7 @@ def built(
 ) -> BuildReport:
     """Build once."""
     given: dict[str, Any] = {"options": BuildOptions(overwrite=True), "progress": NoProgress()}
-    with Here().workforce() as workforce:
+    with ThisProcess().workforce() as workforce:
         if not on_device:
             return build(source, out, workforce=workforce, **given)
         with partial_store(out, "graph", overwrite=True) as partial:

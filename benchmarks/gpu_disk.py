@@ -35,9 +35,9 @@ from ooc_graph.memory.moved import Moved
 from ooc_graph.model.kernel import ORDER_OF
 from ooc_graph.report.memory_watch import MemoryWatch
 from ooc_graph.report.statistics import teps_statistics
-from ooc_graph.runtime.machine import cores
 from ooc_graph.shards.device_tiers import DeviceTierSearch
 from ooc_graph.strategies.cuda import on_disk as cuda_disk
+from ooc_graph.threads import cores
 from ooc_graph.types import AnyArray
 
 DISK_BYTES = 4 << 30

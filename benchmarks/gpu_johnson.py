@@ -54,7 +54,7 @@ from ooc_graph.kernels.cuda.many.host import HostAnswers
 from ooc_graph.kernels.cuda.many.johnson import CudaJohnson
 from ooc_graph.kernels.cuda.many.search import CudaManySearch
 from ooc_graph.kernels.cuda.runtime.rows import hold
-from ooc_graph.runtime.machine import cores
+from ooc_graph.threads import cores
 from ooc_graph.types import AnyArray, Rows
 
 VERTICES = 8000

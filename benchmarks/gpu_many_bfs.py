@@ -34,7 +34,7 @@ from ooc_graph.kernels.common.team import Team
 from ooc_graph.kernels.cpu.many.bfs import LANES
 from ooc_graph.kernels.cpu.many.bfs_search import CpuManyBfs
 from ooc_graph.kernels.cuda.many.bfs import CudaManyBfs
-from ooc_graph.runtime.machine import cores
+from ooc_graph.threads import cores
 from ooc_graph.types import AnyArray, IntArray, Rows
 
 

@@ -24,7 +24,7 @@ from ooc_graph.kernels.cpu.device import CpuDevice
 from ooc_graph.kernels.cuda.pinned.near_far import CudaTierNearSearch
 from ooc_graph.kernels.cuda.runtime.pinned import PinnedRoom
 from ooc_graph.kernels.cuda.sssp.search import CudaSsspSearch
-from ooc_graph.runtime.machine import cores
+from ooc_graph.threads import cores
 from ooc_graph.types import Rows, Shard
 
 RANDOM_STATE = 5

@@ -31,7 +31,7 @@ from ooc_graph.validate.cuda_validator import (
     bytes_per_answer,
     largest_batch,
 )
-from ooc_graph.validate.verdict import RULE_TREE_EDGE
+from ooc_graph.validate.wording import RULE_TREE_EDGE
 
 BLOCK_EDGES, EDGE_BYTES = 1 << 27, 12
 SLACK_BYTES = 1 << 30

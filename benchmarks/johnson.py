@@ -59,8 +59,8 @@ from ooc_graph.kernels.cpu.device import CpuDevice
 from ooc_graph.kernels.cpu.many.bfs_search import CpuManyBfs
 from ooc_graph.kernels.cpu.many.johnson import CpuJohnson
 from ooc_graph.layout.names import APSP
-from ooc_graph.runtime.machine import cores
 from ooc_graph.strategies.many import tiers as many_tiers
+from ooc_graph.threads import cores
 from ooc_graph.types import AnyArray
 
 OURS = "ooc-graph"

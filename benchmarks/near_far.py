@@ -21,7 +21,7 @@ from harness.timing import alternate, arcs_of, medians
 from ooc_graph.kernels.common.team import Team
 from ooc_graph.kernels.cpu.sssp.near_far_search import CpuNearFarSearch, suits_near_far
 from ooc_graph.kernels.cpu.sssp.search import CpuSsspSearch
-from ooc_graph.runtime.machine import cores
+from ooc_graph.threads import cores
 from ooc_graph.types import Shard
 
 RANDOM_STATE = 5

@@ -39,8 +39,8 @@ from ooc_graph.layout.names import rows_path
 from ooc_graph.memory.cpu.plan import Plan, describe, rules
 from ooc_graph.model.kernel import ORDER_OF
 from ooc_graph.report.statistics import teps_statistics
-from ooc_graph.runtime.machine import cores
 from ooc_graph.shards.tiers import facts_of, load_tiers
+from ooc_graph.threads import cores
 from ooc_graph.types import AnyArray
 
 SHARES = (1.0, 0.5, 0.25, 0.12, 0.06)

@@ -33,9 +33,9 @@ from ooc_graph.model.engine import Engine
 from ooc_graph.model.kernel import ORDER_OF
 from ooc_graph.report.memory_watch import MemoryWatch
 from ooc_graph.runtime import engine_cache, process, warmup
-from ooc_graph.runtime.machine import cores
 from ooc_graph.shards.tiers import facts_of
 from ooc_graph.strategies.cpu import on_disk as cpu_disk
+from ooc_graph.threads import cores
 
 KERNELS = ("bfs", "sssp")
 REPEATS = 3

@@ -42,18 +42,10 @@ def public(function: Callable[Given, Done]) -> Callable[Given, Done]:
 def own_errors(*others: type[Exception]) -> Iterator[None]:
     """Context whose errors are this package's, with what was raised as their cause.
 
-    Parameters
-    ----------
-    others
-        Errors that are raised as they are.
-
-    Raises
-    ------
-    OocGraphError
-        ClusterLostError for whatever Dask raises if processes or connections are gone,
-        MemoryBudgetError for memory and threads that the system refuses, UsageError if it allows
-        no more open files, DiskFullError and StorageError for all else that it says of files, and
-        UnexpectedError for the rest.
+    ClusterLostError for whatever Dask raises if processes or connections are gone,
+    MemoryBudgetError for memory and threads that the system refuses, UsageError if it allows no
+    more open files, DiskFullError and StorageError for all else that it says of files, and
+    UnexpectedError for the rest. Errors of the ``others`` are raised as they are.
     """
     try:
         yield

@@ -46,14 +46,9 @@ def in_child(renew: Renewal) -> Renewal:
 
 
 def free_in_child(lock: Lock, half_done: _Call | None = None) -> Lock:
-    """Return a lock that is free in every forked child.
+    """Return a lock of `threading` that is free in every forked child.
 
-    Parameters
-    ----------
-    lock
-        Of `threading`, re-entrant or not.
-    half_done
-        Called in a child if the lock was held at the fork, for what it guards.
+    If it was held at the fork, a child calls ``half_done`` for what it guards.
     """
     _locks[lock] = half_done
     return lock

@@ -13,16 +13,18 @@ from __future__ import annotations
 
 import hashlib
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from importlib.metadata import version
 from pathlib import Path
 from pickle import UnpicklingError
-from typing import Any
+from typing import Any, TypeVar, cast
 
 import platformdirs
-from numba import config
+from numba import config, njit
 from numba.core.caching import CompileResultCacheImpl, FunctionCache
+
+Function = TypeVar("Function", bound=Callable[..., Any])
 
 _HERE = Path(__file__).resolve().parent
 _COMPILED_FROM = (
@@ -87,6 +89,24 @@ def kept(dispatcher: Any) -> Any:
     if hasattr(dispatcher, "py_func"):  # not if NUMBA_DISABLE_JIT is set
         dispatcher._cache = _Cache(dispatcher.py_func)  # type: ignore[no-untyped-call]
     return dispatcher
+
+
+def compiled(function: Function) -> Function:
+    """Compile a loop that is no search's kernel: serial, cached on disk, without the GIL.
+
+    Without reference counts, too, so that it must not allocate.
+    """
+    return cast(Function, kept(_jit()(function)))
+
+
+def subroutine(function: Function) -> Function:
+    """Compile as part of the loops that call it; Python cannot call it."""
+    return cast(Function, _jit(no_cpython_wrapper=True)(function))
+
+
+def _jit(**options: bool) -> Any:
+    jit: Any = njit
+    return jit(nogil=True, _nrt=False, no_cfunc_wrapper=True, **options)
 
 
 _InChosenFolder: Any = CompileResultCacheImpl._locator_classes[0]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 import weakref
 from collections.abc import Callable, Sequence
@@ -24,6 +25,13 @@ _Call: TypeAlias = Callable[[], object]
 _Given: TypeAlias = "SimpleQueue[_Call | None]"
 
 
+def cores() -> int:
+    """Cores that this process may run on."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
 class Threads(ThreadPoolExecutor):
     """A pool of threads. One that the system does not start is memory that it refuses.
 
@@ -34,12 +42,9 @@ class Threads(ThreadPoolExecutor):
     def submit(
         self, fn: Callable[Given, Done], /, *args: Given.args, **kwargs: Given.kwargs
     ) -> Future[Done]:
-        """Have a thread call ``fn``.
+        """Have a thread call ``fn``; MemoryError if one was needed for it, and refused.
 
-        Raises
-        ------
-        MemoryError
-            A thread was needed for it, and refused. Threads that are there may still call it.
+        Threads that are there may still call it then.
         """
         try:
             return super().submit(fn, *args, **kwargs)
@@ -59,19 +64,8 @@ class Members:
     What a call raises, of whatever kind, ends neither its thread nor those calls that come after
     it: it is kept until the caller waits.
 
-    In a forked child they have nothing to do, and are started with the first call.
-
-    Parameters
-    ----------
-    count
-        Threads. They end when nobody has this object any more.
-    name
-        What their names begin with.
-
-    Raises
-    ------
-    MemoryError
-        A thread was refused.
+    They end when nobody has this object any more. In a forked child they have nothing to do, and
+    are started with the first call. A thread that is refused is a MemoryError.
     """
 
     def __init__(self, count: int, name: str) -> None:
@@ -117,15 +111,8 @@ class Members:
     def give(self, member: int, call: _Call, failed: _Call | None = None) -> None:
         """Have a thread make a call after those that it was given before.
 
-        Parameters
-        ----------
-        member
-            Which thread.
-        call
-            What it raises is kept until the caller waits.
-        failed
-            Called by the thread as soon as the call has raised, for those who work with it; it must
-            take no lock that is written in Python.
+        As soon as it has raised, the thread calls ``failed`` for those who work with it, which must
+        take no lock that is written in Python.
         """
         if not self._given:
             self._start()
@@ -161,19 +148,10 @@ class Members:
         meanwhile: _Call | None = None,
         every_s: float = 1.0,
     ) -> list[BaseException]:
-        """As `wait`, for who may have an error of its own to raise.
+        """As `wait`, for callers that may have an error of their own to raise.
 
-        Parameters
-        ----------
-        end, meanwhile, every_s
-            As of `wait`.
-        at_once
-            Whether to call ``end`` now.
-
-        Returns
-        -------
-        errors
-            What calls have raised, in that order, for `raise_first`; forgotten here.
+        Returns what calls have raised, in that order, for `raise_first`; it is forgotten here.
+        ``at_once`` calls ``end`` now.
         """
         interrupts: list[BaseException] = []
         errors: list[BaseException] = []

@@ -281,7 +281,7 @@ def while_importing(_: Path) -> None:
     before, is_held, is_over = builtins.__import__, threading.Event(), threading.Event()
 
     def slow(name: str, *given: Any) -> Any:
-        if name == "ooc_graph.validate.verdict":
+        if name == "ooc_graph.validate.wording":
             is_held.set()
             is_over.wait()
         return before(name, *given)
@@ -401,7 +401,7 @@ def progress_of_the_parent(_: Path) -> None:
 
 def locks_on_files(folder: Path) -> None:
     """What a parent held when it was killed is free, though its child lives on."""
-    from ooc_graph.layout.file_lock import locked
+    from ooc_graph.layout.whole_file import locked
 
     begun, ended = os.pipe(), os.pipe()
     parent = os.fork()

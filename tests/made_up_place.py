@@ -9,13 +9,13 @@ from typing import Any
 from ooc_graph.model.request import Request
 from ooc_graph.model.reservation import Reservation
 from ooc_graph.model.resources import CUDA, CudaLimits, Device, Resources
-from ooc_graph.runtime.workplace import Here
+from ooc_graph.runtime.workplace import ThisProcess
 from ooc_graph.search.plan import Plan, plan
 from ooc_graph.shards.load import Graph
 from tests.quiet_client import QuietClient
 
 
-class CudaHere(Here):
+class CudaHere(ThisProcess):
     """This process, with a device of as much memory as the limits say.
 
     Parameters
@@ -39,7 +39,6 @@ class TwoWorkers(CudaHere):
     """Two workers with a device each, of which nothing is asked but what they have."""
 
     client = QuietClient()  # type: ignore[assignment]
-    processes = 2
 
     def resources(self, *, on_cpu: bool = False) -> Resources:
         """What both bring."""

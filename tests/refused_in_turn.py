@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from ooc_graph.errors import MemoryBudgetError
 from ooc_graph.model.request import Request
-from ooc_graph.runtime.workplace import Place
+from ooc_graph.runtime.workplace import Workplace
 from ooc_graph.search.execute import execute, plan_at
 from ooc_graph.search.plan import Plan
 from ooc_graph.shards.load import Graph
@@ -29,7 +29,7 @@ class InTurn:
 
 
 def followed(
-    first: Plan, place: Place, *errors: Exception, progress: Progress | None = None
+    first: Plan, place: Workplace, *errors: Exception, progress: Progress | None = None
 ) -> list[Plan]:
     """The plans by which a search is carried out that is refused by these errors."""
     in_turn = InTurn(errors)
@@ -37,7 +37,7 @@ def followed(
     return in_turn.plans
 
 
-def all_in_turn(graph: Graph, request: Request, place: Place) -> list[Plan]:
+def all_in_turn(graph: Graph, request: Request, place: Workplace) -> list[Plan]:
     """All plans for a search, if the memory of each device is refused; of the CPU the first."""
     in_turn = InTurn(MemoryBudgetError("refused") for _ in range(16))
     first = plan_at(place, graph, request)

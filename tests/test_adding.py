@@ -21,7 +21,7 @@ from ooc_graph.model.request import Request
 from ooc_graph.model.reservation import LOCAL, Reservation
 from ooc_graph.model.task import SearchTask
 from ooc_graph.runtime import engine_cache
-from ooc_graph.runtime.workplace import Here, planned
+from ooc_graph.runtime.workplace import ThisProcess, planned
 from ooc_graph.search import candidates, single
 from ooc_graph.search.algorithm import Algorithm, Arrays
 from ooc_graph.search.execute import plan_at
@@ -192,7 +192,7 @@ def in_tables(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.usefixtures("in_tables")
 @pytest.mark.parametrize("by_ranks", [False, True])
 def test_an_algorithm(graph: og.Graph, by_ranks: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    place = Here(wanted="cpu")
+    place = ThisProcess(wanted="cpu")
     first = plan_at(place, graph, Request(LARGEST))
     assert first.strategy.name == "cpu/memory"
     if by_ranks:

@@ -90,7 +90,7 @@ COMMIT = "ooc_graph.layout.commit"
 MOMENTS = {
     "staging": (BUILD, "stage_unit", "kill"),
     "counting": (BUILD, "count_ids", "kill"),
-    "renumbered": (BUILD, "named_space", "kill after"),
+    "renumbered": (BUILD, "renumber_counted", "kill after"),
     "sorting runs": (BUILD, "write_run", "kill"),
     "merging": (WRITER, "merge_buckets", "kill"),
     "writing offsets": (WRITER, "write_offsets", "kill"),

@@ -25,7 +25,6 @@ from ooc_graph.report.page import write_page
 from ooc_graph.report.records import append_record
 from ooc_graph.runtime.building import write_run_facts
 from ooc_graph.runtime.cluster import local_cluster
-from ooc_graph.runtime.scratch import scratch_folder
 from ooc_graph.types import NoProgress
 from tests import small_disks
 from tests.command_line import call
@@ -180,7 +179,7 @@ def test_no_folder_for_temporary_files(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tempfile, "gettempdir", none)
     with (
         pytest.raises(DiskFullError, match=r"found in \['a'\]: they are full .* set TMPDIR"),
-        scratch_folder(),
+        local_cluster(1),
     ):
         pass
 

@@ -12,7 +12,7 @@ from distributed import Client, LocalCluster
 
 import ooc_graph as og
 from ooc_graph.errors import MemoryBudgetError, UsageError
-from ooc_graph.runtime.machine import cores
+from ooc_graph.threads import cores
 from ooc_graph.types import NoProgress
 from tests import small_pairs
 from tests.said import Said

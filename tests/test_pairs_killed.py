@@ -130,7 +130,7 @@ def search(
         patch.setattr(dividing, "LANES", (LANES,))
         patch.setattr(dividing, "TASK_BATCHES", BATCHES)
         # Nothing but batches of the task.
-        patch.setattr(many_choice.Chooser, "_try", lambda *_: 0)
+        patch.setattr(many_choice.Chooser, "_look", lambda *_: 0)
         patch.setattr(many_search, "PRUNED_FROM", 1 << 30)
         for module in (many_search, many_bfs_search):
             patch.setattr(module, "search_batch", partial(batching, module.search_batch))

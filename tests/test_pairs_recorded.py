@@ -49,7 +49,7 @@ def _batches_are_chunks(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setattr(dividing, "BFS_LANES", 1)
     monkeypatch.setattr(dividing, "TASK_BATCHES", BATCHES)
     # Nothing but batches of the task, whether they pay or not.
-    monkeypatch.setattr(many_choice.Chooser, "_try", lambda *_: 0)
+    monkeypatch.setattr(many_choice.Chooser, "_look", lambda *_: 0)
     monkeypatch.setattr(many_search, "PRUNED_FROM", 1 << 30)
     monkeypatch.setattr(many_bfs_search, "WORTH", 0)
     monkeypatch.setattr(workplace, "cores", lambda: THREADS)

@@ -21,7 +21,7 @@ from ooc_graph.layout.stored import Stored
 from ooc_graph.memory.cpu.plan import plan_disk
 from ooc_graph.model.request import Many, Request
 from ooc_graph.runtime import engine_cache
-from ooc_graph.runtime.workplace import place_for
+from ooc_graph.runtime.workplace import workplace_for
 from ooc_graph.search.plan import plan
 from ooc_graph.strategies.many import dividing, stored
 from ooc_graph.strategies.many import tiers as many_tiers
@@ -133,7 +133,7 @@ def test_long_thin_graphs_are_searched_one_by_one_where_all_arcs_have_room(
     for cached, method in ((900 * lanes, "batches"), (900 * lanes - 1, "one by one")):
         monkeypatch.setattr(many_choice, "CACHED_BYTES", cached)
         with no_room():
-            resources = place_for(None, 1 << 30, "cpu").resources()
+            resources = workplace_for(None, 1 << 30, "cpu").resources()
             found = plan(graph, request, resources)
         assert (found.strategy.name, found.reserved.method) == ("cpu/disk", method)
     facts = many_tiers.known_facts(graph, "apsp", many_tiers.ONE_BY_ONE)

@@ -218,7 +218,7 @@ def test_graph500_on_ranks_where_no_worker_holds_the_graph(
 
     whole, strategy = "the whole graph was loaded", Ranks(InMemory())
 
-    def by_ranks(place: places.Place, graph: og.Graph, request: Request) -> Plan:
+    def by_ranks(place: places.Workplace, graph: og.Graph, request: Request) -> Plan:
         resources = place.resources(on_cpu=True)
         reserved = Reservation(strategy.name, exchange="scheduler")
         return Plan(graph, request, resources, strategy, reserved)

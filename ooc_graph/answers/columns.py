@@ -24,16 +24,9 @@ from ooc_graph.types import AnyArray, IntArray
 class SourceColumns(PerSource):
     """Rows of the answer; all that `SourceRows` gives except parents.
 
-    Parameters
-    ----------
-    answer
-        (sources with a row, columns): distances as they are asked for; levels with -1 if they are
-        not reached.
-    sources, ids, asked
-        As of `SourceRows`.
-    is_whole
-        Whether ``answer`` has rows of isolated sources, too, in the order of all; they are as asked
-        for after `fill_isolated`.
+    ``answer`` has (sources with a row, columns) distances as they are asked for; levels with -1 if
+    they are not reached. If it ``is_whole``, it has rows of isolated sources, too, in the order of
+    all, which `fill_isolated` fills.
     """
 
     of_each = ("_sources", "_own", "_row")

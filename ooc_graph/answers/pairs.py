@@ -127,15 +127,10 @@ def rows_of(sources: IntArray, ids: Ids) -> IntArray:
 
 
 class PerSource:
-    """Answers of some sources, of which a part can be taken.
-
-    Attributes
-    ----------
-    of_each
-        Names of the attributes that have an element for each source.
-    """
+    """Answers of some sources, of which a part can be taken."""
 
     of_each: ClassVar[tuple[str, ...]]
+    """Names of the attributes that have an element for each source."""
 
     def part(self, start: int, stop: int) -> Self:
         """Some of the sources."""
@@ -154,10 +149,6 @@ class SourceRows(PerSource):
         (sources with a row, rows): distances by internal id.
     sources
         int64 (sources,): their positions among all vertices.
-    ids
-        Id tables of the graph.
-    asked
-        What is asked of every source.
     parents
         Ids of the same shape as ``answer``, all ones if unreached; None: not wanted.
     """
@@ -244,14 +235,7 @@ class Reducing:
     def of(self, found: AnyArray, source: int, is_own: bool) -> Reduced:
         """One source's distances, (width,), reduced; InputError if a sum does not fit its column.
 
-        Parameters
-        ----------
-        found
-            As rows have them before unreached levels become -1.
-        source
-            The source's position among all vertices.
-        is_own
-            Whether one of the columns is the source's own.
+        Unreached levels are not -1 yet. ``is_own``: one of the columns is the source's own.
         """
         reached = found[found < unreached_value(found.dtype)]
         if self.reduce == "eccentricity":
@@ -268,13 +252,7 @@ class Reducing:
 
 
 def write_rows(rows: Any, specs: Sequence[ArraySpec], index: int, folder: Path) -> list[FileEntry]:
-    """Write a chunk of sources: distances, and parents if they are among ``specs``.
-
-    Parameters
-    ----------
-    rows
-        Iterates over distances, as `SourceRows` does, and has its parents if they are written.
-    """
+    """Write a chunk of sources, of `SourceRows` or the like: distances, and parents if wanted."""
     return [
         write_chunk(
             folder,

@@ -139,13 +139,9 @@ def _unscaled(number: float, power: int) -> float:
 
 
 def exact_sum(total: int, rounded: float) -> int:
-    """A sum of integers, of any size, from what 64 bits hold of it.
+    """A sum of integers, of any size, from the sum modulo 2^64 and one of floats.
 
-    Parameters
-    ----------
-    total, rounded
-        The sum modulo 2^64, and as floats are summed. Rounding must not take the latter farther
-        than 2^63 away: else the sum is as wrong as that.
+    Rounding must not take the latter farther than 2^63 away: else the sum is as wrong as that.
     """
     turns = (int(rounded) - total + 2**63) >> 64
     return total + (turns << 64)

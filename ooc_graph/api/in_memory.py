@@ -15,10 +15,11 @@ from ooc_graph.edges.kronecker import Kronecker
 from ooc_graph.edges.opening import open_source
 from ooc_graph.errors import MemoryBudgetError, UsageError
 from ooc_graph.runtime import engine_cache
-from ooc_graph.runtime.machine import cores, default_limit_bytes
+from ooc_graph.runtime.machine import default_limit_bytes
 from ooc_graph.shards.build_options import BuildOptions
 from ooc_graph.shards.in_memory import build_in_memory
 from ooc_graph.shards.load import Graph
+from ooc_graph.threads import cores
 
 # Bytes that a vertex without edges takes while vertices are numbered: its internal id, and what
 # every thread counts.

@@ -16,7 +16,7 @@ from ooc_graph.api.sources import places_of
 from ooc_graph.boundary import public
 from ooc_graph.model.resources import AUTO, CudaLimits
 from ooc_graph.model.sizes import parse_bytes
-from ooc_graph.runtime.workplace import place_for
+from ooc_graph.runtime.workplace import workplace_for
 from ooc_graph.search.many import pairs
 from ooc_graph.shards.load import Graph
 from ooc_graph.types import AnyArray, NoProgress, Progress
@@ -254,7 +254,7 @@ def _found(
         found,
         chosen,
         replace(asked, targets=aimed),
-        place=place_for(client, parse_bytes(memory_limit), device, limits, progress),
+        place=workplace_for(client, parse_bytes(memory_limit), device, limits, progress),
         progress=progress or NoProgress(),
         out=None if out is None else Path(out),
         into=into,

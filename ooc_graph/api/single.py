@@ -15,7 +15,7 @@ from ooc_graph.api.graphs import opened
 from ooc_graph.boundary import public
 from ooc_graph.model.resources import AUTO, CudaLimits
 from ooc_graph.model.sizes import parse_bytes
-from ooc_graph.runtime.workplace import place_for
+from ooc_graph.runtime.workplace import workplace_for
 from ooc_graph.search.single import search
 from ooc_graph.shards.load import Graph
 from ooc_graph.types import NoProgress, Progress
@@ -172,7 +172,7 @@ def _search(
         opened(graph, client),
         kernel,
         source,
-        place=place_for(client, parse_bytes(memory_limit), device, limits, progress),
+        place=workplace_for(client, parse_bytes(memory_limit), device, limits, progress),
         progress=progress or NoProgress(),
         out=None if out is None else Path(out),
         **options,
@@ -205,7 +205,7 @@ def components(
     found = search(
         opened(graph, client),
         "components",
-        place=place_for(client, parse_bytes(memory_limit), device, progress=progress),
+        place=workplace_for(client, parse_bytes(memory_limit), device, progress=progress),
         progress=progress or NoProgress(),
         out=None if out is None else Path(out),
         exchange=exchange,

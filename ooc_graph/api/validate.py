@@ -9,8 +9,8 @@ from ooc_graph.answers.result import PairsResult, Result, SsspResult
 from ooc_graph.boundary import public
 from ooc_graph.edges import open_source
 from ooc_graph.errors import UsageError
-from ooc_graph.runtime.machine import cores
 from ooc_graph.runtime.validation import check_edges, validator_of
+from ooc_graph.threads import cores
 from ooc_graph.validate import (
     Verdict,
 )

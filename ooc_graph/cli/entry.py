@@ -1,4 +1,4 @@
-"""The command as a process: signals, one line for an error, exit codes."""
+"""The command ``ooc-graph`` and its subcommands as a process: signals, errors, exit codes."""
 
 from __future__ import annotations
 
@@ -8,10 +8,27 @@ import traceback
 
 import click
 
+from ooc_graph import __version__
 from ooc_graph.boundary import own_errors
-from ooc_graph.cli.group import command
+from ooc_graph.cli.graphs import build, graph500
+from ooc_graph.cli.pairs import apsp
+from ooc_graph.cli.searches import bfs, components, sssp
+from ooc_graph.cli.stores import export, info, plan, verify
 from ooc_graph.errors import DiskFullError, OocGraphError, UnexpectedError
 from ooc_graph.runtime.signals import EXIT_TERMINATED, Terminated, exit_on_sigterm
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, prog_name="ooc-graph")
+def command() -> None:
+    """Shortest paths and connected components on graphs bigger than memory.
+
+    Build a graph store once, open it in a second, search it.
+    """
+
+
+for _subcommand in (graph500, build, bfs, sssp, apsp, components, info, plan, verify, export):
+    command.add_command(_subcommand)
 
 
 def _show_usage(error: click.ClickException) -> None:

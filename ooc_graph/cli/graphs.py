@@ -22,14 +22,13 @@ from ooc_graph.cli.working import (
     cuda_limits,
     empty_folder_removed,
     limit,
-    refuse_out,
     working,
 )
 from ooc_graph.edges import open_source
 from ooc_graph.edges.interface import most_rows
 from ooc_graph.edges.kronecker import Kronecker
 from ooc_graph.errors import OutputExistsError, UsageError, ValidationFailedError
-from ooc_graph.layout.outputs import refuse_existing, refuse_long_name
+from ooc_graph.layout.outputs import refuse_existing, refuse_long_name, refuse_output
 from ooc_graph.model.resources import CudaLimits
 
 
@@ -114,7 +113,7 @@ def build(sources: tuple[str, ...], weight: str | None, columns: str | None, **g
     if not inputs:
         raise UsageError("give at least one edge file and then the store to write")
     CudaLimits.of(given["device_memory"], None).require_cuda(given["device"])
-    refuse_out(Path(out), "graph", given["overwrite"])
+    refuse_output(Path(out), "graph", given["overwrite"])
     source = open_source(
         inputs if len(inputs) > 1 else inputs[0],
         format=given["format_"],

@@ -18,8 +18,9 @@ from ooc_graph.cli.options import (
     result_option,
     together,
 )
-from ooc_graph.cli.working import cuda_limits, refuse_out, searching
+from ooc_graph.cli.working import cuda_limits, searching
 from ooc_graph.errors import UsageError
+from ooc_graph.layout.outputs import refuse_output
 from ooc_graph.shards.load import Graph
 from ooc_graph.types import IntArray
 
@@ -122,7 +123,7 @@ def search_pairs(
     bins = Bins(BINS if given["bins"] is None else given["bins"], given["bin_width"])
     asked = Asked(aimed, given["cutoff"], reduce, parents, bins, hops)
     require_answerable(opened, asked)
-    refuse_out(out, "result", given["overwrite"])
+    refuse_output(out, "result", given["overwrite"])
     # With auto levels are found on the CPU, unless it has no room for them.
     with searching(given, limits, for_cuda=not hops or given["device"] == CUDA) as options:
         result = pairs(opened, chosen, asked, out=out, **options)

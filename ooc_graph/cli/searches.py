@@ -15,8 +15,9 @@ from ooc_graph.cli.options import (
     result_option,
 )
 from ooc_graph.cli.pairs import pairs_options, search_pairs
-from ooc_graph.cli.working import cuda_limits, refuse_out, searching
+from ooc_graph.cli.working import cuda_limits, searching
 from ooc_graph.errors import UsageError
+from ooc_graph.layout.outputs import refuse_output
 from ooc_graph.model.request import Request
 from ooc_graph.shards.load import Graph
 
@@ -89,7 +90,7 @@ def _search(
     opened.position_of(source)
     Request(kernel, exchange, method).require_together(common["device"])
     limits = cuda_limits(common)
-    refuse_out(out, "result", common["overwrite"])
+    refuse_output(out, "result", common["overwrite"])
     with searching(common, limits, for_cuda=method == "rows") as options:
         result: Any = search(
             opened, kernel, source, out=out, exchange=exchange, method=method, **options
@@ -112,7 +113,7 @@ def components(graph: Path, out: Path, exchange: str, **common: Any) -> None:
 
     opened = Graph.open(graph)
     Request("components", exchange).require_together(common["device"])
-    refuse_out(out, "result", common["overwrite"])
+    refuse_output(out, "result", common["overwrite"])
     with searching(common, for_cuda=False) as options:
         result: Any = search(opened, "components", out=out, exchange=exchange, **options)
     click.echo(

@@ -7,8 +7,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from ooc_graph.errors import ClusterLostError, OutputExistsError, UsageError
-from ooc_graph.layout.outputs import refuse_existing, refuse_inside_store, refuse_long_name
+from ooc_graph.errors import ClusterLostError, UsageError
 from ooc_graph.model.resources import CPU, CUDA, NO_LIMITS, CudaLimits
 from ooc_graph.model.sizes import parse_bytes
 from ooc_graph.report.progress import Progress
@@ -43,10 +42,10 @@ def searching(
     given: dict[str, Any], limits: CudaLimits = NO_LIMITS, *, for_cuda: bool
 ) -> Iterator[dict[str, Any]]:
     """Workplace and progress of a command that searches, and whether it may replace its output."""
-    from ooc_graph.runtime.workplace import place_for  # noqa: PLC0415
+    from ooc_graph.runtime.workplace import workplace_for  # noqa: PLC0415
 
     with working(given, for_cuda=for_cuda) as (client, progress):
-        place = place_for(client, limit(given, client), given["device"], limits, progress)
+        place = workplace_for(client, limit(given, client), given["device"], limits, progress)
         yield {"place": place, "progress": progress, "overwrite": given["overwrite"]}
 
 
@@ -89,12 +88,3 @@ def limit(common: dict[str, Any], client: Any) -> int | None:
     if limit is None and not common["scheduler"] and client is not None:
         return default_limit_bytes()
     return limit
-
-
-def refuse_out(out: Path, kind: str, overwrite: bool) -> None:
-    """Refuse an output before a cluster is started; the commit checks again."""
-    refuse_long_name(out)
-    if not out.absolute().parent.is_dir():
-        raise OutputExistsError(f"{out.parent}: no such folder to write {out.name} into")
-    refuse_inside_store(out)
-    refuse_existing(out, kind, overwrite)

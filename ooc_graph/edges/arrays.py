@@ -11,7 +11,7 @@ import numpy as np
 
 from ooc_graph.edges.bytestream import file_record, refuse_compressed
 from ooc_graph.edges.idcheck import checked_block, weight_dtype_of
-from ooc_graph.edges.interface import ColumnSource, Unit, ranges
+from ooc_graph.edges.interface import SourceDefaults, Unit, ranges, units_of
 from ooc_graph.edges.npyfiles import (
     NpyColumn,
     are_rows,
@@ -26,7 +26,7 @@ from ooc_graph.types import AnyArray, EdgeBlock
 
 
 @dataclass(frozen=True)
-class NpySource(ColumnSource):
+class NpySource(SourceDefaults):
     """Edges from ``.npy`` or ``.npz`` files; see ``EdgeSource``.
 
     Parameters
@@ -48,12 +48,11 @@ class NpySource(ColumnSource):
 
     def units(self, edges_per_unit: int) -> Sequence[Unit]:
         """Row ranges of each file."""
-        spans = (
+        return units_of(
             (*span, file[0].part.path)
             for file in self.columns
             for span in ranges(0, file[0].length, edges_per_unit)
         )
-        return [Unit(index, *span) for index, span in enumerate(spans)]
 
     def read(self, unit: Unit, block_edges: int) -> Iterator[EdgeBlock]:
         """Yield rows ``unit.start`` to ``unit.stop`` of the file."""
@@ -108,7 +107,7 @@ def _open(
 
 
 @dataclass(frozen=True, eq=False)
-class ArraySource(ColumnSource):
+class ArraySource(SourceDefaults):
     """Edges from arrays in memory; see ``EdgeSource``. Travels with its data when pickled.
 
     ``in_memory`` tells a build whose tasks travel to stage it first.
@@ -137,8 +136,7 @@ class ArraySource(ColumnSource):
 
     def units(self, edges_per_unit: int) -> Sequence[Unit]:
         """Ranges of edges."""
-        spans = ranges(0, len(self.source), edges_per_unit)
-        return [Unit(index, *span) for index, span in enumerate(spans)]
+        return units_of(ranges(0, len(self.source), edges_per_unit))
 
     def read(self, unit: Unit, block_edges: int) -> Iterator[EdgeBlock]:
         """Yield the edges of the unit."""

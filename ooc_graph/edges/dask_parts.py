@@ -10,10 +10,9 @@ import numpy as np
 from dask.base import tokenize
 from distributed import default_client, get_worker, worker_client
 
-from ooc_graph.edges.columns import choose_columns
 from ooc_graph.edges.idcheck import checked_block, weight_dtype_of
-from ooc_graph.edges.interface import ColumnSource, Unit
-from ooc_graph.edges.options import ReadOptions
+from ooc_graph.edges.interface import SourceDefaults, Unit, ranges, units_of
+from ooc_graph.edges.options import ReadOptions, choose_columns
 from ooc_graph.errors import InputError
 from ooc_graph.exchange.collection import compute
 from ooc_graph.forked import is_parents
@@ -21,7 +20,7 @@ from ooc_graph.types import AnyArray, EdgeBlock
 
 
 @dataclass(frozen=True, eq=False)
-class DaskSource(ColumnSource):
+class DaskSource(SourceDefaults):
     """Edges from a Dask collection; see ``EdgeSource``.
 
     A unit is one partition; it is computed where it is read: on a Dask worker through its
@@ -34,8 +33,6 @@ class DaskSource(ColumnSource):
         One delayed object per partition.
     positions
         Columns source, target and perhaps weight in each partition, by position.
-    token
-        Dask's deterministic name of the collection.
     """
 
     parts: tuple[Any, ...]
@@ -49,7 +46,7 @@ class DaskSource(ColumnSource):
     def units(self, edges_per_unit: int) -> Sequence[Unit]:
         """One unit per partition, whatever its size."""
         del edges_per_unit
-        return [Unit(index, index, index + 1) for index in range(len(self.parts))]
+        return units_of(ranges(0, len(self.parts), 1))
 
     def read(self, unit: Unit, block_edges: int) -> Iterator[EdgeBlock]:
         """Compute the partition and yield its rows."""

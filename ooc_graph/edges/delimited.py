@@ -7,9 +7,8 @@ import re
 from collections.abc import Sequence
 
 from ooc_graph.edges.bytestream import Peek, peek
-from ooc_graph.edges.columns import ChosenColumns, choose_columns
 from ooc_graph.edges.lines import LineGrammar, is_count
-from ooc_graph.edges.options import ReadOptions
+from ooc_graph.edges.options import ChosenColumns, ReadOptions, choose_columns
 from ooc_graph.edges.textsource import TextFile, TextSource, text_file
 from ooc_graph.errors import InputError
 

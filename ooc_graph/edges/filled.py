@@ -29,13 +29,7 @@ def weight_mode(weighted: bool, weight_type: str | None) -> int:
 
 
 class FilledColumns:
-    """Columns of ``rows`` edges in host memory, filled again and again.
-
-    Parameters
-    ----------
-    weighted, weight_type
-        Which columns of weights are needed; the others have one row.
-    """
+    """Columns of ``rows`` edges in host memory, filled again and again."""
 
     def __init__(self, rows: int, *, weighted: bool, weight_type: str | None) -> None:
         self._mode, self._weight_type = weight_mode(weighted, weight_type), weight_type
@@ -46,6 +40,11 @@ class FilledColumns:
         self.integers = np.empty(rows if integers else 1, dtype=np.int64)
         self.doubles = np.empty(rows if doubles else 1, dtype=np.float64)
         self.slow = np.empty((SLOW_ROWS if doubles else 1, 3), dtype=np.int64)
+
+    @property
+    def arrays(self) -> tuple[AnyArray, ...]:
+        """What the kernels fill, in the order of their arguments."""
+        return self.source, self.target, self.integers, self.doubles, self.slow
 
     def round_slow(self, text: bytearray, slow_rows: int) -> int | None:
         """Let Python round the doubles that the kernel left open.

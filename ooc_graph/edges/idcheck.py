@@ -13,13 +13,7 @@ INT64_MAX = np.iinfo(np.int64).max
 
 
 def checked_ids(values: AnyArray, what: str, path: str | None, row: int) -> IntArray:
-    """One-dimensional ids in host memory as int64; ``row`` is that of the first, for the message.
-
-    Raises
-    ------
-    InputError
-        The ids are no integers, or one is negative or above 2**63 - 1.
-    """
+    """One-dimensional ids in host memory as int64; ``row`` is that of the first of them."""
     if values.dtype.kind not in "iu":
         raise InputError(
             f"{what} ids have dtype {values.dtype}", path=path, advice="ids are integers"

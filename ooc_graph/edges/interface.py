@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
 
+from ooc_graph.errors import InputError
 from ooc_graph.types import EdgeBlock, IntArray
 
 
@@ -100,11 +101,8 @@ class EdgeSource(Protocol):
         """JSON-able description: generator parameters, or each file's name, size and SHA-256."""
 
 
-class ColumnSource:
-    """What sources of columns have in common; see ``EdgeSource``.
-
-    Their lengths are known, so that no totals are checked, and they list no vertices.
-    """
+class SourceDefaults:
+    """What most sources have in common; see ``EdgeSource``."""
 
     weight_dtype: np.dtype[Any] | None
     id_range: tuple[int, int] | None = None
@@ -120,11 +118,19 @@ class ColumnSource:
         return None if self.weight_dtype is None else str(self.weight_dtype)
 
     def check_totals(self, tuples_read: int) -> None:
-        """Nothing to check."""
+        """Compare the number of tuples with the one that was known before."""
+        edges = getattr(self, "edges", None)
+        if edges not in {None, tuples_read}:
+            raise InputError(f"{edges:,} edges are expected, {tuples_read:,} were read")
 
     def vertex_blocks(self) -> Iterator[IntArray]:
         """No vertices."""
         return iter(())
+
+
+def units_of(spans: Iterable[tuple[Any, ...]]) -> list[Unit]:
+    """Units of (start, stop) or (start, stop, path), numbered in their order."""
+    return [Unit(index, *span) for index, span in enumerate(spans)]
 
 
 def ranges(start: int, stop: int, step: int) -> Iterator[tuple[int, int]]:

@@ -7,7 +7,6 @@ its choice of search keys.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import KW_ONLY, dataclass
 from itertools import islice
@@ -16,12 +15,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ooc_graph.edges.interface import Unit, ranges
+from ooc_graph.edges.interface import SourceDefaults, Unit, ranges, units_of
 from ooc_graph.edges.multiple_recursive import edge_powers, mrg_seed, mrg_skip, seed_arrays
-from ooc_graph.errors import InputError, UsageError
+from ooc_graph.errors import UsageError
 from ooc_graph.kernels.cpu.build import kronecker as kernel
 from ooc_graph.kernels.cuda.build import kronecker as cuda_kronecker
-from ooc_graph.threads import Threads
+from ooc_graph.threads import Threads, cores
 from ooc_graph.types import AnyArray, EdgeBlock, IntArray
 
 MAX_SCALE = 40
@@ -33,7 +32,7 @@ Float32Array = NDArray[np.float32]
 
 
 @dataclass(frozen=True)
-class Kronecker:
+class Kronecker(SourceDefaults):
     """Graph500's generator: ``edge_factor * 2**scale`` undirected tuples on ``2**scale`` vertices.
 
     Parameters
@@ -98,7 +97,7 @@ class Kronecker:
         return False
 
     @property
-    def weight_dtype(self) -> np.dtype[Any] | None:
+    def weight_dtype(self) -> np.dtype[Any] | None:  # type: ignore[override]
         """float32, or None when unweighted."""
         return np.dtype(np.float32) if self.weighted else None
 
@@ -108,7 +107,7 @@ class Kronecker:
         return True
 
     @property
-    def id_range(self) -> tuple[int, int]:
+    def id_range(self) -> tuple[int, int]:  # type: ignore[override]
         """Vertices are 0 to ``2**scale - 1``."""
         return 0, self.vertices
 
@@ -116,8 +115,7 @@ class Kronecker:
         """Split the tuples into units of ``edges_per_unit``, the last one shorter."""
         if edges_per_unit < 1:
             raise UsageError(f"edges_per_unit is {edges_per_unit}: give at least 1")
-        spans = ranges(0, self.edges, edges_per_unit)
-        return [Unit(index, *span) for index, span in enumerate(spans)]
+        return units_of(ranges(0, self.edges, edges_per_unit))
 
     def read(self, unit: Unit, block_edges: int) -> Iterator[EdgeBlock]:
         """Yield tuples ``unit.start`` to ``unit.stop`` in blocks, made by the calling thread.
@@ -134,15 +132,6 @@ class Kronecker:
             self.generate_into(start, source, target, weight)
             yield EdgeBlock(source, target, weight)
 
-    def check_totals(self, tuples_read: int) -> None:
-        """Compare with the number of tuples that the parameters give."""
-        if tuples_read != self.edges:
-            raise InputError(f"{self.edges:,} edges are expected, {tuples_read:,} were read")
-
-    def vertex_blocks(self) -> Iterator[IntArray]:
-        """Yield nothing: `id_range` says it all."""
-        return iter(())
-
     def describe(self) -> dict[str, Any]:
         """Return the generator's parameters, JSON-able."""
         return {
@@ -158,19 +147,8 @@ class Kronecker:
     ) -> tuple[IntArray, IntArray, Float32Array]:
         """Make tuples ``start`` to ``stop - 1``.
 
-        Parameters
-        ----------
-        start, stop
-            0 <= start <= stop <= ``edges``.
-        threads
-            Threads to use; None: one for every core that this process may use.
-
-        Returns
-        -------
-        source, target
-            int64 (stop - start,), in host memory.
-        weight
-            float32 (stop - start,), in [0, 1].
+        ``source`` and ``target`` are int64, ``weight`` float32 in [0, 1], all in host memory. None
+        as ``threads``: one for every core that this process may use.
         """
         self._check_range(start, stop)
         count = stop - start
@@ -180,7 +158,7 @@ class Kronecker:
         def fill(low: int, high: int) -> None:
             self.generate_into(start + low, source[low:high], target[low:high], weight[low:high])
 
-        parts = max(1, min(_threads(threads), count // EDGES_PER_THREAD))
+        parts = max(1, min(_checked(threads), count // EDGES_PER_THREAD))
         bounds = [count * part // parts for part in range(parts + 1)]
         _in_threads(fill, bounds[:-1], bounds[1:])
         return source, target, weight
@@ -192,16 +170,9 @@ class Kronecker:
 
         Serial and without the GIL: call it from as many threads as you like.
 
-        Parameters
-        ----------
-        start
-            Number of the first tuple; ``start + len(source) <= edges``.
-        source, target
-            int64, uint64 or (for ``scale`` <= 32) uint32 (m,), contiguous, written. In host
-            memory, or CuPy arrays: then the device makes the very same tuples, and the call does
-            not wait for it.
-        weight
-            float32 (m,), contiguous, written; None costs nothing.
+        ``source`` and ``target`` are int64, uint64 or (for ``scale`` <= 32) uint32 (m,),
+        ``weight`` float32 (m,), all contiguous; None costs nothing. In host memory, or CuPy arrays:
+        then the device makes the very same tuples, and the call does not wait for it.
         """
         self._check_range(start, start + len(source))
         if len(target) != len(source) or (weight is not None and len(weight) != len(source)):
@@ -209,22 +180,13 @@ class Kronecker:
         if min(source.dtype.itemsize, target.dtype.itemsize) < 8 and self.scale > 32:
             raise UsageError(f"ids of scale {self.scale} need 64-bit arrays")
         seed, scramble = seed_arrays(self.seeds)
+        # Python's integer: one specialisation, whatever kind comes.
+        given = int(start), self.scale, seed, edge_powers(), scramble
         if hasattr(source, "__cuda_array_interface__"):
-            constants = (seed, edge_powers(), scramble)
-            cuda_kronecker.generate_into(start, self.scale, *constants, source, target, weight)
-            return
-        scratch = np.empty(kernel.SCRATCH_WORDS, np.uint64)
-        kernel.generate_into(
-            int(start),  # one specialisation, whatever kind of integer comes
-            self.scale,
-            seed,
-            edge_powers(),
-            scramble,
-            scratch,
-            source,
-            target,
-            weight,
-        )
+            cuda_kronecker.generate_into(*given, source, target, weight)
+        else:
+            scratch = np.empty(kernel.SCRATCH_WORDS, np.uint64)
+            kernel.generate_into(*given, scratch, source, target, weight)
 
     def search_keys(
         self, count: int = 64, *, degree: Degree | None = None, threads: int | None = None
@@ -292,7 +254,7 @@ class Kronecker:
         """Go through all edges once; threads have flags of their own, joined at the end."""
         table = np.full(1 << (8 * len(vertices)).bit_length(), -1, np.int64)
         kernel.insert_vertices(vertices, table)
-        parts = _threads(threads)
+        parts = _checked(threads)
         touched = np.zeros((parts, len(table)), np.uint8)
 
         def mark(part: int, low: int, high: int) -> None:
@@ -319,15 +281,11 @@ def _integer(name: str, value: Any) -> int:
         raise UsageError(f"{name}: {value!r} is not an integer") from None
 
 
-def _threads(threads: int | None) -> int:
-    """Resolve None to the cores that this process may run on."""
-    if threads is not None:
-        if threads < 1:
-            raise UsageError(f"threads is {threads}: give at least 1")
-        return threads
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
+def _checked(threads: int | None) -> int:
+    """Threads that were asked for, or all cores."""
+    if threads is not None and threads < 1:
+        raise UsageError(f"threads is {threads}: give at least 1")
+    return threads or cores()
 
 
 def _in_threads(task: Callable[..., None], *columns: Sequence[int]) -> None:

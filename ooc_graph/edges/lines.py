@@ -102,17 +102,7 @@ def whole_lines(
 ) -> Iterator[Chunk]:
     """Yield the lines that begin at text offsets ``start`` <= offset < ``stop``.
 
-    Parameters
-    ----------
-    stop
-        -1: to the end of the file.
-    at_line
-        Whether a line begins at ``start``; if not known, False.
-
-    Raises
-    ------
-    InputError
-        The file cannot be read, or a line is longer than the buffer.
+    A ``stop`` of -1 is the end of the file. ``at_line``: a line is known to begin at ``start``.
     """
     offset = start if at_line else start - 1
     skip, kept = not at_line, 0
@@ -176,15 +166,7 @@ class ColumnParser:
         columns, at = self._columns, chunk.start
         while at < chunk.stop:
             rows, at, status, slow_rows, all_integer = tokenize.tokenize_lines(
-                text,
-                at,
-                chunk.stop,
-                self._parameters,
-                columns.source,
-                columns.target,
-                columns.integers,
-                columns.doubles,
-                columns.slow,
+                text, at, chunk.stop, self._parameters, *columns.arrays
             )
             overflow = columns.round_slow(chunk.buffer, slow_rows)
             if overflow is not None:

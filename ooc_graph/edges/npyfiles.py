@@ -16,26 +16,16 @@ from typing import IO, Any
 import numpy as np
 from numpy.lib import format as npy_format
 
+from ooc_graph.edges.options import SOURCE_NAMES, TARGET_NAMES
 from ooc_graph.errors import InputError
 from ooc_graph.types import AnyArray
-
-COLUMN_NAMES = (
-    ("source", "src", "row", "u", "from"),
-    ("target", "dst", "col", "v", "to"),
-    ("weight", "weights", "data", "w"),
-)
 
 
 @dataclass(frozen=True)
 class NpyPart:
-    """One array in a file.
+    """One array in a file: a ``member`` of an ``.npz``, or of no name, an ``.npy``.
 
-    Parameters
-    ----------
-    member
-        Name inside an ``.npz``, empty for ``.npy``.
-    start
-        Byte offset of the data in the (unpacked) array file.
+    Its data begin ``start`` bytes into the (unpacked) array file.
     """
 
     path: str
@@ -126,7 +116,8 @@ def npz_columns(path: str) -> list[NpyColumn]:
             names = {name.removesuffix(".npy"): name for name in archive.namelist()}
     except (zipfile.BadZipFile, OSError) as error:
         raise InputError(f"cannot be read as .npz: {error}", path=path) from error
-    found = [next((names[n] for n in usual if n in names), None) for usual in COLUMN_NAMES]
+    usual = SOURCE_NAMES, TARGET_NAMES, ("weight", "weights", "data", "w")
+    found = [next((names[n] for n in each if n in names), None) for each in usual]
     if found[0] is None or found[1] is None:
         if len(names) == 1:
             return columns_of(read_header(path, next(iter(names.values()))))

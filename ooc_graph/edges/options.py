@@ -1,13 +1,15 @@
-"""What the caller may say about a source of edges."""
+"""What the caller may say about a source of edges, and which columns of a table follow from it."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from ooc_graph.errors import UsageError
+from ooc_graph.edges.lines import is_count
+from ooc_graph.errors import InputError, UsageError
 
 Column = str | int
 
@@ -23,23 +25,7 @@ _DELIMITERS = {"tab": "\t", "\\t": "\t", "space": "", "whitespace": "", " ": "",
 
 @dataclass(frozen=True, kw_only=True)
 class ReadOptions:
-    """Options of ``open_source``; None always means: what the input says.
-
-    Parameters
-    ----------
-    directed
-        Whether (u, v) is an arc from u to v only.
-    weight
-        Column of the weights, by name or position from 0; False or ``"none"``: no weights.
-    columns
-        Columns of source and target, by name or position from 0.
-    delimiter
-        One character, ``"tab"`` or ``"space"``; kept as the character, empty for runs of blanks.
-    header
-        Whether the first line names the columns.
-    weight_type
-        ``int``, ``float32`` or ``float64``.
-    """
+    """Options of ``open_source``; None always means: what the input says."""
 
     directed: bool | None = None
     weight: Column | bool | None = None
@@ -106,3 +92,105 @@ class ReadOptions:
 def _is_mark(character: str) -> bool:
     """Whether an ASCII character can stand between numbers."""
     return character.isascii() and not character.isalnum()
+
+
+SOURCE_NAMES = ("source", "src", "from", "u", "fromnodeid", "source_id", "row")
+TARGET_NAMES = ("target", "dst", "dest", "destination", "to", "v", "tonodeid", "target_id", "col")
+WEIGHT_NAMES = ("weight", "weights", "w", "wgt", "distance", "dist", "cost", "length", "value")
+
+
+@dataclass(frozen=True)
+class ChosenColumns:
+    """Positions from 0; weight None: unweighted."""
+
+    source: int
+    target: int
+    weight: int | None
+
+
+def position_of(column: Column, names: Sequence[str] | None, fields: int, where: str) -> int:
+    """Position of a column that the caller named; the error lists the columns there are."""
+    if isinstance(column, str) and names is not None and column in names:
+        return list(names).index(column)
+    if isinstance(column, int) or is_count(column.encode()):
+        if 0 <= int(column) < fields:
+            return int(column)
+        raise UsageError(f"{where}: no column {column}, there are {fields} (counted from 0)")
+    known = "the columns have no names" if names is None else "there are " + ", ".join(names)
+    raise UsageError(f"{where}: no column {column!r}; {known}")
+
+
+def choose_columns(
+    options: ReadOptions,
+    names: Sequence[str] | None,
+    fields: int,
+    where: str,
+    *,
+    third_is_weight: bool,
+) -> ChosenColumns:
+    """Columns that the caller chose, else those with usual names, else the first ones.
+
+    The first two columns of a table with names are taken only if nothing else is likely: it
+    has just two, or a weight as its third, or names that differ in their digits only
+    (``Person.id`` twice, ``node1`` and ``node2``).
+
+    A chosen column that is not there, or is to serve twice, is a UsageError; InputError says that
+    the names do not tell which columns are source and target. ``third_is_weight`` is
+    of three unnamed columns.
+    """
+    if options.columns is not None:
+        source, target = (position_of(name, names, fields, where) for name in options.columns)
+    else:
+        source, target = (0, 1) if names is None else _by_names(options, names, where)
+    weight = None
+    if options.weight_column is not None:
+        weight = position_of(options.weight_column, names, fields, where)
+    elif not options.no_weight:
+        unnamed = 2 if third_is_weight and fields == 3 and names is None else None
+        weight = _usual(WEIGHT_NAMES, names) if names is not None else unnamed
+        if weight in {source, target}:
+            weight = None
+    if options.weight is True and weight is None:
+        raise UsageError(f"{where}: no weight column; name it")
+    if len({source, target, weight}) < 3:
+        raise UsageError(f"{where}: source, target and weight must be different columns")
+    return ChosenColumns(source, target, weight)
+
+
+def _by_names(options: ReadOptions, names: Sequence[str], where: str) -> tuple[int, int]:
+    """Positions of source and target in a table with names."""
+    source, target = _usual(SOURCE_NAMES, names), _usual(TARGET_NAMES, names)
+    if source is not None and target is not None:
+        return source, target
+    neither = source is None and target is None
+    if neither and (_third_is_weight(options, names) or _first_are_alike(names)):
+        return 0, 1
+    known = "neither is known" if neither else f"only {names[source or target or 0]!r} is known"
+    raise InputError(
+        f"which columns are source and target? Of {', '.join(names)} {known}",
+        path=where,
+        advice="name them with --columns SOURCE,TARGET",
+    )
+
+
+def _third_is_weight(options: ReadOptions, names: Sequence[str]) -> bool:
+    """Whether there are two columns, and nothing else but perhaps a weight after them."""
+    if len(names) == 2:
+        return True
+    chosen = options.weight_column
+    named = _usual(WEIGHT_NAMES, names) == 2 or (chosen is not None and str(chosen) == "2")
+    return len(names) == 3 and (named or chosen == names[2])
+
+
+def _first_are_alike(names: Sequence[str]) -> bool:
+    """Whether the first two names, and no others, differ in their digits only.
+
+    LDBC's tables of relations call both ends alike; pandas numbers equal names.
+    """
+    stems = [re.sub(r"\.?\d+", "", name).lower() for name in names]
+    return len(stems) > 1 and stems[0] == stems[1] and stems.count(stems[0]) == 2
+
+
+def _usual(usual: Sequence[str], names: Sequence[str] | None) -> int | None:
+    lower = [name.lower().lstrip(":") for name in names or ()]
+    return next((lower.index(name) for name in usual if name in lower), None)

@@ -57,15 +57,7 @@ class RowGrammar:
 
 
 class RowParser:
-    """Reads one file of rows from beginning to end.
-
-    Attributes
-    ----------
-    line
-        Line that was being read when reading stopped.
-    loops
-        Self-loops found.
-    """
+    """Reads one file of rows from beginning to end."""
 
     def __init__(
         self,
@@ -114,17 +106,7 @@ class RowParser:
         text, columns = np.frombuffer(self._buffer, dtype=np.uint8), self._columns
         while at < stop:
             count, heads, at, status, slow_rows, whole = tokenize_rows.tokenize_rows(
-                text,
-                at,
-                stop,
-                self._parameters,
-                self._state,
-                columns.source,
-                columns.target,
-                columns.integers,
-                columns.doubles,
-                columns.slow,
-                self._heads,
+                text, at, stop, self._parameters, self._state, *columns.arrays, self._heads
             )
             overflow = columns.round_slow(self._buffer, slow_rows)
             if overflow is not None:

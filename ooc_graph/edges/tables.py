@@ -9,10 +9,9 @@ from typing import Any
 import numpy as np
 
 from ooc_graph.edges.bytestream import file_record, refuse_compressed
-from ooc_graph.edges.columns import ChosenColumns, choose_columns
 from ooc_graph.edges.idcheck import checked_block, weight_dtype_of
-from ooc_graph.edges.interface import ColumnSource, Unit
-from ooc_graph.edges.options import ReadOptions
+from ooc_graph.edges.interface import SourceDefaults, Unit, units_of
+from ooc_graph.edges.options import ChosenColumns, ReadOptions, choose_columns
 from ooc_graph.errors import InputError, UsageError
 from ooc_graph.types import AnyArray, EdgeBlock
 
@@ -26,7 +25,7 @@ class ParquetFile:
 
 
 @dataclass(frozen=True)
-class ParquetSource(ColumnSource):
+class ParquetSource(SourceDefaults):
     """Edges from Parquet files; see ``EdgeSource``. Units are runs of row groups.
 
     Parameters
@@ -48,12 +47,11 @@ class ParquetSource(ColumnSource):
 
     def units(self, edges_per_unit: int) -> Sequence[Unit]:
         """Row groups of each file, as many as make a unit."""
-        spans = [
+        return units_of(
             (start, stop, file.path)
             for file in self.files
             for start, stop in _runs(file.group_rows, edges_per_unit)
-        ]
-        return [Unit(index, *span) for index, span in enumerate(spans)]
+        )
 
     def read(self, unit: Unit, block_edges: int) -> Iterator[EdgeBlock]:
         """Yield the rows of row groups ``unit.start`` to ``unit.stop``."""

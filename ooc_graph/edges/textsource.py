@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from ooc_graph.edges.bytestream import Peek, file_record, line_at, peek
-from ooc_graph.edges.interface import Unit, ranges
+from ooc_graph.edges.interface import SourceDefaults, Unit, ranges, units_of
 from ooc_graph.edges.lines import BUFFER_BYTES, ColumnParser, LineGrammar, whole_lines
 from ooc_graph.errors import InputError
 from ooc_graph.types import EdgeBlock, IntArray
@@ -20,16 +20,8 @@ from ooc_graph.types import EdgeBlock, IntArray
 class TextFile:
     """One file of a source, and what its lines look like.
 
-    Parameters
-    ----------
-    data_start
-        Text offset of the first line after the header.
-    text_bytes
-        Length of the text, -1 if it is compressed.
-    line_bytes
-        Mean length of a line, from the beginning of the file.
-    declared
-        Number of lines of edges that the header declares.
+    The first line after the header begins at ``data_start``; ``text_bytes`` is -1 if the text is
+    compressed, ``line_bytes`` a line's mean length, and ``declared`` the lines that a header says.
     """
 
     path: str
@@ -52,7 +44,7 @@ def text_file(
 
 
 @dataclass(frozen=True)
-class TextSource:
+class TextSource(SourceDefaults):
     """Edges from text files, one edge per line; see ``EdgeSource``.
 
     Plain files split into units by byte ranges at line ends, compressed files are one unit each.
@@ -86,7 +78,7 @@ class TextSource:
         return self.files[0].grammar.weight >= 0
 
     @property
-    def weight_dtype(self) -> np.dtype[Any] | None:
+    def weight_dtype(self) -> np.dtype[Any] | None:  # type: ignore[override]
         """Type of the weights if it is known before reading."""
         kind = self.files[0].grammar.weight_type
         return np.dtype(kind) if self.weighted and kind is not None else None
@@ -101,12 +93,11 @@ class TextSource:
 
     def units(self, edges_per_unit: int) -> Sequence[Unit]:
         """Byte ranges of plain files, whole compressed files."""
-        ranges = [
+        return units_of(
             (start, stop, file.path)
             for file in self.files
             for start, stop in _byte_ranges(file, edges_per_unit)
-        ]
-        return [Unit(index, *span) for index, span in enumerate(ranges)]
+        )
 
     def read(self, unit: Unit, block_edges: int) -> Iterator[EdgeBlock]:
         """Yield the edges of the lines that begin in the unit."""

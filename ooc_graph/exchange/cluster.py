@@ -154,14 +154,9 @@ class Cluster:
     ) -> dict[str, Any]:
         """Call a function on the event loop of workers; the answers of those that answer.
 
+        The function is quick, and gets its worker if it has a parameter ``dask_worker``. Of the
+        workers, all if no addresses are given, those that are known to be silent are not asked.
         Raises what the function raised on some worker, and what `look` raises.
-
-        Parameters
-        ----------
-        function
-            Picklable and quick; gets its worker if it has a parameter ``dask_worker``.
-        of
-            Addresses; None: all workers. Those that are known to be silent are not asked.
         """
         states = self.look()
         asked = states if of is None else [address for address in of if address in states]

@@ -27,7 +27,6 @@ class Finished:
     values: dict[int, Any]
     supersteps: int
     bytes_sent: int
-    exchange_s: float
 
 
 @dataclass(frozen=True)
@@ -89,7 +88,7 @@ def _play(party: Party, make: Make, finish: Finish | None) -> Finished:
         results = ranks.run()
     values = results if finish is None else {r: finish(r, results[r]) for r in sorted(results)}
     # The last trade was about being done, not a superstep.
-    return Finished(values, party.supersteps - 1, party.bytes_sent, party.exchange_s)
+    return Finished(values, party.supersteps - 1, party.bytes_sent)
 
 
 def _is_wanted(worker: Worker, key: Any) -> bool:

@@ -80,8 +80,7 @@ class DivergedRanksError(RuntimeError):
 
 @dataclass(frozen=True)
 class ExchangeStats:
-    """What an exchange did: supersteps, bytes between processes, seconds spent exchanging."""
+    """What an exchange did: supersteps, and bytes between processes."""
 
     supersteps: int
     bytes_sent: int
-    exchange_s: float

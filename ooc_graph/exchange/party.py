@@ -68,7 +68,6 @@ class Party:
         self.plan, self.member = plan, member
         self.supersteps = 0
         self.bytes_sent = 0
-        self.exchange_s = 0.0
         self._worker, self._box, self._is_wanted = worker, box, is_wanted
         self._unanswered: set[int] = set()
         self._missed: dict[int, int] = {}
@@ -91,7 +90,6 @@ class Party:
         Workers are named by their position in the party, and must all ask for the same kind.
         Parcels come in the order of their parts.
         """
-        began_s = time.perf_counter()
         self.check()
         mail: Mapping[int, Sequence[Parcel]] = {}
         if self._others:
@@ -99,7 +97,6 @@ class Party:
             self._loop.call_soon_threadsafe(self._begin, kind, parts)
             mail = self._traded()
         self.supersteps += 1
-        self.exchange_s += time.perf_counter() - began_s
         self._require_same_kind(kind, mail)
         return mail
 

@@ -55,22 +55,19 @@ def run(
         Picklable; called on each worker with the numbers of its shards, ascending. Returns a
         context manager, in which there is a coroutine for each and what they have in common.
     workers
-        Addresses or names of the workers that may take part; None: all. If there are more than
-        shards, the rest takes no part.
+        Addresses or names of those that may take part, at most one for each shard; None: all.
     threads
         Threads that advance the ranks of one worker.
     finish
-        Picklable; called on the worker with each shard and its result (to write a part file,
-        say), after which only its return value travels. After a loss it may be called again
-        for a shard whose first value never arrived.
+        Picklable; called on the worker with each shard and its result, of which only its return
+        value travels. After a loss it may be called again for the same shard.
     note
         Called with one line if the attempt is lost, or no worker can work for the time being.
 
     Returns
     -------
     list, ExchangeStats
-        Result of each shard (or what ``finish`` returned), and what the last attempt did: bytes
-        over all workers, seconds of the worker that exchanged longest.
+        Result of each shard (or what ``finish`` returned), and what the last attempt did.
 
     Raises
     ------
@@ -128,6 +125,5 @@ def _in_order(outcomes: Sequence[Finished], shards: int) -> tuple[list[Any], Exc
     stats = ExchangeStats(
         supersteps=outcomes[0].supersteps,
         bytes_sent=sum(outcome.bytes_sent for outcome in outcomes),
-        exchange_s=max(outcome.exchange_s for outcome in outcomes),
     )
     return [values[rank] for rank in range(shards)], stats

@@ -8,12 +8,12 @@ from ooc_graph.edges.kronecker import Kronecker
 from ooc_graph.graph500.run import BatchTask, Run
 from ooc_graph.model.resources import CPU
 from ooc_graph.model.strategy import DISK, PINNED
-from ooc_graph.runtime.machine import cores
 from ooc_graph.search.plan import Plan
 from ooc_graph.shards.load import Graph
 from ooc_graph.strategies.cpu.in_memory import resident_bytes
 from ooc_graph.strategies.cuda import on_disk as cuda_disk
 from ooc_graph.strategies.cuda.cached import pinned_bytes
+from ooc_graph.threads import cores
 
 _ANSWER_BYTES = 40
 # Where rows are not all where they are searched: bytes a vertex of an answer's columns, of tuples
@@ -40,7 +40,8 @@ def task_for(plan: Plan, run: Run, source: Kronecker, *, on_host: bool = False) 
     limits = run.place.cuda_limits
     given = plan.task(), source, run.options.validate
     task = BatchTask(*given, limits.device_bytes, on_host)
-    return replace(task, at_once=_at_once(plan, run.place.process_limit_bytes))
+    limit_bytes = run.place.resources(on_cpu=True).process_limit_bytes
+    return replace(task, at_once=_at_once(plan, limit_bytes))
 
 
 def _at_once(plan: Plan, available: int) -> int:

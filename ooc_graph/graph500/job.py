@@ -23,7 +23,7 @@ from ooc_graph.report.memory_watch import MemoryWatch
 from ooc_graph.runtime.building import build_with_report
 from ooc_graph.runtime.compile_ahead import compile_ahead
 from ooc_graph.runtime.compile_parts import parts_of_graph500
-from ooc_graph.runtime.workplace import Place, place_for
+from ooc_graph.runtime.workplace import Workplace, workplace_for
 from ooc_graph.shards.build_options import BuildOptions, BuildReport
 from ooc_graph.shards.load import Graph
 from ooc_graph.types import Progress
@@ -68,7 +68,7 @@ def graph500(
         Says the least that would do.
     """
     limits = CudaLimits.of(device_memory, host_memory).require_cuda(device)
-    place = place_for(client, memory_limit_bytes, device, limits, progress)
+    place = workplace_for(client, memory_limit_bytes, device, limits, progress)
     run = Run(options, folder, place, progress)
     weighted = "sssp" in options.kernels
     source = Kronecker(
@@ -92,7 +92,7 @@ def graph500(
     return leave_report(run, graph, built, searched, watch, command, energy=energy)
 
 
-def _warm_up(place: Place, source: Kronecker, folder: Path, *, compress: bool) -> None:
+def _warm_up(place: Workplace, source: Kronecker, folder: Path, *, compress: bool) -> None:
     """Build a tiny graph of the same kind, so that no figure has compilation in it."""
     with (
         _full_folder_named(folder),
@@ -132,7 +132,7 @@ def _build(run: Run, source: Kronecker, overwrite: bool) -> tuple[Graph, BuildRe
     return graph, built
 
 
-def _build_place(place: Place) -> dict[str, Any]:
+def _build_place(place: Workplace) -> dict[str, Any]:
     """Where a store is built, as a build is told."""
     return {
         "client": place.client,

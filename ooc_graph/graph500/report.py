@@ -26,9 +26,8 @@ from ooc_graph.report.data import (
     write_report_data,
 )
 from ooc_graph.report.graph500 import Graph500Result, KernelRuns, output_block
-from ooc_graph.report.host import host_facts, package_versions
 from ooc_graph.report.memory_watch import MemoryWatch, thinned
-from ooc_graph.report.records import append_record
+from ooc_graph.report.records import append_record, host_facts, package_versions
 from ooc_graph.runtime.devices import cuda_facts_here
 from ooc_graph.runtime.engine_cache import open_same
 from ooc_graph.shards.build_options import BuildReport
@@ -161,7 +160,7 @@ def _block(run: Run, built: BuildReport, records: list[SearchRecord], valid: boo
             edge_factor=options.edge_factor,
             searches=options.searches,
             generation_s=built.read_s,
-            processes=run.place.processes,
+            processes=run.place.resources(on_cpu=True).processes,
             construction_s=built.elapsed_s - built.read_s,
             kernels=tuple(
                 KernelRuns.of([record for record in records if record.kernel == kernel])
@@ -183,7 +182,7 @@ def _parameters(run: Run) -> dict[str, Any]:
     return {
         **named,
         "device": run.place.device.name,
-        "worker processes": run.place.processes,
+        "worker processes": run.place.resources(on_cpu=True).processes,
         "memory limit (bytes)": run.place.limit_bytes,
         **{name: size for name, size in _cuda_limits(run) if size is not None},
     }

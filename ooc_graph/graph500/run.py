@@ -18,7 +18,7 @@ from ooc_graph.model.strategy import MEMORY
 from ooc_graph.model.task import SearchTask
 from ooc_graph.model.trace import Course
 from ooc_graph.report.data import Stage
-from ooc_graph.runtime.workplace import Place
+from ooc_graph.runtime.workplace import Workplace
 from ooc_graph.search.algorithm import engine_for
 from ooc_graph.search.single import KERNELS
 from ooc_graph.shards.build_options import BuildOptions
@@ -103,7 +103,7 @@ class Run:
 
     options: Graph500Options
     folder: Path
-    place: Place
+    place: Workplace
     progress: Progress
     begun: float = field(default_factory=perf_counter)
     stages: list[Stage] = field(default_factory=list)

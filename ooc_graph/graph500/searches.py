@@ -28,7 +28,6 @@ from ooc_graph.model.trace import Course
 from ooc_graph.report.data import EnergyRecord
 from ooc_graph.runtime import io_progress
 from ooc_graph.runtime.compile_parts import check_pair
-from ooc_graph.runtime.machine import cores
 from ooc_graph.runtime.process import threads_here
 from ooc_graph.runtime.validation import check_edges, validator_of
 from ooc_graph.search.execute import execute, plan_at
@@ -36,6 +35,7 @@ from ooc_graph.search.plan import Plan
 from ooc_graph.search.single import result_of, search_by
 from ooc_graph.search.trees import run_search
 from ooc_graph.shards.load import Graph
+from ooc_graph.threads import cores
 from ooc_graph.types import IntArray
 from ooc_graph.validate import BfsAnswer, BfsValidator, SsspAnswer, SsspValidator, VertexIndex
 from ooc_graph.validate.cuda_validator import MOST_VERTICES

@@ -7,7 +7,6 @@ import os
 import struct
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from functools import lru_cache
 from pathlib import Path
 
 import google_crc32c
@@ -27,16 +26,10 @@ UNPACKED_UNITS = 4
 
 @dataclass(frozen=True)
 class FileEntry:
-    """What the manifest says of one file.
+    """What the manifest says of one file, by its path inside the store.
 
     Parameters
     ----------
-    path
-        Path inside the store.
-    size
-        Bytes.
-    sha256
-        Hex digest of the whole file.
     crc32c
         The four bytes that end a chunk file, as an integer; None for other files.
     sidecar
@@ -53,26 +46,14 @@ class FileEntry:
 def write_chunk(store: Path, spec: ArraySpec, index: int, parts: Iterable[AnyArray]) -> FileEntry:
     """Write one chunk file from consecutive pieces of its elements.
 
-    It goes to the disk at once; the commit waits for that.
-
-    Parameters
-    ----------
-    store
-        Folder of the (partial) store; it exists.
-    parts
-        Arrays, of one dimension or of whole rows, whose concatenation is the chunk; the last chunk
-        is padded with zeros (if numbers are packed, with their base) to full length, as Zarr's
-        regular grid wants.
-
-    Raises
-    ------
-    OSError
-        As the file system has it (``ENOSPC`` when the disk is full).
+    It goes to the disk at once; the commit waits for that. Pieces are arrays of one dimension or of
+    whole rows. The last chunk is padded with zeros (if numbers are packed, with their base) to full
+    length, as Zarr's regular grid wants.
     """
     path = store / spec.chunk_path(index)
     make_folders(store, path.parent)
     unit_bytes = SIDECAR_BYTES if spec.packing is None else spec.unit_bytes
-    digest, sidecar = hashlib.sha256(), _Sidecar(unit_bytes)
+    digest, checksums = hashlib.sha256(), _Checksums(unit_bytes)
     with renamed_file(path) as partial, BlockWriter(partial) as writer:
         written = 0
         elements = _padded(spec, index, parts)
@@ -84,14 +65,17 @@ def write_chunk(store: Path, spec: ArraySpec, index: int, parts: Iterable[AnyArr
                 data = byte_view(block)
                 writer.write(data)
                 digest.update(data)
-                sidecar.add(data)
+                checksums.add(data)
             written += len(whole)
-        parts_crc, crc = sidecar.finish()
-        tail = struct.pack("<I", crc)
+        tail = struct.pack("<I", checksums.whole)
         writer.write(memoryview(tail))
         digest.update(tail)
     return FileEntry(
-        spec.chunk_path(index), written + CRC_BYTES, digest.hexdigest(), crc, parts_crc
+        spec.chunk_path(index),
+        written + CRC_BYTES,
+        digest.hexdigest(),
+        checksums.whole,
+        tuple(checksums.units),
     )
 
 
@@ -156,70 +140,21 @@ def _packed_unit(spec: ArraySpec, unit: AnyArray) -> AnyArray:
         raise OSError(f"{spec.path}: {error}; was the input changed while it was read?") from error
 
 
-class _Sidecar:
-    """crc32c of each unit of a stream."""
+class _Checksums:
+    """crc32c of a stream, and of each of its units."""
 
     def __init__(self, unit_bytes: int) -> None:
-        self._unit_bytes = unit_bytes
-        self._crcs: list[int] = []
-        self._crc, self._filled = 0, 0
+        self._unit_bytes, self._filled = unit_bytes, 0
+        self.whole, self.units = 0, list[int]()
 
     def add(self, data: memoryview) -> None:
-        position = 0
-        while position < len(data):
-            take = min(self._unit_bytes - self._filled, len(data) - position)
-            self._crc = google_crc32c.extend(
-                self._crc, np.frombuffer(data[position : position + take], np.uint8)
-            )
-            self._filled += take
-            position += take
-            if self._filled == self._unit_bytes:
-                self._close()
-
-    def _close(self) -> None:
-        self._crcs.append(self._crc)
-        self._crc, self._filled = 0, 0
-
-    def finish(self) -> tuple[tuple[int, ...], int]:
-        """The parts' crcs, and that of the whole, which needs no second look at the bytes."""
-        crc = 0
-        for part in self._crcs:
-            crc = _after(crc, self._unit_bytes) ^ part
-        if self._filled:
-            crc = _after(crc, self._filled) ^ self._crc
-            self._close()
-        return tuple(self._crcs), crc
-
-
-def _after(crc: int, zeros: int) -> int:
-    """What a crc becomes if so many bytes follow, without their own crc, which is added by xor.
-
-    Source: zlib's ``crc32_combine``.
-    """
-    if not crc:
-        return 0
-    table = _shifts(zeros)
-    return (
-        table[0][crc & 255]
-        ^ table[1][crc >> 8 & 255]
-        ^ table[2][crc >> 16 & 255]
-        ^ table[3][crc >> 24]
-    )
-
-
-@lru_cache(8)
-def _shifts(zeros: int) -> tuple[tuple[int, ...], ...]:
-    """`_after` of every value of each of the four bytes; it is linear in the bits."""
-    data = bytes(zeros)
-    alone = google_crc32c.value(data)
-    bits = [google_crc32c.extend(1 << bit, data) ^ alone for bit in range(32)]
-    table = []
-    for first in range(0, 32, 8):
-        row = [0]
-        for bit in bits[first : first + 8]:
-            row += [bit ^ lower for lower in row]
-        table.append(tuple(row))
-    return tuple(table)
+        self.whole = google_crc32c.extend(self.whole, np.frombuffer(data, np.uint8))
+        while len(data):
+            part = data[: self._unit_bytes - self._filled]
+            crc = self.units.pop() if self._filled else 0
+            self.units.append(google_crc32c.extend(crc, np.frombuffer(part, np.uint8)))
+            self._filled = (self._filled + len(part)) % self._unit_bytes
+            data = data[len(part) :]
 
 
 def ends_in_crc(path: Path, entry: FileEntry) -> bool:
@@ -233,11 +168,7 @@ def ends_in_crc(path: Path, entry: FileEntry) -> bool:
 def read_chunk(store: Path, spec: ArraySpec, index: int, out: AnyArray, expected: int) -> None:
     """Read one chunk straight into ``out``, contiguous and without padding, and check its crc32c.
 
-    Raises
-    ------
-    CorruptStoreError
-        If the file is missing, has another length, or its content does not have the crc32c that
-        the manifest has for the chunk.
+    CorruptStoreError if it is missing, has another length, or not the crc32c of the manifest.
     """
     path = store / spec.chunk_path(index)
     try:

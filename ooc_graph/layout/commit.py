@@ -19,20 +19,13 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from ooc_graph.errors import OutputExistsError
 from ooc_graph.layout.chunks import FileEntry
-from ooc_graph.layout.file_lock import locked
 from ooc_graph.layout.manifest import Manifest
 from ooc_graph.layout.metadata import ArraySpec, group_document, parent_groups
 from ooc_graph.layout.names import ASIDE, MANIFEST, sidecar_path
-from ooc_graph.layout.outputs import (
-    ID_LENGTH,
-    refuse_existing,
-    refuse_inside_store,
-    refuse_long_name,
-)
+from ooc_graph.layout.outputs import ID_LENGTH, refuse_existing, refuse_output
 from ooc_graph.layout.units import Units, key_of
-from ooc_graph.layout.whole_file import disk_full_reported, sync_file
+from ooc_graph.layout.whole_file import disk_full_reported, locked, sync_file
 
 _RENAME_EXCHANGE = 2
 _AT_FDCWD = -100
@@ -138,15 +131,9 @@ def partial_store(
 ) -> Iterator[Partial]:
     """Context in which a store is written; whatever happens, no half of it stays behind.
 
-    Unless it has a ``key``: then the partial store has units, stays if some are done when
-    the run ends before its time, and is taken up by the next run with the same key.
-
-    Parameters
-    ----------
-    kind, overwrite
-        ``graph`` or ``result``, and whether a store of that kind may be replaced.
-    key
-        What the bytes of all units follow from; None for work without units.
+    Unless it has a ``key``, which the bytes of all units follow from: then the partial store has
+    units, stays if some are done when the run ends before its time, and is taken up by the next run
+    with the same key. ``overwrite`` allows to replace a store of the same ``kind``.
 
     Raises
     ------
@@ -160,11 +147,7 @@ def partial_store(
         If the disk fills up while the store is written.
     """
     final = Path(os.path.abspath(final))  # noqa: PTH100 - links stay as they are
-    refuse_long_name(final)
-    refuse_existing(final, kind, overwrite)
-    if not final.parent.is_dir():
-        raise OutputExistsError(f"{final.parent}: no such folder to write {final.name} into")
-    refuse_inside_store(final)
+    refuse_output(final, kind, overwrite)
     run_id = uuid.uuid4().hex[:ID_LENGTH]
     resumed = f"the same command continues with what there is of {final.name}"
     with disk_full_reported(final, None if key is None else resumed), locked(final, run_id):

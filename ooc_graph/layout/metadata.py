@@ -124,13 +124,7 @@ class ArraySpec:
 
     @classmethod
     def from_document(cls, path: str, document: Mapping[str, Any]) -> ArraySpec:
-        """Read back what ``document`` wrote.
-
-        Raises
-        ------
-        ValueError
-            If the array is stored in any other way than this package stores arrays.
-        """
+        """Read back what ``document`` wrote; ValueError if the array is stored in any other way."""
         length, *widths = map(int, document["shape"])
         if packed := document["attributes"].get(ATTRIBUTES_KEY, {}).get("packed"):
             packing = Packing(int(packed["bits"]), int(packed["base"]))

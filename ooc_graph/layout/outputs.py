@@ -14,6 +14,15 @@ ID_LENGTH = 12
 """Letters of a run's id, which is part of the names of what it writes."""
 
 
+def refuse_output(final: Path, kind: str, overwrite: bool) -> None:
+    """Refuse to write a store of some kind, ``graph`` or ``result``, to a place."""
+    refuse_long_name(final)
+    refuse_existing(final, kind, overwrite)
+    if not final.absolute().parent.is_dir():
+        raise OutputExistsError(f"{final.parent}: no such folder to write {final.name} into")
+    refuse_inside_store(final)
+
+
 def refuse_existing(final: Path, kind: str, overwrite: bool) -> None:
     """Refuse an output that is there, unless it is a store of that kind and may be replaced."""
     if not final.exists() and not final.is_symlink():

@@ -7,24 +7,14 @@ instructions.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, TypeVar, cast
+from typing import Any
 
 import numpy as np
-from numba import njit
 
-from ooc_graph import kernel_cache
-
-Function = TypeVar("Function", bound=Callable[..., Any])
+from ooc_graph.kernel_cache import compiled
 
 
-def _compiled(function: Function) -> Function:
-    jit: Any = njit
-    dispatcher = jit(nogil=True, _nrt=False, no_cfunc_wrapper=True)(function)
-    return cast(Function, kernel_cache.kept(dispatcher))
-
-
-@_compiled
+@compiled
 def pack(values: Any, base: Any, mask: Any, words: Any) -> Any:
     """Put the low bits of numbers less ``base`` into words.
 
@@ -64,20 +54,12 @@ def pack(values: Any, base: Any, mask: Any, words: Any) -> Any:
     return every
 
 
-@_compiled
+@compiled
 def unpack(words: Any, base: Any, mask: Any, values: Any) -> None:
     """Undo `pack`; any words give numbers of ``bits`` bits.
 
-    Parameters
-    ----------
-    words
-        uint64 (units, bits, lanes).
-    base
-        uint64; added modulo 2**64, of which ``values`` keeps what it has room for.
-    mask
-        uint64: as many ones as a number has bits.
-    values
-        uint32 or uint64 (units, 64, lanes), filled.
+    As there, but that ``mask`` has as many ones as a packed number has bits; ``base`` is added
+    modulo 2**64, of which ``values`` keeps what it has room for.
     """
     units, bits, lanes = words.shape
     for unit in range(units):

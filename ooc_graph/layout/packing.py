@@ -62,10 +62,7 @@ class Packing:
     def pack(self, values: AnyArray) -> AnyArray:
         """Pack contiguous integers of at most one unit: uint8, `bytes_of` the length.
 
-        Raises
-        ------
-        ValueError
-            One of them does not fit, or they are more than a unit.
+        ValueError if one of them does not fit.
         """
         from ooc_graph.layout.packed_loops import pack  # noqa: PLC0415 - imports numba
 
@@ -82,18 +79,10 @@ class Packing:
         return words.astype(_WORD, copy=False).reshape(-1).view(np.uint8)
 
     def unpack(self, packed: AnyArray, length: int, out: AnyArray) -> None:
-        """Undo `pack` for consecutive units, from the beginning of one on.
+        """Fill ``out`` with the first of ``length`` packed numbers, from a unit on.
 
-        Any bytes give numbers; whoever read them checks whether they are the right ones.
-
-        Parameters
-        ----------
-        packed
-            uint8, contiguous, beginning at a multiple of 8 bytes.
-        length
-            Numbers that were packed; `bytes_of` them must be the length of ``packed``.
-        out
-            Contiguous integers, filled with the first of them.
+        Any bytes give numbers; whoever read them checks whether they are the right ones. ``packed``
+        are contiguous uint8, beginning at a multiple of 8 bytes.
         """
         if len(packed) != self.bytes_of(length, out.dtype):
             raise ValueError(f"{len(packed)} bytes are not {length} numbers of {self.bits} bits")

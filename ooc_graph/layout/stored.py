@@ -15,10 +15,9 @@ import numpy as np
 
 from ooc_graph.errors import CorruptStoreError, NotAStoreError, StoreReplacedError
 from ooc_graph.layout.chunks import FileEntry, ends_in_crc, read_chunk
-from ooc_graph.layout.manifest import Manifest, load_same
+from ooc_graph.layout.manifest import Manifest, load_same, replaced
 from ooc_graph.layout.metadata import ArraySpec
 from ooc_graph.layout.names import ATTRIBUTES_KEY, MANIFEST, sidecar_path
-from ooc_graph.layout.replaced import replaced
 from ooc_graph.layout.whole_file import PARTIAL
 from ooc_graph.types import AnyArray
 
@@ -40,20 +39,9 @@ class Stored:
     def open(cls, path: str | Path, kind: str | None = None, identity: str | None = None) -> Stored:
         """Open a store of a kind (``graph`` or ``result``).
 
-        Parameters
-        ----------
-        identity
-            Of the store that was opened before; None: of any.
-
-        Raises
-        ------
-        NotAStoreError
-            If there is no finished store of that kind.
-        CorruptStoreError
-            If a file is missing, or its size, its small content or its stored crc32c is wrong.
-        StoreReplacedError
-            If there is another store than the one that was opened before, or a new one again and
-            again.
+        ``identity`` is that of the store which was opened before; None: of any. StoreReplacedError
+        says that there is another, or a new one again and again; CorruptStoreError that a file is
+        missing, or its size, its small content or its stored crc32c is wrong.
         """
         # Workers may stand in another folder.
         folder = Path(os.path.abspath(path))  # noqa: PTH100 - links stay as they are
@@ -133,15 +121,8 @@ class Stored:
     def verify(self, advance: Callable[[int], None] = lambda _: None) -> None:
         """Read every file and compare its SHA-256 with the manifest's.
 
-        Parameters
-        ----------
-        advance
-            Called with the number of bytes read, for progress.
-
-        Raises
-        ------
-        CorruptStoreError
-            Names the first file (and chunk) that differs, or a file the manifest does not name.
+        ``advance`` is called with the number of bytes read. CorruptStoreError names the first file
+        (and chunk) that differs, or a file the manifest does not name.
         """
         with self.reading():
             for entry in self.manifest.files.values():

@@ -71,21 +71,11 @@ def finish_unit(
     write: Callable[[Path], Sequence[FileEntry]],
     facts: dict[str, Any],
 ) -> Unit:
-    """Write a unit's chunk files, bring them into place and record them.
+    """Write a unit's chunk files, bring them into place and record them with ``facts``.
 
-    Parameters
-    ----------
-    folder, attempt
-        The partial store, and the folder of the run that wants the unit.
-    write
-        Writes the files below the folder that it is given.
-    facts
-        What else the record is to hold.
-
-    Raises
-    ------
-    FileNotFoundError
-        The run is over, and another has taken its place.
+    In the partial store ``folder``, for the run that has the folder ``attempt``; FileNotFoundError
+    if it is over and another has taken its place. ``write`` is given the folder
+    to write to.
     """
     # Two workers may be at the same unit, if the scheduler takes one for lost.
     scratch = attempt / f"{number}-{uuid.uuid4().hex[:12]}"

@@ -72,9 +72,12 @@ class Moved(_Sums):
     @property
     def overlap(self) -> float | None:
         """Share of the reading time in which the search did other work; None: nothing was read."""
-        if self.reading_s <= 0:
-            return None
-        return 1 - min(self.waited_s / self.reading_s, 1)
+        return 1 - self.waited_share if self.reading_s > 0 else None
+
+    @property
+    def waited_share(self) -> float:
+        """Share of the reading time in which the search stood still."""
+        return min(self.waited_s / self.reading_s, 1.0) if self.reading_s > 0 else 0.0
 
     @property
     def units_in_flight(self) -> float | None:
@@ -87,41 +90,8 @@ class Moved(_Sums):
         return self.bytes / self.reading_s if self.reading_s > 0 else None
 
 
-@dataclass(frozen=True)
-class Reading(_Sums):
-    """How reading goes, what is under way included.
-
-    Parameters
-    ----------
-    bytes
-        Read.
-    reading_s, waited_s
-        As of `Moved`.
-    """
-
-    bytes: int = 0
-    reading_s: float = 0.0
-    waited_s: float = 0.0
-
-    @property
-    def bytes_s(self) -> float:
-        """Bytes in a second of reading; 0 if nothing was."""
-        return self.bytes / self.reading_s if self.reading_s > 0 else 0.0
-
-    @property
-    def waited_share(self) -> float:
-        """Share of the reading time in which the search stood still."""
-        return min(self.waited_s / self.reading_s, 1.0) if self.reading_s > 0 else 0.0
-
-
 class Meter:
-    """Measures threads that read, and the one that waits for them.
-
-    Parameters
-    ----------
-    clock
-        Seconds, from any beginning.
-    """
+    """Measures threads that read, and the one that waits for them; ``clock`` gives seconds."""
 
     def __init__(self, clock: Callable[[], float] = perf_counter) -> None:
         self._clock = clock
@@ -165,13 +135,17 @@ class Meter:
         with self._lock:
             self._bytes += bytes_
 
-    def now(self) -> Reading:
-        """How reading goes; asked by the thread that waits."""
+    def now(self) -> Moved:
+        """What was read and how it went, what is under way included; asked by who waits."""
         with self._lock:
             now = self._clock()
             reads_s = now - self._since if self._reading else 0.0
             waits_s = 0.0 if self._waits_since is None else now - self._waits_since
-            return Reading(self._bytes, self._reading_s + reads_s, self._waited_s + waits_s)
+            return Moved(
+                bytes=self._bytes,
+                reading_s=self._reading_s + reads_s,
+                waited_s=self._waited_s + waits_s,
+            )
 
     def added_to(self, moved: Moved) -> Moved:
         """A copy with the seconds measured so far; reads under way are not counted yet."""

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 
 from ooc_graph.forked import in_child
-from ooc_graph.memory.moved import Meter, Reading
+from ooc_graph.memory.moved import Meter, Moved
 
 STRETCH_S = 5.0
 """Seconds of reading that are looked at together; the first line is said after so many."""
@@ -27,18 +27,14 @@ class Watch:
     That a disk is slower than expected is said with it, and the first time at once. What is read
     while the search does other work does not make a disk slow.
 
-    Parameters
-    ----------
-    say
-        Takes one line. Called by the thread that searches.
-    growth
-        By which the interval to the next line grows; 1: a line every 5 seconds of reading.
+    The lines go to ``say``, by the thread that searches. The interval to the next line grows
+    ``growth`` times; 1: a line every 5 seconds of reading.
     """
 
     def __init__(self, say: Callable[[str], None], growth: int = 2) -> None:
         self._say, self._growth = say, growth
-        self._begun: dict[Meter, Reading] = {}
-        self._stretch = self._sprint = Reading()
+        self._begun: dict[Meter, Moved] = {}
+        self._stretch = self._sprint = Moved()
         self._best_bytes_s = 0.0
         self._next_s = STRETCH_S
         self._has_said_slow = False
@@ -50,23 +46,24 @@ class Watch:
 
     def look(self) -> None:
         """Say how it stands, if it is time to."""
-        now = Reading()
+        now = Moved()
         for meter, begun in self._begun.items():
             now = now.plus(meter.now().since(begun))
         sprint, stretch = now.since(self._sprint), now.since(self._stretch)
         expected, why = self._expected()
         if sprint.bytes >= BEST_BYTES:
             self._sprint = now
-            self._best_bytes_s = max(self._best_bytes_s, sprint.bytes_s)
+            self._best_bytes_s = max(self._best_bytes_s, sprint.bytes_s or 0.0)
         if stretch.reading_s < STRETCH_S:
             return
         self._stretch = now
-        is_slow = stretch.bytes_s < expected and stretch.waited_share >= _WAITS_SHARE
+        rate_bytes_s = stretch.bytes_s or 0.0
+        is_slow = rate_bytes_s < expected and stretch.waited_share >= _WAITS_SHARE
         if now.reading_s < self._next_s and (self._has_said_slow or not is_slow):
             return
         self._next_s = max(self._growth * self._next_s, now.reading_s + STRETCH_S)
         self._has_said_slow = self._has_said_slow or is_slow
-        rate = f"{stretch.bytes_s / 1e6:,.1f} MB/s"
+        rate = f"{rate_bytes_s / 1e6:,.1f} MB/s"
         slow = f"; {SLOWER}: it gives {rate}, {why}" if is_slow else ""
         self._say(
             f"read {now.bytes / 1e6:,.1f} MB of the store in {now.reading_s:.0f} s of reading, "

@@ -31,17 +31,17 @@ def ranks_bytes(graph: Graph, kernel: str, shards: Sequence[int], kept: Sequence
 
     Ranks that are ``kept`` from an earlier search take what their steps take.
     """
+    rows = graph.resident_bytes(ORDER_OF[kernel], shards)
+    return rows + state_bytes(graph, kernel, shards, kept)
+
+
+def state_bytes(graph: Graph, kernel: str, shards: Sequence[int], kept: Sequence[int] = ()) -> int:
+    """As `ranks_bytes`, without the rows."""
     ids = id_dtype(graph.rows)
     each = bfs_bytes(ids) if kernel == "bfs" else sssp_bytes(ids, distance_dtype(graph))
     own, before = (
         sum(Dealing(graph.rows, graph.shards, shard).rows for shard in some)
         for some in (shards, kept)
     )
-    rows = graph.resident_bytes(ORDER_OF[kernel], shards)
-    return (
-        rows
-        + graph.rows * each.vertex
-        + own * each.state
-        + (own + before) * each.step
-        + CUDA_FIXED_BYTES
-    )
+    on_rows = own * each.state + (own + before) * each.step
+    return graph.rows * each.vertex + on_rows + CUDA_FIXED_BYTES

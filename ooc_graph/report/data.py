@@ -47,10 +47,6 @@ class SearchRecord:
 
     Parameters
     ----------
-    kernel
-        ``"bfs"`` or ``"sssp"``.
-    root
-        Original id of the source.
     time_s
         Wall time of the search alone.
     edges
@@ -59,8 +55,6 @@ class SearchRecord:
         Vertices reached, the root included.
     validate_s
         Wall time of validation, or None if it was skipped.
-    levels
-        Per level, empty if not recorded.
     read_bytes, fetched_rows
         Bytes read of the store, and rows they were read for; None if all arcs were in memory.
     reading_s, waited_s
@@ -139,12 +133,8 @@ class EnergyRecord:
 
     Parameters
     ----------
-    kernel
-        ``"bfs"`` or ``"sssp"``.
-    searches
-        Searches that ran meanwhile.
     seconds
-        Wall time of all of them, pauses between them included.
+        Wall time of all ``searches`` that ran meanwhile, pauses between them included.
     joules
         By what was measured (its name and counter); empty if nothing was.
     watts
@@ -170,8 +160,6 @@ class ReportData:
 
     Parameters
     ----------
-    title
-        Heading of the page.
     date
         UTC date of the run, as text (the page has no other date).
     command
@@ -190,8 +178,6 @@ class ReportData:
         Of the undirected (or out + in) degrees.
     output_block
         Graph500's block, as printed.
-    validation
-        Outcome over all searches.
     energy
         Of repeated searches, a kernel each; empty if nobody asked for it.
     tiers

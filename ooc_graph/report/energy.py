@@ -15,7 +15,6 @@ References
 from __future__ import annotations
 
 import threading
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -83,8 +82,7 @@ class EnergyMeter:
     powercap
         Folder of RAPL's zones.
     interval_s
-        Seconds between readings: a counter must not run around twice from one to the next (a
-        package's does so within about a quarter of an hour).
+        Seconds between readings: a package's counter runs around within a quarter of an hour.
     """
 
     def __init__(
@@ -163,7 +161,7 @@ class EnergyMeter:
         self._nvml = pynvml
         for device in self._devices:
             try:
-                yield _DeviceCounter(pynvml, device)
+                yield _device_counter(pynvml, device)
             except pynvml.NVMLError as error:
                 self._reasons.append(f"NVML does not give device {device}: {error}")
 
@@ -187,16 +185,7 @@ def over_repeats(
 ) -> tuple[Energy, int]:
     """Repeat a piece of work until its energy counts; not at all if nothing can be read.
 
-    Parameters
-    ----------
-    meter
-        One that has not measured yet.
-    turn
-        The work, once; it has ended when the call returns.
-
-    Returns
-    -------
-    energy, turns
+    Returns the energy and how often ``turn`` was called, which does the work once.
     """
     turns = 0
     with meter:
@@ -231,57 +220,37 @@ def energy_record(kernel: str, teps: float, searches: int, energy: Energy) -> En
     )
 
 
-class _Counter(ABC):
-    """A counter that only grows, except that it begins again after ``range_uj``.
+class _Counter:
+    """A counter that only grows, except that it begins again after ``range_uj``."""
 
-    Attributes
-    ----------
-    used_uj
-        What it has counted since its first reading.
-    """
-
-    name: str
     range_uj: int | None = None
-    used_uj = 0
-    _last_uj: int | None = None
 
-    @abstractmethod
-    def read_uj(self) -> int: ...
+    def __init__(self, name: str, read_uj: Callable[[], int]) -> None:
+        self.name, self._read_uj = name, read_uj
+        self.used_uj, self._last_uj = 0, read_uj()
 
     def read(self) -> None:
-        now_uj = self.read_uj()
-        if self._last_uj is not None:
-            grown_uj = now_uj - self._last_uj
-            if grown_uj < 0 and self.range_uj is not None:
-                grown_uj += self.range_uj + 1
-            self.used_uj += max(grown_uj, 0)
+        now_uj = self._read_uj()
+        grown_uj = now_uj - self._last_uj
+        if grown_uj < 0 and self.range_uj is not None:
+            grown_uj += self.range_uj + 1
+        self.used_uj += max(grown_uj, 0)
         self._last_uj = now_uj
 
 
-class _DeviceCounter(_Counter):
-    def __init__(self, nvml: Any, device: str) -> None:
-        by_uuid = device.upper().startswith(("GPU-", "MIG-"))
-        find = nvml.nvmlDeviceGetHandleByUUID if by_uuid else nvml.nvmlDeviceGetHandleByPciBusId
-        self._nvml, self._handle = nvml, find(device)
-        name = nvml.nvmlDeviceGetName(self._handle)
-        name = name.decode() if isinstance(name, bytes) else name
-        self.name = f"{name}, {device} (NVML)"
-        self.read_uj()  # old devices have no counter
-
-    def read_uj(self) -> int:
-        return int(self._nvml.nvmlDeviceGetTotalEnergyConsumption(self._handle)) * 1000
+def _device_counter(nvml: Any, device: str) -> _Counter:
+    by_uuid = device.upper().startswith(("GPU-", "MIG-"))
+    find = nvml.nvmlDeviceGetHandleByUUID if by_uuid else nvml.nvmlDeviceGetHandleByPciBusId
+    handle = find(device)
+    name = nvml.nvmlDeviceGetName(handle)
+    name = name.decode() if isinstance(name, bytes) else name
+    return _Counter(
+        f"{name}, {device} (NVML)",
+        lambda: int(nvml.nvmlDeviceGetTotalEnergyConsumption(handle)) * 1000,
+    )
 
 
-class _PackageCounter(_Counter):
-    def __init__(self, zone: Path, name: str) -> None:
-        self._path, self.name = zone / "energy_uj", f"CPU {name} (RAPL)"
-        self.range_uj = int((zone / "max_energy_range_uj").read_text())
-
-    def read_uj(self) -> int:
-        return int(self._path.read_text())
-
-
-def _packages(powercap: Path) -> Iterator[_PackageCounter]:
+def _packages(powercap: Path) -> Iterator[_Counter]:
     """Packages that this process may read; parts of them (cores, memory) are not counted again.
 
     What is readable: since Linux 5.10 the counters are root's alone, unless somebody opened them.
@@ -290,8 +259,9 @@ def _packages(powercap: Path) -> Iterator[_PackageCounter]:
         try:
             name = (zone / "name").read_text().strip()
             if name.startswith("package"):
-                counter = _PackageCounter(zone, name)
-                counter.read_uj()
+                energy = zone / "energy_uj"
+                counter = _Counter(f"CPU {name} (RAPL)", lambda e=energy: int(e.read_text()))  # type: ignore[misc]
+                counter.range_uj = int((zone / "max_energy_range_uj").read_text())
                 yield counter
         except (OSError, ValueError):
             continue

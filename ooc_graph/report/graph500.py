@@ -31,10 +31,6 @@ class KernelRuns:
 
     Parameters
     ----------
-    name
-        ``"bfs"`` or ``"sssp"``.
-    roots
-        Search keys (original ids), one per search.
     times_s
         Wall time of the search alone, in seconds.
     edges
@@ -62,13 +58,7 @@ class KernelRuns:
 
     @classmethod
     def of(cls, searches: Sequence[SearchRecord]) -> KernelRuns:
-        """Take the searches of one kernel, in the order of the search keys.
-
-        Raises
-        ------
-        ValueError
-            No searches, more than one kernel, edges not counted, or only some searches validated.
-        """
+        """Take the searches of one kernel, or raise ValueError."""
         names = {search.kernel for search in searches}
         if len(names) != 1:
             raise ValueError(f"searches of one kernel are needed, not of {sorted(names)}")
@@ -118,15 +108,10 @@ class Graph500Result:
 
 
 def output_block(result: Graph500Result) -> str:
-    """Graph500's result lines, as printed to stdout [1]_.
+    """Graph500's result lines, as printed to stdout [1]_; ``INVALID_RUN`` if validation failed.
 
     Lines of a kernel that did not run are left out. TEPS counts input tuples with duplicates
     (see :class:`KernelRuns`), as the reference code does.
-
-    Returns
-    -------
-    str
-        Lines ending in a newline; the one line ``INVALID_RUN`` if validation failed.
     """
     if not result.valid:
         return INVALID_RUN

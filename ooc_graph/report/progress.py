@@ -24,17 +24,8 @@ LINE_EVERY_S = 2.0
 
 
 class Progress:
-    """Where the stages of a run show how far they are.
+    """Where the stages of a run show how far they are: on ``stream``, by default standard error.
 
-    Parameters
-    ----------
-    quiet
-        Show nothing at all.
-    stream
-        Where to write; standard error if None.
-
-    Notes
-    -----
     All methods of this class and of its stages may be called from any thread.
     """
 
@@ -62,14 +53,7 @@ class Progress:
     def stage(self, name: str, total: float | None = None, unit: str = "") -> StageProgress:
         """Return a context manager that lasts as long as the stage.
 
-        Parameters
-        ----------
-        name
-            What is being done, as shown.
-        total
-            Amount of work, in ``unit``; None if not known.
-        unit
-            What the amounts count, such as ``"edges"``; rates are given in it per second.
+        Its amount of work is ``total``, None if not known, and counts a ``unit`` such as "edges".
         """
         return StageProgress(self._display, name, total, unit)
 

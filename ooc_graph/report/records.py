@@ -1,4 +1,4 @@
-"""Records of runs: one JSON object per line, appended, never rewritten."""
+"""Records of runs, one JSON object per line, appended, never rewritten; facts of the machine."""
 
 from __future__ import annotations
 
@@ -6,17 +6,91 @@ import contextlib
 import errno
 import json
 import os
+import platform
+import subprocess
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
+from functools import cache
+from importlib import metadata
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import psutil
 
 from ooc_graph.errors import InputError, OutputBusyError
-from ooc_graph.layout.file_lock import locked_in_time
-from ooc_graph.layout.whole_file import disk_full_reported
-from ooc_graph.report.host import git_state, host_facts, package_versions
+from ooc_graph.layout.whole_file import disk_full_reported, locked_in_time
+from ooc_graph.threads import cores
+
+_PACKAGES = ("ooc-graph", "numpy", "numba", "dask", "zarr")
+_GIT_TIMEOUT_S = 10
+
+
+@cache
+def host_facts() -> dict[str, object]:
+    """CPU model, CPU counts, memory in bytes and system of this machine; no host name."""
+    return {
+        "cpu_model": _cpu_model(),
+        "cpu_count": os.cpu_count(),
+        "cpu_usable": cores(),
+        "ram_bytes": int(psutil.virtual_memory().total),
+        "system": f"{platform.system()} {platform.release()} {platform.machine()}",
+    }
+
+
+@cache
+def package_versions() -> dict[str, str | None]:
+    """Versions of Python and of the packages that decide the figures; None if absent."""
+    versions: dict[str, str | None] = {"python": platform.python_version()}
+    for name in _PACKAGES:
+        versions[name.replace("-", "_")] = _version(name)
+    return versions
+
+
+@cache
+def git_state() -> tuple[str | None, bool | None]:
+    """Commit of the checkout that the package runs from, and whether its files are changed.
+
+    (None, None) for an installed package, even one whose environment lies inside somebody's
+    checkout.
+    """
+    package = Path(__file__).resolve().parents[1]
+    if _git(package, "ls-files", "--error-unmatch", "__init__.py") is None:
+        return None, None
+    commit = _git(package, "rev-parse", "HEAD")
+    changes = _git(package, "status", "--porcelain", "--", ".")
+    return commit, None if changes is None else bool(changes)
+
+
+def _git(folder: Path, *arguments: str) -> str | None:
+    try:
+        answer = subprocess.run(
+            ["git", "-C", str(folder), *arguments],
+            capture_output=True,
+            text=True,
+            timeout=_GIT_TIMEOUT_S,
+            check=False,
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    return answer.stdout.strip() if answer.returncode == 0 else None
+
+
+def _version(name: str) -> str | None:
+    try:
+        return metadata.version(name)
+    except metadata.PackageNotFoundError:
+        return None
+
+
+def _cpu_model() -> str:
+    try:
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace").splitlines()
+    except OSError:
+        lines = []
+    models = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+    return models[0] if models else platform.processor() or platform.machine()
+
 
 SCHEMA_VERSION = 1
 LONGEST_LOCK_S = 60.0
@@ -27,32 +101,17 @@ def append_record(path: str | Path, record: Mapping[str, Any]) -> dict[str, Any]
     """Append ``record`` with its circumstances to a JSON-lines file, whole or not at all.
 
     The file is locked meanwhile, so that several processes may write one file; the line is on the
-    disk when the call returns. What a full disk cut short is taken back.
+    disk when the call returns. What a full disk cut short is taken back. OutputBusyError says that
+    another process keeps the file locked.
 
     Parameters
     ----------
     path
         File to append to; it and its folder are made if absent.
     record
-        What to keep: anything JSON has, paths, NumPy scalars and arrays. The keys
-        ``schema_version``, ``date``, ``host``, ``packages``, ``git_commit`` and ``git_changed``
-        are added here and may not be given.
-
-    Returns
-    -------
-    dict
-        The record as written.
-
-    Raises
-    ------
-    ValueError
-        NaN or infinity in the record, or a key that is added here.
-    TypeError
-        A value that JSON cannot carry.
-    DiskFullError
-        No space for the line.
-    OutputBusyError
-        Another process keeps the file locked.
+        What to keep: anything JSON has, paths, NumPy scalars and arrays; no NaN or infinity. The
+        keys ``schema_version``, ``date``, ``host``, ``packages``, ``git_commit`` and
+        ``git_changed`` are added here and may not be given.
     """
     path = Path(path)
     added = _circumstances()

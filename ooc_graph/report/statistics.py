@@ -64,13 +64,7 @@ class RateStatistics(Quartiles):
 
 
 def statistics_of(values: Sequence[float]) -> Statistics:
-    """Seven statistics of finite values as Graph500 computes them [1]_.
-
-    Raises
-    ------
-    ValueError
-        No values, or one that is not finite.
-    """
+    """Seven statistics of finite values as Graph500 computes them [1]_; ValueError of others."""
     x = sorted(float(value) for value in values)
     if not x:
         raise ValueError("statistics of no values")
@@ -92,13 +86,7 @@ def statistics_of(values: Sequence[float]) -> Statistics:
 
 
 def teps_statistics(times_s: Sequence[float], edges: Sequence[int]) -> RateStatistics:
-    """Statistics of traversed edges per second over the searches [1]_.
-
-    Raises
-    ------
-    ValueError
-        Lengths that differ, no searches, or a time or edge count that is not above zero.
-    """
+    """Statistics of traversed edges per second over the searches [1]_; ValueError of others."""
     if len(times_s) != len(edges):
         raise ValueError(f"{len(times_s)} times for {len(edges)} edge counts")
     if not all(t > 0 for t in times_s) or not all(m > 0 for m in edges):

@@ -16,8 +16,8 @@ from ooc_graph.layout.whole_file import whole_file
 from ooc_graph.model.reservation import said_by
 from ooc_graph.model.resources import AUTO, CUDA, CudaLimits
 from ooc_graph.model.sizes import parse_bytes
-from ooc_graph.report.host import host_facts, package_versions
-from ooc_graph.runtime.workplace import Here, Place, place_for
+from ooc_graph.report.records import host_facts, package_versions
+from ooc_graph.runtime.workplace import ThisProcess, Workplace, workplace_for
 from ooc_graph.shards.build import build as build_on_cpu
 from ooc_graph.shards.build_options import BuildOptions, BuildReport
 from ooc_graph.shards.cuda_build import build_into
@@ -33,16 +33,11 @@ _OTHERS_PART = 4
 
 
 def build_store(
-    place: Place, source: EdgeSource, out: Path, options: BuildOptions, progress: Progress
+    place: Workplace, source: EdgeSource, out: Path, options: BuildOptions, progress: Progress
 ) -> BuildReport:
     """Build and commit the store of a graph; its bytes do not depend on the place.
 
-    Raises
-    ------
-    DeviceError, DeviceBusyError
-        CUDA was asked for, and is not there or others use it.
-    OocGraphError
-        As `ooc_graph.shards.build.build` and `ooc_graph.shards.cuda_build.build_into`.
+    If CUDA was asked for, DeviceError or DeviceBusyError says that it is not there or in use.
     """
     why = place.device.why
     if place.device.name == CUDA:
@@ -66,7 +61,7 @@ def build_store(
 
 
 def _on_device(
-    place: Place, source: EdgeSource, out: Path, options: BuildOptions, progress: Progress
+    place: Workplace, source: EdgeSource, out: Path, options: BuildOptions, progress: Progress
 ) -> BuildReport:
     if place.client is not None and _is_elsewhere(source):
         raise UsageError(
@@ -78,7 +73,7 @@ def _on_device(
         if place.client is None:
             return build_here(partial, source, options, place.limit_bytes, allowed, progress)
         with progress.stage("building on a CUDA device"):
-            host_bytes = place.process_limit_bytes
+            host_bytes = place.resources(on_cpu=True).process_limit_bytes
             report = place.call(build_here, partial, source, options, host_bytes, allowed)
         for note in report.notes:
             progress.note(note)
@@ -114,7 +109,7 @@ def build_here(
         allowed_bytes = min(allowed_bytes, usable_bytes(free))
     noted = _Noted()
     try:
-        with Here(limit_bytes, CUDA).workforce() as workforce:
+        with ThisProcess(limit_bytes, CUDA).workforce() as workforce:
             report = build_into(
                 partial,
                 source,
@@ -164,7 +159,7 @@ def build_with_report(
     """Build a store as `ooc_graph.build` does, of an opened source; give it and its report."""
     limits = CudaLimits.of(device_memory, None).require_cuda(device)
     options.require_filled(most_rows(source))
-    place = place_for(client, parse_bytes(memory_limit), device, limits, progress)
+    place = workplace_for(client, parse_bytes(memory_limit), device, limits, progress)
     place.release()
     report = build_store(place, source, out, options, progress or NoProgress())
     write_run_facts(out, {"stages": report.stages, "edges": report.edges})

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import multiprocessing
 import signal
+import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from functools import partial
@@ -20,13 +21,13 @@ from distributed.comm.core import CommClosedError
 from distributed.comm.registry import get_backend
 from distributed.security import Security
 
-from ooc_graph.errors import ClusterLostError, DeviceError, UsageError
+from ooc_graph.errors import ClusterLostError, DeviceError, DiskFullError, UsageError
 from ooc_graph.exchange.time_limits import patience_s, within
 from ooc_graph.layout.whole_file import raise_if_full
 from ooc_graph.runtime.devices import device_count, has_rmm
-from ooc_graph.runtime.machine import KEPT_BYTES, cores
-from ooc_graph.runtime.scratch import scratch_folder
+from ooc_graph.runtime.machine import KEPT_BYTES
 from ooc_graph.runtime.signals import signals_held
+from ooc_graph.threads import cores
 
 _CONNECT_S = 30.0
 # What Dask needs to close a cluster whose workers did not start.
@@ -91,19 +92,7 @@ def local_cuda_cluster(workers: int | None = None) -> Iterator[Client]:
     Arrays on the devices come from RMM's pool where RMM is installed: the driver's own one
     (``cudaMallocAsync``), which grows as it is needed and gives back what is not.
 
-    Parameters
-    ----------
-    workers
-        Worker processes, at most one a device; None: all devices.
-
-    Yields
-    ------
-    Client of the cluster, which is closed at the end.
-
-    Raises
-    ------
-    DeviceError
-        There is no device, dask-cuda is not installed, or RMM is and cannot be imported.
+    DeviceError if there is no device, dask-cuda is not installed, or RMM is and cannot be imported.
     """
     devices = device_count()
     if workers is not None and workers > devices:
@@ -135,36 +124,25 @@ def _local(workers: int, kind: Any, options: dict[str, object]) -> Iterator[Clie
     logging.getLogger("distributed").setLevel(logging.ERROR)
     with ExitStack() as stack:
         stack.enter_context(dask.config.set(_CONFIGURATION))
-        folder = stack.enter_context(scratch_folder())
         try:
-            client = _started(stack, workers, Path(folder), partial(kind, **options))
-            yield client
+            yield _started(stack, workers, partial(kind, **options))
         finally:
             # A second interrupt would leave workers to the end of the process, and Dask complains.
             with signals_held():
                 stack.close()
 
 
-def _started(
-    stack: ExitStack, workers: int, folder: Path, kind: Callable[..., LocalCluster]
-) -> Client:
+def _started(stack: ExitStack, workers: int, kind: Callable[..., LocalCluster]) -> Client:
     """Client of a new local cluster; the stack closes both.
 
     Signals wait meanwhile: of a cluster that is half there Dask leaves workers and tracebacks.
-
-    Raises
-    ------
-    ClusterLostError
-        If its workers do not start in time.
-    DiskFullError
-        If there is no space for what workers write into ``folder``.
     """
+    folder = _temporary_folder()
     try:
         with signals_held(), _without_interrupts(), _begun_in_time():
             make = partial(
                 kind,
                 n_workers=workers,
-                local_directory=str(folder),
                 threads_per_worker=max(1, cores() // workers),
                 host="127.0.0.1",
                 dashboard_address="127.0.0.1:0",
@@ -175,12 +153,23 @@ def _started(
             cluster = stack.enter_context(within(patience_s() + _GRACE_S, make))
             client: Client = stack.enter_context(within(_CONNECT_S, partial(Client, cluster)))
     except (TimeoutError, CommClosedError, RuntimeError) as error:
-        raise_if_full(error.__cause__, folder, "no workers were started")
+        raise_if_full(error.__cause__, folder / "workers", "no workers were started")
         raise ClusterLostError(
             f"the local cluster of {workers} worker(s) did not start ({_words(error)}); run the "
             "command again, with fewer --workers if the machine is busy"
         ) from error
     return client
+
+
+def _temporary_folder() -> Path:
+    """Where workers write what they have to; Dask removes what killed ones left there."""
+    try:
+        return Path(tempfile.gettempdir())
+    except FileNotFoundError as error:
+        raise DiskFullError(
+            f"{error.strerror}: they are full or cannot be written; free some space, or set TMPDIR "
+            "to a folder that has some, and run the command again"
+        ) from error
 
 
 @contextmanager

@@ -17,11 +17,12 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import numba
 
 from ooc_graph.runtime.first_use import Part, can_be_kept, is_compiled, turn
-from ooc_graph.runtime.machine import cores
+from ooc_graph.threads import cores
 
 # The path is the starter's, so that the same package is found wherever it was imported from.
 _PROGRAM = """
@@ -37,37 +38,30 @@ _LONGEST_S = 120.0
 def compile_ahead(parts: Sequence[Part], *, processes: int | None = None, least: int = 2) -> None:
     """Have other processes compile what the machine does not have yet, and wait for them.
 
-    Parameters
-    ----------
-    parts
-        The longest first.
-    processes
-        At most so many; by default one a core.
-    least
-        Nothing is done if fewer would have work: one process alone is only a detour, unless this
-        one is to be spared the memory of the compiler, which it never gives back.
+    ``parts`` begin with the longest. There is a process for each core at most, and none if fewer
+    than ``least`` would have work: one alone is only a detour, unless this process is to be spared
+    the memory of the compiler, which it never gives back.
     """
     missing = [part for part in parts if not is_compiled(part)]
     count = min(cores() if processes is None else processes, len(missing))
     if count < least or not sys.executable or not can_be_kept():
         return
     started: list[subprocess.Popen[bytes]] = []
-    try:
-        while len(started) < count:
-            started.append(_start(missing))
-        for process in started:
-            process.wait(_LONGEST_S)
-    except (OSError, subprocess.TimeoutExpired):
-        return
-    finally:
-        for process in started:
-            _end(process)
+    with suppress(OSError, subprocess.TimeoutExpired), TemporaryDirectory() as folder:
+        try:
+            while len(started) < count:
+                started.append(_start(missing, folder))
+            for process in started:
+                process.wait(_LONGEST_S)
+        finally:
+            for process in started:
+                _end(process)
 
 
-def _start(parts: Sequence[Part]) -> subprocess.Popen[bytes]:
+def _start(parts: Sequence[Part], folder: str) -> subprocess.Popen[bytes]:
     process = subprocess.Popen(
         [sys.executable, "-P", "-c", _PROGRAM],
-        env={**os.environ, "NUMBA_CACHE_DIR": numba.config.CACHE_DIR},
+        env={**os.environ, "NUMBA_CACHE_DIR": numba.config.CACHE_DIR, "TMPDIR": folder},
         stdin=subprocess.PIPE,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,

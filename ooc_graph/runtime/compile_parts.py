@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,6 @@ from ooc_graph.model.resources import CPU
 from ooc_graph.runtime import process
 from ooc_graph.runtime.building import build_with_report
 from ooc_graph.runtime.first_use import Part
-from ooc_graph.runtime.scratch import scratch_folder
 from ooc_graph.runtime.validation import check_edges
 from ooc_graph.runtime.warmup import warm_part
 from ooc_graph.shards.build_options import BuildOptions
@@ -49,7 +49,7 @@ def _build(weighted: bool) -> None:
     ends = np.arange(16, dtype=np.int64)
     weight, dtype = (np.ones(16, np.float32), np.dtype(np.float32)) if weighted else (None, None)
     source = ArraySource(ends, ends[::-1], weight, False, dtype, id_range=(0, 16))
-    with scratch_folder() as folder:
+    with TemporaryDirectory() as folder:
         build_with_report(source, Path(folder) / "tiny.zarr", BuildOptions(shards=2), device=CPU)
 
 

@@ -14,13 +14,7 @@ from ooc_graph.model.resources import CPU, CUDA, Device, require_name
 
 
 def cuda_memory_here() -> int:
-    """Memory of this process's CUDA device, in bytes; the device is not opened.
-
-    Raises
-    ------
-    DeviceError
-        There is none that can be used.
-    """
+    """Memory of this process's CUDA device, in bytes, or DeviceError; the device is not opened."""
     return int(_properties(_cuda())["totalGlobalMem"])
 
 
@@ -29,12 +23,7 @@ _cuda_pid: int | None = None
 
 
 def _cuda() -> Any:
-    """CuPy, as `kernels.cuda.runtime.modules.cuda` gives it, unless CUDA was used before a fork.
-
-    Raises
-    ------
-    DeviceError
-    """
+    """CuPy, as `kernels.cuda.runtime.modules.cuda` gives it, unless CUDA was used before a fork."""
     global _cuda_pid  # noqa: PLW0603
     if _cuda_pid not in (None, os.getpid()):
         raise DeviceError(
@@ -56,13 +45,7 @@ def _properties(cupy: Any) -> dict[str, Any]:
 
 
 def choose_here(wanted: str) -> Device:
-    """Device of this process.
-
-    Raises
-    ------
-    DeviceError
-        ``cuda`` is wanted, and there is none that can be used.
-    """
+    """Device of this process; DeviceError if ``cuda`` is wanted, and there is none."""
     require_name(wanted)
     if wanted == CPU:
         return Device(CPU)
@@ -77,15 +60,8 @@ def choose_here(wanted: str) -> Device:
 def choose_on_workers(wanted: str, ask: Callable[[Callable[..., Any]], dict[str, Any]]) -> Device:
     """Device of all workers of a cluster: CUDA if each of them has one.
 
-    Parameters
-    ----------
-    ask
-        Has every worker call a function; gives the answers by address.
-
-    Raises
-    ------
-    DeviceError
-        ``cuda`` is wanted, and a worker has none that can be used; the message names it.
+    ``ask`` has every worker call a function, and gives the answers by address. DeviceError names a
+    worker that lacks the device that is wanted.
     """
     require_name(wanted)
     if wanted == CPU:
@@ -114,13 +90,7 @@ def _look(dask_worker: Any = None) -> int | str:  # noqa: ARG001 - Dask gives it
 
 
 def cuda_facts_here() -> dict[str, str | int]:
-    """What a report says of this process's CUDA device.
-
-    Raises
-    ------
-    DeviceError
-        There is none that can be used.
-    """
+    """What a report says of this process's CUDA device."""
     cupy = _cuda()
     found = _properties(cupy)
     return {
@@ -132,24 +102,12 @@ def cuda_facts_here() -> dict[str, str | int]:
 
 
 def device_count() -> int:
-    """CUDA devices that this process sees.
-
-    Raises
-    ------
-    DeviceError
-        None that can be used.
-    """
+    """CUDA devices that this process sees; DeviceError if none can be used."""
     return int(_cuda().cuda.runtime.getDeviceCount())
 
 
 def has_rmm() -> bool:
-    """Whether RMM is there for the device memory of workers.
-
-    Raises
-    ------
-    DeviceError
-        It is installed, and is of no use.
-    """
+    """Whether RMM is there for the device memory of workers; DeviceError if it is of no use."""
     if find_spec("rmm") is None:
         return False
     try:

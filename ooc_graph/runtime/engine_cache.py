@@ -14,8 +14,7 @@ from typing import Any, NamedTuple, cast
 from ooc_graph.errors import DeviceBusyError, MemoryBudgetError, StoreReplacedError
 from ooc_graph.forked import abandon, free_in_child, in_child
 from ooc_graph.kernels.cuda.runtime import modules as cuda_modules
-from ooc_graph.layout.manifest import load_same
-from ooc_graph.layout.replaced import refuse_other
+from ooc_graph.layout.manifest import load_same, refuse_other
 from ooc_graph.layout.stored import Stored
 from ooc_graph.model.engine import Engine, RankEngine
 from ooc_graph.model.reservation import Freed, Key, Reservation
@@ -73,19 +72,10 @@ def _leave_cuda() -> None:
 
 @contextmanager
 def engine(key: Key, load: Load, room: Room = FREE) -> Iterator[Engine]:
-    """Exclusive use of a loaded graph; loads it if it is not there.
+    """Exclusive use of a loaded graph, by what it serves; loads it if it is not there.
 
-    Engines that were used longest ago are released until there is room for it: all that are left
-    stay within the limits together.
-
-    Parameters
-    ----------
-    key
-        What it serves.
-    load
-        Loads it.
-    room
-        Memory for all engines of this process together.
+    The room is for all engines of this process together: those that were used longest ago are
+    released until there is room for it.
     """
     with _lock, io_progress.watched(key.identity, process.dask_worker()):
         wanted = _Kept(key, process.number_of(key.device))
@@ -296,13 +286,7 @@ def release_idle() -> bool:
 
 
 def open_same(path: str, identity: str) -> Graph:
-    """The graph that a search was asked for.
-
-    Raises
-    ------
-    StoreReplacedError
-        If another store stands there by now.
-    """
+    """The graph that a search was asked for; StoreReplacedError if another stands there by now."""
     held = find_graph(path)
     if held is None:
         return Graph(Stored.open(path, "graph", identity))

@@ -23,7 +23,7 @@ from numba.core.registry import cpu_target
 
 from ooc_graph import kernel_cache
 from ooc_graph.forked import closed_in_child
-from ooc_graph.layout.file_lock import locked_in_time
+from ooc_graph.layout.whole_file import locked_in_time
 
 PATIENCE_S = 120.0
 """A process that holds a part for longer than this is waited for no more: it may be stopped."""
@@ -91,9 +91,7 @@ def can_be_kept() -> bool:
 def turn(part: Part, *, wait: bool = True) -> Iterator[bool]:
     """Compile a part in the body of the ``with``: alone, or after another process has.
 
-    Yields
-    ------
-    False if another process has its turn and ``wait`` is false, else True.
+    Yields False if another process has its turn and ``wait`` is false.
     """
     if numba.config.DISABLE_JIT or is_compiled(part):
         yield True

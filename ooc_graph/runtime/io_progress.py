@@ -32,14 +32,7 @@ def told(identity: str, what: str, client: Client | None, progress: Progress) ->
     every 5 seconds of reading what they read of the graph since they first searched it, and that
     is passed on at growing intervals, of all workers together.
 
-    Parameters
-    ----------
-    identity
-        Of the graph.
-    what
-        What searches; begins every line.
-    client
-        Of the cluster whose workers search; None: this process does.
+    ``what`` searches, and begins every line. The workers of ``client`` search; None: this process.
     """
 
     def note(text: str) -> None:
@@ -80,12 +73,7 @@ def _told_by_workers(identity: str, client: Any, note: Callable[[str], None]) ->
 def watched(identity: str, worker: Any) -> Iterator[None]:
     """Have the searches of a graph that this thread makes watched, if anybody hears of them.
 
-    Parameters
-    ----------
-    identity
-        Of the graph.
-    worker
-        The Dask worker whose task this is, or None.
+    ``worker`` is the Dask worker whose task this is, or None.
     """
     with watched_by(_watch_of(identity, worker)):
         yield
@@ -117,12 +105,6 @@ class AtGrowingIntervals:
 
     The first that says of a disk that it is slow is passed on at once.
 
-    Parameters
-    ----------
-    note
-        Takes a line.
-    clock
-        Seconds, from any beginning.
     """
 
     def __init__(self, note: Callable[[str], None], clock: Callable[[], float] = monotonic) -> None:

@@ -1,13 +1,132 @@
-"""What this machine has: cores and memory that this process may use."""
+"""Memory that this machine has, and that the control groups of this process still let it take.
+
+``distributed.system.memory_limit`` reads the limits of the topmost group that is mounted, and none
+of what is in use; psutil knows no groups.
+"""
 
 from __future__ import annotations
 
 import ctypes
 import os
+import re
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
 
 import psutil
 
-from ooc_graph.runtime import cgroups
+_PROCESS = Path("/proc/self")
+_ESCAPED = re.compile(r"\\([0-7]{3})")
+
+
+@dataclass(frozen=True)
+class _Version:
+    """Names of the files of one version of control groups."""
+
+    # Above the first the kernel kills; above the second it slows down, or takes pages back first.
+    limits: tuple[str, ...]
+    used: str
+    # Of this group and those below it, as the other numbers are.
+    cached: tuple[str, ...]
+
+
+_VERSIONS = {
+    "cgroup": _Version(
+        ("memory.limit_in_bytes", "memory.soft_limit_in_bytes"),
+        "memory.usage_in_bytes",
+        ("total_inactive_file", "total_active_file"),
+    ),
+    "cgroup2": _Version(
+        ("memory.max", "memory.high"), "memory.current", ("inactive_file", "active_file")
+    ),
+}
+
+
+def free_bytes(process: Path = _PROCESS) -> Iterator[int]:
+    """Bytes that each limited control group of a process has left, from its own to the topmost.
+
+    A group has left what its limit, hard or soft, exceeds what its processes use. This process's
+    own memory is in use; pages of files are not, since the kernel gives them up before it kills.
+    Groups of both versions are read, wherever they are mounted; what cannot be read is no limit.
+    ``process`` is the folder that has the files ``cgroup`` and ``mountinfo``.
+    """
+    groups = _groups(_lines(process / "cgroup"))
+    for line in _lines(process / "mountinfo"):
+        kind, root, mounted = _mount(line)
+        if kind in groups:
+            for folder in _folders(groups[kind], root, mounted):
+                yield from _left(folder, _VERSIONS[kind])
+
+
+def _lines(path: Path) -> list[str]:
+    """Lines of a file, none where it cannot be read; names of groups may be any bytes."""
+    with suppress(OSError):
+        return os.fsdecode(path.read_bytes()).split("\n")
+    return []
+
+
+def _groups(lines: list[str]) -> dict[str, str]:
+    """Path of the group whose memory is accounted, by the kind of file system that shows it."""
+    groups = {}
+    for line in lines:
+        number, _, rest = line.partition(":")
+        controllers, _, path = rest.partition(":")
+        if number == "0" and not controllers:
+            groups["cgroup2"] = path
+        elif "memory" in controllers.split(","):
+            groups["cgroup"] = path
+    return groups
+
+
+def _mount(line: str) -> tuple[str, PurePosixPath, Path]:
+    """Kind, group and folder of a mounted file system; no kind unless groups have memory there."""
+    place, _, system = line.partition(" - ")
+    where, what = place.split(" "), system.split(" ")
+    if len(where) < 5 or len(what) < 3 or what[0] not in _VERSIONS:
+        return "", PurePosixPath(), Path()
+    # Each hierarchy of version 1 has controllers of its own.
+    kind = what[0] if what[0] == "cgroup2" or "memory" in what[2].split(",") else ""
+    root, mounted = (_ESCAPED.sub(lambda code: chr(int(code[1], 8)), text) for text in where[3:5])
+    return kind, PurePosixPath(root), Path(mounted)
+
+
+def _folders(group: str, root: PurePosixPath, mounted: Path) -> Iterator[Path]:
+    """Folders of a group and its parents, up to the topmost that is mounted.
+
+    A container may see the file system of its own group alone, under another path than the one
+    that it is told; then the topmost is all there is.
+    """
+    path, folder = PurePosixPath(group), mounted
+    if path.is_relative_to(root) and ".." not in path.parts:
+        folder = mounted / path.relative_to(root)
+    yield folder
+    while folder != mounted:
+        folder = folder.parent
+        yield folder
+
+
+def _left(folder: Path, version: _Version) -> Iterator[int]:
+    """What each limit of one group leaves."""
+    used = (_number(folder / version.used) or 0) - _cached(folder, version)
+    for name in version.limits:
+        limit = _number(folder / name)
+        if limit is not None:
+            yield max(0, limit - max(0, used))
+
+
+def _number(path: Path) -> int | None:
+    """Number in a file; None where there is no such file, or it says ``max``."""
+    with suppress(OSError, ValueError):
+        return int(path.read_bytes())
+    return None
+
+
+def _cached(folder: Path, version: _Version) -> int:
+    """Bytes of pages of files, 0 where the kernel does not say."""
+    told = [line.partition(" ") for line in _lines(folder / "memory.stat")]
+    return sum(int(n) for name, _, n in told if name in version.cached and n.isdecimal())
+
 
 _SHARE = 0.8
 
@@ -16,18 +135,13 @@ KEPT_BYTES = 16 << 20
 _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3
 
 
-def cores() -> int:
-    """Cores that this process may run on."""
-    return len(os.sched_getaffinity(0))
-
-
 def default_limit_bytes() -> int:
     """Most of the memory that this process could take now, besides what it has.
 
     That is 80 % of the least of what the machine has free and what each control group of the
-    process has left (`cgroups.free_bytes`). 0 where a group has nothing left.
+    process has left (`free_bytes`). 0 where a group has nothing left.
     """
-    return int(min([psutil.virtual_memory().available, *cgroups.free_bytes()]) * _SHARE)
+    return int(min([psutil.virtual_memory().available, *free_bytes()]) * _SHARE)
 
 
 def return_freed_memory() -> None:

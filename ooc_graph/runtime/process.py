@@ -12,7 +12,7 @@ from ooc_graph.forked import abandon, free_in_child, in_child, is_parents
 from ooc_graph.kernels.cpu.device import CpuDevice
 from ooc_graph.kernels.cuda.runtime import modules as cuda_modules
 from ooc_graph.model.resources import CPU, CUDA
-from ooc_graph.runtime.machine import cores
+from ooc_graph.threads import cores
 
 Answer = TypeVar("Answer")
 
@@ -29,12 +29,7 @@ def without_traceback(do: Callable[..., Answer], *arguments: Any) -> Answer:
     """Call a function; if it is refused memory, raise an error without the frames that hold memory.
 
     An error keeps them for as long as somebody keeps the error, on a worker until the client has
-    forgotten the task.
-
-    Raises
-    ------
-    MemoryError, MemoryBudgetError, DeviceBusyError
-        Memory was refused: the host's, or in the last two a device's.
+    forgotten the task. MemoryError says that the host has none; the others, perhaps, a device.
     """
     try:
         return do(*arguments)
@@ -74,13 +69,7 @@ def has_memory_limit() -> bool:
 
 
 def device(name: str = CPU) -> Any:
-    """A device of this process, ``cpu`` or ``cuda``, made when first asked for.
-
-    Raises
-    ------
-    DeviceError, DeviceBusyError
-        There is no CUDA device, or others have it.
-    """
+    """A device of this process, ``cpu`` or ``cuda``, made when first asked for."""
     with _lock:
         if name not in _devices:
             _devices[name] = CpuDevice(threads_here()) if name == CPU else _cuda_device()

@@ -16,13 +16,7 @@ _MOST = 16
 
 
 class Remembered(Generic[Known]):
-    """Finds something of a graph once, for a kernel; for any number of threads.
-
-    Parameters
-    ----------
-    find
-        Finds it.
-    """
+    """Finds something of a graph once, for a kernel; for any number of threads."""
 
     def __init__(self, find: Callable[[Graph, str], Known]) -> None:
         self._find = find

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from ooc_graph.exchange.ranks import run_here
-from ooc_graph.kernels.common.devices import search_of
+from ooc_graph.kernels.common.device import search_of
 from ooc_graph.kernels.cpu.device import CpuDevice
 from ooc_graph.kernels.cpu.many.bfs import FEW_LANES
 from ooc_graph.layout.names import APSP, MULTI_SOURCE_BFS, id_dtype
@@ -31,11 +31,7 @@ _done: set[Part] = set()
 def warm(kernel: str, graph: Graph, device: CpuDevice, *, variant: str = "") -> None:
     """Run a search of the same types, once in a process; on a machine, one process compiles it.
 
-    Parameters
-    ----------
-    variant
-        `RANKS` for a search of many ranks, `NEAR_FAR` for one of near-far, `TIERS` for one with
-        arcs in the store, `TIER_RANKS` for ranks with arcs in the store, else empty.
+    ``variant`` is one of the constants above, or empty for a search in memory by one rank.
     """
     if kernel not in _COMPILED:
         return

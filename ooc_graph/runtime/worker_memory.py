@@ -36,18 +36,10 @@ _bare_bytes = 0
 
 
 class Brought(NamedTuple):
-    """Memory that a worker brings.
+    """Memory that a worker brings for searches and builds.
 
-    Parameters
-    ----------
-    available_bytes
-        For searches and builds.
-    is_limit
-        Whether Dask has a limit for the worker, which no other may exceed.
-    why
-        Why nothing is available, if that is so.
-    version
-        Of this package, as the worker has it.
+    ``is_limit``: Dask has a limit for the worker, which no other may exceed. ``why`` says why
+    nothing is available, ``version`` is that of this package as the worker has it.
     """
 
     available_bytes: int
@@ -59,12 +51,8 @@ class Brought(NamedTuple):
 def memory_brought(workers_on: Mapping[str, int], dask_worker: Any) -> Brought:
     """Memory of a worker for searches; asked of it, on its event loop.
 
-    From then on the worker gives back what searches keep, if its memory nears a threshold.
-
-    Parameters
-    ----------
-    workers_on
-        Number of workers on each host, which share what is free there if they have no limits.
+    From then on the worker gives back what searches keep, if its memory nears a threshold. Workers
+    on one host share what is free there if they have no limits.
     """
     limit_bytes = dask_worker.memory_manager.memory_limit
     if not limit_bytes:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from ooc_graph import __version__
 from ooc_graph.errors import ClusterLostError, MemoryBudgetError, UsageError
@@ -25,10 +25,10 @@ from ooc_graph.model.resources import (
 )
 from ooc_graph.runtime import engine_cache, process
 from ooc_graph.runtime.devices import choose_here, choose_on_workers
-from ooc_graph.runtime.machine import cores, default_limit_bytes, return_freed_memory
+from ooc_graph.runtime.machine import default_limit_bytes, return_freed_memory
 from ooc_graph.shards.plan import BuildBudget
 from ooc_graph.shards.workforce import Workforce
-from ooc_graph.threads import Threads
+from ooc_graph.threads import Threads, cores
 from ooc_graph.types import Progress
 
 if TYPE_CHECKING:
@@ -42,70 +42,11 @@ Done = TypeVar("Done")
 _log = logging.getLogger("ooc_graph")
 
 
-class Place(Protocol):
-    """Runs tasks. ``client`` is None where there is no cluster."""
-
-    @property
-    def client(self) -> Client | None:
-        """Client of the cluster."""
-
-    @property
-    def note(self) -> Callable[[str], None]:
-        """Takes a line about workers that cannot go on."""
-
-    @property
-    def limit_bytes(self) -> int:
-        """Memory of all processes together."""
-
-    @property
-    def wanted(self) -> str:
-        """Device that was asked for: ``auto``, ``cpu`` or ``cuda``."""
-
-    @property
-    def device(self) -> Device:
-        """Device that all processes have; looked for when it is first asked for."""
-
-    def resources(self, *, on_cpu: bool = False) -> Resources:
-        """What the processes bring, as it is now.
-
-        Parameters
-        ----------
-        on_cpu
-            Whether no device is to be looked for, since the CPU searches.
-        """
-
-    @property
-    def cuda_limits(self) -> CudaLimits:
-        """Memory that searches on CUDA devices may use."""
-
-    @property
-    def processes(self) -> int:
-        """Worker processes."""
-
-    def workforce(self) -> Any:
-        """Context manager that gives a `Workforce` for a build."""
-
-    @property
-    def threads(self) -> int:
-        """Threads that every process has."""
-
-    def call(self, function: Callable[..., Done], *arguments: Any) -> Done:
-        """Call a function where searches run: alone in one process, with all its threads."""
-
-    def release(self) -> None:
-        """Have every process forget what it keeps between searches."""
-
-    @property
-    def process_limit_bytes(self) -> int:
-        """Memory that one process may use for a search."""
-
-
-class Here:
+class ThisProcess:
     """The calling process and all its cores; no cluster, no port."""
 
     client = None
     note = staticmethod(_log.warning)
-    processes = 1
 
     def __init__(
         self,
@@ -125,21 +66,11 @@ class Here:
 
     @cached_property
     def device(self) -> Device:
-        """Device of this process."""
+        """Device of this process; looked for when it is first asked for."""
         return self.cuda_limits.within(choose_here(self.wanted))
 
-    @property
-    def process_limit_bytes(self) -> int:
-        """Memory that a search may use."""
-        return self.limit_bytes
-
-    @property
-    def threads(self) -> int:
-        """Cores."""
-        return cores()
-
     def resources(self, *, on_cpu: bool = False) -> Resources:
-        """What this process brings."""
+        """What this process brings now; ``on_cpu``: no device is looked for."""
         limit_bytes = self.limit_bytes
         return Resources(
             self.wanted,
@@ -150,7 +81,7 @@ class Here:
             least_limit_bytes=limit_bytes,
             is_limited=self.is_limited,
             processes=1,
-            threads=self.threads,
+            threads=cores(),
             has_ranks=False,
             has_client=False,
         )
@@ -173,24 +104,14 @@ class Here:
 
 
 def planned(limit_bytes: int, name: str = CPU, cuda_limits: CudaLimits = NO_LIMITS) -> Resources:
-    """What one process would bring to a search, to ask what it would do.
+    """What one process with so much host memory would bring to a search, to ask what it would do.
 
-    Parameters
-    ----------
-    limit_bytes
-        Its host memory.
-    name
-        Its device. Of a CUDA device whose memory is given there need be none.
-
-    Raises
-    ------
-    DeviceError
-        There is no CUDA device, and it is not described.
+    Of a CUDA device whose memory is given there need be none; else DeviceError.
     """
     device = Device(name, cuda_limits.device_bytes or 0)
     if name == CUDA and cuda_limits.device_bytes is None:
         device = choose_here(CUDA)
-    here = Here(limit_bytes, name, cuda_limits).resources(on_cpu=True)
+    here = ThisProcess(limit_bytes, name, cuda_limits).resources(on_cpu=True)
     # A command may start ranks on workers of the CPU.
     return replace(here, device=device, has_ranks=name == CPU)
 
@@ -200,21 +121,13 @@ class OnCluster:
 
     Parameters
     ----------
-    client
-        A synchronous client.
     limit_bytes
         For all workers together; None: what the workers bring.
-    wanted
-        Device that was asked for.
-    cuda_limits
-        Of each worker's device.
     note
         Called with one line if a worker cannot go on.
 
     Raises
     ------
-    UsageError
-        It is no synchronous Dask client.
     ClusterLostError
         No worker can work within the patience.
     MemoryBudgetError
@@ -252,7 +165,7 @@ class OnCluster:
         return self.cuda_limits.within(choose_on_workers(self.wanted, self.cluster.ask))
 
     def resources(self, *, on_cpu: bool = False) -> Resources:
-        """What the workers bring that can work now."""
+        """What the workers bring that can work now; ``on_cpu``: no device is looked for."""
         workers = self._workers()
         limits = self._limits(workers)
         return Resources(
@@ -270,13 +183,7 @@ class OnCluster:
         )
 
     def _workers(self) -> dict[str, WorkerState]:
-        """Workers that can work, and that have said how much memory they bring.
-
-        Raises
-        ------
-        ClusterLostError
-            There is none within the patience.
-        """
+        """Workers that can work and have said how much memory they bring; or ClusterLostError."""
         from ooc_graph.exchange.worker_states import NO_WORKERS, describe  # noqa: PLC0415
 
         chosen = self.cluster.wait_for_workers(self._known, on_wait=self._wait)
@@ -324,21 +231,6 @@ class OnCluster:
         """Order in which workers are chosen; one that has just come is the last."""
         return (self._limit(address) if address in self._brought else -1), address
 
-    @property
-    def processes(self) -> int:
-        """Workers that can work now."""
-        return len(self._workers())
-
-    @property
-    def process_limit_bytes(self) -> int:
-        """Memory of the worker that searches run on."""
-        return max(self._limits(self._workers()))
-
-    @property
-    def threads(self) -> int:
-        """Threads that every worker has."""
-        return min(worker.threads for worker in self._workers().values())
-
     def release(self) -> None:
         """Have every worker forget what it keeps between searches, unless it is at one."""
         self.cluster.ask(engine_cache.release_idle)
@@ -368,43 +260,34 @@ class OnCluster:
         given = process.without_traceback, function, *arguments
         done: Done = self._tasks.result(self._tasks.submit_to(choose, *given))
         return done
+        return done
 
 
-def place_for(
+Workplace: TypeAlias = ThisProcess | OnCluster
+"""Runs tasks; ``client`` is None if there is no cluster."""
+
+
+def workplace_for(
     client: Client | None,
     limit_bytes: int | None,
     wanted: str = AUTO,
     cuda_limits: CudaLimits = NO_LIMITS,
     progress: Progress | None = None,
-) -> Place:
-    """Place to work at, a client's cluster or this process, on the device ``wanted``.
+) -> Workplace:
+    """A client's cluster, or this process, with the device ``wanted``.
 
-    Parameters
-    ----------
-    progress
-        Takes a line if a worker of the cluster cannot go on; None: the log ``ooc_graph`` does.
-
-    Raises
-    ------
-    UsageError
-        ``client`` is no synchronous Dask client.
-    ClusterLostError
-        No worker of the cluster can work within the patience.
+    ``progress`` takes a line if a worker of the cluster cannot go on; None: the log ``ooc_graph``.
+    UsageError if ``client`` is no synchronous Dask client.
     """
     if client is None:
-        return Here(limit_bytes, wanted, cuda_limits)
+        return ThisProcess(limit_bytes, wanted, cuda_limits)
     require_client(client)
     note = _log.warning if progress is None else progress.note
     return OnCluster(client, limit_bytes, wanted, cuda_limits, note)
 
 
 def require_client(client: object) -> None:
-    """Refuse what is no synchronous Dask client.
-
-    Raises
-    ------
-    UsageError
-    """
+    """Refuse what is no synchronous Dask client, with a UsageError."""
     from distributed import Client  # noqa: PLC0415 (a run without a cluster needs no Dask)
 
     if not isinstance(client, Client):

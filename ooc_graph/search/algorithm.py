@@ -23,7 +23,7 @@ from ooc_graph.model.trace import Course, course_of, slowest
 from ooc_graph.runtime import engine_cache
 from ooc_graph.runtime.machine import give_back_freed_memory
 from ooc_graph.runtime.process import without_traceback
-from ooc_graph.runtime.workplace import Place
+from ooc_graph.runtime.workplace import Workplace
 from ooc_graph.search.ranks import MakeRanks
 from ooc_graph.shards.load import Graph
 from ooc_graph.shards.tables import save
@@ -62,7 +62,7 @@ class Algorithm:
     nothing: Callable[[SearchTask, Graph], Arrays]
     columns: Callable[[SearchTask, Graph, Arrays, Ids], Columns]
 
-    def carry_out(self, graph: Graph, task: SearchTask, place: Place) -> Written:
+    def carry_out(self, graph: Graph, task: SearchTask, place: Workplace) -> Written:
         """Carry a task out by the exchange that is reserved for it.
 
         Raises
@@ -86,7 +86,7 @@ class Algorithm:
             place.client,
             MakeRanks(task, self.rank, self.start),
             graph.shards,
-            threads=place.threads,
+            threads=place.resources(on_cpu=True).threads,
             note=place.note,
         )
         if task.folder is None:

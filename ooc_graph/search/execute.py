@@ -13,7 +13,7 @@ from ooc_graph.model.request import Request
 from ooc_graph.model.reservation import BUSY, HOST, UNSUPPORTED, Key, Refusal, kind_of, said_by
 from ooc_graph.model.resources import AUTO, CUDA
 from ooc_graph.runtime import engine_cache
-from ooc_graph.runtime.workplace import Place
+from ooc_graph.runtime.workplace import Workplace
 from ooc_graph.search.plan import Plan, plan
 from ooc_graph.shards.load import Graph
 from ooc_graph.types import Progress
@@ -21,7 +21,7 @@ from ooc_graph.types import Progress
 Done = TypeVar("Done")
 
 
-def plan_at(place: Place, graph: Graph, request: Request) -> Plan:
+def plan_at(place: Workplace, graph: Graph, request: Request) -> Plan:
     """The plan for what the processes offer.
 
     If memory is short, what they keep of other searches is released first.
@@ -52,7 +52,7 @@ def plan_at(place: Place, graph: Graph, request: Request) -> Plan:
     return with_room(f"{request.kernel} on {graph.path}", planned, place)
 
 
-def with_room(what: str, make: Callable[[], Done], place: Place) -> Done:
+def with_room(what: str, make: Callable[[], Done], place: Workplace) -> Done:
     """What ``make`` gives; if it is refused memory, with nothing else held in any process.
 
     Raises
@@ -75,7 +75,7 @@ def with_room(what: str, make: Callable[[], Done], place: Place) -> Done:
 
 def execute(
     first: Plan,
-    place: Place,
+    place: Workplace,
     progress: Progress,
     run: Callable[[Plan], Done],
     ease: Callable[[str, str], str] = lambda *_: "",
@@ -155,7 +155,7 @@ def _last(tried: Plan, kind: str, error: Exception, busy: str) -> Exception:
     return error
 
 
-def _after(tried: Plan, kind: str, error: Exception, place: Place) -> Plan | None:
+def _after(tried: Plan, kind: str, error: Exception, place: Workplace) -> Plan | None:
     """The plan to go on with; the same one if other engines had taken memory."""
     refusal = Refusal(tried.reserved, kind, said_by(error))
     leaves_device = kind == UNSUPPORTED or (kind == BUSY and place.wanted == AUTO)

@@ -26,7 +26,7 @@ from ooc_graph.model.request import Many, Request
 from ooc_graph.model.resources import CPU
 from ooc_graph.model.strategy import DISK, WholeGraph
 from ooc_graph.runtime import engine_cache, io_progress
-from ooc_graph.runtime.workplace import Place
+from ooc_graph.runtime.workplace import Workplace
 from ooc_graph.search.execute import execute, plan_at, with_room
 from ooc_graph.search.plan import Plan
 from ooc_graph.shards.load import Graph
@@ -46,7 +46,7 @@ def pairs(
     sources: IntArray,
     asked: Asked,
     *,
-    place: Place,
+    place: Workplace,
     progress: Progress,
     out: Path | None = None,
     into: AnyArray | None = None,
@@ -84,7 +84,7 @@ def pairs(
     return execute(plan_at(place, graph, request), place, progress, run)
 
 
-def _require_answer(job: Job, place: Place) -> None:
+def _require_answer(job: Job, place: Workplace) -> None:
     """Refuse an answer that memory has no room for, whatever is kept of other searches.
 
     Raises
@@ -158,7 +158,7 @@ class _Search:
         graph: Graph,
         sources: IntArray,
         many: Many,
-        place: Place,
+        place: Workplace,
         progress: Progress,
         out: Path | None,
         into: AnyArray | None,

@@ -75,7 +75,7 @@ class Plan:
         Parameters
         ----------
         measure
-            Gives what there is now, as `ooc_graph.runtime.workplace.Place.resources`.
+            Gives what there is now, as `ooc_graph.runtime.workplace.Workplace.resources`.
 
         Returns
         -------

@@ -17,7 +17,7 @@ from ooc_graph.model.reservation import ONE
 from ooc_graph.model.resources import CUDA
 from ooc_graph.model.task import Written
 from ooc_graph.runtime import engine_cache, io_progress
-from ooc_graph.runtime.workplace import Place
+from ooc_graph.runtime.workplace import Workplace
 from ooc_graph.search.components import COMPONENTS
 from ooc_graph.search.execute import execute, plan_at
 from ooc_graph.search.plan import Plan
@@ -36,7 +36,7 @@ def search(
     kernel: str,
     root: int | None = None,
     *,
-    place: Place,
+    place: Workplace,
     progress: Progress,
     out: Path | None = None,
     exchange: str = ANY,
@@ -93,7 +93,7 @@ def _as_id(source: Any) -> int:
         raise UsageError(f"source {source!r}: give one vertex id, an integer") from None
 
 
-def _require_arrays(arrays: str, found: Plan, place: Place, out: Path | None) -> None:
+def _require_arrays(arrays: str, found: Plan, place: Workplace, out: Path | None) -> None:
     if arrays not in (NUMPY, CUPY):
         raise UsageError(f"arrays {arrays!r}: choose {NUMPY} or {CUPY}")
     if arrays == NUMPY:
@@ -112,7 +112,9 @@ def _require_arrays(arrays: str, found: Plan, place: Place, out: Path | None) ->
     )
 
 
-def search_by(found: Plan, root: int | None, place: Place, folder: str | None = None) -> Written:
+def search_by(
+    found: Plan, root: int | None, place: Workplace, folder: str | None = None
+) -> Written:
     """Search by a plan; into a partial store's folder, if there is one."""
     return ALGORITHMS[found.request.kernel].carry_out(found.graph, found.task(root, folder), place)
 

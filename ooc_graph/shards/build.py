@@ -22,18 +22,16 @@ from ooc_graph.errors import InputError
 from ooc_graph.layout.commit import Partial, partial_store
 from ooc_graph.layout.names import LIGHT, id_dtype, shards_for
 from ooc_graph.shards import plan
-from ooc_graph.shards.attributes import store_attributes
 from ooc_graph.shards.build_options import BuildOptions, BuildReport
-from ooc_graph.shards.compress import Packings
 from ooc_graph.shards.degrees import Counted, count_ids, count_units
 from ooc_graph.shards.merge import MergeTask
 from ooc_graph.shards.merge_writer import Merged, MergeWriter
 from ooc_graph.shards.pieces import PieceLostError, Pieces
-from ooc_graph.shards.renumber import Renumbered, dense_space, named_space
+from ooc_graph.shards.renumber import Renumbered, renumber_counted
 from ooc_graph.shards.runs import RunTask, write_run
 from ooc_graph.shards.staged import StagedSource, column_dtype, stage_unit
 from ooc_graph.shards.tables import forget_tables, table_bytes
-from ooc_graph.shards.tally import Tally, stored_weight_dtype
+from ooc_graph.shards.tally import Packings, Tally, store_attributes, stored_weight_dtype
 from ooc_graph.shards.workforce import Workforce, in_turn, run_all
 from ooc_graph.threads import Threads
 from ooc_graph.types import Progress
@@ -51,12 +49,7 @@ def build(
 ) -> BuildReport:
     """Build and commit the store of a graph; its folder appears when all of it is on disk.
 
-    Raises
-    ------
-    InputError, UsageError, OutputExistsError, MemoryBudgetError
-        Nothing is written.
-    DiskFullError
-        Nothing of this store is kept.
+    Of a build that fails nothing is kept.
     """
     report = BuildReport()
     with partial_store(out, "graph", overwrite=options.overwrite) as partial:
@@ -188,16 +181,13 @@ class Build:
         return max(1, left // (plan.COUNTED_BYTES * vertices + plan.LEAST_SLOT_BYTES))
 
     def _renumber(self, source: EdgeSource, paths: list[str]) -> Renumbered:
-        store, spill = self.partial.folder, self.partial.spill
+        limit_bytes = self.workforce.budget.limit_bytes
+        item = paths, source, self.partial.folder, self.partial.spill, limit_bytes
         with self.report.timed("renumber"):
-            if source.id_range is not None:
-                function: Any = dense_space
-                item: tuple[Any, ...] = (paths, source.id_range, store, spill)
-            else:
-                function = named_space
-                item = (paths, source, store, spill, self.workforce.budget.limit_bytes)
             result: Renumbered
-            (result,) = run_all(self.workforce, self.progress, "renumbering", function, [item])
+            (result,) = run_all(
+                self.workforce, self.progress, "renumbering", renumber_counted, [item]
+            )
         return result
 
     def _runs(

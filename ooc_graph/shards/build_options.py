@@ -14,8 +14,7 @@ import numpy as np
 from ooc_graph.errors import UsageError
 from ooc_graph.layout.manifest import Manifest
 from ooc_graph.layout.names import HUB, LIGHT
-from ooc_graph.shards.compress import Packings, packings_of
-from ooc_graph.shards.tally import Tally
+from ooc_graph.shards.tally import Packings, Tally, packings_of
 from ooc_graph.types import DEAL_BLOCK
 
 
@@ -32,11 +31,8 @@ class BuildReport:
     read_s
         Seconds of the first pass in which the source gave (a generator: made) all tuples once;
         what several tasks took at the same time counts once.
-    manifest
-        The store's manifest.
     run_bytes
-        Bytes that a device's build wrote to sorted runs and read back; 0 if it made none, and
-        of builds on the CPU.
+        Bytes that a device's build wrote to sorted runs and read back.
     notes
         What a worker's build had to say; builds of this process say it at once.
     """
@@ -83,11 +79,6 @@ class BuildOptions:
         Replace an existing store.
     compress
         Pack offsets, neighbours and integer weights into the bits that they need.
-
-    Raises
-    ------
-    UsageError
-        If the number of shards cannot be one.
     """
 
     rows: str | None = None
@@ -138,5 +129,5 @@ class BuildOptions:
     def packings(
         self, rows: int, arcs: int, weight_dtype: np.dtype[Any] | None, total: Tally
     ) -> Packings:
-        """How columns are packed; parameters as of `packings_of`."""
+        """How columns are packed."""
         return packings_of(rows, arcs, weight_dtype, total) if self.compress else {}

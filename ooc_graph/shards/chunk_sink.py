@@ -32,17 +32,8 @@ class ChunkSink:
     """Writes chunks of a partial store on the threads of a workforce.
 
     There is one buffer for each thread and for every open column, fewer if the memory limit does
-    not allow so many.
-
-    Parameters
-    ----------
-    new_buffer
-        Gives host memory of so many bytes, uint8.
-
-    Attributes
-    ----------
-    specs, entries
-        Finished arrays, and chunks that are written.
+    not allow so many. ``new_buffer`` gives host memory of so many bytes, uint8. Finished arrays are
+    in ``specs``, chunks that are written in ``entries``.
     """
 
     def __init__(

@@ -21,8 +21,7 @@ from ooc_graph.shards.cuda_edges import DeviceEdges
 from ooc_graph.shards.cuda_plan import DevicePlan, runs_pay, wanted_arcs
 from ooc_graph.shards.cuda_runs import RunWriter, sorted_runs, write_runs
 from ooc_graph.shards.cuda_tables import SideWriter, StoreLayout
-from ooc_graph.shards.range_runs import KEY_BYTES, RangeRuns, spill_bytes
-from ooc_graph.shards.run_reader import RunReader
+from ooc_graph.shards.range_runs import KEY_BYTES, RangeRuns, RunReader, spill_bytes
 from ooc_graph.shards.workforce import Workforce
 from ooc_graph.types import Progress
 

@@ -22,11 +22,9 @@ from ooc_graph.layout.names import (
     internal_dtype,
     rows_path,
 )
-from ooc_graph.shards.attributes import store_attributes
 from ooc_graph.shards.chunk_sink import ChunkSink, Column
-from ooc_graph.shards.compress import Packings
 from ooc_graph.shards.tables import VertexSpace
-from ooc_graph.shards.tally import Tally
+from ooc_graph.shards.tally import Packings, Tally, store_attributes
 from ooc_graph.types import IntArray
 
 _PIECE = 1 << 21

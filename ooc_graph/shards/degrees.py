@@ -23,13 +23,9 @@ _LEAST_BUFFER = 1 << 18
 class Counted:
     """What one task of the first pass found.
 
-    Parameters
-    ----------
-    paths
-        A .npy file with uint32 counts by position (dense ids); or .npz files with ascending ids
-        and their counts, several if they did not fit the budget at once.
-    read_s
-        Seconds that the source took to give (generate, read) the tuples.
+    ``paths`` are a .npy file with uint32 counts by position (dense ids); or .npz files with
+    ascending ids and their counts, several if they did not fit the budget at once. ``read_s`` are
+    the seconds that the source took to give (generate, read) the tuples.
     """
 
     paths: tuple[str, ...]

@@ -17,17 +17,13 @@ from ooc_graph.kernels.cuda.runtime.pinned import PinnedArray
 from ooc_graph.kernels.cuda.store.bfs import CudaDiskBfsSteps, DiskHold
 from ooc_graph.kernels.cuda.store.bfs_search import DiskBfsSearch
 from ooc_graph.kernels.cuda.store.rows import NO_VERTEX
-from ooc_graph.layout.stored import Stored
-from ooc_graph.memory.cpu.disk import DiskUnits
 from ooc_graph.memory.cuda.disk import READERS, WINDOW_ROWS, DiskPlan
 from ooc_graph.memory.cuda.disk_bfs_plan import MOST_HUBS, DiskDevicePlan
 from ooc_graph.shards.load import Graph
 from ooc_graph.shards.tiers import (
     Tiered,
     TierSearch,
-    arrays_of,
-    columns_of,
-    read_lengths,
+    open_side,
     require_stored,
     side_names,
 )
@@ -39,15 +35,7 @@ class PinningRefusedError(MemoryBudgetError):
 
 
 class HostRoom:
-    """Host memory that the device copies from and to: pinned, or ordinary.
-
-    Parameters
-    ----------
-    pins
-        Whether it is pinned.
-    threads
-        As of `PinnedArray`.
-    """
+    """Host memory that the device copies from and to: pinned if ``pins``, or ordinary."""
 
     def __init__(self, pins: bool, threads: int) -> None:
         self._pins, self._threads = pins, threads
@@ -55,12 +43,7 @@ class HostRoom:
         self._given: list[PinnedArray] = []
 
     def array(self, count: int, dtype: Any) -> AnyArray:
-        """An array of so many elements, one-dimensional.
-
-        Raises
-        ------
-        PinningRefusedError
-        """
+        """An array of so many elements, one-dimensional; or PinningRefusedError."""
         if not self._pins:
             return np.empty(count, dtype)
         return self.pinned(count, dtype).host
@@ -87,15 +70,7 @@ class HostRoom:
 
 @dataclass(frozen=True)
 class DeviceTierSearch(TierSearch):
-    """As `TierSearch`, on a CUDA device.
-
-    Parameters
-    ----------
-    room
-        The host memory that it copies from and to.
-    unpinned
-        Why none of that is pinned, where it was refused.
-    """
+    """As `TierSearch`, on a CUDA device; ``unpinned`` says why no host memory is pinned."""
 
     room: HostRoom
     unpinned: str = ""
@@ -118,39 +93,11 @@ def load_side(
 ) -> Tiered:
     """Rows of one side of the whole graph in the store; only their lengths are in memory.
 
-    Host memory is that of ``length`` and an eighth of a byte a row, and what units are staged in.
-
-    Parameters
-    ----------
-    side, order
-        Which rows; weights are fetched with those in the order ``light``.
-    length
-        Type of a length.
-    window, look
-        See `ooc_graph.kernels.common.store.rows.TierRows`.
-
-    Raises
-    ------
-    CorruptStoreError
-        Names the chunk.
-    PinningRefusedError
-        The system gives no pinned memory.
-    MemoryError, MemoryBudgetError
-        Memory is refused.
+    Host memory is that of ``length``, the type of a length, and an eighth of a byte a row, and what
+    units are staged in. Weights are fetched with rows in the order ``light``.
     """
-    stored = graph.stored
-    assert isinstance(stored, Stored)
-    offsets = arrays_of(graph, side, order, "offsets")
-    lengths, places, first = read_lengths(stored, offsets, graph.rows, np.dtype(length))
-    units = DiskUnits(
-        stored,
-        [arrays_of(graph, side, order, column) for column in columns_of(order)],
-        first,
-        batch_units=plan.batch_units,
-        kept_bytes=plan.kept_bytes,
-        readers=READERS,
-        room=room.buffer,
-    )
+    more: dict[str, Any] = {"readers": READERS, "room": room.buffer}
+    lengths, places, units = open_side(graph, side, order, np.dtype(length), plan, **more)
     with ExitStack() as undo:
         undo.callback(units.close)
         none, last = (np.empty(0, units.dtypes[column]) for column in (0, -1))
@@ -170,21 +117,8 @@ def load_device_bfs(
 ) -> DeviceTierSearch:
     """Bring to the device and into host memory what a plan has there, with buffers for BFS.
 
-    Parameters
-    ----------
-    threads
-        That touch pages which are pinned.
-    window, look
-        See `ooc_graph.kernels.common.store.rows.TierRows`.
-
-    Raises
-    ------
-    CorruptStoreError
-        Names the chunk.
-    PinningRefusedError
-        The system gives no pinned memory.
-    MemoryBudgetError
-        The device's memory is too small.
+    So many ``threads`` touch pages which are pinned. If the system refuses that, it raises
+    PinningRefusedError; MemoryBudgetError if the device's memory is too small.
     """
     _, order = require_stored(graph, "bfs")
     room, sides, sizes = HostRoom(plan.pins, threads), [], {"window": window, "look": look}

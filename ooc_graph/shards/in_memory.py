@@ -27,12 +27,11 @@ from ooc_graph.layout.names import (
     id_dtype,
     rows_path,
 )
-from ooc_graph.shards.attributes import graph_attributes
 from ooc_graph.shards.load import Graph
 from ooc_graph.shards.memory_rows import Plan, make_rows
 from ooc_graph.shards.memory_vertices import Vertices, number_vertices
 from ooc_graph.shards.plan import plan_buckets
-from ooc_graph.shards.tally import stored_weight_dtype
+from ooc_graph.shards.tally import graph_attributes, stored_weight_dtype
 from ooc_graph.threads import Threads
 from ooc_graph.types import AnyArray, Rows
 

@@ -1,4 +1,4 @@
-"""How long a graph's rows are, from their offsets, of which a stretch is in memory at a time."""
+"""What of a graph's rows is read before they are loaded: lengths, and weights of the first ones."""
 
 from __future__ import annotations
 
@@ -6,10 +6,20 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
+from ooc_graph.kernels.common.sssp.survey import sampled_rows, survey_of
+from ooc_graph.layout.names import LIGHT, OUT, rows_path
 from ooc_graph.memory.cpu.plan import Lengths
 from ooc_graph.memory.cuda.pinned_plan import last_longer
-from ooc_graph.shards.arrays import Arrays
-from ooc_graph.types import DEAL_BLOCK, Dealing, IntArray
+from ooc_graph.shards.load import Graph
+from ooc_graph.shards.row_loader import Arrays
+from ooc_graph.types import (
+    DEAL_BLOCK,
+    AnyArray,
+    Dealing,
+    IntArray,
+    owner_of,
+    rows_of_shard,
+)
 
 _STRETCH = 64 * DEAL_BLOCK
 
@@ -17,26 +27,10 @@ _STRETCH = 64 * DEAL_BLOCK
 def count_lengths(
     stored: Arrays, arrays: Sequence[str], rows: int, beyond: Sequence[int] = ()
 ) -> tuple[Lengths, tuple[int, ...]]:
-    """How many rows of a side have how many arcs.
+    """How many rows of a side, whose offsets by shard are ``arrays``, have how many arcs.
 
-    Parameters
-    ----------
-    arrays
-        The offsets of the rows of each shard.
-    rows
-        Of the graph.
-    beyond
-        Numbers of arcs.
-
-    Returns
-    -------
-    lengths, longer
-        And for each of ``beyond`` the row from which on none has more arcs, in global order.
-
-    Raises
-    ------
-    CorruptStoreError
-        Names the chunk.
+    And for each number of arcs in ``beyond`` the row from which on none has more, in global order.
+    ``rows`` are those of the graph.
     """
     length, counts = np.empty(0, np.int64), np.empty(0, np.int64)
     longer = [0] * len(beyond)
@@ -54,6 +48,26 @@ def count_lengths(
     return Lengths(length, counts.astype(np.int64)), tuple(longer)
 
 
+LengthsByShard = tuple[tuple[Lengths, ...], ...]
+"""Lengths of the rows of every side, by shard."""
+
+
+def lengths_of_shards(graph: Graph, order: str) -> LengthsByShard:
+    """Lengths of the rows of every side, by shard, in an order that the graph has.
+
+    Raises
+    ------
+    CorruptStoreError
+        Names the chunk.
+    """
+    sides = graph.arrays_of(order, "offsets")
+    rows = [rows_of_shard(graph.rows, graph.shards, shard) for shard in range(graph.shards)]
+    return tuple(
+        tuple(count_lengths(graph.stored, [arrays[shard]], count)[0] for arrays in sides)
+        for shard, count in enumerate(rows)
+    )
+
+
 def stretches(stored: Arrays, array: str) -> Iterator[tuple[int, IntArray]]:
     """Offsets of some rows at a time: the first row, and the offsets around the rows."""
     row, last, spec = 0, np.empty(0, np.int64), stored.spec(array)
@@ -64,3 +78,48 @@ def stretches(stored: Arrays, array: str) -> Iterator[tuple[int, IntArray]]:
             yield row, part
             row, last = row + len(part) - 1, part[-1:].copy()
         del data  # before the next chunk has memory of its own
+
+
+MOST_SURVEYED = 64
+"""Rows that are looked at, at most: each may take two chunks of the store."""
+
+
+def spread_share(graph: Graph) -> float:
+    """Share of the hubs whose weights spread, as a search asks before it pulls.
+
+    Looks at `MOST_SURVEYED` of the rows that a search looks at, evenly apart. For weighted graphs.
+    """
+    count = sampled_rows(graph.rows)
+    sampled = np.unique(
+        np.linspace(0, max(count - 1, 0), min(count, MOST_SURVEYED), dtype=np.int64)
+    )
+    lightest: list[AnyArray] = []
+    typical: list[AnyArray] = []
+    for shard in range(graph.shards):
+        rows = sampled[owner_of(sampled, graph.shards) == shard]
+        if not len(rows):
+            continue
+        local = Dealing(graph.rows, graph.shards, shard).local_of(rows)
+        group = rows_path(shard, OUT, LIGHT)
+        begin, end = (
+            _elements(graph.stored, f"{group}/offsets", local + k).astype(np.int64) for k in (0, 1)
+        )
+        begin, end = begin[begin < end], end[begin < end]
+        places = np.concatenate([begin, (begin + end) // 2])
+        weights = _elements(graph.stored, f"{group}/weights", places)
+        lightest.append(weights[: len(begin)])
+        typical.append(weights[len(begin) :])
+    if not lightest:
+        return 0.0
+    found = survey_of(0, 0, np.concatenate(lightest), np.concatenate(typical))
+    return found.spread_rows / max(found.sampled_rows, 1)
+
+
+def _elements(stored: Arrays, array: str, places: IntArray) -> AnyArray:
+    """Some elements of an array; each chunk that has any is read once."""
+    spec = stored.spec(array)
+    found, chunks = np.empty(len(places), spec.dtype), places // spec.chunk
+    for index in np.unique(chunks).tolist():
+        here = chunks == index
+        found[here] = stored.chunk(spec, index)[places[here] - index * spec.chunk]
+    return found

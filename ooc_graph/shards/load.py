@@ -24,8 +24,7 @@ from ooc_graph.layout.names import (
     rows_path,
 )
 from ooc_graph.layout.stored import Stored
-from ooc_graph.shards.arrays import Arrays
-from ooc_graph.shards.row_loader import Room, RowLoader
+from ooc_graph.shards.row_loader import Arrays, Room, RowLoader
 from ooc_graph.types import AnyArray, Dealing, IntArray, Rows, Shard
 
 

@@ -32,15 +32,7 @@ STRIP_ARCS = 1 << 15
 
 @dataclass(frozen=True)
 class Plan:
-    """What both passes need to know.
-
-    Parameters
-    ----------
-    tuples, buckets
-        Tuples at each row, and ranges of rows that are partitioned together.
-    weight_dtype
-        None if no weights are kept.
-    """
+    """What both passes need to know; ``weight_dtype`` is None if no weights are kept."""
 
     source: EdgeSource
     tables: Tables

@@ -55,16 +55,8 @@ def in_threads(executor: Executor, threads: int, work: Callable[[int], Any]) -> 
 class Vertices:
     """The vertices of edges in memory.
 
-    Parameters
-    ----------
-    tables
-        Original to internal ids, for the second pass.
-    internal_of, original_of, originals
-        Columns of a store; ``internal_of`` by position, ``originals`` None if dense.
-    first_id
-        First original id if ids are dense, else None.
-    tuples
-        uint32 or uint64 (rows,): tuples at each internal id.
+    ``internal_of`` is by position; ``originals`` is None if ids are dense, else ``first_id`` is.
+    ``tuples`` are those at each internal id, uint32 or uint64 (rows,).
     """
 
     tables: Tables

@@ -1,10 +1,11 @@
-"""Merge: one bucket of all runs -> its rows, ordered and without duplicates."""
+"""Merge: one bucket of all runs -> its rows, in order; and merged pieces -> the store's chunks."""
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -19,11 +20,12 @@ from ooc_graph.kernels.cpu.build.rows import (
     scatter_rows,
     sort_rows,
 )
+from ooc_graph.layout.chunks import FileEntry, write_array, write_chunk
+from ooc_graph.layout.metadata import ArraySpec
 from ooc_graph.layout.names import HUB, LIGHT
-from ooc_graph.shards.compress import Packings
-from ooc_graph.shards.pieces import Pieces
+from ooc_graph.shards.pieces import Pieces, borrow
 from ooc_graph.shards.runs import RunTask, bucket_parts, read_bucket
-from ooc_graph.shards.scratch import borrow
+from ooc_graph.shards.tally import Packings
 from ooc_graph.types import AnyArray, IntArray
 
 LENGTHS = "lengths"
@@ -35,16 +37,7 @@ _folding = free_in_child(threading.Lock())
 class MergeTask:
     """All that the merges have in common.
 
-    Parameters
-    ----------
-    vertices
-        Vertices with arcs.
-    capacity
-        Arcs of a bucket that are sorted in memory; above it a bucket is a single row.
-    pieces
-        Where merged buckets wait for their chunks.
-    packings
-        How columns of the store are packed.
+    A bucket has at most ``capacity`` arcs, or is a single row. ``vertices`` are those with arcs.
     """
 
     runs: RunTask
@@ -147,4 +140,73 @@ def _fold_row(task: MergeTask, side: str, bucket: int) -> tuple[IntArray, AnyArr
 def _offsets(counts: IntArray) -> IntArray:
     offsets = np.zeros(len(counts) + 1, np.int64)
     np.cumsum(counts, out=offsets[1:])
+    return offsets
+
+
+@dataclass(frozen=True)
+class Strip:
+    """One chunk of an array of the store that is the concatenation of pieces.
+
+    Parameters
+    ----------
+    names
+        Pieces in order, those that the chunk needs.
+    first
+        int64 (pieces + 1,): element at which each piece begins.
+    """
+
+    spec: ArraySpec
+    index: int
+    names: tuple[str, ...]
+    first: IntArray
+
+
+def write_strips(
+    store: str, pieces: Pieces, strips: Sequence[Strip], used: Sequence[str]
+) -> list[FileEntry]:
+    """Forget the pieces that were ``used`` up before; then write some chunks."""
+    pieces.remove(used)
+    return [
+        write_chunk(Path(store), strip.spec, strip.index, _read(pieces, strip)) for strip in strips
+    ]
+
+
+def _read(pieces: Pieces, strip: Strip) -> Iterator[AnyArray]:
+    start, stop = strip.spec.bounds(strip.index)
+    for number, name in enumerate(strip.names):
+        first, end = strip.first[number : number + 2].tolist()
+        low, high = max(start, first), min(stop, end)
+        if low < high:
+            yield from pieces.read(name, strip.spec.dtype, low - first, high - first)
+
+
+def write_offsets(
+    task: MergeTask, store: str, side: str, numbers: IntArray, paths: tuple[str, ...]
+) -> tuple[tuple[ArraySpec, ...], list[FileEntry]]:
+    """Write the offsets of one side of one shard to each of ``paths``.
+
+    Memory: 8 bytes a row of the shard, whose buckets ``numbers`` are.
+    """
+    offsets = _offsets_of(task, side, numbers)
+    packing = task.packings.get("offsets")
+    specs = tuple(ArraySpec(path, len(offsets), offsets.dtype, packing=packing) for path in paths)
+    entries = [
+        entry
+        for spec in specs
+        for entry in write_array(Path(store), spec, lambda start, stop: [offsets[start:stop]])
+    ]
+    return specs, entries
+
+
+def _offsets_of(task: MergeTask, side: str, numbers: IntArray) -> AnyArray:
+    buckets = task.runs.buckets
+    offsets = np.zeros(int(buckets.rows[numbers].sum()) + 1, np.uint64)
+    done = 0
+    for number in numbers.tolist():
+        dtype, rows = task.length_dtype(number), int(buckets.rows[number])
+        parts = task.pieces.read(piece_name(side, number, LENGTHS), dtype, 0, rows)
+        mine = offsets[1 + done : 1 + done + rows]
+        np.cumsum(np.concatenate([*parts]), out=mine, dtype=np.uint64)
+        mine += offsets[done]
+        done += rows
     return offsets

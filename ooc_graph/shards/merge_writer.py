@@ -23,8 +23,15 @@ from ooc_graph.layout.chunks import FileEntry
 from ooc_graph.layout.metadata import ArraySpec
 from ooc_graph.layout.names import CHUNK_BYTES, LIGHT, rows_path
 from ooc_graph.layout.packing import Packing
-from ooc_graph.shards.assemble import Strip, write_offsets, write_strips
-from ooc_graph.shards.merge import LENGTHS, MergeTask, merge_buckets, piece_name
+from ooc_graph.shards.merge import (
+    LENGTHS,
+    MergeTask,
+    Strip,
+    merge_buckets,
+    piece_name,
+    write_offsets,
+    write_strips,
+)
 from ooc_graph.shards.plan import GROUP_ARCS, GROUPS_PER_SLOT, WAITING_ARCS
 from ooc_graph.shards.workforce import Workforce, stop_all
 from ooc_graph.threads import CHECK_S

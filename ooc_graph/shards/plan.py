@@ -78,16 +78,8 @@ class BuildBudget:
     ) -> bool:
         """Whether merged buckets may wait in memory for their chunks.
 
-        Parameters
-        ----------
-        slot_bytes
-            What each slot merges with.
-        piece_bytes
-            Bytes of an arc in all row orders.
-        longest_row
-            Arcs that a single row may have.
-        lasting_bytes
-            Bytes of what waits until the end: the lengths of all rows.
+        Each slot merges with ``slot_bytes``. An arc has ``piece_bytes`` in all row orders, a row
+        may have ``longest_row`` arcs, and ``lasting_bytes`` wait until the end.
         """
         left = self.limit_bytes - RESERVE_BYTES - self.slots * slot_bytes - lasting_bytes
         waiting = max(WAITING_ARCS, longest_row)
@@ -97,10 +89,7 @@ class BuildBudget:
 def run_edges(slot_bytes: int, arc_bytes: int, weight_bytes: int) -> int:
     """Tuples of one run: they are in memory translated, and as arcs in both directions.
 
-    Parameters
-    ----------
-    arc_bytes
-        Bytes of a row number and a neighbour.
+    ``arc_bytes`` are those of a row number and a neighbour.
     """
     block = BLOCK_EDGES * (16 + 2 * weight_bytes)
     each = (arc_bytes + weight_bytes) + 2 * (arc_bytes + weight_bytes)
@@ -110,10 +99,7 @@ def run_edges(slot_bytes: int, arc_bytes: int, weight_bytes: int) -> int:
 def bucket_arcs(slot_bytes: int, arc_bytes: int, weight_bytes: int, arcs: int) -> int:
     """Arcs of one bucket: they are in memory as read, and once more in row order.
 
-    Parameters
-    ----------
-    arcs
-        Arcs of a side in all.
+    ``arcs`` are those of a side in all.
     """
     id_bytes = arc_bytes // 2
     # A row has at least one arc.
@@ -172,16 +158,9 @@ class Buckets:
 def plan_buckets(tuples: AnyArray, shards: int, capacity: int) -> Buckets:
     """Cut the rows of every shard into buckets of at most ``capacity`` arcs.
 
-    Parameters
-    ----------
-    tuples
-        Unsigned (n,): tuples at each row; at least as many as arcs of one side.
-
-    Notes
-    -----
-    Whole dealing blocks go into a bucket, so that a table by block finds it; only the blocks of
-    the largest rows, first by construction, are cut row by row. A single row above the capacity
-    has a bucket of its own.
+    ``tuples`` are at least as many as arcs of one side, for each row. Whole dealing blocks go into
+    a bucket, so that a table by block finds it; only the blocks of the largest rows, first by
+    construction, are cut row by row. A single row above the capacity has a bucket of its own.
     """
     blocks = -(-len(tuples) // DEAL_BLOCK)
     starts = np.arange(0, len(tuples), DEAL_BLOCK)

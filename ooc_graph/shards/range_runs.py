@@ -9,7 +9,9 @@ they took is there for the rows.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections import deque
+from collections.abc import Callable, Generator, Iterator, Sequence
+from concurrent.futures import Future
 from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
@@ -19,6 +21,7 @@ from typing import Any
 import numpy as np
 
 from ooc_graph.layout.blocks import BlockWriter, byte_view, read_at
+from ooc_graph.shards.workforce import Workforce, stop_all
 from ooc_graph.types import AnyArray
 
 KEY_BYTES = 8
@@ -50,19 +53,14 @@ class Part:
 
 @dataclass
 class RangeRuns:
-    """All runs of one build.
+    """All runs of one build, in a folder that exists.
 
     Parameters
     ----------
-    folder
-        Where the files are; it exists.
     lows
         First row of each range, ascending.
     word
         Type of the words beside the keys, or None.
-
-    Attributes
-    ----------
     written_bytes, read_bytes
         Of the parts that were handed out to be written, and to be read.
     """
@@ -118,15 +116,9 @@ class RangeRuns:
 
 
 class PartWriter:
-    """Writes parts of sorted arrays, in any thread; several at a time.
+    """Writes parts of sorted arrays, in any thread; several at a time, as many as ``buffers``.
 
-    Parameters
-    ----------
-    copy
-        How an array comes to host memory.
-    buffers
-        Host memory to copy to, uint8, of a multiple of 8 bytes; as many parts are written at the
-        same time.
+    ``copy`` brings an array to one of them, host memory uint8, of a multiple of 8 bytes.
     """
 
     def __init__(self, copy: Copy, buffers: Sequence[AnyArray]) -> None:
@@ -157,3 +149,61 @@ class PartWriter:
 def spill_bytes(arcs: int, weight_bytes: int) -> int:
     """Bytes of all runs with so many arcs of all sides, duplicates included."""
     return arcs * (KEY_BYTES + weight_bytes)
+
+
+MOST_ARCS, LEAST_ARCS = 1 << 20, 1 << 12
+"""Arcs of a piece."""
+SLOT_PART = 4
+"""Parts of a slot's memory: a piece, another that waits; the other half is for chunks."""
+
+Piece = tuple[AnyArray, AnyArray | None]
+
+
+@dataclass(frozen=True)
+class _Begun:
+    """A piece that a thread reads, and whose range it is of."""
+
+    of: tuple[str, int]
+    piece: Future[Piece]
+
+
+class RunReader:
+    """Reads all ranges once, in the order given by side and number."""
+
+    def __init__(
+        self, runs: RangeRuns, workforce: Workforce, order: Sequence[tuple[str, int]]
+    ) -> None:
+        self._runs, self._workforce = runs, workforce
+        slot = workforce.budget.slot_bytes(0)
+        self._arcs = max(LEAST_ARCS, min(MOST_ARCS, slot // SLOT_PART // runs.arc_bytes))
+        self._ahead = workforce.budget.slots + 1
+        self._todo = self._pieces(order)
+        self._begun: deque[_Begun] = deque()
+
+    def _pieces(
+        self, order: Sequence[tuple[str, int]]
+    ) -> Iterator[tuple[tuple[str, int], Part, int]]:
+        for of in order:
+            for part in self._runs.parts(*of):
+                for start in range(0, part.arcs, self._arcs):
+                    yield of, part, start
+
+    def pieces(self, side: str, number: int) -> Generator[Piece, None, None]:
+        """Keys and words of one range, run by run, and then its files are gone."""
+        while self._next_is((side, number)):
+            yield self._begun.popleft().piece.result()
+        self._runs.remove(side, number)
+
+    def _next_is(self, of: tuple[str, int]) -> bool:
+        """Whether the next piece is of this range; more are begun."""
+        while len(self._begun) <= self._ahead and (found := next(self._todo, None)):
+            owner, part, start = found
+            stop = min(start + self._arcs, part.arcs)
+            future = self._workforce.executor.submit(part.read, start, stop)
+            self._begun.append(_Begun(owner, future))
+        return bool(self._begun) and self._begun[0].of == of
+
+    def stop(self) -> None:
+        """Read no more; what is being read is waited for."""
+        stop_all(self._workforce, [begun.piece for begun in self._begun], [Part.read.__name__])
+        self._begun.clear()

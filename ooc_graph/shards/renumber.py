@@ -25,12 +25,8 @@ from ooc_graph.types import AnyArray, IntArray
 class Renumbered:
     """Result of the renumbering; the tables are written to the store already.
 
-    Parameters
-    ----------
-    kept
-        Vertices with at least one arc.
-    internal_of, tuples
-        .npy files with the internal id of each position and the tuples at each internal id.
+    ``kept`` vertices have at least one arc. ``internal_of`` and ``tuples`` are .npy files with the
+    internal id of each position and the tuples at each internal id.
     """
 
     space: VertexSpace
@@ -137,17 +133,11 @@ def _part(data: AnyArray, start: int, stop: int) -> list[AnyArray]:
     return [data[start:stop]]
 
 
-def dense_space(
-    paths: Sequence[str], id_range: tuple[int, int], store: Path, spill: Path
-) -> Renumbered:
-    """`renumber` for declared dense ids."""
-    first, count = id_range
-    return renumber(VertexSpace(first, count), sum_dense(paths, count), store, spill)
-
-
-def named_space(
+def renumber_counted(
     paths: Sequence[str], source: EdgeSource, store: Path, spill: Path, limit_bytes: int
 ) -> Renumbered:
-    """`renumber` for the ids that the input names or lists."""
-    space, counts = merge_ids(paths, source, spill, limit_bytes)
-    return renumber(space, counts, store, spill)
+    """`renumber` for declared dense ids, or for those that the input names or lists."""
+    if source.id_range is not None:
+        first, count = source.id_range
+        return renumber(VertexSpace(first, count), sum_dense(paths, count), store, spill)
+    return renumber(*merge_ids(paths, source, spill, limit_bytes), store, spill)

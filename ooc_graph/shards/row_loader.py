@@ -4,13 +4,44 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from pathlib import Path
+from typing import Any, Protocol
 
 import numpy as np
 
+from ooc_graph.layout.metadata import ArraySpec
 from ooc_graph.layout.names import LIGHT, rows_path
-from ooc_graph.shards.arrays import Arrays
 from ooc_graph.types import DEAL_BLOCK, AnyArray, Dealing, IntArray, Rows
+
+
+class Arrays(Protocol):
+    """Where the arrays of a graph are: `Stored`, or memory (`ooc_graph.shards.in_memory`)."""
+
+    @property
+    def path(self) -> Path:
+        """Folder of the store, or a name of the same form."""
+
+    @property
+    def attributes(self) -> dict[str, Any]:
+        """Canonical attributes."""
+
+    @property
+    def identity(self) -> str:
+        """What no other graph has that can stand at this path."""
+
+    @property
+    def content_sha256(self) -> str:
+        """Hash over everything that the graph holds."""
+
+    def spec(self, array: str) -> ArraySpec:
+        """Length and dtype of an array."""
+
+    def chunk(self, spec: ArraySpec, index: int) -> AnyArray:
+        """Elements of one chunk."""
+
+    def read(self, array: str) -> AnyArray:
+        """Whole array in host memory."""
+
 
 Room = Callable[[int, np.dtype[Any]], AnyArray]
 """Makes an array of so many elements of a type."""
@@ -20,11 +51,8 @@ Room = Callable[[int, np.dtype[Any]], AnyArray]
 class RowLoader:
     """Brings rows of a graph into host memory, every chunk checked.
 
-    Parameters
-    ----------
-    room
-        Makes the arrays of neighbours and weights, which are filled chunk by chunk; None: ordinary
-        memory.
+    ``room`` makes the arrays of neighbours and weights, which are filled chunk by chunk; None:
+    ordinary memory.
     """
 
     stored: Arrays
@@ -35,14 +63,8 @@ class RowLoader:
     def load(self, side: str, stored_order: str, order: str, shard: int | None) -> Rows:
         """Rows of one side, as a search of ``order`` wants them except for the order itself.
 
-        Parameters
-        ----------
-        stored_order
-            ``hub`` or ``light``, which the graph has.
-        order
-            With weights if it is ``light``.
-        shard
-            One shard, or None for all in global order.
+        With weights if that is ``light``; ``stored_order`` is one that the graph has. Rows of one
+        shard, or None for all in global order.
         """
         names = ["neighbors", *(["weights"] if order == LIGHT else [])]
         if shard is not None or self.shards == 1:

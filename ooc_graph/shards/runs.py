@@ -14,8 +14,8 @@ from ooc_graph.kernels.cpu.build.arcs import Arcs, count_buckets, scatter_arcs
 from ooc_graph.layout.blocks import byte_view, read_at, write_all
 from ooc_graph.layout.names import IN, OUT
 from ooc_graph.layout.whole_file import renamed_file
+from ooc_graph.shards.pieces import borrow
 from ooc_graph.shards.plan import BLOCK_EDGES, Buckets
-from ooc_graph.shards.scratch import borrow
 from ooc_graph.shards.tables import VertexSpace, load_buckets, load_tables
 from ooc_graph.types import AnyArray
 
@@ -24,12 +24,8 @@ from ooc_graph.types import AnyArray
 class RunTask:
     """All that the tasks of the second pass have in common.
 
-    Parameters
-    ----------
-    buckets_path
-        .npz file with the `Buckets`, too large to travel with every task.
-    id_dtype, weight_dtype
-        dtypes of neighbours and of weights (None: none are stored).
+    The `Buckets` are in a .npz file, too large to travel with every task. ``weight_dtype`` is None
+    if no weights are stored.
     """
 
     source: EdgeSource

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from ooc_graph.edges.interface import EdgeSource, Unit, ranges
+from ooc_graph.edges.interface import EdgeSource, Unit, ranges, units_of
 from ooc_graph.layout.blocks import byte_view, read_at
 from ooc_graph.layout.whole_file import renamed_file
 from ooc_graph.shards.plan import BLOCK_EDGES
@@ -21,17 +21,10 @@ _COLUMNS = ("source", "target", "weight")
 
 @dataclass(frozen=True)
 class Part:
-    """One staged unit: columns of 8-byte numbers in files of their own.
+    """One staged unit: columns of 8-byte numbers in files of their own, called as ``stem``.
 
-    Parameters
-    ----------
-    stem
-        Path of the files without their suffix.
-    edges
-        Number of tuples.
-    spans
-        (tuples, weight dtype name) of consecutive slices; integer and float slices may
-        follow each other in a text column until the whole column is known.
+    ``spans`` are (tuples, weight dtype name) of consecutive slices; integer and float slices may
+    follow each other in a text column until the whole column is known.
     """
 
     stem: str
@@ -78,13 +71,8 @@ def column_dtype(parts: Sequence[Part]) -> np.dtype[Any] | None:
 class StagedSource:
     """`EdgeSource` over staged parts; units may begin and end inside parts.
 
-    Parameters
-    ----------
-    lister
-        The source that lists vertices, or None if it cannot (data in memory would travel with
-        every task).
-    weight_dtype
-        dtype of the whole weight column, None if there are no weights.
+    ``lister`` is the source that lists vertices, or None if it cannot (data in memory would travel
+    with every task).
     """
 
     directed: bool
@@ -106,8 +94,7 @@ class StagedSource:
 
     def units(self, edges_per_unit: int) -> list[Unit]:
         """Ranges of tuple numbers."""
-        spans = ranges(0, self.edges, edges_per_unit)
-        return [Unit(index, *span) for index, span in enumerate(spans)]
+        return units_of(ranges(0, self.edges, edges_per_unit))
 
     def read(self, unit: Unit, block_edges: int) -> Iterator[EdgeBlock]:
         """Tuples of a range, in order."""

@@ -13,9 +13,8 @@ from ooc_graph.forked import free_in_child, in_child
 from ooc_graph.kernels.cpu.build.arcs import translate_dense, translate_sorted
 from ooc_graph.layout.names import internal_dtype
 from ooc_graph.layout.whole_file import renamed_file
-from ooc_graph.shards.pieces import forget_pieces
+from ooc_graph.shards.pieces import forget_pieces, give_back
 from ooc_graph.shards.plan import Buckets
-from ooc_graph.shards.scratch import give_back
 from ooc_graph.types import AnyArray, IntArray
 
 
@@ -83,11 +82,8 @@ def load_buckets(path: str) -> Buckets:
 def forget_tables(spill: str | None = None) -> None:
     """Give the memory of tables, buffers and pieces back; no task of the build may be at work.
 
-    Parameters
-    ----------
-    spill
-        Folder of the one build whose pieces are given back; None: those of every build. Tables
-        and buffers of all builds are: one that is at work loads them again.
+    Pieces of the one build with this folder, or of every build. Tables and buffers of all builds
+    are given back: one that is at work loads them again.
     """
     give_back()
     forget_pieces(spill)

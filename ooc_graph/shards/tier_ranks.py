@@ -14,17 +14,15 @@ from typing import Any
 from ooc_graph.kernels.common.sssp.survey import Known, first_rows
 from ooc_graph.kernels.common.tuning import ENOUGH_PUSHED
 from ooc_graph.kernels.cpu.device import CpuDevice
-from ooc_graph.memory.cpu.plan import Facts, Lengths, Plan, least_bytes, plan_disk
-from ooc_graph.shards.lengths import count_lengths
+from ooc_graph.memory.cpu.plan import Facts, Plan, least_bytes, plan_disk
+from ooc_graph.shards.lengths import LengthsByShard, lengths_of_shards
 from ooc_graph.shards.load import Graph
 from ooc_graph.shards.tiers import (
     Tiered,
     TierSearch,
-    arrays_of,
     bind_sides,
     facts_about,
     require_stored,
-    side_names,
     survey_tier,
 )
 from ooc_graph.types import Dealing
@@ -41,19 +39,11 @@ SHARED_COPIES = 3
 
 EVERYONES = "everyone's state, messages"
 
-LengthsByShard = tuple[tuple[Lengths, ...], ...]
-
 
 def lengths_by_shard(graph: Graph, kernel: str) -> LengthsByShard:
     """Lengths of the rows of every side, by shard; reads the graph's offsets."""
-    stored, order = require_stored(graph, kernel)
-    return tuple(
-        tuple(
-            count_lengths(stored, arrays_of(graph, side, order, "offsets", shard), rows)[0]
-            for side in side_names(graph)
-        )
-        for shard, rows in enumerate(_rows(graph))
-    )
+    _, order = require_stored(graph, kernel)
+    return lengths_of_shards(graph, order)
 
 
 def facts_of_ranks(

@@ -48,13 +48,7 @@ MOST_SURVEYED = 64
 def facts_of(graph: Graph, kernel: str) -> Facts:
     """What a plan for searches of a graph depends on; reads its offsets.
 
-    Raises
-    ------
-    MemoryBudgetError
-        The graph's rows cannot stay outside memory: they are in memory already, or in an order that
-        the kernel does not want.
-    CorruptStoreError
-        Names the chunk.
+    MemoryBudgetError if its rows are in memory already, or in an order that the kernel lacks.
     """
     stored, order = require_stored(graph, kernel)
     offsets = (arrays_of(graph, side, order, "offsets") for side in side_names(graph))
@@ -97,10 +91,7 @@ def _packed_bits(graph: Graph, order: str, *, weighted: bool) -> int:
 def require_stored(graph: Graph, kernel: str) -> tuple[Stored, str]:
     """The store that holds a graph's rows in the order that a kernel wants, and the order.
 
-    Raises
-    ------
-    MemoryBudgetError
-        There is none.
+    MemoryBudgetError if there is none.
     """
     order = HUB if kernel == "bfs" else LIGHT
     if not isinstance(graph.stored, Stored):
@@ -136,14 +127,8 @@ def read_lengths(
 ) -> tuple[AnyArray, IntArray, IntArray]:
     """Lengths of all rows, in global order, from the offsets of all shards, a chunk at a time.
 
-    Returns
-    -------
-    lengths
-        ``dtype`` (rows,).
-    places
-        int64 (groups,): position of the first arc of every 64 rows.
-    first
-        int64 (shards,): position at which each shard begins.
+    Besides int64 (groups,), the position of the first arc of every 64 rows; and int64 (shards,),
+    the position at which each shard begins.
     """
     shards = len(arrays)
     lengths = np.empty(rows, dtype)
@@ -163,21 +148,31 @@ def read_lengths(
 
 @dataclass(frozen=True)
 class Tiered:
-    """Rows of one side, heads in memory.
-
-    Parameters
-    ----------
-    rows
-        The rows.
-    units
-        Where those beyond the heads are.
-    heaviest
-        Largest weight; 0 of rows without weights.
-    """
+    """Rows of one side, heads in memory; ``heaviest`` is 0 of rows without weights."""
 
     rows: TierRows
     units: DiskUnits
     heaviest: Any
+
+
+def open_side(
+    graph: Graph,
+    side: str,
+    order: str,
+    length: np.dtype[Any],
+    plan: Any,
+    shard: int | None = None,
+    **more: Any,
+) -> tuple[AnyArray, IntArray, DiskUnits]:
+    """Lengths of a side's rows, the position of every 64th row, and the units with their arcs."""
+    stored = graph.stored
+    assert isinstance(stored, Stored)
+    rows = graph.rows if shard is None else Dealing(graph.rows, graph.shards, shard).rows
+    offsets = arrays_of(graph, side, order, "offsets", shard)
+    lengths, places, first = read_lengths(stored, offsets, rows, length)
+    columns = [arrays_of(graph, side, order, column, shard) for column in columns_of(order)]
+    sizes = {"batch_units": plan.batch_units, "kept_bytes": plan.kept_bytes}
+    return lengths, places, DiskUnits(stored, columns, first, **sizes, **more)
 
 
 def load_side(
@@ -190,31 +185,12 @@ def load_side(
     window: int = WINDOW_ROWS,
     look: int = FIRST_LOOK,
 ) -> Tiered:
-    """Rows of one side: heads in memory, the others in the store.
-
-    Parameters
-    ----------
-    shard
-        Whose rows; None: the whole graph's, in global order.
-
-    Raises
-    ------
-    CorruptStoreError
-        Names the chunk.
-    """
-    stored = graph.stored
-    assert isinstance(stored, Stored)
-    columns = [arrays_of(graph, side, order, column, shard) for column in columns_of(order)]
-    rows = graph.rows if shard is None else Dealing(graph.rows, graph.shards, shard).rows
+    """Rows of one side, of a shard or in global order: heads in memory, the others in the store."""
     narrow = np.dtype(f"i{plan.facts.offset_bytes}")
-    offsets = arrays_of(graph, side, order, "offsets", shard)
-    lengths, places, first = read_lengths(stored, offsets, rows, narrow)
-    units = DiskUnits(
-        stored, columns, first, batch_units=plan.batch_units, kept_bytes=plan.kept_bytes
-    )
+    lengths, places, units = open_side(graph, side, order, narrow, plan, shard)
     with ExitStack() as undo:
         undo.callback(units.close)
-        starts = np.zeros(rows + 1, narrow)
+        starts = np.zeros(len(lengths) + 1, narrow)
         np.cumsum(plan.rule.of(lengths), dtype=narrow, out=starts[1:])
         neighbors = np.empty(int(starts[-1]), units.dtypes[0])
         weights = np.empty(len(neighbors) if order == LIGHT else 0, units.dtypes[-1])
@@ -222,7 +198,7 @@ def load_side(
         heads = HeadRows(starts, lengths, places, neighbors, weights, first_of_rows)
         heaviest = _fill(heads, units, window)
         column, none = (weights, _most(weights.dtype)) if order == LIGHT else (neighbors, 0)
-        firsts = np.full(rows, none, column.dtype)
+        firsts = np.full(len(lengths), none, column.dtype)
         copy_firsts(starts, column, firsts)
         side_rows = TierRows(heads._replace(first=firsts), units, window, look)
         undo.pop_all()
@@ -304,14 +280,7 @@ def _most(dtype: np.dtype[Any]) -> Any:
 class TierSearch:
     """A search of rows whose tails stay in the store.
 
-    Parameters
-    ----------
-    search
-        The device's search.
-    sides
-        Its rows.
-    plan
-        What is where: `ooc_graph.memory.cpu.plan.Plan`, or a device's.
+    ``plan`` says what is where: `ooc_graph.memory.cpu.plan.Plan`, or a device's.
     """
 
     search: Any
@@ -342,27 +311,12 @@ def moved_of(sides: Iterable[Tiered]) -> Moved:
 
 
 def load_tiers(
-    graph: Graph,
-    plan: Plan,
-    device: CpuDevice,
-    head_share: float,
-    *,
-    window: int = WINDOW_ROWS,
-    look: int = FIRST_LOOK,
+    graph: Graph, plan: Plan, device: CpuDevice, head_share: float, **sizes: int
 ) -> TierSearch:
     """Bring into memory what a plan keeps there, with buffers for its kernel.
 
-    Parameters
-    ----------
-    head_share
-        Share of the input tuples at the first 1 % of the rows; for SSSP.
-    window, look
-        See `ooc_graph.kernels.common.store.rows.TierRows`.
-
-    Raises
-    ------
-    CorruptStoreError
-        Names the chunk.
+    ``head_share`` is the share of the input tuples at the first 1 % of the rows; for SSSP.
+    ``sizes`` are ``window`` and ``look`` of `ooc_graph.kernels.common.store.rows.TierRows`.
     """
 
     def bind(out: Tiered, into: Tiered) -> Any:
@@ -372,7 +326,7 @@ def load_tiers(
         known = Known(survey_tier(out.rows, head_share), heaviest)
         return device.tier_sssp(out.rows, into.rows, known)
 
-    return bind_sides(graph, plan, bind, window=window, look=look)
+    return bind_sides(graph, plan, bind, **sizes)
 
 
 def bind_sides(
@@ -381,23 +335,17 @@ def bind_sides(
     bind: Callable[[Tiered, Tiered], Any],
     *,
     shard: int | None = None,
-    window: int = WINDOW_ROWS,
-    look: int = FIRST_LOOK,
+    **sizes: int,
 ) -> TierSearch:
     """Load the sides of a graph, or of a shard, and make a search of them.
 
-    Parameters
-    ----------
-    bind
-        Makes the search of the rows of out- and in-arcs (the same object if undirected).
-    shard, window, look
-        As of `load_side`.
+    ``bind`` takes the rows of out- and in-arcs (the same object if undirected).
     """
     _, order = require_stored(graph, plan.facts.kernel)
     sides: list[Tiered] = []
     with ExitStack() as undo:
         for name in side_names(graph):
-            side = load_side(graph, name, order, plan, shard=shard, window=window, look=look)
+            side = load_side(graph, name, order, plan, shard=shard, **sizes)
             undo.callback(side.units.close)
             side.units.keeping = True
             sides.append(side)

@@ -35,8 +35,7 @@ class Workforce:
         Called at least every `CHECK_S` seconds while tasks are waited for; raises if they can no
         longer be done.
     quiet
-        Whether no task of functions of these names is being executed; for executors whose futures
-        do not know.
+        Whether no task of functions of these names is at work; for futures that do not know.
     """
 
     executor: Executor

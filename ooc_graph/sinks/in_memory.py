@@ -11,7 +11,7 @@ from ooc_graph.kernels.common.completion import Told
 from ooc_graph.layout.names import REACHED, SOURCE
 from ooc_graph.memory.moved import Moved
 from ooc_graph.model.request import Many
-from ooc_graph.runtime.workplace import Place
+from ooc_graph.runtime.workplace import Workplace
 from ooc_graph.shards.load import Graph
 from ooc_graph.shards.workforce import run_all
 from ooc_graph.sinks.many import ids_of
@@ -66,7 +66,7 @@ class InMemory:
         """Even of no sources it is seen that there are shortest paths."""
         return True
 
-    def find(self, task: PairsTask, place: Place, progress: Progress) -> Moved:
+    def find(self, task: PairsTask, place: Workplace, progress: Progress) -> Moved:
         """Search from all sources that are left, task by task; what was read.
 
         What one process finds stays if it is refused memory later.

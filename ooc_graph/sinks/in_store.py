@@ -18,7 +18,7 @@ from ooc_graph.layout.names import CRC_BYTES, REACHED, SIDECAR_BYTES, SOURCE, VE
 from ooc_graph.layout.stored import Stored
 from ooc_graph.memory.moved import Moved
 from ooc_graph.model.request import Many
-from ooc_graph.runtime.workplace import Place
+from ooc_graph.runtime.workplace import Workplace
 from ooc_graph.shards.load import Graph
 from ooc_graph.shards.workforce import run_all
 from ooc_graph.sinks.many import ids_of
@@ -77,7 +77,7 @@ class InStore:
             ids = [ArraySpec(name, length, np.dtype(np.int64)) for name, length in lengths]
             _require_space(self._specs, missing, ids, self._store)
 
-    def find(self, task: PairsTask, place: Place, progress: Progress) -> Moved:
+    def find(self, task: PairsTask, place: Workplace, progress: Progress) -> Moved:
         """Write what is missing, task by task; what was read for it."""
         written = replace(task, folder=str(self._store.folder), attempt=str(self._units.attempt))
         spec, runs = task.spec, _runs(self.missing, task.reserved.chunks)

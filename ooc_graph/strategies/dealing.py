@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ooc_graph.model.kernel import ORDER_OF
+from ooc_graph.model.request import SCHEDULER
 from ooc_graph.model.resources import Resources
 from ooc_graph.shards.load import Graph
 
@@ -15,6 +16,11 @@ pieces. Measured peaks are below it."""
 def busiest(graph: Graph, resources: Resources) -> int:
     """Shards of the busiest worker: they are dealt whole, and every worker takes part."""
     return -(-graph.shards // min(resources.processes, graph.shards))
+
+
+def most_ranks(graph: Graph, resources: Resources, exchange: str) -> int:
+    """Ranks of the process that has most of them."""
+    return busiest(graph, resources) if exchange == SCHEDULER else graph.shards
 
 
 def ranks_bytes(graph: Graph, kernel: str, resources: Resources) -> int:

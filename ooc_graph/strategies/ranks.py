@@ -9,15 +9,26 @@ from typing import Any, Protocol
 from ooc_graph.model import rank_memory
 from ooc_graph.model.kernel import ROWS
 from ooc_graph.model.request import ANY, SCHEDULER, Request
-from ooc_graph.model.reservation import BUSY, LOCAL, UNSUPPORTED, Refusal, Reservation
+from ooc_graph.model.reservation import BUSY, HOST, LOCAL, UNSUPPORTED, Refusal, Reservation
 from ooc_graph.model.resources import CPU, Resources
-from ooc_graph.model.strategy import MEMORY, WholeGraph
+from ooc_graph.model.strategy import DISK, MEMORY, PINNED, WholeGraph
 from ooc_graph.shards.load import Graph
 from ooc_graph.types import Shard
+
+_ROWS = {
+    MEMORY: "",
+    PINNED: ", which have their rows in pinned host memory",
+    DISK: ", which leave arcs in the store",
+}
 
 
 class OfRanks(WholeGraph, Protocol):
     """A strategy of one process that many ranks can follow, too, each for its shards."""
+
+    def lacks_rank(
+        self, graph: Graph, request: Request, resources: Resources, exchange: str
+    ) -> str:
+        """Why it is no candidate for the ranks of a request; or empty."""
 
     def reserve_rank(
         self, graph: Graph, request: Request, resources: Resources, exchange: str
@@ -90,19 +101,17 @@ class Ranks:
     def lacks(self, graph: Graph, request: Request, resources: Resources) -> str:
         """Ranks of one process are there only if they are asked for, or nothing else will do.
 
-        Out of the store one process of a cluster does as well as one rank of it.
+        If not all rows are in memory, one worker searches as well by itself.
         """
         if request.method != ROWS:
             return "another method is asked for"
         exchange = self._exchange(graph, request, resources)
         if not exchange:
             return "there are no workers"
-        if self.tier == MEMORY:
-            return ""
-        is_asked = request.exchange == SCHEDULER
-        if exchange == LOCAL or not (is_asked or resources.processes > 1):
+        is_alone = exchange == SCHEDULER and resources.processes == 1
+        if is_alone and request.exchange == ANY and self.tier != MEMORY:
             return "there are no workers to share the work"
-        return self.inner.lacks(graph, replace(request, exchange=ANY), resources)
+        return self.inner.lacks_rank(graph, request, resources, exchange)
 
     def cached(self, graph: Graph, request: Request, resources: Resources) -> Reservation | None:  # noqa: ARG002
         """Ranks that workers keep are known to them alone."""
@@ -117,12 +126,17 @@ class Ranks:
     def after(
         self, graph: Graph, request: Request, resources: Resources, refusal: Refusal
     ) -> Reservation | None:
-        """Each rank needs less than what was refused: its shards, or only heads of their rows."""
+        """Each rank needs less than what was refused: its shards, or only heads of their rows.
+
+        If ranks had all rows on devices and lacked host memory, they cannot pin rows either.
+        """
         refused = refusal.reserved
         if request.on_device or refusal.kind in (BUSY, UNSUPPORTED):
             return None
-        if refused.is_of_ranks and (refused.strategy == self.name or self.tier == MEMORY):
-            return None
+        if refused.is_of_ranks:
+            is_hosts = refusal.kind == HOST and self.tier == PINNED
+            if is_hosts or refused.strategy == self.name or self.tier == MEMORY:
+                return None
         return self.reserve(graph, request, resources)
 
     def load_ranks(self, *given: Any) -> dict[int, Any]:
@@ -131,8 +145,8 @@ class Ranks:
 
     def summary(self, kernel: str, reserved: Reservation) -> str:
         """How they tell each other."""
-        where = "" if self.tier == MEMORY else ", which leave arcs in the store"
-        return f"{kernel} is searched by ranks, exchange {reserved.exchange}{where}"
+        rows = _ROWS[self.tier]
+        return f"{kernel} is searched by ranks, exchange {reserved.exchange}{rows}"
 
     def describe(
         self, graph: Graph, request: Request, resources: Resources, reserved: Reservation

@@ -1,6 +1,6 @@
 """Graph500's rules for BFS and SSSP, and those of components, against the edges as read."""
 
-from ooc_graph.validate.answers import BfsAnswer, SsspAnswer
+from ooc_graph.validate.answers import BfsAnswer, SsspAnswer, VertexIndex
 from ooc_graph.validate.bfs import BfsValidator
 from ooc_graph.validate.components import (
     ComponentsAnswer,
@@ -8,8 +8,7 @@ from ooc_graph.validate.components import (
     ComponentsVerdict,
 )
 from ooc_graph.validate.sssp import SsspValidator
-from ooc_graph.validate.verdict import Verdict
-from ooc_graph.validate.vertices import VertexIndex
+from ooc_graph.validate.wording import Verdict
 
 __all__ = [
     "BfsAnswer",

@@ -1,4 +1,4 @@
-"""What a search answers, as the validator takes it: root, parents, and levels or distances."""
+"""What is validated: vertices, and for each root their parents, and levels or distances."""
 
 from __future__ import annotations
 
@@ -10,7 +10,75 @@ from numpy.typing import NDArray
 
 from ooc_graph.errors import UsageError
 from ooc_graph.types import INT64_UNREACHED, AnyArray, IntArray
-from ooc_graph.validate.vertices import VertexIndex
+from ooc_graph.validate import loops
+
+
+@dataclass(frozen=True)
+class VertexIndex:
+    """The vertices of an answer in ascending order; their rank here is their *position*.
+
+    Make one with `dense` or `ascending`.
+
+    Parameters
+    ----------
+    first, count
+        Smallest id and number of vertices.
+    ids
+        int64 (count,) original ids, strictly ascending, in host memory; None if the ids are
+        exactly ``first … first + count - 1``.
+    """
+
+    first: int
+    count: int
+    ids: IntArray | None = None
+
+    @classmethod
+    def dense(cls, first: int, count: int) -> VertexIndex:
+        """Ids ``first … first + count - 1``; takes no memory."""
+        if first < 0 or count < 0:
+            raise UsageError(f"a dense range of ids cannot be ({first}, {count})")
+        return cls(first, count)
+
+    @classmethod
+    def ascending(cls, ids: IntArray) -> VertexIndex:
+        """Any strictly ascending non-negative ids (dense if they have no gap)."""
+        if len(ids) == 0:
+            return cls(0, 0)
+        if ids[0] < 0 or not bool(np.all(ids[:-1] < ids[1:])):
+            raise UsageError("the vertices of an answer must be non-negative and ascend strictly")
+        first, last = int(ids[0]), int(ids[-1])
+        if last - first + 1 == len(ids):
+            return cls(first, len(ids))
+        return cls(first, len(ids), np.ascontiguousarray(ids, dtype=np.int64))
+
+    @property
+    def position_dtype(self) -> np.dtype[Any]:
+        """int32 if it holds every position, else int64."""
+        return np.dtype(np.int32 if self.count <= np.iinfo(np.int32).max else np.int64)
+
+    def positions(self, ids: IntArray) -> AnyArray:
+        """Position of each id (m,), -1 for ids that the answer does not have."""
+        out = np.empty(len(ids), dtype=self.position_dtype)
+        if self.ids is None:
+            loops.dense_positions(ids, self.first, self.count, out)
+        else:
+            loops.sorted_positions(ids, self.ids, out)
+        return out
+
+    def id_of(self, position: int) -> int:
+        """Original id of one position."""
+        return self.first + position if self.ids is None else int(self.ids[position])
+
+    def same_as(self, other: VertexIndex) -> bool:
+        """Whether both hold the same ids."""
+        if self is other:
+            return True
+        if (self.first, self.count) != (other.first, other.count):
+            return False
+        if self.ids is None or other.ids is None:
+            return self.ids is other.ids
+        return self.ids is other.ids or bool(np.array_equal(self.ids, other.ids))
+
 
 DISTANCE_TYPES = (np.dtype(np.float32), np.dtype(np.float64), np.dtype(np.int64))
 
@@ -20,9 +88,10 @@ def unreached_distance(kind: np.dtype[Any]) -> Any:
     return np.asarray(INT64_UNREACHED if kind == np.int64 else np.inf, dtype=kind)[()]
 
 
-def _check_column(name: str, column: AnyArray, vertices: VertexIndex) -> None:
-    if column.shape != (vertices.count,):
-        raise UsageError(f"{name} has shape {column.shape} for {vertices.count} vertices")
+def _check_columns(vertices: VertexIndex, **columns: AnyArray) -> None:
+    for name, column in columns.items():
+        if column.shape != (vertices.count,):
+            raise UsageError(f"{name} has shape {column.shape} for {vertices.count} vertices")
 
 
 @dataclass(frozen=True)
@@ -47,8 +116,7 @@ class BfsAnswer:
     vertices: VertexIndex
 
     def __post_init__(self) -> None:
-        _check_column("parent", self.parent, self.vertices)
-        _check_column("level", self.level, self.vertices)
+        _check_columns(self.vertices, parent=self.parent, level=self.level)
         if self.parent.dtype != np.int64 or self.level.dtype != np.int32:
             raise UsageError("a BFS answer has int64 parents and int32 levels")
 
@@ -69,8 +137,7 @@ class SsspAnswer:
     vertices: VertexIndex
 
     def __post_init__(self) -> None:
-        _check_column("parent", self.parent, self.vertices)
-        _check_column("distance", self.distance, self.vertices)
+        _check_columns(self.vertices, parent=self.parent, distance=self.distance)
         if self.parent.dtype != np.int64 or self.distance.dtype not in DISTANCE_TYPES:
             raise UsageError(
                 "an SSSP answer has int64 parents and float32, float64 or int64 distances"

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ooc_graph.types import AnyArray, IntArray
-from ooc_graph.validate import arc_loops
+from ooc_graph.validate import loops
 
 BATCH_ANSWERS = 64  # bits of a uint64
 _TILE = 4096
@@ -116,13 +116,13 @@ def assemble(parents: AnyArray, value: AnyArray) -> Batch:
     for j in range(answers):
         reached |= (parents[j] >= 0).astype(np.uint64) << np.uint64(j)
     offsets = np.empty(vertices + 1, dtype=np.int64)
-    scratch = arc_loops.tile_of(parents), np.empty(answers, np.uint64)
-    arc_loops.tree_arcs(parents, *scratch, offsets, parents[0, :0], reached[:0])
+    scratch = loops.tile_of(parents), np.empty(answers, np.uint64)
+    loops.tree_arcs(parents, *scratch, offsets, parents[0, :0], reached[:0])
     arcs = int(offsets[-1])
     arc_parents = np.empty(arcs, dtype=parents.dtype)
     arc_answers = np.empty(arcs, dtype=np.uint64)
     if arcs:
-        arc_loops.tree_arcs(parents, *scratch, offsets, arc_parents, arc_answers)
+        loops.tree_arcs(parents, *scratch, offsets, arc_parents, arc_answers)
     return Batch(answers, value, reached, offsets, arc_parents, arc_answers)
 
 

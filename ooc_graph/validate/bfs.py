@@ -50,10 +50,9 @@ class BfsValidator(Validator[BfsAnswer]):
     def _pass(self, batch: Batch, tally: Tally, edges: Placed) -> None:
         lane = batch.value.dtype
         sign = np.iinfo(lane).max // 2 + 1
+        tuples = edges.source, edges.target, self.directed
         edge_loops.bfs_spans(
-            edges.source,
-            edges.target,
-            self.directed,
+            *tuples,
             batch.value,
             batch.value.view(np.uint64),
             _in_every_lane(sign - 2, lane),
@@ -61,14 +60,7 @@ class BfsValidator(Validator[BfsAnswer]):
             batch.reached,
             tally.broken,
         )
-        edge_loops.bfs_tree(
-            edges.source,
-            edges.target,
-            self.directed,
-            batch.offsets,
-            batch.parents,
-            tally.pending,
-        )
+        edge_loops.bfs_tree(*tuples, batch.offsets, batch.parents, tally.pending)
 
 
 def _in_every_lane(value: int, lane: np.dtype[Any]) -> np.uint64:

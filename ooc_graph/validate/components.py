@@ -15,9 +15,9 @@ import numpy as np
 
 from ooc_graph.errors import UsageError, ValidationFailedError
 from ooc_graph.types import EdgeBlock, IntArray
-from ooc_graph.validate import component_loops
-from ooc_graph.validate.verdict import RULE_KNOWN, Verdict
-from ooc_graph.validate.vertices import VertexIndex
+from ooc_graph.validate import loops
+from ooc_graph.validate.answers import VertexIndex
+from ooc_graph.validate.wording import RULE_KNOWN, Verdict
 
 RULE_LABEL = "label is a vertex"
 RULE_OWN_LABEL = "label of a label"
@@ -70,11 +70,6 @@ class ComponentsValidator:
 
     Memory: two positions a vertex (4 bytes each below 2**31 vertices), and one more for each
     further fork; nothing that grows with the edges.
-
-    Parameters
-    ----------
-    answer
-        The components.
     """
 
     def __init__(self, answer: ComponentsAnswer) -> None:
@@ -120,13 +115,13 @@ class ComponentsValidator:
         for ids, positions in ((edges.source, source), (edges.target, target)):
             if len(ids) and positions.min() < 0:
                 self._unknown = min(self._unknown, int(ids[positions < 0].min()))
-        component_loops.unite(self._above, source, target)
-        self._tuples += component_loops.first_parted(self._label, source, target, self._broken)
+        loops.unite(self._above, source, target)
+        self._tuples += loops.first_parted(self._label, source, target, self._broken)
 
     def merge(self, other: ComponentsValidator) -> None:
         """Take in what another validator of the same answer saw."""
         everyone = np.arange(self.vertices.count, dtype=self._above.dtype)
-        component_loops.unite(self._above, everyone, other._above)
+        loops.unite(self._above, everyone, other._above)
         self._unknown = min(self._unknown, other._unknown)
         self._tuples += other._tuples
         if tuple(other._broken) < tuple(self._broken):
@@ -151,7 +146,7 @@ class ComponentsValidator:
             u, v = (int(end) for end in self._broken)
             names = self.vertices.id_of(u), self.vertices.id_of(v)
             return RULE_ENDS, f"edge {names}: {self._of(u)}, and {self._of(v)}"
-        if (apart := component_loops.first_not_joined(self._above, self._label)) >= 0:
+        if (apart := loops.first_not_joined(self._above, self._label)) >= 0:
             return RULE_JOINED, self._of(apart) + ", and no edges join the two"
         return None
 

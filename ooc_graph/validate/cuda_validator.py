@@ -27,8 +27,7 @@ from ooc_graph.validate.cuda_loader import (
 from ooc_graph.validate.cuda_memory import FOUR, bytes_per_answer, largest_batch
 from ooc_graph.validate.cuda_trees import NO_VERTEX, item, parent_at
 from ooc_graph.validate.sssp import require_lengths, require_weights
-from ooc_graph.validate.verdict import Verdict
-from ooc_graph.validate.wording import Problem, Wording
+from ooc_graph.validate.wording import Problem, Verdict, Wording
 
 __all__ = [
     "MOST_VERTICES",

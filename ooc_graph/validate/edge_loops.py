@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ooc_graph.kernel_cache import compiled, subroutine
 from ooc_graph.types import AnyArray, IntArray
-from ooc_graph.validate.compiled import compiled, subroutine
 
 Bits = NDArray[np.uint64]
 
@@ -175,7 +175,7 @@ def bfs_tree(
     parents: AnyArray,
     pending: Bits,
 ) -> None:
-    """Confirm the tree arcs (`arc_loops.tree_arcs`) that are tuples: they lose their bits."""
+    """Confirm the tree arcs (`loops.tree_arcs`) that are tuples: they lose their bits."""
     for e in range(len(source)):
         arc = _arc_of(offsets, parents, source[e], target[e])
         if arc >= 0:

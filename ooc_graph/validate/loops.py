@@ -1,11 +1,17 @@
-"""Compiled loops over vertices: positions of ids, and the rules that need no edges."""
+"""Compiled loops over vertices: positions of ids, rules without edges, tree arcs, components."""
 
 from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
+from ooc_graph.kernel_cache import compiled, subroutine
 from ooc_graph.types import AnyArray, IntArray
-from ooc_graph.validate.compiled import compiled
+
+_TILE = 512
+_ONE = np.uint64(1)
 
 
 @compiled
@@ -97,3 +103,134 @@ def find_cycle(
             stamp[v] = start + 1
             v = position[v]
     return -1
+
+
+@subroutine
+def _distinct(row: AnyArray, child: int, parents: AnyArray, answers: NDArray[np.uint64]) -> int:
+    """Distinct parents of ``child`` in ``row``, ascending, without itself; their places as bits."""
+    count = 0
+    for j in range(len(row)):
+        if row[j] < 0 or row[j] == child:
+            continue
+        at = 0
+        while at < count and parents[at] < row[j]:
+            at += 1
+        if at == count or parents[at] != row[j]:
+            for after in range(count, at, -1):
+                parents[after], answers[after] = parents[after - 1], answers[after - 1]
+            parents[at], answers[at] = row[j], 0
+            count += 1
+        answers[at] |= _ONE << np.uint64(j)
+    return count
+
+
+def tile_of(columns: AnyArray) -> AnyArray:
+    """Working space of `tree_arcs`: some vertices' entries of all columns, and one row more."""
+    return np.empty((_TILE + 1, len(columns)), columns.dtype)
+
+
+@compiled
+def tree_arcs(
+    columns: AnyArray,
+    tile: AnyArray,
+    bits: NDArray[np.uint64],
+    offsets: IntArray,
+    parents: AnyArray,
+    answers: NDArray[np.uint64],
+) -> None:
+    """Collect the distinct tree arcs into each vertex.
+
+    Parameters
+    ----------
+    columns
+        int32 or int64 (k, V), k <= 64: positions of the parents, -1 unreached, the root's its own.
+    tile, bits
+        `tile_of` and uint64 (k,): working space, contents ignored.
+    offsets
+        int64 (V + 1,): receives where each vertex's arcs start.
+    parents, answers
+        (total,): receive the parent of each arc and a bit for each answer that uses it. If
+        they have length 0 only ``offsets`` is written: the first of two passes.
+    """
+    count, vertices = columns.shape
+    row_parents = tile[_TILE]
+    offsets[0] = 0
+    for first in range(0, vertices, _TILE):
+        here = min(_TILE, vertices - first)
+        # Through a tile: k columns a power of two apart would fall on the same cache sets.
+        for j in range(count):
+            for i in range(here):
+                tile[i, j] = columns[j, first + i]
+        for i in range(here):
+            start = offsets[first + i]
+            arcs = _distinct(tile[i], first + i, row_parents, bits)
+            offsets[first + i + 1] = start + arcs
+            if len(parents) > 0:
+                for arc in range(arcs):
+                    parents[start + arc] = row_parents[arc]
+                    answers[start + arc] = bits[arc]
+
+
+@subroutine
+def root_of(above: AnyArray, vertex: int) -> int:
+    """Root of a vertex; its path is halved on the way."""
+    while above[vertex] != vertex:
+        above[vertex] = above[above[vertex]]
+        vertex = above[vertex]
+    return vertex
+
+
+@compiled
+def unite(above: AnyArray, source: AnyArray, target: AnyArray) -> None:
+    """Unite the ends of tuples; -1 is an unknown vertex, whose tuples are left out."""
+    for i in range(len(source)):
+        if source[i] < 0 or target[i] < 0:
+            continue
+        a, b = root_of(above, source[i]), root_of(above, target[i])
+        if a < b:
+            above[b] = a
+        elif b < a:
+            above[a] = b
+
+
+@compiled
+def first_not_joined(above: AnyArray, position: AnyArray) -> int:
+    """Smallest vertex that no edges join to the vertex its label names, -1 if there is none.
+
+    Parameters
+    ----------
+    above
+        (V,): the forest, of all edges.
+    position
+        (V,): where the label of each vertex stands.
+    """
+    for v in range(len(above)):
+        if root_of(above, v) != root_of(above, position[v]):
+            return v
+    return -1
+
+
+@compiled
+def first_parted(label: AnyArray, source: AnyArray, target: AnyArray, broken: AnyArray) -> int:
+    """Count tuples between different vertices; find the smallest whose ends differ in label.
+
+    Parameters
+    ----------
+    label
+        (V,): any name of each vertex's component.
+    source, target
+        Positions (m,), -1 unknown.
+    broken
+        int64 (2,): smallest such tuple so far, ends ascending; receives the smaller one.
+    """
+    tuples = 0
+    for i in range(len(source)):
+        a, b = source[i], target[i]
+        if a < 0 or b < 0 or a == b:
+            continue
+        tuples += 1
+        if label[a] != label[b]:
+            low, high = min(a, b), max(a, b)
+            if low < broken[0] or (low == broken[0] and high < broken[1]):
+                broken[0], broken[1] = low, high
+    return tuples

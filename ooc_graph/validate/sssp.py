@@ -76,27 +76,10 @@ class SsspValidator(Validator[SsspAnswer]):
 
     def _pass(self, batch: Batch, tally: Tally, edges: Placed) -> None:
         far = unreached_distance(batch.value.dtype)
-        edge_loops.sssp_spans(
-            edges.source,
-            edges.target,
-            edges.weight,
-            self.directed,
-            batch.value,
-            far,
-            batch.reached,
-            tally.broken,
-        )
-        edge_loops.sssp_tree(
-            edges.source,
-            edges.target,
-            edges.weight,
-            self.directed,
-            batch.value,
-            far,
-            batch.offsets,
-            batch.parents,
-            tally.pending,
-        )
+        tuples = edges.source, edges.target, edges.weight, self.directed
+        edge_loops.sssp_spans(*tuples, batch.value, far, batch.reached, tally.broken)
+        tree = batch.offsets, batch.parents, tally.pending
+        edge_loops.sssp_tree(*tuples, batch.value, far, *tree)
 
 
 def require_weights(weight: Any, dtype: np.dtype[Any]) -> None:

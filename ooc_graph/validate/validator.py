@@ -13,12 +13,10 @@ import numpy as np
 from ooc_graph.errors import UsageError
 from ooc_graph.types import AnyArray, EdgeBlock, IntArray
 from ooc_graph.validate import edge_loops
-from ooc_graph.validate.answers import BfsAnswer, SsspAnswer
+from ooc_graph.validate.answers import BfsAnswer, SsspAnswer, VertexIndex
 from ooc_graph.validate.batch import BATCH_ANSWERS, NONE, Batch, Tally, assemble
 from ooc_graph.validate.edge_loops import CLOSED, SPAN
-from ooc_graph.validate.verdict import Verdict
-from ooc_graph.validate.vertices import VertexIndex
-from ooc_graph.validate.wording import Problem, Wording
+from ooc_graph.validate.wording import Problem, Verdict, Wording
 
 Answer = TypeVar("Answer", BfsAnswer, SsspAnswer)
 
@@ -158,15 +156,8 @@ class Validator(ABC, Generic[Answer]):
             self._judge(batch, tally, placed)
 
     def _judge(self, batch: Batch, tally: Tally, edges: Placed) -> None:
-        edge_loops.inside(
-            edges.source,
-            edges.target,
-            self.directed,
-            batch.reached,
-            batch.full,
-            tally.counts,
-            tally.broken,
-        )
+        tuples = edges.source, edges.target, self.directed
+        edge_loops.inside(*tuples, batch.reached, batch.full, tally.counts, tally.broken)
         self._pass(batch, tally, edges)
 
     def merge(self, other: Validator[Answer] | Sequence[Tally]) -> None:

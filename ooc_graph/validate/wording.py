@@ -1,11 +1,61 @@
-"""What verdicts say: rule and message of each kind of fault, whichever device found it."""
+"""Outcomes for answers: the rules that they may break, and what is said of each kind of fault."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Any
 
-from ooc_graph.validate import verdict as rules
+from ooc_graph.errors import ValidationFailedError
+
+RULE_ROOT = "root"
+RULE_PARENT = "parent is a vertex"
+RULE_REACHED = "reached or not"
+RULE_TREE_LEVEL = "level of parent"
+RULE_TREE_DISTANCE = "distance of parent"
+RULE_CYCLE = "no cycle"
+RULE_KNOWN = "known vertices"
+RULE_CLOSED = "no unreached neighbour"
+RULE_LEVEL = "levels of an edge"
+RULE_DISTANCE = "distances of an edge"
+RULE_TREE_EDGE = "tree edge in the input"
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What the rules say about one answer.
+
+    Parameters
+    ----------
+    root
+        Original id of the answer's root.
+    ok
+        Whether every rule holds.
+    rule
+        Name of the first broken rule in the order of this module, empty if all hold.
+    message
+        Which vertex or edge breaks it, the smallest that does; empty if all hold.
+    reached
+        Vertices that the answer reaches, the root included; 0 if a rule that needs no edges
+        is broken.
+    edges
+        Input tuples between reached vertices: duplicates counted, self-loops not. Graph500's
+        ``nedge``, the numerator of TEPS. 0 if a rule that needs no edges is broken.
+    """
+
+    root: int
+    ok: bool
+    rule: str = ""
+    message: str = ""
+    reached: int = 0
+    edges: int = 0
+
+    def raise_if_failed(self) -> None:
+        """Raise `ValidationFailedError` naming root, rule and culprit unless the answer holds."""
+        if not self.ok:
+            raise ValidationFailedError(
+                f"answer of root {self.root} breaks rule '{self.rule}': {self.message}"
+            )
+
 
 Problem = tuple[str, str]
 """Name of a rule, and which vertex or edge breaks it."""
@@ -39,23 +89,23 @@ class Wording:
 
     def no_root(self, root: int) -> Problem:
         """The root is no vertex."""
-        return rules.RULE_ROOT, f"the answer has no vertex {root}"
+        return RULE_ROOT, f"the answer has no vertex {root}"
 
     def root_parent(self, parent: int) -> Problem:
         """The root has another parent."""
-        return rules.RULE_ROOT, f"the root's parent is {parent}, not the root itself"
+        return RULE_ROOT, f"the root's parent is {parent}, not the root itself"
 
     def root_value(self, value: Any) -> Problem:
         """The root has a level or distance."""
-        return rules.RULE_ROOT, f"the root has {self.named(value)}, not 0"
+        return RULE_ROOT, f"the root has {self.named(value)}, not 0"
 
     def no_parent(self, vertex: int, parent: int) -> Problem:
         """A parent is no vertex."""
-        return rules.RULE_PARENT, f"{_of(vertex, parent)}, which is no vertex"
+        return RULE_PARENT, f"{_of(vertex, parent)}, which is no vertex"
 
     def half_reached(self, vertex: int, parent: int, value: Any) -> Problem:
         """Parent and measure do not agree on whether the vertex is reached."""
-        return rules.RULE_REACHED, f"{_of(vertex, parent)} and {self.named(value)}"
+        return RULE_REACHED, f"{_of(vertex, parent)} and {self.named(value)}"
 
     def bad_step(self, vertex: int, parent: int, above: Any, below: Any) -> Problem:
         """A vertex's measure does not fit its parent's."""
@@ -64,15 +114,15 @@ class Wording:
 
     def cycle(self, vertex: int) -> Problem:
         """Parents do not lead to the root."""
-        return rules.RULE_CYCLE, f"from vertex {vertex} the parents lead into a cycle"
+        return RULE_CYCLE, f"from vertex {vertex} the parents lead into a cycle"
 
     def unknown_vertex(self, vertex: int) -> Problem:
         """An edge has an end that is no vertex."""
-        return rules.RULE_KNOWN, f"an edge names vertex {vertex}, the answer does not"
+        return RULE_KNOWN, f"an edge names vertex {vertex}, the answer does not"
 
     def leaves(self, u: int, v: int) -> Problem:
         """An edge leaves what is reached."""
-        return rules.RULE_CLOSED, f"edge ({u}, {v}) joins reached {u} and unreached {v}"
+        return RULE_CLOSED, f"edge ({u}, {v}) joins reached {u} and unreached {v}"
 
     def spans(self, u: int, v: int, near: Any, far: Any) -> Problem:
         """The ends of an edge are too far apart."""
@@ -82,18 +132,18 @@ class Wording:
     def no_tree_edge(self, parent: int, child: int) -> Problem:
         """A tree edge is not in the input."""
         fitting = self.fitting.format(parent=parent, child=child)
-        return rules.RULE_TREE_EDGE, f"{_of(child, parent)}, but no edge joins them{fitting}"
+        return RULE_TREE_EDGE, f"{_of(child, parent)}, but no edge joins them{fitting}"
 
 
 def _of(vertex: int, parent: int) -> str:
     return f"vertex {vertex} has parent {parent}"
 
 
-BFS = Wording("level", rules.RULE_TREE_LEVEL, rules.RULE_LEVEL, "of")
+BFS = Wording("level", RULE_TREE_LEVEL, RULE_LEVEL, "of")
 SSSP = Wording(
     "distance",
-    rules.RULE_TREE_DISTANCE,
-    rules.RULE_DISTANCE,
+    RULE_TREE_DISTANCE,
+    RULE_DISTANCE,
     "at",
     " whose weight gives fl(distance of {parent} + weight) == distance of {child}",
 )

@@ -14,9 +14,27 @@ import pytest
 from ooc_graph.errors import DeviceError
 from ooc_graph.kernels.cuda.runtime.modules import cuda
 from tests.gpu import last_run
-from tests.gpu.fixtures import case, cuda_workers, light, plain, released, small_store, workers
+from tests.gpu.fixtures import (
+    case,
+    cuda_workers,
+    light,
+    pinned,
+    plain,
+    released,
+    small_store,
+    workers,
+)
 
-__all__ = ["case", "cuda_workers", "light", "plain", "released", "small_store", "workers"]
+__all__ = [
+    "case",
+    "cuda_workers",
+    "light",
+    "pinned",
+    "plain",
+    "released",
+    "small_store",
+    "workers",
+]
 
 HERE = Path(__file__).parent
 

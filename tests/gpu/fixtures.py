@@ -9,6 +9,7 @@ import pytest
 from distributed import Client
 
 import ooc_graph as og
+from ooc_graph.kernels.cuda.runtime import modules as cuda_modules
 from ooc_graph.runtime import engine_cache
 from ooc_graph.runtime.cluster import local_cluster, local_cuda_cluster
 from tests.gpu import stores
@@ -21,6 +22,26 @@ def released() -> Iterator[None]:
     engine_cache.release()
     yield
     engine_cache.release()
+
+
+@pytest.fixture
+def pinned(monkeypatch: pytest.MonkeyPatch) -> dict[int, int]:
+    """Addresses of memory that is pinned now, and bytes."""
+    runtime, held = cuda_modules.cuda().cuda.runtime, {}
+    register, unregister = runtime.hostRegister, runtime.hostUnregister
+
+    def noted(begin: int, size: int, flags: int) -> None:
+        register(begin, size, flags)
+        held[begin] = size
+
+    def forgotten(begin: int) -> None:
+        unregister(begin)
+        del held[begin]
+
+    monkeypatch.setattr(runtime, "hostRegister", noted)
+    monkeypatch.setattr(runtime, "hostUnregister", forgotten)
+    engine_cache.release()
+    return held
 
 
 @pytest.fixture(scope="module")

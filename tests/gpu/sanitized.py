@@ -7,6 +7,7 @@ Memory comes straight from the driver, so that a pool does not hide what lies ou
 
 from __future__ import annotations
 
+import itertools
 import sys
 import tempfile
 from collections.abc import Callable
@@ -60,6 +61,7 @@ from tests.gpu.building import build_there
 from tests.gpu.comparison import hub_sides, light_sides
 from tests.gpu.disked import disk_search
 from tests.gpu.ranked import RankedBfs, RankedSssp
+from tests.gpu.tiered import PinnedRanks
 from tests.strategies import WEIGHTS, arcs_of, skewed
 
 MEASURES = {
@@ -253,8 +255,8 @@ def deep() -> None:
 
 def ranks(dtype: str, ids: str) -> None:
     """All steps of ranks, on one type of weights, some of them zero; two of them have no rows."""
-    device, names.WIDE_VERTICES = CudaDevice(), WIDTHS[ids]
-    for directed in (False, True):
+    names.WIDE_VERTICES = WIDTHS[ids]
+    for directed, device in itertools.product((False, True), (CudaDevice(), PinnedRanks(2, 2))):
         found = skewed(1500, 6000, dtype, directed=directed, seed=3)
         flat = replace(found, weight=np.floor(found.weight * 3 / found.weight.max()).astype(dtype))
         for arcs in (found, flat):

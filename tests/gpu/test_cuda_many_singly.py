@@ -19,6 +19,7 @@ from ooc_graph.runtime import engine_cache
 from ooc_graph.strategies.cuda import in_memory as cuda_memory
 from ooc_graph.strategies.cuda import pinned as cuda_pinned
 from ooc_graph.strategies.many import one_by_one
+from ooc_graph.strategies.many.memory import Job
 from tests.gpu import stores
 from tests.gpu.memory import Refusing, used_bytes
 from tests.gpu.searching import column_bytes as columns
@@ -38,9 +39,9 @@ def store(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
 def without(*kernels: str) -> Iterator[None]:
     """As if the device were too small for batches, or for all rows: then it has the least."""
 
-    def least(graph: og.Graph, many: Any, resources: Any, strategy: str) -> int:
-        found = cuda_pinned.least_device_bytes(graph, "bfs" if many.asked.hops else "sssp")
-        assert budget(graph, many, resources, strategy) > found
+    def least(job: Job, strategy: str) -> int:
+        found = cuda_pinned.least_device_bytes(job.graph, "bfs" if job.asked.hops else "sssp")
+        assert budget(job, strategy) > found
         return found
 
     plain, budget = cuda_memory.cuda_bytes, one_by_one.pinned_budget

@@ -21,7 +21,7 @@ from ooc_graph.edges import open_source
 from ooc_graph.edges.kronecker import Kronecker
 from ooc_graph.errors import DiskFullError
 from ooc_graph.layout import blocks
-from ooc_graph.shards import cuda_runs, cuda_sides, run_reader
+from ooc_graph.shards import cuda_runs, cuda_sides, range_runs
 from ooc_graph.shards.cuda_plan import DevicePlan
 from ooc_graph.shards.range_runs import RangeRuns
 from tests.gpu.building import MIB, assert_same, build_there
@@ -71,8 +71,8 @@ def test_arrays(
 ) -> None:
     """Duplicates, loops, weights below zero, equal weights; parts in several pieces."""
     monkeypatch.setattr(cuda_runs, "MOST_BUFFER", 1 << 12)
-    monkeypatch.setattr(run_reader, "MOST_ARCS", 1000)
-    monkeypatch.setattr(run_reader, "LEAST_ARCS", 1)
+    monkeypatch.setattr(range_runs, "MOST_ARCS", 1000)
+    monkeypatch.setattr(range_runs, "LEAST_ARCS", 1)
     for seed, shards in ((4, 1), (5, 4)):
         source = random_source(
             seed, vertices=5000, edges=60_000, weight=weight, directed=directed, gapped=gapped

@@ -49,26 +49,6 @@ def test_an_answer_on_the_device_stays_within_the_budget(
         assert on_host[name].tobytes() == right.read(name).tobytes(), name
 
 
-@pytest.fixture
-def pinned(monkeypatch: pytest.MonkeyPatch) -> dict[int, int]:
-    """Addresses of memory that is pinned now, and bytes."""
-    runtime, held = cuda_modules.cuda().cuda.runtime, {}
-    register, unregister = runtime.hostRegister, runtime.hostUnregister
-
-    def noted(begin: int, size: int, flags: int) -> None:
-        register(begin, size, flags)
-        held[begin] = size
-
-    def forgotten(begin: int) -> None:
-        unregister(begin)
-        del held[begin]
-
-    monkeypatch.setattr(runtime, "hostRegister", noted)
-    monkeypatch.setattr(runtime, "hostUnregister", forgotten)
-    engine_cache.release()
-    return held
-
-
 def limits(graph: og.Graph, kernel: str) -> dict[str, Any]:
     return {"device": "cuda", "device_memory": cuda_memory.cuda_bytes(graph, kernel) - 1}
 

@@ -14,13 +14,13 @@ from ooc_graph.kernels.common.decisions import PULL
 from ooc_graph.kernels.cuda.bfs import search as cuda_bfs
 from ooc_graph.kernels.cuda.pinned.bfs import (
     MOST_COLUMNS,
-    TIERED,
     BfsHold,
     CudaTierBfsSearch,
     column_rows,
 )
 from ooc_graph.kernels.cuda.pinned.sssp import CudaTierSsspSearch, SsspHold
 from ooc_graph.kernels.cuda.runtime.pinned import PinnedArray
+from ooc_graph.kernels.cuda.runtime.shares import TIERED
 from ooc_graph.kernels.cuda.sssp import search as cuda_sssp
 from ooc_graph.memory.cpu.plan import HeadRule, Lengths
 from ooc_graph.memory.cuda.pinned_plan import (

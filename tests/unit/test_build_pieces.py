@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ooc_graph.shards import assemble, merge_writer, plan
+from ooc_graph.shards import merge, merge_writer, plan
 from ooc_graph.shards import pieces as pieces_module
 from ooc_graph.shards.merge import MergeTask, merge_buckets
 from ooc_graph.shards.pieces import PieceLostError, Pieces, forget_pieces
@@ -89,7 +89,7 @@ def test_no_piece_stays_when_all_is_written(
     """Lengths of rows are used up with the offsets of their shard; the last shard's may stay."""
     source = random_source(6, vertices=4000, edges=9000, weight="float32", directed=directed)
     most, now = 0, {}
-    real = assemble.write_offsets
+    real = merge.write_offsets
 
     def noting(*arguments: Any) -> Any:
         nonlocal most

@@ -8,6 +8,7 @@ ORDER = (
     "cuda/memory",
     "cuda/pinned",
     "cuda/memory, ranks",
+    "cuda/pinned, ranks",
     "cuda/disk",
     "cpu/edges",
     "cpu/memory",

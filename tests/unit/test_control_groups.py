@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from ooc_graph.runtime.cgroups import free_bytes
+from ooc_graph.runtime.machine import free_bytes
 
 # What version 1 says where there is no limit, with pages of 4 KiB.
 UNLIMITED_V1 = 0x7FFFFFFFFFFFF000

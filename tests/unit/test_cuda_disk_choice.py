@@ -224,8 +224,8 @@ def test_a_refused_search_goes_to_ranks_that_fit_and_then_to_the_store(
     needed = rank_memory.ranks_bytes(graph, "bfs", range(2))
     workers = TwoWorkers(HOST, CudaLimits(needed - (not ranks_fit)))
     first, refused = plan_at(workers, graph, Request("bfs")), MemoryBudgetError("refused")
-    plans = followed(first, workers, *[refused] * (1 + ranks_fit))
-    names = ["cuda/pinned", "cuda/memory, ranks", "cuda/disk"]
+    plans = followed(first, workers, *[refused] * (2 + ranks_fit))
+    names = ["cuda/pinned", "cuda/memory, ranks", "cuda/pinned, ranks", "cuda/disk"]
     if not ranks_fit:
         names.remove("cuda/memory, ranks")
     assert [one.strategy.name for one in plans] == names

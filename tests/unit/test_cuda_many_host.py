@@ -13,7 +13,7 @@ import pytest
 import ooc_graph as og
 from ooc_graph.answers.columns import SourceColumns
 from ooc_graph.answers.pairs import Asked, SourceRows, own_columns, pairs_specs
-from ooc_graph.answers.parts import SourceParts
+from ooc_graph.answers.reduced import SourceParts
 from ooc_graph.answers.reductions import Bins
 from ooc_graph.errors import InputError, MemoryBudgetError
 from ooc_graph.kernels.cuda.many import search as cuda_many
@@ -22,7 +22,7 @@ from ooc_graph.kernels.cuda.many.prune import fit_floats
 from ooc_graph.kernels.cuda.many.search import part_dtype
 from ooc_graph.model.request import Many, Request
 from ooc_graph.model.resources import CPU, CUDA, Device, Resources
-from ooc_graph.runtime.workplace import Here
+from ooc_graph.runtime.workplace import ThisProcess
 from ooc_graph.search import many
 from ooc_graph.strategies.many import on_device
 from ooc_graph.strategies.many.batches import Batches
@@ -200,7 +200,7 @@ def test_sums_of_the_device_that_do_not_fit_are_refused(
 
 def _offered(least_limit_bytes: int, **offered: Any) -> Resources:
     """What processes with four threads and a device each offer."""
-    here = Here(1 << 50, CUDA).resources(on_cpu=True)
+    here = ThisProcess(1 << 50, CUDA).resources(on_cpu=True)
     given = {"device": Device(CUDA, 1 << 50), "threads": 4, **offered}
     return replace(here, least_limit_bytes=least_limit_bytes, **given)
 

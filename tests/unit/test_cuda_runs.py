@@ -21,7 +21,7 @@ import pytest
 from ooc_graph.edges.interface import Unit
 from ooc_graph.errors import DiskFullError, InputError
 from ooc_graph.layout import blocks
-from ooc_graph.shards import cuda_runs, cuda_sides, run_reader
+from ooc_graph.shards import cuda_runs, cuda_sides, range_runs
 from ooc_graph.shards.build_options import BuildReport
 from ooc_graph.shards.plan import BuildBudget
 from ooc_graph.shards.range_runs import RangeRuns
@@ -92,8 +92,8 @@ def test_the_store_has_the_bytes_of_the_cpus(
 ) -> None:
     """Duplicates, loops, weights below zero, equal weights; several runs and ranges."""
     monkeypatch.setattr(cuda_runs, "MOST_BUFFER", 1 << 12)
-    monkeypatch.setattr(run_reader, "MOST_ARCS", 1000)
-    monkeypatch.setattr(run_reader, "LEAST_ARCS", 1)
+    monkeypatch.setattr(range_runs, "MOST_ARCS", 1000)
+    monkeypatch.setattr(range_runs, "LEAST_ARCS", 1)
     source = random_source(
         4 + shards, vertices=5000, edges=60_000, weight=weight, directed=directed, gapped=gapped
     )

@@ -17,9 +17,10 @@ from ooc_graph.kernels.cuda.many import bfs_plan as cuda_many_bfs_plan
 from ooc_graph.kernels.cuda.many import prune as cuda_many_prune
 from ooc_graph.kernels.cuda.many import search as cuda_many
 from ooc_graph.kernels.cuda.pinned import sssp as cuda_tier_sssp
-from ooc_graph.kernels.cuda.pinned.bfs import COUNTED, TIERED
+from ooc_graph.kernels.cuda.pinned.bfs import COUNTED
 from ooc_graph.kernels.cuda.runtime import modules as cuda_modules
 from ooc_graph.kernels.cuda.runtime import steps as cuda_steps
+from ooc_graph.kernels.cuda.runtime.shares import TIERED, WIDE_WORDS
 from ooc_graph.kernels.cuda.sssp import near_far as cuda_sssp_near
 from ooc_graph.kernels.cuda.sssp import pull as cuda_sssp_pull
 from ooc_graph.kernels.cuda.sssp import shared as cuda_sssp_shared
@@ -93,6 +94,7 @@ def variants(shared_bytes: int) -> list[tuple[str, dict[str, int | str]]]:
         ("heads.cu", {}),
         ("heads.cu", cuda_sssp_pull.INFINITE_INTEGERS),
         ("heads.cu", cuda_sssp_pull.SHARES),
+        ("heads.cu", WIDE_WORDS),
         ("kronecker.cu", {}),
         ("disk_sssp.cu", {}),
         ("disk_tails.cu", {}),
@@ -101,9 +103,14 @@ def variants(shared_bytes: int) -> list[tuple[str, dict[str, int | str]]]:
         ("floyd.cu", {}),
         ("floyd_answer.cu", cuda_many.constants(np.dtype(np.int64))),
         *(("many_prune.cu", cuda_many_prune.constants(d)) for d in DISTANCES),
-        *(("bfs_rank.cu", cuda_steps.width(ids)) for ids in IDS),
+        *(("bfs_rank.cu", cuda_steps.width(ids) | tier) for ids in IDS for tier in ({}, TIERED)),
         ("bfs_disk.cu", {}),
-        *(("sssp_rank.cu", cuda_sssp_shared.constants(*t, ids)) for t in WEIGHTED for ids in IDS),
+        *(
+            ("sssp_rank.cu", cuda_sssp_shared.constants(*types, ids) | tier)
+            for types in WEIGHTED
+            for ids in IDS
+            for tier in ({}, TIERED)
+        ),
         *(("scatter.cu", {"ID": i, "MEASURE": m}) for i, m in (("u32", "u8"), ("u64", "u64"))),
     ]
 

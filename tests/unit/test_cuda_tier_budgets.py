@@ -16,7 +16,7 @@ from ooc_graph.model.request import Request
 from ooc_graph.model.reservation import Reservation
 from ooc_graph.model.resources import CUDA, CudaLimits
 from ooc_graph.runtime import engine_cache, process
-from ooc_graph.runtime.workplace import Here, planned
+from ooc_graph.runtime.workplace import ThisProcess, planned
 from ooc_graph.search.execute import execute, plan_at
 from ooc_graph.strategies.cuda import in_memory as cuda_memory
 from ooc_graph.strategies.cuda import pinned as cuda_pinned
@@ -223,7 +223,7 @@ def test_host_memory_that_is_refused_does_not_pin_rows(graph: og.Graph) -> None:
 
 @pytest.mark.parametrize("kernel", ["bfs", "sssp"])
 def test_on_the_cpu_only_the_systems_refusals_count(graph: og.Graph, kernel: str) -> None:
-    here = Here(HOST, "cpu")
+    here = ThisProcess(HOST, "cpu")
     first = plan_at(here, graph, Request(kernel))
     assert first.strategy.name == "cpu/memory"
     for error, said in (

@@ -23,7 +23,7 @@ from ooc_graph.runtime import engine_cache, process
 from ooc_graph.runtime.workplace import planned
 from ooc_graph.search import single
 from ooc_graph.search.algorithm import Algorithm
-from ooc_graph.shards.survey import spread_share
+from ooc_graph.shards.lengths import spread_share
 from ooc_graph.strategies.cuda import in_memory as cuda_memory
 from ooc_graph.strategies.cuda import pinned as cuda_pinned
 from tests import tiered_graphs
@@ -178,14 +178,17 @@ def test_refused_pinning_goes_on_to_ranks(
     assert tried == ["cuda/pinned", "cuda/memory, ranks"]
     (note,) = said.notes
     assert note.endswith("memory was refused: bfs is searched by ranks, exchange scheduler")
-    # Without workers, or on workers too small for the ranks, there is nothing to go on to.
-    alone = CudaHere(HOST, CudaLimits(needed))
+    # Devices that are too small for that will do if each worker pins its own rows.
+    tried.clear()
     small = TwoWorkers(HOST, CudaLimits(needed - 1))
-    for other in (alone, small):
-        tried.clear()
-        with pytest.raises(MemoryBudgetError, match="are refused"):
-            single.search(graph, "bfs", root, place=other, progress=said)
-        assert tried == ["cuda/pinned"]
+    single.search(graph, "bfs", root, place=small, progress=said)
+    assert tried == ["cuda/pinned", "cuda/pinned, ranks"]
+    # Without workers there is nothing to go on to.
+    tried.clear()
+    alone = CudaHere(HOST, CudaLimits(needed))
+    with pytest.raises(MemoryBudgetError, match="are refused"):
+        single.search(graph, "bfs", root, place=alone, progress=said)
+    assert tried == ["cuda/pinned"]
 
 
 @pytest.mark.parametrize("shards", [1, 4])

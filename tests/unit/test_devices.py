@@ -28,7 +28,7 @@ from ooc_graph.model.kernel import CUDA_FIXED_BYTES
 from ooc_graph.model.reservation import Reservation
 from ooc_graph.model.resources import CudaLimits
 from ooc_graph.runtime import building, devices, workplace
-from ooc_graph.runtime.workplace import Here
+from ooc_graph.runtime.workplace import ThisProcess
 from ooc_graph.search.algorithm import Algorithm
 from ooc_graph.strategies.cuda import in_memory as cuda_memory
 from ooc_graph.types import Dealing
@@ -166,7 +166,7 @@ def test_no_device_that_will_do(cupy: Any, said: dict[str, Any], why: str) -> No
 def test_a_device_that_will_do(cupy: Any) -> None:
     cupy(total=1 << 30)
     assert devices.choose_here("auto") == devices.Device("cuda", 1 << 30)
-    assert Here(wanted="auto").device.name == "cuda"
+    assert ThisProcess(wanted="auto").device.name == "cuda"
 
 
 @pytest.mark.parametrize(
@@ -192,11 +192,11 @@ def test_memory_of_a_device(cupy: Any) -> None:
 def test_a_graph_too_large_for_the_device(cupy: Any, graph: og.Graph) -> None:
     needed = cuda_memory.cuda_bytes(graph, "bfs")
     cupy(total=needed, free=needed)
-    assert plan_for(graph, "bfs", Here(wanted="auto").resources()).device == "cuda"
+    assert plan_for(graph, "bfs", ThisProcess(wanted="auto").resources()).device == "cuda"
     cupy(total=1000, free=1000)
     with pytest.raises(MemoryBudgetError, match="bytes of device memory, and"):
-        chosen(graph, "bfs", Here(wanted="cuda").resources())
-    found = plan_for(graph, "bfs", Here(wanted="auto").resources())
+        chosen(graph, "bfs", ThisProcess(wanted="cuda").resources())
+    found = plan_for(graph, "bfs", ThisProcess(wanted="auto").resources())
     assert (found.device, found.reserved.exchange) == ("cpu", "one")
     assert "device memory" in found.why
 
@@ -214,14 +214,14 @@ def test_ids_of_64_bits_go_to_ranks(cupy: Any, weighted: og.Graph, kernel: str) 
     needed = rank_memory.ranks_bytes(weighted, kernel, range(weighted.shards))
     cupy(total=needed, free=needed)
     for wanted in ("cuda", "auto"):
-        reserved = chosen(weighted, kernel, Here(wanted=wanted).resources())
+        reserved = chosen(weighted, kernel, ThisProcess(wanted=wanted).resources())
         assert (reserved.strategy, reserved.exchange) == ("cuda/memory, ranks", "local")
     with pytest.raises(UsageError, match="this one is by ranks, exchange local"):
         getattr(og, kernel)(weighted, 1, arrays="cupy")
     cupy(total=needed - 1, free=needed - 1)
     with pytest.raises(MemoryBudgetError, match=f"needs {needed:,} bytes of device memory"):
-        chosen(weighted, kernel, Here(wanted="cuda").resources())
-    found = plan_for(weighted, kernel, Here(wanted="auto").resources())
+        chosen(weighted, kernel, ThisProcess(wanted="cuda").resources())
+    found = plan_for(weighted, kernel, ThisProcess(wanted="auto").resources())
     assert (found.device, found.reserved.exchange) == ("cpu", "one")
     assert f"needs {needed:,} bytes of device memory" in found.why
 
@@ -272,8 +272,8 @@ def test_what_no_cuda_device_does(
 ) -> None:
     cupy(total=1 << 40, free=1 << 40)
     with pytest.raises(UsageError, match=why):
-        chosen(graph, kernel, Here(wanted="cuda").resources(), method=method)
-    found = plan_for(graph, kernel, Here(wanted="auto").resources(), method=method)
+        chosen(graph, kernel, ThisProcess(wanted="cuda").resources(), method=method)
+    found = plan_for(graph, kernel, ThisProcess(wanted="auto").resources(), method=method)
     assert (found.device, found.reserved.exchange, found.why) == ("cpu", "one", "")
 
 

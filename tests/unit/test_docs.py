@@ -13,7 +13,7 @@ import click
 import pytest
 
 from ooc_graph import errors
-from ooc_graph.cli.group import command as group
+from ooc_graph.cli.entry import command as group
 from ooc_graph.edges import FORMATS
 from ooc_graph.layout import names
 from ooc_graph.runtime.signals import EXIT_TERMINATED

@@ -17,8 +17,8 @@ from ooc_graph.errors import UnexpectedError
 from ooc_graph.layout.stored import Stored
 from ooc_graph.model.request import Many
 from ooc_graph.model.resources import CPU
-from ooc_graph.runtime import engine_cache
-from ooc_graph.runtime.workplace import Here
+from ooc_graph.runtime import engine_cache, workplace
+from ooc_graph.runtime.workplace import ThisProcess
 from ooc_graph.search import many
 from ooc_graph.strategies.many import dividing, searches, stored
 from ooc_graph.strategies.many import tasks as many_tasks
@@ -160,10 +160,10 @@ def test_few_targets_take_memory_of_few_sources(
     store: og.Graph, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Where a chunk has more than are searched from at once, as memory is scarce."""
-    monkeypatch.setattr(Here, "threads", 1)
+    monkeypatch.setattr(workplace, "cores", lambda: 1)
     specs = pairs_specs(Asked(np.arange(10)), 1000, 10, np.dtype(np.float32))
     many_sources = Many(specs, Asked(np.arange(10)), in_memory=False)
-    job = Job(store, many_sources, Here(GIB, CPU).resources())
+    job = Job(store, many_sources, ThisProcess(GIB, CPU).resources())
 
     def answers_of(lanes: int) -> int:
         return stored.beside_parts(job, "batches", lanes)["answers of tasks"]

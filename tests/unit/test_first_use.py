@@ -16,7 +16,7 @@ import psutil
 import pytest
 
 from ooc_graph.edges.kronecker import Kronecker
-from ooc_graph.layout import file_lock
+from ooc_graph.layout import whole_file
 from ooc_graph.runtime import compile_ahead as ahead
 from ooc_graph.runtime import first_use
 from ooc_graph.runtime.compile_parts import parts_of_graph500
@@ -54,7 +54,7 @@ def line_of(process: subprocess.Popen[str]) -> str:
 
 @pytest.fixture
 def no_process(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ahead, "_start", lambda _: pytest.fail("a process was started"))
+    monkeypatch.setattr(ahead, "_start", lambda *_: pytest.fail("a process was started"))
 
 
 def until(met: Callable[[], object]) -> Iterator[None]:
@@ -90,7 +90,7 @@ def test_who_comes_second_waits() -> None:
     with turn(PART):
         thread = threading.Thread(target=second)
         thread.start()
-        time.sleep(4 * file_lock.POLL_S)
+        time.sleep(4 * whole_file.POLL_S)
         order.append("first")
     thread.join(WITHIN_S)
     assert order == ["first", "second"]
@@ -204,7 +204,7 @@ def test_no_process_outlives_its_starter(cache: Path) -> None:
         "import time\n"
         "from ooc_graph.runtime.compile_ahead import _start\n"
         "from ooc_graph.runtime.first_use import Part\n"
-        "print(_start([Part('sssp', weights='float32')]).pid, flush=True)\n"
+        "print(_start([Part('sssp', weights='float32')], '/tmp').pid, flush=True)\n"
         "time.sleep(600)\n"
     )
     with program(text, cache) as starter:
@@ -224,10 +224,10 @@ def test_processes_fill_the_cache(cache: Path) -> None:
     assert all(map(is_compiled, CHECKS))
     text = (
         "from ooc_graph.runtime.compile_parts import check_pair\n"
-        "from ooc_graph.validate import arc_loops, edge_loops\n"
+        "from ooc_graph.validate import edge_loops, loops\n"
         "check_pair('bfs', False)\n"
-        "loops = [arc_loops.tree_arcs, edge_loops.inside, edge_loops.bfs_spans]\n"
-        "print([(len(f.stats.cache_hits), len(f.stats.cache_misses)) for f in loops])\n"
+        "used = [loops.tree_arcs, edge_loops.inside, edge_loops.bfs_spans]\n"
+        "print([(len(f.stats.cache_hits), len(f.stats.cache_misses)) for f in used])\n"
     )
     with program(text, cache) as checker:
         assert line_of(checker) == "[(1, 0), (1, 0), (1, 0)]"

@@ -391,7 +391,7 @@ def test_a_search_that_was_refused_is_not_made_again_as_it_was(
         *(graph, last.search.request, there.resources()),
         *(last.search.strategy, last.search.reserved),
     )
-    assert last.at_once == _at_once(plan, there.process_limit_bytes) > 1
+    assert last.at_once == _at_once(plan, there.resources().process_limit_bytes) > 1
 
 
 @pytest.mark.usefixtures("a_device")

@@ -35,7 +35,7 @@ else:
 
 
 @pytest.mark.parametrize("how", ["script", "module"])
-@pytest.mark.parametrize("module", ["click", "numpy", "numba", "ooc_graph.cli.group"])
+@pytest.mark.parametrize("module", ["click", "numpy", "numba", "ooc_graph.cli.entry"])
 def test_an_interrupt_while_modules_are_imported_is_one_line(module: str, how: str) -> None:
     ended = script("-c", CHILD, module, how)
     assert (ended.code, ended.out, ended.err) == (130, "", "ooc-graph: interrupted\n")

@@ -335,21 +335,17 @@ def chooser_of(arcs: Arcs, lanes: int) -> CpuJohnson:
     return CpuJohnson(shard.out_light, into, Team(2), lanes, shard.tuples)
 
 
-@pytest.mark.parametrize("way", ["thin", "timed", "batches"])
+@pytest.mark.parametrize("way", ["thin", "counted", "batches"])
 @pytest.mark.parametrize(
     ("dtype", "negative"), [("int64", False), pytest.param("float64", True, marks=pytest.mark.slow)]
 )
 def test_one_by_one_gives_the_same_bytes(monkeypatch, dtype, negative, way):
-    """Long and thin as the graph is, or because the first batches took longer, or not at all."""
+    """Long and thin as the graph is, or because the first batches relaxed much, or not at all."""
     arcs = grid(9, dtype)
     if negative:
         arcs = shifted(replace(arcs, directed=True))
     monkeypatch.setattr(many_choice, "CACHED_BYTES", 0 if way == "thin" else 1 << 60)
-    monkeypatch.setattr(many_choice, "MANY_RELAXED", 0.0 if way == "timed" else 1e9)
-    if way == "timed":
-        # The clock says that batches took a second, and single searches nothing.
-        ticks = iter([0.0, 1e6, 1e6, 1e6])
-        monkeypatch.setattr(many_choice, "perf_counter", lambda: next(ticks))
+    monkeypatch.setattr(many_choice, "MANY_RELAXED", 0.0 if way == "counted" else 1e9)
     search = chooser_of(arcs, 16)
     sources = np.arange(arcs.vertices)
     answer = search.run(sources)
@@ -359,21 +355,31 @@ def test_one_by_one_gives_the_same_bytes(monkeypatch, dtype, negative, way):
     assert search.run(sources[:3]).tobytes() == answer[:3].tobytes()
 
 
-def test_a_trial_that_was_interrupted_has_chosen_nothing(monkeypatch):
+def test_a_look_that_was_interrupted_has_chosen_nothing(monkeypatch):
     arcs = grid(9, "int64")
     monkeypatch.setattr(many_choice, "CACHED_BYTES", 1 << 60)
     monkeypatch.setattr(many_choice, "MANY_RELAXED", 0.0)
     search, sources = chooser_of(arcs, 16), np.arange(arcs.vertices)
 
-    def interrupted(*_):
+    def interrupted(*_, **__):
         raise KeyboardInterrupt
 
+    assert search.chooser is not None
     with monkeypatch.context() as patch:
-        patch.setattr(many_choice.SideBySide, "run", interrupted)
+        patch.setattr(search.search, "search", interrupted)
         with pytest.raises(KeyboardInterrupt):
             search.run(sources)
-    ticks = iter([0.0, 1e6, 1e6, 1e6])
-    monkeypatch.setattr(many_choice, "perf_counter", lambda: next(ticks))
+    assert search.chooser.side_by_side is None
     search.run(sources)
-    assert search.chooser is not None
     assert search.chooser.side_by_side is not None
+
+
+def test_what_batches_relax_tells_long_graphs_from_random_ones():
+    """Both have few arcs a row, and batches that caches hold."""
+    random, n = np.random.default_rng(1), 2000
+    ends = random.integers(0, n, (2, 2 * n))
+    scattered = arcs_of(*ends, random.integers(1, 1000, 2 * n), directed=False)
+    for arcs, is_long in ((grid(60, "int64"), True), (scattered, False)):
+        search = chooser_of(arcs, 64)
+        search.run(random.integers(0, arcs.vertices, 200))
+        assert search.is_one_by_one == is_long

@@ -22,9 +22,7 @@ from ooc_graph import kernel_cache
 from ooc_graph.kernels.common.compiled import allocating_kernel, kernel, subroutine
 from ooc_graph.kernels.common.store.rows import new_window
 from ooc_graph.kernels.common.store.scans import scanner
-from ooc_graph.layout import packed_loops
 from ooc_graph.runtime.first_use import Part, is_compiled, turn
-from ooc_graph.validate import compiled
 from tests import small_disks
 from tests.small_disks import fill
 
@@ -100,7 +98,7 @@ def test_all_that_is_compiled_is_among_the_sources():
     assert sources.issuperset(having)
 
 
-DECORATORS = [kernel, allocating_kernel, packed_loops._compiled, compiled.compiled]
+DECORATORS = [kernel, allocating_kernel, kernel_cache.compiled]
 
 
 @pytest.fixture

@@ -16,7 +16,7 @@ import pytest
 import ooc_graph as og
 from ooc_graph.answers.result import Result
 from ooc_graph.errors import CorruptStoreError, NotAStoreError, RetryableError, StoreReplacedError
-from ooc_graph.layout import commit, replaced, stored
+from ooc_graph.layout import commit, manifest, stored
 from ooc_graph.layout.manifest import Manifest
 from ooc_graph.layout.stored import Stored
 from ooc_graph.memory.cpu.disk import DiskUnits
@@ -254,7 +254,7 @@ def test_a_newer_format_took_the_place(store: Path, replace: Replace) -> None:
 
 def by_two_renames(first: Path, second: Path, between: Callable[[], None]) -> None:
     """As `commit._exchange` does it where the file system cannot exchange."""
-    aside = second.with_name(f"{second.name}{replaced.ASIDE}0123456789ab")
+    aside = second.with_name(f"{second.name}{manifest.ASIDE}0123456789ab")
     second.rename(aside)
     between()
     first.rename(second)
@@ -267,8 +267,8 @@ def test_a_moment_without_a_store(
 ) -> None:
     opened = Stored.open(store)
     waiting = Event()
-    monkeypatch.setattr(replaced, "sleep", lambda _: waiting.set())
-    monkeypatch.setattr(replaced, "_LOOKS", 1 << 40)
+    monkeypatch.setattr(manifest, "sleep", lambda _: waiting.set())
+    monkeypatch.setattr(manifest, "_LOOKS", 1 << 40)
     with ThreadPoolExecutor(1) as pool:
 
         def between() -> None:
@@ -291,8 +291,8 @@ def test_a_moment_without_a_store(
 def test_a_store_that_stays_aside_is_not_waited_for_for_ever(
     store: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(replaced, "_PAUSE_S", 0.0)
-    store.rename(store.with_name(f"{store.name}{replaced.ASIDE}0123456789ab"))
+    monkeypatch.setattr(manifest, "_PAUSE_S", 0.0)
+    store.rename(store.with_name(f"{store.name}{manifest.ASIDE}0123456789ab"))
     with pytest.raises(NotAStoreError, match="no such store"):
         Stored.open(store)
 

@@ -20,7 +20,7 @@ def set_free(monkeypatch: pytest.MonkeyPatch, available: int, left: list[int]) -
     monkeypatch.setattr(
         machine.psutil, "virtual_memory", lambda: SimpleNamespace(available=available)
     )
-    monkeypatch.setattr(machine.cgroups, "free_bytes", lambda: iter(left))
+    monkeypatch.setattr(machine, "free_bytes", lambda: iter(left))
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 
 from ooc_graph.kernels.common.completion import Told
 from ooc_graph.kernels.common.team import Team
-from ooc_graph.kernels.cpu.many import bfs_choice as many_bfs_choice
 from ooc_graph.kernels.cpu.many import bfs_search as many_bfs_search
 from ooc_graph.kernels.cpu.many.bfs_search import CpuManyBfs
 from ooc_graph.types import INT32_UNREACHED, AnyArray
@@ -129,76 +128,6 @@ def test_batches_are_given_up_where_sources_do_not_meet(monkeypatch):
     search, expected = search_of(dense, 2), levels(dense, sources)
     check(search, expected, sources)
     assert not search._is_thin
-
-
-class Clock:
-    """Stands in for the clock of a trial: single searches, then batches, took so long."""
-
-    def __init__(self, monkeypatch: pytest.MonkeyPatch, single_s: float, batches_s: float) -> None:
-        self.ticks = [0, single_s, single_s, single_s + batches_s]
-        self.looks = 0
-        monkeypatch.setattr(many_bfs_choice, "perf_counter", self)
-        monkeypatch.setattr(many_bfs_choice, "CACHED_BYTES", 0)
-
-    def __call__(self) -> float:
-        self.looks += 1
-        return self.ticks[(self.looks - 1) % 4]
-
-
-@pytest.mark.parametrize("singly", [True, False])
-def test_what_takes_less_time_is_chosen_where_words_exceed_caches(monkeypatch, singly):
-    """Levels and counts are tried apart, once each, and every source is told of once."""
-    arcs = skewed(400, 3000, "float32", directed=True, seed=8)
-    lanes, threads = 64, 2
-    # Per source: 8 searches are timed, and of the 128 sources of two batches those that are left.
-    clock = Clock(monkeypatch, 8 * (1 if singly else 3), 118 * 2)
-    search, sources = search_of(arcs, threads), list(range(arcs.vertices))
-    assert len(sources) > search._trial.sources(lanes)
-    expected, heard = levels(arcs, sources), []
-    got = search.run(
-        np.array(sources),
-        lanes=lanes,
-        told=Told(lambda begin, end: heard.extend(range(begin, end))),
-    )
-    assert np.array_equal(got, expected)
-    assert sorted(heard) == list(range(len(sources)))
-    assert (clock.looks, search.is_one_by_one) == (4, singly)
-    check(search, expected, sources, lanes)
-    assert clock.looks == 4
-    check_tallies(search, expected, sources, lanes=lanes)
-    assert (clock.looks, search.is_one_by_one) == (8, singly)
-
-
-def test_no_trial_without_sources_enough_or_in_caches(monkeypatch):
-    arcs = skewed(400, 3000, "float32", directed=True, seed=8)
-    clock = Clock(monkeypatch, 0.0, 1e6)
-    search = search_of(arcs, 2)
-    few = list(range(search._trial.sources(64) - 1))
-    check(search, levels(arcs, few), few, 64)
-    monkeypatch.setattr(many_bfs_choice, "CACHED_BYTES", 96 * arcs.vertices)
-    within, sources = search_of(arcs, 2), list(range(arcs.vertices))
-    check(within, levels(arcs, sources), sources, 64)
-    assert clock.looks == 0
-    assert not search.is_one_by_one
-    assert not within.is_one_by_one
-
-
-def test_a_trial_that_is_interrupted_has_chosen_nothing(monkeypatch):
-    arcs = skewed(400, 3000, "float32", directed=True, seed=8)
-    Clock(monkeypatch, 0.0, 1e6)
-    search, sources = search_of(arcs, 2), list(range(arcs.vertices))
-    with monkeypatch.context() as patch:
-        patch.setattr(many_bfs_search, "_state", refuse)
-        with pytest.raises(MemoryError):
-            search.run(np.array(sources), lanes=64)
-    assert not search.is_one_by_one
-    Clock(monkeypatch, 0.0, 1e6)
-    check(search, levels(arcs, sources), sources, 64)
-    assert search.is_one_by_one
-
-
-def refuse(*_: object) -> None:
-    raise MemoryError
 
 
 def test_counts_of_many_vertices():

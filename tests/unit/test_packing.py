@@ -22,9 +22,8 @@ from ooc_graph.layout.metadata import ArraySpec
 from ooc_graph.layout.packing import SLOTS, Packing, unit_length
 from ooc_graph.layout.stored import Stored
 from ooc_graph.shards.chunk_sink import ChunkSink
-from ooc_graph.shards.compress import packings_of
 from ooc_graph.shards.cuda_tables import SideWriter
-from ooc_graph.shards.tally import Tally
+from ooc_graph.shards.tally import Tally, packings_of
 from tests.unit.test_build_oracle import (
     SIZES,
     UNHURRIED,

@@ -23,7 +23,7 @@ from ooc_graph.memory.cuda.disk import DiskPlan
 from ooc_graph.model.reservation import HOST, Refusal, Reservation
 from ooc_graph.model.resources import AUTO, CUDA, CudaLimits
 from ooc_graph.runtime import engine_cache, workplace
-from ooc_graph.runtime.workplace import Here
+from ooc_graph.runtime.workplace import ThisProcess
 from ooc_graph.search.plan import Plan
 from ooc_graph.shards.device_tiers import DeviceTierSearch, HostRoom, PinningRefusedError
 from ooc_graph.strategies.cpu import on_disk as cpu_disk
@@ -159,7 +159,7 @@ def test_nothing_is_pinned_and_the_search_goes_on(
     assert [plan.pinned_bytes for plan in plans] == [0]
 
 
-def in_turn(graph: og.Graph, asked: Asked, there: Here) -> list[Plan]:
+def in_turn(graph: og.Graph, asked: Asked, there: ThisProcess) -> list[Plan]:
     """The plans that follow each other if the memory of the device is refused."""
     return all_in_turn(graph, asking(graph, asked), there)
 
@@ -174,21 +174,21 @@ def within(reserved: Reservation) -> tuple[int, int]:
 def test_it_is_the_last_plan_of_a_device(graph: og.Graph, kernel: str) -> None:
     asked, budgets = Asked(hops=kernel == "bfs"), limits(graph, kernel)
     memory, pinned = budgets["device_memory"], budgets["host_memory"]
-    (plan,) = in_turn(graph, asked, Here(GIB, CUDA, CudaLimits(memory, pinned)))
+    (plan,) = in_turn(graph, asked, ThisProcess(GIB, CUDA, CudaLimits(memory, pinned)))
     assert names_of([plan]) == [LEFT_THERE]
     assert within(plan.reserved) == (memory, pinned)
     assert plan.reserved.method == ONE_BY_ONE
     assert "bytes of device memory in one worker" in plan.why
     how = "one by one on the CUDA device, arcs in the store: "
     assert plan.why.startswith(f"{kernel_name(kernel)} {how}")
-    both = in_turn(graph, asked, Here(GIB, CUDA, CudaLimits(memory, pinned + 1)))
+    both = in_turn(graph, asked, ThisProcess(GIB, CUDA, CudaLimits(memory, pinned + 1)))
     assert names_of(both) == [IN_HOST, LEFT_THERE]
     assert within(both[1].reserved) == (memory, pinned + 1)
     least = cuda_disk.least_device_bytes(graph, SINGLE[kernel])
-    (plan,) = in_turn(graph, asked, Here(GIB, CUDA, CudaLimits(least, 0)))
+    (plan,) = in_turn(graph, asked, ThisProcess(GIB, CUDA, CudaLimits(least, 0)))
     assert within(plan.reserved) == (least, 0)
     with pytest.raises(MemoryBudgetError, match=f"at least {least:,} bytes of device memory"):
-        in_turn(graph, asked, Here(GIB, CUDA, CudaLimits(least - 1, 0)))
+        in_turn(graph, asked, ThisProcess(GIB, CUDA, CudaLimits(least - 1, 0)))
 
 
 @pytest.mark.usefixtures("device")
@@ -197,7 +197,7 @@ def test_auto_takes_the_cpu_where_it_has_room_for_batches(
     graph: og.Graph, kernel: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked, budgets = Asked(hops=kernel == "bfs"), limits(graph, kernel)
-    auto = Here(GIB, AUTO, CudaLimits(budgets["device_memory"], 0))
+    auto = ThisProcess(GIB, AUTO, CudaLimits(budgets["device_memory"], 0))
     assert names_of(in_turn(graph, asked, auto)) == ["cpu/batches"]
     no_room_for_batches(monkeypatch)
     found = in_turn(graph, asked, auto)
@@ -226,7 +226,7 @@ def test_other_weights_do_without(tmp_path: Path, weights: str) -> None:
     other = og.build((*edges[:2], edges[2].astype(dtype)), path, rows="both", directed=True)
     assert other.has_negative_weights == (weights == "negative")
     memory = min(cuda_memory.cuda_bytes(other, kernel) for kernel in ("bfs", "sssp")) - 1
-    small = Here(GIB, CUDA, CudaLimits(memory, 0))
+    small = ThisProcess(GIB, CUDA, CudaLimits(memory, 0))
     # Potentials make weights that are not the store's, so these are not pinned either.
     wanting = "device memory in one worker" if weights == "negative" else "pinned host memory"
     with pytest.raises(MemoryBudgetError, match=wanting):
@@ -243,12 +243,12 @@ def test_answers_are_beside_the_host_budget(graph: og.Graph, kernel: str) -> Non
     least = cuda_disk.least_plan(cuda_disk.known_facts(graph, single)).host_bytes
 
     def budgets(limit: int) -> tuple[int, int]:
-        there = Here(limit, CUDA, CudaLimits(memory)).resources()
+        there = ThisProcess(limit, CUDA, CudaLimits(memory)).resources()
         return stored_budgets(Job.of(graph, request, there), strategy.name)
 
     # What is left for the search is what its plan may take.
     _, host_bytes = budgets(GIB)
-    given = graph, request, Here(GIB, CUDA, CudaLimits(memory)).resources()
+    given = graph, request, ThisProcess(GIB, CUDA, CudaLimits(memory)).resources()
     plan = strategy.reserve(*given)
     assert isinstance(plan, Division)
     assert (plan.method, *within(plan)) == (ONE_BY_ONE, memory, host_bytes)

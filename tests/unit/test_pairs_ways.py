@@ -23,7 +23,7 @@ from ooc_graph.kernels.cuda.runtime import modules as cuda_modules
 from ooc_graph.model.request import Many, Request
 from ooc_graph.model.resources import AUTO, CPU, CUDA, CudaLimits, Device
 from ooc_graph.runtime import devices, engine_cache
-from ooc_graph.runtime.workplace import Here
+from ooc_graph.runtime.workplace import ThisProcess
 from ooc_graph.search.execute import plan_at
 from ooc_graph.search.plan import Plan
 from ooc_graph.strategies.cuda import in_memory as cuda_memory
@@ -437,7 +437,7 @@ def asking(graph: og.Graph, asked: Asked) -> Request:
 
 def in_turn(graph: og.Graph, asked: Asked, wanted: str, memory: int) -> list[Plan]:
     """The plans that follow each other if the memory of the device is refused."""
-    return all_in_turn(graph, asking(graph, asked), Here(GIB, wanted, CudaLimits(memory)))
+    return all_in_turn(graph, asking(graph, asked), ThisProcess(GIB, wanted, CudaLimits(memory)))
 
 
 def names_of(plans: list[Plan]) -> list[str]:
@@ -502,11 +502,11 @@ def test_without_a_device(hubs: og.Graph, monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setattr(devices, "cuda_memory_here", none_here)
     for hops in (False, True):
         asked = asking(hubs, Asked(hops=hops))
-        found = plan_at(Here(GIB), hubs, asked)
+        found = plan_at(ThisProcess(GIB), hubs, asked)
         assert found.strategy.name == "cpu/batches"
         assert found.why == f"{asked.kernel} on the CPU: there is no device"
         with pytest.raises(DeviceError, match="there is no device"):
-            plan_at(Here(GIB, CUDA), hubs, asked)
+            plan_at(ThisProcess(GIB, CUDA), hubs, asked)
 
 
 def test_a_graph_without_arcs_needs_no_device(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -514,5 +514,5 @@ def test_a_graph_without_arcs_needs_no_device(monkeypatch: pytest.MonkeyPatch) -
     loops = og.from_edges([0, 1], [0, 1], [1.0, 2.0])
     assert not loops.rows
     for wanted in (AUTO, CUDA):
-        found = plan_at(Here(GIB, wanted), loops, asking(loops, Asked()))
+        found = plan_at(ThisProcess(GIB, wanted), loops, asking(loops, Asked()))
         assert (found.device, found.why) == (CPU, "")

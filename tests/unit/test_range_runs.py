@@ -16,10 +16,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ooc_graph.layout import blocks
-from ooc_graph.shards import run_reader
+from ooc_graph.shards import range_runs
 from ooc_graph.shards.plan import BuildBudget
-from ooc_graph.shards.range_runs import Part, PartWriter, RangeRuns, spill_bytes
-from ooc_graph.shards.run_reader import RunReader
+from ooc_graph.shards.range_runs import Part, PartWriter, RangeRuns, RunReader, spill_bytes
 from ooc_graph.shards.workforce import Workforce
 
 WORDS = [None, np.dtype(np.uint32), np.dtype(np.uint64)]
@@ -58,8 +57,8 @@ def some_run(rng: np.random.Generator, arcs: int, rows: int, word: Any) -> tuple
 def test_ranges_are_read_as_they_were_written(
     word: Any, tmp_path: Path, workforce: Workforce, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(run_reader, "MOST_ARCS", 11)
-    monkeypatch.setattr(run_reader, "LEAST_ARCS", 1)
+    monkeypatch.setattr(range_runs, "MOST_ARCS", 11)
+    monkeypatch.setattr(range_runs, "LEAST_ARCS", 1)
     rng, lows = np.random.default_rng(3), [0, 10, 11, 60]
     runs = RangeRuns(tmp_path, lows, word)
     # The second range is a single row; the third run leaves it, and others, without arcs.
@@ -135,8 +134,8 @@ def test_a_file_that_became_shorter_is_noticed(tmp_path: Path, workforce: Workfo
 def test_a_reader_that_is_stopped_reads_no_more(
     tmp_path: Path, workforce: Workforce, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(run_reader, "MOST_ARCS", 4)
-    monkeypatch.setattr(run_reader, "LEAST_ARCS", 1)
+    monkeypatch.setattr(range_runs, "MOST_ARCS", 4)
+    monkeypatch.setattr(range_runs, "LEAST_ARCS", 1)
     runs = RangeRuns(tmp_path, [0], None)
     write_run(runs, "out", *some_run(np.random.default_rng(1), 400, 9, None))
     real, reads = Part.read, []

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from ooc_graph.errors import DiskFullError, InputError, OutputBusyError
-from ooc_graph.report import host, records
+from ooc_graph.report import records
 from ooc_graph.report.records import append_record, read_records
 
 WRITERS, RECORDS = 4, 25
@@ -153,15 +153,15 @@ def test_disk_full():
 
 def test_commit_is_only_given_for_the_packages_own_checkout(monkeypatch):
     answers = {"ls-files": None, "rev-parse": "abc", "status": ""}
-    monkeypatch.setattr(host, "_git", lambda folder, command, *rest: answers[command])
-    host.git_state.cache_clear()
+    monkeypatch.setattr(records, "_git", lambda folder, command, *rest: answers[command])
+    records.git_state.cache_clear()
     try:
-        assert host.git_state() == (None, None)
+        assert records.git_state() == (None, None)
         answers["ls-files"] = "__init__.py"
-        host.git_state.cache_clear()
-        assert host.git_state() == ("abc", False)
+        records.git_state.cache_clear()
+        assert records.git_state() == ("abc", False)
         answers["status"] = " M types.py"
-        host.git_state.cache_clear()
-        assert host.git_state() == ("abc", True)
+        records.git_state.cache_clear()
+        assert records.git_state() == ("abc", True)
     finally:
-        host.git_state.cache_clear()
+        records.git_state.cache_clear()

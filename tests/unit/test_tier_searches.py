@@ -127,11 +127,11 @@ def test_levels_of_a_long_path_are_pushed_together(monkeypatch):
     arcs = arcs_of(named[:-1], named[1:], np.ones(count - 1, np.float32), directed=False)
     reference = DEVICES[1].bfs(arcs.shards(1)[0])
     calls = []
-    push = tier_bfs_search.push_levels
+    push = tier_bfs_search.steps.push_levels
     monkeypatch.setattr(
-        tier_bfs_search, "push_levels", lambda *given: calls.append(given) or push(*given)
+        tier_bfs_search.steps, "push_levels", lambda *given: calls.append(given) or push(*given)
     )
-    monkeypatch.setattr(tier_bfs_search, "COURSE_LEVELS", 300)
+    monkeypatch.setattr(tier_bfs_search, "TRACE_LEVELS", 300)
     for rule in (HeadRule(ALL), HeadRule(2), HeadRule(1)):
         search, _ = bound(arcs, "bfs", rule, 1)
         for root in (int(named[0]), int(named[700])):

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ooc_graph.answers.numbers import SourceNumbers
+from ooc_graph.answers.reduced import SourceNumbers
 from ooc_graph.kernels.common.completion import Told, shifted, starts, stretches
 from ooc_graph.strategies.many import recording as many_recording
 from ooc_graph.strategies.many.recording import Recording

@@ -119,13 +119,8 @@ BLOCK_WORDS = DEAL_BLOCK // WORD_BITS
 def deal_frontiers(frontier: Words, shards: int, payloads: Sequence[tuple[AnyArray, ...]]) -> None:
     """Deal bitmaps of the ranks' own rows, one in each payload, into that of all vertices.
 
-    Parameters
-    ----------
-    frontier
-        uint64: whole blocks of every shard.
-    payloads
-        Of each rank, positions in its bitmap and the words there, all others being zero; or no
-        positions and all words.
+    ``frontier`` has whole blocks of every shard. A rank's payload is positions in its bitmap and
+    the words there, all others being zero; or no positions and all words.
     """
     blocks = frontier.reshape(-1, shards, BLOCK_WORDS)
     for shard, (positions, words) in enumerate(payloads):

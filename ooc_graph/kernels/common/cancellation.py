@@ -44,12 +44,7 @@ def event_here() -> threading.Event | None:
 
 
 def leave_if_given_up() -> None:
-    """End work of the calling thread that nobody waits for.
-
-    Raises
-    ------
-    CancelledError
-    """
+    """End work of the calling thread that nobody waits for, by CancelledError."""
     is_over = event_here()
     if is_over is not None and is_over.is_set():
         raise CancelledError

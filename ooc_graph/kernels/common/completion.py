@@ -69,20 +69,9 @@ def shifted(told: Told | None, by: int) -> Told | None:
 def starts(count: int, each: int, told: Told | None, most: int = 0, threads: int = 1) -> IntArray:
     """Place of the first source of each batch, and ``count``: int64 (batches + 1,).
 
-    A batch has whole units, or some of one.
-
-    Parameters
-    ----------
-    count
-        Sources.
-    each
-        Wanted in a batch.
-    told
-        Who hears of them. Where it records no units, every batch but the last has ``each``.
-    most
-        That a batch may have, to bring a unit to its end; 0: ``each``.
-    threads
-        Where there are fewer units than these they are divided.
+    A batch has whole units of who is ``told``, or some of one. It has up to ``most`` sources (0:
+    ``each``) to bring a unit to its end. If there are fewer units than ``threads`` they are
+    divided. Without units, every batch but the last has ``each`` sources.
     """
     if told is None or not len(told.bounds):
         return np.append(np.arange(0, count, each), count)

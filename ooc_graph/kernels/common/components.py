@@ -44,14 +44,6 @@ class ComponentLabels:
         return replace(self, label=self.label.copy())
 
 
-class ComponentsSearch(Protocol):
-    """Components of a graph that one rank holds whole; labels allocated once."""
-
-    def run(self) -> ComponentLabels:
-        """Find them."""
-        ...
-
-
 class ComponentsShared(Protocol):
     """Everyone's labels, one of it in a process; `merge` alone changes it.
 
@@ -60,11 +52,9 @@ class ComponentsShared(Protocol):
 
     def merge(self, payloads: Sequence[tuple[AnyArray, ...]]) -> None:
         """Take every rank's pairs."""
-        ...
 
     def most_common(self) -> int:
         """Vertex of the component that most of an even sample of the vertices is in."""
-        ...
 
 
 class ComponentsRank(Protocol):
@@ -79,7 +69,6 @@ class ComponentsRank(Protocol):
 
         Rows in the component of vertex ``common`` are left out (`EVERY_ROW`: none).
         """
-        ...
 
     def step(self, shared: ComponentsShared) -> tuple[tuple[AnyArray, AnyArray], int, bool]:
         """Go on with the pass: pairs of labels that arcs join; arcs examined; whether it ended.
@@ -87,8 +76,6 @@ class ComponentsRank(Protocol):
         Never more pairs than a quarter as many as rows (or a few thousand), so that what is in
         flight stays small.
         """
-        ...
 
     def answer(self, shared: ComponentsShared, phase_arcs: dict[str, int]) -> ComponentLabels:
         """Answer for the own rows."""
-        ...

@@ -38,16 +38,8 @@ def choose_direction(
 ) -> int:
     """Direction of the next level of a BFS, from what was measured on the way [1]_.
 
-    Parameters
-    ----------
-    direction
-        Direction of the level that found the frontier.
-    frontier, frontier_arcs
-        Vertices in the frontier, and their out-arcs.
-    unvisited_arcs
-        Out-arcs of all vertices not visited yet.
-    vertices
-        Rows of the graph.
+    ``direction`` is that of the level that found the frontier; ``frontier`` counts vertices, and
+    ``unvisited_arcs`` the out-arcs of all vertices not visited yet.
 
     References
     ----------
@@ -67,11 +59,6 @@ def rows_are_short(widest_out: int, widest_in: int) -> bool:
 
     True of road networks and meshes. A list spends nothing on a level but its frontier and its
     arcs, and reads rows to their ends; of a hub that could be a long row for one parent.
-
-    Parameters
-    ----------
-    widest_out, widest_in
-        Most out-arcs and most in-arcs of a row.
     """
     return max(widest_out, widest_in) <= SHORT_ROW
 
@@ -85,25 +72,14 @@ FIXED_ID_BITS = 29
 
 
 def may_fix_rows(rows: int, arcs: int) -> bool:
-    """Tell whether a graph may get fixed places for its short rows, in one direction.
-
-    Parameters
-    ----------
-    rows, arcs
-        Numbers of a graph, or of one direction of it.
-    """
+    """Tell whether a graph may get fixed places for its short rows, in one direction."""
     return arcs <= FIXED_ARCS * rows and rows <= 1 << FIXED_ID_BITS
 
 
 def fixed_rows_pay(rows: int, arcs: int, longer: int) -> bool:
     """Tell whether a list reads rows of at most `FIXED_ARCS` arcs from fixed places.
 
-    Parameters
-    ----------
-    rows, arcs
-        Numbers of one direction of the graph.
-    longer
-        Rows that have more arcs.
+    Of all rows of one direction, ``longer`` ones have more arcs.
     """
     return may_fix_rows(rows, arcs) and longer * FEW_LONGER <= rows
 
@@ -133,14 +109,9 @@ def pull_pays(head_share: float, spread_share: float) -> bool:
 
     Pulling stops early where hubs hold much of the graph, so that their mutual distances are
     tiny, and where the arcs of a row differ in weight. Neither holds for road networks, the
-    second not for integer weights with heavy ties.
-
-    Parameters
-    ----------
-    head_share
-        Share of the input tuples at the first 1 % of the rows.
-    spread_share
-        Share of those rows whose middle arc weighs `WEIGHT_SPREAD` times the lightest or more.
+    second not for integer weights with heavy ties. ``head_share`` of the input tuples are at the
+    first 1 % of the rows; ``spread_share`` of these rows have a middle arc that weighs at least
+    `WEIGHT_SPREAD` times the lightest.
     """
     return hubs_hold_much(head_share) and spread_share * 2 >= 1
 
@@ -164,18 +135,6 @@ def adapt_step(step: float, examined: int, again: int) -> float:
     if again * 4 > examined:
         return step / 2
     if again * 16 < examined:
-        return step + step
-    return step
-
-
-def adapt_near_step(step: float, examined: int, again: int) -> float:
-    """How far near-far's bound rises next time, as in `adapt_step`.
-
-    Only vertices that had left the queue count as improved ``again``, so the shares are smaller.
-    """
-    if again * 16 > examined:
-        return step / 2
-    if again * 64 < examined:
         return step + step
     return step
 

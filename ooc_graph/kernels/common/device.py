@@ -1,16 +1,20 @@
-"""What the searches and ranks of a device do. No implementation here, and no numba.
+"""What a device makes, and what its searches and ranks do. No implementation here, and no numba.
 
-What makes them is in `ooc_graph.kernels.common.devices`, and those of components in
-`ooc_graph.kernels.common.components`.
+Those of components are in `ooc_graph.kernels.common.components`.
+``tests/unit/test_device_contracts.py`` checks that both devices make what `Device` lists, and that
+it does what its protocol says.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Protocol, runtime_checkable
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol, runtime_checkable
+
+import numpy as np
 
 from ooc_graph.kernels.common.decisions import BfsTree, SsspTree
-from ooc_graph.types import AnyArray
+from ooc_graph.kernels.common.many.sources import Apsp, MultiSourceBfs
+from ooc_graph.types import AnyArray, Shard
 
 
 class BfsSearch(Protocol):
@@ -18,7 +22,6 @@ class BfsSearch(Protocol):
 
     def run(self, root: int) -> BfsTree:
         """Search from an internal id."""
-        ...
 
 
 class BfsShared(Protocol):
@@ -30,7 +33,6 @@ class BfsShared(Protocol):
         A payload is positions in the bitmap and the words there, all others being zero; or no
         positions and all words.
         """
-        ...
 
 
 class BfsRank(Protocol):
@@ -41,29 +43,23 @@ class BfsRank(Protocol):
 
     def start(self, root: int) -> None:
         """Forget everything, and claim the root if this rank owns it."""
-        ...
 
     def frontier(self) -> tuple[int, int, AnyArray]:
         """Vertices found last, their out-arcs, and their bitmap over the own rows."""
-        ...
 
     def push(self, shared: BfsShared) -> tuple[AnyArray, AnyArray, int]:
         """Neighbours of the own frontier not visited yet, their parents; arcs examined."""
-        ...
 
     def claim(self, target: AnyArray, parent: AnyArray) -> None:
         """Make own rows among ``target`` the new frontier; the smallest parent counts."""
-        ...
 
     def pull(self, shared: BfsShared) -> int:
         """Find the unvisited own rows next to the frontier; return arcs examined."""
-        ...
 
     def tree(
         self, vertices: Sequence[int], arcs: Sequence[int], direction: Sequence[int]
     ) -> BfsTree:
-        """Answer for the own rows, with the course of the search per level."""
-        ...
+        """Answer for the own rows, with what happened in each level."""
 
 
 @runtime_checkable
@@ -76,11 +72,9 @@ class BfsPartsRank(BfsRank, Protocol):
     @property
     def is_pushing(self) -> bool:
         """Whether rows of the frontier are left to push."""
-        ...
 
     def begin_push(self) -> None:
         """Have the own frontier pushed from its first row on; ``push`` lists the next rows."""
-        ...
 
 
 class SsspSearch(Protocol):
@@ -88,7 +82,6 @@ class SsspSearch(Protocol):
 
     def run(self, root: int) -> SsspTree:
         """Search from an internal id."""
-        ...
 
 
 class SsspShared(Protocol):
@@ -102,25 +95,20 @@ class SsspShared(Protocol):
     @property
     def smallest(self) -> float:
         """Smallest candidate not yet taken, of all ranks in the last merge."""
-        ...
 
     @property
     def low(self) -> float:
         """Smallest distance that the last merge improved."""
-        ...
 
     @property
     def unreached(self) -> float:
         """Distance of what is not reached."""
-        ...
 
     def merge(self, payloads: Sequence[tuple[AnyArray, ...]]) -> None:
         """Take every rank's payload."""
-        ...
 
     def bound_above(self, step: float) -> float:
         """Bound that lies ``step`` above the smallest candidate."""
-        ...
 
 
 class SsspRank(Protocol):
@@ -131,23 +119,18 @@ class SsspRank(Protocol):
 
     def start(self) -> None:
         """Forget everything."""
-        ...
 
     def survey(self) -> tuple[tuple[int, int, int, int], float]:
         """Tuples at the first rows and at all, first rows with spread weights and all; a step."""
-        ...
 
     def nothing(self, smallest: float) -> tuple[AnyArray, AnyArray, AnyArray]:
         """Payload that relaxes nothing."""
-        ...
 
     def seed(self, root: int) -> tuple[AnyArray, AnyArray, AnyArray]:
         """Payload that puts the root at distance 0, if this rank owns it."""
-        ...
 
     def drop_pending(self) -> None:
         """Forget the rows that wait above the bound."""
-        ...
 
     def push(
         self, shared: SsspShared, bound: float
@@ -157,7 +140,6 @@ class SsspRank(Protocol):
         A vertex stands there for each of its candidates, or once for the smallest. Also the arcs
         examined, and how many candidates improve what was reached before.
         """
-        ...
 
     def pull(
         self, shared: SsspShared, final: float, floor: float
@@ -166,27 +148,21 @@ class SsspRank(Protocol):
 
         ``floor`` is a lower bound of the distances that changed since the last pass.
         """
-        ...
 
     def find_parents(self, shared: SsspShared, root: int) -> tuple[AnyArray, int]:
         """Find the parents that are still lacking; vertices left on plateaus, and arcs examined."""
-        ...
 
     def resolve(self, shared: SsspShared) -> AnyArray:
         """Vertices on plateaus that are next to one that has a parent, and take it."""
-        ...
 
     def overflowed(self, shared: SsspShared) -> bool:
         """Tell whether a shortest distance from here exceeds the distances' dtype."""
-        ...
 
     def refuse_overflow(self) -> None:
         """Raise the error that says so."""
-        ...
 
     def tree(self, shared: SsspShared, phase_arcs: dict[str, int]) -> SsspTree:
         """Answer for the own rows."""
-        ...
 
 
 @runtime_checkable
@@ -198,17 +174,14 @@ class SsspInnerRank(SsspRank, Protocol):
 
     def arcs_within(self, shared: SsspShared, bounds: Sequence[float]) -> list[int]:
         """Arcs of the own rows with a distance of at most each of the bounds, which ascend."""
-        ...
 
     def push_within(
         self, shared: SsspShared, bound: float
     ) -> tuple[tuple[AnyArray, AnyArray, AnyArray], int]:
         """Candidates along all arcs of the own rows within ``bound``; arcs examined."""
-        ...
 
     def offer_within(self, shared: SsspShared, bound: float) -> tuple[AnyArray, AnyArray, int]:
         """Vertices that own rows within ``bound`` may be parents of, these rows; arcs examined."""
-        ...
 
     def take_offered(
         self, shared: SsspShared, target: AnyArray, offered: AnyArray, floor: float
@@ -217,4 +190,46 @@ class SsspInnerRank(SsspRank, Protocol):
 
         ``floor`` is a lower bound of the distances of all that have not been offered.
         """
-        ...
+
+
+class Device(Protocol):
+    """What every device makes; each is bound to a shard, or the whole graph, and its buffers.
+
+    The CPU also makes components, edge lists, and searches with arcs in the store. A CUDA device
+    also makes searches of rows in pinned host memory.
+    """
+
+    def bfs(self, shard: Shard) -> BfsSearch:
+        """BFS on a whole graph."""
+
+    def bfs_rank(self, shard: Shard) -> BfsRank:
+        """BFS steps on one shard."""
+
+    def bfs_shared(self, vertices: int, shards: int) -> BfsShared:
+        """State that the BFS ranks of one process share."""
+
+    def sssp(self, shard: Shard) -> SsspSearch:
+        """SSSP on a whole graph."""
+
+    def sssp_rank(self, shard: Shard) -> SsspRank:
+        """SSSP steps on one shard."""
+
+    def sssp_shared(self, vertices: int, dtype: np.dtype[Any]) -> SsspShared:
+        """State that the SSSP ranks of one process share; ``dtype`` is the distances'."""
+
+    def apsp(self, shard: Shard) -> Apsp:
+        """Distances from many sources on a whole graph."""
+
+    def multi_source_bfs(self, shard: Shard) -> MultiSourceBfs:
+        """Levels from many sources on a whole graph."""
+
+    def close(self) -> None:
+        """End what the device runs."""
+
+
+def search_of(device: Device, kernel: str) -> Callable[..., Any]:
+    """What makes the search of a whole graph: the method that has the algorithm's name."""
+    make: Callable[..., Any] | None = getattr(device, kernel, None)
+    if make is None:
+        raise AssertionError(f"no search by the name {kernel}")
+    return make

@@ -7,13 +7,7 @@ from ooc_graph.types import Dealing, Rows, Shard
 
 
 def require_whole(dealing: Dealing) -> None:
-    """Refuse a part of a graph where a search wants all of it.
-
-    Raises
-    ------
-    UsageError
-        It is one shard of many.
-    """
+    """Refuse one shard of many, by UsageError, where a search wants all of the graph."""
     if dealing.shards != 1:
         raise UsageError(
             f"a search on one rank needs the whole graph, got shard {dealing.shard} "
@@ -22,28 +16,19 @@ def require_whole(dealing: Dealing) -> None:
 
 
 def hub_rows(shard: Shard) -> tuple[Rows, Rows]:
-    """Hub-first rows of out- and in-arcs; one and the same object when undirected.
-
-    Raises
-    ------
-    UsageError
-        They are not loaded.
-    """
-    into = shard.into_hub if shard.directed else shard.out_hub
-    if shard.out_hub is None or into is None:
-        raise UsageError("BFS needs hub-first rows, and none are loaded")
-    return shard.out_hub, into
+    """Hub-first rows of out- and in-arcs; one and the same object when undirected."""
+    return _both(shard, shard.out_hub, shard.into_hub, "BFS needs hub-first rows")
 
 
 def light_rows(shard: Shard) -> tuple[Rows, Rows]:
-    """Light-first rows of out- and in-arcs; one and the same object when undirected.
+    """Light-first rows of out- and in-arcs; one and the same object when undirected."""
+    needs = "SSSP needs light-first rows with weights"
+    return _both(shard, shard.out_light, shard.into_light, needs)
 
-    Raises
-    ------
-    UsageError
-        They are not loaded.
-    """
-    into = shard.into_light if shard.directed else shard.out_light
-    if shard.out_light is None or into is None:
-        raise UsageError("SSSP needs light-first rows with weights, and none are loaded")
-    return shard.out_light, into
+
+def _both(shard: Shard, out: Rows | None, into: Rows | None, needs: str) -> tuple[Rows, Rows]:
+    """Both sides of a shard, or UsageError if they are not loaded."""
+    into = into if shard.directed else out
+    if out is None or into is None:
+        raise UsageError(f"{needs}, and none are loaded")
+    return out, into

@@ -16,6 +16,7 @@ from ooc_graph.kernels.cuda.pinned.near_far import CudaTierNearSearch
 from ooc_graph.kernels.cuda.pinned.sssp import CudaTierSsspSearch, SsspHold
 from ooc_graph.kernels.cuda.runtime.modules import cuda
 from ooc_graph.kernels.cuda.runtime.pinned import PinnedRoom
+from ooc_graph.kernels.cuda.runtime.shares import Pinned
 from ooc_graph.kernels.cuda.sssp.rank import CudaSsspRank
 from ooc_graph.kernels.cuda.sssp.search import CudaSsspSearch
 from ooc_graph.kernels.cuda.sssp.shared import CudaSsspShared
@@ -23,7 +24,7 @@ from ooc_graph.types import AnyArray, Rows, Shard
 
 
 class CudaDevice:
-    """Searches on the device and the stream that are CuPy's current ones: a `PinnedDevice`.
+    """Searches on the device and the stream that are CuPy's current ones.
 
     Made in the process that uses it, and stays there. Connected components it does not have: the
     search refuses them before.
@@ -92,6 +93,25 @@ class CudaDevice:
     def sssp_rank(self, shard: Shard) -> CudaSsspRank:
         """SSSP steps on one shard (light-first rows)."""
         return CudaSsspRank(shard.dealing, *light_rows(shard), shard.tuples)
+
+    def tier_bfs_rank(self, shard: Shard, room: PinnedRoom, least: int, shift: int) -> CudaBfsRank:
+        """BFS steps on one shard whose rows are in pinned host memory.
+
+        Parameters
+        ----------
+        shard
+            Hub-first rows, loaded into ``room``.
+        least, shift
+            What of each row is on the device too: see `ooc_graph.kernels.cuda.runtime.shares`.
+        """
+        return CudaBfsRank(shard.dealing, *hub_rows(shard), Pinned(room, least, shift))
+
+    def tier_sssp_rank(
+        self, shard: Shard, room: PinnedRoom, least: int, shift: int
+    ) -> CudaSsspRank:
+        """As `tier_bfs_rank` for SSSP, of light-first rows."""
+        tier = Pinned(room, least, shift)
+        return CudaSsspRank(shard.dealing, *light_rows(shard), shard.tuples, tier)
 
     def sssp_shared(self, vertices: int, dtype: np.dtype[Any]) -> CudaSsspShared:
         """Everyone's distances, of ``dtype``, one of it in a process and search."""

@@ -100,11 +100,6 @@ class _Column:
 
         Packed ones are read to the buffer's end and unpacked from its beginning on: what is not
         unpacked yet is never written over, as a unit takes less packed.
-
-        Raises
-        ------
-        CorruptStoreError
-            Names the chunk.
         """
         shard = bisect_right(self._begins, unit) - 1
         part = self._parts[shard]
@@ -200,8 +195,6 @@ class DiskUnits:
 
     Parameters
     ----------
-    stored
-        The store.
     columns
         Names of the arrays of each column, by shard.
     first
@@ -210,10 +203,6 @@ class DiskUnits:
         Units of the first column in a batch; two batches are in memory at a time.
     kept_bytes
         Memory for units that are kept.
-    readers
-        Threads that read.
-    meter
-        Takes their time.
     room
         Makes a buffer of so many bytes, uint8, that batches are staged in; None: ordinary memory.
     """

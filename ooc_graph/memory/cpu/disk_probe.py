@@ -21,12 +21,7 @@ _BLOCK_BYTES = 4 << 20
 class Probe:
     """A sequential read of a store's files.
 
-    Parameters
-    ----------
-    bytes, seconds
-        Read, and how long that took.
-    cached_bytes
-        Bytes of it that the page cache had, though it was asked to drop them; None: not known.
+    The page cache had ``cached_bytes`` of it, though it was asked to drop them; None: not known.
     """
 
     bytes: int

@@ -53,12 +53,7 @@ _LIGHT = (
 class HeadRule:
     """How many arcs of a row are kept in memory: ``least``, and one in ``2**shift`` of its arcs.
 
-    Parameters
-    ----------
-    least
-        At least 1: the first arc of every row is in memory.
-    shift
-        63 and more: no others.
+    The first of every row is, as ``least`` is 1 at least. From 63 on, ``shift`` adds none.
     """
 
     least: int
@@ -95,13 +90,7 @@ def rules(kernel: str) -> Iterator[HeadRule]:
 
 @dataclass(frozen=True)
 class Lengths:
-    """How many rows of a side have how many arcs.
-
-    Parameters
-    ----------
-    length, rows
-        int64: distinct lengths, and the rows that have each.
-    """
+    """How many rows of a side, int64, have how many arcs, for each distinct length."""
 
     length: IntArray
     rows: IntArray
@@ -182,8 +171,6 @@ class Plan:
 
     Parameters
     ----------
-    facts, budget_bytes
-        What it was made for.
     rule
         Which arcs are in memory.
     batch_units
@@ -237,10 +224,7 @@ class Plan:
 def plan_disk(facts: Facts, budget_bytes: int) -> Plan:
     """Plan for searches whose arcs stay in the store but for what the budget has room for.
 
-    Raises
-    ------
-    MemoryBudgetError
-        The budget is too small for the vertices and the first arc of every row; says what would do.
+    MemoryBudgetError if that is too small for the vertices and the first arc of every row.
     """
     chosen, *larger = rules(facts.kernel)
     spare = budget_bytes - least_bytes(facts)

@@ -18,6 +18,7 @@ import numpy as np
 
 from ooc_graph.errors import MemoryBudgetError
 from ooc_graph.memory.cpu.plan import HeadRule, Lengths, rules
+from ooc_graph.memory.cuda.pinned_ranks import RankPlan
 
 FIXED_BYTES = 16 << 20
 """Small buffers, and what the allocator rounds up."""
@@ -352,7 +353,7 @@ def last_longer(lengths: Any, arcs: int) -> int:
     return int(longer[-1]) + 1 if len(longer) else 0
 
 
-def describe_device(plan: DevicePlan) -> dict[str, Any]:
+def describe_device(plan: DevicePlan | RankPlan) -> dict[str, Any]:
     """A plan as a table of names and numbers, JSON-able."""
     arcs = max(plan.facts.arcs, 1)
     return {

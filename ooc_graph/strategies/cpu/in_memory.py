@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ooc_graph.kernels.common.decisions import FIXED_ROW_BYTES, hubs_hold_much, may_fix_rows
-from ooc_graph.kernels.common.devices import search_of
+from ooc_graph.kernels.common.device import search_of
 from ooc_graph.kernels.common.sssp.survey import first_rows
 from ooc_graph.kernels.cpu.sssp.near_far_search import (
     CpuNearFarSearch,
@@ -73,6 +73,10 @@ class InMemory:
         search = search_of(process.device(), kernel)(shard, **with_copies)
         warm(kernel, graph, process.device(), variant=variant_of(search))
         return Engine(kernel, search, graph, load_ids(graph), shard.tuples)
+
+    def lacks_rank(self, *_: Any) -> str:
+        """Nothing."""
+        return ""
 
     def reserve_rank(
         self, graph: Graph, request: Request, resources: Resources, exchange: str

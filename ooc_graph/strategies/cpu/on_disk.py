@@ -15,16 +15,16 @@ from ooc_graph.memory.cpu.plan import Facts, Plan, describe, least_bytes, plan_d
 from ooc_graph.memory.moved import Moved
 from ooc_graph.model.engine import Engine, load_ids
 from ooc_graph.model.request import Request
-from ooc_graph.model.reservation import Refusal, Reservation
+from ooc_graph.model.reservation import LOCAL, Refusal, Reservation
 from ooc_graph.model.resources import CPU, Resources
 from ooc_graph.model.strategy import DISK, too_little
 from ooc_graph.runtime import process
 from ooc_graph.runtime.machine import give_back_freed_memory
 from ooc_graph.runtime.remembered import Remembered
 from ooc_graph.runtime.warmup import TIER_RANKS, TIERS, warm
+from ooc_graph.shards.lengths import LengthsByShard
 from ooc_graph.shards.load import Graph
 from ooc_graph.shards.tier_ranks import (
-    LengthsByShard,
     facts_of_any_ranks,
     lengths_by_shard,
     load_rank,
@@ -98,6 +98,18 @@ class OnDisk:
             return note_of(search.plan, moved)
 
         return Engine(kernel, search, graph, load_ids(graph), None, note=note)
+
+    def lacks_rank(
+        self,
+        graph: Graph,
+        request: Request,
+        resources: Resources,  # noqa: ARG002
+        exchange: str,
+    ) -> str:
+        """Out of the store one process does as well as its ranks."""
+        if exchange == LOCAL:
+            return "there are no workers to share the work"
+        return "" if has_tiers(graph, request.kernel) else "arcs cannot stay in the store"
 
     def reserve_rank(
         self,

@@ -8,7 +8,7 @@ from typing import Any
 
 from ooc_graph.answers.scatter import Ids
 from ooc_graph.errors import MemoryBudgetError
-from ooc_graph.kernels.common.devices import search_of
+from ooc_graph.kernels.common.device import search_of
 from ooc_graph.kernels.cuda.bfs.short_rows import may_place
 from ooc_graph.kernels.cuda.many import bfs_plan as cuda_many_bfs_plan
 from ooc_graph.kernels.cuda.many.host import PART_BYTES
@@ -25,7 +25,7 @@ from ooc_graph.model.strategy import MEMORY
 from ooc_graph.runtime import process
 from ooc_graph.shards.load import Graph
 from ooc_graph.strategies.cuda.cached import cached_on_device
-from ooc_graph.strategies.dealing import busiest
+from ooc_graph.strategies.dealing import most_ranks
 from ooc_graph.types import Shard
 
 # Host memory a vertex beside the rows: id tables and the answer; and for each byte of an id.
@@ -87,12 +87,16 @@ class InMemory:
         search = search_of(device, kernel)(shard, **with_names)
         return Engine(kernel, search, graph, ids, shard.tuples, is_narrow)
 
+    def lacks_rank(self, *_: Any) -> str:
+        """Nothing."""
+        return ""
+
     def reserve_rank(
         self, graph: Graph, request: Request, resources: Resources, exchange: str
     ) -> Reservation:
         """Rows of its shards on the device, which pass through host memory."""
         kernel, is_dealt = request.kernel, exchange == SCHEDULER
-        shards = range(busiest(graph, resources) if is_dealt else graph.shards)
+        shards = range(most_ranks(graph, resources, exchange))
         rows = graph.resident_bytes(ORDER_OF[kernel]) * len(shards) // graph.shards
         needed = rank_memory.ranks_bytes(graph, kernel, shards)
         what = f"{kernel} on {graph.path}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -29,20 +30,28 @@ from ooc_graph.memory.cuda.pinned_plan import (
     plan_device,
     rows_within,
 )
+from ooc_graph.memory.cuda.pinned_ranks import plan_ranks
 from ooc_graph.model import rank_memory
 from ooc_graph.model.engine import Engine, load_ids
 from ooc_graph.model.kernel import ORDER_OF
-from ooc_graph.model.request import Request
+from ooc_graph.model.request import SCHEDULER, Request
 from ooc_graph.model.reservation import BUSY, DEVICE, Refusal, Reservation
 from ooc_graph.model.resources import CUDA, Resources
 from ooc_graph.model.strategy import PINNED
 from ooc_graph.runtime import engine_cache, process
 from ooc_graph.runtime.remembered import Remembered
-from ooc_graph.shards.lengths import count_lengths
+from ooc_graph.shards.lengths import count_lengths, spread_share
 from ooc_graph.shards.load import Graph
-from ooc_graph.shards.survey import spread_share
+from ooc_graph.strategies.cuda import pinned_ranks
 from ooc_graph.strategies.cuda.cached import cached_on_device, pinned_bytes
-from ooc_graph.strategies.cuda.in_memory import InMemory, cuda_bytes, has_narrow_ids
+from ooc_graph.strategies.cuda.in_memory import (
+    InMemory,
+    cuda_bytes,
+    has_narrow_ids,
+    host_bytes,
+    require_both,
+)
+from ooc_graph.strategies.dealing import most_ranks
 from ooc_graph.types import Shard
 
 _KERNELS = "bfs", "sssp"
@@ -173,6 +182,71 @@ class Pinned:
             return with_shortfall(note_of(plan), reserved.device_bytes, had, "of the device's")
 
         return Engine(kernel, search, graph, ids, shard.tuples, is_narrow, plan, note=note)
+
+    def lacks_rank(
+        self, graph: Graph, request: Request, resources: Resources, exchange: str
+    ) -> str:
+        """It pays only if the devices have no room for all rows, as of one rank."""
+        shards = range(most_ranks(graph, resources, exchange))
+        needed = rank_memory.ranks_bytes(graph, request.kernel, shards)
+        fits = needed <= resources.device.memory_bytes
+        return "all rows fit the devices" if fits else ""
+
+    def reserve_rank(
+        self, graph: Graph, request: Request, resources: Resources, exchange: str
+    ) -> Reservation:
+        """Rows of its shards in pinned memory; reads the graph's offsets."""
+        kernel, limit = request.kernel, resources.cuda_limits.pinned_bytes
+        ranks = most_ranks(graph, resources, exchange)
+        facts = list(pinned_ranks.facts_of_any(graph, kernel, ranks))
+        least = max(map(pinned_ranks.least_bytes, facts))
+        pinned = max(one.pinned_bytes for one in facts)
+        rows = pinned + max(one.offset_bytes for one in facts)
+        what = f"{kernel} on {graph.path}"
+        # Of short rows the first arcs, and where these begin, may be more than the rows.
+        whole = rank_memory.ranks_bytes(graph, kernel, range(ranks))
+        if least < whole:
+            what += " by ranks with rows in pinned host memory"
+        needed = min(least, whole)
+        require_both(what, graph, rows, needed, resources, is_least=exchange == SCHEDULER)
+        if limit is not None and pinned > limit:
+            raise MemoryBudgetError(
+                f"{what} needs {pinned:,} bytes of it in one worker, and {limit:,} may be used; "
+                "raise --host-memory"
+            )
+        device_bytes = max(budget_of(resources), least)
+        return Reservation(self.name, host_bytes(graph, rows), device_bytes, pinned)
+
+    def describe_rank(
+        self, graph: Graph, request: Request, resources: Resources, reserved: Reservation
+    ) -> dict[str, Any]:
+        """As `describe`, of the worker that pins most."""
+        ranks = most_ranks(graph, resources, reserved.exchange)
+        facts = pinned_ranks.facts_of_any(graph, request.kernel, ranks)
+        most = max(facts, key=lambda one: one.pinned_bytes)
+        tier = {"tier": "pinned, by ranks"}
+        return describe_device(plan_ranks(most, reserved.device_bytes)) | tier
+
+    def load_ranks(
+        self,
+        graph: Graph,
+        kernel: str,
+        shards: Sequence[int],
+        missing: Sequence[int],
+        reserved: Reservation,
+        bind: Callable[[Any, Shard], Any],  # noqa: ARG002
+    ) -> dict[int, Any]:
+        """Bring the rows of each shard to pinned memory; a worker's ranks share its budget."""
+        device = process.device(CUDA)
+        if not missing:
+            return {}
+        kept = [shard for shard in shards if shard not in missing]
+        facts = pinned_ranks.facts_of(graph, kernel, missing, kept)
+        whole = plan_ranks(pinned_ranks.facts_of(graph, kernel, shards), reserved.device_bytes)
+        wanted, least = replace(whole, facts=facts).bytes, pinned_ranks.least_bytes(facts)
+        budget_bytes = free_within(wanted, least, 0, f"{kernel} on {graph.path}")
+        plan = plan_ranks(facts, budget_bytes)
+        return pinned_ranks.load(graph, kernel, missing, device, plan)
 
     def describe(
         self, graph: Graph, request: Request, resources: Resources, reserved: Reservation

@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from ooc_graph.errors import MemoryBudgetError
-from ooc_graph.kernels.common.devices import search_of
+from ooc_graph.kernels.common.device import search_of
 from ooc_graph.kernels.common.tuning import PRUNED_FROM
 from ooc_graph.kernels.cpu.many import floyd_warshall
 from ooc_graph.kernels.cpu.many.bfs import FEW_LANES
-from ooc_graph.kernels.cpu.many.choice import is_long_and_thin
+from ooc_graph.kernels.cpu.many.choice import single_searches_pay
 from ooc_graph.kernels.cpu.many.search import even_lanes
 from ooc_graph.kernels.cuda.many import bfs_plan as cuda_many_bfs_plan
 from ooc_graph.kernels.cuda.many import floyd_warshall as cuda_floyd
@@ -205,7 +205,7 @@ def _method_in_memory(found: Description) -> tuple[str, list[str]]:
     may_close = floyd_warshall.may_close(rows, arcs, plan.closing)
     if may_close and floyd_warshall.is_sure(rows, arcs):
         return CLOSED, [BATCHES]
-    if is_long_and_thin(rows, arcs, lanes * spec.dtype.itemsize):
+    if single_searches_pay(rows, arcs, lanes * spec.dtype.itemsize):
         return ONE_BY_ONE, []
     return BATCHES, [ONE_BY_ONE] + [CLOSED] * may_close
 

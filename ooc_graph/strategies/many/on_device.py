@@ -9,7 +9,7 @@ import numpy as np
 
 from ooc_graph.answers.columns import SourceColumns
 from ooc_graph.answers.pairs import SourceRows, largest_reached, own_columns
-from ooc_graph.answers.parts import SourceParts
+from ooc_graph.answers.reduced import SourceParts
 from ooc_graph.answers.scatter import Ids
 from ooc_graph.kernels.common.completion import Told, stretches
 from ooc_graph.kernels.cuda.many.search import CREWS, part_dtype

@@ -8,12 +8,10 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from ooc_graph.answers.columns import SourceColumns
-from ooc_graph.answers.numbers import SourceNumbers
 from ooc_graph.answers.pairs import SourceRows
-from ooc_graph.answers.parts import SourceParts
+from ooc_graph.answers.reduced import SourceNumbers, SourceParts, SourceTallies
 from ooc_graph.answers.reductions import HISTOGRAM
 from ooc_graph.answers.scatter import Ids
-from ooc_graph.answers.tallies import SourceTallies
 from ooc_graph.kernels.common.cancellation import leave_if_given_up
 from ooc_graph.kernels.common.completion import Told, stretches
 from ooc_graph.kernels.common.many.tallies import empty_tallies

@@ -12,7 +12,7 @@ from ooc_graph.kernels.common.many.lengths import require_room
 from ooc_graph.kernels.common.sides import light_rows
 from ooc_graph.kernels.common.sssp.survey import first_rows
 from ooc_graph.kernels.cpu.device import CpuDevice
-from ooc_graph.kernels.cpu.many.choice import is_long_and_thin
+from ooc_graph.kernels.cpu.many.choice import single_searches_pay
 from ooc_graph.kernels.cpu.many.johnson import shifted_rows
 from ooc_graph.kernels.cpu.store.one_by_one import TierSingly
 from ooc_graph.kernels.cuda.runtime.rows import NARROW
@@ -66,7 +66,7 @@ def takes_one_by_one(graph: Graph, kernel: str, lane_bytes: int, budget_bytes: i
     if ONE_BY_ONE not in methods_of(graph, kernel):
         return False
     facts = known_facts(graph, kernel, ONE_BY_ONE)
-    if not is_long_and_thin(graph.rows, facts.sides[0].arcs, lane_bytes):
+    if not single_searches_pay(graph.rows, facts.sides[0].arcs, lane_bytes):
         return False
     if budget_bytes < least_bytes(facts):
         return False

@@ -78,19 +78,8 @@ def fall_along(state: Any, u: int, neighbors: Any, weights: Any) -> tuple[int, b
 def fall(out: Any, state: Any, most: int, most_passes: int) -> tuple[int, int]:
     """Push from changed vertices, pass by pass, until none is left or ``most`` improvements made.
 
-    Parameters
-    ----------
-    out
-        `LightRows` of out-arcs, weights of any sign.
-    state
-        `Fall`.
-    most_passes
-        Or so many passes made.
-
-    Returns
-    -------
-    Improvements made, and passes in which a row pushed; both fewer than allowed only if nothing
-    is left to do. The last pass is ended.
+    Or so many passes as ``most_passes`` says; the last one is ended. Returns improvements made, and
+    passes in which a row pushed; both fewer than allowed only if nothing is left to do.
     """
     changed, improved, passes, going = state.changed, 0, 0, True
     while going and improved < most and passes < most_passes:
@@ -128,14 +117,8 @@ def vertex_on_cycle(parent: Any, seen: Any) -> int:
 def reweighted(rows: LightRows, potential: AnyArray, *, into: bool) -> LightRows:
     """Rows with ``w + potential(u) - potential(v)``, at least 0, light first.
 
-    Only rounding makes it negative.
-
-    Parameters
-    ----------
-    rows
-        Rows of out-arcs, or of in-arcs.
-    into
-        Whether the rows list in-arcs: then an arc leads from the neighbour to the row.
+    Only rounding makes it negative. If the rows are ``into``, an arc leads from the neighbour to
+    the row.
     """
     row = np.repeat(np.arange(len(rows.offsets) - 1), np.diff(rows.offsets))
     source, target = (rows.neighbors, row) if into else (row, rows.neighbors)

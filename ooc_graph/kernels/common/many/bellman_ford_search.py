@@ -125,12 +125,7 @@ class _InMemory:
 
 
 def potentials(out: LightRows) -> Potentials:
-    """Find potentials for rows in memory with weights of any sign.
-
-    Parameters
-    ----------
-    out
-        Light-first rows of out-arcs.
+    """Find potentials for light-first rows of out-arcs in memory, with weights of any sign.
 
     Raises
     ------

@@ -16,21 +16,9 @@ INTEGER_TOP = 1 << 61
 
 
 def require_room(heaviest: Any, vertices: int, dtype: np.dtype[Any], longest: int | None) -> None:
-    """Refuse weights whose sums might not fit.
+    """Refuse weights whose sums might not fit distances of ``dtype``, by InputError.
 
-    Parameters
-    ----------
-    heaviest
-        The largest weight.
-    dtype
-        Of the distances.
-    longest
-        As of `CpuManySearch`.
-
-    Raises
-    ------
-    InputError
-        They might not.
+    ``longest`` bounds a path's length, as for `CpuManySearch`.
     """
     if dtype.kind == "f":
         if sums_may_overflow(float(heaviest), vertices, dtype):
@@ -55,14 +43,8 @@ def longest_shifted(ends: tuple[Any, Any], potential: AnyArray) -> int | None:
     """Bound of a path's integer length in new weights; None for floats.
 
     Along a path potentials cancel, but for the first and the last: each new weight may be larger
-    by all their span, but not the sum.
-
-    Parameters
-    ----------
-    ends
-        Lightest and heaviest weight, and 0 among them or between.
-    potential
-        (rows,).
+    by all their span, but not the sum. ``ends`` are the lightest and the heaviest weight, and 0
+    among them or between.
     """
     if potential.dtype.kind == "f":
         return None
@@ -83,14 +65,8 @@ def may_be_longer(distances: Any, heaviest: int, part: int) -> bool:
     """Whether a path may be as long as `TOP`, seen from all distances that are below.
 
     Along a shortest path distances rise by one weight at a time. So if one is as long as `TOP`,
-    another one is less than ``heaviest`` below that.
-
-    Parameters
-    ----------
-    distances
-        One after another; a NumPy or CuPy array.
-    part
-        How many are looked at together.
+    another one is less than ``heaviest`` below that. The distances, a NumPy or CuPy array, are
+    looked at in pieces of ``part``.
     """
     for start in range(0, len(distances), part):
         some = distances[start : start + part]

@@ -45,19 +45,7 @@ def parents_of_sources(
     answer: Any,
     parents: Any,
 ) -> None:
-    """Find the parents of source after source, each on one thread.
-
-    Parameters
-    ----------
-    out, into
-        `LightRows` of all arcs, weights >= 0.
-    top
-        Distance of what is not reached.
-    sources
-        int64 (sources,).
-    answer, parents
-        (sources, rows): final distances, and ids, written; all ones where unreached.
-    """
+    """Find the parents of source after source, each on one thread; see `find_parents`."""
     queue, lacking, zero = scratch.queue[thread], scratch.lacking[thread], answer.dtype.type(0)
     while atomic_load(control, ABORT) == 0:
         index = atomic_add(control, CHUNK, 1)
@@ -94,21 +82,9 @@ def find_parents(
 ) -> AnyArray:
     """Parents of the searches from ``sources``: ids (sources, rows), all ones where unreached.
 
-    Parameters
-    ----------
-    out, into
-        Rows of all arcs, with the weights that were searched.
-    team
-        Threads that share the sources.
-    answer
-        (sources, rows): final distances.
-    parents
-        Ids (sources, rows) to write to.
-
-    Raises
-    ------
-    AssertionError
-        The graph's out- and in-arcs contradict each other.
+    ``out`` and ``into`` have all arcs, with the weights >= 0 that were searched; ``answer``
+    (sources, rows) has the final distances, and ``parents`` may be written to. AssertionError: the
+    graph's out- and in-arcs contradict each other.
     """
     rows, ids, dtype = answer.shape[1], out.neighbors.dtype, answer.dtype
     if parents is None:

@@ -94,18 +94,26 @@ class ManySources:
         return answer, parents
 
 
-class ManyDistances(Protocol):
-    """Distances from any number of sources; answers as those of `ManySources`."""
+class Apsp(Protocol):
+    """Distances on a graph that one rank holds whole, weights of any sign; see `ManySources`."""
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether all pairs were found at once."""
+
+    def expect(self, sources: int, closing: int = 0) -> None:
+        """Prepare for so many sources in all runs to come.
+
+        ``closing`` of them are searched from here, if a matrix of all pairs may be kept; else 0.
+        """
 
     def empty(self, sources: int) -> tuple[AnyArray, AnyArray]:
         """Arrays for distances from so many sources, and for their parents."""
-        ...
 
     def run(
         self, sources: IntArray, answer: AnyArray | None = None, *, lanes: int | None = None
     ) -> AnyArray:
         """Distances from each of the internal ids ``sources``."""
-        ...
 
     def run_with_parents(
         self,
@@ -116,20 +124,6 @@ class ManyDistances(Protocol):
         told: Told | None = None,
     ) -> tuple[AnyArray, AnyArray]:
         """Distances, and parents."""
-        ...
-
-
-class Apsp(ManyDistances, Protocol):
-    """Distances on a graph that one rank holds whole, weights of any sign."""
-
-    @property
-    def is_closed(self) -> bool:
-        """Whether all pairs were found at once."""
-        ...
-
-    def expect(self, sources: int, closing: int = 0) -> None:
-        """Prepare for so many sources in all runs to come."""
-        ...
 
     def run_columns(
         self,
@@ -143,7 +137,6 @@ class Apsp(ManyDistances, Protocol):
         told: Told | None = None,
     ) -> AnyArray:
         """Distances to some targets alone."""
-        ...
 
 
 class MultiSourceBfs(Protocol):
@@ -152,12 +145,10 @@ class MultiSourceBfs(Protocol):
     @property
     def vertices(self) -> int:
         """Rows of the graph."""
-        ...
 
     @property
     def is_one_by_one(self) -> bool:
         """Whether batches were given up."""
-        ...
 
     def run(
         self,
@@ -168,8 +159,21 @@ class MultiSourceBfs(Protocol):
         most: int | None = None,
         told: Told | None = None,
     ) -> AnyArray:
-        """Levels of all vertices from each of the internal ids ``sources``."""
-        ...
+        """Levels of all vertices from each of the internal ids ``sources``.
+
+        Parameters
+        ----------
+        sources
+            int64 (sources,), repetitions allowed.
+        answer
+            int32 (sources, vertices) to write to; the largest int32 if a source does not reach.
+        lanes
+            Most sources of a batch.
+        most
+            The last level that is wanted; None: all.
+        told
+            Hears of sources when their rows are in ``answer``.
+        """
 
     def tally(
         self,
@@ -183,5 +187,22 @@ class MultiSourceBfs(Protocol):
         tallies: IntArray | None = None,
         told: Told | None = None,
     ) -> IntArray:
-        """Count the vertices that each source reaches, without a matrix of levels."""
-        ...
+        """Count the vertices that each source reaches, without a matrix of levels.
+
+        Parameters
+        ----------
+        sources, lanes, most, told
+            As for `run`.
+        wanted
+            bool (vertices,): which vertices count; None: all.
+        bins, width
+            Bins of levels, each so wide; the last one has all beyond.
+        tallies
+            As `empty_tallies` makes them, to write to.
+
+        Returns
+        -------
+        ndarray
+            int64 (sources, 3 + bins): vertices reached, the source included; the sum of their
+            levels; the last level with one of them; and how many there are in each bin.
+        """

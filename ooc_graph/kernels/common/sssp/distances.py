@@ -45,17 +45,9 @@ def bound_above(smallest: Any, step: float, top: Any) -> float:
 
 
 class SharedBounds:
-    """What the last merge told of all distances; the same wherever those stand.
+    """What the last merge told of all distances (float32, float64 or int64), wherever they stand.
 
-    Parameters
-    ----------
-    dtype
-        Of the distances: float32, float64 or int64.
-
-    Attributes
-    ----------
-    top
-        Distance of what is not reached, (1,).
+    ``top`` (1,) is the distance of what is not reached.
     """
 
     def __init__(self, dtype: np.dtype[Any]) -> None:

@@ -161,20 +161,11 @@ def spread_hops(
     """Go on from the rows ``queue[begin:end]`` hop by hop, as far as arcs at hand are enough.
 
     Whoever lacks a parent after a hop has no neighbour on the plateau but those found in it and
-    later, so that each row offers itself once.
+    later, so that each row offers itself once. The arcs at hand of a row begin at ``starts`` in the
+    columns, neighbours and weights; ``lengths`` is empty if these are all. ``wanting`` becomes the
+    bitmap of the rows that go on beyond.
 
-    Parameters
-    ----------
-    starts, columns
-        Where the arcs at hand of each row begin in the columns: neighbours, and weights.
-    lengths
-        Arcs of each row; empty: all are at hand.
-    wanting
-        Bitmap that becomes that of the rows that go on beyond what is at hand.
-
-    Returns
-    -------
-    Where in ``queue`` the rows of the next hop begin and end, and whether rows are wanting.
+    Returns where in ``queue`` the rows of the next hop begin and end, and whether rows are wanting.
     """
     neighbors, weights = columns
     while begin < end:

@@ -58,14 +58,9 @@ def sampled_rows(rows: int) -> int:
 
 
 def survey_of(held: int, total: int, lightest: AnyArray, typical: AnyArray) -> Survey:
-    """What follows from the tuples at the first rows and at all, and from two weights a row.
+    """What follows from the tuples at the `first_rows` and at all, and from two weights a row.
 
-    Parameters
-    ----------
-    held, total
-        Input tuples at the `first_rows`, and at all rows.
-    lightest, typical
-        First and middle weight of each of the `sampled_rows` that has arcs.
+    These are the first and the middle weight of each of the `sampled_rows` that has arcs.
     """
     light, middle = lightest.astype(np.float64), typical.astype(np.float64)
     medians = (float(np.median(w)) if len(w) else 0.0 for w in (light, middle))
@@ -85,15 +80,7 @@ def may_pull(found: Survey) -> bool:
 
 @dataclass(frozen=True)
 class Known:
-    """What is known of all weights when the heads are loaded.
-
-    Parameters
-    ----------
-    survey
-        What the first rows are like.
-    heaviest
-        Largest weight.
-    """
+    """What is known of all weights when the heads are loaded; ``heaviest`` is the largest."""
 
     survey: Survey
     heaviest: Any

@@ -67,19 +67,11 @@ class Units(Protocol):
     def stage(
         self, batches: Iterator[Sequence[IntArray]]
     ) -> Generator[tuple[AnyArray, ...], None, None]:
-        """Give batch after batch of units; one is valid until the next is asked for.
+        """Give batch after batch of units, each valid until the next is asked for.
 
-        Closing the generator ends what is being read ahead.
-
-        Parameters
-        ----------
-        batches
-            Ascending numbers of units, for each column; numbered from position 0 on.
-
-        Yields
-        ------
-        tuple of arrays
-            For each column its units one after the other, in the column's dtype.
+        A batch has ascending numbers of units for each column, counted from position 0 on. What it
+        gives has each column's units one after the other, in the column's dtype. Closing the
+        generator ends what is being read ahead.
         """
 
 
@@ -106,18 +98,9 @@ def new_window(columns: int, rows: int = WINDOW_ROWS) -> Window:
 class TierRows:
     """Rows of one side of a graph on a tier.
 
-    Parameters
-    ----------
-    heads
-        What is in memory of them.
-    units
-        The tier that has all of them.
-    window
-        Rows that are looked at together, a multiple of 64.
-    look
-        Arcs of a row that are fetched at first.
-    limits
-        Arcs of each row that are ever asked for; None: all.
+    ``heads`` is what is in memory of them, and ``units`` the tier that has all. So many rows as
+    ``window`` says, a multiple of 64, are looked at together; ``look`` arcs of each are fetched at
+    first. Of a row no more arcs are asked for than ``limits`` has; None: all.
     """
 
     def __init__(
@@ -196,18 +179,12 @@ class TierRows:
         return scan(self._limits, self.window, 0, waiting, 0, *columns)
 
     def scan(self, waiting: int, scan: Scan, look: int | None = None) -> None:
-        """Fetch and scan arcs of a window's rows until none of them wants more.
+        """Fetch and scan arcs of the ``waiting`` rows of a window until none of them wants more.
 
-        Parameters
-        ----------
-        waiting
-            Rows in the window.
-        scan
-            ``scan(limits, window, begin, end, kept, neighbors[, weights])`` looks at the rows
-            ``begin … end - 1``. Rows that want more, with their cursors, it puts to the places from
-            ``kept`` on, in order; it returns the place after them. See `scanner`.
-        look
-            Arcs of a row that are fetched at first.
+        ``scan(limits, window, begin, end, kept, neighbors[, weights])`` looks at the rows
+        ``begin … end - 1``. Rows that want more, with their cursors, it puts to the places from
+        ``kept`` on, in order; it returns the place after them. See `scanner`. ``look`` arcs of a
+        row are fetched at first.
         """
         look = min(look or self._look, self.most_look)
         self.asked += waiting

@@ -28,13 +28,9 @@ def keep_rest(window: Any, kept: int, index: int, limits: Any) -> int:
 def scanner(step: Callable[..., bool]) -> Any:
     """Kernel that looks at the arcs at hand of a window's rows, one row after another.
 
-    It takes a state, and then what `TierRows.scan` gives.
-
-    Parameters
-    ----------
-    step
-        ``step(state, row, neighbors, weights)``, compiled, looks at some arcs of a row and tells
-        whether it wants more. Rows without weights have their neighbours again instead.
+    It takes a state, and then what `TierRows.scan` gives. ``step(state, row, neighbors, weights)``,
+    compiled, looks at some arcs of a row and tells whether it wants more. Rows without weights have
+    their neighbours again instead.
     """
 
     def scan(

@@ -33,7 +33,7 @@ FROM_FOUND, FROM_VISITED, FROM_QUEUE = 0, 1, 2
 choose_direction = kernel(decisions.choose_direction)
 
 
-class Course(NamedTuple):
+class Trace(NamedTuple):
     """What happened, level by level: (levels,) arrays with room for one level a vertex."""
 
     vertices: AnyArray
@@ -117,7 +117,7 @@ def _push(thread: int, threads: int, control: Any, out: Any, tree: Any, scratch:
 
 @subroutine
 def _plan(
-    control: Any, out: Any, tree: Any, scratch: Any, course: Any, unvisited: int, source: int
+    control: Any, out: Any, tree: Any, scratch: Any, trace: Any, unvisited: int, source: int
 ) -> int:
     """Run small levels alone, and say what all threads do next.
 
@@ -129,8 +129,8 @@ def _plan(
     begin, end, depth = control[BEGIN], control[END], control[DEPTH]
     count, arcs = control[FOUND], control[FOUND_ARCS]
     while True:
-        course.vertices[depth], course.arcs[depth] = count, 0
-        course.direction[depth] = direction
+        trace.vertices[depth], trace.arcs[depth] = count, 0
+        trace.direction[depth] = direction
         unvisited -= arcs
         if count == 0:
             control[DEPTH], control[OPERATION] = depth, DONE
@@ -138,14 +138,14 @@ def _plan(
         chosen = choose_direction(direction, count, arcs, unvisited, rows)
         if chosen == PUSH and source == FROM_FOUND:
             begin, end, source = 0, members(tree.found, queue), FROM_QUEUE
-        course.direction[depth] = chosen
+        trace.direction[depth] = chosen
         direction = chosen
         depth += 1
         if chosen == PULL or arcs > ALONE_ARCS:
             break
         tail, examined = push_alone(out, tree, queue, begin, end)
         source = FROM_QUEUE
-        course.arcs[depth - 1] = examined
+        trace.arcs[depth - 1] = examined
         begin, end, count = end, tail, tail - end
         arcs = settle(out, tree, queue, begin, end, depth)
     if direction == PULL:
@@ -168,7 +168,7 @@ def search(
     into: Any,
     tree: Any,
     scratch: Any,
-    course: Any,
+    trace: Any,
     root: int,
     listed: int,
 ) -> None:
@@ -185,7 +185,7 @@ def search(
         unvisited = _start(thread, threads, control, out, tree, scratch, root)
     while True:
         if thread == 0:
-            unvisited = _plan(control, out, tree, scratch, course, unvisited, source)
+            unvisited = _plan(control, out, tree, scratch, trace, unvisited, source)
         if not barrier(control, threads) or control[OPERATION] == DONE:
             return
         if control[OPERATION] == PULL:
@@ -197,4 +197,4 @@ def search(
         if not barrier(control, threads):
             return
         if thread == 0:
-            course.arcs[control[DEPTH] - 1] = control[EXAMINED]
+            trace.arcs[control[DEPTH] - 1] = control[EXAMINED]

@@ -7,26 +7,16 @@ from typing import Any
 
 import numpy as np
 
+from ooc_graph.kernels.common import decisions
 from ooc_graph.kernels.common.bitmap import Words, pack_bits
 from ooc_graph.kernels.common.compiled import kernel
-from ooc_graph.kernels.common.decisions import (
-    FIXED_ROW_BYTES,
-    BfsTree,
-    fixed_rows_pay,
-    rows_are_short,
-    team_pays,
-)
+from ooc_graph.kernels.common.decisions import BfsTree
 from ooc_graph.kernels.common.team import Team, new_control
-from ooc_graph.kernels.cpu.bfs.fused import Course, Scratch, search
+from ooc_graph.kernels.cpu.bfs import thin_levels
+from ooc_graph.kernels.cpu.bfs.fused import Scratch, Trace, search
 from ooc_graph.kernels.cpu.bfs.pull import DEPTH, FOUND, REACHED, IntoRows, Tree
 from ooc_graph.kernels.cpu.bfs.push import BUFFER, OutRows
-from ooc_graph.kernels.cpu.bfs.thin_levels import (
-    LIST_ROOM,
-    ListRows,
-    fix_rows,
-    search_list,
-    survey_rows,
-)
+from ooc_graph.kernels.cpu.bfs.thin_levels import ListRows, Sides
 from ooc_graph.types import AnyArray, IntArray, Rows
 
 
@@ -45,13 +35,7 @@ def into_rows(rows: Rows) -> IntoRows:
 
 
 def never_claimed(is_empty: AnyArray) -> Words:
-    """Bitmap of what a pull must leave out: rows without in-arcs, and the last word's padding.
-
-    Parameters
-    ----------
-    is_empty
-        bool (rows,): whether a row has no in-arcs.
-    """
+    """Bitmap of what a pull must leave out: rows without in-arcs, and the last word's padding."""
     words = pack_bits(is_empty)
     used = len(is_empty) % 64
     if used:
@@ -65,21 +49,21 @@ def new_tree(never: Words, rows: int, ids: np.dtype[Any]) -> Tree:
     return Tree(np.empty(rows, ids), np.empty(rows, np.int32), visited, found)
 
 
-def new_course(levels: int) -> Course:
+def new_trace(levels: int) -> Trace:
     """Room for so many levels. Memory is only taken up to the last one that is written."""
     vertices, arcs = (np.empty(levels, np.int64) for _ in range(2))
-    return Course(vertices, arcs, np.empty(levels, np.int8))
+    return Trace(vertices, arcs, np.empty(levels, np.int8))
 
 
 def list_rows(rows: Rows, longer: int, copies: bool) -> ListRows:
     """Rows to search from a list, in fixed places where that pays; ``longer`` rows do not fit."""
     offsets, neighbors = rows.offsets.view(np.int64), rows.neighbors
     count = len(offsets) - 1
-    pays = copies and fixed_rows_pay(count, len(neighbors), longer)
+    pays = copies and decisions.fixed_rows_pay(count, len(neighbors), longer)
     if neighbors.dtype != np.uint32 or not pays:
         return ListRows(offsets, neighbors, np.empty(0, np.uint64))
-    fixed = np.empty(FIXED_ROW_BYTES // 8 * count, np.uint64)
-    fix_rows(offsets, neighbors, fixed)
+    fixed = np.empty(decisions.FIXED_ROW_BYTES // 8 * count, np.uint64)
+    thin_levels.fix_rows(offsets, neighbors, fixed)
     return ListRows(offsets, neighbors, fixed)
 
 
@@ -100,14 +84,8 @@ def _same_rows(offsets: Any, neighbors: Any, other_offsets: Any, other_neighbors
 class CpuBfsSearch:
     """BFS searches of one whole graph, one at a time; buffers are allocated once.
 
-    Parameters
-    ----------
-    out, into
-        Hub-first rows of out- and in-arcs (the same object when undirected).
-    team
-        Threads that search together.
-    copies
-        Whether short rows may get fixed places besides.
+    ``out`` and ``into`` are hub-first rows (the same object when undirected). With ``copies`` short
+    rows may get fixed places besides.
     """
 
     def __init__(self, out: Rows, into: Rows, team: Team, *, copies: bool = True) -> None:
@@ -116,18 +94,18 @@ class CpuBfsSearch:
             # As of a road network that lists each road both ways: less memory to go through.
             into = out
         self._out, self._into, self._team = out_rows(out), into_rows(into), team
-        self._alone = not team_pays(rows, len(out.neighbors))
+        self._alone = not decisions.team_pays(rows, len(out.neighbors))
         self._list = self._rows_to_list(out, into, copies)
         never = never_claimed(into.offsets[1:] == into.offsets[:-1])
         self._tree = new_tree(never, rows, ids)
         self._scratch = Scratch(
-            np.zeros(rows + (LIST_ROOM if self._list else 1), ids),
+            np.zeros(rows + (thin_levels.LIST_ROOM if self._list else 1), ids),
             np.empty((team.threads, BUFFER), ids),
             np.empty_like(never),
             never,
             np.empty(rows if self._list else 0, np.uint8),
         )
-        self._course = new_course(rows + 1)
+        self._trace = new_trace(rows + 1)
 
     @property
     def layout_bytes(self) -> int:
@@ -137,24 +115,19 @@ class CpuBfsSearch:
         out, into, same, _ = self._list
         return int(self._into.heads.nbytes + out.fixed.nbytes + (0 if same else into.fixed.nbytes))
 
-    def _rows_to_list(
-        self, out: Rows, into: Rows, copies: bool
-    ) -> tuple[ListRows, ListRows, bool, int] | None:
-        """Out- and in-rows to search from a list, whether they are one, and the longest of them.
-
-        None where the rows are not short.
-        """
-        widest, longer = survey_rows(self._out.offsets)
+    def _rows_to_list(self, out: Rows, into: Rows, copies: bool) -> Sides | None:
+        """Rows to search from a list; None if they are not short."""
+        widest, longer = thin_levels.survey_rows(self._out.offsets)
         if into is out:
-            if not rows_are_short(widest, widest):
+            if not decisions.rows_are_short(widest, widest):
                 return None
             rows = list_rows(out, longer, copies)
-            return rows, rows, True, int(widest)
-        widest_in, longer_in = survey_rows(self._into.offsets)
-        if not rows_are_short(widest, widest_in):
+            return Sides(rows, rows, True, int(widest))
+        widest_in, longer_in = thin_levels.survey_rows(self._into.offsets)
+        if not decisions.rows_are_short(widest, widest_in):
             return None
         fixed = list_rows(out, longer, copies), list_rows(into, longer_in, copies)
-        return *fixed, False, int(widest)
+        return Sides(*fixed, False, int(widest))
 
     def run(self, root: int) -> BfsTree:
         """Search from internal id ``root``; the arrays stay this search's until the next run."""
@@ -165,19 +138,13 @@ class CpuBfsSearch:
             self._search(control, root, listed)
         elapsed_s = perf_counter() - start
         levels = int(control[DEPTH])
-        course: list[AnyArray] = [column[:levels] for column in self._course]
-        return BfsTree(self._tree.parent, self._tree.level, elapsed_s, *course)
+        trace: list[AnyArray] = [column[:levels] for column in self._trace]
+        return BfsTree(self._tree.parent, self._tree.level, elapsed_s, *trace)
 
     def _search_list(self, control: IntArray, root: int) -> int:
         """Begin on the calling thread, and mostly end there: nobody is woken up for it."""
-        assert self._list is not None
-        out, into, same, widest = self._list
-        state, queue = self._scratch.state, self._scratch.queue
-        return int(
-            search_list(
-                control, out, into, same, self._tree, state, queue, self._course, root, widest
-            )
-        )
+        given = self._list, self._tree, self._scratch, self._trace
+        return int(thin_levels.search_list(control, *given, root))
 
     def _search(self, control: IntArray, root: int, listed: int) -> None:
         """Search, or go on from a list; or clear what was not reached, if the list did all."""
@@ -186,7 +153,7 @@ class CpuBfsSearch:
             self._into,
             self._tree,
             self._scratch,
-            self._course,
+            self._trace,
             root,
             listed,
         )

@@ -57,21 +57,25 @@ stays_listed = subroutine(decisions.stays_listed)
 
 
 class ListRows(NamedTuple):
-    """Rows to search from a list.
+    """Rows to search from a list: int64 offsets, and ids that ascend in each row.
 
-    Parameters
-    ----------
-    offsets, neighbors
-        int64 (rows + 1,) and ids (arcs,), ascending in each row.
-    fixed
-        uint64 (2 * rows,), or empty: words 2r and 2r + 1 hold row r's four ids of 32 bits, r
-        itself where it has fewer, and in the first word's highest 3 bits its number of arcs, or
-        `LONG` of a row that has more than `FIXED_ARCS`.
+    ``fixed`` is uint64 (2 * rows,), or empty: words 2r and 2r + 1 hold row r's four ids of 32 bits,
+    r itself if it has fewer, and in the first word's highest 3 bits its number of arcs, or `LONG`
+    of a row that has more than `FIXED_ARCS`.
     """
 
     offsets: AnyArray
     neighbors: AnyArray
     fixed: AnyArray
+
+
+class Sides(NamedTuple):
+    """Out- and in-rows, whether they are the ``same``, and the most out-arcs of a row."""
+
+    out: ListRows
+    into: ListRows
+    same: bool
+    widest: int
 
 
 @kernel
@@ -287,18 +291,7 @@ def _goes_on(count: int, arcs: int, left: int, rows: int) -> bool:
 
 
 @kernel
-def search_list(
-    control: Any,
-    out: Any,
-    into: Any,
-    same: bool,
-    tree: Any,
-    state: Any,
-    queue: Any,
-    course: Any,
-    root: int,
-    widest: int,
-) -> Any:
+def search_list(control: Any, sides: Any, tree: Any, scratch: Any, trace: Any, root: int) -> Any:
     """Search from ``root`` for as long as `stays_listed` says; one thread.
 
     Words `BEGIN`, `END` and `DEPTH` of the control array become the place of the frontier in
@@ -306,22 +299,11 @@ def search_list(
     is over; `REACHED` all vertices that were seen. These have parents and levels; `leave_list`
     does the rest.
 
-    Parameters
-    ----------
-    out, into, same
-        Rows as `ListRows`, and whether the in-rows are the out-rows.
-    state
-        uint8 (rows,): a byte for each vertex.
-    queue
-        ids (rows + `LIST_ROOM`,), zeros before the first search.
-    widest
-        Most out-arcs of a row: a bound of the frontier's arcs that costs nothing.
-
-    Returns
-    -------
-    int
-        Out-arcs of the frontier and of all that is not seen yet.
+    The queue, ids (rows + `LIST_ROOM`,), is zeros before the first search. The out-arcs of the
+    widest row bound those of the frontier at no cost. Returns the out-arcs of the frontier and of
+    all that is not seen yet.
     """
+    out, into, state, queue = sides.out, sides.into, scratch.state, scratch.queue
     rows, left = len(tree.level), np.int64(len(out.neighbors))
     state[:] = UNSEEN
     state[root] = _byte_of(0)
@@ -331,7 +313,7 @@ def search_list(
     while end > begin:
         count = end - begin
         reached += count
-        arcs = count * widest
+        arcs = count * sides.widest
         if not _goes_on(count, arcs, left, rows):
             arcs = _arcs_of(out, queue, begin, end)
             if not _goes_on(count, arcs, left, rows):
@@ -343,10 +325,10 @@ def search_list(
             tail, arcs = _search_level(out, state, tree, queue, begin, end, depth)
         else:
             tail, arcs = _search_level_by_offsets(out, state, tree, queue, begin, end, depth)
-        if not same:
+        if not sides.same:
             _find_parents(into, state, tree, queue, begin, end, depth)
-        course.vertices[depth], course.arcs[depth] = count, arcs
-        course.direction[depth] = PUSH
+        trace.vertices[depth], trace.arcs[depth] = count, arcs
+        trace.direction[depth] = PUSH
         left -= arcs
         depth += 1
         if placed:

@@ -61,14 +61,9 @@ def count_buckets(
 ) -> None:
     """Add the bucket of each arc's row to ``counts``, self-loops left out.
 
-    Parameters
-    ----------
-    u, v
-        Internal ids (m,): arcs u -> v with row u, and v -> u with row v if ``both``.
-    table, base
-        Bucket by `place_of`; ``base`` is uint64.
-    counts
-        int64 (2, buckets): apart for the two directions, so that additions need not wait.
+    Arcs lead from internal ids ``u`` to ``v``, with row u, and back, with row v, if ``both``.
+    ``table`` has the bucket by `place_of`; ``base`` is uint64. ``counts`` int64 (2, buckets) is
+    apart for the two directions, so that additions need not wait.
     """
     for i in range(len(u)):
         # A vertex whose tuples are all self-loops has no row, hence no place in the table.
@@ -119,16 +114,9 @@ def scatter_arcs(
 ) -> None:
     """Write the arcs that `count_buckets` counted to their buckets' next places.
 
-    Parameters
-    ----------
-    weight
-        Length 0 where there are none.
-    shift, first
-        log2 (uint64) of the number of shards, and each bucket's first row inside its shard.
-    cursor
-        Each bucket's next index, advanced.
-    out
-        Receives the arcs; rows counted from their bucket's first.
+    ``weight`` has length 0 if there are none. ``shift`` is log2 (uint64) of the number of shards,
+    and ``first`` each bucket's first row inside its shard. ``cursor``, each bucket's next index, is
+    advanced. ``out`` receives the arcs; rows are counted from their bucket's first.
     """
     weighted = len(weight) > 0
     for i in range(len(u)):

@@ -31,26 +31,13 @@ def split_strips(
     offsets: IntArray,
     out: Any,
 ) -> Any:
-    """Bring a bucket's arcs into strips of consecutive rows.
+    """Bring a bucket's arcs into strips of consecutive rows; arcs of the largest strip.
 
-    Parameters
-    ----------
-    arcs, out
-        `Arcs` (m,) with keys of weights, rows counted from the bucket's first.
-    tuples
-        Unsigned (r,): at each row, at least as many as arcs.
-    strip_arcs
-        Tuples of a strip; a longer row is a strip of its own.
-    strip_of
-        uint32 (r,): scratch.
-    strip_rows
-        int64 (sum of tuples // strip_arcs + 2,): receives each strip's first row, and r.
-    offsets
-        int64 (r + 1,): receives where each row will begin.
-
-    Returns
-    -------
-    Arcs of the largest strip.
+    ``arcs`` and ``out`` are `Arcs` with keys of weights, rows counted from the bucket's first.
+    ``tuples`` (r,) are those at each row, at least as many as arcs; a strip has ``strip_arcs``, or
+    one row that has more. ``strip_of`` uint32 (r,) is scratch. ``strip_rows`` int64 (sum of tuples
+    // strip_arcs + 2,) receives each strip's first row, and r; ``offsets`` int64 (r + 1,) where
+    each row will begin.
     """
     offsets[:] = 0
     count_rows(arcs.rows, offsets[1:])
@@ -148,12 +135,8 @@ def sort_strips(
 ) -> None:
     """Order what `split_strips` has split by row and neighbour, in place.
 
-    Parameters
-    ----------
-    bits
-        Of the largest neighbour.
-    near, spare
-        Scratch, as large as the largest strip.
+    The largest neighbour has so many ``bits``; ``near`` and ``spare`` are scratch, as large as the
+    largest strip.
     """
     digits, width = _digits_of(bits)
     cursors = np.empty((digits, 1 << width), np.uint32)
@@ -197,15 +180,9 @@ def sort_by_weight(
 ) -> None:
     """Order rows by key, ties by neighbour.
 
-    Parameters
-    ----------
-    strip_rows, lengths
-        Strips as above, and the lengths int64 (r,) of the rows, which stand one after the other
-        and ascend by neighbour.
-    arcs, out
-        `Arcs` (m,), of which the rows are not looked at.
-    near, spare
-        Scratch, as large as the largest strip.
+    Rows stand one after the other, with these ``lengths`` int64 (r,), and ascend by neighbour; the
+    ``rows`` of ``arcs`` and ``out`` are not looked at. ``near`` and ``spare`` are scratch, as large
+    as the largest strip.
     """
     offsets = np.empty(len(lengths) + 1, np.int64)
     offsets[0] = 0

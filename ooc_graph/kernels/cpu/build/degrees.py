@@ -26,17 +26,10 @@ def add_one(low: AnyArray, degree: AnyArray, position: Any) -> None:
 def count_dense(
     source: IntArray, target: IntArray, first: int, low: AnyArray, degree: AnyArray
 ) -> int:
-    """Add each tuple to both its ends, ``id - first``; self-loops count nowhere.
+    """Add each tuple to both its ends, ``id - first``, but self-loops; how many these are.
 
-    Parameters
-    ----------
-    low, degree
-        uint8 and uint32 (n,): the count is their sum. The bytes, which nearly all additions go
-        to, stay in caches that four times as much would not fit.
-
-    Returns
-    -------
-    Number of self-loops.
+    The count is the sum of ``low`` and ``degree``, uint8 and uint32 (n,). The bytes, which nearly
+    all additions go to, stay in caches that four times as much would not fit.
     """
     loops = 0
     for i in range(len(source)):
@@ -71,14 +64,7 @@ def _falling_pass(
 def falling_order(degree: AnyArray) -> AnyArray:
     """Positions with a degree above zero, by falling degree, ties by position.
 
-    Parameters
-    ----------
-    degree
-        uint32 or uint64 (n,).
-
-    Returns
-    -------
-    uint32 or uint64 (kept,): position of each internal id. Host memory in all: two such arrays.
+    They are uint32 or uint64 (kept,), one for each internal id; two such arrays of host memory.
     """
     dtype: Any = np.uint32 if len(degree) < 1 << 32 else np.uint64
     order = np.flatnonzero(degree).astype(dtype)

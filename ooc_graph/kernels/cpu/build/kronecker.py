@@ -119,16 +119,10 @@ def _row_times(a: Any, b: Any, c: Any, d: Any, e: Any, m: Any, row: int) -> Any:
 
 @subroutine
 def advance(state: UInt64Array, powers: UInt64Array, steps: int) -> None:
-    """Apply the ``steps``-th power of a matrix to a state, in place.
+    """Apply the ``steps``-th power of a matrix to a state, uint64 (5,), in place.
 
-    Parameters
-    ----------
-    state
-        uint64 (5,).
-    powers
-        uint64 (k, 5, 5): ``powers[i]`` is the matrix to the power 2**i, entries below 2**31 - 1.
-    steps
-        0 <= steps < 2**k.
+    ``powers[i]`` of uint64 (k, 5, 5) is the matrix to the power 2**i, entries below 2**31 - 1, and
+    0 <= steps < 2**k.
     """
     for bit in range(powers.shape[0]):
         if (steps >> bit) & 1:

@@ -43,16 +43,8 @@ def count_spanned(
 ) -> int:
     """As `ooc_graph.kernels.cpu.build.degrees.count_dense`, for ids that may lie outside.
 
-    Parameters
-    ----------
-    low, degree
-        uint8 and uint32 (n,): ids are ``first`` to ``first + n - 1``; the count is their sum.
-    looped
-        uint8 (n,): 1 where a self-loop is; or length 0.
-
-    Returns
-    -------
-    Number of self-loops; or -1 - i if tuple i is the first with an id outside.
+    ``looped`` uint8 (n,), or length 0, becomes 1 where a self-loop is. Returns -1 - i if tuple i is
+    the first with an id outside ``first`` to ``first + n - 1``.
     """
     loops = 0
     count = len(low)
@@ -98,26 +90,15 @@ def queue_arcs(
     cursor: IntArray,
     out: Any,
 ) -> None:
-    """Bring the arcs u -> v, and v -> u if ``both``, on their way to their buckets.
+    """Bring the arcs u -> v, and v -> u if ``both``, on their way to their buckets, but self-loops.
 
-    Parameters
-    ----------
-    u, v
-        Internal ids (m,); self-loops are left out.
-    key
-        Weights as unsigned keys (m,), or length 0, as those of ``out`` then are.
-    table, base, first
-        Bucket of a row (see `ooc_graph.kernels.cpu.build.arcs`), and each bucket's first row,
-        unsigned so that no index has to be tested for being negative.
-    filled
-        uint32 (buckets,): arcs in the thread's queues.
-    queues
-        Unsigned (buckets, QUEUE_ARCS * columns): row, neighbour and key of an arc beside each
-        other, so that an arc meets one cache line, not three.
-    cursor
-        int64 (buckets,): next place of each bucket, shared by all threads.
-    out
-        `Arcs`: receives them; rows counted from their bucket's first.
+    ``key`` has weights as unsigned keys, or length 0. ``table`` and ``base`` tell the bucket of a
+    row (see `ooc_graph.kernels.cpu.build.arcs`); ``first``, each bucket's first row, is unsigned so
+    that no index has to be tested for being negative. ``filled`` uint32 (buckets,) counts arcs in
+    the thread's ``queues`` (buckets, QUEUE_ARCS * columns). These have row, neighbour and key of an
+    arc side by side, so that an arc meets one cache line, not three. ``cursor`` int64 (buckets,),
+    the next place of each bucket, is shared by all threads. ``out`` receives arcs, with rows
+    counted from their bucket's first.
     """
     weighted = len(key) > 0
     one, two, full = np.uint32(1), np.uint32(2), np.uint32(QUEUE_ARCS)

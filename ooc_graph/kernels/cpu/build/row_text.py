@@ -43,14 +43,7 @@ def mirror_sum(
 
     An entry (u, v, w) adds a hash of (min, max, w), taken away where u > v; loops add nothing.
     Sums of parts may be added in any order. A file that is wrong passes with a chance of about
-    2**-64.
-
-    Parameters
-    ----------
-    source, target
-        int64 (m,), host memory.
-    weight
-        float64 (m,), or (0,) where there are no weights.
+    2**-64. ``weight`` is (0,) if there are no weights.
     """
     total = np.uint64(0)
     bits = weight.view(np.uint64)

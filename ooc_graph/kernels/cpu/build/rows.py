@@ -158,16 +158,8 @@ def drop_duplicates(
 ) -> int:
     """Keep one arc of each run of equal neighbours in a sorted row, the lightest; in place.
 
-    Parameters
-    ----------
-    offsets
-        int64 (rows + 1,): where the rows stand now.
-    kept
-        int64 (rows,): receives each row's new length.
-
-    Returns
-    -------
-    Number of arcs kept; they stand at the front of ``neighbors`` (and ``weights``).
+    The arcs kept move to the front of ``neighbors`` (and ``weights``); how many. ``kept`` int64
+    (rows,) receives each row's new length.
     """
     weighted = len(weights) > 0
     out = 0

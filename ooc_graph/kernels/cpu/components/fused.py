@@ -129,16 +129,9 @@ def search(
     parent: Any,
     sample: Any,
 ) -> None:
-    """Label every row with the smallest id of its component; all threads call it.
+    """Label every row with the smallest id of its component, in ``parent``; all threads call it.
 
-    Parameters
-    ----------
-    out, into
-        `OutRows`; ``into`` is looked at where ``directed``.
-    parent
-        uint32 or uint64 (rows,): receives the labels.
-    sample
-        int64 (SAMPLE,): room to work.
+    ``into`` is looked at if ``directed``; ``sample`` int64 (SAMPLE,) is room to work.
     """
     rows = len(parent)
     begin, end = rows * thread // threads, rows * (thread + 1) // threads

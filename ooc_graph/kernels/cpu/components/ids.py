@@ -13,15 +13,9 @@ from ooc_graph.kernels.common.compiled import kernel
 def first_positions(internal_of: Any, label: Any, first: Any) -> None:
     """Write where each component's smallest original id stands, at the component's label.
 
-    Parameters
-    ----------
-    internal_of
-        int32 or int64 (vertices,): row of each vertex by ascending original id, -1 for none.
-    label
-        uint32 or uint64 (rows,): component of each row, named by one of its rows.
-    first
-        int32 or int64 (rows,), -1 at entry: at the rows that name a component, the first
-        position that has it.
+    ``internal_of`` has the row of each vertex by ascending original id, -1 for none; ``label`` the
+    component of each row, named by one of its rows. ``first`` (rows,), -1 at entry, receives the
+    first position that has the component, at the rows that name one.
     """
     for position in range(len(internal_of)):
         row = np.int64(internal_of[position])

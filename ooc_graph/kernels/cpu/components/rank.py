@@ -85,7 +85,7 @@ def _differing(
 
 
 class CpuComponentsRank:
-    """Component steps on the rows of one shard; both sides are the same object if undirected."""
+    """Component steps on the rows of one shard; ``into`` is ``out`` when undirected."""
 
     def __init__(self, dealing: Dealing, out: OutRows, into: OutRows) -> None:
         self.vertices, self.arcs = dealing.vertices, len(out.neighbors)

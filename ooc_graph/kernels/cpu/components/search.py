@@ -20,12 +20,7 @@ from ooc_graph.types import Rows
 class CpuComponentsSearch:
     """Weakly connected components of one whole graph; the labels are allocated once.
 
-    Parameters
-    ----------
-    out, into
-        Rows of out- and in-arcs (the same object when undirected), hub-first.
-    team
-        Threads that search together.
+    ``out`` and ``into`` are hub-first rows (the same object when undirected).
     """
 
     def __init__(self, out: Rows, into: Rows, team: Team) -> None:

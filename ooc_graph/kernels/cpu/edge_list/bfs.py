@@ -71,9 +71,7 @@ def _visit(levels: Any, parents: Any, vertex: Any, parent: Any, depth: Any) -> i
 
 
 @subroutine
-def _read_piece(
-    edges: Any, piece: int, reach: Any, depth: Any, undirected: bool
-) -> tuple[int, int]:
+def _read_piece(edges: Any, piece: int, reach: Any, depth: Any) -> tuple[int, int]:
     """Visit along the edges of a piece; vertices found in the segments of heads and tails."""
     tail_id, head_id = edges.base[edges.tail[piece]], edges.base[edges.head[piece]]
     tails, heads = reach.level[tail_id:], reach.level[head_id:]
@@ -87,25 +85,25 @@ def _read_piece(
             continue
         if of_tail == depth:
             found_heads += _visit(heads, parent_of_head, head, tail_id + tail, depth)
-        elif undirected:
+        elif edges.undirected:
             found_tails += _visit(tails, parent_of_tail, tail, head_id + head, depth)
     return found_heads, found_tails
 
 
 @subroutine
-def level_part(control: Any, edges: Any, reach: Any, depth: int, undirected: bool) -> None:
+def level_part(control: Any, edges: Any, reach: Any, depth: int) -> None:
     """Read pieces until none is left; all threads call it. Word `CHUNK` must be 0 at the start."""
     front, after, examined = reach.front[depth & 1], reach.front[(depth + 1) & 1], 0
     at = reach.level.dtype.type(depth)
     for piece in pieces_of(control, edges):
         tail, head = edges.tail[piece], edges.head[piece]
         useful = front[tail] > 0 and reach.left[head] > 0
-        if undirected and not useful:
+        if edges.undirected and not useful:
             useful = front[head] > 0 and reach.left[tail] > 0
         if not useful:
             continue
         examined += edges.begin[piece + 1] - edges.begin[piece]
-        heads, tails = _read_piece(edges, piece, reach, at, undirected)
+        heads, tails = _read_piece(edges, piece, reach, at)
         if heads > 0:
             atomic_add(after, head, heads)
         if tails > 0:
@@ -114,7 +112,7 @@ def level_part(control: Any, edges: Any, reach: Any, depth: int, undirected: boo
 
 
 @subroutine
-def _plan(control: Any, reach: Any, course: Any, depth: int, fresh: bool) -> None:
+def _plan(control: Any, reach: Any, trace: Any, depth: int, fresh: bool) -> None:
     """Begin the level of the vertices at ``depth``. Thread 0, while the others wait.
 
     ``fresh`` is False where the search goes on with wider levels: all is counted already.
@@ -126,8 +124,8 @@ def _plan(control: Any, reach: Any, course: Any, depth: int, fresh: bool) -> Non
         count += front[segment]
         left += reach.left[segment]
     if fresh and depth > 0:
-        course.arcs[depth - 1] = control[EXAMINED]
-    course.vertices[depth], course.arcs[depth], course.direction[depth] = count, 0, PUSH
+        trace.arcs[depth - 1] = control[EXAMINED]
+    trace.vertices[depth], trace.arcs[depth], trace.direction[depth] = count, 0, PUSH
     control[DEPTH], control[CHUNK], control[EXAMINED] = depth, 0, 0
     reach.front[(depth + 1) & 1][:] = 0
     # The largest level says unreached, so the one below it is the last that can be given.
@@ -147,8 +145,7 @@ def search(
     control: Any,
     edges: Any,
     reach: Any,
-    course: Any,
-    undirected: bool,
+    trace: Any,
     root: int,
     depth: int,
 ) -> None:
@@ -167,10 +164,10 @@ def search(
             reach.front[0, segment_of_id(root)] = 1
     while True:
         if thread == 0:
-            _plan(control, reach, course, depth, fresh)
+            _plan(control, reach, trace, depth, fresh)
         if not barrier(control, threads) or control[OPERATION] != GO:
             return
-        level_part(control, edges, reach, depth, undirected)
+        level_part(control, edges, reach, depth)
         depth += 1
         fresh = True
         if not barrier(control, threads):

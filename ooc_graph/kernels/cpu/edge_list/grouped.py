@@ -38,8 +38,9 @@ PIECES_AT_ONCE = 8
 
 
 class Pieces(NamedTuple):
-    """The arrays of a `GroupedEdges`, as kernels take them."""
+    """A `GroupedEdges` as kernels take it; ``undirected`` edges lead both ways."""
 
+    undirected: bool
     ends: AnyArray
     weights: AnyArray
     begin: IntArray
@@ -54,26 +55,15 @@ class GroupedEdges:
     """A whole graph as edges, in host memory.
 
     It takes 4 bytes an edge and the weight. Rows take twice that for an undirected graph, whose
-    edges stand in them from both ends, and for a directed one, whose in-arcs are stored beside the
-    out-arcs; and 8 bytes a vertex and side for offsets.
+    edges stand in them from both ends, and for a directed one, whose in-arcs are stored, too; and 8
+    bytes a vertex and side for offsets.
 
-    Parameters
-    ----------
-    vertices
-        Rows of the graph: internal ids are 0 … vertices - 1.
-    directed
-        False: every edge leads both ways, and its tail is the smaller id.
-    ends
-        uint32 (edges,): place of the tail in its segment in the low 16 bits, of the head above.
-    weights
-        (edges,) of the stored kind; (0,) without weights.
-    begin
-        int64 (pieces + 1,): piece p is ``begin[p]:begin[p + 1]``. Pieces are ordered by segment of
-        the head, segment of the tail, and band.
-    tail, head
-        int32 (pieces,): segments of the ends.
-    lightest
-        (pieces,) of the weights' kind: the smallest weight in the piece; (0,) without weights.
+    An undirected edge has the smaller id as its tail. ``ends`` uint32 (edges,): position of the
+    tail in its segment in the low 16 bits, of the head above. ``weights`` (edges,) are of the
+    stored kind; (0,) without. ``begin`` int64 (pieces + 1,): piece p is ``begin[p]:begin[p + 1]``;
+    pieces are ordered by segment of the head, segment of the tail, and band. ``tail`` and ``head``
+    int32 (pieces,): segments of the ends. ``lightest`` (pieces,): the smallest weight in the piece;
+    (0,) without weights.
     """
 
     vertices: int
@@ -87,8 +77,9 @@ class GroupedEdges:
 
     @property
     def pieces(self) -> Pieces:
-        """The arrays alone."""
+        """The edges for kernels."""
         return Pieces(
+            not self.directed,
             self.ends,
             self.weights,
             self.begin,

@@ -26,18 +26,10 @@ _HALF = np.uint32(SEGMENT_BITS)
 
 
 class Stretch(NamedTuple):
-    """Some consecutive arcs of a shard, in host memory.
+    """Some consecutive arcs of a shard, in host memory, from its arc number ``first`` on.
 
-    Parameters
-    ----------
-    dealt
-        Which rows the shard has.
-    offsets
-        int64 (rows + 1,): the shard's.
-    first
-        Which arc of the shard the stretch begins with.
-    neighbors, weights
-        The arcs: internal ids, and weights or (0,) without.
+    ``dealt`` says which rows the shard has, ``offsets`` int64 (rows + 1,) where they begin.
+    ``weights`` is (0,) without.
     """
 
     dealt: Dealt
@@ -50,17 +42,10 @@ class Stretch(NamedTuple):
 class Cells(NamedTuple):
     """Where edges go: a cell is a band of a group.
 
-    Its number is ``(head segment * segments + tail segment) * bands + band``.
-
-    Parameters
-    ----------
-    base, marks
-        See `segment_bases` and `band_marks`.
-    counts
-        int64 (segments * segments * bands,): counted up. If ``ends`` is not empty, each is the next
-        place of an edge in it and in ``weights``.
-    ends, weights
-        See `GroupedEdges`.
+    Its number is ``(head segment * segments + tail segment) * bands + band``. ``base`` and
+    ``marks`` are those of `segment_bases` and `band_marks`, ``ends`` and ``weights`` those of
+    `GroupedEdges`. ``counts`` int64 (segments * segments * bands,) are counted up; if ``ends`` is
+    not empty, each is the next place of an edge in it.
     """
 
     base: IntArray
@@ -78,16 +63,9 @@ def grouped(
     directed: bool,
     weighted: bool,
 ) -> GroupedEdges:
-    """Group the edges of a graph whose out-arcs ``stretches`` gives, each time it is called.
+    """Group the edges of a whole graph whose out-arcs ``stretches`` gives.
 
-    Parameters
-    ----------
-    vertices
-        Rows of the whole graph.
-    stretches
-        Called twice: to count and to place the edges.
-    marks
-        See `band_marks`; of the weights' dtype.
+    It is called twice: to count and to place the edges. ``marks`` are those of `band_marks`.
     """
     base = segment_bases(vertices)
     segments = len(base) - 1
@@ -142,12 +120,8 @@ def _band_of(marks: Any, weight: Any) -> int:
 def _group_arcs(stretch: Any, row: int, undirected: bool, cells: Any) -> None:
     """Count a stretch of a shard's arcs by cell, or bring them to their places.
 
-    Parameters
-    ----------
-    row
-        The one that the stretch begins in.
-    undirected
-        Leave out the arcs that lead to a smaller id: the edge is stored from there.
+    The stretch begins in ``row``. Of an undirected graph arcs that lead to a smaller id are left
+    out: the edge is stored from there.
     """
     base, marks = cells.base, cells.marks
     weighted, placing = len(stretch.weights) > 0, len(cells.ends) > 0

@@ -39,7 +39,7 @@ def _offer(field: Any, vertex: int, at: Any, rival: int) -> None:
 
 
 @subroutine
-def _offer_piece(edges: Any, piece: int, field: Any, undirected: bool) -> None:
+def _offer_piece(edges: Any, piece: int, field: Any) -> None:
     tail_id, head_id = edges.base[edges.tail[piece]], edges.base[edges.head[piece]]
     tails, heads, top = field.distance[tail_id:], field.distance[head_id:], field.top[0]
     for index in range(edges.begin[piece], edges.begin[piece + 1]):
@@ -49,23 +49,23 @@ def _offer_piece(edges: Any, piece: int, field: Any, undirected: bool) -> None:
         if of_tail < of_head:
             if of_head < top and of_tail + weight == of_head:
                 _offer(field, np.int64(head_id + head), of_tail, np.int64(tail_id + tail))
-        elif undirected and of_head < of_tail < top and of_head + weight == of_tail:
+        elif edges.undirected and of_head < of_tail < top and of_head + weight == of_tail:
             _offer(field, np.int64(tail_id + tail), of_head, np.int64(head_id + head))
 
 
 @subroutine
-def offer_part(control: Any, edges: Any, field: Any, undirected: bool) -> None:
+def offer_part(control: Any, edges: Any, field: Any) -> None:
     """Offer the nearer end of every tight edge; all threads. Word `CHUNK` must begin as 0."""
     near, far, top, examined = field.near, field.far, field.top[0], 0
     for piece in pieces_of(control, edges):
         tail, head = edges.tail[piece], edges.head[piece]
         lightest = near.dtype.type(edges.lightest[piece])
         tight = near[tail] < top and near[tail] + lightest <= far[head]
-        if undirected and not tight:
+        if edges.undirected and not tight:
             tight = near[head] < top and near[head] + lightest <= far[tail]
         if tight:
             examined += edges.begin[piece + 1] - edges.begin[piece]
-            _offer_piece(edges, piece, field, undirected)
+            _offer_piece(edges, piece, field)
     atomic_add(control, PARENTS_EXAMINED, examined)
 
 
@@ -89,7 +89,7 @@ def gather_unresolved(thread: int, threads: int, control: Any, field: Any, root:
 
 
 @subroutine
-def _cross_piece(edges: Any, piece: int, field: Any, undirected: bool) -> None:
+def _cross_piece(edges: Any, piece: int, field: Any) -> None:
     """Offer resolved ends of absorbed edges to ends that are not."""
     tail_id, head_id = edges.base[edges.tail[piece]], edges.base[edges.head[piece]]
     distance, unresolved, top = field.distance, field.unresolved, field.top[0]
@@ -104,16 +104,16 @@ def _cross_piece(edges: Any, piece: int, field: Any, undirected: bool) -> None:
         if has(unresolved, head):
             if not has(unresolved, tail):
                 atomic_umin(field.parent, head, tail)
-        elif undirected and has(unresolved, tail):
+        elif edges.undirected and has(unresolved, tail):
             atomic_umin(field.parent, tail, head)
 
 
 @subroutine
-def _cross_part(control: Any, edges: Any, field: Any, undirected: bool) -> None:
+def _cross_part(control: Any, edges: Any, field: Any) -> None:
     for piece in pieces_of(control, edges):
         far = min(field.far[edges.tail[piece]], field.far[edges.head[piece]])
         if edges.lightest[piece] <= far / ABSORBED:
-            _cross_piece(edges, piece, field, undirected)
+            _cross_piece(edges, piece, field)
 
 
 @subroutine
@@ -128,9 +128,7 @@ def _drop_resolved(control: Any, field: Any) -> None:
 
 
 @subroutine
-def resolve_plateaus(
-    thread: int, threads: int, control: Any, edges: Any, field: Any, undirected: bool
-) -> None:
+def resolve_plateaus(thread: int, threads: int, control: Any, edges: Any, field: Any) -> None:
     """Give what lies on plateaus its parents, hop by hop; all threads call it."""
     found = 1
     while True:
@@ -138,7 +136,7 @@ def resolve_plateaus(
             return
         if control[UNRESOLVED] == 0 or found == 0:
             return
-        _cross_part(control, edges, field, undirected)
+        _cross_part(control, edges, field)
         if not barrier(control, threads):
             return
         if thread == 0:

@@ -16,7 +16,7 @@ from ooc_graph.kernels.common.sssp.distances import (
     unreached,
 )
 from ooc_graph.kernels.common.team import OPERATION, Team, new_control
-from ooc_graph.kernels.cpu.bfs.search import new_course
+from ooc_graph.kernels.cpu.bfs.search import new_trace
 from ooc_graph.kernels.cpu.edge_list import bfs as edges_bfs
 from ooc_graph.kernels.cpu.edge_list import parents as edges_parents
 from ooc_graph.kernels.cpu.edge_list import sssp as edges_sssp
@@ -27,27 +27,18 @@ from ooc_graph.types import AnyArray, IntArray
 class CpuEdgesBfs:
     """BFS searches over grouped edges, one at a time; buffers are allocated once.
 
-    Beside edges and answer, a search has 1 byte a vertex. Levels of one byte end at 254; a graph
-    with more goes on in the answer's own 32 bits.
-
-    Parameters
-    ----------
-    edges
-        The graph.
-    ids
-        Type of the parents.
-    team
-        Threads that search together.
+    In addition to edges and answer, a search has 1 byte a vertex. Levels of one byte end at 254; a
+    graph with more goes on in the answer's own 32 bits. ``ids`` is the type of the parents.
     """
 
     def __init__(self, edges: GroupedEdges, ids: np.dtype[Any], team: Team) -> None:
         rows = edges.vertices
-        self._edges, self._undirected, self._team = edges.pieces, not edges.directed, team
+        self._edges, self._team = edges.pieces, team
         self._parent, self._level = np.empty(rows, ids), np.empty(rows, np.int32)
         self._narrow = np.empty(rows, np.uint8)
         self._front = np.empty((2, edges.segments), np.int64)
         self._left = np.empty(edges.segments, np.int64)
-        self._course = new_course(rows + 1)
+        self._trace = new_trace(rows + 1)
 
     def run(self, root: int) -> BfsTree:
         """Search from internal id ``root``; the arrays stay this search's until the next run.
@@ -64,36 +55,19 @@ class CpuEdgesBfs:
             self._launch(control, wide, root, int(control[edges_bfs.DEPTH]))
         elapsed_s = perf_counter() - start
         levels = int(control[edges_bfs.DEPTH])
-        course: list[AnyArray] = [column[:levels] for column in self._course]
-        return BfsTree(self._parent, self._level, elapsed_s, *course)
+        trace: list[AnyArray] = [column[:levels] for column in self._trace]
+        return BfsTree(self._parent, self._level, elapsed_s, *trace)
 
     def _launch(self, control: IntArray, level: AnyArray, root: int, depth: int) -> None:
         reach = edges_bfs.Reach(level, self._parent, self._front, self._left)
-        self._team.launch(
-            edges_bfs.search,
-            control,
-            self._edges,
-            reach,
-            self._course,
-            self._undirected,
-            root,
-            depth,
-        )
+        self._team.launch(edges_bfs.search, control, self._edges, reach, self._trace, root, depth)
 
 
 class CpuEdgesSssp:
     """SSSP searches over grouped edges, one at a time; buffers are allocated once.
 
-    Beside edges and answer, a search has 1 bit a vertex.
-
-    Parameters
-    ----------
-    edges
-        The graph, with weights.
-    ids
-        Type of the parents.
-    team
-        Threads that search together.
+    In addition to edges and answer, a search has 1 bit a vertex. ``ids`` is the type of the
+    parents.
     """
 
     passes = 0
@@ -101,7 +75,7 @@ class CpuEdgesSssp:
 
     def __init__(self, edges: GroupedEdges, ids: np.dtype[Any], team: Team) -> None:
         rows, segments = edges.vertices, edges.segments
-        self._edges, self._undirected, self._team = edges.pieces, not edges.directed, team
+        self._edges, self._team = edges.pieces, team
         dtype = distance_dtype(edges.weights)
         self._distance = np.empty(rows, dtype)
         unsigned = dtype if dtype.kind == "f" else np.dtype(np.uint64)
@@ -124,18 +98,12 @@ class CpuEdgesSssp:
     def run(self, root: int) -> SsspTree:
         """Search from internal id ``root``; the arrays stay this search's until the next run.
 
-        ``phase_arcs`` counts the edges read; one that leads both ways counts once.
-
-        Raises
-        ------
-        InputError
-            A shortest distance exceeds the distances' dtype.
+        ``phase_arcs`` counts the edges read; one that leads both ways counts once. InputError: a
+        shortest distance exceeds the distances' dtype.
         """
         control = new_control()
         start = perf_counter()
-        self._team.launch(
-            edges_sssp.search, control, self._edges, self._field, self._undirected, root
-        )
+        self._team.launch(edges_sssp.search, control, self._edges, self._field, root)
         self._require_whole(control)
         elapsed_s = perf_counter() - start
         self.passes = int(control[edges_sssp.PASSES])
@@ -147,8 +115,9 @@ class CpuEdgesSssp:
 
     def _require_whole(self, control: IntArray) -> None:
         """Refuse an answer in which reached vertices lack a distance or a parent."""
+        field = self._field
         if self._may_overflow and edges_sssp.lost_by_overflow(
-            self._edges, self._field.distance, self._field.top[0], self._undirected
+            self._edges, field.distance, field.top[0]
         ):
             raise overflow_error(self._distance.dtype)
         if control[edges_parents.UNRESOLVED]:

@@ -100,9 +100,7 @@ def _start(control: Any, field: Any, root: int) -> None:
 
 
 @subroutine
-def _relax_piece(
-    edges: Any, piece: int, distance: Any, top: Any, undirected: bool
-) -> tuple[Any, Any]:
+def _relax_piece(edges: Any, piece: int, distance: Any, top: Any) -> tuple[Any, Any]:
     """Relax a piece; the smallest distances improved in the segments of heads and of tails."""
     heads = distance[edges.base[edges.head[piece]] :]
     tails = distance[edges.base[edges.tail[piece]] :]
@@ -118,13 +116,13 @@ def _relax_piece(
         if ahead < of_head:
             if ahead < atomic_lower(heads, head, ahead):
                 low_head = min(low_head, ahead)
-        elif undirected and back < atomic_lower(tails, tail, back):
+        elif edges.undirected and back < atomic_lower(tails, tail, back):
             low_tail = min(low_tail, back)
     return low_head, low_tail
 
 
 @subroutine
-def _relax_part(control: Any, edges: Any, field: Any, turn: int, undirected: bool) -> None:
+def _relax_part(control: Any, edges: Any, field: Any, turn: int) -> None:
     """One pass; all threads call it. Word `CHUNK` must be 0 at the start."""
     low, after, bound, top = field.low[turn], field.low[1 - turn], field.bound, field.top[0]
     held, cap, whole = field.held, field.cap[0], control[WHOLE] != 0
@@ -137,12 +135,12 @@ def _relax_part(control: Any, edges: Any, field: Any, turn: int, undirected: boo
             continue
         ahead, back = (low[tail], low[head]) if light else (held[tail], held[head])
         useful = ahead < top and ahead + lightest < bound[head]
-        if undirected and not useful:
+        if edges.undirected and not useful:
             useful = back < top and back + lightest < bound[tail]
         if not useful:
             continue
         examined += edges.begin[piece + 1] - edges.begin[piece]
-        low_head, low_tail = _relax_piece(edges, piece, field.distance, top, undirected)
+        low_head, low_tail = _relax_piece(edges, piece, field.distance, top)
         if low_head < after[head]:
             atomic_lower(after, head, low_head)
         if low_tail < after[tail]:
@@ -213,7 +211,7 @@ def _plan(control: Any, field: Any, turn: int) -> None:
 
 
 @kernel
-def lost_by_overflow(edges: Any, distance: Any, top: Any, undirected: bool) -> bool:
+def lost_by_overflow(edges: Any, distance: Any, top: Any) -> bool:
     """Tell whether a shortest distance exceeds the dtype: an edge leaves what was reached."""
     for piece in range(len(edges.tail)):
         heads = distance[edges.base[edges.head[piece]] :]
@@ -223,7 +221,7 @@ def lost_by_overflow(edges: Any, distance: Any, top: Any, undirected: bool) -> b
             of_head = heads[edges.ends[index] >> _HALF]
             if of_head == top and of_tail < top:
                 return True
-            if undirected and of_tail == top and of_head < top:
+            if edges.undirected and of_tail == top and of_head < top:
                 return True
     return False
 
@@ -235,7 +233,6 @@ def search(
     control: Any,
     edges: Any,
     field: Any,
-    undirected: bool,
     root: int,
 ) -> None:
     """Search from ``root``: distances by passes, then parents.
@@ -253,7 +250,7 @@ def search(
             return
         if control[OPERATION] == SETTLED:
             break
-        _relax_part(control, edges, field, turn, undirected)
+        _relax_part(control, edges, field, turn)
         if not barrier(control, threads):
             return
         if thread == 0:
@@ -266,8 +263,8 @@ def search(
         if thread == 0:
             _plan(control, field, turn)
         turn = 1 - turn
-    offer_part(control, edges, field, undirected)
+    offer_part(control, edges, field)
     if not barrier(control, threads):
         return
     gather_unresolved(thread, threads, control, field, root)
-    resolve_plateaus(thread, threads, control, edges, field, undirected)
+    resolve_plateaus(thread, threads, control, edges, field)

@@ -278,26 +278,11 @@ def _search(control: Any, batch: Any, task: Any, sources: int, answer: Any, tall
 class Task(NamedTuple):
     """What batches search, and where their levels go.
 
-    Parameters
-    ----------
-    out, into
-        Rows to go along.
-    wanted
-        Bitmap of the rows that are counted.
-    options
-        int64 (4,): see `MOST` to `WORTH`.
-    far
-        (1,): level of what is not reached.
-    sources
-        int64 (sources,).
-    begins
-        int64 (batches + 1,): place of each batch's first source, and how many there are.
-    answer
-        int32 (sources, rows), levels; or (0, rows), and the tallies are wanted.
-    tallies
-        int64 (sources, 3 + bins), zeros; or (0, 3).
-    finished
-        bool (batches,), false: set where a batch came to its end.
+    ``wanted`` is the bitmap of the rows that are counted; ``options`` int64 (4,): see `MOST` to
+    `WORTH`; ``far`` (1,): level of what is not reached; ``begins`` int64 (batches + 1,): place of
+    each batch's first source, and how many there are; ``answer`` int32 (sources, rows), levels, or
+    (0, rows) if the tallies are wanted; ``tallies`` int64 (sources, 3 + bins), zeros, or (0, 3);
+    ``finished`` bool (batches,), false: set if a batch came to its end.
     """
 
     out: OutRows

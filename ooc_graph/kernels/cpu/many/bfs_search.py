@@ -1,7 +1,6 @@
 """BFS from many sources on a graph in memory: batches and threads (CPU).
 
-Batches are given up for single searches where they are not worth it: where sources do not meet, and
-where, in a graph whose words exceed the caches, single searches take less time (`BfsTrial`).
+Batches are given up for single searches if few sources meet, which is counted (`WORTH`).
 """
 
 from __future__ import annotations
@@ -11,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ooc_graph.kernels.common.bitmap import WORD_BITS, pack_bits, words_for
-from ooc_graph.kernels.common.completion import Told, shifted, starts
+from ooc_graph.kernels.common.completion import Told, starts
 from ooc_graph.kernels.common.decisions import BfsTree
 from ooc_graph.kernels.common.many.tallies import BINS, empty_tallies, tally_levels, write_levels
 from ooc_graph.kernels.common.team import Team
@@ -26,10 +25,8 @@ from ooc_graph.kernels.cpu.many.bfs import (
     Task,
     search_batch,
 )
-from ooc_graph.kernels.cpu.many.bfs_choice import BfsTrial
 from ooc_graph.kernels.cpu.many.one_by_one import each_alone
 from ooc_graph.kernels.cpu.many.search import even_lanes, run_batches
-from ooc_graph.kernels.cpu.many.side_by_side import tell_side_by_side
 from ooc_graph.types import INT32_UNREACHED, AnyArray, IntArray, Rows
 
 PATIENCE = 2
@@ -47,13 +44,6 @@ class _Run(NamedTuple):
     width: int
     lanes: int
 
-    def part(self, begin: int, end: int) -> _Run:
-        """The same of some of the sources."""
-        some = slice(begin, end)
-        return self._replace(
-            sources=self.sources[some], answer=self.answer[some], tallies=self.tallies[some]
-        )
-
     def take(self, at: int, level: AnyArray) -> None:
         """Write, or count, the levels of a single search from the source at a place."""
         if len(self.answer):
@@ -65,15 +55,9 @@ class _Run(NamedTuple):
 class CpuManyBfs:
     """Levels from any number of sources; rows are read once for a batch of them.
 
-    Every thread searches batches of its own. Beside the rows each holds 97 bytes a vertex, or less
-    where sources are searched from one by one.
-
-    Parameters
-    ----------
-    out, into
-        Hub-first rows of out- and in-arcs (the same object when undirected).
-    team
-        Threads that search.
+    Every thread searches batches of its own. In addition to the rows each has 97 bytes a vertex, or
+    less if sources are searched from one by one. ``out`` and ``into`` are hub-first rows (the same
+    object when undirected).
     """
 
     dtype: np.dtype[Any] = np.dtype(np.int32)
@@ -82,8 +66,7 @@ class CpuManyBfs:
         self._out = out_rows(out)
         self._into = self._out if into is out else out_rows(into)
         self._rows, self._team = (out, into), team
-        self._is_thin, self._was_singly = False, False
-        self._trial = BfsTrial(self.vertices, team.threads)
+        self._is_thin = False
 
     @property
     def vertices(self) -> int:
@@ -92,8 +75,8 @@ class CpuManyBfs:
 
     @property
     def is_one_by_one(self) -> bool:
-        """Whether batches were given up: each thread had a search of its own."""
-        return self._is_thin or self._was_singly
+        """Whether batches were given up: each thread has a search of its own."""
+        return self._is_thin
 
     def run(
         self,
@@ -104,26 +87,7 @@ class CpuManyBfs:
         most: int | None = None,
         told: Told | None = None,
     ) -> AnyArray:
-        """Levels of all vertices from each of the internal ids ``sources``.
-
-        Parameters
-        ----------
-        sources
-            int64 (sources,), repetitions allowed.
-        answer
-            int32 (sources, vertices) to write to.
-        lanes
-            Most sources of a batch.
-        most
-            The last level that is wanted; None: all.
-        told
-            Hears of sources when their rows are in ``answer``.
-
-        Returns
-        -------
-        ndarray
-            int32 (sources, vertices), the largest int32 where a source does not reach.
-        """
+        """Levels from the internal ids ``sources``, as `MultiSourceBfs.run` says."""
         if answer is None:
             answer = np.empty((len(sources), self.vertices), np.int32)
         last = INT32_UNREACHED - 1 if most is None else most
@@ -144,27 +108,7 @@ class CpuManyBfs:
         tallies: IntArray | None = None,
         told: Told | None = None,
     ) -> IntArray:
-        """Count the vertices that each source reaches, without a matrix of levels.
-
-        Parameters
-        ----------
-        sources, lanes, most
-            As for `run`.
-        wanted
-            bool (vertices,): which vertices count; None: all.
-        bins, width
-            Bins of levels, each so wide; the last one has all beyond.
-        tallies
-            As `empty_tallies` makes them, to write to.
-        told
-            Hears of sources when they are counted.
-
-        Returns
-        -------
-        ndarray
-            int64 (sources, 3 + bins): vertices reached, the source included; the sum of their
-            levels; the last level with one of them; and how many there are in each bin.
-        """
+        """Count the vertices that each source reaches, as `MultiSourceBfs.tally` says."""
         chosen = np.ones(self.vertices, np.bool_) if wanted is None else wanted
         last = INT32_UNREACHED - 1 if most is None else most
         if tallies is None:
@@ -174,26 +118,11 @@ class CpuManyBfs:
         return tallies
 
     def _search(self, run: _Run, told: Told | None) -> None:
-        """Search in batches or one by one."""
-        if not len(run.sources):
-            return
-
-        def search(begin: int, end: int, *, singly: bool, told: Told | None = None) -> None:
-            part, heard = run.part(begin, end), shifted(told, begin)
-            left = np.ones(end - begin, np.bool_)
-            if not singly:
-                left = self._batches(part, heard)
-                if counted:
-                    part.tallies[left] = 0
-            self._singly(part, left, heard)
-
-        counted, done, lanes = len(run.tallies) > 0, 0, run.lanes
-        if not self._is_thin and self._trial.is_wanted(len(run.sources), lanes, counted=counted):
-            done = self._trial.make(search, lanes, counted=counted)
-            # Not before: who hears of sources takes time, too.
-            tell_side_by_side(self._team.threads, told, done, lanes)
-        self._was_singly = self._trial.is_singly(counted=counted)
-        search(done, len(run.sources), singly=self._was_singly, told=told)
+        """Search in batches, and one by one from the sources that are left."""
+        left = self._batches(run, told)
+        if len(run.tallies):
+            run.tallies[left] = 0
+        self._singly(run, left, told)
 
     def _batches(self, run: _Run, told: Told | None) -> AnyArray:
         """Search by batches as long as they are worth it; which sources are left, as bool."""

@@ -20,10 +20,7 @@ TOO_FAR = 16
 def tells_apart(rows: LightRows, error: float) -> bool:
     """Whether ways to landmarks are as long as their arcs weigh, and not as they have arcs.
 
-    Parameters
-    ----------
-    error
-        What was added to the weight of each arc, for rounding.
+    ``error`` was added to the weight of each arc, for rounding.
     """
     if not len(rows.weights):
         return False
@@ -36,16 +33,8 @@ def floors_of(to: AnyArray, top: Any, rows: LightRows, dtype: np.dtype[Any]) -> 
 
     At most the source's lightest arc, below which no distance lies but its own. One source that
     lies very far away is not to lower all others' floors so much that no difference a float has
-    room for tells which arcs matter.
-
-    Parameters
-    ----------
-    to
-        (landmarks, rows): distances to each landmark; ``top`` or more: none.
-    rows
-        Of out-arcs, light first.
-    dtype
-        Of the distances.
+    room for tells which arcs matter. ``to`` (landmarks, rows) are distances to each landmark;
+    ``top`` or more: none.
     """
     reaches = to < top
     count = reaches.sum(axis=0)

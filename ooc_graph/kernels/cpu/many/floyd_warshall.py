@@ -16,8 +16,7 @@ References
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -72,18 +71,9 @@ def pays(rows: int, lengths: float) -> bool:
 def close_squares(
     thread: int, threads: int, control: Any, out: Any, squares: Any, count: int
 ) -> None:
-    """Fill the matrix from rows, and close it.
+    """Fill the matrix from rows of out-arcs with int32 weights below `TOP`, and close it.
 
-    Parameters
-    ----------
-    thread, threads, control
-        As of all kernels of a `Team`.
-    out
-        `LightRows` of out-arcs with int32 weights below `TOP`.
-    squares
-        int32 (count * count * SQUARE,), written: square after square, row after row.
-    count
-        Squares in a row.
+    ``squares`` int32 (count * count * SQUARE,) is written: square after square, row after row.
     """
     while True:
         i, stop = take_chunk(control, 1, count)
@@ -162,36 +152,20 @@ def take_rows(
             row[column] = found if found <= most else far
 
 
-@dataclass(frozen=True)
-class Closed:
-    """Distances of all pairs of a graph.
-
-    Parameters
-    ----------
-    squares
-        int32: as `close_squares` leaves them.
-    count
-        Squares in a row.
-    team
-        Threads that take rows of it.
-    """
+class Closed(NamedTuple):
+    """Distances of all pairs of a graph, int32 as `close_squares` has them, ``width`` in a row."""
 
     squares: AnyArray
-    count: int
+    width: int
     team: Team
 
     def run(self, wanted: Wanted) -> None:
         """Write distances, int64."""
-        self.team.launch(take_rows, new_control(), self.squares, self.count, wanted)
+        self.team.launch(take_rows, new_control(), self.squares, self.width, wanted)
 
 
 def close(out: LightRows, team: Team) -> Closed | None:
-    """Distances of all pairs of a graph with integer weights >= 0.
-
-    Returns
-    -------
-    Closed, or None where paths may be too long for 32 bits.
-    """
+    """Distances of all pairs, weights being integers >= 0; None if paths may exceed 32 bits."""
     rows, heaviest = len(out.offsets) - 1, int(out.weights.max(initial=0))
     if heaviest >= TOP:
         return None

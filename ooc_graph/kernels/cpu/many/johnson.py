@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -30,17 +29,9 @@ class CpuJohnson(ManySources):
     Else rows are copied, with weights that potentials make >= 0. Integers stay exact; of floats a
     distance is wrong by what rounding made of the reweighted sum and of the two potentials.
 
-    Parameters
-    ----------
-    out, into
-        Light-first rows of out- and in-arcs with weights (the same object when undirected; then a
-        negative weight is a negative cycle).
-    team
-        Threads that search.
-    lanes
-        Sources in a batch, 64 at most.
-    tuples
-        Input tuples at each row; None: never search one by one.
+    ``out`` and ``into`` are light-first rows with weights (the same object when undirected; then a
+    negative weight is a negative cycle). A batch has 64 sources at most. Without ``tuples``, the
+    input tuples at each row, sources are never searched from one by one.
 
     Raises
     ------
@@ -84,13 +75,7 @@ class CpuJohnson(ManySources):
         return self.chooser is not None and self.chooser.side_by_side is not None
 
     def expect(self, sources: int, closing: int = 0) -> None:
-        """Prepare for so many sources in all runs to come.
-
-        Parameters
-        ----------
-        closing
-            How many of them are searched from here, if a matrix of all pairs may be kept; else 0.
-        """
+        """Prepare for so many sources in all runs to come, as `Apsp.expect` says."""
         if self.chooser is not None:
             self.chooser.expect(sources, closing)
         else:
@@ -153,18 +138,10 @@ class CpuJohnson(ManySources):
             self.chooser.run(wanted, lanes or self._lanes, told)
 
 
-@dataclass(frozen=True)
-class Shifted:
-    """Rows with weights that potentials make 0 or more.
+class Shifted(NamedTuple):
+    """Light-first rows with weights, of the distances' dtype, that potentials make 0 or more.
 
-    Parameters
-    ----------
-    out, into
-        Light-first rows of out- and in-arcs, weights of the distances' dtype.
-    potentials
-        What made them so.
-    longest
-        Bound of a path's integer length; None for floats.
+    ``longest`` bounds a path's integer length; None for floats.
     """
 
     out: Rows
@@ -174,13 +151,7 @@ class Shifted:
 
 
 def shifted_rows(out: Rows, into: Rows) -> Shifted:
-    """Rows to search instead of rows that have negative weights.
-
-    Raises
-    ------
-    NegativeCycleError, InputError
-        As `CpuJohnson`.
-    """
+    """Rows to search instead of rows that have negative weights; raises as `CpuJohnson`."""
     plain = plain_rows(out)
     found = potentials(plain)
     by = found.potential

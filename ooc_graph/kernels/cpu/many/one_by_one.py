@@ -52,17 +52,7 @@ def each_alone(
 
 
 class SideBySide:
-    """Single searches of one graph, one on each thread.
-
-    Parameters
-    ----------
-    out, into
-        Light-first rows with weights >= 0.
-    tuples
-        Input tuples at each row.
-    threads
-        How many searches.
-    """
+    """Single searches of one graph, one on each thread, of light-first rows with weights >= 0."""
 
     def __init__(self, out: Rows, into: Rows, tuples: AnyArray, threads: int) -> None:
         self._searches: list[SsspSearch] = []

@@ -26,18 +26,10 @@ LANDMARKS = 16
 
 @kernel
 def mark_needed(rows: Any, to: Any, away: Any, margin: Any, top: Any, needed: Any) -> int:
-    """Set ``needed`` of every arc that no landmark replaces; return how many are set.
+    """Set ``needed``, bool (arcs,), of every out-arc that no landmark replaces; how many are set.
 
-    Parameters
-    ----------
-    rows
-        `LightRows` of out-arcs.
-    to, away
-        (landmarks, rows): distances to and from each landmark; above or at ``top``: none.
-    margin
-        What a way must be shorter, for the rounding of the sum here.
-    needed
-        bool (arcs,), written.
+    ``to`` and ``away`` (landmarks, rows) are distances to and from each landmark; at or above
+    ``top``: none. A way must be shorter by ``margin``, for the rounding of the sum here.
     """
     count = 0
     for u in range(len(rows.offsets) - 1):

@@ -27,26 +27,18 @@ from ooc_graph.types import AnyArray, IntArray, Rows
 class CpuManySearch:
     """Distances from any number of sources; rows are read once for a batch of sources.
 
-    Every thread searches batches of its own, so threads never wait for each other. Beside the rows
-    each holds ``lanes`` distances a vertex, and 16 to 24 bytes a vertex more.
+    Every thread searches batches of its own, so threads never wait for each other. In addition to
+    the rows each has ``lanes`` distances a vertex, and 16 to 24 bytes a vertex more.
 
     Parameters
     ----------
     out, into
         Light-first rows of out- and in-arcs with weights >= 0 (the same object when undirected).
-    team
-        Threads that search.
     lanes
         Most sources in a batch, 64 at most; rounded up to whole vectors.
     longest
-        Bound of a path's length, where integer weights have one that is lower than vertices times
-        heaviest weight.
-
-    Raises
-    ------
-    InputError
-        The longest path might not fit the distances' dtype: the bound is ``longest``, or vertices
-        times heaviest weight.
+        Bound of a path's length, if integer weights have one that is lower than vertices times
+        heaviest weight. InputError: it might not fit the distances' dtype.
     """
 
     def __init__(
@@ -99,14 +91,8 @@ class CpuManySearch:
     ) -> None:
         """Search from some sources: each row of the answer has the bits of a single search.
 
-        Parameters
-        ----------
-        lanes
-            Most sources in a batch, by default those of this object.
-        told
-            Hears of every batch when its rows are in the answer.
-        pruning
-            Whether arcs that nobody needs are dropped first if so many sources pay for it.
+        A batch has up to ``lanes`` sources, by default those of this object. With ``pruning``, arcs
+        that nobody needs are dropped first if so many sources pay for it.
         """
         if pruning:
             self.expect(len(wanted.sources))
@@ -225,12 +211,8 @@ def run_batches(
 ) -> None:
     """Search batch after batch by all threads, each with a state of its own.
 
-    Parameters
-    ----------
-    search_batch
-        Kernel that searches the next one of ``task``; its number, below 0 if there is none.
-    told
-        Hears of every batch at its end.
+    The kernel ``search_batch`` searches the next one of ``task``; it gives its number, below 0 if
+    there is none.
     """
 
     def batches(thread: int, _: int, control: IntArray) -> None:

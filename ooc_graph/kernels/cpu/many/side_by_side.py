@@ -6,7 +6,6 @@ from collections.abc import Callable
 from functools import partial
 
 from ooc_graph.kernels.common.cancellation import event_here, leave_if_given_up
-from ooc_graph.kernels.common.completion import Told
 from ooc_graph.threads import Members, raise_first
 
 
@@ -44,13 +43,3 @@ def side_by_side(threads: int, count: int, do: Callable[[int, int], None]) -> No
     raise_first(errors)
     # What was left out is not to be taken for done.
     leave_if_given_up()
-
-
-def tell_side_by_side(threads: int, told: Told | None, end: int, each: int) -> None:
-    """Tell of the places below ``end``, so many at a time, by all threads."""
-    if told is None:
-        return
-    firsts = range(0, end, each)
-    side_by_side(
-        threads, len(firsts), lambda _, index: told(firsts[index], min(firsts[index] + each, end))
-    )

@@ -19,7 +19,13 @@ from ooc_graph.kernels.cpu.sssp.parents import (
     parents_part,
 )
 from ooc_graph.kernels.cpu.sssp.pull import CHANGED, REACHED, pull_part
-from ooc_graph.kernels.cpu.sssp.push import QUEUED, push_below, push_inner, push_rising
+from ooc_graph.kernels.cpu.sssp.push import (
+    QUEUED,
+    arcs_of_listed,
+    push_below,
+    push_inner,
+    push_rising,
+)
 from ooc_graph.types import AnyArray
 
 PARENTS = 2
@@ -93,16 +99,6 @@ def _finish(control: Any, out: Any, wave: Any, answer: Any) -> None:
 
 
 @subroutine
-def _arcs_of(out: Any, queue: Any, count: int) -> int:
-    """Arcs of the rows ``queue[:count]``."""
-    arcs = 0
-    for index in range(count):
-        u = np.int64(queue[index])
-        arcs += out.offsets[u + 1] - out.offsets[u]
-    return arcs
-
-
-@subroutine
 def _plan_after_pull(control: Any, out: Any, wave: Any, answer: Any) -> None:
     """Close a pull pass and say what comes next. Thread 0, while the others wait."""
     limits, ranges = answer.limits, answer.ranges
@@ -118,7 +114,7 @@ def _plan_after_pull(control: Any, out: Any, wave: Any, answer: Any) -> None:
     if changed == 0:
         control[OPERATION] = PARENTS
     elif not first:
-        arcs = _arcs_of(out, wave.queue, changed)
+        arcs = arcs_of_listed(out, out.offsets[:0], wave.queue, 0, changed)
         if finish_by_push(arcs, pulled, len(wave.distance)):
             _finish(control, out, wave, answer)
     control[CHUNK] = control[CHANGED] = control[EXAMINED] = control[REACHED] = 0
@@ -154,7 +150,7 @@ def search(
     _reset(thread, threads, wave)
     if not barrier(control, threads):
         return
-    top, limits = wave.top[0], answer.limits
+    limits = answer.limits
     lane = Lane(answer.left[thread], answer.best[thread])
     if thread == 0:
         _push(control, out, wave, answer, root, may_pull)
@@ -163,18 +159,8 @@ def search(
             return
         if control[OPERATION] == PARENTS:
             break
-        pull_part(
-            control,
-            into,
-            wave.distance,
-            wave.dealt,
-            wave.queue,
-            wave.distance[:0],
-            limits[FINAL],
-            limits[FLOOR],
-            answer.ranges[thread],
-            lane,
-        )
+        nowhere, range_ = wave.distance[:0], answer.ranges[thread]
+        pull_part(control, into, wave, nowhere, limits[FINAL], limits[FLOOR], range_, lane)
         if not barrier(control, threads):
             return
         if thread == 0:
@@ -189,15 +175,4 @@ def search(
         control[EXAMINED] = examined
     if not barrier(control, threads):
         return
-    parents_part(
-        control,
-        into,
-        wave.distance,
-        wave.dealt,
-        answer.parent,
-        wave.pending,
-        root,
-        limits[BEYOND],
-        top,
-        lane,
-    )
+    parents_part(control, into, wave, answer.parent, root, limits[BEYOND], lane)

@@ -51,7 +51,11 @@ _NOTHING = _U(0)
 AHEAD = 16
 """Rows are asked for so many places before their turn in the queue, their arcs half as many."""
 
-adapt_step = kernel(decisions.adapt_near_step)
+AGAIN_WEIGHT = 4
+"""Only vertices that had left the queue count as improved again: each says as much as so many do
+in `decisions.adapt_step`."""
+
+adapt_step = kernel(decisions.adapt_step)
 
 
 class PairedRows(NamedTuple):
@@ -67,23 +71,15 @@ class PairedRows(NamedTuple):
 class NearFar(NamedTuple):
     """State of a search.
 
-    Parameters
-    ----------
-    word
-        uint64 (rows,): see above.
-    near
-        uint32 (any,): the queue, a ring.
-    far
-        uint32 (2, any): the list of the vertices beyond the bound, and the next one.
-    course
-        int64 (6,): what happened in a round: `LISTED`, `LOWEST`, `ARCS`, `AGAIN`, `UNLISTED`,
-        `ABSORBED`.
+    ``word`` uint64 (rows,): see above. ``near`` uint32 (any,): the queue, a ring. ``far`` uint32
+    (2, any): the list of the vertices beyond the bound, and the next one. ``trace`` int64 (6,):
+    what happened in a round, from `LISTED` to `ABSORBED`.
     """
 
     word: AnyArray
     near: AnyArray
     far: AnyArray
-    course: AnyArray
+    trace: AnyArray
 
 
 LISTED, LOWEST, ARCS, AGAIN, UNLISTED, ABSORBED = range(6)
@@ -116,14 +112,14 @@ def _ask_for_rows(rows: Any, word: Any, near: Any, head: int, count: int) -> Non
 def _relax_near(rows: Any, state: Any, turn: int, count: int, bound: Any, top: Any) -> None:
     """Relax the rows of the queue ``near[:count]`` and of what they bring into it.
 
-    The course counts on; ``bound`` is shifted to the place of a distance; ``top`` is of the
+    The trace counts on; ``bound`` is shifted to the place of a distance; ``top`` is of the
     distances' type.
     """
-    word, near, far, course = state.word, state.near, state.far[turn], state.course
+    word, near, far, trace = state.word, state.near, state.far[turn], state.trace
     room, most = len(near), len(far)
     head, tail = 0, 0 if count == room else count
-    listed, unlisted, examined, again = course[LISTED], course[UNLISTED], 0, 0
-    lowest = _U(course[LOWEST]) << _SHIFT
+    listed, unlisted, examined, again = trace[LISTED], trace[UNLISTED], 0, 0
+    lowest = _U(trace[LOWEST]) << _SHIFT
     while count > 0:
         _ask_for_rows(rows, word, near, head, count)
         u = _U(near[head])
@@ -137,7 +133,7 @@ def _relax_near(rows: Any, state: Any, turn: int, count: int, bound: Any, top: A
             arc = rows.arcs[position]
             v, candidate = arc & _LOW, further(at, arc, top)
             if rarely(is_absorbed(candidate, at, top)):
-                course[ABSORBED] = 1
+                trace[ABSORBED] = 1
             seen = word[v]
             if candidate > seen & _DISTANCE:
                 continue
@@ -162,14 +158,14 @@ def _relax_near(rows: Any, state: Any, turn: int, count: int, bound: Any, top: A
                 listed += 1
             else:
                 unlisted += 1
-    course[LISTED], course[LOWEST], course[UNLISTED] = listed, np.int64(lowest >> _SHIFT), unlisted
-    course[ARCS], course[AGAIN] = examined, again
+    trace[LISTED], trace[LOWEST], trace[UNLISTED] = listed, np.int64(lowest >> _SHIFT), unlisted
+    trace[ARCS], trace[AGAIN] = examined, again
 
 
 @subroutine
 def _consider(state: Any, v: Any, far: Any, count: int, bound: Any) -> int:
     """Queue a far vertex if it is not beyond the bound any more, or list it; how many queued."""
-    word, near, course = state.word, state.near, state.course
+    word, near, trace = state.word, state.near, state.trace
     seen = word[v]
     if seen & _FAR == _NOTHING:
         return count
@@ -177,19 +173,19 @@ def _consider(state: Any, v: Any, far: Any, count: int, bound: Any) -> int:
         word[v] = seen ^ (_NEAR | _FAR)
         near[count] = v
         return count + 1
-    course[LOWEST] = min(course[LOWEST], np.int64(seen >> _SHIFT))
-    if course[LISTED] < len(far):
-        far[course[LISTED]] = v
-        course[LISTED] += 1
+    trace[LOWEST] = min(trace[LOWEST], np.int64(seen >> _SHIFT))
+    if trace[LISTED] < len(far):
+        far[trace[LISTED]] = v
+        trace[LISTED] += 1
     else:
-        course[UNLISTED] += 1
+        trace[UNLISTED] += 1
     return count
 
 
 @subroutine
-def _begin_round(course: Any) -> None:
-    """Clear what a round counts on; the rest of its course is written at its end."""
-    course[LISTED], course[LOWEST], course[UNLISTED], course[ABSORBED] = 0, UNREACHED, 0, 0
+def _begin_round(trace: Any) -> None:
+    """Clear what a round counts on; the rest of its trace is written at its end."""
+    trace[LISTED], trace[LOWEST], trace[UNLISTED], trace[ABSORBED] = 0, UNREACHED, 0, 0
 
 
 @subroutine
@@ -198,9 +194,9 @@ def _take_near(state: Any, turn: int, bound: Any) -> int:
 
     The list of ``turn`` is read, and that of the other turn written.
     """
-    far, listed = state.far[1 - turn], state.course[LISTED]
-    is_whole, count = state.course[UNLISTED] == 0, 0
-    _begin_round(state.course)
+    far, listed = state.far[1 - turn], state.trace[LISTED]
+    is_whole, count = state.trace[UNLISTED] == 0, 0
+    _begin_round(state.trace)
     if is_whole:
         for index in range(listed):
             count = _consider(state, _U(state.far[turn, index]), far, count, bound)
@@ -237,27 +233,25 @@ def search_near_far(
     ``near`` may be the memory of ``parent`` (uint32). ``top`` is the distance of what is not
     reached, ``farthest`` the 32 bits of the longest distance to which any weight may be added.
 
-    Returns
-    -------
-    Arcs examined; or `GAVE_UP`, and there is nothing to read, when a distance is longer, or when a
-    weight was absorbed.
+    Returns the arcs examined; or `GAVE_UP`, and there is nothing to read, when a distance is
+    longer, or when a weight was absorbed.
     """
-    course, count, turn, examined = state.course, 1, 0, 0
+    trace, count, turn, examined = state.trace, 1, 0, 0
     state.word[:] = _DISTANCE | _PARENT
     state.word[root] = _U(root) | _NEAR
     state.near[0] = root
-    _begin_round(course)
+    _begin_round(trace)
     bound, last = np.int64(0), high_value(_U(farthest) << _SHIFT, top)
     while True:
         _relax_near(rows, state, turn, count, _U(bound) << _SHIFT, top)
-        examined += course[ARCS]
-        nearest = max(bound, course[LOWEST])
-        done = course[LISTED] == 0 and course[UNLISTED] == 0
-        if course[ABSORBED] > 0 or (nearest > farthest and not done):
+        examined += trace[ARCS]
+        nearest = max(bound, trace[LOWEST])
+        done = trace[LISTED] == 0 and trace[UNLISTED] == 0
+        if trace[ABSORBED] > 0 or (nearest > farthest and not done):
             return GAVE_UP
         if done:
             break
-        step = adapt_step(step, course[ARCS], course[AGAIN])
+        step = adapt_step(step, trace[ARCS], AGAIN_WEIGHT * trace[AGAIN])
         risen = min(high_value(_U(nearest) << _SHIFT, top) + step, np.float64(last))
         bound = np.int64(high_word(risen, top) >> _SHIFT)
         count = _take_near(state, turn, _U(bound) << _SHIFT)

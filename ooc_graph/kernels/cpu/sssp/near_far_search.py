@@ -80,16 +80,10 @@ def paired_rows(out: Rows) -> PairedRows:
 class CpuNearFarSearch:
     """SSSP searches of one whole graph by near-far, one at a time; buffers are allocated once.
 
-    Beside the rows and the answer it holds 2 bytes a vertex: the queue lies in the memory of the
-    parents, which are made last; 6 bytes where distances are float32. A search that gives up is
-    repeated by `CpuSsspSearch`, which does all others from then on.
-
-    Parameters
-    ----------
-    out, into, tuples, team
-        As in `CpuSsspSearch`.
-    paired
-        Rows of another search of the same graph; None: they are made here.
+    In addition to the rows and the answer it has 2 bytes a vertex: the queue lies in the memory of
+    the parents, which are made last; 6 bytes if distances are float32. A search that gives up is
+    repeated by `CpuSsspSearch`, which does all others from then on. ``paired`` rows may be those of
+    another search of the same graph.
     """
 
     def __init__(
@@ -131,13 +125,7 @@ class CpuNearFarSearch:
         return sum(array.nbytes for array in self._rows)
 
     def run(self, root: int) -> SsspTree:
-        """Search from internal id ``root``; the arrays stay this search's until the next run.
-
-        Raises
-        ------
-        InputError
-            A shortest distance exceeds the distances' dtype.
-        """
+        """As `CpuSsspSearch.run`."""
         if self._general is not None:
             return self._general.run(root)
         start = perf_counter()

@@ -99,18 +99,10 @@ def _offer(
 
 @subroutine
 def _offer_heads(
-    into: Any,
-    distance: Any,
-    parent: Any,
-    base: int,
-    first: int,
-    count: int,
-    floor: Any,
-    top: Any,
-    lane: Any,
+    into: Any, wave: Any, parent: Any, base: int, first: int, count: int, floor: Any, lane: Any
 ) -> tuple[int, int]:
     """Look for parents along the heads, as `sssp.pull` looks for distances."""
-    examined = 0
+    distance, top, examined = wave.distance, wave.top[0], 0
     for column in range(HEADS):
         neighbors, weights = into.head_neighbors[column], into.head_weights[column]
         following = into.head_weights[min(column + 1, HEADS - 1)]
@@ -131,18 +123,10 @@ def _offer_heads(
 
 @subroutine
 def _offer_tails(
-    into: Any,
-    distance: Any,
-    parent: Any,
-    base: int,
-    first: int,
-    count: int,
-    floor: Any,
-    top: Any,
-    lane: Any,
+    into: Any, wave: Any, parent: Any, base: int, first: int, count: int, floor: Any, lane: Any
 ) -> int:
     """Go on along the tails of rows; arcs examined."""
-    examined = 0
+    distance, top, examined = wave.distance, wave.top[0], 0
     for index in range(count):
         place = np.int64(lane.left[index])
         row = base + place
@@ -161,23 +145,15 @@ def _offer_tails(
 
 @subroutine
 def parents_part(
-    control: Any,
-    into: Any,
-    distance: Any,
-    dealt: Any,
-    parent: Any,
-    lacking: Any,
-    root: int,
-    floor: Any,
-    top: Any,
-    lane: Any,
+    control: Any, into: Any, wave: Any, parent: Any, root: int, floor: Any, lane: Any
 ) -> None:
     """Find parents chunk after chunk; all threads call it. Word `CHUNK` must be 0 at the start.
 
-    ``dealt`` says which vertices the rows are. Rows that have a parent already (not all ones) keep
-    it; ``floor`` is a lower bound of the distances of all that has not been offered as parent.
-    ``lacking`` lists the reached rows on plateaus, as many as the word `UNRESOLVED` says.
+    Rows that have a parent already (not all ones) keep it; ``floor`` is a lower bound of the
+    distances of all that has not been offered as parent. ``wave.pending`` lists the reached rows on
+    plateaus, as many as the word `UNRESOLVED` says.
     """
+    distance, top = wave.distance, wave.top[0]
     rows, examined = len(parent), 0
     none = parent.dtype.type(-1)
     lightest = into.head_weights[0]
@@ -185,7 +161,7 @@ def parents_part(
         base, end = take_chunk(control, CHUNK_ROWS, rows)
         if base >= end:
             break
-        first = internal_of(base, dealt)
+        first = internal_of(base, wave.dealt)
         if first <= root < first + end - base:
             parent[base + root - first] = root
         count = 0
@@ -195,12 +171,12 @@ def parents_part(
             lane.left[count] = row - base
             wanted = (at < top) & (parent[row] == none)
             count += wanted & (path_sum(floor, lightest[row], top) <= at)
-        count, looked = _offer_heads(into, distance, parent, base, first, count, floor, top, lane)
+        count, looked = _offer_heads(into, wave, parent, base, first, count, floor, lane)
         examined += looked
-        examined += _offer_tails(into, distance, parent, base, first, count, floor, top, lane)
+        examined += _offer_tails(into, wave, parent, base, first, count, floor, lane)
         for row in range(base, end):
             if (parent[row] == none) & (distance[first + row - base] < top):
-                lacking[atomic_add(control, UNRESOLVED, 1)] = row
+                wave.pending[atomic_add(control, UNRESOLVED, 1)] = row
     atomic_add(control, EXAMINED, examined)
 
 

@@ -80,20 +80,13 @@ def _look_beyond(
 
 @subroutine
 def _keep(
-    control: Any,
-    distance: Any,
-    queue: Any,
-    found: Any,
-    first: int,
-    rows: int,
-    lane: Any,
-    top: Any,
+    control: Any, wave: Any, found: Any, first: int, rows: int, lane: Any, top: Any
 ) -> tuple[Any, int]:
     """List what improved, and write it back unless ``found`` takes it.
 
     Returns the smallest of it, and how many were unreached.
     """
-    low, count, reached = top, 0, 0
+    distance, low, count, reached = wave.distance, top, 0, 0
     for position in range(rows):
         before, best = distance[first + position], lane.best[position]
         lane.left[count] = position
@@ -106,7 +99,7 @@ def _keep(
     start = atomic_add(control, CHANGED, count)
     for index in range(count):
         place = np.int64(lane.left[index])
-        queue[start + index] = first + place
+        wave.queue[start + index] = first + place
         if len(found) > 0:
             found[start + index] = lane.best[place]
     return low, reached
@@ -114,26 +107,17 @@ def _keep(
 
 @subroutine
 def pull_part(
-    control: Any,
-    into: Any,
-    distance: Any,
-    dealt: Any,
-    queue: Any,
-    found: Any,
-    final: Any,
-    floor: Any,
-    range_: Any,
-    lane: Any,
+    control: Any, into: Any, wave: Any, found: Any, final: Any, floor: Any, range_: Any, lane: Any
 ) -> None:
     """Pull chunk after chunk of the rows with a distance above ``final``; all threads call it.
 
-    ``dealt`` says which vertices the rows are. ``queue`` lists those that improved, in any order;
-    their distances are written back, or only to ``found``, in the order of the queue, unless that
-    is empty. ``range_`` (2,), this thread's own, becomes the smallest improved distance and the
-    largest of all reached. Threads read distances that others improve meanwhile: the fixed point
-    does not depend on it. Word `CHUNK` must be 0 at the start.
+    ``wave.queue`` lists those that improved, in any order; their distances are written back, or
+    only to ``found``, in the order of the queue, unless that is empty. ``range_`` (2,), this
+    thread's own, becomes the smallest improved distance and the largest of all reached. Threads
+    read distances that others improve meanwhile: the fixed point does not depend on it. Word
+    `CHUNK` must be 0 at the start.
     """
-    rows, top = len(into.offsets) - 1, range_[0]
+    distance, rows, top = wave.distance, len(into.offsets) - 1, range_[0]
     low, high = top, final
     examined, reached = 0, 0
     lightest = into.head_weights[0]
@@ -141,7 +125,7 @@ def pull_part(
         base, end = take_chunk(control, CHUNK_ROWS, rows)
         if base >= end:
             break
-        first, count = internal_of(base, dealt), 0
+        first, count = internal_of(base, wave.dealt), 0
         for row in range(base, end):
             at = distance[first + row - base]
             lane.best[row - base] = at
@@ -151,7 +135,7 @@ def pull_part(
             count, looked = _look_at_heads(into, distance, base, first, count, floor, top, lane)
             examined += looked
             examined += _look_beyond(into, distance, base, count, floor, top, lane)
-            least, new = _keep(control, distance, queue, found, first, end - base, lane, top)
+            least, new = _keep(control, wave, found, first, end - base, lane, top)
             low = min(low, least)
             reached += new
         for place in range(end - base):

@@ -75,16 +75,9 @@ def push_below(
 ) -> tuple[int, int, int, int]:
     """Relax from ``queue[:count]`` to the fixed point of all candidates <= ``bound``; one thread.
 
-    Parameters
-    ----------
-    reached
-        Vertices reached so far; the next are noted in ``first[reached:]``.
-
-    Returns
-    -------
-    tuple of int
-        Rows pending now, vertices reached now, arcs examined, and improvements of vertices that
-        had been reached before (work done again).
+    The vertices after the ``reached`` ones are noted in ``first[reached:]``. Returns rows pending
+    now, vertices reached now, arcs examined, and improvements of vertices that had been reached
+    before (work done again).
     """
     distance, taken, queue = wave.distance, wave.taken, wave.queue
     top, room, notes = wave.top[0], len(wave.queue), len(wave.first)
@@ -241,11 +234,11 @@ def start_wave(wave: Any, root: int) -> None:
 
 
 @subroutine
-def _arcs_of(out: Any, lengths: Any, wave: Any, begin: int, end: int) -> Any:
-    """Arcs of the vertices ``first[begin:end]``, by ``lengths`` unless it is empty."""
+def arcs_of_listed(out: Any, lengths: Any, listed: Any, begin: int, end: int) -> Any:
+    """Arcs of the rows ``listed[begin:end]``, by ``lengths`` unless it is empty."""
     arcs: Any = 0
     for index in range(begin, end):
-        u = np.int64(wave.first[index])
+        u = np.int64(listed[index])
         if len(lengths) > 0:
             arcs += np.int64(lengths[u])
         else:
@@ -285,13 +278,9 @@ def push_rising(
 ) -> tuple[Any, Any, int, int, bool]:
     """Push from the root under a rising bound; one thread.
 
-    Parameters
-    ----------
-    out
-        Rows, or their heads alone. What lies beyond them comes later: until then no distance from
-        the smallest of it on is final.
-    lengths, arcs
-        Arcs of each whole row, empty if ``out`` has them all, and of all rows.
+    ``out`` has rows, or their heads alone. What lies beyond them comes later: until then no
+    distance from the smallest of it on is final. ``lengths`` are the arcs of each whole row, empty
+    if ``out`` has them all, and ``arcs`` those of all rows.
 
     Returns
     -------
@@ -317,7 +306,7 @@ def push_rising(
         smallest = smallest_pending(out, wave, pending)
         growing = growing and reached <= len(wave.first)
         if growing:
-            inner_arcs += _arcs_of(out, lengths, wave, inner, reached)
+            inner_arcs += arcs_of_listed(out, lengths, wave.first, inner, reached)
             growing = not push_is_enough(inner_arcs, arcs)
             if growing:
                 inner, floor = reached, smallest

@@ -90,9 +90,7 @@ def _pull(
     lanes: Any,
 ) -> None:
     range_, lane = ranges[thread], Lane(lanes.left[thread], lanes.best[thread])
-    pull_part(
-        control, into, wave.distance, wave.dealt, wave.queue, found, final, floor, range_, lane
-    )
+    pull_part(control, into, wave, found, final, floor, range_, lane)
 
 
 @kernel
@@ -130,18 +128,7 @@ def _parents(
     lanes: Any,
 ) -> None:
     lane = Lane(lanes.left[thread], lanes.best[thread])
-    parents_part(
-        control,
-        into,
-        wave.distance,
-        wave.dealt,
-        parent,
-        wave.pending,
-        root,
-        floor,
-        wave.top[0],
-        lane,
-    )
+    parents_part(control, into, wave, parent, root, floor, lane)
 
 
 @kernel

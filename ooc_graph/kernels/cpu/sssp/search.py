@@ -10,9 +10,7 @@ import numpy as np
 
 from ooc_graph.kernels.common.bitmap import words_for
 from ooc_graph.kernels.common.dealt import WHOLE
-from ooc_graph.kernels.common.decisions import (
-    SsspTree,
-)
+from ooc_graph.kernels.common.decisions import SsspTree
 from ooc_graph.kernels.common.sssp.distances import (
     distance_dtype,
     overflow_error,
@@ -24,14 +22,7 @@ from ooc_graph.kernels.common.sssp.rows import LightRows, Wave
 from ooc_graph.kernels.common.sssp.survey import MOST_FIRST, may_pull, survey
 from ooc_graph.kernels.common.team import Team, new_control
 from ooc_graph.kernels.common.tuning import ENOUGH_PUSHED
-from ooc_graph.kernels.cpu.sssp.fused import (
-    FINISHED,
-    PULLED,
-    PUSHED,
-    Answer,
-    overflowed,
-    search,
-)
+from ooc_graph.kernels.cpu.sssp import fused
 from ooc_graph.kernels.cpu.sssp.parents import CHUNK_ROWS, EXAMINED, UNRESOLVED
 from ooc_graph.kernels.cpu.sssp.push import FLAG_BITS, HEADS, HeadedRows
 from ooc_graph.types import AnyArray, Dealing, IntArray, Rows
@@ -78,16 +69,10 @@ def _heaviest_of(dtype: np.dtype[Any]) -> Any:
 
 
 def new_wave(parent: AnyArray, dtype: np.dtype[Any], arcs: int, longest: int) -> Wave:
-    """Room for a push.
+    """Room for a push along so many arcs in all, and in the ``longest`` row.
 
-    Parameters
-    ----------
-    parent
-        Ids (rows,): the queue, as nobody has a parent before all distances are final.
-    dtype
-        Of the distances.
-    arcs, longest
-        Of all rows, and of the longest.
+    ``parent`` (rows,) is the queue, as nobody has a parent before all distances (``dtype``) are
+    final.
     """
     rows, ids = len(parent), parent.dtype
     return Wave(
@@ -106,17 +91,9 @@ def new_wave(parent: AnyArray, dtype: np.dtype[Any], arcs: int, longest: int) ->
 class CpuSsspSearch:
     """SSSP searches of one whole graph, one at a time; buffers are allocated once.
 
-    Beside the rows, their heads and the answer it holds 8 bytes a vertex (32-bit ids, rows below
-    2**30 arcs), and a bit more while plateaus are resolved.
-
-    Parameters
-    ----------
-    out, into
-        Light-first rows of out- and in-arcs (the same object when undirected).
-    tuples
-        Input tuples at each row.
-    team
-        Threads that search together.
+    In addition to the rows, their heads and the answer it has 8 bytes a vertex (32-bit ids, rows
+    below 2**30 arcs), and a bit more while plateaus are resolved. ``out`` and ``into`` are
+    light-first rows (the same object when undirected); ``tuples`` (rows,) counts input tuples.
     """
 
     def __init__(self, out: Rows, into: Rows, tuples: AnyArray, team: Team) -> None:
@@ -135,7 +112,7 @@ class CpuSsspSearch:
         parent = np.empty(rows, ids)
         longest = int(np.diff(self._out.offsets).max(initial=0))
         self._wave = new_wave(parent, dtype, len(self._out.neighbors), longest)
-        self._answer = Answer(
+        self._answer = fused.Answer(
             parent,
             np.zeros(4, dtype),
             np.empty((team.threads, 2), dtype),
@@ -166,7 +143,7 @@ class CpuSsspSearch:
         self._wave.step[0] = self._step
         start = perf_counter()
         self._team.launch(
-            search,
+            fused.search,
             control,
             self._out,
             self._into,
@@ -179,9 +156,9 @@ class CpuSsspSearch:
         self._require_whole(control)
         elapsed_s = perf_counter() - start
         phase_arcs = {
-            "push": int(control[PUSHED]),
-            "pull": int(control[PULLED]),
-            "finish": int(control[FINISHED]),
+            "push": int(control[fused.PUSHED]),
+            "pull": int(control[fused.PULLED]),
+            "finish": int(control[fused.FINISHED]),
             "parents": int(control[EXAMINED]),
         }
         return SsspTree(self._answer.parent, self._wave.distance, elapsed_s, phase_arcs)
@@ -198,7 +175,7 @@ class CpuSsspSearch:
     def _require_whole(self, control: IntArray) -> None:
         """Refuse an answer in which reached vertices lack a distance or a parent."""
         distance, top = self._wave.distance, self._wave.top[0]
-        if self._may_overflow and overflowed(self._out, distance, WHOLE, self._heaviest, top):
+        if self._may_overflow and fused.overflowed(self._out, distance, WHOLE, self._heaviest, top):
             raise overflow_error(distance.dtype)
         if control[UNRESOLVED]:
             raise AssertionError(f"{control[UNRESOLVED]} reached vertices have no parent")

@@ -47,15 +47,7 @@ def _unmark(marks: Any, improved: Any) -> None:
 
 
 class CpuSsspShared(SharedBounds):
-    """Replica of all distances and of the set of vertices waiting on plateaus, in host memory.
-
-    Parameters
-    ----------
-    vertices
-        Rows of the whole graph.
-    dtype
-        Of the distances: float32, float64 or int64.
-    """
+    """Replica of all distances and of the set of vertices waiting on plateaus, in host memory."""
 
     def __init__(self, vertices: int, dtype: np.dtype[Any]) -> None:
         super().__init__(dtype)

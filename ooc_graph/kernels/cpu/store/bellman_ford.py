@@ -61,11 +61,8 @@ def list_stretch(
     """List the rows from ``base`` on that may push, as many as there is room for, or one.
 
     Unless they are wanted ``whole``, rows that have not changed are left out, and of the others
-    what follows the head if the arcs there lead no lower than 0 by now.
-
-    Returns
-    -------
-    The row after the stretch, and how many are listed in ``window``.
+    what follows the head if the arcs there lead no lower than 0 by now. Returns the row after the
+    stretch, and how many are listed in ``window``.
     """
     count, total, row = 0, 0, base
     rows, most = len(heads.lengths), base + len(starts) - 1
@@ -138,14 +135,8 @@ def fall_part(stretch: Any, base: int, end: int, lengths: Any, state: Any) -> tu
 class TierFalling:
     """`ooc_graph.kernels.common.many.bellman_ford_search.Falling` of rows on a tier.
 
-    It holds room for a stretch: at most an arc and a row's place for each row of the graph.
-
-    Parameters
-    ----------
-    out
-        Light-first rows of out-arcs.
-    heaviest
-        Largest weight.
+    It has room for a stretch: at most an arc and a row's place for each row of the graph. ``out``
+    are light-first rows of out-arcs.
     """
 
     def __init__(self, out: TierRows, heaviest: Any) -> None:

@@ -104,16 +104,9 @@ def settle_queue(heads: Any, tree: Any, queue: Any, begin: int, end: int, depth:
 
 
 class Frontier(NamedTuple):
-    """The vertices of a level, and where the search stands.
+    """The vertices of a level, ``queue[begin:end]``, and where the search stands.
 
-    Parameters
-    ----------
-    begin, end
-        They are ``queue[begin:end]``.
-    arcs, unvisited
-        Their out-arcs, and those of all that is not visited.
-    depth
-        Their level.
+    ``arcs`` are their out-arcs, ``unvisited`` those of all that is not visited.
     """
 
     begin: int
@@ -125,19 +118,12 @@ class Frontier(NamedTuple):
 
 @kernel
 def push_levels(
-    heads: Any, tree: Any, queue: Any, course: Any, frontier: Any
+    heads: Any, tree: Any, queue: Any, trace: Any, frontier: Any
 ) -> tuple[int, Frontier, int, int]:
     """Push level after level along heads; one thread.
 
-    Ends before a level that should pull, when there is no frontier or no room in ``course``, and in
+    Ends before a level that should pull, when there is no frontier or no room in ``trace``, and in
     the middle of a level that has rows with arcs beyond their heads.
-
-    Parameters
-    ----------
-    course
-        `Course`: receives what happened, level by level.
-    frontier
-        `Frontier`, in the queue.
 
     Returns
     -------
@@ -152,15 +138,15 @@ def push_levels(
     levels = 0
     while True:
         begin, end, arcs, left, depth = frontier
-        course.vertices[levels], course.arcs[levels] = end - begin, arcs
-        course.direction[levels] = PUSH
+        trace.vertices[levels], trace.arcs[levels] = end - begin, arcs
+        trace.direction[levels] = PUSH
         levels += 1
         tail, longer = _push_heads(heads, tree, queue, begin, end)
         if longer > 0:
             return levels, frontier, tail, longer
         arcs = settle_queue(heads, tree, queue, end, tail, depth + 1)
         frontier = Frontier(end, tail, arcs, left - arcs, depth + 1)
-        if end == tail or levels == len(course.arcs):
+        if end == tail or levels == len(trace.arcs):
             break
         if choose_direction(PUSH, tail - end, arcs, left - arcs, len(tree.level)) != PUSH:
             break

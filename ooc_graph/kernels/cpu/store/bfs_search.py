@@ -11,39 +11,21 @@ from ooc_graph.kernels.common.bitmap import members
 from ooc_graph.kernels.common.decisions import PULL, PUSH, BfsTree, choose_direction
 from ooc_graph.kernels.common.store.rows import TierRows
 from ooc_graph.kernels.common.team import Team, new_control
-from ooc_graph.kernels.cpu.bfs.fused import Course
+from ooc_graph.kernels.cpu.bfs.fused import Trace
 from ooc_graph.kernels.cpu.bfs.pull import EXAMINED, FOUND, FOUND_ARCS, IntoRows
-from ooc_graph.kernels.cpu.bfs.search import never_claimed, new_course, new_tree
-from ooc_graph.kernels.cpu.store.bfs import (
-    LOOKED,
-    TAIL,
-    Frontier,
-    Level,
-    count_found,
-    mark_queue,
-    pull_heads,
-    pull_tails,
-    push_levels,
-    push_tails,
-    settle_queue,
-)
+from ooc_graph.kernels.cpu.bfs.search import never_claimed, new_trace, new_tree
+from ooc_graph.kernels.cpu.store import bfs as steps
+from ooc_graph.kernels.cpu.store.bfs import Frontier, Level
 
-COURSE_LEVELS = 1 << 12
+TRACE_LEVELS = 1 << 12
 """Levels that are pushed in one call: each takes 16 bytes meanwhile, and what it takes stays."""
 
 
 class TierBfsSearch:
     """BFS searches of one whole graph, one at a time; buffers are allocated once.
 
-    Beside what is in memory of the rows it holds 12 bytes a vertex (ids of 32 bits) and five
-    bitmaps.
-
-    Parameters
-    ----------
-    out, into
-        Hub-first rows of out- and in-arcs (the same object when undirected).
-    team
-        Threads that search together.
+    In addition to what is in memory of the rows it has 12 bytes a vertex (ids of 32 bits) and five
+    bitmaps. ``out`` and ``into`` are hub-first rows (the same object when undirected).
     """
 
     def __init__(self, out: TierRows, into: TierRows, team: Team) -> None:
@@ -55,19 +37,13 @@ class TierBfsSearch:
         self._tree = new_tree(self._never, rows, ids)
         self._queue, self._frontier = np.empty(rows, ids), np.empty_like(self._never)
         self._arcs = int(out.heads.lengths.sum(dtype=np.int64))
-        self._course = new_course(COURSE_LEVELS)
-        self._courses: list[Course] = []
+        self._trace = new_trace(TRACE_LEVELS)
+        self._traces: list[Trace] = []
 
     def run(self, root: int) -> BfsTree:
-        """Search from internal id ``root``; the arrays stay this search's until the next run.
-
-        Raises
-        ------
-        CorruptStoreError
-            What is fetched is not what was written.
-        """
+        """As `CpuBfsSearch.run`; CorruptStoreError if what is fetched is not what was written."""
         start = perf_counter()
-        self._courses.clear()
+        self._traces.clear()
         arcs = self._start(root)
         at, direction = Frontier(0, 1, arcs, self._arcs - arcs, 0), PUSH
         while (found := at.end - at.begin) > 0:
@@ -76,7 +52,7 @@ class TierBfsSearch:
             wanted = choose_direction(direction, found, at.arcs, at.unvisited, rows)
             if wanted == PULL:
                 if direction == PUSH:
-                    mark_queue(self._tree.found, self._queue, at.begin, at.end)
+                    steps.mark_queue(self._tree.found, self._queue, at.begin, at.end)
                 self._pull(at.depth + 1, found)
                 found, arcs = self._count()
                 at = Frontier(0, found, arcs, at.unvisited - arcs, at.depth + 1)
@@ -86,8 +62,8 @@ class TierBfsSearch:
                 at = self._push(at)
             direction = wanted
         elapsed_s = perf_counter() - start
-        course = map(np.concatenate, zip(*self._courses, strict=True))
-        return BfsTree(self._tree.parent, self._tree.level, elapsed_s, *course)
+        trace = map(np.concatenate, zip(*self._traces, strict=True))
+        return BfsTree(self._tree.parent, self._tree.level, elapsed_s, *trace)
 
     def _start(self, root: int) -> int:
         """Visit the root alone; its arcs."""
@@ -96,24 +72,24 @@ class TierBfsSearch:
         tree.level[:] = -1
         tree.visited[:] = self._never
         tree.parent[root] = self._queue[0] = root
-        return int(settle_queue(self._out.heads, tree, self._queue, 0, 1, 0))
+        return int(steps.settle_queue(self._out.heads, tree, self._queue, 0, 1, 0))
 
     def _count(self) -> tuple[int, int]:
         """Vertices that a pull found, and their out-arcs."""
         control = new_control()
-        self._team.launch(count_found, control, self._tree, self._out.heads.lengths)
+        self._team.launch(steps.count_found, control, self._tree, self._out.heads.lengths)
         return int(control[FOUND]), int(control[FOUND_ARCS])
 
     def _pull(self, depth: int, vertices: int) -> None:
         """Find the vertices of a level, from a frontier of so many that is in ``found``."""
         tree, frontier, control = self._tree, self._frontier, new_control()
         frontier[:] = tree.found
-        self._team.launch(pull_heads, control, self._pulled, tree, frontier, depth)
+        self._team.launch(steps.pull_heads, control, self._pulled, tree, frontier, depth)
         level = self._level(depth)
-        self._into.scan_tails(~tree.visited, partial(pull_tails, level))
-        total = level.counts[LOOKED] + control[EXAMINED]
+        self._into.scan_tails(~tree.visited, partial(steps.pull_tails, level))
+        total = level.counts[steps.LOOKED] + control[EXAMINED]
         direction = np.array([PULL], np.int8)
-        self._courses.append(Course(np.array([vertices]), np.array([total]), direction))
+        self._traces.append(Trace(np.array([vertices]), np.array([total]), direction))
 
     def _level(self, depth: int, tail: int = 0) -> Level:
         """A level's state, with the end of the queue."""
@@ -125,15 +101,15 @@ class TierBfsSearch:
 
         A level of which all rows are in memory costs what its frontier has, and no more.
         """
-        tree, queue, out, course = self._tree, self._queue, self._out, self._course
-        levels, frontier, tail, longer = push_levels(out.heads, tree, queue, course, frontier)
-        self._courses.append(Course(*(column[:levels].copy() for column in course)))
+        tree, queue, out, trace = self._tree, self._queue, self._out, self._trace
+        levels, frontier, tail, longer = steps.push_levels(out.heads, tree, queue, trace, frontier)
+        self._traces.append(Trace(*(column[:levels].copy() for column in trace)))
         if not longer:
             return frontier
         begin, end, _, unvisited, depth = frontier
         level = self._level(depth + 1, tail)
         for waiting in out.tails_of(queue[begin:end]):
-            out.scan(waiting, partial(push_tails, level), out.most_look)
-        tail = int(level.counts[TAIL])
-        arcs = int(settle_queue(out.heads, tree, queue, end, tail, depth + 1))
+            out.scan(waiting, partial(steps.push_tails, level), out.most_look)
+        tail = int(level.counts[steps.TAIL])
+        arcs = int(steps.settle_queue(out.heads, tree, queue, end, tail, depth + 1))
         return Frontier(end, tail, arcs, unvisited - arcs, depth + 1)

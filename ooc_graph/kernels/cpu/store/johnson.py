@@ -21,17 +21,9 @@ from ooc_graph.kernels.common.store.rows import Scan, TierRows
 from ooc_graph.kernels.common.tuning import LANES
 from ooc_graph.kernels.cpu.many.lanes import lanes_for
 from ooc_graph.kernels.cpu.many.search import all_wanted
+from ooc_graph.kernels.cpu.store import lanes as steps
 from ooc_graph.kernels.cpu.store.bellman_ford import TierFalling
-from ooc_graph.kernels.cpu.store.lanes import (
-    LaneState,
-    ParentState,
-    find_lacking,
-    next_hop,
-    offer_lanes,
-    publish_lanes,
-    relax_lanes,
-    spread_lanes,
-)
+from ooc_graph.kernels.cpu.store.lanes import LaneState, ParentState
 from ooc_graph.types import AnyArray, IntArray
 
 PARENT_BITS = 3 * 8
@@ -41,22 +33,10 @@ PARENT_BITS = 3 * 8
 class TierJohnson(ManySources):
     """Distances from any number of sources, one batch at a time.
 
-    The bits are those of `ooc_graph.kernels.cpu.many.johnson.CpuJohnson`. Beside what is in memory
-    of the rows it holds `lane_bytes` a row.
-
-    Parameters
-    ----------
-    out
-        Light-first rows of out-arcs, weights of any sign.
-    heaviest
-        Largest weight.
-
-    Raises
-    ------
-    NegativeCycleError, InputError
-        As `ooc_graph.kernels.cpu.many.johnson.CpuJohnson`.
-    CorruptStoreError
-        What is fetched is not what was written.
+    The bits are those of `ooc_graph.kernels.cpu.many.johnson.CpuJohnson`, and so are the errors;
+    CorruptStoreError if what is fetched is not what was written. In addition to what is in memory
+    of the rows it has `lane_bytes` a row. ``out`` are light-first rows of out-arcs, weights of any
+    sign.
     """
 
     def __init__(self, out: TierRows, heaviest: Any) -> None:
@@ -93,7 +73,7 @@ class TierJohnson(ManySources):
             leave_if_given_up()
             batch = sources[part]
             state = self._settle(state, batch)
-            publish_lanes(state, wanted, part.start, part.stop)
+            steps.publish_lanes(state, wanted, part.start, part.stop)
             if parents is not None:
                 parents[part] = self._parents(state, batch).T
             if told is not None:
@@ -136,7 +116,7 @@ class TierJohnson(ManySources):
             state = state._replace(waiting=waiting, low=state.pending, pending=state.low)
             state.pending[:] = top
             self.passes += 1
-            self._each(pushing, partial(relax_lanes, state))
+            self._each(pushing, partial(steps.relax_lanes, state))
         self.relaxed += int(state.relaxed[0])
         return state
 
@@ -145,24 +125,18 @@ class TierJohnson(ManySources):
         self._out.scan_rows(bits, scan, self._out.most_look)
 
     def _parents(self, state: LaneState, sources: IntArray) -> AnyArray:
-        """Parents of a batch: ids (rows, sources).
-
-        Raises
-        ------
-        AssertionError
-            The graph's rows contradict the distances.
-        """
+        """Parents of a batch: ids (rows, sources)."""
         rows, lanes = self.vertices, np.arange(len(sources))
         parent = np.full((rows, len(sources)), np.iinfo(self.ids).max, self.ids)
         found, frontier = (np.empty(rows, np.uint64) for _ in range(2))
         parents = ParentState(parent, found, frontier, np.zeros(rows, np.uint64))
         bits = pack_bits(np.ones(rows, np.bool_))
-        self._each(bits, partial(offer_lanes, (state, parents)))
+        self._each(bits, partial(steps.offer_lanes, (state, parents)))
         parent[sources, lanes] = sources
-        left = find_lacking(state, parents)
+        left = steps.find_lacking(state, parents)
         while left:
-            self._each(bits, partial(spread_lanes, (state, parents)))
-            found_now = next_hop(parents, bits)
+            self._each(bits, partial(steps.spread_lanes, (state, parents)))
+            found_now = steps.next_hop(parents, bits)
             left -= found_now
             if not found_now:
                 raise AssertionError(f"{left} reached vertices have no parent")
@@ -172,14 +146,7 @@ class TierJohnson(ManySources):
 def lane_bytes(dtype: np.dtype[Any], lanes: int, parents: int) -> int:
     """Bytes a row that a batch takes, bitmaps aside.
 
-    Parameters
-    ----------
-    dtype
-        Of the distances.
-    lanes
-        Sources of a batch.
-    parents
-        Bytes of an id where parents are found, else 0.
+    ``parents`` are the bytes of an id if parents are found, else 0.
     """
     # With them the rows' reach, what they push now and next, and potentials.
     state = (lanes_for(dtype, lanes) + 4) * dtype.itemsize

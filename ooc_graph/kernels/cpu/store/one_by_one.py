@@ -28,19 +28,9 @@ class Single(Protocol):
 class TierSingly(ManySources):
     """Distances, or levels, from any number of sources; what was fetched is kept for the next.
 
-    Parameters
-    ----------
-    search
-        Searches from one source, with all threads.
-    vertices
-        Rows of the graph.
-    dtype
-        Of the distances; int32 for levels.
-    ids
-        Dtype of parents.
-    potential
-        (vertices,): what the weights that are searched were shifted by; distances are given without
-        it. None: nothing.
+    The search is from one source, with all threads. Levels are int32; ``ids`` is the parents'
+    dtype. Weights were reweighted by the ``potential`` (vertices,), if there is one, and distances
+    are given without it.
     """
 
     def __init__(
@@ -70,7 +60,10 @@ class TierSingly(ManySources):
             tree = self._search.run(source)
             if isinstance(tree, SsspTree):
                 answer[place] = tree.distance
-                self._restore(answer[place : place + 1], sources[place : place + 1])
+                if self._potential is not None:
+                    some = slice(place, place + 1)
+                    far = unreached(answer.dtype)[0]
+                    restore(answer[some], self._potential, sources[some], far)
             else:
                 answer[place] = tree.level
                 answer[place][tree.level < 0] = INT32_UNREACHED
@@ -78,8 +71,3 @@ class TierSingly(ManySources):
                 parents[place] = tree.parent
             if told is not None:
                 told(place, place + 1)
-
-    def _restore(self, answer: AnyArray, sources: IntArray) -> None:
-        """Turn distances in the weights that are searched into distances."""
-        if self._potential is not None:
-            restore(answer, self._potential, sources, unreached(answer.dtype)[0])

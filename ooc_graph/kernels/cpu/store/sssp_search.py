@@ -16,18 +16,13 @@ import numpy as np
 from ooc_graph.kernels.common.bitmap import words_for
 from ooc_graph.kernels.common.dealt import WHOLE
 from ooc_graph.kernels.common.decisions import SsspTree, finish_by_push
+from ooc_graph.kernels.common.sssp import plateaus
 from ooc_graph.kernels.common.sssp.distances import (
     distance_dtype,
     overflow_error,
     sums_may_overflow,
 )
-from ooc_graph.kernels.common.sssp.plateaus import (
-    Plateau,
-    list_lacking,
-    queue_found,
-    settle_hop,
-    spread_hops,
-)
+from ooc_graph.kernels.common.sssp.plateaus import Plateau
 from ooc_graph.kernels.common.sssp.rows import LightRows
 from ooc_graph.kernels.common.sssp.survey import Known, may_pull
 from ooc_graph.kernels.common.store.rows import TAIL_ROWS, TierRows
@@ -35,56 +30,23 @@ from ooc_graph.kernels.common.team import Team, new_control
 from ooc_graph.kernels.cpu.sssp.parents import CHUNK_ROWS, Lane
 from ooc_graph.kernels.cpu.sssp.push import push_rising
 from ooc_graph.kernels.cpu.sssp.search import new_wave
-from ooc_graph.kernels.cpu.store.sssp import (
-    EXAMINED,
-    LOOKED,
-    NEW,
-    REACHED,
-    Field,
-    count_arcs,
-    count_lost,
-    farthest,
-    has_empty_head,
-    least_beyond,
-    near_overflow,
-    pull_heads,
-    pull_tails,
-    relax_arcs,
-)
-from ooc_graph.kernels.cpu.store.sssp_parents import (
-    find_beside_tails,
-    offer_arcs,
-    parent_heads,
-    parent_tails,
-    spread_tails,
-)
+from ooc_graph.kernels.cpu.store import sssp as steps
+from ooc_graph.kernels.cpu.store import sssp_parents as parents
+from ooc_graph.kernels.cpu.store.sssp import Field
 from ooc_graph.types import AnyArray
 
 
 class TierSsspSearch:
     """SSSP searches of one whole graph, one at a time; buffers are allocated once.
 
-    Beside what is in memory of the rows it holds 16 bytes a vertex (ids and weights of 32 bits) and
-    three bitmaps.
-
-    Parameters
-    ----------
-    out, into
-        Light-first rows of out- and in-arcs (the same object when undirected).
-    known
-        What is known of the weights.
-    team
-        Threads that search together.
-
-    Raises
-    ------
-    ValueError
-        A row's head lacks its first arc.
+    In addition to what is in memory of the rows it has 16 bytes a vertex (ids and weights of 32
+    bits) and three bitmaps. ``out`` and ``into`` are light-first rows (the same object when
+    undirected); ValueError if a row's head lacks its first arc.
     """
 
     def __init__(self, out: TierRows, into: TierRows, known: Known, team: Team) -> None:
         heads, self._team = out.heads, team
-        if has_empty_head(out.heads) or has_empty_head(into.heads):
+        if steps.has_empty_head(out.heads) or steps.has_empty_head(into.heads):
             raise ValueError("SSSP needs the first arc of every row in memory")
         rows, ids = len(heads.lengths), heads.neighbors.dtype
         dtype = distance_dtype(heads.weights)
@@ -106,17 +68,7 @@ class TierSsspSearch:
         self._phase_arcs: dict[str, int] = {}
 
     def run(self, root: int) -> SsspTree:
-        """Search from internal id ``root``; the arrays stay this search's until the next run.
-
-        Raises
-        ------
-        InputError
-            A shortest distance exceeds the distances' dtype.
-        CorruptStoreError
-            What is fetched is not what was written.
-        AssertionError
-            The graph's out- and in-arcs contradict each other.
-        """
+        """As `CpuSsspSearch.run`; CorruptStoreError if what is fetched is not what was written."""
         start = perf_counter()
         self._phase_arcs = {"push": 0, "pull": 0, "finish": 0, "parents": 0}
         self._wave.distance[:] = self._top
@@ -133,21 +85,16 @@ class TierSsspSearch:
     def _push(self, root: int) -> tuple[int, Any, Any]:
         """Push along heads, and from the inner vertices along all of their arcs.
 
-        Returns
-        -------
-        count
-            Inner vertices, which were reached first.
-        final
-            Distance up to which all are final; the unreached one's if all there are are.
-        floor
-            Lower bound of the distances of all but the inner vertices.
+        Returns how many inner vertices there are, which were reached first; the distance up to
+        which all are final, the unreached one's if all are; and a lower bound of the distances of
+        all but the inner vertices.
         """
         wave, top, out = self._wave, self._top, self._out
         bound, floor, count, examined, settled = push_rising(
             self._pushed, out.heads.lengths, self._arcs, wave, root, self._may_pull
         )
         self._phase_arcs["push"] = int(examined)
-        least, least_inner = least_beyond(out.heads, wave.distance, wave.first[:count], top)
+        least, least_inner = steps.least_beyond(out.heads, wave.distance, wave.first[:count], top)
         final = least if settled else min(bound, least)
         if final == top:
             return 0, top, self._number(0)
@@ -174,8 +121,8 @@ class TierSsspSearch:
         """Push the rows of a bitmap up to ``bound``; bitmap of what is nearer now."""
         self._next[:] = 0
         field = self._field(self._next, bound)
-        self._out.scan_rows(bits, partial(relax_arcs, field))
-        self._phase_arcs[phase] += int(field.counts[LOOKED])
+        self._out.scan_rows(bits, partial(steps.relax_arcs, field))
+        self._phase_arcs[phase] += int(field.counts[steps.LOOKED])
         return self._next
 
     def _pull(self, final: Any, floor: Any) -> None:
@@ -185,7 +132,7 @@ class TierSsspSearch:
         while True:
             before = self._phase_arcs["pull"]
             low, reached = self._pull_pass(final, floor)
-            count, arcs, longer = count_arcs(bits, self._out.heads)
+            count, arcs, longer = steps.count_arcs(bits, self._out.heads)
             passes += 1
             if count == 0:
                 return
@@ -195,7 +142,7 @@ class TierSsspSearch:
                 break
             final, floor = max(final, low), low
         # If the pass reached no new vertex, none will be: beyond the farthest is nothing of use.
-        bound = top if reached else self._number(farthest(distance, top, final))
+        bound = top if reached else self._number(steps.farthest(distance, top, final))
         while bits.any():
             self._bits, self._next = self._relax(bits, bound, "finish"), bits
             bits = self._bits
@@ -204,7 +151,7 @@ class TierSsspSearch:
         """One pass over all rows: the smallest new distance, and how many were unreached."""
         field, control = self._field(self._bits, floor), new_control()
         self._team.launch(
-            pull_heads,
+            steps.pull_heads,
             control,
             self._into.heads,
             field,
@@ -214,9 +161,9 @@ class TierSsspSearch:
             self._more,
         )
         field.low[0] = self._lows.min()
-        self._into.scan_tails(self._more, partial(pull_tails, field))
-        self._phase_arcs["pull"] += int(control[EXAMINED] + field.counts[LOOKED])
-        return field.low[0], int(control[REACHED] + field.counts[NEW])
+        self._into.scan_tails(self._more, partial(steps.pull_tails, field))
+        self._phase_arcs["pull"] += int(control[steps.EXAMINED] + field.counts[steps.LOOKED])
+        return field.low[0], int(control[steps.REACHED] + field.counts[steps.NEW])
 
     def _find_parents(self, root: int, inner: AnyArray, floor: Any) -> None:
         """Parents of all that is reached, plateaus last."""
@@ -225,11 +172,11 @@ class TierSsspSearch:
         field, control = self._field(self._more, floor), new_control()
         # Those nearer than all others: whoever finds a parent among them needs no other.
         nearest = self._bitmap(inner[distance[inner] < floor])
-        self._out.scan_rows(nearest, partial(offer_arcs, field))
+        self._out.scan_rows(nearest, partial(parents.offer_arcs, field))
         parent[root] = root
-        self._team.launch(parent_heads, control, self._into.heads, field)
-        self._into.scan_tails(self._more, partial(parent_tails, field))
-        self._phase_arcs["parents"] += int(control[EXAMINED] + field.counts[LOOKED])
+        self._team.launch(parents.parent_heads, control, self._into.heads, field)
+        self._into.scan_tails(self._more, partial(parents.parent_tails, field))
+        self._phase_arcs["parents"] += int(control[steps.EXAMINED] + field.counts[steps.LOOKED])
         self._resolve_plateaus()
 
     def _resolve_plateaus(self) -> None:
@@ -239,11 +186,11 @@ class TierSsspSearch:
         """
         wave = self._wave
         plateau = Plateau(wave.distance, self._parent, self._bits, wave.pending, self._top)
-        left = list_lacking(plateau)
+        left = plateaus.list_lacking(plateau)
         if left == 0:
             return
-        self._into.scan_rows(plateau.lacking, partial(find_beside_tails, plateau))
-        found = self._spread(plateau, queue_found(plateau))
+        self._into.scan_rows(plateau.lacking, partial(parents.find_beside_tails, plateau))
+        found = self._spread(plateau, plateaus.queue_found(plateau))
         if found < left:
             raise AssertionError(f"{left - found} reached vertices have no parent")
 
@@ -253,15 +200,15 @@ class TierSsspSearch:
         columns, last = (heads.neighbors, heads.weights), np.zeros(1, np.int64)
         wanting[:] = 0
         while begin < end:
-            begin, end, more = spread_hops(
+            begin, end, more = plateaus.spread_hops(
                 heads.starts, heads.lengths, columns, plateau, begin, end, wanting
             )
             if more:
                 last[0] = end
-                self._out.scan_tails(wanting, partial(spread_tails, (plateau, last)))
+                self._out.scan_tails(wanting, partial(parents.spread_tails, (plateau, last)))
                 end = int(last[0])
                 wanting[:] = 0
-                settle_hop(plateau, begin, end)
+                plateaus.settle_hop(plateau, begin, end)
         return end
 
     def _require_no_overflow(self) -> None:
@@ -270,7 +217,7 @@ class TierSsspSearch:
             return
         self._bits[:] = 0
         field = self._field(self._bits, self._top)
-        near_overflow(field, self._known.heaviest)
-        self._out.scan_rows(self._bits, partial(count_lost, field))
-        if field.counts[NEW]:
+        steps.near_overflow(field, self._known.heaviest)
+        self._out.scan_rows(self._bits, partial(steps.count_lost, field))
+        if field.counts[steps.NEW]:
             raise overflow_error(field.distance.dtype)

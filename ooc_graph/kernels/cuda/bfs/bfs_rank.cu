@@ -66,14 +66,14 @@ extern "C" __global__ void list_found(u32 words, const u32* found, const u64* ou
 // Lists neighbours of the frontier that were not visited, each once; best[v], all ones before, is
 // the smallest parent of v.
 extern "C" __global__ void push_rows(u32 count, const u64* starts, const u32* queue, const u64* out_offsets,
-                                     const VERTEX* neighbors, u32 shards, u32 shard, const u32* visited,
+                                     ARCS(VERTEX) neighbors, u32 shards, u32 shard, const u32* visited,
                                      VERTEX* best, VERTEX* target, u64* counts) {
     over_shares(count, starts, [&](u32 entry, u64 k) {
         VERTEX v = 0;
         bool fresh = false;
         if (entry != NONE) {
             const u32 row = queue[entry];
-            v = neighbors[out_offsets[row] + k];
+            v = arcs_of(neighbors, row)[out_offsets[row] + k];
             fresh = !has(visited, v) && atomicMin(best + v, internal_of(row, shards, shard)) == NO_VERTEX;
         }
         const VERTEX place = place_in(counts + EMITTED, fresh);
@@ -83,7 +83,7 @@ extern "C" __global__ void push_rows(u32 count, const u64* starts, const u32* qu
 
 // Rows not visited take their first neighbour in the frontier as parent: rows ascend, so it is the
 // smallest. A warp has the rows of one word; rows that go on are looked at by all of its lanes.
-extern "C" __global__ void pull_rows(u32 rows, u32 words, const u64* offsets, const VERTEX* neighbors,
+extern "C" __global__ void pull_rows(u32 rows, u32 words, const u64* offsets, ARCS(VERTEX) neighbors,
                                      const u64* out_offsets, const u32* frontier, int depth, u32* visited, u32* found,
                                      VERTEX* parent, int* level, u64* counts) {
     const u32 lane = threadIdx.x % 32;
@@ -93,17 +93,19 @@ extern "C" __global__ void pull_rows(u32 rows, u32 words, const u64* offsets, co
         const bool open = row < rows && !(before >> lane & 1);
         u64 at = open ? offsets[row] : 0;
         const u64 end = open ? offsets[row + 1] : 0;
+        const auto mine = arcs_of(neighbors, open ? row : 0);
         VERTEX by = NO_VERTEX;
         for (u32 k = 0; k < LANE_ARCS && at < end && by == NO_VERTEX; k++) {
-            const VERTEX u = neighbors[at++];
+            const VERTEX u = mine[at++];
             examined++;
             if (has(frontier, u)) by = u;
         }
         for (u32 rest = __ballot_sync(FULL, by == NO_VERTEX && at < end); rest; rest &= rest - 1) {
             const u32 who = __ffs(rest) - 1;
             const u64 stop = __shfl_sync(FULL, end, who);
+            const auto theirs = arcs_of(neighbors, row - lane + who);
             for (u64 a = __shfl_sync(FULL, at, who); a < stop; a += 32) {
-                const VERTEX u = a + lane < stop ? neighbors[a + lane] : NO_VERTEX;
+                const VERTEX u = a + lane < stop ? theirs[a + lane] : NO_VERTEX;
                 const u32 hits = __ballot_sync(FULL, u != NO_VERTEX && has(frontier, u));
                 const VERTEX hit = __shfl_sync(FULL, u, hits ? __ffs(hits) - 1 : 0);
                 if (lane == who) {

@@ -13,7 +13,8 @@ import numpy as np
 from ooc_graph.kernels.common.bitmap import deal_frontiers, words_for
 from ooc_graph.kernels.common.decisions import BfsTree
 from ooc_graph.kernels.cuda.runtime.modules import cuda, within_memory
-from ooc_graph.kernels.cuda.runtime.rows import hold, require_rows
+from ooc_graph.kernels.cuda.runtime.rows import require_rows
+from ooc_graph.kernels.cuda.runtime.shares import ON_DEVICE, OnDevice, Pinned
 from ooc_graph.kernels.cuda.runtime.steps import (
     ARCS,
     EMITTED,
@@ -90,7 +91,9 @@ class CudaBfsRank:
         Which rows these are.
     out, into
         Hub-first rows to push and to pull along (the same object when undirected), in host memory
-        (copied) or on the device; ids as `ooc_graph.layout.names.id_dtype` says.
+        or on the device; ids as `ooc_graph.layout.names.id_dtype` says.
+    tier
+        Where the kernels find them: copied to the device, or in pinned memory.
 
     Raises
     ------
@@ -102,7 +105,9 @@ class CudaBfsRank:
         The device's memory is too small; so in every step.
     """
 
-    def __init__(self, dealing: Dealing, out: Rows, into: Rows) -> None:
+    def __init__(
+        self, dealing: Dealing, out: Rows, into: Rows, tier: OnDevice | Pinned = ON_DEVICE
+    ) -> None:
         cupy, rows = cuda(), dealing.rows
         self._ids = ids = ids_of(dealing.vertices)
         require_rows(rows)
@@ -110,9 +115,11 @@ class CudaBfsRank:
         self._dealing, self._depth, self._words = dealing, 0, 2 * words_for(rows)
         self._count = self._frontier_arcs = 0
         with within_memory("BFS on these rows"):
-            self._out = hold(out, weighted=False, ids=ids)
-            self._into = self._out if into is out else hold(into, weighted=False, ids=ids)
-            self._steps = Steps("bfs_rank.cu", width(ids))
+            self._out = tier.hold(out, weighted=False, ids=ids)
+            self._into = self._out
+            if into is not out:
+                self._into = tier.hold(into, weighted=False, ids=ids)
+            self._steps = Steps("bfs_rank.cu", width(ids) | tier.constants)
             self._parent, self._queue = cupy.empty(rows, ids), cupy.empty(rows, np.uint32)
             self._level = cupy.empty(rows, np.int32)
             self._never, self._visited, self._found = (

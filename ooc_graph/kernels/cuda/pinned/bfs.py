@@ -17,12 +17,11 @@ from ooc_graph.kernels.cuda.bfs.search import INT_LEVELS, STRETCH, CudaBfsSearch
 from ooc_graph.kernels.cuda.runtime.bus import asked_bytes, counted_at, forget_asked
 from ooc_graph.kernels.cuda.runtime.modules import THREADS, blocks_for, cuda, free_unused, kernel
 from ooc_graph.kernels.cuda.runtime.rows import NULL, QUAD_ROWS, DeviceRows, Extents
+from ooc_graph.kernels.cuda.runtime.shares import FILL_BLOCKS, TIERED
 from ooc_graph.types import AnyArray, Rows
 
 MOST_COLUMNS = 7
 """Columns of four neighbours that may stand on the device."""
-TIERED: dict[str, int | str] = {"TIERED": 1}
-"""What kernels are compiled with that find rows in host memory."""
 COUNTED: dict[str, int | str] = counted_at(46)
 """And what ``bfs.cu`` is that counts what it asks of it."""
 PULL_ABOVE = (12, 25, 60)
@@ -31,8 +30,6 @@ PULL_ABOVE = (12, 25, 60)
 A pull from a small frontier reads many rows to their ends, which is dear where these are in host
 memory. Measured on one H200 at scale 26.
 """
-FILL_BLOCKS = 2048
-"""Blocks that copy rows to the device, at most; a warp takes a row at a time."""
 _NAMED_AT_ONCE = 1 << 19
 
 

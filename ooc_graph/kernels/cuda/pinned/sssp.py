@@ -13,11 +13,10 @@ from typing import Any
 
 import numpy as np
 
-from ooc_graph.errors import MemoryBudgetError, UsageError
-from ooc_graph.kernels.cuda.pinned.bfs import FILL_BLOCKS, TIERED
+from ooc_graph.errors import UsageError
 from ooc_graph.kernels.cuda.runtime.bus import asked_bytes, counted_at, forget_asked
-from ooc_graph.kernels.cuda.runtime.modules import THREADS, blocks_for, cuda, kernel
-from ooc_graph.kernels.cuda.runtime.rows import DeviceRows, extents
+from ooc_graph.kernels.cuda.runtime.rows import extents
+from ooc_graph.kernels.cuda.runtime.shares import TIERED, Shares
 from ooc_graph.kernels.cuda.sssp.method import Method, Weighted
 from ooc_graph.kernels.cuda.sssp.pull import Heads, PushPull
 from ooc_graph.kernels.cuda.sssp.search import CudaSsspSearch
@@ -105,10 +104,10 @@ class _TierPushPull(PushPull):
 
     def __init__(self, graph: Weighted, held: SsspHold, count_bus: bool) -> None:
         self._count_bus = count_bus
-        self._near_out = _Shares(graph.out, held)
+        self._near_out = Shares(graph.out, held.least, held.shift)
         self._near_in = self._near_out
         if graph.into is not graph.out:
-            self._near_in = _Shares(graph.into, held)
+            self._near_in = Shares(graph.into, held.least, held.shift)
         super().__init__(graph)
 
     def _heads_of(self, graph: Weighted) -> Heads:
@@ -132,31 +131,3 @@ class _TierPushPull(PushPull):
     def _arguments(self) -> tuple[Any, ...]:
         sides = self._near_out, self._near_in
         return tuple(a for side in sides for a in (side.starts, side.neighbors, side.weights))
-
-
-class _Shares:
-    """The first arcs of each row: where they begin, neighbours, weights."""
-
-    def __init__(self, rows: DeviceRows, held: SsspHold) -> None:
-        cupy = cuda()
-        counts = cupy.zeros(rows.rows + 1, np.uint32)
-        share = (np.uint32(min(held.least, 0xFFFFFFFF)), np.uint32(held.shift))
-        blocks = (blocks_for(rows.rows),)
-        count = kernel("heads.cu", "share_counts")
-        count(blocks, (THREADS,), (np.uint32(rows.rows), *share, rows.offsets, counts[1:]))
-        if int(counts.sum(dtype=np.uint64)) >= 1 << 32:
-            raise MemoryBudgetError("2^32 arcs and more are held of all rows at most")
-        self.starts = cupy.cumsum(counts, dtype=np.uint32)
-        del counts
-        arcs = int(self.starts[-1].get())
-        self.neighbors, self.weights = (cupy.empty(arcs, np.uint32) for _ in range(2))
-        fill = kernel("heads.cu", "hold_shares")
-        grid = (min(FILL_BLOCKS, blocks_for(32 * rows.rows)),)
-        for words, kept in ((rows.neighbors, self.neighbors), (rows.weights, self.weights)):
-            arguments = (np.uint32(rows.rows), self.starts, rows.offsets, words, kept)
-            fill(grid, (THREADS,), arguments)
-
-    @property
-    def rows(self) -> DeviceRows:
-        """The shares as rows."""
-        return DeviceRows(self.starts, self.neighbors, self.weights)

@@ -1,30 +1,17 @@
 // Where SSSP finds the arcs of a row: all on the device, or a share of each row there and all in host
 // memory. Without tiers the words are the same as if there were none.
 #pragma once
+#include "near.cuh"
 #include "sssp_graph.cuh"
 #if TIERED
-
-// A row's arcs up to `limit` are on the device, `shift` places on from where the rows have them.
-struct Near {
-    u64 limit, shift;
-};
-
-__device__ __forceinline__ Near near_of(const Held& held, const u64* offsets, u32 row) {
-    const u64 first = __ldg(offsets + row), begin = __ldg(held.starts + row), end = __ldg(held.starts + row + 1);
-    return {first + (end - begin), begin - first};
-}
-
-__device__ __forceinline__ u32 arc_word(const Near& near, const u32* held, const u32* outside, u64 at) {
-    return __ldg(at < near.limit ? held + (at + near.shift) : outside + at);
-}
 
 // Counts what is read of an arc where it stands outside: one word, or two, neighbour and weight. Lanes
 // ask together, or each goes through a row by itself, from the arc `first` on.
 #define ASK(at, words) BUS_ONLY(if ((at) >= there.limit) ask_together(at, words);)
 #define ASK_IN_TURN(at, first) BUS_ONLY(if ((at) >= there.limit) ask_in_turn(at, max(first, there.limit));)
 
-#define OUT_NEAR(g, v) const Near there = near_of(g.out_held, g.out_offsets, v);
-#define IN_NEAR(g, v) const Near there = near_of(g.in_held, g.in_offsets, v);
+#define OUT_NEAR(g, v) const Near there = near_of(g.out_held.starts, g.out_offsets, v);
+#define IN_NEAR(g, v) const Near there = near_of(g.in_held.starts, g.in_offsets, v);
 #define OUT_NEIGHBOR(g, at) arc_word(there, g.out_held.neighbors, g.out_neighbors, at)
 #define OUT_WEIGHT(g, at) arc_word(there, g.out_held.weights, g.out_weights, at)
 #define IN_NEIGHBOR(g, at) arc_word(there, g.in_held.neighbors, g.in_neighbors, at)

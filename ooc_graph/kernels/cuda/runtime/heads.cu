@@ -6,6 +6,11 @@
 #define INFINITE 0x7F800000u
 #endif
 
+// A word of a column of the arcs, for the kernel that copies such words.
+#ifndef WORD
+#define WORD u32
+#endif
+
 // Where rows begin, for those kernels that are also given shares of them.
 #ifndef OFFSET
 #define OFFSET u64
@@ -113,7 +118,7 @@ extern "C" __global__ void share_counts(u32 rows, u32 least, u32 share_bits, con
 
 // Copies the first starts[v + 1] - starts[v] words of each row, a warp each: what it reads may lie in
 // host memory.
-extern "C" __global__ void hold_shares(u32 rows, const u32* starts, const u64* offsets, const u32* words, u32* held) {
+extern "C" __global__ void hold_shares(u32 rows, const u32* starts, const u64* offsets, const WORD* words, WORD* held) {
     const u64 thread = (u64)blockIdx.x * blockDim.x + threadIdx.x, warps = (u64)gridDim.x * blockDim.x / 32;
     for (u64 v = thread / 32; v < rows; v += warps) {
         const u32 begin = starts[v], count = starts[v + 1] - begin;

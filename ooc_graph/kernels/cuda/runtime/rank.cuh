@@ -2,11 +2,17 @@
 // Compiled for one width of ids. Rows of one shard are numbered in 32 bits whatever the width.
 #pragma once
 #include "grid.cuh"
+#include "near.cuh"
 
 #ifndef VERTEX
 #define VERTEX u32
 #endif
 #define NO_VERTEX ((VERTEX)~(VERTEX)0)
+
+// Whether arcs are in host memory, and only the first of each row on the device too.
+#ifndef TIERED
+#define TIERED 0
+#endif
 
 // Blocks of 1,024 ids are dealt to the shards in turn. There are fewer than 2**32 of them.
 #define DEAL_BITS 10
@@ -32,6 +38,39 @@ __device__ __forceinline__ u32 local_of(VERTEX vertex, u32 shards) {
 __device__ __forceinline__ bool is_mine(VERTEX vertex, u32 shards, u32 shard) {
     return block_of(vertex) % shards == shard;
 }
+
+// A column of the rows' arcs, as kernels are given it, and of it the arcs of one row, which are found
+// by their position among all.
+#if TIERED
+template <typename Word>
+struct Tiered {
+    const Word* held;    // on the device
+    const Word* outside; // in host memory
+    const u32* starts;   // as of `near_of`
+    const u64* offsets;
+};
+
+template <typename Word>
+struct RowArcs {
+    Near near;
+    const Word* held;
+    const Word* outside;
+
+    __device__ __forceinline__ Word operator[](u64 at) const { return arc_word(near, held, outside, at); }
+};
+
+#define ARCS(Word) const Tiered<Word>*
+template <typename Word>
+__device__ __forceinline__ RowArcs<Word> arcs_of(const Tiered<Word>* column, u64 row) {
+    return {near_of(column->starts, column->offsets, (u32)row), column->held, column->outside};
+}
+#else
+#define ARCS(Word) const Word*
+template <typename Word>
+__device__ __forceinline__ const Word* arcs_of(const Word* column, u64) {
+    return column;
+}
+#endif
 
 // Sets of rows or of vertices, one bit each.
 template <typename Member>

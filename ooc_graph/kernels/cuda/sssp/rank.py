@@ -16,7 +16,8 @@ from ooc_graph.kernels.common.decisions import SsspTree
 from ooc_graph.kernels.common.sssp.distances import distance_dtype, overflow_error, unreached
 from ooc_graph.kernels.common.sssp.survey import survey
 from ooc_graph.kernels.cuda.runtime.modules import cuda, within_memory
-from ooc_graph.kernels.cuda.runtime.rows import hold, require_rows
+from ooc_graph.kernels.cuda.runtime.rows import require_rows
+from ooc_graph.kernels.cuda.runtime.shares import ON_DEVICE, OnDevice, Pinned
 from ooc_graph.kernels.cuda.runtime.steps import (
     AGAIN,
     ARCS,
@@ -55,6 +56,8 @@ class CudaSsspRank:
         `ooc_graph.layout.names.id_dtype` says.
     tuples
         Input tuples at each own row, in host memory.
+    tier
+        Where the kernels find the rows: copied to the device, or in pinned memory.
 
     Raises
     ------
@@ -67,7 +70,14 @@ class CudaSsspRank:
         The device's memory is too small; so in every step.
     """
 
-    def __init__(self, dealing: Dealing, out: Rows, into: Rows, tuples: AnyArray) -> None:
+    def __init__(
+        self,
+        dealing: Dealing,
+        out: Rows,
+        into: Rows,
+        tuples: AnyArray,
+        tier: OnDevice | Pinned = ON_DEVICE,
+    ) -> None:
         cupy, rows = cuda(), dealing.rows
         self._ids = ids = ids_of(dealing.vertices)
         require_rows(rows)
@@ -79,9 +89,11 @@ class CudaSsspRank:
         self._heaviest = dtype.type(weights.max(initial=0))
         self._pending = self._left = 0
         with within_memory("SSSP on these rows"):
-            self._out = hold(out, weighted=True, ids=ids)
-            self._into = self._out if into is out else hold(into, weighted=True, ids=ids)
-            self._steps = steps_for(weights.dtype, dtype, ids)
+            self._out = tier.hold(out, weighted=True, ids=ids)
+            self._into = self._out
+            if into is not out:
+                self._into = tier.hold(into, weighted=True, ids=ids)
+            self._steps = steps_for(weights.dtype, dtype, ids, tier)
             # Arcs relaxed with the distance that a row has, at most as many as there are vertices;
             # rows in the queue, as list and set; rows that wait for a higher bound, or for a
             # parent, and a list that takes turns.

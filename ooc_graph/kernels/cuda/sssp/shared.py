@@ -11,6 +11,7 @@ import numpy as np
 from ooc_graph.kernels.common.bitmap import words_for
 from ooc_graph.kernels.common.sssp.distances import SharedBounds
 from ooc_graph.kernels.cuda.runtime.modules import cuda, within_memory
+from ooc_graph.kernels.cuda.runtime.shares import ON_DEVICE, OnDevice, Pinned
 from ooc_graph.kernels.cuda.runtime.steps import LISTED, Steps, ids_of, least, uploaded, wait, width
 from ooc_graph.types import AnyArray
 
@@ -26,9 +27,14 @@ def constants(
     return {"WEIGHT": C_TYPES[weights.name], "DIST": C_TYPES[distances.name], **width(ids)}
 
 
-def steps_for(weights: np.dtype[Any], distances: np.dtype[Any], ids: np.dtype[Any]) -> Steps:
-    """Kernels for weights, distances and ids of these types."""
-    return Steps("sssp_rank.cu", constants(weights, distances, ids))
+def steps_for(
+    weights: np.dtype[Any],
+    distances: np.dtype[Any],
+    ids: np.dtype[Any],
+    tier: OnDevice | Pinned = ON_DEVICE,
+) -> Steps:
+    """Kernels for weights, distances and ids of these types, and for where the rows are."""
+    return Steps("sssp_rank.cu", constants(weights, distances, ids) | tier.constants)
 
 
 class CudaSsspShared(SharedBounds):

@@ -40,7 +40,8 @@ __device__ __forceinline__ void keep_least(u64* word, DIST value) {
 }
 
 // First of the positions [low, high) of a row whose candidate from `at` is above `bound`.
-__device__ __forceinline__ u64 first_above(const WEIGHT* weights, u64 low, u64 high, DIST at, DIST bound, DIST top) {
+template <typename Weights>
+__device__ __forceinline__ u64 first_above(Weights weights, u64 low, u64 high, DIST at, DIST bound, DIST top) {
     while (low < high) {
         const u64 middle = low + (high - low) / 2;
         if (path_sum(at, (DIST)weights[middle], top) > bound) high = middle;
@@ -98,14 +99,14 @@ extern "C" __global__ void queue_improved(u64 count, const VERTEX* improved, u32
 // Queues the waiting rows whose next candidate is not above the bound, and keeps the others, of
 // which those that are queued already are dropped.
 extern "C" __global__ void queue_waiting(u64 count, const u32* waiting, u32 shards, u32 shard, const u64* offsets,
-                                         const WEIGHT* weights, const DIST* distance, DIST bound, DIST top,
+                                         ARCS(WEIGHT) weights, const DIST* distance, DIST bound, DIST top,
                                          const VERTEX* taken, const u32* queued, u32* queue, u32* kept, u64* counts) {
     DIST low = top;
     over_lanes(count, [&](u64 i, bool real) {
         bool goes = false, stays = false;
         const u32 row = real ? waiting[i] : 0;
         if (real && !has(queued, row)) {
-            const WEIGHT weight = weights[offsets[row] + taken[row]];
+            const WEIGHT weight = arcs_of(weights, row)[offsets[row] + taken[row]];
             const DIST candidate = path_sum(distance[internal_of(row, shards, shard)], (DIST)weight, top);
             goes = candidate <= bound;
             stays = !goes;
@@ -121,7 +122,7 @@ extern "C" __global__ void queue_waiting(u64 count, const u32* waiting, u32 shar
 // Measures how many arcs of each queued row have candidates up to the bound: arcs[i], from position
 // first[i] on. Rows with arcs beyond wait.
 extern "C" __global__ void measure_queue(const u32* queue, u32 shards, u32 shard, const u64* offsets,
-                                         const WEIGHT* weights, const DIST* distance, DIST bound, DIST top,
+                                         ARCS(WEIGHT) weights, const DIST* distance, DIST bound, DIST top,
                                          VERTEX* taken, u32* queued, u32* kept, u64* first, u64* arcs, u64* counts) {
     DIST low = top;
     u64 examined = 0;
@@ -132,14 +133,15 @@ extern "C" __global__ void measure_queue(const u32* queue, u32 shards, u32 shard
             row = queue[i];
             const u64 begin = offsets[row], end = offsets[row + 1], from = begin + taken[row];
             const DIST at = distance[internal_of(row, shards, shard)];
-            const u64 stop = first_above(weights, from, end, at, bound, top);
+            const auto mine = arcs_of(weights, row);
+            const u64 stop = first_above(mine, from, end, at, bound, top);
             atomicAnd(queued + (row >> 5), ~bit_in_word(row));
             first[i] = from;
             arcs[i] = stop - from;
             examined += stop - from;
             taken[row] = (VERTEX)(stop - begin);
             stays = stop < end;
-            if (stays) low = min(low, path_sum(at, (DIST)weights[stop], top));
+            if (stays) low = min(low, path_sum(at, (DIST)mine[stop], top));
         }
         const VERTEX place = place_in(counts + KEPT, stays);
         if (stays) kept[place] = row;
@@ -151,7 +153,7 @@ extern "C" __global__ void measure_queue(const u32* queue, u32 shards, u32 shard
 // Lists vertices that candidates of the queue improve, each once; best[v], `top` before, is the
 // smallest candidate of v.
 extern "C" __global__ void push_arcs(u32 count, const u64* starts, const u32* queue, const u64* first,
-                                     const VERTEX* neighbors, const WEIGHT* weights, u32 shards, u32 shard,
+                                     ARCS(VERTEX) neighbors, ARCS(WEIGHT) weights, u32 shards, u32 shard,
                                      const DIST* distance, DIST top, DIST* best, VERTEX* target, u64* counts) {
     u64 again = 0;
     over_shares(count, starts, [&](u32 entry, u64 k) {
@@ -159,9 +161,10 @@ extern "C" __global__ void push_arcs(u32 count, const u64* starts, const u32* qu
         bool fresh = false;
         if (entry != NONE) {
             const u64 arc = first[entry] + k;
-            const DIST at = distance[internal_of(queue[entry], shards, shard)];
-            const DIST candidate = path_sum(at, (DIST)weights[arc], top);
-            v = neighbors[arc];
+            const u32 row = queue[entry];
+            const DIST at = distance[internal_of(row, shards, shard)];
+            const DIST candidate = path_sum(at, (DIST)arcs_of(weights, row)[arc], top);
+            v = arcs_of(neighbors, row)[arc];
             const DIST before = distance[v];
             if (candidate < before) {
                 again += before < top;
@@ -178,7 +181,7 @@ extern "C" __global__ void push_arcs(u32 count, const u64* starts, const u32* qu
 // are below what they have; a lane begins, and the whole warp goes on with rows that are not done.
 // Counts the arcs that a look at one after the other examines.
 extern "C" __global__ void pull_rows(u32 rows, u32 shards, u32 shard, const u64* out_offsets, const u64* offsets,
-                                     const VERTEX* neighbors, const WEIGHT* weights, const DIST* distance, DIST final,
+                                     ARCS(VERTEX) neighbors, ARCS(WEIGHT) weights, const DIST* distance, DIST final,
                                      DIST floor, DIST top, VERTEX* target, DIST* found, u64* counts) {
     const u32 lane = threadIdx.x % 32;
     u64 out_arcs = 0, examined = 0;
@@ -189,11 +192,13 @@ extern "C" __global__ void pull_rows(u32 rows, u32 shards, u32 shard, const u64*
         bool open = real && before > final;
         u64 at = open ? offsets[row] : 0;
         const u64 end = open ? offsets[row + 1] : 0;
+        const auto my_neighbors = arcs_of(neighbors, open ? row : 0);
+        const auto my_weights = arcs_of(weights, open ? row : 0);
         for (u32 k = 0; k < LANE_ARCS && open && at < end; k++) {
-            const DIST weight = (DIST)weights[at];
+            const DIST weight = (DIST)my_weights[at];
             open = path_sum(floor, weight, top) < best;
             if (open) {
-                best = min(best, path_sum(distance[neighbors[at]], weight, top));
+                best = min(best, path_sum(distance[my_neighbors[at]], weight, top));
                 at++;
                 examined++;
             }
@@ -201,13 +206,15 @@ extern "C" __global__ void pull_rows(u32 rows, u32 shards, u32 shard, const u64*
         for (u32 rest = __ballot_sync(FULL, open && at < end); rest; rest &= rest - 1) {
             const u32 who = __ffs(rest) - 1;
             const u64 stop = __shfl_sync(FULL, end, who);
+            const auto its_neighbors = arcs_of(neighbors, row - lane + who);
+            const auto its_weights = arcs_of(weights, row - lane + who);
             DIST least = __shfl_sync(FULL, best, who);
             u32 looked = 32;
             for (u64 a = __shfl_sync(FULL, at, who); a < stop && looked == 32; a += 32) {
                 const bool here = a + lane < stop;
-                const DIST weight = here ? (DIST)weights[a + lane] : (DIST)0;
+                const DIST weight = here ? (DIST)its_weights[a + lane] : (DIST)0;
                 // The smallest candidate of this arc and those before it.
-                DIST so_far = here ? path_sum(distance[neighbors[a + lane]], weight, top) : top;
+                DIST so_far = here ? path_sum(distance[its_neighbors[a + lane]], weight, top) : top;
                 for (int step = 1; step < 32; step <<= 1) {
                     const DIST below = __shfl_up_sync(FULL, so_far, step);
                     if (lane >= step) so_far = min(so_far, below);
@@ -233,7 +240,7 @@ extern "C" __global__ void pull_rows(u32 rows, u32 shards, u32 shard, const u64*
 }
 
 // How many arcs of each row may lead to its parent: those not heavier than its distance.
-extern "C" __global__ void measure_rows(u32 rows, u32 shards, u32 shard, const u64* offsets, const WEIGHT* weights,
+extern "C" __global__ void measure_rows(u32 rows, u32 shards, u32 shard, const u64* offsets, ARCS(WEIGHT) weights,
                                         const DIST* distance, VERTEX root, DIST top, u64* arcs, DIST* nearest,
                                         VERTEX* parent, u64* counts) {
     u64 examined = 0;
@@ -243,7 +250,7 @@ extern "C" __global__ void measure_rows(u32 rows, u32 shards, u32 shard, const u
         const DIST at = distance[v];
         const u64 begin = offsets[row];
         const bool looks = v != root && at < top;
-        arcs[row] = looks ? first_above(weights, begin, offsets[row + 1], (DIST)0, at, top) - begin : 0;
+        arcs[row] = looks ? first_above(arcs_of(weights, row), begin, offsets[row + 1], (DIST)0, at, top) - begin : 0;
         nearest[row] = at;
         parent[row] = v == root ? v : NO_VERTEX;
         examined += arcs[row];
@@ -254,14 +261,14 @@ extern "C" __global__ void measure_rows(u32 rows, u32 shards, u32 shard, const u
 // Two steps over all arcs that may lead to a parent: how near the nearest neighbour on a shortest
 // path is to the root; the smallest id of those that near.
 extern "C" __global__ void offer_parents(u32 rows, const u64* starts, u32 shards, u32 shard, const u64* offsets,
-                                         const VERTEX* neighbors, const WEIGHT* weights, const DIST* distance, DIST top,
+                                         ARCS(VERTEX) neighbors, ARCS(WEIGHT) weights, const DIST* distance, DIST top,
                                          u32 choose, DIST* nearest, VERTEX* parent) {
     over_shares(rows, starts, [&](u32 row, u64 k) {
         if (row == NONE) return;
         const u64 arc = offsets[row] + k;
-        const VERTEX u = neighbors[arc];
+        const VERTEX u = arcs_of(neighbors, row)[arc];
         const DIST at = distance[internal_of(row, shards, shard)], away = distance[u];
-        if (away >= at || path_sum(away, (DIST)weights[arc], top) != at) return;
+        if (away >= at || path_sum(away, (DIST)arcs_of(weights, row)[arc], top) != at) return;
         if (!choose) take_least(nearest + row, away);
         else if (away == nearest[row]) atomicMin(parent + row, u);
     });
@@ -283,7 +290,7 @@ extern "C" __global__ void list_left(u32 rows, u32 shards, u32 shard, const DIST
 // Rows on plateaus take the smallest neighbour at the same distance that does not wait for a
 // parent; a warp a row. Lists those that had one, and those that had none.
 extern "C" __global__ void resolve_rows(u64 count, const u32* left, u32 shards, u32 shard, const u64* offsets,
-                                        const VERTEX* neighbors, const WEIGHT* weights, const DIST* distance, DIST top,
+                                        ARCS(VERTEX) neighbors, ARCS(WEIGHT) weights, const DIST* distance, DIST top,
                                         const u32* waiting, VERTEX* parent, u32* kept, VERTEX* solved, u64* counts) {
     const u32 lane = threadIdx.x % 32;
     over_lanes(count * 32, [&](u64 thread, bool) {
@@ -291,11 +298,13 @@ extern "C" __global__ void resolve_rows(u64 count, const u32* left, u32 shards, 
         const VERTEX v = internal_of(row, shards, shard);
         const DIST at = distance[v];
         const u64 end = offsets[row + 1];
+        const auto my_neighbors = arcs_of(neighbors, row);
+        const auto my_weights = arcs_of(weights, row);
         VERTEX by = NO_VERTEX;
         bool goes = true;
         for (u64 a = offsets[row] + lane; a - lane < end && __all_sync(FULL, goes); a += 32) {
-            goes = a < end && path_sum(at, (DIST)weights[a], top) <= at;
-            const VERTEX u = goes ? neighbors[a] : NO_VERTEX;
+            goes = a < end && path_sum(at, (DIST)my_weights[a], top) <= at;
+            const VERTEX u = goes ? my_neighbors[a] : NO_VERTEX;
             if (goes && distance[u] == at && !has(waiting, u)) by = min(by, u);
         }
         by = warp_least(by);
@@ -314,7 +323,7 @@ extern "C" __global__ void resolve_rows(u64 count, const u32* left, u32 shards, 
 
 // Counts reached rows that have an out-neighbour out of reach: only a sum that overflows does that.
 // A warp a row.
-extern "C" __global__ void find_overflow(u32 rows, u32 shards, u32 shard, const u64* offsets, const VERTEX* neighbors,
+extern "C" __global__ void find_overflow(u32 rows, u32 shards, u32 shard, const u64* offsets, ARCS(VERTEX) neighbors,
                                          const DIST* distance, DIST heaviest, DIST top, u64* counts) {
     const u32 lane = threadIdx.x % 32;
     u64 lost = 0;
@@ -322,7 +331,8 @@ extern "C" __global__ void find_overflow(u32 rows, u32 shards, u32 shard, const 
         const u64 row = thread / 32;
         const DIST at = distance[internal_of((u32)row, shards, shard)];
         if (at == top || path_sum(at, heaviest, top) < top) return;
-        for (u64 a = offsets[row] + lane; a < offsets[row + 1]; a += 32) lost += distance[neighbors[a]] == top;
+        const auto mine = arcs_of(neighbors, row);
+        for (u64 a = offsets[row] + lane; a < offsets[row + 1]; a += 32) lost += distance[mine[a]] == top;
     });
     add_to(counts + LISTED, lost);
 }

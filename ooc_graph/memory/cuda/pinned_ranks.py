@@ -1,0 +1,142 @@
+"""What of the rows of one worker's ranks is on its CUDA device, if they are in pinned host memory.
+
+Computed before rows are read. The device holds all that is written, offsets, and the first arcs of
+each row: as large a share of them as there is room for. All arcs are in host memory.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ooc_graph.errors import MemoryBudgetError
+from ooc_graph.memory.cpu.plan import HeadRule, Lengths, rules
+
+_OFFSET_BYTES, _START_BYTES = 8, 4
+# Where the first arcs of a row begin is told in 32 bits.
+_MOST_HELD = 1 << 32
+
+
+@dataclass(frozen=True)
+class RankFacts:
+    """What a plan for the ranks of one worker depends on beside the budget.
+
+    Parameters
+    ----------
+    kernel
+        ``bfs`` or ``sssp``.
+    sides
+        Lengths of the rows of every side of the worker's shards.
+    state_bytes
+        Device memory that the ranks take beside their rows.
+    arc_bytes
+        Of a neighbour, and of a weight as it is stored.
+    """
+
+    kernel: str
+    sides: tuple[Lengths, ...]
+    state_bytes: int
+    arc_bytes: int
+
+    @property
+    def arcs(self) -> int:
+        """Arcs of all sides."""
+        return sum(side.arcs for side in self.sides)
+
+    @property
+    def offset_bytes(self) -> int:
+        """Bytes of the offsets."""
+        return _OFFSET_BYTES * self._ends
+
+    @property
+    def start_bytes(self) -> int:
+        """Bytes that tell where the first arcs of each row begin."""
+        return _START_BYTES * self._ends
+
+    @property
+    def _ends(self) -> int:
+        return sum(side.count + 1 for side in self.sides)
+
+    @property
+    def pinned_bytes(self) -> int:
+        """Bytes of pinned host memory."""
+        return self.arc_bytes * self.arcs
+
+
+@dataclass(frozen=True)
+class RankPlan:
+    """What is on the device.
+
+    Parameters
+    ----------
+    facts, budget_bytes
+        What it was made for.
+    share
+        Arcs of each row that are on the device.
+    """
+
+    facts: RankFacts
+    budget_bytes: int
+    share: HeadRule
+
+    @property
+    def kernel(self) -> str:
+        """``bfs`` or ``sssp``."""
+        return self.facts.kernel
+
+    @property
+    def parts(self) -> dict[str, int]:
+        """Bytes on the device by purpose."""
+        return {
+            "vertex state": self.facts.state_bytes,
+            "offsets": self.facts.offset_bytes + self.facts.start_bytes,
+            "shares": self.facts.arc_bytes * self.held_arcs,
+        }
+
+    @property
+    def bytes(self) -> int:
+        """Bytes on the device when most is held."""
+        return sum(self.parts.values())
+
+    @property
+    def pinned_bytes(self) -> int:
+        """Bytes of pinned host memory."""
+        return self.facts.pinned_bytes
+
+    @property
+    def held_arcs(self) -> int:
+        """Arcs on the device."""
+        return sum(side.kept(self.share) for side in self.facts.sides)
+
+    @property
+    def rule(self) -> str:
+        """Which arcs are on the device."""
+        return str(self.share)
+
+
+def plan_ranks(facts: RankFacts, budget_bytes: int) -> RankPlan:
+    """Plan for the ranks of one worker, with all of their rows in pinned host memory.
+
+    Raises
+    ------
+    MemoryBudgetError
+        The budget is too small for the vertices and the first arc of every row; says what would do.
+    """
+    least = least_plan_of_ranks(facts)
+    if least.bytes > budget_bytes:
+        raise MemoryBudgetError(
+            f"{facts.kernel} by ranks with rows in pinned host memory needs at least "
+            f"{least.bytes:,} bytes of device memory in one worker, and {budget_bytes:,} may be "
+            "used; raise --device-memory, or add workers"
+        )
+    chosen = least.share
+    for share in rules(facts.kernel):
+        is_countable = max(side.kept(share) for side in facts.sides) < _MOST_HELD
+        if not is_countable or RankPlan(facts, budget_bytes, share).bytes > budget_bytes:
+            break
+        chosen = share
+    return RankPlan(facts, budget_bytes, chosen)
+
+
+def least_plan_of_ranks(facts: RankFacts) -> RankPlan:
+    """Plan with the least device memory that will do."""
+    return RankPlan(facts, 0, next(rules(facts.kernel)))

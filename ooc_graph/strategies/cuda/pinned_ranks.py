@@ -1,0 +1,87 @@
+"""What ranks with their rows in pinned host memory hold, and how they are loaded."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from ooc_graph.errors import MemoryBudgetError
+from ooc_graph.kernels.cuda.runtime.pinned import PinnedRoom
+from ooc_graph.layout.names import id_dtype
+from ooc_graph.memory.cuda.pinned_ranks import (
+    RankFacts,
+    RankPlan,
+    least_plan_of_ranks,
+    plan_ranks,
+)
+from ooc_graph.model import rank_memory
+from ooc_graph.model.kernel import ORDER_OF
+from ooc_graph.runtime import process
+from ooc_graph.runtime.remembered import Remembered
+from ooc_graph.shards.lengths import LengthsByShard, lengths_of_shards
+from ooc_graph.shards.load import Graph
+
+
+def _lengths(graph: Graph, kernel: str) -> LengthsByShard:
+    return lengths_of_shards(graph, ORDER_OF[kernel])
+
+
+_known_lengths: Remembered[LengthsByShard] = Remembered(_lengths)
+
+
+def facts_of(
+    graph: Graph, kernel: str, shards: Sequence[int], kept: Sequence[int] = ()
+) -> RankFacts:
+    """What a plan for these ranks of one worker depends on; reads the graph's offsets.
+
+    Ranks that are ``kept`` from an earlier search take what their steps take.
+    """
+    lengths, weights = _known_lengths(graph, kernel), None
+    if kernel == "sssp":
+        weights = graph.weight_dtype
+    return RankFacts(
+        kernel,
+        tuple(side for shard in shards for side in lengths[shard]),
+        rank_memory.state_bytes(graph, kernel, shards, kept),
+        id_dtype(graph.rows).itemsize + (0 if weights is None else weights.itemsize),
+    )
+
+
+def facts_of_any(graph: Graph, kernel: str, ranks: int) -> Iterator[RankFacts]:
+    """Facts of workers with so many consecutive ranks each."""
+    for first in range(graph.shards - ranks + 1):
+        yield facts_of(graph, kernel, range(first, first + ranks))
+
+
+def least_bytes(facts: RankFacts) -> int:
+    """Least device memory that the ranks of a worker do with."""
+    return least_plan_of_ranks(facts).bytes
+
+
+def load(
+    graph: Graph, kernel: str, shards: Sequence[int], device: Any, plan: RankPlan
+) -> dict[int, Any]:
+    """Bring rows to pinned memory, and to the device what a plan has there.
+
+    If the device refuses that, it has less and less of the rows.
+
+    Raises
+    ------
+    MemoryBudgetError
+        Pinned memory, or the least of the device's, was refused.
+    CorruptStoreError
+        Names the chunk.
+    """
+    make = device.tier_bfs_rank if kernel == "bfs" else device.tier_sssp_rank
+    room, order = PinnedRoom(process.threads_here()), ORDER_OF[kernel]
+    rows = {shard: graph.load(order, shard, room=room) for shard in shards}
+    least = least_bytes(plan.facts)
+    while True:
+        share = plan.share.least, plan.share.shift
+        try:
+            return {shard: make(held, room, *share) for shard, held in rows.items()}
+        except MemoryBudgetError:
+            if plan.bytes <= least:
+                raise
+        # Only now: the frames of the error kept what they had of the memory.
+        plan = plan_ranks(plan.facts, max(least, plan.bytes // 4 * 3))
