@@ -118,14 +118,14 @@ class Ours:
         held = self._held[kernel]
         root = int(self._ids[source])
         begun = perf_counter()
-        tree, course = run_search(held, root)
+        tree, trace = run_search(held, root)
         if not self._publish:
-            return Search(course.elapsed_s, lambda: tree.measure)
+            return Search(trace.elapsed_s, lambda: tree.measure)
         columns = TreeColumns(tree, held.ids).in_memory()
         published_s = perf_counter() - begun
         measure = columns[LEVEL if kernel == "bfs" else DISTANCE]
-        arcs = sum(examined for _, examined, _ in course.levels)
-        return Search(course.elapsed_s, lambda: _plain(kernel, measure), published_s, arcs)
+        arcs = sum(examined for _, examined, _ in trace.levels)
+        return Search(trace.elapsed_s, lambda: _plain(kernel, measure), published_s, arcs)
 
     def vertices(self) -> IntArray:
         """Original ids in the order of the answers."""

@@ -89,16 +89,9 @@ _SHOWN = 20
 class NegativeCycleError(OocGraphError):
     """Some distances have no minimum: a cycle is negative.
 
-    The message shows its first vertices only if there are many.
-
-    Parameters
-    ----------
-    cycle
-        All its vertices in the order of its arcs; the last has an arc to the first.
-    weight
-        Exact sum of its weights, < 0; of floats, that sum rounded once.
-    note
-        What else is to be said of it.
+    ``cycle`` has all its vertices in the order of its arcs; the last has an arc to the first. The
+    message shows the first ones only if there are many. ``weight`` is the exact sum of its weights,
+    < 0; of floats, that sum rounded once.
     """
 
     exit_code = 3

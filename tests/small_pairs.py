@@ -22,7 +22,7 @@ from ooc_graph.strategies.many import dividing
 from ooc_graph.strategies.many import tasks as many_tasks
 from ooc_graph.strategies.many.batches import Batches
 from ooc_graph.strategies.many.division import Division
-from ooc_graph.strategies.many.task import PairsTask
+from ooc_graph.strategies.many.task import ManyTask
 from ooc_graph.strategies.many.tiers import BATCHES
 from ooc_graph.types import INT64_UNREACHED
 from tests.command_line import Ended, call
@@ -93,11 +93,11 @@ def small_chunks(monkeypatch: pytest.MonkeyPatch) -> int:
     return 2
 
 
-def task_of(asked: Asked, specs: tuple[ArraySpec, ...], device: str = CPU) -> PairsTask:
+def task_of(asked: Asked, specs: tuple[ArraySpec, ...], device: str = CPU) -> ManyTask:
     """Batches of one source of a graph that is not there."""
     strategy = Batches(device)
     division = Division(strategy.name, method=BATCHES)
-    return PairsTask("g", "1", asked, 5, specs, strategy, division)
+    return ManyTask("g", "1", asked, 5, specs, strategy, division)
 
 
 @contextmanager

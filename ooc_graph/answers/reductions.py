@@ -26,14 +26,8 @@ MOST_BINS = CHUNK_BYTES // 8
 class Bins:
     """Bins of distances: bin i counts those from ``i * width`` on, below ``(i + 1) * width``.
 
-    The last one counts all beyond, too, and the first one those below 0.
-
-    Parameters
-    ----------
-    count
-        Number of bins, from 1 to `MOST_BINS`.
-    width
-        Width of each, above 0; for integer distances an integer. None: 1, for integer distances.
+    The last one counts all beyond, too, and the first one those below 0. There are 1 to `MOST_BINS`
+    of a width above 0, an integer for integer distances. None: 1, for those.
     """
 
     count: int = BINS

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Result:
-    """What an algorithm found out about every vertex.
+    """What an algorithm found out about every vertex: arrays, or the store they are read from.
 
     Parameters
     ----------
@@ -39,8 +39,6 @@ class Result:
         Original id the search began at; None if an algorithm has no root.
     elapsed_s
         Seconds of the search alone, as Graph500 times it; None when opened from a store.
-    columns
-        The arrays, or the store that they are read from.
     """
 
     root: int | None

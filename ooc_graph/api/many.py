@@ -12,7 +12,7 @@ from ooc_graph.answers.pairs import Asked
 from ooc_graph.answers.reductions import BINS, Bins
 from ooc_graph.answers.result import LevelsResult, PairsResult
 from ooc_graph.api.graphs import opened
-from ooc_graph.api.sources import places_of
+from ooc_graph.api.sources import positions_of
 from ooc_graph.boundary import public
 from ooc_graph.model.resources import AUTO, CudaLimits
 from ooc_graph.model.sizes import parse_bytes
@@ -248,8 +248,8 @@ def _found(
 ) -> PairsResult:
     """Carry out what is asked, but for the targets, on a graph."""
     found = opened(graph, client)
-    chosen = np.arange(found.vertices) if sources is None else places_of(found, sources)
-    aimed = None if targets is None else places_of(found, targets, "targets")
+    chosen = np.arange(found.vertices) if sources is None else positions_of(found, sources)
+    aimed = None if targets is None else positions_of(found, targets, "targets")
     return pairs(
         found,
         chosen,

@@ -7,7 +7,7 @@ from typing import Any
 
 from ooc_graph.answers.pairs import Asked
 from ooc_graph.answers.reductions import BINS, Bins
-from ooc_graph.api.sources import places_of
+from ooc_graph.api.sources import positions_of
 from ooc_graph.boundary import public
 from ooc_graph.errors import UsageError
 from ooc_graph.layout.names import MULTI_SOURCE_BFS
@@ -93,9 +93,9 @@ def plan(
     from ooc_graph.search.plan import plan as plan_for  # noqa: PLC0415 (as above)
 
     hops = kernel == MULTI_SOURCE_BFS
-    aimed = None if targets is None else places_of(opened, targets, "targets")
+    aimed = None if targets is None else positions_of(opened, targets, "targets")
     asked = Asked(aimed, None, reduce, parents, Bins(bins), hops)
-    count = opened.vertices if sources is None else len(places_of(opened, sources))
+    count = opened.vertices if sources is None else len(positions_of(opened, sources))
     opened.require(ORDER_OF[asked.kernel], signed=True)
     resources = planned(limit_bytes, device, limits)
     many = Many(specs_of(opened, count, asked), asked, in_memory=False)

@@ -20,7 +20,7 @@ _LARGEST = int(np.iinfo(np.int64).max)
 _INTEGER = re.compile(r"[+-]?[0-9]{1,19}", re.ASCII)
 
 
-def places_of(graph: Graph, ids: Any, what: str = "sources") -> IntArray:
+def positions_of(graph: Graph, ids: Any, what: str = "sources") -> IntArray:
     """Places, among all vertices, of a list of original ids, in its order.
 
     Parameters
@@ -47,16 +47,16 @@ def places_of(graph: Graph, ids: Any, what: str = "sources") -> IntArray:
         raise InputError(f"vertex {values[counts > 1][0]} is given twice among the {what}")
     originals = None if graph.first_id is not None else graph.original_ids()
     if originals is None:
-        places = wanted - (graph.first_id or 0)
-        known = (places >= 0) & (places < graph.vertices)
+        positions = wanted - (graph.first_id or 0)
+        known = (positions >= 0) & (positions < graph.vertices)
     else:
-        places = np.searchsorted(originals, wanted)
-        known = originals[np.minimum(places, len(originals) - 1)] == wanted
+        positions = np.searchsorted(originals, wanted)
+        known = originals[np.minimum(positions, len(originals) - 1)] == wanted
     if not known.all():
         # Its message says which ids there are.
         graph.position_of(int(wanted[~known][0]))
         raise UnknownVertexError(f"vertex {wanted[~known][0]} is not in the graph {graph.path}")
-    return places.astype(np.int64)
+    return positions.astype(np.int64)
 
 
 def _integers(ids: Any, what: str) -> IntArray:

@@ -105,7 +105,7 @@ def search_pairs(
 
     from ooc_graph.answers.pairs import Asked  # noqa: PLC0415
     from ooc_graph.answers.reductions import BINS, HISTOGRAM, Bins  # noqa: PLC0415
-    from ooc_graph.api.sources import ids_in, places_of  # noqa: PLC0415
+    from ooc_graph.api.sources import ids_in, positions_of  # noqa: PLC0415
     from ooc_graph.layout.names import HUB, LIGHT  # noqa: PLC0415
     from ooc_graph.model.resources import CUDA  # noqa: PLC0415
     from ooc_graph.search.many import pairs, require_answerable  # noqa: PLC0415
@@ -116,10 +116,10 @@ def search_pairs(
     opened, reduce = Graph.open(graph), given["reduce"]
     opened.require(HUB if hops else LIGHT, signed=True)
     ids = given_sources(opened, given["sources"])
-    chosen = np.arange(opened.vertices) if ids is None else places_of(opened, ids)
+    chosen = np.arange(opened.vertices) if ids is None else positions_of(opened, ids)
     aimed = None
     if given["targets"] is not None:
-        aimed = places_of(opened, ids_in(given["targets"]), "targets")
+        aimed = positions_of(opened, ids_in(given["targets"]), "targets")
     bins = Bins(BINS if given["bins"] is None else given["bins"], given["bin_width"])
     asked = Asked(aimed, given["cutoff"], reduce, parents, bins, hops)
     require_answerable(opened, asked)

@@ -37,10 +37,7 @@ class RowFile:
 class AdjacencySource:
     """Edges from adjacency text, METIS or lists; see ``EdgeSource``. Each file is one unit.
 
-    Parameters
-    ----------
-    declared
-        Number of edges that the METIS header declares.
+    A METIS header has ``declared`` so many edges.
     """
 
     format: str

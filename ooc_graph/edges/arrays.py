@@ -27,13 +27,7 @@ from ooc_graph.types import AnyArray, EdgeBlock
 
 @dataclass(frozen=True)
 class NpySource(SourceDefaults):
-    """Edges from ``.npy`` or ``.npz`` files; see ``EdgeSource``.
-
-    Parameters
-    ----------
-    columns
-        For each file its columns: source, target and perhaps weight.
-    """
+    """Edges from ``.npy`` or ``.npz`` files, each with its columns; see ``EdgeSource``."""
 
     format: str
     columns: tuple[tuple[NpyColumn, ...], ...]
@@ -108,16 +102,10 @@ def _open(
 
 @dataclass(frozen=True, eq=False)
 class ArraySource(SourceDefaults):
-    """Edges from arrays in memory; see ``EdgeSource``. Travels with its data when pickled.
+    """Edges from vectors in host memory; see ``EdgeSource``. Travels with its data when pickled.
 
-    ``in_memory`` tells a build whose tasks travel to stage it first.
-
-    Parameters
-    ----------
-    source, target, weight
-        Vectors of one length, in host memory.
-    id_range
-        First id and number of the vertices, if that was said; reading does not check it.
+    ``in_memory`` tells a build whose tasks travel to stage it first. Reading does not check that
+    ids are in the ``id_range``, if that was said.
     """
 
     source: AnyArray

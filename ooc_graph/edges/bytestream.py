@@ -112,11 +112,7 @@ class ByteReader:
     def fill(self, view: memoryview) -> int:
         """Fill ``view``; fewer bytes than asked for mean the end of the file.
 
-        Raises
-        ------
-        InputError
-            The compressed data is cut short or damaged; ``line`` is the first line that cannot
-            be read whole.
+        InputError says that the compressed data is cut short or damaged, and from which line on.
         """
         done = 0
         try:
@@ -159,18 +155,10 @@ def line_at(path: str, offset: int) -> int | None:
 
 @dataclass(frozen=True)
 class Peek:
-    """The beginning of a file's text.
+    """The beginning of a file's text, without a byte order mark of ``skipped`` bytes.
 
-    Parameters
-    ----------
-    text
-        At most ``PEEK_BYTES`` bytes, without a byte order mark.
-    skipped
-        Bytes of the mark: offsets in the file are offsets in ``text`` plus this.
-    whole
-        Whether ``text`` is all there is.
-    compressed
-        Whether the file is compressed: then its size says nothing about the text.
+    Offsets in the file are offsets in ``text`` plus this. ``whole``: there is no more text. The
+    size of a ``compressed`` file says nothing about the text.
     """
 
     path: str

@@ -27,11 +27,7 @@ class RowGrammar:
     skip
         Numbers before the neighbours (METIS vertex sizes and weights).
     paired
-        Whether each neighbour comes with a weight.
-    weighted
-        Whether the weights are wanted.
-    weight_type, id_range
-        As in ``LineGrammar``.
+        Whether each neighbour comes with a weight; it is used if rows are ``weighted``.
     """
 
     numbered: bool = False

@@ -26,12 +26,9 @@ class ParquetFile:
 
 @dataclass(frozen=True)
 class ParquetSource(SourceDefaults):
-    """Edges from Parquet files; see ``EdgeSource``. Units are runs of row groups.
+    """Edges from Parquet files, of columns with these names; see ``EdgeSource``.
 
-    Parameters
-    ----------
-    names
-        Names of the columns source, target and perhaps weight.
+    Units are runs of row groups.
     """
 
     files: tuple[ParquetFile, ...]

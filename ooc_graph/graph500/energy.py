@@ -14,7 +14,7 @@ from ooc_graph.types import IntArray
 
 def measure(run: Run, task: BatchTask, keys: IntArray, searched: list[Searched]) -> EnergyRecord:
     """Energy of searches from all keys, where a counter can be read; else why there is none."""
-    times_s = [one.course.elapsed_s for one in searched]
+    times_s = [one.trace.elapsed_s for one in searched]
     teps = teps_statistics(times_s, [one.edges for one in searched]).harmonic_mean
     with run.progress.stage(f"{task.kernel}: energy"):
         record: EnergyRecord = run.timed(

@@ -15,7 +15,7 @@ from ooc_graph.kernels.cuda.runtime.modules import cuda, device_bytes, within_me
 from ooc_graph.kernels.cuda.runtime.rows import on_device
 from ooc_graph.kernels.cuda.runtime.scatter import scatter
 from ooc_graph.model.engine import Engine
-from ooc_graph.model.trace import Course, course_of
+from ooc_graph.model.trace import Trace, trace_of
 from ooc_graph.types import IntArray
 from ooc_graph.validate.cuda_validator import CudaBfsValidator, CudaSsspValidator, largest_batch
 
@@ -68,7 +68,7 @@ def _validated(
     validator = kind(held.graph.vertices, len(keys))
     found, columns, searching_s = [], None, 0.0
     for one, tree in _searches(held, tables, keys):
-        searching_s += one.course.elapsed_s
+        searching_s += one.trace.elapsed_s
         measure = tree.level if task.kernel == "bfs" else tree.distance
         if columns is not None and columns[1].dtype != measure.dtype:
             columns = None
@@ -87,11 +87,11 @@ def _searches(held: Engine, tables: _Tables, keys: IntArray) -> Iterator[tuple[S
     """Search as the answers are asked for; each tree is valid until the next."""
     for key, root in zip(keys.tolist(), _internal(held, keys), strict=True):
         tree = held.search.run_on_device(root)
-        phases = course_of("sssp", tree).levels if held.kernel == "sssp" else ()
+        phases = trace_of("sssp", tree).levels if held.kernel == "sssp" else ()
         reached = tree.parent != np.iinfo(tree.parent.dtype).max
         edges = int(tables.tuples[reached].sum(dtype=np.uint64)) // 2
         count = int(cuda().count_nonzero(reached))
-        yield Searched(key, Course(tree.elapsed_s, phases), None, 0.0, edges, count), tree
+        yield Searched(key, Trace(tree.elapsed_s, phases), None, 0.0, edges, count), tree
 
 
 def _internal(held: Engine, keys: IntArray) -> list[int]:
@@ -119,12 +119,12 @@ def _with_levels(held: Engine, keys: IntArray, found: list[Searched]) -> list[Se
     whoever searches from a root again finds much of the graph in the device's caches.
     """
     held.search.count_arcs(on=True)
-    courses = [
-        replace(one.course, levels=_levels(held, root))
+    traces = [
+        replace(one.trace, levels=_levels(held, root))
         for one, root in zip(found, _internal(held, keys), strict=True)
     ]
     held.search.count_arcs(on=False)
-    return [replace(one, course=course) for one, course in zip(found, courses, strict=True)]
+    return [replace(one, trace=trace) for one, trace in zip(found, traces, strict=True)]
 
 
 def _levels(held: Engine, root: int) -> tuple[tuple[int | None, int, str], ...]:

@@ -112,11 +112,11 @@ def leave_report(
 
 
 def _record(kernel: str, one: Searched) -> SearchRecord:
-    levels = tuple(LevelRecord(v, arcs, way) for v, arcs, way in one.course.levels)
+    levels = tuple(LevelRecord(v, arcs, way) for v, arcs, way in one.trace.levels)
     return SearchRecord(
         kernel,
         one.root,
-        one.course.elapsed_s,
+        one.trace.elapsed_s,
         edges=one.edges,
         reached=one.reached,
         validate_s=one.validate_s if one.verdict is not None else None,

@@ -16,7 +16,7 @@ from ooc_graph.model.engine import Engine
 from ooc_graph.model.resources import CUDA
 from ooc_graph.model.strategy import MEMORY
 from ooc_graph.model.task import SearchTask
-from ooc_graph.model.trace import Course
+from ooc_graph.model.trace import Trace
 from ooc_graph.report.data import Stage
 from ooc_graph.runtime.workplace import Workplace
 from ooc_graph.search.algorithm import engine_for
@@ -77,7 +77,7 @@ class Searched:
     """
 
     root: int
-    course: Course
+    trace: Trace
     verdict: Verdict | None
     validate_s: float
     edges: int

@@ -24,7 +24,7 @@ from ooc_graph.model.request import Request
 from ooc_graph.model.reservation import DEVICE, said_by
 from ooc_graph.model.resources import CUDA
 from ooc_graph.model.strategy import MEMORY
-from ooc_graph.model.trace import Course
+from ooc_graph.model.trace import Trace
 from ooc_graph.report.data import EnergyRecord
 from ooc_graph.runtime import io_progress
 from ooc_graph.runtime.compile_parts import check_pair
@@ -195,8 +195,8 @@ def _search_one(run: Run, plan: Plan, source: Kronecker, keys: IntArray) -> list
     reached = result.reached
     internal = graph.internal_of()[reached]
     edges = int(graph.tuples()[internal[internal >= 0]].sum(dtype=np.int64)) // 2
-    course = Course(result.elapsed_s or 0.0, ())
-    one = Searched(key, course, None, 0.0, edges, int(np.count_nonzero(reached)))
+    trace = Trace(result.elapsed_s or 0.0, ())
+    one = Searched(key, trace, None, 0.0, edges, int(np.count_nonzero(reached)))
     if not run.options.validate:
         return [one]
     begun = perf_counter()
@@ -253,12 +253,12 @@ def _answers(held: Engine, keys: IntArray, found: list[Searched]) -> Iterator[An
     tuples = graph.tuples() if held.tuples is None else held.tuples
     for key in keys.tolist():
         before = held.moved
-        tree, course = run_search(held, key)
+        tree, trace = run_search(held, key)
         moved = None if before is None or held.moved is None else held.moved.since(before)
         reached = tree.parent != np.iinfo(tree.parent.dtype).max
         edges = int(tuples[reached].sum(dtype=np.int64)) // 2
         count = int(np.count_nonzero(reached))
-        found.append(Searched(key, _counted(course), None, 0.0, edges, count, moved))
+        found.append(Searched(key, _counted(trace), None, 0.0, edges, count, moved))
         columns = TreeColumns(tree, held.ids).in_memory()
         if held.kernel == "bfs":
             yield BfsAnswer(key, columns[PARENT], columns[LEVEL], vertices)
@@ -266,6 +266,6 @@ def _answers(held: Engine, keys: IntArray, found: list[Searched]) -> Iterator[An
             yield SsspAnswer(key, columns[PARENT], columns[DISTANCE], vertices)
 
 
-def _counted(course: Course) -> Course:
+def _counted(trace: Trace) -> Trace:
     """Without levels whose arcs were not counted on the way: that comes after all searches."""
-    return replace(course, levels=()) if any(arcs < 0 for _, arcs, _ in course.levels) else course
+    return replace(trace, levels=()) if any(arcs < 0 for _, arcs, _ in trace.levels) else trace

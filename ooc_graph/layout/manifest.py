@@ -71,16 +71,10 @@ def replaced(path: Path) -> StoreReplacedError:
 
 @dataclass(frozen=True)
 class Manifest:
-    """What a finished store consists of.
+    """What a finished store consists of: entries by path inside it.
 
-    Parameters
-    ----------
-    files
-        Entries by path inside the store.
-    sha256
-        Hash over the rest of the manifest: the identity of the store's contents.
-    stamp
-        Which file it was read from; None if it was not read.
+    ``sha256`` is a hash over the rest of the manifest, the identity of the store's contents.
+    ``stamp`` says which file it was read from; None if it was not read.
     """
 
     kind: str

@@ -13,7 +13,7 @@ from ooc_graph.model.request import Request
 from ooc_graph.model.reservation import Key, Reservation
 from ooc_graph.model.resources import FREE, Room
 from ooc_graph.model.strategy import Strategy
-from ooc_graph.model.trace import Course
+from ooc_graph.model.trace import Trace
 from ooc_graph.types import AnyArray
 
 
@@ -24,7 +24,7 @@ class Written:
     ``attributes`` are stored with it, besides the kernel and the graph.
     """
 
-    course: Course
+    trace: Trace
     specs: tuple[ArraySpec, ...] = ()
     entries: tuple[FileEntry, ...] = ()
     columns: Mapping[str, AnyArray] | None = None

@@ -8,7 +8,7 @@ from typing import Any
 
 
 @dataclass(frozen=True)
-class Course:
+class Trace:
     """How a search went.
 
     Parameters
@@ -23,19 +23,19 @@ class Course:
     levels: tuple[tuple[int | None, int, str], ...]
 
 
-def course_of(kernel: str, found: Any) -> Course:
-    """Course of what a device found."""
+def trace_of(kernel: str, found: Any) -> Trace:
+    """Trace of what a device found."""
     if kernel != "bfs":
         phases = tuple((None, arcs, phase) for phase, arcs in found.phase_arcs.items())
-        return Course(found.elapsed_s, phases)
+        return Trace(found.elapsed_s, phases)
     columns = (found.level_vertices, found.level_arcs, found.level_direction)
     levels = zip(*(column.tolist() for column in columns), strict=True)
-    return Course(
+    return Trace(
         found.elapsed_s,
         tuple((vertices, arcs, "pull" if way else "push") for vertices, arcs, way in levels),
     )
 
 
-def slowest(courses: Sequence[Course]) -> Course:
-    """Course of all ranks, which agree on everything but the clock."""
-    return replace(courses[0], elapsed_s=max(course.elapsed_s for course in courses))
+def slowest(traces: Sequence[Trace]) -> Trace:
+    """Trace of all ranks, which agree on everything but the clock."""
+    return replace(traces[0], elapsed_s=max(trace.elapsed_s for trace in traces))

@@ -25,15 +25,9 @@ DATA_VERSION = 1
 class LevelRecord:
     """One level (BFS) or phase (SSSP) of a search.
 
-    Parameters
-    ----------
-    vertices
-        Vertices of the frontier, or None for a phase, which has no one frontier.
-    arcs
-        Arcs examined in this level or phase.
-    direction
-        ``"push"`` or ``"pull"`` of a level, or the name of the phase (``"push"``, ``"pull"``,
-        ``"finish"``, ``"parents"``); empty if neither is known.
+    A phase has no one frontier: then ``vertices`` is None. ``arcs`` were examined. The
+    ``direction`` is "push" or "pull" of a level, or the name of the phase, empty if neither is
+    known.
     """
 
     vertices: int | None

@@ -37,12 +37,8 @@ _NO_BINDING = (
 class Energy:
     """What was measured around a piece of work.
 
-    Parameters
-    ----------
-    joules
-        By domain, such as ``NVIDIA H200 (NVML)`` or ``CPU package-0 (RAPL)``.
-    reason
-        What could not be read, and why; empty if everything asked for was.
+    ``joules`` are by domain, such as ``NVIDIA H200 (NVML)`` or ``CPU package-0 (RAPL)``. ``reason``
+    says what could not be read, and why; it is empty if everything asked for was.
     """
 
     seconds: float

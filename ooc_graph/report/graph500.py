@@ -76,16 +76,8 @@ class KernelRuns:
 class Graph500Result:
     """What the output block of one run is made from.
 
-    Parameters
-    ----------
-    searches
-        Search keys per kernel (NBFS).
-    processes
-        Worker processes, printed as num_mpi_processes.
-    kernels
-        The kernels that ran, at most one each of bfs and sssp, in any order.
-    valid
-        False when any validation failed; no figure is printed then.
+    There are ``searches`` search keys for each kernel (NBFS). ``processes``, of workers, is printed
+    as num_mpi_processes. If it is not ``valid``, as a validation failed, no figure is printed.
     """
 
     scale: int

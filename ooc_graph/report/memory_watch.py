@@ -32,22 +32,10 @@ def process_tree() -> list[int]:
 class MemoryWatch:
     """Sample the memory of processes while a ``with`` block runs.
 
-    Parameters
-    ----------
-    pids
-        Process ids, or a callable that gives them; by default this process and its descendants.
-        Ids that are gone count nothing.
-    interval_s
-        Seconds between samples.
-    refresh_s
-        Seconds between calls of ``pids``: listing processes costs far more than a sample. A
-        process is counted from the first call that names it.
-    origin_s
-        ``time.perf_counter()`` that sample times count from; by default the start of the watch.
-
-    Notes
-    -----
-    Spikes shorter than ``interval_s`` may be missed.
+    ``pids`` are ids, or a callable that gives them; ids that are gone count nothing. It is called
+    every ``refresh_s`` seconds, as listing processes costs far more than a sample: a process is
+    counted from the first call that names it. Times count from ``origin_s`` of
+    ``time.perf_counter()``, by default the start. Spikes shorter than ``interval_s`` may be missed.
     """
 
     def __init__(

@@ -72,10 +72,10 @@ def _leave_cuda() -> None:
 
 @contextmanager
 def engine(key: Key, load: Load, room: Room = FREE) -> Iterator[Engine]:
-    """Exclusive use of a loaded graph, by what it serves; loads it if it is not there.
+    """Exclusive use of a loaded graph; loads it if it is not there.
 
-    The room is for all engines of this process together: those that were used longest ago are
-    released until there is room for it.
+    Engines that were used longest ago are released until there is room for it: all that are left
+    stay together within ``room``, the memory for all engines of this process.
     """
     with _lock, io_progress.watched(key.identity, process.dask_worker()):
         wanted = _Kept(key, process.number_of(key.device))

@@ -33,15 +33,9 @@ PATIENCE_S = 120.0
 class Part:
     """Kernels that are compiled together.
 
-    Parameters
-    ----------
-    job
-        ``generate``, ``build``, ``check-bfs``, ``check-sssp`` or the name of a search.
-    directed, ids, weights
-        What a graph's kernels are compiled for; ids and weights are names of dtypes.
-    variant
-        ``ranks`` for searches of many ranks, ``near-far`` and ``tiers`` for those searches, else
-        empty.
+    The ``job`` is ``generate``, ``build``, ``check-bfs``, ``check-sssp`` or the name of a search;
+    ids and weights are names of a graph's dtypes. ``variant`` is one of those in
+    `ooc_graph.runtime.warmup`.
     """
 
     job: str

@@ -19,7 +19,7 @@ from ooc_graph.model.engine import Engine, load_ids
 from ooc_graph.model.reservation import LOCAL, ONE
 from ooc_graph.model.strategy import WholeGraph
 from ooc_graph.model.task import SearchTask, Written
-from ooc_graph.model.trace import Course, course_of, slowest
+from ooc_graph.model.trace import Trace, slowest, trace_of
 from ooc_graph.runtime import engine_cache
 from ooc_graph.runtime.machine import give_back_freed_memory
 from ooc_graph.runtime.process import without_traceback
@@ -92,8 +92,8 @@ class Algorithm:
         if task.folder is None:
             found, _ = run()
             return self.joined(task, graph, found)
-        courses, _ = run(finish=WritePart(task.kernel, self.arrays, str(task.parts)))
-        return place.call(self.gather, task, courses)
+        traces, _ = run(finish=WritePart(task.kernel, self.arrays, str(task.parts)))
+        return place.call(self.gather, task, traces)
 
     def whole(self, task: SearchTask) -> Written:
         """Search by one rank with the whole graph; runs on the worker that holds it.
@@ -113,16 +113,16 @@ class Algorithm:
                 written = device_columns.search(engine, task.root)
             else:
                 found = engine.search.run(*_internal(engine, task.root))
-                course = course_of(task.kernel, found)
+                trace = trace_of(task.kernel, found)
                 arrays = self._arrays_of(found)
-                written = self._delivered(task, engine.graph, arrays, engine.ids, course)
+                written = self._delivered(task, engine.graph, arrays, engine.ids, trace)
             if engine.note is None:
                 return written
             moved = None if before is None or engine.moved is None else engine.moved.since(before)
             if moved is not None and not task.request.on_device:
                 # The next search reads a chunk of ids before it has its turn.
                 give_back_freed_memory()
-            return replace(written, notes=(engine.note(moved, written.course.elapsed_s),))
+            return replace(written, notes=(engine.note(moved, written.trace.elapsed_s),))
 
     def without_arcs(self, task: SearchTask) -> Written:
         """The answer if there is nothing to search; it needs no rows."""
@@ -130,7 +130,7 @@ class Algorithm:
         if task.request.on_device:
             return device_columns.without_arcs(graph, load_ids(graph), task)
         arrays = self.nothing(task, graph)
-        return self._delivered(task, graph, arrays, load_ids(graph), Course(0.0, ()))
+        return self._delivered(task, graph, arrays, load_ids(graph), Trace(0.0, ()))
 
     def ranks_here(self, task: SearchTask) -> Written:
         """All ranks in this process, in turn."""
@@ -140,26 +140,26 @@ class Algorithm:
             found = run_here(coroutines, shared)
         return self.joined(task, graph, found)
 
-    def gather(self, task: SearchTask, courses: Sequence[Course]) -> Written:
+    def gather(self, task: SearchTask, traces: Sequence[Trace]) -> Written:
         """Bring together, in the partial store, what every rank wrote."""
         graph = engine_cache.open_same(task.path, task.identity)
         parts = _read_parts(task.parts, self.arrays, graph.shards)
         arrays = _of_all_rows(graph, parts)
-        return self._delivered(task, graph, arrays, load_ids(graph), slowest(courses))
+        return self._delivered(task, graph, arrays, load_ids(graph), slowest(traces))
 
     def joined(self, task: SearchTask, graph: Graph, found: Sequence[Any]) -> Written:
         """Bring together what every rank found."""
-        course = slowest([course_of(task.kernel, one) for one in found])
+        trace = slowest([trace_of(task.kernel, one) for one in found])
         arrays = _of_all_rows(graph, (self._arrays_of(one) for one in found))
-        return self._delivered(task, graph, arrays, load_ids(graph), course)
+        return self._delivered(task, graph, arrays, load_ids(graph), trace)
 
     def _arrays_of(self, found: Any) -> Arrays:
         return tuple(getattr(found, name) for name in self.arrays)
 
     def _delivered(
-        self, task: SearchTask, graph: Graph, arrays: Arrays, ids: Ids, course: Course
+        self, task: SearchTask, graph: Graph, arrays: Arrays, ids: Ids, trace: Trace
     ) -> Written:
-        return deliver(self.columns(task, graph, arrays, ids), task.folder, course)
+        return deliver(self.columns(task, graph, arrays, ids), task.folder, trace)
 
 
 @dataclass(frozen=True)
@@ -178,11 +178,11 @@ class WritePart:
     arrays: tuple[str, ...]
     folder: str
 
-    def __call__(self, shard: int, found: Any) -> Course:
-        """Write it; only the course travels."""
+    def __call__(self, shard: int, found: Any) -> Trace:
+        """Write it; only the trace travels."""
         for name in self.arrays:
             save(Path(self.folder), f"{shard}-{name}", getattr(found, name))
-        return course_of(self.kernel, found)
+        return trace_of(self.kernel, found)
 
 
 def _read_parts(folder: Path, names: Sequence[str], shards: int) -> Iterator[Arrays]:

@@ -35,7 +35,7 @@ from ooc_graph.sinks.in_store import InStore
 from ooc_graph.sinks.many import Sink
 from ooc_graph.strategies.many.division import Division, require_answer
 from ooc_graph.strategies.many.memory import Job
-from ooc_graph.strategies.many.task import PairsTask
+from ooc_graph.strategies.many.task import ManyTask
 from ooc_graph.strategies.many.tasks import how_found, prepare, refuse_negative_loop
 from ooc_graph.strategies.many.tiers import note_after, note_before
 from ooc_graph.types import AnyArray, IntArray, Progress
@@ -52,7 +52,7 @@ def pairs(
     into: AnyArray | None = None,
     overwrite: bool = False,
 ) -> PairsResult:
-    """Find the distances from sources, given by their places, and give or write them.
+    """Find the distances from sources, given by their positions, and give or write them.
 
     Parameters
     ----------
@@ -187,7 +187,7 @@ class _Search:
         elapsed_s = 0.0 if self._begun_s is None else perf_counter() - self._begun_s
         return kind(None, elapsed_s, columns)
 
-    def _sink(self, task: PairsTask) -> AbstractContextManager[Sink]:
+    def _sink(self, task: ManyTask) -> AbstractContextManager[Sink]:
         if self._out is None:
             return nullcontext(self._in_memory(task.sums_on_device))
         return self._in_store(task, self._out)
@@ -209,7 +209,7 @@ class _Search:
         return self._answers
 
     @contextmanager
-    def _in_store(self, task: PairsTask, out: Path) -> Iterator[InStore]:
+    def _in_store(self, task: ManyTask, out: Path) -> Iterator[InStore]:
         """The store; with what another run, or another plan, left in it."""
         key = _key(self._graph, task, self._sources)
         with partial_store(out, "result", overwrite=self._overwrite, key=key) as store:
@@ -217,9 +217,9 @@ class _Search:
             sink.require_space(self._progress)
             yield sink
 
-    def _task(self, plan: Plan) -> PairsTask:
+    def _task(self, plan: Plan) -> ManyTask:
         assert isinstance(plan.reserved, Division)
-        return PairsTask(
+        return ManyTask(
             str(self._graph.path),
             self._graph.identity,
             self._many.asked,
@@ -230,7 +230,7 @@ class _Search:
             room=plan.room,
         )
 
-    def _prepare(self, task: PairsTask) -> None:
+    def _prepare(self, task: ManyTask) -> None:
         """See that a task can be done: rows are there, and distances exist."""
         if _is_on_disk(task):
             reserved = task.reserved
@@ -240,7 +240,7 @@ class _Search:
             self._place.call(prepare, task)
         self._begun_s = self._begun_s or perf_counter()
 
-    def _say(self, task: PairsTask, moved: Moved) -> None:
+    def _say(self, task: ManyTask, moved: Moved) -> None:
         """Say what was read, or how sources were searched from if not in batches."""
         if _is_on_disk(task):
             self._progress.note(note_after(task.asked.kernel, moved))
@@ -249,7 +249,7 @@ class _Search:
             self._progress.note(how)
 
 
-def _is_on_disk(task: PairsTask) -> bool:
+def _is_on_disk(task: ManyTask) -> bool:
     """Whether the CPU searches with arcs in the store."""
     return task.device == CPU and task.strategy.tier == DISK
 
@@ -261,7 +261,7 @@ def _dtype(graph: Graph, asked: Asked) -> np.dtype[Any]:
     return weights if weights is not None and weights.kind == "f" else np.dtype(np.int64)
 
 
-def _key(graph: Graph, task: PairsTask, sources: IntArray) -> str:
+def _key(graph: Graph, task: ManyTask, sources: IntArray) -> str:
     """What the bytes of all units follow from."""
     digest = hashlib.sha256()
     told = {

@@ -81,7 +81,7 @@ def search(
             attributes |= written.attributes
             store.commit("result", attributes, written.specs, written.entries)
     if out is not None:
-        return replace(Result.open(out), elapsed_s=written.course.elapsed_s)
+        return replace(Result.open(out), elapsed_s=written.trace.elapsed_s)
     result: Result = result_of(kernel, root, written)
     return result
 
@@ -122,4 +122,4 @@ def search_by(
 def result_of(kernel: str, root: int | None, written: Written) -> Any:
     """The answer whose columns came back: what the kernel's algorithm gives."""
     columns = dict(written.columns or {})
-    return ALGORITHMS[kernel].result(root, written.course.elapsed_s, columns)
+    return ALGORITHMS[kernel].result(root, written.trace.elapsed_s, columns)

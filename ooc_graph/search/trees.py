@@ -11,7 +11,7 @@ from ooc_graph.answers.scatter import Ids, Tree, TreeColumns, unreached
 from ooc_graph.layout.names import id_dtype
 from ooc_graph.model.engine import Engine
 from ooc_graph.model.task import SearchTask
-from ooc_graph.model.trace import Course, course_of
+from ooc_graph.model.trace import Trace, trace_of
 from ooc_graph.search.algorithm import Algorithm, Arrays
 from ooc_graph.shards.load import Graph
 from ooc_graph.sinks.single import measure_dtype
@@ -63,13 +63,13 @@ def columns(task: SearchTask, graph: Graph, arrays: Arrays, ids: Ids) -> TreeCol
     return TreeColumns(tree, ids)
 
 
-def run_search(engine: Engine, root: int) -> tuple[Tree, Course]:
+def run_search(engine: Engine, root: int) -> tuple[Tree, Trace]:
     """Search a loaded graph from an original id; the tree is valid until the next search."""
     position = engine.graph.position_of(root)
     found = engine.search.run(int(engine.ids.internal_of[position]))
     measure = found.level if engine.kernel == "bfs" else found.distance
     tree = Tree(engine.kernel, root, position, found.parent, measure)
-    return tree, course_of(engine.kernel, found)
+    return tree, trace_of(engine.kernel, found)
 
 
 BFS = Algorithm(BfsResult, bfs_rank, start_bfs, ("parent", "level"), nothing, columns)

@@ -145,14 +145,9 @@ def _offsets(counts: IntArray) -> IntArray:
 
 @dataclass(frozen=True)
 class Strip:
-    """One chunk of an array of the store that is the concatenation of pieces.
+    """One chunk of an array of the store that is the concatenation of pieces, named in order.
 
-    Parameters
-    ----------
-    names
-        Pieces in order, those that the chunk needs.
-    first
-        int64 (pieces + 1,): element at which each piece begins.
+    ``first``, int64 (pieces + 1,), is the element at which each piece begins.
     """
 
     spec: ArraySpec

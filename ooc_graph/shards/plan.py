@@ -41,16 +41,10 @@ BUFFER_SLACK = 4
 
 @dataclass(frozen=True)
 class BuildBudget:
-    """Memory of one build.
+    """Memory of one build: ``limit_bytes`` for all processes that work on it together.
 
-    Parameters
-    ----------
-    limit_bytes
-        For all processes that work on the build together.
-    processes
-        Worker processes; each holds the tables of size O(V) once.
-    slots
-        Tasks that run at the same time in all processes together.
+    ``slots`` tasks run at the same time in all ``processes`` together, each of which holds the
+    tables of size O(V) once.
     """
 
     limit_bytes: int

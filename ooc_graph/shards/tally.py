@@ -18,16 +18,9 @@ from ooc_graph.types import EdgeBlock
 class Tally:
     """What a task, a thread, or all of them together counted.
 
-    Parameters
-    ----------
-    edges, loops
-        Tuples, and self-loops among them.
-    lightest, heaviest
-        Range of the weights, or None if there are none.
-    negative_loop
-        Weight and vertex of the lightest self-loop of negative weight, of the smallest vertex
-        among several; None if there is none. Rows hold no self-loops, and shortest paths need
-        to know.
+    ``edges`` are tuples, with ``loops`` among them. ``negative_loop`` are weight and vertex of the
+    lightest self-loop of negative weight, of the smallest vertex among several. Rows hold no
+    self-loops, and shortest paths need to know.
     """
 
     edges: int = 0

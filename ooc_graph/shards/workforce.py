@@ -32,8 +32,8 @@ class Workforce:
     remote
         Whether tasks travel to other processes.
     check
-        Called at least every `CHECK_S` seconds while tasks are waited for; raises if they can no
-        longer be done.
+        Called at least every `CHECK_S` seconds while tasks are waited for; raises if they cannot be
+        done any more.
     quiet
         Whether no task of functions of these names is at work; for futures that do not know.
     """

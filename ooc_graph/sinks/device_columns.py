@@ -13,7 +13,7 @@ from ooc_graph.kernels.cuda.runtime.scatter import scatter
 from ooc_graph.layout.names import DISTANCE, LEVEL, PARENT, VERTEX
 from ooc_graph.model.engine import Engine
 from ooc_graph.model.task import SearchTask, Written
-from ooc_graph.model.trace import Course
+from ooc_graph.model.trace import Trace
 from ooc_graph.shards.load import Graph
 from ooc_graph.sinks.single import measure_dtype
 
@@ -31,7 +31,7 @@ def search(held: Engine, root: int) -> Written:
         tree = held.search.run_on_device(internal)
         parent, measure = _by_original(held, tree)
         columns = _columns(held.kernel, held.ids, parent, measure)
-    return Written(Course(tree.elapsed_s, ()), columns=columns)
+    return Written(Trace(tree.elapsed_s, ()), columns=columns)
 
 
 def without_arcs(graph: Graph, ids: Ids, task: SearchTask) -> Written:
@@ -44,7 +44,7 @@ def without_arcs(graph: Graph, ids: Ids, task: SearchTask) -> Written:
         parent = cuda().full(size, -1, np.int64)
         measure[position], parent[position] = 0, task.root
         columns = _columns(task.kernel, ids, parent, measure)
-    return Written(Course(0.0, ()), columns=columns)
+    return Written(Trace(0.0, ()), columns=columns)
 
 
 def _columns(kernel: str, ids: Ids, parent: Any, measure: Any) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from ooc_graph.runtime.workplace import Workplace
 from ooc_graph.shards.load import Graph
 from ooc_graph.shards.workforce import run_all
 from ooc_graph.sinks.many import ids_of
-from ooc_graph.strategies.many.task import PairsTask
+from ooc_graph.strategies.many.task import ManyTask
 from ooc_graph.strategies.many.tasks import Done, solve
 from ooc_graph.types import AnyArray, IntArray, Progress, StageProgress
 
@@ -28,7 +28,7 @@ class InMemory:
     graph
         The graph.
     sources
-        int64: places of all sources among all vertices.
+        int64: positions of all sources among all vertices.
     many
         What is asked of each; distances, and parents if wanted, as a store would have them.
     room
@@ -66,7 +66,7 @@ class InMemory:
         """Even of no sources it is seen that there are shortest paths."""
         return True
 
-    def find(self, task: PairsTask, place: Workplace, progress: Progress) -> Moved:
+    def find(self, task: ManyTask, place: Workplace, progress: Progress) -> Moved:
         """Search from all sources that are left, task by task; what was read.
 
         What one process finds stays if it is refused memory later.

@@ -22,7 +22,7 @@ from ooc_graph.runtime.workplace import Workplace
 from ooc_graph.shards.load import Graph
 from ooc_graph.shards.workforce import run_all
 from ooc_graph.sinks.many import ids_of
-from ooc_graph.strategies.many.task import PairsTask
+from ooc_graph.strategies.many.task import ManyTask
 from ooc_graph.strategies.many.tasks import write_batch
 from ooc_graph.types import AnyArray, IntArray, Progress
 
@@ -35,7 +35,7 @@ class InStore:
     graph
         The graph.
     sources
-        int64: places of all sources among all vertices.
+        int64: positions of all sources among all vertices.
     many
         What is asked of each.
     store
@@ -77,7 +77,7 @@ class InStore:
             ids = [ArraySpec(name, length, np.dtype(np.int64)) for name, length in lengths]
             _require_space(self._specs, missing, ids, self._store)
 
-    def find(self, task: PairsTask, place: Workplace, progress: Progress) -> Moved:
+    def find(self, task: ManyTask, place: Workplace, progress: Progress) -> Moved:
         """Write what is missing, task by task; what was read for it."""
         written = replace(task, folder=str(self._store.folder), attempt=str(self._units.attempt))
         spec, runs = task.spec, _runs(self.missing, task.reserved.chunks)

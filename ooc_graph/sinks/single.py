@@ -10,7 +10,7 @@ import numpy as np
 from ooc_graph.answers.scatter import Columns
 from ooc_graph.model import rank_memory
 from ooc_graph.model.task import Written
-from ooc_graph.model.trace import Course
+from ooc_graph.model.trace import Trace
 from ooc_graph.shards.load import Graph
 
 NUMPY, CUPY = "numpy", "cupy"
@@ -36,9 +36,9 @@ def answer_bytes(graph: Graph, kernel: str, arrays: str) -> int:
     return graph.vertices * (16 + measure)
 
 
-def deliver(columns: Columns, folder: str | None, course: Course) -> Written:
+def deliver(columns: Columns, folder: str | None, trace: Trace) -> Written:
     """The answer by original id: in a partial store, or as columns if there is none."""
     if folder is None:
-        return Written(course, columns=columns.in_memory(), attributes=columns.attributes)
+        return Written(trace, columns=columns.in_memory(), attributes=columns.attributes)
     specs, entries = columns.write(Path(folder))
-    return Written(course, tuple(specs), tuple(entries), attributes=columns.attributes)
+    return Written(trace, tuple(specs), tuple(entries), attributes=columns.attributes)

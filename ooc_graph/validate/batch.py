@@ -104,12 +104,8 @@ class Batch:
 def assemble(parents: AnyArray, value: AnyArray) -> Batch:
     """Collect the tree arcs of k answers and join them with their levels or distances.
 
-    Parameters
-    ----------
-    parents
-        int32 or int64 (k, V): position of each vertex's parent, -1 unreached, the root's its own.
-    value
-        (V, at least k): the levels or distances.
+    ``parents`` are positions (k, V): -1 unreached, the root's its own. ``value`` is (V, at least
+    k).
     """
     answers, vertices = parents.shape
     reached = np.zeros(vertices, dtype=np.uint64)

@@ -45,16 +45,10 @@ class ComponentsAnswer:
 
 @dataclass(frozen=True)
 class ComponentsVerdict(Verdict):
-    """What the rules say about components.
+    """What the rules say about components, which have no root: it is -1.
 
-    ``root`` is -1: there is none. ``reached`` counts all vertices, ``edges`` the tuples that are
-    no self-loops.
-
-    Parameters
-    ----------
-    components
-        Components that the edges make of the vertices; 0 if a rule that needs no edges is
-        broken.
+    ``reached`` counts all vertices, ``edges`` the tuples that are no self-loops, and ``components``
+    what the edges make of the vertices; 0 if a rule that needs no edges is broken.
     """
 
     components: int = 0

@@ -197,12 +197,7 @@ def unite(above: AnyArray, source: AnyArray, target: AnyArray) -> None:
 def first_not_joined(above: AnyArray, position: AnyArray) -> int:
     """Smallest vertex that no edges join to the vertex its label names, -1 if there is none.
 
-    Parameters
-    ----------
-    above
-        (V,): the forest, of all edges.
-    position
-        (V,): where the label of each vertex stands.
+    ``above`` is the forest of all edges, ``position`` where the label of each vertex stands.
     """
     for v in range(len(above)):
         if root_of(above, v) != root_of(above, position[v]):
@@ -214,14 +209,8 @@ def first_not_joined(above: AnyArray, position: AnyArray) -> int:
 def first_parted(label: AnyArray, source: AnyArray, target: AnyArray, broken: AnyArray) -> int:
     """Count tuples between different vertices; find the smallest whose ends differ in label.
 
-    Parameters
-    ----------
-    label
-        (V,): any name of each vertex's component.
-    source, target
-        Positions (m,), -1 unknown.
-    broken
-        int64 (2,): smallest such tuple so far, ends ascending; receives the smaller one.
+    ``label`` is any name of each vertex's component. ``broken``, int64 (2,), is the smallest such
+    tuple so far, ends ascending, and receives the smaller one.
     """
     tuples = 0
     for i in range(len(source)):

@@ -58,7 +58,7 @@ def arcs(name: str, dtype: str = "float32") -> Arcs:
 @pytest.mark.parametrize("share", SHARES)
 @pytest.mark.parametrize("name", NAMES)
 def test_bfs_step_by_step(name: str, share: tuple[int, int]) -> None:
-    for shards in (1, 3):
+    for shards in (1, 4):
         ranked = RankedBfs(paired(share), arcs(name).shards(shards))
         for root in roots(arcs(name))[:3]:
             ranked.run(root)
@@ -67,7 +67,7 @@ def test_bfs_step_by_step(name: str, share: tuple[int, int]) -> None:
 @pytest.mark.parametrize("share", SHARES)
 @pytest.mark.parametrize("name", [*NAMES, *FLAT])
 def test_sssp_step_by_step(name: str, share: tuple[int, int]) -> None:
-    for shards in (1, 3):
+    for shards in (1, 4):
         ranked = RankedSssp(paired(share), arcs(name).shards(shards))
         for root in roots(arcs(name))[:2]:
             ranked.run(root)

@@ -27,7 +27,7 @@ from ooc_graph.search import many
 from ooc_graph.strategies.many import on_device
 from ooc_graph.strategies.many.batches import Batches
 from ooc_graph.strategies.many.division import Division
-from ooc_graph.strategies.many.task import PairsTask
+from ooc_graph.strategies.many.task import ManyTask
 from ooc_graph.types import INT64_UNREACHED
 from tests.small_pairs import task_of
 
@@ -306,7 +306,7 @@ class _Search:
         return np.array([self._rows[source] for source in sources.tolist()])
 
 
-def _task(asked: Asked) -> PairsTask:
+def _task(asked: Asked) -> ManyTask:
     specs = pairs_specs(asked, 5, 5, np.dtype(np.float64))
     return task_of(asked, specs, CUDA)
 

@@ -22,7 +22,7 @@ from ooc_graph.model import rank_memory
 from ooc_graph.model.request import Request
 from ooc_graph.model.resources import CudaLimits
 from ooc_graph.model.task import SearchTask, Written
-from ooc_graph.model.trace import Course
+from ooc_graph.model.trace import Trace
 from ooc_graph.runtime import engine_cache, process
 from ooc_graph.search import single
 from ooc_graph.search.algorithm import Algorithm
@@ -128,7 +128,7 @@ def test_refused_host_memory_goes_to_ranks_where_there_are_some(
         tried.append(task.reserved.strategy)
         if not task.reserved.is_of_ranks:
             raise MemoryError
-        return Written(Course(0.0, ()), columns={})
+        return Written(Trace(0.0, ()), columns={})
 
     monkeypatch.setattr(Algorithm, "carry_out", carry_out)
     said, root = Said(), int(graph.original_of()[0])

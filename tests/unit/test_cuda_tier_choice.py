@@ -18,7 +18,7 @@ from ooc_graph.model import rank_memory
 from ooc_graph.model.reservation import Key, Reservation
 from ooc_graph.model.resources import CUDA, CudaLimits
 from ooc_graph.model.task import SearchTask, Written
-from ooc_graph.model.trace import Course
+from ooc_graph.model.trace import Trace
 from ooc_graph.runtime import engine_cache, process
 from ooc_graph.runtime.workplace import planned
 from ooc_graph.search import single
@@ -166,7 +166,7 @@ def test_refused_pinning_goes_on_to_ranks(
         tried.append(task.reserved.strategy)
         if not task.reserved.is_of_ranks:
             raise MemoryBudgetError("8 bytes of pinned host memory are refused")
-        return Written(Course(0.0, ()), columns={})
+        return Written(Trace(0.0, ()), columns={})
 
     monkeypatch.setattr(Algorithm, "carry_out", carry_out)
     monkeypatch.setattr(cuda_modules, "device_bytes", lambda: (HOST, HOST))

@@ -19,7 +19,7 @@ from ooc_graph.model import rank_memory
 from ooc_graph.model.reservation import Reservation
 from ooc_graph.model.resources import CUDA, CudaLimits
 from ooc_graph.model.task import Written
-from ooc_graph.model.trace import Course
+from ooc_graph.model.trace import Trace
 from ooc_graph.runtime import devices, engine_cache, process
 from ooc_graph.runtime.workplace import planned
 from ooc_graph.search import algorithm as search_algorithm
@@ -66,8 +66,8 @@ def test_a_search_that_was_refused_memory_is_not_refused_again(
     monkeypatch.setattr(process, "number_of", lambda _: "0")
     monkeypatch.setattr(cuda_modules, "device_bytes", lambda: (whole, whole))
     monkeypatch.setattr(search_algorithm, "_internal", lambda *_: ())
-    monkeypatch.setattr(search_algorithm, "course_of", lambda *_: Course(0.0, ()))
-    given = Written(Course(0.0, ()))
+    monkeypatch.setattr(search_algorithm, "trace_of", lambda *_: Trace(0.0, ()))
+    given = Written(Trace(0.0, ()))
     monkeypatch.setattr(search_algorithm.Algorithm, "_arrays_of", lambda *_: ())
     monkeypatch.setattr(search_algorithm.Algorithm, "_delivered", lambda *_: given)
     engine_cache.release()

@@ -11,7 +11,7 @@ import pytest
 
 from ooc_graph.answers.scatter import Ids, Tree, TreeColumns
 from ooc_graph.graph500 import on_device
-from ooc_graph.model.trace import course_of
+from ooc_graph.model.trace import trace_of
 from ooc_graph.sinks import device_columns
 
 NONE = np.uint32(0xFFFFFFFF)
@@ -67,7 +67,7 @@ def test_columns_are_those_of_the_cpu(dtype: str, named: bool) -> None:
     levels = np.where(PARENT == NONE, -1, measure.astype(np.int32)) if kernel == "bfs" else measure
     tree = Tree(kernel, 2, 2, PARENT, levels.astype(np.int32) if kernel == "bfs" else levels)
     expected = TreeColumns(tree, ids).in_memory()
-    assert written.course.elapsed_s == 0.25
+    assert written.trace.elapsed_s == 0.25
     assert written.columns is not None
     assert written.columns.keys() == expected.keys()
     for name, column in expected.items():
@@ -116,12 +116,12 @@ def test_nothing_is_searched_twice_before_it_is_timed(kernel: str) -> None:
     counted = [(0, True), (1, True), (2, True)]
     assert search.asked == (timed + counted if kernel == "bfs" else timed)
     assert [one.root for one in found] == [2, 4, 0]
-    assert [one.course.elapsed_s for one in found] == [1.0, 2.0, 3.0]
+    assert [one.trace.elapsed_s for one in found] == [1.0, 2.0, 3.0]
     assert [(one.edges, one.reached) for one in found] == [(4, 3)] * 3
     if kernel == "bfs":
-        assert found[0].course.levels == ((1, 7, "push"), (2, 9, "pull"))
+        assert found[0].trace.levels == ((1, 7, "push"), (2, 9, "pull"))
     else:
         phases = SimpleNamespace(
             phase_arcs={"push": 1, "pull": 2, "finish": 0, "parents": 1}, elapsed_s=2.0
         )
-        assert found[1].course == course_of("sssp", phases)
+        assert found[1].trace == trace_of("sssp", phases)

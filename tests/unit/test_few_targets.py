@@ -23,7 +23,7 @@ from ooc_graph.search import many
 from ooc_graph.strategies.many import dividing, searches, stored
 from ooc_graph.strategies.many import tasks as many_tasks
 from ooc_graph.strategies.many.memory import Job
-from ooc_graph.strategies.many.task import PairsTask
+from ooc_graph.strategies.many.task import ManyTask
 from tests.small_pairs import stopped_after
 from tests.test_pairs_stored import edges, no_room
 
@@ -124,9 +124,9 @@ def test_a_task_without_room_sends_the_columns(
     store: og.Graph, find: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As a worker does whose answers stay in the memory of who asks."""
-    tasks, prepare = list[PairsTask](), many.prepare
+    tasks, prepare = list[ManyTask](), many.prepare
 
-    def prepared(task: PairsTask) -> None:
+    def prepared(task: ManyTask) -> None:
         tasks.append(task)
         prepare(task)
 

@@ -34,7 +34,7 @@ from ooc_graph.model.request import Request
 from ooc_graph.model.reservation import Key, Reservation
 from ooc_graph.model.resources import CUDA, CudaLimits, Device
 from ooc_graph.model.task import SearchTask
-from ooc_graph.model.trace import Course
+from ooc_graph.model.trace import Trace
 from ooc_graph.runtime import building, engine_cache, process, workplace
 from ooc_graph.search.plan import Plan
 from ooc_graph.shards.build import build as build_on_cpu
@@ -72,10 +72,10 @@ class Uncounted:
     def course(self) -> Any:
         assert self._counts
         tree, names = self._tree, ("found", "pushed", "examined", "pull")
-        course = np.zeros(len(tree.level_arcs) + 1, [(name, np.int64) for name in names])
-        course["found"][:-1] = tree.level_vertices
-        course["pushed"][1:], course["pull"][1:] = tree.level_arcs, tree.level_direction
-        return course
+        trace = np.zeros(len(tree.level_arcs) + 1, [(name, np.int64) for name in names])
+        trace["found"][:-1] = tree.level_vertices
+        trace["pushed"][1:], trace["pull"][1:] = tree.level_arcs, tree.level_direction
+        return trace
 
 
 def held_by_cpu(task: BatchTask) -> Engine:
@@ -283,7 +283,7 @@ class There(CudaHere):
             if self._errors:
                 raise self._errors.pop(0)
         if function is search_batch:
-            return [Searched(key, Course(0.0, ()), None, 0.0, 1, 1) for key in more[0].tolist()]
+            return [Searched(key, Trace(0.0, ()), None, 0.0, 1, 1) for key in more[0].tolist()]
         if function is on_device.with_levels:
             return more[1]
         return {} if function is tiers.describe_held else None
@@ -514,7 +514,7 @@ def test_what_the_host_has_beside_the_rows_is_for_answers(graph: og.Graph) -> No
 
 
 def test_what_was_read_of_the_store_is_summed() -> None:
-    found = [Searched(1, Course(0.5, ()), None, 0.0, 1, 1, Moved(units=2, bytes=100, rows=3))] * 2
+    found = [Searched(1, Trace(0.5, ()), None, 0.0, 1, 1, Moved(units=2, bytes=100, rows=3))] * 2
     facts = tiers.tier_facts({"tier": "disk"}, found)
     assert (facts["bytes read of the store"], facts["rows fetched"]) == (200, 6)
     held = {"tier": "pinned", "device budget": 5}

@@ -25,7 +25,7 @@ from ooc_graph.strategies.cuda import in_memory as cuda_memory
 from ooc_graph.strategies.cuda import pinned as cuda_pinned
 from ooc_graph.strategies.many import batches as many_batches
 from ooc_graph.strategies.many.division import Division
-from ooc_graph.strategies.many.task import PairsTask
+from ooc_graph.strategies.many.task import ManyTask
 from tests.command_line import Ended, call
 from tests.made_up_device import MadeUp, build_hubs, put_in_place
 from tests.said import Said
@@ -59,7 +59,7 @@ class Told:
 
     def __init__(self, patch: pytest.MonkeyPatch) -> None:
         self.plans: list[Division] = []
-        self.tasks: list[PairsTask] = []
+        self.tasks: list[ManyTask] = []
         plan_at, prepare = many.plan_at, many.prepare
 
         def planned(*given: Any) -> Any:
@@ -68,7 +68,7 @@ class Told:
             self.plans.append(found.reserved)
             return found
 
-        def prepared(task: PairsTask) -> None:
+        def prepared(task: ManyTask) -> None:
             self.tasks.append(task)
             prepare(task)
 

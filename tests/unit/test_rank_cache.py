@@ -110,8 +110,10 @@ def test_a_whole_graph_and_ranks_share_a_worker(graphs: list[og.Graph], two: Cli
     for _ in range(3):
         og.bfs(graphs[0], root, device="cpu", client=two)
         og.bfs(graphs[0], root, device="cpu", client=two, exchange="scheduler")
-    noted = [name for one in two.run(noted_loads).values() for name, _ in one]
-    assert len(noted) == len(set(noted)) == 5
+    for noted in two.run(noted_loads).values():
+        # Its two shards, and the whole graph if it was this worker's turn.
+        names = [name for name, _ in noted]
+        assert 2 <= len(names) == len(set(names)) <= 3
 
 
 # In one process.

@@ -50,8 +50,8 @@ _LEVEL_ROW_BYTES = 36
 _PAGE_BYTES = 4096
 # Of a column while a row of distances and parents is made: both, who is reached, and their parents.
 _MADE_BYTES = 41
-# Of a column while rows of levels or distances are put in order in this process: places, who has a
-# row, the row itself, ids; and of the call whatever its size.
+# Of a column while rows of levels or distances are put in order in this process: positions, who has
+# a row, the row itself, ids; and of the call whatever its size.
 _ORDERED_BYTES, _CALL_BYTES = 96, 1 << 18
 # Of a column while distances are counted into bins: a copy of what is reached, and its bins.
 _COUNTED_BYTES = 42

@@ -15,25 +15,25 @@ from ooc_graph.kernels.common.completion import Told, stretches
 from ooc_graph.kernels.cuda.many.search import CREWS, part_dtype
 from ooc_graph.runtime.process import threads_here
 from ooc_graph.strategies.many.reductions import BEYOND, ON_DEVICE
-from ooc_graph.strategies.many.task import PairsTask
+from ooc_graph.strategies.many.task import ManyTask
 from ooc_graph.types import AnyArray, IntArray
 
 Heard = Callable[[Any], "Told | None"]
 """Gives what is to hear of sources when they are found, of rows of the answer; None: nobody is."""
 
 
-def internal_ids(ids: Ids, places: IntArray) -> IntArray:
-    """Internal ids of the sources that have arcs, int64, given by places among all vertices."""
-    internal = ids.internal_of[places]
+def internal_ids(ids: Ids, positions: IntArray) -> IntArray:
+    """Internal ids of the sources that have arcs, int64, given by positions among all vertices."""
+    internal = ids.internal_of[positions]
     found: IntArray = internal[internal >= 0].astype(np.int64)
     return found
 
 
 def on_device(
-    task: PairsTask,
+    task: ManyTask,
     search: Any,
     ids: Ids,
-    places: IntArray,
+    positions: IntArray,
     heard: Heard = lambda _: None,
     room: AnyArray | None = None,
 ) -> SourceColumns | SourceParts | SourceRows:
@@ -46,8 +46,8 @@ def on_device(
     search
         `ooc_graph.kernels.cuda.many.johnson.CudaJohnson`, or for levels
         `ooc_graph.kernels.cuda.many.bfs.CudaManyBfs`.
-    places
-        int64 (sources,): places of the sources among all vertices.
+    positions
+        int64 (sources,): positions of the sources among all vertices.
     heard
         Gives what hears of the sources that have arcs, as some of them are found.
     room
@@ -61,21 +61,21 @@ def on_device(
         A sum of floats is beyond float64, as the CPU finds it.
     """
     if task.asked.parents:
-        internal = internal_ids(ids, places)
+        internal = internal_ids(ids, positions)
         answers = search.empty(len(internal))
-        rows = SourceRows(answers[0], places, ids, task.asked, answers[1])
+        rows = SourceRows(answers[0], positions, ids, task.asked, answers[1])
         search.run_with_parents(internal, answers, lanes=task.lanes, told=heard(rows))
         return rows
     if task.asked.reduce not in ON_DEVICE:
-        return columns(task, search, ids, places, heard, room)
-    return _reduced(task, search, ids, places, heard)
+        return columns(task, search, ids, positions, heard, room)
+    return _reduced(task, search, ids, positions, heard)
 
 
 def columns(
-    task: PairsTask,
+    task: ManyTask,
     search: Any,
     ids: Ids,
-    places: IntArray,
+    positions: IntArray,
     heard: Heard,
     room: AnyArray | None,
     **how: Any,
@@ -86,42 +86,44 @@ def columns(
 
     Parameters
     ----------
-    search, places, heard, room
+    search, positions, heard, room
         As of `on_device`; also `ooc_graph.kernels.cpu.many.johnson.CpuJohnson`.
     how
         Beside that to `CudaJohnson.run_columns`, or its twin.
     """
-    sources, aimed, own, most = _asked_of_columns(task, search, ids, places)
+    sources, aimed, own, most = _asked_of_columns(task, search, ids, positions)
     at = None
     if room is None:
         answer: AnyArray = np.empty((len(sources), len(aimed)), search.dtype)
     else:
         answer = room
         assert room.dtype == search.dtype
-        if len(sources) < len(places):
-            at = np.flatnonzero(ids.internal_of[places] >= 0)
-    rows = SourceColumns(answer, places, ids, task.asked, is_whole=room is not None)
+        if len(sources) < len(positions):
+            at = np.flatnonzero(ids.internal_of[positions] >= 0)
+    rows = SourceColumns(answer, positions, ids, task.asked, is_whole=room is not None)
     search.run_columns(sources, aimed, own, most, answer=answer, at=at, told=heard(rows), **how)
     rows.fill_isolated(threads_here())
     return rows
 
 
 def _asked_of_columns(
-    task: PairsTask, search: Any, ids: Ids, places: IntArray
+    task: ManyTask, search: Any, ids: Ids, positions: IntArray
 ) -> tuple[IntArray, IntArray, IntArray, Any]:
     """Arguments of ``run_columns``."""
     asked, most = task.asked, None
     if asked.cutoff is not None:
         most = largest_reached(asked.cutoff, search.dtype)
     aimed = ids.internal_of if asked.targets is None else ids.internal_of[asked.targets]
-    own = own_columns(places, asked)[ids.internal_of[places] >= 0]
-    return internal_ids(ids, places), aimed.astype(np.int64), own, most
+    own = own_columns(positions, asked)[ids.internal_of[positions] >= 0]
+    return internal_ids(ids, positions), aimed.astype(np.int64), own, most
 
 
-def _reduced(task: PairsTask, search: Any, ids: Ids, places: IntArray, heard: Heard) -> SourceParts:
+def _reduced(
+    task: ManyTask, search: Any, ids: Ids, positions: IntArray, heard: Heard
+) -> SourceParts:
     """Reductions; those of all sources at once where nobody is to hear of them before the end."""
-    sources, aimed, own, most = _asked_of_columns(task, search, ids, places)
-    rows = SourceParts(np.zeros(len(sources), part_dtype(search.dtype)), places, ids, task.asked)
+    sources, aimed, own, most = _asked_of_columns(task, search, ids, positions)
+    rows = SourceParts(np.zeros(len(sources), part_dtype(search.dtype)), positions, ids, task.asked)
     told = heard(rows)
     if not len(sources):
         # What no source is asked for gets ready for others.
@@ -136,9 +138,7 @@ def _reduced(task: PairsTask, search: Any, ids: Ids, places: IntArray, heard: He
     return rows
 
 
-def _put_beyond(
-    task: PairsTask, search: Any, ids: Ids, rows: SourceParts, beyond: IntArray
-) -> None:
+def _put_beyond(task: ManyTask, search: Any, ids: Ids, rows: SourceParts, beyond: IntArray) -> None:
     """Reduce sources whose sums are beyond float64 as the CPU does, from their distances."""
     assert task.asked.reduce is not None
     for begin in range(0, len(beyond), BEYOND):

@@ -105,15 +105,15 @@ class Recording:
         rows
             Answers of all sources of the task, read once they are found.
         is_searched
-            bool (sources,): which of them are searched from, in their order, so that places are
+            bool (sources,): which of them are searched from, in their order, so that positions are
             counted among these.
         """
-        places, is_found = np.flatnonzero(is_searched), ~is_searched
+        positions, is_found = np.flatnonzero(is_searched), ~is_searched
 
         def told(begin: int, end: int) -> None:
-            touched = np.unique(places[begin:end] // self._length).tolist()
+            touched = np.unique(positions[begin:end] // self._length).tolist()
             with self._lock:
-                is_found[places[begin:end]] = True
+                is_found[positions[begin:end]] = True
                 chunks = [n for n in touched if is_found[slice(*self._bounds(n))].all()]
                 self._taken.update(chunks)
             for number in chunks:
@@ -130,7 +130,7 @@ class Recording:
                 _unrecorded.wait_for(self._most - max(sources, self._length))
                 self._leave_if_given_up()
 
-        bounds = np.searchsorted(places, np.arange(self._chunks + 1) * self._length)
+        bounds = np.searchsorted(positions, np.arange(self._chunks + 1) * self._length)
         return Told(told, bounds, self._most, make_room)
 
     def finish(self, rows: Any) -> None:

@@ -16,7 +16,7 @@ from ooc_graph.strategies.many.tiers import ONE_BY_ONE
 
 
 @dataclass(frozen=True)
-class PairsTask:
+class ManyTask:
     """What all sources of a run have in common, as it travels to workers.
 
     Parameters

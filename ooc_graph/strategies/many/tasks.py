@@ -23,7 +23,7 @@ from ooc_graph.runtime.process import without_traceback
 from ooc_graph.shards.load import Graph
 from ooc_graph.strategies.many.recording import Recording
 from ooc_graph.strategies.many.searches import Rows, batch_by_batch, in_memory
-from ooc_graph.strategies.many.task import PairsTask
+from ooc_graph.strategies.many.task import ManyTask
 from ooc_graph.strategies.many.tiers import note_on_device
 from ooc_graph.types import AnyArray, IntArray
 
@@ -41,7 +41,7 @@ class Done(NamedTuple):
     found: Any = None
 
 
-def prepare(task: PairsTask) -> None:
+def prepare(task: ManyTask) -> None:
     """Load the graph and see that there are shortest paths.
 
     Raises
@@ -52,7 +52,7 @@ def prepare(task: PairsTask) -> None:
     without_traceback(_search, task, np.empty(0, np.int64))
 
 
-def how_found(task: PairsTask, moved: Moved) -> str:
+def how_found(task: ManyTask, moved: Moved) -> str:
     """How this process found what was asked for; empty: in batches, with all arcs in memory.
 
     Parameters
@@ -74,9 +74,9 @@ def how_found(task: PairsTask, moved: Moved) -> str:
 
 
 def solve(
-    task: PairsTask, places: IntArray, room: Sequence[AnyArray] = (), told: Told | None = None
+    task: ManyTask, positions: IntArray, room: Sequence[AnyArray] = (), told: Told | None = None
 ) -> Done:
-    """What is asked of sources, given by their places among all vertices.
+    """What is asked of sources, given by their positions among all vertices.
 
     Distances, and parents if wanted, (sources, width) each; or what they reduce to.
 
@@ -87,16 +87,18 @@ def solve(
     told
         May hear of some of the sources, not in their order, when their distances are there.
     """
-    return without_traceback(_solve, task, places, room, told)
+    return without_traceback(_solve, task, positions, room, told)
 
 
-def _solve(task: PairsTask, places: IntArray, room: Sequence[AnyArray], told: Told | None) -> Done:
-    rows, moved = _search(task, places, None, room, told)
-    return Done(len(places), moved, _found(task, rows, len(places), room))
+def _solve(
+    task: ManyTask, positions: IntArray, room: Sequence[AnyArray], told: Told | None
+) -> Done:
+    rows, moved = _search(task, positions, None, room, told)
+    return Done(len(positions), moved, _found(task, rows, len(positions), room))
 
 
 def _found(
-    task: PairsTask, rows: Rows, sources: int, room: Sequence[AnyArray]
+    task: ManyTask, rows: Rows, sources: int, room: Sequence[AnyArray]
 ) -> Sequence[AnyArray] | list[Reduced]:
     if task.asked.reduce is not None:
         return rows.reduced(task.asked.reduce)
@@ -115,20 +117,20 @@ def _found(
     return blocks
 
 
-def write_batch(task: PairsTask, first: int, places: IntArray) -> Done:
+def write_batch(task: ManyTask, first: int, positions: IntArray) -> Done:
     """Search from the sources of some chunks, and write each of these when it is found.
 
     Parameters
     ----------
     first
         The first chunk.
-    places
+    positions
         Places of all sources of the chunks.
     """
-    return without_traceback(_write_batch, task, first, places)
+    return without_traceback(_write_batch, task, first, positions)
 
 
-def _write_batch(task: PairsTask, first: int, places: IntArray) -> Done:
+def _write_batch(task: ManyTask, first: int, positions: IntArray) -> Done:
     assert task.folder is not None
     assert task.attempt is not None
     folder, attempt = Path(task.folder), Path(task.attempt)
@@ -136,13 +138,13 @@ def _write_batch(task: PairsTask, first: int, places: IntArray) -> Done:
     def write(part: Rows, number: int) -> None:
         _write_chunk(task, folder, attempt, first + number, part)
 
-    with Recording(write, len(places), task.spec.chunk, task.most_found) as recording:
-        rows, moved = _search(task, places, recording)
+    with Recording(write, len(positions), task.spec.chunk, task.most_found) as recording:
+        rows, moved = _search(task, positions, recording)
         recording.finish(rows)
-    return Done(len(places), moved)
+    return Done(len(positions), moved)
 
 
-def _write_chunk(task: PairsTask, folder: Path, attempt: Path, number: int, part: Rows) -> None:
+def _write_chunk(task: ManyTask, folder: Path, attempt: Path, number: int, part: Rows) -> None:
     facts: dict[str, Any] = {}
     if task.asked.reduce is not None:
         reduced = part.reduced(task.asked.reduce)
@@ -158,8 +160,8 @@ def _write_chunk(task: PairsTask, folder: Path, attempt: Path, number: int, part
 
 
 def _search(
-    task: PairsTask,
-    places: IntArray,
+    task: ManyTask,
+    positions: IntArray,
     recording: Recording | None = None,
     room: Sequence[AnyArray] = (),
     told: Told | None = None,
@@ -173,7 +175,7 @@ def _search(
         with engine as held, held.allocating():
             # It may have been waited for long.
             leave_if_given_up()
-            given = held.ids, places, recording, room[0] if room else None
+            given = held.ids, positions, recording, room[0] if room else None
             before = held.moved
             if before is None:
                 if task.is_one_by_one_on_device:
