@@ -22,7 +22,8 @@ from __future__ import annotations
 
 import os
 from collections import defaultdict
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -36,10 +37,9 @@ from harness.program import Program, load_average
 from harness.timing import answer_of, measure_of
 
 import ooc_graph as og
-from ooc_graph.exchange.resident import find_resident
-from ooc_graph.exchange.scheduler import run, worker_state
-from ooc_graph.model.reservation import Reservation
-from ooc_graph.runtime import process
+from ooc_graph.exchange.scheduler import run
+from ooc_graph.model.reservation import Key, Reservation
+from ooc_graph.runtime import engine_cache, process
 from ooc_graph.search.single import ALGORITHMS
 from ooc_graph.shards.load import Graph
 from ooc_graph.strategies.cpu.in_memory import InMemory
@@ -108,10 +108,11 @@ def strategy_for(budget_bytes: int) -> Any:
     return OnDisk() if budget_bytes else InMemory()
 
 
-def load_ranks(graph: Graph, kernel: str, budget_bytes: int, mine: Sequence[int]) -> dict[int, Any]:
+def load_ranks(
+    kernel: str, reserved: Reservation, mine: Sequence[int], graph: Graph, _: Any
+) -> dict[int, Any]:
     """A worker's ranks."""
-    strategy, bind = strategy_for(budget_bytes), ALGORITHMS[kernel].rank
-    reserved = Reservation(strategy.name, budget_bytes)
+    strategy, bind = strategy_for(reserved.host_bytes), ALGORITHMS[kernel].rank
     return strategy.load_ranks(graph, kernel, mine, mine, reserved, bind)
 
 
@@ -123,35 +124,35 @@ def load_alone(graph: Graph, kernel: str, budget_bytes: int) -> Any:
     ).search
 
 
-def bytes_read(kernel: str, dask_worker: Any) -> int:
-    """What a worker's ranks have read of the store."""
-    ranks = find_resident(dask_worker).state[kernel, "ranks"].values()
-    return sum(rank.moved.bytes for rank in ranks if hasattr(rank, "moved"))
+def bytes_read() -> int:
+    """What a worker's ranks, of the kernel that was used last, have read of the store."""
+    *_, engine = engine_cache._engines.values()
+    return sum(rank.moved.bytes for rank in engine.ranks.values() if hasattr(rank, "moved"))
 
 
+@contextmanager
 def make(
-    path: str, kernel: str, root: int, budget_bytes: int, mine: Sequence[int]
-) -> tuple[dict[int, Any], Any]:
+    path: str, identity: str, kernel: str, root: int, budget_bytes: int, mine: Sequence[int]
+) -> Iterator[tuple[dict[int, Any], Any]]:
     """Coroutines of a worker's ranks, which stay on the worker for the next search."""
-    state = worker_state()
-    if (kernel, "ranks") not in state:
-        graph, device = Graph.open(path), process.device()
-        state[kernel, "ranks"] = load_ranks(graph, kernel, budget_bytes, mine)
-        state["graph"] = graph, device
-    (graph, device), ranks = state["graph"], state[kernel, "ranks"]
-    merges: dict[str, float] = defaultdict(float)
-    if kernel == "bfs":
-        shared: Any = device.bfs_shared(graph.rows, graph.shards)
-    else:
-        shared = device.sssp_shared(graph.rows, graph.weight_dtype)
-    shared = Clocked(shared, merges)
-    algorithm: Any = {"bfs": bfs, "sssp": sssp}[kernel]
-    coroutines = {}
-    for shard, loaded in ranks.items():
-        rank = loaded.search if budget_bytes else loaded
-        steps: dict[str, float] = defaultdict(float)
-        coroutines[shard] = clocked(algorithm(Clocked(rank, steps), root, shared), steps, merges)
-    return coroutines, shared
+    reserved = Reservation(strategy_for(budget_bytes).name, budget_bytes)
+    key = Key(path, identity, kernel, "cpu", reserved)
+    load = partial(load_ranks, kernel, reserved, mine)
+    with engine_cache.ranks(key, mine, load) as engine:
+        graph, device = engine.graph, process.device()
+        merges: dict[str, float] = defaultdict(float)
+        if kernel == "bfs":
+            shared: Any = device.bfs_shared(graph.rows, graph.shards)
+        else:
+            shared = device.sssp_shared(graph.rows, graph.weight_dtype)
+        shared = Clocked(shared, merges)
+        algorithm: Any = {"bfs": bfs, "sssp": sssp}[kernel]
+        coroutines = {}
+        for shard, rank in engine.searches.items():
+            steps: dict[str, float] = defaultdict(float)
+            coroutine = algorithm(Clocked(rank, steps), root, shared)
+            coroutines[shard] = clocked(coroutine, steps, merges)
+        yield coroutines, shared
 
 
 def whole_answer(trees: Sequence[Any], rows: int) -> tuple[AnyArray, AnyArray]:
@@ -202,13 +203,13 @@ def compared(
         begun = process_time()
         tree = search.run(root)
         alone_s = process_time() - begun
-        factory = partial(make, str(graph.path), kernel, root, budget_bytes)
+        factory = partial(make, str(graph.path), graph.identity, kernel, root, budget_bytes)
         results, stats = run(client, factory, graph.shards)
         parent, measure = whole_answer([found for found, _ in results], graph.rows)
         assert (parent.tobytes(), measure.tobytes()) == answer_of(tree)
         if budget_bytes:
             read["alone"].append(search.moved.bytes)
-            read["ranks"].append(sum(client.run(bytes_read, kernel).values()))
+            read["ranks"].append(sum(client.run(bytes_read).values()))
         if index < 2:  # compiling, and memory that is touched for the first time
             continue
         found = parts_of([course for _, course in results])

@@ -58,9 +58,9 @@ def bare() -> None:
     from ooc_graph.search import algorithm as search_algorithm  # noqa: F401, PLC0415
 
 
-def release(dask_worker: Any) -> None:
+def release() -> None:
     """Forget what searches keep."""
-    engine_cache.release_idle(dask_worker)
+    engine_cache.release_idle()
     give_back_freed_memory()
 
 

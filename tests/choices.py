@@ -76,8 +76,7 @@ def cases(graph: og.Graph) -> Iterator[Case]:
         for resources in itertools.chain(_on_cpus(graph, kernel), _on_devices(graph, kernel)):
             yield Case(kernel, "auto", "rows", False, resources)
             if resources.cuda_limits.pinned_bytes is None:
-                for exchange in ("local", "scheduler"):
-                    yield Case(kernel, exchange, "rows", False, resources)
+                yield Case(kernel, "scheduler", "rows", False, resources)
                 if kernel != "components":
                     yield Case(kernel, "auto", "edges", False, resources)
             if kernel != "components":

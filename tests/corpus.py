@@ -21,6 +21,7 @@ import numpy as np
 import ooc_graph as og
 from ooc_graph.strategies import dealing
 from tests.command_line import listing
+from tests.local_ranks import by_ranks
 
 RECORDED = Path(__file__).with_name("corpus.json")
 SCALE = 17
@@ -30,6 +31,7 @@ ON_DISK = {"bfs": 20_650_000, "sssp": 24_000_000, "apsp": 100_000_000}
 RANKS_ON_DISK = {"bfs": 46_000_000, "sssp": 52_000_000}
 CLUSTER = "workers"
 BY_RANKS_ON_DISK = f"{CLUSTER} as ranks on disk"
+BY_LOCAL_RANKS = "local ranks"
 TIMED = ".json"
 
 
@@ -129,7 +131,11 @@ class Corpus:
             options["memory_limit"] = ON_DISK[kernel]
         if CLUSTER in how:
             options["client"] = self._client()
-        search = partial(_KERNELS[kernel], graph, self.sources(name, 70), **options)
+        sources = self.sources(name, 70)
+        if how == BY_LOCAL_RANKS:
+            roots = [()] if kernel == "components" else [(sources[-1],), (sources[0],)]
+            return _of(by_ranks(graph, kernel, *root) for root in roots)
+        search = partial(_KERNELS[kernel], graph, sources, **options)
         if how != BY_RANKS_ON_DISK:
             return _of(search())
         # Rows this small would have room in memory.
@@ -150,7 +156,7 @@ WAYS: dict[str, dict[str, Any]] = {
     "held": {},
     "on disk": {},
     "edges": {"method": "edges"},
-    "local ranks": {"exchange": "local"},
+    BY_LOCAL_RANKS: {},
     CLUSTER: {},
     f"{CLUSTER} as ranks": {"exchange": "scheduler"},
     BY_RANKS_ON_DISK: {"exchange": "scheduler"},
@@ -162,7 +168,7 @@ def ways(name: str, kernel: str) -> list[str]:
     plain = "," not in name
     found = ["memory"]
     if kernel in ("bfs", "sssp", "components"):
-        found += ["local ranks", f"{CLUSTER} as ranks"]
+        found += [BY_LOCAL_RANKS, f"{CLUSTER} as ranks"]
     if kernel in ("bfs", "sssp"):
         found += ["edges", BY_RANKS_ON_DISK]
     if plain:

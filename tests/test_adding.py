@@ -17,8 +17,8 @@ from ooc_graph.kernels.cpu.device import CpuDevice
 from ooc_graph.memory.moved import Moved
 from ooc_graph.model import kernel as model_kernel
 from ooc_graph.model.engine import Engine
-from ooc_graph.model.request import LOCAL, Request
-from ooc_graph.model.reservation import Reservation
+from ooc_graph.model.request import Request
+from ooc_graph.model.reservation import LOCAL, Reservation
 from ooc_graph.model.task import SearchTask
 from ooc_graph.runtime import engine_cache
 from ooc_graph.runtime.workplace import ThisProcess, planned
@@ -28,7 +28,9 @@ from ooc_graph.search.execute import plan_at
 from ooc_graph.search.plan import plan
 from ooc_graph.shards.load import Graph
 from ooc_graph.strategies import dealing
+from ooc_graph.strategies.cpu.in_memory import InMemory
 from ooc_graph.strategies.cpu.on_disk import OnDisk, least_within
+from ooc_graph.strategies.ranks import Ranks
 from ooc_graph.types import AnyArray, NoProgress, Shard
 from tests.said import Said
 
@@ -188,12 +190,17 @@ def in_tables(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("in_tables")
-@pytest.mark.parametrize("exchange", ["auto", LOCAL])
-def test_an_algorithm(graph: og.Graph, exchange: str) -> None:
+@pytest.mark.parametrize("by_ranks", [False, True])
+def test_an_algorithm(graph: og.Graph, by_ranks: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     place = ThisProcess(wanted="cpu")
-    first = plan_at(place, graph, Request(LARGEST, exchange))
-    assert first.strategy.name == ("cpu/memory" if exchange == "auto" else "cpu/memory, ranks")
-    result = single.search(graph, LARGEST, place=place, progress=NoProgress(), exchange=exchange)
+    first = plan_at(place, graph, Request(LARGEST))
+    assert first.strategy.name == "cpu/memory"
+    if by_ranks:
+        ranks = Ranks(InMemory())
+        reserved = Reservation(ranks.name, exchange=LOCAL)
+        found = replace(first, strategy=ranks, reserved=reserved)
+        monkeypatch.setattr(single, "plan_at", lambda *_: found)
+    result = single.search(graph, LARGEST, place=place, progress=NoProgress())
     assert type(result) is LargestResult
     out = graph.load("hub").out_hub
     assert out is not None

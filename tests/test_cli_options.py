@@ -75,7 +75,7 @@ def test_what_options_and_attributes_tell_is_refused_at_once(at_once: Call, here
     over = ("--out", "folder", "--overwrite")
     calls: list[tuple[tuple[Any, ...], str]] = [
         (
-            ("bfs", "hops.zarr", *source, *out, "--method", "edges", "--exchange", "local"),
+            ("bfs", "hops.zarr", *source, *out, "--method", "edges", "--exchange", "scheduler"),
             "one ran",
         ),
         (("bfs", "hops.zarr", *source, *out, "--method", "edges", "--device", "cuda"), "CPU only"),

@@ -6,10 +6,10 @@ from collections.abc import Iterator
 
 import dask
 import pytest
-from distributed import Client, Worker
+from distributed import Client
 
 import ooc_graph as og
-from ooc_graph.exchange.resident import find_resident
+from ooc_graph.runtime import engine_cache
 from tests import corpus as made
 from tests.corpus import Corpus
 
@@ -59,9 +59,9 @@ def test_ranks_that_are_to_have_tails_in_the_store_do(corpus: Corpus, client: Cl
         assert max(shares) < 1
 
 
-def shares_in_memory(dask_worker: Worker) -> list[float]:
-    """Of the arcs of each rank that a worker keeps."""
-    ranks = find_resident(dask_worker).state.values()
+def shares_in_memory() -> list[float]:
+    """Of the arcs of each rank that a worker used last."""
+    ranks = list(engine_cache._engines.values())[-1].ranks.values()
     return [rank.plan.head_arcs / rank.plan.facts.arcs for rank in ranks]
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import signal
 from collections.abc import Generator, Iterator, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
@@ -32,6 +32,7 @@ from ooc_graph.search.single import ALGORITHMS
 from ooc_graph.strategies.cpu.in_memory import InMemory
 from ooc_graph.strategies.ranks import Ranks
 from tests import oracles
+from tests.local_ranks import by_ranks
 
 VERTICES = 9_000
 EDGES = 30_000
@@ -134,7 +135,7 @@ def test_every_way_gives_the_oracles_bytes(
     assert columns(search(graph, root)) == expected
     assert columns(search(one_shard, root)) == expected
     assert columns(search(light, root)) == expected
-    assert columns(search(graph, root, exchange="local")) == expected
+    assert columns(by_ranks(graph, kernel, root)) == expected
     assert columns(search(graph, root, client=cluster)) == expected
     assert columns(search(graph, root, client=cluster, exchange="scheduler")) == expected
     stored = search(light, root, client=cluster, exchange="scheduler", out=tmp_path / "r.zarr")
@@ -171,12 +172,11 @@ def test_components_have_the_oracles_bytes_in_every_way(
     assert columns(og.components(graph)) == expected
     assert columns(og.components(one_shard)) == expected
     assert columns(og.components(light)) == expected
-    assert columns(og.components(graph, exchange="local")) == expected
+    assert columns(by_ranks(graph, "components")) == expected
     assert columns(og.components(graph, client=cluster)) == expected
     assert columns(og.components(graph, client=cluster, exchange="scheduler")) == expected
     ways: list[dict[str, Any]] = [
         {},
-        {"exchange": "local"},
         {"client": cluster},
         {"client": cluster, "exchange": "scheduler"},
     ]
@@ -214,9 +214,14 @@ class MakeFatalRanks:
     make: MakeRanks
     flag: Path
 
-    def __call__(self, shards: Sequence[int]) -> tuple[dict[int, Any], Any]:
-        ranks, shared = self.make(shards)
-        return {shard: killed_once(rank, self.flag) for shard, rank in ranks.items()}, shared
+    @contextmanager
+    def __call__(self, shards: Sequence[int]) -> Iterator[tuple[dict[int, Any], Any]]:
+        with self.make(shards) as (ranks, shared):
+            yield {s: killed_once(rank, self.flag) for s, rank in ranks.items()}, shared
+
+
+def make_ranks(kernel: str, task: SearchTask) -> MakeRanks:
+    return MakeRanks(task, ALGORITHMS[kernel].rank, ALGORITHMS[kernel].start)
 
 
 def ranks_task(graph: og.Graph, kernel: str, root: int | None) -> SearchTask:
@@ -232,11 +237,11 @@ def test_a_killed_worker_changes_no_byte(kernel: str, tmp_path: Path) -> None:
     source = og.Kronecker(15, edge_factor=4)
     graph = og.build(source, tmp_path / "g.zarr", shards=32)
     root = int(source.search_keys(1)[0])
-    expected = getattr(og, kernel)(graph, root, exchange="local")
+    expected = by_ranks(graph, kernel, root)
     task = ranks_task(graph, kernel, root)
     flag = tmp_path / "kill"
     flag.touch()
-    make = MakeFatalRanks(MakeRanks(ALGORITHMS[kernel], task), flag)
+    make = MakeFatalRanks(make_ranks(kernel, task), flag)
     with local_cluster(4) as client:
         scheduler.run(
             client, make, 32, finish=WritePart(kernel, ALGORITHMS[kernel].arrays, str(tmp_path))
@@ -253,7 +258,7 @@ def test_a_killed_worker_changes_no_component(tmp_path: Path) -> None:
     task = ranks_task(graph, "components", None)
     flag = tmp_path / "kill"
     flag.touch()
-    make = MakeFatalRanks(MakeRanks(ALGORITHMS["components"], task), flag)
+    make = MakeFatalRanks(make_ranks("components", task), flag)
     with local_cluster(4) as client:
         scheduler.run(client, make, 32, finish=WritePart("components", ("label",), str(tmp_path)))
     assert not flag.exists(), "nobody was killed"

@@ -117,18 +117,10 @@ def test_a_root_without_arcs_needs_no_rows(
 ) -> None:
     isolated = int(np.flatnonzero(graph.internal_of() < 0)[0])
     monkeypatch.setattr(og.Graph, "load", lambda *_: pytest.fail("rows were loaded"))
-    for exchange in ("auto", "local"):
-        result = og.sssp(graph, isolated, exchange=exchange)
-        assert result.reached.sum() == 1
-        assert result.distance[isolated] == 0
+    result = og.sssp(graph, isolated)
+    assert result.reached.sum() == 1
+    assert result.distance[isolated] == 0
     assert og.bfs(graph, isolated, client=cluster, exchange="scheduler").reached.sum() == 1
-
-
-def test_the_local_exchange_is_local_with_a_cluster_too(
-    graph: og.Graph, cluster: Client, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    resources = places.OnCluster(cluster).resources()
-    assert chosen(graph, "bfs", resources, exchange="local").exchange == "local"
 
 
 def test_too_little_memory_is_refused_or_shared(graph: og.Graph, cluster: Client) -> None:
@@ -154,7 +146,7 @@ def test_a_numpy_integer_is_a_source(graph: og.Graph, tmp_path: Path) -> None:
 
 def test_a_replaced_graph_is_noticed(graph: og.Graph, cluster: Client, tmp_path: Path) -> None:
     og.build(og.Kronecker(12, edge_factor=4), graph.path, shards=8, overwrite=True)
-    for options in ({}, {"exchange": "local"}, {"exchange": "scheduler", "client": cluster}):
+    for options in ({}, {"exchange": "scheduler", "client": cluster}):
         with pytest.raises(StoreReplacedError, match="was replaced since it was opened"):
             og.bfs(graph, 1, **options)
 

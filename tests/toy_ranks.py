@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
 import pytest
-from distributed import Client, LocalCluster
+from distributed import Client, LocalCluster, get_worker
 
 from ooc_graph.exchange.cluster import Cluster
 from ooc_graph.exchange.interface import Arrived, Route, Share
 from ooc_graph.exchange.resident import PLUGIN_NAME
-from ooc_graph.exchange.scheduler import worker_state
 from ooc_graph.types import DEAL_BLOCK, owner_of
 
 SHARDS = 8
@@ -47,9 +47,9 @@ def sharing(rank: int, supersteps: int, seen: Seen) -> Generator[Share, Any, Any
     return sums, seen.payloads
 
 
-def make_sharing(supersteps: int, ranks: Sequence[int]) -> tuple[dict[int, Any], Seen]:
+def make_sharing(supersteps: int, ranks: Sequence[int]) -> nullcontext[tuple[dict[int, Any], Seen]]:
     seen = Seen()
-    return {rank: sharing(rank, supersteps, seen) for rank in ranks}, seen
+    return nullcontext(({rank: sharing(rank, supersteps, seen) for rank in ranks}, seen))
 
 
 def route_of(rank: int, superstep: int, entries: int) -> Route:
@@ -69,8 +69,8 @@ def routing(rank: int, supersteps: int, entries: int) -> Generator[Route, Any, l
 
 def make_routing(
     supersteps: int, entries: int, ranks: Sequence[int]
-) -> tuple[dict[int, Any], Seen]:
-    return {rank: routing(rank, supersteps, entries) for rank in ranks}, Seen()
+) -> nullcontext[tuple[dict[int, Any], Seen]]:
+    return nullcontext(({rank: routing(rank, supersteps, entries) for rank in ranks}, Seen()))
 
 
 def expected_arrival(rank: int, superstep: int, entries: int, shards: int) -> list[Any]:
@@ -123,10 +123,13 @@ def no_pause(rank: int, depth: int) -> None:
 
 def make_ring(
     vertices: int, shards: int, pause: Callable[[int, int], None], ranks: Sequence[int]
-) -> tuple[dict[int, Any], Frontier]:
-    worker_state()["begun"] = worker_state().get("begun", 0) + 1
+) -> nullcontext[tuple[dict[int, Any], Frontier]]:
+    worker: Any = get_worker()
+    worker.times_begun = getattr(worker, "times_begun", 0) + 1
     frontier = Frontier(vertices)
-    return {rank: ring_bfs(rank, shards, frontier, pause) for rank in ranks}, frontier
+    return nullcontext(
+        ({rank: ring_bfs(rank, shards, frontier, pause) for rank in ranks}, frontier)
+    )
 
 
 def ring_levels(vertices: int) -> np.ndarray:
@@ -191,8 +194,7 @@ def times_begun(client: Client) -> dict[str, int]:
     """How often `make_ring` was called on each worker."""
 
     def count(dask_worker: Any) -> int:
-        plugin = dask_worker.plugins.get(PLUGIN_NAME)
-        return plugin.state.get("begun", 0) if plugin else 0
+        return int(getattr(dask_worker, "times_begun", 0))
 
     return client.run(count)
 

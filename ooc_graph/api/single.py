@@ -54,8 +54,7 @@ def bfs(
     client
         Dask client whose workers search; None: this process.
     exchange
-        ``auto``: one worker where the graph fits it, else ``scheduler``, the ranks of all
-        workers; ``local``: all ranks in one process.
+        ``auto``: one worker if the graph fits it, else ``scheduler``, the ranks of all workers.
     method
         ``rows``; ``edges``: a list of edges, each once, in less memory and on one rank. The
         answer is the same.

@@ -49,7 +49,7 @@ compress_option = click.option(
 result_option = click.option("--out", type=PATH, required=True, help="Result store.")
 exchange_option = click.option(
     "--exchange",
-    type=click.Choice(["auto", "local", "scheduler"]),
+    type=click.Choice(["auto", "scheduler"]),
     default="auto",
     show_default=True,
     help="auto: one worker if the graph fits it.",

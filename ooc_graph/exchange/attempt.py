@@ -3,25 +3,22 @@
 from __future__ import annotations
 
 import concurrent.futures
-import queue
-import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 from distributed import CancelledError, Future, KilledWorker
 
 from ooc_graph.errors import ClusterLostError, OocGraphError
 from ooc_graph.exchange.cluster import Cluster
-from ooc_graph.exchange.handle import Aborted, Counts, Failed, Finish, Finished, Outcome, serve
+from ooc_graph.exchange.handle import Aborted, Failed, Finish, Finished, Outcome, serve
 from ooc_graph.exchange.party import Plan
 from ooc_graph.exchange.ranks import Make
 from ooc_graph.exchange.resident import close_attempt, open_attempt
 from ooc_graph.exchange.tasks import executing
 from ooc_graph.exchange.time_limits import patience_s
 
-TOPIC = "ooc-graph-progress"
 LOOK_UP_S = 0.2
 CLOSE_S = 5.0
 LONGEST_FETCH = 10
@@ -38,10 +35,7 @@ class LostError(Exception):
 
 
 class Attempt:
-    """Runs all ranks once; parameters as of `ooc_graph.exchange.scheduler.run`.
-
-    ``number`` counts the attempts, ``placement`` has the ranks of every worker that takes part.
-    """
+    """Runs all ranks once, on the workers of a placement, each with so many threads."""
 
     def __init__(
         self,
@@ -49,41 +43,34 @@ class Attempt:
         run_id: str,
         number: int,
         *,
-        shards: int,
         placement: Mapping[str, Sequence[int]],
         threads: int,
-        on_progress: Callable[[int, tuple[int, ...]], None] | None,
     ) -> None:
         self._cluster = cluster
         self._client: Any = cluster.client  # Dask annotates some of its methods only
-        self._on_progress = on_progress
         party = tuple((address, tuple(ranks)) for address, ranks in placement.items())
-        topic = None if on_progress is None else f"{TOPIC}-{threading.get_ident()}"
-        self._plan = Plan(run_id, number, shards, party, threads, topic)
+        self._plan = Plan(run_id, number, party, threads)
         self._id = (run_id, number)
-        self._reports: queue.SimpleQueue[Counts] = queue.SimpleQueue()
         self._pending: dict[Future[Any], str] = {}
         self._fetches: dict[Future[Any], tuple[concurrent.futures.Future[Any], float]] = {}
         self._outcomes: dict[str, Outcome] = {}
         self._lost: dict[str, str] = {}
-        self._reported: Counts | None = None
 
     def run(self, make: Make, finish: Finish | None) -> list[Finished]:
         """Run to the end; one outcome for each worker.
 
         Raises `LostError` if a worker was lost, else what a rank raised, of the lowest rank first.
         """
-        with self._listening():
-            try:
-                with self._cluster.talking():
-                    self._open()
-                    self._submit(make, finish)
-                    self._watch()
-                return self._finished()
-            except BaseException:
-                with suppress(ClusterLostError, OSError):
-                    self._end("the client ended the run")
-                raise
+        try:
+            with self._cluster.talking():
+                self._open()
+                self._submit(make, finish)
+                self._watch()
+            return self._finished()
+        except BaseException:
+            with suppress(ClusterLostError, OSError):
+                self._end("the client ended the run")
+            raise
 
     def _open(self) -> None:
         members = frozenset(range(len(self._plan.party)))
@@ -115,7 +102,6 @@ class Attempt:
         deadline_s = float("inf")
         while self._pending and time.monotonic() < deadline_s:
             self._take_done()
-            self._report()
             self._look_for_lost()
             if deadline_s == float("inf") and self._is_failing():
                 deadline_s = time.monotonic() + DRAIN_S
@@ -214,7 +200,6 @@ class Attempt:
         finished = [outcome for outcome in outcomes if isinstance(outcome, Finished)]
         if len(finished) < len(outcomes):
             self._raise_loss()
-        self._report(finished[0].last_counts)
         return finished
 
     def _raise_loss(self) -> None:
@@ -232,34 +217,6 @@ class Attempt:
         late = [f"{address} did not end in time" for address in self._pending.values()]
         clauses = failed or list(self._lost.values()) or named or vague or late
         return ", ".join(sorted(set(clauses)))
-
-    @contextmanager
-    def _listening(self) -> Iterator[None]:
-        if self._plan.topic is None:
-            yield
-            return
-        self._client.subscribe_topic(self._plan.topic, self._keep_report)
-        try:
-            yield
-        finally:
-            with suppress(ClusterLostError), self._cluster.talking():
-                self._client.unsubscribe_topic(self._plan.topic)
-
-    def _keep_report(self, event: tuple[float, dict[str, Any]]) -> None:
-        """Keep a report; on the client's event loop."""
-        _, message = event
-        if message["run_id"] == self._plan.run_id:
-            self._reports.put((message["superstep"], tuple(message["counts"])))
-
-    def _report(self, last: Counts | None = None) -> None:
-        """Call ``on_progress`` with what was reported, in the caller's thread."""
-        if self._on_progress is None:
-            return
-        while not self._reports.empty():
-            self._reported = self._reports.get()
-            self._on_progress(*self._reported)
-        if last is not None and last != self._reported:
-            self._on_progress(*last)
 
 
 def _with_origin(failed: Failed, address: str) -> Exception:

@@ -37,13 +37,10 @@ _GRACE_S = 5.0
 
 
 class Cluster:
-    """Questions to the scheduler and the workers of one client's cluster.
+    """Questions to the scheduler and the workers of a synchronous client's cluster.
 
-    Parameters
-    ----------
-    client
-        A synchronous client; not closed here. `Cluster.of` gives the same object for the same
-        client, so that what one call learnt about its workers serves the next.
+    `Cluster.of` gives the same object for the same client, so that what one call learnt about its
+    workers serves the next.
     """
 
     _known: ClassVar[weakref.WeakKeyDictionary[Client, Cluster]] = weakref.WeakKeyDictionary()
@@ -103,10 +100,8 @@ class Cluster:
     def look(self) -> dict[str, WorkerState]:
         """States of all workers by address, at most `LOOK_EVERY_S` old.
 
-        Raises
-        ------
-        ClusterLostError
-            The client is closed, or the scheduler has not answered for longer than the patience.
+        ClusterLostError if the client is closed, or the scheduler has not answered for longer than
+        the patience.
         """
         with self._lock:
             if self.is_closed:
@@ -159,14 +154,9 @@ class Cluster:
     ) -> dict[str, Any]:
         """Call a function on the event loop of workers; the answers of those that answer.
 
+        The function is quick, and gets its worker if it has a parameter ``dask_worker``. Of the
+        workers, all if no addresses are given, those that are known to be silent are not asked.
         Raises what the function raised on some worker, and what `look` raises.
-
-        Parameters
-        ----------
-        function
-            Picklable and quick; gets its worker if it has a parameter ``dask_worker``.
-        of
-            Addresses; None: all workers. Those that are known to be silent are not asked.
         """
         states = self.look()
         asked = states if of is None else [address for address in of if address in states]
@@ -190,18 +180,8 @@ class Cluster:
     ) -> dict[str, Any]:
         """Call a function, or a coroutine function, on the event loops of workers.
 
-        Parameters
-        ----------
-        arguments
-            Address of each worker, and its positional arguments.
-        timeout_s
-            Time limit; None: that of every question.
-
-        Returns
-        -------
-        dict
-            By address: what the function returned, or the exception; of a worker that is gone an
-            OSError, of one that does not answer in time a TimeoutError.
+        ``arguments`` are positional, by address. The answers are what the function returned, or the
+        exception: an OSError of a worker that is gone, a TimeoutError of one that is late.
         """
         limit_s = answer_timeout_s() if timeout_s is None else timeout_s
         client = self.client
@@ -229,14 +209,8 @@ class Cluster:
     ) -> dict[str, WorkerState]:
         """States of workers that can work, by address, once there are some; empty after the wait.
 
-        Parameters
-        ----------
-        choose
-            Chooses among the workers that can work.
-        wait_s
-            How long to wait for one; None: the patience.
-        on_wait
-            Called once with why nobody can work, if that has to be waited for.
+        ``choose`` chooses among those that can work. The wait is the patience unless it is given;
+        ``on_wait`` is called once with its reason.
         """
         deadline_s = monotonic() + (patience_s() if wait_s is None else wait_s)
         while True:

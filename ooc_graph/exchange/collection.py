@@ -16,11 +16,8 @@ from ooc_graph.threads import CHECK_S
 def compute(client: Any, collection: Any) -> Any:
     """Value of a Dask collection; for tasks that need one.
 
-    Raises
-    ------
-    ClusterLostError
-        For longer than the patience no worker could work, or one that has a part of the work, or
-        perhaps the value, was silent or paused.
+    ClusterLostError if for longer than the patience no worker could work, or one that has a part of
+    the work, or perhaps the value, was silent or paused.
     """
     cluster = Cluster.of(client)
     states = cluster.look()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pickle
-import time
 import traceback
 from collections.abc import Callable
 from contextlib import ExitStack, closing
@@ -15,31 +14,19 @@ from distributed import Worker, get_worker, secede
 from ooc_graph.exchange.party import AttemptAbortedError, Party, Plan
 from ooc_graph.exchange.ranks import Make, Ranks
 from ooc_graph.exchange.resident import find_resident
+from ooc_graph.exchange.routing import Apply
 from ooc_graph.threads import Threads
 
-PROGRESS_EVERY_S = 0.2
-
-Counts = tuple[int, tuple[int, ...]]
 Finish = Callable[[int, Any], Any]
 
 
 @dataclass(frozen=True)
 class Finished:
-    """All ranks of the worker came to their end.
-
-    Parameters
-    ----------
-    values
-        By rank: the result, or what ``finish`` made of it.
-    last_counts
-        Superstep and counts of the last `Share`, from the worker that reports them.
-    """
+    """All ranks of the worker came to their end; values are results, or what ``finish`` made."""
 
     values: dict[int, Any]
     supersteps: int
     bytes_sent: int
-    exchange_s: float
-    last_counts: Counts | None
 
 
 @dataclass(frozen=True)
@@ -79,7 +66,7 @@ def serve(plan: Plan, member: int, make: Make, finish: Finish | None) -> Outcome
     box.is_manned = True
     try:
         party = Party(plan, member, worker, box, lambda: _is_wanted(worker, key))
-        return _play(party, worker, make, finish)
+        return _play(party, make, finish)
     except AttemptAbortedError as error:
         return Aborted(error.cause, error.lost)
     except Exception as error:  # noqa: BLE001 -- carried to the client, who raises it again
@@ -88,43 +75,26 @@ def serve(plan: Plan, member: int, make: Make, finish: Finish | None) -> Outcome
         resident.close_soon(plan.run_id, plan.attempt)
 
 
-def _play(party: Party, worker: Worker, make: Make, finish: Finish | None) -> Finished:
+def _play(party: Party, make: Make, finish: Finish | None) -> Finished:
     plan = party.plan
-    mine = plan.party[party.member][1]
-    reporter = _Reporter(worker, plan.run_id, plan.topic) if plan.topic and 0 in mine else None
+    ranks_of = [ranks for _, ranks in plan.party]
+    mine = ranks_of[party.member]
     with ExitStack() as stack:
-        ranks = Ranks(party, *make(mine), on_counts=reporter)
-        stack.enter_context(closing(ranks))
+        apply: Apply[Any, Any] = map
         if plan.threads > 1:
-            ranks.apply = stack.enter_context(Threads(plan.threads)).map
+            apply = stack.enter_context(Threads(plan.threads)).map
+        given = party.trade, ranks_of, party.member, *stack.enter_context(make(mine))
+        ranks = stack.enter_context(closing(Ranks(*given, apply=apply)))
         results = ranks.run()
     values = results if finish is None else {r: finish(r, results[r]) for r in sorted(results)}
-    last = reporter.last if reporter else None
     # The last trade was about being done, not a superstep.
-    return Finished(values, party.supersteps - 1, party.bytes_sent, party.exchange_s, last)
+    return Finished(values, party.supersteps - 1, party.bytes_sent)
 
 
 def _is_wanted(worker: Worker, key: Any) -> bool:
     """Whether the scheduler still has the task: it takes it back when the client is gone."""
     task = worker.state.tasks.get(key)
     return task is not None and task.state != "cancelled"
-
-
-class _Reporter:
-    """Reports the counts to the client through Dask's events, not in every superstep."""
-
-    def __init__(self, worker: Worker, run_id: str, topic: str) -> None:
-        self.last: Counts | None = None
-        self._worker, self._run_id, self._topic = worker, run_id, topic
-        self._due_s = 0.0
-
-    def __call__(self, superstep: int, counts: tuple[int, ...]) -> None:
-        self.last = (superstep, counts)
-        now_s = time.monotonic()
-        if now_s >= self._due_s:
-            self._due_s = now_s + PROGRESS_EVERY_S
-            message = {"run_id": self._run_id, "superstep": superstep, "counts": list(counts)}
-            self._worker.log_event(self._topic, message)
 
 
 def _portable(error: Exception) -> Exception:

@@ -74,10 +74,13 @@ Result = TypeVar("Result")
 Superstep = Generator[Request, Any, Result]
 
 
+class DivergedRanksError(RuntimeError):
+    """Ranks asked for different things in one superstep; the algorithm is at fault."""
+
+
 @dataclass(frozen=True)
 class ExchangeStats:
-    """What an exchange did: supersteps, bytes between processes, seconds spent exchanging."""
+    """What an exchange did: supersteps, and bytes between processes."""
 
     supersteps: int
     bytes_sent: int
-    exchange_s: float

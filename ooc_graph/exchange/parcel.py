@@ -24,20 +24,11 @@ class Kind(Enum):
 
 @dataclass(frozen=True)
 class Parcel:
-    """One part of what a worker sends another in a superstep.
+    """One part, of so many, of what a worker sends another in a superstep.
 
-    Parameters
-    ----------
-    run_id, attempt
-        What it belongs to; a postbox of any other pair refuses it.
-    sender
-        The sending worker's position in the party.
-    part, parts
-        Which part this is, of how many.
-    header
-        What the receiver needs to put the arrays together; only in part 0.
-    arrays
-        Host memory; views of the sender's arrays before, of a receive buffer after the journey.
+    The sender is its position in the party. The header, in part 0 alone, is what the receiver needs
+    to put the arrays together. These are views of the sender's arrays before the journey, and of a
+    receive buffer after it.
     """
 
     run_id: str

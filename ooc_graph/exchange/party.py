@@ -7,15 +7,16 @@ from worker to worker through Dask's own connections (pooled, TLS if the cluster
 from __future__ import annotations
 
 import asyncio
+import queue
 import time
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import Future, wait
 from dataclasses import dataclass
 from typing import Any, cast
 
 from distributed import Worker
 from distributed.protocol.serialize import Serialize
 
+from ooc_graph.exchange.interface import DivergedRanksError
 from ooc_graph.exchange.parcel import Kind, Parcel, Part
 from ooc_graph.exchange.postbox import Postbox
 from ooc_graph.exchange.resident import KEPT, POST_OP, WAITS_FOR_OP
@@ -25,14 +26,11 @@ TICK_S = 0.5
 SILENCE_S = 5.0
 PROBE_S = 10.0
 LOOP_CHECK_S = 30.0
+LOOP_STOPPED = "the worker's event loop was stopped"
 
-# Small parcels go without an acknowledgement, which would double the messages of an empty
+# Small parcels are copied and go without an acknowledgement, which would double the messages of a
 # superstep. One that a peer refuses, or that never arrived, is found by `Party._probe`.
-UNANSWERED_BYTES = 64 << 10
-
-
-class DivergedRanksError(RuntimeError):
-    """Ranks asked for different things in one superstep; the algorithm is at fault."""
+UNANSWERED_BYTES = 1 << 20
 
 
 class AttemptAbortedError(Exception):
@@ -47,22 +45,14 @@ class AttemptAbortedError(Exception):
 class Plan:
     """What the client gives every worker of an attempt.
 
-    Parameters
-    ----------
-    party
-        Address and ranks of every worker; the position in it names the worker in parcels.
-    threads
-        Threads that advance the ranks of one worker.
-    topic
-        Dask event topic for the counts, or None if nobody subscribes.
+    The party has address and ranks of every worker; the position in it names the worker in parcels.
+    So many threads advance the ranks of one worker.
     """
 
     run_id: str
     attempt: int
-    shards: int
     party: tuple[tuple[str, tuple[int, ...]], ...]
     threads: int
-    topic: str | None
 
 
 class Party:
@@ -78,45 +68,50 @@ class Party:
         self.plan, self.member = plan, member
         self.supersteps = 0
         self.bytes_sent = 0
-        self.exchange_s = 0.0
         self._worker, self._box, self._is_wanted = worker, box, is_wanted
         self._unanswered: set[int] = set()
         self._missed: dict[int, int] = {}
         self._in_flight = asyncio.Semaphore(IN_FLIGHT_PARTS)
+        self._loop: asyncio.AbstractEventLoop = cast(Any, worker.loop).asyncio_loop
+        # From the event loop to the task's thread: what a trade came to.
+        self._done: queue.SimpleQueue[Any] = queue.SimpleQueue()
+        self._work: asyncio.Future[Mapping[int, Sequence[Parcel]]] | None = None
+        self._guarding: asyncio.Future[None] | None = None
+        self._failure: Exception | None = None
         members = len(plan.party)
         # Everyone begins with its successor, so that nobody is everybody's first.
         self._others = [(member + step) % members for step in range(1, members)]
-
-    @property
-    def is_alone(self) -> bool:
-        """Whether this worker has all ranks."""
-        return not self._others
 
     def trade(
         self, kind: Kind, parts_for: Callable[[int], Sequence[Part]]
     ) -> Mapping[int, Sequence[Parcel]]:
         """Send parts to every other worker and wait for theirs; called by the task's thread.
 
-        Returns parcels of each other worker, by its position, in order of parts.
-
-        Parameters
-        ----------
-        kind
-            What this worker's ranks asked for; the others must have asked for the same.
-        parts_for
-            Parts for the worker at a position in the party.
+        Workers are named by their position in the party, and must all ask for the same kind.
+        Parcels come in the order of their parts.
         """
-        began_s = time.perf_counter()
         self.check()
         mail: Mapping[int, Sequence[Parcel]] = {}
-        if not self.is_alone:
-            loop = cast(Any, self._worker.loop).asyncio_loop
-            trade = asyncio.run_coroutine_threadsafe(self._trade(kind, parts_for), loop)
-            mail = _wait_for(trade, loop)
+        if self._others:
+            parts = {other: parts_for(other) for other in self._others}
+            self._loop.call_soon_threadsafe(self._begin, kind, parts)
+            mail = self._traded()
         self.supersteps += 1
-        self.exchange_s += time.perf_counter() - began_s
         self._require_same_kind(kind, mail)
         return mail
+
+    def _traded(self) -> Mapping[int, Sequence[Parcel]]:
+        """What the event loop has got, which never comes if the loop is stopped under it."""
+        while True:
+            try:
+                found = self._done.get(timeout=LOOP_CHECK_S)
+            except queue.Empty:
+                if not self._loop.is_running():
+                    raise AttemptAbortedError(LOOP_STOPPED) from None
+                continue
+            if isinstance(found, BaseException):
+                raise found
+            return cast(Mapping[int, Sequence[Parcel]], found)
 
     def check(self) -> None:
         """Raise if the attempt was aborted or the client no longer wants it."""
@@ -134,19 +129,41 @@ class Party:
                     f"to {parcels[0].kind.value}"
                 )
 
+    def _begin(self, kind: Kind, parts: Mapping[int, Sequence[Part]]) -> None:
+        """Begin a trade; on the event loop, as all that follows."""
+        if self._failure is not None:
+            self._done.put(self._failure)
+            return
+        self._quiet_since_s = time.monotonic()
+        self._work = asyncio.ensure_future(self._trade(kind, parts))
+        self._work.add_done_callback(self._hand_over)
+        if self._guarding is None:
+            self._guarding = asyncio.ensure_future(self._guard())
+
+    def _hand_over(self, work: asyncio.Future[Mapping[int, Sequence[Parcel]]]) -> None:
+        """Give the task's thread what came of a trade, and keep nothing of it."""
+        self._work = None
+        if work.cancelled():
+            self._done.put(self._failure or AttemptAbortedError(LOOP_STOPPED))
+        else:
+            self._done.put(work.exception() or work.result())
+
     async def _trade(
-        self, kind: Kind, parts_for: Callable[[int], Sequence[Part]]
+        self, kind: Kind, parts: Mapping[int, Sequence[Part]]
     ) -> Mapping[int, Sequence[Parcel]]:
         self._unanswered = set(self._others)
-        collect = asyncio.ensure_future(self._box.collect(self.supersteps))
-        sends = [asyncio.ensure_future(self._send(o, kind, parts_for(o))) for o in self._others]
-        try:
-            work = asyncio.gather(collect, *sends)
-            await self._guard(work)
-            return cast(Mapping[int, Sequence[Parcel]], work.result()[0])
-        finally:
-            for task in (collect, *sends):
-                task.cancel()
+        self._box.begin(self.supersteps)
+        sends = [self._send(other, kind, parts[other]) for other in self._others]
+        if len(sends) == 1:
+            await sends[0]
+        else:
+            tasks = [asyncio.ensure_future(send) for send in sends]
+            try:
+                await asyncio.gather(*tasks)
+            finally:
+                for task in tasks:
+                    task.cancel()
+        return await self._box.collect()
 
     async def _send(self, member: int, kind: Kind, parts: Sequence[Part]) -> None:
         address = self.plan.party[member][0]
@@ -173,25 +190,28 @@ class Party:
         except OSError as error:
             raise AttemptAbortedError(f"{address} does not answer: {error}", address) from error
 
-    async def _guard(self, work: asyncio.Future[Any]) -> None:
-        """Wait for the trade, looking up now and then whether it can still succeed."""
+    async def _guard(self) -> None:
+        """Look now and then whether the attempt can still succeed; if not, end what is traded."""
         probe: asyncio.Future[None] | None = None
-        quiet_since_s = time.monotonic()
         try:
-            while not work.done():
-                watched = {work, self._box.aborted, *([probe] if probe else [])}
+            while True:
+                watched = {self._box.aborted, *([probe] if probe else [])}
                 await asyncio.wait(watched, timeout=TICK_S, return_when="FIRST_COMPLETED")
                 self.check()
                 if probe is not None and probe.done():
                     probe.result()
-                    probe, quiet_since_s = None, time.monotonic()
-                if probe is None and time.monotonic() - quiet_since_s > SILENCE_S:
+                    probe, self._quiet_since_s = None, time.monotonic()
+                quiet_s = time.monotonic() - self._quiet_since_s
+                if probe is None and self._work is not None and quiet_s > SILENCE_S:
                     probe = asyncio.ensure_future(self._probe())
+        except Exception as error:  # noqa: BLE001 -- raised in the task's thread
+            self._failure = error
+            if self._work is not None:
+                self._work.cancel()
         finally:
-            for future in (work, probe):
-                if future is not None:
-                    future.add_done_callback(_look_at_error)
-                    future.cancel()
+            if probe is not None:
+                probe.add_done_callback(_look_at_error)
+                probe.cancel()
 
     async def _probe(self) -> None:
         """Ask those on whom this worker waits whether they are still in the attempt."""
@@ -217,10 +237,7 @@ class Party:
     def _note_miss(self, member: int, superstep: int) -> None:
         """Abort if a worker waits for what was sent to it before it was last asked.
 
-        Parameters
-        ----------
-        superstep
-            Whose parcel it waits for; -1: for none.
+        It waits for a parcel of this superstep; -1: for none.
         """
         is_under_way = superstep == self.supersteps and member in self._unanswered
         if superstep < 0 or is_under_way:
@@ -244,12 +261,3 @@ def _wrap(parcel: Parcel) -> Any:
     """Have Dask send the arrays as they lie in memory, not as part of its own message."""
     wrap: Any = Serialize
     return wrap(parcel)
-
-
-def _wait_for(trade: Future[Any], loop: asyncio.AbstractEventLoop) -> Any:
-    """Result of the event loop's work, which never comes if the loop is stopped under it."""
-    while not trade.done():
-        wait([trade], timeout=LOOP_CHECK_S)
-        if not loop.is_running():
-            raise AttemptAbortedError("the worker's event loop was stopped")
-    return trade.result()

@@ -8,7 +8,7 @@ from itertools import islice
 Placement = dict[str, tuple[int, ...]]
 
 
-def place(shards: int, workers: Iterable[str], previous: Mapping[str, Sequence[int]]) -> Placement:
+def deal(shards: int, workers: Iterable[str], previous: Mapping[str, Sequence[int]]) -> Placement:
     """Deal ranks evenly to workers; who had a rank in the attempt before keeps it.
 
     Without ``previous``, ranks come in consecutive ranges, workers in order of their addresses,

@@ -24,19 +24,8 @@ class Postbox:
     to get further). What comes early is kept up to ``early_bytes``; beyond that the sender's
     acknowledgement waits, which is the back-pressure.
 
-    Parameters
-    ----------
-    senders
-        Positions in the party of the workers that will send.
-    early_bytes
-        Limit of what is kept for the superstep after the current one.
-
-    Attributes
-    ----------
-    is_manned
-        Whether the task that empties it has begun.
-    aborted
-        Done once the attempt was aborted, for the reason in ``cause``.
+    Senders are positions in the party. ``is_manned`` says whether the task that empties it has
+    begun; ``aborted`` is done once the attempt was aborted, for the reason in ``cause``.
     """
 
     def __init__(self, senders: frozenset[int], *, early_bytes: int = EARLY_BYTES) -> None:
@@ -82,16 +71,19 @@ class Postbox:
         is_waiting = self.superstep > self._collected and sender in self.missing(self.superstep)
         return self.superstep if is_waiting else -1
 
-    async def collect(self, superstep: int) -> dict[int, list[Parcel]]:
-        """Wait for every part of every sender; parts come in order."""
+    def begin(self, superstep: int) -> None:
+        """Take in all parcels of a superstep; what comes for the next one is early."""
         self.superstep = superstep
         self._early_bytes = 0
         self._free_space()
-        while self.missing(superstep):
+
+    async def collect(self) -> dict[int, list[Parcel]]:
+        """Wait for every part of every sender in this superstep; parts come in order."""
+        while self.missing(self.superstep):
             self._arrival.clear()
             await self._arrival.wait()
-        self._collected = superstep
-        mail = self._mail.pop(superstep, {})
+        self._collected = self.superstep
+        mail = self._mail.pop(self.superstep, {})
         return {sender: sorted(parts, key=lambda p: p.part) for sender, parts in mail.items()}
 
     def abort(self, cause: str) -> None:

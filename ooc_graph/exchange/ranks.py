@@ -1,8 +1,10 @@
-"""The ranks that one worker holds, advanced together through an attempt."""
+"""The ranks of one process, advanced together superstep by superstep."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, closing
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -10,6 +12,7 @@ import numpy as np
 from ooc_graph.exchange.interface import (
     Answer,
     Arrived,
+    DivergedRanksError,
     Request,
     Route,
     Share,
@@ -17,59 +20,63 @@ from ooc_graph.exchange.interface import (
     Superstep,
     World,
 )
-from ooc_graph.exchange.parcel import Kind, Parcel, cut_arrays, cut_rows, join_arrays
-from ooc_graph.exchange.party import DivergedRanksError, Party
-from ooc_graph.exchange.routing import Apply, Inbound, deliver, seat_of_rank, sort_by_seat
+from ooc_graph.exchange.parcel import Kind, Parcel, Part, cut_arrays, cut_rows, join_arrays
+from ooc_graph.exchange.routing import (
+    Apply,
+    Inbound,
+    deliver,
+    for_seats,
+    seat_of_rank,
+    sort_by_seat,
+)
 from ooc_graph.types import AnyArray
 
-Make = Callable[[Sequence[int]], tuple[Mapping[int, Superstep[Any]], Shared]]
-OnCounts = Callable[[int, tuple[int, ...]], None]
+Made = tuple[Mapping[int, Superstep[Any]], Shared]
+Make = Callable[[Sequence[int]], AbstractContextManager[Made]]
+Trade = Callable[[Kind, Callable[[int], Sequence[Part]]], Mapping[int, Sequence[Parcel]]]
+"""Sends parts to every other process and gives theirs; see `ooc_graph.exchange.party.Party`."""
 
 
 class Ranks:
-    """Coroutines of one worker's ranks, and what they have in common.
+    """Coroutines of one process's ranks, and what they have in common.
 
-    Parameters
-    ----------
-    apply
-        ``map``, or an executor's ``map`` to advance ranks in several threads.
-    on_counts
-        Called with superstep and summed counts after each `Share`.
+    ``ranks_of`` has the ranks of every process, ascending; ``member`` is this one. ``apply`` is
+    ``map``, or an executor's ``map`` to advance ranks in several threads.
     """
 
     def __init__(
         self,
-        party: Party,
+        trade: Trade,
+        ranks_of: Sequence[Sequence[int]],
+        member: int,
         coroutines: Mapping[int, Superstep[Any]],
         shared: Shared,
         *,
         apply: Apply[Any, Any] = map,
-        on_counts: OnCounts | None = None,
     ) -> None:
-        self._party, self._shared = party, shared
-        self.apply, self._on_counts = apply, on_counts
-        plan = party.plan
-        self._mine = plan.party[party.member][1]
+        self._trade, self._ranks_of, self._member = trade, ranks_of, member
+        self._shared, self._apply = shared, apply
+        self._mine = ranks_of[member]
         self._coroutines = [coroutines[rank] for rank in self._mine]
-        self._seat_of_rank = seat_of_rank([rank for _, ranks in plan.party for rank in ranks])
-        sizes = [len(ranks) for _, ranks in plan.party]
-        self._first_seat = np.concatenate([[0], np.cumsum(sizes)]).tolist()
+        self._seat_of_rank = seat_of_rank([rank for ranks in ranks_of for rank in ranks])
+        ends = np.cumsum([0, *map(len, ranks_of)]).tolist()
+        self._seats = list(pairwise(ends))
+        self._superstep = 0
 
     def run(self) -> dict[int, Any]:
         """Advance all ranks to their end; results by rank."""
         answers: Sequence[Answer | None] = [None] * len(self._mine)
-        results: dict[int, Any] = {}
-        while not results:
-            requests = list(self.apply(_advance, zip(self._coroutines, answers, strict=True)))
+        while True:
+            requests = list(self._apply(_advance, zip(self._coroutines, answers, strict=True)))
             kind = self._kind_of(requests)
             if kind is Kind.SHARE:
                 answers = [self._share(requests)] * len(self._mine)
             elif kind is Kind.ROUTE:
                 answers = self._route(requests)
             else:
-                self._party.trade(Kind.DONE, lambda _member: cut_arrays(()))
-                results = {r: end.result for r, end in zip(self._mine, requests, strict=True)}
-        return results
+                self._trade(Kind.DONE, lambda _member: cut_arrays(()))
+                return {r: end.result for r, end in zip(self._mine, requests, strict=True)}
+            self._superstep += 1
 
     def close(self) -> None:
         """End coroutines that are not at their end, so that their cleaning up runs now."""
@@ -77,45 +84,48 @@ class Ranks:
             coroutine.close()
 
     def _kind_of(self, requests: Sequence[Request | _End]) -> Kind:
-        kinds = {_KIND_OF_TYPE[type(request)] for request in requests}
-        if len(kinds) > 1:
-            asked = {
-                r: _KIND_OF_TYPE[type(q)].value for r, q in zip(self._mine, requests, strict=True)
-            }
-            raise DivergedRanksError(f"superstep {self._party.supersteps}: ranks ask for {asked}")
-        return kinds.pop()
+        kinds = [_KIND_OF_TYPE[type(request)] for request in requests]
+        if len(set(kinds)) > 1:
+            asked = {r: kind.value for r, kind in zip(self._mine, kinds, strict=True)}
+            raise DivergedRanksError(f"superstep {self._superstep}: ranks ask for {asked}")
+        return kinds[0]
 
     def _share(self, requests: Sequence[Share]) -> World:
         mine = [request.payload for request in requests]
         note = (_sum([r.counts for r in requests]), [len(payload) for payload in mine])
         parts = cut_arrays([array for payload in mine for array in payload], note)
-        mail = self._party.trade(Kind.SHARE, lambda _member: parts)
+        mail = self._trade(Kind.SHARE, lambda _member: parts)
         payloads = dict(zip(self._mine, mine, strict=True))
         sums = [note[0]]
         for member, parcels in mail.items():
             counts, theirs = _open_share(parcels)
             sums.append(counts)
-            payloads.update(zip(self._party.plan.party[member][1], theirs, strict=True))
+            payloads.update(zip(self._ranks_of[member], theirs, strict=True))
         world = World(_sum(sums))
         if any(payloads.values()):
             self._shared.merge([payloads[rank] for rank in sorted(payloads)])
-        if self._on_counts is not None:
-            self._on_counts(self._party.supersteps - 1, world.counts)
         return world
 
     def _route(self, requests: Sequence[Route]) -> list[Arrived]:
-        sent = sort_by_seat(requests, self._seat_of_rank, apply=self.apply)
-
-        def for_member(member: int) -> tuple[tuple[AnyArray, ...], AnyArray]:
-            return sent.for_seats(self._first_seat[member], self._first_seat[member + 1])
-
-        mail = self._party.trade(Kind.ROUTE, lambda member: cut_rows(*for_member(member)))
-        own, counts = for_member(self._party.member)
+        sent = list(self._apply(lambda route: sort_by_seat(route, self._seat_of_rank), requests))
+        own, counts = for_seats(sent, *self._seats[self._member])
+        mail = self._trade(
+            Kind.ROUTE, lambda member: cut_rows(*for_seats(sent, *self._seats[member]))
+        )
         inbound = [Inbound([own], counts, self._mine)]
-        for member, parcels in mail.items():
-            senders = self._party.plan.party[member][1]
-            inbound.append(Inbound([p.arrays for p in parcels], parcels[0].header, senders))
+        inbound += [
+            Inbound([p.arrays for p in parcels], parcels[0].header, self._ranks_of[member])
+            for member, parcels in mail.items()
+        ]
         return deliver(inbound)
+
+
+def run_here(coroutines: Mapping[int, Superstep[Any]], shared: Shared) -> list[Any]:
+    """Advance all ranks of a graph in this process, to their end; results by rank."""
+    everyone = range(len(coroutines))
+    with closing(Ranks(lambda *_: {}, [everyone], 0, coroutines, shared)) as ranks:
+        results = ranks.run()
+    return [results[rank] for rank in everyone]
 
 
 class _End:

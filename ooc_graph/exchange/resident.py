@@ -1,11 +1,11 @@
-"""What stays on a Dask worker: postboxes of open attempts, and state kept between searches."""
+"""Postboxes of open attempts, and what puts parcels into them, on a Dask worker."""
 
 from __future__ import annotations
 
 import asyncio
-from typing import Any, cast
+from typing import cast
 
-from distributed import Worker, WorkerPlugin, get_worker
+from distributed import Worker, WorkerPlugin
 
 from ooc_graph.exchange.parcel import Kind, Parcel
 from ooc_graph.exchange.postbox import Postbox, StaleParcelError
@@ -26,17 +26,11 @@ class ExchangePlugin(WorkerPlugin):
     """Receives parcels for one worker; one object a worker, also if workers share a process.
 
     Methods run on the worker's event loop unless they say otherwise.
-
-    Attributes
-    ----------
-    state
-        The worker's own dictionary for what the next search can use again (`worker_state`).
     """
 
     idempotent = True
 
     def __init__(self) -> None:
-        self.state: dict[Any, Any] = {}
         self._boxes: dict[tuple[str, int], Postbox] = {}
 
     def setup(self, worker: Worker) -> None:
@@ -109,7 +103,7 @@ async def install(dask_worker: Worker) -> ExchangePlugin:
     """Plugin of a worker, added if it is not there yet (new workers start without it)."""
     if PLUGIN_NAME not in dask_worker.plugins:
         await dask_worker.plugin_add(ExchangePlugin(), name=PLUGIN_NAME, catch_errors=False)
-    return resident_of(dask_worker)
+    return cast(ExchangePlugin, dask_worker.plugins[PLUGIN_NAME])
 
 
 async def open_attempt(
@@ -124,20 +118,6 @@ async def close_attempt(run_id: str, attempt: int, cause: str, dask_worker: Work
     return (await install(dask_worker)).close(run_id, attempt, cause)
 
 
-def resident_of(worker: Worker) -> ExchangePlugin:
-    """Plugin of a worker on which an attempt was opened; from any thread."""
-    return cast(ExchangePlugin, worker.plugins[PLUGIN_NAME])
-
-
 def find_resident(worker: Worker) -> ExchangePlugin | None:
     """Plugin of a worker, None if no attempt was opened since it started; from any thread."""
     return cast(ExchangePlugin | None, worker.plugins.get(PLUGIN_NAME))
-
-
-def worker_state() -> dict[Any, Any]:
-    """Dictionary that lives as long as the Dask worker whose task calls this.
-
-    For the factory given to `ooc_graph.exchange.scheduler.run`: shards that it loads into this
-    (keyed by the graph's identity) are there for the next search.
-    """
-    return resident_of(get_worker()).state

@@ -2,14 +2,15 @@
 
 Pure functions on host arrays; nothing here knows of workers' addresses or messages. A *seat* is a
 rank's position when ranks are listed worker by worker, ascending inside each worker, so that what
-one worker gets is one slice.
+a rank sends to one worker is one slice.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from itertools import pairwise
+from typing import TypeVar
 
 import numpy as np
 
@@ -20,45 +21,27 @@ Item = TypeVar("Item")
 Made = TypeVar("Made")
 Apply = Callable[[Callable[[Item], Made], Iterable[Item]], Iterable[Made]]
 
+Columns = tuple[AnyArray, ...]
+"""Targets, and the columns that travel with them; each (n,)."""
+
 
 @dataclass(frozen=True)
 class Outbound:
-    """All that the ranks of one worker send, ordered by seat, then by sending rank.
+    """What one rank sends, ordered by seat: entries ``bounds[seat]:bounds[seat + 1]``."""
 
-    Parameters
-    ----------
-    columns
-        The targets, then the columns that travel with them; each (n,).
-    counts
-        int64 (ranks of all workers, ranks of this worker): entries for each seat from each of
-        this worker's ranks, ascending.
-    """
-
-    columns: tuple[AnyArray, ...]
-    counts: IntArray
-
-    def for_seats(self, first: int, stop: int) -> tuple[tuple[AnyArray, ...], IntArray]:
-        """Columns (views) and counts of what goes to the seats ``first:stop``."""
-        start = int(self.counts[:first].sum())
-        end = start + int(self.counts[first:stop].sum())
-        return tuple(column[start:end] for column in self.columns), self.counts[first:stop]
+    columns: Columns
+    bounds: IntArray
 
 
 @dataclass(frozen=True)
 class Inbound:
-    """What one worker sent to the ranks of another.
+    """What one worker, which has the ranks ``senders``, sent to the ranks of another.
 
-    Parameters
-    ----------
-    pieces
-        Consecutive row ranges of the columns.
-    counts
-        int64 (ranks of the receiver, ranks of the sender).
-    senders
-        The sender's ranks, ascending.
+    Pieces are consecutive rows of the columns, ordered by sender, then by receiver; all but the
+    last have the same length. ``counts`` int64 (senders, receivers) says how many entries.
     """
 
-    pieces: Sequence[tuple[AnyArray, ...]]
+    pieces: Sequence[Columns]
     counts: IntArray
     senders: Sequence[int]
 
@@ -70,143 +53,67 @@ def seat_of_rank(seated: Sequence[int]) -> AnyArray:
     return np.argsort(seated).astype(np.uint16 if narrow else np.uint32)
 
 
-def sort_by_seat(
-    routes: Sequence[Route], seat_of_rank: AnyArray, *, apply: Apply[Any, Any] = map
-) -> Outbound:
-    """Order the entries of a worker's ranks by seat, stable inside each rank.
-
-    Parameters
-    ----------
-    routes
-        One request for each rank of the worker, ascending.
-    apply
-        ``map``, or an executor's ``map`` if ranks may be sorted by several threads.
-
-    Raises
-    ------
-    TypeError
-        If ranks send columns of different number or dtype, or of a length unlike the targets'.
-    """
-    _require_same_columns([(route.target, *route.columns) for route in routes])
-    sorted_ranks = list(apply(lambda route: _order(route, seat_of_rank), routes))
-    counts = np.stack([count for _, count in sorted_ranks], axis=1)
-    ends = np.cumsum(counts.ravel()).reshape(counts.shape)
-    first = routes[0]
-    columns = tuple(
-        np.empty(int(ends[-1, -1]), dtype=column.dtype) for column in (first.target, *first.columns)
-    )
-
-    def fill(rank: int) -> None:
-        stops = ends[:, rank]
-        _fill(columns, routes[rank], sorted_ranks[rank][0], stops - counts[:, rank], stops)
-
-    for _ in apply(fill, range(len(routes))):
-        pass
-    return Outbound(columns, counts)
-
-
-def _order(route: Route, seat_of_rank: AnyArray) -> tuple[AnyArray, IntArray]:
+def sort_by_seat(route: Route, seat_of_rank: AnyArray) -> Outbound:
+    """Order the entries of a rank by seat; those of a seat keep their order."""
+    columns = (route.target, *route.columns)
+    if len({len(column) for column in columns}) > 1:
+        lengths = [len(column) for column in columns]
+        raise TypeError(f"a rank routes columns of different lengths: {lengths}")
     shards = len(seat_of_rank)
     seats = seat_of_rank[owner_of(route.target, shards).astype(np.intp)]
-    counts = np.bincount(seats, minlength=shards).astype(np.int64)
-    return np.argsort(seats, kind="stable"), counts
+    order = np.argsort(seats, kind="stable")
+    bounds = np.zeros(shards + 1, np.int64)
+    np.cumsum(np.bincount(seats, minlength=shards), out=bounds[1:])
+    return Outbound(tuple(column[order] for column in columns), bounds)
 
 
-def _fill(
-    columns: Sequence[AnyArray], route: Route, order: AnyArray, starts: IntArray, stops: IntArray
-) -> None:
-    if not len(order):
-        return
-    for column, source in zip(columns, (route.target, *route.columns), strict=True):
-        ordered = source[order]
-        taken = 0
-        for seat in np.flatnonzero(stops > starts).tolist():
-            start, stop = int(starts[seat]), int(stops[seat])
-            column[start:stop] = ordered[taken : taken + stop - start]
-            taken += stop - start
+def for_seats(sent: Sequence[Outbound], first: int, stop: int) -> tuple[Columns, IntArray]:
+    """What a worker's ranks send to the seats ``first:stop``, by sender; counts as of `Inbound`."""
+    slices = [
+        tuple(column[one.bounds[first] : one.bounds[stop]] for column in one.columns)
+        for one in sent
+    ]
+    return _joined(slices), np.stack([np.diff(one.bounds[first : stop + 1]) for one in sent])
 
 
 def deliver(inbound: Sequence[Inbound]) -> list[Arrived]:
-    """Hand each rank of a worker what was sent to it, by ascending sender: views of common arrays.
-
-    Parameters
-    ----------
-    inbound
-        One for every worker, the receiver itself included, in any order. Their ``pieces`` are
-        consumed while this copies, so that what arrives is in memory once, not twice.
-    """
-    everyone = [sender for one in inbound for sender in one.senders]
-    order = np.argsort(everyone)
-    counts = np.concatenate([one.counts for one in inbound], axis=1)[:, order]
-    ends = np.cumsum(counts.ravel()).reshape(counts.shape)
-    if len(inbound) == 1 and len(inbound[0].pieces) == 1:
-        columns = inbound[0].pieces[0]
-    else:
-        columns = _merge(inbound, ends - counts, np.sort(everyone))
-    stops = ends[:, -1].tolist()
-    return [
-        Arrived(columns[0][start:stop], tuple(column[start:stop] for column in columns[1:]))
-        for start, stop in zip([0, *stops[:-1]], stops, strict=True)
-    ]
+    """Hand each rank of a worker what all workers, itself included, sent to it, by sender."""
+    from_sender = {
+        sender: row
+        for one in inbound
+        for sender, row in zip(one.senders, _by_receiver(one), strict=True)
+    }
+    by_sender = [from_sender[sender] for sender in sorted(from_sender)]
+    by_receiver = zip(*by_sender, strict=True)
+    arrived = [_joined([piece for slices in each for piece in slices]) for each in by_receiver]
+    return [Arrived(columns[0], columns[1:]) for columns in arrived]
 
 
-def _merge(
-    inbound: Sequence[Inbound], starts: IntArray, everyone: AnyArray
-) -> tuple[AnyArray, ...]:
-    _require_same_columns([one.pieces[0] for one in inbound])
-    total = sum(int(one.counts.sum()) for one in inbound)
-    columns = tuple(np.empty(total, dtype=column.dtype) for column in inbound[0].pieces[0])
-    for one in inbound:
-        positions = starts[:, np.searchsorted(everyone, one.senders)]
-        segments = list(_segments(positions.ravel(), one.counts.ravel()))
-        _scatter(columns, list(one.pieces), segments)
-    return columns
+def _by_receiver(inbound: Inbound) -> Iterator[list[list[Columns]]]:
+    """For each sender the pieces that each receiver gets from it."""
+    bounds = np.concatenate([[0], np.cumsum(inbound.counts)]).tolist()
+    receivers = inbound.counts.shape[1]
+    pieces = [list(_between(inbound.pieces, *ends)) for ends in pairwise(bounds)]
+    for first in range(0, len(pieces), receivers):
+        yield pieces[first : first + receivers]
 
 
-def _segments(positions: IntArray, lengths: IntArray) -> Iterator[tuple[int, int]]:
-    """Yield position and length of runs that go to consecutive positions, empty ones left out."""
-    run_start, run_length = 0, 0
-    for position, length in zip(positions.tolist(), lengths.tolist(), strict=True):
-        if not length:
-            continue
-        if position == run_start + run_length:
-            run_length += length
-            continue
-        if run_length:
-            yield run_start, run_length
-        run_start, run_length = position, length
-    if run_length:
-        yield run_start, run_length
+def _between(pieces: Sequence[Columns], start: int, stop: int) -> Iterator[Columns]:
+    """Views of the rows ``start:stop``, of which there is one at least."""
+    length = max(1, len(pieces[0][0]))
+    first = min(start // length, len(pieces) - 1)
+    last = max(start, stop - 1) // length
+    for number, piece in enumerate(pieces[first : last + 1], first):
+        rows = slice(max(0, start - number * length), stop - number * length)
+        yield tuple(column[rows] for column in piece)
 
 
-def _scatter(
-    columns: Sequence[AnyArray],
-    pieces: list[tuple[AnyArray, ...]],
-    segments: Sequence[tuple[int, int]],
-) -> None:
-    """Copy consecutive pieces to the segments' positions, dropping each piece when it is copied."""
-    pieces.reverse()
-    taken = 0
-    for position, length in segments:
-        copied = 0
-        while copied < length:
-            if taken == len(pieces[-1][0]):
-                pieces.pop()
-                taken = 0
-                continue
-            step = min(length - copied, len(pieces[-1][0]) - taken)
-            for column, piece in zip(columns, pieces[-1], strict=True):
-                column[position + copied : position + copied + step] = piece[taken : taken + step]
-            copied += step
-            taken += step
-
-
-def _require_same_columns(senders: Sequence[tuple[AnyArray, ...]]) -> None:
-    kinds = {tuple(column.dtype for column in columns) for columns in senders}
+def _joined(pieces: Sequence[Columns]) -> Columns:
+    """Pieces one behind the other; a single one is not copied."""
+    kinds = {tuple(column.dtype for column in columns) for columns in pieces}
     if len(kinds) > 1:
         named = "; ".join(sorted(str([str(dtype) for dtype in kind]) for kind in kinds))
         raise TypeError(f"ranks route columns of different dtypes in one superstep: {named}")
-    for columns in senders:
-        if len({len(column) for column in columns}) > 1:
-            lengths = [len(column) for column in columns]
-            raise TypeError(f"a rank routes columns of different lengths: {lengths}")
+    if len(pieces) == 1:
+        return pieces[0]
+    return tuple(np.concatenate(column) for column in zip(*pieces, strict=True))

@@ -17,20 +17,18 @@ from typing import Any
 
 from distributed import Client
 
-from ooc_graph.errors import ClusterLostError, UsageError
+from ooc_graph.errors import ClusterLostError
 from ooc_graph.exchange.attempt import Attempt, LostError
 from ooc_graph.exchange.cluster import Cluster
 from ooc_graph.exchange.handle import Finish, Finished
 from ooc_graph.exchange.interface import ExchangeStats
-from ooc_graph.exchange.placement import place
+from ooc_graph.exchange.placement import deal
 from ooc_graph.exchange.ranks import Make
-from ooc_graph.exchange.resident import worker_state
 from ooc_graph.exchange.time_limits import answer_timeout_s, patience_s
 from ooc_graph.exchange.worker_states import WorkerState, describe
 
-__all__ = ["run", "worker_state"]
-
-OnProgress = Callable[[int, tuple[int, ...]], None]
+ATTEMPTS = 3
+"""How often ranks begin, a worker being lost each time."""
 
 
 def run(
@@ -40,10 +38,7 @@ def run(
     *,
     workers: Sequence[str] | None = None,
     threads: int = 1,
-    on_progress: OnProgress | None = None,
     finish: Finish | None = None,
-    attempts: int = 3,
-    worker_wait_s: float | None = None,
     note: Callable[[str], None] = lambda _: None,
 ) -> tuple[list[Any], ExchangeStats]:
     """Run one coroutine for every shard on the workers of a Dask cluster.
@@ -58,55 +53,39 @@ def run(
     ----------
     make
         Picklable; called on each worker with the numbers of its shards, ascending. Returns a
-        coroutine for each and what they have in common. It loads the shards; `worker_state` keeps
-        them for the next call.
+        context manager, in which there is a coroutine for each and what they have in common.
     workers
-        Addresses or names of the workers that may take part; None: all. If there are more than
-        shards, the rest takes no part.
+        Addresses or names of those that may take part, at most one for each shard; None: all.
     threads
         Threads that advance the ranks of one worker.
-    on_progress
-        Called in this thread with superstep and summed counts, at most five times a second.
     finish
-        Picklable; called on the worker with each shard and its result (to write a part file,
-        say), after which only its return value travels. After a loss it may be called again
-        for a shard whose first value never arrived.
-    attempts
-        How often to begin, a worker being lost each time.
-    worker_wait_s
-        How long to wait for a worker that can work; None: the patience (`time_limits.patience_s`).
+        Picklable; called on the worker with each shard and its result, of which only its return
+        value travels. After a loss it may be called again for the same shard.
     note
         Called with one line if the attempt is lost, or no worker can work for the time being.
 
     Returns
     -------
     list, ExchangeStats
-        Result of each shard (or what ``finish`` returned), and what the last attempt did:
-        bytes over all workers, seconds of the worker that exchanged longest.
+        Result of each shard (or what ``finish`` returned), and what the last attempt did.
 
     Raises
     ------
     ClusterLostError
-        If every attempt lost a worker, or no worker came in time.
-    UsageError
-        If an argument cannot be carried out.
+        If every attempt lost a worker, or none could work for longer than the patience.
     """
-    _require_usable(client, shards, threads, attempts)
-    cluster, wait_s = Cluster.of(client), patience_s() if worker_wait_s is None else worker_wait_s
+    cluster, wait_s = Cluster.of(client), patience_s()
     run_id, losses = uuid.uuid4().hex, list[str]()
     placement: Mapping[str, Sequence[int]] = {}
     suspects: set[str] = set()
-    for number in range(attempts):
+    for number in range(ATTEMPTS):
         there = _workers(cluster, workers, suspects, wait_s, note)
         if not there:
             states = describe(cluster.look().values())
             losses.append(f"no worker could work for {wait_s:.0f} s: {states}")
             break
-        placement = place(shards, there, placement)
-        attempt = Attempt(
-            cluster, run_id, number,
-            shards=shards, placement=placement, threads=threads, on_progress=on_progress,
-        )  # fmt: skip
+        placement = deal(shards, there, placement)
+        attempt = Attempt(cluster, run_id, number, placement=placement, threads=threads)
         try:
             return _in_order(attempt.run(make, finish), shards)
         except LostError as loss:
@@ -141,19 +120,10 @@ def _workers(
     )
 
 
-def _require_usable(client: Client, shards: int, threads: int, attempts: int) -> None:
-    if client.asynchronous:
-        raise UsageError("the scheduler exchange needs a synchronous Dask client")
-    for name, value in (("shards", shards), ("threads", threads), ("attempts", attempts)):
-        if value < 1:
-            raise UsageError(f"{name} must be at least 1, not {value}")
-
-
 def _in_order(outcomes: Sequence[Finished], shards: int) -> tuple[list[Any], ExchangeStats]:
     values = {rank: value for outcome in outcomes for rank, value in outcome.values.items()}
     stats = ExchangeStats(
         supersteps=outcomes[0].supersteps,
         bytes_sent=sum(outcome.bytes_sent for outcome in outcomes),
-        exchange_s=max(outcome.exchange_s for outcome in outcomes),
     )
     return [values[rank] for rank in range(shards)], stats

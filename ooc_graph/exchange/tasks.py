@@ -38,20 +38,10 @@ Choose = Callable[[Collection[WorkerState]], str]
 class _Task:
     """A task that is not done.
 
-    Parameters
-    ----------
-    choose
-        Names the worker that is to do it; None: any of Dask's choice.
-    promised
-        What the caller waits for.
-    sent
-        Dask's future; None while there is no worker to send it to.
-    workers
-        Addresses that Dask was restricted to; None: all.
-    finished_s
-        When Dask said that there is a result, which has not arrived yet.
-    losses
-        Workers that were lost with it.
+    ``choose`` names the worker that is to do it; if it is None, Dask does. The caller waits for
+    what is ``promised``. ``sent`` is Dask's future, None while there is no worker to send it to;
+    Dask was restricted to ``workers``. Dask said at ``finished_s`` that there is a result, which
+    has not arrived yet. ``losses`` are workers that were lost with it.
     """
 
     function: Callable[..., Any]
@@ -114,11 +104,8 @@ class Tasks(Executor):
     def check(self) -> None:
         """Send again what waits for a worker that cannot do it; once in `CHECK_S` seconds at most.
 
-        Raises
-        ------
-        ClusterLostError
-            The client is closed, the scheduler does not answer, or for longer than the patience no
-            worker could do a task; the message names the workers and their states.
+        ClusterLostError if the client is closed, the scheduler does not answer, or for longer than
+        the patience no worker could do a task; the message names the workers and their states.
         """
         if monotonic() - self._checked_s < CHECK_S:
             return

@@ -13,18 +13,10 @@ NO_WORKERS = "the Dask cluster has no workers"
 
 @dataclass(frozen=True)
 class WorkerState:
-    """A worker as the scheduler last described it.
+    """A worker as the scheduler last described it, with Dask's word for its status.
 
-    Parameters
-    ----------
-    status
-        Dask's: ``running``, ``paused``, ``closing`` and so on.
-    silent_s
-        Seconds without a heartbeat; 0 while heartbeats come.
-    is_silent
-        Whether that is longer than the limit for an answer.
-    memory_bytes, limit_bytes
-        Resident memory of its process, and Dask's limit for it (0: none).
+    It is silent if there was no heartbeat for longer than the limit for an answer. Memory is that
+    which is resident, and Dask's limit for it (0: none).
     """
 
     address: str

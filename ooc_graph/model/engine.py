@@ -64,6 +64,28 @@ class Engine:
         return self.search.moved if isinstance(self.search, TierSearch) else None
 
 
+@dataclass(frozen=True)
+class RankEngine:
+    """The ranks of a worker, by shard, with buffers for one kernel, and their graph.
+
+    A rank that reads the store while it searches is a `TierSearch`.
+    """
+
+    graph: Graph
+    ranks: dict[int, Any]
+
+    @property
+    def searches(self) -> dict[int, Any]:
+        """The device's steps of every rank."""
+        return {s: r.search if isinstance(r, TierSearch) else r for s, r in self.ranks.items()}
+
+    def close(self) -> None:
+        """Close the store's files, if arcs stay there."""
+        for rank in self.ranks.values():
+            if isinstance(rank, TierSearch):
+                rank.close()
+
+
 def load_ids(graph: Graph) -> Ids:
     """Id tables of a graph."""
     originals = None if graph.first_id is not None else graph.original_ids()

@@ -10,9 +10,9 @@ from ooc_graph.layout.metadata import ArraySpec
 from ooc_graph.model.kernel import EDGES, METHODS, ROWS
 from ooc_graph.model.resources import CUDA
 
-ANY, LOCAL, SCHEDULER = "auto", "local", "scheduler"
-"""Exchanges that can be asked for: any or none; between the ranks of one process; of a cluster."""
-EXCHANGES = (ANY, LOCAL, SCHEDULER)
+ANY, SCHEDULER = "auto", "scheduler"
+"""Exchanges that can be asked for: any or none; between the ranks of a cluster."""
+EXCHANGES = (ANY, SCHEDULER)
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ class Request:
     kernel
         ``bfs``, ``sssp`` or ``components``; of many sources ``apsp`` or ``multi_source_bfs``.
     exchange
-        ``auto``, or the exchange of many ranks: ``local`` or ``scheduler``.
+        ``auto``, or ``scheduler`` for the ranks of a cluster.
     method
         ``rows`` or ``edges``.
     answer_bytes

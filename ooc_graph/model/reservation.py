@@ -8,8 +8,8 @@ from typing import NamedTuple
 from ooc_graph.errors import DeviceBusyError, MemoryBudgetError, UsageError
 from ooc_graph.model.resources import CUDA, Resources
 
-ONE = "one"
-"""Exchange of a search by one rank: none."""
+ONE, LOCAL = "one", "local"
+"""Exchange of a search by one rank: none; of all ranks in one process."""
 HOST, DEVICE, BUSY, UNSUPPORTED = "host memory", "device memory", "busy device", "unsupported"
 """What a refusal is about: memory of the host or of the device, a device that others use, or a
 search that the device cannot do."""

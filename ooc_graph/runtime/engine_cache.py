@@ -1,4 +1,4 @@
-"""What a process keeps between searches: graphs that are loaded.
+"""What a process keeps between searches: graphs that are loaded, whole or dealt to ranks.
 
 If memory is short, what was used longest ago is released first.
 """
@@ -6,17 +6,17 @@ If memory is short, what was used longest ago is released first.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 from ooc_graph.errors import DeviceBusyError, MemoryBudgetError, StoreReplacedError
 from ooc_graph.forked import abandon, free_in_child, in_child
 from ooc_graph.kernels.cuda.runtime import modules as cuda_modules
 from ooc_graph.layout.manifest import load_same, refuse_other
 from ooc_graph.layout.stored import Stored
-from ooc_graph.model.engine import Engine
+from ooc_graph.model.engine import Engine, RankEngine
 from ooc_graph.model.reservation import Freed, Key, Reservation
 from ooc_graph.model.resources import CUDA, FREE, Room
 from ooc_graph.runtime import io_progress, process
@@ -26,25 +26,35 @@ from ooc_graph.shards.load import Graph
 
 Load = Callable[[Graph, str, Reservation], Engine]
 """Loads a graph for a kernel within a reservation."""
+LoadRanks = Callable[[Graph, Mapping[int, Any]], dict[int, Any]]
+"""Gives the ranks of a worker by shard, given those that it has already."""
 
 
 class _Kept(NamedTuple):
-    """A key, and the number of the CUDA device, which alone can use what was loaded there."""
+    """A key, and the number of the CUDA device, which alone can use what was loaded there.
+
+    Of ranks also the address of the Dask worker that has them, and their shards.
+    """
 
     key: Key
     number: str
+    worker: str = ""
+    shards: tuple[int, ...] = ()
 
 
 # Each may have files open.
 _MOST_ENGINES = 16
 
-_engines: dict[_Kept, Engine] = {}
+_engines: dict[_Kept, Engine | RankEngine] = {}
+# Ranks that a search has now, which are not among the engines meanwhile.
+_in_use: list[_Kept] = []
 # In the place of what was refused memory: what is held, by what was asked for in which room.
 _instead: dict[tuple[_Kept, Room], _Kept] = {}
 
 
 def _forget() -> None:
     _engines.clear()
+    _in_use.clear()
     _instead.clear()
 
 
@@ -75,20 +85,71 @@ def engine(key: Key, load: Load, room: Room = FREE) -> Iterator[Engine]:
             _engines[kept] = _engines.pop(kept)
             _make_room(kept, room)
         else:
-            # Ranks first: only then is what they held seen as free.
-            release_ranks()
             kept = wanted
             _make_room(kept, room)
             _engines[kept] = _load(kept.key, load)
         try:
-            yield _engines[kept]
+            yield cast(Engine, _engines[kept])
         except StoreReplacedError:
             # Even if a store of the same content stands there, its files are others.
             release()
             raise
 
 
-def _load(key: Key, load: Load) -> Engine:
+@contextmanager
+def ranks(
+    key: Key, shards: Sequence[int], load: LoadRanks, room: Room = FREE, *, apart: bool = True
+) -> Iterator[RankEngine]:
+    """Exclusive use of a worker's ranks, of its shards; loads those that are not there.
+
+    The room is for all engines of the worker together. Unlike `engine` it lets other searches of
+    the process run meanwhile, since ranks wait for those of other workers. A second search by the
+    same ranks loads its own. Ranks that stand ``apart`` do not depend on the worker's others: those
+    that it had when shards were dealt otherwise serve again.
+    """
+    wanted = _Kept(key, process.number_of(key.device), _worker_here(), tuple(shards))
+    with _lock:
+        before: dict[int, Any] = {}
+        if wanted not in _engines:
+            before = _take_superseded(wanted) if apart else {}
+        _make_room(wanted, room)
+        found = cast(RankEngine | None, _engines.pop(wanted, None))
+        if found is None:
+            found = _load(key, lambda graph, *_: RankEngine(graph, load(graph, before)))
+        _in_use.append(wanted)
+    is_replaced = False
+    try:
+        yield found
+    except StoreReplacedError:
+        is_replaced = True
+        raise
+    finally:
+        with _lock:
+            _in_use.remove(wanted)
+            if wanted in _engines:
+                _release(wanted)
+            _engines[wanted] = found
+            if is_replaced:
+                release()
+
+
+def _take_superseded(wanted: _Kept) -> dict[int, Any]:
+    """Ranks of wanted shards that the worker had among others; the others are released."""
+    found: dict[int, Any] = {}
+    for kept in [one for one in _engines if one.shards and _serve_the_same(one, wanted)]:
+        found |= cast(RankEngine, _engines.pop(kept)).ranks
+    return {shard: rank for shard, rank in found.items() if shard in wanted.shards}
+
+
+def _serve_the_same(one: _Kept, other: _Kept) -> bool:
+    """Whether ranks are of the same graph, kernel and strategy, on the same device and worker."""
+    is_same_graph = one.key[:-1] == other.key[:-1]
+    is_same_strategy = one.key.reserved.strategy == other.key.reserved.strategy
+    there = one.number, one.worker
+    return is_same_graph and is_same_strategy and there == (other.number, other.worker)
+
+
+def _load(key: Key, load: Callable[[Graph, str, Reservation], Any]) -> Any:
     """Load a graph; if it is refused memory beside other engines, once more without them."""
     graph = open_same(key.path, key.identity)
     try:
@@ -101,13 +162,21 @@ def _load(key: Key, load: Load) -> Engine:
     return load(graph, key.kernel, key.reserved)
 
 
+def _worker_here() -> str:
+    worker = process.dask_worker()
+    return "" if worker is None else str(worker.address)
+
+
 def _make_room(wanted: _Kept, room: Room) -> None:
     """Release other engines until one fits beside those that are left.
 
-    Those go first that hold some of what is short, and among them the one used longest ago.
+    Those go first that hold some of what is short, and among them the one used longest ago. Ranks
+    of other workers in this process stay: the room is that of one worker.
     """
-    while others := [kept for kept in _engines if kept != wanted]:
-        short = _short_of(wanted, others, room)
+    here = "", _worker_here()
+    in_use = [kept for kept in _in_use if kept.worker in here]
+    while others := [kept for kept in _engines if kept != wanted and kept.worker in here]:
+        short = _short_of(wanted, [*others, *in_use], room)
         if not short and len(others) < _MOST_ENGINES:
             return
         holding = [one for one in others if short and getattr(one.key.reserved, short)]
@@ -156,7 +225,7 @@ def reservations(graph: Graph, kernel: str, device: str, room: Room = FREE) -> l
     whom = str(graph.path), graph.identity, kernel, device
     with _lock:
         kept = [*_engines, *(asked for asked, within in _instead if within == room)]
-        kept = [one for one in kept if one.key[:-1] == whom]
+        kept = [one for one in kept if one.key[:-1] == whom and not one.shards]
         number = process.number_of(device) if kept else ""
         return [one.key.reserved for one in kept if one.number == number]
 
@@ -165,7 +234,7 @@ def loaded(key: Key, room: Room = FREE) -> Engine | None:
     """What this process has of what `engine` would give; loads nothing."""
     with _lock:
         kept = _Kept(key, process.number_of(key.device))
-        return _engines.get(_instead.get((kept, room), kept))
+        return cast(Engine | None, _engines.get(_instead.get((kept, room), kept)))
 
 
 def give_up(key: Key) -> Freed:
@@ -202,63 +271,18 @@ def keeps_any() -> bool:
     return bool(_engines)
 
 
-def release_ranks(dask_worker: Any = None) -> None:
-    """Forget the ranks that a Dask worker keeps; by default the worker of the calling task."""
-    worker = dask_worker or process.dask_worker()
-    plugin = None if worker is None else _plugin_of(worker)
-    if plugin is not None:
-        plugin.state.clear()
+def release_idle() -> bool:
+    """Release all engines, unless a search is at work; whether that was so.
 
-
-def _plugin_of(worker: Any) -> Any:
-    from ooc_graph.exchange.resident import find_resident  # noqa: PLC0415 (imports distributed)
-
-    return find_resident(worker)
-
-
-def release_idle(dask_worker: Any = None) -> bool:
-    """Forget what a worker keeps, unless a search is at work; whether that was so.
-
-    For the worker's event loop, which must not wait for a search.
+    For a worker's event loop, which must not wait for a search.
     """
     if not _lock.acquire(blocking=False):
         return False
     try:
-        release_ranks(dask_worker)
         release()
     finally:
         _lock.release()
     return True
-
-
-def keeps_something(dask_worker: Any) -> bool:
-    """Whether a worker, or its process, keeps rows between searches."""
-    plugin = _plugin_of(dask_worker)
-    return bool(_engines) or (plugin is not None and bool(plugin.state))
-
-
-class Ranks:
-    """Ranks of one graph that wait in a worker's dictionary for their next search."""
-
-    def __init__(self, state: dict[Any, Any]) -> None:
-        self._state = state
-
-    def keep_only(self, graph: Any, shards: Sequence[int]) -> None:
-        """Forget the ranks of other graphs and of other shards."""
-        with _lock:
-            for key in list(self._state):
-                if key[0] != graph or key[1] not in shards:
-                    del self._state[key]
-
-    def take(self, graph: Any, shard: int) -> Any:
-        """Take a rank for one search, which alone has it then; None if there is none."""
-        with _lock:
-            return self._state.pop((graph, shard), None)
-
-    def put_back(self, graph: Any, shard: int, rank: Any) -> None:
-        """Leave a rank for the next search."""
-        with _lock:
-            self._state[graph, shard] = rank
 
 
 def open_same(path: str, identity: str) -> Graph:

@@ -89,7 +89,7 @@ def _taken_bytes(worker: Any) -> int:
     """What the process had when it last was at no task and kept nothing for searches."""
     global _bare_bytes  # noqa: PLW0603 -- of the process, as its memory is
     is_idle = not worker.state.executing and not worker.state.long_running
-    if is_idle and not engine_cache.keeps_something(worker):
+    if is_idle and not engine_cache.keeps_any():
         give_back_freed_memory()
         _bare_bytes = worker.monitor.get_process_memory()
     return max(_PROCESS_BYTES, -(-_bare_bytes // _STEP_BYTES) * _STEP_BYTES)
@@ -104,5 +104,5 @@ def _watch(worker: Any, near_bytes: int) -> None:
 
 def _release_near(worker: Any, near_bytes: int) -> None:
     is_near = worker.monitor.get_process_memory() > near_bytes
-    if is_near and engine_cache.keeps_something(worker) and engine_cache.release_idle(worker):
+    if is_near and engine_cache.keeps_any() and engine_cache.release_idle():
         give_back_freed_memory()

@@ -14,10 +14,9 @@ import numpy as np
 from ooc_graph.answers.result import Result
 from ooc_graph.answers.scatter import Columns, Ids
 from ooc_graph.errors import UsageError
-from ooc_graph.exchange import local
+from ooc_graph.exchange.ranks import run_here
 from ooc_graph.model.engine import Engine, load_ids
-from ooc_graph.model.request import LOCAL
-from ooc_graph.model.reservation import ONE
+from ooc_graph.model.reservation import LOCAL, ONE
 from ooc_graph.model.strategy import WholeGraph
 from ooc_graph.model.task import SearchTask, Written
 from ooc_graph.model.trace import Trace, slowest, trace_of
@@ -69,7 +68,7 @@ class Algorithm:
         Raises
         ------
         UsageError
-            If there is no cluster for ``scheduler``.
+            If the ranks are those of a cluster, and there is none.
         """
         if not _has_arcs(graph, task.root):
             return place.call(self.without_arcs, task)
@@ -85,14 +84,14 @@ class Algorithm:
         run = partial(
             scheduler.run,
             place.client,
-            MakeRanks(self, task),
+            MakeRanks(task, self.rank, self.start),
             graph.shards,
             threads=place.resources(on_cpu=True).threads,
             note=place.note,
         )
         if task.folder is None:
             found, _ = run()
-            return self._joined(task, graph, found)
+            return self.joined(task, graph, found)
         traces, _ = run(finish=WritePart(task.kernel, self.arrays, str(task.parts)))
         return place.call(self.gather, task, traces)
 
@@ -134,12 +133,12 @@ class Algorithm:
         return self._delivered(task, graph, arrays, load_ids(graph), Trace(0.0, ()))
 
     def ranks_here(self, task: SearchTask) -> Written:
-        """All ranks in this process, through the exchange that is the oracle of the others."""
+        """All ranks in this process, in turn."""
         graph = engine_cache.open_same(task.path, task.identity)
-        make = MakeRanks(self, task)
-        coroutines, shared = make.build(range(graph.shards), engine_cache.Ranks({}))
-        found, _ = local.run([coroutines[s] for s in range(graph.shards)], shared, graph.shards)
-        return self._joined(task, graph, found)
+        make = MakeRanks(task, self.rank, self.start)
+        with make(range(graph.shards)) as (coroutines, shared):
+            found = run_here(coroutines, shared)
+        return self.joined(task, graph, found)
 
     def gather(self, task: SearchTask, traces: Sequence[Trace]) -> Written:
         """Bring together, in the partial store, what every rank wrote."""
@@ -148,7 +147,7 @@ class Algorithm:
         arrays = _of_all_rows(graph, parts)
         return self._delivered(task, graph, arrays, load_ids(graph), slowest(traces))
 
-    def _joined(self, task: SearchTask, graph: Graph, found: Sequence[Any]) -> Written:
+    def joined(self, task: SearchTask, graph: Graph, found: Sequence[Any]) -> Written:
         """Bring together what every rank found."""
         trace = slowest([trace_of(task.kernel, one) for one in found])
         arrays = _of_all_rows(graph, (self._arrays_of(one) for one in found))

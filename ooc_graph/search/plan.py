@@ -55,7 +55,7 @@ class Plan:
     @property
     def room(self) -> Room:
         """Memory for all that a process keeps loaded, beside answers and batches."""
-        if self.request.many is None:
+        if self.request.many is None and not self.reserved.is_of_ranks:
             return self.resources.room(self.request.answer_bytes)
         # Every worker searches, also the one that has least.
         limit_bytes = self.resources.least_limit_bytes

@@ -35,21 +35,13 @@ ROUTED_COPIES, ROUTED_ORDER_BYTES = 4, 20
 """Copies of an entry that is routed: listed, ordered by receiver, as it arrives, put together; and
 what ordering takes."""
 SHARED_COPIES = 3
-"""Copies of an entry that is told everyone: listed, as it arrives, and put together."""
+"""Copies of an entry that is sent to everyone: listed, as it arrives, and put together."""
 
 EVERYONES = "everyone's state, messages"
 
 
 def lengths_by_shard(graph: Graph, kernel: str) -> LengthsByShard:
-    """Lengths of the rows of every side, by shard; reads the graph's offsets.
-
-    Raises
-    ------
-    MemoryBudgetError
-        The graph's rows cannot stay in the store.
-    CorruptStoreError
-        Names the chunk.
-    """
+    """Lengths of the rows of every side, by shard; reads the graph's offsets."""
     _, order = require_stored(graph, kernel)
     return lengths_of_shards(graph, order)
 
@@ -57,15 +49,7 @@ def lengths_by_shard(graph: Graph, kernel: str) -> LengthsByShard:
 def facts_of_ranks(
     graph: Graph, kernel: str, shards: Sequence[int], lengths: LengthsByShard
 ) -> Facts:
-    """What a plan for the ranks of one worker depends on.
-
-    Parameters
-    ----------
-    shards
-        Those of the worker.
-    lengths
-        `lengths_by_shard` of the graph.
-    """
+    """What a plan for the ranks of one worker, which has these shards, depends on."""
     sides = tuple(side for shard in shards for side in lengths[shard])
     facts = facts_about(graph, kernel, sides)
     rows = _rows(graph)
@@ -110,22 +94,8 @@ def _most_listed(rows: int, longest: int) -> int:
     return max(LEAST_LISTED, rows // LISTED_SHARE, longest)
 
 
-def plan_rank(
-    graph: Graph,
-    kernel: str,
-    shards: Sequence[int],
-    budget_bytes: int,
-) -> Plan:
-    """Plan for the ranks of one worker.
-
-    Parameters
-    ----------
-    kernel
-        ``bfs`` or ``sssp``.
-    shards
-        Those of the worker.
-    budget_bytes
-        What the worker may use.
+def plan_rank(graph: Graph, kernel: str, shards: Sequence[int], budget_bytes: int) -> Plan:
+    """Plan for the ranks of one worker, which has these shards and may use so much.
 
     Raises
     ------
@@ -155,17 +125,7 @@ def load_rank(
 ) -> TierSearch:
     """Load the heads of a shard's rows; the rank is the ``search`` of what is returned.
 
-    Parameters
-    ----------
-    plan
-        Of all ranks of the worker.
-    sizes
-        ``window`` and ``look`` of `ooc_graph.kernels.common.store.rows.TierRows`.
-
-    Raises
-    ------
-    CorruptStoreError
-        Names the chunk.
+    The plan is of all ranks of the worker; sizes are ``window`` and ``look`` of `TierRows`.
     """
     dealing = Dealing(graph.rows, graph.shards, shard)
 

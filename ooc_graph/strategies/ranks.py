@@ -8,8 +8,8 @@ from typing import Any, Protocol
 
 from ooc_graph.model import rank_memory
 from ooc_graph.model.kernel import ROWS
-from ooc_graph.model.request import ANY, LOCAL, SCHEDULER, Request
-from ooc_graph.model.reservation import BUSY, HOST, UNSUPPORTED, Refusal, Reservation
+from ooc_graph.model.request import ANY, SCHEDULER, Request
+from ooc_graph.model.reservation import BUSY, HOST, LOCAL, UNSUPPORTED, Refusal, Reservation
 from ooc_graph.model.resources import CPU, Resources
 from ooc_graph.model.strategy import DISK, MEMORY, PINNED, WholeGraph
 from ooc_graph.shards.load import Graph

@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from ooc_graph.exchange import local
 from ooc_graph.kernels.common.decisions import BfsTree, SsspTree
 from ooc_graph.kernels.common.device import SsspInnerRank, SsspRank
 from ooc_graph.traverse.bfs import bfs
 from ooc_graph.traverse.sssp import sssp
 from ooc_graph.types import AnyArray, Shard
+from tests import local_exchange
 
 
 def distance_dtype(weights: AnyArray) -> np.dtype[Any]:
@@ -37,7 +37,9 @@ class RankedBfs:
     def run(self, root: int) -> BfsTree:
         count = len(self._parts)
         shared = self._device.bfs_shared(self._parts[0].dealing.vertices, count)
-        trees, _ = local.run([bfs(rank, root, shared) for rank in self._ranks], shared, count)
+        trees, _ = local_exchange.run(
+            [bfs(rank, root, shared) for rank in self._ranks], shared, count
+        )
         parent = joined(self._parts, [tree.parent for tree in trees])
         level = joined(self._parts, [tree.level for tree in trees])
         first = trees[0]
@@ -73,7 +75,9 @@ class RankedSssp:
         assert rows.weights is not None
         vertices = self._parts[0].dealing.vertices
         shared = self._device.sssp_shared(vertices, distance_dtype(rows.weights))
-        trees, _ = local.run([sssp(rank, root, shared) for rank in self._ranks], shared, count)
+        trees, _ = local_exchange.run(
+            [sssp(rank, root, shared) for rank in self._ranks], shared, count
+        )
         parent = joined(self._parts, [tree.parent for tree in trees])
         distance = joined(self._parts, [tree.distance for tree in trees])
         return SsspTree(parent, distance, 0.0, trees[0].phase_arcs)

@@ -12,13 +12,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ooc_graph.exchange import local
 from ooc_graph.kernels.common.decisions import BfsTree, SsspTree
 from ooc_graph.kernels.cpu.device import CpuDevice
 from ooc_graph.kernels.cuda.device import CudaDevice
 from ooc_graph.kernels.cuda.runtime import modules as cuda_modules
 from ooc_graph.traverse.bfs import bfs
 from ooc_graph.traverse.sssp import sssp
+from tests import local_exchange
 from tests.gpu import far
 from tests.gpu.graphs import flat, sparse
 from tests.gpu.ranked import RankedBfs, RankedSssp
@@ -54,7 +54,7 @@ def same_far_bfs(near: Arcs, root: int) -> BfsTree:
     shared = device.bfs_shared(far.FAR_VERTICES, far.FAR_SHARDS)
     from_ = int(far.far_ids(np.array([root], np.uint32))[0])
     coroutines: Any = [bfs(far.AsNear(rank), from_, shared) for rank in ranks]
-    trees, _ = local.run(coroutines, shared, far.NEAR_SHARDS)
+    trees, _ = local_exchange.run(coroutines, shared, far.NEAR_SHARDS)
     parent = far.by_near_id([tree.parent for tree in trees])
     beyond = parent[parent != np.iinfo(np.uint64).max] >> np.uint64(32)
     assert set(beyond.tolist()) == {0, 1}
@@ -81,7 +81,7 @@ def far_sssp(near: Arcs, root: int) -> SsspTree:
     shared = device.sssp_shared(far.FAR_VERTICES, np.dtype(np.float32))
     from_ = int(far.far_ids(np.array([root], np.uint32))[0])
     coroutines: Any = [sssp(far.AsNear(rank), from_, shared) for rank in ranks]
-    trees, _ = local.run(coroutines, shared, far.NEAR_SHARDS)
+    trees, _ = local_exchange.run(coroutines, shared, far.NEAR_SHARDS)
     parent = far.by_near_id([tree.parent for tree in trees])
     distance = far.by_near_id([tree.distance for tree in trees])
     return SsspTree(parent, distance, 0.0, trees[0].phase_arcs)

@@ -20,6 +20,7 @@ from ooc_graph.kernels.cuda.runtime import modules as cuda_modules
 from ooc_graph.layout import names
 from ooc_graph.memory.cpu.plan import ALL
 from ooc_graph.memory.cuda.pinned_ranks import RankPlan, plan_ranks
+from ooc_graph.model import rank_memory
 from ooc_graph.model.kernel import CUDA_FIXED_BYTES
 from ooc_graph.runtime import engine_cache
 from ooc_graph.search import single
@@ -148,14 +149,21 @@ def tried(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
     engine_cache.release()
 
 
+@pytest.fixture
+def only_ranks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One process searches by ranks, as if the graph had ids of 64 bits."""
+    monkeypatch.setattr(rank_memory, "only_ranks", lambda _: True)
+
+
 @pytest.mark.parametrize("kernel", KERNELS)
+@pytest.mark.usefixtures("only_ranks")
 def test_several_ranks_of_one_process(kernel: str, graph: og.Graph, tried: list[str]) -> None:
     budget = plan_with(graph, kernel, 4).budget_bytes
     for root in (hub(graph), int(graph.original_of()[-1])):
         right = columns(search(kernel)(graph, root, device="cpu"))
         tried.clear()
         options: dict[str, Any] = {"device": "cuda", "device_memory": budget}
-        found = search(kernel)(graph, root, exchange="local", **options)
+        found = search(kernel)(graph, root, **options)
         assert columns(found) == right
         assert tried == ["cuda/pinned, ranks"]
 
@@ -177,6 +185,7 @@ def test_ranks_of_two_workers(
 
 @pytest.mark.parametrize("directed", [False, True], ids=["undirected", "directed"])
 @pytest.mark.parametrize("kernel", KERNELS)
+@pytest.mark.usefixtures("only_ranks")
 def test_the_least_that_is_said_is_enough(
     kernel: str, directed: bool, tmp_path: Path, tried: list[str]
 ) -> None:
@@ -189,7 +198,7 @@ def test_the_least_that_is_said_is_enough(
     tried.clear()
     facts = pinned_ranks.facts_of(built, kernel, range(4))
     least = pinned_ranks.least_bytes(facts)
-    options: dict[str, Any] = {"device": "cuda", "exchange": "local", "device_memory": least}
+    options: dict[str, Any] = {"device": "cuda", "device_memory": least}
     pool = cuda_modules.cuda().get_default_memory_pool()
     pool.free_all_blocks()
     before = pool.get_limit()
@@ -202,6 +211,7 @@ def test_the_least_that_is_said_is_enough(
 
 
 @pytest.mark.parametrize("kernel", KERNELS)
+@pytest.mark.usefixtures("only_ranks")
 def test_rows_are_pinned_no_longer_than_there_are_ranks(
     kernel: str, graph: og.Graph, pinned: dict[int, int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -216,7 +226,8 @@ def test_rows_are_pinned_no_longer_than_there_are_ranks(
 
     monkeypatch.setattr(pinned_ranks, "load", noted)
     options: dict[str, Any] = {"device": "cuda", "device_memory": plan.budget_bytes}
-    search(kernel)(graph, hub(graph), exchange="local", **options)
+    search(kernel)(graph, hub(graph), **options)
     assert most == plan.pinned_bytes
+    engine_cache.release()
     gc.collect()
     assert not pinned

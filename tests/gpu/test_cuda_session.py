@@ -16,15 +16,15 @@ from ooc_graph.runtime.cluster import local_cuda_cluster
 from ooc_graph.strategies.cuda import in_memory as cuda_memory
 from tests.gpu.cases import Case
 from tests.gpu.searching import columns, search
+from tests.local_ranks import by_ranks
 
 
 @pytest.mark.parametrize("kernel", ["bfs", "sssp"])
 def test_same_bytes_as_the_cpu(case: Case, kernel: str, tmp_path: Path) -> None:
     for root in case.roots:
         right = columns(search(kernel)(case.graph, root, device="cpu"))
-        for exchange in ("auto", "local"):
-            found = search(kernel)(case.graph, root, device="cuda", exchange=exchange)
-            assert columns(found) == right, exchange
+        assert columns(search(kernel)(case.graph, root, device="cuda")) == right
+        assert columns(by_ranks(case.graph, kernel, root, "cuda")) == right
         stored = [
             search(kernel)(case.graph, root, device=device, out=tmp_path / f"{root}-{device}.zarr")
             for device in ("cpu", "cuda")
@@ -68,16 +68,15 @@ def test_a_vertex_without_edges(tmp_path: Path, kernel: str) -> None:
     assert found.to_frame()["predecessor"].tolist() == [-1, -1, -1, 3]
 
 
-@pytest.mark.parametrize("exchange", ["auto", "local"])
-def test_lengths_below_the_smallest_normal_number(exchange: str) -> None:
+def test_lengths_below_the_smallest_normal_number() -> None:
     at, tiny = np.arange(5), np.finfo(np.float32).smallest_subnormal
     weight = np.array([tiny, 3 * tiny, 1e5 * tiny, 0.5, 7 * tiny], np.float32)
     held = og.from_edges(at, at + 1, weight)
     for root in range(6):
         right = og.sssp(held, root, device="cpu")
         assert 0 < np.sort(right.distance)[1] < np.finfo(np.float32).smallest_normal or root == 4
-        found = og.sssp(held, root, device="cuda", exchange=exchange)
-        assert columns(found) == columns(right), root
+        assert columns(og.sssp(held, root, device="cuda")) == columns(right), root
+        assert columns(by_ranks(held, "sssp", root, "cuda")) == columns(right), root
 
 
 def test_a_graph_in_memory_is_searched_on_the_device(case: Case) -> None:
@@ -88,7 +87,7 @@ def test_a_graph_in_memory_is_searched_on_the_device(case: Case) -> None:
 
 
 @pytest.mark.parametrize("kernel", ["bfs", "sssp"])
-@pytest.mark.parametrize("exchange", ["auto", "local", "scheduler"])
+@pytest.mark.parametrize("exchange", ["auto", "scheduler"])
 def test_on_workers_that_have_a_device(
     case: Case, kernel: str, exchange: str, workers: Any, tmp_path: Path
 ) -> None:

@@ -6,6 +6,7 @@ Ids that need them are in `test_cuda_far_ids`.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -35,6 +36,7 @@ from tests.gpu.memory import refuse_each_allocation
 from tests.gpu.paired import PairedDevice
 from tests.gpu.ranked import RankedBfs, RankedSssp, distance_dtype, joined
 from tests.gpu.searching import columns
+from tests.local_ranks import by_ranks
 from tests.said import Said
 from tests.strategies import WEIGHTS, grid, skewed
 
@@ -114,7 +116,7 @@ class MakeWide:
     mixed: bool
     shards: int = 8
 
-    def __call__(self, mine: Sequence[int]) -> tuple[dict[int, Any], Any]:
+    def __call__(self, mine: Sequence[int]) -> nullcontext[tuple[dict[int, Any], Any]]:
         names.WIDE_VERTICES = 0
         arcs = flat(sparse("float32", directed=True))
         parts = arcs.shards(self.shards, WIDE)
@@ -123,9 +125,13 @@ class MakeWide:
             device = CPU
         if self.kernel == "bfs":
             shared = device.bfs_shared(arcs.vertices, self.shards)
-            return {s: bfs(device.bfs_rank(parts[s]), self.root, shared) for s in mine}, shared
+            return nullcontext(
+                ({s: bfs(device.bfs_rank(parts[s]), self.root, shared) for s in mine}, shared)
+            )
         shared = device.sssp_shared(arcs.vertices, distance_dtype(arcs.weight))
-        return {s: sssp(device.sssp_rank(parts[s]), self.root, shared) for s in mine}, shared
+        return nullcontext(
+            ({s: sssp(device.sssp_rank(parts[s]), self.root, shared) for s in mine}, shared)
+        )
 
 
 @pytest.mark.parametrize("mixed", [False, True], ids=["cuda", "cuda and cpu"])
@@ -200,7 +206,7 @@ def test_searches_of_a_store(
     monkeypatch.setattr(process, "device", lambda name="cpu": asked.append(name) or plain(name))
     for root, expected in zip(roots, right, strict=True):
         assert columns(search(graph, root)) == expected
-        assert columns(search(graph, root, device="cuda", exchange="local")) == expected
+        assert columns(search(graph, root, device="cuda")) == expected
     assert set(asked) == {"cuda"}
     written = search(graph, roots[0], device="cuda", out=tmp_path / "r.zarr")
     assert columns(written) == right[0]
@@ -214,7 +220,7 @@ def test_searches_of_a_store_by_workers(kernel: str, workers: Client, tmp_path: 
     workers.run(widen)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(names, "WIDE_VERTICES", 0)
-        for exchange in ("auto", "scheduler", "local"):
+        for exchange in ("auto", "scheduler"):
             options = {"client": workers, "device": "cuda", "exchange": exchange}
             assert columns(search(graph, roots[1], **options)) == expected, exchange
         written = search(graph, roots[1], client=workers, out=tmp_path / "r.zarr")
@@ -240,7 +246,7 @@ def test_the_memory_said_is_enough(
     before = pool.get_limit()
     pool.set_limit(pool.total_bytes() + limit + (1 << 17))
     try:
-        assert columns(getattr(og, kernel)(graph, 0, device="cuda", exchange="local")) == expected
+        assert columns(by_ranks(graph, kernel, 0, "cuda")) == expected
     finally:
         pool.set_limit(before)
 

@@ -160,10 +160,10 @@ def test_kept_rows_are_released_when_others_need_the_memory(
         np.testing.assert_array_equal(og.sssp(graph, ROOT, client=client).distance, right["sssp"])
 
 
-def keeps(dask_worker: Any) -> bool:
+def keeps() -> bool:
     from ooc_graph.runtime import engine_cache
 
-    return engine_cache.keeps_something(dask_worker)
+    return engine_cache.keeps_any()
 
 
 def test_a_limit_that_leaves_nothing_is_named_with_the_least(graph: og.Graph) -> None:

@@ -100,7 +100,7 @@ class Works:
 
 def _where(client: Client | None, exchange: str) -> dict[str, Any]:
     if client is None:
-        return {"exchange": "local" if exchange == "scheduler" else "auto"}
+        return {}
     return {"client": client, "exchange": exchange}
 
 

@@ -10,7 +10,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ooc_graph.errors import UsageError
-from ooc_graph.exchange import local
 from ooc_graph.kernels.common.bitmap import pack_bits
 from ooc_graph.kernels.common.decisions import (
     FIXED_ARCS,
@@ -29,7 +28,7 @@ from ooc_graph.kernels.cpu.bfs.thin_levels import LONG
 from ooc_graph.kernels.cpu.device import CpuDevice
 from ooc_graph.traverse.bfs import _words, bfs
 from ooc_graph.types import Dealing, Rows, Shard
-from tests import oracles
+from tests import local_exchange, oracles
 from tests.strategies import Arcs, arcs_of, grid, skewed, small_arcs
 
 DEVICES = {threads: CpuDevice(threads) for threads in (1, 2, 3)}
@@ -39,7 +38,7 @@ def ranked(arcs: Arcs, shards: int, root: int, threads: int = 1, ids: str = "uin
     """Parents and levels by P coroutines, brought into global order."""
     device, parts = DEVICES[threads], arcs.shards(shards, ids)
     shared = device.bfs_shared(arcs.vertices, shards)
-    trees, stats = local.run(
+    trees, stats = local_exchange.run(
         [bfs(device.bfs_rank(part), root, shared) for part in parts], shared, shards
     )
     assert stats.supersteps > 0

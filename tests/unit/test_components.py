@@ -10,12 +10,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ooc_graph.errors import UsageError
-from ooc_graph.exchange import local
 from ooc_graph.kernels.common.components import ComponentLabels
 from ooc_graph.kernels.cpu.components import rank as components_rank
 from ooc_graph.kernels.cpu.device import CpuDevice
 from ooc_graph.traverse.components import components
-from tests import oracles
+from tests import local_exchange, oracles
 from tests.strategies import Arcs, arcs_of, grid, skewed, small_arcs
 
 DEVICES = {threads: CpuDevice(threads) for threads in (1, 2, 3)}
@@ -25,7 +24,7 @@ def ranked(arcs: Arcs, shards: int, ids: str = "uint32") -> tuple[np.ndarray, di
     """Labels by P coroutines in global order, arcs examined, supersteps."""
     device, parts = DEVICES[1], arcs.shards(shards, ids)
     shared = device.components_shared(arcs.vertices)
-    found, stats = local.run(
+    found, stats = local_exchange.run(
         [components(device.components_rank(part), shared) for part in parts], shared, shards
     )
     label = np.empty(arcs.vertices, shared.label.dtype)

@@ -85,16 +85,18 @@ def test_arcs_on_the_device_are_counted_in_32_bits() -> None:
 @KERNELS
 @pytest.mark.parametrize("workers", [CudaHere, TwoWorkers])
 def test_they_are_taken_if_the_devices_have_no_room_for_all_rows(
-    graph: og.Graph, kernel: str, workers: type[CudaHere]
+    graph: og.Graph, kernel: str, workers: type[CudaHere], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    exchange, ranks = ("local", 4) if workers is CudaHere else ("scheduler", 2)
+    is_alone = workers is CudaHere
+    exchange, ranks = ("local", 4) if is_alone else ("scheduler", 2)
+    monkeypatch.setattr(rank_memory, "only_ranks", lambda _: is_alone)
     whole = rank_memory.ranks_bytes(graph, kernel, range(ranks))
     least = least_of(graph, kernel, ranks)
     assert least < whole
 
     def found(device_bytes: int, pinned_bytes: int | None = None, host: int = PLENTY) -> Plan:
         resources = workers(host, CudaLimits(device_bytes, pinned_bytes)).resources()
-        return plan_for(graph, kernel, resources, exchange=exchange)
+        return plan_for(graph, kernel, resources, exchange="auto" if is_alone else exchange)
 
     assert found(whole).reserved.strategy == "cuda/memory, ranks"
     plan = found(whole - 1)
@@ -184,12 +186,13 @@ def device(monkeypatch: pytest.MonkeyPatch, graph: og.Graph, directed: og.Graph)
     monkeypatch.setattr(cuda_modules, "free_unused", lambda: None)
     monkeypatch.setitem(process._devices, "cuda", made)
     monkeypatch.setattr(pinned_ranks, "PinnedRoom", lambda _: np.empty)
+    monkeypatch.setattr(rank_memory, "only_ranks", lambda _: True)
     return made
 
 
 def searched(graph: og.Graph, kernel: str, place: CudaHere) -> dict[str, bytes]:
     root = int(graph.original_of()[0])
-    result = single.search(graph, kernel, root, place=place, progress=Said(), exchange="local")
+    result = single.search(graph, kernel, root, place=place, progress=Said())
     return {name: np.asarray(result.read(name)).tobytes() for name in result.names}
 
 
@@ -240,9 +243,9 @@ def test_ranks_of_a_worker_share_its_budget(
     """Also those that a search before has left; and within what others leave of the device."""
     least, facts = least_of(graph, kernel, 4), pinned_ranks.facts_of(graph, kernel, range(4))
     budget = least + facts.pinned_bytes // 3
-    reserved = plan_for(
-        graph, kernel, CudaHere(PLENTY, CudaLimits(budget)).resources(), exchange="local"
-    ).reserved
+    resources = CudaHere(PLENTY, CudaLimits(budget)).resources()
+    monkeypatch.setattr(rank_memory, "only_ranks", lambda _: True)
+    reserved = plan_for(graph, kernel, resources).reserved
     strategy = cuda_pinned.Pinned()
 
     def held_of(missing: list[int]) -> tuple[int, int]:

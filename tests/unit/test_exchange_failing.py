@@ -7,14 +7,16 @@ import gc
 import threading
 import time
 from collections.abc import Generator, Sequence
+from contextlib import nullcontext
 from functools import partial
 from typing import Any
 
+import dask
 import numpy as np
 import pytest
 from distributed import Client
 
-from ooc_graph.errors import ClusterLostError, CorruptStoreError, InputError, UsageError
+from ooc_graph.errors import ClusterLostError, CorruptStoreError, InputError
 from ooc_graph.exchange import attempt as attempt_module
 from ooc_graph.exchange import party as party_module
 from ooc_graph.exchange.interface import Route, Share
@@ -45,8 +47,10 @@ def raising(rank: int, error: BaseException) -> Generator[Share, Any, None]:
     yield Share((0,))
 
 
-def make_raising(error: BaseException, ranks: Sequence[int]) -> tuple[dict[int, Any], Seen]:
-    return {rank: raising(rank, error) for rank in ranks}, Seen()
+def make_raising(
+    error: BaseException, ranks: Sequence[int]
+) -> nullcontext[tuple[dict[int, Any], Seen]]:
+    return nullcontext(({rank: raising(rank, error) for rank in ranks}, Seen()))
 
 
 def be_silent_for(seconds: float) -> None:
@@ -109,8 +113,8 @@ def diverging(rank: int) -> Generator[Any, Any, None]:
         yield Share((0,))
 
 
-def make_diverging(ranks: Sequence[int]) -> tuple[dict[int, Any], Seen]:
-    return {rank: diverging(rank) for rank in ranks}, Seen()
+def make_diverging(ranks: Sequence[int]) -> nullcontext[tuple[dict[int, Any], Seen]]:
+    return nullcontext(({rank: diverging(rank) for rank in ranks}, Seen()))
 
 
 @pytest.mark.parametrize("workers", [1, 4])
@@ -123,8 +127,8 @@ def mixed(rank: int) -> Generator[Any, Any, None]:
     yield Route(np.arange(4, dtype=np.int64 if rank < 4 else np.uint32))
 
 
-def make_mixed(ranks: Sequence[int]) -> tuple[dict[int, Any], Seen]:
-    return {rank: mixed(rank) for rank in ranks}, Seen()
+def make_mixed(ranks: Sequence[int]) -> nullcontext[tuple[dict[int, Any], Seen]]:
+    return nullcontext(({rank: mixed(rank) for rank in ranks}, Seen()))
 
 
 def test_columns_must_have_one_dtype(four: Client) -> None:
@@ -136,13 +140,17 @@ class Enough(BaseException):
     """Stands for KeyboardInterrupt, which would end the test run too."""
 
 
-def test_interrupt_ends_the_run_on_the_workers(four: Client) -> None:
-    def stop(superstep: int, counts: tuple[int, ...]) -> None:
-        raise Enough
+def test_interrupt_ends_the_run_on_the_workers(
+    four: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def stop(_: Any) -> None:
+        if all(rank_threads(four).values()):
+            raise Enough
 
+    monkeypatch.setattr(attempt_module.Attempt, "_look_for_lost", stop)
     make = partial(make_ring, 400_000, SHARDS, sleep_a_little)
     with pytest.raises(Enough):
-        run(four, make, SHARDS, on_progress=stop)
+        run(four, make, SHARDS)
     assert_idle(four)
 
 
@@ -189,12 +197,12 @@ def test_tasks_end_when_their_client_is_gone(four: Client) -> None:
     assert_idle(four)
 
 
-def test_refusals(four: Client) -> None:
-    for wrong in ({"shards": 0}, {"threads": 0}, {"attempts": 0}):
-        with pytest.raises(UsageError, match=next(iter(wrong))):
-            run(four, make_diverging, **{"shards": 1, **wrong})
-    with pytest.raises(ClusterLostError, match="no worker could work"):
-        run(four, make_diverging, 1, workers=["tcp://127.0.0.1:1"], worker_wait_s=0.1)
+def test_a_worker_that_is_not_there_is_waited_for_as_long_as_the_patience(four: Client) -> None:
+    with (
+        dask.config.set({"ooc-graph.patience": "0.1s"}),
+        pytest.raises(ClusterLostError, match="no worker could work"),
+    ):
+        run(four, make_diverging, 1, workers=["tcp://127.0.0.1:1"])
 
 
 async def post(parcel: Parcel, dask_worker: Any) -> str:

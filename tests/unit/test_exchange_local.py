@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from ooc_graph.exchange import local
 from ooc_graph.exchange.interface import Route, Share
 from ooc_graph.types import owner_of
+from tests import local_exchange
 
 
 class Log:
@@ -25,7 +25,7 @@ def test_counts_are_summed_and_payloads_merged_once_in_order():
         return number, world.counts, again.counts
 
     log = Log()
-    results, stats = local.run([rank(r) for r in range(4)], log, 4)
+    results, stats = local_exchange.run([rank(r) for r in range(4)], log, 4)
     assert results == [(r, (6, 4), (24,)) for r in range(4)]
     assert log.merged == [[([0],), ([1],), ([2],), ([3],)]]
     assert (stats.supersteps, stats.bytes_sent) == (2, 0)
@@ -38,7 +38,7 @@ def test_entries_reach_their_owners_by_ascending_sender():
         arrived = yield Route(targets[number], (np.full(300, number), np.arange(300)))
         return arrived
 
-    results, _ = local.run([rank(r) for r in range(4)], Log(), 4)
+    results, _ = local_exchange.run([rank(r) for r in range(4)], Log(), 4)
     for owner, arrived in enumerate(results):
         assert (owner_of(arrived.target, 4) == owner).all()
         sender, position = arrived.columns
@@ -74,9 +74,9 @@ def wide():
 )
 def test_ranks_that_disagree_are_named(ranks, words):
     with pytest.raises(RuntimeError, match=words):
-        local.run([rank() for rank in ranks], Log(), 2)
+        local_exchange.run([rank() for rank in ranks], Log(), 2)
 
 
 def test_every_rank_has_a_coroutine():
     with pytest.raises(RuntimeError, match="1 coroutines for 2 ranks"):
-        local.run([share()], Log(), 2)
+        local_exchange.run([share()], Log(), 2)

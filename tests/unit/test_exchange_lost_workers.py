@@ -6,6 +6,8 @@ import os
 import signal
 import time
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -17,6 +19,7 @@ from distributed import Client
 from ooc_graph.errors import ClusterLostError
 from ooc_graph.exchange import attempt as attempt_module
 from ooc_graph.exchange import party as party_module
+from ooc_graph.exchange import scheduler
 from ooc_graph.exchange.resident import PLUGIN_NAME
 from ooc_graph.exchange.scheduler import run
 from tests import toy_ranks
@@ -79,24 +82,39 @@ def wait_once(flag: Path, rank: int, depth: int) -> None:
 def test_killed_from_outside_while_ranks_wait(brittle: Client, tmp_path: Path) -> None:
     pids = list(brittle.run(os.getpid).values())
 
-    def kill_one(superstep: int, counts: tuple[int, ...]) -> None:
-        if pids:
-            os.kill(pids.pop(), signal.SIGKILL)
-            pids.clear()
-            (tmp_path / "killed").touch()
+    def kill_one() -> None:
+        os.kill(pids[0], signal.SIGKILL)
+        (tmp_path / "killed").touch()
 
     make = partial(make_ring, 20_000, SHARDS, partial(wait_once, tmp_path / "killed"))
-    parts, _ = run(brittle, make, SHARDS, on_progress=kill_one)
-    assert not pids
+    with once_begun(brittle, kill_one):
+        parts, _ = run(brittle, make, SHARDS)
+    assert (tmp_path / "killed").exists()
     # Three that were left had begun before, and began again.
     assert sum(times_begun(brittle).values()) >= 6
     assert_ring(parts)
 
 
-def test_gives_up_after_the_last_attempt(brittle: Client) -> None:
+@contextmanager
+def once_begun(client: Client, harm: Callable[[], None]) -> Iterator[None]:
+    """Do something as soon as ranks have begun on all workers."""
+
+    def wait() -> None:
+        while not all(times_begun(client).values()):
+            time.sleep(0.02)
+        harm()
+
+    with ThreadPoolExecutor(1) as executor:
+        harmed = executor.submit(wait)
+        yield
+        harmed.result(PATIENCE_S)
+
+
+def test_gives_up_after_the_last_attempt(brittle: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(scheduler, "ATTEMPTS", 2)
     make = partial(make_ring, 20_000, SHARDS, kill_always)
     with pytest.raises(ClusterLostError, match=r"after 2 attempts.*; then ") as caught:
-        run(brittle, make, SHARDS, attempts=2)
+        run(brittle, make, SHARDS)
     assert caught.value.exit_code == 75
 
 
@@ -147,12 +165,12 @@ def test_a_worker_that_is_retired_is_replaced(tmp_path: Path) -> None:
     with start(2, processes=False, protocol="tcp") as cluster, Client(cluster) as client:
         leaving = addresses(client)[1:]
 
-        def retire(superstep: int, counts: tuple[int, ...]) -> None:
-            if leaving:
-                client.retire_workers([leaving.pop()])
-                (tmp_path / "retired").touch()
+        def retire() -> None:
+            client.retire_workers(leaving)
+            (tmp_path / "retired").touch()
 
-        parts, _ = run(client, make, SHARDS, on_progress=retire)
+        with once_begun(client, retire):
+            parts, _ = run(client, make, SHARDS)
         assert list(times_begun(client).values()) == [2]
         assert_ring(parts)
 

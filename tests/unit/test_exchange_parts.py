@@ -9,9 +9,9 @@ import pytest
 
 from ooc_graph.exchange.interface import Route
 from ooc_graph.exchange.parcel import Kind, Parcel, cut_arrays, cut_rows, join_arrays
-from ooc_graph.exchange.placement import place
+from ooc_graph.exchange.placement import deal
 from ooc_graph.exchange.postbox import Postbox, StaleParcelError
-from ooc_graph.exchange.routing import Inbound, deliver, seat_of_rank, sort_by_seat
+from ooc_graph.exchange.routing import Inbound, deliver, for_seats, seat_of_rank, sort_by_seat
 from ooc_graph.types import DEAL_BLOCK, owner_of
 from tests.toy_ranks import PATIENCE_S
 
@@ -51,12 +51,12 @@ def test_routing_for_any_placement(seed: int) -> None:
     held = [sorted(shuffled[a:b]) for a, b in bounds if a < b]
     seats = [rank for ranks in held for rank in ranks]
     seat_of_rank = np.argsort(seats).astype(np.uint16)
-    sent = [sort_by_seat([routes[r] for r in ranks], seat_of_rank) for ranks in held]
+    sent = [[sort_by_seat(routes[r], seat_of_rank) for r in ranks] for ranks in held]
     first = 0
     for ranks in held:
         inbound = []
         for senders, outbound in zip(held, sent, strict=True):
-            columns, counts = outbound.for_seats(first, first + len(ranks))
+            columns, counts = for_seats(outbound, first, first + len(ranks))
             parts = cut_rows(columns, counts, part_bytes=128)
             inbound.append(Inbound([p.arrays for p in parts], parts[0].header, senders))
         for rank, arrived in zip(ranks, deliver(inbound), strict=True):
@@ -80,14 +80,16 @@ def test_what_comes_early_waits_for_room() -> None:
         await box.put(parcel(0, 1, 60))
         with pytest.raises(TimeoutError):
             await asyncio.wait_for(box.put(parcel(0, 1, 60)), 0.05)
-        collect = asyncio.ensure_future(box.collect(0))
+        box.begin(0)
+        collect = asyncio.ensure_future(box.collect())
         await asyncio.wait_for(box.put(parcel(0, 2, 1000)), PATIENCE_S)
         assert sorted(await collect) == [1, 2]
         await box.put(parcel(1, 1, 1000, part=1, parts=2))
         second = asyncio.ensure_future(box.put(parcel(1, 1, 1000, part=0, parts=2)))
         await asyncio.sleep(0.05)
         assert not second.done()
-        collect = asyncio.ensure_future(box.collect(1))
+        box.begin(1)
+        collect = asyncio.ensure_future(box.collect())
         await asyncio.wait_for(second, PATIENCE_S)
         assert box.missing(1) == [2]
         await box.put(parcel(1, 2, 0))
@@ -121,10 +123,10 @@ def test_seats_of_more_ranks_than_16_bits_count() -> None:
 
 
 def test_placement_keeps_what_survivors_hold() -> None:
-    first = place(8, ["c", "a", "b", "d"], {})
+    first = deal(8, ["c", "a", "b", "d"], {})
     assert first == {"a": (0, 1), "b": (2, 3), "c": (4, 5), "d": (6, 7)}
-    second = place(8, ["a", "c", "d"], first)
+    second = deal(8, ["a", "c", "d"], first)
     assert sorted(rank for ranks in second.values() for rank in ranks) == list(range(8))
     assert all(set(first[w]) <= set(second[w]) for w in second)
     assert sorted(map(len, second.values())) == [2, 3, 3]
-    assert place(2, ["c", "a", "b"], {}) == {"a": (0,), "b": (1,)}
+    assert deal(2, ["c", "a", "b"], {}) == {"a": (0,), "b": (1,)}

@@ -10,7 +10,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ooc_graph.errors import InputError, UsageError
-from ooc_graph.exchange import local
 from ooc_graph.kernels.common.bitmap import words_for
 from ooc_graph.kernels.common.decisions import SsspTree
 from ooc_graph.kernels.common.sssp.distances import sums_may_overflow
@@ -19,7 +18,7 @@ from ooc_graph.kernels.common.sssp.rows import LightRows
 from ooc_graph.kernels.cpu.device import CpuDevice
 from ooc_graph.traverse.sssp import sssp
 from ooc_graph.types import INT64_UNREACHED, Rows, Shard
-from tests import oracles
+from tests import local_exchange, oracles
 from tests.gpu.ranked import CommonSteps
 from tests.strategies import WEIGHTS, Arcs, arcs_of, grid, skewed, small_arcs
 
@@ -41,7 +40,7 @@ def ranked(
     shared = device.sssp_shared(arcs.vertices, distance_dtype(arcs))
     ranks = [device.sssp_rank(part) for part in parts]
     ranks[:without_inner] = map(CommonSteps, ranks[:without_inner])
-    trees, _ = local.run([sssp(rank, root, shared) for rank in ranks], shared, shards)
+    trees, _ = local_exchange.run([sssp(rank, root, shared) for rank in ranks], shared, shards)
     parent = np.empty(arcs.vertices, ids)
     distance = np.empty(arcs.vertices, distance_dtype(arcs))
     for part, tree in zip(parts, trees, strict=True):
@@ -247,7 +246,7 @@ def test_arcs_that_contradict_each_other_are_no_endless_loop():
         DEVICES[1].sssp(torn).run(root)
     shared = DEVICES[1].sssp_shared(2, np.dtype(np.float32))
     with pytest.raises(AssertionError, match="1 reached vertices have no neighbor on a path"):
-        local.run([sssp(DEVICES[1].sssp_rank(torn), root, shared)], shared, 1)
+        local_exchange.run([sssp(DEVICES[1].sssp_rank(torn), root, shared)], shared, 1)
 
 
 def test_copy_outlives_the_next_run():

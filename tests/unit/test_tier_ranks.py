@@ -15,14 +15,13 @@ from hypothesis import strategies as st
 
 import ooc_graph as og
 from ooc_graph.errors import CorruptStoreError, InputError, MemoryBudgetError
-from ooc_graph.exchange import local
 from ooc_graph.exchange.interface import Route
-from ooc_graph.exchange.resident import find_resident
 from ooc_graph.kernels.common.sssp.distances import distance_dtype
 from ooc_graph.kernels.common.sssp.survey import Known, Survey, survey
 from ooc_graph.kernels.cpu.device import CpuDevice
 from ooc_graph.layout import chunks, names
 from ooc_graph.memory.cpu.plan import ALL, RESERVE_BYTES, HeadRule, Plan, describe
+from ooc_graph.model.engine import RankEngine
 from ooc_graph.model.kernel import ORDER_OF
 from ooc_graph.model.request import Request
 from ooc_graph.runtime import engine_cache, workplace
@@ -36,6 +35,7 @@ from ooc_graph.strategies.ranks import Ranks
 from ooc_graph.traverse.bfs import bfs
 from ooc_graph.traverse.sssp import sssp
 from ooc_graph.types import AnyArray, Dealing
+from tests import local_exchange
 from tests.memory_limits import traced_peak
 from tests.own_process import in_own_process
 from tests.strategies import WEIGHTS, Arcs, arcs_of, grid, skewed, small_arcs
@@ -52,7 +52,7 @@ def searched(ranks: Sequence[Any], shared: Any, root: int) -> tuple[AnyArray, An
     """What ranks in this process find: parents, and levels or distances, by internal id."""
     algorithm: Any = bfs if hasattr(ranks[0], "frontier") else sssp
     coroutines = [algorithm(rank, root, shared) for rank in ranks]
-    trees, _ = local.run(coroutines, shared, len(ranks))
+    trees, _ = local_exchange.run(coroutines, shared, len(ranks))
     return together(trees, ranks[0].vertices)
 
 
@@ -194,7 +194,7 @@ def test_pushes_list_a_bounded_number_of_entries(kernel):
     root, noted = int(np.flatnonzero(np.bincount(arcs.target, minlength=arcs.vertices) == 0)[0]), []
     shared, algorithm = share(), bfs if kernel == "bfs" else sssp
     coroutines = [lists(algorithm(rank, root, shared), noted) for rank in ranks]
-    trees, _ = local.run(coroutines, shared, 2)
+    trees, _ = local_exchange.run(coroutines, shared, 2)
     wanted = getattr(DEVICE, kernel)(arcs.shards(1)[0], copies=False).run(root)
     same(together(trees, arcs.vertices), wanted)
     # All leaves but the one or two in heads are listed behind tails.
@@ -394,16 +394,18 @@ def test_workers_hold_the_budget(kernel, tmp_path, monkeypatch):
                     assert plan.parts["heads"] < peak <= budget
 
 
-def forget_and_trace(dask_worker: Any) -> None:
-    engine_cache.release_idle(dask_worker)
+def forget_and_trace() -> None:
+    engine_cache.release_idle()
     tracemalloc.start()
 
 
-def held_and_peak(dask_worker: Any) -> tuple[Plan, int]:
+def held_and_peak() -> tuple[Plan, int]:
     """The plan of a worker's ranks, and what was allocated at once, at most."""
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
-    (rank,) = find_resident(dask_worker).state.values()
+    (engine,) = engine_cache._engines.values()
+    assert isinstance(engine, RankEngine)
+    (rank,) = engine.ranks.values()
     return rank.plan, peak
 
 

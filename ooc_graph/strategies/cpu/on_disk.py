@@ -14,8 +14,8 @@ from ooc_graph.memory.cpu.disk_probe import Probe, probe_disk
 from ooc_graph.memory.cpu.plan import Facts, Plan, describe, least_bytes, plan_disk
 from ooc_graph.memory.moved import Moved
 from ooc_graph.model.engine import Engine, load_ids
-from ooc_graph.model.request import LOCAL, Request
-from ooc_graph.model.reservation import Refusal, Reservation
+from ooc_graph.model.request import Request
+from ooc_graph.model.reservation import LOCAL, Refusal, Reservation
 from ooc_graph.model.resources import CPU, Resources
 from ooc_graph.model.strategy import DISK, too_little
 from ooc_graph.runtime import process

@@ -9,14 +9,15 @@ import numpy as np
 
 from ooc_graph.kernels.common.bitmap import (
     BLOCK_WORDS,
+    ONE,
     WORD_BITS,
     Words,
     deal_frontiers,
     drop,
     has,
+    lowest_bit,
     members,
     put,
-    put_all,
     words_for,
 )
 from ooc_graph.kernels.common.compiled import kernel
@@ -24,18 +25,12 @@ from ooc_graph.kernels.common.dealt import dealt_of, internal_of, local_of
 from ooc_graph.kernels.common.decisions import BfsTree
 from ooc_graph.kernels.common.team import Team, new_control
 from ooc_graph.kernels.cpu.bfs.pull import EXAMINED, FOUND, FOUND_ARCS, IntoRows, Tree, pull_part
-from ooc_graph.kernels.cpu.bfs.push import OutRows, settle
+from ooc_graph.kernels.cpu.bfs.push import OutRows
 from ooc_graph.types import AnyArray, Dealing, owner_of, rows_of_shard
 
 
 class CpuBfsShared:
-    """Frontier and visited vertices of the whole graph, one bit each, in host memory.
-
-    Parameters
-    ----------
-    vertices, shards
-        Rows of the whole graph, and the number of ranks.
-    """
+    """Frontier and visited vertices of the whole graph, one bit each, in host memory."""
 
     def __init__(self, vertices: int, shards: int) -> None:
         self.vertices, self.shards = vertices, shards
@@ -77,26 +72,42 @@ def push_rows(
 
 
 @kernel
-def _claim(
-    out: Any, tree: Any, dealt: Any, target: Any, parent: Any, queue: Any, depth: int
-) -> tuple[int, int]:
-    """Give unvisited own rows the smallest of the parents offered; they become the frontier.
-
-    Returns how many are new, and their out-arcs.
-    """
-    count, none = 0, tree.parent.dtype.type(-1)
+def _offer(tree: Any, dealt: Any, target: Any, parent: Any, claimed: Any) -> None:
+    """Give unvisited own rows the smallest of the parents offered, and note them in a bitmap."""
     for index in range(len(target)):
         row = local_of(np.int64(target[index]), dealt)
-        if has(tree.visited, row):
-            continue
-        if tree.parent[row] == none:
+        if not has(tree.visited, row):
+            put(claimed, row)
+            if parent[index] < tree.parent[row]:
+                tree.parent[row] = parent[index]
+
+
+@kernel
+def _settle(tree: Any, claimed: Any, queue: Any, depth: int) -> int:
+    """Make the rows of a bitmap, which is emptied, the frontier, and list them; how many."""
+    count = 0
+    for index in range(len(claimed)):
+        word = claimed[index]
+        tree.found[index] = word
+        tree.visited[index] |= word
+        claimed[index] = 0
+        while word != 0:
+            row = index * WORD_BITS + lowest_bit(word)
+            tree.level[row] = depth
             queue[count] = row
             count += 1
-        if parent[index] < tree.parent[row]:
-            tree.parent[row] = parent[index]
-    tree.found[:] = 0
-    put_all(tree.found, queue, count)
-    return count, settle(out, tree, queue, 0, count, depth)
+            word &= word - ONE
+    return count
+
+
+@kernel
+def _arcs_of(offsets: Any, rows: Any) -> int:
+    """Arcs of some rows."""
+    arcs = 0
+    for index in range(len(rows)):
+        row = np.int64(rows[index])
+        arcs += offsets[row + 1] - offsets[row]
+    return arcs
 
 
 @kernel
@@ -114,18 +125,9 @@ def _pull(
 
 
 class CpuBfsRank:
-    """BFS steps on the rows of one shard, on a team of threads.
+    """BFS steps on the rows of one shard, which are pushed along ``out`` and pulled along ``into``.
 
-    Parameters
-    ----------
-    dealing
-        Which rows these are.
-    out, into
-        Rows to push and to pull along.
-    never
-        Bitmap of own rows that cannot be claimed: those without in-arcs, and the padding.
-    team
-        Threads for the steps that are worth it.
+    ``never`` is a bitmap of own rows that cannot be claimed: those without in-arcs, and padding.
     """
 
     def __init__(
@@ -144,6 +146,7 @@ class CpuBfsRank:
         )
         self._queue = np.empty(rows, ids)
         self._sent = np.zeros(words_for(dealing.vertices), np.uint64)
+        self._claimed, self._is_claiming = np.zeros_like(never), False
         self._count = self._frontier_arcs = 0
 
     def start(self, root: int) -> None:
@@ -152,6 +155,7 @@ class CpuBfsRank:
         tree.parent[:] = np.iinfo(tree.parent.dtype).max
         tree.level[:] = -1
         tree.visited[:] = self._never
+        self._claimed[:] = 0
         self._depth = -1
         vertex = np.array([root], self._queue.dtype)
         mine = vertex[owner_of(vertex, dealing.shards) == dealing.shard]
@@ -162,30 +166,29 @@ class CpuBfsRank:
 
     def frontier(self) -> tuple[int, int, AnyArray]:
         """Vertices found last, their out-arcs, and their bitmap over the own rows (a copy)."""
+        if self._is_claiming:
+            self._is_claiming = False
+            self._depth += 1
+            self._count = _settle(self._tree, self._claimed, self._queue, self._depth)
+            self._frontier_arcs = self._arcs_of(self._queue[: self._count])
         return self._count, self._frontier_arcs, self._tree.found.copy()
+
+    def _arcs_of(self, rows: AnyArray) -> int:
+        return int(_arcs_of(self._out.offsets, rows))
 
     def push(self, shared: CpuBfsShared) -> tuple[AnyArray, AnyArray, int]:
         """Neighbours of the own frontier not visited yet, their parents; arcs examined."""
         room = min(self._frontier_arcs, self.vertices)
         target, parent = np.empty((2, room), self._queue.dtype)
         rows = self._queue[: members(self._tree.found, self._queue)]
-        listed, examined = push_rows(
-            self._out,
-            self._dealt,
-            rows,
-            shared.visited,
-            self._sent,
-            target,
-            parent,
-        )
+        lists = shared.visited, self._sent, target, parent
+        listed, examined = push_rows(self._out, self._dealt, rows, *lists)
         return target[:listed], parent[:listed], examined
 
     def claim(self, target: AnyArray, parent: AnyArray) -> None:
-        """Make own rows among ``target`` the new frontier; the smallest parent counts."""
-        self._depth += 1
-        self._count, self._frontier_arcs = _claim(
-            self._out, self._tree, self._dealt, target, parent, self._queue, self._depth
-        )
+        """Offer own rows parents, of which the smallest counts; they are the next frontier."""
+        self._is_claiming = True
+        _offer(self._tree, self._dealt, target, parent, self._claimed)
 
     def pull(self, shared: CpuBfsShared) -> int:
         """Find the unvisited own rows next to the frontier; return arcs examined."""

@@ -163,19 +163,8 @@ def take_own(distance: Any, dealt: Any, own: Any) -> None:
 class CpuSsspRank:
     """SSSP steps on the rows of one shard, on a team of threads.
 
-    Beside the rows it holds two ids, a distance, a parent and 4 bytes a row (8 if a row has 2**30
-    arcs).
-
-    Parameters
-    ----------
-    dealing
-        Which rows these are.
-    out, into
-        Light-first rows to push and to pull along.
-    known
-        What is known of the own rows' weights.
-    team
-        Threads for the passes over all rows.
+    Beside the rows, which are light-first, it holds two ids, a distance, a parent and 4 bytes a row
+    (8 if a row has 2**30 arcs). It pushes along ``out``, and pulls along ``into``.
     """
 
     def __init__(
@@ -270,10 +259,13 @@ class CpuSsspRank:
     def arcs_within(self, shared: CpuSsspShared, bounds: Sequence[float]) -> list[int]:
         """Arcs of the own rows with a distance of at most each of the bounds, which ascend."""
         rows = self._rows_within(shared, bounds[-1])
-        lengths = self._out.offsets[rows + 1] - self._out.offsets[rows]
         stage = np.searchsorted(bounds, shared.distance[self._dealing.internal_of(rows)])
-        per_stage = np.bincount(stage, lengths, len(bounds))
+        per_stage = np.bincount(stage, self._lengths(rows), len(bounds))
         return [int(arcs) for arcs in np.cumsum(per_stage)]
+
+    def _lengths(self, rows: AnyArray) -> AnyArray:
+        lengths: AnyArray = self._out.offsets[rows + 1] - self._out.offsets[rows]
+        return lengths
 
     def _rows_within(self, shared: CpuSsspShared, bound: float) -> AnyArray:
         count = _list_within(self._seen(shared), self._kind(bound), self._wave.queue)
@@ -289,7 +281,7 @@ class CpuSsspRank:
 
     def _listed(self, rows: AnyArray, dtype: np.dtype[Any]) -> tuple[AnyArray, AnyArray]:
         """Arrays for one entry an arc of some rows, and one at least."""
-        room = 1 + int((self._out.offsets[rows + 1] - self._out.offsets[rows]).sum())
+        room = 1 + int(self._lengths(rows).sum(dtype=np.int64))
         return np.empty(room, self._ids), np.empty(room, dtype)
 
     def pull(self, shared: CpuSsspShared, final: float, floor: float) -> tuple[Payload, int, int]:

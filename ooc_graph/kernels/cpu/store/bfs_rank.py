@@ -12,18 +12,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ooc_graph.kernels.common.bitmap import (
-    ONE,
-    WORD_BITS,
-    Words,
-    has,
-    lowest_bit,
-    members,
-    pack_bits,
-    put,
-)
+from ooc_graph.kernels.common.bitmap import WORD_BITS, Words, has, members, pack_bits
 from ooc_graph.kernels.common.compiled import kernel, subroutine
-from ooc_graph.kernels.common.dealt import Dealt, internal_of, local_of
+from ooc_graph.kernels.common.dealt import Dealt, internal_of
 from ooc_graph.kernels.common.store.rows import TierRows
 from ooc_graph.kernels.common.store.scans import scanner
 from ooc_graph.kernels.common.team import Team, new_control
@@ -84,48 +75,11 @@ def _rows_that_fit(lengths: Any, rows: Any, most: int) -> tuple[int, int]:
     return count, arcs
 
 
-@kernel
-def _offer(tree: Any, dealt: Any, target: Any, parent: Any, claimed: Any) -> None:
-    """Give unvisited own rows the smallest of the parents offered, and note them in a bitmap."""
-    for index in range(len(target)):
-        row = local_of(np.int64(target[index]), dealt)
-        if not has(tree.visited, row):
-            put(claimed, row)
-            if parent[index] < tree.parent[row]:
-                tree.parent[row] = parent[index]
-
-
-@kernel
-def _settle(tree: Any, claimed: Any, lengths: Any, depth: int) -> tuple[int, int]:
-    """Make the rows of a bitmap, which is emptied, the frontier; how many, and their arcs."""
-    count, arcs = 0, 0
-    for index in range(len(claimed)):
-        word = claimed[index]
-        tree.found[index] = word
-        tree.visited[index] |= word
-        claimed[index] = 0
-        while word != 0:
-            row = index * WORD_BITS + lowest_bit(word)
-            tree.level[row] = depth
-            count += 1
-            arcs += int(lengths[row])
-            word &= word - ONE
-    return count, arcs
-
-
 class StoreBfsRank(CpuBfsRank):
-    """BFS steps on the rows of one shard, whose tails are in the store.
+    """BFS steps on the rows of one shard, which are hub-first, and whose tails are in the store.
 
-    Parameters
-    ----------
-    dealing
-        Which rows these are.
-    out, into
-        Hub-first rows of out- and in-arcs (the same object if undirected).
-    most_listed
-        Entries that a push lists at a time; at least the arcs of the longest row.
-    team
-        Threads for the passes over all rows.
+    A push lists so many entries at a time, at least the arcs of the longest row. ``out`` and
+    ``into`` are the same object if the graph is undirected.
     """
 
     def __init__(
@@ -144,7 +98,6 @@ class StoreBfsRank(CpuBfsRank):
         )
         self.arcs = int(heads.lengths.sum(dtype=np.int64))
         self._out_rows, self._into_rows, self._most = out, into, most_listed
-        self._claimed, self._is_claiming = np.zeros_like(never), False
         self._pushing = self._queue[:0]
 
     @property
@@ -152,25 +105,8 @@ class StoreBfsRank(CpuBfsRank):
         """Whether rows of the frontier are left to push."""
         return len(self._pushing) > 0
 
-    def start(self, root: int) -> None:
-        """Forget everything, and claim the root if this rank owns it."""
-        self._claimed[:] = 0
-        super().start(root)
-
-    def claim(self, target: AnyArray, parent: AnyArray) -> None:
-        """Offer own rows parents; those not visited are the next frontier."""
-        self._is_claiming = True
-        _offer(self._tree, self._dealt, target, parent, self._claimed)
-
-    def frontier(self) -> tuple[int, int, AnyArray]:
-        """Vertices found last, their out-arcs, and their bitmap over the own rows (a copy)."""
-        if self._is_claiming:
-            self._is_claiming = False
-            self._depth += 1
-            self._count, self._frontier_arcs = _settle(
-                self._tree, self._claimed, self._out_rows.heads.lengths, self._depth
-            )
-        return super().frontier()
+    def _arcs_of(self, rows: AnyArray) -> int:
+        return int(self._out_rows.heads.lengths[rows].sum(dtype=np.int64))
 
     def begin_push(self) -> None:
         """Have the own frontier pushed from its first row on."""

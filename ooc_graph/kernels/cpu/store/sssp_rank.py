@@ -7,7 +7,6 @@ gets nearer, a push fetches no unit of its tail again but the one in which it st
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -237,25 +236,11 @@ def _light_heads(heads: HeadRows) -> LightRows:
 
 
 class StoreSsspRank(CpuSsspRank):
-    """SSSP steps on the rows of one shard, whose tails are in the store.
+    """SSSP steps on the rows of one shard, which are light-first, and whose tails are in the store.
 
-    Parameters
-    ----------
-    dealing
-        Which rows these are.
-    out, into
-        Light-first rows of out- and in-arcs (the same object if undirected).
-    known
-        What is known of the own rows' weights.
-    most_listed
-        Entries that a push lists at a time; at least the arcs of the longest row.
-    team
-        Threads for the passes over all rows.
-
-    Raises
-    ------
-    ValueError
-        A row's head lacks its first arc.
+    A push lists so many entries at a time, at least the arcs of the longest row. ``out`` and
+    ``into`` are the same object if the graph is undirected; the head of every row has its first
+    arc.
     """
 
     def __init__(
@@ -346,20 +331,15 @@ class StoreSsspRank(CpuSsspRank):
             _go_on(out.window, count, tails.cursor)
             out.scan(count, partial(list_improvements, listing))
 
-    def arcs_within(self, shared: CpuSsspShared, bounds: Sequence[float]) -> list[int]:
-        """Arcs of the own rows with a distance of at most each of the bounds, which ascend."""
-        rows = self._rows_within(shared, bounds[-1])
-        stage = np.searchsorted(bounds, shared.distance[self._dealing.internal_of(rows)])
-        lengths = self._out_rows.heads.lengths[rows]
-        return [int(arcs) for arcs in np.cumsum(np.bincount(stage, lengths, len(bounds)))]
+    def _lengths(self, rows: AnyArray) -> AnyArray:
+        return self._out_rows.heads.lengths[rows]
 
     def _scan_within(
         self, shared: CpuSsspShared, bound: float, scan: Any, dtype: np.dtype[Any]
     ) -> tuple[AnyArray, AnyArray, int]:
         """What a step lists along all arcs of the own rows within a bound; arcs examined."""
         rows = self._rows_within(shared, bound)
-        room = 1 + int(self._out_rows.heads.lengths[rows].sum(dtype=np.int64))
-        listing = self._listing(shared, self._top, np.empty(room, self._ids), np.empty(room, dtype))
+        listing = self._listing(shared, self._top, *self._listed(rows, dtype))
         self._out_rows.scan_rows(self._bitmap(rows), partial(scan, listing))
         listed = int(listing.counts[LISTED])
         return listing.target[:listed], listing.found[:listed], int(listing.counts[LOOKED])
