@@ -38,7 +38,7 @@ def of_reading(said: Said) -> list[str]:
 
 def slow_down(patch: pytest.MonkeyPatch, seconds: float) -> Clock:
     """Have every request take so many seconds, by the clock, once the search waits for it."""
-    read, clock, waits = disk._read_at, Clock(), threading.Event()
+    read, clock, waits = disk.LastFile.read, Clock(), threading.Event()
 
     class Seen(Meter):
         @contextmanager
@@ -48,11 +48,11 @@ def slow_down(patch: pytest.MonkeyPatch, seconds: float) -> Clock:
                 yield
                 waits.clear()
 
-    def slow(path: str, offset: int, buffer: memoryview, last: disk.LastFile) -> int:
+    def slow(last: disk.LastFile, path: str, offset: int, buffer: memoryview) -> int:
         assert waits.wait(PATIENCE_S)
         clock.pass_by(seconds)
-        return read(path, offset, buffer, last)
+        return read(last, path, offset, buffer)
 
     patch.setattr(disk, "Meter", partial(Seen, clock))
-    patch.setattr(disk, "_read_at", slow)
+    patch.setattr(disk.LastFile, "read", slow)
     return clock

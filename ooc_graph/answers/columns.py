@@ -10,8 +10,8 @@ import numpy as np
 from ooc_graph.answers.pairs import (
     Asked,
     PerSource,
-    Reducing,
     own_columns,
+    reduce_row,
     rows_of,
     unreached_value,
 )
@@ -89,9 +89,9 @@ class SourceColumns(PerSource):
 
     def reduced(self, reduce: str) -> list[Reduced]:
         """Each source's distances reduced, with the bits of `SourceRows.reduced`; not levels."""
-        reducing = Reducing(reduce, self._asked.bins, self._ids)
+        how = reduce, self._asked.bins, self._ids
         sources = self._sources.tolist(), (self._own >= 0).tolist()
-        return [reducing.of(*row) for row in zip(self, *sources, strict=True)]
+        return [reduce_row(*how, *row) for row in zip(self, *sources, strict=True)]
 
     def _fill_row(self, row: AnyArray, own: int) -> None:
         """Distances of an isolated source: it reaches itself, if that is asked for."""

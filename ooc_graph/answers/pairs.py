@@ -220,35 +220,29 @@ class SourceRows(PerSource):
     def reduced(self, reduce: str) -> list[Reduced]:
         """Each source's distances reduced; InputError if a sum does not fit its column."""
         sources = self._sources.tolist(), (self._own >= 0).tolist()
-        reducing = Reducing(reduce, self._asked.bins, self._ids)
-        return [reducing.of(*row) for row in zip(self._found(), *sources, strict=True)]
+        how = reduce, self._asked.bins, self._ids
+        return [reduce_row(*how, *row) for row in zip(self._found(), *sources, strict=True)]
 
 
-@dataclass(frozen=True)
-class Reducing:
-    """Reduces rows of the answer, one source's at a time."""
+def reduce_row(
+    reduce: str, bins: Bins, ids: Ids, found: AnyArray, source: int, is_own: bool
+) -> Reduced:
+    """One source's distances, (width,), reduced; InputError if a sum does not fit its column.
 
-    reduce: str
-    bins: Bins
-    ids: Ids
-
-    def of(self, found: AnyArray, source: int, is_own: bool) -> Reduced:
-        """One source's distances, (width,), reduced; InputError if a sum does not fit its column.
-
-        Unreached levels are not -1 yet. ``is_own``: one of the columns is the source's own.
-        """
-        reached = found[found < unreached_value(found.dtype)]
-        if self.reduce == "eccentricity":
-            return Reduced(reached.max().item() if len(reached) else 0, len(reached))
-        if self.reduce == HISTOGRAM:
-            return Reduced(self.bins.counts(reached).tolist(), len(reached))
-        if self.reduce == "sum":
-            total = sum_of(reached)
-            if not fits(total):
-                raise sum_error(total, self.ids.original_at(source))
-            return Reduced(total, len(reached))
-        vertices = len(self.ids.internal_of)
-        return Reduced(closeness_of(reached, len(reached) - is_own, vertices), len(reached))
+    Unreached levels are not -1 yet. ``is_own``: one of the columns is the source's own.
+    """
+    reached = found[found < unreached_value(found.dtype)]
+    if reduce == "eccentricity":
+        return Reduced(reached.max().item() if len(reached) else 0, len(reached))
+    if reduce == HISTOGRAM:
+        return Reduced(bins.counts(reached).tolist(), len(reached))
+    if reduce == "sum":
+        total = sum_of(reached)
+        if not fits(total):
+            raise sum_error(total, ids.original_at(source))
+        return Reduced(total, len(reached))
+    vertices = len(ids.internal_of)
+    return Reduced(closeness_of(reached, len(reached) - is_own, vertices), len(reached))
 
 
 def write_rows(rows: Any, specs: Sequence[ArraySpec], index: int, folder: Path) -> list[FileEntry]:

@@ -55,10 +55,7 @@ class NpySource(SourceDefaults):
         row = unit.start
         pieces = [read_column(column, unit.start, unit.stop, block_edges) for column in wanted]
         for parts in zip(*pieces, strict=True):
-            weight = parts[2] if self.weighted else None
-            yield checked_block(
-                parts[0], parts[1], weight, weight_dtype=self.weight_dtype, path=unit.path, row=row
-            )
+            yield checked_block(parts, self.weight_dtype, unit.path, row)
             row += len(parts[0])
 
     def describe(self) -> dict[str, Any]:
@@ -128,15 +125,11 @@ class ArraySource(SourceDefaults):
 
     def read(self, unit: Unit, block_edges: int) -> Iterator[EdgeBlock]:
         """Yield the edges of the unit."""
+        columns = [c for c in (self.source, self.target, self.weight) if c is not None]
         for start in range(unit.start, unit.stop, block_edges):
             part = slice(start, min(start + block_edges, unit.stop))
             yield checked_block(
-                self.source[part],
-                self.target[part],
-                None if self.weight is None else self.weight[part],
-                weight_dtype=self.weight_dtype,
-                path=None,
-                row=start,
+                [column[part] for column in columns], self.weight_dtype, None, start
             )
 
     def describe(self) -> dict[str, Any]:

@@ -55,14 +55,7 @@ class DaskSource(SourceDefaults):
             columns = [
                 _column(part, at, slice(start, start + block_edges)) for at in self.positions
             ]
-            yield checked_block(
-                columns[0],
-                columns[1],
-                columns[2] if self.weighted else None,
-                weight_dtype=self.weight_dtype,
-                path=f"partition {unit.start}",
-                row=start,
-            )
+            yield checked_block(columns, self.weight_dtype, f"partition {unit.start}", start)
 
     def check_totals(self, tuples_read: int) -> None:
         """Refuse a collection without rows."""

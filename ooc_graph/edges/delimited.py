@@ -39,29 +39,14 @@ def is_comment(line: bytes) -> bool:
     return not line or line[:1] in {b"#", b"%"}
 
 
-def open_edgelist(paths: Sequence[str], options: ReadOptions) -> TextSource:
-    """Whitespace-separated lists: two ids and perhaps a weight, no header unless asked for."""
-    return _open("edgelist", paths, options, delimiter="", header=bool(options.header))
-
-
-def open_csv(paths: Sequence[str], options: ReadOptions) -> TextSource:
-    """Separated values; delimiter and header are found out if not given."""
-    return _open("csv", paths, options, delimiter=None, header=options.header)
-
-
-def open_tsv(paths: Sequence[str], options: ReadOptions) -> TextSource:
-    """Tab-separated values; the header is found out if not given."""
-    return _open("tsv", paths, options, delimiter="\t", header=options.header)
-
-
-def _open(
-    name: str,
-    paths: Sequence[str],
-    options: ReadOptions,
-    *,
-    delimiter: str | None,
-    header: bool | None,
+def open_delimited(
+    name: str, delimiter: str | None, paths: Sequence[str], options: ReadOptions
 ) -> TextSource:
+    """Separated values, by blanks if the delimiter is empty; None: it is found out if not given.
+
+    So is the header, but edge lists have none unless the caller says so.
+    """
+    header = bool(options.header) if name == "edgelist" else options.header
     if options.delimiter is not None:
         delimiter = options.delimiter
     views = [peek(path) for path in paths]

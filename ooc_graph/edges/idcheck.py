@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -66,18 +67,9 @@ def _not_integral(values: AnyArray) -> AnyArray:
 
 
 def checked_block(
-    source: AnyArray,
-    target: AnyArray,
-    weight: AnyArray | None,
-    *,
-    weight_dtype: np.dtype[Any] | None,
-    path: str | None,
-    row: int,
+    columns: Sequence[AnyArray], weight_dtype: np.dtype[Any] | None, path: str | None, row: int
 ) -> EdgeBlock:
-    """A block of edges from columns as they were read; arguments as above."""
-    weights = None
-    if weight is not None and weight_dtype is not None:
-        weights = checked_weights(weight, weight_dtype, path, row)
-    return EdgeBlock(
-        checked_ids(source, "source", path, row), checked_ids(target, "target", path, row), weights
-    )
+    """A block of edges from columns as they were read; the third is the weights, if wanted."""
+    weight = None if weight_dtype is None else checked_weights(columns[2], weight_dtype, path, row)
+    source = checked_ids(columns[0], "source", path, row)
+    return EdgeBlock(source, checked_ids(columns[1], "target", path, row), weight)

@@ -145,7 +145,7 @@ def read_column(column: NpyColumn, start: int, stop: int, block: int) -> Iterato
             values = np.empty((count - 1) * column.step + 1, dtype=part.dtype)
             try:
                 file.seek(part.start + (column.first + low * column.step) * size)
-                got = _fill(file, values.view(np.uint8).data)
+                got = file.readinto(values.view(np.uint8).data)  # type: ignore[attr-defined]
             except (OSError, EOFError, zipfile.BadZipFile) as error:
                 raise InputError(f"cannot be read: {error}", path=part.path) from error
             if got < values.nbytes:
@@ -153,13 +153,3 @@ def read_column(column: NpyColumn, start: int, stop: int, block: int) -> Iterato
                     f"the data ends after row {low:,}", path=part.path, advice="fetch it again"
                 )
             yield np.ascontiguousarray(values[:: column.step])
-
-
-def _fill(file: IO[bytes], view: memoryview) -> int:
-    done = 0
-    while done < len(view):
-        got = file.readinto(view[done:])  # type: ignore[attr-defined]
-        if not got:
-            break
-        done += got
-    return done

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import fields
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ from ooc_graph.boundary import public
 from ooc_graph.edges.adjacency import open_adjacency, open_metis
 from ooc_graph.edges.arrays import open_arrays, open_npy, open_npz
 from ooc_graph.edges.counted import open_algs4, open_counted, open_dimacs
-from ooc_graph.edges.delimited import open_csv, open_edgelist, open_tsv
+from ooc_graph.edges.delimited import open_delimited
 from ooc_graph.edges.detect import format_of
 from ooc_graph.edges.graphalytics import open_graphalytics
 from ooc_graph.edges.interface import EdgeSource
@@ -24,9 +25,9 @@ from ooc_graph.edges.tables import open_parquet
 from ooc_graph.errors import InputError, UsageError
 
 FORMATS: dict[str, Callable[[Sequence[str], ReadOptions], EdgeSource]] = {
-    "edgelist": open_edgelist,
-    "csv": open_csv,
-    "tsv": open_tsv,
+    "edgelist": partial(open_delimited, "edgelist", ""),
+    "csv": partial(open_delimited, "csv", None),
+    "tsv": partial(open_delimited, "tsv", "\t"),
     "mtx": open_matrix_market,
     "gr": open_dimacs,
     "graphalytics": open_graphalytics,

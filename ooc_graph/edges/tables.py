@@ -60,17 +60,11 @@ class ParquetSource(SourceDefaults):
                 groups = list(range(unit.start, unit.stop))
                 for batch in opened.iter_batches(block_edges, groups, columns=list(self.names)):
                     if len(batch):
-                        yield self._block(batch, unit.path, row)
+                        columns = [_column(batch.column(n), n, unit.path, row) for n in self.names]
+                        yield checked_block(columns, self.weight_dtype, unit.path, row)
                     row += len(batch)
         except (arrow.ArrowException, OSError) as error:
             raise InputError(f"cannot be read: {error}", path=unit.path) from error
-
-    def _block(self, batch: Any, path: str | None, row: int) -> EdgeBlock:
-        columns = [_column(batch.column(name), name, path, row) for name in self.names]
-        weight = columns[2] if self.weighted else None
-        return checked_block(
-            columns[0], columns[1], weight, weight_dtype=self.weight_dtype, path=path, row=row
-        )
 
     def describe(self) -> dict[str, Any]:
         """Columns and name, size and SHA-256 of each file."""

@@ -231,7 +231,7 @@ class Tasks(Executor):
                 task.function,
                 *task.arguments,
                 **task.options,
-                key=f"{_name_of(task)}-{uuid.uuid4().hex}",
+                key=f"{funcname(task.function)}-{uuid.uuid4().hex}",
                 workers=None if task.workers is None else sorted(task.workers),
                 pure=False,
             )
@@ -304,13 +304,8 @@ def _error_of(found: Any, task: _Task) -> BaseException:
 
 
 def _lost_too_often(task: _Task) -> str:
-    return f"{_name_of(task)} was cancelled, as its workers were lost: " + "; then ".join(
-        task.losses
-    )
-
-
-def _name_of(task: _Task) -> str:
-    return funcname(task.function)
+    name, losses = funcname(task.function), "; then ".join(task.losses)
+    return f"{name} was cancelled, as its workers were lost: {losses}"
 
 
 def _fail(task: _Task, error: BaseException) -> None:

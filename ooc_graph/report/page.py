@@ -16,7 +16,6 @@ from ooc_graph.report import figures
 from ooc_graph.report.data import ReportData, Scalar, SearchRecord
 from ooc_graph.report.statistics import teps_statistics
 from ooc_graph.report.svg import drawing_style
-from ooc_graph.report.tier_figures import waiting_per_search
 
 _STATUS_TEXT = {
     "passed": "All answers valid",
@@ -108,7 +107,7 @@ def _sections(data: ReportData) -> list[tuple[str, str, list[figures.Drawing]]]:
         speed.append(figures.teps_per_search(kernel, searches))
         levels.append(figures.vertices_per_level(kernel, searches))
         levels.append(figures.arcs_per_level(kernel, searches, data.graph_arcs))
-        cost.append(waiting_per_search(kernel, searches))
+        cost.append(figures.waiting_per_search(kernel, searches))
     cost += [figures.time_per_stage(data.stages), figures.memory_over_time(data)]
     sections = [
         ("Speed", "Fewer than two searches were timed.", speed),

@@ -84,16 +84,12 @@ def _watch_of(identity: str, worker: Any) -> Watch | None:
         key = identity, worker.address
         if key not in _of_worker:
             _of_worker.clear()
-            _of_worker[key] = Watch(_say_to_clients(identity, worker), growth=1)
+            topic, name = _topic(identity), worker.name
+            _of_worker[key] = Watch(
+                lambda text: worker.log_event(topic, f"worker {name}: {text}"), growth=1
+            )
         return _of_worker[key]
     return next((watch for heard, watch in reversed(_heard) if heard == identity), None)
-
-
-def _say_to_clients(identity: str, worker: Any) -> Callable[[str], None]:
-    def say(text: str) -> None:
-        worker.log_event(_topic(identity), f"worker {worker.name}: {text}")
-
-    return say
 
 
 def _topic(identity: str) -> str:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from ooc_graph.answers.result import BfsResult, ComponentsResult, Result, SsspResult
-from ooc_graph.edges.interface import EdgeSource, Unit
+from ooc_graph.edges.interface import EdgeSource
 from ooc_graph.layout.names import DISTANCE, LEVEL, PARENT, VERTEX
 from ooc_graph.threads import Threads
-from ooc_graph.types import EdgeBlock
 from ooc_graph.validate import (
     BfsAnswer,
     BfsValidator,
@@ -52,7 +51,7 @@ def check_edges(validator: Any, source: EdgeSource, threads: int) -> list[Verdic
 
     def show(number: int) -> None:
         for unit in units[number :: len(twins)]:
-            for block in _blocks(source, unit):
+            for block in source.read(unit, _BLOCK_EDGES):
                 twins[number].block(block)
 
     with Threads(max(1, len(twins))) as executor:
@@ -61,7 +60,3 @@ def check_edges(validator: Any, source: EdgeSource, threads: int) -> list[Verdic
         validator.merge(twin)
     verdicts: list[Verdict] = validator.finish()
     return verdicts
-
-
-def _blocks(source: EdgeSource, unit: Unit) -> Iterator[EdgeBlock]:
-    return source.read(unit, _BLOCK_EDGES)

@@ -22,7 +22,6 @@ from ooc_graph.shards.tiers import (
     Tiered,
     heaviest_of_long,
     require_stored,
-    side_names,
     survey_tier,
 )
 
@@ -48,7 +47,7 @@ def load_device_sssp(
     heads: list[DeviceHeads] = []
     buffers: DiskBuffers | None = None
     with ExitStack() as undo:
-        for name in side_names(graph):
+        for name in graph.sides:
             side = load_side(graph, name, order, plan, room, np.uint32, **sizes)
             undo.callback(side.units.close)
             require_columns(side.rows.dtypes)

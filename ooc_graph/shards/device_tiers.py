@@ -20,13 +20,7 @@ from ooc_graph.kernels.cuda.store.rows import NO_VERTEX
 from ooc_graph.memory.cuda.disk import READERS, WINDOW_ROWS, DiskPlan
 from ooc_graph.memory.cuda.disk_bfs_plan import MOST_HUBS, DiskDevicePlan
 from ooc_graph.shards.load import Graph
-from ooc_graph.shards.tiers import (
-    Tiered,
-    TierSearch,
-    open_side,
-    require_stored,
-    side_names,
-)
+from ooc_graph.shards.tiers import Tiered, TierSearch, open_side, require_stored
 from ooc_graph.types import AnyArray
 
 
@@ -123,7 +117,7 @@ def load_device_bfs(
     _, order = require_stored(graph, "bfs")
     room, sides, sizes = HostRoom(plan.pins, threads), [], {"window": window, "look": look}
     with ExitStack() as undo:
-        for name in side_names(graph):
+        for name in graph.sides:
             sides.append(load_side(graph, name, order, plan, room, np.int32, **sizes))
             undo.callback(sides[-1].units.close)
         out, into = sides[0].rows, sides[-1].rows

@@ -246,15 +246,16 @@ class Graph:
                 total += sum(spec.length * spec.dtype.itemsize for spec in specs)
         return total
 
-    def _sides(self) -> tuple[str, ...]:
+    @property
+    def sides(self) -> tuple[str, ...]:
+        """Sides that the rows have: of out-arcs, and of in-arcs if those differ."""
         return (OUT, IN) if self.directed else (OUT,)
 
     def arrays_of(self, order: str, column: str) -> list[list[str]]:
         """Names of the arrays of a column of the rows: of each side one of each shard."""
         kept, shards = self._kept(order), range(self.shards)
         return [
-            [f"{rows_path(shard, side, kept)}/{column}" for shard in shards]
-            for side in self._sides()
+            [f"{rows_path(shard, side, kept)}/{column}" for shard in shards] for side in self.sides
         ]
 
     def load(
@@ -285,7 +286,7 @@ class Graph:
             Names file and chunk.
         """
         self.require(order, signed=signed)
-        rows = {side: self._side(side, order, shard, room) for side in self._sides()}
+        rows = {side: self._side(side, order, shard, room) for side in self.sides}
         out, into = rows[OUT], rows.get(IN, rows[OUT])
         whole = Dealing(self.rows)
         dealing = whole if shard is None else Dealing(self.rows, self.shards, shard)

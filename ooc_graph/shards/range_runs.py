@@ -159,14 +159,6 @@ SLOT_PART = 4
 Piece = tuple[AnyArray, AnyArray | None]
 
 
-@dataclass(frozen=True)
-class _Begun:
-    """A piece that a thread reads, and whose range it is of."""
-
-    of: tuple[str, int]
-    piece: Future[Piece]
-
-
 class RunReader:
     """Reads all ranges once, in the order given by side and number."""
 
@@ -178,7 +170,8 @@ class RunReader:
         self._arcs = max(LEAST_ARCS, min(MOST_ARCS, slot // SLOT_PART // runs.arc_bytes))
         self._ahead = workforce.budget.slots + 1
         self._todo = self._pieces(order)
-        self._begun: deque[_Begun] = deque()
+        # Pieces that threads read, after the range that each is of.
+        self._begun: deque[tuple[tuple[str, int], Future[Piece]]] = deque()
 
     def _pieces(
         self, order: Sequence[tuple[str, int]]
@@ -191,7 +184,7 @@ class RunReader:
     def pieces(self, side: str, number: int) -> Generator[Piece, None, None]:
         """Keys and words of one range, run by run, and then its files are gone."""
         while self._next_is((side, number)):
-            yield self._begun.popleft().piece.result()
+            yield self._begun.popleft()[1].result()
         self._runs.remove(side, number)
 
     def _next_is(self, of: tuple[str, int]) -> bool:
@@ -200,10 +193,10 @@ class RunReader:
             owner, part, start = found
             stop = min(start + self._arcs, part.arcs)
             future = self._workforce.executor.submit(part.read, start, stop)
-            self._begun.append(_Begun(owner, future))
-        return bool(self._begun) and self._begun[0].of == of
+            self._begun.append((owner, future))
+        return bool(self._begun) and self._begun[0][0] == of
 
     def stop(self) -> None:
         """Read no more; what is being read is waited for."""
-        stop_all(self._workforce, [begun.piece for begun in self._begun], [Part.read.__name__])
+        stop_all(self._workforce, [piece for _, piece in self._begun], [Part.read.__name__])
         self._begun.clear()

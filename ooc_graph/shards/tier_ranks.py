@@ -14,7 +14,7 @@ from typing import Any
 from ooc_graph.kernels.common.sssp.survey import Known, first_rows
 from ooc_graph.kernels.common.tuning import ENOUGH_PUSHED
 from ooc_graph.kernels.cpu.device import CpuDevice
-from ooc_graph.memory.cpu.plan import Facts, Plan, least_bytes, plan_disk
+from ooc_graph.memory.cpu.plan import Facts, Plan, plan_disk
 from ooc_graph.shards.lengths import LengthsByShard, lengths_of_shards
 from ooc_graph.shards.load import Graph
 from ooc_graph.shards.tiers import (
@@ -104,12 +104,6 @@ def plan_rank(graph: Graph, kernel: str, shards: Sequence[int], budget_bytes: in
     """
     lengths = lengths_by_shard(graph, kernel)
     return plan_disk(facts_of_ranks(graph, kernel, shards, lengths), budget_bytes)
-
-
-def least_rank_bytes(graph: Graph, kernel: str, ranks: int) -> int:
-    """Least memory that a worker with so many consecutive ranks does with."""
-    lengths = lengths_by_shard(graph, kernel)
-    return max(map(least_bytes, facts_of_any_ranks(graph, kernel, ranks, lengths)))
 
 
 def facts_of_any_ranks(

@@ -23,7 +23,6 @@ from ooc_graph.kernels.common.store.scans import copy_firsts, copy_heads
 from ooc_graph.kernels.cpu.device import CpuDevice
 from ooc_graph.layout.names import (
     HUB,
-    IN,
     INTERNAL_OF,
     LIGHT,
     ORIGINAL_OF,
@@ -35,14 +34,12 @@ from ooc_graph.layout.stored import Stored
 from ooc_graph.memory.cpu.disk import DiskUnits
 from ooc_graph.memory.cpu.plan import Facts, Lengths, Plan
 from ooc_graph.memory.moved import Moved
-from ooc_graph.shards.lengths import count_lengths, stretches
+from ooc_graph.shards.lengths import MOST_SURVEYED, count_lengths, stretches
 from ooc_graph.shards.load import Graph
 from ooc_graph.types import AnyArray, Dealing, IntArray
 
 GROUP = 64
 _WHOLE = 1 << 30
-MOST_SURVEYED = 64
-"""Rows whose middle weight is read to choose a strategy."""
 
 
 def facts_of(graph: Graph, kernel: str) -> Facts:
@@ -51,7 +48,7 @@ def facts_of(graph: Graph, kernel: str) -> Facts:
     MemoryBudgetError if its rows are in memory already, or in an order that the kernel lacks.
     """
     stored, order = require_stored(graph, kernel)
-    offsets = (arrays_of(graph, side, order, "offsets") for side in side_names(graph))
+    offsets = (arrays_of(graph, side, order, "offsets") for side in graph.sides)
     sides = tuple(count_lengths(stored, arrays, graph.rows)[0] for arrays in offsets)
     return facts_about(graph, kernel, sides)
 
@@ -102,11 +99,6 @@ def require_stored(graph: Graph, kernel: str) -> tuple[Stored, str]:
             f"{order!r}; build it with --rows both"
         )
     return graph.stored, order
-
-
-def side_names(graph: Graph) -> tuple[str, ...]:
-    """Sides that a graph's rows have: of out-arcs, and of in-arcs where those differ."""
-    return (OUT, IN) if graph.directed else (OUT,)
 
 
 def arrays_of(
@@ -344,7 +336,7 @@ def bind_sides(
     _, order = require_stored(graph, plan.facts.kernel)
     sides: list[Tiered] = []
     with ExitStack() as undo:
-        for name in side_names(graph):
+        for name in graph.sides:
             side = load_side(graph, name, order, plan, shard=shard, **sizes)
             undo.callback(side.units.close)
             side.units.keeping = True

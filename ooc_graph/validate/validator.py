@@ -153,12 +153,9 @@ class Validator(ABC, Generic[Answer]):
             placed = placed.known()
         for batch, tally in zip(self._batches, self.tallies, strict=True):
             tally.unknown_id = min(tally.unknown_id, unknown)
-            self._judge(batch, tally, placed)
-
-    def _judge(self, batch: Batch, tally: Tally, edges: Placed) -> None:
-        tuples = edges.source, edges.target, self.directed
-        edge_loops.inside(*tuples, batch.reached, batch.full, tally.counts, tally.broken)
-        self._pass(batch, tally, edges)
+            tuples = placed.source, placed.target, self.directed
+            edge_loops.inside(*tuples, batch.reached, batch.full, tally.counts, tally.broken)
+            self._pass(batch, tally, placed)
 
     def merge(self, other: Validator[Answer] | Sequence[Tally]) -> None:
         """Take in what another validator of the same answers, or its ``tallies``, saw.

@@ -75,16 +75,16 @@ BATCHES = [[0, 1, 2], [5], [6, 7, 8]]
 @contextmanager
 def slow_reads(monkeypatch: pytest.MonkeyPatch, clock: Clock, before: Any) -> Iterator[list[int]]:
     """Each request takes a second; ``before(number)`` is called first."""
-    read, sizes = disk._read_at, []
+    read, sizes = disk.LastFile.read, []
 
-    def slow(path: Path, offset: int, buffer: memoryview, last: disk.LastFile) -> int:
+    def slow(last: disk.LastFile, path: Path, offset: int, buffer: memoryview) -> int:
         before(len(sizes))
         clock.now_s += 1
         sizes.append(len(buffer))
-        return read(path, offset, buffer, last)
+        return read(last, path, offset, buffer)
 
     with monkeypatch.context() as patch:
-        patch.setattr(disk, "_read_at", slow)
+        patch.setattr(disk.LastFile, "read", slow)
         yield sizes
 
 

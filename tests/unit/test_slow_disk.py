@@ -157,18 +157,18 @@ def test_a_disk_that_gives_nothing_at_all_is_told_of(
 ) -> None:
     """While the one read that there is has not come back."""
     clock, said, has_said = Clock(), [], threading.Event()
-    read = disk._read_at
+    read = disk.LastFile.read
 
-    def stuck(path: str, offset: int, buffer: memoryview, last: disk.LastFile) -> int:
+    def stuck(last: disk.LastFile, path: str, offset: int, buffer: memoryview) -> int:
         clock.pass_by(7)
         assert has_said.wait(PATIENCE_S)
-        return read(path, offset, buffer, last)
+        return read(last, path, offset, buffer)
 
     def say(text: str) -> None:
         said.append(text)
         has_said.set()
 
-    monkeypatch.setattr(disk, "_read_at", stuck)
+    monkeypatch.setattr(disk.LastFile, "read", stuck)
     monkeypatch.setattr(disk, "LOOK_EVERY_S", 0.01)
     graph = og.open(store)
     arrays = cpu_disk.require_stored(graph, "bfs")[0], [["shards/00000/out/hub/neighbors"]]

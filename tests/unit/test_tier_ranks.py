@@ -20,7 +20,7 @@ from ooc_graph.kernels.common.sssp.distances import distance_dtype
 from ooc_graph.kernels.common.sssp.survey import Known, Survey, survey
 from ooc_graph.kernels.cpu.device import CpuDevice
 from ooc_graph.layout import chunks, names
-from ooc_graph.memory.cpu.plan import ALL, RESERVE_BYTES, HeadRule, Plan, describe
+from ooc_graph.memory.cpu.plan import ALL, RESERVE_BYTES, HeadRule, Plan, describe, least_bytes
 from ooc_graph.model.engine import RankEngine
 from ooc_graph.model.kernel import ORDER_OF
 from ooc_graph.model.request import Request
@@ -262,6 +262,12 @@ def shared_of(graph: Graph, kernel: str) -> Any:
     return DEVICE.sssp_shared(graph.rows, dtype)
 
 
+def least_rank_bytes(graph: Graph, kernel: str, ranks: int) -> int:
+    """Least memory that a worker with so many consecutive ranks needs."""
+    lengths = tier_ranks.lengths_by_shard(graph, kernel)
+    return max(map(least_bytes, tier_ranks.facts_of_any_ranks(graph, kernel, ranks, lengths)))
+
+
 def loaded(graph: Graph, kernel: str, budget: int, workers: int = 2) -> list[Any]:
     """The ranks of workers that have such a budget each."""
     each = graph.shards // workers
@@ -280,7 +286,7 @@ def loaded(graph: Graph, kernel: str, budget: int, workers: int = 2) -> list[Any
 def test_the_same_bytes_from_the_least_up(kernel, directed, packed, stores):
     graph = Graph.open(stores[directed, packed])
     reference = getattr(DEVICE, kernel)(graph.load(ORDER_OF[kernel]), copies=False)
-    least = tier_ranks.least_rank_bytes(graph, kernel, 2)
+    least = least_rank_bytes(graph, kernel, 2)
     read = []
     for budget in (least, least + 30_000, least + 200_000, 2 * least):
         ranks = loaded(graph, kernel, budget)
@@ -326,7 +332,7 @@ def test_a_harmed_chunk_is_refused_by_name(kernel, stores):
 @pytest.mark.usefixtures("tiny")
 def test_plans_of_a_worker_say_what_its_ranks_take(stores):
     graph = Graph.open(stores[True, False])
-    one, two = (tier_ranks.least_rank_bytes(graph, "sssp", ranks) for ranks in (1, 2))
+    one, two = (least_rank_bytes(graph, "sssp", ranks) for ranks in (1, 2))
     assert one < two < 2 * one
     plan = tier_ranks.plan_rank(graph, "sssp", [0, 1], two)
     told = describe(plan)
@@ -351,7 +357,7 @@ def test_memory_stays_within_the_plan(kernel, tmp_path):
 def plans_and_peaks(kernel: str, path: Path) -> list[tuple[Plan, int]]:
     graph, found = Graph.open(path), []
     warm(kernel, graph, DEVICE, variant=TIER_RANKS)
-    least = tier_ranks.least_rank_bytes(graph, kernel, 2)
+    least = least_rank_bytes(graph, kernel, 2)
     for budget in (least, 2 * least):
         # All ranks of a local exchange are in one process: the plan is one for both.
         plan = tier_ranks.plan_rank(graph, kernel, [0, 1], budget)
@@ -378,7 +384,7 @@ def test_workers_hold_the_budget(kernel, tmp_path, monkeypatch):
     wanted = getattr(og, kernel)(graph, source, device="cpu")
     # Rows this small would have room in memory.
     monkeypatch.setitem(dealing.STATE_BYTES, kernel, 1 << 20)
-    budget = tier_ranks.least_rank_bytes(Graph.open(graph.path), kernel, 1) + 3_000_000
+    budget = least_rank_bytes(Graph.open(graph.path), kernel, 1) + 3_000_000
     how = {"memory_limit": 2 * budget, "out": tmp_path / "r.zarr", "overwrite": True}
     how["exchange"] = "scheduler"
     with og.local_cluster(2) as client:
@@ -411,7 +417,7 @@ def held_and_peak() -> tuple[Plan, int]:
 
 def test_the_plan_says_that_ranks_read_from_the_store(tmp_path):
     graph = og.build(og.Kronecker(12), tmp_path / "g.zarr", shards=2)
-    least = tier_ranks.least_rank_bytes(Graph.open(graph.path), "sssp", 1)
+    least = least_rank_bytes(Graph.open(graph.path), "sssp", 1)
     resources = replace(workplace.planned(least), processes=2, has_client=True)
     strategy, request = Ranks(OnDisk()), Request("sssp", "scheduler")
     held = strategy.reserve(graph, request, resources)

@@ -21,7 +21,7 @@ import numpy as np
 
 from ooc_graph.errors import CorruptStoreError
 from ooc_graph.layout import names
-from ooc_graph.layout.blocks import byte_view
+from ooc_graph.layout.blocks import byte_view, read_up_to
 from ooc_graph.layout.metadata import ArraySpec
 from ooc_graph.layout.packing import unit_length
 from ooc_graph.layout.stored import Stored
@@ -111,7 +111,7 @@ class _Column:
         data = buffer[:size] if spec.packing is None else buffer[-size:]
         path = part.paths[index]
         try:
-            got = _read_at(path, offset, data, last)
+            got = last.read(path, offset, data)
         except FileNotFoundError:
             raise CorruptStoreError(f"{path}: chunk {index} of {spec.path} is missing") from None
         first = index * part.chunk_units + within
@@ -160,34 +160,23 @@ class LastFile:
     def __exit__(self, *_: object) -> None:
         self._close()
 
-    def descriptor(self, path: str) -> int:
-        """A descriptor of a file, to be read from."""
+    def read(self, path: str, offset: int, buffer: memoryview) -> int:
+        """Read a file from a byte on until the buffer is full or the file ends; the bytes read."""
         if path != self._path:
             self._close()
             self._descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
             self._path = path
-        return self._descriptor
+        try:
+            return read_up_to(self._descriptor, buffer, offset)
+        except OSError as error:
+            # What fails by descriptor has no name of its own.
+            error.filename = path
+            raise
 
     def _close(self) -> None:
         if self._path:
             self._path = ""
             os.close(self._descriptor)
-
-
-def _read_at(path: str, offset: int, buffer: memoryview, last: LastFile) -> int:
-    """Read a file from a byte on until the buffer is full or the file ends; the bytes read."""
-    got, descriptor = 0, last.descriptor(path)
-    try:
-        while got < len(buffer):
-            count = os.preadv(descriptor, [buffer[got:]], offset + got)
-            if count == 0:
-                break
-            got += count
-    except OSError as error:
-        # What fails by descriptor has no name of its own.
-        error.filename = path
-        raise
-    return got
 
 
 class DiskUnits:
