@@ -129,14 +129,9 @@ class Members:
     ) -> None:
         """Wait until all have done what they were given, and raise what the first one raised.
 
-        Parameters
-        ----------
-        end
-            Called at every interrupt meanwhile, so that there is less to wait for; it must not
-            raise. The first interrupt is raised when all are done, whatever calls have raised.
-        meanwhile
-            Called whenever ``every_s`` seconds have gone by. An error of it is as an interrupt, and
-            after it there are no more calls.
+        ``end`` is called at every interrupt meanwhile, so that there is less to wait for; it must
+        not raise. The first interrupt is raised when all are done. ``meanwhile`` is called whenever
+        ``every_s`` seconds have gone by; an error of it is as an interrupt, and the last call.
         """
         raise_first(self.settle(end, meanwhile=meanwhile, every_s=every_s))
 

@@ -26,14 +26,9 @@ INT32_UNREACHED = np.iinfo(np.int32).max
 
 @dataclass(frozen=True)
 class EdgeBlock:
-    """Input tuples as read: original ids, in host memory.
+    """Input tuples as read: original ids, int64 (m,), non-negative, in host memory.
 
-    Parameters
-    ----------
-    source, target
-        int64 (m,): original ids, non-negative.
-    weight
-        float32, float64 or int64 (m,), or None when the input has no weights.
+    ``weight`` is float32, float64 or int64 (m,), or None if the input has no weights.
     """
 
     source: IntArray
@@ -46,17 +41,7 @@ class EdgeBlock:
 
 @dataclass(frozen=True)
 class Dealing:
-    """Which rows one of ``shards`` owns, and where they stand in it.
-
-    Parameters
-    ----------
-    vertices
-        Number of rows in the whole graph (kept vertices).
-    shards
-        Number of virtual shards P, a power of two.
-    shard
-        This shard's number, 0 <= shard < shards.
-    """
+    """Which rows of ``vertices`` kept ones one of ``shards``, a power of two, owns, and where."""
 
     vertices: int
     shards: int = 1
@@ -98,15 +83,9 @@ def owner_of(internal: AnyArray, shards: int) -> AnyArray:
 class Rows:
     """Rows of one shard in host memory, compressed sparse row.
 
-    Parameters
-    ----------
-    offsets
-        uint64 (rows + 1,): row r is ``neighbors[offsets[r]:offsets[r + 1]]``.
-    neighbors
-        uint32 or uint64 (arcs,): internal ids. Hub-first rows ascend by id; light-first rows
-        ascend by weight, ties by id. No duplicates, no self-loops.
-    weights
-        float32, float64, int32 or int64 (arcs,), or None (hub-first rows carry none).
+    ``offsets`` are uint64 (rows + 1,), ``neighbors`` uint32 or uint64 (arcs,): internal ids.
+    Hub-first rows ascend by id and have no weights; light-first rows ascend by weight, ties by id:
+    float32, float64, int32 or int64 (arcs,). No duplicates, no self-loops.
     """
 
     offsets: NDArray[np.uint64]
@@ -116,21 +95,11 @@ class Rows:
 
 @dataclass(frozen=True)
 class Shard:
-    """The rows that one rank searches, in host memory.
+    """The rows that one rank searches, in host memory; ``Dealing(vertices)``: the whole graph.
 
-    Parameters
-    ----------
-    dealing
-        Which rows these are; ``Dealing(vertices)`` for the whole graph.
-    directed
-        False: ``into`` rows are the ``out`` rows (the same objects).
-    out_hub, into_hub
-        Hub-first rows of out- and in-arcs, or None if not loaded.
-    out_light, into_light
-        Light-first rows with weights, or None if not loaded.
-    tuples
-        uint32 or uint64 (rows,): input tuples at each owned vertex, duplicates counted,
-        self-loops not.
+    If it is not directed, ``into`` rows are the ``out`` rows (the same objects). Hub-first rows, or
+    light-first rows with weights, are None if they are not loaded. ``tuples``, uint32 or uint64
+    (rows,), are those of the input at each owned vertex, duplicates counted, self-loops not.
     """
 
     dealing: Dealing

@@ -24,9 +24,8 @@ from ooc_graph.types import AnyArray, IntArray
 class SourceColumns(PerSource):
     """Rows of the answer; all that `SourceRows` gives except parents.
 
-    ``answer`` has (sources with a row, columns) distances as they are asked for; levels with -1 if
-    they are not reached. If it ``is_whole``, it has rows of isolated sources, too, in the order of
-    all, which `fill_isolated` fills.
+    ``answer`` has (sources with a row, columns) distances as they are asked for; levels are -1 if
+    not reached. If it ``is_whole``, `fill_isolated` fills rows of isolated sources there, too.
     """
 
     of_each = ("_sources", "_own", "_row")

@@ -17,10 +17,7 @@ from ooc_graph.types import AnyArray
 class ComponentColumns(Columns):
     """Columns of components; the number of these is stored with them.
 
-    Parameters
-    ----------
-    label
-        uint32 or uint64 (rows,): component of each internal id, named by one of its rows.
+    ``label``, uint32 or uint64 (rows,), names each internal id's component by one of its rows.
     """
 
     def __init__(self, label: AnyArray, ids: Ids) -> None:

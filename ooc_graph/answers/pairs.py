@@ -37,22 +37,11 @@ TOGETHER = {False: 64, True: 256}
 class Asked:
     """What is asked of every source.
 
-    Parameters
-    ----------
-    targets
-        int64: positions, among all vertices, that distances are wanted to; None: all.
-    cutoff
-        Largest distance that counts as reached, a finite number; None: any.
-    reduce
-        One of `REDUCTIONS` instead of the distances; None: the distances.
-    parents
-        Whether parents are wanted beside distances.
-    bins
-        Of histograms.
-    hops
-        Whether the distances are levels of a BFS instead of sums of weights.
-    has_room
-        Whether distances go to memory of the caller, so that an answer needs none in addition.
+    ``targets``, int64, are positions among all vertices that distances are wanted to; None: all.
+    The ``cutoff`` is the largest distance that counts as reached; None: any. ``reduce``, one of
+    `REDUCTIONS`, is instead of the distances, ``bins`` those of histograms. With ``hops`` distances
+    are levels of a BFS. ``has_room``: they go to memory of the caller, so that an answer needs
+    none.
     """
 
     targets: IntArray | None = None
@@ -143,14 +132,8 @@ class PerSource:
 class SourceRows(PerSource):
     """Rows of the answer, one source after the other.
 
-    Parameters
-    ----------
-    answer
-        (sources with a row, rows): distances by internal id.
-    sources
-        int64 (sources,): their positions among all vertices.
-    parents
-        Ids of the same shape as ``answer``, all ones if unreached; None: not wanted.
+    ``answer`` (sources with a row, rows) has distances by internal id; ``sources``, int64, are
+    positions among all vertices. ``parents`` are ids of the same shape, all ones if unreached.
     """
 
     of_each = ("_sources", "_own", "_row")

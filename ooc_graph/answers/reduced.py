@@ -45,11 +45,8 @@ class SourceNumbers(PerSource):
 class SourceParts(PerSource):
     """What a CUDA device found of each source.
 
-    Parameters
-    ----------
-    parts
-        (sources with a row,), with the fields ``reached``, ``largest``, ``sum`` and, of integers,
-        ``exact``; zeros if they are put there later.
+    ``parts`` (sources with a row,) have the fields ``reached``, ``largest``, ``sum`` and, of
+    integers, ``exact``; zeros if they are put there later.
     """
 
     of_each = ("_found", "_is_own", "_sources")
@@ -83,13 +80,10 @@ class SourceParts(PerSource):
         return beyond
 
     def reduced(self, reduce: str) -> list[Reduced]:
-        """Each source's distances reduced.
+        """Each source's distances reduced; InputError if a sum does not fit its column.
 
-        Raises
-        ------
-        InputError
-            A sum does not fit its column; if closeness is asked for, float64: such sources are
-            to be reduced from their distances (`beyond`).
+        Closeness needs a sum that fits float64: other sources are reduced from distances
+        (`beyond`).
         """
         rows = zip(self._found, self._is_own.tolist(), self._sources.tolist(), strict=True)
         return [self._reduced(reduce, *row) for row in rows]
@@ -112,13 +106,9 @@ class SourceParts(PerSource):
 
 
 class SourceTallies(PerSource):
-    """What a BFS counted for each source.
+    """What a BFS counted for each source: ``tallies``, int64 (sources with a row, 3 + bins).
 
-    Parameters
-    ----------
-    tallies
-        int64 (sources with a row, 3 + bins): targets reached, the sum of their levels, the last
-        level with one of them, and how many there are in each bin.
+    Targets reached, the sum of their levels, the last level with one, and how many each bin has.
     """
 
     of_each = ("_row", "_is_own")

@@ -21,18 +21,11 @@ _LEAST_PIECE, _MOST_PIECE = 1 << 10, 1 << 15
 
 @dataclass(frozen=True)
 class Tree:
-    """A search tree by internal id, in host memory.
+    """A search tree of ``bfs`` or ``sssp`` by internal id, in host memory.
 
-    Parameters
-    ----------
-    kernel
-        ``bfs`` or ``sssp``.
-    root
-        Original id of the root; ``root_position`` is its position among all vertices.
-    parent
-        uint32 or uint64 (rows,): internal ids, all ones if unreached.
-    measure
-        int32 levels or distances (rows,).
+    ``root`` is an original id, ``root_position`` its position among all vertices. ``parent``,
+    uint32 or uint64 (rows,), are internal ids, all ones if unreached; ``measure`` int32 levels or
+    distances.
     """
 
     kernel: str
@@ -46,16 +39,9 @@ class Tree:
 class Ids:
     """Id tables of a graph, in host memory.
 
-    Parameters
-    ----------
-    internal_of
-        int32 or int64 (vertices,): -1 if a vertex has no arc.
-    original_of
-        int64 (rows,).
-    first
-        First original id if ids are dense.
-    originals
-        int64 (vertices,) ascending if ids have gaps.
+    ``internal_of``, int32 or int64 (vertices,), is -1 if a vertex has no arc; ``original_of`` is
+    int64 (rows,). ``first`` is the first original id if ids are dense; else ``originals``, int64
+    (vertices,), ascend.
     """
 
     internal_of: AnyArray
@@ -77,14 +63,8 @@ class Ids:
 class Columns(ABC):
     """Columns of an answer by original id, made piece by piece.
 
-    Parameters
-    ----------
-    ids
-        Id tables.
-    dtypes
-        Types of the columns, in their order; `VERTEX` is one.
-    attributes
-        What is stored with them, besides the kernel and the graph.
+    ``dtypes`` are by the names of the columns, in their order; `VERTEX` is one. ``attributes`` are
+    stored with them, besides the kernel and the graph.
     """
 
     def __init__(

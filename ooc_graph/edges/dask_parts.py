@@ -23,16 +23,10 @@ from ooc_graph.types import AnyArray, EdgeBlock
 class DaskSource(SourceDefaults):
     """Edges from a Dask collection; see ``EdgeSource``.
 
-    A unit is one partition; it is computed where it is read: on a Dask worker through its
-    cluster, so that what a persisted collection holds there is used, else with the default
-    client if there is one, else by the reading thread.
-
-    Parameters
-    ----------
-    parts
-        One delayed object per partition.
-    positions
-        Columns source, target and perhaps weight in each partition, by position.
+    A unit is one partition, of which ``parts`` has a delayed object; ``positions`` are its columns
+    source, target and perhaps weight. It is computed where it is read: on a Dask worker through its
+    cluster, so that what a persisted collection holds there is used, else with the default client
+    if there is one, else by the reading thread.
     """
 
     parts: tuple[Any, ...]

@@ -29,23 +29,12 @@ def is_count(word: bytes) -> bool:
 class LineGrammar:
     """What a line of edges looks like.
 
-    Parameters
-    ----------
-    fields
-        Number of fields that each line has, a tag not counted.
-    source, target, weight
-        Positions of the columns, from 0; weight -1: none.
-    weight_type
-        ``int64``, ``float32``, ``float64``, or None: each block is int64 if all its tokens are
-        integers, else float64.
-    delimiter
-        One character, or empty for runs of spaces and tabs.
-    comments
-        At most two characters that begin a comment line.
-    tag
-        A character that begins each line of edges (DIMACS ``a``).
-    id_range
-        (first, count) of the ids that are admitted; None admits all of 0 .. 2**63 - 1.
+    ``fields`` is how many it has, a tag not counted; columns are positions from 0, weight -1: none.
+    ``weight_type`` is ``int64``, ``float32``, ``float64``, or None: each block is int64 if all its
+    tokens are integers, else float64. The delimiter is empty for runs of blanks; ``comments`` are
+    at most two characters that begin a comment line, ``tag`` one that begins each line of edges
+    (DIMACS ``a``). ``id_range`` is (first, count) of the ids that are admitted; None: 0 .. 2**63 -
+    1.
     """
 
     fields: int

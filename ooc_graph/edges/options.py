@@ -130,13 +130,10 @@ def choose_columns(
 ) -> ChosenColumns:
     """Columns that the caller chose, else those with usual names, else the first ones.
 
-    The first two columns of a table with names are taken only if nothing else is likely: it
-    has just two, or a weight as its third, or names that differ in their digits only
-    (``Person.id`` twice, ``node1`` and ``node2``).
-
-    A chosen column that is not there, or is to serve twice, is a UsageError; InputError says that
-    the names do not tell which columns are source and target. ``third_is_weight`` is
-    of three unnamed columns.
+    The first two of a table with names are taken only if nothing else is likely: it has just two,
+    or a weight as its third, or names that differ in their digits only (``Person.id`` twice).
+    UsageError: a chosen column is not there, or is to serve twice; InputError: the names do not
+    tell. ``third_is_weight`` is of three unnamed columns.
     """
     if options.columns is not None:
         source, target = (position_of(name, names, fields, where) for name in options.columns)

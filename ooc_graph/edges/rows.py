@@ -20,14 +20,9 @@ from ooc_graph.types import EdgeBlock, IntArray
 class RowGrammar:
     """What a row looks like.
 
-    Parameters
-    ----------
-    numbered
-        True: METIS, the line's number is the vertex. False: the first number is.
-    skip
-        Numbers before the neighbours (METIS vertex sizes and weights).
-    paired
-        Whether each neighbour comes with a weight; it is used if rows are ``weighted``.
+    If it is ``numbered``, the line's number is the vertex (METIS), else the first number is.
+    ``skip`` numbers, METIS vertex sizes and weights, are before the neighbours, which come
+    ``paired`` with weights; these are used if rows are ``weighted``.
     """
 
     numbered: bool = False

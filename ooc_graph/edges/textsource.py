@@ -48,18 +48,10 @@ class TextSource(SourceDefaults):
     """Edges from text files, one edge per line; see ``EdgeSource``.
 
     Plain files split into units by byte ranges at line ends, compressed files are one unit each.
-
-    Parameters
-    ----------
-    mirrored
-        Sign s if each line (u, v, w) stands for the arcs (u, v, w) and (v, u, s * w): -1 for
-        skew-symmetric matrices, 1 for symmetric ones read as directed graphs; 0 for one arc.
-    vertex_file
-        File with a vertex id at the beginning of each line (LDBC ``.v``), if there is one.
-    declared_vertices
-        Number of ids that ``vertex_file`` should hold, if that is known.
-    buffer_bytes
-        Text in memory at a time; also the longest line that can be read.
+    ``mirrored`` is a sign s if each line (u, v, w) stands for (u, v, w) and (v, u, s * w): -1 for
+    skew-symmetric matrices, 1 for symmetric ones read as directed graphs; 0 for one arc. Lines of
+    ``vertex_file`` (LDBC ``.v``) begin with a vertex id, ``declared_vertices`` of them if that is
+    known. ``buffer_bytes`` of text are in memory at a time; no line may be longer.
     """
 
     format: str

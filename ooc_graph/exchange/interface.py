@@ -23,14 +23,9 @@ class Shared(Protocol):
 
 @dataclass(frozen=True)
 class Share:
-    """Send to all ranks.
+    """Send to all ranks: integers that are summed over all ranks, and arrays.
 
-    Parameters
-    ----------
-    counts
-        Integers that are summed over all ranks.
-    payload
-        Arrays that every process's `Shared` merges (empty tuple: only counts).
+    Every process's `Shared` merges the ``payload`` (empty tuple: only counts).
     """
 
     counts: tuple[int, ...]
@@ -46,14 +41,9 @@ class World:
 
 @dataclass(frozen=True)
 class Route:
-    """Send each entry to the rank that owns its target.
+    """Send each entry to the rank that owns its target, an internal id: (k,), any order.
 
-    Parameters
-    ----------
-    target
-        Internal ids (k,), any order.
-    columns
-        Arrays (k,) that travel with the targets.
+    ``columns`` are arrays (k,) that travel with the targets.
     """
 
     target: AnyArray

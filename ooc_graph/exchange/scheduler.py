@@ -41,38 +41,21 @@ def run(
     finish: Finish | None = None,
     note: Callable[[str], None] = lambda _: None,
 ) -> tuple[list[Any], ExchangeStats]:
-    """Run one coroutine for every shard on the workers of a Dask cluster.
+    """Run one coroutine for every shard on the workers of a Dask cluster; results by shard.
 
-    What a rank, ``make`` or ``finish`` raises ends the run everywhere and is raised here as
-    itself, that of the lowest rank first; it is not tried again.
+    What a rank, ``make`` or ``finish`` raises ends the run everywhere and is raised here, that of
+    the lowest rank first. ClusterLostError: every attempt lost a worker, or none could work for
+    longer than the patience. Payloads that `Shared.merge` gets may be views of receive buffers: to
+    be read, not kept. Columns of a `Route` have the same dtypes in all ranks, also if a rank sends
+    nothing.
 
-    Payloads that `Shared.merge` gets may be views of receive buffers: to be read, not kept. Columns
-    of a `Route` must have the same dtypes in all ranks, also if a rank sends nothing.
-
-    Parameters
-    ----------
-    make
-        Picklable; called on each worker with the numbers of its shards, ascending. Returns a
-        context manager, in which there is a coroutine for each and what they have in common.
-    workers
-        Addresses or names of those that may take part, at most one for each shard; None: all.
-    threads
-        Threads that advance the ranks of one worker.
-    finish
-        Picklable; called on the worker with each shard and its result, of which only its return
-        value travels. After a loss it may be called again for the same shard.
-    note
-        Called with one line if the attempt is lost, or no worker can work for the time being.
-
-    Returns
-    -------
-    list, ExchangeStats
-        Result of each shard (or what ``finish`` returned), and what the last attempt did.
-
-    Raises
-    ------
-    ClusterLostError
-        If every attempt lost a worker, or none could work for longer than the patience.
+    ``make`` is picklable, called on each worker with the numbers of its shards, ascending; it
+    returns a context manager, in which there is a coroutine for each and what they have in common.
+    ``workers`` are addresses or names of those that may take part, at most one for each shard;
+    None: all. Each advances its ranks by so many ``threads``. ``finish``, picklable, is called on
+    the worker with each shard and its result, of which only its return value travels; after a loss
+    perhaps again. ``note`` gets one line if the attempt is lost, or no worker can work for the time
+    being.
     """
     cluster, wait_s = Cluster.of(client), patience_s()
     run_id, losses = uuid.uuid4().hex, list[str]()

@@ -38,10 +38,10 @@ Choose = Callable[[Collection[WorkerState]], str]
 class _Task:
     """A task that is not done.
 
-    ``choose`` names the worker that is to do it; if it is None, Dask does. The caller waits for
-    what is ``promised``. ``sent`` is Dask's future, None while there is no worker to send it to;
-    Dask was restricted to ``workers``. Dask said at ``finished_s`` that there is a result, which
-    has not arrived yet. ``losses`` are workers that were lost with it.
+    ``choose`` names the worker that is to do it; None: Dask does. The caller waits for what is
+    ``promised``. ``sent`` is Dask's future, restricted to ``workers``; None while there is none to
+    send it to. Its result, there since ``finished_s``, has not arrived. ``losses`` say which were
+    lost.
     """
 
     function: Callable[..., Any]

@@ -28,12 +28,8 @@ UNPACKED_UNITS = 4
 class FileEntry:
     """What the manifest says of one file, by its path inside the store.
 
-    Parameters
-    ----------
-    crc32c
-        The four bytes that end a chunk file, as an integer; None for other files.
-    sidecar
-        crc32c of each unit of the chunk's elements (`ArraySpec.unit_bytes`); empty for other files.
+    ``crc32c`` are the four bytes that end a chunk file, as an integer, and ``sidecar`` the crc32c
+    of each unit of its elements (`ArraySpec.unit_bytes`); None and empty for other files.
     """
 
     path: str

@@ -135,16 +135,8 @@ def partial_store(
     units, stays if some are done when the run ends before its time, and is taken up by the next run
     with the same key. ``overwrite`` allows to replace a store of the same ``kind``.
 
-    Raises
-    ------
-    OutputExistsError
-        If ``final`` is there and ``overwrite`` is not given, or would be inside a store.
-    OutputBusyError
-        If another run is writing it.
-    UsageError
-        If nothing can be written beside ``final``, or its name is too long.
-    DiskFullError
-        If the disk fills up while the store is written.
+    OutputExistsError: ``final`` is there, or would be inside a store; OutputBusyError: another run
+    is writing it; UsageError: nothing can be written there, or its name is too long.
     """
     final = Path(os.path.abspath(final))  # noqa: PTH100 - links stay as they are
     refuse_output(final, kind, overwrite)

@@ -26,24 +26,12 @@ CODECS: list[dict[str, Any]] = [
 
 @dataclass(frozen=True)
 class ArraySpec:
-    """An array of a store: one-dimensional, or rows of one width in chunks of whole rows.
+    """An array of a store: one-dimensional, or rows of one ``width`` in chunks of whole rows.
 
-    Parameters
-    ----------
-    path
-        Name inside the store, with slashes.
-    length
-        Number of elements, or of rows.
-    dtype
-        One of Zarr's plain numeric types.
-    width
-        Elements of a row, at least 1; None if the array is one-dimensional.
-    chunk_rows
-        Rows a chunk, for arrays that are to be cut at the same rows as another; None: as many as
-        fit `CHUNK_BYTES`.
-    packing
-        In how many bits the numbers of a one-dimensional array are stored; None: as they are.
-        The other parameters are those of the numbers, whatever they are stored in.
+    ``length`` is in elements, or rows; ``width`` is None if the array is one-dimensional.
+    ``chunk_rows`` is for arrays that are cut at the same rows as another; None: as many as fit
+    `CHUNK_BYTES`. ``packing`` is in how many bits the numbers of a one-dimensional array are
+    stored; all else describes the numbers, whatever they are stored in.
     """
 
     path: str

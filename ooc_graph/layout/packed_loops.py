@@ -16,23 +16,11 @@ from ooc_graph.kernel_cache import compiled
 
 @compiled
 def pack(values: Any, base: Any, mask: Any, words: Any) -> Any:
-    """Put the low bits of numbers less ``base`` into words.
+    """Put the low bits of numbers less ``base`` into words; all the packed numbers, or-ed.
 
-    Parameters
-    ----------
-    values
-        uint32 or uint64 (units, 64, lanes).
-    base
-        uint64; subtracted modulo 2**64.
-    mask
-        uint64: as many ones as the type of the numbers has bits, as negative ones come in it.
-    words
-        uint64 (units, bits, lanes), filled.
-
-    Returns
-    -------
-    uint64
-        All the packed numbers, or-ed: wider than ``bits`` if one of them does not fit.
+    That is wider than ``bits`` if one of them does not fit. ``values`` are uint32 or uint64 (units,
+    64, lanes), ``words`` uint64 (units, bits, lanes). ``base`` is subtracted modulo 2**64; ``mask``
+    has as many ones as the type of the numbers has bits, as negative ones come in it.
     """
     units, bits, lanes = words.shape
     every = np.uint64(0)

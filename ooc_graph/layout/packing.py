@@ -24,15 +24,7 @@ _WORD = np.dtype("<u8")
 
 @dataclass(frozen=True)
 class Packing:
-    """How the numbers of an array are packed.
-
-    Parameters
-    ----------
-    bits
-        Bits of each, 1 to 64.
-    base
-        What is taken off each of them before, the least of them.
-    """
+    """How the numbers of an array are packed: 1 to 64 bits each, less ``base``, their least."""
 
     bits: int
     base: int = 0

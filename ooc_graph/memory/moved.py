@@ -30,24 +30,11 @@ class _Sums:
 class Moved(_Sums):
     """What a tier gave.
 
-    Parameters
-    ----------
-    units, bytes
-        Read from the disk, or the page cache: units, and their bytes.
-    kept_units
-        Units given again without being read.
-    requests
-        Reads that these took.
-    rows
-        Rows of which arcs were asked for.
-    reading_s
-        Seconds in which something was being read, by one thread or several.
-    busy_s
-        Seconds of the threads that read, one after the other.
-    unit_s
-        Seconds that units were being read, each on its own: those of a request times its units.
-    waited_s
-        Seconds in which the search stood still until units were there.
+    ``units`` and ``bytes`` were read from the disk, or the page cache, by so many ``requests``;
+    ``kept_units`` were given again without being read. ``rows`` had arcs asked for. Something was
+    being read in ``reading_s`` seconds, by one thread or several; ``busy_s`` is the sum of the
+    threads', and ``unit_s`` that of the units', each on its own. The search stood still for
+    ``waited_s``.
     """
 
     units: int = 0

@@ -23,11 +23,9 @@ DATA_VERSION = 1
 
 @dataclass(frozen=True)
 class LevelRecord:
-    """One level (BFS) or phase (SSSP) of a search.
+    """One level (BFS) or phase (SSSP) of a search; a phase has no one frontier: no ``vertices``.
 
-    A phase has no one frontier: then ``vertices`` is None. ``arcs`` were examined. The
-    ``direction`` is "push" or "pull" of a level, or the name of the phase, empty if neither is
-    known.
+    The ``direction`` is "push" or "pull", or a phase's name; empty if neither is known.
     """
 
     vertices: int | None
@@ -37,23 +35,11 @@ class LevelRecord:
 
 @dataclass(frozen=True)
 class SearchRecord:
-    """One timed search.
+    """One timed search: seconds of the search alone, and of its validation; None if skipped.
 
-    Parameters
-    ----------
-    time_s
-        Wall time of the search alone.
-    edges
-        Numerator of TEPS, or None if it was not counted.
-    reached
-        Vertices reached, the root included.
-    validate_s
-        Wall time of validation, or None if it was skipped.
-    read_bytes, fetched_rows
-        Bytes read of the store, and rows they were read for; None if all arcs were in memory.
-    reading_s, waited_s
-        Seconds in which something was read, and in which the search stood still for it; None as
-        before, and if not measured.
+    ``edges`` is the numerator of TEPS; ``reached`` counts the root, too. ``read_bytes`` of the
+    store were read, for ``fetched_rows``, in ``reading_s`` seconds, for ``waited_s`` of which the
+    search stood still; None if all arcs were in memory, or it was not measured.
     """
 
     kernel: str
@@ -123,20 +109,11 @@ class Validation:
 
 @dataclass(frozen=True)
 class EnergyRecord:
-    """Energy of repeated searches of one kernel, or why there is none.
+    """Energy of repeated searches of one kernel, or in ``reason`` why there is none.
 
-    Parameters
-    ----------
-    seconds
-        Wall time of all ``searches`` that ran meanwhile, pauses between them included.
-    joules
-        By what was measured (its name and counter); empty if nothing was.
-    watts
-        Average power of all that was measured, or None.
-    mteps_per_watt
-        Harmonic mean TEPS / 10^6 / watts, or None if energy was not measured for long enough.
-    reason
-        What is missing, and why; empty if nothing is.
+    ``seconds`` are of all ``searches``, with pauses between them. ``joules`` are by what was
+    measured (its name and counter), ``watts`` the average power of all that. ``mteps_per_watt`` is
+    harmonic mean TEPS / 10^6 / watts, or None if energy was not measured for long enough.
     """
 
     kernel: str
@@ -152,31 +129,12 @@ class EnergyRecord:
 class ReportData:
     """Everything on a report page; each part may be absent and its section then says so.
 
-    Parameters
-    ----------
-    date
-        UTC date of the run, as text (the page has no other date).
-    command
-        Command line that makes the run again.
-    parameters, graph, machine, packages
-        Tables of name and value, in the order to show.
-    graph_arcs
-        Arcs of the graph, for shares; None shows counts instead.
-    searches
-        All timed searches, in order, of all kernels.
-    stages, memory
-        Spans and memory samples on one clock.
-    memory_limit_bytes, memory_baseline_bytes
-        Limit on the memory above the baseline, and the idle processes' memory.
-    degree_histogram
-        Of the undirected (or out + in) degrees.
-    output_block
-        Graph500's block, as printed.
-    energy
-        Of repeated searches, a kernel each; empty if nobody asked for it.
-    tiers
-        By kernel, names and values: what was in memory, and what was read of the store if
-        arcs stayed there, or asked for over the bus if rows were in pinned host memory.
+    ``date`` is UTC, as text; ``command`` makes the run again. Parameters, graph, machine and
+    packages are tables of name and value, in the order to show. Shares are of ``graph_arcs``; None
+    shows counts. The limit is on the memory above the baseline, the idle processes' memory. Degrees
+    are undirected, or out + in. ``output_block`` is Graph500's, as printed. ``tiers`` says by
+    kernel, in names and values, what was in memory, and what was read of the store or asked for
+    over the bus.
     """
 
     title: str

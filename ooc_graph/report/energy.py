@@ -66,19 +66,10 @@ class EnergyMeter:
     """Measure energy while a ``with`` block runs; `energy` is there when it has ended.
 
     What cannot be read is left out, and `Energy.reason` says why: measuring energy never makes a
-    run fail.
-
-    Parameters
-    ----------
-    devices
-        CUDA devices by UUID (``GPU-...``) or PCI bus id (``0000:1b:00.0``). Not by number: NVML
-        does not know how ``CUDA_VISIBLE_DEVICES`` numbers them.
-    packages
-        Whether CPU packages are measured too.
-    powercap
-        Folder of RAPL's zones.
-    interval_s
-        Seconds between readings: a package's counter runs around within a quarter of an hour.
+    run fail. CUDA devices are given by UUID (``GPU-...``) or PCI bus id (``0000:1b:00.0``), as NVML
+    does not know how ``CUDA_VISIBLE_DEVICES`` numbers them. RAPL's zones are in the folder
+    ``powercap``; a package's counter runs around within a quarter of an hour, so it is read every
+    ``interval_s``.
     """
 
     def __init__(

@@ -29,16 +29,9 @@ _KERNELS = ("bfs", "sssp")
 class KernelRuns:
     """All timed searches of one kernel, in the order of the search keys.
 
-    Parameters
-    ----------
-    times_s
-        Wall time of the search alone, in seconds.
-    edges
-        Graph500's nedge, the numerator of TEPS: input tuples whose endpoints the search reached,
-        duplicates counted, self-loops not.
-    validate_s
-        Wall time of each validation in seconds; empty if validation was skipped, and the
-        block then has no validate lines.
+    ``times_s`` are seconds of the searches alone. ``edges`` is Graph500's nedge, the numerator of
+    TEPS: input tuples whose ends the search reached, duplicates counted, self-loops not.
+    ``validate_s`` is empty if validation was skipped; the block then has no validate lines.
     """
 
     name: str

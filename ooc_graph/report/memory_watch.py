@@ -32,9 +32,8 @@ def process_tree() -> list[int]:
 class MemoryWatch:
     """Sample the memory of processes while a ``with`` block runs.
 
-    ``pids`` are ids, or a callable that gives them; ids that are gone count nothing. It is called
-    every ``refresh_s`` seconds, as listing processes costs far more than a sample: a process is
-    counted from the first call that names it. Times count from ``origin_s`` of
+    ``pids`` are ids, or a callable that gives them, called every ``refresh_s`` seconds, as listing
+    processes costs far more than a sample. Times count from ``origin_s`` of
     ``time.perf_counter()``, by default the start. Spikes shorter than ``interval_s`` may be missed.
     """
 

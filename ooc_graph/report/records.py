@@ -100,18 +100,11 @@ LONGEST_LOCK_S = 60.0
 def append_record(path: str | Path, record: Mapping[str, Any]) -> dict[str, Any]:
     """Append ``record`` with its circumstances to a JSON-lines file, whole or not at all.
 
-    The file is locked meanwhile, so that several processes may write one file; the line is on the
-    disk when the call returns. What a full disk cut short is taken back. OutputBusyError says that
-    another process keeps the file locked.
-
-    Parameters
-    ----------
-    path
-        File to append to; it and its folder are made if absent.
-    record
-        What to keep: anything JSON has, paths, NumPy scalars and arrays; no NaN or infinity. The
-        keys ``schema_version``, ``date``, ``host``, ``packages``, ``git_commit`` and
-        ``git_changed`` are added here and may not be given.
+    The file, made if absent, is locked meanwhile; the line is on the disk when the call returns.
+    OutputBusyError says that another process keeps the file locked. The record may have anything
+    JSON has, paths, NumPy scalars and arrays; no NaN or infinity. The keys ``schema_version``,
+    ``date``, ``host``, ``packages``, ``git_commit`` and ``git_changed`` are added here and may not
+    be given.
     """
     path = Path(path)
     added = _circumstances()

@@ -35,13 +35,7 @@ class Quartiles:
 
 @dataclass(frozen=True)
 class Statistics(Quartiles):
-    """The seven figures that Graph500 gives of a quantity.
-
-    Parameters
-    ----------
-    stddev
-        Sample standard deviation (n - 1); NaN for a single value.
-    """
+    """The seven figures of Graph500; ``stddev`` is that of a sample (n - 1), NaN for one value."""
 
     mean: float
     stddev: float
@@ -51,12 +45,7 @@ class Statistics(Quartiles):
 class RateStatistics(Quartiles):
     """Statistics of a rate (TEPS): reciprocals of the opposite figures of seconds per edge.
 
-    Parameters
-    ----------
-    harmonic_mean
-        1 / mean of seconds per edge.
-    harmonic_stddev
-        Standard error of the harmonic mean [2]_; NaN for a single search.
+    ``harmonic_stddev`` is the standard error of the harmonic mean [2]_; NaN for a single search.
     """
 
     harmonic_mean: float

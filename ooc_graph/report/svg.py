@@ -81,14 +81,9 @@ def axes_of_size(width_in: float, height_in: float) -> Axes:
 
 
 def inline_svg(axes: Axes, *, name: str, label: str) -> str:
-    """Markup of the figure of ``axes`` for use inside an HTML page.
+    """Markup of the figure of ``axes`` for use inside an HTML page, where ``name`` is unique.
 
-    Parameters
-    ----------
-    name
-        Unique in the page; ids inside the drawing are prefixed with it.
-    label
-        What the drawing shows, for readers who do not see it.
+    ``label`` says what it shows, for readers who do not see it.
     """
     figure = axes.get_figure(root=True)
     assert figure is not None

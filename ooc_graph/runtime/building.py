@@ -94,15 +94,9 @@ def build_here(
 ) -> BuildReport:
     """Build on the device of this process, which is a worker or has no cluster.
 
-    Parameters
-    ----------
-    limit_bytes
-        Host memory.
-    allowed_bytes
-        Memory of the device that may be used, as far as it is free; None: nearly all that is. Of
-        an allocator of its own (RMM), which holds what seems to be in use, all that is allowed.
-    progress
-        None: what there is to say stands in the report.
+    ``limit_bytes`` is host memory. ``allowed_bytes`` of the device may be used, as far as they are
+    free; None: nearly all that is. An allocator of its own (RMM) holds what seems to be in use, so
+    all that is allowed is used. If ``progress`` is None, notes are in the report.
     """
     free, total = cuda_modules.device_bytes()
     if allowed_bytes is not None and cuda_modules.is_plain_pool():

@@ -39,8 +39,7 @@ def compile_ahead(parts: Sequence[Part], *, processes: int | None = None, least:
     """Have other processes compile what the machine does not have yet, and wait for them.
 
     ``parts`` begin with the longest. There is a process for each core at most, and none if fewer
-    than ``least`` would have work: one alone is only a detour, unless this process is to be spared
-    the memory of the compiler, which it never gives back.
+    than ``least`` had work: one alone only helps to spare this process the compiler's memory.
     """
     missing = [part for part in parts if not is_compiled(part)]
     count = min(cores() if processes is None else processes, len(missing))

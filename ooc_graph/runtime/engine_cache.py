@@ -102,10 +102,9 @@ def ranks(
 ) -> Iterator[RankEngine]:
     """Exclusive use of a worker's ranks, of its shards; loads those that are not there.
 
-    The room is for all engines of the worker together. Unlike `engine` it lets other searches of
-    the process run meanwhile, since ranks wait for those of other workers. A second search by the
-    same ranks loads its own. Ranks that stand ``apart`` do not depend on the worker's others: those
-    that it had when shards were dealt otherwise serve again.
+    Unlike `engine` it lets other searches of the process run meanwhile, since ranks wait for those
+    of other workers; a second search by the same ranks loads its own. Ranks that stand ``apart`` do
+    not depend on the worker's others: they serve again if shards are dealt otherwise.
     """
     wanted = _Kept(key, process.number_of(key.device), _worker_here(), tuple(shards))
     with _lock:

@@ -33,9 +33,8 @@ PATIENCE_S = 120.0
 class Part:
     """Kernels that are compiled together.
 
-    The ``job`` is ``generate``, ``build``, ``check-bfs``, ``check-sssp`` or the name of a search;
-    ids and weights are names of a graph's dtypes. ``variant`` is one of those in
-    `ooc_graph.runtime.warmup`.
+    The ``job`` is ``generate``, ``build``, ``check-bfs``, ``check-sssp`` or the name of a search,
+    its ``variant`` one of those in `ooc_graph.runtime.warmup`; ids and weights are names of dtypes.
     """
 
     job: str

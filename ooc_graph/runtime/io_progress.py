@@ -26,13 +26,11 @@ in_child(_of_worker.clear)
 
 @contextmanager
 def told(identity: str, what: str, client: Client | None, progress: Progress) -> Iterator[None]:
-    """Tell progress how searches of a graph read its store, while they are carried out.
+    """Report to ``progress`` how searches of a graph read its store, while they are carried out.
 
-    A search in this process tells it after 5 seconds of reading, 10, 20 and so on. Workers tell
-    every 5 seconds of reading what they read of the graph since they first searched it, and that
-    is passed on at growing intervals, of all workers together.
-
-    ``what`` searches, and begins every line. The workers of ``client`` search; None: this process.
+    A search in this process does so after 5 seconds of reading, 10, 20 and so on. Workers of
+    ``client`` do every 5 seconds of reading; that is passed on at growing intervals, of all
+    together. Each line begins with ``what`` searches.
     """
 
     def note(text: str) -> None:
@@ -97,10 +95,9 @@ def _topic(identity: str) -> str:
 
 
 class AtGrowingIntervals:
-    """Passes lines on: the first, and others after 5 seconds and more, twice as many each time.
+    """Passes on the first line, and others after 5 seconds and more, twice as many each time.
 
     The first that says of a disk that it is slow is passed on at once.
-
     """
 
     def __init__(self, note: Callable[[str], None], clock: Callable[[], float] = monotonic) -> None:

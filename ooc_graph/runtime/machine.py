@@ -46,9 +46,8 @@ _VERSIONS = {
 def free_bytes(process: Path = _PROCESS) -> Iterator[int]:
     """Bytes that each limited control group of a process has left, from its own to the topmost.
 
-    A group has left what its limit, hard or soft, exceeds what its processes use. This process's
-    own memory is in use; pages of files are not, since the kernel gives them up before it kills.
-    Groups of both versions are read, wherever they are mounted; what cannot be read is no limit.
+    That is by how much a limit, hard or soft, exceeds what its processes use. Pages of files are
+    not in use, since the kernel gives them up before it kills. What cannot be read is no limit.
     ``process`` is the folder that has the files ``cgroup`` and ``mountinfo``.
     """
     groups = _groups(_lines(process / "cgroup"))

@@ -117,21 +117,11 @@ def planned(limit_bytes: int, name: str = CPU, cuda_limits: CudaLimits = NO_LIMI
 
 
 class OnCluster:
-    """Workers of a Dask cluster.
+    """Workers of a Dask cluster; ``note`` gets one line if a worker cannot continue.
 
-    Parameters
-    ----------
-    limit_bytes
-        For all workers together; None: what the workers bring.
-    note
-        Called with one line if a worker cannot go on.
-
-    Raises
-    ------
-    ClusterLostError
-        No worker can work within the patience.
-    MemoryBudgetError
-        Dask's limits leave no worker any memory for a search.
+    ``limit_bytes`` is for all workers together; None: what the workers bring. ClusterLostError says
+    that no worker can work within the patience, MemoryBudgetError that Dask's limits leave none any
+    memory for a search.
     """
 
     def __init__(

@@ -22,19 +22,10 @@ from ooc_graph.types import DEAL_BLOCK
 class BuildReport:
     """What a build did; nothing of it is part of the store.
 
-    Parameters
-    ----------
-    stages
-        (name, start, stop) in seconds since the build began.
-    edges, arcs
-        Tuples read, and arcs stored in one row order.
-    read_s
-        Seconds of the first pass in which the source gave (a generator: made) all tuples once;
-        what several tasks took at the same time counts once.
-    run_bytes
-        Bytes that a device's build wrote to sorted runs and read back.
-    notes
-        What a worker's build had to say; builds of this process say it at once.
+    ``stages`` are (name, start, stop) in seconds since the build began; ``edges`` tuples read,
+    ``arcs`` those stored in one row order. ``read_s`` are seconds of the first pass in which the
+    source gave (a generator: made) tuples; those of several tasks at the same time count once.
+    ``run_bytes`` a device's build wrote to sorted runs; ``notes`` are of a worker's build.
     """
 
     stages: list[tuple[str, float, float]] = field(default_factory=list)
@@ -69,16 +60,9 @@ FEW_SHARDS = 256
 class BuildOptions:
     """What the caller may choose.
 
-    Parameters
-    ----------
-    rows
-        ``hub``, ``light``, ``both``, or None: both if there are weights, else hub.
-    shards
-        Number of virtual shards (a power of two), or None: by the size of the graph.
-    overwrite
-        Replace an existing store.
-    compress
-        Pack offsets, neighbours and integer weights into the bits that they need.
+    ``rows`` are ``hub``, ``light``, ``both``, or None: both if there are weights, else hub.
+    ``shards`` is a power of two, or None: by the size of the graph. ``compress`` packs offsets,
+    neighbours and integer weights into the bits that they need.
     """
 
     rows: str | None = None

@@ -24,8 +24,8 @@ class Counted:
     """What one task of the first pass found.
 
     ``paths`` are a .npy file with uint32 counts by position (dense ids); or .npz files with
-    ascending ids and their counts, several if they did not fit the budget at once. ``read_s`` are
-    the seconds that the source took to give (generate, read) the tuples.
+    ascending ids and their counts. ``read_s`` are the seconds that the source took to give the
+    tuples.
     """
 
     paths: tuple[str, ...]

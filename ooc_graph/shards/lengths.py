@@ -53,13 +53,7 @@ LengthsByShard = tuple[tuple[Lengths, ...], ...]
 
 
 def lengths_of_shards(graph: Graph, order: str) -> LengthsByShard:
-    """Lengths of the rows of every side, by shard, in an order that the graph has.
-
-    Raises
-    ------
-    CorruptStoreError
-        Names the chunk.
-    """
+    """Lengths of the rows of every side, by shard, in an order that the graph has."""
     sides = graph.arrays_of(order, "offsets")
     rows = [rows_of_shard(graph.rows, graph.shards, shard) for shard in range(graph.shards)]
     return tuple(

@@ -32,24 +32,14 @@ from ooc_graph.types import AnyArray, Dealing, IntArray, Rows, Shard
 class Graph:
     """A built graph: opened in a moment, read when it is searched.
 
-    Parameters
-    ----------
-    stored
-        The store, checked as `Stored.open` does; or a graph's arrays in memory.
+    ``stored`` is the store, checked as `Stored.open` does; or a graph's arrays in memory.
     """
 
     stored: Arrays
 
     @classmethod
     def open(cls, path: str | Path) -> Graph:
-        """Open the store that a build wrote.
-
-        Raises
-        ------
-        NotAStoreError, CorruptStoreError
-        UsageError
-            It is no path.
-        """
+        """Open the store that a build wrote; NotAStoreError or CorruptStoreError if it is none."""
         if not isinstance(path, (str, PathLike)):
             raise UsageError(f"graph: give a path or an opened graph, not {type(path).__name__}")
         return cls(Stored.open(path, "graph"))
@@ -167,13 +157,7 @@ class Graph:
         return covered / max(tuples, 1)
 
     def position_of(self, original: int) -> int:
-        """Place of an original id among all, ascending.
-
-        Raises
-        ------
-        UnknownVertexError
-            If the graph has no such vertex.
-        """
+        """Position of an original id among all, ascending; or UnknownVertexError."""
         if self.first_id is not None:
             position = original - self.first_id
             if 0 <= position < self.vertices:
@@ -216,14 +200,9 @@ class Graph:
         return int(self.stored.chunk(spec, index)[position - index * spec.chunk])
 
     def require(self, order: str, *, signed: bool = False) -> None:
-        """Refuse a search that the store has no rows for.
+        """Refuse a search by an order, ``hub`` or ``light``, that the store has no rows for.
 
-        Parameters
-        ----------
-        order
-            ``hub`` or ``light``.
-        signed
-            Whether the search can use negative weights.
+        ``signed``: it can use negative weights.
         """
         if order == LIGHT and not self.weighted:
             raise UsageError(
@@ -266,24 +245,11 @@ class Graph:
         room: Room | None = None,
         signed: bool = False,
     ) -> Shard:
-        """Bring rows into host memory, every chunk checked.
+        """Bring rows into host memory, every chunk checked; CorruptStoreError names file and chunk.
 
-        Parameters
-        ----------
-        order
-            ``hub`` (BFS) or ``light`` (SSSP).
-        shard
-            One shard, or None for the whole graph in global order.
-        room
-            Makes the arrays of neighbours and weights, which are filled chunk by chunk; None:
-            ordinary memory.
-        signed
-            Whether the search takes negative weights.
-
-        Raises
-        ------
-        CorruptStoreError
-            Names file and chunk.
+        ``order`` is ``hub`` (BFS) or ``light`` (SSSP), and ``signed`` as in `require`. One shard,
+        or None for the whole graph in global order. ``room`` makes the arrays of neighbours and
+        weights; None: ordinary memory.
         """
         self.require(order, signed=signed)
         rows = {side: self._side(side, order, shard, room) for side in self.sides}

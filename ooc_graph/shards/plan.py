@@ -105,17 +105,11 @@ def bucket_arcs(slot_bytes: int, arc_bytes: int, weight_bytes: int, arcs: int) -
 class Buckets:
     """Ranges of rows in store order (shard by shard), each small enough to be sorted in memory.
 
-    Parameters
-    ----------
-    shard, first, rows
-        int64 (buckets,): the shard, first row inside it, and number of rows of each bucket.
-    arcs
-        int64 (buckets,): upper bound of the arcs of a side, duplicates included.
-    table, base
-        Bucket of every row, for `ooc_graph.kernels.cpu.build.arcs`: uint32, of each of the first
-        rows, whose blocks are cut row by row, and then of each dealing block; and where they part.
-    shift
-        log2 of the number of shards.
+    ``shard``, ``first``, ``rows`` and ``arcs``, int64 (buckets,), are the shard of each bucket, its
+    first row in it, its rows, and an upper bound of the arcs of a side, duplicates included.
+    ``table``, uint32, and ``base`` are for `ooc_graph.kernels.cpu.build.arcs`: the bucket of each
+    of the first rows, whose blocks are cut row by row, then of each dealing block; and where they
+    part. ``shift`` is log2 of the number of shards.
     """
 
     shard: IntArray
@@ -152,9 +146,9 @@ class Buckets:
 def plan_buckets(tuples: AnyArray, shards: int, capacity: int) -> Buckets:
     """Cut the rows of every shard into buckets of at most ``capacity`` arcs.
 
-    ``tuples`` are at least as many as arcs of one side, for each row. Whole dealing blocks go into
-    a bucket, so that a table by block finds it; only the blocks of the largest rows, first by
-    construction, are cut row by row. A single row above the capacity has a bucket of its own.
+    ``tuples`` are at least as many as arcs of one side, for each row. Only the blocks of the
+    largest rows, first by construction, are cut row by row; a row above the capacity is a bucket of
+    its own.
     """
     blocks = -(-len(tuples) // DEAL_BLOCK)
     starts = np.arange(0, len(tuples), DEAL_BLOCK)

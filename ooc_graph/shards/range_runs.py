@@ -53,16 +53,10 @@ class Part:
 
 @dataclass
 class RangeRuns:
-    """All runs of one build, in a folder that exists.
+    """All runs of one build, in a folder that exists; ``lows`` are the first rows of the ranges.
 
-    Parameters
-    ----------
-    lows
-        First row of each range, ascending.
-    word
-        Type of the words beside the keys, or None.
-    written_bytes, read_bytes
-        Of the parts that were handed out to be written, and to be read.
+    ``word`` is the type of the words beside the keys, or None. ``written_bytes`` and ``read_bytes``
+    are of the parts that were handed out to be written, and to be read.
     """
 
     folder: Path

@@ -20,14 +20,10 @@ from ooc_graph.types import AnyArray, IntArray
 
 @dataclass(frozen=True)
 class VertexSpace:
-    """The vertices of an input, by position.
+    """The vertices of an input, by position: id - first if ids are dense.
 
-    Parameters
-    ----------
-    first, count
-        Dense ids: position = id - first. With gaps: only ``count`` has a meaning.
-    originals
-        .npy file with the ascending original ids (int64) if they have gaps.
+    If they have gaps only ``count`` has a meaning, and ``originals`` is a .npy file with the
+    ascending original ids (int64).
     """
 
     first: int

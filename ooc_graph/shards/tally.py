@@ -18,9 +18,8 @@ from ooc_graph.types import EdgeBlock
 class Tally:
     """What a task, a thread, or all of them together counted.
 
-    ``edges`` are tuples, with ``loops`` among them. ``negative_loop`` are weight and vertex of the
-    lightest self-loop of negative weight, of the smallest vertex among several. Rows hold no
-    self-loops, and shortest paths need to know.
+    ``edges`` are tuples, with ``loops`` among them. ``negative_loop`` is weight and vertex of the
+    lightest negative self-loop, of the smallest vertex among several, as rows hold no self-loops.
     """
 
     edges: int = 0

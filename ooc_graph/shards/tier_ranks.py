@@ -97,10 +97,7 @@ def _most_listed(rows: int, longest: int) -> int:
 def plan_rank(graph: Graph, kernel: str, shards: Sequence[int], budget_bytes: int) -> Plan:
     """Plan for the ranks of one worker, which has these shards and may use so much.
 
-    Raises
-    ------
-    MemoryBudgetError
-        Says the least that would do.
+    MemoryBudgetError says the least that is enough.
     """
     lengths = lengths_by_shard(graph, kernel)
     return plan_disk(facts_of_ranks(graph, kernel, shards, lengths), budget_bytes)

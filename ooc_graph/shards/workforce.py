@@ -25,17 +25,10 @@ Done = TypeVar("Done")
 class Workforce:
     """Executor and budget of a build.
 
-    Parameters
-    ----------
-    everywhere
-        Calls a function once in every process of the executor.
-    remote
-        Whether tasks travel to other processes.
-    check
-        Called at least every `CHECK_S` seconds while tasks are waited for; raises if they cannot be
-        done any more.
-    quiet
-        Whether no task of functions of these names is at work; for futures that do not know.
+    ``everywhere`` calls a function once in every process of the executor; if it is ``remote``,
+    tasks travel to other processes. ``check`` is called at least every `CHECK_S` seconds while
+    tasks are waited for, and raises if they cannot be done. ``quiet`` says whether no task of
+    functions of these names is at work, for futures that do not know.
     """
 
     executor: Executor

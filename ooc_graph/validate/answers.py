@@ -17,15 +17,8 @@ from ooc_graph.validate import loops
 class VertexIndex:
     """The vertices of an answer in ascending order; their rank here is their *position*.
 
-    Make one with `dense` or `ascending`.
-
-    Parameters
-    ----------
-    first, count
-        Smallest id and number of vertices.
-    ids
-        int64 (count,) original ids, strictly ascending, in host memory; None if the ids are
-        exactly ``first … first + count - 1``.
+    Make one with `dense` or `ascending`. ``ids``, int64 (count,), are in host memory, strictly
+    ascending; None if they are exactly ``first … first + count - 1``.
     """
 
     first: int
@@ -96,18 +89,9 @@ def _check_columns(vertices: VertexIndex, **columns: AnyArray) -> None:
 
 @dataclass(frozen=True)
 class BfsAnswer:
-    """A breadth-first tree.
+    """A breadth-first tree, by position: ``parent``, int64 (V,), and ``level``, int32 (V,).
 
-    Parameters
-    ----------
-    root
-        Original id of the root.
-    parent
-        int64 (V,): original ids by position, the root its own parent, -1 unreached.
-    level
-        int32 (V,): arcs from the root, -1 unreached.
-    vertices
-        The V vertices.
+    Parents are original ids, the root its own parent; unreached vertices have -1 in both.
     """
 
     root: int
@@ -125,10 +109,7 @@ class BfsAnswer:
 class SsspAnswer:
     """A tree of shortest paths; as `BfsAnswer`, with distances.
 
-    Parameters
-    ----------
-    distance
-        float32 or float64 (V,), +inf unreached; or int64 (V,), ``INT64_UNREACHED`` unreached.
+    They are float32 or float64 (V,), +inf unreached; or int64 (V,), ``INT64_UNREACHED`` unreached.
     """
 
     root: int

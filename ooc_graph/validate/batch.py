@@ -20,17 +20,10 @@ NONE = int(np.iinfo(np.int64).max)  # no id, no arc: above all others
 class Tally:
     """What a pass over edges found; tallies of disjoint sets of edges add up in any order.
 
-    Parameters
-    ----------
-    pending
-        uint64 (arcs,): a bit for each answer whose tree arc the edges have not yet shown.
-    counts
-        int64 (k + 1,): tuples inside each answer, not counting those inside all (last entry).
-    broken
-        int64 (2, k, 2): smallest arc (positions) breaking each edge rule, int64's largest for
-        none.
-    unknown_id
-        Smallest id of an edge that the answers do not have, int64's largest for none.
+    ``pending``, uint64 (arcs,), has a bit for each answer whose tree arc no edge has shown yet;
+    ``counts``, int64 (k + 1,), are tuples inside each answer, less those inside all (last entry);
+    ``broken``, int64 (2, k, 2), is the smallest arc (positions) that breaks each edge rule, and
+    ``unknown_id`` the smallest id of an edge that the answers do not have; `NONE` if there is none.
     """
 
     pending: NDArray[np.uint64]
@@ -60,19 +53,12 @@ class Tally:
 
 @dataclass(frozen=True)
 class Batch:
-    """Answers in the layout that the edge loops read; read-only, shared by all threads.
+    """``count`` answers in the layout that the edge loops read; read-only, shared by all threads.
 
-    Parameters
-    ----------
-    count
-        Number of answers, k.
-    value
-        (V, at least k): levels or distances in one dtype.
-    reached
-        uint64 (V,): which answers reach a vertex.
-    offsets, parents, answers
-        int64 (V + 1,), int32 or int64 (arcs,), uint64 (arcs,): the distinct tree arcs into each
-        vertex, and the answers that use each.
+    ``value`` (V, at least count) are levels or distances in one dtype; ``reached``, uint64 (V,),
+    says which answers reach a vertex. ``offsets``, int64 (V + 1,), ``parents``, int32 or int64
+    (arcs,), and ``answers``, uint64 (arcs,), are the distinct tree arcs into each vertex, and who
+    has each.
     """
 
     count: int

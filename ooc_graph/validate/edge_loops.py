@@ -59,17 +59,11 @@ def inside(
 ) -> None:
     """Count tuples between reached vertices and find arcs that leave them.
 
-    Parameters
-    ----------
-    source, target
-        int32 or int64 (m,): positions, as in all functions of this module.
-    reached, full
-        uint64 (V,): which answers reach a vertex; the bits of all answers.
-    counts
-        int64 (k + 1,): tuples inside each answer, less those inside all (last entry). Self-loops
-        do not count.
-    broken
-        int64 (2, k, 2): smallest arc that breaks each rule; ``broken[0]`` is written.
+    ``source`` and ``target``, int32 or int64 (m,), are positions, as in all functions of this
+    module. ``reached``, uint64 (V,), says which answers reach a vertex; ``full`` has the bits of
+    all. ``counts``, int64 (k + 1,), are tuples inside each answer without self-loops, less those
+    inside all (last entry). ``broken``, int64 (2, k, 2), has the smallest arc that breaks each
+    rule; ``broken[0]`` is written.
     """
     answers = len(counts) - 1
     for e in range(len(source)):
@@ -90,9 +84,8 @@ def inside(
 def _too_deep(words: Bits, slack: Any, sign: Any, u: int, v: int) -> bool:
     """Whether v lies more than one level below u in any answer.
 
-    One subtraction compares all levels of a word: with every level in 0 … slack, and slack two
-    less than a lane's top bit, ``v + slack - u`` stays inside its lane and has the top bit
-    exactly if v - u >= 2.
+    One subtraction compares all levels of a word: if every level is in 0 … slack, two less than a
+    lane's top bit, ``v + slack - u`` has the top bit exactly if v - u >= 2.
     """
     bits = _NONE
     for j in range(words.shape[1]):
@@ -132,16 +125,10 @@ def bfs_spans(
 ) -> None:
     """Find arcs between reached vertices that go down by more than one level.
 
-    Parameters
-    ----------
-    level
-        uint8 or uint32 (V, at least k), rows a multiple of 8 bytes; unreached is the dtype's
-        largest value halved, less one; reached levels are smaller.
-    words, slack, sign
-        The same memory as uint64 (V, words); in every lane of a word the value for unreached,
-        and the top bit.
-    reached, broken
-        As for `inside`; ``broken[1]`` is written.
+    ``level`` is uint8 or uint32 (V, at least k), rows a multiple of 8 bytes; unreached is the
+    dtype's largest value halved, less one; reached levels are smaller. ``words`` is the same memory
+    as uint64; ``slack`` and ``sign`` have in every lane the value for unreached, and the top bit.
+    ``broken[1]`` is written; the others are as for `inside`.
     """
     for e in range(len(source)):
         u, v = source[e], target[e]

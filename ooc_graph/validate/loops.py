@@ -39,17 +39,10 @@ def sorted_positions(ids: IntArray, vertices: IntArray, out: AnyArray) -> None:
 def bfs_tree_rules(
     parent: IntArray, position: AnyArray, level: AnyArray, root: int, broken: IntArray
 ) -> None:
-    """Check every vertex against its parent.
+    """Check every vertex against its parent: original id and position (-1: no vertex), and level.
 
-    Parameters
-    ----------
-    parent, position, level
-        (V,): original id of the parent, its position (-1 if it is no vertex), level.
-    root
-        Position of the root.
-    broken
-        int64 (3,), -1 at entry: receives the smallest position whose parent is not a vertex,
-        that is reached by one column only, whose level is not its parent's plus one.
+    ``broken``, int64 (3,), is -1 at entry. It receives the smallest position whose parent is not a
+    vertex, that is reached by one column only, whose level is not its parent's plus one.
     """
     for v in range(len(parent) - 1, -1, -1):
         if parent[v] != -1 and position[v] < 0:
@@ -89,9 +82,8 @@ def find_cycle(
 ) -> int:
     """Return the smallest position whose chain of parents ends in a cycle, -1 if there is none.
 
-    If no parent is farther than its child, a cycle consists of equal distances; so only
-    those links are walked, each once. ``stamp`` (V,) is zero at entry and holds afterwards which
-    walk came by.
+    If no parent is farther than its child, a cycle consists of equal distances: only those links
+    are followed, each once. ``stamp`` (V,) is zero at entry.
     """
     for start in range(len(parent)):
         v = start
@@ -140,17 +132,11 @@ def tree_arcs(
 ) -> None:
     """Collect the distinct tree arcs into each vertex.
 
-    Parameters
-    ----------
-    columns
-        int32 or int64 (k, V), k <= 64: positions of the parents, -1 unreached, the root's its own.
-    tile, bits
-        `tile_of` and uint64 (k,): working space, contents ignored.
-    offsets
-        int64 (V + 1,): receives where each vertex's arcs start.
-    parents, answers
-        (total,): receive the parent of each arc and a bit for each answer that uses it. If
-        they have length 0 only ``offsets`` is written: the first of two passes.
+    ``columns``, int32 or int64 (k, V), k <= 64, are positions of the parents, -1 unreached, the
+    root's its own. ``tile`` (`tile_of`) and ``bits``, uint64 (k,), are working space. ``offsets``,
+    int64 (V + 1,), receives where each vertex's arcs begin; ``parents`` and ``answers`` (total,)
+    the parent of each arc and a bit for each answer that has it. If they are empty, only
+    ``offsets`` is written: the first of two passes.
     """
     count, vertices = columns.shape
     row_parents = tile[_TILE]

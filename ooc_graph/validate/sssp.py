@@ -25,9 +25,8 @@ from ooc_graph.validate.wording import Problem
 class SsspValidator(Validator[SsspAnswer]):
     """Checks shortest-path trees in one pass over the edges; see `Validator`.
 
-    `block` raises `InputError` for edges without weights, with weights that the distances' dtype
-    cannot hold exactly in kind (float against int64, float64 against float32), NaN or infinite
-    weights, and `NegativeWeightError` for negative ones.
+    `block` raises `InputError` for edges without weights, and for weights that are not finite or
+    that the distances' dtype cannot hold; `NegativeWeightError` for negative ones.
     """
 
     _wording = wording.SSSP

@@ -37,24 +37,14 @@ class Placed:
 
 
 class Validator(ABC, Generic[Answer]):
-    """Checks answers of one graph in one pass over its edges.
+    """Checks answers of one graph in one pass over its edges; arcs if they are ``directed``.
 
-    Memory: O(V) for each answer (about 9 bytes a vertex while an answer is taken in; afterwards
-    a level (1 or 4 bytes) or distance a vertex and answer, and 12 bytes for each distinct tree
-    arc), nothing that grows with the edges.
+    Memory: O(V) for each answer (about 9 bytes a vertex while an answer is taken in; afterwards a
+    level (1 or 4 bytes) or distance a vertex and answer, and 12 bytes for each distinct tree arc),
+    nothing that grows with the edges.
 
-    Parameters
-    ----------
-    answers
-        All over the same vertices and, for SSSP, of one dtype. May be a generator; SSSP keeps up
-        to 64 distance columns until they are laid out side by side, BFS keeps nothing.
-    directed
-        Whether a tuple is an arc from source to target only.
-
-    Raises
-    ------
-    UsageError
-        Answers over different vertices, or of different dtypes.
+    The answers are over the same vertices and, for SSSP, of one dtype; else it is a UsageError.
+    They may come from a generator; SSSP keeps up to 64 distance columns until they are laid out.
     """
 
     _wording: Wording

@@ -24,22 +24,11 @@ RULE_TREE_EDGE = "tree edge in the input"
 class Verdict:
     """What the rules say about one answer.
 
-    Parameters
-    ----------
-    root
-        Original id of the answer's root.
-    ok
-        Whether every rule holds.
-    rule
-        Name of the first broken rule in the order of this module, empty if all hold.
-    message
-        Which vertex or edge breaks it, the smallest that does; empty if all hold.
-    reached
-        Vertices that the answer reaches, the root included; 0 if a rule that needs no edges
-        is broken.
-    edges
-        Input tuples between reached vertices: duplicates counted, self-loops not. Graph500's
-        ``nedge``, the numerator of TEPS. 0 if a rule that needs no edges is broken.
+    ``rule`` is the first broken rule in the order of this module, and ``message`` says which vertex
+    or edge breaks it, the smallest that does; both are empty if it is ``ok``. ``reached`` counts
+    vertices, the root included, and ``edges`` input tuples between them: duplicates counted,
+    self-loops not. That is Graph500's ``nedge``, the numerator of TEPS. Both are 0 if a rule that
+    needs no edges is broken.
     """
 
     root: int
@@ -63,18 +52,11 @@ Problem = tuple[str, str]
 
 @dataclass(frozen=True)
 class Wording:
-    """Words of one kernel.
+    """Words of one kernel: what every vertex has (a level or a distance), rules of edges.
 
-    Parameters
-    ----------
-    measure
-        What an answer has for every vertex: a level or a distance.
-    step_rule, span_rule
-        Rules of tree edges and of all edges.
-    step_at
-        Between a parent and its measure.
-    fitting
-        What an edge must have to be a tree edge, with ``{parent}`` and ``{child}``.
+    ``step_rule`` and ``step_at`` are of tree edges, the latter stands between a parent and its
+    measure; ``span_rule`` is of all edges. ``fitting`` says what an edge must have to be a tree
+    edge, with ``{parent}`` and ``{child}``.
     """
 
     measure: str

@@ -180,20 +180,12 @@ class LastFile:
 
 
 class DiskUnits:
-    """Columns of the rows of one side of a graph, in a store.
+    """Columns of the rows of one side of a graph, in a store; names of arrays by shard.
 
-    Parameters
-    ----------
-    columns
-        Names of the arrays of each column, by shard.
-    first
-        int64 (shards,): position at which each shard's rows begin, multiples of whole units.
-    batch_units
-        Units of the first column in a batch; two batches are in memory at a time.
-    kept_bytes
-        Memory for units that are kept.
-    room
-        Makes a buffer of so many bytes, uint8, that batches are staged in; None: ordinary memory.
+    ``first``, int64 (shards,), are positions at which each shard's rows begin, multiples of whole
+    units. A batch has ``batch_units`` of the first column, two are in memory at a time;
+    ``kept_bytes`` are for units that are kept. ``room`` makes a uint8 buffer that batches are
+    staged in; None: ordinary memory.
     """
 
     def __init__(

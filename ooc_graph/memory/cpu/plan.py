@@ -114,23 +114,12 @@ class Lengths:
 class Facts:
     """What a plan depends on beside the budget.
 
-    Parameters
-    ----------
-    kernel
-        ``bfs``, ``sssp``, or ``apsp``: batches of sources, whose lanes the plan leaves out.
-    vertices, rows, shards
-        Of the graph; rows and shards of ranks are those of one worker.
-    id_bytes, weight_bytes, distance_bytes
-        Of a neighbour, of a weight (0 for ``bfs``), and of a level or distance.
-    table_bytes
-        Id tables.
-    sides
-        Lengths of rows of out-, and of directed graphs of in-arcs; of ranks for each of a worker's
-        shards.
-    packed_bits
-        Bits of an arc in the store where they are packed; 0 where it has the same bytes there.
-    others
-        Purposes and bytes of what else is in memory: what ranks share, and their messages.
+    ``kernel`` is ``bfs``, ``sssp``, or ``apsp``: batches of sources, whose lanes the plan leaves
+    out. Rows and shards of ranks are those of one worker. Bytes are of a neighbour, of a weight (0
+    for ``bfs``), of a level or distance, and of all id tables. ``sides`` are lengths of rows of
+    out-, and of directed graphs of in-arcs; of ranks for each shard. ``packed_bits`` are those of
+    an arc in the store if it is packed, else 0. ``others`` are purposes and bytes of what ranks
+    share, and of messages.
     """
 
     kernel: str
@@ -169,16 +158,8 @@ class Facts:
 class Plan:
     """What is where.
 
-    Parameters
-    ----------
-    rule
-        Which arcs are in memory.
-    batch_units
-        Units of neighbours that are fetched at a time.
-    kept_bytes
-        Memory for units that were read, of each side.
-    slack_bytes
-        Part of the budget that is left alone beside the reserve.
+    ``rule`` says which arcs are in memory. ``batch_units`` of neighbours are fetched at a time;
+    ``kept_bytes`` are for units that were read, of each side. ``slack_bytes`` are left alone, too.
     """
 
     facts: Facts
