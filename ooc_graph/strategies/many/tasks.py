@@ -22,7 +22,7 @@ from ooc_graph.runtime import engine_cache
 from ooc_graph.runtime.process import without_traceback
 from ooc_graph.shards.load import Graph
 from ooc_graph.strategies.many.recording import Recording
-from ooc_graph.strategies.many.searches import Rows, batch_by_batch, in_memory
+from ooc_graph.strategies.many.searches import Rows, Searches
 from ooc_graph.strategies.many.task import ManyTask
 from ooc_graph.strategies.many.tiers import note_on_device
 from ooc_graph.types import AnyArray, IntArray
@@ -175,13 +175,14 @@ def _search(
         with engine as held, held.allocating():
             # It may have been waited for long.
             leave_if_given_up()
-            given = held.ids, positions, recording, room[0] if room else None
+            given = held.ids, positions, recording, room[0] if room else None, told
             before = held.moved
             if before is None:
+                searches = Searches(task, held.search, *given)
                 if task.is_one_by_one_on_device:
-                    return batch_by_batch(task, held.search, *given), Moved()
-                return in_memory(task, held.search, *given, told), Moved()
-            rows = batch_by_batch(task, held.search.search, *given)
+                    return searches.batch_by_batch(), Moved()
+                return searches.in_memory(), Moved()
+            rows = Searches(task, held.search.search, *given).batch_by_batch()
             after = held.moved
             assert after is not None
             return rows, after.since(before)
