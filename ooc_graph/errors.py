@@ -7,6 +7,7 @@ Exit codes (docs/decisions): 0 done, 1 failed, 2 refused input or usage, 3 no an
 from __future__ import annotations
 
 import errno
+from functools import partial
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -36,16 +37,8 @@ class DeviceError(UsageError):
 class InputError(OocGraphError):
     """An edge file or array that cannot be read as what it should be.
 
-    Parameters
-    ----------
-    problem
-        What is wrong, as a short clause.
-    path
-        File at fault, if any.
-    line
-        1-based line number in the decompressed text, if known.
-    advice
-        What was expected, or what to do.
+    ``problem`` says what is wrong, as a short clause, and ``advice`` what was expected, or what to
+    do. ``path`` is the file at fault, if any; ``line`` counts from 1 in the decompressed text.
     """
 
     exit_code = 2
@@ -69,13 +62,8 @@ class InputError(OocGraphError):
 
     def __reduce__(self) -> tuple[object, ...]:
         """Keep the keyword arguments when Dask carries the error between processes."""
-        return _rebuild_input_error, (type(self), self.problem, self.path, self.line, self.advice)
-
-
-def _rebuild_input_error(
-    kind: type[InputError], problem: str, path: str | None, line: int | None, advice: str
-) -> InputError:
-    return kind(problem, path=path, line=line, advice=advice)
+        kind = partial(type(self), path=self.path, line=self.line, advice=self.advice)
+        return kind, (self.problem,)
 
 
 class NegativeWeightError(InputError):

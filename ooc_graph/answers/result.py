@@ -211,12 +211,10 @@ class PairsResult(Result):
     @property
     def reduced(self) -> str | None:
         """Which reduction there is for each source; None if there are the distances."""
-        there = set(self.columns) if isinstance(self.columns, dict) else self._stored_names()
+        there = set(self.columns) if isinstance(self.columns, dict) else set[str]()
+        if isinstance(self.columns, Stored):
+            there = {spec.path for spec in self.columns.arrays()}
         return next(iter(there - {SOURCE, REACHED, VERTEX, self.measure, PARENT}), None)
-
-    def _stored_names(self) -> set[str]:
-        assert isinstance(self.columns, Stored)
-        return {spec.path for spec in self.columns.arrays()}
 
     @property
     def names(self) -> tuple[str, ...]:

@@ -16,7 +16,7 @@ from ooc_graph.edges.bytestream import Peek, peek, peek_only
 from ooc_graph.edges.delimited import is_comment, is_number
 from ooc_graph.edges.lines import LineGrammar, is_count
 from ooc_graph.edges.options import ReadOptions
-from ooc_graph.edges.textsource import TextFile, TextSource, text_file
+from ooc_graph.edges.textsource import TextFile, TextSource, refuse_different, text_file
 from ooc_graph.errors import InputError
 
 
@@ -113,13 +113,7 @@ def open_dimacs(paths: Sequence[str], options: ReadOptions) -> TextSource:
     """Open ``.gr`` files; their problem line is of a kind that is listed above."""
     read = [_read_header(peek(path), options) for path in paths]
     files = tuple(file for _, file in read)
-    for problem, file in read:
-        if (problem, file.grammar.id_range) != (read[0][0], files[0].grammar.id_range):
-            raise InputError(
-                "differs from the first file in its problem line",
-                path=file.path,
-                advice="files of one graph need the same kind and number of vertices",
-            )
+    refuse_different(read, "problem line", "kind and number of vertices")
     directed = options.is_directed(read[0][0].directed)
     return TextSource("gr", files, directed, files[0].grammar.id_range)
 

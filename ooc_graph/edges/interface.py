@@ -16,14 +16,8 @@ from ooc_graph.types import EdgeBlock, IntArray
 class Unit:
     """A part of a source that can be read alone, in any order, on any worker.
 
-    Parameters
-    ----------
-    index
-        Position in ``EdgeSource.units()``.
-    start, stop
-        What the source makes of it: edge numbers, byte offsets, row groups, …
-    path
-        File the unit is part of, if there is one.
+    ``index`` is its position in ``EdgeSource.units()``, ``path`` the file that it is part of, if
+    there is one. ``start`` and ``stop`` are edge numbers, byte offsets, row groups, …
     """
 
     index: int
@@ -74,21 +68,13 @@ class EdgeSource(Protocol):
     def read(self, unit: Unit, block_edges: int) -> Iterator[EdgeBlock]:
         """Yield the unit's tuples in order, in blocks of at most ``block_edges``.
 
-        Raises
-        ------
-        InputError
-            With path, line, what was expected and what to do.
+        InputError says path, line, what was expected and what to do.
         """
 
     def check_totals(self, tuples_read: int) -> None:
-        """Compare the number of tuples in all units with what the input declares.
+        """Refuse an input that holds more or fewer tuples than it declares, by an InputError.
 
         Called once after every unit was read; a unit alone cannot know.
-
-        Raises
-        ------
-        InputError
-            The input holds more or fewer tuples than it declares.
         """
 
     def vertex_blocks(self) -> Iterator[IntArray]:

@@ -69,9 +69,6 @@ class Kronecker(SourceDefaults):
         object.__setattr__(self, "edge_factor", _integer("edge_factor", self.edge_factor))
         seeds = tuple(_integer("seeds", seed) for seed in self.seeds)
         object.__setattr__(self, "seeds", seeds)
-        self._check()
-
-    def _check(self) -> None:
         if not 1 <= self.scale <= MAX_SCALE:
             raise UsageError(f"scale is {self.scale}: give one from 1 to {MAX_SCALE}")
         if self.edge_factor < 1:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from ooc_graph.edges.bytestream import Peek, peek
 from ooc_graph.edges.lines import LineGrammar, is_count
 from ooc_graph.edges.options import ReadOptions
-from ooc_graph.edges.textsource import TextFile, TextSource, text_file
+from ooc_graph.edges.textsource import TextFile, TextSource, refuse_different, text_file
 from ooc_graph.errors import InputError
 
 _FIELDS = {"pattern": None, "integer": "int64", "real": "float64", "double": "float64"}
@@ -34,19 +34,13 @@ def open_matrix_market(paths: Sequence[str], options: ReadOptions) -> TextSource
     rectangular.
     """
     read = [_read_header(peek(path), options) for path in paths]
-    banners, files = [banner for banner, _ in read], tuple(file for _, file in read)
-    for banner, file in read:
-        if (banner, file.grammar.id_range) != (banners[0], files[0].grammar.id_range):
-            raise InputError(
-                "differs from the first file in its header",
-                path=file.path,
-                advice="files of one graph need the same field, symmetry and size",
-            )
-    symmetric = banners[0].symmetry in {"symmetric", "hermitian"}
+    refuse_different(read, "header", "field, symmetry and size")
+    symmetry, files = read[0][0].symmetry, tuple(file for _, file in read)
+    symmetric = symmetry in {"symmetric", "hermitian"}
     directed = options.is_directed(not symmetric)
     # The file holds one triangle: as a directed graph it has both arcs of every entry.
     sign = 0
-    if banners[0].symmetry == "skew-symmetric":
+    if symmetry == "skew-symmetric":
         sign = -1
     elif symmetric and directed:
         sign = 1

@@ -32,6 +32,17 @@ class TextFile:
     declared: int | None = None
 
 
+def refuse_different(read: Sequence[tuple[Any, TextFile]], where: str, alike: str) -> None:
+    """Refuse files of one graph whose headers, or ranges of ids, are not those of the first."""
+    for header, file in read:
+        if (header, file.grammar.id_range) != (read[0][0], read[0][1].grammar.id_range):
+            raise InputError(
+                f"differs from the first file in its {where}",
+                path=file.path,
+                advice=f"files of one graph need the same {alike}",
+            )
+
+
 def text_file(
     view: Peek, grammar: LineGrammar, data_start: int, declared: int | None = None
 ) -> TextFile:

@@ -51,10 +51,6 @@ class Units:
             if unit is not None and all(_is_there(self.folder, entry) for entry in unit.entries):
                 yield int(path.stem), unit
 
-    def done(self) -> dict[int, Unit]:
-        """All of them, by number."""
-        return dict(self)
-
 
 def key_of(folder: Path) -> str | None:
     """Key of a partial store, None if it has no units."""

@@ -139,15 +139,13 @@ def _take(path: Path) -> int:
             raise UsageError(
                 f"{path.with_suffix('')}: cannot be written here ({error.strerror})"
             ) from error
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
+        if not locked_in_time(descriptor, 0.0):
             holder = os.read(descriptor, 4096).decode(errors="replace")
             os.close(descriptor)
             raise OutputBusyError(
                 f"{path.with_suffix('')}: another run is writing it ({holder or 'starting'}); "
                 "wait for it or stop it"
-            ) from None
+            )
         if _same_file(descriptor, path):
             return descriptor
         # The former holder removed the file between our open and our lock.

@@ -10,7 +10,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 from ooc_graph.layout.whole_file import whole_file
 from ooc_graph.types import AnyArray
@@ -156,10 +156,6 @@ class ReportData:
     energy: tuple[EnergyRecord, ...] = ()
     tiers: Mapping[str, Mapping[str, Scalar]] = field(default_factory=dict)
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return a mapping that JSON can carry."""
-        return {"data_version": DATA_VERSION, **asdict(self)}
-
     @property
     def reads_store(self) -> bool:
         """Whether searches are there whose arcs stayed in the store."""
@@ -175,6 +171,8 @@ class ReportData:
 
 def write_report_data(path: str | Path, data: ReportData) -> None:
     """Write ``report.json``; NaN and infinity are refused with ValueError."""
-    text = json.dumps(data.to_dict(), allow_nan=False, ensure_ascii=False)
+    text = json.dumps(
+        {"data_version": DATA_VERSION, **asdict(data)}, allow_nan=False, ensure_ascii=False
+    )
     with whole_file(Path(path)) as partial:
         partial.write_text(text + "\n", encoding="utf-8")

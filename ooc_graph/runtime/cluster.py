@@ -154,8 +154,10 @@ def _started(stack: ExitStack, workers: int, kind: Callable[..., LocalCluster]) 
             client: Client = stack.enter_context(within(_CONNECT_S, partial(Client, cluster)))
     except (TimeoutError, CommClosedError, RuntimeError) as error:
         raise_if_full(error.__cause__, folder / "workers", "no workers were started")
+        # Some timeouts say nothing.
+        why = str(error) or type(error).__name__
         raise ClusterLostError(
-            f"the local cluster of {workers} worker(s) did not start ({_words(error)}); run the "
+            f"the local cluster of {workers} worker(s) did not start ({why}); run the "
             "command again, with fewer --workers if the machine is busy"
         ) from error
     return client
@@ -239,18 +241,13 @@ def joined_cluster(address: str, tls: str | None = None) -> Iterator[Client]:
         client = within(_CONNECT_S + _GRACE_S, connect)
     except (OSError, MemoryError) as error:
         # What is no scheduler may send anything, of any length.
-        why = "it takes connections and does not answer" if not str(error) else str(error)
+        why = str(error) or "it takes connections and does not answer"
         raise ClusterLostError(f"no Dask scheduler answers at {address}: {why}") from error
     except Exception as error:
         # Of a transport that is not installed whole.
         raise UsageError(f"--scheduler {address}: {error}; give tcp://HOST:PORT") from error
     with client:
         yield client
-
-
-def _words(error: BaseException) -> str:
-    """What an error says; its name where it says nothing, as some timeouts do."""
-    return str(error) or type(error).__name__
 
 
 def tls_security(address: str | None, files: str | None) -> Security | None:

@@ -81,7 +81,7 @@ def _cause(message: str) -> str:
     return message.partition(": ")[0]
 
 
-def _look(dask_worker: Any = None) -> int | str:  # noqa: ARG001 - Dask gives it
+def _look() -> int | str:
     """Bytes of the CUDA device of the process that runs this, or why there is none."""
     try:
         return cuda_memory_here()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
@@ -67,14 +67,12 @@ def _told_by_workers(identity: str, client: Any, note: Callable[[str], None]) ->
             client.unsubscribe_topic(_topic(identity))
 
 
-@contextmanager
-def watched(identity: str, worker: Any) -> Iterator[None]:
+def watched(identity: str, worker: Any) -> AbstractContextManager[None]:
     """Have the searches of a graph that this thread makes watched, if anybody hears of them.
 
     ``worker`` is the Dask worker whose task this is, or None.
     """
-    with watched_by(_watch_of(identity, worker)):
-        yield
+    return watched_by(_watch_of(identity, worker))
 
 
 def _watch_of(identity: str, worker: Any) -> Watch | None:

@@ -259,9 +259,6 @@ class MergeWriter:
             number = int(side.numbers[column.removed])
             self._used.append(piece_name(side.side, number, column.piece))
             column.removed += 1
-        self._forget_written(side)
-
-    def _forget_written(self, side: _Side) -> None:
         removed = min(column.removed for column in side.columns)
         for number in side.numbers[side.forgotten : removed].tolist():
             del self._unwritten[side.side, number]

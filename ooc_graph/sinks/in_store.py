@@ -110,7 +110,7 @@ class InStore:
         specs, entries = list(self._specs), list[FileEntry]()
         if reduce is None:
             # Records may come in another order than chunks.
-            done = self._units.done()
+            done = dict(self._units)
             for index in range(self._specs[0].chunks):
                 entries += done[index].entries
         else:

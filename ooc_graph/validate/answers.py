@@ -64,13 +64,11 @@ class VertexIndex:
 
     def same_as(self, other: VertexIndex) -> bool:
         """Whether both hold the same ids."""
-        if self is other:
-            return True
         if (self.first, self.count) != (other.first, other.count):
             return False
-        if self.ids is None or other.ids is None:
+        if self.ids is None or other.ids is None or self.ids is other.ids:
             return self.ids is other.ids
-        return self.ids is other.ids or bool(np.array_equal(self.ids, other.ids))
+        return bool(np.array_equal(self.ids, other.ids))
 
 
 DISTANCE_TYPES = (np.dtype(np.float32), np.dtype(np.float64), np.dtype(np.int64))

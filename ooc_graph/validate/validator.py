@@ -29,12 +29,6 @@ class Placed:
     target: AnyArray
     weight: Any  # AnyArray, or None for BFS
 
-    def known(self) -> Placed:
-        """Return the tuples of which both ends are vertices of the answer."""
-        keep = (self.source >= 0) & (self.target >= 0)
-        weight = None if self.weight is None else self.weight[keep]
-        return Placed(self.source[keep], self.target[keep], weight)
-
 
 class Validator(ABC, Generic[Answer]):
     """Checks answers of one graph in one pass over its edges; arcs if they are ``directed``.
@@ -131,19 +125,18 @@ class Validator(ABC, Generic[Answer]):
 
     def block(self, edges: EdgeBlock) -> None:
         """Check one block of tuples; every tuple of the input must be given exactly once."""
-        placed = Placed(
-            self.vertices.positions(edges.source),
-            self.vertices.positions(edges.target),
-            self._weight(edges),
-        )
-        unknown = min(
-            _first_unknown(edges.source, placed.source), _first_unknown(edges.target, placed.target)
-        )
+        source = self.vertices.positions(edges.source)
+        target = self.vertices.positions(edges.target)
+        weight: Any = self._weight(edges)
+        unknown = min(_first_unknown(edges.source, source), _first_unknown(edges.target, target))
         if unknown != NONE:
-            placed = placed.known()
+            keep = (source >= 0) & (target >= 0)
+            weight = None if weight is None else weight[keep]
+            source, target = source[keep], target[keep]
+        placed = Placed(source, target, weight)
         for batch, tally in zip(self._batches, self.tallies, strict=True):
             tally.unknown_id = min(tally.unknown_id, unknown)
-            tuples = placed.source, placed.target, self.directed
+            tuples = source, target, self.directed
             edge_loops.inside(*tuples, batch.reached, batch.full, tally.counts, tally.broken)
             self._pass(batch, tally, placed)
 

@@ -37,7 +37,7 @@ def test_units_are_found_by_the_next_run(tmp_path: Path) -> None:
     finish(first, 2)
     second = units_at(tmp_path, "second")
     assert key_of(tmp_path) == "some key"
-    done = second.done()
+    done = dict(second)
     assert sorted(done) == [0, 2]
     assert done[2].facts == {"number": 2}
     (entry,) = done[2].entries
@@ -52,7 +52,7 @@ def test_a_run_that_is_over_writes_nothing(tmp_path: Path) -> None:
     second = units_at(tmp_path, "second")
     with pytest.raises(FileNotFoundError):
         finish(first, 1)
-    assert not second.done()
+    assert not dict(second)
     assert not first.attempt.exists()
     assert not (tmp_path / "table").exists()
 
@@ -67,7 +67,7 @@ def test_a_unit_that_fails_leaves_nothing(tmp_path: Path) -> None:
     with pytest.raises(OSError, match="disk full"):
         finish_unit(units.folder, units.attempt, 1, write, {})
     assert sorted(path.name for path in units.attempt.iterdir()) == []
-    assert not units.done()
+    assert not dict(units)
 
 
 def test_a_run_that_ends_while_a_unit_is_written(tmp_path: Path) -> None:
@@ -81,7 +81,7 @@ def test_a_run_that_ends_while_a_unit_is_written(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError):
         finish_unit(tmp_path, first.attempt, 0, write, {})
     assert not first.attempt.exists()
-    assert not units_at(tmp_path, "third").done()
+    assert not dict(units_at(tmp_path, "third"))
 
 
 @pytest.mark.parametrize("damage", ["record", "gone", "short", "other"])
@@ -98,7 +98,7 @@ def test_damaged_units_are_not_taken(tmp_path: Path, damage: str) -> None:
         chunk.write_bytes(chunk.read_bytes()[:-8])
     else:
         chunk.write_bytes((tmp_path / SPEC.chunk_path(0)).read_bytes())
-    assert sorted(units.done()) == [0]
+    assert sorted(dict(units)) == [0]
 
 
 def test_tables_are_what_zarr_reads(tmp_path: Path) -> None:
