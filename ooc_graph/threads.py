@@ -58,14 +58,12 @@ class Members:
     """Threads that each do what they are given, in order, and that are surely waited for.
 
     An interrupt may come between any two steps of the main thread, also inside a lock that is
-    written in Python, as those of pools and futures are. Such a lock stays closed, and who comes
-    next waits for ever. Between the caller and these threads are the interpreter's own alone.
+    written in Python, as those of pools and futures are: it stays closed, and who comes next waits
+    for ever. Between the caller and these threads are only the interpreter's own locks.
 
-    What a call raises, of whatever kind, ends neither its thread nor those calls that come after
-    it: it is kept until the caller waits.
-
-    They end when nobody has this object any more. In a forked child they have nothing to do, and
-    are started with the first call. A thread that is refused is a MemoryError.
+    What a call raises ends neither its thread nor later calls: it is kept until the caller waits.
+    The threads end when nobody has this object any more; in a forked child they are started with
+    the first call. A thread that is refused is a MemoryError.
     """
 
     def __init__(self, count: int, name: str) -> None:

@@ -33,12 +33,8 @@ if TYPE_CHECKING:
 class Result:
     """What an algorithm found out about every vertex: arrays, or the store they are read from.
 
-    Parameters
-    ----------
-    root
-        Original id the search began at; None if an algorithm has no root.
-    elapsed_s
-        Seconds of the search alone, as Graph500 times it; None when opened from a store.
+    ``root`` is the original id where the search began; None if an algorithm has none. ``elapsed_s``
+    are seconds of the search alone, as Graph500 times it; None if opened from a store.
     """
 
     root: int | None

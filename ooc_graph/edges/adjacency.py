@@ -78,10 +78,12 @@ class AdjacencySource:
         """
         parser = self._parser(unit.path or "", block_edges)
         rows, balance = 0, 0
+        # Each entry (u, v, w) has to come with (v, u, w).
+        is_mirrored = self.declared is not None and not self.directed
         for block, _ in parser.blocks():
             rows += len(block)
             if len(block):
-                if self._mirrored:
+                if is_mirrored:
                     balance += _mirror_sum(block)
                 yield block
         if self.declared is not None:
@@ -92,11 +94,6 @@ class AdjacencySource:
                 path=parser.path,
                 advice="METIS graphs are symmetric; use --directed for rows of out-arcs",
             )
-
-    @property
-    def _mirrored(self) -> bool:
-        """Whether each entry (u, v, w) has to come with (v, u, w)."""
-        return self.declared is not None and not self.directed
 
     def _parser(self, path: str, block_edges: int) -> RowParser:
         file = next(file for file in self.files if file.path == path)

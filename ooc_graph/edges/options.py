@@ -47,9 +47,8 @@ class ReadOptions:
         if self.weight_type is not None and self.weight_type not in WEIGHT_TYPES:
             raise UsageError(f"weight type {self.weight_type!r}: use int, float32 or float64")
         delimiter = None if delimiter is None else _DELIMITERS.get(delimiter, delimiter)
-        if delimiter and (
-            len(delimiter) != 1 or delimiter in '"#%+-.\r\n\0' or not _is_mark(delimiter)
-        ):
+        is_mark = delimiter is None or (delimiter.isascii() and not delimiter.isalnum())
+        if delimiter and (len(delimiter) != 1 or delimiter in '"#%+-.\r\n\0' or not is_mark):
             raise UsageError(f"delimiter {delimiter!r}: one ASCII mark, 'tab' or 'space'")
         object.__setattr__(self, "delimiter", delimiter)
         for name in ("directed", "weight", "header"):
@@ -87,11 +86,6 @@ class ReadOptions:
     def weight_dtype(self) -> np.dtype[np.generic] | None:
         """Type that ``weight_type`` asks for."""
         return None if self.column_type is None else np.dtype(self.column_type)
-
-
-def _is_mark(character: str) -> bool:
-    """Whether an ASCII character can stand between numbers."""
-    return character.isascii() and not character.isalnum()
 
 
 SOURCE_NAMES = ("source", "src", "from", "u", "fromnodeid", "source_id", "row")

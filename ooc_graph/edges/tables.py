@@ -11,7 +11,7 @@ import numpy as np
 from ooc_graph.edges.bytestream import file_record, refuse_compressed
 from ooc_graph.edges.idcheck import checked_block, weight_dtype_of
 from ooc_graph.edges.interface import SourceDefaults, Unit, units_of
-from ooc_graph.edges.options import ChosenColumns, ReadOptions, choose_columns
+from ooc_graph.edges.options import ReadOptions, choose_columns
 from ooc_graph.errors import InputError, UsageError
 from ooc_graph.types import AnyArray, EdgeBlock
 
@@ -84,7 +84,10 @@ def open_parquet(paths: Sequence[str], options: ReadOptions) -> ParquetSource:
     chosen = choose_columns(
         options, schema.names, len(schema.names), paths[0], third_is_weight=False
     )
-    names = _names(chosen, schema.names)
+    positions = [chosen.source, chosen.target]
+    if chosen.weight is not None:
+        positions.append(chosen.weight)
+    names = tuple(schema.names[position] for position in positions)
     for file, other in read:
         if any(
             name not in other.names or other.field(name).type != schema.field(name).type
@@ -130,11 +133,6 @@ def _open_file(path: str) -> tuple[ParquetFile, Any]:
         raise InputError("no such file", path=path) from None
     except (arrow.ArrowException, OSError) as error:
         raise InputError(f"is no Parquet file: {error}", path=path) from error
-
-
-def _names(chosen: ChosenColumns, names: Sequence[str]) -> tuple[str, ...]:
-    ids = (names[chosen.source], names[chosen.target])
-    return ids if chosen.weight is None else (*ids, names[chosen.weight])
 
 
 def _numpy_type(schema: Any, name: str, path: str) -> np.dtype[Any]:

@@ -18,14 +18,12 @@ class StaleParcelError(Exception):
 
 
 class Postbox:
-    """Parcels of one attempt, by superstep and sender.
+    """Parcels of one attempt, by superstep and sender, which is a position in the party.
 
-    A sender can be ahead of this worker by one superstep at most (it needs this worker's parcels
-    to get further). What comes early is kept up to ``early_bytes``; beyond that the sender's
-    acknowledgement waits, which is the back-pressure.
-
-    Senders are positions in the party. ``is_manned`` says whether the task that empties it has
-    begun; ``aborted`` is done once the attempt was aborted, for the reason in ``cause``.
+    A sender can be ahead of this worker by one superstep at most, as it needs this worker's
+    parcels. What comes early is kept up to ``early_bytes``; beyond that the sender's
+    acknowledgement waits. ``is_manned``: the task that empties it has begun; ``aborted`` is done
+    for the reason in ``cause``.
     """
 
     def __init__(self, senders: frozenset[int], *, early_bytes: int = EARLY_BYTES) -> None:

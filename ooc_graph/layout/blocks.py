@@ -79,10 +79,9 @@ def read_at(descriptor: int, data: memoryview, offset: int) -> None:
 class BlockWriter:
     """A new file, written from front to back; one that exists is replaced.
 
-    Two blocks of `BLOCK_BYTES` for each thread that writes files: one is filled while the other is
-    written. What is left at the end, less than a block, goes through the page cache. A thread
-    writes one such file at a time. The file system's errors come at the latest when the ``with``
-    block ends.
+    Each thread that writes files has two blocks of `BLOCK_BYTES`: one is filled while the other is
+    written; it writes one such file at a time. Less than a block at the end goes through the page
+    cache. Errors come at the latest when the ``with`` block ends.
     """
 
     def __init__(self, path: Path) -> None:

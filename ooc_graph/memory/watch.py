@@ -24,11 +24,9 @@ _WAITS_SHARE = 0.5
 class Watch:
     """Says how reading goes, at growing intervals: after 5 seconds of reading, 10, 20 and so on.
 
-    That a disk is slower than expected is said with it, and the first time at once. What is read
-    while the search does other work does not make a disk slow.
-
-    The lines go to ``say``, by the thread that searches. The interval to the next line grows
-    ``growth`` times; 1: a line every 5 seconds of reading.
+    That a disk is slower than expected is said with it, and the first time at once; not of what is
+    read while the search does other work. The lines go to ``say``, by the thread that searches. The
+    interval to the next line grows ``growth`` times; 1: a line every 5 seconds of reading.
     """
 
     def __init__(self, say: Callable[[str], None], growth: int = 2) -> None:

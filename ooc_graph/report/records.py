@@ -157,7 +157,8 @@ def _append_line(path: Path, line: str) -> None:
                 "same again once that has ended"
             )
         # A line that a killed run could not finish must not swallow this one.
-        start = "\n" if _is_cut_short(handle) else ""
+        size = os.fstat(handle).st_size
+        start = "\n" if size > 0 and os.pread(handle, 1, size - 1) != b"\n" else ""
         _write_whole(handle, f"{start}{line}\n".encode())
     finally:
         os.close(handle)
@@ -175,11 +176,6 @@ def _write_whole(handle: int, data: bytes) -> None:
         with contextlib.suppress(OSError):
             os.ftruncate(handle, before_bytes)
         raise
-
-
-def _is_cut_short(handle: int) -> bool:
-    size = os.fstat(handle).st_size
-    return size > 0 and os.pread(handle, 1, size - 1) != b"\n"
 
 
 def _plain(value: object) -> object:

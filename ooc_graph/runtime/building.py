@@ -63,7 +63,8 @@ def build_store(
 def _on_device(
     place: Workplace, source: EdgeSource, out: Path, options: BuildOptions, progress: Progress
 ) -> BuildReport:
-    if place.client is not None and _is_elsewhere(source):
+    is_in_memory = isinstance(source, DaskSource) or getattr(source, "in_memory", False)
+    if place.client is not None and is_in_memory:
         raise UsageError(
             "edges in memory, or in a Dask collection, are not sent to one worker's device: leave "
             "client= out, or build on the CPU (device='cpu')"
@@ -78,10 +79,6 @@ def _on_device(
         for note in report.notes:
             progress.note(note)
         return report
-
-
-def _is_elsewhere(source: EdgeSource) -> bool:
-    return isinstance(source, DaskSource) or bool(getattr(source, "in_memory", False))
 
 
 def build_here(

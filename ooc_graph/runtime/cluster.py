@@ -89,10 +89,9 @@ def local_cluster(workers: int = 1) -> Iterator[Client]:
 def local_cuda_cluster(workers: int | None = None) -> Iterator[Client]:
     """A cluster of one worker process for each CUDA device of this machine, on the loopback.
 
-    Arrays on the devices come from RMM's pool where RMM is installed: the driver's own one
-    (``cudaMallocAsync``), which grows as it is needed and gives back what is not.
-
-    DeviceError if there is no device, dask-cuda is not installed, or RMM is and cannot be imported.
+    Arrays on the devices come from RMM's pool if it is installed: the driver's own one
+    (``cudaMallocAsync``). DeviceError if there is no device, no dask-cuda, or RMM cannot be
+    imported.
     """
     devices = device_count()
     if workers is not None and workers > devices:

@@ -31,9 +31,8 @@ _ENDLESS = 1 << 62
 class ChunkSink:
     """Writes chunks of a partial store on the threads of a workforce.
 
-    There is one buffer for each thread and for every open column, fewer if the memory limit does
-    not allow so many. ``new_buffer`` gives host memory of so many bytes, uint8. Finished arrays are
-    in ``specs``, chunks that are written in ``entries``.
+    There is a buffer for each thread and each open column, fewer if the memory limit does not allow
+    it; ``new_buffer`` makes so many bytes, uint8. ``specs`` are finished, ``entries`` written.
     """
 
     def __init__(

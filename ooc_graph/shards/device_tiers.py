@@ -123,7 +123,9 @@ def load_device_bfs(
         out, into = sides[0].rows, sides[-1].rows
         steps = _steps_of(plan, room, sides[0], sides[-1])
         _fill(sides[-1], steps)
-        _fill_whole(sides[0], steps)
+        # Those of the out-rows that are held whole.
+        hubs = TierRows(out.heads, sides[0].units, len(out.window.row))
+        _bring(hubs, steps.hubs, steps.hold_whole)
         # Not before: what loading takes is gone now.
         steps.copied_to = room.array(graph.rows, np.uint32), room.array(graph.rows, np.int32)
         for side in sides:
@@ -155,12 +157,6 @@ def _hubs_of(plan: DiskDevicePlan, lengths: AnyArray) -> tuple[int, int, int]:
     both = int(np.searchsorted(ends, before + plan.far_hub_arcs, "right"))
     far = both - near if plan.far_hub_arcs else 0
     return near, far, int(ends[both - 1]) - before if far else 0
-
-
-def _fill_whole(out: Tiered, steps: CudaDiskBfsSteps) -> None:
-    """Bring the out-rows that are held whole to their places."""
-    rows = TierRows(out.rows.heads, out.units, len(out.rows.window.row))
-    _bring(rows, steps.hubs, steps.hold_whole)
 
 
 def _fill(into: Tiered, steps: CudaDiskBfsSteps) -> None:

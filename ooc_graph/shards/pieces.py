@@ -39,9 +39,8 @@ class PieceLostError(Exception):
 class Pieces:
     """Where the pieces of a build are: in files, or in memory if ``buffer_bytes`` is not 0.
 
-    Then they are in buffers of this size that are used again; pieces that would fill less than a
-    quarter of one, are larger, or stay long have memory of their own size. ``folder`` names them,
-    too.
+    Then they are in buffers of this size that are used again; pieces that fill less than a quarter
+    of one, are larger, or stay long have memory of their own. ``folder`` names them, too.
     """
 
     folder: str

@@ -72,17 +72,13 @@ class RowLoader:
             columns = [self._column(f"{group}/{name}") for name in names]
             return Rows(self.stored.read(f"{group}/offsets"), *columns)
         groups = [rows_path(number, side, stored_order) for number in range(self.shards)]
-        local = self._local_offsets(side, stored_order)
+        local = [self.stored.read(f"{group}/offsets").astype(np.int64) for group in groups]
         offsets = _global_offsets(local, self.rows)
         columns = [
             self._interleave([f"{group}/{name}" for group in groups], local, offsets)
             for name in names
         ]
         return Rows(offsets.astype(np.uint64), *columns)
-
-    def _local_offsets(self, side: str, stored_order: str) -> list[IntArray]:
-        groups = (rows_path(number, side, stored_order) for number in range(self.shards))
-        return [self.stored.read(f"{group}/offsets").astype(np.int64) for group in groups]
 
     def _column(self, array: str) -> AnyArray:
         """One column of a shard."""

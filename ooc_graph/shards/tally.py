@@ -106,9 +106,8 @@ def graph_attributes(
 ) -> dict[str, Any]:
     """Attributes that `ooc_graph.shards.load.Graph` reads.
 
-    ``rows`` are the vertices with at least one arc; ``first_id`` is None if ids have gaps,
-    ``weight_dtype`` if no weights are kept. ``arcs`` are those of each side, in one row order.
-    Whether columns are packed is recorded only if they are.
+    ``rows`` have at least one arc; ``first_id`` is None if ids have gaps, ``weight_dtype`` if no
+    weights are kept. ``arcs`` are those of each side, in one row order.
     """
     return {
         **({"compressed": True} if compressed else {}),

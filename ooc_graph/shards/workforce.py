@@ -52,9 +52,8 @@ def run_all(
 ) -> list[Done]:
     """Call ``function(*item)`` for every item on the executor; results in the items' order.
 
-    The first error stops the stage: what has not begun is cancelled and what runs is waited for,
-    so that nothing writes any more when the error is raised. Threads of this process notice it
-    (`ooc_graph.kernels.common.cancellation`).
+    The first error stops the stage: what has not begun is cancelled and what runs is waited for, so
+    that nothing writes any more. Threads of this process notice it.
     """
     is_over = Event()
     # What travels to other processes cannot be notified.

@@ -205,11 +205,10 @@ class DiskUnits:
         self._columns = [_Column(stored, arrays, first) for arrays in columns]
         self.dtypes = tuple(column.dtype for column in self._columns)
         self._moved, self._meter = Moved(), meter or Meter()
-        make = room or _ordinary
-        self._buffers = [
-            [make(self._most_units(dtype) * self.unit_bytes) for dtype in self.dtypes]
-            for _ in range(2)
-        ]
+        make = room or partial(np.empty, dtype=np.uint8)
+        first_bytes = self.dtypes[0].itemsize
+        units = [self.batch_units * max(1, one.itemsize // first_bytes) for one in self.dtypes]
+        self._buffers = [[make(most * self.unit_bytes) for most in units] for _ in range(2)]
         self._kept = np.empty(kept_bytes // self.unit_bytes * self.unit_bytes, np.uint8)
         self._used = 0
         self.keeping = False
@@ -223,9 +222,6 @@ class DiskUnits:
     def moved(self) -> Moved:
         """What was given so far."""
         return self._meter.added_to(self._moved)
-
-    def _most_units(self, dtype: np.dtype[Any]) -> int:
-        return self.batch_units * max(1, dtype.itemsize // self.dtypes[0].itemsize)
 
     def stage(
         self, batches: Iterator[Sequence[IntArray]]
@@ -319,7 +315,3 @@ class DiskUnits:
     def close(self) -> None:
         """End the threads."""
         self._readers.close()
-
-
-def _ordinary(bytes_: int) -> AnyArray:
-    return np.empty(bytes_, np.uint8)

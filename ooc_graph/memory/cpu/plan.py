@@ -180,17 +180,15 @@ class Plan:
         facts, sides = self.facts, len(self.facts.sides)
         # While rows are loaded there is no state yet, but what lengths are made of.
         state = max(_state_bytes(facts) + _answer_bytes(facts), _load_bytes(facts))
+        staging = self.batch_units * _staged_bytes(facts)
+        staging += min(WINDOW_ROWS, facts.rows + 64) * WINDOW_ROW_BYTES
+        staging += UNPACKING_BYTES if facts.packed_bits else 0
         return {
             "id tables": facts.table_bytes,
             "vertex state": state,
             "row tables": _row_bytes(facts),
             "heads": self.head_arcs * facts.arc_bytes,
-            "staging": sides
-            * (
-                self.batch_units * _staged_bytes(facts)
-                + _window_bytes(facts)
-                + _unpacking_bytes(facts)
-            ),
+            "staging": sides * staging,
             "kept units": sides * self.kept_bytes,
             "reserve": RESERVE_BYTES + self.slack_bytes,
             **dict(facts.others),
@@ -272,10 +270,6 @@ def _answer_bytes(facts: Facts) -> int:
     return max(pieces, min(names.CHUNK_BYTES, 8 * facts.vertices))
 
 
-def _window_bytes(facts: Facts) -> int:
-    return min(WINDOW_ROWS, facts.rows + 64) * WINDOW_ROW_BYTES
-
-
 def _load_bytes(facts: Facts) -> int:
     """A chunk of offsets, or the arcs to read of each row and which of them are short."""
     chunk = min(names.CHUNK_BYTES, 8 * (facts.rows + 1))
@@ -287,10 +281,6 @@ def _staged_bytes(facts: Facts) -> int:
     """Bytes of two buffers, for each unit of neighbours in a batch."""
     wider = max(1, facts.weight_bytes // facts.id_bytes) if facts.weight_bytes else 0
     return 2 * (1 + wider) * (names.SIDECAR_BYTES + 8)
-
-
-def _unpacking_bytes(facts: Facts) -> int:
-    return UNPACKING_BYTES if facts.packed_bits else 0
 
 
 def describe(plan: Plan) -> dict[str, Any]:
