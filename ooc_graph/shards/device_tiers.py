@@ -123,9 +123,9 @@ def load_device_bfs(
         out, into = sides[0].rows, sides[-1].rows
         steps = _steps_of(plan, room, sides[0], sides[-1])
         _fill(sides[-1], steps)
-        # Those of the out-rows that are held whole.
-        hubs = TierRows(out.heads, sides[0].units, len(out.window.row))
-        _bring(hubs, steps.hubs, steps.hold_whole)
+        whole = TierRows(out.heads, sides[0].units, len(out.window.row))
+        _bring(whole, steps.hubs, steps.hold_whole)
+        del whole
         # Not before: what loading takes is gone now.
         steps.copied_to = room.array(graph.rows, np.uint32), room.array(graph.rows, np.int32)
         for side in sides:
