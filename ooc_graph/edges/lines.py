@@ -33,8 +33,7 @@ class LineGrammar:
     ``weight_type`` is ``int64``, ``float32``, ``float64``, or None: each block is int64 if all its
     tokens are integers, else float64. The delimiter is empty for runs of blanks; ``comments`` are
     at most two characters that begin a comment line, ``tag`` one that begins each line of edges
-    (DIMACS ``a``). ``id_range`` is (first, count) of the ids that are admitted; None: 0 .. 2**63 -
-    1.
+    (DIMACS ``a``). ``id_range`` is (first, count) of the ids that are admitted; None admits all.
     """
 
     fields: int

@@ -175,14 +175,11 @@ class Party:
             if len(parts) == 1 and parcel.array_bytes <= UNANSWERED_BYTES:
                 await self._call(address, POST_OP, parcel=_wrap(parcel.copied()), reply=False)
             else:
-                await self._send_answered(address, parcel)
+                async with self._in_flight:
+                    if await self._call(address, POST_OP, parcel=_wrap(parcel)) != KEPT:
+                        raise AttemptAbortedError(f"{address} left the attempt")
             self.bytes_sent += parcel.array_bytes
         self._unanswered.discard(member)
-
-    async def _send_answered(self, address: str, parcel: Parcel) -> None:
-        async with self._in_flight:
-            if await self._call(address, POST_OP, parcel=_wrap(parcel)) != KEPT:
-                raise AttemptAbortedError(f"{address} left the attempt")
 
     async def _call(self, address: str, operation: str, **message: Any) -> Any:
         try:
