@@ -7,34 +7,18 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from time import perf_counter
-from typing import Self
 
 from ooc_graph.layout import names
 
 
-class _Sums:
-    """Numbers that only grow, as the fields of a dataclass."""
-
-    def since(self, before: Self) -> Self:
-        """What came since ``before``."""
-        pairs = zip(self.__dict__.values(), before.__dict__.values(), strict=True)
-        return type(self)(*(now - then for now, then in pairs))
-
-    def plus(self, other: Self) -> Self:
-        """The sums of two."""
-        pairs = zip(self.__dict__.values(), other.__dict__.values(), strict=True)
-        return type(self)(*map(sum, pairs))
-
-
 @dataclass
-class Moved(_Sums):
+class Moved:
     """What a tier gave.
 
     ``units`` and ``bytes`` were read from the disk, or the page cache, by so many ``requests``;
     ``kept_units`` were given again without being read. ``rows`` had arcs asked for. Something was
-    being read in ``reading_s`` seconds, by one thread or several; ``busy_s`` is the sum of the
-    threads', and ``unit_s`` that of the units', each on its own. The search stood still for
-    ``waited_s``.
+    being read in ``reading_s`` seconds, by one thread or several; ``unit_s`` is the sum of the
+    units', each on its own. The search stood still for ``waited_s``.
     """
 
     units: int = 0
@@ -43,13 +27,18 @@ class Moved(_Sums):
     requests: int = 0
     rows: int = 0
     reading_s: float = 0.0
-    busy_s: float = 0.0
     unit_s: float = 0.0
     waited_s: float = 0.0
 
-    def copy(self) -> Moved:
-        """The numbers now."""
-        return replace(self)
+    def since(self, before: Moved) -> Moved:
+        """What came since ``before``."""
+        pairs = zip(self.__dict__.values(), before.__dict__.values(), strict=True)
+        return Moved(*(now - then for now, then in pairs))
+
+    def plus(self, other: Moved) -> Moved:
+        """The sums of two."""
+        pairs = zip(self.__dict__.values(), other.__dict__.values(), strict=True)
+        return Moved(*map(sum, pairs))
 
     @property
     def kept_bytes(self) -> int:
@@ -85,7 +74,7 @@ class Meter:
         self._lock = threading.Lock()
         self._reading, self._since, self._bytes = 0, 0.0, 0
         self._waits_since: float | None = None
-        self._reading_s = self._busy_s = self._unit_s = self._waited_s = 0.0
+        self._reading_s = self._unit_s = self._waited_s = 0.0
 
     @contextmanager
     def reading(self, units: int) -> Iterator[None]:
@@ -102,7 +91,6 @@ class Meter:
             with self._lock:
                 now = self._clock()
                 self._reading -= 1
-                self._busy_s += now - begun
                 self._unit_s += units * (now - begun)
                 if not self._reading:
                     self._reading_s += now - self._since
@@ -140,7 +128,6 @@ class Meter:
             return replace(
                 moved,
                 reading_s=self._reading_s,
-                busy_s=self._busy_s,
                 unit_s=self._unit_s,
                 waited_s=self._waited_s,
             )

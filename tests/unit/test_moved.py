@@ -106,7 +106,7 @@ def test_a_search_that_only_waits_overlaps_nothing(
         for _ in units.stage(batches()):
             pass
     moved = units.moved
-    assert (moved.reading_s, moved.busy_s, moved.waited_s) == (3.0, 3.0, 3.0)
+    assert (moved.reading_s, moved.waited_s) == (3.0, 3.0)
     assert moved.overlap == 0
     # Three units, one, and three, of a second each.
     assert (moved.unit_s, moved.units_in_flight) == (7.0, pytest.approx(7 / 3))
@@ -152,7 +152,7 @@ def test_units_that_are_kept_take_no_time(store: Path, monkeypatch: pytest.Monke
             for _ in units.stage(batches()):
                 pass
     again = units.moved.since(before)
-    assert (again.units, again.bytes, again.reading_s, again.busy_s) == (0, 0, 0, 0)
+    assert (again.units, again.bytes, again.reading_s) == (0, 0, 0)
     assert again.overlap is again.units_in_flight is again.bytes_s is None
     assert (again.kept_units, again.kept_bytes) == (7, 7 * UNIT)
     units.close()
@@ -193,7 +193,7 @@ def test_threads_that_read_at_once_share_the_time() -> None:
     with meter.reading(1):
         clock.now_s = 12
     moved = meter.added_to(Moved(units=7, bytes=80))
-    assert (moved.reading_s, moved.busy_s, moved.unit_s) == (8.0, 10.0, 4 * 6 + 2 * 2 + 2.0)
+    assert (moved.reading_s, moved.unit_s) == (8.0, 4 * 6 + 2 * 2 + 2.0)
     assert (moved.units_in_flight, moved.bytes_s) == (30 / 8, 10.0)
     assert moved.overlap == 1
 

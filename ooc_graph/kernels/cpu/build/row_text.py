@@ -28,7 +28,6 @@ from ooc_graph.kernels.cpu.build.decimals import (
 
 # Positions in the parameter vector.
 R_NUMBERED, R_SKIP, R_PAIRED, R_WEIGHT_MODE, R_ID_FIRST, R_ID_LAST = 0, 1, 2, 3, 4, 5
-ROW_PARAMETERS = 6
 
 # Positions in the state vector.
 S_VERTEX, S_FIELD, S_COMMENT, S_AFTER_CR, S_LINE, S_NEIGHBOR, S_LOOPS = 0, 1, 2, 3, 4, 5, 6
