@@ -84,14 +84,8 @@ class Generated:
 class HostRead:
     """Tuples that threads of this process read and the device gets copies of.
 
-    Parameters
-    ----------
-    first
-        Subtracted from ids, so that they are positions; 0 if ids have gaps.
-    weighted
-        Whether blocks carry weights.
-    keep
-        Keep on the device what the first pass copied.
+    ``first`` is subtracted from ids, so that they are positions; 0 if ids have gaps. Blocks carry
+    weights if ``weighted``. With ``keep``, what the first pass copied stays on the device.
     """
 
     def __init__(

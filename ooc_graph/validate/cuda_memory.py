@@ -35,17 +35,9 @@ def largest_batch(
 ) -> int:
     """Answers that the device's memory has room for: a multiple of 4, at most 64.
 
-    Parameters
-    ----------
-    free
-        Bytes that are free; None: as many as the current device has.
-    beside
-        Bytes wanted for something else, such as a block of edges and the columns of an answer.
-
-    Raises
-    ------
-    MemoryBudgetError
-        Not even 4 answers fit.
+    ``free`` is the bytes that are free (None: as many as the current device has), and ``beside``
+    those wanted for something else, such as a block of edges. If not even 4 answers fit, that is a
+    `MemoryBudgetError`.
     """
     room = (free_bytes() if free is None else free) - beside - vertices * _ID_BYTES  # links
     least = FOUR * bytes_per_answer(vertices, kernel, measure)

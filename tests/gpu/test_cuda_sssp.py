@@ -110,8 +110,6 @@ def test_what_suits_one_block(vertices: int, spokes: int, suits: bool) -> None:
     arcs = arcs_of(source, target, weight, directed=False)
     search = compare_sssp(arcs.shards(1)[0], [0, vertices - 1])
     assert isinstance(search.method, OneBlock) == suits
-    if suits:
-        assert 0 < search.method.rounds()["one_block"] <= vertices
 
 
 @pytest.mark.parametrize("weights", ["float32", "int32"])

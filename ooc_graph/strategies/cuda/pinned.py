@@ -177,7 +177,7 @@ class Pinned:
         names = ids.original_of.astype(np.uint32) if is_narrow else None
         search, plan = search_within(graph, kernel, budget_bytes, device, shard, room, names)
 
-        def note(_: object, __: float | None) -> str:
+        def note(_: object) -> str:
             had = plan.budget_bytes
             return with_shortfall(note_of(plan), reserved.device_bytes, had, "of the device's")
 
@@ -267,10 +267,7 @@ class Pinned:
 def free_within(budget_bytes: int, least: int, beside: int, what: str) -> int:
     """Device memory of a budget that others have left; ``beside`` bytes are for an answer there.
 
-    Raises
-    ------
-    MemoryBudgetError, DeviceBusyError
-        The least does not fit in it.
+    If the least does not fit, that is a `MemoryBudgetError` or `DeviceBusyError`.
     """
     cuda_modules.require_memory(least + beside, what)
     free = cuda_modules.device_bytes()[0]
@@ -331,14 +328,9 @@ def plan_for(
 ) -> SearchPlan:
     """Plan for a process that searches; reads the graph's offsets.
 
-    Parameters
-    ----------
-    answer_bytes
-        Host memory of an answer that is not written.
-    named
-        Whether the answer stays on the device.
-    is_held
-        Whether the process has the rows in memory now, which it drops for those of the plan.
+    ``answer_bytes`` is host memory of an answer that is not written, and ``named`` says whether the
+    answer stays on the device. A process that holds the rows now (``is_held``) drops them for those
+    of the plan.
     """
     host_bytes = resources.process_limit_bytes - _host_bytes(graph) - answer_bytes
     if is_held:

@@ -187,18 +187,10 @@ class CudaManySearch:
     def run_on_device(
         self, sources: IntArray, columns: Columns | None = None, own: Any = None
     ) -> Any:
-        """Distances of the searches from internal ids; does not wait.
+        """Distances of the searches from internal ids, int64 (sources,); does not wait.
 
-        Parameters
-        ----------
-        sources
-            int64 (sources,).
-        own
-            uint32 (sources,): column of each source, `NONE` if it has none; None: its row.
-
-        Returns
-        -------
-        CuPy array (sources, columns), perhaps with a longer stride.
+        A CuPy array (sources, columns), perhaps with a longer stride. ``own``, uint32 (sources,),
+        is the column of each source, `NONE` if it has none; None: its row.
         """
         chosen = columns or self.columns()
         pitch = self.pitch(chosen)

@@ -43,16 +43,9 @@ class BfsHold:
 class CudaTierBfsSearch(CudaBfsSearch):
     """As `CudaBfsSearch`, of rows that the device reads where they are.
 
-    Parameters
-    ----------
-    out, into
-        Hub-first rows of out- and in-arcs (the same object when undirected); offsets on the device
-        or in host memory (copied), neighbours as the device's view of pinned host memory.
-    held
-        What is copied to the device.
-    deep
-        The same once a search has found more levels than a byte tells: then levels take four bytes
-        a row, and ``held`` is replaced by this. None: ``held`` stays.
+    Offsets are on the device or in host memory (copied), neighbours the device's view of pinned
+    host memory. What is ``held`` is copied to the device. Once a search has found more levels than
+    a byte tells, levels take four bytes a row, and ``deep`` (None: ``held``) is held from then on.
     """
 
     def __init__(

@@ -42,19 +42,9 @@ class SsspHold:
 class CudaTierSsspSearch(CudaSsspSearch):
     """As `CudaSsspSearch`, of rows that the device reads where they are; by push and pull alone.
 
-    Parameters
-    ----------
-    out, into
-        Light-first rows of out- and in-arcs (the same object when undirected); offsets on the
-        device or in host memory (copied), neighbours and weights as the device's views of pinned
-        host memory. Weights are float32.
-    held
-        What is copied to the device.
-
-    Raises
-    ------
-    UsageError
-        As of `CudaSsspSearch`; or the weights are of another type: such graphs go by near-far.
+    Offsets are on the device or in host memory (copied), neighbours and weights the device's views
+    of pinned host memory. What is ``held`` is copied to the device. Graphs with weights of other
+    types than float32 go by near-far (here `UsageError`).
     """
 
     def __init__(

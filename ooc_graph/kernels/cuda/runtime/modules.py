@@ -63,11 +63,8 @@ def definitions(constants: Mapping[str, int | str]) -> tuple[str, ...]:
 def cuda() -> Any:
     """The module CuPy, once it and a device are there.
 
-    Raises
-    ------
-    DeviceError
-        CuPy is not installed, there is no driver or no device, or the current device is older
-        than `LEAST_CAPABILITY`. The message says what to do.
+    If CuPy, a driver or a device is missing, or the current device is older than
+    `LEAST_CAPABILITY`, that is a `DeviceError`, whose message says what to do.
     """
     try:
         import cupy  # noqa: PLC0415
@@ -122,12 +119,8 @@ def device_bytes() -> tuple[int, int]:
 def require_memory(needed_bytes: int, what: str) -> None:
     """Refuse work that will not fit the current device.
 
-    Raises
-    ------
-    MemoryBudgetError
-        The device has less memory than that.
-    DeviceBusyError
-        It has it, and others use it now.
+    If the device has less memory than that, it is a `MemoryBudgetError`; if others use it now, a
+    `DeviceBusyError`.
     """
     free, total = device_bytes()
     if needed_bytes > total:

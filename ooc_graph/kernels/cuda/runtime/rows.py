@@ -70,12 +70,8 @@ def on_device(array: AnyArray) -> Any:
 def hold(rows: Rows, *, weighted: bool, ids: np.dtype[Any] = NARROW) -> DeviceRows:
     """Rows on the current device, of ids of this type.
 
-    They are copied if they are in host memory, or begin at an odd address.
-
-    Raises
-    ------
-    UsageError
-        Neighbours of another type, or more than `MOST_ROWS` rows.
+    They are copied if they are in host memory, or begin at an odd address. Neighbours of another
+    type, and more than `MOST_ROWS` rows, are refused (`UsageError`).
     """
     cuda()
     if rows.neighbors.dtype != ids:

@@ -24,14 +24,9 @@ _PIECE = 1 << 21
 
 
 class Steps:
-    """Kernels of one source, and the counts that they share; all on CuPy's current stream.
+    """Kernels of one source file, compiled with constants, and the counts that they share.
 
-    Parameters
-    ----------
-    source
-        File among the sources.
-    constants
-        What it is compiled with.
+    All happens on CuPy's current stream.
     """
 
     def __init__(self, source: str, constants: dict[str, int | str] | None = None) -> None:
@@ -87,10 +82,7 @@ def dealt(dealing: Dealing) -> tuple[np.uint32, np.uint32]:
 def ids_of(vertices: int) -> np.dtype[Any]:
     """Type of a graph's ids in neighbours, parents and lists: uint32, or uint64 where need be.
 
-    Raises
-    ------
-    UsageError
-        There are more than `MOST_VERTICES` vertices.
+    More than `MOST_VERTICES` vertices are refused (`UsageError`).
     """
     if vertices > MOST_VERTICES:
         raise UsageError(

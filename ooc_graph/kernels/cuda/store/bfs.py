@@ -50,23 +50,10 @@ class DiskHold:
 class CudaDiskBfsSteps:
     """The state of a search, and what is at hand of its rows, on the current stream.
 
-    All device memory that searches take is allocated here.
-
-    Parameters
-    ----------
-    out_lengths, into_lengths
-        int32 (rows,), in host memory: arcs of out- and in-rows (the same object when undirected).
-    held
-        What is at hand.
-    window, units
-        Most rows in a window, and most arcs in a batch of units.
-
-    Attributes
-    ----------
-    rows
-        Of the graph.
-    at_hand, pushed_at_hand
-        First arcs of each in-row that are at hand; of each out-row that is not held whole.
+    All device memory that searches take is allocated here. Lengths of out- and in-rows, int32
+    (rows,), are in host memory (the same object when undirected). ``window`` is the most rows in a
+    window, and ``units`` the most arcs in a batch of units. ``at_hand`` and ``pushed_at_hand`` are
+    the first arcs at hand of each in-row, and of each out-row that is not held whole.
     """
 
     def __init__(

@@ -34,13 +34,9 @@ def padded(rows: int) -> int:
 class HeldColumns:
     """First arcs of the in-rows, where the current device reads them; none are there at first.
 
-    Parameters
-    ----------
-    near
-        Rows of each column in device memory, which is allocated here.
-    far
-        The columns behind them, uint32 (4 * rows of the column,): the device's views of pinned
-        memory, filled with `NO_VERTEX`.
+    ``near`` are the rows of each column in device memory, which is allocated here, and ``far`` the
+    columns behind them, uint32 (4 * rows of the column,): the device's views of pinned memory,
+    filled with `NO_VERTEX`.
     """
 
     def __init__(self, rows: int, near: Sequence[int], far: Sequence[Any]) -> None:
