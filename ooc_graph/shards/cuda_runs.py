@@ -59,10 +59,7 @@ def _sorted(gathered: dict[str, Gathered]) -> dict[str, list[Any]]:
 
 
 class RunWriter:
-    """Threads that copy runs from the device and write them, each with a pinned buffer.
-
-    What is written is noted in ``runs``.
-    """
+    """Threads that copy runs from the device and write them, each with a pinned buffer."""
 
     def __init__(self, runs: RangeRuns, budget: BuildBudget) -> None:
         self._runs, self._device = runs, cuda().cuda.Device().id

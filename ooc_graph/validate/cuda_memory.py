@@ -18,10 +18,7 @@ _USUAL: dict[str, np.dtype[Any]] = {"bfs": np.dtype(np.uint8), "sssp": np.dtype(
 
 
 def bytes_per_answer(vertices: int, kernel: str, measure: np.dtype[Any] | None = None) -> int:
-    """Device memory that a validator holds for one answer.
-
-    ``measure`` is the type of levels or distances: None for levels below 255, and for float32.
-    """
+    """Device memory of an answer; ``measure`` None: levels below 255, or distances of float32."""
     return vertices * (_ID_BYTES + (measure or _USUAL[kernel]).itemsize)
 
 

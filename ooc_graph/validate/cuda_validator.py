@@ -24,19 +24,10 @@ from ooc_graph.validate.cuda_loader import (
     multiprocessors,
     within_memory,
 )
-from ooc_graph.validate.cuda_memory import FOUR, bytes_per_answer, largest_batch
+from ooc_graph.validate.cuda_memory import FOUR
 from ooc_graph.validate.cuda_trees import NO_VERTEX, item, parent_at
 from ooc_graph.validate.sssp import require_lengths, require_weights
 from ooc_graph.validate.wording import Problem, Verdict, Wording
-
-__all__ = [
-    "MOST_VERTICES",
-    "CudaBfsValidator",
-    "CudaSsspValidator",
-    "CudaValidator",
-    "bytes_per_answer",
-    "largest_batch",
-]
 
 MOST_VERTICES = (1 << 32) - 1
 """Ids take 32 bits, and the largest of those means none."""
@@ -265,10 +256,7 @@ def _arc(key: int) -> tuple[int, int]:
 
 
 class CudaBfsValidator(CudaValidator):
-    """Checks breadth-first trees; see `CudaValidator`.
-
-    Levels are held in bytes until an answer has one above 254.
-    """
+    """Checks breadth-first trees; levels are held in bytes until an answer has one above 254."""
 
     _wording = wording.BFS
 

@@ -94,11 +94,7 @@ class RankPlan:
 
 
 def plan_ranks(facts: RankFacts, budget_bytes: int) -> RankPlan:
-    """Plan for the ranks of one worker, with all of their rows in pinned host memory.
-
-    If the budget is too small for the vertices and the first arc of every row, that is a
-    `MemoryBudgetError`, which says what would do.
-    """
+    """Plan for the ranks of one worker; `MemoryBudgetError` below the least."""
     least = least_plan_of_ranks(facts)
     if least.bytes > budget_bytes:
         raise MemoryBudgetError(

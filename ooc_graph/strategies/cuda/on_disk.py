@@ -74,11 +74,7 @@ class OnDisk:
     def after(
         self, graph: Graph, request: Request, resources: Resources, refusal: Refusal
     ) -> Reservation | None:
-        """Less of what was refused, down to the least.
-
-        What was refused to another strategy may be host memory, even if it was to be pinned: then
-        no arcs are held there.
-        """
+        """Less of what was refused, down to the least; without host memory if that may be short."""
         kernel, refused = request.kernel, refusal.reserved
         if refusal.kind == UNSUPPORTED:
             return None

@@ -86,10 +86,7 @@ def reads_little(graph: Graph, kernel: str) -> bool:
 
 @Remembered
 def _pulling_pays(graph: Graph, _: str) -> bool:
-    """Whether hubs hold much, and their weights spread: of a few rows, for it decides speed alone.
-
-    Chunks of the store are read for that.
-    """
+    """Whether hubs hold much, and their weights spread: of a few rows, whose chunks are read."""
     share = graph.head_share(first_rows(graph.rows))
     return hubs_hold_much(share) and pull_pays(share, spread_share(graph))
 
@@ -103,11 +100,7 @@ class Pinned:
     tier = PINNED
 
     def lacks(self, graph: Graph, request: Request, resources: Resources) -> str:
-        """It is one rank, and pays only if the device has no room for all rows.
-
-        If all rows fit the device, it is the host that lacked room, and it could not pin them
-        either.
-        """
+        """It is one rank, and pays only if the device has no room for all rows."""
         if not request.is_plain:
             return "another method or ranks are asked for"
         if not may_pin(graph, request.kernel):
@@ -307,10 +300,7 @@ def answer_device_bytes(graph: Graph) -> int:
 
 
 def _host_bytes(graph: Graph) -> int:
-    """Host memory of a search beside rows and answer: id tables, what is of rows, and a chunk.
-
-    A column of the arcs is read chunk by chunk; the widest may be that of weights.
-    """
+    """Host memory of a search beside rows and answer: id tables, bytes a row, one chunk."""
     table = id_dtype(graph.rows).itemsize + (8 if graph.first_id is None else 0)
     weight_bytes = 0 if graph.weight_dtype is None else graph.weight_dtype.itemsize
     chunk = min(CHUNK_BYTES, graph.arcs * max(_COLUMN_BYTES, weight_bytes))
@@ -350,10 +340,7 @@ def budget_for(graph: Graph, resources: Resources, *, named: bool) -> int:
 
 
 def known_facts(graph: Graph, kernel: str, named: bool = False) -> DeviceFacts:
-    """Facts of a graph, with ``named`` for searches whose answers stay on the device.
-
-    Its offsets are read once.
-    """
+    """Facts of a graph, ``named`` for answers that stay on the device; reads its offsets once."""
     return replace(_facts(graph, kernel), named=named)
 
 

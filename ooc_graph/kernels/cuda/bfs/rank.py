@@ -145,10 +145,7 @@ class CudaBfsRank:
 
     @within_memory(_STEP)
     def push(self, shared: CudaBfsShared) -> tuple[AnyArray, AnyArray, int]:
-        """Neighbours of the own frontier not visited yet, their parents; arcs examined.
-
-        In any order.
-        """
+        """Unvisited neighbours of the own frontier, in any order, their parents; arcs examined."""
         if not self._frontier_arcs:
             return np.empty(0, self._ids), np.empty(0, self._ids), 0
         with shared.turn:

@@ -79,8 +79,7 @@ class HostAnswers:
     ) -> None:
         """Search from so many sources at once; what the ones before have found is copied then.
 
-        Where somebody hears of them it is copied before: that takes little time beside what is done
-        with it then, which others are not to be searched for without need.
+        If ``told`` is to be called, it is copied before.
         """
         cupy, pitch_bytes = cuda(), self._search.pitch(columns) * self._search.dtype.itemsize
         stream = cupy.cuda.get_current_stream()

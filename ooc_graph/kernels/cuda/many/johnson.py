@@ -117,10 +117,7 @@ class CudaJohnson:
         lanes: int | None = None,  # noqa: ARG002
         told: Told | None = None,
     ) -> tuple[AnyArray, AnyArray]:
-        """As `CpuJohnson.run_with_parents`; the parents are found on the CPU.
-
-        So many batches are searched at a time as keep the device busy, then their parents.
-        """
+        """As `CpuJohnson.run_with_parents`, batch by batch; the parents are found on the CPU."""
         answer, parents = self.empty(len(sources)) if answers is None else answers
         self.expect(len(sources))
         if not len(sources):

@@ -103,11 +103,7 @@ def open_device() -> Any:
 
 
 def device_bytes() -> tuple[int, int]:
-    """Bytes of the current device's memory that this process can have, and of all of it.
-
-    Where this thread allocates within a limit (`ooc_graph.kernels.cuda.runtime.pool`), the first
-    are what that leaves.
-    """
+    """Bytes of the current device's memory that this thread can have, and of all of it."""
     cupy = open_device()
     free, total = cupy.cuda.runtime.memGetInfo()
     free += cupy.get_default_memory_pool().free_bytes()
@@ -117,11 +113,7 @@ def device_bytes() -> tuple[int, int]:
 
 
 def require_memory(needed_bytes: int, what: str) -> None:
-    """Refuse work that will not fit the current device.
-
-    If the device has less memory than that, it is a `MemoryBudgetError`; if others use it now, a
-    `DeviceBusyError`.
-    """
+    """Refuse what never fits the device (`MemoryBudgetError`), or not now (`DeviceBusyError`)."""
     free, total = device_bytes()
     if needed_bytes > total:
         raise MemoryBudgetError(
@@ -152,10 +144,7 @@ def is_of_host(error: MemoryError) -> bool:
 
 
 def free_unused() -> None:
-    """Give back what this process's pools keep, of the device's memory and of pinned memory.
-
-    Waits for the device.
-    """
+    """Give back what this process's pools keep, of both memories; waits for the device."""
     cupy = cuda()
     cupy.get_default_memory_pool().free_all_blocks()
     cupy.get_default_pinned_memory_pool().free_all_blocks()

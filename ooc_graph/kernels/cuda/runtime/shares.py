@@ -74,11 +74,7 @@ ON_DEVICE = OnDevice()
 
 @dataclass(frozen=True)
 class Pinned:
-    """Where a rank has its rows: in pinned host memory, and a share of each on the device too.
-
-    The ``room`` has the arrays of neighbours and weights; ``least`` and ``shift`` are as of
-    `Shares`.
-    """
+    """Where a rank has its rows: in pinned memory (``room``), and `Shares` on the device too."""
 
     room: PinnedRoom
     least: int
@@ -94,11 +90,7 @@ class Pinned:
 
 @dataclass(frozen=True)
 class TieredRows(DeviceRows):
-    """Rows for kernels compiled with `TIERED`.
-
-    ``neighbors`` and ``weights`` are four addresses each, ``Tiered`` of ``rank.cuh``, of what is
-    ``outside`` and ``held``.
-    """
+    """Rows for kernels compiled with `TIERED`; columns are addresses (`Tiered` of ``rank.cuh``)."""
 
     outside: DeviceRows | None = None
     held: Shares | None = None

@@ -95,19 +95,9 @@ class CudaSsspSearch:
         return OneBlock(graph) if suits_one_block(self._into, self._sums) else NearFar(graph)
 
     @property
-    def method(self) -> Method:
-        """What searches the graph now."""
-        return self._use()
-
-    @property
     def heaviest(self) -> float:
         """Largest weight; 0 without arcs."""
         return self._heaviest
-
-    @property
-    def wide(self) -> bool:
-        """Whether searches sum in 64 bits now."""
-        return self._sums.wide
 
     def run(self, root: int) -> SsspTree:
         """Search from internal id ``root``; the answer in host memory, parents as internal ids.
@@ -129,7 +119,7 @@ class CudaSsspSearch:
 
     def _run(self, root: int, original_of: Any) -> SsspTree:
         require_root(root, self._out.rows)
-        method = self._use()
+        method = self.method
         elapsed_s = seconds_of(self._launch(method, root, original_of))
         if self._may_overflow and self._overflowed(method.length):
             if self._sums.wide or not self._sums.integers:
@@ -148,8 +138,9 @@ class CudaSsspSearch:
         phase_arcs = dict(zip(_PHASES, counts[1:].tolist(), strict=True))
         return SsspTree(method.parent, distance, elapsed_s, phase_arcs)
 
-    def _use(self) -> Method:
-        """The search, made anew where the last one was given up."""
+    @property
+    def method(self) -> Method:
+        """What searches the graph now, made anew if the last one was dropped."""
         if self._method is None:
             with within_memory("SSSP with distances of 64 bits on this graph"):
                 self._prepare()

@@ -31,10 +31,7 @@ def bitmap_words(rows: int) -> int:
 
 
 class DiskBuffers:
-    """What is written on the device by loading, and then by searches; allocated once.
-
-    ``pins`` says whether host memory may be pinned for what is copied.
-    """
+    """What loading writes on the device, then searches; allocated once. ``pins`` as of `Staged`."""
 
     def __init__(self, *sides: TierRows, pins: bool) -> None:
         rows = len(sides[0].heads.lengths)

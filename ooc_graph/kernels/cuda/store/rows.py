@@ -85,10 +85,7 @@ class WholeRows:
 
 
 class Requests:
-    """Room on the current device for a batch of units, and for what was asked for in it.
-
-    There are as many requests at most as rows in a window.
-    """
+    """Room on the device for a batch of units, and for a request for each row of a window."""
 
     def __init__(self, rows: int, arcs: int) -> None:
         cupy = cuda()

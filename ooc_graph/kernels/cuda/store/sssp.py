@@ -62,10 +62,7 @@ class CudaDiskSsspSearch:
         self._phase_arcs: dict[str, int] = {}
 
     def run(self, root: int) -> SsspTree:
-        """Search from internal id ``root``; the answer in host memory.
-
-        A distance that exceeds its type is an `InputError`.
-        """
+        """Search from internal id ``root``, to host memory. Raises as `CudaSsspSearch.run`."""
         there: Any = self.run_on_device(root)
         columns = there.parent.get(), there.distance.get()
         return SsspTree(*columns, there.elapsed_s, there.phase_arcs)
