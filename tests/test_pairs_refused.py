@@ -35,7 +35,7 @@ from ooc_graph.runtime import engine_cache, process
 from ooc_graph.search import many
 from ooc_graph.shards import load, tiers
 from ooc_graph.sinks import in_memory
-from ooc_graph.strategies.many import dividing, on_device, searches
+from ooc_graph.strategies.many import dividing, searches
 from ooc_graph.strategies.many import tasks as many_tasks
 from tests import small_pairs
 from tests.said import Said
@@ -44,7 +44,7 @@ from tests.test_pairs_stored import no_room
 from tests.unit.test_tier_memory import Scarce
 
 called = small_pairs.called
-SOME = (answers_pairs, on_device, searches, many_tasks, many_johnson, many_search)
+SOME = (answers_pairs, searches, many_tasks, many_johnson, many_search)
 ALLOCATING = (
     *(*SOME, scatter, disk, load, tiers, many_bfs_search, many_parents),
     *(bellman_ford, bellman_ford_search, tier_falling, tier_johnson, tier_rows, tier_singly),

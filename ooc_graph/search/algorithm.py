@@ -164,15 +164,7 @@ class Algorithm:
 
 @dataclass(frozen=True)
 class WritePart:
-    """Writes what a rank found where the gathering task finds it.
-
-    Parameters
-    ----------
-    kernel, arrays
-        Of the algorithm.
-    folder
-        Where to.
-    """
+    """Writes the arrays of what a rank found where the gathering task finds them."""
 
     kernel: str
     arrays: tuple[str, ...]

@@ -85,12 +85,7 @@ def pairs(
 
 
 def _require_answer(job: Job, place: Workplace) -> None:
-    """Refuse an answer that memory has no room for, whatever is kept of other searches.
-
-    Raises
-    ------
-    MemoryBudgetError
-    """
+    """Refuse an answer that memory has no room for, whatever is kept of other searches."""
     try:
         require_answer(job)
     except MemoryBudgetError:
@@ -107,21 +102,7 @@ def specs_of(graph: Graph, sources: int, asked: Asked) -> tuple[ArraySpec, ...]:
 
 
 def require_room(into: Any, spec: ArraySpec, out: Path | None) -> None:
-    """Refuse an array that distances cannot go to.
-
-    Parameters
-    ----------
-    into
-        The array.
-    spec
-        Of the distances.
-    out
-        Where they are to be written instead.
-
-    Raises
-    ------
-    UsageError
-    """
+    """Refuse an array that distances cannot go to, or an array and a store at once."""
     if out is not None:
         raise UsageError("into= and out=: give one of them, an array or a store")
     wanted = spec.shape(spec.length)
@@ -137,12 +118,7 @@ def require_room(into: Any, spec: ArraySpec, out: Path | None) -> None:
 
 
 def require_answerable(graph: Graph, asked: Asked) -> None:
-    """Refuse what a graph's attributes tell to have no answer.
-
-    Raises
-    ------
-    UsageError, NegativeCycleError
-    """
+    """Refuse what a graph's attributes tell to have no answer."""
     graph.require(ORDER_OF[asked.kernel], signed=True)
     if not asked.hops:
         refuse_negative_loop(graph)

@@ -63,12 +63,7 @@ class InStore:
         return self._missing
 
     def require_space(self, progress: Progress) -> None:
-        """Say how much is there already; refuse what the disk cannot hold.
-
-        Raises
-        ------
-        DiskFullError
-        """
+        """Say how much is there already; refuse what the disk cannot hold."""
         chunks, missing = self._specs[0].chunks, len(self.missing)
         if missing < chunks:
             progress.note(f"going on with {chunks - missing:,} of {chunks:,} chunks done before")

@@ -24,7 +24,7 @@ from ooc_graph.kernels.cuda.many.search import BATCH_BYTES, CudaManySearch
 from ooc_graph.layout.stored import Stored
 from ooc_graph.runtime import engine_cache, process, workplace
 from ooc_graph.search import many
-from ooc_graph.strategies.many import dividing, on_device
+from ooc_graph.strategies.many import dividing, searches
 from ooc_graph.strategies.many import task as many_task
 from ooc_graph.strategies.many import tasks as many_tasks
 from tests.command_line import LIMIT_S, REPOSITORY, running
@@ -112,7 +112,7 @@ def search(store: str, out: str, kind: str, log: str, kill_at: int | None = None
     with pytest.MonkeyPatch.context() as patch, ExitStack() as stack:
         patch.setattr(many, "pairs_specs", specs)
         # One batch at a time.
-        for module in (cuda_johnson, on_device, many_task):
+        for module in (cuda_johnson, searches, many_task):
             patch.setattr(module, "CREWS", 1)
         for hops in (False, True):
             patch.setitem(TOGETHER, hops, LANES // 2)

@@ -23,7 +23,7 @@ from ooc_graph.kernels.cuda.runtime.modules import cuda
 from ooc_graph.layout.stored import Stored
 from ooc_graph.runtime import engine_cache
 from ooc_graph.search import many
-from ooc_graph.strategies.many import on_device
+from ooc_graph.strategies.many import searches
 from ooc_graph.strategies.many import task as many_task
 from ooc_graph.types import IntArray
 from tests.gpu.many import MANY, negative_sides, right, sides, some
@@ -43,7 +43,7 @@ def _small(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     engine_cache.release()
     monkeypatch.setattr(many, "pairs_specs", specs)
     monkeypatch.setattr(cuda_many_host, "PART_BYTES", 1)
-    for module in (cuda_johnson, on_device, many_task):
+    for module in (cuda_johnson, searches, many_task):
         monkeypatch.setattr(module, "CREWS", 1)
     yield
     engine_cache.release()

@@ -24,7 +24,7 @@ from ooc_graph.model.request import Many, Request
 from ooc_graph.model.resources import CPU, CUDA, Device, Resources
 from ooc_graph.runtime.workplace import ThisProcess
 from ooc_graph.search import many
-from ooc_graph.strategies.many import on_device
+from ooc_graph.strategies.many import searches
 from ooc_graph.strategies.many.batches import Batches
 from ooc_graph.strategies.many.division import Division
 from ooc_graph.strategies.many.task import ManyTask
@@ -226,7 +226,7 @@ def test_sums_that_float64_does_not_hold_are_made_of_distances(
     reduce: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Some sources' sums on the device are beyond float64, and one is of no number."""
-    monkeypatch.setattr(on_device, "BEYOND", 2)
+    monkeypatch.setattr(searches, "BEYOND", 2)
     internal_of = np.array([3, 0, -1, 1, 2])
     ids: Any = SimpleNamespace(internal_of=internal_of, original_at=lambda place: place)
     places, most = np.array([4, 2, 0, 1, 3]), np.finfo(np.float64).max
@@ -242,7 +242,9 @@ def test_sums_that_float64_does_not_hold_are_made_of_distances(
         answer[0], answer[1] = [most, most, 0.0, most / 2], [most, most, most / 2, 0.0]
     asked = Asked(reduce=reduce)
     expected = SourceRows(answer, places, ids, asked).reduced(reduce)
-    found = on_device.on_device(_task(asked), _Search(answer, internal_of[places]), ids, places)
+    found = searches.Searches(
+        _task(asked), _Search(answer, internal_of[places]), ids, places
+    ).in_memory()
     assert isinstance(found, SourceParts)
     assert found.reduced(reduce) == expected
     assert found.part(1, 4).reduced(reduce) == expected[1:4]
@@ -260,7 +262,7 @@ def test_distances_go_where_the_answer_has_room(aimed: bool) -> None:
     asked = Asked(np.array([3, 2, 0, 4]) if aimed else None)
     expected = np.array([row.copy() for row in SourceRows(answer, places, ids, asked)])
     search, room = _Search(answer, internal_of[places]), np.full(expected.shape, np.nan)
-    rows = on_device.on_device(_task(asked), search, ids, places, room=room)
+    rows = searches.Searches(_task(asked), search, ids, places, room=room).in_memory()
     assert isinstance(rows, SourceColumns)
     assert rows.whole is room
     assert room.tolist() == expected.tolist()
@@ -272,6 +274,9 @@ class _Search:
     def __init__(self, answer: np.ndarray, sources: np.ndarray) -> None:
         self.dtype = answer.dtype
         self._rows = dict(zip(sources[sources >= 0].tolist(), answer, strict=True))
+
+    def expect(self, *_: int) -> None:
+        """The same of all."""
 
     def run_columns(
         self,

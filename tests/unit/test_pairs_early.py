@@ -22,7 +22,7 @@ from ooc_graph.layout.stored import Stored
 from ooc_graph.runtime import engine_cache, process, workplace
 from ooc_graph.search import many
 from ooc_graph.strategies.cuda import in_memory as cuda_memory
-from ooc_graph.strategies.many import dividing, on_device, one_by_one, stored
+from ooc_graph.strategies.many import dividing, one_by_one, searches, stored
 from ooc_graph.strategies.many import recording as many_recording
 from ooc_graph.strategies.many import task as many_task
 from tests import made_up_device
@@ -57,7 +57,7 @@ def _small(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         monkeypatch.setattr(module, "size_of", size_of)
     monkeypatch.setattr(dividing, "CUDA_SOURCES", (CHUNK * CHUNKS,))
     monkeypatch.setattr(dividing, "CUDA_BATCH_BYTES", BATCH * 8)
-    for module in (on_device, many_task):
+    for module in (searches, many_task):
         monkeypatch.setattr(module, "CREWS", 1)
     # Tasks one after the other.
     monkeypatch.setattr(workplace, "cores", lambda: 1)

@@ -20,7 +20,8 @@ WHOLE = Dealt(0, 0)
 
 
 def dealt_of(dealing: Dealing) -> Dealt:
-    """The same, for kernels."""
+    """The same, for kernels, which shift by bits."""
+    assert dealing.shards.bit_count() == 1
     return Dealt(dealing.shards.bit_length() - 1, dealing.shard)
 
 

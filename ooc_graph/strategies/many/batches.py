@@ -142,12 +142,7 @@ class Batches:
 
 
 def _require_device(job: Job) -> None:
-    """Refuse batches that a device, or pinned memory, has no room for.
-
-    Raises
-    ------
-    MemoryBudgetError
-    """
+    """Refuse batches that a device, or pinned memory, has no room for."""
     graph, there = job.graph, job.resources.device.memory_bytes
     needed = batches_device_bytes(job)
     if needed > there:

@@ -61,10 +61,7 @@ def shown(
 ) -> dict[str, Any]:
     """The table: how sources are divided, then what is held.
 
-    Parameters
-    ----------
-    others
-        Methods that searches may change to.
+    Searches may change to the ``others``, which are methods.
     """
     spec, plan = found.spec, found.division
     return {

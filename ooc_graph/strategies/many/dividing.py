@@ -46,19 +46,8 @@ _MOST_BYTES = 1 << 62
 def divide(job: Job, device: str, limit_bytes: int) -> tuple[Division | None, int]:
     """The most lanes with all arcs in memory; on a CUDA device the most sources of a task.
 
-    Parameters
-    ----------
-    device
-        ``cpu`` or ``cuda``.
-    limit_bytes
-        Host memory of every process.
-
-    Returns
-    -------
-    division
-        None if nothing fits.
-    least
-        Bytes that it needs, or that would do.
+    None if nothing fits ``limit_bytes`` of host memory in every process. Then the least bytes that
+    would do follow, else what it needs.
     """
     beside, least = beside_bytes(job), _MOST_BYTES
     held = Division(

@@ -48,12 +48,7 @@ class Division(Reservation):
 
 
 def require_answer(job: Job) -> None:
-    """Refuse an answer that memory has no room for, if it stays there.
-
-    Raises
-    ------
-    MemoryBudgetError
-    """
+    """Refuse an answer that memory has no room for, if it stays there."""
     answer = answer_bytes(job)
     if job.in_memory and answer > job.resources.limit_bytes:
         raise MemoryBudgetError(

@@ -238,16 +238,11 @@ def _kept_parts(job: Job) -> dict[str, int]:
 
 
 def task_bytes(job: Job, sources: int, device: str) -> int:
-    """Memory of the answers of the tasks that a process has at once.
+    """Memory of the answers of the tasks, of so many sources each, that a process has at once.
 
     One task searches at a time; meanwhile those of the other threads still write what they found,
     or have it sent. Answers that stay in this process go where they belong at once
     (`is_in_place`), or row by row.
-
-    Parameters
-    ----------
-    sources
-        Of a task.
     """
     if job.asked.hops and job.asked.reduce is not None:
         return sources * (_TALLY_BYTES + _reduced_bytes(job)) * job.resources.threads

@@ -190,15 +190,7 @@ class OneByOne:
 def pinned_budget(job: Job, strategy: str) -> int:
     """Device memory for rows in pinned host memory, as a search from one source has.
 
-    Parameters
-    ----------
-    strategy
-        That may have them loaded.
-
-    Raises
-    ------
-    MemoryBudgetError
-        The device, or the host, has too little; says the least that would do.
+    The strategy may have them loaded.
     """
     loaded = engine_cache.reservations(job.graph, job.kernel, CUDA)
     is_held = any(one.strategy == strategy for one in loaded) and not job.resources.is_limited

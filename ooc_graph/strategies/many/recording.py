@@ -100,13 +100,8 @@ class Recording:
     def of(self, rows: Any, is_searched: AnyArray) -> Told:
         """Return what is to hear of sources when they are found: chunks are its units.
 
-        Parameters
-        ----------
-        rows
-            Answers of all sources of the task, read once they are found.
-        is_searched
-            bool (sources,): which of them are searched from, in their order, so that positions are
-            counted among these.
+        Rows are read once they are found. ``is_searched``, bool (sources,), says which of them are
+        searched from, in their order, so that positions are counted among these.
         """
         positions, is_found = np.flatnonzero(is_searched), ~is_searched
 
@@ -179,11 +174,6 @@ class Recording:
             self._error = self._error or error
 
     def _leave_if_given_up(self) -> None:
-        """End the search if a chunk could not be written, or nobody waits for the task.
-
-        Raises
-        ------
-        CancelledError
-        """
+        """End the search if a chunk could not be written, or nobody waits for the task."""
         if self._error is not None or (self._given_up is not None and self._given_up.is_set()):
             raise CancelledError

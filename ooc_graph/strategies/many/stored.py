@@ -73,12 +73,7 @@ def beside_parts(job: Job, method: str, lanes: int) -> dict[str, int]:
 def stretch_of(job: Job, lanes: int, chunks: int) -> int:
     """Sources of a task whose distances to all vertices are held at a time; 0: all of them.
 
-    Parameters
-    ----------
-    lanes
-        Sources that are searched from at a time at least.
-    chunks
-        Chunks of a task.
+    At least ``lanes`` sources are searched from at a time, and a task has so many chunks.
     """
     sources = min(chunks * job.spec.chunk, job.spec.length)
     stretches = sources // lanes if is_narrow(job.asked) else 1
@@ -88,10 +83,7 @@ def stretch_of(job: Job, lanes: int, chunks: int) -> int:
 def in_turn(job: Job, room_bytes: int) -> list[Size]:
     """Divisions as they are to be tried: those first that hold more, unless one by one is faster.
 
-    Parameters
-    ----------
-    room_bytes
-        Memory of a process for what they hold and for rows.
+    A process has ``room_bytes`` for what they hold and for rows.
     """
     found, lane_bytes = list(sizes(job)), LANES * job.spec.dtype.itemsize
     singly = [

@@ -22,7 +22,7 @@ from ooc_graph.runtime import engine_cache
 from ooc_graph.runtime.process import without_traceback
 from ooc_graph.shards.load import Graph
 from ooc_graph.strategies.many.recording import Recording
-from ooc_graph.strategies.many.searches import Rows, batch_by_batch, in_memory
+from ooc_graph.strategies.many.searches import Rows, Searches
 from ooc_graph.strategies.many.task import ManyTask
 from ooc_graph.strategies.many.tiers import note_on_device
 from ooc_graph.types import AnyArray, IntArray
@@ -44,10 +44,7 @@ class Done(NamedTuple):
 def prepare(task: ManyTask) -> None:
     """Load the graph and see that there are shortest paths.
 
-    Raises
-    ------
-    NegativeCycleError
-        There are none; the cycle is that of original ids.
+    A negative cycle is named by original ids.
     """
     without_traceback(_search, task, np.empty(0, np.int64))
 
@@ -55,10 +52,7 @@ def prepare(task: ManyTask) -> None:
 def how_found(task: ManyTask, moved: Moved) -> str:
     """How this process found what was asked for; empty: in batches, with all arcs in memory.
 
-    Parameters
-    ----------
-    moved
-        What was read of the store meanwhile, by all processes.
+    ``moved`` is what all processes read of the store meanwhile.
     """
     held = engine_cache.loaded(task.key, task.room)
     if held is None:
@@ -78,14 +72,9 @@ def solve(
 ) -> Done:
     """What is asked of sources, given by their positions among all vertices.
 
-    Distances, and parents if wanted, (sources, width) each; or what they reduce to.
-
-    Parameters
-    ----------
-    room
-        Where distances, and parents if wanted, go; empty: to new memory.
-    told
-        May hear of some of the sources, not in their order, when their distances are there.
+    Distances, and parents if wanted, (sources, width) each, in ``room`` or in new memory; or what
+    they reduce to. ``told`` may hear of some of the sources, not in their order, when their
+    distances are there.
     """
     return without_traceback(_solve, task, positions, room, told)
 
@@ -118,15 +107,7 @@ def _found(
 
 
 def write_batch(task: ManyTask, first: int, positions: IntArray) -> Done:
-    """Search from the sources of some chunks, and write each of these when it is found.
-
-    Parameters
-    ----------
-    first
-        The first chunk.
-    positions
-        Places of all sources of the chunks.
-    """
+    """Search from the sources of chunks, from the ``first`` on; write each when it is found."""
     return without_traceback(_write_batch, task, first, positions)
 
 
@@ -175,13 +156,14 @@ def _search(
         with engine as held, held.allocating():
             # It may have been waited for long.
             leave_if_given_up()
-            given = held.ids, positions, recording, room[0] if room else None
+            given = held.ids, positions, recording, room[0] if room else None, told
             before = held.moved
             if before is None:
+                searches = Searches(task, held.search, *given)
                 if task.is_one_by_one_on_device:
-                    return batch_by_batch(task, held.search, *given), Moved()
-                return in_memory(task, held.search, *given, told), Moved()
-            rows = batch_by_batch(task, held.search.search, *given)
+                    return searches.batch_by_batch(), Moved()
+                return searches.in_memory(), Moved()
+            rows = Searches(task, held.search.search, *given).batch_by_batch()
             after = held.moved
             assert after is not None
             return rows, after.since(before)

@@ -53,15 +53,9 @@ def methods_of(graph: Graph, kernel: str) -> tuple[str, ...]:
 def takes_one_by_one(graph: Graph, kernel: str, lane_bytes: int, budget_bytes: int) -> bool:
     """Whether searches one by one beat batches that would have room.
 
-    They do in a long thin graph, if all of its arcs have. With few of them missing they read the
-    store again and again, each source for itself, and batches win by far.
-
-    Parameters
-    ----------
-    lane_bytes
-        Of a row's distances in the largest batch.
-    budget_bytes
-        Memory that there would be for searches one by one, beside the answers.
+    They do in a long thin graph, if all of its arcs have room in ``budget_bytes`` beside the
+    answers. With few of them missing they read the store again and again, each source for itself,
+    and batches win by far. ``lane_bytes`` is what a row's distances take in the largest batch.
     """
     if ONE_BY_ONE not in methods_of(graph, kernel):
         return False
@@ -93,13 +87,7 @@ def known_facts(graph: Graph, kernel: str, method: str) -> Facts:
 
 
 def plan_within(graph: Graph, kernel: str, method: str, budget_bytes: int) -> Plan:
-    """Plan of what is in memory, beside a batch's lanes and the answers.
-
-    Raises
-    ------
-    MemoryBudgetError
-        Says the least that would do.
-    """
+    """What is in memory, beside a batch's lanes and the answers."""
     return plan_disk(known_facts(graph, kernel, method), budget_bytes)
 
 
@@ -128,23 +116,9 @@ def note_after(kernel: str, moved: Moved) -> str:
 def load_within(
     graph: Graph, kernel: str, method: str, budget_bytes: int, device: CpuDevice
 ) -> TierSearch:
-    """Bring what a budget has room for into memory; where weights are negative, find potentials.
+    """Bring what a budget has room for into memory; if weights are negative, find potentials.
 
-    Parameters
-    ----------
-    method
-        One of `methods_of`.
-    budget_bytes
-        Memory beside a batch's lanes and the answers.
-
-    Raises
-    ------
-    NegativeCycleError, InputError
-        As `ooc_graph.kernels.cpu.many.johnson.CpuJohnson`.
-    MemoryBudgetError
-        Says the least that would do.
-    CorruptStoreError
-        Names the chunk.
+    The budget is that beside a batch's lanes and the answers.
     """
     if method == BATCHES:
         warm(APSP, graph, device, variant=TIERS)
@@ -176,29 +150,14 @@ def _load_batches(graph: Graph, plan: Plan, device: CpuDevice) -> TierSearch:
 def singly_on_device(search: Any, graph: Graph, kernel: str) -> TierSingly:
     """Many sources one after the other by a CUDA device's search of one source.
 
-    Parameters
-    ----------
-    search
-        `ooc_graph.kernels.cuda.bfs.search.CudaBfsSearch` or
-        `ooc_graph.kernels.cuda.sssp.search.CudaSsspSearch`.
-
-    Raises
-    ------
-    InputError
-        The longest path might not fit the distances' type: the bounds are those of batches.
+    Paths that might not fit the distances' type are refused by the bounds of batches.
     """
     heaviest = search.heaviest if single_of(kernel) == "sssp" else 0
     return _singly(search, heaviest, graph, kernel)
 
 
 def singly_in_store(loaded: TierSearch, graph: Graph, kernel: str) -> TierSearch:
-    """As `singly_on_device`, by a search on a CUDA device that leaves arcs in the store.
-
-    Parameters
-    ----------
-    loaded
-        `ooc_graph.shards.device_tiers.DeviceTierSearch`, which is closed if it will not do.
-    """
+    """As `singly_on_device`, with arcs in the store; the search is closed if it will not do."""
     try:
         heaviest = max(side.heaviest for side in loaded.sides)
         return replace(loaded, search=_singly(loaded.search, heaviest, graph, kernel))
@@ -232,19 +191,7 @@ def shifted_device_bytes(graph: Graph, kernel: str) -> int:
 def shifted_on_device(shard: Shard, graph: Graph, device: Any) -> TierSingly:
     """As `singly_on_device`, over weights of any sign; potentials are found on the CPU.
 
-    Parameters
-    ----------
-    shard
-        Light-first rows of the whole graph, in host memory.
-    device
-        `ooc_graph.kernels.cuda.device.CudaDevice`.
-
-    Raises
-    ------
-    NegativeCycleError, InputError
-        As `ooc_graph.kernels.cpu.many.johnson.CpuJohnson`.
-    MemoryBudgetError
-        The device's memory is too small.
+    The shard has light-first rows of the whole graph, in host memory.
     """
     found, dtype = shifted_rows(*light_rows(shard)), rank_memory.distance_dtype(graph)
     search = device.sssp(replace(shard, out_light=found.out, into_light=found.into))
@@ -255,10 +202,7 @@ def shifted_on_device(shard: Shard, graph: Graph, device: Any) -> TierSingly:
 def note_on_device(kernel: str, where: str) -> str:
     """What is said when many sources were searched from one by one on a CUDA device.
 
-    Parameters
-    ----------
-    where
-        What is said of rows that are not there; empty: all are.
+    ``where`` says of rows that are not there; it is empty if all are.
     """
     said = f"{kernel} searched one by one on the CUDA device"
     return f"{said}: {where}" if where else said
