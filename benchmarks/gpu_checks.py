@@ -18,11 +18,11 @@ from harness.timing import measure_of, reached_by
 
 import ooc_graph as og
 from ooc_graph.model.engine import load_ids
+from ooc_graph.validate.cuda_memory import largest_batch
 from ooc_graph.validate.cuda_validator import (
     NO_LEVEL,
     CudaBfsValidator,
     CudaSsspValidator,
-    largest_batch,
 )
 
 BLOCK_EDGES = 1 << 26

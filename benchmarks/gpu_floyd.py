@@ -19,7 +19,7 @@ from typing import Any
 import cupy
 import numpy as np
 from floyd_warshall import add_graphs, graphs
-from harness.device import DeviceProgram, free_memory, timed
+from harness.device import DeviceProgram, distances, free_memory, timed
 from harness.graphs import Arcs
 from harness.timing import least, repeated, take_turns
 
@@ -63,7 +63,7 @@ def all_pairs(sides: Any, vertices: int, *, closing: bool) -> tuple[Any, CudaMan
     search = CudaManySearch(*sides)
     cuda_floyd.SURE_ROWS = vertices if closing else 0
     search.expect(vertices, vertices if closing else 0)
-    return search.run_on_device(np.arange(vertices)), search
+    return distances(search, np.arange(vertices)), search
 
 
 def measure(vertices: int, sides: Any, repeats: int, most: dict[str, float]) -> dict[str, Any]:

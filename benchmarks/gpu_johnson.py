@@ -107,7 +107,7 @@ def all_pairs(program: DeviceProgram, options: argparse.Namespace) -> None:
         "times_s": times,
         "median_s": median,
         "searches_on_the_device_s": seconds(
-            lambda: prepared.search.run_on_device(sources), options.repeats
+            lambda: device.distances(prepared.search, sources), options.repeats
         ),
         "device_is_faster_by": {n: median["CPU"] / s for n, s in median.items() if n != "CPU"},
         "potentials_s": potentials_s(sides[0], options.repeats),
@@ -207,7 +207,7 @@ def public(program: DeviceProgram, options: argparse.Namespace) -> None:
 
 def compare(search: CudaManySearch, sources: AnyArray, expected: AnyArray, parts: AnyArray) -> None:
     """End where distances are not those of single searches, or their reductions do not fit."""
-    found = np.ascontiguousarray(search.run_on_device(sources[:COMPARED]).get())
+    found = np.ascontiguousarray(device.distances(search, sources[:COMPARED]).get())
     if found.tobytes() != expected.tobytes():
         raise SystemExit("the distances are not those of single searches")
     near = np.isfinite(expected)

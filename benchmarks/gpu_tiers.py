@@ -1,7 +1,7 @@
 """BFS and SSSP on one CUDA device, of graphs whose rows stand in pinned host memory.
 
     python benchmarks/gpu_tiers.py --kernel bfs --scale 28 --budget-gib 8 [--searches 64]
-                                   [--columns 7] [--range-arcs N] [--count-bus] [--records PATH]
+                                   [--columns 7] [--range-arcs N] [--records PATH]
 
 Graph500's edges become rows by parts, on the device, with all of its memory, and are copied to
 pinned host memory. A plan says what a search with a budget of device memory has of them on the
@@ -13,9 +13,6 @@ are read.
 Time is by events on the stream, from before all initialisation until parents (original ids) and
 levels or distances stand in device memory. TEPS counts input tuples between reached vertices.
 Appends to records/gpu_tiers.jsonl.
-
-With ``--count-bus`` all is searched once more, by kernels that count what they ask of pinned
-memory; the record says that, the share of the link's peak, and how much more time it took.
 """
 
 from __future__ import annotations
@@ -34,7 +31,7 @@ from ooc_graph.edges.kronecker import Kronecker
 from ooc_graph.kernels.cuda.pinned.bfs import BfsHold, CudaTierBfsSearch, column_rows
 from ooc_graph.kernels.cuda.pinned.sssp import CudaTierSsspSearch, SsspHold
 from ooc_graph.kernels.cuda.runtime.pinned import PinnedArray
-from ooc_graph.kernels.cuda.runtime.rows import DeviceRows, extents, seconds_of
+from ooc_graph.kernels.cuda.runtime.rows import DeviceRows, extents
 from ooc_graph.memory.cpu.plan import Lengths
 from ooc_graph.memory.cuda.pinned_plan import (
     COLUMNS,
@@ -51,8 +48,6 @@ from ooc_graph.types import Rows
 
 BLOCK_EDGES = 1 << 27
 THREADS = 16
-# Copies that show what the link carries at most.
-COPY_BYTES, COPIES = 16 << 20, 16
 
 
 class PinnedGraph:
@@ -93,7 +88,7 @@ def plan_of(facts: DeviceFacts, kernel: str, budget: int, columns: int) -> BfsPl
     return plan
 
 
-def new_search(graph: PinnedGraph, plan: BfsPlan | SsspPlan, **options: bool) -> Any:
+def new_search(graph: PinnedGraph, plan: BfsPlan | SsspPlan) -> Any:
     """Made with the pool's memory only; called within it."""
     rows = graph.rows
     own = Rows(rows.offsets.copy(), rows.neighbors, rows.weights)
@@ -101,24 +96,21 @@ def new_search(graph: PinnedGraph, plan: BfsPlan | SsspPlan, **options: bool) ->
     if isinstance(plan, SsspPlan):
         held = SsspHold(plan.share.least, plan.share.shift)
         tuples = graph.whole.tuples.copy()
-        return CudaTierSsspSearch(own, own, tuples, held, original_of=names, **options)
+        return CudaTierSsspSearch(own, own, tuples, held, original_of=names)
     hubs = rows_within(rows.offsets, plan.hub_arcs)
-    wanted = {"count_arcs": False, **options}
-    return CudaTierBfsSearch(
-        own, own, BfsHold(plan.columns, hubs, hubs), original_of=names, **wanted
-    )
+    copied = BfsHold(plan.columns, hubs, hubs)
+    return CudaTierBfsSearch(own, own, copied, original_of=names, count_arcs=False)
 
 
 def measured(graph: PinnedGraph, kernel: str, roots: list[int], search: Any) -> dict[str, Any]:
     """Time, and validate, one search a root."""
     checks, whole = Checks(), graph.whole
     check = checks.bfs if kernel == "bfs" else checks.sssp
-    times, tuples, asked, wrong, flat = [], [], [], 0, 0
+    times, tuples, wrong, flat = [], [], 0, 0
     search.run_on_device(roots[0])
     for root in roots:
         tree = search.run_on_device(root)
         times.append(tree.elapsed_s)
-        asked.append(search.asked_bytes)
         reached = reached_by(tree)
         tuples.append(int(whole.tuples[reached].sum(dtype="uint64")) // 2)
         found = check(whole, root, tree)
@@ -129,7 +121,6 @@ def measured(graph: PinnedGraph, kernel: str, roots: list[int], search: Any) -> 
         "times_s": times,
         "edges": tuples,
         "teps": teps_statistics(times, tuples).to_dict(),
-        **({} if None in asked else {"asked_bytes": asked}),
         "rows_checked": len(roots) * len(whole.original_of),
         "plateau_rows": flat,
     }
@@ -140,48 +131,16 @@ def figures(
     kernel: str,
     roots: list[int],
     plan: BfsPlan | SsspPlan,
-    **options: bool,
 ) -> dict[str, Any]:
     """Searches by a plan, within its budget."""
     pool = limited_pool(plan.budget_bytes)
     free_memory()
     with cupy.cuda.using_allocator(pool.malloc):
-        made_s, _, search = timed(partial(new_search, graph, plan, **options))
+        made_s, _, search = timed(partial(new_search, graph, plan))
     peak = pool.total_bytes()
     found = measured(graph, kernel, roots, search)
     assert pool.total_bytes() == peak <= plan.bytes <= plan.budget_bytes
     return {"plan": describe_device(plan), "peak_bytes": peak, "hold_s": made_s, **found}
-
-
-def link_rate() -> float:
-    """Bytes a second that the device copies out of pinned host memory, by events."""
-    memory, runtime = cupy.cuda, cupy.cuda.runtime
-    source = PinnedArray(COPY_BYTES, np.uint8)
-    # Straight from the driver: the limit of the pool is for searches.
-    target = memory.MemoryPointer(memory.Memory(COPY_BYTES), 0)
-    stream = memory.get_current_stream().ptr
-
-    def copy() -> None:
-        for _ in range(COPIES):
-            ends = target.ptr, source.host.ctypes.data
-            runtime.memcpyAsync(*ends, COPY_BYTES, runtime.memcpyHostToDevice, stream)
-
-    copy()  # the first one wakes the link
-    return COPIES * COPY_BYTES / seconds_of(copy)
-
-
-def over_bus(plain: dict[str, Any], counted: dict[str, Any]) -> dict[str, Any]:
-    """What searches that count asked of pinned memory, and the time that counting took."""
-    asked, seconds = sum(counted["asked_bytes"]), sum(counted["times_s"])
-    link = link_rate()
-    return {
-        "asked_bytes": counted["asked_bytes"],
-        "asked_bytes_s": asked / seconds,
-        "link_bytes_s": link,
-        "share_of_link": asked / seconds / link,
-        "time_ratio": seconds / sum(plain["times_s"]),
-        "teps_ratio": counted["teps"]["harmonic_mean"] / plain["teps"]["harmonic_mean"],
-    }
 
 
 def main() -> None:
@@ -191,7 +150,6 @@ def main() -> None:
     program.add("--budget-gib", type=float, nargs="+", required=True)
     program.add("--columns", type=int, default=COLUMNS)
     program.add("--range-arcs", type=int, default=3 << 29)
-    program.add("--count-bus", action="store_true", help="count bytes over the bus, too")
     options = program.parse()
     kronecker = Kronecker(options.scale)
     blocks = partial(device.edge_blocks, kronecker, options.kernel == "sssp", BLOCK_EDGES)
@@ -203,10 +161,7 @@ def main() -> None:
     for gib in options.budget_gib:
         budget = int(gib * GIB)
         plan = plan_of(facts, options.kernel, budget, options.columns)
-        searched = graph, options.kernel, roots, plan
-        found = figures(*searched)
-        if options.count_bus:
-            found["bus"] = over_bus(found, figures(*searched, count_bus=True))
+        found = figures(graph, options.kernel, roots, plan)
         parameters = {
             "kernel": options.kernel,
             "scale": options.scale,

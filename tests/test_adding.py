@@ -46,7 +46,7 @@ class LoggedDisk(OnDisk):
     def load(self, graph: Graph, kernel: str, reserved: Reservation) -> Engine:
         engine = super().load(graph, kernel, reserved)
 
-        def note(moved: Moved, _: float | None) -> str:
+        def note(moved: Moved) -> str:
             READS.append(moved.bytes)
             return f"{kernel} read {moved.bytes} bytes"
 

@@ -25,6 +25,7 @@ from ooc_graph.kernels.cuda.build.store_rows import (
     number_vertices,
     ranges_of,
 )
+from ooc_graph.kernels.cuda.many.search import CudaManySearch
 from ooc_graph.kernels.cuda.runtime.modules import device_bytes
 from ooc_graph.kernels.cuda.sssp.search import CudaSsspSearch
 from ooc_graph.types import AnyArray, IntArray, Rows
@@ -188,6 +189,14 @@ def new_search(graph: DeviceGraph, kernel: str, *, named: bool = True, **options
     if kernel == "bfs":
         return CudaBfsSearch(rows, rows, **{"count_arcs": False, **options}, **names)
     return CudaSsspSearch(rows, rows, graph.tuples, **names)
+
+
+def distances(search: CudaManySearch, sources: IntArray) -> Any:
+    """Distances from many sources to all rows, on the device: (sources, rows)."""
+    columns = search.columns()
+    out = cupy.empty((len(sources), search.pitch(columns)), search.dtype)
+    search.search_into(out, sources, columns)
+    return out[:, : columns.count]
 
 
 def connected_sources(search: Any, count: int) -> IntArray:

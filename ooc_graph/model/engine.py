@@ -35,8 +35,7 @@ class Engine:
         What device memory comes from if it has a limit, else None.
     note
         Says how a search went. It is called after each search with what that search alone read of
-        the store (`Moved`; None if arcs are in memory) and its seconds (None after many searches).
-        None if there is nothing to say.
+        the store (`Moved`; None if arcs are in memory). None if there is nothing to say.
     """
 
     kernel: str
@@ -47,7 +46,7 @@ class Engine:
     named: bool = False
     pinned: DevicePlan | None = None
     pool: WholePieces | None = None
-    note: Callable[[Any, float | None], str] | None = None
+    note: Callable[[Any], str] | None = None
 
     def allocating(self) -> AbstractContextManager[None]:
         """Have this thread take device memory from where the search has its own."""

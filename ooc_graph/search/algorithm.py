@@ -122,7 +122,7 @@ class Algorithm:
             if moved is not None and not task.request.on_device:
                 # The next search reads a chunk of ids before it has its turn.
                 give_back_freed_memory()
-            return replace(written, notes=(engine.note(moved, written.trace.elapsed_s),))
+            return replace(written, notes=(engine.note(moved),))
 
     def without_arcs(self, task: SearchTask) -> Written:
         """The answer if there is nothing to search; it needs no rows."""

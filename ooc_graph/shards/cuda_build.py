@@ -76,35 +76,17 @@ def build_into(
 ) -> BuildReport:
     """Build the store of a graph on the current CUDA device, and commit it.
 
-    Parameters
-    ----------
-    partial
-        The store, which is begun, perhaps by another process.
-    source
-        Edges. If it has a method ``generate_into`` (`ooc_graph.edges.kronecker.Kronecker`), the
-        device makes them; others are read by threads and copied.
-    workforce
-        Threads of this process, which read and write, and the limit of host memory.
-    device_memory_bytes
-        Device memory to use; None: nearly all that is free. Give it if an allocator of its own
-        (RMM) holds the memory, which then seems to be in use.
+    The store, ``partial``, is begun, perhaps by another process; its bytes are those of the CPU's
+    build. A source with a method ``generate_into`` (`ooc_graph.edges.kronecker.Kronecker`) has the
+    device make its edges; others are read by threads and copied. ``device_memory_bytes`` is the
+    device memory to use (None: nearly all that is free). Give it if an allocator of its own (RMM)
+    holds the memory, which then seems to be in use.
 
-    Returns
-    -------
-    BuildReport
-        As of the CPU's build; so is the store, byte for byte.
-
-    Raises
-    ------
-    UsageError
-        Besides what `ooc_graph.shards.build.build` refuses: more than `MOST_ROWS` vertices, 2**32
-        tuples at a vertex.
-    InputError, MemoryBudgetError
-        Nothing is written. Memory that the device refuses has the build begin again within less, as
-        long as its edges can be read again; the least that will do is 24 bytes a vertex, and 12
-        (4 if ids have no gaps) with 48 to 80 for each arc of the longest row.
-    DiskFullError
-        Nothing of this store is kept.
+    It refuses (`UsageError`) what `ooc_graph.shards.build.build` does, more than `MOST_ROWS`
+    vertices, and 2**32 tuples at a vertex. If the device refuses memory, the build begins again
+    within less, as long as its edges can be read again; the least that will do is 24 bytes a
+    vertex, and 12 (4 if ids have no gaps) with 48 to 80 for each arc of the longest row. Other
+    errors are those of the CPU's build; nothing of the store is kept then.
     """
     cuda()
     report = BuildReport()
@@ -206,11 +188,7 @@ class DeviceBuild(Build):
         return layout, arcs
 
     def _named(self, source: EdgeSource) -> tuple[VertexSpace, Path, Tally]:
-        """The vertices that edges or lists name, and their degrees, counted on the host.
-
-        The degrees are in a file, so that nobody holds them while rows are made, and every attempt
-        has them.
-        """
+        """The vertices that edges or lists name; a file of their degrees; what was counted."""
         paths, total = self._count(source)
         limit = self.workforce.budget.limit_bytes
         space, counts = merge_ids(paths, source, self.partial.spill, limit)

@@ -46,10 +46,7 @@ class Passed:
 
 
 class Generated:
-    """Tuples that the device makes each time anew, with weights if wanted.
-
-    ``source`` has `ooc_graph.edges.kronecker.Kronecker.generate_into`, and at most 2**32 vertices.
-    """
+    """Tuples that the device makes each time anew, by the source's ``generate_into``."""
 
     cheap = True  # another pass costs little
     pass_bytes = GENERATED_PASS_BYTES
@@ -84,14 +81,8 @@ class Generated:
 class HostRead:
     """Tuples that threads of this process read and the device gets copies of.
 
-    Parameters
-    ----------
-    first
-        Subtracted from ids, so that they are positions; 0 if ids have gaps.
-    weighted
-        Whether blocks carry weights.
-    keep
-        Keep on the device what the first pass copied.
+    ``first`` is subtracted from ids, so that they are positions; 0 if ids have gaps. Blocks carry
+    weights if ``weighted``. With ``keep``, what the first pass copied stays on the device.
     """
 
     def __init__(
@@ -131,10 +122,7 @@ class HostRead:
 
     @property
     def pass_bytes(self) -> float:
-        """What another pass costs for a tuple, nothing if all of them stay on the device.
-
-        In bytes that the disk gives or takes in the same time.
-        """
+        """Cost of another pass for a tuple: bytes that the disk gives or takes in the same time."""
         if self.cheap:
             return 0.0
         dtype = self._source.weight_dtype if self._weighted else None

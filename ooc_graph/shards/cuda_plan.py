@@ -38,12 +38,8 @@ _FREE_PART, _RESERVE_BYTES = 20, 256 << 20
 class DevicePlan:
     """Memory of one build on the device.
 
-    Raises
-    ------
-    UsageError
-        More vertices than 32 bits name.
-    MemoryBudgetError
-        The vertices alone do not fit.
+    More vertices than 32 bits name are a `UsageError`; if the vertices alone do not fit, that is a
+    `MemoryBudgetError`.
     """
 
     limit_bytes: int  # all that it may hold
@@ -97,23 +93,11 @@ class DevicePlan:
         *,
         kept: bool,
     ) -> int:
-        """Arcs of a range of rows that fit the device, at most ``arcs``.
+        """Arcs of a range of rows that fit the device, at most ``arcs``, all of a side.
 
-        0 if the ``longest`` row fits only without the tuples that are ``kept`` on the device.
-
-        Parameters
-        ----------
-        arcs, longest
-            Arcs of a side at most, and of its longest row.
-        weight_bytes
-            Bytes of a stored weight, 0 without.
-        block_edges
-            Tuples of a block.
-
-        Raises
-        ------
-        MemoryBudgetError
-            The longest row does not fit.
+        0 if the ``longest`` row fits only without the tuples that are ``kept`` on the device; if
+        not even then, that is a `MemoryBudgetError`. A stored weight has ``weight_bytes``, 0
+        without, and a block ``block_edges`` tuples.
         """
         each = ARC_BYTES[weight_bytes]
         left = self.limit_bytes - self._held_bytes - SHARD_BYTES * shards
@@ -153,16 +137,11 @@ def wanted_arcs(arcs: int, *, cheap: bool) -> int:
 
 
 def runs_pay(passes: int, pass_bytes: float, arc_bytes: int) -> bool:
-    """Whether sorted runs cost less than a pass over the tuples for each range of rows.
+    """Whether sorted runs cost less than so many passes over the tuples, one a range of rows.
 
-    Parameters
-    ----------
-    passes
-        Passes there would be.
-    pass_bytes
-        Cost of a pass, for each tuple: bytes that the disk could give or take in the same time.
-    arc_bytes
-        Bytes of an arc in a run. A tuple is two arcs, and each is written once and read once.
+    ``pass_bytes`` is the cost of a pass, for each tuple: bytes that the disk could give or take in
+    the same time. ``arc_bytes`` are of an arc in a run; a tuple is two arcs, each written once and
+    read once.
     """
     return passes * pass_bytes > pass_bytes + 2 * 2 * arc_bytes
 

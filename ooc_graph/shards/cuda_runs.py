@@ -34,12 +34,9 @@ def sorted_runs(
 ) -> Generator[tuple[int, dict[str, list[Any]]], None, None]:
     """Sort the arcs of all tuples, ``most`` tuples at a time; no block has more.
 
-    ``sides`` say which ends of an edge are arcs of a side, which has so many rows.
-
-    Yields
-    ------
-    Tuples of a run, and for each side its keys in ascending order, rows counted from 0, and words
-    or None. Who takes them out of the dict is the only one who has them.
+    ``sides`` say which ends of an edge are arcs of a side, which has so many rows. Yields the
+    number of tuples of a run, and for each side its keys in ascending order, rows counted from 0,
+    and words or None. Who takes them out of the dict is the only one who has them.
     """
     gathered, filled = dict[str, Gathered](), 0
     for block in blocks:
@@ -62,10 +59,7 @@ def _sorted(gathered: dict[str, Gathered]) -> dict[str, list[Any]]:
 
 
 class RunWriter:
-    """Threads that copy runs from the device and write them, each with a pinned buffer.
-
-    What is written is noted in ``runs``.
-    """
+    """Threads that copy runs from the device and write them, each with a pinned buffer."""
 
     def __init__(self, runs: RangeRuns, budget: BuildBudget) -> None:
         self._runs, self._device = runs, cuda().cuda.Device().id

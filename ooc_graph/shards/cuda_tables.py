@@ -121,10 +121,7 @@ def _write_internal(column: Column, internal_of: Any, dtype: np.dtype[Any]) -> N
 
 
 class SideWriter:
-    """Writes the rows of one side, shard after shard, from ranges in store order.
-
-    ``starts``, int64 (shards + 1,), are the first row of each shard in store order, and all rows.
-    """
+    """Writes the rows of one side, shard after shard; ``starts`` as of `StoreLayout`."""
 
     def __init__(
         self,

@@ -18,10 +18,7 @@ _USUAL: dict[str, np.dtype[Any]] = {"bfs": np.dtype(np.uint8), "sssp": np.dtype(
 
 
 def bytes_per_answer(vertices: int, kernel: str, measure: np.dtype[Any] | None = None) -> int:
-    """Device memory that a validator holds for one answer.
-
-    ``measure`` is the type of levels or distances: None for levels below 255, and for float32.
-    """
+    """Device memory of an answer; ``measure`` None: levels below 255, or distances of float32."""
     return vertices * (_ID_BYTES + (measure or _USUAL[kernel]).itemsize)
 
 
@@ -35,17 +32,9 @@ def largest_batch(
 ) -> int:
     """Answers that the device's memory has room for: a multiple of 4, at most 64.
 
-    Parameters
-    ----------
-    free
-        Bytes that are free; None: as many as the current device has.
-    beside
-        Bytes wanted for something else, such as a block of edges and the columns of an answer.
-
-    Raises
-    ------
-    MemoryBudgetError
-        Not even 4 answers fit.
+    ``free`` is the bytes that are free (None: as many as the current device has), and ``beside``
+    those wanted for something else, such as a block of edges. If not even 4 answers fit, that is a
+    `MemoryBudgetError`.
     """
     room = (free_bytes() if free is None else free) - beside - vertices * _ID_BYTES  # links
     least = FOUR * bytes_per_answer(vertices, kernel, measure)

@@ -24,19 +24,10 @@ from ooc_graph.validate.cuda_loader import (
     multiprocessors,
     within_memory,
 )
-from ooc_graph.validate.cuda_memory import FOUR, bytes_per_answer, largest_batch
+from ooc_graph.validate.cuda_memory import FOUR
 from ooc_graph.validate.cuda_trees import NO_VERTEX, item, parent_at
 from ooc_graph.validate.sssp import require_lengths, require_weights
 from ooc_graph.validate.wording import Problem, Verdict, Wording
-
-__all__ = [
-    "MOST_VERTICES",
-    "CudaBfsValidator",
-    "CudaSsspValidator",
-    "CudaValidator",
-    "bytes_per_answer",
-    "largest_batch",
-]
 
 MOST_VERTICES = (1 << 32) - 1
 """Ids take 32 bits, and the largest of those means none."""
@@ -51,24 +42,10 @@ _NULL = np.uint64(0)
 class CudaValidator(ABC):
     """Checks a batch of answers of one graph in one pass over its edges, on the current device.
 
-    First `add` every answer, then show every `block` of edges, then `finish`. Everything happens
-    on CuPy's current stream.
-
-    Parameters
-    ----------
-    vertices
-        Number of vertices; their ids are 0 to ``vertices - 1``.
-    answers
-        How many answers there is room for, 1 to 64.
-    directed
-        Whether a tuple is an arc from source to target only.
-
-    Raises
-    ------
-    UsageError
-        2**32 vertices or more, or another number of answers.
-    MemoryBudgetError
-        By any method: the device's memory is too small.
+    First `add` every answer, 1 to 64 of them, then show every `block` of edges, then `finish`. Ids
+    are 0 to ``vertices - 1``, and fewer than 2**32 - 1. If ``directed``, a tuple is an arc from
+    source to target only. Everything happens on CuPy's current stream. If the device's memory is
+    too small, any method raises `MemoryBudgetError`.
     """
 
     _wording: Wording
@@ -93,29 +70,13 @@ class CudaValidator(ABC):
             self._unknown = cupy.full(1, _NO_ID, np.int64)
 
     def add(self, root: int, parent: Any, measure: Any) -> Verdict:
-        """Check one tree and copy it into the batch.
+        """Check one tree and copy it into the batch; the verdict is by rules that need no edges.
 
-        Parameters
-        ----------
-        root
-            Id of the root.
-        parent
-            uint32 or int64 (vertices,), on the device: ids, all ones (-1) where unreached.
-        measure
-            (vertices,), on the device. Levels: uint8 with 255 for unreached, or int32 with -1.
-            Distances: float32 or float64 with +inf, or int64 with ``INT64_UNREACHED``; one type
-            for all answers.
-
-        Returns
-        -------
-        Verdict
-            Of the rules that need no edges.
-
-        Raises
-        ------
-        UsageError
-            Arrays of other shapes or types, more answers than there is room for, or edges have
-            been shown already.
+        Both arrays are on the device. ``parent``, uint32 or int64 (vertices,), are ids, all ones
+        (-1) where unreached. ``measure``, (vertices,), are levels, uint8 with 255 for unreached or
+        int32 with -1; or distances, float32 or float64 with +inf or int64 with ``INT64_UNREACHED``,
+        of one type for all answers. Arrays of other shapes or types, more answers than there is
+        room for, and answers after edges are refused (`UsageError`).
         """
         self._check_answer(parent, measure)
         cupy = cuda()
@@ -187,20 +148,10 @@ class CudaValidator(ABC):
     def block(self, source: Any, target: Any, weight: Any = None) -> None:
         """Check one block of tuples; every tuple of the input must be shown exactly once.
 
-        Parameters
-        ----------
-        source, target
-            uint32 or int64 (m,), on the device.
-        weight
-            (m,), on the device, for SSSP: finite, not negative, and of a type that the distances'
-            holds exactly.
-
-        Raises
-        ------
-        UsageError
-            Arrays of other types, or of several lengths.
-        InputError
-            Weights that SSSP cannot have.
+        All arrays are on the device. ``source`` and ``target`` are uint32 or int64 (m,), and
+        ``weight``, (m,), for SSSP, of a type that the distances' holds exactly. Other types and
+        lengths are refused (`UsageError`), and weights that are negative or not finite
+        (`InputError`).
         """
         if source.dtype != target.dtype or source.dtype not in (np.uint32, np.int64):
             raise UsageError(
@@ -305,10 +256,7 @@ def _arc(key: int) -> tuple[int, int]:
 
 
 class CudaBfsValidator(CudaValidator):
-    """Checks breadth-first trees; see `CudaValidator`.
-
-    Levels are held in bytes until an answer has one above 254.
-    """
+    """Checks breadth-first trees; levels are held in bytes until an answer has one above 254."""
 
     _wording = wording.BFS
 

@@ -165,15 +165,13 @@ def tiers(directed: bool) -> None:
     for held in (BfsHold(0), BfsHold(1, 20, 30), BfsHold(3, 40)):
         for changed in ({}, wide):
             cuda_bfs.constants = lambda *a, changed=changed, **b: {**plain(*a, **b), **changed}
-            counted = {"count_bus": bool(held.columns)}
-            search = CudaTierBfsSearch(hub[0], hub[-1], held, **named, **counted)
+            search = CudaTierBfsSearch(hub[0], hub[-1], held, **named)
             search.run(0)
             search.run_on_device(len(graph.tuples) - 1)
     cuda_bfs.constants = plain
     cuda_sssp.may_pull = lambda _: True
     for share in (SsspHold(5, 63), SsspHold(6, 1)):
-        counted = {"count_bus": share.shift == 1}
-        shortest = CudaTierSsspSearch(light[0], light[-1], graph.tuples, share, **named, **counted)
+        shortest = CudaTierSsspSearch(light[0], light[-1], graph.tuples, share, **named)
         shortest.run(0)
         shortest.run_on_device(len(graph.tuples) - 1)
     for dtype in IN_PLACE:

@@ -88,7 +88,7 @@ def test_memory_stays_within_the_plan(
         for root in (1, facts.rows // 2, 0):
             same_sssp(search.run(root), cpu.run(root))
     if weights == "long int32":
-        assert search.wide
+        assert search._sums.wide
     assert 0.85 * (plan.bytes - LITTLE) <= pool.total_bytes() <= plan.bytes
 
 
@@ -104,7 +104,7 @@ def heavy(name: str) -> Shard:
 @pytest.mark.parametrize("name", ["grid", "path, directed", "sparse, directed"])
 def test_integers_beyond_32_bits_are_summed_in_64(name: str) -> None:
     search = compare(heavy(name), roots(GRAPHS[name]()))
-    assert search.wide
+    assert search._sums.wide
     tree = search.run(0)
     reached = tree.distance < np.iinfo(np.int64).max
     assert tree.distance[reached].max() > 2**32

@@ -16,8 +16,6 @@ from ooc_graph.kernels.cuda.bfs import search as cuda_bfs
 from ooc_graph.kernels.cuda.many import bfs_plan as cuda_many_bfs_plan
 from ooc_graph.kernels.cuda.many import prune as cuda_many_prune
 from ooc_graph.kernels.cuda.many import search as cuda_many
-from ooc_graph.kernels.cuda.pinned import sssp as cuda_tier_sssp
-from ooc_graph.kernels.cuda.pinned.bfs import COUNTED
 from ooc_graph.kernels.cuda.runtime import modules as cuda_modules
 from ooc_graph.kernels.cuda.runtime import steps as cuda_steps
 from ooc_graph.kernels.cuda.runtime.shares import TIERED, WIDE_WORDS
@@ -75,13 +73,9 @@ def variants(shared_bytes: int) -> list[tuple[str, dict[str, int | str]]]:
         ("bfs.cu", cuda_bfs.constants(shared_bytes, ints, count_arcs=True)),
         ("bfs.cu", cuda_bfs.constants(shared_bytes, ints, count_arcs=False, thin=True)),
         ("bfs.cu", cuda_bfs.constants(shared_bytes, bytes_, count_arcs=False) | TIERED),
-        ("bfs.cu", cuda_bfs.constants(shared_bytes, ints, count_arcs=False) | TIERED | COUNTED),
+        ("bfs.cu", cuda_bfs.constants(shared_bytes, ints, count_arcs=False) | TIERED),
         *(("sssp.cu", cuda_sssp_pull.constants(shared_bytes, s)) for s in SUMS if not s.wide),
         ("sssp.cu", cuda_sssp_pull.constants(shared_bytes, SUMS[0]) | TIERED),
-        (
-            "sssp.cu",
-            cuda_sssp_pull.constants(shared_bytes, SUMS[0]) | TIERED | cuda_tier_sssp.COUNTED,
-        ),
         *(("sssp_near.cu", cuda_sssp_near.constants(shared_bytes, s)) for s in SUMS),
         *(
             ("sssp_near.cu", {**held, **cuda_sssp_near.constants(shared_bytes, s)})

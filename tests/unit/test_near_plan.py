@@ -175,7 +175,7 @@ def test_rows_are_searched_where_they_are(
         assert held.weights.dtype == search._sums.weight
     assert search.heaviest == 3
     assert search._sums in SUMS
-    assert search.wide == weights.endswith("64")
+    assert search._sums.wide == weights.endswith("64")
     assert search._sums.distance == (np.int64 if weights.startswith("int") else np.dtype(weights))
     assert object.__new__(_InPlace)._fix_rows({}) == (NULL, NULL)
     # Where rows are copied anyway, integers that fit get 32 bits.

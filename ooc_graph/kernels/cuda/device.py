@@ -95,14 +95,9 @@ class CudaDevice:
         return CudaSsspRank(shard.dealing, *light_rows(shard), shard.tuples)
 
     def tier_bfs_rank(self, shard: Shard, room: PinnedRoom, least: int, shift: int) -> CudaBfsRank:
-        """BFS steps on one shard whose rows are in pinned host memory.
+        """BFS steps on one shard, whose hub-first rows are in pinned host memory (``room``).
 
-        Parameters
-        ----------
-        shard
-            Hub-first rows, loaded into ``room``.
-        least, shift
-            What of each row is on the device too: see `ooc_graph.kernels.cuda.runtime.shares`.
+        ``least`` and ``shift`` are as of `ooc_graph.kernels.cuda.runtime.shares.Shares`.
         """
         return CudaBfsRank(shard.dealing, *hub_rows(shard), Pinned(room, least, shift))
 

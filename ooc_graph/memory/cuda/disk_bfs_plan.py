@@ -134,11 +134,7 @@ def least_disk_plan(facts: DiskFacts) -> DiskDevicePlan:
 def plan_disk_device(
     facts: DiskFacts, device_bytes: int, host_bytes: int, *, may_pin: bool = True
 ) -> DiskDevicePlan:
-    """Plan for a search on a CUDA device with arcs in the store; raises as `begin_plan`.
-
-    If there is less host memory than it must have, down to 0, nothing is pinned, and the plan takes
-    what it must.
-    """
+    """Plan for BFS with arcs in the store; pins nothing if the host's budget is below the least."""
     plan, within = begin_plan(least_disk_plan(facts), device_bytes, host_bytes, may_pin=may_pin)
     return with_kept(_with_hubs(_with_columns(plan, within), within), within)
 

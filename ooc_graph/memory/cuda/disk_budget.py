@@ -35,11 +35,8 @@ def begin_plan(
 ) -> tuple[Made, int]:
     """A plan within budgets that has nothing but what it must; and the host memory it may take.
 
-    Raises
-    ------
-    MemoryBudgetError
-        The device's budget is too small (names the least that would do), or the graph has rows that
-        are longer than the kernels count.
+    If the device's budget is too small, that is a `MemoryBudgetError`, which names the least that
+    would do; so is a graph with rows that are longer than the kernels count.
     """
     facts = least.facts
     _require_countable(facts)

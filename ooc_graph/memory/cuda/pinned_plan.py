@@ -251,13 +251,9 @@ def plan_device(
 ) -> SearchPlan:
     """Plan for a search with all rows in pinned host memory.
 
-    ``host_bytes`` may be pinned; ``more_host`` is what to do for more of them.
-
-    Raises
-    ------
-    MemoryBudgetError
-        A budget is too small; names the least that would do. Or the graph is too large for the
-        kernels of one rank, whatever the budget.
+    ``host_bytes`` may be pinned; ``more_host`` is what to do for more of them. If a budget is too
+    small, that is a `MemoryBudgetError`, which names the least that would do; so is a graph that is
+    too large for the kernels of one rank, whatever the budget.
     """
     _require_countable(kernel, facts)
     least = least_plan(kernel, facts)

@@ -18,24 +18,12 @@ _MOST_HELD = 1 << 32
 
 @dataclass(frozen=True)
 class RankFacts:
-    """What a plan for the ranks of one worker depends on beside the budget.
+    """What a plan for the ranks of one worker depends on beside the budget."""
 
-    Parameters
-    ----------
-    kernel
-        ``bfs`` or ``sssp``.
-    sides
-        Lengths of the rows of every side of the worker's shards.
-    state_bytes
-        Device memory that the ranks take beside their rows.
-    arc_bytes
-        Of a neighbour, and of a weight as it is stored.
-    """
-
-    kernel: str
-    sides: tuple[Lengths, ...]
-    state_bytes: int
-    arc_bytes: int
+    kernel: str  # ``bfs`` or ``sssp``
+    sides: tuple[Lengths, ...]  # lengths of the rows of every side of the worker's shards
+    state_bytes: int  # device memory that the ranks take beside their rows
+    arc_bytes: int  # of a neighbour, and of a weight as it is stored
 
     @property
     def arcs(self) -> int:
@@ -64,19 +52,11 @@ class RankFacts:
 
 @dataclass(frozen=True)
 class RankPlan:
-    """What is on the device.
-
-    Parameters
-    ----------
-    facts, budget_bytes
-        What it was made for.
-    share
-        Arcs of each row that are on the device.
-    """
+    """What is on the device."""
 
     facts: RankFacts
     budget_bytes: int
-    share: HeadRule
+    share: HeadRule  # arcs of each row that are on the device
 
     @property
     def kernel(self) -> str:
@@ -114,13 +94,7 @@ class RankPlan:
 
 
 def plan_ranks(facts: RankFacts, budget_bytes: int) -> RankPlan:
-    """Plan for the ranks of one worker, with all of their rows in pinned host memory.
-
-    Raises
-    ------
-    MemoryBudgetError
-        The budget is too small for the vertices and the first arc of every row; says what would do.
-    """
+    """Plan for the ranks of one worker; `MemoryBudgetError` below the least."""
     least = least_plan_of_ranks(facts)
     if least.bytes > budget_bytes:
         raise MemoryBudgetError(

@@ -94,7 +94,7 @@ class OnDisk:
         warm(kernel, graph, process.device(), variant=TIERS)
         search = load_within(graph, kernel, reserved.host_bytes, process.device())
 
-        def note(moved: Moved, _: float | None) -> str:
+        def note(moved: Moved) -> str:
             return note_of(search.plan, moved)
 
         return Engine(kernel, search, graph, load_ids(graph), None, note=note)

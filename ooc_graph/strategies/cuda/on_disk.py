@@ -74,11 +74,7 @@ class OnDisk:
     def after(
         self, graph: Graph, request: Request, resources: Resources, refusal: Refusal
     ) -> Reservation | None:
-        """Less of what was refused, down to the least.
-
-        What was refused to another strategy may be host memory, even if it was to be pinned: then
-        no arcs are held there.
-        """
+        """Less of what was refused, down to the least; without host memory if that may be short."""
         kernel, refused = request.kernel, refusal.reserved
         if refusal.kind == UNSUPPORTED:
             return None
@@ -123,7 +119,7 @@ class OnDisk:
         budgets = device_bytes, reserved.host_bytes
         search = load_within(graph, kernel, *budgets, process.threads_here())
 
-        def note(moved: Moved, _: float | None) -> str:
+        def note(moved: Moved) -> str:
             plan, said = search.plan, note_of(search, moved)
             for wanted, had, of in (
                 (reserved.device_bytes, plan.device_budget_bytes, "of the device's"),
@@ -165,16 +161,9 @@ def budgets_for(
 ) -> tuple[int, int]:
     """Bytes of device and of host memory; those of the search before if it is still held.
 
-    What it holds is no longer free, so that the next would have less.
-
-    Parameters
-    ----------
-    answer_bytes
-        Host memory of an answer that is not written.
-    on_device
-        Whether the answer stays on the device.
-    held_as
-        Kernel and strategy that a search is held for; None: this one.
+    What it holds is no longer free, so that the next would have less. ``answer_bytes`` is host
+    memory of an answer that is not written, and ``on_device`` says whether it stays on the device.
+    ``held_as`` is kernel and strategy that a search is held for (None: this one).
     """
     name, strategy = held_as or (kernel, OnDisk.name)
     room, limit = resources.room(answer_bytes), resources.cuda_limits.pinned_bytes

@@ -86,10 +86,7 @@ def reads_little(graph: Graph, kernel: str) -> bool:
 
 @Remembered
 def _pulling_pays(graph: Graph, _: str) -> bool:
-    """Whether hubs hold much, and their weights spread: of a few rows, for it decides speed alone.
-
-    Chunks of the store are read for that.
-    """
+    """Whether hubs hold much, and their weights spread: of a few rows, whose chunks are read."""
     share = graph.head_share(first_rows(graph.rows))
     return hubs_hold_much(share) and pull_pays(share, spread_share(graph))
 
@@ -103,11 +100,7 @@ class Pinned:
     tier = PINNED
 
     def lacks(self, graph: Graph, request: Request, resources: Resources) -> str:
-        """It is one rank, and pays only if the device has no room for all rows.
-
-        If all rows fit the device, it is the host that lacked room, and it could not pin them
-        either.
-        """
+        """It is one rank, and pays only if the device has no room for all rows."""
         if not request.is_plain:
             return "another method or ranks are asked for"
         if not may_pin(graph, request.kernel):
@@ -177,7 +170,7 @@ class Pinned:
         names = ids.original_of.astype(np.uint32) if is_narrow else None
         search, plan = search_within(graph, kernel, budget_bytes, device, shard, room, names)
 
-        def note(_: object, __: float | None) -> str:
+        def note(_: object) -> str:
             had = plan.budget_bytes
             return with_shortfall(note_of(plan), reserved.device_bytes, had, "of the device's")
 
@@ -267,10 +260,7 @@ class Pinned:
 def free_within(budget_bytes: int, least: int, beside: int, what: str) -> int:
     """Device memory of a budget that others have left; ``beside`` bytes are for an answer there.
 
-    Raises
-    ------
-    MemoryBudgetError, DeviceBusyError
-        The least does not fit in it.
+    If the least does not fit, that is a `MemoryBudgetError` or `DeviceBusyError`.
     """
     cuda_modules.require_memory(least + beside, what)
     free = cuda_modules.device_bytes()[0]
@@ -310,10 +300,7 @@ def answer_device_bytes(graph: Graph) -> int:
 
 
 def _host_bytes(graph: Graph) -> int:
-    """Host memory of a search beside rows and answer: id tables, what is of rows, and a chunk.
-
-    A column of the arcs is read chunk by chunk; the widest may be that of weights.
-    """
+    """Host memory of a search beside rows and answer: id tables, bytes a row, one chunk."""
     table = id_dtype(graph.rows).itemsize + (8 if graph.first_id is None else 0)
     weight_bytes = 0 if graph.weight_dtype is None else graph.weight_dtype.itemsize
     chunk = min(CHUNK_BYTES, graph.arcs * max(_COLUMN_BYTES, weight_bytes))
@@ -331,14 +318,9 @@ def plan_for(
 ) -> SearchPlan:
     """Plan for a process that searches; reads the graph's offsets.
 
-    Parameters
-    ----------
-    answer_bytes
-        Host memory of an answer that is not written.
-    named
-        Whether the answer stays on the device.
-    is_held
-        Whether the process has the rows in memory now, which it drops for those of the plan.
+    ``answer_bytes`` is host memory of an answer that is not written, and ``named`` says whether the
+    answer stays on the device. A process that holds the rows now (``is_held``) drops them for those
+    of the plan.
     """
     host_bytes = resources.process_limit_bytes - _host_bytes(graph) - answer_bytes
     if is_held:
@@ -358,10 +340,7 @@ def budget_for(graph: Graph, resources: Resources, *, named: bool) -> int:
 
 
 def known_facts(graph: Graph, kernel: str, named: bool = False) -> DeviceFacts:
-    """Facts of a graph, with ``named`` for searches whose answers stay on the device.
-
-    Its offsets are read once.
-    """
+    """Facts of a graph, ``named`` for answers that stay on the device; reads its offsets once."""
     return replace(_facts(graph, kernel), named=named)
 
 

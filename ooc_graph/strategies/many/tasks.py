@@ -58,7 +58,7 @@ def how_found(task: ManyTask, moved: Moved) -> str:
     if held is None:
         return ""
     if task.is_one_by_one_on_device:
-        return note_on_device(task.asked.kernel, held.note(moved, None) if held.note else "")
+        return note_on_device(task.asked.kernel, held.note(moved) if held.note else "")
     if not task.asked.hops and held.search.is_closed:
         return "all pairs were found at once, by Floyd-Warshall"
     if (task.device == CPU or task.asked.hops) and held.search.is_one_by_one:

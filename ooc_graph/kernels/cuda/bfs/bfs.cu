@@ -15,7 +15,6 @@
 
 // Stretches stand at the queue's end, which pulls that list what they find would come to meet.
 static_assert(!(TIERED && THIN), "tiers have no narrow levels");
-static_assert(TIERED || !BUS, "nothing is read over the bus");
 
 // Course of a search, the same in all threads.
 struct Plan {
@@ -110,7 +109,6 @@ extern "C" __global__ void __launch_bounds__(BLOCK, 1)
 #endif
     const u32 narrow_arcs = THIN ? NARROW_ARCS : 0;
     u32 goal = 0;
-    BUS_ONLY(begin_asking();)
 
     for (u32 q = thread; q < quads; q += threads) { // rows that do not exist count as visited
         u32 words[4] = {0, 0, 0, 0};
@@ -329,6 +327,5 @@ extern "C" __global__ void __launch_bounds__(BLOCK, 1)
         if (p.level < course_levels) course[p.level].elapsed = nanoseconds() - started;
 #endif
     }
-    BUS_ONLY(end_asking(&state->asked);)
     leave_grid(&state->barrier);
 }

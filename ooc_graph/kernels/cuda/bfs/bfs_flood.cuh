@@ -48,10 +48,6 @@ __device__ __noinline__ void flood(const Graph g, const Search s, u32 head, u32 
 #pragma unroll
                 for (u32 k = 0; k < FLOOD_TURNS; k++)
                     to[k] = a + 32 * k + lane < end ? __ldg(row + a + 32 * k + lane) : NONE;
-#if BUS
-                const u64 first = __ldg(g.out_offsets + from) - start;
-                if (from >= g.out_held_rows) ask_span(first + a, first + min(a + 32 * FLOOD_TURNS, end));
-#endif
 #pragma unroll
                 for (u32 k = 0; k < FLOOD_TURNS; k++) parent[k] = to[k] != NONE ? __ldcg(s.parent + to[k]) : 0;
 #pragma unroll
@@ -68,7 +64,6 @@ __device__ __noinline__ void flood(const Graph g, const Search s, u32 head, u32 
             const u64 at = __ldg(g.out_offsets + from) + (mine - __ldcg(starts + entry));
             if (at < __ldg(g.out_offsets + from + 1)) {
                 const u32 to = __ldg(OUT_ARCS(g, from) + at);
-                BUS_ONLY(if (from >= g.out_held_rows) ask_together(at);)
                 if (__ldcg(s.parent + to) > from) atomicMin(s.parent + to, from);
             }
         }

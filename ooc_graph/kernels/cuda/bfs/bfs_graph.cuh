@@ -1,6 +1,5 @@
 // What BFS searches, what it keeps, and the constants that decide its course.
 #pragma once
-#include "bus.cuh"
 #include "queue.cuh"
 
 // Threads of a block.
@@ -94,9 +93,7 @@ struct State {
     Slot slot[4]; // of the levels of all blocks, in turn
     Slot own;     // of block 0, in narrow levels
     Place place;  // behind narrow levels
-    BUS_ONLY(u64 asked;) // sectors of host memory; the caller sets it to 0
 };
-BUS_ONLY(static_assert(sizeof(State) == 4 * ASKED_AT + 8, "the caller finds by it what was asked");)
 
 // What a level cost, by the number of the level that it found.
 struct Course {

@@ -40,10 +40,6 @@ __device__ __forceinline__ void over_frontier(const Graph& g, const Search& s, u
         }
 #pragma unroll
         for (u32 j = 0; j < PUSH_TURNS; j++) to[j] = at[j] < end[j] ? __ldg(OUT_ARCS(g, from[j]) + at[j]) : NONE;
-#if BUS
-        for (u32 j = 0; j < PUSH_TURNS; j++)
-            if (at[j] < end[j] && from[j] >= g.out_held_rows) ask_together(at[j]);
-#endif
         step(from, to);
     }
 }

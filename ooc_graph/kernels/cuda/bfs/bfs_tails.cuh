@@ -80,7 +80,6 @@ __device__ __noinline__ Tally pull_stretches(const Graph g, const Search s, cons
                 const u64 mine = at + 32 * k + lane;
                 u[k] = (!TIERED || mine >= begin) && mine < end ? __ldg(arcs + mine) : NONE;
             }
-            BUS_ONLY(if (v >= g.in_held_rows) ask_span(max(at, begin), min(at + 128, end));)
             const u32 least = __shfl_sync(FULL, u[0], TIERED && at < begin ? (u32)(begin - at) : 0);
             if (best < least) break; // an earlier stretch has it
 #pragma unroll

@@ -40,21 +40,8 @@ _STEP = "a step of BFS on these rows"
 class CudaBfsShared:
     """Frontier and visited vertices of the whole graph, one bit each, on the device.
 
-    Ranks take what a push needs for all vertices in turn, one at a time.
-
-    Parameters
-    ----------
-    vertices, shards
-        Rows of the whole graph, and the number of ranks.
-
-    Raises
-    ------
-    DeviceError
-        There is no usable device.
-    UsageError
-        More than `MOST_VERTICES` vertices.
-    MemoryBudgetError
-        The device's memory is too small; so in `merge`.
+    Ranks take what a push needs for all vertices in turn, one at a time. If the device's memory is
+    too small, that is a `MemoryBudgetError`, also in `merge`.
     """
 
     def __init__(self, vertices: int, shards: int) -> None:
@@ -82,27 +69,13 @@ class CudaBfsRank:
     """BFS steps on the rows of one shard; buffers for the own rows are allocated once.
 
     A step that tells other ranks of vertices takes an id for each vertex of the whole graph while
-    it lasts, and one for each of the vertices it tells of. Ids are of 32 bits, from 2**32
-    vertices on of 64.
+    it lasts, and one for each of the vertices it tells of. Ids are of 32 bits, from 2**32 vertices
+    on of 64 (`ooc_graph.layout.names.id_dtype`); others are refused (`UsageError`).
 
-    Parameters
-    ----------
-    dealing
-        Which rows these are.
-    out, into
-        Hub-first rows to push and to pull along (the same object when undirected), in host memory
-        or on the device; ids as `ooc_graph.layout.names.id_dtype` says.
-    tier
-        Where the kernels find them: copied to the device, or in pinned memory.
-
-    Raises
-    ------
-    DeviceError
-        There is no usable device.
-    UsageError
-        Ids of the other type, more than `MOST_VERTICES` vertices, or 2**32 - 1 own rows.
-    MemoryBudgetError
-        The device's memory is too small; so in every step.
+    Rows are hub-first, in host memory or on the device, to push and to pull along (the same object
+    when undirected). The ``tier`` says where the kernels find them: copied to the device, or in
+    pinned memory. If the device's memory is too small, that is a `MemoryBudgetError`, also in every
+    step.
     """
 
     def __init__(
@@ -172,10 +145,7 @@ class CudaBfsRank:
 
     @within_memory(_STEP)
     def push(self, shared: CudaBfsShared) -> tuple[AnyArray, AnyArray, int]:
-        """Neighbours of the own frontier not visited yet, their parents; arcs examined.
-
-        In any order.
-        """
+        """Unvisited neighbours of the own frontier, in any order, their parents; arcs examined."""
         if not self._frontier_arcs:
             return np.empty(0, self._ids), np.empty(0, self._ids), 0
         with shared.turn:

@@ -89,25 +89,14 @@ class DeviceBfsTree:
 class CudaBfsSearch:
     """BFS searches of one whole graph, one at a time; buffers are allocated once.
 
-    Everything happens on the device and the stream that are CuPy's current ones.
+    Rows are hub-first, of out- and in-arcs (the same object when undirected), in host memory
+    (copied) or on the device. ``original_of``, (rows,), names the parents of `run_on_device`;
+    without it they are internal ids. ``count_arcs`` counts arcs looked at bottom-up, which takes a
+    little time; otherwise ``level_arcs`` is -1 for such levels. With ``trace``, `course` knows the
+    time of each level. Everything happens on the device and the stream that are CuPy's current
+    ones.
 
-    Parameters
-    ----------
-    out, into
-        Hub-first rows of out- and in-arcs (the same object when undirected), in host memory
-        (copied) or on the device.
-    original_of
-        Original id of each row, (rows,), for parents of `run_on_device`; None: internal ids.
-    count_arcs
-        Whether arcs looked at bottom-up are counted, which takes a little time. Otherwise
-        ``level_arcs`` is -1 for such levels.
-    trace
-        Whether `course` knows the time of each level.
-
-    Raises
-    ------
-    UsageError
-        64-bit ids, or too many vertices for 32 bits.
+    64-bit ids, and too many vertices for 32 bits, are refused (`UsageError`).
     """
 
     def __init__(

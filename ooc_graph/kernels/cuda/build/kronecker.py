@@ -28,16 +28,11 @@ def generate_into(
 ) -> None:
     """Fill arrays of the current device with the edges from number ``start`` on; does not wait.
 
-    Parameters
-    ----------
-    scale
-        log2 of the number of vertices, at most 32 for ids of 32 bits.
-    seed, powers, scramble
-        Constants of the generator as `cpu.build.kronecker.generate_into` takes them, on the host.
-    source, target
-        uint32, uint64 or int64 (m,), contiguous, on the device, written.
-    weight
-        float32 (m,), contiguous, on the device, written; or None.
+    ``scale``, log2 of the number of vertices, is at most 32 for ids of 32 bits. ``seed``,
+    ``powers`` and ``scramble`` are constants of the generator as
+    `cpu.build.kronecker.generate_into` takes them, on the host. ``source`` and ``target``, uint32,
+    uint64 or int64 (m,), and ``weight``, float32 (m,) or None, are contiguous on the device, and
+    written.
     """
     cupy = cuda()
     bits = 8 * source.dtype.itemsize

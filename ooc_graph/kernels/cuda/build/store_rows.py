@@ -41,11 +41,7 @@ class TupleCount:
         self._edges += len(block)
 
     def finish(self) -> tuple[Any, int]:
-        """Degrees, uint32 (vertices,), and the number of self-loops.
-
-        Refuses an end that is no vertex (`InputError`), and 2**32 tuples or more at one
-        (`UsageError`).
-        """
+        """Degrees, uint32 (vertices,), and the number of self-loops; refuses unknown ends."""
         loops, strange = (int(number) for number in self._totals.get())
         if strange:
             raise InputError(

@@ -73,10 +73,7 @@ class BfsBatches:
         most: int | None = None,
         far: int = INT32_UNREACHED,
     ) -> LevelColumns:
-        """Columns of these internal ids, -1 for vertices without a row; None: of all rows.
-
-        Any level counts if ``most`` is None.
-        """
+        """Columns of internal ids, -1 without a row (None: all rows), and levels up to ``most``."""
         cupy, last = cuda(), INT32_UNREACHED - 1 if most is None else most
         if places is None:
             return LevelColumns(cupy.arange(self.vertices, dtype=np.uint32), last, far)

@@ -47,10 +47,7 @@ class Ordered:
 
 
 def ordered_rows(offsets: Any, xp: Any = np) -> Ordered:
-    """Put rows in order by their offsets, uint64 (rows + 1,), of NumPy or CuPy, which is ``xp``.
-
-    Each kind is by ascending id.
-    """
+    """Rows by kind, then id, by offsets, uint64 (rows + 1,), of NumPy or CuPy, which is ``xp``."""
     lengths = offsets[1:] - offsets[:-1]
     kinds = (
         lengths > MIDDLE,

@@ -44,18 +44,11 @@ class HostAnswers:
     ) -> None:
         """Search from internal ids, int64 (sources,); distances become rows of ``answer``.
 
-        Parameters
-        ----------
-        answer
-            (sources, columns) of the search's dtype, C-contiguous.
-        columns
-            What is asked of each source, as the search's ``columns`` gives it; None: all rows.
-        own
-            uint32 (sources,): column of each source, all ones if it has none; None: its row.
-        told
-            Hears of every part when it has arrived in ``answer``; the next one is searched then.
-        at
-            As of `CudaJohnson.run_columns`.
+        ``answer``, (sources, columns), has the search's dtype and is C-contiguous. ``columns`` is
+        what is asked of each source, as the search's ``columns`` gives it (None: all rows).
+        ``own``, uint32 (sources,), is the column of each source, all ones if it has none (None: its
+        row). ``told`` is called for every part that has arrived in ``answer``; the next one
+        is searched then. ``at`` is as of `CudaJohnson.run_columns`.
         """
         if not answer.size or not len(sources):
             return
@@ -86,8 +79,7 @@ class HostAnswers:
     ) -> None:
         """Search from so many sources at once; what the ones before have found is copied then.
 
-        Where somebody hears of them it is copied before: that takes little time beside what is done
-        with it then, which others are not to be searched for without need.
+        If ``told`` is to be called, it is copied before.
         """
         cupy, pitch_bytes = cuda(), self._search.pitch(columns) * self._search.dtype.itemsize
         stream = cupy.cuda.get_current_stream()

@@ -35,16 +35,9 @@ class CudaJohnson:
     """Distances from any number of sources, over weights of any sign.
 
     Rows are light-first, of out- and in-arcs with weights, in host memory (the same object when
-    undirected). ``threads`` of the CPU copy answers, and find parents.
-
-    Raises
-    ------
-    NegativeCycleError
-        There is a cycle of negative weight.
-    InputError
-        The longest path might not fit the distances' dtype.
-    UsageError
-        There are no weights, or ids of 64 bits.
+    undirected). ``threads`` of the CPU copy answers, and find parents. A cycle of negative weight
+    is a `NegativeCycleError`; paths that might not fit the distances' dtype are an `InputError`;
+    rows without weights, or with ids of 64 bits, a `UsageError`.
     """
 
     def __init__(self, out: Rows, into: Rows, *, threads: int = 1) -> None:
@@ -124,10 +117,7 @@ class CudaJohnson:
         lanes: int | None = None,  # noqa: ARG002
         told: Told | None = None,
     ) -> tuple[AnyArray, AnyArray]:
-        """As `CpuJohnson.run_with_parents`; the parents are found on the CPU.
-
-        So many batches are searched at a time as keep the device busy, then their parents.
-        """
+        """As `CpuJohnson.run_with_parents`, batch by batch; the parents are found on the CPU."""
         answer, parents = self.empty(len(sources)) if answers is None else answers
         self.expect(len(sources))
         if not len(sources):
@@ -161,19 +151,11 @@ class CudaJohnson:
     ) -> AnyArray:
         """Distances from internal ids to some vertices, in their order: (sources, columns).
 
-        Parameters
-        ----------
-        targets
-            int64 (columns,): internal ids, -1 for vertices without a row, which nobody reaches.
-        own
-            int64 (sources,): column of each source, whose distance is 0; -1 if it has none.
-        most
-            Largest distance that counts as reached; None: any.
-        at
-            int64 (sources,): row of ``answer`` of each source, if it has more rows; these stay as
-            they are. None: one after another.
-        told
-            Hears of sources when their rows are in ``answer``, before others are searched.
+        ``targets``, int64 (columns,), are internal ids, -1 for vertices without a row, which nobody
+        reaches. ``own``, int64 (sources,), is the column of each source, whose distance is 0; -1 if
+        it has none. ``most`` is the largest distance that counts as reached (None: any). ``at``,
+        int64 (sources,), is the row of ``answer`` of each source; other rows stay as they are.
+        ``told`` is called when rows are in ``answer``, before others are searched.
         """
         if answer is None:
             answer = np.empty((len(sources), len(targets)), self.dtype)

@@ -131,10 +131,9 @@ class CudaManySearch:
         return self._closed is not None
 
     def expect(self, sources: int, closing: int = 0) -> None:
-        """Prepare for so many sources in all runs to come.
+        """Find all pairs at once, or drop arcs that nobody needs, if it pays for so many sources.
 
-        That is, find all pairs at once, or drop arcs that nobody needs, if it pays.
-        ``closing`` of them are searched from here, if a matrix of all pairs may be kept; else it is
+        ``closing`` of them are searched from here if a matrix of all pairs may be kept; else it is
         0.
         """
         if sources < PRUNED_FROM or not self._into.arcs or self.is_closed:
@@ -184,30 +183,12 @@ class CudaManySearch:
         row = cupy.where(has_row, core.entry_row[at], NONE).astype(np.uint32)
         return Columns(row, core.entry_add[at], potential, limit)
 
-    def run_on_device(
-        self, sources: IntArray, columns: Columns | None = None, own: Any = None
-    ) -> Any:
-        """Distances of the searches from internal ids; does not wait.
-
-        Parameters
-        ----------
-        sources
-            int64 (sources,).
-        own
-            uint32 (sources,): column of each source, `NONE` if it has none; None: its row.
-
-        Returns
-        -------
-        CuPy array (sources, columns), perhaps with a longer stride.
-        """
-        chosen = columns or self.columns()
-        pitch = self.pitch(chosen)
-        out = cuda().empty((len(sources), pitch), self.dtype)
-        self._search(sources, own, chosen, out, pitch)
-        return out[:, : chosen.count]
-
     def search_into(self, out: Any, sources: IntArray, columns: Columns, own: Any = None) -> None:
-        """As `run_on_device`, into memory with room for rows of `pitch` distances."""
+        """Distances from internal ids, int64 (sources,), as rows of `pitch` each; does not wait.
+
+        ``own``, uint32 (sources,), is the column of each source, `NONE` if it has none; None: its
+        row.
+        """
         self._search(sources, own, columns, out, self.pitch(columns))
 
     def pitch(self, columns: Columns) -> int:
@@ -223,7 +204,7 @@ class CudaManySearch:
     def reduce(
         self, sources: IntArray, columns: Columns | None = None, own: Any = None
     ) -> AnyArray:
-        """Reductions of the searches: (sources,) of `part_dtype`; parameters as `run_on_device`."""
+        """Reductions of the searches: (sources,) of `part_dtype`; parameters as `search_into`."""
         chosen = columns or self.columns()
         kind = part_dtype(self.dtype)
         out = cuda().zeros(len(sources) * kind.itemsize, np.uint8)

@@ -14,7 +14,6 @@ import numpy as np
 
 from ooc_graph.errors import UsageError
 from ooc_graph.kernels.cuda.bfs.search import INT_LEVELS, STRETCH, CudaBfsSearch, names_of
-from ooc_graph.kernels.cuda.runtime.bus import asked_bytes, counted_at, forget_asked
 from ooc_graph.kernels.cuda.runtime.modules import THREADS, blocks_for, cuda, free_unused, kernel
 from ooc_graph.kernels.cuda.runtime.rows import NULL, QUAD_ROWS, DeviceRows, Extents
 from ooc_graph.kernels.cuda.runtime.shares import FILL_BLOCKS, TIERED
@@ -22,8 +21,6 @@ from ooc_graph.types import AnyArray, Rows
 
 MOST_COLUMNS = 7
 """Columns of four neighbours that may stand on the device."""
-COUNTED: dict[str, int | str] = counted_at(46)
-"""And what ``bfs.cu`` is that counts what it asks of it."""
 PULL_ABOVE = (12, 25, 60)
 """How small a share of the arcs a frontier may have to pull, with no column, one, and more.
 
@@ -46,18 +43,9 @@ class BfsHold:
 class CudaTierBfsSearch(CudaBfsSearch):
     """As `CudaBfsSearch`, of rows that the device reads where they are.
 
-    Parameters
-    ----------
-    out, into
-        Hub-first rows of out- and in-arcs (the same object when undirected); offsets on the device
-        or in host memory (copied), neighbours as the device's view of pinned host memory.
-    held
-        What is copied to the device.
-    deep
-        The same once a search has found more levels than a byte tells: then levels take four bytes
-        a row, and ``held`` is replaced by this. None: ``held`` stays.
-    count_bus
-        Whether `asked_bytes` is known, which takes a little time.
+    Offsets are on the device or in host memory (copied), neighbours the device's view of pinned
+    host memory. What is ``held`` is copied to the device. Once a search has found more levels than
+    a byte tells, levels take four bytes a row, and ``deep`` (None: ``held``) is held from then on.
     """
 
     def __init__(
@@ -69,26 +57,12 @@ class CudaTierBfsSearch(CudaBfsSearch):
         deep: BfsHold | None = None,
         original_of: AnyArray | None = None,
         count_arcs: bool = True,
-        count_bus: bool = False,
     ) -> None:
         for one in (held, deep or held):
             if not 0 <= one.columns <= MOST_COLUMNS:
                 raise UsageError(f"{one.columns} columns: choose 0 to {MOST_COLUMNS}")
-        self._held, self._deep, self._count_bus = held, deep or held, count_bus
+        self._held, self._deep = held, deep or held
         super().__init__(out, into, original_of=original_of, count_arcs=count_arcs)
-
-    @property
-    def asked_bytes(self) -> int | None:
-        """Bytes of rows in host memory that the last search asked for; None: not counted.
-
-        In sectors of 32 bytes; what was asked for twice counts twice.
-        """
-        return asked_bytes(self._state, COUNTED) if self._count_bus else None
-
-    def _run(self, root: int, original_of: Any) -> tuple[int, float]:
-        if self._count_bus:
-            forget_asked(self._state, COUNTED)
-        return super()._run(root, original_of)
 
     def _hold_heads(self) -> None:
         self._heads = _Columns(self._into, self._held.columns, self._original_of)
@@ -113,8 +87,7 @@ class CudaTierBfsSearch(CudaBfsSearch):
         return self._out.rows + self._into.arcs // STRETCH + 1
 
     def _constants(self) -> dict[str, int | str]:
-        counted = COUNTED if self._count_bus else {}
-        return {**TIERED, **counted, "PULL_ABOVE": PULL_ABOVE[min(self._held.columns, 2)]}
+        return {**TIERED, "PULL_ABOVE": PULL_ABOVE[min(self._held.columns, 2)]}
 
     def _arguments(self) -> tuple[Any, ...]:
         held = self._held

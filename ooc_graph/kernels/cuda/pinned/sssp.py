@@ -7,14 +7,12 @@ is read over the bus, where a search comes to it.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from ooc_graph.errors import UsageError
-from ooc_graph.kernels.cuda.runtime.bus import asked_bytes, counted_at, forget_asked
 from ooc_graph.kernels.cuda.runtime.rows import extents
 from ooc_graph.kernels.cuda.runtime.shares import TIERED, Shares
 from ooc_graph.kernels.cuda.sssp.method import Method, Weighted
@@ -24,8 +22,6 @@ from ooc_graph.types import AnyArray, Rows
 
 LEAST_ARCS = 5
 """Arcs of each row that are on the device, if it has so many: those that stand in columns too."""
-COUNTED: dict[str, int | str] = counted_at(72)
-"""What ``sssp.cu`` is compiled with that counts what it asks of host memory."""
 
 
 @dataclass(frozen=True)
@@ -46,21 +42,9 @@ class SsspHold:
 class CudaTierSsspSearch(CudaSsspSearch):
     """As `CudaSsspSearch`, of rows that the device reads where they are; by push and pull alone.
 
-    Parameters
-    ----------
-    out, into
-        Light-first rows of out- and in-arcs (the same object when undirected); offsets on the
-        device or in host memory (copied), neighbours and weights as the device's views of pinned
-        host memory. Weights are float32.
-    held
-        What is copied to the device.
-    count_bus
-        Whether `asked_bytes` is known, which takes a little time.
-
-    Raises
-    ------
-    UsageError
-        As of `CudaSsspSearch`; or the weights are of another type: such graphs go by near-far.
+    Offsets are on the device or in host memory (copied), neighbours and weights the device's views
+    of pinned host memory. What is ``held`` is copied to the device. Graphs with weights of other
+    types than float32 go by near-far (here `UsageError`).
     """
 
     def __init__(
@@ -71,11 +55,10 @@ class CudaTierSsspSearch(CudaSsspSearch):
         held: SsspHold,
         *,
         original_of: AnyArray | None = None,
-        count_bus: bool = False,
     ) -> None:
         if held.least < LEAST_ARCS:
             raise UsageError(f"{LEAST_ARCS} arcs of each row are held at least")
-        self._held, self._count_bus = held, count_bus
+        self._held = held
         if out.weights is not None and out.weights.dtype != np.float32:
             raise UsageError(
                 f"SSSP with weights of type {out.weights.dtype} wants all rows on the device, "
@@ -86,24 +69,13 @@ class CudaTierSsspSearch(CudaSsspSearch):
     def _method_for(self, graph: Weighted, pulls: bool) -> Method:
         """Push and pull, also where that does not pay: who chose this way has asked fewer rows."""
         del pulls
-        return _TierPushPull(graph, self._held, self._count_bus)
-
-    @property
-    def asked_bytes(self) -> int | None:
-        """Bytes of rows in host memory that the last search asked for; None: not counted.
-
-        In sectors of 32 bytes; what was asked for twice counts twice.
-        """
-        method = self._method
-        assert isinstance(method, _TierPushPull)
-        return method.asked_bytes
+        return _TierPushPull(graph, self._held)
 
 
 class _TierPushPull(PushPull):
     """Push and pull on rows in host memory."""
 
-    def __init__(self, graph: Weighted, held: SsspHold, count_bus: bool) -> None:
-        self._count_bus = count_bus
+    def __init__(self, graph: Weighted, held: SsspHold) -> None:
         self._near_out = Shares(graph.out, held.least, held.shift)
         self._near_in = self._near_out
         if graph.into is not graph.out:
@@ -117,16 +89,7 @@ class _TierPushPull(PushPull):
         return Heads(out, into, graph.sums, extents(graph.into, 0, 1))
 
     def _constants(self) -> dict[str, int | str]:
-        return {**TIERED, **COUNTED} if self._count_bus else TIERED
-
-    @property
-    def asked_bytes(self) -> int | None:
-        return asked_bytes(self._state, COUNTED) if self._count_bus else None
-
-    def launch(self, root: int, original_of: Any) -> Callable[[], None]:
-        if self._count_bus:
-            forget_asked(self._state, COUNTED)
-        return super().launch(root, original_of)
+        return TIERED
 
     def _arguments(self) -> tuple[Any, ...]:
         sides = self._near_out, self._near_in

@@ -5,11 +5,6 @@
 #include "sssp_graph.cuh"
 #if TIERED
 
-// Counts what is read of an arc where it stands outside: one word, or two, neighbour and weight. Lanes
-// ask together, or each goes through a row by itself, from the arc `first` on.
-#define ASK(at, words) BUS_ONLY(if ((at) >= there.limit) ask_together(at, words);)
-#define ASK_IN_TURN(at, first) BUS_ONLY(if ((at) >= there.limit) ask_in_turn(at, max(first, there.limit));)
-
 #define OUT_NEAR(g, v) const Near there = near_of(g.out_held.starts, g.out_offsets, v);
 #define IN_NEAR(g, v) const Near there = near_of(g.in_held.starts, g.in_offsets, v);
 #define OUT_NEIGHBOR(g, at) arc_word(there, g.out_held.neighbors, g.out_neighbors, at)
@@ -17,8 +12,6 @@
 #define IN_NEIGHBOR(g, at) arc_word(there, g.in_held.neighbors, g.in_neighbors, at)
 #define IN_WEIGHT(g, at) arc_word(there, g.in_held.weights, g.in_weights, at)
 #else
-#define ASK(at, words)
-#define ASK_IN_TURN(at, first)
 #define OUT_NEAR(g, v)
 #define IN_NEAR(g, v)
 #define OUT_NEIGHBOR(g, at) __ldg(g.out_neighbors + at)

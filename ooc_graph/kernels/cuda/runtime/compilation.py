@@ -29,12 +29,7 @@ def compiled(nvrtc: Any, text: str, name: str, options: tuple[str, ...]) -> Path
     It lies in the user's cache folder, under a hash over the source (its headers in place), the
     options (with the architecture) and the compiler, and may be deleted at any time. If it cannot
     be kept, each process has its own. ``nvrtc`` is CuPy's module, and ``name`` what the compiler's
-    messages say.
-
-    Raises
-    ------
-    DeviceError
-        The compiler does not know the device's architecture.
+    messages say. An architecture that the compiler does not know is a `DeviceError`.
     """
     said = repr((text, options, nvrtc.getVersion())).encode()
     file = f"{Path(name).stem}-{hashlib.sha256(said).hexdigest()[:32]}.cubin"

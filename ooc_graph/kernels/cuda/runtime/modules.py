@@ -63,11 +63,8 @@ def definitions(constants: Mapping[str, int | str]) -> tuple[str, ...]:
 def cuda() -> Any:
     """The module CuPy, once it and a device are there.
 
-    Raises
-    ------
-    DeviceError
-        CuPy is not installed, there is no driver or no device, or the current device is older
-        than `LEAST_CAPABILITY`. The message says what to do.
+    If CuPy, a driver or a device is missing, or the current device is older than
+    `LEAST_CAPABILITY`, that is a `DeviceError`, whose message says what to do.
     """
     try:
         import cupy  # noqa: PLC0415
@@ -106,11 +103,7 @@ def open_device() -> Any:
 
 
 def device_bytes() -> tuple[int, int]:
-    """Bytes of the current device's memory that this process can have, and of all of it.
-
-    Where this thread allocates within a limit (`ooc_graph.kernels.cuda.runtime.pool`), the first
-    are what that leaves.
-    """
+    """Bytes of the current device's memory that this thread can have, and of all of it."""
     cupy = open_device()
     free, total = cupy.cuda.runtime.memGetInfo()
     free += cupy.get_default_memory_pool().free_bytes()
@@ -120,15 +113,7 @@ def device_bytes() -> tuple[int, int]:
 
 
 def require_memory(needed_bytes: int, what: str) -> None:
-    """Refuse work that will not fit the current device.
-
-    Raises
-    ------
-    MemoryBudgetError
-        The device has less memory than that.
-    DeviceBusyError
-        It has it, and others use it now.
-    """
+    """Refuse what never fits the device (`MemoryBudgetError`), or not now (`DeviceBusyError`)."""
     free, total = device_bytes()
     if needed_bytes > total:
         raise MemoryBudgetError(
@@ -159,10 +144,7 @@ def is_of_host(error: MemoryError) -> bool:
 
 
 def free_unused() -> None:
-    """Give back what this process's pools keep, of the device's memory and of pinned memory.
-
-    Waits for the device.
-    """
+    """Give back what this process's pools keep, of both memories; waits for the device."""
     cupy = cuda()
     cupy.get_default_memory_pool().free_all_blocks()
     cupy.get_default_pinned_memory_pool().free_all_blocks()

@@ -46,12 +46,8 @@ class PinnedArray:
 
     ``host`` is NumPy's view, zeros at first, and ``device`` CuPy's view of the same bytes. Pages
     are huge if the system gives such, and are touched by several threads before they are pinned:
-    pinning is quicker then, and so are random reads, which wait for page tables.
-
-    Raises
-    ------
-    MemoryBudgetError
-        The system refuses the memory, or to pin it.
+    pinning is quicker then, and so are random reads, which wait for page tables. If the system
+    refuses the memory, or to pin it, that is a `MemoryBudgetError`.
     """
 
     def __init__(self, count: int, dtype: Any, *, threads: int = 4) -> None:

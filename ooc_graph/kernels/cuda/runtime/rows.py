@@ -70,12 +70,8 @@ def on_device(array: AnyArray) -> Any:
 def hold(rows: Rows, *, weighted: bool, ids: np.dtype[Any] = NARROW) -> DeviceRows:
     """Rows on the current device, of ids of this type.
 
-    They are copied if they are in host memory, or begin at an odd address.
-
-    Raises
-    ------
-    UsageError
-        Neighbours of another type, or more than `MOST_ROWS` rows.
+    They are copied if they are in host memory, or begin at an odd address. Neighbours of another
+    type, and more than `MOST_ROWS` rows, are refused (`UsageError`).
     """
     cuda()
     if rows.neighbors.dtype != ids:
@@ -102,11 +98,7 @@ def require_rows(rows: int) -> None:
 
 
 def hold_originals(original_of: AnyArray | None, rows: int) -> Any:
-    """Original ids on the current device, uint32 (rows,), or None.
-
-    Refuses another number of them, and ids from 2**32 - 1 on, which 32 bits do not tell from none
-    (`UsageError`).
-    """
+    """Original ids on the device, uint32 (rows,), or None; refuses others than 0 to `MOST_ID`."""
     if original_of is None:
         return None
     held = on_device(original_of)

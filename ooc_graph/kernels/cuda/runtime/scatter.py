@@ -22,24 +22,14 @@ _UNREACHED: dict[str, int | float] = {
 def scatter(
     internal_of: Any, parent: Any, measure: Any, into: tuple[Any, Any] | None = None
 ) -> tuple[Any, Any]:
-    """Columns of an answer by original id; does not wait.
+    """Columns of an answer by original id, (vertices,); does not wait.
 
-    Parameters
-    ----------
-    internal_of
-        int32 or int64 (vertices,), on the device: internal id, -1 for vertices without a row.
-    parent
-        uint32 (rows,), on the device: original ids by internal id, all ones where unreached.
-    measure
-        (rows,), on the device. Levels: uint8 with 255 for unreached, or int32 with -1. Distances:
-        float32 or float64 with +inf, or int64 with ``INT64_UNREACHED``.
-    into
-        Columns of a former answer of the same graph and types, written over; None: new ones.
-
-    Returns
-    -------
-    parent, measure
-        (vertices,), of the same types; vertices without a row are unreached.
+    All arrays are on the device. ``internal_of``, int32 or int64 (vertices,), is -1 for vertices
+    without a row, which are unreached. ``parent``, uint32 (rows,), are original ids by internal id,
+    all ones where unreached. ``measure``, (rows,), are levels, uint8 with 255 for unreached or
+    int32 with -1; or distances, float32 or float64 with +inf or int64 with ``INT64_UNREACHED``. The
+    columns have the types of both, and are written over those of a former answer if ``into`` has
+    such.
     """
     cupy = cuda()
     if parent.dtype != np.uint32 or measure.dtype.name not in _UNREACHED:

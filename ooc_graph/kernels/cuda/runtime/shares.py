@@ -24,17 +24,9 @@ FILL_BLOCKS = 2048
 class Shares:
     """The first arcs of each row on the device: where they begin, neighbours, weights.
 
-    Parameters
-    ----------
-    rows
-        Offsets on the device; neighbours and weights, if there are any, wherever it reads them.
-    least, shift
-        Of each row ``least`` arcs, and one in ``2**shift`` of its arcs.
-
-    Raises
-    ------
-    MemoryBudgetError
-        2**32 arcs or more are held of all rows.
+    Of each row ``least`` arcs, and one in ``2**shift`` of its arcs. Offsets are on the device;
+    neighbours and weights, if there are any, wherever it reads them. 2**32 arcs or more of all rows
+    are a `MemoryBudgetError`.
     """
 
     def __init__(self, rows: DeviceRows, least: int, shift: int) -> None:
@@ -82,15 +74,7 @@ ON_DEVICE = OnDevice()
 
 @dataclass(frozen=True)
 class Pinned:
-    """Where a rank has its rows: in pinned host memory, and a share of each on the device too.
-
-    Parameters
-    ----------
-    room
-        Has the arrays of neighbours and weights.
-    least, shift
-        As of `Shares`.
-    """
+    """Where a rank has its rows: in pinned memory (``room``), and `Shares` on the device too."""
 
     room: PinnedRoom
     least: int
@@ -106,15 +90,7 @@ class Pinned:
 
 @dataclass(frozen=True)
 class TieredRows(DeviceRows):
-    """Rows for kernels compiled with `TIERED`.
-
-    ``neighbors`` and ``weights`` are four addresses each, ``Tiered`` of ``rank.cuh``.
-
-    Parameters
-    ----------
-    outside, held
-        What the addresses are of.
-    """
+    """Rows for kernels compiled with `TIERED`; columns are addresses (`Tiered` of ``rank.cuh``)."""
 
     outside: DeviceRows | None = None
     held: Shares | None = None

@@ -24,14 +24,9 @@ _PIECE = 1 << 21
 
 
 class Steps:
-    """Kernels of one source, and the counts that they share; all on CuPy's current stream.
+    """Kernels of one source file, compiled with constants, and the counts that they share.
 
-    Parameters
-    ----------
-    source
-        File among the sources.
-    constants
-        What it is compiled with.
+    All happens on CuPy's current stream.
     """
 
     def __init__(self, source: str, constants: dict[str, int | str] | None = None) -> None:
@@ -85,13 +80,7 @@ def dealt(dealing: Dealing) -> tuple[np.uint32, np.uint32]:
 
 
 def ids_of(vertices: int) -> np.dtype[Any]:
-    """Type of a graph's ids in neighbours, parents and lists: uint32, or uint64 where need be.
-
-    Raises
-    ------
-    UsageError
-        There are more than `MOST_VERTICES` vertices.
-    """
+    """Type of a graph's ids, uint32 or uint64; at most `MOST_VERTICES` vertices (`UsageError`)."""
     if vertices > MOST_VERTICES:
         raise UsageError(
             f"the graph has {vertices:,} vertices; ranks on CUDA devices search "
@@ -118,10 +107,7 @@ def wait() -> None:
 
 
 def values_at(values: Any, places: Any) -> AnyArray:
-    """Values at these places of an array on the device, in host memory.
-
-    Taken in pieces, so that the device needs little beside both arrays.
-    """
+    """Values at these places of an array on the device, in host memory; piece by piece."""
     found = np.empty(len(places), values.dtype)
     for piece in pieces(len(places), _PIECE):
         # CuPy looks up places as signed numbers, which ids of 64 bits are small enough for.

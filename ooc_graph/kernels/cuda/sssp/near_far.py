@@ -27,8 +27,6 @@ from ooc_graph.kernels.cuda.sssp.sums import Sums
 # Constants of sssp_near.cu.
 _BLOCK = 512
 _ARCS = 4
-# Words of the state, 64 bits each: by one block, by the grid, rises of the bound.
-_ROUNDS = slice(12, 18)
 _ENTRY_BYTES = 16
 
 MOST_FRONT = 2048
@@ -120,8 +118,3 @@ class NearFar(Method):
             *(self._state, np.float64(self._step), np.uint32(root)),
         )
         return partial(self._search, arguments)
-
-    def rounds(self) -> dict[str, int]:
-        """Rounds of the last search by one block and by the grid, and how often the bound rose."""
-        found = self._state[_ROUNDS].get().view(np.uint64).tolist()
-        return dict(zip(("one_block", "grid", "raises"), found, strict=True))

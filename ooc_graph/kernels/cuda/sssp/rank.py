@@ -44,30 +44,11 @@ class CudaSsspRank:
 
     They take 12 bytes and two ids a row beside the rows. A push takes as much as the distances of
     the whole graph while it lasts, and an id for each vertex that it tells of. Ids are of 32 bits,
-    from 2**32 vertices on of 64.
+    from 2**32 vertices on of 64 (`ooc_graph.layout.names.id_dtype`).
 
-    Parameters
-    ----------
-    dealing
-        Which rows these are.
-    out, into
-        Light-first rows to push and to pull along (the same object when undirected), in host
-        memory; weights float32, float64, int32 or int64, not negative; ids as
-        `ooc_graph.layout.names.id_dtype` says.
-    tuples
-        Input tuples at each own row, in host memory.
-    tier
-        Where the kernels find the rows: copied to the device, or in pinned memory.
-
-    Raises
-    ------
-    DeviceError
-        There is no usable device.
-    UsageError
-        Weights of another type, ids of the other type, more than `MOST_VERTICES` vertices, or
-        2**32 - 1 own rows.
-    MemoryBudgetError
-        The device's memory is too small; so in every step.
+    Rows are light-first, to push and to pull along (the same object when undirected), with the
+    input tuples at each row, in host memory; weights are float32, float64, int32 or int64, not
+    negative. Others are refused (`UsageError`). ``tier`` and errors are as of `CudaBfsRank`.
     """
 
     def __init__(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -36,19 +36,6 @@ from ooc_graph.types import AnyArray, Rows
 _PHASES = ("push", "pull", "finish", "parents")
 
 
-@dataclass(frozen=True)
-class DeviceSsspTree:
-    """Answer of an SSSP in device memory; the arrays change with the search's next run."""
-
-    # uint32 (rows,), by internal id: original ids if the search was given some, else internal ids;
-    # all ones if unreached, the root its own.
-    parent: Any
-    # float32, float64 or int64 (rows,), as in `SsspTree`: +inf or `INT64_UNREACHED` if unreached.
-    distance: Any
-    elapsed_s: float  # on the device, by events, all initialisation included
-    phase_arcs: dict[str, int]  # examined, as in `SsspTree`
-
-
 class CudaSsspSearch:
     """SSSP searches of one whole graph, one at a time; buffers are allocated once.
 
@@ -58,20 +45,9 @@ class CudaSsspSearch:
     repeated with 64 bits, and so are all from then on. Everything happens on the device and the
     stream that are CuPy's current ones.
 
-    Parameters
-    ----------
-    out, into
-        Light-first rows of out- and in-arcs (the same object when undirected), in host memory
-        (copied) or on the device; weights float32, float64 or integers, not negative.
-    tuples
-        Input tuples at each row, in host memory or on the device.
-    original_of
-        Original id of each row, (rows,), for parents of `run_on_device`; None: internal ids.
-
-    Raises
-    ------
-    UsageError
-        There are no weights, 64-bit ids, or too many vertices for 32 bits.
+    Rows are light-first, of out- and in-arcs (the same object when undirected), with the input
+    tuples at each row, in host memory (copied) or on the device. ``original_of`` and errors are as
+    of `CudaBfsSearch`; rows without weights are refused, too.
     """
 
     def __init__(
@@ -119,40 +95,31 @@ class CudaSsspSearch:
         return OneBlock(graph) if suits_one_block(self._into, self._sums) else NearFar(graph)
 
     @property
-    def method(self) -> Method:
-        """What searches the graph now."""
-        return self._use()
-
-    @property
     def heaviest(self) -> float:
         """Largest weight; 0 without arcs."""
         return self._heaviest
 
-    @property
-    def wide(self) -> bool:
-        """Whether searches sum in 64 bits now."""
-        return self._sums.wide
-
     def run(self, root: int) -> SsspTree:
         """Search from internal id ``root``; the answer in host memory, parents as internal ids.
 
-        Raises
-        ------
-        InputError
-            A shortest distance exceeds the distances' type.
-        MemoryBudgetError
-            The distances need 64 bits, and the device's memory is too small for that.
+        A distance that exceeds its type is an `InputError`. If distances need 64 bits, and the
+        device has no memory for that, it is a `MemoryBudgetError`.
         """
-        tree = self._run(root, None)
-        return SsspTree(tree.parent.get(), tree.distance.get(), tree.elapsed_s, tree.phase_arcs)
+        there: Any = self._run(root, None)
+        columns = there.parent.get(), there.distance.get()
+        return SsspTree(*columns, there.elapsed_s, there.phase_arcs)
 
-    def run_on_device(self, root: int) -> DeviceSsspTree:
-        """Search from internal id ``root``; the answer stays on the device. Raises as `run`."""
+    def run_on_device(self, root: int) -> SsspTree:
+        """As `run`; the arrays stay on the device, and change with the next search.
+
+        Parents are original ids if the search was given some. Seconds are the device's, by events,
+        with all initialisation.
+        """
         return self._run(root, self._original_of)
 
-    def _run(self, root: int, original_of: Any) -> DeviceSsspTree:
+    def _run(self, root: int, original_of: Any) -> SsspTree:
         require_root(root, self._out.rows)
-        method = self._use()
+        method = self.method
         elapsed_s = seconds_of(self._launch(method, root, original_of))
         if self._may_overflow and self._overflowed(method.length):
             if self._sums.wide or not self._sums.integers:
@@ -169,10 +136,11 @@ class CudaSsspSearch:
         if distance is None:
             distance = method.length.view(self._sums.distance)
         phase_arcs = dict(zip(_PHASES, counts[1:].tolist(), strict=True))
-        return DeviceSsspTree(method.parent, distance, elapsed_s, phase_arcs)
+        return SsspTree(method.parent, distance, elapsed_s, phase_arcs)
 
-    def _use(self) -> Method:
-        """The search, made anew where the last one was given up."""
+    @property
+    def method(self) -> Method:
+        """What searches the graph now, made anew if the last one was dropped."""
         if self._method is None:
             with within_memory("SSSP with distances of 64 bits on this graph"):
                 self._prepare()

@@ -40,24 +40,9 @@ def steps_for(
 class CudaSsspShared(SharedBounds):
     """Replica of all distances and of the set of vertices waiting on plateaus, on the device.
 
-    Beside the distances it holds an id and two bits a vertex. Ranks take what a push needs for all
-    vertices in turn, one at a time.
-
-    Parameters
-    ----------
-    vertices
-        Rows of the whole graph.
-    dtype
-        Of the distances: float32, float64 or int64.
-
-    Raises
-    ------
-    DeviceError
-        There is no usable device.
-    UsageError
-        More than `MOST_VERTICES` vertices.
-    MemoryBudgetError
-        The device's memory is too small; so in `merge`.
+    Distances are float32, float64 or int64; beside them it holds an id and two bits a vertex. Ranks
+    take what a push needs for all vertices in turn, one at a time. If the device's memory is too
+    small, that is a `MemoryBudgetError`, also in `merge`.
     """
 
     def __init__(self, vertices: int, dtype: np.dtype[Any]) -> None:

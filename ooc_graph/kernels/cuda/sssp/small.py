@@ -16,7 +16,6 @@ from ooc_graph.kernels.cuda.sssp.sums import Sums
 # Constants of sssp_small.cu; twice as many rows of wide weights do not fit a thread's registers.
 _BLOCK = 512
 _EACH, _EACH_WIDE = 8, 4
-_ROUNDS = 5  # word of the state, 64 bits each
 
 LONGEST_ROW = 64
 """Most in-arcs of a row, which one thread looks at one by one, in every round."""
@@ -65,7 +64,3 @@ class OneBlock(Method):
             self._kernel((1,), (_BLOCK,), arguments, shared_mem=self._shared_bytes)
 
         return search
-
-    def rounds(self) -> dict[str, int]:
-        """Rounds of the last search."""
-        return {"one_block": int(self._state.view(np.uint64)[_ROUNDS].get())}

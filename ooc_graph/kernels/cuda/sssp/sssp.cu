@@ -45,7 +45,6 @@ extern "C" __global__ void __launch_bounds__(1024, 1)
     const u32 thread = blockIdx.x * blockDim.x + threadIdx.x, threads = gridDim.x * blockDim.x;
     const bool chief = thread == 0;
     u32 goal = 0, tick = 0;
-    BUS_ONLY(begin_asking();)
     Slot* slot = state->slot;
     // Everybody is through with the slot behind the next one when a new one is begun.
     auto next_slot = [&]() {
@@ -228,6 +227,5 @@ extern "C" __global__ void __launch_bounds__(1024, 1)
         state->inner = inner;
         state->unresolved = unresolved;
     }
-    BUS_ONLY(end_asking(&state->asked);)
     leave_grid(&state->barrier);
 }

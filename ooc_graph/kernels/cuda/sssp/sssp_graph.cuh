@@ -1,6 +1,5 @@
 // What SSSP searches, what it keeps, and the constants that decide its course.
 #pragma once
-#include "bus.cuh"
 #include "queue.cuh"
 #include "sssp_sums.cuh"
 
@@ -40,9 +39,7 @@ struct State {
     u64 unresolved; // reached rows that no neighbour gives a parent: out- and in-rows differ
     u64 phase[4]; // arcs examined: push, pull, finish, parents
     Slot slot[4];
-    BUS_ONLY(u64 asked;) // sectors of host memory; the caller sets it to 0
 };
-BUS_ONLY(static_assert(sizeof(State) == 4 * ASKED_AT + 8, "the caller finds by it what was asked");)
 
 #if TIERED
 // The first arcs of each row, on the device.

@@ -13,8 +13,6 @@ __device__ __noinline__ void offer_inner(const Graph g, const Search s, u32 coun
         OUT_NEAR(g, u)
         if (at >= __ldg(g.out_offsets + u + 1)) return;
         const u32 v = OUT_NEIGHBOR(g, at), away = __ldcg(s.distance + v);
-        ASK(at, 1)
-        BUS_ONLY(if (d < away) { ASK(at, 1) })
         if (d >= away || sum_of(d, OUT_WEIGHT(g, at)) != away) return;
         if (step == 0) s.record[v] = ~0ull;
         if (step == 1) atomicMin(s.record + v, key);
@@ -51,9 +49,7 @@ __device__ __forceinline__ void parent_pass(const Graph& g, const Search& s, Slo
         for (u64 a = __ldg(g.in_offsets + v) + lane; a - lane < end; a += 32) {
             const u32 w = a < end ? IN_WEIGHT(g, a) : UNREACHED;
             const bool goes = sum_of(floor, w) <= at;
-            BUS_ONLY(if (a < end) { ASK(a, 1) })
             if (goes) {
-                ASK(a, 1)
                 const u32 u = IN_NEIGHBOR(g, a), away = __ldcg(s.distance + u);
                 if (away < at && sum_of(away, w) == at) best = min(best, (u64)away << 32 | u);
                 examined++;
@@ -130,12 +126,9 @@ __device__ __forceinline__ void parent_pass(const Graph& g, const Search& s, Slo
                 if (goes) {
                     IN_NEAR(g, v)
                     const u64 end = __ldg(g.in_offsets + v + 1);
-                    BUS_ONLY(const u64 begin = __ldg(g.in_offsets + v) + 5;)
                     for (u64 a = __ldg(g.in_offsets + v) + 5; a < end; a++) {
                         const u32 w = IN_WEIGHT(g, a);
-                        ASK_IN_TURN(a, begin)
                         if (sum_of(floor, w) > at) break;
-                        ASK_IN_TURN(a, begin)
                         const u32 u = IN_NEIGHBOR(g, a);
                         best.offer(at, u, __ldcg(s.distance + u), w);
                         examined++;
@@ -157,11 +150,8 @@ __device__ __noinline__ u32 plateau_step(const Graph g, const Search s, u32 coun
         u32 parent = NONE;
         IN_NEAR(g, v)
         const u64 end = __ldg(g.in_offsets + v + 1);
-        BUS_ONLY(const u64 begin = __ldg(g.in_offsets + v);)
         for (u64 a = __ldg(g.in_offsets + v); a < end; a++) {
-            ASK_IN_TURN(a, begin)
             if (sum_of(d, IN_WEIGHT(g, a)) > d) break;
-            ASK_IN_TURN(a, begin)
             const u32 u = IN_NEIGHBOR(g, a);
             if (__ldcg(s.distance + u) == d && !(__ldcg(s.marks + (u >> 5)) & bit_of(u))) parent = min(parent, u);
         }

@@ -52,8 +52,6 @@ __device__ __forceinline__ void pull_pass(const Graph& g, const Search& s, u32 f
         for (u64 at = __ldg(g.in_offsets + v) + lane; at - lane < end; at += 32) {
             const u32 w = at < end ? IN_WEIGHT(g, at) : UNREACHED;
             const bool goes = sum_of(floor, w) < best;
-            BUS_ONLY(if (at < end) { ASK(at, 1) })
-            BUS_ONLY(if (goes) { ASK(at, 1) })
             const u32 candidate = goes ? sum_of(__ldcg(s.distance + IN_NEIGHBOR(g, at)), w) : UNREACHED;
             sum.examined += goes;
             best = min(best, __reduce_min_sync(FULL, candidate));
@@ -128,12 +126,9 @@ __device__ __forceinline__ void pull_pass(const Graph& g, const Search& s, u32 f
                     IN_NEAR(g, v)
                     u64 at = __ldg(g.in_offsets + v) + 5;
                     const u64 end = __ldg(g.in_offsets + v + 1);
-                    BUS_ONLY(const u64 begin = at;)
                     for (; at < end; at++) {
                         const u32 w = IN_WEIGHT(g, at);
-                        ASK_IN_TURN(at, begin)
                         if (sum_of(floor, w) >= best) break;
-                        ASK_IN_TURN(at, begin)
                         best = min(best, sum_of(__ldcg(s.distance + IN_NEIGHBOR(g, at)), w));
                         sum.examined++;
                     }

@@ -32,7 +32,6 @@ __device__ __forceinline__ u64 relax_arcs(const Graph& g, const Search& s, Slot*
         const bool real = at + lane < end;
         const u32 to = real ? OUT_NEIGHBOR(g, first + at + lane) : NONE;
         const u32 candidate = real ? sum_of(distance, OUT_WEIGHT(g, first + at + lane)) : NONE;
-        BUS_ONLY(if (real) { ASK(first + at + lane, 2) })
         const bool takes = candidate <= wave.bound;
         const u32 below = __ballot_sync(FULL, takes);
         tally.examined += takes;
@@ -50,7 +49,6 @@ __device__ __forceinline__ u64 end_below(const Graph& g, u32 row, u64 low, u64 h
     while (low < high) {
         const u64 step = (high - low + 31) / 32, place = low + step * lane;
         const bool takes = place < high && sum_of(distance, OUT_WEIGHT(g, first + place)) <= bound;
-        BUS_ONLY(if (place < high) { ASK(first + place, 1) })
         const u32 below = __popc(__ballot_sync(FULL, takes));
         if (below == 0) return low;
         if (step == 1) return low + below;
@@ -110,7 +108,6 @@ __device__ __forceinline__ u32 next_candidate(const Graph& g, const Search& s, u
     const u32 d = __ldcg(s.distance + u);
     const u64 at = __ldg(g.out_offsets + u) + relaxed_arcs(s, u, d);
     OUT_NEAR(g, u)
-    BUS_ONLY(if (at < __ldg(g.out_offsets + u + 1)) { ASK(at, 1) })
     return at < __ldg(g.out_offsets + u + 1) ? sum_of(d, OUT_WEIGHT(g, at)) : UNREACHED;
 }
 
@@ -153,7 +150,6 @@ __device__ __noinline__ void push_inner(const Graph g, const Search s, u32 count
         OUT_NEAR(g, u)
         if (at >= __ldg(g.out_offsets + u + 1)) return;
         const u32 v = OUT_NEIGHBOR(g, at), candidate = sum_of(d, OUT_WEIGHT(g, at));
-        ASK(at, 2)
         if (__ldcg(s.distance + v) > candidate) atomicMin(s.distance + v, candidate);
     });
 }

@@ -50,23 +50,10 @@ class DiskHold:
 class CudaDiskBfsSteps:
     """The state of a search, and what is at hand of its rows, on the current stream.
 
-    All device memory that searches take is allocated here.
-
-    Parameters
-    ----------
-    out_lengths, into_lengths
-        int32 (rows,), in host memory: arcs of out- and in-rows (the same object when undirected).
-    held
-        What is at hand.
-    window, units
-        Most rows in a window, and most arcs in a batch of units.
-
-    Attributes
-    ----------
-    rows
-        Of the graph.
-    at_hand, pushed_at_hand
-        First arcs of each in-row that are at hand; of each out-row that is not held whole.
+    All device memory that searches take is allocated here. Lengths of out- and in-rows, int32
+    (rows,), are in host memory (the same object when undirected). ``window`` is the most rows in a
+    window, and ``units`` the most arcs in a batch of units. ``at_hand`` and ``pushed_at_hand`` are
+    the first arcs at hand of each in-row, and of each out-row that is not held whole.
     """
 
     def __init__(
@@ -81,8 +68,8 @@ class CudaDiskBfsSteps:
         self.rows = len(into_lengths)
         require_rows(self.rows)
         self._room = padded(self.rows)
-        self.copied_to: tuple[AnyArray, AnyArray] | None = None
-        """uint32 and int32 (rows,), in host memory: what answers are copied to."""
+        self.copied_to: tuple[AnyArray, AnyArray]
+        """uint32 and int32 (rows,), in host memory: answers are copied there. Set by the loader."""
         self._words = np.uint32(self._room // 32)
         with within_memory(_NAME):
             self._allocate(out_lengths, into_lengths, window, units)
@@ -199,12 +186,9 @@ class CudaDiskBfsSteps:
 
     def answer(self) -> tuple[AnyArray, AnyArray]:
         """Parents (uint32) and levels (int32) of all rows, in host memory: the same each time."""
-        if self.copied_to is None:
-            raise ValueError("there is nothing that answers could be copied to")
-        parent, level = self.copied_to
-        for there, here in zip(self.answer_there(), (parent, level), strict=True):
+        for there, here in zip(self.answer_there(), self.copied_to, strict=True):
             there.get(out=here)
-        return parent, level
+        return self.copied_to
 
     def answer_there(self) -> tuple[Any, Any]:
         """As `answer`, on the device: views of what the next search writes to."""

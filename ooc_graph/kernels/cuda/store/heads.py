@@ -31,10 +31,7 @@ def bitmap_words(rows: int) -> int:
 
 
 class DiskBuffers:
-    """What is written on the device by loading, and then by searches; allocated once.
-
-    ``pins`` says whether host memory may be pinned for what is copied.
-    """
+    """What loading writes on the device, then searches; allocated once. ``pins`` as of `Staged`."""
 
     def __init__(self, *sides: TierRows, pins: bool) -> None:
         rows = len(sides[0].heads.lengths)
@@ -46,27 +43,13 @@ class DiskBuffers:
 class DeviceHeads:
     """The first arcs of every row, neighbours and weights: room for them, and then they.
 
-    The first rows' heads are on the device, as many as are asked for, and those of the other rows
-    in pinned host memory, which the device reads over the bus. On the device are also 4 bytes and a
-    bit a row.
+    ``lengths``, uint32 (rows,), are in host memory, and ``hold`` says how many arcs of each row.
+    The first rows' heads are on the device, ``device_arcs`` at most (None: all), and those of the
+    other rows in pinned host memory, which the device reads over the bus; ``pinned`` makes its
+    arrays. On the device are also 4 bytes and a bit a row. Without ``buffers`` 8 bytes a row are
+    used meanwhile.
 
-    Parameters
-    ----------
-    lengths
-        uint32 (rows,), in host memory: arcs of each row.
-    hold
-        How many arcs of each row.
-    device_arcs
-        Most arcs that stand on the device; None: all.
-    buffers
-        What is used meanwhile; None: 8 bytes a row, which are free again.
-    pinned
-        Makes an array of so many elements, of a type, in pinned memory.
-
-    Raises
-    ------
-    MemoryBudgetError
-        Memory is refused, or there are 2**32 arcs and more.
+    If memory is refused, or there are 2**32 arcs or more, that is a `MemoryBudgetError`.
     """
 
     def __init__(

@@ -34,13 +34,9 @@ def padded(rows: int) -> int:
 class HeldColumns:
     """First arcs of the in-rows, where the current device reads them; none are there at first.
 
-    Parameters
-    ----------
-    near
-        Rows of each column in device memory, which is allocated here.
-    far
-        The columns behind them, uint32 (4 * rows of the column,): the device's views of pinned
-        memory, filled with `NO_VERTEX`.
+    ``near`` are the rows of each column in device memory, which is allocated here, and ``far`` the
+    columns behind them, uint32 (4 * rows of the column,): the device's views of pinned memory,
+    filled with `NO_VERTEX`.
     """
 
     def __init__(self, rows: int, near: Sequence[int], far: Sequence[Any]) -> None:
@@ -89,10 +85,7 @@ class WholeRows:
 
 
 class Requests:
-    """Room on the current device for a batch of units, and for what was asked for in it.
-
-    There are as many requests at most as rows in a window.
-    """
+    """Room on the device for a batch of units, and for a request for each row of a window."""
 
     def __init__(self, rows: int, arcs: int) -> None:
         cupy = cuda()

@@ -34,19 +34,12 @@ class CudaDiskSsspSearch:
     """SSSP searches of one whole graph, one at a time; buffers are allocated once.
 
     In addition to heads it holds 8 bytes a row on the device, four bitmaps, and a batch of units
-    with its requests. Everything happens on the device and the stream that are CuPy's current ones.
+    with its requests (``buffers``, if the rows were loaded with such). Everything happens on the
+    device and the stream that are CuPy's current ones.
 
-    Parameters
-    ----------
-    out, into
-        Light-first rows of out- and in-arcs (the same object when undirected), ids of 32 bits and
-        weights of float32; others are refused (`UsageError`).
-    known
-        What is known of the weights.
-    pins
-        Whether host memory may be pinned for what is copied: a bit a row, and what a window takes.
-    buffers
-        Those that the rows were loaded with; None: new ones.
+    Rows are light-first, of out- and in-arcs (the same object when undirected), with ids of 32 bits
+    and weights of float32; others are refused (`UsageError`). ``pins`` says whether host memory may
+    be pinned for what is copied: a bit a row, and what a window takes.
     """
 
     def __init__(
@@ -69,13 +62,7 @@ class CudaDiskSsspSearch:
         self._phase_arcs: dict[str, int] = {}
 
     def run(self, root: int) -> SsspTree:
-        """Search from internal id ``root``; the answer in host memory.
-
-        Raises
-        ------
-        InputError
-            A shortest distance exceeds the distances' type.
-        """
+        """Search from internal id ``root``, to host memory. Raises as `CudaSsspSearch.run`."""
         there: Any = self.run_on_device(root)
         columns = there.parent.get(), there.distance.get()
         return SsspTree(*columns, there.elapsed_s, there.phase_arcs)

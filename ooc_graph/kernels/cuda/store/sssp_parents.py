@@ -33,10 +33,7 @@ def find_parents(state: DiskState, root: int, floor: np.float32) -> int:
 
 
 def _resolve_plateaus(state: DiskState) -> int:
-    """Find the parents that ways of weight zero lead to, hop by hop; arcs examined.
-
-    After the first hop only those found in the one before can be parents, so these are offered.
-    """
+    """Find the parents that ways of weight zero lead to, hop by hop; arcs examined."""
     lacking, found, into = state.nearer, state.waiting, state.into
     state.clear()
     state.over_rows("note_lacking", state.distance, state.parent, lacking)
@@ -59,6 +56,7 @@ def _resolve_plateaus(state: DiskState) -> int:
     state.over_words("take_found", lacking, state.parent, found, lanes=32)
     hop = state.counts()[LISTED]
     state.next.fill(0)
+    # Only those found in the hop before can be parents now, so these are offered.
     while hop:
         left -= hop
         examined += _spread(state)

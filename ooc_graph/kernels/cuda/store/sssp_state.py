@@ -35,30 +35,9 @@ def bits_of(distance: Any) -> np.uint32:
 class DiskState:
     """Distances, parents and sets of rows on the device: 8 bytes a row, and four bitmaps.
 
-    All is allocated here: a search takes no more memory than its answer.
-
-    Parameters
-    ----------
-    out, into
-        Rows of out- and in-arcs, the same object when undirected.
-    pins
-        Whether host memory may be pinned for what is copied.
-    buffers
-        Those that the rows were loaded with; None: new ones.
-
-    Attributes
-    ----------
-    distance, parent
-        uint32 (rows,) on the device: bits of float32, and ids. Before there are parents, listed
-        rows stand in their place.
-    nearer
-        Set of the rows that are nearer since it was listed.
-    more
-        Set of the rows that go on beyond their heads.
-    waiting, next
-        Sets for each phase's own use.
-    few
-        How many rows `keep_few` keeps.
+    All is allocated here, or in the ``buffers`` that the rows were loaded with: a search takes no
+    more memory than its answer. Out- and in-rows are the same object when undirected. ``pins`` says
+    whether host memory may be pinned for what is copied.
     """
 
     def __init__(
@@ -70,13 +49,16 @@ class DiskState:
         self.words = bitmap_words(self.rows)
         sides = (out.rows,) if into is out else (out.rows, into.rows)
         room = buffers or DiskBuffers(*sides, pins=pins)
+        # uint32 (rows,): bits of float32, and ids; before there are parents, rows that are listed.
         self.distance, self.parent = room.distance, room.parent[: self.rows]
         self._staged = room.staged
+        # Sets of the rows that are nearer since it was listed, and that go on beyond their heads;
+        # the other two are for each phase's own use.
         self.nearer, self.waiting, self.more, self.next = (
             cupy.zeros(self.words, np.uint32) for _ in range(4)
         )
         self._few, self._few_count = cupy.empty(MOST_FIRST, np.uint32), cupy.empty(1, np.uint64)
-        self.few = 0
+        self.few = 0  # rows that `keep_few` keeps
         self._heads, self._tails = Steps(HEAD_SOURCE), Steps(TAIL_SOURCE)
         self._bits = host_buffer(4 * self.words, pins=pins).view(np.uint32)
 

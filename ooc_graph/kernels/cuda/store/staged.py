@@ -48,16 +48,10 @@ class Staged:
         note: Callable[[Any, int, int, tuple[AnyArray, ...]], None] | None = None,
         look: int | None = None,
     ) -> None:
-        """Fetch and scan arcs of a window's rows by a kernel, as `TierRows.scan`.
+        """Fetch and scan arcs of a window's ``waiting`` rows by a kernel, as `TierRows.scan`.
 
-        Parameters
-        ----------
-        waiting
-            How many rows are in the window.
-        launch
-            Launches the kernel. A flag means that the row wants more.
-        note
-            Called with window, begin, end and columns in host memory, before these are gone.
+        A flag that the launched kernel sets means that the row wants more. ``note`` is called with
+        window, begin, end and columns in host memory, before these are gone.
         """
 
         def scan(
