@@ -31,7 +31,7 @@ from harness.timing import reached_by, timed
 
 import ooc_graph as og
 from ooc_graph.memory.cuda.disk import READERS, describe_disk
-from ooc_graph.memory.moved import Moved
+from ooc_graph.memory.io_stats import IoStats
 from ooc_graph.model.kernel import ORDER_OF
 from ooc_graph.report.memory_watch import MemoryWatch
 from ooc_graph.report.statistics import teps_statistics
@@ -87,15 +87,15 @@ def searched(
     chunks, tuples = chunks_of(graph, kernel), graph.tuples()
     times: list[float] = []
     edges: list[int] = []
-    moved: list[Moved] = []
+    io_stats: list[IoStats] = []
     courses: list[Any] = []
     search.run(roots[0])  # kernels are compiled and loaded
     for key, root in zip(keys, roots, strict=True):
         drop_from_cache(chunks)
-        before = search.moved
+        before = search.io_stats
         elapsed_s, _, tree = timed(lambda root=root: search.run(root))
         times.append(elapsed_s)
-        moved.append(search.moved.since(before))
+        io_stats.append(search.io_stats.since(before))
         edges.append(int(tuples[reached_by(tree)].sum(dtype=np.uint64)) // 2)
         courses.append(course_of(kernel, tree))
         checked.add(key, tree)
@@ -104,7 +104,7 @@ def searched(
         "times_s": times,
         "edges": edges,
         "teps": teps_statistics(times, edges).to_dict(),
-        "moved": [asdict(one) for one in moved],
+        "moved": [asdict(one) for one in io_stats],
         "levels" if kernel == "bfs" else "phase_arcs": courses,
         "answers_validated": checked.right,
     }

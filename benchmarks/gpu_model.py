@@ -48,15 +48,15 @@ class Work:
 
 
 def bfs_work(rows: int, levels: Sequence[Level]) -> Work:
-    moved, lookups = rows // 2 + 5 * rows, 0
+    io_stats, lookups = rows // 2 + 5 * rows, 0
     for level in levels:
         if level.pull:
-            moved += rows // 4 + 4 * level.examined + 4 * level.found
+            io_stats += rows // 4 + 4 * level.examined + 4 * level.found
             lookups += level.examined
         else:
-            moved += 8 * level.pushed + 16 * level.found
+            io_stats += 8 * level.pushed + 16 * level.found
             lookups += 2 * level.pushed
-    return Work(moved, lookups, rows // 8)
+    return Work(io_stats, lookups, rows // 8)
 
 
 def sssp_work(rows: int, phase_arcs: Mapping[str, int]) -> Work:

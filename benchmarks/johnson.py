@@ -240,7 +240,7 @@ def beyond_memory(program: Program, options: argparse.Namespace) -> None:
                 OURS: partial(held.search.run, sources, lanes=options.lanes),
                 "in memory": partial(whole.run, sources),
             }
-            before = held.moved
+            before = held.io_stats
             turns = take_turns(calls, options.repeats, check=same)
             parameters = {
                 "vertices": graph.rows,
@@ -250,14 +250,14 @@ def beyond_memory(program: Program, options: argparse.Namespace) -> None:
                 "share": share,
                 "lanes": options.lanes,
             }
-            moved = {
+            io_stats = {
                 "method": method,
                 "heads": str(held.plan.rule),
                 "share_of_arcs_in_memory": held.plan.head_arcs / held.plan.facts.arcs,
-                "bytes_read": held.moved.since(before).bytes // options.repeats,
+                "bytes_read": held.io_stats.since(before).bytes // options.repeats,
                 "bytes_of_plain_passes": plain,
             }
-            record(program, "stored", parameters, figures_of(turns) | moved)
+            record(program, "stored", parameters, figures_of(turns) | io_stats)
             held.close()
 
 

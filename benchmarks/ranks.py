@@ -127,7 +127,7 @@ def load_alone(graph: Graph, kernel: str, budget_bytes: int) -> Any:
 def bytes_read() -> int:
     """What a worker's ranks, of the kernel that was used last, have read of the store."""
     *_, engine = engine_cache._engines.values()
-    return sum(rank.moved.bytes for rank in engine.ranks.values() if hasattr(rank, "moved"))
+    return sum(rank.io_stats.bytes for rank in engine.ranks.values() if hasattr(rank, "moved"))
 
 
 @contextmanager
@@ -208,7 +208,7 @@ def compared(
         parent, measure = whole_answer([found for found, _ in results], graph.rows)
         assert (parent.tobytes(), measure.tobytes()) == answer_of(tree)
         if budget_bytes:
-            read["alone"].append(search.moved.bytes)
+            read["alone"].append(search.io_stats.bytes)
             read["ranks"].append(sum(client.run(bytes_read).values()))
         if index < 2:  # compiling, and memory that is touched for the first time
             continue

@@ -150,7 +150,7 @@ def compare(program: Program, graph: og.Graph, kernel: str, roots: list[int]) ->
             print(f"{kernel:4} {share:4.0%}: the first arcs of all rows are more than that")
             continue
         load_s, _, tier = timed(lambda plan=plan: load_tiers(graph, plan, device, head_share))
-        loaded = tier.moved.bytes
+        loaded = tier.io_stats.bytes
         tier.run(roots[0])
         figures = {
             "share": share,
@@ -175,21 +175,21 @@ def compare(program: Program, graph: og.Graph, kernel: str, roots: list[int]) ->
 def in_turn(search: Any, tier: Any, roots: list[int], edges: list[int]) -> dict[str, Any]:
     """Search every source in memory and with the tier, in turn; answers must be the same."""
     times: dict[str, list[float]] = {"memory": [], "tier": []}
-    moved = []
+    io_stats = []
     for root in roots:
         mine: dict[str, list[float]] = {"memory": [], "tier": []}
         for _ in range(REPEATS):
             wanted = search.run(root)
             mine["memory"].append(wanted.elapsed_s)
-            before = tier.moved
+            before = tier.io_stats
             found = tier.run(root)
-            since = tier.moved.since(before)
+            since = tier.io_stats.since(before)
             mine["tier"].append(found.elapsed_s)
             if answer_of(found) != answer_of(wanted):
                 raise SystemExit(f"answers differ from internal id {root}")
         for who, seconds in mine.items():
             times[who].append(min(seconds))
-        moved.append(since)
+        io_stats.append(since)
     rates = {who: teps_statistics(seconds, edges) for who, seconds in times.items()}
     median = medians(times)
     return {
@@ -198,11 +198,11 @@ def in_turn(search: Any, tier: Any, roots: list[int], edges: list[int]) -> dict[
         "harmonic_teps": {who: rate.harmonic_mean for who, rate in rates.items()},
         "ratio_of_medians": median["tier"] / median["memory"],
         "ratio_of_minima": min(times["tier"]) / min(times["memory"]),
-        "mean_read_bytes": float(np.mean([one.bytes for one in moved])),
-        "read_bytes": [one.bytes for one in moved],
-        "requests": [one.requests for one in moved],
-        "reading_s": [one.reading_s for one in moved],
-        "waited_s": [one.waited_s for one in moved],
+        "mean_read_bytes": float(np.mean([one.bytes for one in io_stats])),
+        "read_bytes": [one.bytes for one in io_stats],
+        "requests": [one.requests for one in io_stats],
+        "reading_s": [one.reading_s for one in io_stats],
+        "waited_s": [one.waited_s for one in io_stats],
     }
 
 

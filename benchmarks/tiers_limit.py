@@ -28,7 +28,7 @@ from ooc_graph.errors import MemoryBudgetError
 from ooc_graph.kernels.cpu.device import CpuDevice
 from ooc_graph.memory.cpu.disk_probe import probe_disk
 from ooc_graph.memory.cpu.plan import describe, plan_disk
-from ooc_graph.memory.moved import Moved
+from ooc_graph.memory.io_stats import IoStats
 from ooc_graph.model.engine import Engine
 from ooc_graph.model.kernel import ORDER_OF
 from ooc_graph.report.memory_watch import MemoryWatch
@@ -131,8 +131,8 @@ def child(store: Path, kernel: str, limit: int, scratch: Path, sources: list[int
         given: dict[str, Any] = {"device": "cpu", "memory_limit": limit, "out": out}
         result = search(graph, source, overwrite=True, **given)
         # The first one's loading is not the search's.
-        moved = moved_so_far().since(before or loads[0][1] or Moved())
-        return {"elapsed_s": result.elapsed_s, "moved": moved}
+        io_stats = moved_so_far().since(before or loads[0][1] or IoStats())
+        return {"elapsed_s": result.elapsed_s, "moved": io_stats}
 
     with MemoryWatch(interval_s=0.005) as watch:
         cold = []
@@ -140,20 +140,20 @@ def child(store: Path, kernel: str, limit: int, scratch: Path, sources: list[int
             drop_from_cache(store.rglob("c/*"))
             cold.append(run(source))
         warm_s = [min(run(source)["elapsed_s"] for _ in range(REPEATS)) for source in sources]
-    total = Moved()
+    total = IoStats()
     for one in cold:
         total = total.plus(one["moved"])
-        one["moved"] = cpu_disk.describe_moved(one["moved"])
+        one["moved"] = cpu_disk.describe_io(one["moved"])
     (held,) = engine_cache._engines.values()
     figures = {
         "searches": cold,
         "warm_s": warm_s,
         "load_s": sum(seconds for seconds, _ in loads),
-        "load": cpu_disk.describe_moved(loads[0][1] or Moved()),
-        "moved": cpu_disk.describe_moved(total),
+        "load": cpu_disk.describe_io(loads[0][1] or IoStats()),
+        "moved": cpu_disk.describe_io(total),
         "idle": watch.baseline_bytes,
         "peak": watch.peak_bytes,
-        "planned": held.search.plan.bytes if held.moved is not None else None,
+        "planned": held.search.plan.bytes if held.io_stats is not None else None,
     }
     print(json.dumps(figures))
 
@@ -161,16 +161,16 @@ def child(store: Path, kernel: str, limit: int, scratch: Path, sources: list[int
 def moved_so_far() -> Any:
     """What the search that is held has read, loading included; None where none is held."""
     held = next(iter(engine_cache._engines.values()), None)
-    return None if held is None else held.moved or Moved()
+    return None if held is None else held.io_stats or IoStats()
 
 
-def time_loading() -> list[tuple[float, Moved | None]]:
+def time_loading() -> list[tuple[float, IoStats | None]]:
     """Have each load of a graph note its seconds, and what it read, in a list."""
     load, noted = engine_cache._load, []
 
     def noting(*arguments: Any) -> Engine:
         elapsed_s, _, found = timed(lambda: load(*arguments))
-        noted.append((elapsed_s, found.moved))
+        noted.append((elapsed_s, found.io_stats))
         return found
 
     engine_cache._load = noting

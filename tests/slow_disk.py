@@ -10,7 +10,7 @@ from functools import partial
 import pytest
 
 from ooc_graph.memory.cpu import disk
-from ooc_graph.memory.moved import Meter
+from ooc_graph.memory.io_stats import Meter
 from tests.said import Said
 
 PATIENCE_S = 60

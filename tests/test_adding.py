@@ -14,7 +14,7 @@ from ooc_graph.answers.result import Result
 from ooc_graph.answers.scatter import Columns, Ids
 from ooc_graph.exchange.interface import Share, Superstep, World
 from ooc_graph.kernels.cpu.device import CpuDevice
-from ooc_graph.memory.moved import Moved
+from ooc_graph.memory.io_stats import IoStats
 from ooc_graph.model import kernel as model_kernel
 from ooc_graph.model.engine import Engine
 from ooc_graph.model.request import Request
@@ -46,9 +46,9 @@ class LoggedDisk(OnDisk):
     def load(self, graph: Graph, kernel: str, reserved: Reservation) -> Engine:
         engine = super().load(graph, kernel, reserved)
 
-        def note(moved: Moved) -> str:
-            READS.append(moved.bytes)
-            return f"{kernel} read {moved.bytes} bytes"
+        def note(io_stats: IoStats) -> str:
+            READS.append(io_stats.bytes)
+            return f"{kernel} read {io_stats.bytes} bytes"
 
         return replace(engine, note=note)
 

@@ -108,7 +108,7 @@ def with_levels(task: BatchTask, keys: IntArray, found: list[Searched]) -> list[
     Of an SSSP, and where arcs stay in the store, they are known already.
     """
     with task.engine() as held, within_memory(f"{task.kernel} of Graph500"):
-        if held.kernel != "bfs" or held.moved is not None:
+        if held.kernel != "bfs" or held.io_stats is not None:
             return found
         return _with_levels(held, keys, found)
 
@@ -155,7 +155,7 @@ def search_from_all(held: Engine, keys: IntArray) -> None:
 
     To the same end as those that were timed: where arcs stay in the store, in host memory.
     """
-    search = held.search.run_on_device if held.moved is None else held.search.run
+    search = held.search.run_on_device if held.io_stats is None else held.search.run
     for root in _internal(held, keys):
         search(root)
 

@@ -121,10 +121,10 @@ def _record(kernel: str, one: Searched) -> SearchRecord:
         reached=one.reached,
         validate_s=one.validate_s if one.verdict is not None else None,
         levels=levels,
-        read_bytes=None if one.moved is None else one.moved.bytes,
-        fetched_rows=None if one.moved is None else one.moved.rows,
-        reading_s=None if one.moved is None else one.moved.reading_s,
-        waited_s=None if one.moved is None else one.moved.waited_s,
+        read_bytes=None if one.io_stats is None else one.io_stats.bytes,
+        fetched_rows=None if one.io_stats is None else one.io_stats.rows,
+        reading_s=None if one.io_stats is None else one.io_stats.reading_s,
+        waited_s=None if one.io_stats is None else one.io_stats.waited_s,
     )
 
 

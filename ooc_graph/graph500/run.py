@@ -11,7 +11,7 @@ from typing import Any
 
 from ooc_graph.edges.kronecker import Kronecker
 from ooc_graph.errors import UsageError
-from ooc_graph.memory.moved import Moved
+from ooc_graph.memory.io_stats import IoStats
 from ooc_graph.model.engine import Engine
 from ooc_graph.model.resources import CUDA
 from ooc_graph.model.strategy import MEMORY
@@ -73,7 +73,7 @@ class Graph500Options:
 class Searched:
     """What a batch of searches says of one key.
 
-    ``moved`` is what was read of the store; None if no rows are there.
+    ``io_stats`` is what was read of the store; None if no rows are there.
     """
 
     root: int
@@ -82,14 +82,14 @@ class Searched:
     validate_s: float
     edges: int
     reached: int
-    moved: Moved | None = None
+    io_stats: IoStats | None = None
 
 
-def moved_by(found: Sequence[Searched]) -> Moved:
+def io_of(found: Sequence[Searched]) -> IoStats:
     """What searches together read of the store."""
-    total = Moved()
+    total = IoStats()
     for one in found:
-        total = total.plus(one.moved or Moved())
+        total = total.plus(one.io_stats or IoStats())
     return total
 
 

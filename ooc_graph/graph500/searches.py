@@ -252,13 +252,13 @@ def _answers(held: Engine, keys: IntArray, found: list[Searched]) -> Iterator[An
     vertices = VertexIndex.dense(graph.first_id or 0, graph.vertices)
     tuples = graph.tuples() if held.tuples is None else held.tuples
     for key in keys.tolist():
-        before = held.moved
+        before = held.io_stats
         tree, trace = run_search(held, key)
-        moved = None if before is None or held.moved is None else held.moved.since(before)
+        io_stats = None if before is None or held.io_stats is None else held.io_stats.since(before)
         reached = tree.parent != np.iinfo(tree.parent.dtype).max
         edges = int(tuples[reached].sum(dtype=np.int64)) // 2
         count = int(np.count_nonzero(reached))
-        found.append(Searched(key, _counted(trace), None, 0.0, edges, count, moved))
+        found.append(Searched(key, _counted(trace), None, 0.0, edges, count, io_stats))
         columns = TreeColumns(tree, held.ids).in_memory()
         if held.kernel == "bfs":
             yield BfsAnswer(key, columns[PARENT], columns[LEVEL], vertices)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from ooc_graph.graph500.run import BatchTask, Run, Searched, moved_by
+from ooc_graph.graph500.run import BatchTask, Run, Searched, io_of
 from ooc_graph.memory.cpu.plan import describe
 from ooc_graph.memory.cuda.disk import describe_disk
 from ooc_graph.memory.cuda.pinned_plan import describe_device
@@ -13,7 +13,7 @@ from ooc_graph.model.resources import CUDA
 from ooc_graph.model.strategy import MEMORY, PINNED
 from ooc_graph.shards.device_tiers import DeviceTierSearch
 from ooc_graph.shards.load import Graph
-from ooc_graph.strategies.cpu.on_disk import describe_moved, describe_probe, probe_of
+from ooc_graph.strategies.cpu.on_disk import describe_io, describe_probe, probe_of
 
 DISK = "disk"
 
@@ -35,7 +35,7 @@ def describe_held(task: BatchTask) -> dict[str, Any]:
     with task.engine() as held:
         if held.pinned is not None:
             return describe_device(held.pinned)
-        if held.moved is None:
+        if held.io_stats is None:
             return {}
         if not isinstance(held.search, DeviceTierSearch):
             return describe(held.search.plan)
@@ -47,7 +47,7 @@ def describe_held(task: BatchTask) -> dict[str, Any]:
 def tier_facts(held: dict[str, Any], found: Sequence[Searched]) -> dict[str, Any]:
     """What is held, by `describe_held`, and what searches read of the store; names and numbers."""
     if held and held["tier"] == DISK:
-        return {**held, **describe_moved(moved_by(found))}
+        return {**held, **describe_io(io_of(found))}
     return held
 
 
@@ -66,7 +66,7 @@ def with_disk(
         # Searches have been made by what is there: their report is not to be lost for this.
         return dict(run.tiers)
     return {
-        kernel: {**facts, **describe_probe(probe, moved_by(searched[kernel]).bytes_s)}
+        kernel: {**facts, **describe_probe(probe, io_of(searched[kernel]).bytes_s)}
         if facts["tier"] == DISK
         else facts
         for kernel, facts in run.tiers.items()

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 
 from ooc_graph.forked import in_child
-from ooc_graph.memory.moved import Meter, Moved
+from ooc_graph.memory.io_stats import IoStats, Meter
 
 STRETCH_S = 5.0
 """Seconds of reading that are looked at together; the first line is said after so many."""
@@ -31,8 +31,8 @@ class Watch:
 
     def __init__(self, say: Callable[[str], None], growth: int = 2) -> None:
         self._say, self._growth = say, growth
-        self._begun: dict[Meter, Moved] = {}
-        self._stretch = self._sprint = Moved()
+        self._begun: dict[Meter, IoStats] = {}
+        self._stretch = self._sprint = IoStats()
         self._best_bytes_s = 0.0
         self._next_s = STRETCH_S
         self._has_said_slow = False
@@ -44,7 +44,7 @@ class Watch:
 
     def look(self) -> None:
         """Say how it stands, if it is time to."""
-        now = Moved()
+        now = IoStats()
         for meter, begun in self._begun.items():
             now = now.plus(meter.now().since(begun))
         sprint, stretch = now.since(self._sprint), now.since(self._stretch)

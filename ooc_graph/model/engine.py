@@ -10,7 +10,7 @@ from typing import Any
 from ooc_graph.answers.scatter import Ids
 from ooc_graph.kernels.cuda.runtime.pool import WholePieces, allocating
 from ooc_graph.memory.cuda.pinned_plan import DevicePlan
-from ooc_graph.memory.moved import Moved
+from ooc_graph.memory.io_stats import IoStats
 from ooc_graph.shards.load import Graph
 from ooc_graph.shards.tiers import TierSearch
 
@@ -35,7 +35,7 @@ class Engine:
         What device memory comes from if it has a limit, else None.
     note
         Says how a search went. It is called after each search with what that search alone read of
-        the store (`Moved`; None if arcs are in memory). None if there is nothing to say.
+        the store (`IoStats`; None if arcs are in memory). None if there is nothing to say.
     """
 
     kernel: str
@@ -58,9 +58,9 @@ class Engine:
             self.search.close()
 
     @property
-    def moved(self) -> Moved | None:
+    def io_stats(self) -> IoStats | None:
         """What was read of the store so far, if arcs stay there."""
-        return self.search.moved if isinstance(self.search, TierSearch) else None
+        return self.search.io_stats if isinstance(self.search, TierSearch) else None
 
 
 @dataclass(frozen=True)

@@ -107,7 +107,7 @@ class Algorithm:
 
     def _whole(self, task: SearchTask) -> Written:
         with engine_for(task) as engine:
-            before = engine.moved
+            before = engine.io_stats
             if task.request.on_device:
                 assert task.root is not None
                 written = device_columns.search(engine, task.root)
@@ -118,11 +118,13 @@ class Algorithm:
                 written = self._delivered(task, engine.graph, arrays, engine.ids, trace)
             if engine.note is None:
                 return written
-            moved = None if before is None or engine.moved is None else engine.moved.since(before)
-            if moved is not None and not task.request.on_device:
+            io_stats = (
+                None if before is None or engine.io_stats is None else engine.io_stats.since(before)
+            )
+            if io_stats is not None and not task.request.on_device:
                 # The next search reads a chunk of ids before it has its turn.
                 give_back_freed_memory()
-            return replace(written, notes=(engine.note(moved),))
+            return replace(written, notes=(engine.note(io_stats),))
 
     def without_arcs(self, task: SearchTask) -> Written:
         """The answer if there is nothing to search; it needs no rows."""

@@ -20,7 +20,7 @@ from ooc_graph.answers.result import LevelsResult, PairsResult
 from ooc_graph.errors import MemoryBudgetError, UsageError
 from ooc_graph.layout.commit import partial_store
 from ooc_graph.layout.metadata import ArraySpec
-from ooc_graph.memory.moved import Moved
+from ooc_graph.memory.io_stats import IoStats
 from ooc_graph.model.kernel import ORDER_OF
 from ooc_graph.model.request import Many, Request
 from ooc_graph.model.resources import CPU
@@ -155,8 +155,8 @@ class _Search:
             if sink.lacks_any:
                 # Potentials may take long: what can be refused without them has been by now.
                 self._prepare(task)
-                moved = sink.find(task, self._place, self._progress)
-                self._say(task, moved)
+                io_stats = sink.find(task, self._place, self._progress)
+                self._say(task, io_stats)
             columns = sink.finish()
         kind = LevelsResult if self._many.asked.hops else PairsResult
         # Nothing may have been left to search for.
@@ -216,12 +216,12 @@ class _Search:
             self._place.call(prepare, task)
         self._begun_s = self._begun_s or perf_counter()
 
-    def _say(self, task: ManyTask, moved: Moved) -> None:
+    def _say(self, task: ManyTask, io_stats: IoStats) -> None:
         """Say what was read, or how sources were searched from if not in batches."""
         if _is_on_disk(task):
-            self._progress.note(note_after(task.asked.kernel, moved))
+            self._progress.note(note_after(task.asked.kernel, io_stats))
             return
-        if how := self._place.call(how_found, task, moved):
+        if how := self._place.call(how_found, task, io_stats):
             self._progress.note(how)
 
 

@@ -33,7 +33,7 @@ from ooc_graph.layout.names import (
 from ooc_graph.layout.stored import Stored
 from ooc_graph.memory.cpu.disk import DiskUnits
 from ooc_graph.memory.cpu.plan import Facts, Lengths, Plan
-from ooc_graph.memory.moved import Moved
+from ooc_graph.memory.io_stats import IoStats
 from ooc_graph.shards.lengths import MOST_SURVEYED, count_lengths, stretches
 from ooc_graph.shards.load import Graph
 from ooc_graph.types import AnyArray, Dealing, IntArray
@@ -284,7 +284,7 @@ class TierSearch:
         return self.search.run(root)
 
     @property
-    def moved(self) -> Moved:
+    def io_stats(self) -> IoStats:
         """What was read of the store, loading included."""
         return moved_of(self.sides)
 
@@ -294,11 +294,11 @@ class TierSearch:
             side.units.close()
 
 
-def moved_of(sides: Iterable[Tiered]) -> Moved:
+def moved_of(sides: Iterable[Tiered]) -> IoStats:
     """What was read of the store for some sides."""
-    total = Moved()
+    total = IoStats()
     for side in sides:
-        total = total.plus(side.units.moved).plus(Moved(rows=side.rows.asked))
+        total = total.plus(side.units.io_stats).plus(IoStats(rows=side.rows.asked))
     return total
 
 

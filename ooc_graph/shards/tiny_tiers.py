@@ -109,9 +109,9 @@ def _shifted(neighbors: IntArray, weight: AnyArray) -> tuple[IntArray, AnyArray]
     """Rows of arcs whose weights are shifted by potentials, light first again."""
     rows, degree = neighbors.shape
     height = np.arange(rows) % _HEIGHTS
-    moved = weight.reshape(rows, degree) + height[:, None] - height[neighbors]
-    order = np.argsort(moved, axis=1, kind="stable")
-    light = np.take_along_axis(moved, order, axis=1).astype(weight.dtype)
+    io_stats = weight.reshape(rows, degree) + height[:, None] - height[neighbors]
+    order = np.argsort(io_stats, axis=1, kind="stable")
+    light = np.take_along_axis(io_stats, order, axis=1).astype(weight.dtype)
     return np.take_along_axis(neighbors, order, axis=1), light.ravel()
 
 

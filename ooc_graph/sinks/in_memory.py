@@ -9,7 +9,7 @@ import numpy as np
 from ooc_graph.answers.reductions import Reduced, reduced_dtype
 from ooc_graph.kernels.common.completion import Told
 from ooc_graph.layout.names import REACHED, SOURCE
-from ooc_graph.memory.moved import Moved
+from ooc_graph.memory.io_stats import IoStats
 from ooc_graph.model.request import Many
 from ooc_graph.runtime.workplace import Workplace
 from ooc_graph.shards.load import Graph
@@ -66,7 +66,7 @@ class InMemory:
         """Even of no sources it is seen that there are shortest paths."""
         return True
 
-    def find(self, task: ManyTask, place: Workplace, progress: Progress) -> Moved:
+    def find(self, task: ManyTask, place: Workplace, progress: Progress) -> IoStats:
         """Search from all sources that are left, task by task; what was read.
 
         What one process finds stays if it is refused memory later.
@@ -74,24 +74,26 @@ class InMemory:
         length = task.reserved.chunks * task.spec.chunk
         left = range(self._done, len(self._sources), length)
         parts = [self._sources[start : start + length] for start in left]
-        moved = Moved()
+        io_stats = IoStats()
         if place.client is not None:
             items = [(task, part) for part in parts]
             with place.workforce() as workforce:
                 for done in run_all(workforce, progress, task.asked.kernel, solve, items):
-                    moved = moved.plus(self._take(done))
-            return moved
+                    io_stats = io_stats.plus(self._take(done))
+            return io_stats
         with progress.stage(task.asked.kernel, len(self._sources), "sources") as bar:
             bar.advance(self._done)
             for part in parts:
                 # Written to the answer where it is found, unless that is a reduction.
                 room = [block[self._done :][: len(part)] for block in self._blocks.values()]
                 told, before = _Counted(bar), self._done
-                moved = moved.plus(self._take(solve(task, part, room, Told(told)), is_there=True))
+                io_stats = io_stats.plus(
+                    self._take(solve(task, part, room, Told(told)), is_there=True)
+                )
                 bar.advance(self._done - before - told.count)
-        return moved
+        return io_stats
 
-    def _take(self, done: Done, *, is_there: bool = False) -> Moved:
+    def _take(self, done: Done, *, is_there: bool = False) -> IoStats:
         """Keep what was found of the next sources; what was read for them."""
         if self._asked.reduce is not None:
             self._reduced.extend(done.found)
@@ -99,7 +101,7 @@ class InMemory:
             for block, part in zip(self._blocks.values(), done.found, strict=True):
                 block[self._done :][: len(part)] = part
         self._done += done.sources
-        return done.moved
+        return done.io_stats
 
     def finish(self) -> dict[str, AnyArray]:
         """All columns of the answer."""

@@ -16,7 +16,7 @@ from ooc_graph.layout.commit import Partial
 from ooc_graph.layout.metadata import ArraySpec
 from ooc_graph.layout.names import CRC_BYTES, REACHED, SIDECAR_BYTES, SOURCE, VERTEX
 from ooc_graph.layout.stored import Stored
-from ooc_graph.memory.moved import Moved
+from ooc_graph.memory.io_stats import IoStats
 from ooc_graph.model.request import Many
 from ooc_graph.runtime.workplace import Workplace
 from ooc_graph.shards.load import Graph
@@ -72,7 +72,7 @@ class InStore:
             ids = [ArraySpec(name, length, np.dtype(np.int64)) for name, length in lengths]
             _require_space(self._specs, missing, ids, self._store)
 
-    def find(self, task: ManyTask, place: Workplace, progress: Progress) -> Moved:
+    def find(self, task: ManyTask, place: Workplace, progress: Progress) -> IoStats:
         """Write what is missing, task by task; what was read for it."""
         written = replace(task, folder=str(self._store.folder), attempt=str(self._units.attempt))
         spec, runs = task.spec, _runs(self.missing, task.reserved.chunks)
@@ -92,10 +92,10 @@ class InStore:
                 unit="sources",
                 amount=lambda done: done.sources,
             )
-        moved = Moved()
+        io_stats = IoStats()
         for batch in batches:
-            moved = moved.plus(batch.moved)
-        return moved
+            io_stats = io_stats.plus(batch.io_stats)
+        return io_stats
 
     def finish(self) -> Stored:
         """Make all of it the store that was asked for."""

@@ -7,7 +7,7 @@ from typing import Protocol
 from ooc_graph.answers.pairs import Asked
 from ooc_graph.layout.names import SOURCE, VERTEX
 from ooc_graph.layout.stored import Stored
-from ooc_graph.memory.moved import Moved
+from ooc_graph.memory.io_stats import IoStats
 from ooc_graph.runtime.workplace import Workplace
 from ooc_graph.shards.load import Graph
 from ooc_graph.strategies.many.task import ManyTask
@@ -21,7 +21,7 @@ class Sink(Protocol):
     def lacks_any(self) -> bool:
         """Whether there is anything left to search for."""
 
-    def find(self, task: ManyTask, place: Workplace, progress: Progress) -> Moved:
+    def find(self, task: ManyTask, place: Workplace, progress: Progress) -> IoStats:
         """Find what is left, task by task; what was read of the store for it."""
 
     def finish(self) -> dict[str, AnyArray] | Stored:

@@ -107,17 +107,17 @@ def test_same_bytes_as_the_cpu(
     reference = CPU.bfs(graph.load("hub"))
     for near, far, batch, kept, hubs in CASES:
         search = loaded(graph, near, far, batch, kept, hubs, window=128, look=20)
-        before = search.moved
+        before = search.io_stats
         for root in (0, 5, graph.rows // 2, graph.rows - 1):
             same(search.run(root), reference.run(root))
-        moved = search.moved.since(before)
+        io_stats = search.io_stats.since(before)
         # So small a graph may be at hand with its hubs.
-        assert moved.units > 0 or any(hubs)
+        assert io_stats.units > 0 or any(hubs)
         # Of a directed graph's sides little is kept, and none of it need be asked for again.
         if not kept:
-            assert moved.kept_units == 0
+            assert io_stats.kept_units == 0
         elif not directed:
-            assert moved.kept_units > 0
+            assert io_stats.kept_units > 0
         search.close()
 
 

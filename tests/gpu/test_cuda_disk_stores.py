@@ -86,12 +86,12 @@ def test_the_same_bytes_from_stores_of_any_form(
     assert bound.lengths.tolist() == np.diff(whole.offsets).tolist()
     assert search.sides[0].heaviest == whole.weights.max()
     assert len(bound.neighbors) == len(bound.starts) == 0
-    before = search.moved
+    before = search.io_stats
     for root in (0, 5, opened.rows - 1):
         same_sssp(search.run(root), reference.run(root))
-    moved = search.moved.since(before)
-    assert (moved.units == 0) == (search.plan.share.least == ALL)
-    assert (moved.kept_units > 0) == ("kept_bytes" in held)
+    io_stats = search.io_stats.since(before)
+    assert (io_stats.units == 0) == (search.plan.share.least == ALL)
+    assert (io_stats.kept_units > 0) == ("kept_bytes" in held)
     search.close()
 
 

@@ -117,8 +117,8 @@ def test_the_bytes_are_the_cpus(
     assert ("and 0 bytes of pinned memory" in said.notes[-1]) == (not pins)
     (held,) = engine_cache._engines.values()
     assert held.search.plan.device_bytes <= budgets["device_memory"]
-    assert held.moved is not None
-    assert held.moved.bytes > 0
+    assert held.io_stats is not None
+    assert held.io_stats.bytes > 0
 
 
 @KERNELS

@@ -115,14 +115,14 @@ def test_searches_in_memory_and_out_of_the_store(
     wanted = [answer(searched.run(root)) for root in roots]
     assert [answer(again.run(root)) for root in roots] == wanted
     for rule, batch, kept in [(HeadRule(1), 2, 0), (HeadRule(2, 3), 5, 40 * UNIT)]:
-        moved = []
+        io_stats = []
         for graph in (plain, packed):
             search = loaded(graph, kernel, rule, batch, kept)
             assert [answer(search.run(root)) for root in roots] == wanted
-            moved.append(search.moved)
+            io_stats.append(search.io_stats)
             search.close()
         # Units hold as many arcs, in fewer bytes: 13 of 32 bits an id, and as many a weight.
-        each = [found.bytes / found.units for found in moved]
+        each = [found.bytes / found.units for found in io_stats]
         assert each[1] / each[0] == pytest.approx(13 / 32, rel=0.02)
 
 
@@ -190,7 +190,7 @@ def test_units_of_any_width_are_read_alone(
             stop = len(shards["0"]) if number < 64 else int(first[1]) + len(shards["1"])
             part = whole[number * each : min((number + 1) * each, stop)]
             assert np.array_equal(unit[: len(part)], part)
-    assert units.moved.bytes < units.moved.units * UNIT
+    assert units.io_stats.bytes < units.io_stats.units * UNIT
     units.close()
 
 
@@ -270,18 +270,18 @@ def plan_and_peak(kernel: str, path: Path) -> tuple[Plan, int, int]:
     """What is planned, what loading and searching hold at once, and units that were read."""
     graph = og.open(path)
     facts = tiers.facts_of(graph, kernel)
-    plan, moved = plan_disk(facts, least_bytes(facts)), []
+    plan, io_stats = plan_disk(facts, least_bytes(facts)), []
 
     def search() -> None:
         found = tiers.load_tiers(graph, plan, DEVICE, 0.5)
         found.run(0)
-        moved.append(found.moved.units)
+        io_stats.append(found.io_stats.units)
         found.close()
 
     # What compiles kernels, and imports modules, takes memory of its own.
     search()
     peak = traced_peak(search, plan.bytes - RESERVE_BYTES - plan.parts["id tables"])
-    return plan, peak, moved[-1]
+    return plan, peak, io_stats[-1]
 
 
 def test_the_command_builds_and_says_so(

@@ -21,7 +21,7 @@ from ooc_graph.memory.cuda import disk_bfs_plan as device_disk_plan
 from ooc_graph.memory.cuda.disk import DiskFacts, describe_disk
 from ooc_graph.memory.cuda.disk_bfs_plan import DiskDevicePlan, least_disk_plan, plan_disk_device
 from ooc_graph.memory.cuda.pinned_plan import COLUMNS, DeviceFacts
-from ooc_graph.memory.moved import Moved
+from ooc_graph.memory.io_stats import IoStats
 from ooc_graph.model import rank_memory
 from ooc_graph.model.request import Request
 from ooc_graph.model.reservation import Key, Reservation
@@ -359,7 +359,7 @@ def test_refused_plans_are_followed_by_smaller_ones(
     assert [one.pins for one in plans] == [True, False, False]
     assert plans[2].device_budget_bytes < plans[1].device_budget_bytes == budgets[0]
     assert found.unpinned == "it is refused"
-    note = cuda_disk.note_of(found, Moved(bytes=4321, rows=98))
+    note = cuda_disk.note_of(found, IoStats(bytes=4321, rows=98))
     assert "and 0 bytes of pinned memory, and read 4,321 bytes of the store for 98 rows" in note
     assert note.endswith("; it is refused")
     found, plans = load(MemoryError, None)

@@ -26,7 +26,7 @@ from ooc_graph.memory.cuda.disk_sssp_plan import (
     plan_disk_sssp,
 )
 from ooc_graph.memory.cuda.pinned_plan import COLUMNS, DeviceFacts
-from ooc_graph.memory.moved import Moved
+from ooc_graph.memory.io_stats import IoStats
 from ooc_graph.model import rank_memory
 from ooc_graph.model.resources import CUDA, CudaLimits, Resources
 from ooc_graph.runtime.workplace import planned
@@ -235,7 +235,7 @@ def test_refused_plans_are_followed_by_smaller_ones(
     found = cuda_disk.load_within(graph, "sssp", *budgets, 1)
     assert [plan.pins for plan in tried] == [True, False, False]
     assert tried[2].device_budget_bytes < tried[1].device_budget_bytes == budgets[0]
-    note = cuda_disk.note_of(found, Moved(bytes=4321, rows=98))
+    note = cuda_disk.note_of(found, IoStats(bytes=4321, rows=98))
     assert note.startswith("sssp had ")
     assert f"({found.plan.rule} of each row)" in note
     assert "and 0 bytes of pinned memory, and read 4,321 bytes of the store for 98 rows" in note

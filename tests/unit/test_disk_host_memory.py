@@ -11,7 +11,7 @@ import pytest
 import ooc_graph as og
 from ooc_graph.memory.cpu.plan import RESERVE_BYTES
 from ooc_graph.memory.cuda import disk as device_disk
-from ooc_graph.memory.moved import Moved
+from ooc_graph.memory.io_stats import IoStats
 from ooc_graph.shards import lengths
 from ooc_graph.strategies.cuda import on_disk as cuda_disk
 from tests import idle_device
@@ -74,15 +74,15 @@ def plans_and_peaks(kernel: str, path: Path) -> list[tuple[dict[str, int], int, 
         for near, far, may_pin in BUDGETS:
             budgets = least.device_bytes + int(near * arcs), least.host_bytes + int(far * arcs)
             plan = cuda_disk.plan_within(facts, *budgets, may_pin=may_pin)
-            moved: list[Moved] = []
+            io_stats: list[IoStats] = []
 
-            def search(plan: Any = plan, moved: list[Moved] = moved) -> None:
+            def search(plan: Any = plan, io_stats: list[IoStats] = io_stats) -> None:
                 made = cuda_disk.LOADERS[kernel](graph, plan, threads=1)
                 made.run(0)
-                moved.append(made.moved)
+                io_stats.append(made.io_stats)
                 made.close()
 
             search()
             peak = traced_peak(search, plan.host_bytes - RESERVE_BYTES)
-            found.append((plan.host_parts, peak, moved[-1].units, moved[-1].kept_units))
+            found.append((plan.host_parts, peak, io_stats[-1].units, io_stats[-1].kept_units))
     return found

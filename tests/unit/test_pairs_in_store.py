@@ -136,11 +136,11 @@ def test_arcs_in_the_store_give_the_bytes_of_the_cpu(
     assert said.notes[0].startswith(f"{kernel_name(kernel)} one by one on the CUDA device, arcs in")
     assert f"searched one by one on the CUDA device: {SINGLE[kernel]} had" in said.notes[-1]
     (held,) = engine_cache._engines.values()
-    moved = held.moved
-    assert moved is not None
+    io_stats = held.io_stats
+    assert io_stats is not None
     # With what was read while it was loaded.
     read = int(said.notes[-1].split("and read ")[1].split(" bytes")[0].replace(",", ""))
-    assert 0 < read <= moved.bytes
+    assert 0 < read <= io_stats.bytes
 
 
 def kernel_name(kernel: str) -> str:

@@ -21,7 +21,7 @@ from ooc_graph.graph500.run import Graph500Options
 from ooc_graph.memory import watch
 from ooc_graph.memory.cpu import disk
 from ooc_graph.memory.cpu.disk import DiskUnits
-from ooc_graph.memory.moved import Meter, Moved
+from ooc_graph.memory.io_stats import IoStats, Meter
 from ooc_graph.memory.watch import BEST_BYTES, Watch, watched_by
 from ooc_graph.runtime import cluster, engine_cache, io_progress
 from ooc_graph.runtime.io_progress import AtGrowingIntervals
@@ -147,9 +147,9 @@ def test_reads_under_way_count() -> None:
     meter = Meter(clock)
     with meter.reading(1), meter.waiting():
         clock.pass_by(3)
-        assert meter.now() == Moved(reading_s=3, waited_s=3)
+        assert meter.now() == IoStats(reading_s=3, waited_s=3)
     clock.pass_by(3)
-    assert meter.now() == Moved(reading_s=3, waited_s=3)
+    assert meter.now() == IoStats(reading_s=3, waited_s=3)
 
 
 def test_a_disk_that_gives_nothing_at_all_is_told_of(

@@ -162,7 +162,7 @@ def search_graph500(graph: Graph, _: Path) -> Said:
     whom = str(graph.path), graph.identity, Request("bfs"), -1, None
     task = BatchTask(SearchTask(*whom, strategy, reserved), source, validate=False)
     found = searches.search_batch(task, graph.original_of()[:2])
-    said.note(f"read {sum(one.moved.rows for one in found)} rows")
+    said.note(f"read {sum(one.io_stats.rows for one in found)} rows")
     return said
 
 

@@ -96,13 +96,13 @@ def test_the_same_bytes_from_stores_of_any_form(kernel, directed, shards, stores
         assert heads.lengths.max() * 4 > 3 * batch * UNIT
         if kernel == "sssp":
             assert search.sides[0].heaviest == whole.weights.max()
-        before = search.moved
+        before = search.io_stats
         for root in (0, 5, graph.rows - 1):
             same(search.run(root), reference.run(root))
-        moved = search.moved.since(before)
-        assert (moved.units == 0) == (rule.least == ALL)
-        assert (moved.kept_units > 0) == (kept > 0)
-        assert moved.bytes <= moved.units * UNIT
+        io_stats = search.io_stats.since(before)
+        assert (io_stats.units == 0) == (rule.least == ALL)
+        assert (io_stats.kept_units > 0) == (kept > 0)
+        assert io_stats.bytes <= io_stats.units * UNIT
         search.close()
 
 
@@ -138,9 +138,9 @@ def test_what_was_kept_is_not_read_again(stores):
     graph = Graph.open(stores[False, 1])
     search = loaded(graph, "bfs", HeadRule(1), 8, 1 << 20)
     search.run(3)
-    before = search.moved
+    before = search.io_stats
     search.run(3)
-    again = search.moved.since(before)
+    again = search.io_stats.since(before)
     assert again.units == again.bytes == again.requests == 0
     assert again.kept_units > 0
     search.close()
@@ -158,11 +158,11 @@ def test_a_unit_is_counted_as_read_or_as_kept(stores, monkeypatch):
         begin(self, batch, *others)
 
     monkeypatch.setattr(disk.DiskUnits, "_begin", count)
-    before = search.moved
+    before = search.io_stats
     search.run(3)
-    moved = search.moved.since(before)
-    assert moved.units + moved.kept_units == sum(given)
-    assert moved.kept_units > 0
+    io_stats = search.io_stats.since(before)
+    assert io_stats.units + io_stats.kept_units == sum(given)
+    assert io_stats.kept_units > 0
     search.close()
 
 

@@ -26,7 +26,7 @@ from ooc_graph.layout.metadata import ArraySpec
 from ooc_graph.layout.packing import unit_length
 from ooc_graph.layout.stored import Stored
 from ooc_graph.memory import watch
-from ooc_graph.memory.moved import Meter, Moved
+from ooc_graph.memory.io_stats import IoStats, Meter
 from ooc_graph.threads import Members
 from ooc_graph.types import AnyArray, IntArray
 
@@ -204,7 +204,7 @@ class DiskUnits:
         self._stored = stored
         self._columns = [_Column(stored, arrays, first) for arrays in columns]
         self.dtypes = tuple(column.dtype for column in self._columns)
-        self._moved, self._meter = Moved(), meter or Meter()
+        self._moved, self._meter = IoStats(), meter or Meter()
         make = room or partial(np.empty, dtype=np.uint8)
         first_bytes = self.dtypes[0].itemsize
         units = [self.batch_units * max(1, one.itemsize // first_bytes) for one in self.dtypes]
@@ -219,7 +219,7 @@ class DiskUnits:
         self._got: list[int] = []
 
     @property
-    def moved(self) -> Moved:
+    def io_stats(self) -> IoStats:
         """What was given so far."""
         return self._meter.added_to(self._moved)
 

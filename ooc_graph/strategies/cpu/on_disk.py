@@ -12,7 +12,7 @@ from ooc_graph.kernels.common.sssp.survey import first_rows
 from ooc_graph.kernels.cpu.device import CpuDevice
 from ooc_graph.memory.cpu.disk_probe import Probe, probe_disk
 from ooc_graph.memory.cpu.plan import Facts, Plan, describe, least_bytes, plan_disk
-from ooc_graph.memory.moved import Moved
+from ooc_graph.memory.io_stats import IoStats
 from ooc_graph.model.engine import Engine, load_ids
 from ooc_graph.model.request import Request
 from ooc_graph.model.reservation import LOCAL, Refusal, Reservation
@@ -94,8 +94,8 @@ class OnDisk:
         warm(kernel, graph, process.device(), variant=TIERS)
         search = load_within(graph, kernel, reserved.host_bytes, process.device())
 
-        def note(moved: Moved) -> str:
-            return note_of(search.plan, moved)
+        def note(io_stats: IoStats) -> str:
+            return note_of(search.plan, io_stats)
 
         return Engine(kernel, search, graph, load_ids(graph), None, note=note)
 
@@ -214,39 +214,40 @@ def load_within(graph: Graph, kernel: str, budget_bytes: int, device: CpuDevice)
     return search
 
 
-def note_of(plan: Plan, moved: Moved) -> str:
+def note_of(plan: Plan, io_stats: IoStats) -> str:
     """What is said of a search with arcs in the store."""
     share = 100 * plan.head_arcs / max(plan.facts.arcs, 1)
     return (
         f"{plan.facts.kernel} held {share:.1f} % of the arcs in memory ({plan.rule} of each row) "
-        f"and read {moved.bytes:,} bytes of the store for {moved.rows:,} rows{how_read(moved)}"
+        f"and read {io_stats.bytes:,} bytes of the store for {io_stats.rows:,} rows"
+        f"{how_read(io_stats)}"
     )
 
 
-def how_read(moved: Moved) -> str:
+def how_read(io_stats: IoStats) -> str:
     """How reading went, to be put behind what was read; empty where nothing was."""
-    if moved.overlap is None or moved.bytes_s is None or moved.units_in_flight is None:
+    if io_stats.overlap is None or io_stats.bytes_s is None or io_stats.units_in_flight is None:
         return ""
     return (
-        f" in {moved.reading_s:.3g} s of reading, {moved.bytes_s / 1e6:,.0f} MB/s with "
-        f"{moved.units_in_flight:.1f} units in flight; in {100 * moved.overlap:.0f} % of that time "
-        "the search went on"
+        f" in {io_stats.reading_s:.3g} s of reading, {io_stats.bytes_s / 1e6:,.0f} MB/s with "
+        f"{io_stats.units_in_flight:.1f} units in flight; in {100 * io_stats.overlap:.0f} % of that "
+        "time the search went on"
     )
 
 
-def describe_moved(moved: Moved) -> dict[str, Any]:
+def describe_io(io_stats: IoStats) -> dict[str, Any]:
     """What was read of the store, and how, as names and numbers, JSON-able."""
     return {
-        "bytes read of the store": moved.bytes,
-        "units read": moved.units,
-        "units given again from memory": moved.kept_units,
-        "bytes given again from memory": moved.kept_bytes,
-        "rows fetched": moved.rows,
-        "seconds of reading": rounded(moved.reading_s),
-        "seconds that searches waited for it": rounded(moved.waited_s),
-        "share of reading time in which searches went on": rounded(moved.overlap),
-        "units in flight, on average": rounded(moved.units_in_flight),
-        "bytes read a second of reading": rounded(moved.bytes_s),
+        "bytes read of the store": io_stats.bytes,
+        "units read": io_stats.units,
+        "units given again from memory": io_stats.kept_units,
+        "bytes given again from memory": io_stats.kept_bytes,
+        "rows fetched": io_stats.rows,
+        "seconds of reading": rounded(io_stats.reading_s),
+        "seconds that searches waited for it": rounded(io_stats.waited_s),
+        "share of reading time in which searches went on": rounded(io_stats.overlap),
+        "units in flight, on average": rounded(io_stats.units_in_flight),
+        "bytes read a second of reading": rounded(io_stats.bytes_s),
     }
 
 

@@ -14,7 +14,7 @@ from ooc_graph.memory.cpu.plan import ANSWER_BLOCK_BYTES, ANSWER_VERTEX_BYTES, A
 from ooc_graph.memory.cuda.disk import DiskFacts, DiskPlan, describe_disk
 from ooc_graph.memory.cuda.disk_bfs_plan import least_disk_plan, plan_disk_device
 from ooc_graph.memory.cuda.disk_sssp_plan import least_disk_sssp, plan_disk_sssp
-from ooc_graph.memory.moved import Moved
+from ooc_graph.memory.io_stats import IoStats
 from ooc_graph.model import rank_memory
 from ooc_graph.model.engine import Engine, load_ids
 from ooc_graph.model.request import Request
@@ -119,8 +119,8 @@ class OnDisk:
         budgets = device_bytes, reserved.host_bytes
         search = load_within(graph, kernel, *budgets, process.threads_here())
 
-        def note(moved: Moved) -> str:
-            plan, said = search.plan, note_of(search, moved)
+        def note(io_stats: IoStats) -> str:
+            plan, said = search.plan, note_of(search, io_stats)
             for wanted, had, of in (
                 (reserved.device_bytes, plan.device_budget_bytes, "of the device's"),
                 (reserved.host_bytes, plan.host_budget_bytes, "of the host's"),
@@ -295,7 +295,7 @@ def load_within(
         plan = plan_within(facts, device_bytes, host_bytes, may_pin=not unpinned)
 
 
-def note_of(search: DeviceTierSearch, moved: Moved) -> str:
+def note_of(search: DeviceTierSearch, io_stats: IoStats) -> str:
     """What is said of a search with arcs in the store."""
     plan: DiskPlan = search.plan
     arcs = max(plan.facts.device.arcs, 1)
@@ -303,7 +303,7 @@ def note_of(search: DeviceTierSearch, moved: Moved) -> str:
     said = (
         f"{plan.facts.kernel} had {shares[0]:.1f} % of the arcs on the device and {shares[1]:.1f} "
         f"% in host memory ({plan.rule} of each row), {plan.device_bytes:,} bytes of the device "
-        f"and {plan.pinned_bytes:,} bytes of pinned memory, and read {moved.bytes:,} bytes of the "
-        f"store for {moved.rows:,} rows{cpu_disk.how_read(moved)}"
+        f"and {plan.pinned_bytes:,} bytes of pinned memory, and read {io_stats.bytes:,} bytes of "
+        f"the store for {io_stats.rows:,} rows{cpu_disk.how_read(io_stats)}"
     )
     return f"{said}; {search.unpinned}" if search.unpinned else said

@@ -17,8 +17,8 @@ from ooc_graph.strategies.many.memory import Job, batches_device_bytes, beside_b
 from ooc_graph.strategies.many.tiers import (
     BATCHES,
     ONE_BY_ONE,
-    is_shifted,
-    shifted_device_bytes,
+    is_reweighted,
+    reweighted_device_bytes,
     single_of,
 )
 
@@ -81,7 +81,7 @@ def shown(
 
 def single_device_bytes(graph: Graph, kernel: str) -> int:
     """Device memory of searches one by one with all rows there."""
-    shifted = shifted_device_bytes(graph, kernel)
+    shifted = reweighted_device_bytes(graph, kernel)
     return cuda_memory.cuda_bytes(graph, single_of(kernel)) + shifted
 
 
@@ -91,7 +91,7 @@ def least_on_device(found: Description) -> dict[str, int]:
     single = single_of(kernel)
     least = {"in batches": batches_device_bytes(found)}
     least[ONE_BY_ONE] = single_device_bytes(graph, kernel)
-    if not is_shifted(graph, kernel) and cuda_pinned.may_pin(graph, single):
+    if not is_reweighted(graph, kernel) and cuda_pinned.may_pin(graph, single):
         least["one by one, rows pinned"] = cuda_pinned.least_device_bytes(graph, single)
         if cuda_disk.suits(graph, single, found.resources):
             stored = cuda_disk.least_device_bytes(graph, single)

@@ -153,7 +153,7 @@ def process_bytes(job: Job, device: str, lanes: int) -> int:
 def process_parts(job: Job, device: str, lanes: int) -> dict[str, int]:
     """As `process_bytes`, by purpose."""
     if device == CUDA:
-        shifted = 0 if job.asked.hops else shifted_bytes(job)
+        shifted = 0 if job.asked.hops else reweighted_bytes(job)
         scratch = job.graph.rows * job.resources.threads * _SCRATCH_BYTES
         return {
             # They stay in host memory, too: parents are found there.
@@ -194,7 +194,7 @@ def batches_device_bytes(job: Job) -> int:
     return needed
 
 
-def shifted_bytes(job: Job) -> int:
+def reweighted_bytes(job: Job) -> int:
     """Host memory that rows with other weights take for a CUDA device, if some are negative."""
     if not job.graph.has_negative_weights:
         return 0

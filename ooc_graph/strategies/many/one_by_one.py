@@ -30,13 +30,13 @@ from ooc_graph.strategies.many.described import (
     single_device_bytes,
 )
 from ooc_graph.strategies.many.division import Division, require_answer
-from ooc_graph.strategies.many.memory import ID_BYTES, Job, beside_bytes, shifted_bytes
+from ooc_graph.strategies.many.memory import ID_BYTES, Job, beside_bytes, reweighted_bytes
 from ooc_graph.strategies.many.stored import Size, size_of, stretch_of
 from ooc_graph.strategies.many.tiers import (
     ONE_BY_ONE,
-    is_shifted,
+    is_reweighted,
     known_facts,
-    shifted_on_device,
+    reweighted_on_device,
     single_of,
     singly_in_store,
     singly_on_device,
@@ -80,7 +80,7 @@ class OneByOne:
             return "batches on the CPU may well be quicker"
         if self.tier == MEMORY:
             return ""
-        if is_shifted(graph, request.kernel):
+        if is_reweighted(graph, request.kernel):
             return "some weights are negative"
         return self.inner.lacks(graph, Request(single_of(request.kernel)), resources)
 
@@ -122,8 +122,8 @@ class OneByOne:
 
     def load(self, graph: Graph, kernel: str, reserved: Reservation) -> Engine:
         """Load the search from one source."""
-        if is_shifted(graph, kernel):
-            return _load_shifted(graph, kernel)
+        if is_reweighted(graph, kernel):
+            return _load_reweighted(graph, kernel)
         single = self.inner.load(graph, single_of(kernel), reserved)
         wrap: Callable[..., Any] = singly_in_store if self.tier == DISK else singly_on_device
         return replace(single, kernel=kernel, search=wrap(single.search, graph, kernel))
@@ -154,8 +154,8 @@ class OneByOne:
         division = self._divided(job, on_device)
         needed = division.needed_bytes + graph.resident_bytes(ORDER_OF[kernel])
         needed += graph.vertices * ID_BYTES
-        if is_shifted(graph, kernel):
-            needed += shifted_bytes(job)
+        if is_reweighted(graph, kernel):
+            needed += reweighted_bytes(job)
         if needed > resources.least_limit_bytes:
             raise MemoryBudgetError(
                 f"many sources on {graph.path} need {needed:,} bytes in one worker, and a worker "
@@ -230,12 +230,12 @@ def _beside(job: Job) -> int:
     return beside_bytes(job) + _size_of(job).beside_bytes + job.graph.rows * _TREE_BYTES
 
 
-def _load_shifted(graph: Graph, kernel: str) -> Engine:
+def _load_reweighted(graph: Graph, kernel: str) -> Engine:
     """All rows on the device, if some weights are negative."""
     device = process.device(CUDA)
     cuda_modules.require_memory(single_device_bytes(graph, kernel), f"{kernel} on {graph.path}")
     shard = graph.load(ORDER_OF[kernel], signed=True)
-    search = shifted_on_device(shard, graph, device)
+    search = reweighted_on_device(shard, graph, device)
     return Engine(kernel, search, graph, load_ids(graph), shard.tuples)
 
 

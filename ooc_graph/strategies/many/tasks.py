@@ -16,7 +16,7 @@ from ooc_graph.kernels.common.cancellation import leave_if_given_up
 from ooc_graph.kernels.common.completion import Told
 from ooc_graph.layout.chunks import FileEntry
 from ooc_graph.layout.units import finish_unit
-from ooc_graph.memory.moved import Moved
+from ooc_graph.memory.io_stats import IoStats
 from ooc_graph.model.resources import CPU
 from ooc_graph.runtime import engine_cache
 from ooc_graph.runtime.process import without_traceback
@@ -37,7 +37,7 @@ class Done(NamedTuple):
     """
 
     sources: int
-    moved: Moved
+    io_stats: IoStats
     found: Any = None
 
 
@@ -49,16 +49,16 @@ def prepare(task: ManyTask) -> None:
     without_traceback(_search, task, np.empty(0, np.int64))
 
 
-def how_found(task: ManyTask, moved: Moved) -> str:
+def how_found(task: ManyTask, io_stats: IoStats) -> str:
     """How this process found what was asked for; empty: in batches, with all arcs in memory.
 
-    ``moved`` is what all processes read of the store meanwhile.
+    ``io_stats`` is what all processes read of the store meanwhile.
     """
     held = engine_cache.loaded(task.key, task.room)
     if held is None:
         return ""
     if task.is_one_by_one_on_device:
-        return note_on_device(task.asked.kernel, held.note(moved) if held.note else "")
+        return note_on_device(task.asked.kernel, held.note(io_stats) if held.note else "")
     if not task.asked.hops and held.search.is_closed:
         return "all pairs were found at once, by Floyd-Warshall"
     if (task.device == CPU or task.asked.hops) and held.search.is_one_by_one:
@@ -82,8 +82,8 @@ def solve(
 def _solve(
     task: ManyTask, positions: IntArray, room: Sequence[AnyArray], told: Told | None
 ) -> Done:
-    rows, moved = _search(task, positions, None, room, told)
-    return Done(len(positions), moved, _found(task, rows, len(positions), room))
+    rows, io_stats = _search(task, positions, None, room, told)
+    return Done(len(positions), io_stats, _found(task, rows, len(positions), room))
 
 
 def _found(
@@ -120,9 +120,9 @@ def _write_batch(task: ManyTask, first: int, positions: IntArray) -> Done:
         _write_chunk(task, folder, attempt, first + number, part)
 
     with Recording(write, len(positions), task.spec.chunk, task.most_found) as recording:
-        rows, moved = _search(task, positions, recording)
+        rows, io_stats = _search(task, positions, recording)
         recording.finish(rows)
-    return Done(len(positions), moved)
+    return Done(len(positions), io_stats)
 
 
 def _write_chunk(task: ManyTask, folder: Path, attempt: Path, number: int, part: Rows) -> None:
@@ -146,7 +146,7 @@ def _search(
     recording: Recording | None = None,
     room: Sequence[AnyArray] = (),
     told: Told | None = None,
-) -> tuple[Rows, Moved]:
+) -> tuple[Rows, IoStats]:
     """What is asked of sources, and what was read of the store meanwhile.
 
     Where it is recorded, some of it may be before the search is over.
@@ -157,14 +157,14 @@ def _search(
             # It may have been waited for long.
             leave_if_given_up()
             given = held.ids, positions, recording, room[0] if room else None, told
-            before = held.moved
+            before = held.io_stats
             if before is None:
                 searches = Searches(task, held.search, *given)
                 if task.is_one_by_one_on_device:
-                    return searches.batch_by_batch(), Moved()
-                return searches.in_memory(), Moved()
+                    return searches.batch_by_batch(), IoStats()
+                return searches.in_memory(), IoStats()
             rows = Searches(task, held.search.search, *given).batch_by_batch()
-            after = held.moved
+            after = held.io_stats
             assert after is not None
             return rows, after.since(before)
     except NegativeCycleError as error:

@@ -13,12 +13,12 @@ from ooc_graph.kernels.common.sides import light_rows
 from ooc_graph.kernels.common.sssp.survey import first_rows
 from ooc_graph.kernels.cpu.device import CpuDevice
 from ooc_graph.kernels.cpu.many.choice import single_searches_pay
-from ooc_graph.kernels.cpu.many.johnson import shifted_rows
+from ooc_graph.kernels.cpu.many.johnson import reweighted_rows
 from ooc_graph.kernels.cpu.store.one_by_one import TierSingly
 from ooc_graph.kernels.cuda.runtime.rows import NARROW
 from ooc_graph.layout.names import APSP, LIGHT, MULTI_SOURCE_BFS, OUT
 from ooc_graph.memory.cpu.plan import Facts, Plan, least_bytes, plan_disk
-from ooc_graph.memory.moved import Moved
+from ooc_graph.memory.io_stats import IoStats
 from ooc_graph.model import rank_memory
 from ooc_graph.runtime.machine import give_back_freed_memory
 from ooc_graph.runtime.warmup import TIERS, warm
@@ -107,10 +107,10 @@ def note_before(graph: Graph, kernel: str, method: str, budget_bytes: int, lanes
     )
 
 
-def note_after(kernel: str, moved: Moved) -> str:
+def note_after(kernel: str, io_stats: IoStats) -> str:
     """What is said when that is done."""
-    said = f"{kernel} read {moved.bytes:,} bytes of the store for {moved.rows:,} rows"
-    return said + cpu_disk.how_read(moved)
+    said = f"{kernel} read {io_stats.bytes:,} bytes of the store for {io_stats.rows:,} rows"
+    return said + cpu_disk.how_read(io_stats)
 
 
 def load_within(
@@ -174,26 +174,26 @@ def _singly(search: Any, heaviest: Any, graph: Graph, kernel: str) -> TierSingly
     return TierSingly(search, graph.rows, dtype, NARROW)
 
 
-def is_shifted(graph: Graph, kernel: str) -> bool:
+def is_reweighted(graph: Graph, kernel: str) -> bool:
     """Whether potentials must make the weights 0 or more before single searches take them."""
     return kernel == APSP and graph.has_negative_weights
 
 
-def shifted_device_bytes(graph: Graph, kernel: str) -> int:
+def reweighted_device_bytes(graph: Graph, kernel: str) -> int:
     """Device memory that such weights take beside the stored ones' bytes."""
-    if not is_shifted(graph, kernel) or graph.weight_dtype is None:
+    if not is_reweighted(graph, kernel) or graph.weight_dtype is None:
         return 0
     wider = max(rank_memory.distance_dtype(graph).itemsize - graph.weight_dtype.itemsize, 0)
     # Weights that are wider than the stored ones are searched by kernels with more state.
     return graph.arcs * wider + (graph.rows * _WIDER_STATE_BYTES if wider else 0)
 
 
-def shifted_on_device(shard: Shard, graph: Graph, device: Any) -> TierSingly:
+def reweighted_on_device(shard: Shard, graph: Graph, device: Any) -> TierSingly:
     """As `singly_on_device`, over weights of any sign; potentials are found on the CPU.
 
     The shard has light-first rows of the whole graph, in host memory.
     """
-    found, dtype = shifted_rows(*light_rows(shard)), rank_memory.distance_dtype(graph)
+    found, dtype = reweighted_rows(*light_rows(shard)), rank_memory.distance_dtype(graph)
     search = device.sssp(replace(shard, out_light=found.out, into_light=found.into))
     require_room(search.heaviest, graph.rows, dtype, found.longest)
     return TierSingly(search, graph.rows, dtype, NARROW, found.potentials.potential)

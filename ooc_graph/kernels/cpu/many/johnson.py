@@ -53,7 +53,7 @@ class CpuJohnson(ManySources):
         self.potentials: Potentials | None = None
         longest = None
         if out.weights.min(initial=0) < 0:
-            found = shifted_rows(out, into)
+            found = reweighted_rows(out, into)
             self.potentials, longest = found.potentials, found.longest
             out, into = found.out, found.into
         self._potential = None if self.potentials is None else self.potentials.potential
@@ -138,7 +138,7 @@ class CpuJohnson(ManySources):
             self.chooser.run(wanted, lanes or self._lanes, told)
 
 
-class Shifted(NamedTuple):
+class Reweighted(NamedTuple):
     """Light-first rows with weights, of the distances' dtype, that potentials make 0 or more.
 
     ``longest`` bounds a path's integer length; None for floats.
@@ -150,14 +150,14 @@ class Shifted(NamedTuple):
     longest: int | None
 
 
-def shifted_rows(out: Rows, into: Rows) -> Shifted:
+def reweighted_rows(out: Rows, into: Rows) -> Reweighted:
     """Rows to search instead of rows that have negative weights; raises as `CpuJohnson`."""
     plain = plain_rows(out)
     found = potentials(plain)
     by = found.potential
     longest = longest_reweighted(plain, by)
     out = as_rows(reweighted(plain, by, into=False))
-    return Shifted(out, as_rows(reweighted(plain_rows(into), by, into=True)), found, longest)
+    return Reweighted(out, as_rows(reweighted(plain_rows(into), by, into=True)), found, longest)
 
 
 def as_rows(rows: LightRows) -> Rows:

@@ -27,13 +27,13 @@ from ooc_graph.types import AnyArray, IntArray, Rows
 def put_row(distance: Any, place: int, wanted: Any) -> None:
     """Write the distances from the source at a place, by internal id, as `Wanted`."""
     columns, potential = wanted.columns, wanted.potential
-    is_shifted, far, most = len(potential) > 0, columns.ends[0], columns.ends[1]
-    mine = potential[wanted.sources[place]] if is_shifted else far
+    is_reweighted, far, most = len(potential) > 0, columns.ends[0], columns.ends[1]
+    mine = potential[wanted.sources[place]] if is_reweighted else far
     row = wanted.answer[columns.at[place]]
     for column in range(len(columns.row)):
         v, found = columns.row[column], far
         if v >= 0 and distance[v] < far:
-            found = distance[v] - mine + potential[v] if is_shifted else distance[v]
+            found = distance[v] - mine + potential[v] if is_reweighted else distance[v]
         row[column] = found if found <= most else far
 
 

@@ -273,19 +273,19 @@ def publish(batch: Any, wanted: Any, first: int, end: int) -> None:
     """Write a batch's distances, of the sources from ``first`` to ``end``, as `Wanted`."""
     columns, potential, answer = wanted.columns, wanted.potential, wanted.answer
     top, far, most = batch.limits[0], columns.ends[0], columns.ends[1]
-    is_shifted = len(potential) > 0
+    is_reweighted = len(potential) > 0
     width = len(columns.row)
     for base in range(0, width, PUBLISHED):
         stop = min(base + PUBLISHED, width)
         for lane in range(end - first):
-            mine = potential[wanted.sources[first + lane]] if is_shifted else top
+            mine = potential[wanted.sources[first + lane]] if is_reweighted else top
             at = columns.at[first + lane]
             for column in range(base, stop):
                 row, found = columns.row[column], far
                 if row >= 0:
                     distance = batch.distance[row, lane]
                     if distance < top:
-                        found = distance - mine + potential[row] if is_shifted else distance
+                        found = distance - mine + potential[row] if is_reweighted else distance
                 answer[at, column] = found if found <= most else far
 
 

@@ -56,10 +56,10 @@ class CudaJohnson:
             held = self._hold(out, dtype, into=False)
             heaviest = held.weights.max().item() if held.arcs else 0
             require_room(heaviest, held.rows, dtype, longest)
-            shifted = self.potentials is not None
+            is_reweighted = self.potentials is not None
             other = held if into is out else self._hold(into, dtype, into=True)
             by = on_device(self.potentials.potential) if self.potentials else None
-            self.search = CudaManySearch(held, other, is_sorted=not shifted, potential=by)
+            self.search = CudaManySearch(held, other, is_sorted=not is_reweighted, potential=by)
         self._answers = HostAnswers(self.search, threads)
 
     def _hold(self, rows: Rows, dtype: np.dtype[Any], *, into: bool) -> DeviceRows:

@@ -12,7 +12,7 @@ from ooc_graph.layout import names
 
 
 @dataclass
-class Moved:
+class IoStats:
     """What a tier gave.
 
     ``units`` and ``bytes`` were read from the disk, or the page cache, by so many ``requests``;
@@ -30,15 +30,15 @@ class Moved:
     unit_s: float = 0.0
     waited_s: float = 0.0
 
-    def since(self, before: Moved) -> Moved:
+    def since(self, before: IoStats) -> IoStats:
         """What came since ``before``."""
         pairs = zip(self.__dict__.values(), before.__dict__.values(), strict=True)
-        return Moved(*(now - then for now, then in pairs))
+        return IoStats(*(now - then for now, then in pairs))
 
-    def plus(self, other: Moved) -> Moved:
+    def plus(self, other: IoStats) -> IoStats:
         """The sums of two."""
         pairs = zip(self.__dict__.values(), other.__dict__.values(), strict=True)
-        return Moved(*map(sum, pairs))
+        return IoStats(*map(sum, pairs))
 
     @property
     def kept_bytes(self) -> int:
@@ -110,23 +110,23 @@ class Meter:
         with self._lock:
             self._bytes += bytes_
 
-    def now(self) -> Moved:
+    def now(self) -> IoStats:
         """What was read and how it went, what is under way included; asked by who waits."""
         with self._lock:
             now = self._clock()
             reads_s = now - self._since if self._reading else 0.0
             waits_s = 0.0 if self._waits_since is None else now - self._waits_since
-            return Moved(
+            return IoStats(
                 bytes=self._bytes,
                 reading_s=self._reading_s + reads_s,
                 waited_s=self._waited_s + waits_s,
             )
 
-    def added_to(self, moved: Moved) -> Moved:
+    def added_to(self, io_stats: IoStats) -> IoStats:
         """A copy with the seconds measured so far; reads under way are not counted yet."""
         with self._lock:
             return replace(
-                moved,
+                io_stats,
                 reading_s=self._reading_s,
                 unit_s=self._unit_s,
                 waited_s=self._waited_s,

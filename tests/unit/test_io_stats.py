@@ -20,7 +20,7 @@ from ooc_graph.layout.stored import Stored
 from ooc_graph.memory.cpu import disk
 from ooc_graph.memory.cpu.disk import DiskUnits
 from ooc_graph.memory.cpu.disk_probe import Probe, probe_disk
-from ooc_graph.memory.moved import Meter, Moved
+from ooc_graph.memory.io_stats import IoStats, Meter
 from ooc_graph.strategies.cpu import on_disk as cpu_disk
 
 PATIENCE_S = 120
@@ -105,13 +105,13 @@ def test_a_search_that_only_waits_overlaps_nothing(
     with slow_reads(monkeypatch, clock, once_it_waits):
         for _ in units.stage(batches()):
             pass
-    moved = units.moved
-    assert (moved.reading_s, moved.waited_s) == (3.0, 3.0)
-    assert moved.overlap == 0
+    io_stats = units.io_stats
+    assert (io_stats.reading_s, io_stats.waited_s) == (3.0, 3.0)
+    assert io_stats.overlap == 0
     # Three units, one, and three, of a second each.
-    assert (moved.unit_s, moved.units_in_flight) == (7.0, pytest.approx(7 / 3))
-    assert moved.bytes == 6 * UNIT + 400
-    assert moved.bytes_s == moved.bytes / 3
+    assert (io_stats.unit_s, io_stats.units_in_flight) == (7.0, pytest.approx(7 / 3))
+    assert io_stats.bytes == 6 * UNIT + 400
+    assert io_stats.bytes_s == io_stats.bytes / 3
     units.close()
 
 
@@ -136,9 +136,9 @@ def test_reading_ahead_is_overlap(store: Path, monkeypatch: pytest.MonkeyPatch) 
             # Work that takes longer than reading: the next batch is there before it ends.
             if number + 1 < len(BATCHES):
                 assert done[number + 1].wait(PATIENCE_S)
-    moved = units.moved
-    assert (moved.reading_s, moved.waited_s) == (3.0, 1.0)
-    assert moved.overlap == pytest.approx(2 / 3)
+    io_stats = units.io_stats
+    assert (io_stats.reading_s, io_stats.waited_s) == (3.0, 1.0)
+    assert io_stats.overlap == pytest.approx(2 / 3)
     units.close()
 
 
@@ -148,10 +148,10 @@ def test_units_that_are_kept_take_no_time(store: Path, monkeypatch: pytest.Monke
     units.keeping = True
     with slow_reads(monkeypatch, clock, lambda _: None):
         for _ in range(2):
-            before = units.moved
+            before = units.io_stats
             for _ in units.stage(batches()):
                 pass
-    again = units.moved.since(before)
+    again = units.io_stats.since(before)
     assert (again.units, again.bytes, again.reading_s) == (0, 0, 0)
     assert again.overlap is again.units_in_flight is again.bytes_s is None
     assert (again.kept_units, again.kept_bytes) == (7, 7 * UNIT)
@@ -171,13 +171,13 @@ def test_a_read_that_fails_is_measured_too(store: Path, monkeypatch: pytest.Monk
         pytest.raises(CorruptStoreError, match="is missing"),
     ):
         list(units.stage(batches()))
-    assert units.moved.reading_s == 4
-    assert units.moved.bytes == 0
+    assert units.io_stats.reading_s == 4
+    assert units.io_stats.bytes == 0
     # And nothing seems to be read from then on.
     clock.now_s += 100
     for _ in units.stage(batches()):
         clock.now_s += 0
-    assert units.moved.reading_s == 4
+    assert units.io_stats.reading_s == 4
     units.close()
 
 
@@ -192,37 +192,37 @@ def test_threads_that_read_at_once_share_the_time() -> None:
     clock.now_s = 10
     with meter.reading(1):
         clock.now_s = 12
-    moved = meter.added_to(Moved(units=7, bytes=80))
-    assert (moved.reading_s, moved.unit_s) == (8.0, 4 * 6 + 2 * 2 + 2.0)
-    assert (moved.units_in_flight, moved.bytes_s) == (30 / 8, 10.0)
-    assert moved.overlap == 1
+    io_stats = meter.added_to(IoStats(units=7, bytes=80))
+    assert (io_stats.reading_s, io_stats.unit_s) == (8.0, 4 * 6 + 2 * 2 + 2.0)
+    assert (io_stats.units_in_flight, io_stats.bytes_s) == (30 / 8, 10.0)
+    assert io_stats.overlap == 1
 
 
 def test_what_was_moved_adds_up() -> None:
-    one = Moved(2, 20, 1, 1, 5, 1.0, 3.0, 0.25)
-    two = Moved(3, 30, 2, 2, 6, 3.0, 5.0, 0.75)
+    one = IoStats(2, 20, 1, 1, 5, 1.0, 3.0, 0.25)
+    two = IoStats(3, 30, 2, 2, 6, 3.0, 5.0, 0.75)
     both = one.plus(two)
-    assert both == Moved(5, 50, 3, 3, 11, 4.0, 8.0, 1.0)
+    assert both == IoStats(5, 50, 3, 3, 11, 4.0, 8.0, 1.0)
     assert both.since(one) == two
     assert both.overlap == 0.75
     # A search is said to wait for no more than was read, whatever a thread's start takes.
-    assert Moved(reading_s=1.0, waited_s=1.5).overlap == 0
+    assert IoStats(reading_s=1.0, waited_s=1.5).overlap == 0
 
 
 def test_it_is_said_in_a_line_and_in_a_table() -> None:
-    moved = Moved(10, 5_000_000, 4, 3, 8, 0.5, 2.0, 0.125)
-    assert cpu_disk.how_read(moved) == (
+    io_stats = IoStats(10, 5_000_000, 4, 3, 8, 0.5, 2.0, 0.125)
+    assert cpu_disk.how_read(io_stats) == (
         " in 0.5 s of reading, 10 MB/s with 4.0 units in flight; in 75 % of that time the search "
         "went on"
     )
-    assert cpu_disk.how_read(Moved()) == ""
-    facts = cpu_disk.describe_moved(moved)
+    assert cpu_disk.how_read(IoStats()) == ""
+    facts = cpu_disk.describe_io(io_stats)
     assert facts["seconds that searches waited for it"] == 0.125
     assert facts["share of reading time in which searches went on"] == 0.75
     assert facts["units in flight, on average"] == 4.0
     assert facts["bytes given again from memory"] == 4 * UNIT
     assert facts["bytes read a second of reading"] == 1e7
-    assert cpu_disk.describe_moved(Moved())["units in flight, on average"] is None
+    assert cpu_disk.describe_io(IoStats())["units in flight, on average"] is None
 
 
 def test_the_disk_is_probed_by_the_store_s_own_chunks(store: Path) -> None:
