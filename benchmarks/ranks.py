@@ -127,7 +127,7 @@ def load_alone(graph: Graph, kernel: str, budget_bytes: int) -> Any:
 def bytes_read() -> int:
     """What a worker's ranks, of the kernel that was used last, have read of the store."""
     *_, engine = engine_cache._engines.values()
-    return sum(rank.io_stats.bytes for rank in engine.ranks.values() if hasattr(rank, "moved"))
+    return sum(rank.io_stats.bytes for rank in engine.ranks.values() if hasattr(rank, "io_stats"))
 
 
 @contextmanager

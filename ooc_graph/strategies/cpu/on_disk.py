@@ -230,8 +230,8 @@ def how_read(io_stats: IoStats) -> str:
         return ""
     return (
         f" in {io_stats.reading_s:.3g} s of reading, {io_stats.bytes_s / 1e6:,.0f} MB/s with "
-        f"{io_stats.units_in_flight:.1f} units in flight; in {100 * io_stats.overlap:.0f} % of that "
-        "time the search went on"
+        f"{io_stats.units_in_flight:.1f} units in flight; in {100 * io_stats.overlap:.0f} % of "
+        "that time the search went on"
     )
 
 
