@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -255,16 +256,18 @@ def test_the_memory_said_is_enough(
 def test_too_little_device_memory(
     kernel: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Refused with the bytes before rows are loaded; ``auto`` searches on the CPU."""
+    """Refused before rows are loaded, unless they may be pinned; ``auto`` searches on the CPU."""
     narrow, graph, roots = stores(tmp_path, "float32", directed=False)
     expected = columns(getattr(og, kernel)(narrow, roots[0], device="cpu"))
     monkeypatch.setattr(names, "WIDE_VERTICES", 0)
     needed = rank_memory.ranks_bytes(graph, kernel, range(4))
     monkeypatch.setattr(cuda_modules, "device_bytes", lambda: (needed - 1, needed - 1))
     monkeypatch.setattr(CudaDevice, f"{kernel}_rank", None)
-    with pytest.raises(MemoryBudgetError, match=f"needs {needed:,} bytes of device memory"):
-        getattr(og, kernel)(graph, roots[0], device="cuda")
-    assert columns(getattr(og, kernel)(graph, roots[0])) == expected
+    search = partial(getattr(og, kernel), graph, roots[0])
+    with pytest.raises(MemoryBudgetError, match="pinned host memory needs .*, and 0 may be used"):
+        search(device="cuda", host_memory=0)
+    for given in ({"host_memory": 0}, {"device": "cuda"}):
+        assert columns(search(**given)) == expected
 
 
 @pytest.mark.usefixtures("wide")
