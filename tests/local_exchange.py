@@ -92,7 +92,10 @@ def _share(shares: Sequence[Share], shared: Shared) -> list[World]:
     counts = tuple(map(sum, zip(*(share.counts for share in shares), strict=True)))
     if shares[0].payload:
         shared.merge([share.payload for share in shares])
-    return [World(counts)] * len(shares)
+    routes = [share.route for share in shares if share.route is not None]
+    if len(routes) < len(shares):
+        return [World(counts)] * len(shares)
+    return [World(counts, arrived) for arrived in _route(routes, len(shares))]
 
 
 def _route(routes: Sequence[Route], shards: int) -> list[Arrived]:

@@ -73,6 +73,24 @@ def make_routing(
     return nullcontext(({rank: routing(rank, supersteps, entries) for rank in ranks}, Seen()))
 
 
+def sharing_and_routing(rank: int, seen: Seen) -> Generator[Share, Any, list[Any]]:
+    """Two supersteps: entries of all ranks beside what is shared, and of all but the first."""
+    got = []
+    for superstep in range(2):
+        route = route_of(rank, superstep, 200) if rank or not superstep else None
+        world = yield Share((rank,), payload_of(rank, superstep), route)
+        arrived = world.arrived and (world.arrived.target, *world.arrived.columns)
+        got.append((world.counts, arrived and [column.tolist() for column in arrived]))
+    return got
+
+
+def make_sharing_and_routing(
+    ranks: Sequence[int],
+) -> nullcontext[tuple[dict[int, Any], Seen]]:
+    seen = Seen()
+    return nullcontext(({rank: sharing_and_routing(rank, seen) for rank in ranks}, seen))
+
+
 def expected_arrival(rank: int, superstep: int, entries: int, shards: int) -> list[Any]:
     rows = [
         (target, *values)

@@ -22,24 +22,6 @@ class Shared(Protocol):
 
 
 @dataclass(frozen=True)
-class Share:
-    """Send to all ranks: integers that are summed over all ranks, and arrays.
-
-    Every process's `Shared` merges the ``payload`` (empty tuple: only counts).
-    """
-
-    counts: tuple[int, ...]
-    payload: tuple[AnyArray, ...] = ()
-
-
-@dataclass(frozen=True)
-class World:
-    """Answer to `Share`: the counts summed over all ranks; `Shared` has been updated."""
-
-    counts: tuple[int, ...]
-
-
-@dataclass(frozen=True)
 class Route:
     """Send each entry to the rank that owns its target, an internal id: (k,), any order.
 
@@ -56,6 +38,27 @@ class Arrived:
 
     target: AnyArray
     columns: tuple[AnyArray, ...] = ()
+
+
+@dataclass(frozen=True)
+class Share:
+    """Send to all ranks: integers that are summed over all ranks, and arrays.
+
+    Every process's `Shared` merges the ``payload`` (empty tuple: only counts). With ``route``
+    entries travel in the same messages. They arrive only if all ranks have a route.
+    """
+
+    counts: tuple[int, ...]
+    payload: tuple[AnyArray, ...] = ()
+    route: Route | None = None
+
+
+@dataclass(frozen=True)
+class World:
+    """Answer to `Share`: the counts summed over all ranks; `Shared` has been updated."""
+
+    counts: tuple[int, ...]
+    arrived: Arrived | None = None
 
 
 Request = Share | Route

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, closing
-from itertools import pairwise
+from itertools import islice, pairwise
 from typing import Any
 
 import numpy as np
@@ -23,13 +23,15 @@ from ooc_graph.exchange.interface import (
 from ooc_graph.exchange.parcel import Kind, Parcel, Part, cut_arrays, cut_rows, join_arrays
 from ooc_graph.exchange.routing import (
     Apply,
+    Columns,
     Inbound,
+    Outbound,
     deliver,
     for_seats,
     seat_of_rank,
     sort_by_seat,
 )
-from ooc_graph.types import AnyArray
+from ooc_graph.types import IntArray
 
 Made = tuple[Mapping[int, Superstep[Any]], Shared]
 Make = Callable[[Sequence[int]], AbstractContextManager[Made]]
@@ -70,7 +72,7 @@ class Ranks:
             requests = list(self._apply(_advance, zip(self._coroutines, answers, strict=True)))
             kind = self._kind_of(requests)
             if kind is Kind.SHARE:
-                answers = [self._share(requests)] * len(self._mine)
+                answers = self._share(requests)
             elif kind is Kind.ROUTE:
                 answers = self._route(requests)
             else:
@@ -90,34 +92,56 @@ class Ranks:
             raise DivergedRanksError(f"superstep {self._superstep}: ranks ask for {asked}")
         return kinds[0]
 
-    def _share(self, requests: Sequence[Share]) -> World:
+    def _share(self, requests: Sequence[Share]) -> list[World]:
         mine = [request.payload for request in requests]
-        note = (_sum([r.counts for r in requests]), [len(payload) for payload in mine])
-        parts = cut_arrays([array for payload in mine for array in payload], note)
-        mail = self._trade(Kind.SHARE, lambda _member: parts)
+        arrays = [array for payload in mine for array in payload]
+        lengths, counts = [len(payload) for payload in mine], _sum([r.counts for r in requests])
+        routes = [request.route for request in requests if request.route is not None]
+        sent = self._sorted(routes) if len(routes) == len(requests) else []
+
+        def parts(member: int) -> list[Part]:
+            columns, entries = self._for_member(sent, member) if sent else ((), None)
+            return cut_arrays([*arrays, *columns], (counts, lengths, entries))
+
+        alike = parts(self._member)
+        mail = self._trade(Kind.SHARE, parts if sent else lambda _member: alike)
         payloads = dict(zip(self._mine, mine, strict=True))
-        sums = [note[0]]
+        sums, inbound = [counts], [self._own(sent)] if sent else []
         for member, parcels in mail.items():
-            counts, theirs = _open_share(parcels)
+            (counts, lengths, entries), arrays = join_arrays(parcels)
+            rest, senders = iter(arrays), self._ranks_of[member]
+            theirs = [tuple(islice(rest, length)) for length in lengths]
+            payloads.update(zip(senders, theirs, strict=True))
             sums.append(counts)
-            payloads.update(zip(self._ranks_of[member], theirs, strict=True))
-        world = World(_sum(sums))
+            if entries is not None:
+                inbound.append(Inbound([tuple(rest)], entries, senders))
+        total = _sum(sums)
         if any(payloads.values()):
             self._shared.merge([payloads[rank] for rank in sorted(payloads)])
-        return world
+        if len(inbound) < len(self._ranks_of):
+            return [World(total)] * len(requests)
+        return [World(total, arrived) for arrived in deliver(inbound)]
 
     def _route(self, requests: Sequence[Route]) -> list[Arrived]:
-        sent = list(self._apply(lambda route: sort_by_seat(route, self._seat_of_rank), requests))
-        own, counts = for_seats(sent, *self._seats[self._member])
-        mail = self._trade(
-            Kind.ROUTE, lambda member: cut_rows(*for_seats(sent, *self._seats[member]))
-        )
-        inbound = [Inbound([own], counts, self._mine)]
-        inbound += [
+        sent = self._sorted(requests)
+        mail = self._trade(Kind.ROUTE, lambda member: cut_rows(*self._for_member(sent, member)))
+        inbound = [
             Inbound([p.arrays for p in parcels], parcels[0].header, self._ranks_of[member])
             for member, parcels in mail.items()
         ]
-        return deliver(inbound)
+        return deliver([self._own(sent), *inbound])
+
+    def _sorted(self, routes: Sequence[Route]) -> list[Outbound]:
+        return list(self._apply(lambda route: sort_by_seat(route, self._seat_of_rank), routes))
+
+    def _for_member(self, sent: Sequence[Outbound], member: int) -> tuple[Columns, IntArray]:
+        """What the ranks of this process send to those of another."""
+        return for_seats(sent, *self._seats[member])
+
+    def _own(self, sent: Sequence[Outbound]) -> Inbound:
+        """What the ranks of this process send each other."""
+        own, counts = self._for_member(sent, self._member)
+        return Inbound([own], counts, self._mine)
 
 
 def run_here(coroutines: Mapping[int, Superstep[Any]], shared: Shared) -> list[Any]:
@@ -148,11 +172,3 @@ def _sum(counts: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
     if len({len(one) for one in counts}) > 1:
         raise DivergedRanksError(f"ranks share different numbers of counts: {list(counts)}")
     return tuple(sum(int(value) for value in column) for column in zip(*counts, strict=True))
-
-
-def _open_share(
-    parcels: Sequence[Parcel],
-) -> tuple[tuple[int, ...], list[tuple[AnyArray, ...]]]:
-    (counts, lengths), arrays = join_arrays(parcels)
-    rest = iter(arrays)
-    return counts, [tuple(next(rest) for _ in range(length)) for length in lengths]

@@ -12,12 +12,14 @@ from __future__ import annotations
 import numpy as np
 
 from ooc_graph.exchange.interface import Arrived, Route, Share, Superstep, World
-from ooc_graph.kernels.common.decisions import PUSH, BfsTree, choose_direction
+from ooc_graph.kernels.common.decisions import PULL, PUSH, BfsTree, choose_direction
 from ooc_graph.kernels.common.device import BfsPartsRank, BfsRank, BfsShared
 from ooc_graph.types import AnyArray
 
 FEW_FOUND = 4
 """Words of a bitmap are sent one by one if there are this many for each vertex in it."""
+FEW_ARCS = 1 << 12
+"""A rank's frontier is pushed before the direction is known if it has at most this many arcs."""
 
 
 def bfs(rank: BfsRank, root: int, shared: BfsShared) -> Superstep[BfsTree]:
@@ -36,10 +38,11 @@ def bfs(rank: BfsRank, root: int, shared: BfsShared) -> Superstep[BfsTree]:
     ------
     Share
         The frontier found last: vertices, out-arcs, the own rows' out-arcs and arcs examined;
-        the bitmap of the own rows in it, or its words that are not zero.
+        the bitmap of the own rows in it, or its words that are not zero. If it has few arcs, its
+        neighbours and their parents come along, before the level's direction is known.
         Counts alone: the ranks that have not pushed all of their frontier.
     Route
-        In levels that push: the frontier's unvisited neighbours and their parents.
+        In other levels that push: the frontier's unvisited neighbours and their parents.
 
     Returns
     -------
@@ -54,7 +57,8 @@ def bfs(rank: BfsRank, root: int, shared: BfsShared) -> Superstep[BfsTree]:
     while True:
         found, found_arcs, bits = rank.frontier()
         counts = (found, found_arcs, rank.arcs, examined)
-        world: World = yield Share(counts, _words(bits, found))
+        ahead = _pushed_ahead(rank, found_arcs, shared)
+        world: World = yield Share(counts, _words(bits, found), ahead)
         frontier, frontier_arcs, all_arcs, level_arcs = world.counts
         if vertices:
             arcs.append(level_arcs)
@@ -66,10 +70,24 @@ def bfs(rank: BfsRank, root: int, shared: BfsShared) -> Superstep[BfsTree]:
         )
         vertices.append(frontier)
         directions.append(direction)
-        if direction == PUSH:
-            examined = yield from _push(rank, shared)
-        else:
+        if direction == PULL:
             examined = rank.pull(shared)
+        elif world.arrived is not None:
+            rank.claim(world.arrived.target, world.arrived.columns[0])
+            examined = found_arcs
+        else:
+            examined = yield from _push(rank, shared)
+
+
+def _pushed_ahead(rank: BfsRank, found_arcs: int, shared: BfsShared) -> Route | None:
+    """Candidates of a thin level, which save the ranks a superstep if the level is pushed.
+
+    ``shared`` lacks the frontier still: its vertices may be among them, and are not claimed again.
+    """
+    if found_arcs > FEW_ARCS or isinstance(rank, BfsPartsRank):
+        return None
+    target, parent, _ = rank.push(shared)
+    return Route(target, (parent,))
 
 
 def _push(rank: BfsRank, shared: BfsShared) -> Superstep[int]:

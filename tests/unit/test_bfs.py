@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from unittest.mock import patch
 
 import numpy as np
 import pytest
@@ -26,7 +27,7 @@ from ooc_graph.kernels.common.decisions import (
 from ooc_graph.kernels.common.tuning import LIST_ARCS, SHORT_ROW
 from ooc_graph.kernels.cpu.bfs.thin_levels import LONG
 from ooc_graph.kernels.cpu.device import CpuDevice
-from ooc_graph.traverse.bfs import _words, bfs
+from ooc_graph.traverse.bfs import FEW_ARCS, _words, bfs
 from ooc_graph.types import Dealing, Rows, Shard
 from tests import local_exchange, oracles
 from tests.strategies import Arcs, arcs_of, grid, skewed, small_arcs
@@ -34,14 +35,21 @@ from tests.strategies import Arcs, arcs_of, grid, skewed, small_arcs
 DEVICES = {threads: CpuDevice(threads) for threads in (1, 2, 3)}
 
 
-def ranked(arcs: Arcs, shards: int, root: int, threads: int = 1, ids: str = "uint32") -> BfsTree:
+def ranked(
+    arcs: Arcs,
+    shards: int,
+    root: int,
+    threads: int = 1,
+    ids: str = "uint32",
+    supersteps: int | None = None,
+) -> BfsTree:
     """Parents and levels by P coroutines, brought into global order."""
     device, parts = DEVICES[threads], arcs.shards(shards, ids)
     shared = device.bfs_shared(arcs.vertices, shards)
     trees, stats = local_exchange.run(
         [bfs(device.bfs_rank(part), root, shared) for part in parts], shared, shards
     )
-    assert stats.supersteps > 0
+    assert supersteps in (stats.supersteps, None)
     parent, level = np.empty(arcs.vertices, ids), np.empty(arcs.vertices, np.int32)
     for part, tree in zip(parts, trees, strict=True):
         mine = part.dealing.internal_of(np.arange(part.dealing.rows))
@@ -75,7 +83,10 @@ def test_small_graphs(arcs, shards, threads, data):
     root = data.draw(st.integers(0, arcs.vertices - 1))
     tree = DEVICES[threads].bfs(arcs.shards(1)[0]).run(root)
     check(tree, arcs, root)
-    same(ranked(arcs, shards, root, threads), tree)
+    # No rank pushes ahead of the direction, some do, or all.
+    for few in (-1, 2, FEW_ARCS):
+        with patch("ooc_graph.traverse.bfs.FEW_ARCS", few):
+            same(ranked(arcs, shards, root, threads), tree)
 
 
 @pytest.mark.parametrize("directed", [False, True])
@@ -129,7 +140,10 @@ def test_long_thin_graphs(threads):
     tree = DEVICES[threads].bfs(line.shards(1)[0]).run(start)
     check(tree, line, start)
     assert len(tree.level_vertices) == 3000
-    same(ranked(line, 2, start), tree)
+    # A thin level takes one superstep, and one tells that there is no other.
+    same(ranked(line, 2, start, supersteps=3001), tree)
+    with patch("ooc_graph.traverse.bfs.FEW_ARCS", -1):
+        same(ranked(line, 2, start, supersteps=6001), tree)
 
 
 def test_star_and_repeated_searches_leave_nothing_behind():

@@ -8,6 +8,7 @@ import pytest
 from ooc_graph.exchange.interface import Route, Share
 from ooc_graph.types import owner_of
 from tests import local_exchange
+from tests.toy_ranks import SHARDS, expected_arrival, make_sharing_and_routing
 
 
 class Log:
@@ -45,6 +46,14 @@ def test_entries_reach_their_owners_by_ascending_sender():
         assert (np.diff(sender) >= 0).all()
         assert (targets[sender, position] == arrived.target).all()
     assert sum(len(arrived.target) for arrived in results) == 1200
+
+
+def test_entries_come_along_with_counts_if_all_ranks_send_some():
+    coroutines, _ = make_sharing_and_routing(range(SHARDS)).enter_result
+    results, stats = local_exchange.run([coroutines[r] for r in range(SHARDS)], Log(), SHARDS)
+    for rank, got in enumerate(results):
+        assert got == [((28,), expected_arrival(rank, 0, 200, SHARDS)), ((28,), None)]
+    assert stats.supersteps == 2
 
 
 def share():

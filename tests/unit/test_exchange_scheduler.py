@@ -28,6 +28,7 @@ from tests.toy_ranks import (
     make_ring,
     make_routing,
     make_sharing,
+    make_sharing_and_routing,
     no_pause,
     open_boxes,
     payload_of,
@@ -64,6 +65,15 @@ def test_route_hands_entries_to_owners_by_ascending_sender(
         for step, columns in enumerate(got):
             expected = expected_arrival(rank, step, 200, SHARDS)
             assert [column.tolist() for column in columns] == expected
+
+
+@pytest.mark.parametrize("workers", [1, 2, 4])
+def test_entries_come_along_with_what_is_shared(four: Client, workers: int) -> None:
+    chosen = addresses(four)[:workers]
+    results, stats = run(four, make_sharing_and_routing, SHARDS, workers=chosen)
+    for rank, got in enumerate(results):
+        assert got == [((28,), expected_arrival(rank, 0, 200, SHARDS)), ((28,), None)]
+    assert stats.supersteps == 2
 
 
 @pytest.mark.parametrize(("workers", "shards"), [(1, 1), (4, 2), (2, 16), (4, 32)])
