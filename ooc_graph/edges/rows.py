@@ -97,7 +97,7 @@ class RowParser:
         text, columns = np.frombuffer(self._buffer, dtype=np.uint8), self._columns
         while at < stop:
             count, heads, at, status, slow_rows, whole = tokenize_rows.tokenize_rows(
-                text, at, stop, self._parameters, self._state, *columns.arrays, self._heads
+                text, at, stop, self._parameters, self._state, columns.arrays, self._heads
             )
             overflow = columns.round_slow(self._buffer, slow_rows)
             if overflow is not None:

@@ -18,7 +18,12 @@ import numpy as np
 from ooc_graph.edges.interface import EdgeSource
 from ooc_graph.kernels.cpu.build.arcs import Arcs, count_buckets
 from ooc_graph.kernels.cpu.build.bucket_sort import sort_by_weight, sort_strips, split_strips
-from ooc_graph.kernels.cpu.build.partition import QUEUE_ARCS, queue_arcs, write_queues
+from ooc_graph.kernels.cpu.build.partition import (
+    QUEUE_ARCS,
+    Queues,
+    queue_arcs,
+    write_queues,
+)
 from ooc_graph.kernels.cpu.build.rows import as_keys, drop_duplicates, from_keys
 from ooc_graph.layout.names import HUB, IN, LIGHT
 from ooc_graph.shards.memory_vertices import BLOCK_EDGES, SharedBlocks, in_threads
@@ -145,13 +150,14 @@ def _partition(plan: Plan, side: str, cursor: IntArray, arrays: _Arrays) -> None
     arcs = Arcs(arrays.rows, arrays.neighbors, arrays.keys)
 
     def work(_thread: int) -> None:
-        filled = np.zeros(len(buckets), np.uint32)
         used = [column for column in arcs if len(column)]
-        widest = np.result_type(*used)
-        queues = np.empty((len(buckets), QUEUE_ARCS * len(used)), widest)
+        queues = Queues(
+            np.zeros(len(buckets), np.uint32),
+            np.empty((len(buckets), QUEUE_ARCS * len(used)), np.result_type(*used)),
+        )
         for u, v, keys in _Translated(plan, side, blocks):
-            queue_arcs(u, v, keys, both, *where, filled, queues, cursor, arcs)
-        write_queues(filled, queues, cursor, arcs)
+            queue_arcs(u, v, keys, both, *where, queues, cursor, arcs)
+        write_queues(queues, cursor, arcs)
 
     in_threads(plan.executor, plan.threads, work)
 

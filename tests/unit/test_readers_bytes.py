@@ -98,7 +98,7 @@ def fuzz_rows(name: str) -> None:
         raw = np.frombuffer(text, np.uint8)
         state = np.zeros(STATES, np.int64)
         state[S_VERTEX], state[S_LINE], state[S_NEIGHBOR] = 1, 1, -1
-        rows, _, at, status, _, _ = tokenize_rows(raw, 0, len(raw), parameters, state, *out, heads)
+        rows, _, at, status, _, _ = tokenize_rows(raw, 0, len(raw), parameters, state, out, heads)
         assert rows < 16, text
         assert at == len(text) or status != decimals.OK, text
         assert state[S_LINE] == text[:at].count(b"\n") + 1, text

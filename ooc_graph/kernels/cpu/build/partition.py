@@ -8,7 +8,7 @@ C. Balkesen et al., "Main-memory hash joins on multi-core CPUs", ICDE 2013).
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -20,6 +20,16 @@ from ooc_graph.types import AnyArray, IntArray
 
 QUEUE_ARCS = 64
 """Arcs of a queue: 256 bytes a column, so that few lines are written in part."""
+
+
+class Queues(NamedTuple):
+    """One thread's queues, one for each bucket.
+
+    Row, neighbour and key of an arc stand side by side, so that an arc meets one cache line.
+    """
+
+    filled: AnyArray  # uint32 (buckets,): arcs in each queue
+    arcs: AnyArray  # (buckets, QUEUE_ARCS * columns)
 
 
 @allocating_kernel
@@ -85,21 +95,19 @@ def queue_arcs(
     table: AnyArray,
     base: Any,
     first: AnyArray,
-    filled: AnyArray,
-    queues: AnyArray,
+    queues: Queues,
     cursor: IntArray,
     out: Any,
 ) -> None:
-    """Bring the arcs u -> v, and v -> u if ``both``, on their way to their buckets, but self-loops.
+    """Queue the arcs u -> v, and v -> u if ``both``, for their buckets; self-loops are dropped.
 
-    ``key`` has weights as unsigned keys, or length 0. ``table`` and ``base`` tell the bucket of a
+    ``key`` has weights as unsigned keys, or length 0. ``table`` and ``base`` give the bucket of a
     row (see `ooc_graph.kernels.cpu.build.arcs`); ``first``, each bucket's first row, is unsigned so
-    that no index has to be tested for being negative. ``filled`` uint32 (buckets,) counts arcs in
-    the thread's ``queues`` (buckets, QUEUE_ARCS * columns). These have row, neighbour and key of an
-    arc side by side, so that an arc meets one cache line, not three. ``cursor`` int64 (buckets,),
-    the next place of each bucket, is shared by all threads. ``out`` receives arcs, with rows
-    counted from their bucket's first.
+    that no index has to be tested for being negative. ``cursor`` int64 (buckets,), the next place
+    of each bucket, is shared by all threads. ``out`` receives arcs, with rows counted from their
+    bucket's first.
     """
+    filled, waiting = queues
     weighted = len(key) > 0
     one, two, full = np.uint32(1), np.uint32(2), np.uint32(QUEUE_ARCS)
     columns = np.uint32(3 if weighted else 2)
@@ -111,24 +119,25 @@ def queue_arcs(
             bucket = table[place_of(row, base)]
             k = filled[bucket]
             at = k * columns
-            queues[bucket, at] = row - first[bucket]
-            queues[bucket, at + one] = neighbor
+            waiting[bucket, at] = row - first[bucket]
+            waiting[bucket, at + one] = neighbor
             if weighted:
-                queues[bucket, at + two] = key[i]
+                waiting[bucket, at + two] = key[i]
             k = np.uint32(k + one)
             if k == full:
                 place = atomic_add(cursor, np.int64(bucket), QUEUE_ARCS)
-                _write_queue(queues[bucket], QUEUE_ARCS, place, out)
+                _write_queue(waiting[bucket], QUEUE_ARCS, place, out)
                 k = np.uint32(0)
             filled[bucket] = k
             row, neighbor = neighbor, row
 
 
 @allocating_kernel
-def write_queues(filled: AnyArray, queues: AnyArray, cursor: IntArray, out: Any) -> None:
-    """Write out what a thread's queues still hold."""
+def write_queues(queues: Queues, cursor: IntArray, out: Any) -> None:
+    """Write out what is left in a thread's queues."""
+    filled, waiting = queues
     for bucket in range(len(filled)):
         count = np.int64(filled[bucket])
         place = atomic_add(cursor, bucket, count)
-        _write_queue(queues[bucket], count, place, out)
+        _write_queue(waiting[bucket], count, place, out)
         filled[bucket] = 0

@@ -25,6 +25,7 @@ from ooc_graph.kernels.cpu.build.decimals import (
     read_id,
     read_weight,
 )
+from ooc_graph.types import AnyArray
 
 # Positions in the parameter vector.
 R_NUMBERED, R_SKIP, R_PAIRED, R_WEIGHT_MODE, R_ID_FIRST, R_ID_LAST = 0, 1, 2, 3, 4, 5
@@ -74,11 +75,7 @@ def tokenize_rows(
     stop: int,
     parameters: NDArray[np.int64],
     state: NDArray[np.int64],
-    source: NDArray[np.int64],
-    target: NDArray[np.int64],
-    integers: NDArray[np.int64],
-    doubles: NDArray[np.float64],
-    slow: NDArray[np.int64],
+    columns: tuple[AnyArray, ...],
     heads: NDArray[np.int64],
 ) -> tuple[int, int, int, int, int, bool]:
     """Read tokens of ``text[start:stop]`` until one of the outputs is full.
@@ -87,12 +84,13 @@ def tokenize_rows(
     before ``start`` ended; it is changed. With ``R_NUMBERED`` 1 (METIS), line k is vertex
     ``R_ID_FIRST + k``, its first ``R_SKIP`` numbers are no neighbours, and with ``R_PAIRED`` each
     neighbour is followed by its weight. With 0, the first number of a line is its vertex, listed in
-    ``heads``, and with ``R_PAIRED`` neighbours are written ``id,weight``. Other columns are those
-    of ``tokenize_lines``.
+    ``heads``, and with ``R_PAIRED`` neighbours are written ``id,weight``. The ``columns`` are
+    source, target, integers, doubles and slow of ``tokenize_lines``.
 
     Returns rows, heads, next byte, status, slow rows, and whether all weights are integers. With a
     status other than OK, the line at fault is ``state[S_LINE]``.
     """
+    source, target, integers, doubles, slow = columns
     numbered, paired = parameters[R_NUMBERED] == 1, parameters[R_PAIRED] == 1
     skip, mode = parameters[R_SKIP], parameters[R_WEIGHT_MODE]
     first, last = parameters[R_ID_FIRST], parameters[R_ID_LAST]
