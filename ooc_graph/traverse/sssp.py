@@ -196,14 +196,14 @@ def _parents(
     left, examined = rank.find_parents(shared, root)
     examined += offering
     counts = (len(left), examined, int(rank.overflowed(shared)))
-    world: World = yield Share(counts, (left,))
+    world: World = yield Share(counts, (left, left[:0]))
     phase_arcs["parents"] += world.counts[1]
     if world.counts[2]:
         rank.refuse_overflow()
     unresolved = world.counts[0]
     while unresolved:
         solved = rank.resolve(shared)
-        world = yield Share((len(solved),), (solved,))
+        world = yield Share((len(solved),), (solved[:0], solved))
         if world.counts[0] == 0:
             raise AssertionError(f"{unresolved} reached vertices have no neighbor on a path")
         unresolved = unresolved - world.counts[0]

@@ -107,6 +107,19 @@ def test_a_search_that_broke_off_leaves_no_trace() -> None:
     search.run(7)
 
 
+def test_a_vertex_named_twice_waits_until_it_leaves() -> None:
+    shared = paired().sssp_shared(200, np.dtype(np.float32))
+    none = np.empty(0, np.uint32)
+    for first, second in (
+        ((np.array([70, 3, 70], np.uint32), none), (np.array([3], np.uint32), none)),
+        ((none, np.array([3, 3], np.uint32)), (none, none)),
+    ):
+        shared.merge([first, second])
+        waiting = shared.cuda.waiting.get().view(np.uint64)
+        assert waiting.tolist() == shared.cpu.waiting.tolist()
+    assert waiting.tolist() == [0, 64, 0, 0]
+
+
 def test_overflow_is_found_and_said() -> None:
     for dtype, far in (("float32", 3e38), ("float64", 1.7e308), ("int64", (1 << 63) - 9)):
         weight = np.full(3, far, dtype)

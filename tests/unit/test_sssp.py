@@ -263,3 +263,12 @@ def test_hub_rows_alone_are_refused():
     whole = grid(5, "float32").shards(1)[0]
     with pytest.raises(UsageError, match="light-first"):
         DEVICES[1].sssp(Shard(whole.dealing, False, whole.tuples, whole.out_hub))
+
+
+def test_a_vertex_named_twice_waits_until_it_leaves():
+    shared = DEVICES[1].sssp_shared(200, np.dtype("float32"))
+    none = np.empty(0, np.uint32)
+    shared.merge([(np.array([70, 3, 70], np.uint32), none), (np.array([3], np.uint32), none)])
+    assert shared.waiting.tolist() == [8, 64, 0, 0]
+    shared.merge([(none, np.array([3, 3], np.uint32)), (none, none)])
+    assert shared.waiting.tolist() == [0, 64, 0, 0]

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ooc_graph.kernels.common.bitmap import words_for
+from ooc_graph.kernels.common.bitmap import drop, put, words_for
 from ooc_graph.kernels.common.compiled import kernel
 from ooc_graph.kernels.common.sssp.distances import SharedBounds
 from ooc_graph.layout.names import id_dtype
@@ -46,6 +46,14 @@ def _unmark(marks: Any, improved: Any) -> None:
         marks[np.int64(improved[index])] = 0
 
 
+@kernel
+def _change_set(words: Any, joining: Any, leaving: Any) -> None:
+    for index in range(len(joining)):
+        put(words, np.int64(joining[index]))
+    for index in range(len(leaving)):
+        drop(words, np.int64(leaving[index]))
+
+
 class CpuSsspShared(SharedBounds):
     """Replica of all distances and of the set of vertices waiting on plateaus, in host memory."""
 
@@ -58,12 +66,10 @@ class CpuSsspShared(SharedBounds):
         self.improved = self._list[:0]
 
     def merge(self, payloads: Sequence[tuple[AnyArray, ...]]) -> None:
-        """Relax (three arrays), or toggle the set of those waiting for a parent (one array)."""
-        if len(payloads[0]) == 1:
-            for (vertices,) in payloads:
-                ids = vertices.astype(np.uint64)
-                bits = np.uint64(1) << (ids & np.uint64(63))
-                np.bitwise_xor.at(self.waiting, (ids >> np.uint64(6)).astype(np.int64), bits)
+        """Relax (three arrays), or change the set of those waiting for a parent (two arrays)."""
+        if len(payloads[0]) == 2:
+            for joining, leaving in payloads:
+                _change_set(self.waiting, joining, leaving)
             return
         count, low = 0, self.top[0]
         for vertices, candidates, _ in payloads:

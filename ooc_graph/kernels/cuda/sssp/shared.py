@@ -59,11 +59,12 @@ class CudaSsspShared(SharedBounds):
 
     @within_memory(STEP)
     def merge(self, payloads: Sequence[tuple[AnyArray, ...]]) -> None:
-        """Relax (three arrays), or toggle the set of those waiting for a parent (one array)."""
-        if len(payloads[0]) == 1:
-            vertices = uploaded([payload[0] for payload in payloads], self._ids)
-            count = len(vertices)
-            self._steps.launch("toggle", count, np.uint64(count), vertices, self.waiting)
+        """Relax (three arrays), or change the set of those waiting for a parent (two arrays)."""
+        if len(payloads[0]) == 2:
+            for step, column in (("join_waiting", 0), ("leave_waiting", 1)):
+                vertices = uploaded([payload[column] for payload in payloads], self._ids)
+                count = len(vertices)
+                self._steps.launch(step, count, np.uint64(count), vertices, self.waiting)
             wait()
             return
         self._smallest = min(smallest[0] for _, _, smallest in payloads)

@@ -75,9 +75,15 @@ extern "C" __global__ void unmark(const VERTEX* improved, const DIST* distance, 
     keep_least(counts + LEAST, low);
 }
 
-extern "C" __global__ void toggle(u64 count, const VERTEX* vertices, u32* waiting) {
+extern "C" __global__ void join_waiting(u64 count, const VERTEX* vertices, u32* waiting) {
     over_lanes(count, [&](u64 i, bool real) {
-        if (real) atomicXor(waiting + (vertices[i] >> 5), bit_in_word(vertices[i]));
+        if (real) atomicOr(waiting + (vertices[i] >> 5), bit_in_word(vertices[i]));
+    });
+}
+
+extern "C" __global__ void leave_waiting(u64 count, const VERTEX* vertices, u32* waiting) {
+    over_lanes(count, [&](u64 i, bool real) {
+        if (real) atomicAnd(waiting + (vertices[i] >> 5), ~bit_in_word(vertices[i]));
     });
 }
 
