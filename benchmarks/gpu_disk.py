@@ -36,7 +36,7 @@ from ooc_graph.model.kernel import ORDER_OF
 from ooc_graph.report.memory_watch import MemoryWatch
 from ooc_graph.report.statistics import teps_statistics
 from ooc_graph.shards.device_tiers import DeviceTierSearch
-from ooc_graph.strategies.cuda import on_disk as cuda_disk
+from ooc_graph.strategies.cuda import disk_budgets as cuda_disk
 from ooc_graph.threads import cores
 from ooc_graph.types import AnyArray
 

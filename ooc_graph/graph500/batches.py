@@ -11,7 +11,7 @@ from ooc_graph.model.strategy import DISK, PINNED
 from ooc_graph.search.plan import Plan
 from ooc_graph.shards.load import Graph
 from ooc_graph.strategies.cpu.in_memory import resident_bytes
-from ooc_graph.strategies.cuda import on_disk as cuda_disk
+from ooc_graph.strategies.cuda import disk_budgets as cuda_disk
 from ooc_graph.strategies.cuda.cached import pinned_bytes
 from ooc_graph.threads import cores
 

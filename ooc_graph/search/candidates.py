@@ -3,9 +3,9 @@
 CUDA comes first. On each device, strategies that keep more in memory come first, since they are
 faster. Ranks on CUDA devices are tried if one device has no room, not even with rows in pinned
 memory: ranks that have their rows on the devices, then ranks that have them in pinned memory. Ranks
-on the CPU are tried if no worker has room for all rows: ranks that keep theirs in memory, then one
-worker out of the store, which is faster than ranks out of it. Many sources share each look at an
-arc in batches. On a CUDA device they are searched one by one if there is no room for that.
+on the CPU are tried if no worker has room for all rows. Ranks that leave arcs in the store come
+after one process that does, which is faster on the CPU. Many sources share each look at an arc in
+batches. On a CUDA device they are searched one by one if there is no room for that.
 """
 
 from __future__ import annotations
@@ -30,6 +30,7 @@ CANDIDATES: tuple[Strategy, ...] = (
     Ranks(cuda_memory.InMemory()),
     Ranks(cuda_pinned.Pinned()),
     cuda_disk.OnDisk(),
+    Ranks(cuda_disk.OnDisk()),
     EdgeList(),
     cpu_memory.InMemory(),
     Ranks(cpu_memory.InMemory()),

@@ -154,7 +154,7 @@ def _first(graph: Graph, request: Request, resources: Resources, device: str) ->
         if (reserved := strategy.cached(*given)) is not None:
             return Plan(*given, strategy, reserved)
     lacks: list[str] = []
-    refusals: list[tuple[int, int, MemoryBudgetError]] = []
+    refusals: list[tuple[int, MemoryBudgetError]] = []
     for strategy in strategies:
         if why := strategy.lacks(*given):
             lacks.append(why)
@@ -162,10 +162,10 @@ def _first(graph: Graph, request: Request, resources: Resources, device: str) ->
         try:
             reserved = strategy.reserve(*given)
         except MemoryBudgetError as error:
-            refusals.append((strategy.tier, len(refusals), error))
+            refusals.append((strategy.tier, error))
         except MemoryError:
             said = f"{graph.path}: the system refuses the memory to read the rows' lengths"
-            refusals.append((strategy.tier, len(refusals), MemoryBudgetError(said)))
+            refusals.append((strategy.tier, MemoryBudgetError(said)))
         else:
             why = ""
             if request.many is not None and device == CUDA and (lacks or refusals):
@@ -174,7 +174,9 @@ def _first(graph: Graph, request: Request, resources: Resources, device: str) ->
             return Plan(*given, strategy, reserved, why, is_short=bool(refusals))
     if not refusals:
         raise UsageError(lacks[0])
-    known = [error for *_, error in refusals if error.least_bytes]
+    known = [error for _, error in refusals if error.least_bytes]
     # The user is told the least that would do; or else what the strategy lacks that keeps least in
-    # memory.
-    raise min(known, key=lambda error: error.least_bytes) if known else max(refusals)[-1]
+    # memory, the first of several.
+    if known:
+        raise min(known, key=lambda error: error.least_bytes)
+    raise max(refusals, key=lambda refusal: refusal[0])[1]

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from contextlib import ExitStack
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 
 from ooc_graph.kernels.common.sssp.survey import Known, first_rows
-from ooc_graph.kernels.common.store.rows import FIRST_LOOK, TierRows
+from ooc_graph.kernels.common.store.rows import FIRST_LOOK
 from ooc_graph.kernels.cuda.pinned.sssp import SsspHold
 from ooc_graph.kernels.cuda.runtime.modules import within_memory
 from ooc_graph.kernels.cuda.store.heads import DeviceHeads, DiskBuffers, DiskSide
@@ -16,14 +17,9 @@ from ooc_graph.kernels.cuda.store.sssp import CudaDiskSsspSearch, require_column
 from ooc_graph.memory.cpu.plan import HeadRule
 from ooc_graph.memory.cuda.disk import WINDOW_ROWS
 from ooc_graph.memory.cuda.disk_sssp_plan import DiskSsspPlan
-from ooc_graph.shards.device_tiers import DeviceTierSearch, HostRoom, load_side
+from ooc_graph.shards.device_tiers import DeviceTierSearch, HostRoom, fill_side, load_side
 from ooc_graph.shards.load import Graph
-from ooc_graph.shards.tiers import (
-    Tiered,
-    heaviest_of_long,
-    require_stored,
-    survey_tier,
-)
+from ooc_graph.shards.tiers import Tiered, require_stored, survey_tier
 
 
 def load_device_sssp(
@@ -48,7 +44,7 @@ def load_device_sssp(
     buffers: DiskBuffers | None = None
     with ExitStack() as undo:
         for name in graph.sides:
-            side = load_side(graph, name, order, plan, room, np.uint32, **sizes)
+            side = load_side(graph, name, order, plan, room.buffer, np.uint32, **sizes)
             undo.callback(side.units.close)
             require_columns(side.rows.dtypes)
             if buffers is None:  # the other side's windows and batches are as large
@@ -56,21 +52,12 @@ def load_device_sssp(
                     buffers = DiskBuffers(side.rows, pins=plan.pins)
             wanted = side.rows.heads.lengths, hold, plan.near_arcs
             heads.append(DeviceHeads(*wanted, buffers=buffers, pinned=room.pinned))
-            sides.append(replace(side, heaviest=_fill(heads[-1], side, window, buffers)))
+            fill = partial(heads[-1].fill, buffers=buffers)
+            heaviest = fill_side(side, HeadRule(hold.least, hold.shift), window, fill)
+            sides.append(replace(side, heaviest=heaviest))
             side.units.keeping = True
         known = Known(survey_tier(sides[0].rows, share), max(side.heaviest for side in sides))
         both = [DiskSide(s.rows, h) for s, h in zip(sides, heads, strict=True)]
         search = CudaDiskSsspSearch(both[0], both[-1], known, pins=plan.pins, buffers=buffers)
         undo.pop_all()
     return DeviceTierSearch(search, tuple(sides), plan, room)
-
-
-def _fill(heads: DeviceHeads, side: Tiered, window: int, buffers: DiskBuffers) -> np.float32:
-    """Bring the heads to where they are kept; the largest weight of all."""
-    bare, units = side.rows.heads, side.units
-    short = units.unit_bytes // units.dtypes[0].itemsize
-    limits = HeadRule(heads.hold.least, heads.hold.shift).of(bare.lengths)
-    # What is short is read to its end, where its heaviest arc is.
-    np.copyto(limits, bare.lengths, where=bare.lengths <= short)
-    seen = heads.fill(TierRows(bare, units, window, limits=limits), buffers=buffers)
-    return max(seen, np.float32(heaviest_of_long(TierRows(bare, units, window), short)))

@@ -17,10 +17,17 @@ from ooc_graph.kernels.cuda.runtime.pinned import PinnedArray
 from ooc_graph.kernels.cuda.store.bfs import CudaDiskBfsSteps, DiskHold
 from ooc_graph.kernels.cuda.store.bfs_search import DiskBfsSearch
 from ooc_graph.kernels.cuda.store.rows import NO_VERTEX
-from ooc_graph.memory.cuda.disk import READERS, WINDOW_ROWS, DiskPlan
+from ooc_graph.memory.cpu.plan import HeadRule
+from ooc_graph.memory.cuda.disk import READERS, WINDOW_ROWS
 from ooc_graph.memory.cuda.disk_bfs_plan import MOST_HUBS, DiskDevicePlan
 from ooc_graph.shards.load import Graph
-from ooc_graph.shards.tiers import Tiered, TierSearch, open_side, require_stored
+from ooc_graph.shards.tiers import (
+    Tiered,
+    TierSearch,
+    heaviest_of_long,
+    open_side,
+    require_stored,
+)
 from ooc_graph.types import AnyArray
 
 
@@ -78,20 +85,21 @@ def load_side(
     graph: Graph,
     side: str,
     order: str,
-    plan: DiskPlan,
-    room: HostRoom,
+    plan: Any,
+    room: Callable[[int], AnyArray] | None,
     length: type[np.int32 | np.uint32],
     *,
+    shard: int | None = None,
     window: int = WINDOW_ROWS,
     look: int = FIRST_LOOK,
 ) -> Tiered:
-    """Rows of one side of the whole graph in the store; only their lengths are in memory.
+    """Rows of one side of a graph, or of a shard, in the store; only their lengths are in memory.
 
     Host memory is that of ``length``, the type of a length, and an eighth of a byte a row, and what
     units are staged in. Weights are fetched with rows in the order ``light``.
     """
-    more: dict[str, Any] = {"readers": READERS, "room": room.buffer}
-    lengths, places, units = open_side(graph, side, order, np.dtype(length), plan, **more)
+    more: dict[str, Any] = {"readers": READERS, "room": room}
+    lengths, places, units = open_side(graph, side, order, np.dtype(length), plan, shard, **more)
     with ExitStack() as undo:
         undo.callback(units.close)
         none, last = (np.empty(0, units.dtypes[column]) for column in (0, -1))
@@ -99,6 +107,25 @@ def load_side(
         rows = TierRows(heads, units, window, look)
         undo.pop_all()
     return Tiered(rows, units, 0)
+
+
+def fill_side(side: Tiered, rule: HeadRule, window: int, fill: Callable[[TierRows], Any]) -> Any:
+    """Have the heads of a side filled; the largest weight of all, 0 without weights.
+
+    ``fill`` fetches what the limits of the rows that it is given say, in the order of the store,
+    and returns the largest weight of the rows that it has seen whole.
+    """
+    bare, units = side.rows.heads, side.units
+    short = units.unit_bytes // units.dtypes[0].itemsize
+    limits = rule.of(bare.lengths)
+    weighted = len(units.dtypes) > 1
+    if weighted:
+        # What is short is read to its end, where its heaviest arc is.
+        np.copyto(limits, bare.lengths, where=bare.lengths <= short)
+    seen = fill(TierRows(bare, units, window, limits=limits))
+    if not weighted:
+        return 0
+    return max(seen, heaviest_of_long(TierRows(bare, units, window), short))
 
 
 def load_device_bfs(
@@ -118,7 +145,7 @@ def load_device_bfs(
     room, sides, sizes = HostRoom(plan.pins, threads), [], {"window": window, "look": look}
     with ExitStack() as undo:
         for name in graph.sides:
-            sides.append(load_side(graph, name, order, plan, room, np.int32, **sizes))
+            sides.append(load_side(graph, name, order, plan, room.buffer, np.int32, **sizes))
             undo.callback(sides[-1].units.close)
         out, into = sides[0].rows, sides[-1].rows
         steps = _steps_of(plan, room, sides[0], sides[-1])

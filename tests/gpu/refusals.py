@@ -11,8 +11,8 @@ import pytest
 import ooc_graph as og
 from ooc_graph.kernels.cuda.runtime import modules as cuda_modules
 from ooc_graph.runtime import engine_cache
+from ooc_graph.strategies.cuda import disk_budgets as cuda_disk
 from ooc_graph.strategies.cuda import in_memory as cuda_memory
-from ooc_graph.strategies.cuda import on_disk as cuda_disk
 from ooc_graph.strategies.cuda import pinned as cuda_pinned
 from tests.gpu.memory import Refusing
 from tests.gpu.searching import hub, search

@@ -54,14 +54,14 @@ from ooc_graph.memory.cuda.disk_sssp_plan import DiskSsspPlan
 from ooc_graph.shards import cuda_sides
 from ooc_graph.shards.cuda_disk_sssp import load_device_sssp
 from ooc_graph.shards.device_tiers import load_device_bfs
-from ooc_graph.strategies.cuda import on_disk as cuda_disk
+from ooc_graph.strategies.cuda import disk_budgets as cuda_disk
 from ooc_graph.types import Rows, Shard
 from ooc_graph.validate.cuda_validator import CudaBfsValidator, CudaSsspValidator
 from tests.gpu.building import build_there
 from tests.gpu.comparison import hub_sides, light_sides
 from tests.gpu.disked import disk_search
 from tests.gpu.ranked import RankedBfs, RankedSssp
-from tests.gpu.tiered import PinnedRanks
+from tests.gpu.tiered import PinnedRanks, StoreRanks
 from tests.strategies import WEIGHTS, arcs_of, skewed
 
 MEASURES = {
@@ -254,7 +254,9 @@ def deep() -> None:
 def ranks(dtype: str, ids: str) -> None:
     """All steps of ranks, on one type of weights, some of them zero; two of them have no rows."""
     names.WIDE_VERTICES = WIDTHS[ids]
-    for directed, device in itertools.product((False, True), (CudaDevice(), PinnedRanks(2, 2))):
+    small = {"unit_bytes": 256, "batch_units": 4, "window": 128, "look": 20}
+    devices = CudaDevice(), PinnedRanks(2, 2), StoreRanks(1, 4, **small)
+    for directed, device in itertools.product((False, True), devices):
         found = skewed(1500, 6000, dtype, directed=directed, seed=3)
         flat = replace(found, weight=np.floor(found.weight * 3 / found.weight.max()).astype(dtype))
         for arcs in (found, flat):

@@ -14,8 +14,8 @@ from ooc_graph.answers.result import TreeResult
 from ooc_graph.kernels.cuda.runtime import modules as cuda_modules
 from ooc_graph.layout import names
 from ooc_graph.runtime import engine_cache
+from ooc_graph.strategies.cuda import disk_budgets as cuda_disk
 from ooc_graph.strategies.cuda import in_memory as cuda_memory
-from ooc_graph.strategies.cuda import on_disk as cuda_disk
 from ooc_graph.strategies.cuda import pinned as cuda_pinned
 from tests.command_line import command
 from tests.gpu import stores

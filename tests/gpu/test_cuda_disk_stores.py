@@ -16,7 +16,7 @@ from ooc_graph.memory.cuda.disk_sssp_plan import DiskSsspPlan
 from ooc_graph.shards.cuda_disk_sssp import load_device_sssp
 from ooc_graph.shards.device_tiers import DeviceTierSearch
 from ooc_graph.shards.load import Graph
-from ooc_graph.strategies.cuda import on_disk as cuda_disk
+from ooc_graph.strategies.cuda import disk_budgets as cuda_disk
 from ooc_graph.types import Rows
 from tests.gpu.comparison import CPU, same_sssp
 from tests.unit.test_build_oracle import small_steps

@@ -20,8 +20,8 @@ from ooc_graph.kernels.cuda.store.sssp import CudaDiskSsspSearch
 from ooc_graph.layout.stored import Stored
 from ooc_graph.runtime import engine_cache
 from ooc_graph.runtime.cluster import local_cluster
+from ooc_graph.strategies.cuda import disk_budgets as cuda_disk
 from ooc_graph.strategies.cuda import in_memory as cuda_memory
-from ooc_graph.strategies.cuda import on_disk as cuda_disk
 from ooc_graph.strategies.cuda import pinned as cuda_pinned
 from ooc_graph.strategies.many import one_by_one
 from tests.command_line import command

@@ -9,7 +9,7 @@ import pytest
 
 import ooc_graph as og
 from ooc_graph.runtime import engine_cache, io_progress
-from ooc_graph.strategies.cuda import on_disk as cuda_disk
+from ooc_graph.strategies.cuda import disk_budgets as cuda_disk
 from tests.gpu import stores
 from tests.gpu.searching import columns, search
 from tests.said import Said

@@ -1,4 +1,4 @@
-"""Ranks of a CUDA device whose rows are in pinned host memory."""
+"""Ranks of a CUDA device whose rows are in pinned host memory, or on a tier in memory."""
 
 from __future__ import annotations
 
@@ -7,12 +7,20 @@ from typing import Any
 
 import numpy as np
 
+from ooc_graph.kernels.common.store.rows import TierRows
 from ooc_graph.kernels.cuda.bfs.rank import CudaBfsRank, CudaBfsShared
 from ooc_graph.kernels.cuda.device import CudaDevice
 from ooc_graph.kernels.cuda.runtime.pinned import PinnedRoom
-from ooc_graph.kernels.cuda.sssp.rank import CudaSsspRank
+from ooc_graph.kernels.cuda.sssp.rank import CudaSsspRank, known_of
 from ooc_graph.kernels.cuda.sssp.shared import CudaSsspShared
+from ooc_graph.kernels.cuda.store.bfs_rank import CudaStoreBfsRank
+from ooc_graph.kernels.cuda.store.rank_rows import StoreRows
+from ooc_graph.kernels.cuda.store.sssp_rank import CudaStoreSsspRank
+from ooc_graph.memory.cpu.plan import HeadRule
+from ooc_graph.shards.tiny_tiers import bind_rows
 from ooc_graph.types import Rows, Shard
+from tests.gpu.comparison import hub_sides, light_sides
+from tests.gpu.disked import bare
 
 
 class PinnedRanks:
@@ -36,6 +44,50 @@ class PinnedRanks:
         room = PinnedRoom(2)
         light = {name: in_room(room, getattr(shard, name)) for name in ("out_light", "into_light")}
         return self._device.tier_sssp_rank(replace(shard, **light), room, *self._share)
+
+    def bfs_shared(self, vertices: int, shards: int) -> CudaBfsShared:
+        return self._device.bfs_shared(vertices, shards)
+
+    def sssp_shared(self, vertices: int, dtype: np.dtype[Any]) -> CudaSsspShared:
+        return self._device.sssp_shared(vertices, dtype)
+
+
+class StoreRanks:
+    """A device that has the first arcs of its ranks' rows, the others being on a tier in memory.
+
+    Parameters
+    ----------
+    least, shift
+        See `ooc_graph.memory.cpu.plan.HeadRule`.
+    sizes
+        Of units, batches, windows and looks, as of `ooc_graph.shards.tiny_tiers.bind_rows`.
+    """
+
+    def __init__(self, least: int, shift: int, **sizes: int) -> None:
+        self._device, self._rule, self._sizes = CudaDevice(), HeadRule(least, shift), sizes
+
+    def _sides(self, sides: tuple[Rows, Rows]) -> list[StoreRows]:
+        out, into = sides
+        held = [self._rows(out)]
+        return [held[0], held[0] if into is out else self._rows(into)]
+
+    def _rows(self, rows: Rows) -> StoreRows:
+        bound = bind_rows(rows, HeadRule(1), **self._sizes)
+        units, window, look = bound._units, len(bound.window.row), self._sizes.get("look", 1024)
+        known = bare(bound.heads)
+        there = self._device.store_rows(
+            TierRows(known, units, window, look), self._rule.least, self._rule.shift
+        )
+        there.fill(TierRows(known, units, window, limits=self._rule.of(known.lengths)))
+        return there
+
+    def bfs_rank(self, shard: Shard) -> CudaStoreBfsRank:
+        return self._device.store_bfs_rank(shard.dealing, *self._sides(hub_sides(shard)))
+
+    def sssp_rank(self, shard: Shard) -> CudaStoreSsspRank:
+        out, into, tuples = light_sides(shard)
+        known = known_of(out, tuples)
+        return self._device.store_sssp_rank(shard.dealing, *self._sides((out, into)), known)
 
     def bfs_shared(self, vertices: int, shards: int) -> CudaBfsShared:
         return self._device.bfs_shared(vertices, shards)

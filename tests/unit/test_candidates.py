@@ -10,6 +10,7 @@ ORDER = (
     "cuda/memory, ranks",
     "cuda/pinned, ranks",
     "cuda/disk",
+    "cuda/disk, ranks",
     "cpu/edges",
     "cpu/memory",
     "cpu/memory, ranks",

@@ -33,9 +33,10 @@ from ooc_graph.search.algorithm import engine_for
 from ooc_graph.search.execute import execute, plan_at
 from ooc_graph.search.plan import Plan
 from ooc_graph.shards.device_tiers import DeviceTierSearch, PinningRefusedError
+from ooc_graph.strategies.cuda import disk_budgets as cuda_disk
 from ooc_graph.strategies.cuda import in_memory as cuda_memory
-from ooc_graph.strategies.cuda import on_disk as cuda_disk
 from ooc_graph.strategies.cuda import pinned as cuda_pinned
+from ooc_graph.strategies.cuda.on_disk import OnDisk
 from ooc_graph.types import NoProgress
 from tests.command_line import call
 from tests.made_up_place import CudaHere, TwoWorkers, chosen, plan_for
@@ -266,7 +267,7 @@ def test_what_is_loaded_serves_the_next_search(
         with engine_for(found.task(0, None)):
             pass
 
-    monkeypatch.setattr(cuda_disk.OnDisk, "load", load)
+    monkeypatch.setattr(OnDisk, "load", load)
     least = cuda_disk.least_device_bytes(graph, "bfs")
     for _ in range(3):
         there = CudaHere(HOST, CudaLimits(least, pinned_bytes))
@@ -380,7 +381,7 @@ def test_memory_that_others_have_makes_the_budget_smaller(
 
     monkeypatch.setattr(cuda_disk, "load_within", load)
     monkeypatch.setattr(process, "device", lambda _: None)
-    strategy = cuda_disk.OnDisk()
+    strategy = OnDisk()
     for named in (False, True):
         reserved = Reservation(strategy.name, 7, 2 * least, named=named)
         beside = cuda_disk.answer_device_bytes(graph) if named else 0

@@ -98,6 +98,12 @@ def variants(shared_bytes: int) -> list[tuple[str, dict[str, int | str]]]:
         ("floyd_answer.cu", cuda_many.constants(np.dtype(np.int64))),
         *(("many_prune.cu", cuda_many_prune.constants(d)) for d in DISTANCES),
         *(("bfs_rank.cu", cuda_steps.width(ids) | tier) for ids in IDS for tier in ({}, TIERED)),
+        *(("bfs_rank_store.cu", cuda_steps.width(ids)) for ids in IDS),
+        *(
+            ("sssp_rank_store.cu", cuda_sssp_shared.constants(*types, ids))
+            for types in WEIGHTED
+            for ids in IDS
+        ),
         ("bfs_disk.cu", {}),
         *(
             ("sssp_rank.cu", cuda_sssp_shared.constants(*types, ids) | tier)

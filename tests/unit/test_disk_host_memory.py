@@ -13,7 +13,7 @@ from ooc_graph.memory.cpu.plan import RESERVE_BYTES
 from ooc_graph.memory.cuda import disk as device_disk
 from ooc_graph.memory.io_stats import IoStats
 from ooc_graph.shards import lengths
-from ooc_graph.strategies.cuda import on_disk as cuda_disk
+from ooc_graph.strategies.cuda import disk_budgets as cuda_disk
 from tests import idle_device
 from tests.memory_limits import traced_peak
 from tests.own_process import in_own_process

@@ -41,8 +41,8 @@ from ooc_graph.model.resources import CUDA, CudaLimits, Resources
 from ooc_graph.runtime import engine_cache, process
 from ooc_graph.runtime.workplace import planned
 from ooc_graph.search.execute import execute, plan_at
+from ooc_graph.strategies.cuda import disk_budgets as cuda_disk
 from ooc_graph.strategies.cuda import in_memory as cuda_memory
-from ooc_graph.strategies.cuda import on_disk as cuda_disk
 from ooc_graph.strategies.cuda import pinned as cuda_pinned
 from ooc_graph.types import Rows
 from tests.command_line import call

@@ -27,9 +27,10 @@ from ooc_graph.runtime.workplace import ThisProcess
 from ooc_graph.search.plan import Plan
 from ooc_graph.shards.device_tiers import DeviceTierSearch, HostRoom, PinningRefusedError
 from ooc_graph.strategies.cpu import on_disk as cpu_disk
+from ooc_graph.strategies.cuda import disk_budgets as cuda_disk
 from ooc_graph.strategies.cuda import in_memory as cuda_memory
-from ooc_graph.strategies.cuda import on_disk as cuda_disk
 from ooc_graph.strategies.cuda import pinned as cuda_pinned
+from ooc_graph.strategies.cuda.on_disk import OnDisk
 from ooc_graph.strategies.many.division import Division
 from ooc_graph.strategies.many.memory import Job
 from ooc_graph.strategies.many.one_by_one import OneByOne, stored_budgets
@@ -238,7 +239,7 @@ def test_other_weights_do_without(tmp_path: Path, weights: str) -> None:
 @KERNELS
 def test_answers_are_beside_the_host_budget(graph: og.Graph, kernel: str) -> None:
     asked, single = Asked(hops=kernel == "bfs"), SINGLE[kernel]
-    request, strategy = asking(graph, asked), OneByOne(cuda_disk.OnDisk())
+    request, strategy = asking(graph, asked), OneByOne(OnDisk())
     memory = cuda_memory.cuda_bytes(graph, single) - 1
     least = cuda_disk.least_plan(cuda_disk.known_facts(graph, single)).host_bytes
 

@@ -15,7 +15,7 @@ from ooc_graph.errors import MemoryBudgetError
 from ooc_graph.kernels.cuda.runtime import modules as cuda_modules
 from ooc_graph.memory.cpu.plan import RESERVE_BYTES
 from ooc_graph.runtime import devices, engine_cache, process
-from ooc_graph.strategies.cuda import on_disk as cuda_disk
+from ooc_graph.strategies.cuda import disk_budgets as cuda_disk
 from tests import idle_device
 from tests.memory_limits import traced_peak
 from tests.own_process import in_own_process

@@ -7,6 +7,8 @@ from typing import Any
 import numpy as np
 
 from ooc_graph.kernels.common.sides import hub_rows, light_rows, require_whole
+from ooc_graph.kernels.common.sssp.survey import Known
+from ooc_graph.kernels.common.store.rows import TierRows
 from ooc_graph.kernels.cuda.bfs.rank import CudaBfsRank, CudaBfsShared
 from ooc_graph.kernels.cuda.bfs.search import CudaBfsSearch
 from ooc_graph.kernels.cuda.many.bfs import CudaManyBfs
@@ -16,11 +18,14 @@ from ooc_graph.kernels.cuda.pinned.near_far import CudaTierNearSearch
 from ooc_graph.kernels.cuda.pinned.sssp import CudaTierSsspSearch, SsspHold
 from ooc_graph.kernels.cuda.runtime.modules import cuda
 from ooc_graph.kernels.cuda.runtime.pinned import PinnedRoom
-from ooc_graph.kernels.cuda.runtime.shares import Pinned
-from ooc_graph.kernels.cuda.sssp.rank import CudaSsspRank
+from ooc_graph.kernels.cuda.runtime.shares import ON_DEVICE, Pinned, Tier, rank_rows
+from ooc_graph.kernels.cuda.sssp.rank import CudaSsspRank, known_of
 from ooc_graph.kernels.cuda.sssp.search import CudaSsspSearch
 from ooc_graph.kernels.cuda.sssp.shared import CudaSsspShared
-from ooc_graph.types import AnyArray, Rows, Shard
+from ooc_graph.kernels.cuda.store.bfs_rank import CudaStoreBfsRank
+from ooc_graph.kernels.cuda.store.rank_rows import StoreRows
+from ooc_graph.kernels.cuda.store.sssp_rank import CudaStoreSsspRank
+from ooc_graph.types import AnyArray, Dealing, Rows, Shard
 
 
 class CudaDevice:
@@ -40,7 +45,7 @@ class CudaDevice:
 
     def bfs_rank(self, shard: Shard) -> CudaBfsRank:
         """BFS steps on one shard (hub-first rows)."""
-        return CudaBfsRank(shard.dealing, *hub_rows(shard))
+        return CudaBfsRank(shard.dealing, rank_rows(shard.dealing, *hub_rows(shard), ON_DEVICE))
 
     def bfs_shared(self, vertices: int, shards: int) -> CudaBfsShared:
         """Frontier and visited vertices of all ranks, one of it in a process."""
@@ -92,21 +97,35 @@ class CudaDevice:
 
     def sssp_rank(self, shard: Shard) -> CudaSsspRank:
         """SSSP steps on one shard (light-first rows)."""
-        return CudaSsspRank(shard.dealing, *light_rows(shard), shard.tuples)
+        return _sssp_rank(shard, ON_DEVICE)
 
     def tier_bfs_rank(self, shard: Shard, room: PinnedRoom, least: int, shift: int) -> CudaBfsRank:
         """BFS steps on one shard, whose hub-first rows are in pinned host memory (``room``).
 
         ``least`` and ``shift`` are as of `ooc_graph.kernels.cuda.runtime.shares.Shares`.
         """
-        return CudaBfsRank(shard.dealing, *hub_rows(shard), Pinned(room, least, shift))
+        tier = Pinned(room, least, shift)
+        return CudaBfsRank(shard.dealing, rank_rows(shard.dealing, *hub_rows(shard), tier))
 
     def tier_sssp_rank(
         self, shard: Shard, room: PinnedRoom, least: int, shift: int
     ) -> CudaSsspRank:
         """As `tier_bfs_rank` for SSSP, of light-first rows."""
-        tier = Pinned(room, least, shift)
-        return CudaSsspRank(shard.dealing, *light_rows(shard), shard.tuples, tier)
+        return _sssp_rank(shard, Pinned(room, least, shift))
+
+    def store_rows(self, rows: TierRows, least: int, shift: int) -> StoreRows:
+        """Rows of one side of a shard in a store, of whose first arcs the device has a share."""
+        return StoreRows(rows, least, shift)
+
+    def store_bfs_rank(self, dealing: Dealing, out: StoreRows, into: StoreRows) -> CudaStoreBfsRank:
+        """BFS steps on one shard, whose hub-first rows are in a store."""
+        return CudaStoreBfsRank(dealing, out, into)
+
+    def store_sssp_rank(
+        self, dealing: Dealing, out: StoreRows, into: StoreRows, known: Known
+    ) -> CudaStoreSsspRank:
+        """As `store_bfs_rank` for SSSP, of light-first rows."""
+        return CudaStoreSsspRank(dealing, out, into, known)
 
     def sssp_shared(self, vertices: int, dtype: np.dtype[Any]) -> CudaSsspShared:
         """Everyone's distances, of ``dtype``, one of it in a process and search."""
@@ -124,6 +143,15 @@ class CudaDevice:
 
     def close(self) -> None:
         """Nothing to end: what searches hold goes with them."""
+
+
+def _sssp_rank(shard: Shard, tier: Tier) -> CudaSsspRank:
+    """SSSP steps on one shard, whose rows are in a tier."""
+    out, into = light_rows(shard)
+    known = known_of(out, shard.tuples)
+    return CudaSsspRank(
+        shard.dealing, rank_rows(shard.dealing, out, into, tier, weighted=True), known
+    )
 
 
 def _seen(sides: tuple[Rows, Rows], room: PinnedRoom) -> tuple[Rows, Rows]:

@@ -147,9 +147,14 @@ class DiskPlan(ABC):
         return sum(self.host_parts.values())
 
     @property
+    def arcs(self) -> int:
+        """Arcs of all sides."""
+        return self.facts.device.arcs
+
+    @property
     def arcs_bytes(self) -> int:
         """Bytes of all arcs."""
-        return self.facts.device.arcs * self.columns * _COLUMN_BYTES
+        return self.arcs * self.columns * _COLUMN_BYTES
 
     @property
     def staged_bytes(self) -> int:
@@ -195,9 +200,9 @@ class DiskPlan(ABC):
         return 0
 
 
-def describe_disk(plan: DiskPlan) -> dict[str, Any]:
-    """A plan, of whichever kernel, as a table of names and numbers, JSON-able."""
-    arcs = max(plan.facts.device.arcs, 1)
+def describe_disk(plan: Any) -> dict[str, Any]:
+    """A plan, of whichever kernel, or of ranks, as a table of names and numbers, JSON-able."""
+    arcs = max(plan.arcs, 1)
     return {
         "kernel": plan.facts.kernel,
         "tier": "disk",

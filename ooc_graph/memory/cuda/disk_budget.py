@@ -25,7 +25,8 @@ STAGING_SHARE = 16
 """Staging takes at most one in this many of the bytes beyond the least."""
 KEPT_SHARE = 4
 """Of what hubs or heads may take, and units that are kept, one in this many bytes is for these."""
-_LONGEST = 1 << 31
+LONGEST_ROW = 1 << 31
+"""A row has fewer arcs than this."""
 
 Made = TypeVar("Made", bound=DiskPlan)
 
@@ -75,8 +76,8 @@ def with_kept(plan: Made, host_bytes: int) -> Made:
 
 def _require_countable(facts: DiskFacts) -> None:
     """Refuse rows that are longer than the kernels count."""
-    if facts.longest >= _LONGEST:
+    if facts.longest >= LONGEST_ROW:
         raise MemoryBudgetError(
             f"{facts.kernel} with arcs in the store has a row of {facts.longest:,} arcs, and fewer "
-            f"than {_LONGEST:,} can be counted on a CUDA device; use more workers, or --device cpu"
+            f"than {LONGEST_ROW:,} can be counted on a CUDA device; use --device cpu"
         )

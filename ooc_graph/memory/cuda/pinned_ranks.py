@@ -78,6 +78,11 @@ class RankPlan:
         return sum(self.parts.values())
 
     @property
+    def device_bytes(self) -> int:
+        """As ``bytes``."""
+        return self.bytes
+
+    @property
     def pinned_bytes(self) -> int:
         """Bytes of pinned host memory."""
         return self.facts.pinned_bytes

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import Any
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, Protocol, TypeVar
 
 from ooc_graph.errors import MemoryBudgetError
 from ooc_graph.kernels.cuda.runtime.pinned import PinnedRoom
@@ -20,6 +20,16 @@ from ooc_graph.runtime import process
 from ooc_graph.runtime.remembered import Remembered
 from ooc_graph.shards.lengths import LengthsByShard, lengths_of_shards
 from ooc_graph.shards.load import Graph
+
+
+class _Plan(Protocol):
+    @property
+    def device_bytes(self) -> int:
+        """Bytes on the device when most is held."""
+
+
+Planned = TypeVar("Planned", bound=_Plan)
+Made = TypeVar("Made")
 
 
 def _lengths(graph: Graph, kernel: str) -> LengthsByShard:
@@ -75,13 +85,33 @@ def load(
     make = device.tier_bfs_rank if kernel == "bfs" else device.tier_sssp_rank
     room, order = PinnedRoom(process.threads_here()), ORDER_OF[kernel]
     rows = {shard: graph.load(order, shard, room=room) for shard in shards}
-    least = least_bytes(plan.facts)
+
+    def within(device_bytes: int) -> RankPlan:
+        return plan_ranks(plan.facts, device_bytes)
+
+    def made(less: RankPlan) -> dict[int, Any]:
+        share = less.share.least, less.share.shift
+        return {shard: make(held, room, *share) for shard, held in rows.items()}
+
+    return made_with_less(within, made, plan.bytes, least_bytes(plan.facts))
+
+
+def made_with_less(
+    within: Callable[[int], Planned], make: Callable[[Planned], Made], bytes_: int, least: int
+) -> Made:
+    """What ``make`` makes of the plan within so much device memory; or with less and less of it.
+
+    Raises
+    ------
+    MemoryBudgetError
+        The ``least`` was refused.
+    """
     while True:
-        share = plan.share.least, plan.share.shift
+        plan = within(bytes_)
         try:
-            return {shard: make(held, room, *share) for shard, held in rows.items()}
+            return make(plan)
         except MemoryBudgetError:
-            if plan.bytes <= least:
+            if plan.device_bytes <= least:
                 raise
         # Only now: the frames of the error kept what they had of the memory.
-        plan = plan_ranks(plan.facts, max(least, plan.bytes // 4 * 3))
+        bytes_ = max(least, plan.device_bytes // 4 * 3)

@@ -9,8 +9,8 @@ from ooc_graph.model.request import Request
 from ooc_graph.model.reservation import Reservation
 from ooc_graph.model.resources import Resources
 from ooc_graph.shards.load import Graph
+from ooc_graph.strategies.cuda import disk_budgets as cuda_disk
 from ooc_graph.strategies.cuda import in_memory as cuda_memory
-from ooc_graph.strategies.cuda import on_disk as cuda_disk
 from ooc_graph.strategies.cuda import pinned as cuda_pinned
 from ooc_graph.strategies.many.division import Division
 from ooc_graph.strategies.many.memory import Job, batches_device_bytes, beside_bytes, stored_bytes

@@ -7,14 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from threading import Lock
+from typing import Any
 
 import numpy as np
 
 from ooc_graph.kernels.common.bitmap import deal_frontiers, words_for
 from ooc_graph.kernels.common.decisions import BfsTree
 from ooc_graph.kernels.cuda.runtime.modules import cuda, within_memory
-from ooc_graph.kernels.cuda.runtime.rows import require_rows
-from ooc_graph.kernels.cuda.runtime.shares import ON_DEVICE, OnDevice, Pinned
+from ooc_graph.kernels.cuda.runtime.shares import RankRows
 from ooc_graph.kernels.cuda.runtime.steps import (
     ARCS,
     EMITTED,
@@ -32,7 +32,7 @@ from ooc_graph.kernels.cuda.runtime.steps import (
     wait,
     width,
 )
-from ooc_graph.types import DEAL_BLOCK, AnyArray, Dealing, Rows
+from ooc_graph.types import DEAL_BLOCK, AnyArray, Dealing
 
 _STEP = "a step of BFS on these rows"
 
@@ -72,33 +72,25 @@ class CudaBfsRank:
     it lasts, and one for each of the vertices it tells of. Ids are of 32 bits, from 2**32 vertices
     on of 64 (`ooc_graph.layout.names.id_dtype`); others are refused (`UsageError`).
 
-    Rows are hub-first, in host memory or on the device, to push and to pull along (the same object
-    when undirected). The ``tier`` says where the kernels find them: copied to the device, or in
-    pinned memory. If the device's memory is too small, that is a `MemoryBudgetError`, also in every
-    step.
+    Rows are hub-first (`ooc_graph.kernels.cuda.runtime.shares.rank_rows`). If the device's memory
+    is too small, that is a `MemoryBudgetError`, also in every step.
     """
 
-    def __init__(
-        self, dealing: Dealing, out: Rows, into: Rows, tier: OnDevice | Pinned = ON_DEVICE
-    ) -> None:
-        cupy, rows = cuda(), dealing.rows
+    def __init__(self, dealing: Dealing, rows: RankRows) -> None:
+        cupy, count = cuda(), dealing.rows
         self._ids = ids = ids_of(dealing.vertices)
-        require_rows(rows)
-        self.vertices, self.arcs = dealing.vertices, len(out.neighbors)
-        self._dealing, self._depth, self._words = dealing, 0, 2 * words_for(rows)
+        self.vertices, self.arcs = dealing.vertices, rows.arcs
+        self._dealing, self._depth, self._words = dealing, 0, 2 * words_for(count)
         self._count = self._frontier_arcs = 0
+        self._out, self._into, self._out_offsets = rows.out, rows.into, rows.offsets
         with within_memory("BFS on these rows"):
-            self._out = tier.hold(out, weighted=False, ids=ids)
-            self._into = self._out
-            if into is not out:
-                self._into = tier.hold(into, weighted=False, ids=ids)
-            self._steps = Steps("bfs_rank.cu", width(ids) | tier.constants)
-            self._parent, self._queue = cupy.empty(rows, ids), cupy.empty(rows, np.uint32)
-            self._level = cupy.empty(rows, np.int32)
+            self._steps = Steps("bfs_rank.cu", {**width(ids), **rows.constants})
+            self._parent, self._queue = cupy.empty(count, ids), cupy.empty(count, np.uint32)
+            self._level = cupy.empty(count, np.int32)
             self._never, self._visited, self._found = (
                 cupy.empty(self._words, np.uint32) for _ in range(3)
             )
-        sizes = np.uint32(rows), np.uint32(self._words)
+        sizes = np.uint32(count), np.uint32(self._words)
         self._steps.launch(
             "never_claimed", self._words * 32, *sizes, self._into.offsets, self._never
         )
@@ -124,7 +116,7 @@ class CudaBfsRank:
             "settle_rows",
             most,
             self._queue,
-            self._out.offsets,
+            self._out_offsets,
             np.int32(self._depth),
             self._visited,
             self._found,
@@ -152,17 +144,23 @@ class CudaBfsRank:
             return self._push(shared)
 
     def _push(self, shared: CudaBfsShared) -> tuple[AnyArray, AnyArray, int]:
-        cupy, steps = cuda(), self._steps
-        steps.clear()
-        arcs = cupy.empty(self._count, np.uint64)
+        cupy = cuda()
+        target = cupy.empty(min(self._frontier_arcs, self.vertices), self._ids)
+        best = cupy.full(self.vertices, np.iinfo(self._ids).max, self._ids)
+        self._steps.clear()
+        self._offer(shared, best, target)
+        target = target[: self._steps.fetch()[EMITTED]]
+        return target.get(), values_at(best, target), self._frontier_arcs
+
+    def _offer(self, shared: CudaBfsShared, best: Any, target: Any) -> None:
+        """List unvisited neighbours of the frontier; ``best`` has the smallest parent of each."""
+        steps, arcs = self._steps, cuda().empty(self._count, np.uint64)
         steps.launch(
             "list_found",
             self._words * 32,
             *(np.uint32(self._words), self._found, self._out.offsets),
             *(self._queue, arcs, steps.counts),
         )
-        target = cupy.empty(min(self._frontier_arcs, self.vertices), self._ids)
-        best = cupy.full(self.vertices, np.iinfo(self._ids).max, self._ids)
         steps.launch(
             "push_rows",
             threads_for(self._frontier_arcs),
@@ -170,8 +168,6 @@ class CudaBfsRank:
             *(self._out.offsets, self._out.neighbors, *dealt(self._dealing)),
             *(shared.visited, best, target, steps.counts),
         )
-        target = target[: steps.fetch()[EMITTED]]
-        return target.get(), values_at(best, target), self._frontier_arcs
 
     @within_memory(_STEP)
     def claim(self, target: AnyArray, parent: AnyArray) -> None:
@@ -194,15 +190,19 @@ class CudaBfsRank:
         """Find the unvisited own rows next to the frontier; return arcs examined."""
         self._depth += 1
         self._steps.clear()
+        self._find(shared)
+        return self._count_found()
+
+    def _find(self, shared: CudaBfsShared) -> None:
+        """Make the unvisited own rows next to the frontier those found."""
         self._steps.launch(
             "pull_rows",
             self._words * 32,
             *(np.uint32(self._dealing.rows), np.uint32(self._words)),
-            *(self._into.offsets, self._into.neighbors, self._out.offsets, shared.frontier),
+            *(self._into.offsets, self._into.neighbors, self._out_offsets, shared.frontier),
             *(np.int32(self._depth), self._visited, self._found, self._parent, self._level),
             self._steps.counts,
         )
-        return self._count_found()
 
     def tree(
         self, vertices: Sequence[int], arcs: Sequence[int], direction: Sequence[int]

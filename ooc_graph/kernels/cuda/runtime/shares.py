@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any, ClassVar
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
 from ooc_graph.errors import MemoryBudgetError
-from ooc_graph.kernels.cuda.runtime.modules import THREADS, blocks_for, cuda, kernel
+from ooc_graph.kernels.cuda.runtime.modules import (
+    THREADS,
+    blocks_for,
+    cuda,
+    kernel,
+    within_memory,
+)
 from ooc_graph.kernels.cuda.runtime.pinned import PinnedRoom
-from ooc_graph.kernels.cuda.runtime.rows import DeviceRows, hold, on_device
-from ooc_graph.types import Rows
+from ooc_graph.kernels.cuda.runtime.rows import DeviceRows, hold, on_device, require_rows
+from ooc_graph.kernels.cuda.runtime.steps import ids_of
+from ooc_graph.types import Dealing, Rows
 
 TIERED: dict[str, int | str] = {"TIERED": 1}
 """What kernels are compiled with that find rows in host memory."""
@@ -58,14 +66,41 @@ class Shares:
 
 
 @dataclass(frozen=True)
-class OnDevice:
-    """Where a rank has its rows: all on the device."""
+class RankRows:
+    """Rows of a rank as its kernels are given them, to push and to pull along.
 
-    constants: ClassVar[dict[str, int | str]] = {}
-    """What its kernels are compiled with."""
+    ``into`` is ``out`` if the graph is undirected. ``offsets`` are those of all out-arcs, also if
+    ``out`` has only the first arcs of each row. ``constants`` are what kernels are compiled with
+    to find the rows; ``weights`` is the type of the weights, None if there are none.
+    """
+
+    out: DeviceRows
+    into: DeviceRows
+    arcs: int
+    offsets: Any
+    weights: np.dtype[Any] | None = None
+    constants: Mapping[str, int | str] = field(default_factory=dict)
+
+
+class Tier(Protocol):
+    """Where a rank has its rows."""
+
+    @property
+    def constants(self) -> Mapping[str, int | str]:
+        """What its kernels are compiled with."""
 
     def hold(self, rows: Rows, *, weighted: bool, ids: np.dtype[Any]) -> DeviceRows:
-        """Rows as its kernels are given them; see `ooc_graph.kernels.cuda.runtime.rows.hold`."""
+        """Rows of one side as its kernels are given them."""
+
+
+@dataclass(frozen=True)
+class OnDevice:
+    """All rows are on the device."""
+
+    constants: ClassVar[dict[str, int | str]] = {}
+
+    def hold(self, rows: Rows, *, weighted: bool, ids: np.dtype[Any]) -> DeviceRows:
+        """See `ooc_graph.kernels.cuda.runtime.rows.hold`."""
         return hold(rows, weighted=weighted, ids=ids)
 
 
@@ -74,18 +109,31 @@ ON_DEVICE = OnDevice()
 
 @dataclass(frozen=True)
 class Pinned:
-    """Where a rank has its rows: in pinned memory (``room``), and `Shares` on the device too."""
+    """Rows are in pinned memory (``room``), and `Shares` of them on the device too."""
 
     room: PinnedRoom
     least: int
     shift: int
 
-    constants = TIERED
+    constants: ClassVar[dict[str, int | str]] = TIERED
 
     def hold(self, rows: Rows, *, weighted: bool, ids: np.dtype[Any]) -> DeviceRows:
         """As of `OnDevice`."""
         outside = hold(self.room.on_device(rows), weighted=weighted, ids=ids)
         return TieredRows.of(outside, Shares(outside, self.least, self.shift))
+
+
+def rank_rows(
+    dealing: Dealing, out: Rows, into: Rows, tier: Tier, *, weighted: bool = False
+) -> RankRows:
+    """Rows of a shard in a tier; `MemoryBudgetError` if the device's memory is too small."""
+    ids = ids_of(dealing.vertices)
+    require_rows(dealing.rows)
+    with within_memory("the rows of a rank"):
+        held = tier.hold(out, weighted=weighted, ids=ids)
+        others = held if into is out else tier.hold(into, weighted=weighted, ids=ids)
+    weights = out.weights.dtype if weighted and out.weights is not None else None
+    return RankRows(held, others, len(out.neighbors), held.offsets, weights, tier.constants)
 
 
 @dataclass(frozen=True)

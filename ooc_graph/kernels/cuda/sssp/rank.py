@@ -6,7 +6,7 @@ State stays on the device; what goes to other ranks and comes from them is in ho
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -14,10 +14,9 @@ from ooc_graph.errors import UsageError
 from ooc_graph.kernels.common.bitmap import words_for
 from ooc_graph.kernels.common.decisions import SsspTree
 from ooc_graph.kernels.common.sssp.distances import distance_dtype, overflow_error, unreached
-from ooc_graph.kernels.common.sssp.survey import survey
+from ooc_graph.kernels.common.sssp.survey import Known, survey
 from ooc_graph.kernels.cuda.runtime.modules import cuda, within_memory
-from ooc_graph.kernels.cuda.runtime.rows import require_rows
-from ooc_graph.kernels.cuda.runtime.shares import ON_DEVICE, OnDevice, Pinned
+from ooc_graph.kernels.cuda.runtime.shares import RankRows
 from ooc_graph.kernels.cuda.runtime.steps import (
     AGAIN,
     ARCS,
@@ -39,6 +38,20 @@ from ooc_graph.types import AnyArray, Dealing, Rows
 Payload = tuple[AnyArray, AnyArray, AnyArray]
 
 
+class Queued(NamedTuple):
+    """Arcs of the queued rows with candidates up to the bound.
+
+    uint64 of each row, on the device: ``arcs`` from position ``first`` on. ``examined`` arcs in
+    all, by which ``most`` vertices are listed. ``least`` is the smallest candidate above the bound.
+    """
+
+    first: Any
+    arcs: Any
+    examined: int
+    most: int
+    least: Any
+
+
 class CudaSsspRank:
     """SSSP steps on the rows of one shard; buffers for the own rows are allocated once.
 
@@ -46,42 +59,30 @@ class CudaSsspRank:
     the whole graph while it lasts, and an id for each vertex that it tells of. Ids are of 32 bits,
     from 2**32 vertices on of 64 (`ooc_graph.layout.names.id_dtype`).
 
-    Rows are light-first, to push and to pull along (the same object when undirected), with the
-    input tuples at each row, in host memory; weights are float32, float64, int32 or int64, not
-    negative. Others are refused (`UsageError`). ``tier`` and errors are as of `CudaBfsRank`.
+    Rows are light-first, with weights that `known_of` takes. Errors are as of `CudaBfsRank`.
     """
 
-    def __init__(
-        self,
-        dealing: Dealing,
-        out: Rows,
-        into: Rows,
-        tuples: AnyArray,
-        tier: OnDevice | Pinned = ON_DEVICE,
-    ) -> None:
-        cupy, rows = cuda(), dealing.rows
+    def __init__(self, dealing: Dealing, rows: RankRows, known: Known) -> None:
+        cupy, count = cuda(), dealing.rows
+        assert rows.weights is not None
         self._ids = ids = ids_of(dealing.vertices)
-        require_rows(rows)
-        weights = _require_weights(out)
-        dtype = distance_dtype(weights)
-        self.vertices, self.arcs = dealing.vertices, len(out.neighbors)
-        self._dealing, self._rows, self._dealt = dealing, np.uint32(rows), dealt(dealing)
-        self._survey, self._top = survey(out, tuples), unreached(dtype)[0]
-        self._heaviest = dtype.type(weights.max(initial=0))
+        dtype = distance_dtype(np.empty(0, rows.weights))
+        self.vertices, self.arcs = dealing.vertices, rows.arcs
+        self._dealing, self._rows, self._dealt = dealing, np.uint32(count), dealt(dealing)
+        self._survey, self._top = known.survey, unreached(dtype)[0]
+        self._heaviest = dtype.type(known.heaviest)
         self._pending = self._left = 0
+        self._out, self._into, self._out_offsets = rows.out, rows.into, rows.offsets
         with within_memory("SSSP on these rows"):
-            self._out = tier.hold(out, weighted=True, ids=ids)
-            self._into = self._out
-            if into is not out:
-                self._into = tier.hold(into, weighted=True, ids=ids)
-            self._steps = steps_for(weights.dtype, dtype, ids, tier)
+            self._steps = steps_for(rows.weights, dtype, ids, rows.constants)
             # Arcs relaxed with the distance that a row has, at most as many as there are vertices;
             # rows in the queue, as list and set; rows that wait for a higher bound, or for a
             # parent, and a list that takes turns.
-            self._taken, self._parent = (cupy.empty(rows, ids) for _ in range(2))
-            self._queue = cupy.empty(rows, np.uint32)
-            self._waiting = [cupy.empty(rows, np.uint32) for _ in range(2)]
-            self._queued = cupy.empty(2 * words_for(rows), np.uint32)
+            self._taken, self._parent = (cupy.empty(count, ids) for _ in range(2))
+            self._queue = cupy.empty(count, np.uint32)
+            self._waiting = [cupy.empty(count, np.uint32) for _ in range(2)]
+            self._words = 2 * words_for(count)
+            self._queued = cupy.empty(self._words, np.uint32)
 
     def start(self) -> None:
         """Forget everything."""
@@ -120,28 +121,44 @@ class CudaSsspRank:
 
         Each vertex once with its smallest candidate, in any order; ``again`` counts them all.
         """
+        limit, steps = self._top.dtype.type(bound), self._steps
+        queued = self._measure(shared, limit)
+        if not queued.most:
+            return self.nothing(self._least_waiting(queued)), 0, 0
+        with shared.turn:
+            target = cuda().empty(min(queued.most, self.vertices), self._ids)
+            best = cuda().full(self.vertices, self._top, self._top.dtype)
+            steps.clear()
+            self._offer(shared, queued, limit, best, target)
+            counts = steps.fetch()
+            target = target[: counts[EMITTED]]
+            listed = target.get(), values_at(best, target)
+        smallest = self.nothing(self._least_waiting(queued))[2]
+        return (*listed, smallest), queued.examined + counts[EXAMINED], counts[AGAIN]
+
+    def _measure(self, shared: CudaSsspShared, bound: Any) -> Queued:
+        """Queue rows, and measure which of their arcs have candidates up to the bound."""
         most = min(len(shared.improved) + self._pending, int(self._rows))
-        if not most:
-            return self.nothing(self._top), 0, 0
-        self._queue_rows(shared, self._top.dtype.type(bound))
         first, arcs = (cuda().empty(most, np.uint64) for _ in range(2))
+        if not most:
+            return Queued(first, arcs, 0, 0, self._top)
+        self._queue_rows(shared, bound)
         waiting, kept = self._waiting
         self._steps.launch(
             "measure_queue",
             most,
             *(self._queue, *self._dealt, self._out.offsets, self._out.weights, shared.distance),
-            *(self._top.dtype.type(bound), self._top, self._taken, self._queued, kept),
+            *(bound, self._top, self._taken, self._queued, kept),
             *(first, arcs, self._steps.counts),
         )
         counts = self._steps.fetch()
         self._waiting, self._pending = [kept, waiting], counts[KEPT]
-        nothing = self.nothing(least(counts, self._top))
-        if not counts[EXAMINED]:
-            return nothing, 0, 0
-        listed, examined = counts[LISTED], counts[EXAMINED]
-        with shared.turn:
-            target, found, again = self._emit(shared, first, arcs[:listed], examined)
-        return (target, found, nothing[2]), examined, again
+        examined, arcs = counts[EXAMINED], arcs[: counts[LISTED]]
+        return Queued(first, arcs, examined, examined, least(counts, self._top))
+
+    def _least_waiting(self, queued: Queued) -> Any:
+        """Smallest candidate of all rows that wait for a higher bound."""
+        return queued.least
 
     def _queue_rows(self, shared: CudaSsspShared, bound: Any) -> None:
         """Queue own rows just improved, and pending ones with a candidate up to the bound."""
@@ -162,24 +179,18 @@ class CudaSsspRank:
             *(self._taken, self._queued, self._queue, kept, steps.counts),
         )
 
-    def _emit(
-        self, shared: CudaSsspShared, first: Any, arcs: Any, examined: int
-    ) -> tuple[AnyArray, AnyArray, int]:
-        """Vertices that the queue's arcs improve, their smallest candidates; improved again."""
-        cupy, steps = cuda(), self._steps
-        target = cupy.empty(min(examined, self.vertices), self._ids)
-        best = cupy.full(self.vertices, self._top, self._top.dtype)
-        steps.clear()
-        steps.launch(
+    def _offer(
+        self, shared: CudaSsspShared, queued: Queued, bound: Any, best: Any, target: Any
+    ) -> None:
+        """List vertices that the queue improves; ``best`` has the smallest candidate of each."""
+        del bound  # all arcs that were measured are within it
+        self._steps.launch(
             "push_arcs",
-            threads_for(examined),
-            *(np.uint32(len(arcs)), starts_of(arcs), self._queue, first),
+            threads_for(queued.examined),
+            *(np.uint32(len(queued.arcs)), starts_of(queued.arcs), self._queue, queued.first),
             *(self._out.neighbors, self._out.weights, *self._dealt, shared.distance, self._top),
-            *(best, target, steps.counts),
+            *(best, target, self._steps.counts),
         )
-        counts = steps.fetch()
-        target = target[: counts[EMITTED]]
-        return target.get(), values_at(best, target), counts[AGAIN]
 
     @within_memory(STEP)
     def pull(self, shared: CudaSsspShared, final: float, floor: float) -> tuple[Payload, int, int]:
@@ -188,30 +199,47 @@ class CudaSsspRank:
         target = cupy.empty(int(self._rows), self._ids)
         found = cupy.empty(int(self._rows), self._top.dtype)
         steps.clear()
-        steps.launch(
-            "pull_rows",
-            int(self._rows),
-            *(self._rows, *self._dealt, self._out.offsets, self._into.offsets),
-            *(self._into.neighbors, self._into.weights, shared.distance),
-            *(kind(final), kind(floor), self._top, target, found, steps.counts),
-        )
+        self._find_nearer(shared, kind(final), kind(floor), target, found)
         counts = steps.fetch()
         count = counts[EMITTED]
         payload = target[:count].get(), found[:count].get(), np.array([self._top])
         return payload, counts[ARCS], counts[EXAMINED]
 
+    def _find_nearer(
+        self, shared: CudaSsspShared, final: Any, floor: Any, target: Any, found: Any
+    ) -> None:
+        """List the rows that improve and their distances."""
+        self._steps.launch(
+            "pull_rows",
+            int(self._rows),
+            *(self._rows, *self._dealt, self._out_offsets, self._into.offsets),
+            *(self._into.neighbors, self._into.weights, shared.distance),
+            *(final, floor, self._top, target, found, self._steps.counts),
+        )
+
     @within_memory(STEP)
     def find_parents(self, shared: CudaSsspShared, root: int) -> tuple[AnyArray, int]:
         """Find the parents; vertices left on plateaus, in any order, and arcs examined."""
         cupy, steps, rows = cuda(), self._steps, int(self._rows)
-        arcs, nearest = cupy.empty(rows, np.uint64), cupy.empty(rows, self._top.dtype)
-        place, into = (self._rows, *self._dealt), self._into
         steps.clear()
+        examined = self._choose_parents(shared, self._ids.type(root))
+        left, ids = self._waiting[0], cupy.empty(rows, self._ids)
+        found = shared.distance, self._top, self._parent
+        given = self._rows, *self._dealt, *found, left, ids, steps.counts
+        steps.clear()
+        steps.launch("list_left", rows, *given)
+        self._left = steps.fetch()[LISTED]
+        return ids[: self._left].get(), examined
+
+    def _choose_parents(self, shared: CudaSsspShared, root: Any) -> int:
+        """Find the parents that are nearer to the root than their rows; arcs examined."""
+        cupy, steps, rows, into = cuda(), self._steps, int(self._rows), self._into
+        arcs, nearest = cupy.empty(rows, np.uint64), cupy.empty(rows, self._top.dtype)
         steps.launch(
             "measure_rows",
             rows,
-            *(*place, into.offsets, into.weights, shared.distance, self._ids.type(root), self._top),
-            *(arcs, nearest, self._parent, steps.counts),
+            *(self._rows, *self._dealt, into.offsets, into.weights, shared.distance, root),
+            *(self._top, arcs, nearest, self._parent, steps.counts),
         )
         examined, starts = steps.fetch()[EXAMINED], starts_of(arcs)
         del arcs
@@ -222,30 +250,30 @@ class CudaSsspRank:
                 *(self._rows, starts, *self._dealt, into.offsets, into.neighbors, into.weights),
                 *(shared.distance, self._top, np.uint32(choose), nearest, self._parent),
             )
-        del starts, nearest
-        left, ids = self._waiting[0], cupy.empty(rows, self._ids)
-        found = shared.distance, self._top, self._parent
-        steps.launch("list_left", rows, *place, *found, left, ids, steps.counts)
-        self._left = steps.fetch()[LISTED]
-        return ids[: self._left].get(), examined
+        return examined
 
     @within_memory(STEP)
     def resolve(self, shared: CudaSsspShared) -> AnyArray:
         """Vertices on plateaus that are next to one that has a parent, and take it; any order."""
-        steps, into = self._steps, self._into
-        (left, kept), solved = self._waiting, cuda().empty(self._left, self._ids)
+        steps, (left, kept) = self._steps, self._waiting
+        solved = cuda().empty(self._left, self._ids)
         steps.clear()
-        steps.launch(
-            "resolve_rows",
-            self._left * 32,
-            *(np.uint64(self._left), left, *self._dealt),
-            *(into.offsets, into.neighbors, into.weights, shared.distance, self._top),
-            *(shared.waiting, self._parent, kept, solved, steps.counts),
-        )
+        self._resolve(shared, left, kept, solved)
         counts = steps.fetch()
         self._waiting, self._left = [kept, left], counts[KEPT]
         found: AnyArray = solved[: counts[EMITTED]].get()
         return found
+
+    def _resolve(self, shared: CudaSsspShared, left: Any, kept: Any, solved: Any) -> None:
+        """Part the rows that are left into those that find a parent, by id, and the others."""
+        into = self._into
+        self._steps.launch(
+            "resolve_rows",
+            self._left * 32,
+            *(np.uint64(self._left), left, *self._dealt),
+            *(into.offsets, into.neighbors, into.weights, shared.distance, self._top),
+            *(shared.waiting, self._parent, kept, solved, self._steps.counts),
+        )
 
     def overflowed(self, shared: CudaSsspShared) -> bool:
         """Tell whether a shortest distance from here exceeds the distances' dtype."""
@@ -271,11 +299,14 @@ class CudaSsspRank:
         return SsspTree(self._parent.get(), own.get(), 0.0, phase_arcs)
 
 
-def _require_weights(rows: Rows) -> AnyArray:
-    """Weights that searches on a CUDA device take."""
+def known_of(rows: Rows, tuples: AnyArray) -> Known:
+    """What a search knows of light-first rows, with the input tuples at each, in host memory.
+
+    Weights are float32, float64, int32 or int64, not negative; others are refused (`UsageError`).
+    """
     if rows.weights is None or rows.weights.dtype.name not in C_TYPES:
         found = "none" if rows.weights is None else str(rows.weights.dtype)
         raise UsageError(
             f"SSSP on a CUDA device takes weights of type {', '.join(C_TYPES)}, not {found}"
         )
-    return rows.weights
+    return Known(survey(rows, tuples), rows.weights.max(initial=0))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from threading import Lock
 from typing import Any
 
@@ -11,12 +11,12 @@ import numpy as np
 from ooc_graph.kernels.common.bitmap import words_for
 from ooc_graph.kernels.common.sssp.distances import SharedBounds
 from ooc_graph.kernels.cuda.runtime.modules import cuda, within_memory
-from ooc_graph.kernels.cuda.runtime.shares import ON_DEVICE, OnDevice, Pinned
 from ooc_graph.kernels.cuda.runtime.steps import LISTED, Steps, ids_of, least, uploaded, wait, width
 from ooc_graph.types import AnyArray
 
 C_TYPES = {"float32": "float", "float64": "double", "int32": "int", "int64": "i64"}
 """Types of weights, as ``sssp_rank.cu`` calls them."""
+NO_CONSTANTS: Mapping[str, int | str] = {}
 STEP = "a step of SSSP on these rows"
 
 
@@ -31,10 +31,10 @@ def steps_for(
     weights: np.dtype[Any],
     distances: np.dtype[Any],
     ids: np.dtype[Any],
-    tier: OnDevice | Pinned = ON_DEVICE,
+    tier: Mapping[str, int | str] = NO_CONSTANTS,
 ) -> Steps:
-    """Kernels for weights, distances and ids of these types, and for where the rows are."""
-    return Steps("sssp_rank.cu", constants(weights, distances, ids) | tier.constants)
+    """Kernels for weights, distances and ids of these types; ``tier`` is of where the rows are."""
+    return Steps("sssp_rank.cu", {**constants(weights, distances, ids), **tier})
 
 
 class CudaSsspShared(SharedBounds):

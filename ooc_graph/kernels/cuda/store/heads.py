@@ -18,7 +18,7 @@ from ooc_graph.kernels.cuda.runtime.modules import cuda, within_memory
 from ooc_graph.kernels.cuda.runtime.pinned import PinnedArray
 from ooc_graph.kernels.cuda.runtime.rows import NULL, require_rows
 from ooc_graph.kernels.cuda.runtime.steps import Steps
-from ooc_graph.kernels.cuda.store.staged import Staged
+from ooc_graph.kernels.cuda.store.staged import Launch, Staged
 from ooc_graph.types import AnyArray
 
 HEAD_SOURCE, TAIL_SOURCE = "disk_sssp.cu", "disk_tails.cu"
@@ -119,17 +119,27 @@ class DeviceHeads:
         with within_memory("room for what is fetched of the store"):
             staged = Staged(rows, pins=pins) if buffers is None else buffers.staged
             steps = Steps(TAIL_SOURCE)
-        heaviest = np.zeros(1, np.float32)
 
         def launch(count: int, fetched: tuple[Any, ...]) -> None:
             steps.launch("hold_arcs", 32 * count, *fetched, self.places)
 
-        def note(window: Any, begin: int, end: int, columns: tuple[AnyArray, ...]) -> None:
+        return np.float32(fill_heads(rows, staged, launch))
+
+
+def fill_heads(rows: TierRows, staged: Staged, launch: Launch) -> Any:
+    """Fetch what the limits of all rows say, in the order of the tier, for a kernel.
+
+    Returns the largest weight of the rows that were seen whole; 0 if there are none.
+    """
+    heaviest = np.zeros(1, rows.dtypes[-1])
+
+    def note(window: Any, begin: int, end: int, columns: tuple[AnyArray, ...]) -> None:
+        if len(columns) > 1:
             heaviest_ends(rows.heads.lengths, window, begin, end, columns[1], heaviest)
 
-        for waiting in rows.rows(whole_set(len(rows.heads.lengths))):
-            staged.scan(rows, waiting, launch, note=note, look=rows.most_look)
-        return np.float32(heaviest[0])
+    for waiting in rows.rows(whole_set(len(rows.heads.lengths))):
+        staged.scan(rows, waiting, launch, note=note, look=rows.most_look)
+    return heaviest[0]
 
 
 @dataclass(frozen=True)

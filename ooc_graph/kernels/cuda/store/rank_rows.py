@@ -1,0 +1,96 @@
+"""Rows of a shard that are in a store, with the first arcs of each, the heads, on a CUDA device."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ooc_graph.kernels.common.bitmap import pack_bits
+from ooc_graph.kernels.common.sssp.distances import distance_dtype
+from ooc_graph.kernels.common.store.rows import TierRows
+from ooc_graph.kernels.cuda.runtime.modules import cuda, within_memory
+from ooc_graph.kernels.cuda.runtime.rows import DeviceRows, on_device, require_rows
+from ooc_graph.kernels.cuda.runtime.shares import RankRows
+from ooc_graph.kernels.cuda.runtime.steps import Steps, width
+from ooc_graph.kernels.cuda.sssp.shared import constants
+from ooc_graph.kernels.cuda.store.heads import fill_heads
+from ooc_graph.kernels.cuda.store.staged import Staged
+from ooc_graph.types import AnyArray
+
+
+class StoreRows:
+    """Rows of one side: heads and offsets on the device, all arcs in a store.
+
+    ``rows`` has lengths and places, in host memory. Of each row ``least`` arcs are on the device,
+    and one in ``2**shift`` of its arcs. `fill` brings them there.
+    """
+
+    def __init__(self, rows: TierRows, least: int, shift: int) -> None:
+        lengths = rows.heads.lengths
+        require_rows(len(lengths))
+        self.rows, self.at_hand = rows, rows.at_hand(min(least, 1 << 32), shift)
+        kept = np.minimum((lengths.astype(np.int64) >> shift) + self.at_hand.least, lengths)
+        cupy, ids, last = cuda(), rows.dtypes[0], rows.dtypes[-1]
+        self.weights = last if len(rows.dtypes) > 1 else None
+        """Type of the weights."""
+        with within_memory("the first arcs of every row"):
+            self.longer = on_device(pack_bits(kept < lengths)).view(np.uint32)
+            """Rows that have more arcs than their heads, a bitmap on the device."""
+            ends = _ends(kept)
+            weights = None if self.weights is None else cupy.empty(int(ends[-1]), last)
+            self.heads = DeviceRows(on_device(ends), cupy.empty(int(ends[-1]), ids), weights)
+            self.staged = Staged(rows, pins=False)
+            self.steps = steps_along_tails(ids, self.weights)
+
+    def fill(self, rows: TierRows) -> Any:
+        """Bring the heads to the device, in the order of the store; the largest weight seen.
+
+        ``rows`` are the same rows, with limits: what is fetched of each, its head or more.
+        """
+        heads = self.heads
+        columns = [heads.neighbors] if heads.weights is None else [heads.neighbors, heads.weights]
+
+        def launch(count: int, fetched: tuple[Any, ...]) -> None:
+            self.steps.launch("hold_fetched", 32 * count, *fetched, heads.offsets, *columns)
+
+        return fill_heads(rows, self.staged, launch)
+
+    def scan(self, bits: Any, name: str, *arguments: Any, cursor: Any = None) -> None:
+        """Have a kernel go along the tails of a bitmap's rows; the bitmap is on the device.
+
+        Or from the arc ``cursor`` of each row on: uint32 (rows,), on the device.
+        """
+
+        def launch(count: int, fetched: tuple[Any, ...]) -> None:
+            self.steps.launch(name, 32 * count, *fetched, *arguments)
+
+        window = self.rows.window
+        for waiting in self.rows.tails(bits.get().view(np.uint64), self.at_hand):
+            if cursor is not None:
+                window.cursor[:waiting] = cursor[on_device(window.row[:waiting])].get()
+            self.staged.scan(self.rows, waiting, launch)
+
+
+def steps_along_tails(ids: np.dtype[Any], weights: np.dtype[Any] | None) -> Steps:
+    """Steps of a rank along arcs that were fetched, for ids and weights of these types."""
+    if weights is None:
+        return Steps("bfs_rank_store.cu", width(ids))
+    distances = distance_dtype(np.empty(0, weights))
+    return Steps("sssp_rank_store.cu", constants(weights, distances, ids))
+
+
+def _ends(lengths: AnyArray) -> AnyArray:
+    """Offsets of rows of these lengths, uint64."""
+    ends = np.zeros(len(lengths) + 1, np.uint64)
+    np.cumsum(lengths, dtype=np.uint64, out=ends[1:])
+    return ends
+
+
+def rank_rows(out: StoreRows, into: StoreRows) -> RankRows:
+    """Their heads, as a rank's rows; ``into`` is ``out`` if the graph is undirected."""
+    lengths = out.rows.heads.lengths
+    with within_memory("the offsets of every row"):
+        offsets = on_device(_ends(lengths))
+    arcs = int(lengths.sum(dtype=np.int64))
+    return RankRows(out.heads, into.heads, arcs, offsets, out.weights)

@@ -1,0 +1,201 @@
+"""What of the rows of one worker's ranks is on its CUDA device, if their arcs are in the store.
+
+Computed before rows are read. The device holds all that is written, offsets, and the first arcs of
+each row, the heads: as large a share of each row as there is room for. Host memory holds lengths of
+rows, batches of units on their way to the device, and units that are kept once they were read.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+from ooc_graph.errors import MemoryBudgetError
+from ooc_graph.layout import names
+from ooc_graph.memory.cpu.plan import (
+    RESERVE_BYTES,
+    SLACK_SHARE,
+    STRETCH_ROW_BYTES,
+    STRETCH_ROWS,
+    UNPACKING_BYTES,
+    HeadRule,
+    rules,
+)
+from ooc_graph.memory.cuda.disk import NUMBER_BYTES, READERS, WINDOW_ROWS
+from ooc_graph.memory.cuda.disk_budget import LONGEST_ROW
+from ooc_graph.memory.cuda.pinned_ranks import RankFacts
+
+BATCH_UNITS = 32
+"""Units of neighbours that a rank fetches at a time."""
+REQUEST_BYTES = 5 * 4 + 1
+"""Of a row in a window on the device, and on its way there: words of its request, and a flag."""
+# Of a row on the device: offsets of its head and of all its arcs. Of a row of SSSP beside
+# distances: where it goes on in its tail.
+_OFFSET_BYTES, _CURSOR_BYTES = 8, 4
+# Sets of rows: those that are longer than their heads, that wait, that want arcs, and a copy.
+_BITMAPS = 4
+# Of a row in host memory while its side is loaded: arcs to read, those on the device, offsets.
+_LOADED_ROW_BYTES = 28
+# Of a row in the list of a window, and its position in each column; while the window is sorted.
+_LISTED_BYTES, _PLACE_BYTES, _ORDER_BYTES = 32, 8, 24
+
+
+@dataclass(frozen=True)
+class DiskRankFacts:
+    """What a plan for the ranks of one worker depends on beside the budgets.
+
+    ``host_bytes`` is host memory of a search beside its rows: id tables and the answer.
+    """
+
+    ranks: RankFacts
+    shards: int  # ranks of the worker
+    id_bytes: int
+    distance_bytes: int
+    host_bytes: int
+    packed: bool
+
+    @property
+    def kernel(self) -> str:
+        """``bfs`` or ``sssp``."""
+        return self.ranks.kernel
+
+    @property
+    def longest(self) -> int:
+        """Arcs of the longest row."""
+        return max(int(side.length.max(initial=0)) for side in self.ranks.sides)
+
+    @property
+    def columns_bytes(self) -> int:
+        """Bytes that are fetched for a unit of neighbours, weights included."""
+        weight_bytes = self.ranks.arc_bytes - self.id_bytes
+        wider = max(1, weight_bytes // self.id_bytes) if weight_bytes else 0
+        return (1 + wider) * names.SIDECAR_BYTES
+
+
+@dataclass(frozen=True)
+class DiskRankPlan:
+    """What is where, within budgets."""
+
+    facts: DiskRankFacts
+    device_budget_bytes: int
+    host_budget_bytes: int
+    share: HeadRule  # arcs of each row that are on the device
+    kept_bytes: int = 0  # host memory for units that were read, of each side
+
+    batch_units = BATCH_UNITS
+    pinned_bytes = arcs_in_host = 0
+
+    @property
+    def device_parts(self) -> dict[str, int]:
+        """Bytes on the device by purpose."""
+        facts, sides = self.facts, self.facts.ranks.sides
+        rows = sum(side.count for side in sides) * facts.shards // len(sides)
+        offsets = sum(side.count + 1 for side in sides) + rows + facts.shards
+        bitmaps = sum(8 * -(-side.count // 64) for side in sides)
+        own = rows * (_CURSOR_BYTES + 2 * facts.distance_bytes) if facts.kernel == "sssp" else 0
+        staged = BATCH_UNITS * facts.columns_bytes
+        requests = sum(self._window(side.count) for side in sides) * REQUEST_BYTES
+        return {
+            "vertex state": facts.ranks.state_bytes + own,
+            "row tables": _OFFSET_BYTES * offsets + _BITMAPS * bitmaps,
+            "first arcs": facts.ranks.arc_bytes * self.arcs_on_device,
+            "staging": len(sides) * staged + requests,
+        }
+
+    @property
+    def host_parts(self) -> dict[str, int]:
+        """Bytes of host memory by purpose, when most is held."""
+        facts, sides = self.facts, self.facts.ranks.sides
+        columns = facts.columns_bytes // names.SIDECAR_BYTES
+        tables = sum(4 * side.count + 8 * -(-side.count // 64) for side in sides)
+        units = facts.ranks.arcs * facts.ranks.arc_bytes // names.SIDECAR_BYTES + 4 * len(sides)
+        numbers = BATCH_UNITS * columns * NUMBER_BYTES
+        batches = 2 * (BATCH_UNITS * facts.columns_bytes + numbers)
+        batches += UNPACKING_BYTES * READERS // 4 if facts.packed else 0
+        listed = _LISTED_BYTES + _PLACE_BYTES * columns + _ORDER_BYTES + REQUEST_BYTES
+        windows = sum(self._window(side.count) for side in sides) * listed
+        most = max(side.count for side in sides)
+        chunk = min(names.CHUNK_BYTES, 8 * (most + 1))
+        stretch = min(STRETCH_ROWS, most + 1) * STRETCH_ROW_BYTES
+        return {
+            "row tables": tables + 8 * units,
+            "vertices": max(facts.host_bytes, chunk + stretch, _LOADED_ROW_BYTES * most),
+            "staging": len(sides) * batches + windows,
+            "kept units": len(sides) * self.kept_bytes,
+            "reserve": RESERVE_BYTES,
+        }
+
+    @property
+    def device_bytes(self) -> int:
+        """Bytes on the device when most is held."""
+        return sum(self.device_parts.values())
+
+    @property
+    def host_bytes(self) -> int:
+        """Bytes of host memory when most is held."""
+        return sum(self.host_parts.values())
+
+    @property
+    def arcs(self) -> int:
+        """Arcs of all sides."""
+        return self.facts.ranks.arcs
+
+    @property
+    def arcs_on_device(self) -> int:
+        """Arcs on the device."""
+        return sum(side.kept(self.share) for side in self.facts.ranks.sides)
+
+    @property
+    def held(self) -> dict[str, Any]:
+        """Which arcs are on the device, JSON-able."""
+        return {"arcs of each row at hand": str(self.share)}
+
+    def _window(self, rows: int) -> int:
+        return min(WINDOW_ROWS, rows + 64)
+
+
+def plan_disk_ranks(
+    facts: DiskRankFacts, device_bytes: int, host_bytes: int, most: HeadRule | None = None
+) -> DiskRankPlan:
+    """Plan for the ranks of one worker; no more than ``most`` of each row is on the device.
+
+    Raises
+    ------
+    MemoryBudgetError
+        Below the least of either memory, which it names; or a row is longer than kernels count.
+    """
+    least = least_disk_ranks(facts)
+    if facts.longest >= LONGEST_ROW:
+        raise MemoryBudgetError(
+            f"{facts.kernel} with arcs in the store has a row of {facts.longest:,} arcs, and fewer "
+            f"than {LONGEST_ROW:,} can be counted on a CUDA device; use --device cpu"
+        )
+    for kind, option, needed, there in (
+        ("device", "--device-memory", least.device_bytes, device_bytes),
+        ("host", "--memory-limit", least.host_bytes, host_bytes),
+    ):
+        if needed > there:
+            raise MemoryBudgetError(
+                f"{facts.kernel} by ranks with arcs in the store needs at least {needed:,} bytes "
+                f"of {kind} memory in one worker, and {there:,} may be used; raise {option}, or "
+                "add workers"
+            )
+    plan = replace(least, device_budget_bytes=device_bytes, host_budget_bytes=host_bytes)
+    for share in rules(facts.kernel):
+        more = replace(plan, share=share)
+        if more.device_bytes > device_bytes:
+            break
+        plan = more
+        if share == most:
+            break
+    if plan.arcs_on_device == plan.arcs:
+        return plan
+    spare = host_bytes - least.host_bytes
+    arcs_bytes = facts.ranks.pinned_bytes // len(facts.ranks.sides)
+    each = min((spare - spare // SLACK_SHARE) // len(facts.ranks.sides), arcs_bytes)
+    return replace(plan, kept_bytes=each // names.SIDECAR_BYTES * names.SIDECAR_BYTES)
+
+
+def least_disk_ranks(facts: DiskRankFacts) -> DiskRankPlan:
+    """Plan with the least memory of either kind that is enough."""
+    return DiskRankPlan(facts, 0, 0, next(rules(facts.kernel)))

@@ -1,0 +1,126 @@
+"""What ranks on CUDA devices hold whose rows stay in the store, and how they are loaded."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from ooc_graph.layout.names import id_dtype
+from ooc_graph.memory.cuda.disk_ranks import (
+    DiskRankFacts,
+    DiskRankPlan,
+    least_disk_ranks,
+    plan_disk_ranks,
+)
+from ooc_graph.model import rank_memory
+from ooc_graph.model.kernel import ORDER_OF
+from ooc_graph.model.request import SCHEDULER
+from ooc_graph.model.resources import AUTO, Resources
+from ooc_graph.runtime.machine import give_back_freed_memory
+from ooc_graph.shards.cuda_disk_ranks import load_disk_rank
+from ooc_graph.shards.load import Graph
+from ooc_graph.shards.tiers import TierSearch
+from ooc_graph.strategies.cpu import on_disk as cpu_disk
+from ooc_graph.strategies.cuda import disk_budgets, pinned_ranks
+from ooc_graph.strategies.cuda import pinned as cuda_pinned
+from ooc_graph.strategies.cuda.in_memory import host_bytes
+from ooc_graph.strategies.dealing import most_ranks
+
+
+def lacks(graph: Graph, kernel: str, resources: Resources) -> str:
+    """Why ranks cannot leave arcs in the store; or empty."""
+    if kernel not in disk_budgets.LOADERS or not cpu_disk.has_tiers(graph, kernel):
+        return "arcs cannot stay in the store"
+    pays = resources.wanted != AUTO or cuda_pinned.reads_little(graph, kernel)
+    return "" if pays else "it does not pay"
+
+
+def facts_of(
+    graph: Graph, kernel: str, shards: Sequence[int], kept: Sequence[int] = ()
+) -> DiskRankFacts:
+    """What a plan for these ranks of one worker depends on; reads the graph's offsets.
+
+    Ranks that are ``kept`` from an earlier search take what their steps take.
+    """
+    distance_bytes = 4 if kernel == "bfs" else rank_memory.distance_dtype(graph).itemsize
+    neighbors = graph.arrays_of(ORDER_OF[kernel], "neighbors")[0][0]
+    return DiskRankFacts(
+        pinned_ranks.facts_of(graph, kernel, shards, kept),
+        len(shards),
+        id_dtype(graph.rows).itemsize,
+        distance_bytes,
+        host_bytes(graph, 0),
+        graph.stored.spec(neighbors).packing is not None,
+    )
+
+
+def facts_of_any(
+    graph: Graph, kernel: str, resources: Resources, exchange: str
+) -> Iterator[DiskRankFacts]:
+    """Facts of the workers that have most ranks, consecutive ones each."""
+    ranks = most_ranks(graph, resources, exchange)
+    for first in range(graph.shards - ranks + 1):
+        yield facts_of(graph, kernel, range(first, first + ranks))
+
+
+def budgets(graph: Graph, kernel: str, resources: Resources, exchange: str) -> tuple[int, int]:
+    """Device and host memory that the ranks of each worker may use.
+
+    Raises
+    ------
+    MemoryBudgetError
+        Says the least that would do.
+    """
+    is_dealt = exchange == SCHEDULER
+    on_host = resources.least_limit_bytes if is_dealt else resources.process_limit_bytes
+    device_bytes, limit = cuda_pinned.budget_of(resources), resources.cuda_limits.pinned_bytes
+    for facts in facts_of_any(graph, kernel, resources, exchange):
+        plan_disk_ranks(facts, device_bytes, on_host)
+        if limit is not None:
+            on_host = min(on_host, limit + least_disk_ranks(facts).host_bytes)
+    return device_bytes, on_host
+
+
+def load(
+    graph: Graph,
+    kernel: str,
+    shards: Sequence[int],
+    missing: Sequence[int],
+    device: Any,
+    budgets: tuple[int, int],
+) -> dict[int, TierSearch]:
+    """Bring the heads of the missing ranks' rows to the device; a worker's ranks share its budgets.
+
+    If the device refuses that, it has less and less of the rows.
+
+    Raises
+    ------
+    MemoryBudgetError
+        The least of the device's memory was refused.
+    CorruptStoreError
+        Names the chunk.
+    """
+    whole = plan_disk_ranks(facts_of(graph, kernel, shards), *budgets)
+    facts = facts_of(graph, kernel, missing, [one for one in shards if one not in missing])
+    least = least_disk_ranks(facts).device_bytes
+    wanted = DiskRankPlan(facts, 0, 0, whole.share).device_bytes
+    free = cuda_pinned.free_within(wanted, least, 0, f"{kernel} on {graph.path}")
+
+    def within(device_bytes: int) -> DiskRankPlan:
+        plan = plan_disk_ranks(facts, device_bytes, budgets[1], most=whole.share)
+        return DiskRankPlan(facts, *budgets, plan.share, whole.kept_bytes)
+
+    def make(plan: DiskRankPlan) -> dict[int, TierSearch]:
+        ranks: dict[int, TierSearch] = {}
+        try:
+            for shard in missing:
+                ranks[shard] = load_disk_rank(graph, kernel, shard, plan, device)
+        except BaseException:
+            for rank in ranks.values():
+                rank.close()
+            raise
+        return ranks
+
+    made = pinned_ranks.made_with_less(within, make, free, least)
+    give_back_freed_memory()
+    return made
