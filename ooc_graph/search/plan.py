@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -174,9 +174,15 @@ def _first(graph: Graph, request: Request, resources: Resources, device: str) ->
             return Plan(*given, strategy, reserved, why, is_short=bool(refusals))
     if not refusals:
         raise UsageError(lacks[0])
+    raise _most_helpful(refusals)
+
+
+def _most_helpful(refusals: Sequence[tuple[int, MemoryBudgetError]]) -> MemoryBudgetError:
+    """The error that says the least that is enough; else that of the tier that keeps least.
+
+    Of several strategies of that tier it is the first one's.
+    """
     known = [error for _, error in refusals if error.least_bytes]
-    # The user is told the least that would do; or else what the strategy lacks that keeps least in
-    # memory, the first of several.
     if known:
-        raise min(known, key=lambda error: error.least_bytes)
-    raise max(refusals, key=lambda refusal: refusal[0])[1]
+        return min(known, key=lambda error: error.least_bytes)
+    return max(refusals, key=lambda refusal: refusal[0])[1]
