@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
 from typing import Any
 
 from ooc_graph.layout.names import id_dtype
@@ -74,11 +75,11 @@ def budgets(graph: Graph, kernel: str, resources: Resources, exchange: str) -> t
     is_dealt = exchange == SCHEDULER
     on_host = resources.least_limit_bytes if is_dealt else resources.process_limit_bytes
     device_bytes, limit = cuda_pinned.budget_of(resources), resources.cuda_limits.pinned_bytes
+    most = 0
     for facts in facts_of_any(graph, kernel, resources, exchange):
         plan_disk_ranks(facts, device_bytes, on_host)
-        if limit is not None:
-            on_host = min(on_host, limit + least_disk_ranks(facts).host_bytes)
-    return device_bytes, on_host
+        most = max(most, least_disk_ranks(facts).host_bytes)
+    return device_bytes, on_host if limit is None else min(on_host, limit + most)
 
 
 def load(
@@ -111,14 +112,12 @@ def load(
         return DiskRankPlan(facts, *budgets, plan.share, whole.kept_bytes)
 
     def make(plan: DiskRankPlan) -> dict[int, TierSearch]:
-        ranks: dict[int, TierSearch] = {}
-        try:
+        with ExitStack() as undo:
+            ranks: dict[int, TierSearch] = {}
             for shard in missing:
                 ranks[shard] = load_disk_rank(graph, kernel, shard, plan, device)
-        except BaseException:
-            for rank in ranks.values():
-                rank.close()
-            raise
+                undo.callback(ranks[shard].close)
+            undo.pop_all()
         return ranks
 
     made = pinned_ranks.made_with_less(within, make, free, least)
