@@ -21,7 +21,7 @@ from ooc_graph.memory.cuda.pinned_plan import least_plan
 from ooc_graph.model.resources import CUDA
 from ooc_graph.runtime import devices, engine_cache, process
 from ooc_graph.strategies.cuda import disk_budgets as cuda_disk
-from ooc_graph.strategies.cuda import pinned as cuda_pinned
+from ooc_graph.strategies.cuda import pinned_budgets as cuda_pinned
 from ooc_graph.strategies.many import dividing
 from ooc_graph.types import INT32_UNREACHED
 

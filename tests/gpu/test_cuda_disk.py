@@ -22,7 +22,7 @@ from ooc_graph.memory.cuda.disk_bfs_plan import (
 from ooc_graph.runtime import engine_cache
 from ooc_graph.shards.device_tiers import DeviceTierSearch, PinningRefusedError, load_device_bfs
 from ooc_graph.shards.load import Graph
-from ooc_graph.strategies.cuda import pinned as cuda_pinned
+from ooc_graph.strategies.cuda import pinned_budgets as cuda_pinned
 from tests.gpu.comparison import CPU
 from tests.gpu.comparison import same_bfs as same
 from tests.gpu.memory import refuse_each_allocation

@@ -12,7 +12,7 @@ import ooc_graph as og
 from ooc_graph.runtime import engine_cache
 from ooc_graph.shards.load import Graph
 from ooc_graph.strategies.cuda import disk_budgets as cuda_disk
-from ooc_graph.strategies.cuda import pinned as cuda_pinned
+from ooc_graph.strategies.cuda import pinned_budgets as cuda_pinned
 from ooc_graph.threads import cores
 from tests.gpu.grown import SLACK_BYTES, grown_by, measured, small_and_large, tell
 

@@ -18,7 +18,7 @@ from ooc_graph.memory.cuda.disk_sssp_plan import (
 )
 from ooc_graph.shards.cuda_disk_sssp import load_device_sssp
 from ooc_graph.shards.load import Graph
-from ooc_graph.strategies.cuda import pinned as cuda_pinned
+from ooc_graph.strategies.cuda import pinned_budgets as cuda_pinned
 from tests.gpu.comparison import CPU, same_sssp
 from tests.gpu.test_cuda_tiers import LITTLE
 

@@ -16,7 +16,7 @@ from ooc_graph.layout import names
 from ooc_graph.runtime import engine_cache
 from ooc_graph.strategies.cuda import disk_budgets as cuda_disk
 from ooc_graph.strategies.cuda import in_memory as cuda_memory
-from ooc_graph.strategies.cuda import pinned as cuda_pinned
+from ooc_graph.strategies.cuda import pinned_budgets as cuda_pinned
 from tests.command_line import command
 from tests.gpu import stores
 from tests.gpu.searching import hub, search

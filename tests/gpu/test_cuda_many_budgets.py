@@ -14,7 +14,7 @@ from ooc_graph.kernels.cuda.runtime import modules as cuda_modules
 from ooc_graph.kernels.cuda.runtime.pool import WholePieces, allocating, pool_within
 from ooc_graph.runtime import engine_cache
 from ooc_graph.strategies.cuda import in_memory as cuda_memory
-from ooc_graph.strategies.cuda import pinned as cuda_pinned
+from ooc_graph.strategies.cuda import pinned_budgets as cuda_pinned
 from tests.gpu.memory import used_bytes
 from tests.gpu.searching import column_bytes as columns
 from tests.said import Said

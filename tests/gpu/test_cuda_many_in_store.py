@@ -22,7 +22,7 @@ from ooc_graph.runtime import engine_cache
 from ooc_graph.runtime.cluster import local_cluster
 from ooc_graph.strategies.cuda import disk_budgets as cuda_disk
 from ooc_graph.strategies.cuda import in_memory as cuda_memory
-from ooc_graph.strategies.cuda import pinned as cuda_pinned
+from ooc_graph.strategies.cuda import pinned_budgets as cuda_pinned
 from ooc_graph.strategies.many import one_by_one
 from tests.command_line import command
 from tests.gpu.memory import Refusing, used_bytes

@@ -17,7 +17,7 @@ from ooc_graph.kernels.cuda.runtime import modules as cuda_modules
 from ooc_graph.model.resources import CUDA
 from ooc_graph.runtime import engine_cache
 from ooc_graph.strategies.cuda import in_memory as cuda_memory
-from ooc_graph.strategies.cuda import pinned as cuda_pinned
+from ooc_graph.strategies.cuda import pinned_budgets as cuda_pinned
 from ooc_graph.strategies.many import one_by_one
 from ooc_graph.strategies.many.memory import Job
 from tests.gpu import stores

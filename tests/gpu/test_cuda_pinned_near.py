@@ -21,7 +21,7 @@ from ooc_graph.kernels.cuda.sssp.sums import IN_PLACE
 from ooc_graph.memory.cuda.pinned_plan import NearPlan
 from ooc_graph.runtime import engine_cache
 from ooc_graph.strategies.cuda import in_memory as cuda_memory
-from ooc_graph.strategies.cuda import pinned as cuda_pinned
+from ooc_graph.strategies.cuda import pinned_budgets as cuda_pinned
 from ooc_graph.types import Rows, Shard
 from tests.gpu import comparison
 from tests.gpu.comparison import CPU, graph, same_sssp

@@ -14,7 +14,7 @@ from ooc_graph.runtime import engine_cache
 from ooc_graph.shards.load import Graph
 from ooc_graph.sinks.single import answer_bytes
 from ooc_graph.strategies.cuda import in_memory as cuda_memory
-from ooc_graph.strategies.cuda import pinned as cuda_pinned
+from ooc_graph.strategies.cuda import pinned_budgets as cuda_pinned
 from tests.gpu.grown import SLACK_BYTES, grown_by, measured, small_and_large, tell
 
 # An array's last page may be a huge one; each side has one of neighbours, and one of weights.
@@ -56,7 +56,7 @@ def planned_bytes(graph: Graph, tier: str, kernel: str) -> tuple[int, int]:
     """Bytes of the rows, and of all that is reckoned with."""
     if tier == "pinned":
         rows = cuda_pinned.pinned_bytes(graph, kernel)
-        beside = cuda_pinned._host_bytes(graph) + answer_bytes(graph, kernel, "numpy")
+        beside = cuda_pinned.host_bytes_beside(graph) + answer_bytes(graph, kernel, "numpy")
         return rows, rows + beside
     rows = graph.resident_bytes(ORDER_OF[kernel])
     return rows, cuda_memory.host_bytes(graph, rows)

@@ -35,8 +35,9 @@ from ooc_graph.search.plan import Plan
 from ooc_graph.shards.device_tiers import DeviceTierSearch, PinningRefusedError
 from ooc_graph.strategies.cuda import disk_budgets as cuda_disk
 from ooc_graph.strategies.cuda import in_memory as cuda_memory
-from ooc_graph.strategies.cuda import pinned as cuda_pinned
+from ooc_graph.strategies.cuda import pinned_budgets as cuda_pinned
 from ooc_graph.strategies.cuda.on_disk import OnDisk
+from ooc_graph.strategies.cuda.pinned import Pinned
 from ooc_graph.types import NoProgress
 from tests.command_line import call
 from tests.made_up_place import CudaHere, TwoWorkers, chosen, plan_for
@@ -243,7 +244,7 @@ def test_the_search_before_is_taken_again(graph: og.Graph, monkeypatch: pytest.M
     for pinned, taken in ((None, True), (5000, True), (4999, False)):
         tight = replace(place(small, pinned, 1), is_limited=False)
         assert cuda_memory.InMemory().cached(graph, Request("bfs"), tight) is None
-        assert cuda_pinned.Pinned().cached(graph, Request("bfs"), tight) is None
+        assert Pinned().cached(graph, Request("bfs"), tight) is None
         if taken:
             assert in_store(graph, tight) == held
         else:

@@ -33,7 +33,7 @@ from ooc_graph.runtime.workplace import planned
 from ooc_graph.shards.device_tiers import DeviceTierSearch, PinningRefusedError
 from ooc_graph.strategies.cuda import disk_budgets as cuda_disk
 from ooc_graph.strategies.cuda import in_memory as cuda_memory
-from ooc_graph.strategies.cuda import pinned as cuda_pinned
+from ooc_graph.strategies.cuda import pinned_budgets as cuda_pinned
 from tests.command_line import call
 from tests.made_up_place import chosen, plan_for
 

@@ -29,8 +29,9 @@ from ooc_graph.search import single
 from ooc_graph.search.execute import plan_at
 from ooc_graph.search.plan import Plan
 from ooc_graph.strategies.cuda import in_memory as cuda_memory
-from ooc_graph.strategies.cuda import pinned as cuda_pinned
+from ooc_graph.strategies.cuda import pinned_budgets as cuda_pinned
 from ooc_graph.strategies.cuda import pinned_ranks
+from ooc_graph.strategies.cuda.pinned import Pinned
 from ooc_graph.types import Shard
 from tests import tiered_graphs
 from tests.made_up_place import CudaHere, TwoWorkers, plan_for
@@ -246,7 +247,7 @@ def test_ranks_of_a_worker_share_its_budget(
     resources = CudaHere(PLENTY, CudaLimits(budget)).resources()
     monkeypatch.setattr(rank_memory, "only_ranks", lambda _: True)
     reserved = plan_for(graph, kernel, resources).reserved
-    strategy = cuda_pinned.Pinned()
+    strategy = Pinned()
 
     def held_of(missing: list[int]) -> tuple[int, int]:
         """Arcs on the device, of the ranks that are loaded, and as planned for all of them."""

@@ -35,7 +35,7 @@ from ooc_graph.shards.device_tiers import DeviceTierSearch, HostRoom
 from ooc_graph.strategies.cpu import on_disk as cpu_disk
 from ooc_graph.strategies.cuda import disk_budgets as cuda_disk
 from ooc_graph.strategies.cuda import in_memory as cuda_memory
-from ooc_graph.strategies.cuda import pinned as cuda_pinned
+from ooc_graph.strategies.cuda import pinned_budgets as cuda_pinned
 from tests.disk_steps import PlainSteps
 from tests.made_up_place import CudaHere, TwoWorkers
 from tests.refused_in_turn import InTurn, followed

@@ -19,7 +19,8 @@ from ooc_graph.runtime import engine_cache, process
 from ooc_graph.runtime.workplace import ThisProcess, planned
 from ooc_graph.search.execute import execute, plan_at
 from ooc_graph.strategies.cuda import in_memory as cuda_memory
-from ooc_graph.strategies.cuda import pinned as cuda_pinned
+from ooc_graph.strategies.cuda import pinned_budgets as cuda_pinned
+from ooc_graph.strategies.cuda.pinned import Pinned
 from tests import tiered_graphs
 from tests.made_up_place import CudaHere, chosen, plan_for
 from tests.refused_in_turn import InTurn, followed
@@ -145,7 +146,7 @@ def test_names_are_held_only_for_answers_on_the_device(
     there = place(cuda_memory.cuda_bytes(graph, kernel) - 1)
     reserved = chosen(graph, kernel, there, on_device=arrays == "cupy")
     with pytest.raises(LookupError):
-        cuda_pinned.Pinned().load(graph, kernel, reserved)
+        Pinned().load(graph, kernel, reserved)
     (names,) = held
     if arrays == "numpy":
         assert names is None
@@ -172,7 +173,7 @@ def test_memory_that_others_have_makes_the_budget_smaller(
     monkeypatch.setattr(cuda_pinned, "search_within", search_within)
     monkeypatch.setattr(process, "device", lambda _: None)
     monkeypatch.setattr(cuda_pinned, "PinnedRoom", lambda _: np.empty)
-    strategy = cuda_pinned.Pinned()
+    strategy = Pinned()
     reserved = Reservation(strategy.name, device_bytes=2 * least, named=named)
     for free in (least - 1, least, 3 * least):
         there = free + beside

@@ -25,7 +25,7 @@ from ooc_graph.search import single
 from ooc_graph.search.algorithm import Algorithm
 from ooc_graph.shards.lengths import spread_share
 from ooc_graph.strategies.cuda import in_memory as cuda_memory
-from ooc_graph.strategies.cuda import pinned as cuda_pinned
+from ooc_graph.strategies.cuda import pinned_budgets as cuda_pinned
 from tests import tiered_graphs
 from tests.made_up_place import CudaHere, TwoWorkers, chosen
 from tests.said import Said

@@ -25,7 +25,8 @@ from ooc_graph.runtime.workplace import planned
 from ooc_graph.search import algorithm as search_algorithm
 from ooc_graph.search import single
 from ooc_graph.strategies.cuda import in_memory as cuda_memory
-from ooc_graph.strategies.cuda import pinned as cuda_pinned
+from ooc_graph.strategies.cuda import pinned_budgets as cuda_pinned
+from ooc_graph.strategies.cuda.pinned import Pinned
 from tests import tiered_graphs
 from tests.command_line import call
 from tests.made_up_place import CudaHere, chosen
@@ -62,7 +63,7 @@ def test_a_search_that_was_refused_memory_is_not_refused_again(
         return said.notes
 
     monkeypatch.setattr(cuda_memory.InMemory, "load", refuse)
-    monkeypatch.setattr(cuda_pinned.Pinned, "load", load)
+    monkeypatch.setattr(Pinned, "load", load)
     monkeypatch.setattr(process, "number_of", lambda _: "0")
     monkeypatch.setattr(cuda_modules, "device_bytes", lambda: (whole, whole))
     monkeypatch.setattr(search_algorithm, "_internal", lambda *_: ())

@@ -43,8 +43,9 @@ from ooc_graph.strategies.cpu import in_memory as cpu_memory
 from ooc_graph.strategies.cpu import on_disk as cpu_disk
 from ooc_graph.strategies.cuda import disk_budgets as cuda_disk
 from ooc_graph.strategies.cuda import in_memory as cuda_memory
-from ooc_graph.strategies.cuda import pinned as cuda_pinned
+from ooc_graph.strategies.cuda import pinned_budgets as cuda_pinned
 from ooc_graph.strategies.cuda.on_disk import OnDisk
+from ooc_graph.strategies.cuda.pinned import Pinned
 from ooc_graph.types import NoProgress
 from tests.command_line import call
 from tests.made_up_place import CudaHere
@@ -504,7 +505,7 @@ def test_what_the_host_has_beside_the_rows_is_for_answers(graph: og.Graph) -> No
     tables = 48 * graph.rows + 12 * graph.vertices
     facts = cuda_disk.known_facts(graph, "bfs")
     stored = cuda_disk.plan_within(facts, SMALL, 1 << 20).host_bytes
-    for strategy, rows in ((cuda_pinned.Pinned(), 4 * graph.arcs), (OnDisk(), stored)):
+    for strategy, rows in ((Pinned(), 4 * graph.arcs), (OnDisk(), stored)):
         reserved = Reservation(strategy.name, 1 << 20, SMALL)
         plan = Plan(graph, Request("bfs"), resources, strategy, reserved)
         first = rows + tables + check_bytes(graph)

@@ -43,7 +43,7 @@ from ooc_graph.runtime.workplace import planned
 from ooc_graph.search.execute import execute, plan_at
 from ooc_graph.strategies.cuda import disk_budgets as cuda_disk
 from ooc_graph.strategies.cuda import in_memory as cuda_memory
-from ooc_graph.strategies.cuda import pinned as cuda_pinned
+from ooc_graph.strategies.cuda import pinned_budgets as cuda_pinned
 from ooc_graph.types import Rows
 from tests.command_line import call
 from tests.made_up_device import PINNED, put_in_place

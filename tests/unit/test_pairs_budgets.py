@@ -20,7 +20,7 @@ from ooc_graph.model.resources import AUTO, CUDA
 from ooc_graph.runtime import engine_cache
 from ooc_graph.runtime.workplace import planned
 from ooc_graph.strategies.cuda import in_memory as cuda_memory
-from ooc_graph.strategies.cuda import pinned as cuda_pinned
+from ooc_graph.strategies.cuda import pinned_budgets as cuda_pinned
 from ooc_graph.strategies.many import batches as many_batches
 from ooc_graph.strategies.many.memory import Job, locked_bytes
 from tests.command_line import call

@@ -29,7 +29,7 @@ from ooc_graph.shards.device_tiers import DeviceTierSearch, HostRoom, PinningRef
 from ooc_graph.strategies.cpu import on_disk as cpu_disk
 from ooc_graph.strategies.cuda import disk_budgets as cuda_disk
 from ooc_graph.strategies.cuda import in_memory as cuda_memory
-from ooc_graph.strategies.cuda import pinned as cuda_pinned
+from ooc_graph.strategies.cuda import pinned_budgets as cuda_pinned
 from ooc_graph.strategies.cuda.on_disk import OnDisk
 from ooc_graph.strategies.many.division import Division
 from ooc_graph.strategies.many.memory import Job

@@ -27,7 +27,7 @@ from ooc_graph.runtime.workplace import ThisProcess
 from ooc_graph.search.execute import plan_at
 from ooc_graph.search.plan import Plan
 from ooc_graph.strategies.cuda import in_memory as cuda_memory
-from ooc_graph.strategies.cuda import pinned as cuda_pinned
+from ooc_graph.strategies.cuda import pinned_budgets as cuda_pinned
 from ooc_graph.strategies.many import batches as many_batches
 from ooc_graph.strategies.many import memory as many_memory
 from ooc_graph.strategies.many import one_by_one

@@ -22,7 +22,7 @@ from ooc_graph.model.resources import CUDA
 from ooc_graph.runtime import engine_cache, workplace
 from ooc_graph.search import many
 from ooc_graph.strategies.cuda import in_memory as cuda_memory
-from ooc_graph.strategies.cuda import pinned as cuda_pinned
+from ooc_graph.strategies.cuda import pinned_budgets as cuda_pinned
 from ooc_graph.strategies.many import batches as many_batches
 from ooc_graph.strategies.many.division import Division
 from ooc_graph.strategies.many.task import ManyTask

@@ -24,7 +24,7 @@ from ooc_graph.shards.device_tiers import DeviceTierSearch, PinningRefusedError,
 from ooc_graph.shards.load import Graph
 from ooc_graph.shards.tiers import require_stored
 from ooc_graph.strategies.cpu import on_disk as cpu_disk
-from ooc_graph.strategies.cuda import pinned as cuda_pinned
+from ooc_graph.strategies.cuda import pinned_budgets as cuda_pinned
 
 NAME = "cuda/disk"
 """Of the strategy."""

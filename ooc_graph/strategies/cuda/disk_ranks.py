@@ -23,7 +23,7 @@ from ooc_graph.shards.load import Graph
 from ooc_graph.shards.tiers import TierSearch
 from ooc_graph.strategies.cpu import on_disk as cpu_disk
 from ooc_graph.strategies.cuda import disk_budgets, pinned_ranks
-from ooc_graph.strategies.cuda import pinned as cuda_pinned
+from ooc_graph.strategies.cuda import pinned_budgets as cuda_pinned
 from ooc_graph.strategies.cuda.in_memory import host_bytes
 from ooc_graph.strategies.dealing import most_ranks
 

@@ -18,7 +18,8 @@ from ooc_graph.runtime import process
 from ooc_graph.shards.load import Graph
 from ooc_graph.strategies.cpu import on_disk as cpu_disk
 from ooc_graph.strategies.cuda import disk_budgets, disk_ranks
-from ooc_graph.strategies.cuda import pinned as cuda_pinned
+from ooc_graph.strategies.cuda import pinned_budgets as cuda_pinned
+from ooc_graph.strategies.cuda.pinned import Pinned
 from ooc_graph.types import Shard
 
 
@@ -63,7 +64,7 @@ class OnDisk:
             return self._shrunk(graph, kernel, refusal)
         if refused.is_of_ranks:
             return None if refusal.kind == BUSY else self.reserve(graph, request, resources)
-        is_hosts = refusal.kind == HOST or refused.strategy == cuda_pinned.Pinned.name
+        is_hosts = refusal.kind == HOST or refused.strategy == Pinned.name
         host_bytes = 0 if is_hosts else resources.cuda_limits.pinned_bytes or 0
         within = min(refused.device_bytes, refusal.freed.device_bytes // 8 * 7)
         device_bytes = max(within, disk_budgets.least_device_bytes(graph, kernel))

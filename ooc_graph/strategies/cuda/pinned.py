@@ -9,26 +9,10 @@ from typing import Any
 import numpy as np
 
 from ooc_graph.errors import MemoryBudgetError
-from ooc_graph.kernels.common.decisions import hubs_hold_much, pull_pays
-from ooc_graph.kernels.common.sides import hub_rows
-from ooc_graph.kernels.common.sssp.survey import first_rows
-from ooc_graph.kernels.cuda.pinned.bfs import BfsHold
-from ooc_graph.kernels.cuda.runtime import modules as cuda_modules
 from ooc_graph.kernels.cuda.runtime.pinned import PinnedRoom
-from ooc_graph.kernels.cuda.runtime.rows import MOST_ID
-from ooc_graph.layout.names import CHUNK_BYTES, id_dtype
 from ooc_graph.memory.cuda.pinned_plan import (
-    COLUMNS,
-    BfsPlan,
-    DeviceFacts,
-    DevicePlan,
-    NearPlan,
-    SearchPlan,
     describe_device,
-    fill,
-    least_plan,
     plan_device,
-    rows_within,
 )
 from ooc_graph.memory.cuda.pinned_ranks import plan_ranks
 from ooc_graph.model import rank_memory
@@ -39,10 +23,8 @@ from ooc_graph.model.reservation import BUSY, DEVICE, Refusal, Reservation
 from ooc_graph.model.resources import CUDA, Resources
 from ooc_graph.model.strategy import PINNED
 from ooc_graph.runtime import engine_cache, process
-from ooc_graph.runtime.remembered import Remembered
-from ooc_graph.shards.lengths import count_lengths, spread_share
 from ooc_graph.shards.load import Graph
-from ooc_graph.strategies.cuda import pinned_ranks
+from ooc_graph.strategies.cuda import pinned_budgets, pinned_ranks
 from ooc_graph.strategies.cuda.cached import cached_on_device, pinned_bytes
 from ooc_graph.strategies.cuda.in_memory import (
     InMemory,
@@ -53,42 +35,6 @@ from ooc_graph.strategies.cuda.in_memory import (
 )
 from ooc_graph.strategies.dealing import most_ranks
 from ooc_graph.types import Shard
-
-_KERNELS = "bfs", "sssp"
-# Of a device's memory without a limit: what is left to the driver, and to others.
-LEFT_SHARE = 16
-# Host memory a row beside its arcs: names, offsets, tuples, and the tree by internal id.
-_HOST_ROW_BYTES = 48
-# Of a neighbour in a column of the arcs.
-_COLUMN_BYTES = 4
-# Of a vertex in an answer on the device, while it is made: columns, and parents of those reached;
-# with distances of 64 bits more. And of a row where names do not fit 32 bits, and are put in place
-# there.
-_ANSWER_BYTES, _WIDE_DISTANCE_BYTES, _WIDE_NAME_BYTES = 32, 4, 16
-
-
-def may_pin(graph: Graph, kernel: str) -> bool:
-    """Whether a CUDA device may search a graph where it is: whether there are kernels for that."""
-    if kernel not in _KERNELS or rank_memory.only_ranks(graph):
-        return False
-    return kernel == "bfs" or graph.weighted
-
-
-def reads_little(graph: Graph, kernel: str) -> bool:
-    """Whether a search of rows that are not on the device reads few arcs: BFS, and SSSP that pulls.
-
-    Otherwise SSSP goes by near-far, many small steps that read each row whole.
-    """
-    if kernel == "bfs":
-        return True
-    return graph.weight_dtype == np.float32 and _pulling_pays(graph, kernel)
-
-
-@Remembered
-def _pulling_pays(graph: Graph, _: str) -> bool:
-    """Whether hubs hold much, and their weights spread: of a few rows, whose chunks are read."""
-    share = graph.head_share(first_rows(graph.rows))
-    return hubs_hold_much(share) and pull_pays(share, spread_share(graph))
 
 
 @dataclass(frozen=True)
@@ -103,7 +49,7 @@ class Pinned:
         """It is one rank, and pays only if the device has no room for all rows."""
         if not request.is_plain:
             return "another method or ranks are asked for"
-        if not may_pin(graph, request.kernel):
+        if not pinned_budgets.may_pin(graph, request.kernel):
             return "there are no kernels for such rows"
         fits = cuda_bytes(graph, request.kernel) <= resources.device.memory_bytes
         return "all rows fit the device" if fits else ""
@@ -114,7 +60,7 @@ class Pinned:
         if limit is not None and pinned_bytes(graph, request.kernel) > limit:
             return None
         held = cached_on_device(self.name, graph, request, resources)
-        wanted = budget_for(graph, resources, named=request.on_device)
+        wanted = pinned_budgets.budget_for(graph, resources, named=request.on_device)
         is_same = held is not None and (held.device_bytes, held.named) == (
             wanted,
             request.on_device,
@@ -125,7 +71,7 @@ class Pinned:
         """Reads the graph's offsets."""
         held = engine_cache.reservations(graph, request.kernel, CUDA)
         is_pinned = any(one.strategy == self.name for one in held)
-        plan = plan_for(
+        plan = pinned_budgets.plan_for(
             graph,
             request.kernel,
             resources,
@@ -149,30 +95,32 @@ class Pinned:
         if limit is not None and pinned_bytes(graph, kernel) > limit:
             return None
         within = min(refusal.reserved.device_bytes, refusal.freed.device_bytes) // 8 * 7
-        least = least_device_bytes(graph, kernel, named=request.on_device)
+        least = pinned_budgets.least_device_bytes(graph, kernel, named=request.on_device)
         return self._reserved(graph, request, max(within, least))
 
     def _reserved(self, graph: Graph, request: Request, budget_bytes: int) -> Reservation:
         pinned = pinned_bytes(graph, request.kernel)
-        held = pinned + _host_bytes(graph), budget_bytes, pinned
+        held = pinned + pinned_budgets.host_bytes_beside(graph), budget_bytes, pinned
         return Reservation(self.name, *held, named=request.on_device)
 
     def load(self, graph: Graph, kernel: str, reserved: Reservation) -> Engine:
         """Bring rows to pinned memory, and to the device what the budget has room for."""
         device, named = process.device(CUDA), reserved.named
-        least = least_device_bytes(graph, kernel, named=named)
-        beside = answer_device_bytes(graph) if named else 0
+        least = pinned_budgets.least_device_bytes(graph, kernel, named=named)
+        beside = pinned_budgets.answer_device_bytes(graph) if named else 0
         what = f"{kernel} on {graph.path}"
-        budget_bytes = free_within(reserved.device_bytes, least, beside, what)
+        budget_bytes = pinned_budgets.free_within(reserved.device_bytes, least, beside, what)
         room = PinnedRoom(process.threads_here())
         shard, ids = graph.load(ORDER_OF[kernel], room=room), load_ids(graph)
         is_narrow = named and has_narrow_ids(ids)
         names = ids.original_of.astype(np.uint32) if is_narrow else None
-        search, plan = search_within(graph, kernel, budget_bytes, device, shard, room, names)
+        within = graph, kernel, budget_bytes
+        search, plan = pinned_budgets.search_within(*within, device, shard, room, names)
 
         def note(_: object) -> str:
             had = plan.budget_bytes
-            return with_shortfall(note_of(plan), reserved.device_bytes, had, "of the device's")
+            said, wanted = pinned_budgets.note_of(plan), reserved.device_bytes
+            return pinned_budgets.with_shortfall(said, wanted, had, "of the device's")
 
         return Engine(kernel, search, graph, ids, shard.tuples, is_narrow, plan, note=note)
 
@@ -207,7 +155,7 @@ class Pinned:
                 f"{what} needs {pinned:,} bytes of it in one worker, and {limit:,} may be used; "
                 "raise --host-memory"
             )
-        device_bytes = max(budget_of(resources), least)
+        device_bytes = max(pinned_budgets.budget_of(resources), least)
         return Reservation(self.name, host_bytes(graph, rows), device_bytes, pinned)
 
     def describe_rank(
@@ -237,7 +185,7 @@ class Pinned:
         facts = pinned_ranks.facts_of(graph, kernel, missing, kept)
         whole = plan_ranks(pinned_ranks.facts_of(graph, kernel, shards), reserved.device_bytes)
         wanted, least = replace(whole, facts=facts).bytes, pinned_ranks.least_bytes(facts)
-        budget_bytes = free_within(wanted, least, 0, f"{kernel} on {graph.path}")
+        budget_bytes = pinned_budgets.free_within(wanted, least, 0, f"{kernel} on {graph.path}")
         plan = plan_ranks(facts, budget_bytes)
         return pinned_ranks.load(graph, kernel, missing, device, plan)
 
@@ -246,7 +194,7 @@ class Pinned:
     ) -> dict[str, Any]:
         """What is on the device, and what is pinned."""
         del resources
-        facts = known_facts(graph, request.kernel, reserved.named)
+        facts = pinned_budgets.known_facts(graph, request.kernel, reserved.named)
         return describe_device(
             plan_device(request.kernel, facts, reserved.device_bytes, reserved.host_bytes)
         )
@@ -255,155 +203,3 @@ class Pinned:
         """Where its rows are."""
         within = f"goes on within {reserved.device_bytes:,} bytes of the device's"
         return f"{kernel} keeps its rows in host memory and {within}"
-
-
-def free_within(budget_bytes: int, least: int, beside: int, what: str) -> int:
-    """Device memory of a budget that others have left; ``beside`` bytes are for an answer there.
-
-    If the least does not fit, that is a `MemoryBudgetError` or `DeviceBusyError`.
-    """
-    cuda_modules.require_memory(least + beside, what)
-    free = cuda_modules.device_bytes()[0]
-    # Not to the last byte: what is compiled later takes some, too.
-    return min(budget_bytes, max(least, free - free // LEFT_SHARE - beside))
-
-
-def with_shortfall(note: str, wanted_bytes: int, had_bytes: int, of: str) -> str:
-    """What is said of a search, and which memory it was to have if loading ended with less."""
-    if had_bytes >= wanted_bytes:
-        return note
-    return (
-        f"{note}; it went on within {had_bytes:,} bytes {of} where {wanted_bytes:,} were planned, "
-        "since memory was refused or is others'"
-    )
-
-
-def budget_of(resources: Resources) -> int:
-    """Device memory that a search in a process may use."""
-    memory = resources.device.memory_bytes
-    return (
-        memory if resources.cuda_limits.device_bytes is not None else memory - memory // LEFT_SHARE
-    )
-
-
-def least_device_bytes(graph: Graph, kernel: str, *, named: bool = False) -> int:
-    """Least device memory of a search with rows in pinned memory; reads the graph's offsets."""
-    return least_plan(kernel, known_facts(graph, kernel, named)).bytes
-
-
-def answer_device_bytes(graph: Graph) -> int:
-    """Device memory that an answer takes which stays there, at most, while it is made."""
-    narrow = graph.first_id is not None and graph.first_id + graph.vertices <= MOST_ID
-    wide = graph.weighted and graph.weight_dtype != np.float32
-    each = _ANSWER_BYTES + (_WIDE_DISTANCE_BYTES if wide else 0)
-    return graph.vertices * each + (0 if narrow else graph.rows * _WIDE_NAME_BYTES)
-
-
-def _host_bytes(graph: Graph) -> int:
-    """Host memory of a search beside rows and answer: id tables, bytes a row, one chunk."""
-    table = id_dtype(graph.rows).itemsize + (8 if graph.first_id is None else 0)
-    weight_bytes = 0 if graph.weight_dtype is None else graph.weight_dtype.itemsize
-    chunk = min(CHUNK_BYTES, graph.arcs * max(_COLUMN_BYTES, weight_bytes))
-    return graph.vertices * table + graph.rows * _HOST_ROW_BYTES + chunk
-
-
-def plan_for(
-    graph: Graph,
-    kernel: str,
-    resources: Resources,
-    *,
-    answer_bytes: int = 0,
-    named: bool = False,
-    is_held: bool = False,
-) -> SearchPlan:
-    """Plan for a process that searches; reads the graph's offsets.
-
-    ``answer_bytes`` is host memory of an answer that is not written, and ``named`` says whether the
-    answer stays on the device. A process that holds the rows now (``is_held``) drops them for those
-    of the plan.
-    """
-    host_bytes = resources.process_limit_bytes - _host_bytes(graph) - answer_bytes
-    if is_held:
-        host_bytes = max(host_bytes, pinned_bytes(graph, kernel))
-    more = "raise --memory-limit" if resources.is_limited else "that is what is free"
-    limit = resources.cuda_limits.pinned_bytes
-    if limit is not None and limit <= host_bytes:
-        host_bytes, more = limit, "raise --host-memory"
-    budget_bytes = budget_for(graph, resources, named=named)
-    facts = known_facts(graph, kernel, named)
-    return plan_device(kernel, facts, max(budget_bytes, 0), max(host_bytes, 0), more)
-
-
-def budget_for(graph: Graph, resources: Resources, *, named: bool) -> int:
-    """As `budget_of`, less an answer that stays on the device."""
-    return budget_of(resources) - (answer_device_bytes(graph) if named else 0)
-
-
-def known_facts(graph: Graph, kernel: str, named: bool = False) -> DeviceFacts:
-    """Facts of a graph, ``named`` for answers that stay on the device; reads its offsets once."""
-    return replace(_facts(graph, kernel), named=named)
-
-
-def facts_of(graph: Graph, kernel: str) -> DeviceFacts:
-    """What a plan for searches of a graph depends on."""
-    beyond = 3, *(1 + 4 * column for column in range(COLUMNS))
-    found = [
-        count_lengths(graph.stored, arrays, graph.rows, beyond)
-        for arrays in graph.arrays_of(ORDER_OF[kernel], "offsets")
-    ]
-    # Those of the last side, the in-rows.
-    longer3, *longer = found[-1][1]
-    near = None if reads_little(graph, kernel) else graph.weight_dtype
-    sides = tuple(side for side, _ in found)
-    return DeviceFacts(graph.rows, sides, tuple(longer), longer3, False, near)
-
-
-_facts = Remembered(facts_of)
-
-
-def search_within(
-    graph: Graph, kernel: str, budget_bytes: int, device: Any, shard: Shard, room: Any, names: Any
-) -> tuple[Any, DevicePlan]:
-    """A search within a budget of device memory; with less and less if that is refused.
-
-    ``room`` has the rows of the shard, and ``names`` are original ids or None.
-    """
-    facts = known_facts(graph, kernel, names is not None)
-    plan = plan_device(kernel, facts, budget_bytes, 1 << 62)
-    # BFS may have to do without the room for levels of four bytes.
-    least = type(plan)(facts, 0).bytes
-    while True:
-        try:
-            return _made(plan, device, shard, room, names), plan
-        except MemoryBudgetError:
-            if plan.bytes <= least:
-                raise
-        # Only now: the frames of the error kept what they had of the memory.
-        # A plan may be far below its budget, and would be the same with a little less.
-        plan = fill(kernel, facts, max(least, min(plan.budget_bytes, plan.bytes) // 4 * 3))
-
-
-def _made(plan: SearchPlan, device: Any, shard: Shard, room: Any, names: Any) -> Any:
-    if isinstance(plan, NearPlan):
-        return device.tier_near(shard, room, original_of=names)
-    if isinstance(plan, BfsPlan):
-        held, deep = (_hold_of(one, shard) for one in (plan, plan.deep))
-        return device.tier_bfs(shard, room, held, deep, original_of=names)
-    return device.tier_sssp(shard, room, plan.share.least, plan.share.shift, original_of=names)
-
-
-def _hold_of(plan: BfsPlan, shard: Shard) -> BfsHold:
-    """Columns, and whole rows of each side."""
-    return BfsHold(
-        plan.columns, *(rows_within(rows.offsets, plan.hub_arcs) for rows in hub_rows(shard))
-    )
-
-
-def note_of(plan: DevicePlan) -> str:
-    """What is said of a search with rows in pinned memory."""
-    share = 100 * min(1, plan.held_arcs / max(plan.facts.arcs, 1))
-    return (
-        f"{plan.kernel} had {plan.pinned_bytes:,} bytes of rows in pinned host memory, and "
-        f"{plan.bytes:,} bytes on the device with {share:.1f} % of the arcs "
-        f"(of each row {plan.rule})"
-    )

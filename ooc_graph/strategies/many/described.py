@@ -11,7 +11,7 @@ from ooc_graph.model.resources import Resources
 from ooc_graph.shards.load import Graph
 from ooc_graph.strategies.cuda import disk_budgets as cuda_disk
 from ooc_graph.strategies.cuda import in_memory as cuda_memory
-from ooc_graph.strategies.cuda import pinned as cuda_pinned
+from ooc_graph.strategies.cuda import pinned_budgets as cuda_pinned
 from ooc_graph.strategies.many.division import Division
 from ooc_graph.strategies.many.memory import Job, batches_device_bytes, beside_bytes, stored_bytes
 from ooc_graph.strategies.many.tiers import (
