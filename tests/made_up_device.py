@@ -21,6 +21,7 @@ from ooc_graph.memory.cuda.pinned_plan import least_plan
 from ooc_graph.model.resources import CUDA
 from ooc_graph.runtime import devices, engine_cache, process
 from ooc_graph.strategies.cuda import disk_budgets as cuda_disk
+from ooc_graph.strategies.cuda import pinned as pinned_strategy
 from ooc_graph.strategies.cuda import pinned_budgets as cuda_pinned
 from ooc_graph.strategies.many import dividing
 from ooc_graph.types import INT32_UNREACHED
@@ -247,7 +248,7 @@ def put_in_place(monkeypatch: pytest.MonkeyPatch) -> MadeUp:
     monkeypatch.setattr(cuda_modules, "device_bytes", lambda: (GIB, GIB))
     monkeypatch.setattr(process, "device", lambda n="cpu": made_up if n == CUDA else plain(n))
     monkeypatch.setattr(process, "number_of", lambda _: "0")
-    monkeypatch.setattr(cuda_pinned, "PinnedRoom", lambda _: np.empty)
+    monkeypatch.setattr(pinned_strategy, "PinnedRoom", lambda _: np.empty)
     monkeypatch.setattr(cuda_pinned, "search_within", made_up.search_within)
     monkeypatch.setattr(cuda_disk, "may_stay", lambda *_: False)
     return made_up

@@ -178,11 +178,8 @@ def _first(graph: Graph, request: Request, resources: Resources, device: str) ->
 
 
 def _most_helpful(refusals: Sequence[tuple[int, MemoryBudgetError]]) -> MemoryBudgetError:
-    """The error that says the least that is enough; else that of the tier that keeps least.
-
-    Of several strategies of that tier it is the first one's.
-    """
+    """The error that says the least that is enough; else the last of the tier that keeps least."""
     known = [error for _, error in refusals if error.least_bytes]
     if known:
         return min(known, key=lambda error: error.least_bytes)
-    return max(refusals, key=lambda refusal: refusal[0])[1]
+    return max(reversed(refusals), key=lambda refusal: refusal[0])[1]

@@ -35,6 +35,7 @@ from ooc_graph.shards.device_tiers import DeviceTierSearch, HostRoom
 from ooc_graph.strategies.cpu import on_disk as cpu_disk
 from ooc_graph.strategies.cuda import disk_budgets as cuda_disk
 from ooc_graph.strategies.cuda import in_memory as cuda_memory
+from ooc_graph.strategies.cuda import pinned as pinned_strategy
 from ooc_graph.strategies.cuda import pinned_budgets as cuda_pinned
 from tests.disk_steps import PlainSteps
 from tests.made_up_place import CudaHere, TwoWorkers
@@ -244,7 +245,7 @@ def scarce(monkeypatch: pytest.MonkeyPatch) -> Scarce:
     monkeypatch.setattr(device_tiers, "PinnedArray", Pinned)
     monkeypatch.setitem(cuda_disk.LOADERS, "sssp", load_sssp)
     made = Scarce()
-    monkeypatch.setattr(cuda_pinned, "PinnedRoom", lambda _: made.empty)
+    monkeypatch.setattr(pinned_strategy, "PinnedRoom", lambda _: made.empty)
     return made
 
 

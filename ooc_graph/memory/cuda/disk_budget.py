@@ -42,11 +42,12 @@ def begin_plan(
     facts = least.facts
     _require_countable(facts)
     if least.device_bytes > device_bytes:
-        raise MemoryBudgetError(
+        said = (
             f"{facts.kernel} on {facts.rows:,} rows with arcs in the store needs at least "
             f"{least.device_bytes:,} bytes of device memory, and {device_bytes:,} may be used; "
             "raise --device-memory"
         )
+        raise MemoryBudgetError(said).needing(least.device_bytes)
     spare = max(host_bytes - least.host_bytes, 0)
     spare -= spare // SLACK_SHARE
     plan = replace(

@@ -175,11 +175,12 @@ def plan_disk_ranks(
         ("host", "--memory-limit", least.host_bytes, host_bytes),
     ):
         if needed > there:
-            raise MemoryBudgetError(
+            said = (
                 f"{facts.kernel} by ranks with arcs in the store needs at least {needed:,} bytes "
                 f"of {kind} memory in one worker, and {there:,} may be used; raise {option}, or "
                 "add workers"
             )
+            raise MemoryBudgetError(said).needing(needed)
     plan = replace(least, device_budget_bytes=device_bytes, host_budget_bytes=host_bytes)
     for share in rules(facts.kernel):
         more = replace(plan, share=share)

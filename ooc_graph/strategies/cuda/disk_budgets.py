@@ -73,10 +73,11 @@ def budgets_for(
     needed = least_plan(facts).host_bytes + beside
     if needed > resources.process_limit_bytes:
         more = "raise --memory-limit" if resources.is_limited else "that is what is free"
-        raise MemoryBudgetError(
+        said = (
             f"{kernel} on {facts.rows:,} rows with arcs in the store needs at least {needed:,} "
             f"bytes of host memory, and {resources.process_limit_bytes:,} may be used; {more}"
         )
+        raise MemoryBudgetError(said).needing(needed)
     plan = plan_within(facts, max(device_bytes, 0), host_bytes)
     return plan.device_budget_bytes, plan.host_budget_bytes
 
