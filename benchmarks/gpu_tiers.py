@@ -33,10 +33,9 @@ from ooc_graph.kernels.cuda.pinned.sssp import CudaTierSsspSearch, SsspHold
 from ooc_graph.kernels.cuda.runtime.pinned import PinnedArray
 from ooc_graph.kernels.cuda.runtime.rows import DeviceRows, extents
 from ooc_graph.memory.cpu.plan import Lengths
+from ooc_graph.memory.cuda.device_facts import COLUMNS, DeviceFacts
 from ooc_graph.memory.cuda.pinned_plan import (
-    COLUMNS,
     BfsPlan,
-    DeviceFacts,
     SsspPlan,
     describe_device,
     fill,

@@ -9,7 +9,7 @@ from typing import Any
 
 from ooc_graph.answers.scatter import Ids
 from ooc_graph.kernels.cuda.runtime.pool import WholePieces, allocating
-from ooc_graph.memory.cuda.pinned_plan import DevicePlan
+from ooc_graph.memory.cuda.device_facts import DevicePlan
 from ooc_graph.memory.io_stats import IoStats
 from ooc_graph.shards.load import Graph
 from ooc_graph.shards.tiers import TierSearch

@@ -23,12 +23,10 @@ from ooc_graph.kernels.cuda.runtime.pinned import PinnedArray
 from ooc_graph.kernels.cuda.runtime.shares import TIERED
 from ooc_graph.kernels.cuda.sssp import search as cuda_sssp
 from ooc_graph.memory.cpu.plan import HeadRule, Lengths
+from ooc_graph.memory.cuda.device_facts import COLUMNS, DeviceFacts, last_longer
 from ooc_graph.memory.cuda.pinned_plan import (
-    COLUMNS,
     BfsPlan,
-    DeviceFacts,
     SsspPlan,
-    last_longer,
     least_plan,
     plan_bfs,
     plan_device,

@@ -11,7 +11,7 @@ import ooc_graph as og
 from ooc_graph.errors import DeviceBusyError, MemoryBudgetError
 from ooc_graph.kernels.cuda.runtime import modules as cuda_modules
 from ooc_graph.layout.names import CHUNK_BYTES
-from ooc_graph.memory.cuda.pinned_plan import DevicePlan
+from ooc_graph.memory.cuda.device_facts import DevicePlan
 from ooc_graph.model.request import Request
 from ooc_graph.model.reservation import Reservation
 from ooc_graph.model.resources import CUDA, CudaLimits

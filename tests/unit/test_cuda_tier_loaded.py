@@ -14,7 +14,8 @@ import pytest
 import ooc_graph as og
 from ooc_graph.errors import DeviceError, MemoryBudgetError, UsageError
 from ooc_graph.kernels.cuda.runtime import modules as cuda_modules
-from ooc_graph.memory.cuda.pinned_plan import COLUMNS, BfsPlan
+from ooc_graph.memory.cuda.device_facts import COLUMNS
+from ooc_graph.memory.cuda.pinned_plan import BfsPlan
 from ooc_graph.model import rank_memory
 from ooc_graph.model.reservation import Reservation
 from ooc_graph.model.resources import CUDA, CudaLimits

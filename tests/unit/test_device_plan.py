@@ -17,13 +17,12 @@ from ooc_graph.kernels.cuda.pinned import sssp as cuda_tier_sssp
 from ooc_graph.kernels.cuda.runtime import rows as cuda_held
 from ooc_graph.kernels.cuda.sssp import pull as cuda_sssp_pull
 from ooc_graph.memory.cpu.plan import Lengths
+from ooc_graph.memory.cuda import device_facts
 from ooc_graph.memory.cuda import pinned_plan as device_plan
+from ooc_graph.memory.cuda.device_facts import COLUMNS, DeviceFacts, last_longer
 from ooc_graph.memory.cuda.pinned_plan import (
-    COLUMNS,
     BfsPlan,
-    DeviceFacts,
     describe_device,
-    last_longer,
     least_plan,
     plan_bfs,
     plan_device,
@@ -156,12 +155,12 @@ def test_more_rows_than_can_be_counted_are_refused() -> None:
 
 
 def test_plan_and_kernels_count_alike() -> None:
-    assert (device_plan.COLUMNS, device_plan.STRETCH, device_plan.LEAST_ARCS) == (
+    assert (device_facts.COLUMNS, device_plan.STRETCH, device_plan.LEAST_ARCS) == (
         cuda_tier_bfs.MOST_COLUMNS,
         cuda_bfs.STRETCH,
         cuda_tier_sssp.LEAST_ARCS,
     )
-    assert device_plan.QUAD_ROWS == cuda_held.QUAD_ROWS
+    assert device_facts.QUAD_ROWS == cuda_held.QUAD_ROWS
     assert device_plan._SSSP_STRETCHES == cuda_sssp_pull.STRETCH_ROOM
     room = {level: cuda_bfs.FIRST_COURSE[name] for level, name in ((1, "u8"), (4, "int"))}
     each = cuda_bfs._COURSE.itemsize

@@ -26,16 +26,10 @@ from ooc_graph.kernels.cuda.sssp.search import CudaSsspSearch
 from ooc_graph.kernels.cuda.sssp.sums import IN_PLACE, Sums, sums_in_place
 from ooc_graph.layout.names import CHUNK_BYTES
 from ooc_graph.memory.cpu.plan import Lengths
-from ooc_graph.memory.cuda import pinned_plan as device_plan
-from ooc_graph.memory.cuda.pinned_plan import (
-    COLUMNS,
-    DeviceFacts,
-    NearPlan,
-    SsspPlan,
-    describe_device,
-    least_plan,
-    plan_device,
-)
+from ooc_graph.memory.cuda import pinned_near_plan
+from ooc_graph.memory.cuda.device_facts import COLUMNS, DeviceFacts
+from ooc_graph.memory.cuda.pinned_near_plan import NearPlan
+from ooc_graph.memory.cuda.pinned_plan import SsspPlan, describe_device, least_plan, plan_device
 from ooc_graph.model.request import Request
 from ooc_graph.model.resources import CUDA, CudaLimits, Resources
 from ooc_graph.runtime import engine_cache, process
@@ -97,7 +91,7 @@ def test_a_plan_has_all_that_the_search_allocates(
     weights: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """By type, sums narrow and wide: as `NearFar` and `CudaSsspSearch` allocate, in NumPy."""
-    monkeypatch.setattr(device_plan, "FIXED_BYTES", 0)
+    monkeypatch.setattr(pinned_near_plan, "FIXED_BYTES", 0)
     rows, sums = 100_000, sums_in_place(np.dtype(weights))
     plan = NearPlan(facts_of(rows, weights), 0)
     made = [0]
@@ -123,9 +117,9 @@ def test_a_plan_has_all_that_the_search_allocates(
 
 def test_plan_and_kernels_count_alike() -> None:
     assert (
-        device_plan.NEAR_ENTRY_BYTES,
-        device_plan.NEAR_FRONT,
-        device_plan.NEAR_LISTS,
+        pinned_near_plan.NEAR_ENTRY_BYTES,
+        pinned_near_plan.NEAR_FRONT,
+        pinned_near_plan.NEAR_LISTS,
     ) == (
         cuda_sssp_near._ENTRY_BYTES,
         cuda_sssp_near.MOST_FRONT,
@@ -215,7 +209,7 @@ def graph(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
 @pytest.fixture(autouse=True)
 def _little_is_fixed(monkeypatch: pytest.MonkeyPatch) -> None:
     """As on large graphs, where what is small beside the vertices does not matter."""
-    monkeypatch.setattr(device_plan, "FIXED_BYTES", 0)
+    monkeypatch.setattr(pinned_near_plan, "FIXED_BYTES", 0)
 
 
 def place(device_bytes: int, pinned_bytes: int | None = None) -> Resources:

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from ooc_graph.memory.cpu.plan import STRETCH_ROW_BYTES, STRETCH_ROWS
-from ooc_graph.memory.cuda.pinned_plan import last_longer
+from ooc_graph.memory.cuda.device_facts import last_longer
 from ooc_graph.shards.lengths import count_lengths
 from ooc_graph.shards.tiers import read_lengths
 from ooc_graph.types import Dealing

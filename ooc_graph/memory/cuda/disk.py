@@ -18,7 +18,7 @@ from ooc_graph.memory.cpu.plan import (
     STRETCH_ROWS,
     UNPACKING_BYTES,
 )
-from ooc_graph.memory.cuda.pinned_plan import DeviceFacts
+from ooc_graph.memory.cuda.device_facts import DeviceFacts
 
 LEAST_BATCH_UNITS, MOST_BATCH_UNITS = 16, 256
 """Units that are fetched at a time."""

@@ -15,14 +15,14 @@ from typing import Any
 import numpy as np
 
 from ooc_graph.memory.cpu.plan import Lengths
-from ooc_graph.memory.cuda import pinned_plan as device_plan
+from ooc_graph.memory.cuda import device_facts
+from ooc_graph.memory.cuda.device_facts import COLUMNS
 from ooc_graph.memory.cuda.disk import (
     STATE_BYTES,
     DiskFacts,
     DiskPlan,
 )
 from ooc_graph.memory.cuda.disk_budget import KEPT_SHARE, begin_plan, with_kept
-from ooc_graph.memory.cuda.pinned_plan import COLUMNS
 
 ENOUGH_COLUMNS = 4
 """Columns at hand from which on hubs, and units that are kept, are better than more of them."""
@@ -73,7 +73,7 @@ class DiskDevicePlan(DiskPlan):
             "first arcs": 4 * padded + _column_bytes(self.near_rows),
             "hub rows": _ARC_BYTES * self.near_hub_arcs + self._hub_places(),
             "staging": self.staged_bytes,
-            "reserve": device_plan.FIXED_BYTES,
+            "reserve": device_facts.FIXED_BYTES,
         }
 
     @property

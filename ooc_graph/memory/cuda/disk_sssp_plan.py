@@ -13,7 +13,7 @@ from typing import Any
 
 from ooc_graph.layout import names
 from ooc_graph.memory.cpu.plan import HeadRule, rules
-from ooc_graph.memory.cuda import pinned_plan as device_plan
+from ooc_graph.memory.cuda import device_facts
 from ooc_graph.memory.cuda.disk import (
     STATE_BYTES,
     DiskFacts,
@@ -53,7 +53,7 @@ class DiskSsspPlan(DiskPlan):
             "places of heads": facts.sides * (4 * (facts.rows + 1) + bitmap),
             "first arcs": _ARC_BYTES * self.arcs_on_device,
             "staging": self.staged_bytes,
-            "reserve": device_plan.FIXED_BYTES,
+            "reserve": device_facts.FIXED_BYTES,
         }
 
     @property

@@ -10,24 +10,17 @@ by near-far, no arcs are on the device.
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, TypeAlias
-
-import numpy as np
+from typing import Any, TypeAlias
 
 from ooc_graph.errors import MemoryBudgetError
-from ooc_graph.memory.cpu.plan import HeadRule, Lengths, rules
+from ooc_graph.memory.cpu.plan import HeadRule, rules
+from ooc_graph.memory.cuda.device_facts import COLUMNS, FIXED_BYTES, DeviceFacts, DevicePlan
+from ooc_graph.memory.cuda.pinned_near_plan import NearPlan
 from ooc_graph.memory.cuda.pinned_ranks import RankPlan
 
-FIXED_BYTES = 16 << 20
-"""Small buffers, and what the allocator rounds up."""
-QUAD_ROWS = 128
-"""Arrays are padded to so many rows."""
 STRETCH = 1024
 """BFS looks at long rows in pieces of so many arcs."""
-COLUMNS = 7
-"""Columns of four neighbours at most."""
 LEAST_ARCS = 5
 """Arcs of each row that SSSP has on the device at least."""
 DEEP_BYTES = 4
@@ -36,72 +29,8 @@ _BFS_BITMAPS, _SSSP_BITMAPS = 8, 2
 # What BFS says of each level, by the bytes of a level: there is room for so many at first.
 _COURSE_BYTES = {1: 40 << 8, DEEP_BYTES: 40 << 16}
 _SSSP_STRETCHES = 1 << 20
-# Of near-far's lists: an entry, entries that a block does alone at most, and of how many rows there
-# is one in the two near and in the two far lists.
-NEAR_ENTRY_BYTES, NEAR_FRONT, NEAR_LISTS = 16, 2048, (2, 4)
 # What kernels count in 32 bits, and arcs of a side, of which a word has so many bits.
 _MOST_WORDS, _MOST_ARCS = 1 << 32, 1 << 36
-
-
-@dataclass(frozen=True)
-class DeviceFacts:
-    """What a plan depends on besides the budgets."""
-
-    rows: int  # of the graph
-    sides: tuple[Lengths, ...]  # of rows of out-, and of directed graphs of in-arcs
-    longer: tuple[int, ...]  # (COLUMNS,): no in-row from there on has more than 1, 5, 9 … arcs
-    longer3: int  # the same of more than 3 arcs
-    named: bool  # parents are named by original ids on the device
-    near: np.dtype[Any] | None = None  # of the weights, if SSSP goes by near-far
-
-    @property
-    def padded(self) -> int:
-        """Rows with those that arrays are padded to."""
-        return -(-self.rows // QUAD_ROWS) * QUAD_ROWS
-
-    @property
-    def arcs(self) -> int:
-        """Arcs of all sides."""
-        return sum(side.arcs for side in self.sides)
-
-
-@dataclass(frozen=True)
-class DevicePlan(ABC):
-    """What is on the device, within a budget."""
-
-    facts: DeviceFacts
-    budget_bytes: int
-
-    kernel: ClassVar[str]
-    arc_bytes: ClassVar[int]
-
-    @property
-    @abstractmethod
-    def parts(self) -> dict[str, int]:
-        """Bytes on the device by purpose."""
-
-    @property
-    @abstractmethod
-    def held_arcs(self) -> int:
-        """Arcs on the device, at most."""
-
-    @property
-    @abstractmethod
-    def rule(self) -> str:
-        """Which arcs are on the device."""
-
-    @property
-    def bytes(self) -> int:
-        """Bytes on the device when most is held."""
-        return sum(self.parts.values())
-
-    @property
-    def pinned_bytes(self) -> int:
-        """Bytes of pinned host memory."""
-        return self.arc_bytes * self.facts.arcs
-
-    def _offsets(self) -> int:
-        return 8 * (self.facts.rows + 1) * len(self.facts.sides)
 
 
 @dataclass(frozen=True)
@@ -190,56 +119,8 @@ class SsspPlan(DevicePlan):
         return str(self.share)
 
 
-@dataclass(frozen=True)
-class NearPlan(DevicePlan):
-    """As `DevicePlan`, for SSSP by near-far: what it takes beside the rows, whatever the budget.
-
-    There is room for lengths of 64 bits, which integers of 32 may come to need.
-    """
-
-    kernel = "sssp"
-
-    @property
-    def parts(self) -> dict[str, int]:
-        """Bytes on the device by purpose."""
-        facts = self.facts
-        # Lengths, and those that rows were relaxed with. In 32 bits integers take 8 bytes less for
-        # them than in 64, and distances of 8 bytes besides.
-        lengths = 8 if facts.near == np.float32 else 16
-        # Tuples, parents, and a look at the tuples while buffers are made.
-        state = facts.rows * (4 + 4 + 1 + lengths) + facts.padded // 8
-        entries = sum(2 * (facts.rows // share + NEAR_FRONT) for share in NEAR_LISTS)
-        return {
-            "vertex state": state + NEAR_ENTRY_BYTES * entries,
-            "offsets": self._offsets(),
-            "names": 4 * facts.rows if facts.named else 0,
-            "reserve": FIXED_BYTES,
-        }
-
-    @property
-    def pinned_bytes(self) -> int:
-        """Bytes of pinned host memory."""
-        assert self.facts.near is not None
-        return near_arc_bytes(self.facts.near) * self.facts.arcs
-
-    @property
-    def held_arcs(self) -> int:
-        """Arcs on the device: none."""
-        return 0
-
-    @property
-    def rule(self) -> str:
-        """Which arcs are on the device."""
-        return "none"
-
-
 SearchPlan: TypeAlias = BfsPlan | SsspPlan | NearPlan
 """Any of them."""
-
-
-def near_arc_bytes(weights: np.dtype[Any]) -> int:
-    """Bytes of an arc in pinned memory for SSSP: a neighbour, and a weight as it is stored."""
-    return 4 + weights.itemsize
 
 
 def plan_device(
@@ -341,12 +222,6 @@ def rows_within(offsets: Any, arcs: int) -> int:
         else:
             high = middle - 1
     return low
-
-
-def last_longer(lengths: Any, arcs: int) -> int:
-    """The row from which on none has more than so many arcs; lengths are of NumPy or CuPy."""
-    longer = (lengths > arcs).nonzero()[0]
-    return int(longer[-1]) + 1 if len(longer) else 0
 
 
 def describe_device(plan: DevicePlan | RankPlan) -> dict[str, Any]:

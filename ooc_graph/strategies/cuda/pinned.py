@@ -10,10 +10,7 @@ import numpy as np
 
 from ooc_graph.errors import MemoryBudgetError
 from ooc_graph.kernels.cuda.runtime.pinned import PinnedRoom
-from ooc_graph.memory.cuda.pinned_plan import (
-    describe_device,
-    plan_device,
-)
+from ooc_graph.memory.cuda.pinned_plan import describe_device, plan_device
 from ooc_graph.memory.cuda.pinned_ranks import plan_ranks
 from ooc_graph.model import rank_memory
 from ooc_graph.model.engine import Engine, load_ids
