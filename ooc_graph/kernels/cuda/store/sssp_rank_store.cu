@@ -1,8 +1,7 @@
 // SSSP steps of one rank of many whose rows are in a store, but for their heads. Pushes along heads are those
 // of `sssp_rank.cu`; here are all others, and the steps along arcs that were fetched: a warp a request, and a
 // flag that says that its row wants more.
-#include "arcs.cuh"
-#include "sssp_rank.cuh"
+#include "sssp_rank_arcs.cuh"
 
 // The first arcs of each row, and a bitmap of the rows that have more.
 #define HEADS const u64 *offsets, const VERTEX *neighbors, const WEIGHT *weights, const u32 *longer
@@ -80,38 +79,6 @@ extern "C" __global__ void least_later(u32 words, const u32* waiting, const DIST
     keep_least(counts + LEAST, low);
 }
 
-// Lists vertices that candidates up to a bound improve, as `push_arcs` of `sssp_rank.cu`.
-struct Push {
-    const DIST* distance;
-    DIST bound, top;
-    DIST* best;
-    VERTEX* target;
-    u64* counts;
-    DIST at, later;
-    u64 again;
-    VERTEX listed;
-    bool fresh;
-
-    __device__ bool take(VERTEX v, WEIGHT weight) {
-        const DIST candidate = path_sum(at, (DIST)weight, top);
-        if (candidate > bound) {
-            later = min(later, candidate);
-            return false;
-        }
-        const DIST before = distance[v];
-        if (candidate >= before) return true;
-        again += before < top;
-        fresh = take_least(best + v, candidate) == top;
-        listed = v;
-        return true;
-    }
-    __device__ void share() {
-        const VERTEX place = place_in(counts + EMITTED, fresh);
-        if (fresh) target[place] = listed;
-        fresh = false;
-    }
-};
-
 extern "C" __global__ void push_fetched(FETCHED, u32 shards, u32 shard, const DIST* distance, DIST bound, DIST top,
                                         DIST* best, VERTEX* target, u32* cursor, DIST* later, u32* waiting,
                                         u64* counts) {
@@ -135,20 +102,6 @@ extern "C" __global__ void push_fetched(FETCHED, u32 shards, u32 shard, const DI
     add_to(counts + EXAMINED, examined);
     add_to(counts + AGAIN, push.again);
 }
-
-// Finds a row's shortest way by neighbours that are `floor` away or farther.
-struct Pull {
-    const DIST* distance;
-    DIST floor, top, best;
-
-    __device__ bool take(VERTEX u, WEIGHT weight) {
-        if (path_sum(floor, (DIST)weight, top) >= best) return false;
-        best = min(best, path_sum(distance[u], (DIST)weight, top));
-        return true;
-    }
-    __device__ void share() { best = least_of_warp(best); }
-    __device__ Pull of_lane(u32 lane) const { return {distance, floor, top, __shfl_sync(FULL, best, lane)}; }
-};
 
 // Rows beyond `final` look along their heads; best[row] is the shortest way so far.
 extern "C" __global__ void pull_heads(u32 rows, u32 words, u32 shards, u32 shard, HEADS, const DIST* distance,
@@ -191,34 +144,6 @@ extern "C" __global__ void list_nearer(u32 rows, u32 shards, u32 shard, const u6
     add_to(counts + ARCS, out_arcs);
 }
 
-// Finds a row's parent: the neighbour on a shortest path that is nearest to the root, and the smallest of
-// those that near.
-struct Parent {
-    const DIST* distance;
-    DIST at, top, nearest;
-    VERTEX by;
-
-    __device__ bool take(VERTEX u, WEIGHT weight) {
-        if ((DIST)weight > at) return false;
-        const DIST away = distance[u];
-        if (away >= at || path_sum(away, (DIST)weight, top) != at) return true;
-        if (away < nearest || (away == nearest && u < by)) {
-            nearest = away;
-            by = u;
-        }
-        return true;
-    }
-    __device__ void share() {
-        const DIST least = least_of_warp(nearest);
-        by = warp_least(nearest == least ? by : NO_VERTEX);
-        nearest = least;
-    }
-    __device__ Parent of_lane(u32 lane) const {
-        return {distance, __shfl_sync(FULL, at, lane), top, __shfl_sync(FULL, nearest, lane),
-                __shfl_sync(FULL, by, lane)};
-    }
-};
-
 // Parents along heads; nearest[row] is how near to the root that of a row is.
 extern "C" __global__ void parent_heads(u32 rows, u32 words, u32 shards, u32 shard, HEADS, const DIST* distance,
                                         VERTEX root, DIST top, DIST* nearest, VERTEX* parent, u32* more, u64* counts) {
@@ -251,21 +176,6 @@ extern "C" __global__ void parent_fetched(FETCHED, u32 shards, u32 shard, const 
     });
     add_to(counts + EXAMINED, examined);
 }
-
-// Finds the smallest neighbour on a row's plateau that does not wait for a parent.
-struct Plateau {
-    const DIST* distance;
-    const u32* waiting;
-    DIST at, top;
-    VERTEX by;
-
-    __device__ bool take(VERTEX u, WEIGHT weight) {
-        if (path_sum(at, (DIST)weight, top) > at) return false;
-        if (distance[u] == at && !has(waiting, u)) by = min(by, u);
-        return true;
-    }
-    __device__ void share() { by = warp_least(by); }
-};
 
 // Rows on plateaus look along their heads; `more` gets those that go on.
 extern "C" __global__ void plateau_heads(u64 count, const u32* left, u32 shards, u32 shard, HEADS,
