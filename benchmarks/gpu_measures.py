@@ -91,7 +91,7 @@ def internal_times(graph: DeviceGraph, kernel: str, roots: Sequence[int]) -> lis
 def bfs_levels(graph: DeviceGraph, roots: Sequence[int]) -> list[list[Level]]:
     """Levels of each search: times from a search that takes them, counts from one that counts."""
     tracing = device.new_search(graph, "bfs", trace=True)
-    ends_ns = [tracing.course()["ns"].tolist() for _ in cold(graph, tracing, roots)]
+    ends_ns = [tracing.level_trace()["ns"].tolist() for _ in cold(graph, tracing, roots)]
     del tracing
     device.free_memory()
     counting = device.new_search(graph, "bfs", count_arcs=True)
@@ -99,7 +99,7 @@ def bfs_levels(graph: DeviceGraph, roots: Sequence[int]) -> list[list[Level]]:
     for root, ends in zip(roots, ends_ns, strict=True):
         counting.run_on_device(root)
         taken = [(end - begin) / 1e9 for begin, end in pairwise(ends)]
-        course = counting.course()[1:]
+        course = counting.level_trace()[1:]
         names = ("pull", "found", "pushed", "examined")
         rows = zip(*(course[name].tolist() for name in names), taken, strict=True)
         found.append([Level(bool(pull), *rest) for pull, *rest in rows])

@@ -28,8 +28,8 @@ from harness.device import GIB, DeviceGraph, DeviceProgram, free_memory, limited
 from harness.timing import reached_by
 
 from ooc_graph.edges.kronecker import Kronecker
-from ooc_graph.kernels.cuda.pinned.bfs import BfsHold, CudaTierBfsSearch, column_rows
-from ooc_graph.kernels.cuda.pinned.sssp import CudaTierSsspSearch, SsspHold
+from ooc_graph.kernels.cuda.pinned.bfs import BfsShare, CudaTierBfsSearch, column_rows
+from ooc_graph.kernels.cuda.pinned.sssp import CudaTierSsspSearch, SsspShare
 from ooc_graph.kernels.cuda.runtime.pinned import PinnedArray
 from ooc_graph.kernels.cuda.runtime.rows import DeviceRows, extents
 from ooc_graph.memory.cpu.plan import Lengths
@@ -94,11 +94,11 @@ def new_search(graph: PinnedGraph, plan: BfsPlan | SsspPlan) -> Any:
     own = Rows(rows.offsets.copy(), rows.neighbors, rows.weights)
     names = graph.whole.original_of.astype(np.uint32)
     if isinstance(plan, SsspPlan):
-        held = SsspHold(plan.share.least, plan.share.shift)
+        held = SsspShare(plan.share.least, plan.share.shift)
         tuples = graph.whole.tuples.copy()
         return CudaTierSsspSearch(own, own, tuples, held, original_of=names)
     hubs = rows_within(rows.offsets, plan.hub_arcs)
-    copied = BfsHold(plan.columns, hubs, hubs)
+    copied = BfsShare(plan.columns, hubs, hubs)
     return CudaTierBfsSearch(own, own, copied, original_of=names, count_arcs=False)
 
 

@@ -15,7 +15,7 @@ from ooc_graph.errors import (
 )
 from ooc_graph.kernels.common.completion import Told, stretches
 from ooc_graph.kernels.cpu.device import CpuDevice
-from ooc_graph.kernels.cuda.many.search import part_dtype
+from ooc_graph.kernels.cuda.many.search_plan import part_dtype
 from ooc_graph.kernels.cuda.runtime import modules as cuda_modules
 from ooc_graph.memory.cuda.pinned_plan import least_plan
 from ooc_graph.model.resources import CUDA
@@ -247,7 +247,7 @@ def put_in_place(monkeypatch: pytest.MonkeyPatch) -> MadeUp:
     monkeypatch.setattr(cuda_modules, "device_bytes", lambda: (GIB, GIB))
     monkeypatch.setattr(process, "device", lambda n="cpu": made_up if n == CUDA else plain(n))
     monkeypatch.setattr(process, "number_of", lambda _: "0")
-    monkeypatch.setattr(cuda_pinned, "PinnedRoom", lambda _: np.empty)
+    monkeypatch.setattr(cuda_pinned, "PinnedAllocator", lambda _: np.empty)
     monkeypatch.setattr(cuda_pinned, "search_within", made_up.search_within)
     monkeypatch.setattr(cuda_disk, "may_stay", lambda *_: False)
     return made_up

@@ -9,7 +9,7 @@ import numpy as np
 
 from ooc_graph.kernels.common.sssp.survey import Known, first_rows
 from ooc_graph.kernels.common.store.rows import FIRST_LOOK, TierRows
-from ooc_graph.kernels.cuda.pinned.sssp import SsspHold
+from ooc_graph.kernels.cuda.pinned.sssp import SsspShare
 from ooc_graph.kernels.cuda.runtime.modules import within_memory
 from ooc_graph.kernels.cuda.store.heads import DeviceHeads, DiskBuffers, DiskSide
 from ooc_graph.kernels.cuda.store.sssp import CudaDiskSsspSearch, require_columns
@@ -42,7 +42,7 @@ def load_device_sssp(
     """
     _, order = require_stored(graph, "sssp")
     room, share = HostRoom(plan.pins, threads), graph.head_share(first_rows(graph.rows))
-    hold, sizes = SsspHold(plan.share.least, plan.share.shift), {"window": window, "look": look}
+    hold, sizes = SsspShare(plan.share.least, plan.share.shift), {"window": window, "look": look}
     sides: list[Tiered] = []
     heads: list[DeviceHeads] = []
     buffers: DiskBuffers | None = None

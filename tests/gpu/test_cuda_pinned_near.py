@@ -17,7 +17,7 @@ from ooc_graph.kernels.cuda.pinned.near_far import CudaTierNearSearch
 from ooc_graph.kernels.cuda.runtime import modules as cuda_modules
 from ooc_graph.kernels.cuda.runtime.rows import NULL
 from ooc_graph.kernels.cuda.sssp.near_far import NearFar
-from ooc_graph.kernels.cuda.sssp.sums import IN_PLACE
+from ooc_graph.kernels.cuda.sssp.sums import STORED_TYPES
 from ooc_graph.memory.cuda.pinned_plan import NearPlan
 from ooc_graph.runtime import engine_cache
 from ooc_graph.strategies.cuda import in_memory as cuda_memory
@@ -188,7 +188,7 @@ def test_a_device_that_is_too_small_is_enough(
     cupy = cuda_modules.cuda()
     monkeypatch.setattr("ooc_graph.memory.cuda.pinned_plan.FIXED_BYTES", LITTLE)
     built = build(tmp_path / "g.zarr", dtype, directed=directed)
-    assert built.weight_dtype in IN_PLACE
+    assert built.weight_dtype in STORED_TYPES
     budget = cuda_pinned.pinned_bytes(built, "sssp") // 8
     root, other = (int(built.original_of()[k]) for k in (0, 700))
     pool = cupy.cuda.MemoryPool()

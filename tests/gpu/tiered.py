@@ -9,7 +9,7 @@ import numpy as np
 
 from ooc_graph.kernels.cuda.bfs.rank import CudaBfsRank, CudaBfsShared
 from ooc_graph.kernels.cuda.device import CudaDevice
-from ooc_graph.kernels.cuda.runtime.pinned import PinnedRoom
+from ooc_graph.kernels.cuda.runtime.pinned import PinnedAllocator
 from ooc_graph.kernels.cuda.sssp.rank import CudaSsspRank
 from ooc_graph.kernels.cuda.sssp.shared import CudaSsspShared
 from ooc_graph.types import Rows, Shard
@@ -28,12 +28,12 @@ class PinnedRanks:
         self._device, self._share = CudaDevice(), (least, shift)
 
     def bfs_rank(self, shard: Shard) -> CudaBfsRank:
-        room = PinnedRoom(2)
+        room = PinnedAllocator(2)
         hub = {name: in_room(room, getattr(shard, name)) for name in ("out_hub", "into_hub")}
         return self._device.tier_bfs_rank(replace(shard, **hub), room, *self._share)
 
     def sssp_rank(self, shard: Shard) -> CudaSsspRank:
-        room = PinnedRoom(2)
+        room = PinnedAllocator(2)
         light = {name: in_room(room, getattr(shard, name)) for name in ("out_light", "into_light")}
         return self._device.tier_sssp_rank(replace(shard, **light), room, *self._share)
 
@@ -44,7 +44,7 @@ class PinnedRanks:
         return self._device.sssp_shared(vertices, dtype)
 
 
-def in_room(room: PinnedRoom, rows: Rows | None) -> Rows | None:
+def in_room(room: PinnedAllocator, rows: Rows | None) -> Rows | None:
     """The same rows, with neighbours and weights in pinned memory."""
     if rows is None:
         return None

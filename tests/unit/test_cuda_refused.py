@@ -244,7 +244,7 @@ def scarce(monkeypatch: pytest.MonkeyPatch) -> Scarce:
     monkeypatch.setattr(device_tiers, "PinnedArray", Pinned)
     monkeypatch.setitem(cuda_disk.LOADERS, "sssp", load_sssp)
     made = Scarce()
-    monkeypatch.setattr(cuda_pinned, "PinnedRoom", lambda _: made.empty)
+    monkeypatch.setattr(cuda_pinned, "PinnedAllocator", lambda _: made.empty)
     return made
 
 

@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ooc_graph.errors import MemoryBudgetError
+from ooc_graph.kernels.cuda.bfs import heads as cuda_bfs_heads
 from ooc_graph.kernels.cuda.bfs import search as cuda_bfs
 from ooc_graph.kernels.cuda.pinned import bfs as cuda_tier_bfs
 from ooc_graph.kernels.cuda.pinned import sssp as cuda_tier_sssp
@@ -158,13 +159,13 @@ def test_more_rows_than_can_be_counted_are_refused() -> None:
 def test_plan_and_kernels_count_alike() -> None:
     assert (device_plan.COLUMNS, device_plan.STRETCH, device_plan.LEAST_ARCS) == (
         cuda_tier_bfs.MOST_COLUMNS,
-        cuda_bfs.STRETCH,
+        cuda_bfs_heads.PIECE_ARCS,
         cuda_tier_sssp.LEAST_ARCS,
     )
     assert device_plan.QUAD_ROWS == cuda_held.QUAD_ROWS
-    assert device_plan._SSSP_STRETCHES == cuda_sssp_pull.STRETCH_ROOM
-    room = {level: cuda_bfs.FIRST_COURSE[name] for level, name in ((1, "u8"), (4, "int"))}
-    each = cuda_bfs._COURSE.itemsize
+    assert device_plan._SSSP_STRETCHES == cuda_sssp_pull.PIECE_CAPACITY
+    room = {level: cuda_bfs.FIRST_TRACED[name] for level, name in ((1, "u8"), (4, "int"))}
+    each = cuda_bfs._TRACE.itemsize
     assert {level: each * count for level, count in room.items()} == device_plan._COURSE_BYTES
 
 

@@ -11,11 +11,11 @@ from ooc_graph.kernels.cuda.bfs.rank import CudaBfsRank, CudaBfsShared
 from ooc_graph.kernels.cuda.bfs.search import CudaBfsSearch
 from ooc_graph.kernels.cuda.many.bfs import CudaManyBfs
 from ooc_graph.kernels.cuda.many.johnson import CudaJohnson
-from ooc_graph.kernels.cuda.pinned.bfs import BfsHold, CudaTierBfsSearch
+from ooc_graph.kernels.cuda.pinned.bfs import BfsShare, CudaTierBfsSearch
 from ooc_graph.kernels.cuda.pinned.near_far import CudaTierNearSearch
-from ooc_graph.kernels.cuda.pinned.sssp import CudaTierSsspSearch, SsspHold
+from ooc_graph.kernels.cuda.pinned.sssp import CudaTierSsspSearch, SsspShare
 from ooc_graph.kernels.cuda.runtime.modules import cuda
-from ooc_graph.kernels.cuda.runtime.pinned import PinnedRoom
+from ooc_graph.kernels.cuda.runtime.pinned import PinnedAllocator
 from ooc_graph.kernels.cuda.runtime.shares import Pinned
 from ooc_graph.kernels.cuda.sssp.rank import CudaSsspRank
 from ooc_graph.kernels.cuda.sssp.search import CudaSsspSearch
@@ -54,9 +54,9 @@ class CudaDevice:
     def tier_bfs(
         self,
         shard: Shard,
-        room: PinnedRoom,
-        held: BfsHold,
-        deep: BfsHold,
+        room: PinnedAllocator,
+        held: BfsShare,
+        deep: BfsShare,
         *,
         original_of: AnyArray | None = None,
     ) -> CudaTierBfsSearch:
@@ -70,20 +70,20 @@ class CudaDevice:
     def tier_sssp(
         self,
         shard: Shard,
-        room: PinnedRoom,
+        room: PinnedAllocator,
         least: int,
         shift: int,
         *,
         original_of: AnyArray | None = None,
     ) -> CudaTierSsspSearch:
-        """As `tier_bfs` for SSSP, of light-first rows; ``least`` and ``shift`` as of `SsspHold`."""
+        """As `tier_bfs` for SSSP, of light-first rows; ``least``, ``shift`` as of `SsspShare`."""
         require_whole(shard.dealing)
         out, into = _seen(light_rows(shard), room)
-        held = SsspHold(least, shift)
+        held = SsspShare(least, shift)
         return CudaTierSsspSearch(out, into, shard.tuples, held, original_of=original_of)
 
     def tier_near(
-        self, shard: Shard, room: PinnedRoom, *, original_of: AnyArray | None = None
+        self, shard: Shard, room: PinnedAllocator, *, original_of: AnyArray | None = None
     ) -> CudaTierNearSearch:
         """As `tier_sssp` for weights of every type, with nothing of the rows on the device too."""
         require_whole(shard.dealing)
@@ -94,7 +94,9 @@ class CudaDevice:
         """SSSP steps on one shard (light-first rows)."""
         return CudaSsspRank(shard.dealing, *light_rows(shard), shard.tuples)
 
-    def tier_bfs_rank(self, shard: Shard, room: PinnedRoom, least: int, shift: int) -> CudaBfsRank:
+    def tier_bfs_rank(
+        self, shard: Shard, room: PinnedAllocator, least: int, shift: int
+    ) -> CudaBfsRank:
         """BFS steps on one shard, whose hub-first rows are in pinned host memory (``room``).
 
         ``least`` and ``shift`` are as of `ooc_graph.kernels.cuda.runtime.shares.Shares`.
@@ -102,7 +104,7 @@ class CudaDevice:
         return CudaBfsRank(shard.dealing, *hub_rows(shard), Pinned(room, least, shift))
 
     def tier_sssp_rank(
-        self, shard: Shard, room: PinnedRoom, least: int, shift: int
+        self, shard: Shard, room: PinnedAllocator, least: int, shift: int
     ) -> CudaSsspRank:
         """As `tier_bfs_rank` for SSSP, of light-first rows."""
         tier = Pinned(room, least, shift)
@@ -126,7 +128,7 @@ class CudaDevice:
         """Nothing to end: what searches hold goes with them."""
 
 
-def _seen(sides: tuple[Rows, Rows], room: PinnedRoom) -> tuple[Rows, Rows]:
+def _seen(sides: tuple[Rows, Rows], room: PinnedAllocator) -> tuple[Rows, Rows]:
     """Both sides as the device sees them; one and the same object when undirected."""
     out = room.on_device(sides[0])
     return out, out if sides[1] is sides[0] else room.on_device(sides[1])

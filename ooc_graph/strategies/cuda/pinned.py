@@ -12,9 +12,9 @@ from ooc_graph.errors import MemoryBudgetError
 from ooc_graph.kernels.common.decisions import hubs_hold_much, pull_pays
 from ooc_graph.kernels.common.sides import hub_rows
 from ooc_graph.kernels.common.sssp.survey import first_rows
-from ooc_graph.kernels.cuda.pinned.bfs import BfsHold
+from ooc_graph.kernels.cuda.pinned.bfs import BfsShare
 from ooc_graph.kernels.cuda.runtime import modules as cuda_modules
-from ooc_graph.kernels.cuda.runtime.pinned import PinnedRoom
+from ooc_graph.kernels.cuda.runtime.pinned import PinnedAllocator
 from ooc_graph.kernels.cuda.runtime.rows import MOST_ID
 from ooc_graph.layout.names import CHUNK_BYTES, id_dtype
 from ooc_graph.memory.cuda.pinned_plan import (
@@ -164,7 +164,7 @@ class Pinned:
         beside = answer_device_bytes(graph) if named else 0
         what = f"{kernel} on {graph.path}"
         budget_bytes = free_within(reserved.device_bytes, least, beside, what)
-        room = PinnedRoom(process.threads_here())
+        room = PinnedAllocator(process.threads_here())
         shard, ids = graph.load(ORDER_OF[kernel], room=room), load_ids(graph)
         is_narrow = named and has_narrow_ids(ids)
         names = ids.original_of.astype(np.uint32) if is_narrow else None
@@ -392,9 +392,9 @@ def _made(plan: SearchPlan, device: Any, shard: Shard, room: Any, names: Any) ->
     return device.tier_sssp(shard, room, plan.share.least, plan.share.shift, original_of=names)
 
 
-def _hold_of(plan: BfsPlan, shard: Shard) -> BfsHold:
+def _hold_of(plan: BfsPlan, shard: Shard) -> BfsShare:
     """Columns, and whole rows of each side."""
-    return BfsHold(
+    return BfsShare(
         plan.columns, *(rows_within(rows.offsets, plan.hub_arcs) for rows in hub_rows(shard))
     )
 

@@ -1,4 +1,4 @@
-// What BFS searches, what it keeps, and the constants that decide its course.
+// What BFS searches, what it keeps, and the constants that decide how it runs.
 #pragma once
 #include "queue.cuh"
 
@@ -62,26 +62,26 @@
 #endif
 // First neighbours in arrays of their own: one, four, and four more.
 #define HEADS 9
-// Arcs of a row that one thread looks at beyond the heads; what follows is cut into stretches of
+// Arcs of a row that one thread looks at beyond the heads; what follows is cut into pieces of
 // so many arcs, a warp each.
 #ifndef LANE_ARCS
 #define LANE_ARCS 24u
 #endif
-#define STRETCH 1024u
+#define PIECE_ARCS 1024u
 // Quads of rows that a warp takes at a time.
-#define UNIT 8u
+#define WARP_QUADS 8u
 // Full pulls whose rows are kept as bits until their levels are entered.
 #define MAPS 4u
 
 struct Slot {
     u64 found;    // vertices
     u64 queued;   // entries of the queue << ARC_BITS, and their out-arcs
-    u32 stretches; // of long rows that are left for later
+    u32 pieces; // of long rows that are left for later
     u32 open;      // entries of the list of rows not visited yet
 };
 
 // Where a search has arrived.
-struct Place {
+struct Progress {
     u64 found, arcs, unvisited, unvisited_arcs;
     u32 level, head, tail; // the frontier in the queue
 };
@@ -92,11 +92,11 @@ struct State {
     u32 overflow; // there are more than LEVEL can tell: the answer is not whole
     Slot slot[4]; // of the levels of all blocks, in turn
     Slot own;     // of block 0, in narrow levels
-    Place place;  // behind narrow levels
+    Progress progress;  // behind narrow levels
 };
 
 // What a level cost, by the number of the level that it found.
-struct Course {
+struct LevelTrace {
     u64 found, pushed, examined, elapsed;
     u64 direction;
 };
@@ -114,9 +114,9 @@ struct Graph {
     const u32* original_of;   // null: parents are given as internal ids, and `head_original` is `head`
 #if TIERED
     // Neighbours are in host memory. The rows below these are on the device as well;
-    const u32* out_held;
-    const u32* in_held;
-    u32 out_held_rows, in_held_rows;
+    const u32* out_near;
+    const u32* in_near;
+    u32 out_near_rows, in_near_rows;
     // so is the first neighbour of every in-row, and behind it so many columns of four: where each
     // begins in `heads`, and how many rows it has.
     u32 columns;
@@ -130,9 +130,9 @@ struct Search {
     u32* visited;
     u32* maps; // MAPS bitmaps of rows found by full pulls: their levels are to be entered
     Queue queue;
-    u64* stretches; // row << 32 | number of the stretch
+    u64* pieces; // row << 32 | number of the piece
 #if TIERED
-    u32 room; // of the queue, from the end of which on stretches stand instead
+    u32 capacity; // of the queue, from the end of which on pieces stand instead
 #endif
 };
 
@@ -141,30 +141,30 @@ struct Search {
 #define IN_ARCS(g, row) (g.in_neighbors)
 #define ROWS_OF_FOUR(g) (g.longer1)
 #define GOES_ON(g, v, four, last) (last.w != NONE)
-#define STRETCH_AT(s, at) __ldcg(s.stretches + (at))
+#define PIECE_AT(s, at) __ldcg(s.pieces + (at))
 #endif
 
-// Dynamic shared memory: the frontier's bits as far as hubs go; then the rooms of 32 warps, though a
+// Dynamic shared memory: the frontier's bits as far as hubs go; then the buffers of 32 warps, though a
 // block may have fewer; then the rough bits of the frontier. In narrow levels the frontiers and the
 // bits of visited rows take the place of the first two.
 extern __shared__ uint4 shared[];
 
-// A warp's room in shared memory: rows of a unit, by quad and row, and words of bits.
-struct Room {
+// A warp's buffer in shared memory: rows of its quads, by quad and row, and words of bits.
+struct WarpBuffer {
     union {
-        u16 rows[UNIT * 128];
-        u32 words[(MAPS + 1) * UNIT * 4];
+        u16 rows[WARP_QUADS * 128];
+        u32 words[(MAPS + 1) * WARP_QUADS * 4];
     };
-    u32 got[UNIT * 4];
+    u32 got[WARP_QUADS * 4];
 };
-static_assert(UNIT == 8, "a unit's words of a bitmap are one a lane");
-#ifdef ROOM_BYTES
-static_assert(sizeof(Room) == ROOM_BYTES, "the caller sizes shared memory by it");
+static_assert(WARP_QUADS == 8, "the words of a bitmap for a warp's quads are one a lane");
+#ifdef BUFFER_BYTES
+static_assert(sizeof(WarpBuffer) == BUFFER_BYTES, "the caller sizes shared memory by it");
 #endif
 
-__device__ __forceinline__ Room& own_room() { return ((Room*)(shared + HUB_QUADS))[threadIdx.x / 32]; }
+__device__ __forceinline__ WarpBuffer& own_buffer() { return ((WarpBuffer*)(shared + HUB_QUADS))[threadIdx.x / 32]; }
 
-__device__ __forceinline__ u32* rough_words() { return (u32*)(shared + HUB_QUADS + 32 * (u32)sizeof(Room) / 16); }
+__device__ __forceinline__ u32* rough_words() { return (u32*)(shared + HUB_QUADS + 32 * (u32)sizeof(WarpBuffer) / 16); }
 
 // How many quads share a rough bit, as a power of two.
 __device__ __forceinline__ u32 rough_shift(const Graph& g) { return 32 - __clz((int)((g.quads - 1) / ROUGH_BITS)); }

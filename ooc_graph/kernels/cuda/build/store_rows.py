@@ -169,7 +169,7 @@ class RowMaker(Gatherer):
         else:
             order = cupy.argsort(keys).view(np.uint64)
             keys = keys[order]
-        place = _places(keys)
+        place = _run_numbers(keys)
         kept = int(place[-1])
         offsets, hub = cupy.empty(rows + 1, np.uint64), cupy.empty(kept, np.uint32)
         _run("row_begins", rows + 1, {}, np.uint64(count), keys, place, np.uint64(rows), offsets)
@@ -201,7 +201,7 @@ class RowMaker(Gatherer):
         return light, weights.view(self.stored)
 
 
-def _places(keys: Any) -> Any:
+def _run_numbers(keys: Any) -> Any:
     """Runs of equal keys up to and with each key."""
     cupy, count = cuda(), len(keys)
     mark = cupy.empty(count, np.uint8)

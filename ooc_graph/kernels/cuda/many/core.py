@@ -81,8 +81,8 @@ def cut_tiles(counts: Any, tile: Any) -> int:
 
 def tiles_of(counts: AnyArray) -> AnyArray:
     """Tiles of rows with so many arcs each: uint32 (tiles + 1,)."""
-    room: AnyArray = np.empty(len(counts) + int(counts.sum()) // (TILE_ARCS // 2) + 2, np.uint32)
-    return room[: cut_tiles(counts, room) + 1]
+    tile: AnyArray = np.empty(len(counts) + int(counts.sum()) // (TILE_ARCS // 2) + 2, np.uint32)
+    return tile[: cut_tiles(counts, tile) + 1]
 
 
 def rows_of_arcs(rows: DeviceRows) -> Any:

@@ -24,9 +24,10 @@ from ooc_graph.kernels.common.sssp.rows import LightRows, plain_rows
 from ooc_graph.kernels.common.team import Team
 from ooc_graph.kernels.cuda.many.core import rows_of_arcs
 from ooc_graph.kernels.cuda.many.host import HostAnswers
-from ooc_graph.kernels.cuda.many.search import CREWS, CudaManySearch
+from ooc_graph.kernels.cuda.many.search import CudaManySearch
+from ooc_graph.kernels.cuda.many.search_plan import BLOCK_GROUPS
 from ooc_graph.kernels.cuda.runtime.modules import cuda, within_memory
-from ooc_graph.kernels.cuda.runtime.rows import DeviceRows, hold, on_device
+from ooc_graph.kernels.cuda.runtime.rows import DeviceRows, on_device, rows_on_device
 from ooc_graph.kernels.cuda.sssp.sums import require_weights
 from ooc_graph.types import AnyArray, IntArray, Rows
 
@@ -53,26 +54,26 @@ class CudaJohnson:
             longest = longest_reweighted(plain, self.potentials.potential)
         dtype = distance_dtype(out.weights)
         with within_memory("many sources on this graph"):
-            held = self._hold(out, dtype, into=False)
-            heaviest = held.weights.max().item() if held.arcs else 0
-            require_room(heaviest, held.rows, dtype, longest)
+            loaded = self._load(out, dtype, into=False)
+            heaviest = loaded.weights.max().item() if loaded.arcs else 0
+            require_room(heaviest, loaded.rows, dtype, longest)
             is_reweighted = self.potentials is not None
-            other = held if into is out else self._hold(into, dtype, into=True)
+            other = loaded if into is out else self._load(into, dtype, into=True)
             by = on_device(self.potentials.potential) if self.potentials else None
-            self.search = CudaManySearch(held, other, is_sorted=not is_reweighted, potential=by)
+            self.search = CudaManySearch(loaded, other, is_sorted=not is_reweighted, potential=by)
         self._answers = HostAnswers(self.search, threads)
 
-    def _hold(self, rows: Rows, dtype: np.dtype[Any], *, into: bool) -> DeviceRows:
+    def _load(self, rows: Rows, dtype: np.dtype[Any], *, into: bool) -> DeviceRows:
         """Rows on the device; with new weights, of which light ones need not be first."""
-        held = hold(rows, weighted=True)
-        weights = held.weights.astype(dtype, copy=False)
+        loaded = rows_on_device(rows, weighted=True)
+        weights = loaded.weights.astype(dtype, copy=False)
         if self.potentials is not None:
-            cupy, row = cuda(), rows_of_arcs(replace(held, weights=weights))
+            cupy, row = cuda(), rows_of_arcs(replace(loaded, weights=weights))
             by = on_device(self.potentials.potential)
-            source, target = (held.neighbors, row) if into else (row, held.neighbors)
+            source, target = (loaded.neighbors, row) if into else (row, loaded.neighbors)
             # In this order in both directions, and as on the CPU.
             weights = cupy.maximum((weights + by[source]) - by[target], dtype.type(0))
-        return replace(held, weights=weights)
+        return replace(loaded, weights=weights)
 
     @property
     def dtype(self) -> np.dtype[Any]:
@@ -123,7 +124,7 @@ class CudaJohnson:
         if not len(sources):
             # What no source is asked for gets ready for others.
             self._find(sources, answer, parents)
-        for part in stretches(len(sources), CREWS * self.search.lanes, told):
+        for part in stretches(len(sources), BLOCK_GROUPS * self.search.slots, told):
             leave_if_given_up()
             self._find(sources[part], answer[part], parents[part])
             if told is not None:
@@ -170,7 +171,7 @@ class CudaJohnson:
     ) -> AnyArray:
         """Reductions of the searches, made on the device; parameters as of `run_columns`.
 
-        They are (sources,) of `many.search.part_dtype`: how many columns are ``reached``, the
+        They are (sources,) of `many.search_plan.part_dtype`: how many columns are ``reached``, the
         source's own included, the ``largest`` of their distances, and their ``sum``, of integers
         ``exact``, modulo 2^64. Sums of floats are rounded in an order of the device's own.
         """

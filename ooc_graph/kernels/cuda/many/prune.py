@@ -57,7 +57,7 @@ class Pruning:
         self._weights = into.weights.dtype
         self._count = cuda().zeros(1, np.uint64)
 
-    def ways(self) -> tuple[Any, Any] | None:
+    def lengths(self) -> tuple[Any, Any] | None:
         """Bits of float lengths to the landmarks, and from them: uint32 (rows * landmarks,).
 
         A rounded sum along one of the shortest ways from any vertex to any other is less than the
@@ -84,11 +84,13 @@ class Pruning:
             span = 2 * found
         return None
 
-    def pruned(self, ways: tuple[Any, Any]) -> DeviceRows:
+    def pruned(self, lengths: tuple[Any, Any]) -> DeviceRows:
         """Rows of in-arcs without those that are not needed; the same rows where most are."""
         cupy, into = cuda(), self._into
         needed = cupy.empty(into.arcs, np.uint8)
-        self._launch("mark_needed", into.arcs // _MARKED * _WARPS, *self._rows(into), *ways, needed)
+        self._launch(
+            "mark_needed", into.arcs // _MARKED * _WARPS, *self._rows(into), *lengths, needed
+        )
         place = cupy.cumsum(needed, dtype=np.uint64)
         kept = int(place[-1])
         if 4 * kept > 3 * into.arcs:

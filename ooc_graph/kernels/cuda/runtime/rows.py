@@ -67,7 +67,7 @@ def on_device(array: AnyArray) -> Any:
     return held
 
 
-def hold(rows: Rows, *, weighted: bool, ids: np.dtype[Any] = NARROW) -> DeviceRows:
+def rows_on_device(rows: Rows, *, weighted: bool, ids: np.dtype[Any] = NARROW) -> DeviceRows:
     """Rows on the current device, of ids of this type.
 
     They are copied if they are in host memory, or begin at an odd address. Neighbours of another
@@ -97,7 +97,7 @@ def require_rows(rows: int) -> None:
         )
 
 
-def hold_originals(original_of: AnyArray | None, rows: int) -> Any:
+def originals_on_device(original_of: AnyArray | None, rows: int) -> Any:
     """Original ids on the device, uint32 (rows,), or None; refuses others than 0 to `MOST_ID`."""
     if original_of is None:
         return None
@@ -125,15 +125,15 @@ class Extents:
     longer1: int
     longer3: int
     longer5: int
-    stretches: int  # of arcs behind the first few of each row
+    pieces: int  # of arcs behind the first few of each row
 
 
-def extents(rows: DeviceRows, lane_arcs: int, stretch: int) -> Extents:
+def extents(rows: DeviceRows, lane_arcs: int, piece_arcs: int) -> Extents:
     """Look at all rows once."""
     cupy = cuda()
     found = cupy.zeros(4, np.uint64)
     look = kernel("heads.cu", "row_extents")
-    arguments = (np.uint32(rows.rows), np.uint32(lane_arcs), np.uint32(stretch))
+    arguments = (np.uint32(rows.rows), np.uint32(lane_arcs), np.uint32(piece_arcs))
     look((blocks_for(rows.rows, 1024),), (THREADS,), (*arguments, rows.offsets, found))
     return Extents(*(int(number) for number in found.get()))
 

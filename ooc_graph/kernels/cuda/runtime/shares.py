@@ -9,8 +9,8 @@ import numpy as np
 
 from ooc_graph.errors import MemoryBudgetError
 from ooc_graph.kernels.cuda.runtime.modules import THREADS, blocks_for, cuda, kernel
-from ooc_graph.kernels.cuda.runtime.pinned import PinnedRoom
-from ooc_graph.kernels.cuda.runtime.rows import DeviceRows, hold, on_device
+from ooc_graph.kernels.cuda.runtime.pinned import PinnedAllocator
+from ooc_graph.kernels.cuda.runtime.rows import DeviceRows, on_device, rows_on_device
 from ooc_graph.types import Rows
 
 TIERED: dict[str, int | str] = {"TIERED": 1}
@@ -65,8 +65,8 @@ class OnDevice:
     """What its kernels are compiled with."""
 
     def hold(self, rows: Rows, *, weighted: bool, ids: np.dtype[Any]) -> DeviceRows:
-        """Rows as its kernels are given them; see `ooc_graph.kernels.cuda.runtime.rows.hold`."""
-        return hold(rows, weighted=weighted, ids=ids)
+        """Rows as its kernels are given them; see `rows_on_device`."""
+        return rows_on_device(rows, weighted=weighted, ids=ids)
 
 
 ON_DEVICE = OnDevice()
@@ -76,7 +76,7 @@ ON_DEVICE = OnDevice()
 class Pinned:
     """Where a rank has its rows: in pinned memory (``room``), and `Shares` on the device too."""
 
-    room: PinnedRoom
+    room: PinnedAllocator
     least: int
     shift: int
 
@@ -84,7 +84,7 @@ class Pinned:
 
     def hold(self, rows: Rows, *, weighted: bool, ids: np.dtype[Any]) -> DeviceRows:
         """As of `OnDevice`."""
-        outside = hold(self.room.on_device(rows), weighted=weighted, ids=ids)
+        outside = rows_on_device(self.room.on_device(rows), weighted=weighted, ids=ids)
         return TieredRows.of(outside, Shares(outside, self.least, self.shift))
 
 

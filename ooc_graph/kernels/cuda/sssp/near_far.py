@@ -62,15 +62,15 @@ class NearFar(Method):
         out, sums = graph.out, graph.sums
         _, most = limits(cuda().cuda.Device().id)
         chosen = constants(most, sums)
-        front, threads, room = int(chosen["FRONT"]), int(chosen["BLOCK"]), 0
+        front, threads, most_bytes = int(chosen["FRONT"]), int(chosen["BLOCK"]), 0
         shared, lengths = 2 * front * _ENTRY_BYTES, out.rows * sums.length.itemsize
         if KEEP_SMALL and shared + lengths + SHARED_RESERVE <= most:
-            chosen["SMALL"], shared, room = 1, shared + lengths, most - SHARED_RESERVE
+            chosen["SMALL"], shared, most_bytes = 1, shared + lengths, most - SHARED_RESERVE
         self._fixed = self._fix_rows(chosen)
         chosen["FIXED"] = int(self._fixed[0] is not NULL)
         self._allocate(sums, front)
         self._search = on_all(
-            "sssp_near.cu", "sssp_near", chosen, threads, shared, most_shared_bytes=room
+            "sssp_near.cu", "sssp_near", chosen, threads, shared, most_shared_bytes=most_bytes
         )
 
     def _fix_rows(self, chosen: dict[str, int | str]) -> tuple[Any, Any]:
@@ -91,11 +91,14 @@ class NearFar(Method):
         self.parent = cupy.empty(rows, np.uint32)
         self.length, self._done = (cupy.empty(rows, sums.length) for _ in range(2))
         self._marks = cupy.empty(-(-rows // 32), np.uint32)
-        self._near_room, self._far_room = rows // NEAR_SHARE + front, rows // FAR_SHARE + front
+        self._near_capacity, self._far_capacity = (
+            rows // NEAR_SHARE + front,
+            rows // FAR_SHARE + front,
+        )
         # The memory of the first list also holds a word a row, once lengths are final.
-        self._near_stride = max(self._near_room, -(-4 * rows // _ENTRY_BYTES))
+        self._near_stride = max(self._near_capacity, -(-4 * rows // _ENTRY_BYTES))
         self._near = cupy.empty(2 * self._near_stride * _ENTRY_BYTES // 4, np.uint32)
-        self._far = cupy.empty(2 * self._far_room * _ENTRY_BYTES // 4, np.uint32)
+        self._far = cupy.empty(2 * self._far_capacity * _ENTRY_BYTES // 4, np.uint32)
 
     @property
     def _lane_bits(self) -> int:
@@ -114,7 +117,11 @@ class NearFar(Method):
             *(np.uint32(self._giants), np.uint32(self._hubs), np.uint32(self._lane_bits)),
             NULL if original_of is None else original_of,
             *(self.parent, self.length, self._done, self._marks, self._near, self._far),
-            *(np.uint64(self._near_stride), np.uint32(self._near_room), np.uint32(self._far_room)),
+            *(
+                np.uint64(self._near_stride),
+                np.uint32(self._near_capacity),
+                np.uint32(self._far_capacity),
+            ),
             *(self._state, np.float64(self._step), np.uint32(root)),
         )
         return partial(self._search, arguments)

@@ -24,13 +24,13 @@ from ooc_graph.kernels.cuda.sssp.sums import Sums
 
 # Constants of sssp.cu.
 _BLOCK = 1024
-_UNITS = (4, 2, 1)
+_WARP_QUADS = (4, 2, 1)
 
 INFINITE_INTEGERS: dict[str, int | str] = {"INFINITE": "0xFFFFFFFFu"}
 """What ``heads.cu`` is compiled with for integers."""
 SHARES: dict[str, int | str] = {"OFFSET": "u32"}
 """And where it is given shares of rows that begin within 32 bits."""
-STRETCH_ROOM = 1 << 20
+PIECE_CAPACITY = 1 << 20
 """Stretches of long rows that one round can leave to other warps."""
 LONG_ROW = 1024
 """Rows with more tuples than this are looked at by a whole warp each."""
@@ -38,10 +38,10 @@ LONG_ROW = 1024
 
 def constants(shared_bytes: int, sums: Sums) -> dict[str, int | str]:
     """What ``sssp.cu`` is compiled with where a block may have so much shared memory."""
-    for unit in _UNITS:
-        room = unit * QUAD_ROWS * 10 + 128
-        if _BLOCK // 32 * room + SHARED_RESERVE <= shared_bytes:
-            return {"UNIT": unit, "ROOM_BYTES": room, **sums.constants}
+    for quads in _WARP_QUADS:
+        buffer_bytes = quads * QUAD_ROWS * 10 + 128
+        if _BLOCK // 32 * buffer_bytes + SHARED_RESERVE <= shared_bytes:
+            return {"WARP_QUADS": quads, "BUFFER_BYTES": buffer_bytes, **sums.constants}
     raise DeviceError(f"SSSP needs more than the device's {shared_bytes} bytes of shared memory")
 
 
@@ -54,11 +54,11 @@ class PushPull(Method):
         super().__init__(graph)
         self._heads = self._heads_of(graph)
         # A warp's share begins at a multiple of what it takes at a time.
-        taken = QUAD_ROWS * _UNITS[0]
+        taken = QUAD_ROWS * _WARP_QUADS[0]
         self._hubs = graph.rows_above(LONG_ROW) // taken * taken
         self._allocate()
         chosen = constants(limits(cuda().cuda.Device().id)[1], graph.sums) | self._constants()
-        shared = _BLOCK // 32 * int(chosen["ROOM_BYTES"])
+        shared = _BLOCK // 32 * int(chosen["BUFFER_BYTES"])
         self._search = on_all("sssp.cu", "sssp_search", chosen, _BLOCK, shared)
 
     def _allocate(self) -> None:
@@ -69,7 +69,7 @@ class PushPull(Method):
         self._record = cupy.empty(rows, np.uint64)
         self._marks, self._resolved = (cupy.empty(4 * quads, np.uint32) for _ in range(2))
         self._queue, self._starts = (cupy.empty(rows, np.uint32) for _ in range(2))
-        self._stretches = cupy.empty(STRETCH_ROOM, np.uint64)
+        self._pieces = cupy.empty(PIECE_CAPACITY, np.uint64)
 
     def _heads_of(self, graph: Weighted) -> Heads:
         """What of the rows stands apart."""
@@ -95,7 +95,7 @@ class PushPull(Method):
             *(np.uint32(heads.longer1), np.uint32(heads.longer3), np.uint32(self._hubs)),
             NULL if original_of is None else original_of,
             *(self.parent, self._length, self._record, self._marks, self._resolved),
-            *(self._queue, self._starts, self._stretches, np.uint32(STRETCH_ROOM), self._state),
+            *(self._queue, self._starts, self._pieces, np.uint32(PIECE_CAPACITY), self._state),
             *(np.float32(self._step), np.uint32(root)),
             *self._arguments(),
         )

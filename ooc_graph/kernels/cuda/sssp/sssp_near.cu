@@ -96,7 +96,8 @@ __device__ __forceinline__ void go_alone(const Graph& g, Search s, Plan& plan, u
     auto wave = [&]() -> Wave { // and makes the counter of the round after ready
         if (thread == 0) block.near[(round + 1) & 3] = 0;
         return {front + round % 2 * FRONT, plan.count, plan.bound, front + (round + 1) % 2 * FRONT, s.near[0],
-                block.near + (round & 3), s.near_room, s.far[plan.far_turn], &block.far, 0, s.far_room, &block.dropped};
+                block.near + (round & 3), s.near_capacity, s.far[plan.far_turn], &block.far, 0,
+                s.far_capacity, &block.dropped};
     };
     Tally tally = {0, 0};
     auto add_up = [&]() {
@@ -115,7 +116,7 @@ __device__ __forceinline__ void go_alone(const Graph& g, Search s, Plan& plan, u
             plan.count = block.near[round++ & 3];
         }
         if (plan.count || block.dropped || block.far > FRONT_FAR) break;
-        const FromList<true> list = {s.far[plan.far_turn], s.length, min(block.far, s.far_room)};
+        const FromList<true> list = {s.far[plan.far_turn], s.length, min(block.far, s.far_capacity)};
         add_up();
         const Length least = (Length)of_block<true>(smallest_waiting<true>(list), block.words);
         if (least >= UNREACHED) {
@@ -136,9 +137,9 @@ __device__ __forceinline__ void go_alone(const Graph& g, Search s, Plan& plan, u
     if (SMALL)
         for (u32 v = thread; v < g.rows; v += blockDim.x) all[v] = s.length[v];
     for (u32 i = thread; i < min(plan.count, FRONT); i += blockDim.x) s.near[0][i] = front[round % 2 * FRONT + i];
-    plan.count = min(plan.count, s.near_room);
+    plan.count = min(plan.count, s.near_capacity);
     plan.turn = 0;
-    plan.far = min(block.far, s.far_room);
+    plan.far = min(block.far, s.far_capacity);
     plan.dropped = block.dropped;
 }
 
@@ -147,14 +148,14 @@ extern "C" __global__ void __launch_bounds__(BLOCK, 1)
               const u64* in_offsets, const u32* in_neighbors, const Weight* in_weights, const uint4* fixed_neighbors,
               const Weight* fixed_weights, u32 giants, u32 hubs, u32 lane_bits,
               const u32* original_of, u32* parent, Length* length, Length* done, u32* marks, uint4* near, uint4* far,
-              u64 near_stride, u32 near_room, u32 far_room, State* state, double step, u32 root) {
+              u64 near_stride, u32 near_capacity, u32 far_capacity, State* state, double step, u32 root) {
     extern __shared__ uint4 front[];
     __shared__ Block block;
     const Graph g = {rows,       out_offsets,     out_neighbors, out_weights, in_offsets, in_neighbors,
                      in_weights, fixed_neighbors, fixed_weights, giants,      hubs,       lane_bits,
                      original_of};
-    const Search s = {length, done, parent, marks, (u32*)near, {near, near + near_stride}, {far, far + far_room},
-                      near_room, far_room};
+    const Search s = {length, done, parent, marks, (u32*)near, {near, near + near_stride}, {far, far + far_capacity},
+                      near_capacity, far_capacity};
     const u32 thread = blockIdx.x * blockDim.x + threadIdx.x, threads = gridDim.x * blockDim.x;
     const bool chief = thread == 0;
     u32 goal = 0, tick = 0;
@@ -200,8 +201,8 @@ extern "C" __global__ void __launch_bounds__(BLOCK, 1)
             continue;
         }
         next_slot();
-        Wave wave = {s.near[plan.turn], plan.count, plan.bound, nullptr, s.near[plan.turn ^ 1], &slot->near, near_room,
-                     s.far[plan.far_turn], &slot->far, plan.far, far_room, &slot->dropped};
+        Wave wave = {s.near[plan.turn], plan.count, plan.bound, nullptr, s.near[plan.turn ^ 1], &slot->near,
+                     near_capacity, s.far[plan.far_turn], &slot->far, plan.far, far_capacity, &slot->dropped};
         if (plan.count) {
             Tally tally = {0, 0};
             relax_round<false, ARCS>(g, s, wave, tally);
@@ -244,8 +245,8 @@ extern "C" __global__ void __launch_bounds__(BLOCK, 1)
             plan.far = __ldcg(&slot->far);
             plan.dropped = __ldcg(&slot->dropped);
         }
-        plan.far = min(plan.far, far_room);
-        plan.count = min(__ldcg(&slot->near), near_room);
+        plan.far = min(plan.far, far_capacity);
+        plan.count = min(__ldcg(&slot->near), near_capacity);
         plan.turn ^= 1;
     }
 
