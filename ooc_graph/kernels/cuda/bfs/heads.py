@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ooc_graph.kernels.cuda.runtime.modules import THREADS, blocks_for, cuda, kernel
+from ooc_graph.kernels.cuda.runtime.modules import cuda, launch
 from ooc_graph.kernels.cuda.runtime.rows import QUAD_ROWS, DeviceRows, extents
 
 # Constants of bfs.cu.
@@ -22,10 +22,9 @@ class Heads:
         padded = rows.quads * QUAD_ROWS
         self.head = cupy.full(padded, 0xFFFFFFFF, np.uint32)
         self.heads = cupy.empty(4 * (found.longer1 + found.longer5), np.uint32)
-        fill = kernel("heads.cu", "hub_heads")
         sizes = (np.uint32(n) for n in (rows.rows, found.longer1, found.longer5))
         arguments = (*sizes, rows.offsets, rows.neighbors, self.head, self.heads)
-        fill((blocks_for(rows.rows),), (THREADS,), arguments)
+        launch("heads.cu", "hub_heads", rows.rows, *arguments)
         self.head_original = names_of(self.head, original_of)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ooc_graph.kernels.common.decisions import FIXED_ARCS, FIXED_ID_BITS, rows_are_short
-from ooc_graph.kernels.cuda.runtime.modules import THREADS, blocks_for, cuda, kernel
+from ooc_graph.kernels.cuda.runtime.modules import cuda, launch
 from ooc_graph.kernels.cuda.runtime.rows import DeviceRows
 
 PLANES = 7
@@ -58,11 +58,10 @@ class FixedRows:
         starts = np.cumsum([0, *longer])
         self.arcs = cupy.empty((int(starts[-1]), FIXED_ARCS), np.uint32)
         self.planes = cupy.asarray(starts[:-1].astype(np.uint32))
-        fill = kernel("heads.cu", "fix_short_rows")
         bounds = cupy.asarray(np.array(longer, np.uint32))
         sizes = np.uint32(out.rows), np.uint32(PLANES)
         arguments = (*sizes, bounds, self.planes, out.offsets, out.neighbors, self.arcs)
-        fill((blocks_for(out.rows),), (THREADS,), arguments)
+        launch("heads.cu", "fix_short_rows", out.rows, *arguments)
 
 
 def _longer(out: DeviceRows) -> list[int]:

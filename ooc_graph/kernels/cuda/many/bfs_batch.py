@@ -9,7 +9,7 @@ import numpy as np
 
 from ooc_graph.kernels.cuda.many import bfs_plan as plan
 from ooc_graph.kernels.cuda.many.core import NONE
-from ooc_graph.kernels.cuda.runtime.modules import THREADS, blocks_for, cuda, kernel, limits
+from ooc_graph.kernels.cuda.runtime.modules import cuda, kernel, launch, limits
 from ooc_graph.kernels.cuda.runtime.rows import NULL, DeviceRows, on_device, seconds_of
 from ooc_graph.types import INT32_UNREACHED, AnyArray, IntArray
 
@@ -95,7 +95,7 @@ class BfsBatches:
         del own
         self._allocate_planes()
         pitch, at = self.pitch(columns), cuda().asarray(sources.astype(np.uint32))
-        write = kernel("many_bfs_answer.cu", "write_levels", plan.constants())
+        name, chosen = ("many_bfs_answer.cu", "write_levels"), plan.constants()
         for first in range(0, len(sources), self.slots):
             some = at[first : first + self.slots]
             self._search(some, max(columns.most, 0), self._planes, None)
@@ -105,7 +105,7 @@ class BfsBatches:
                 *(np.int32(columns.most), np.int32(columns.far), np.uint64(pitch)),
                 out[first * pitch :],
             )
-            write((blocks_for(columns.count, _MOST_BLOCKS),), (THREADS,), arguments)
+            launch(*name, columns.count, *arguments, constants=chosen, most=_MOST_BLOCKS)
 
     def count(self, sources: IntArray, most: int, counting: Counting) -> None:
         """Tallies of one batch of sources, int64, up to a level; does not wait."""

@@ -15,7 +15,7 @@ import numpy as np
 from ooc_graph.errors import UsageError
 from ooc_graph.kernels.common.compiled import kernel as compiled
 from ooc_graph.kernels.cuda.many.prune import constants
-from ooc_graph.kernels.cuda.runtime.modules import THREADS, blocks_for, cuda, kernel
+from ooc_graph.kernels.cuda.runtime.modules import cuda, launch
 from ooc_graph.kernels.cuda.runtime.rows import DeviceRows
 from ooc_graph.types import AnyArray
 
@@ -88,8 +88,9 @@ def tiles_of(counts: AnyArray) -> AnyArray:
 def rows_of_arcs(rows: DeviceRows) -> Any:
     """The row of each arc: uint32 (arcs,), on the device."""
     row = cuda().empty(rows.arcs, np.uint32)
-    name = kernel("many_prune.cu", "name_rows", constants(rows.weights.dtype))
-    name((blocks_for(rows.rows * 32, 4096),), (THREADS,), (np.uint32(rows.rows), rows.offsets, row))
+    arguments, chosen = (np.uint32(rows.rows), rows.offsets, row), constants(rows.weights.dtype)
+    count = rows.rows * 32
+    launch("many_prune.cu", "name_rows", count, *arguments, constants=chosen, most=4096)
     return row
 
 

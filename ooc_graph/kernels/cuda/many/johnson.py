@@ -19,6 +19,7 @@ from ooc_graph.kernels.common.many.bellman_ford import restore, reweighted
 from ooc_graph.kernels.common.many.bellman_ford_search import Potentials, potentials
 from ooc_graph.kernels.common.many.lengths import longest_reweighted, require_room
 from ooc_graph.kernels.common.many.parents import find_parents
+from ooc_graph.kernels.common.many.sources import ManySources
 from ooc_graph.kernels.common.sssp.distances import distance_dtype, unreached
 from ooc_graph.kernels.common.sssp.rows import LightRows, plain_rows
 from ooc_graph.kernels.common.team import Team
@@ -32,7 +33,7 @@ from ooc_graph.kernels.cuda.sssp.sums import require_weights
 from ooc_graph.types import AnyArray, IntArray, Rows
 
 
-class CudaJohnson:
+class CudaJohnson(ManySources):
     """Distances from any number of sources, over weights of any sign.
 
     Rows are light-first, of out- and in-arcs with weights, in host memory (the same object when
@@ -62,6 +63,8 @@ class CudaJohnson:
             by = on_device(self.potentials.potential) if self.potentials else None
             self.search = CudaManySearch(loaded, other, is_sorted=not is_reweighted, potential=by)
         self._answers = HostAnswers(self.search, threads)
+        self.dtype, self.vertices = self.search.dtype, self.search.vertices
+        self.ids = out.neighbors.dtype
 
     def _load(self, rows: Rows, dtype: np.dtype[Any], *, into: bool) -> DeviceRows:
         """Rows on the device; with new weights, of which light ones need not be first."""
@@ -76,11 +79,6 @@ class CudaJohnson:
         return replace(loaded, weights=weights)
 
     @property
-    def dtype(self) -> np.dtype[Any]:
-        """Type of the distances."""
-        return self.search.dtype
-
-    @property
     def is_closed(self) -> bool:
         """Whether all pairs were found at once, by Floyd-Warshall."""
         return self.search.is_closed
@@ -90,49 +88,31 @@ class CudaJohnson:
         with within_memory("many sources on this graph"):
             self.search.expect(sources, closing)
 
-    def run(
+    def _find(
         self,
         sources: IntArray,
-        answer: AnyArray | None = None,
-        *,
-        lanes: int | None = None,  # noqa: ARG002 (the device has its own)
-    ) -> AnyArray:
-        """Search from each of the internal ids ``sources``: each row has the bits of the CPU's."""
-        if answer is None:
-            answer = np.empty((len(sources), self.search.vertices), self.dtype)
-        with within_memory("distances from many sources"):
-            self.expect(len(sources))
-            self._answers.run(sources, answer)
-        return answer
-
-    def empty(self, sources: int) -> tuple[AnyArray, AnyArray]:
-        """Arrays for distances from so many sources, and for their parents, in host memory."""
-        shape = sources, self.search.vertices
-        return np.empty(shape, self.dtype), np.empty(shape, self._host[0].neighbors.dtype)
-
-    def run_with_parents(
-        self,
-        sources: IntArray,
-        answers: tuple[AnyArray, AnyArray] | None = None,
-        *,
-        lanes: int | None = None,  # noqa: ARG002
-        told: Told | None = None,
-    ) -> tuple[AnyArray, AnyArray]:
-        """As `CpuJohnson.run_with_parents`, batch by batch; the parents are found on the CPU."""
-        answer, parents = self.empty(len(sources)) if answers is None else answers
+        answer: AnyArray,
+        parents: AnyArray | None,
+        lanes: int | None,
+        told: Told | None,
+    ) -> None:
+        del lanes  # the device has its own
         self.expect(len(sources))
+        if parents is None:
+            with within_memory("distances from many sources"):
+                self._answers.run(sources, answer, told=told)
+            return
         if not len(sources):
             # What no source is asked for gets ready for others.
-            self._find(sources, answer, parents)
+            self._find_trees(sources, answer, parents)
         for part in stretches(len(sources), BLOCK_GROUPS * self.search.slots, told):
             leave_if_given_up()
-            self._find(sources[part], answer[part], parents[part])
+            self._find_trees(sources[part], answer[part], parents[part])
             if told is not None:
                 told(part.start, part.stop)
-        return answer, parents
 
-    def _find(self, sources: IntArray, answer: AnyArray, parents: AnyArray) -> None:
-        """Distances and parents of some sources."""
+    def _find_trees(self, sources: IntArray, answer: AnyArray, parents: AnyArray) -> None:
+        """Distances and parents of some sources; the parents are found on the CPU."""
         with within_memory("distances from many sources"):
             self._answers.run(sources, answer, self.search.columns(restored=False))
         find_parents(*self._searched, self._team, sources, answer, parents)

@@ -16,7 +16,7 @@ from ooc_graph.errors import UsageError
 from ooc_graph.kernels.cuda.bfs.compiled import INT_LEVELS
 from ooc_graph.kernels.cuda.bfs.heads import PIECE_ARCS, names_of
 from ooc_graph.kernels.cuda.bfs.search import CudaBfsSearch
-from ooc_graph.kernels.cuda.runtime.modules import THREADS, blocks_for, cuda, free_unused, kernel
+from ooc_graph.kernels.cuda.runtime.modules import cuda, free_unused, launch
 from ooc_graph.kernels.cuda.runtime.rows import NULL, QUAD_ROWS, DeviceRows, Extents
 from ooc_graph.kernels.cuda.runtime.shares import FILL_BLOCKS, TIERED
 from ooc_graph.types import AnyArray, Rows
@@ -120,9 +120,8 @@ def column_rows(offsets: Any) -> list[int]:
     """Rows of each column that there may be: none behind them has so many arcs."""
     cupy, rows = cuda(), len(offsets) - 1
     found = cupy.zeros(MOST_COLUMNS, np.uint32)
-    look = kernel("heads.cu", "column_rows")
     arguments = (np.uint32(rows), np.uint32(MOST_COLUMNS), offsets, found)
-    look((blocks_for(rows, 1024),), (THREADS,), arguments)
+    launch("heads.cu", "column_rows", rows, *arguments, most=1024)
     return [int(number) for number in found.get()]
 
 
@@ -140,8 +139,7 @@ class _Columns:
         self.extents = Extents(longer[0], 0, longer[1] if columns > 1 else 0, 0)
         self.head = cupy.full(rows.quads * QUAD_ROWS, 0xFFFFFFFF, np.uint32)
         self.heads = cupy.empty(4 * starts[-1], np.uint32)
-        fill = kernel("heads.cu", "hub_columns")
         sizes = (np.uint32(rows.rows), np.uint32(columns))
         arguments = (*sizes, self.column, rows.offsets, rows.neighbors, self.head, self.heads)
-        fill((min(FILL_BLOCKS, blocks_for(32 * rows.rows)),), (THREADS,), arguments)
+        launch("heads.cu", "hub_columns", 32 * rows.rows, *arguments, most=FILL_BLOCKS)
         self.head_original = names_of(self.head, original_of, at_once=_COPIED_AT_ONCE)

@@ -198,6 +198,18 @@ def blocks_for(count: int, most: int = 1 << 30) -> int:
     return max(1, min(most, -(-count // THREADS)))
 
 
+def launch(
+    source: str,
+    function: str,
+    count: int,
+    *arguments: Any,
+    constants: Mapping[str, int | str] | None = None,
+    most: int = 1 << 30,
+) -> None:
+    """Launch a kernel with a thread for each of ``count``, in ``most`` blocks at most."""
+    kernel(source, function, constants)((blocks_for(count, most),), (THREADS,), arguments)
+
+
 @contextmanager
 def within_memory(what: str) -> Iterator[None]:
     """Say in one line what did not fit if the device's memory runs out.

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ooc_graph.errors import UsageError
-from ooc_graph.kernels.cuda.runtime.modules import THREADS, blocks_for, cuda, kernel
+from ooc_graph.kernels.cuda.runtime.modules import cuda, launch
 from ooc_graph.types import AnyArray, Rows
 
 MOST_ROWS = (1 << 32) - (1 << 20)
@@ -62,9 +62,9 @@ def on_device(array: AnyArray) -> Any:
     cupy = cuda()
     if not isinstance(array, np.ndarray):
         return cupy.asarray(array)
-    held = cupy.empty(array.shape, array.dtype)
-    held.set(np.ascontiguousarray(array))
-    return held
+    copied = cupy.empty(array.shape, array.dtype)
+    copied.set(np.ascontiguousarray(array))
+    return copied
 
 
 def rows_on_device(rows: Rows, *, weighted: bool, ids: np.dtype[Any] = NARROW) -> DeviceRows:
@@ -101,14 +101,14 @@ def originals_on_device(original_of: AnyArray | None, rows: int) -> Any:
     """Original ids on the device, uint32 (rows,), or None; refuses others than 0 to `MOST_ID`."""
     if original_of is None:
         return None
-    held = on_device(original_of)
-    if len(held) != rows:
-        raise UsageError(f"{len(held):,} original ids were given for {rows:,} vertices")
-    if rows and not 0 <= int(held.min()) <= int(held.max()) <= MOST_ID:
+    copied = on_device(original_of)
+    if len(copied) != rows:
+        raise UsageError(f"{len(copied):,} original ids were given for {rows:,} vertices")
+    if rows and not 0 <= int(copied.min()) <= int(copied.max()) <= MOST_ID:
         raise UsageError(
             f"parents on a CUDA device are named by original ids of 0 to {MOST_ID:,} only"
         )
-    return held.astype(np.uint32, copy=False)
+    return copied.astype(np.uint32, copy=False)
 
 
 def require_root(root: int, rows: int) -> None:
@@ -132,9 +132,8 @@ def extents(rows: DeviceRows, lane_arcs: int, piece_arcs: int) -> Extents:
     """Look at all rows once."""
     cupy = cuda()
     found = cupy.zeros(4, np.uint64)
-    look = kernel("heads.cu", "row_extents")
-    arguments = (np.uint32(rows.rows), np.uint32(lane_arcs), np.uint32(piece_arcs))
-    look((blocks_for(rows.rows, 1024),), (THREADS,), (*arguments, rows.offsets, found))
+    sizes = (np.uint32(rows.rows), np.uint32(lane_arcs), np.uint32(piece_arcs))
+    launch("heads.cu", "row_extents", rows.rows, *sizes, rows.offsets, found, most=1024)
     return Extents(*(int(number) for number in found.get()))
 
 

@@ -13,10 +13,8 @@ from ooc_graph.errors import DeviceError
 from ooc_graph.kernels.common.decisions import FIXED_ARCS, fixed_rows_pay
 from ooc_graph.kernels.cuda.runtime.modules import (
     SHARED_RESERVE,
-    THREADS,
-    blocks_for,
     cuda,
-    kernel,
+    launch,
     limits,
     on_all,
 )
@@ -81,9 +79,9 @@ class NearFar(Method):
             return NULL, NULL
         neighbors = cupy.empty(FIXED_ARCS * out.rows, np.uint32)
         weights = cupy.empty(FIXED_ARCS * out.rows, out.weights.dtype)
-        fill = kernel("sssp_near.cu", "fix_rows", {**chosen, "FIXED": 1})
-        rows = (np.uint32(out.rows), out.offsets, out.neighbors, out.weights)
-        fill((blocks_for(out.rows),), (THREADS,), (*rows, neighbors, weights))
+        chosen = {**chosen, "FIXED": 1}
+        rows = (np.uint32(out.rows), out.offsets, out.neighbors, out.weights, neighbors, weights)
+        launch("sssp_near.cu", "fix_rows", out.rows, *rows, constants=chosen)
         return neighbors, weights
 
     def _allocate(self, sums: Sums, front: int) -> None:

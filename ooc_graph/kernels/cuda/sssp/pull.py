@@ -11,10 +11,8 @@ import numpy as np
 from ooc_graph.errors import DeviceError
 from ooc_graph.kernels.cuda.runtime.modules import (
     SHARED_RESERVE,
-    THREADS,
-    blocks_for,
     cuda,
-    kernel,
+    launch,
     limits,
     on_all,
 )
@@ -122,15 +120,14 @@ class Heads:
         infinite = INFINITE_INTEGERS if sums.integers else {}
         if into.offsets.dtype.itemsize == 4:
             infinite = {**infinite, **SHARES}
-        fill = kernel("heads.cu", "light_heads", infinite)
         sizes = (np.uint32(n) for n in (into.rows, self.longer1, self.longer3))
-        held = (into.offsets, into.neighbors, into.weights)
+        rows = (into.offsets, into.neighbors, into.weights)
         columns = (self.head, self.second, self.pair, self.pair2)
-        fill((blocks_for(into.rows),), (THREADS,), (*sizes, *held, *columns))
+        given = (*sizes, *rows, *columns)
+        launch("heads.cu", "light_heads", into.rows, *given, constants=infinite)
         # Undirected: every second word of the heads. No copy.
         self.lightest, self.lightest_shift = self.head[1:], 1
         if out is not into:
             self.lightest, self.lightest_shift = cupy.empty(out.rows, np.uint32), 0
-            take = kernel("heads.cu", "first_weights", infinite)
-            arguments = (np.uint32(out.rows), out.offsets, out.weights, self.lightest)
-            take((blocks_for(out.rows),), (THREADS,), arguments)
+            given = (np.uint32(out.rows), out.offsets, out.weights, self.lightest)
+            launch("heads.cu", "first_weights", out.rows, *given, constants=infinite)

@@ -17,7 +17,14 @@ from ooc_graph.kernels.common.sssp.survey import (
     sampled_rows,
     survey_of,
 )
-from ooc_graph.kernels.cuda.runtime.modules import THREADS, blocks_for, cuda, kernel, within_memory
+from ooc_graph.kernels.cuda.runtime.modules import (
+    THREADS,
+    blocks_for,
+    cuda,
+    kernel,
+    launch,
+    within_memory,
+)
 from ooc_graph.kernels.cuda.runtime.rows import (
     DeviceRows,
     on_device,
@@ -152,6 +159,7 @@ class CudaSsspSearch:
         search, rows, distance = method.launch(root, original_of), self._out.rows, self._distance
         if distance is None:
             return search
+        # Compiled here, so that no search is timed with it.
         widen = kernel("sssp_answer.cu", "widen", self._sums.constants)
 
         def both() -> None:
@@ -163,10 +171,10 @@ class CudaSsspSearch:
     def _overflowed(self, length: Any) -> bool:
         rows = self._out
         self._lost.fill(0)
-        look = kernel("sssp_answer.cu", "find_overflow", self._sums.constants)
-        heaviest = self._sums.weight_argument(self._heaviest)
+        heaviest, constants = self._sums.weight_argument(self._heaviest), self._sums.constants
         arguments = (np.uint32(rows.rows), heaviest, rows.offsets, rows.neighbors, length)
-        look((blocks_for(rows.rows, 4096),), (THREADS,), (*arguments, self._lost))
+        name = "sssp_answer.cu", "find_overflow"
+        launch(*name, rows.rows, *arguments, self._lost, constants=constants, most=4096)
         return bool(self._lost.get()[0])
 
 
