@@ -83,12 +83,11 @@ def main() -> None:
             one(client, Kronecker(10, weighted=source.weighted), folder, limit)
             runs = [one(client, source, folder, limit) for _ in range(options.repeats)]
             program.record(
-                {
-                    "scale": options.scale,
+                program.given("scale", "workers")
+                | {
                     "edge_factor": 16,
                     "weighted": source.weighted,
                     "memory_limit_bytes": limit,
-                    "workers": options.workers,
                     "threads": sum(client.nthreads().values()),
                 },
                 {

@@ -181,8 +181,7 @@ def main() -> None:
     program.add("--keys", type=int, default=64)
     program.add("--compress", action="store_true", help="a store of fewer bits an arc")
     options = program.parse()
-    names = ("kernel", "scale", "device_gib", "host_gib", "compress")
-    parameters = {name: getattr(options, name) for name in names}
+    parameters = program.given("kernel", "scale", "device_gib", "host_gib", "compress")
     with program.scratch() as folder:
         program.flat_record(parameters, measured(options, folder))
 

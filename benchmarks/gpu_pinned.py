@@ -91,8 +91,7 @@ def main() -> None:
     cpu = CpuDevice(options.threads)
     for name, shard in cases(options.scale, options.side):
         figures = compare(shard, options.searches, cpu, options.threads)
-        parameters = {"graph": name, "searches": options.searches, "threads": options.threads}
-        program.record(parameters, figures)
+        program.record({"graph": name, **program.given("searches", "threads")}, figures)
     cpu.close()
 
 

@@ -106,18 +106,14 @@ def main() -> None:
     program = Program("readers", __doc__, repeats=5)
     program.add("--lines", type=int, default=2_000_000)
     options = program.parse()
-    parameters = {
-        "lines": options.lines,
-        "repeats": options.repeats,
-        "load_average_before": os.getloadavg()[0],
-    }
+    load = {"load_average_before": os.getloadavg()[0]}
     figures = {}
     with program.scratch() as folder:
         paths = write_texts(folder, options.lines)
         for name, task in {**text_cases(paths), **other_cases(folder, paths)}.items():
             assert task() == options.lines
             figures[name] = rates(task, options.lines, "lines", options.repeats)
-    program.record(parameters, figures)
+    program.record(program.given("lines", "repeats") | load, figures)
 
 
 if __name__ == "__main__":

@@ -100,6 +100,10 @@ class Program:
         self.options = self.parser.parse_args()
         return self.options
 
+    def given(self, *names: str) -> dict[str, Any]:
+        """Some of the options, as parameters of a record."""
+        return {name: getattr(self.options, name) for name in names}
+
     @contextmanager
     def scratch(self) -> Iterator[Path]:
         """Context with a folder that is deleted at the end, in ``--folder`` if there is one."""

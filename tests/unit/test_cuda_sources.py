@@ -160,7 +160,11 @@ def test_the_validator_compiles_without_a_word(capability: int, measure: str) ->
 def test_errors_name_our_files_and_lines() -> None:
     need_nvrtc()
     text, expected = cuda_compilation.source("bfs.cu"), []
-    for name, word in (("bfs.cu", "Plan"), ("bfs_graph.cuh", "LevelTrace"), ("queue.cuh", "Queue")):
+    for name, word in (
+        ("bfs_plan.cuh", "Plan"),
+        ("bfs_graph.cuh", "LevelTrace"),
+        ("queue.cuh", "Queue"),
+    ):
         lines = cuda_compilation.SOURCES[name].read_text().splitlines()
         line = next(i for i, found in enumerate(lines, 1) if found.startswith(f"struct {word} "))
         text = text.replace(f"struct {word} ", f"strict {word} ")

@@ -5,7 +5,7 @@
 // its row has; and whoever claims a row loads these at once, while positions are being given out. Only
 // levels are written. Parents follow from them in one pass of the whole grid, when narrow levels end.
 #pragma once
-#include "bfs_graph.cuh"
+#include "bfs_bits.cuh"
 #include "shared.cuh"
 
 // Whether levels may be narrow: the caller says so if rows are short, and brings `FixedRows`.

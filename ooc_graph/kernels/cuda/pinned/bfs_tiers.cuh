@@ -1,6 +1,6 @@
 // BFS on rows that stand in host memory: what of them is on the device, and what is read over the bus.
 #pragma once
-#include "bfs_graph.cuh"
+#include "bfs_bits.cuh"
 #if TIERED
 
 // Neighbours, to be looked up where the offsets of this row say.
