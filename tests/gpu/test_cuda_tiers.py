@@ -285,7 +285,7 @@ def test_what_cannot_be_held_is_refused() -> None:
     shard = graph("star")
     with pytest.raises(UsageError, match="columns"):
         CudaTierBfsSearch(*sides(shard), BfsShare(MOST_COLUMNS + 1))
-    with pytest.raises(UsageError, match="cannot be held"):
+    with pytest.raises(UsageError, match="cannot be copied"):
         CudaTierBfsSearch(*sides(shard), BfsShare(1, 1 << 30))
 
 

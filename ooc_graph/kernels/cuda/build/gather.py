@@ -98,12 +98,12 @@ class Gathered:
         take((GRID,), (THREADS,), (*edges, *where, self._totals, keys, or_null(words)))
 
     def add_all(self, blocks: Iterable[DeviceBlock]) -> None:
-        """Take all blocks; the last one is not held any more."""
+        """Take all blocks; the last one is free again."""
         for block in blocks:
             self.add(block)
 
     def finish(self) -> list[Any]:
-        """Keys, uint64, rows counted from ``low``, and words, or None; nothing is held any more.
+        """Keys, uint64, rows counted from ``low``, and words, or None; they are nowhere else.
 
         In a list, so that who takes them out is the only one who has them. If there are more arcs,
         or other vertices, than were counted, that is an `InputError`.

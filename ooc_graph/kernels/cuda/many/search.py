@@ -215,7 +215,7 @@ class CudaManySearch:
         launch((grid,), (BLOCK,), arguments, shared_mem=shared)
 
     def _block_groups(self, slots: int, batches: int) -> BlockGroups:
-        """BlockGroups that keep all blocks busy, and whose batches fit cache and memory."""
+        """Groups that keep all blocks busy, and whose batches fit cache and memory."""
         processors, _ = limits(cuda().cuda.Device().id)
         blocks = processors * BLOCKS_A_PROCESSOR
         tiles_a_block = TILES_A_WARP * (BLOCK // _WARP)
@@ -237,7 +237,7 @@ class CudaManySearch:
         return 4 * slots + max(table, bitmap if fits else 0), fits
 
     def _allocate(self, groups: BlockGroups, slots: int, parts: int) -> dict[str, Any]:
-        """Buffers for so many crews, kept from launch to launch."""
+        """Buffers for so many groups, kept from launch to launch."""
         cupy, buffers, rows = cuda(), self._buffers, self.core.rows
         wanted: dict[str, tuple[int, Any]] = {
             "distances": (groups.groups * rows * slots, self.dtype),

@@ -36,7 +36,7 @@ class SsspShare:
 
     def __post_init__(self) -> None:
         if self.least < 1:
-            raise UsageError("one arc of each row is held at least")
+            raise UsageError("one arc of each row is on the device at least")
 
 
 class CudaTierSsspSearch(CudaSsspSearch):
@@ -57,7 +57,7 @@ class CudaTierSsspSearch(CudaSsspSearch):
         original_of: AnyArray | None = None,
     ) -> None:
         if share.least < LEAST_ARCS:
-            raise UsageError(f"{LEAST_ARCS} arcs of each row are held at least")
+            raise UsageError(f"{LEAST_ARCS} arcs of each row are on the device at least")
         self._share = share
         if out.weights is not None and out.weights.dtype != np.float32:
             raise UsageError(

@@ -199,7 +199,7 @@ def blocks_for(count: int, most: int = 1 << 30) -> int:
 
 
 def launch(
-    source: str,
+    name: str,
     function: str,
     count: int,
     *arguments: Any,
@@ -207,7 +207,7 @@ def launch(
     most: int = 1 << 30,
 ) -> None:
     """Launch a kernel with a thread for each of ``count``, in ``most`` blocks at most."""
-    kernel(source, function, constants)((blocks_for(count, most),), (THREADS,), arguments)
+    kernel(name, function, constants)((blocks_for(count, most),), (THREADS,), arguments)
 
 
 @contextmanager

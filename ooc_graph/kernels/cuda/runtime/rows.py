@@ -101,14 +101,14 @@ def originals_on_device(original_of: AnyArray | None, rows: int) -> Any:
     """Original ids on the device, uint32 (rows,), or None; refuses others than 0 to `MOST_ID`."""
     if original_of is None:
         return None
-    copied = on_device(original_of)
-    if len(copied) != rows:
-        raise UsageError(f"{len(copied):,} original ids were given for {rows:,} vertices")
-    if rows and not 0 <= int(copied.min()) <= int(copied.max()) <= MOST_ID:
+    originals = on_device(original_of)
+    if len(originals) != rows:
+        raise UsageError(f"{len(originals):,} original ids were given for {rows:,} vertices")
+    if rows and not 0 <= int(originals.min()) <= int(originals.max()) <= MOST_ID:
         raise UsageError(
             f"parents on a CUDA device are named by original ids of 0 to {MOST_ID:,} only"
         )
-    return copied.astype(np.uint32, copy=False)
+    return originals.astype(np.uint32, copy=False)
 
 
 def require_root(root: int, rows: int) -> None:
@@ -119,7 +119,7 @@ def require_root(root: int, rows: int) -> None:
 
 @dataclass(frozen=True)
 class Extents:
-    """How far rows of more arcs reach, and how many stretches long rows have."""
+    """How far rows of more arcs reach, and how many pieces long rows have."""
 
     # No row from there on has more than 1, 3, 5 arcs.
     longer1: int

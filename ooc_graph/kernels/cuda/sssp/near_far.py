@@ -72,7 +72,7 @@ class NearFar(Method):
         )
 
     def _fix_rows(self, chosen: dict[str, int | str]) -> tuple[Any, Any]:
-        """Neighbours and weights of all rows' first arcs, at fixed places, where that pays."""
+        """Neighbours and weights of all rows' first arcs, at fixed positions, if that pays."""
         cupy, out = cuda(), self._out
         longer = int((cupy.diff(out.offsets) > FIXED_ARCS).sum())
         if not fixed_rows_pay(out.rows, out.arcs, longer):

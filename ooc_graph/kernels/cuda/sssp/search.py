@@ -189,5 +189,5 @@ def _survey(rows: DeviceRows, tuples: Any, sums: Sums) -> Survey:
         weights[cupy.asarray(at)].get() if len(at) else np.empty(0, np.float32)
         for at in (begin, (begin + end) // 2)
     )
-    loaded = int(tuples[: first_rows(rows.rows)].sum(dtype=np.uint64))
-    return survey_of(loaded, int(tuples.sum(dtype=np.uint64)), lightest, typical)
+    at_hubs = int(tuples[: first_rows(rows.rows)].sum(dtype=np.uint64))
+    return survey_of(at_hubs, int(tuples.sum(dtype=np.uint64)), lightest, typical)
