@@ -49,7 +49,6 @@ class DiskWaits:
 
 
 def one(client: Any, source: Kronecker, folder: Path, limit: int) -> dict[str, Any]:
-    """Build once; the figures."""
     os.sync()
     disk = DiskWaits(list(client.run(os.getpid).values()))
     with MemoryWatch(interval_s=0.02) as watch, sampled(disk.look, 0.1):

@@ -138,7 +138,6 @@ def roots_of(graph: og.Graph, source: og.Kronecker, count: int) -> tuple[list[in
 
 
 def measured(options: Any, folder: Path) -> dict[str, Any]:
-    """Build, load and search; all that is recorded."""
     kernel = options.kernel
     source = og.Kronecker(options.scale, weighted=kernel == "sssp")
     settings = {"rows": ORDER_OF[kernel], "compress": options.compress, "device": "cuda"}

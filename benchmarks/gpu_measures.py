@@ -143,7 +143,6 @@ def energy(kernel: str, search: Any, roots: Sequence[int], edges: Sequence[int])
 def measured(
     graph: DeviceGraph, kernel: str, roots: Sequence[int], *, with_energy: bool
 ) -> dict[str, Any]:
-    """Everything about the searches from some roots."""
     search = device.new_search(graph, kernel)
     found = timed(graph, kernel, roots, search)
     if with_energy:

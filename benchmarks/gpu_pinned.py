@@ -60,7 +60,6 @@ def pinned(rows: Rows, threads: int) -> Rows:
 
 
 def compare(shard: Shard, searches: int, cpu: CpuDevice, threads: int) -> dict[str, Any]:
-    """Times of all sides from the same roots."""
     rows = shard.out_light
     assert rows is not None
     there = pinned(rows, threads)

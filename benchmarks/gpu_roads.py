@@ -55,7 +55,6 @@ def on_device(shard: Shard, kernel: str) -> Any:
 
 
 def compare(shard: Shard, kernel: str, cpus: dict[str, CpuDevice], searches: int) -> dict[str, Any]:
-    """Times of all sides from the same roots."""
     sides = {name: getattr(cpu, kernel)(shard) for name, cpu in cpus.items()}
     sides[GPU] = on_device(shard, kernel)
     whole: list[float] = []

@@ -63,7 +63,6 @@ class PinnedGraph:
 
 
 def pinned(column: Any) -> PinnedArray:
-    """A copy in pinned memory."""
     held, runtime = PinnedArray(len(column), column.dtype, threads=THREADS), cupy.cuda.runtime
     ends = held.device.data.ptr, column.data.ptr
     runtime.memcpy(*ends, column.nbytes, runtime.memcpyDefault)

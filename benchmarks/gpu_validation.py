@@ -76,7 +76,6 @@ class Bench:
                 check.block(block.source, block.target, block.weight)
 
     def room(self) -> int:
-        """Answers at a time."""
         vertices = self.kronecker.vertices
         beside = 2 * bytes_per_answer(vertices, self.kernel) + SLACK_BYTES
         beside += EDGE_BYTES * min(BLOCK_EDGES, self.kronecker.edges)

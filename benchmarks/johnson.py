@@ -184,7 +184,6 @@ def singly(search: Any, sources: AnyArray, answer: AnyArray) -> AnyArray:
 
 
 def sizes(options: argparse.Namespace, rows: Rows, sources: AnyArray) -> dict[str, Any]:
-    """Parameters of a Kronecker graph."""
     return {
         "scale": options.scale,
         "vertices": len(rows.offsets) - 1,

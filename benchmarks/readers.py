@@ -49,7 +49,6 @@ def write_texts(folder: Path, lines: int) -> dict[str, Path]:
 
 
 def drain(source: EdgeSource, threads: int = 1) -> int:
-    """Read a source to its end."""
     units = source.units(1 << 19)
     with ThreadPoolExecutor(threads) as pool:
         counts = pool.map(lambda unit: sum(map(len, source.read(unit, BLOCK_EDGES))), units)

@@ -96,7 +96,6 @@ class Program:
         self.options = Namespace()
 
     def parse(self) -> Namespace:
-        """Read the command line."""
         self.options = self.parser.parse_args()
         return self.options
 
