@@ -136,13 +136,8 @@ class BfsBatches:
             *(np.uint32(self.vertices), out.offsets, out.neighbors, into.offsets, into.neighbors),
             *(order.row, *(np.uint32(n) for n in (order.longer, order.middle, order.shorter))),
             *(np.uint32(len(sources)), sources, np.uint32(most), self._barrier),
-            *(
-                self._words,
-                self._touched,
-                self._queues,
-                np.uint64(self._queue_capacity),
-                self._levels,
-            ),
+            *(self._words, self._touched, self._queues),
+            *(np.uint64(self._queue_capacity), self._levels),
             *(NULL if planes is None else planes, *counted, self._report),
         )
         _kernel()((processors * plan.BLOCKS_A_PROCESSOR,), (plan.BLOCK,), arguments)

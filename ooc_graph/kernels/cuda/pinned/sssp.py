@@ -91,6 +91,7 @@ class _TierPushPull(PushPull):
     def _constants(self) -> dict[str, int | str]:
         return TIERED
 
-    def _arguments(self) -> tuple[Any, ...]:
+    def _arguments(self, root: np.uint32, original_of: Any) -> tuple[Any, ...]:
         sides = self._near_out, self._near_in
-        return tuple(a for side in sides for a in (side.starts, side.neighbors, side.weights))
+        near = [a for side in sides for a in (side.starts, side.neighbors, side.weights)]
+        return *super()._arguments(root, original_of), *near

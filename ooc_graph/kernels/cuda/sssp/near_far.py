@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -106,20 +104,14 @@ class NearFar(Method):
         mean = self._out.arcs / max(self._out.rows, 1)
         return min(max(math.ceil(mean / _ARCS) - 1, 0).bit_length(), 5)
 
-    def launch(self, root: int, original_of: Any) -> Callable[[], None]:
-        """What launches a search, with all arguments ready."""
+    def _arguments(self, root: np.uint32, original_of: Any) -> tuple[Any, ...]:
         out, into = self._out, self._into
-        arguments = (
+        return (
             *(np.uint32(out.rows), out.offsets, out.neighbors, out.weights),
             *(into.offsets, into.neighbors, into.weights, *self._fixed),
             *(np.uint32(self._giants), np.uint32(self._hubs), np.uint32(self._lane_bits)),
-            NULL if original_of is None else original_of,
+            original_of,
             *(self.parent, self.length, self._done, self._marks, self._near, self._far),
-            *(
-                np.uint64(self._near_stride),
-                np.uint32(self._near_capacity),
-                np.uint32(self._far_capacity),
-            ),
-            *(self._state, np.float64(self._step), np.uint32(root)),
+            *(np.uint64(self._near_stride), np.uint32(self._near_capacity)),
+            *(np.uint32(self._far_capacity), self._state, np.float64(self._step), root),
         )
-        return partial(self._search, arguments)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -16,7 +14,7 @@ from ooc_graph.kernels.cuda.runtime.modules import (
     limits,
     on_all,
 )
-from ooc_graph.kernels.cuda.runtime.rows import NULL, QUAD_ROWS, DeviceRows, Extents, extents
+from ooc_graph.kernels.cuda.runtime.rows import QUAD_ROWS, DeviceRows, Extents, extents
 from ooc_graph.kernels.cuda.sssp.method import Method, Weighted
 from ooc_graph.kernels.cuda.sssp.sums import Sums
 
@@ -77,27 +75,20 @@ class PushPull(Method):
         """Constants beside those that all searches have."""
         return {}
 
-    def _arguments(self) -> tuple[Any, ...]:
-        """Arguments of the kernel behind those that all searches have."""
-        return ()
-
-    def launch(self, root: int, original_of: Any) -> Callable[[], None]:
-        """What launches a search, with all arguments ready."""
+    def _arguments(self, root: np.uint32, original_of: Any) -> tuple[Any, ...]:
         out, into, heads = self._out, self._into, self._heads
-        arguments = (
+        return (
             *(np.uint32(out.rows), np.uint32(out.quads), np.uint64(out.arcs)),
             *(out.offsets, out.neighbors, out.weights),
             *(heads.lightest, np.uint32(heads.lightest_shift)),
             *(into.offsets, into.neighbors, into.weights),
             *(heads.head, heads.second, heads.pair, heads.pair2),
             *(np.uint32(heads.longer1), np.uint32(heads.longer3), np.uint32(self._hubs)),
-            NULL if original_of is None else original_of,
+            original_of,
             *(self.parent, self._length, self._record, self._marks, self._resolved),
             *(self._queue, self._starts, self._pieces, np.uint32(PIECE_CAPACITY), self._state),
-            *(np.float32(self._step), np.uint32(root)),
-            *self._arguments(),
+            *(np.float32(self._step), root),
         )
-        return partial(self._search, arguments)
 
 
 class Heads:
