@@ -51,6 +51,21 @@ class Core:
         return len(self.tile) - 1
 
 
+@dataclass(frozen=True)
+class Columns:
+    """What is asked of every source, on the device."""
+
+    row: Any  # (columns,): of the core
+    add: Any  # (columns,): to the distance of that row
+    potential: Any  # (columns,), or None
+    most: Any  # largest distance that counts as reached
+
+    @property
+    def count(self) -> int:
+        """How many."""
+        return len(self.row)
+
+
 @compiled
 def cut_tiles(counts: Any, tile: Any) -> int:
     """Cut the arcs of consecutive rows, int64 (rows,), into tiles; how many there are.

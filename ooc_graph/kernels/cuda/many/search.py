@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -10,7 +9,7 @@ import numpy as np
 from ooc_graph.kernels.common.sssp.distances import unreached
 from ooc_graph.kernels.common.tuning import PRUNED_FROM
 from ooc_graph.kernels.cuda.many import floyd_warshall as cuda_floyd
-from ooc_graph.kernels.cuda.many.core import NONE, Core, core_of
+from ooc_graph.kernels.cuda.many.core import NONE, Columns, Core, core_of
 from ooc_graph.kernels.cuda.many.prune import LANDMARKS, Pruning
 from ooc_graph.kernels.cuda.many.search_plan import (
     BLOCK,
@@ -35,21 +34,6 @@ from ooc_graph.kernels.cuda.runtime.rows import NULL, DeviceRows, on_device
 from ooc_graph.types import AnyArray, IntArray
 
 _WARP = 32
-
-
-@dataclass(frozen=True)
-class Columns:
-    """What is asked of every source, on the device."""
-
-    row: Any  # (columns,): of the core
-    add: Any  # (columns,): to the distance of that row
-    potential: Any  # (columns,), or None
-    most: Any  # largest distance that counts as reached
-
-    @property
-    def count(self) -> int:
-        """How many."""
-        return len(self.row)
 
 
 class CudaManySearch:
