@@ -49,7 +49,6 @@ class DiskWaits:
 
 
 def one(client: Any, source: Kronecker, folder: Path, limit: int) -> dict[str, Any]:
-    """Build once; the figures."""
     os.sync()
     disk = DiskWaits(list(client.run(os.getpid).values()))
     with MemoryWatch(interval_s=0.02) as watch, sampled(disk.look, 0.1):
@@ -83,12 +82,11 @@ def main() -> None:
             one(client, Kronecker(10, weighted=source.weighted), folder, limit)
             runs = [one(client, source, folder, limit) for _ in range(options.repeats)]
             program.record(
-                {
-                    "scale": options.scale,
+                program.given("scale", "workers")
+                | {
                     "edge_factor": 16,
                     "weighted": source.weighted,
                     "memory_limit_bytes": limit,
-                    "workers": options.workers,
                     "threads": sum(client.nthreads().values()),
                 },
                 {

@@ -63,7 +63,6 @@ def add_graphs(program: Program, vertices: list[int], kinds: list[str]) -> None:
 
 
 def measure(sides: tuple[Rows, Rows], team: Team, repeats: int) -> dict[str, Any]:
-    """All three in turn."""
     vertices = len(sides[0].offsets) - 1
     sources, tuples = np.arange(vertices), np.ones(vertices, np.uint32)
     sure, same = floyd_warshall.is_sure, same_bytes()

@@ -39,7 +39,6 @@ def fill_buffers(kronecker: Kronecker, edges: int, threads: int, *, weighted: bo
 
 
 def measure(kronecker: Kronecker, edges: int, repeats: int) -> dict[str, dict[str, float]]:
-    """All cases."""
     figures = {}
     for threads in sorted({1, 2, len(os.sched_getaffinity(0))}):
         cases: dict[str, Callable[[], None]] = {

@@ -62,7 +62,6 @@ WARM_RUNS_SCALE, WARM_RUNS_BYTES = 16, 16 << 20
 def built(
     source: EdgeSource, out: Path, *, on_device: bool, memory_bytes: int | None = None
 ) -> BuildReport:
-    """Build once."""
     given: dict[str, Any] = {"options": BuildOptions(overwrite=True), "progress": NoProgress()}
     with ThisProcess().workforce() as workforce:
         if not on_device:
@@ -75,7 +74,6 @@ def built(
 def figures(
     source: EdgeSource, folder: Path, *, on_device: bool, memory_bytes: int | None = None
 ) -> dict[str, Any]:
-    """Build once; what it took."""
     free_memory()
     shutil.rmtree(folder / "graph.zarr", ignore_errors=True)
     os.sync()
@@ -108,7 +106,6 @@ class EdgeColumns(StagedSource):
 
     @property
     def bytes(self) -> int:
-        """Bytes of all columns."""
         return self.edges * 8 * (2 + self.weighted)
 
 

@@ -8,16 +8,18 @@ by the package's validator.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import cupy
 import numpy as np
-from harness.device import edge_blocks, free_memory
+from harness.device import DeviceGraph, edge_blocks, free_memory
 from harness.timing import measure_of, reached_by
 
 import ooc_graph as og
 from ooc_graph.model.engine import load_ids
+from ooc_graph.report.statistics import teps_statistics
 from ooc_graph.validate.cuda_memory import largest_batch
 from ooc_graph.validate.cuda_validator import (
     NO_LEVEL,
@@ -62,6 +64,35 @@ class Checks:
         numbers = (np.uint32(len(rows.offsets) - 1), np.uint32(root))
         check((4096,), (512,), (*numbers, *arguments, wrong))
         return int(wrong[0]), int(wrong[1])
+
+
+def checked(
+    graph: DeviceGraph,
+    kernel: str,
+    roots: Sequence[int],
+    search: Any,
+    seen: Callable[[Any], None] = lambda _: None,
+) -> dict[str, Any]:
+    """Time and check one search a root; parents are original ids. ``seen`` is given each answer."""
+    check = getattr(Checks(), kernel)
+    times, tuples, wrong, flat = [], [], 0, 0
+    search.run_on_device(roots[0])
+    for root in roots:
+        tree = search.run_on_device(root)
+        times.append(tree.elapsed_s)
+        seen(tree)
+        tuples.append(int(graph.tuples[reached_by(tree)].sum(dtype="uint64")) // 2)
+        found = check(graph, root, tree)
+        wrong, flat = wrong + found[0], flat + found[1]
+    if wrong:
+        raise SystemExit(f"{kernel}: {wrong} rows of the answers are wrong")
+    return {
+        "times_s": times,
+        "edges": tuples,
+        "teps": teps_statistics(times, tuples).to_dict(),
+        "rows_checked": len(roots) * len(graph.original_of),
+        "plateau_rows": flat,
+    }
 
 
 class Validated:

@@ -138,7 +138,6 @@ def roots_of(graph: og.Graph, source: og.Kronecker, count: int) -> tuple[list[in
 
 
 def measured(options: Any, folder: Path) -> dict[str, Any]:
-    """Build, load and search; all that is recorded."""
     kernel = options.kernel
     source = og.Kronecker(options.scale, weighted=kernel == "sssp")
     settings = {"rows": ORDER_OF[kernel], "compress": options.compress, "device": "cuda"}
@@ -181,8 +180,7 @@ def main() -> None:
     program.add("--keys", type=int, default=64)
     program.add("--compress", action="store_true", help="a store of fewer bits an arc")
     options = program.parse()
-    names = ("kernel", "scale", "device_gib", "host_gib", "compress")
-    parameters = {name: getattr(options, name) for name in names}
+    parameters = program.given("kernel", "scale", "device_gib", "host_gib", "compress")
     with program.scratch() as folder:
         program.flat_record(parameters, measured(options, folder))
 

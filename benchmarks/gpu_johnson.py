@@ -53,7 +53,7 @@ from ooc_graph.kernels.cpu.many.johnson import CpuJohnson
 from ooc_graph.kernels.cuda.many.host import HostAnswers
 from ooc_graph.kernels.cuda.many.johnson import CudaJohnson
 from ooc_graph.kernels.cuda.many.search import CudaManySearch
-from ooc_graph.kernels.cuda.runtime.rows import hold
+from ooc_graph.kernels.cuda.runtime.rows import rows_on_device
 from ooc_graph.threads import cores
 from ooc_graph.types import AnyArray, Rows
 
@@ -140,7 +140,7 @@ def kronecker(program: DeviceProgram, options: argparse.Namespace) -> None:
     sources = device.connected_sources(single, options.sources)
     expected = np.stack([single.run(int(s)).distance for s in sources[:COMPARED]])
     del single
-    held, prepare_s, reduce_s = hold(rows, weighted=True), [], []
+    held, prepare_s, reduce_s = rows_on_device(rows, weighted=True), [], []
     for turn in range(options.repeats + 1):
         search = CudaManySearch(held, held)
         prepared = timed(lambda search=search: search.expect(len(sources)))

@@ -62,7 +62,6 @@ def on_cpu(
 
 
 def measure(options: argparse.Namespace) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Parameters and figures."""
     edges = Kronecker(options.scale, weighted=False)
     graph = device.build_kronecker(edges, "bfs")
     rows = graph.rows

@@ -12,7 +12,7 @@ from typing import Any
 
 import cupy
 import numpy as np
-from gpu_checks import Checks
+from gpu_checks import checked
 from gpu_model import Level, Work, bfs_work, shares, sssp_work
 from harness import device
 from harness.device import DeviceGraph, event_seconds
@@ -35,37 +35,26 @@ def timed(graph: DeviceGraph, kernel: str, roots: Sequence[int], search: Any) ->
 
     Beside each search: the time to bring its answer into the order of original ids.
     """
-    checks = Checks()
-    check = checks.bfs if kernel == "bfs" else checks.sssp
     degree = cupy.diff(graph.rows.offsets.view("int64"))
-    first = search.run_on_device(roots[0])
-    columns = scatter(graph.internal_of, first.parent, measure_of(first))
-    times, scatters, tuples, unique, phases, wrong, flat = [], [], [], [], [], 0, 0
-    for root in roots:
-        tree = search.run_on_device(root)
-        times.append(tree.elapsed_s)
-        answer = tree.parent, measure_of(tree), columns
-        scatters.append(event_seconds(partial(scatter, graph.internal_of, *answer)))
-        reached = reached_by(tree)
-        tuples.append(int(graph.tuples[reached].sum(dtype="uint64")) // 2)
-        unique.append(int(degree[reached].sum()) // 2)
-        found = check(graph, root, tree)
-        wrong, flat = wrong + found[0], flat + found[1]
+    columns: Any = None
+    scatters, unique, phases = [], [], []
+
+    def seen(tree: Any) -> None:
+        nonlocal columns
+        answer = graph.internal_of, tree.parent, measure_of(tree)
+        columns = columns or scatter(*answer)
+        scatters.append(event_seconds(partial(scatter, *answer, columns)))
+        unique.append(int(degree[reached_by(tree)].sum()) // 2)
         if kernel == "sssp":
             phases.append(tree.phase_arcs)
-    if wrong:
-        raise SystemExit(f"{kernel}: {wrong} rows of the answers are wrong")
-    ordered = [sum(both) for both in zip(times, scatters, strict=True)]
-    return {
-        "times_s": times,
+
+    found = checked(graph, kernel, roots, search, seen)
+    ordered = [sum(both) for both in zip(found["times_s"], scatters, strict=True)]
+    return found | {
         "scatter_s": scatters,
-        "edges": tuples,
         "unique_edges": unique,
-        "teps": teps_statistics(times, tuples).to_dict(),
-        "unique_teps": teps_statistics(times, unique).to_dict(),
-        "original_order_teps": teps_statistics(ordered, tuples).to_dict(),
-        "rows_checked": len(degree) * len(roots),
-        "plateau_rows": flat,
+        "unique_teps": teps_statistics(found["times_s"], unique).to_dict(),
+        "original_order_teps": teps_statistics(ordered, found["edges"]).to_dict(),
         "phase_arcs": phases,
     }
 
@@ -91,7 +80,7 @@ def internal_times(graph: DeviceGraph, kernel: str, roots: Sequence[int]) -> lis
 def bfs_levels(graph: DeviceGraph, roots: Sequence[int]) -> list[list[Level]]:
     """Levels of each search: times from a search that takes them, counts from one that counts."""
     tracing = device.new_search(graph, "bfs", trace=True)
-    ends_ns = [tracing.course()["ns"].tolist() for _ in cold(graph, tracing, roots)]
+    ends_ns = [tracing.level_trace()["ns"].tolist() for _ in cold(graph, tracing, roots)]
     del tracing
     device.free_memory()
     counting = device.new_search(graph, "bfs", count_arcs=True)
@@ -99,9 +88,9 @@ def bfs_levels(graph: DeviceGraph, roots: Sequence[int]) -> list[list[Level]]:
     for root, ends in zip(roots, ends_ns, strict=True):
         counting.run_on_device(root)
         taken = [(end - begin) / 1e9 for begin, end in pairwise(ends)]
-        course = counting.course()[1:]
+        trace = counting.level_trace()[1:]
         names = ("pull", "found", "pushed", "examined")
-        rows = zip(*(course[name].tolist() for name in names), taken, strict=True)
+        rows = zip(*(trace[name].tolist() for name in names), taken, strict=True)
         found.append([Level(bool(pull), *rest) for pull, *rest in rows])
     return found
 
@@ -154,7 +143,6 @@ def energy(kernel: str, search: Any, roots: Sequence[int], edges: Sequence[int])
 def measured(
     graph: DeviceGraph, kernel: str, roots: Sequence[int], *, with_energy: bool
 ) -> dict[str, Any]:
-    """Everything about the searches from some roots."""
     search = device.new_search(graph, kernel)
     found = timed(graph, kernel, roots, search)
     if with_energy:

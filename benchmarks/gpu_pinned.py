@@ -22,7 +22,7 @@ from harness.timing import alternate, medians
 
 from ooc_graph.kernels.cpu.device import CpuDevice
 from ooc_graph.kernels.cuda.pinned.near_far import CudaTierNearSearch
-from ooc_graph.kernels.cuda.runtime.pinned import PinnedRoom
+from ooc_graph.kernels.cuda.runtime.pinned import PinnedAllocator
 from ooc_graph.kernels.cuda.sssp.search import CudaSsspSearch
 from ooc_graph.threads import cores
 from ooc_graph.types import Rows, Shard
@@ -50,7 +50,7 @@ def cases(scale: int, side: int) -> Iterator[tuple[str, Shard]]:
 
 def pinned(rows: Rows, threads: int) -> Rows:
     """The same rows, neighbours and weights in pinned memory as the device sees them."""
-    room = PinnedRoom(threads)
+    room = PinnedAllocator(threads)
     weights = rows.weights
     assert weights is not None
     held = [room(len(column), column.dtype) for column in (rows.neighbors, weights)]
@@ -60,7 +60,6 @@ def pinned(rows: Rows, threads: int) -> Rows:
 
 
 def compare(shard: Shard, searches: int, cpu: CpuDevice, threads: int) -> dict[str, Any]:
-    """Times of all sides from the same roots."""
     rows = shard.out_light
     assert rows is not None
     there = pinned(rows, threads)
@@ -91,8 +90,7 @@ def main() -> None:
     cpu = CpuDevice(options.threads)
     for name, shard in cases(options.scale, options.side):
         figures = compare(shard, options.searches, cpu, options.threads)
-        parameters = {"graph": name, "searches": options.searches, "threads": options.threads}
-        program.record(parameters, figures)
+        program.record({"graph": name, **program.given("searches", "threads")}, figures)
     cpu.close()
 
 

@@ -27,6 +27,7 @@ from harness.graphs import (
 from harness.timing import alternate, medians
 
 import ooc_graph as og
+from ooc_graph.kernels.common.sides import hub_rows, light_rows
 from ooc_graph.kernels.cpu.device import CpuDevice
 from ooc_graph.kernels.cuda.bfs.search import CudaBfsSearch
 from ooc_graph.kernels.cuda.sssp.search import CudaSsspSearch
@@ -46,22 +47,14 @@ RANDOM_STATE = 11
 GPU = "GPU"
 
 
-def rows_of(shard: Shard, kernel: str) -> tuple[Any, Any]:
-    order = ORDER_OF[kernel]
-    out = getattr(shard, f"out_{order}")
-    return out, getattr(shard, f"into_{order}") if shard.directed else out
-
-
 def on_device(shard: Shard, kernel: str) -> Any:
     """The device's search; integer weights stay what they are."""
-    out, into = rows_of(shard, kernel)
     if kernel == "bfs":
-        return CudaBfsSearch(out, into, count_arcs=False)
-    return CudaSsspSearch(out, into, shard.tuples)
+        return CudaBfsSearch(*hub_rows(shard), count_arcs=False)
+    return CudaSsspSearch(*light_rows(shard), shard.tuples)
 
 
 def compare(shard: Shard, kernel: str, cpus: dict[str, CpuDevice], searches: int) -> dict[str, Any]:
-    """Times of all sides from the same roots."""
     sides = {name: getattr(cpu, kernel)(shard) for name, cpu in cpus.items()}
     sides[GPU] = on_device(shard, kernel)
     whole: list[float] = []
@@ -94,7 +87,7 @@ def main() -> None:
             if kernel == "sssp" and not graph.weighted:
                 continue
             shard = graph.load(ORDER_OF[kernel])
-            rows, _ = rows_of(shard, kernel)
+            rows, _ = hub_rows(shard) if kernel == "bfs" else light_rows(shard)
             parameters = {
                 "kernel": kernel,
                 "graph": name,

@@ -22,14 +22,13 @@ from typing import Any
 
 import cupy
 import numpy as np
-from gpu_checks import Checks
+from gpu_checks import checked
 from harness import device
 from harness.device import GIB, DeviceGraph, DeviceProgram, free_memory, limited_pool, timed
-from harness.timing import reached_by
 
 from ooc_graph.edges.kronecker import Kronecker
-from ooc_graph.kernels.cuda.pinned.bfs import BfsHold, CudaTierBfsSearch, column_rows
-from ooc_graph.kernels.cuda.pinned.sssp import CudaTierSsspSearch, SsspHold
+from ooc_graph.kernels.cuda.pinned.bfs import BfsShare, CudaTierBfsSearch, column_rows
+from ooc_graph.kernels.cuda.pinned.sssp import CudaTierSsspSearch, SsspShare
 from ooc_graph.kernels.cuda.runtime.pinned import PinnedArray
 from ooc_graph.kernels.cuda.runtime.rows import DeviceRows, extents
 from ooc_graph.memory.cpu.plan import Lengths
@@ -42,7 +41,6 @@ from ooc_graph.memory.cuda.pinned_plan import (
     plan_bfs,
     rows_within,
 )
-from ooc_graph.report.statistics import teps_statistics
 from ooc_graph.types import Rows
 
 BLOCK_EDGES = 1 << 27
@@ -64,7 +62,6 @@ class PinnedGraph:
 
 
 def pinned(column: Any) -> PinnedArray:
-    """A copy in pinned memory."""
     held, runtime = PinnedArray(len(column), column.dtype, threads=THREADS), cupy.cuda.runtime
     ends = held.device.data.ptr, column.data.ptr
     runtime.memcpy(*ends, column.nbytes, runtime.memcpyDefault)
@@ -93,36 +90,12 @@ def new_search(graph: PinnedGraph, plan: BfsPlan | SsspPlan) -> Any:
     own = Rows(rows.offsets.copy(), rows.neighbors, rows.weights)
     names = graph.whole.original_of.astype(np.uint32)
     if isinstance(plan, SsspPlan):
-        held = SsspHold(plan.share.least, plan.share.shift)
+        held = SsspShare(plan.share.least, plan.share.shift)
         tuples = graph.whole.tuples.copy()
         return CudaTierSsspSearch(own, own, tuples, held, original_of=names)
     hubs = rows_within(rows.offsets, plan.hub_arcs)
-    copied = BfsHold(plan.columns, hubs, hubs)
+    copied = BfsShare(plan.columns, hubs, hubs)
     return CudaTierBfsSearch(own, own, copied, original_of=names, count_arcs=False)
-
-
-def measured(graph: PinnedGraph, kernel: str, roots: list[int], search: Any) -> dict[str, Any]:
-    """Time, and validate, one search a root."""
-    checks, whole = Checks(), graph.whole
-    check = checks.bfs if kernel == "bfs" else checks.sssp
-    times, tuples, wrong, flat = [], [], 0, 0
-    search.run_on_device(roots[0])
-    for root in roots:
-        tree = search.run_on_device(root)
-        times.append(tree.elapsed_s)
-        reached = reached_by(tree)
-        tuples.append(int(whole.tuples[reached].sum(dtype="uint64")) // 2)
-        found = check(whole, root, tree)
-        wrong, flat = wrong + found[0], flat + found[1]
-    if wrong:
-        raise SystemExit(f"{kernel}: {wrong} rows of the answers are wrong")
-    return {
-        "times_s": times,
-        "edges": tuples,
-        "teps": teps_statistics(times, tuples).to_dict(),
-        "rows_checked": len(roots) * len(whole.original_of),
-        "plateau_rows": flat,
-    }
 
 
 def figures(
@@ -137,7 +110,7 @@ def figures(
     with cupy.cuda.using_allocator(pool.malloc):
         made_s, _, search = timed(partial(new_search, graph, plan))
     peak = pool.total_bytes()
-    found = measured(graph, kernel, roots, search)
+    found = checked(graph.whole, kernel, roots, search)
     assert pool.total_bytes() == peak <= plan.bytes <= plan.budget_bytes
     return {"plan": describe_device(plan), "peak_bytes": peak, "hold_s": made_s, **found}
 

@@ -51,7 +51,7 @@ from harness.graphs import (
     some_rows,
 )
 from harness.program import Program, load_average
-from harness.timing import Turns, medians, same_bytes, take_turns
+from harness.timing import Turns, measure_of, medians, same_bytes, take_turns
 
 import ooc_graph as og
 from ooc_graph.kernels.common.team import Team
@@ -61,7 +61,7 @@ from ooc_graph.kernels.cpu.many.johnson import CpuJohnson
 from ooc_graph.layout.names import APSP
 from ooc_graph.strategies.many import tiers as many_tiers
 from ooc_graph.threads import cores
-from ooc_graph.types import AnyArray
+from ooc_graph.types import AnyArray, Rows
 
 OURS = "ooc-graph"
 
@@ -167,21 +167,29 @@ def single_searches(program: Program, options: argparse.Namespace) -> None:
 
     def one_by_one() -> AnyArray:
         answer = np.empty((len(sources), len(shard.tuples)), np.float32)
-        for row, source in zip(answer, sources.tolist(), strict=True):
-            row[:] = single.run(source).distance
-        return answer
+        return singly(single, sources, answer)
 
     calls = {OURS: lambda: CpuJohnson(rows, rows, team).run(sources), "single": one_by_one}
     single.run(int(sources[0]))
     calls[OURS]()
     turns = take_turns(calls, options.repeats, check=same_bytes())
-    parameters = {
+    record(program, "single_searches", sizes(options, rows, sources), figures_of(turns))
+
+
+def singly(search: Any, sources: AnyArray, answer: AnyArray) -> AnyArray:
+    """Levels or distances from one source after another, into an answer."""
+    for row, source in zip(answer, sources.tolist(), strict=True):
+        row[:] = measure_of(search.run(source))
+    return answer
+
+
+def sizes(options: argparse.Namespace, rows: Rows, sources: AnyArray) -> dict[str, Any]:
+    return {
         "scale": options.scale,
-        "vertices": len(shard.tuples),
+        "vertices": len(rows.offsets) - 1,
         "arcs": len(rows.neighbors),
         "sources": len(sources),
     }
-    record(program, "single_searches", parameters, figures_of(turns))
 
 
 def single_bfs(program: Program, options: argparse.Namespace) -> None:
@@ -192,15 +200,10 @@ def single_bfs(program: Program, options: argparse.Namespace) -> None:
     search = CpuManyBfs(rows, rows, Team(options.threads))
     matrix, loop = np.ones((2, len(sources), search.vertices), np.int32)
     answers: dict[str, AnyArray] = {}
-
-    def one_by_one() -> None:
-        for row, source in zip(loop, sources.tolist(), strict=True):
-            row[:] = single.run(source).level
-
     calls: dict[str, Callable[[], Any]] = {
         OURS: lambda: search.run(sources, matrix),
         "counted": lambda: search.tally(sources),
-        "single": one_by_one,
+        "single": lambda: singly(single, sources, loop),
     }
     single.run(int(sources[0]))
     search.run(sources[:1])
@@ -211,13 +214,7 @@ def single_bfs(program: Program, options: argparse.Namespace) -> None:
         raise SystemExit("the levels differ")
     if not np.array_equal(answers["counted"][:, :2].T, [reached.sum(axis=1), sums]):
         raise SystemExit("the counts differ")
-    parameters = {
-        "scale": options.scale,
-        "vertices": search.vertices,
-        "arcs": len(rows.neighbors),
-        "sources": len(sources),
-    }
-    record(program, "single_bfs", parameters, figures_of(turns))
+    record(program, "single_bfs", sizes(options, rows, sources), figures_of(turns))
 
 
 def beyond_memory(program: Program, options: argparse.Namespace) -> None:

@@ -82,7 +82,7 @@ def main() -> None:
     team = Team(options.threads)
     for name, shard in cases():
         figures = compare(shard, options.searches, team)
-        parameters = {"graph": name, "searches": options.searches, "threads": options.threads}
+        parameters = {"graph": name, **program.given("searches", "threads")}
         program.record(parameters, figures | load_average())
 
 

@@ -52,7 +52,6 @@ class Peer:
 
     @classmethod
     def installed(cls) -> bool:
-        """Whether the library can be imported."""
         return importlib.util.find_spec(cls.module) is not None
 
     def build(self, edges: Edges) -> None:

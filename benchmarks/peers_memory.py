@@ -12,10 +12,10 @@ Linux alone has it.
 
 from __future__ import annotations
 
-import argparse
 import ctypes
 import gc
 import json
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -95,20 +95,15 @@ def _status_bytes(field: str) -> int:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("name")
-    parser.add_argument("kernels")
-    parser.add_argument("folder", type=Path)
-    parser.add_argument("sources")
-    options = parser.parse_args()
-    kernels, sources = options.kernels.split(","), [int(s) for s in options.sources.split(",")]
-    methods = [method for method, name in OUR_NAMES.items() if name == options.name]
+    name, listed, path, originals = sys.argv[1:]
+    kernels, folder, sources = listed.split(","), Path(path), [int(s) for s in originals.split(",")]
+    methods = [method for method, known in OUR_NAMES.items() if known == name]
     if methods:
         (kernel,) = kernels
-        figures = of_ours(methods[0], kernel, options.folder, sources)
+        figures = of_ours(methods[0], kernel, folder, sources)
     else:
-        (kind,) = [kind for kind in PEERS if kind.name == options.name]
-        figures = of_peer(kind(), kernels, options.folder, sources)
+        (kind,) = [kind for kind in PEERS if kind.name == name]
+        figures = of_peer(kind(), kernels, folder, sources)
     print(json.dumps(figures))
 
 

@@ -55,7 +55,6 @@ class Ours:
 
     @property
     def arcs(self) -> int:
-        """Stored arcs of all sides in one row order."""
         return self._graph.arcs
 
     def build(self, edges: Edges) -> None:
@@ -82,7 +81,6 @@ class Ours:
         self._held[kernel] = Engine(kernel, search, self._graph, ids, tuples)
 
     def drop(self) -> None:
-        """Forget what was loaded."""
         self._held.clear()
 
     def graph_bytes(self, kernel: str) -> int:

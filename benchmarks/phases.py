@@ -146,7 +146,6 @@ def main() -> None:
 
 
 def phases_of(clock: Clock, rows: int, searches: int) -> dict[str, dict[str, float | None]]:
-    """What each phase of one search takes."""
     phases = {}
     for phase, seconds in clock.seconds.items():
         each, arcs = seconds / searches, clock.arcs[phase] / searches

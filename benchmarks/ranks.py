@@ -111,7 +111,6 @@ def strategy_for(budget_bytes: int) -> Any:
 def load_ranks(
     kernel: str, reserved: Reservation, mine: Sequence[int], graph: Graph, _: Any
 ) -> dict[int, Any]:
-    """A worker's ranks."""
     strategy, bind = strategy_for(reserved.host_bytes), ALGORITHMS[kernel].rank
     return strategy.load_ranks(graph, kernel, mine, mine, reserved, bind)
 

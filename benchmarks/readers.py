@@ -49,7 +49,6 @@ def write_texts(folder: Path, lines: int) -> dict[str, Path]:
 
 
 def drain(source: EdgeSource, threads: int = 1) -> int:
-    """Read a source to its end."""
     units = source.units(1 << 19)
     with ThreadPoolExecutor(threads) as pool:
         counts = pool.map(lambda unit: sum(map(len, source.read(unit, BLOCK_EDGES))), units)
@@ -106,18 +105,14 @@ def main() -> None:
     program = Program("readers", __doc__, repeats=5)
     program.add("--lines", type=int, default=2_000_000)
     options = program.parse()
-    parameters = {
-        "lines": options.lines,
-        "repeats": options.repeats,
-        "load_average_before": os.getloadavg()[0],
-    }
+    load = {"load_average_before": os.getloadavg()[0]}
     figures = {}
     with program.scratch() as folder:
         paths = write_texts(folder, options.lines)
         for name, task in {**text_cases(paths), **other_cases(folder, paths)}.items():
             assert task() == options.lines
             figures[name] = rates(task, options.lines, "lines", options.repeats)
-    program.record(parameters, figures)
+    program.record(program.given("lines", "repeats") | load, figures)
 
 
 if __name__ == "__main__":

@@ -137,8 +137,7 @@ def compare(program: Program, graph: og.Graph, kernel: str, roots: list[int]) ->
     facts = facts_of(graph, kernel)
     arc_bytes = facts.arcs * facts.arc_bytes
     plain = arc_bytes * float(np.mean([one["passes"] for one in passes]))
-    parameters = {
-        "scale": program.options.scale,
+    parameters = program.given("scale") | {
         "kernel": kernel,
         "searches": len(roots),
         "threads": cores(),

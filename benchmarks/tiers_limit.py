@@ -97,7 +97,6 @@ def in_memory(graph: og.Graph, kernel: str, roots: list[int]) -> list[float]:
 
 
 def in_a_process(graph: og.Graph, kernel: str, roots: list[int], limit: int) -> dict[str, Any]:
-    """What `child` measures."""
     originals = graph.original_of()[roots].tolist()
     with tempfile.TemporaryDirectory(prefix="tiers-benchmark-") as scratch:
         return in_own_process(__file__, graph.path, kernel, limit, scratch, *originals)

@@ -25,7 +25,6 @@ LIMITS = ["350MB", "430MB", "460MB", "500MB", "600MB", "800MB", "1GB", "2GB"]
 
 
 def searched(graph: og.Graph, root: int, limit: str) -> dict[str, Any]:
-    """Figures of one worker."""
     done = []
     where = {"host": "127.0.0.1", "dashboard_address": "127.0.0.1:0"}
     with (

@@ -15,7 +15,7 @@ from ooc_graph.errors import (
 )
 from ooc_graph.kernels.common.completion import Told, stretches
 from ooc_graph.kernels.cpu.device import CpuDevice
-from ooc_graph.kernels.cuda.many.search import part_dtype
+from ooc_graph.kernels.cuda.many.search_plan import part_dtype
 from ooc_graph.kernels.cuda.runtime import modules as cuda_modules
 from ooc_graph.memory.cuda.pinned_plan import least_plan
 from ooc_graph.model.resources import CUDA

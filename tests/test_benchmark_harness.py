@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from ooc_graph.kernels.common import tuning
 from tests.command_line import REPOSITORY
 
 
@@ -130,3 +131,10 @@ def test_light_arcs_come_first(module: Any) -> None:
     assert out.neighbors.tolist() == [2, 1, 0]
     assert into.offsets.tolist() == [0, 1, 2, 3]
     assert into.weights.tolist() == [2.0, 3.0, 1.0]
+
+
+def test_every_tuned_constant_can_be_set_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(REPOSITORY / "benchmarks"))
+    decides = importlib.import_module("tuning").DECIDES
+    names = [name for found in decides.values() for name in found]
+    assert sorted(names) == sorted(name for name in vars(tuning) if name.isupper())

@@ -39,12 +39,10 @@ class DeviceProgram(Program):
     """A program whose records have the device's facts."""
 
     def append(self, benchmark: str = "", **fields: Any) -> None:
-        """Append a record of any fields."""
         super().append(benchmark, device=device_facts(), **fields)
 
 
 def device_facts() -> dict[str, Any]:
-    """Device and versions."""
     runtime = cupy.cuda.runtime
     found = runtime.getDeviceProperties(cupy.cuda.Device().id)
     return {

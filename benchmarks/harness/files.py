@@ -6,7 +6,7 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -20,11 +20,17 @@ def drop_from_cache(paths: Iterable[Path]) -> None:
                 os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
 
 
-def in_own_process(script: str | Path, *arguments: object) -> dict[str, Any]:
-    """Run a script in a process of its own; the JSON object in the last line of its output."""
+def in_own_process(
+    script: str | Path, *arguments: object, environment: Mapping[str, str] | None = None
+) -> dict[str, Any]:
+    """Run a script in a process of its own; the JSON object in the last line of its output.
+
+    ``environment`` is what it has in addition to this one's.
+    """
     done = subprocess.run(
         [sys.executable, script, *map(str, arguments)],
         check=True,
+        env={**os.environ, **(environment or {})},
         stdout=subprocess.PIPE,
         text=True,
     )

@@ -96,9 +96,12 @@ class Program:
         self.options = Namespace()
 
     def parse(self) -> Namespace:
-        """Read the command line."""
         self.options = self.parser.parse_args()
         return self.options
+
+    def given(self, *names: str) -> dict[str, Any]:
+        """Some of the options, as parameters of a record."""
+        return {name: getattr(self.options, name) for name in names}
 
     @contextmanager
     def scratch(self) -> Iterator[Path]:

@@ -19,7 +19,6 @@ Cells = dict[str, str]
 
 
 def console() -> Console:
-    """A console on the standard output."""
     return Console(width=None if sys.stdout.isatty() else WIDTH)
 
 
@@ -87,6 +86,5 @@ def text(value: Any) -> str:
 
 
 def markdown(head: Sequence[object], rows: Iterable[Sequence[object]]) -> str:
-    """A table in Markdown."""
     lines = [head, ["---"] * len(head), *rows]
     return "\n".join("| " + " | ".join(map(str, line)) + " |" for line in lines) + "\n"

@@ -24,7 +24,6 @@ class Took(NamedTuple):
 
 
 def timed(call: Callable[[], Any]) -> Took:
-    """Time a call."""
     begun, used = perf_counter(), process_time()
     result = call()
     return Took(perf_counter() - begun, process_time() - used, result)
@@ -52,12 +51,10 @@ def rates(call: Callable[[], Any], count: int, unit: str, repeats: int) -> dict[
 
 
 def medians(times: Mapping[str, Sequence[float]]) -> dict[str, float]:
-    """Median of each."""
     return {name: statistics.median(found) for name, found in times.items()}
 
 
 def least(times: Mapping[str, Sequence[float]]) -> dict[str, float]:
-    """Minimum of each."""
     return {name: min(found) for name, found in times.items()}
 
 
@@ -181,7 +178,6 @@ def reached_by(tree: Any) -> Any:
 
 
 def answer_of(tree: Any) -> tuple[bytes, bytes]:
-    """Bytes of a whole answer."""
     return tree.parent.tobytes(), measure_of(tree).tobytes()
 
 

@@ -130,7 +130,7 @@ def _with_levels(held: Engine, keys: IntArray, found: list[Searched]) -> list[Se
 
 def _levels(held: Engine, root: int) -> tuple[tuple[int | None, int, str], ...]:
     held.search.run_on_device(root)
-    levels = held.search.course()
+    levels = held.search.level_trace()
     arcs = (levels["pushed"] + levels["examined"])[1:].tolist()
     ways = ["pull" if pull else "push" for pull in levels["pull"][1:]]
     return tuple(zip(levels["found"][:-1].tolist(), arcs, ways, strict=True))

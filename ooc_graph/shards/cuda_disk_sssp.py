@@ -38,7 +38,7 @@ def load_device_sssp(
     """
     _, order = require_stored(graph, "sssp")
     room, share = HostRoom(plan.pins, threads), graph.head_share(first_rows(graph.rows))
-    hold, sizes = SsspHold(plan.share.least, plan.share.shift), {"window": window, "look": look}
+    hold, sizes = SsspShare(plan.share.least, plan.share.shift), {"window": window, "look": look}
     sides: list[Tiered] = []
     heads: list[DeviceHeads] = []
     buffers: DiskBuffers | None = None

@@ -25,7 +25,7 @@ from ooc_graph.types import AnyArray, EdgeBlock
 
 MOST_GENERATED, MOST_READ = 1 << 26, 1 << 20
 """Edges of a block."""
-UNIT_BYTES = 2 * 2 * 24
+GRANULE_BYTES = 2 * 2 * 24
 """Host memory for a tuple of a unit: as read and joined; the other half is for chunks."""
 ID_BYTES = {True: 4, False: 8}
 """Bytes of an id, by whether the tuples are generated on the device."""
@@ -97,7 +97,7 @@ class HostRead:
         self._source, self._workforce, self._first = source, workforce, first
         self._weighted, self.block_edges = weighted, block_edges
         slot = workforce.budget.slot_bytes(0)
-        self._unit_edges = max(BLOCK_EDGES, min(MOST_READ, slot // UNIT_BYTES))
+        self._unit_edges = max(BLOCK_EDGES, min(MOST_READ, slot // GRANULE_BYTES))
         self.cheap, self._kept = keep, list[DeviceBlock]()
         self._complete = False
 

@@ -9,7 +9,7 @@ from ooc_graph.types import AnyArray, Rows
 
 WORDS = 8
 """Of a sector."""
-LANES, TURN, STRETCH = 32, 128, 1024
+LANES, TURN, PIECE_ARCS = 32, 128, 1024
 
 
 def sectors(begin: AnyArray, end: AnyArray) -> AnyArray:
@@ -37,7 +37,7 @@ def pulled(rows: Rows, level: AnyArray, step: int, first: int, held: int) -> int
         begin, end = int(offsets[v]) + first, int(offsets[v + 1])
         if begin >= end or v < held or front[rows.neighbors[begin - first : begin]].any():
             continue
-        assert end - begin <= STRETCH
+        assert end - begin <= PIECE_ARCS
         for at in range(begin // LANES * LANES, end, TURN):
             low, high = max(at, begin), min(at + TURN, end)
             total += int(sectors(np.int64(low), np.int64(high)))

@@ -6,7 +6,7 @@ import numpy as np
 
 from ooc_graph.kernels.common.sssp.survey import Known, survey
 from ooc_graph.kernels.common.store.rows import HeadRows, TierRows
-from ooc_graph.kernels.cuda.pinned.sssp import SsspHold
+from ooc_graph.kernels.cuda.pinned.sssp import SsspShare
 from ooc_graph.kernels.cuda.store.heads import DeviceHeads, DiskSide
 from ooc_graph.kernels.cuda.store.sssp import CudaDiskSsspSearch
 from ooc_graph.memory.cpu.plan import HeadRule
@@ -22,7 +22,7 @@ def bare(heads: HeadRows) -> HeadRows:
 
 
 def disk_side(
-    rows: Rows, hold: SsspHold, device_arcs: int | None = None, look: int = 1024, **sizes: int
+    rows: Rows, hold: SsspShare, device_arcs: int | None = None, look: int = 1024, **sizes: int
 ) -> DiskSide:
     """Rows whose heads are on the device, and whose other arcs come from a tier in memory."""
     bound = bind_rows(rows, HeadRule(1), narrow="uint32", **sizes)
@@ -34,7 +34,7 @@ def disk_side(
 
 
 def disk_search(
-    shard: Shard, hold: SsspHold, device_arcs: int | None = None, **sizes: int
+    shard: Shard, hold: SsspShare, device_arcs: int | None = None, **sizes: int
 ) -> CudaDiskSsspSearch:
     """Search of a graph with so much of its rows within the device's reach."""
     out, into, tuples = light_sides(shard)

@@ -33,10 +33,10 @@ from ooc_graph.kernels.cuda.device import CudaDevice
 from ooc_graph.kernels.cuda.many import bfs_plan as cuda_many_bfs_plan
 from ooc_graph.kernels.cuda.many.bfs import CudaManyBfs
 from ooc_graph.kernels.cuda.many.johnson import CudaJohnson
-from ooc_graph.kernels.cuda.pinned.bfs import BfsHold, CudaTierBfsSearch
+from ooc_graph.kernels.cuda.pinned.bfs import BfsShare, CudaTierBfsSearch
 from ooc_graph.kernels.cuda.pinned.near_far import CudaTierNearSearch
-from ooc_graph.kernels.cuda.pinned.sssp import CudaTierSsspSearch, SsspHold
-from ooc_graph.kernels.cuda.runtime.pinned import PinnedRoom
+from ooc_graph.kernels.cuda.pinned.sssp import CudaTierSsspSearch, SsspShare
+from ooc_graph.kernels.cuda.runtime.pinned import PinnedAllocator
 from ooc_graph.kernels.cuda.runtime.scatter import scatter
 from ooc_graph.kernels.cuda.sssp import near_far as cuda_sssp_near
 from ooc_graph.kernels.cuda.sssp import search as cuda_sssp
@@ -44,7 +44,7 @@ from ooc_graph.kernels.cuda.sssp.near_far import NearFar
 from ooc_graph.kernels.cuda.sssp.pull import PushPull
 from ooc_graph.kernels.cuda.sssp.search import CudaSsspSearch
 from ooc_graph.kernels.cuda.sssp.small import OneBlock
-from ooc_graph.kernels.cuda.sssp.sums import IN_PLACE
+from ooc_graph.kernels.cuda.sssp.sums import STORED_TYPES
 from ooc_graph.kernels.cuda.store import sssp as cuda_disk_sssp
 from ooc_graph.kernels.cuda.store import sssp_push as cuda_disk_push
 from ooc_graph.layout import names
@@ -85,7 +85,7 @@ EAGER = {
 # Vertices from which ids have 64 bits, so that all ids are of the type named.
 WIDTHS = {"uint32": names.WIDE_VERTICES, "uint64": 0}
 SMALL_DEVICE, RUN_DEVICE = (4 << 20) + (1 << 19), (4 << 20) + (3 << 19)
-SHORT = {"FRONT": 32, "FRONT_FAR": 32, "STRETCH": 8}
+SHORT = {"FRONT": 32, "FRONT_FAR": 32, "PIECE_ARCS": 8}
 # Types and factors of weights, what searches, whether near-far has fixed places for rows and keeps
 # lengths in shared memory, and other constants of it.
 SEARCHES = [
@@ -162,7 +162,7 @@ def tiers(directed: bool) -> None:
     light = [on_host(r) for r in sides]
     wide = {name: value for name, value in EAGER.items() if name not in ("THIN", "BLOCK")}
     named = names_of(graph)
-    for held in (BfsHold(0), BfsHold(1, 20, 30), BfsHold(3, 40)):
+    for held in (BfsShare(0), BfsShare(1, 20, 30), BfsShare(3, 40)):
         for changed in ({}, wide):
             cuda_bfs.constants = lambda *a, changed=changed, **b: {**plain(*a, **b), **changed}
             search = CudaTierBfsSearch(hub[0], hub[-1], held, **named)
@@ -170,11 +170,11 @@ def tiers(directed: bool) -> None:
             search.run_on_device(len(graph.tuples) - 1)
     cuda_bfs.constants = plain
     cuda_sssp.may_pull = lambda _: True
-    for share in (SsspHold(5, 63), SsspHold(6, 1)):
+    for share in (SsspShare(5, 63), SsspShare(6, 1)):
         shortest = CudaTierSsspSearch(light[0], light[-1], graph.tuples, share, **named)
         shortest.run(0)
         shortest.run_on_device(len(graph.tuples) - 1)
-    for dtype in IN_PLACE:
+    for dtype in STORED_TYPES:
         factor = 1 if dtype.kind == "f" else 1000
         rows = [
             on_host(Rows(r.offsets, r.neighbors, (r.weights * factor).astype(dtype))) for r in sides
@@ -212,7 +212,7 @@ def in_store(directed: bool) -> None:
 
 def on_host(rows: Rows) -> Rows:
     """Rows in pinned memory, as the device sees them."""
-    room = PinnedRoom(1)
+    room = PinnedAllocator(1)
     columns = [c for c in (rows.neighbors, rows.weights) if c is not None]
     held = [room(len(column), column.dtype) for column in columns]
     for array, column in zip(held, columns, strict=True):
@@ -229,7 +229,7 @@ def disk(directed: bool) -> None:
     flat = np.floor(found.weight * 3)
     for weight in (found.weight, flat, found.weight * np.float32(2e38)):
         shard = replace(found, weight=weight.astype(np.float32)).shards(1)[0]
-        for hold, device_arcs in ((SsspHold(1, 63), None), (SsspHold(2, 2), 500)):
+        for hold, device_arcs in ((SsspShare(1, 63), None), (SsspShare(2, 2), 500)):
             sizes = {"unit_bytes": 256, "batch_units": 4, "window": 128, "look": 20}
             search = disk_search(shard, hold, device_arcs, **sizes)
             with suppress(InputError):  # the sums of the last ones
@@ -336,10 +336,10 @@ def many_levels(directed: bool) -> None:
     graph, usual = graph_of(directed), cuda_many_bfs_plan.constants()
     sizes = cuda_many_bfs_plan.SHORT, cuda_many_bfs_plan.MIDDLE
     sources, targets = np.arange(300), np.r_[np.arange(0, 300, 3), -1]
-    for changed, lengths in (({}, sizes), ({"STRETCH": "8u", "PULL_ABOVE": 1}, (2, 16))):
+    for changed, lengths in (({}, sizes), ({"PIECE_ARCS": "8u", "PULL_ABOVE": 1}, (2, 16))):
         cuda_many_bfs_plan.constants = lambda changed=changed: {**usual, **changed}
         cuda_many_bfs_plan.SHORT, cuda_many_bfs_plan.MIDDLE = lengths
-        cuda_many_bfs_plan.STRETCH = int(str(changed.get("STRETCH", "256u"))[:-1])
+        cuda_many_bfs_plan.PIECE_ARCS = int(str(changed.get("PIECE_ARCS", "256u"))[:-1])
         search = CudaManyBfs(*hub_sides(graph), threads=2)
         for count in (5, len(sources)):
             search.run(sources[:count])
@@ -347,7 +347,7 @@ def many_levels(directed: bool) -> None:
             search.run_columns(sources[:count], targets, sources[:count], 2)
     cuda_many_bfs_plan.constants = lambda: usual
     cuda_many_bfs_plan.SHORT, cuda_many_bfs_plan.MIDDLE = sizes
-    cuda_many_bfs_plan.STRETCH = 256
+    cuda_many_bfs_plan.PIECE_ARCS = 256
 
 
 PATH_PARTS = 3

@@ -120,7 +120,7 @@ def test_more_levels_than_there_was_room_for(monkeypatch: pytest.MonkeyPatch) ->
     ends = np.arange(2000), np.arange(1, 2001)
     ends = np.append(ends[0], np.full(40, 2001)), np.append(ends[1], np.arange(2002, 2042))
     arcs = arcs_of(*ends, np.ones(2040, np.float32), directed=False)
-    monkeypatch.setitem(cuda_bfs.FIRST_COURSE, cuda_bfs.INT_LEVELS, 300)
+    monkeypatch.setitem(cuda_bfs.FIRST_TRACED, cuda_bfs.INT_LEVELS, 300)
     shard = arcs.shards(1)[0]
     search, cpu = CudaBfsSearch(*sides(shard)), CPU.bfs(shard)
     assert cpu.run(0).level.max() == 1

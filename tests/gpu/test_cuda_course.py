@@ -17,7 +17,7 @@ def test_a_traced_search_finds_the_same_and_knows_when(arcs):
     traced = search.run(0)
     assert traced.parent.tobytes() == plain.parent.tobytes()
     assert traced.level.tobytes() == plain.level.tobytes()
-    course = search.course()
+    course = search.level_trace()
     levels = plain.level.max() + 1
     assert len(course) == levels + 1
     found = np.bincount(plain.level[plain.level >= 0], minlength=levels)

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from ooc_graph.errors import InputError, MemoryBudgetError, UsageError
 from ooc_graph.kernels.common import decisions as interface
 from ooc_graph.kernels.cpu.store import sssp_search as tier_sssp_search
-from ooc_graph.kernels.cuda.pinned.sssp import SsspHold
+from ooc_graph.kernels.cuda.pinned.sssp import SsspShare
 from ooc_graph.kernels.cuda.store import sssp_push as cuda_disk_push
 from ooc_graph.kernels.cuda.store.heads import DeviceHeads
 from ooc_graph.memory.cpu.plan import HeadRule
@@ -28,10 +28,10 @@ TINY = {"unit_bytes": 256, "batch_units": 4, "window": 128, "look": 20}
 MODEST = {"unit_bytes": 8192, "batch_units": 8, "window": 4096}
 # Arcs of each row within reach, and how many of them stand on the device; the others are pinned.
 HOLDS = [
-    (SsspHold(1, 63), None),
-    (SsspHold(2, 2), 1000),
-    (SsspHold(5, 3), 0),
-    (SsspHold(ALL, 63), None),
+    (SsspShare(1, 63), None),
+    (SsspShare(2, 2), 1000),
+    (SsspShare(5, 3), 0),
+    (SsspShare(ALL, 63), None),
 ]
 NAMES = [
     "kronecker 4",
@@ -53,7 +53,7 @@ NAMES = [
 
 @pytest.mark.parametrize(("hold", "device_arcs"), HOLDS)
 @pytest.mark.parametrize("name", NAMES)
-def test_same_bytes_as_the_cpu(name: str, hold: SsspHold, device_arcs: int | None) -> None:
+def test_same_bytes_as_the_cpu(name: str, hold: SsspShare, device_arcs: int | None) -> None:
     shard = graph(name)
     search, cpu = disk_search(shard, hold, device_arcs, **MODEST), CPU.sssp(shard)
     for root in roots(GRAPHS[name]())[:4]:
@@ -76,7 +76,7 @@ SMALL = {
 @pytest.mark.parametrize(("hold", "device_arcs"), HOLDS)
 @pytest.mark.parametrize("name", SMALL)
 def test_batches_windows_and_rounds_are_tiny(
-    name: str, hold: SsspHold, device_arcs: int | None
+    name: str, hold: SsspShare, device_arcs: int | None
 ) -> None:
     arcs = SMALL[name]()
     shard = arcs.shards(1)[0]
@@ -97,7 +97,7 @@ def few(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.usefixtures("few")
 @pytest.mark.parametrize(("hold", "device_arcs"), HOLDS[:3])
 @pytest.mark.parametrize("name", ["skewed", "skewed, directed", "flat, directed", "absorbed"])
-def test_rows_that_are_pushed_whole(name: str, hold: SsspHold, device_arcs: int | None) -> None:
+def test_rows_that_are_pushed_whole(name: str, hold: SsspShare, device_arcs: int | None) -> None:
     arcs = SMALL[name]()
     shard = arcs.shards(1)[0]
     search, cpu = disk_search(shard, hold, device_arcs, **TINY), CPU.sssp(shard)
@@ -128,9 +128,9 @@ def test_small_graphs(arcs: Any, hold: Any, sizes: dict[str, int], data: Any) ->
     same_sssp(disk_search(shard, *hold, **sizes).run(root), CPU.sssp(shard).run(root))
 
 
-@pytest.mark.parametrize("hold", [SsspHold(1, 63), SsspHold(3, 2), SsspHold(ALL, 63)])
+@pytest.mark.parametrize("hold", [SsspShare(1, 63), SsspShare(3, 2), SsspShare(ALL, 63)])
 @pytest.mark.parametrize("device_arcs", [None, 0, 1, 5000])
-def test_heads_are_the_first_arcs(hold: SsspHold, device_arcs: int | None) -> None:
+def test_heads_are_the_first_arcs(hold: SsspShare, device_arcs: int | None) -> None:
     rows, _, _ = light_sides(graph("skewed, directed"))
     assert rows.weights is not None
     heads = disk_side(rows, hold, device_arcs, **MODEST).heads
@@ -154,8 +154,8 @@ def test_heads_are_the_first_arcs(hold: SsspHold, device_arcs: int | None) -> No
     assert np.flatnonzero(bits).tolist() == np.flatnonzero(kept < lengths).tolist()
 
 
-@pytest.mark.parametrize("hold", [SsspHold(1, 63), SsspHold(ALL, 63)])
-def test_sums_that_overflow_are_refused(hold: SsspHold) -> None:
+@pytest.mark.parametrize("hold", [SsspShare(1, 63), SsspShare(ALL, 63)])
+def test_sums_that_overflow_are_refused(hold: SsspShare) -> None:
     at = np.arange(6)
     # The arcs that overflow come last in the row of the middle vertex, behind its head.
     ends = np.concatenate([at, np.full(3, 6)]), np.concatenate([at + 1, [10, 11, 12]])
@@ -180,8 +180,8 @@ def test_what_it_does_not_take_is_refused() -> None:
     for weights in ("float64", "int32"):
         shard = graph("kronecker 4", weights)
         with pytest.raises(UsageError, match="float32"):
-            disk_search(shard, SsspHold(1, 63), **MODEST)
-    search = disk_search(graph("kronecker 4"), SsspHold(1, 63), **MODEST)
+            disk_search(shard, SsspShare(1, 63), **MODEST)
+    search = disk_search(graph("kronecker 4"), SsspShare(1, 63), **MODEST)
     with pytest.raises(UsageError, match="internal id"):
         search.run(10**6)
 
@@ -190,7 +190,7 @@ def test_refused_memory_is_said() -> None:
     shard = graph("kronecker 14")
 
     def search() -> None:
-        disk_search(shard, SsspHold(4, 3), **MODEST).run(1)
+        disk_search(shard, SsspShare(4, 3), **MODEST).run(1)
 
     refuse_each_allocation(search, 15)
 
@@ -204,8 +204,8 @@ def test_refused_pinning_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cupy.cuda.runtime, "hostRegister", refuse)
     lengths = np.full(1000, 7, np.uint32)
     with pytest.raises(MemoryBudgetError, match="pinned host memory are refused"):
-        DeviceHeads(lengths, SsspHold(3, 63), 100)
-    assert DeviceHeads(lengths, SsspHold(3, 63)).pinned_bytes == 0
+        DeviceHeads(lengths, SsspShare(3, 63), 100)
+    assert DeviceHeads(lengths, SsspShare(3, 63)).pinned_bytes == 0
 
 
 def test_memory_is_that_of_rows_heads_and_batches() -> None:
@@ -214,7 +214,7 @@ def test_memory_is_that_of_rows_heads_and_batches() -> None:
     shard = graph("kronecker 16")
     pool = cupy.cuda.MemoryPool()
     with cupy.cuda.using_allocator(pool.malloc):
-        search = disk_search(shard, SsspHold(2, 4), **MODEST)
+        search = disk_search(shard, SsspShare(2, 4), **MODEST)
         same_sssp(search.run(1), CPU.sssp(shard).run(1))
     rows, heads = shard.dealing.rows, search._state.out.heads
     batches = 2 * MODEST["unit_bytes"] * MODEST["batch_units"] + 21 * MODEST["window"]
@@ -229,7 +229,7 @@ def test_every_allocation_is_made_before_a_search(monkeypatch: pytest.MonkeyPatc
     import cupy
 
     shard = graph("skewed, directed")
-    search = disk_search(shard, SsspHold(2, 2), **MODEST)
+    search = disk_search(shard, SsspShare(2, 2), **MODEST)
     wanted = search.run(1)
 
     def refuse(size: int) -> Any:
@@ -238,6 +238,6 @@ def test_every_allocation_is_made_before_a_search(monkeypatch: pytest.MonkeyPatc
     with cupy.cuda.using_allocator(refuse):
         for root in (1, 1):
             same_sssp(search.run(root), wanted)
-    refused = partial(DeviceHeads, np.full(1000, 7, np.uint32), SsspHold(3, 63))
+    refused = partial(DeviceHeads, np.full(1000, 7, np.uint32), SsspShare(3, 63))
     with cupy.cuda.using_allocator(refuse), pytest.raises(AssertionError):
         refused()

@@ -20,7 +20,8 @@ from ooc_graph.kernels.cpu.store import one_by_one as tier_singly
 from ooc_graph.kernels.cuda.many import bfs as cuda_many_bfs
 from ooc_graph.kernels.cuda.many import johnson as cuda_johnson
 from ooc_graph.kernels.cuda.many.bfs_batch import BfsBatches
-from ooc_graph.kernels.cuda.many.search import BATCH_BYTES, CudaManySearch
+from ooc_graph.kernels.cuda.many.search import CudaManySearch
+from ooc_graph.kernels.cuda.many.search_plan import BATCH_BYTES
 from ooc_graph.layout.stored import Stored
 from ooc_graph.runtime import engine_cache, process, workplace
 from ooc_graph.search import many
@@ -113,7 +114,7 @@ def search(store: str, out: str, kind: str, log: str, kill_at: int | None = None
         patch.setattr(many, "pairs_specs", specs)
         # One batch at a time.
         for module in (cuda_johnson, searches, many_task):
-            patch.setattr(module, "CREWS", 1)
+            patch.setattr(module, "BLOCK_GROUPS", 1)
         for hops in (False, True):
             patch.setitem(TOGETHER, hops, LANES // 2)
         patch.setattr(workplace, "cores", lambda: THREADS)
@@ -122,7 +123,7 @@ def search(store: str, out: str, kind: str, log: str, kill_at: int | None = None
         for batches in (CudaManySearch, BfsBatches):
             patch.setattr(batches, "_search", launching(batches._search))
         # Batches of levels have no more sources than there are chunks enough for, and no trial.
-        patch.setattr(BfsBatches, "lanes", LANES // 2)
+        patch.setattr(BfsBatches, "slots", LANES // 2)
         patch.setattr(dividing, "CUDA_BFS_LANES", LANES // 2)
         patch.setattr(cuda_many_bfs, "TRIED_FROM", SOURCES)
         patch.setattr(tier_singly, "leave_if_given_up", beginning)

@@ -16,7 +16,8 @@ from ooc_graph.kernels.cuda.many import pieces as cuda_many_pieces
 from ooc_graph.kernels.cuda.many import prune as cuda_many_prune
 from ooc_graph.kernels.cuda.many import search as cuda_many
 from ooc_graph.kernels.cuda.many.johnson import CudaJohnson
-from ooc_graph.kernels.cuda.many.search import Crews, CudaManySearch
+from ooc_graph.kernels.cuda.many.search import CudaManySearch
+from ooc_graph.kernels.cuda.many.search_plan import BlockGroups
 from ooc_graph.kernels.cuda.runtime.modules import cuda, free_unused
 from ooc_graph.kernels.cuda.runtime.pinned import pinned_buffer
 from ooc_graph.types import Rows
@@ -41,17 +42,17 @@ def test_same_bytes_as_the_cpu(name: str, weights: str) -> None:
 def test_however_blocks_are_divided(
     crews: int, weights: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def divided(self: CudaManySearch, lanes: int, batches: int) -> Crews:
+    def divided(self: CudaManySearch, lanes: int, batches: int) -> BlockGroups:
         blocks = 2 * int(cuda().cuda.Device().attributes["MultiProcessorCount"])
         size = max(1, blocks // crews)
-        return Crews(size, min(blocks // size, batches))
+        return BlockGroups(size, min(blocks // size, batches))
 
     names = "kronecker 13", "skewed, directed"
     reduced = {}
     for name in names:
         plain = CudaJohnson(*sides(name, weights)).search
         reduced[name] = plain.reduce(right(name, weights, MANY)[0]).tobytes()
-    monkeypatch.setattr(CudaManySearch, "_crews", divided)
+    monkeypatch.setattr(CudaManySearch, "_block_groups", divided)
     monkeypatch.setattr(CudaManySearch, "_shared_bytes", lambda *_: (1 << 15, False))
     for name in names:
         sources, expected = right(name, weights, MANY)
@@ -66,23 +67,23 @@ def test_later_launches_have_as_many_crews(monkeypatch: pytest.MonkeyPatch) -> N
     search = CudaJohnson(*sides("kronecker 13", "float32"))
     search.expect(len(sources))
     # Half of the memory is for batches: two crews fit that.
-    crew_bytes = search.search.core.rows * search.search.lanes * 4
-    given: list[Crews] = []
-    plain = CudaManySearch._crews
+    crew_bytes = search.search.core.rows * search.search.slots * 4
+    given: list[BlockGroups] = []
+    plain = CudaManySearch._block_groups
 
     def left() -> tuple[int, int]:
         most = 5 * crew_bytes
         return most - sum(buffer.nbytes for buffer in search.search._buffers.values()), most
 
-    def divided(self: CudaManySearch, lanes: int, batches: int) -> Crews:
+    def divided(self: CudaManySearch, lanes: int, batches: int) -> BlockGroups:
         given.append(plain(self, lanes, batches))
         return given[-1]
 
     monkeypatch.setattr(cuda_many, "device_bytes", left)
-    monkeypatch.setattr(CudaManySearch, "_crews", divided)
+    monkeypatch.setattr(CudaManySearch, "_block_groups", divided)
     for _ in range(3):
         assert search.run(sources).tobytes() == expected.tobytes()
-    assert given[0].crews == 2
+    assert given[0].groups == 2
     assert given == given[:1] * len(given)
 
 

@@ -271,7 +271,7 @@ def test_batches_stay_within_their_plan(
         least += cuda_memory.cuda_levels_bytes(store, store.vertices)
     given: dict[str, Any] = {"reduce": reduce}
     if bins is not None:
-        least += min(len(ids), cuda_many_bfs_plan.LANES) * (3 + bins) * 8
+        least += min(len(ids), cuda_many_bfs_plan.SLOTS) * (3 + bins) * 8
         given["bins"] = bins
     expected = columns(og.multi_source_bfs(store, ids, device="cpu", **given))
     given["device"] = "cuda"

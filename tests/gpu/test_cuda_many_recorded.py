@@ -44,7 +44,7 @@ def _small(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setattr(many, "pairs_specs", specs)
     monkeypatch.setattr(cuda_many_host, "PART_BYTES", 1)
     for module in (cuda_johnson, searches, many_task):
-        monkeypatch.setattr(module, "CREWS", 1)
+        monkeypatch.setattr(module, "BLOCK_GROUPS", 1)
     yield
     engine_cache.release()
 
@@ -73,7 +73,7 @@ def test_rows_are_there_when_they_are_told_of(weights: str, is_pinned: bool) -> 
     every = np.arange(expected.shape[1])
     found = search.run_columns(sources, every, sources, answer=answer, told=Told(hear))
     assert found is answer
-    assert len(told) == -(-MANY // search.search.lanes)
+    assert len(told) == -(-MANY // search.search.slots)
     assert places(told) == list(range(MANY))
 
 
@@ -90,7 +90,7 @@ def test_parents_are_there_when_they_are_told_of(make: Callable[..., Any]) -> No
         told.append((begin, end))
 
     search.run_with_parents(sources, answers, told=Told(hear))
-    assert len(told) == -(-MANY // search.search.lanes)
+    assert len(told) == -(-MANY // search.search.slots)
     assert places(told) == list(range(MANY))
 
 

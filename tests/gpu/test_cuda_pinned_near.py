@@ -188,7 +188,7 @@ def test_a_device_that_is_too_small_is_enough(
     cupy = cuda_modules.cuda()
     monkeypatch.setattr("ooc_graph.memory.cuda.pinned_plan.FIXED_BYTES", LITTLE)
     built = build(tmp_path / "g.zarr", dtype, directed=directed)
-    assert built.weight_dtype in IN_PLACE
+    assert built.weight_dtype in STORED_TYPES
     budget = cuda_pinned.pinned_bytes(built, "sssp") // 8
     root, other = (int(built.original_of()[k]) for k in (0, 700))
     pool = cupy.cuda.MemoryPool()

@@ -26,15 +26,15 @@ from tests.gpu.memory import assert_refused_without_memory
 from tests.strategies import Arcs, arcs_of, small_arcs
 
 PULL_VARIANTS = {
-    "small shared memory": {"UNIT": 1, "ROOM_BYTES": 1408},
-    "less shared memory": {"UNIT": 2, "ROOM_BYTES": 2688},
+    "small shared memory": {"WARP_QUADS": 1, "BUFFER_BYTES": 1408},
+    "less shared memory": {"WARP_QUADS": 2, "BUFFER_BYTES": 2688},
     "pull early": {"ENOUGH_PUSHED": 100000},
     "pull late": {"ENOUGH_PUSHED": 3},
-    "short stretches": {"STRETCH": 32},
+    "short stretches": {"PIECE_ARCS": 32},
 }
 NEAR_VARIANTS = {
     "short front": {"FRONT": 32, "FRONT_FAR": 64},
-    "short front, short stretches": {"FRONT": 64, "STRETCH": 8, "ARCS": 1},
+    "short front, short stretches": {"FRONT": 64, "PIECE_ARCS": 8, "ARCS": 1},
     "long steps": {"AGAIN_MOST": 1, "AGAIN_LEAST": 1},
     "short steps": {"AGAIN_MOST": 1000, "NARROW": 0},
 }
@@ -144,7 +144,7 @@ def test_lists_without_room(
     name: str, weights: str, placed: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(cuda_sssp_near, "fixed_rows_pay", lambda *_: placed)
-    changed(cuda_sssp_near, {"FRONT": 64, "STRETCH": 64}, monkeypatch)
+    changed(cuda_sssp_near, {"FRONT": 64, "PIECE_ARCS": 64}, monkeypatch)
     monkeypatch.setattr(cuda_sssp_near, "NEAR_SHARE", 1 << 40)
     monkeypatch.setattr(cuda_sssp_near, "FAR_SHARE", 1 << 40)
     search_by(NearFar, monkeypatch)
@@ -152,7 +152,7 @@ def test_lists_without_room(
 
 
 def test_more_stretches_than_there_is_room_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cuda_sssp_pull, "STRETCH_ROOM", 5)
+    monkeypatch.setattr(cuda_sssp_pull, "PIECE_CAPACITY", 5)
     search_by(PushPull, monkeypatch)
     for name in ("star", "dense, directed"):
         compare_sssp(graph(name), roots(GRAPHS[name]()))

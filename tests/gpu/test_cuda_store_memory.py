@@ -88,7 +88,7 @@ def test_the_device_gives_no_more_than_the_limit(
     assert (report.run_bytes > 0) == runs
     (pool,) = pools
     assert 2 * MIB < pool.most_bytes <= 8 * MIB
-    assert pool.held_bytes <= 8 * MIB
+    assert pool.used_bytes <= 8 * MIB
     assert shared.total_bytes() == before
     assert heard.notes == []
     # With it goes what it kept.

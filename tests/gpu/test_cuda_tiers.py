@@ -14,11 +14,11 @@ from ooc_graph.kernels.common.decisions import PULL
 from ooc_graph.kernels.cuda.bfs import search as cuda_bfs
 from ooc_graph.kernels.cuda.pinned.bfs import (
     MOST_COLUMNS,
-    BfsHold,
+    BfsShare,
     CudaTierBfsSearch,
     column_rows,
 )
-from ooc_graph.kernels.cuda.pinned.sssp import CudaTierSsspSearch, SsspHold
+from ooc_graph.kernels.cuda.pinned.sssp import CudaTierSsspSearch, SsspShare
 from ooc_graph.kernels.cuda.runtime.pinned import PinnedArray
 from ooc_graph.kernels.cuda.runtime.shares import TIERED
 from ooc_graph.kernels.cuda.sssp import search as cuda_sssp
@@ -61,7 +61,7 @@ def sides(shard: Shard) -> tuple[Rows, Rows]:
 
 def tiered(shard: Shard, columns: int, share: float, **options: object) -> CudaTierBfsSearch:
     rows = shard.dealing.rows
-    held = BfsHold(columns, int(share * rows), int(share * share * rows))
+    held = BfsShare(columns, int(share * rows), int(share * share * rows))
     return CudaTierBfsSearch(*sides(shard), held, **options)  # type: ignore[arg-type]
 
 
@@ -183,7 +183,7 @@ def test_levels_of_more_than_a_byte_stay_within_the_plan(
         search, cpu = CudaTierBfsSearch(*there, held, deep=deep), CPU.bfs(shard)
         for root in (0, shard.dealing.rows - 1, 1):
             same(search.run(root), cpu.run(root))
-        assert search._held == deep
+        assert search._share == deep
         assert pool.total_bytes() <= before + plan.budget_bytes
     finally:
         pool.set_limit(size=0)
@@ -212,8 +212,8 @@ def lengths_of(rows: Rows) -> np.ndarray:
     return np.diff(rows.offsets.astype(np.int64))
 
 
-def hold_of(plan: BfsPlan, sides: tuple[Rows, Rows]) -> BfsHold:
-    return BfsHold(plan.columns, *(rows_within(rows.offsets, plan.hub_arcs) for rows in sides))
+def hold_of(plan: BfsPlan, sides: tuple[Rows, Rows]) -> BfsShare:
+    return BfsShare(plan.columns, *(rows_within(rows.offsets, plan.hub_arcs) for rows in sides))
 
 
 def facts_of(sides: tuple[Rows, Rows], *, named: bool = True) -> DeviceFacts:
@@ -264,7 +264,7 @@ def test_memory_stays_within_the_plan(
 
 def test_refused_memory_is_said() -> None:
     shard = graph("skewed, directed")
-    held, there = BfsHold(2, 10, 10), sides(shard)
+    held, there = BfsShare(2, 10, 10), sides(shard)
     refuse_each_allocation(partial(CudaTierBfsSearch, *there, held), 15)
 
 
@@ -282,9 +282,9 @@ def test_refused_pinning_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_what_cannot_be_held_is_refused() -> None:
     shard = graph("star")
     with pytest.raises(UsageError, match="columns"):
-        CudaTierBfsSearch(*sides(shard), BfsHold(MOST_COLUMNS + 1))
-    with pytest.raises(UsageError, match="cannot be held"):
-        CudaTierBfsSearch(*sides(shard), BfsHold(1, 1 << 30))
+        CudaTierBfsSearch(*sides(shard), BfsShare(MOST_COLUMNS + 1))
+    with pytest.raises(UsageError, match="cannot be copied"):
+        CudaTierBfsSearch(*sides(shard), BfsShare(1, 1 << 30))
 
 
 SHARE_RULES = [(5, 63), (5, 2), (8, 63), (32, 1), (1 << 20, 63)]
@@ -309,7 +309,7 @@ def pinned_weighted(rows: Rows) -> Rows:
 def test_sssp_has_the_same_bytes(name: str, least: int, shift: int) -> None:
     shard = graph(name)
     # Also where pulling does not pay: who chose this way has asked fewer rows for that.
-    search = CudaTierSsspSearch(*light_sides(shard), SsspHold(least, shift))
+    search = CudaTierSsspSearch(*light_sides(shard), SsspShare(least, shift))
     cpu = CPU.sssp(shard)
     for root in roots(GRAPHS[name]()):
         same_sssp(search.run(root), cpu.run(root))
@@ -317,9 +317,9 @@ def test_sssp_has_the_same_bytes(name: str, least: int, shift: int) -> None:
 
 def test_sssp_is_not_everything() -> None:
     with pytest.raises(UsageError, match="float64"):
-        CudaTierSsspSearch(*light_sides(graph("kronecker 14", "float64")), SsspHold(5, 63))
+        CudaTierSsspSearch(*light_sides(graph("kronecker 14", "float64")), SsspShare(5, 63))
     with pytest.raises(UsageError, match="5 arcs"):
-        CudaTierSsspSearch(*light_sides(graph("kronecker 14")), SsspHold(4, 63))
+        CudaTierSsspSearch(*light_sides(graph("kronecker 14")), SsspShare(4, 63))
 
 
 @pytest.mark.parametrize("rule", [HeadRule(5), HeadRule(8, 3)])
@@ -339,7 +339,7 @@ def test_memory_of_sssp_stays_within_the_plan(
     there = light_sides(shard)
     names = np.arange(plan.facts.rows, dtype=np.uint32)
     with cupy.cuda.using_allocator(pool.malloc):
-        search = CudaTierSsspSearch(*there, SsspHold(rule.least, rule.shift), original_of=names)
+        search = CudaTierSsspSearch(*there, SsspShare(rule.least, rule.shift), original_of=names)
         same_sssp(search.run(1), CPU.sssp(shard).run(1))
     assert 0.9 * (plan.bytes - LITTLE) <= pool.total_bytes() <= plan.bytes
 
@@ -350,10 +350,10 @@ def test_undirected_rows_need_no_column_of_lightest_weights(
     monkeypatch.setattr(cuda_sssp, "may_pull", lambda _: True)
     for name, shift in (("kronecker 14", 1), ("dense, directed", 0)):
         sides = light_sides(graph(name))
-        heads = CudaTierSsspSearch(*sides, SsspHold(6, 2)).method._heads
+        heads = CudaTierSsspSearch(*sides, SsspShare(6, 2)).method._heads
         assert heads.lightest_shift == shift
 
 
 def test_memory_refused_to_sssp_is_said() -> None:
     there = light_sides(graph("kronecker 14"))
-    refuse_each_allocation(partial(CudaTierSsspSearch, *there, SsspHold(6, 2)), 15)
+    refuse_each_allocation(partial(CudaTierSsspSearch, *there, SsspShare(6, 2)), 15)

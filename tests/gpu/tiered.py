@@ -36,12 +36,12 @@ class PinnedRanks:
         self._device, self._share = CudaDevice(), (least, shift)
 
     def bfs_rank(self, shard: Shard) -> CudaBfsRank:
-        room = PinnedRoom(2)
+        room = PinnedAllocator(2)
         hub = {name: in_room(room, getattr(shard, name)) for name in ("out_hub", "into_hub")}
         return self._device.tier_bfs_rank(replace(shard, **hub), room, *self._share)
 
     def sssp_rank(self, shard: Shard) -> CudaSsspRank:
-        room = PinnedRoom(2)
+        room = PinnedAllocator(2)
         light = {name: in_room(room, getattr(shard, name)) for name in ("out_light", "into_light")}
         return self._device.tier_sssp_rank(replace(shard, **light), room, *self._share)
 

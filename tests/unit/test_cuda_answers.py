@@ -57,7 +57,7 @@ class Event:
 class Search:
     """Distances of source s are s, s + 1, ...; those of the device's row are beyond."""
 
-    lanes, dtype = LANES, np.dtype(np.float32)
+    slots, dtype = LANES, np.dtype(np.float32)
 
     def columns(self) -> Any:
         return SimpleNamespace(count=WIDTH)

@@ -19,7 +19,7 @@ from ooc_graph.kernels.cpu.many.bfs_search import CpuManyBfs
 from ooc_graph.kernels.cuda.many import bfs as cuda_many_bfs
 from ooc_graph.kernels.cuda.many import bfs_plan as cuda_many_bfs_plan
 from ooc_graph.kernels.cuda.many.bfs import CudaManyBfs
-from ooc_graph.kernels.cuda.many.bfs_batch import TOLD
+from ooc_graph.kernels.cuda.many.bfs_batch import BATCH_REPORT
 from ooc_graph.layout.names import HUB
 from ooc_graph.model.request import Many, Request
 from ooc_graph.model.resources import CUDA, CudaLimits
@@ -56,11 +56,11 @@ def test_rows_are_put_in_order(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_queue_has_room_for_all_rows() -> None:
-    random, stretch = np.random.default_rng(2), cuda_many_bfs_plan.STRETCH
+    random, stretch = np.random.default_rng(2), cuda_many_bfs_plan.PIECE_ARCS
     for high in (1, stretch, stretch + 2, 10 * stretch):
         lengths = random.integers(0, high, 50)
         items = np.maximum(1, -(-lengths // stretch)).sum()
-        assert items <= cuda_many_bfs_plan.queue_room(50, int(lengths.sum()))
+        assert items <= cuda_many_bfs_plan.queue_capacity(50, int(lengths.sum()))
 
 
 def test_planes_hold_any_level() -> None:
@@ -106,7 +106,7 @@ def test_tasks_of_levels(reduce: str | None) -> None:
     request = Request(asked.kernel, many=Many(specs, asked, in_memory=False))
     plan = Batches(CUDA).reserve(held, request, place)
     assert isinstance(plan, Division)
-    assert plan.lanes == cuda_many_bfs_plan.LANES
+    assert plan.lanes == cuda_many_bfs_plan.SLOTS
     assert plan.chunks * specs[0].chunk == 8 * plan.lanes
     assert not plan.closing
     job = Job.of(held, request, place)
@@ -141,7 +141,7 @@ class _Device:
 class _Batches:
     """Batches of the CPU in place of the device's."""
 
-    lanes = 64
+    slots = 64
     meets = 1
     elapsed_s = 1.0
 
@@ -152,7 +152,7 @@ class _Batches:
 
     def try_out(self, sources: IntArray) -> tuple[float, AnyArray]:
         self.tried.append(len(sources))
-        return self.elapsed_s, np.array((10, 10 * self.meets, 3, 0), TOLD)
+        return self.elapsed_s, np.array((10, 10 * self.meets, 3, 0), BATCH_REPORT)
 
     def columns(self, places: AnyArray | None, most: int | None, far: int) -> Any:
         if places is None:
@@ -160,7 +160,7 @@ class _Batches:
         return places, FAR - 1 if most is None else most, far
 
     def count(self, sources: IntArray, most: int, counting: Any) -> None:
-        assert len(sources) <= self.lanes
+        assert len(sources) <= self.slots
         self.searched.append(len(sources))
         bits = np.unpackbits(counting.wanted.view(np.uint8), bitorder="little")
         wanted = bits[: self._search.vertices].astype(np.bool_)
@@ -212,7 +212,7 @@ class _Single:
 def device(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cuda_many_bfs, "cuda", lambda: _Device)
     monkeypatch.setattr(cuda_many_bfs, "within_memory", lambda _: nullcontext())
-    monkeypatch.setattr(cuda_many_bfs, "hold", lambda rows, weighted: rows)
+    monkeypatch.setattr(cuda_many_bfs, "rows_on_device", lambda rows, weighted: rows)
     monkeypatch.setattr(cuda_many_bfs, "BfsBatches", _Batches)
     monkeypatch.setattr(cuda_many_bfs, "HostAnswers", _Answers)
     monkeypatch.setattr(cuda_many_bfs, "CudaBfsSearch", _Single)

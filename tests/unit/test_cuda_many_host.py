@@ -16,10 +16,10 @@ from ooc_graph.answers.pairs import Asked, SourceRows, own_columns, pairs_specs
 from ooc_graph.answers.reduced import SourceParts
 from ooc_graph.answers.reductions import Bins
 from ooc_graph.errors import InputError, MemoryBudgetError
-from ooc_graph.kernels.cuda.many import search as cuda_many
+from ooc_graph.kernels.cuda.many import search_plan as cuda_many
 from ooc_graph.kernels.cuda.many.core import SHARED_ROW, TILE_ARCS, tiles_of
 from ooc_graph.kernels.cuda.many.prune import fit_floats
-from ooc_graph.kernels.cuda.many.search import part_dtype
+from ooc_graph.kernels.cuda.many.search_plan import part_dtype
 from ooc_graph.model.request import Many, Request
 from ooc_graph.model.resources import CPU, CUDA, Device, Resources
 from ooc_graph.runtime.workplace import ThisProcess

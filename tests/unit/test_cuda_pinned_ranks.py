@@ -186,7 +186,7 @@ def device(monkeypatch: pytest.MonkeyPatch, graph: og.Graph, directed: og.Graph)
     made = OnCpu()
     monkeypatch.setattr(cuda_modules, "free_unused", lambda: None)
     monkeypatch.setitem(process._devices, "cuda", made)
-    monkeypatch.setattr(pinned_ranks, "PinnedRoom", lambda _: np.empty)
+    monkeypatch.setattr(pinned_ranks, "PinnedAllocator", lambda _: np.empty)
     monkeypatch.setattr(rank_memory, "only_ranks", lambda _: True)
     return made
 

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from ooc_graph.kernels.cuda.runtime import pool as cuda_pool
-from ooc_graph.kernels.cuda.runtime.pool import PAGE_BYTES, PAGES_LIMIT, UNIT_BYTES, WholePieces
+from ooc_graph.kernels.cuda.runtime.pool import GRANULE_BYTES, PAGE_BYTES, PAGES_LIMIT, WholePieces
 
 
 class OutOfMemory(MemoryError):
@@ -73,63 +73,63 @@ def machine(monkeypatch: pytest.MonkeyPatch) -> Iterator[Machine]:
 
 
 def test_what_was_freed_serves_the_same_size_and_goes_back_for_another(machine: Machine) -> None:
-    pool = WholePieces(10 * UNIT_BYTES)
-    large = pool.malloc(8 * UNIT_BYTES)
+    pool = WholePieces(10 * GRANULE_BYTES)
+    large = pool.malloc(8 * GRANULE_BYTES)
     address = large.ptr
     del large
-    assert machine.taken == pool.held_bytes == 8 * UNIT_BYTES
-    again = pool.malloc(8 * UNIT_BYTES - 1)
+    assert machine.taken == pool.used_bytes == 8 * GRANULE_BYTES
+    again = pool.malloc(8 * GRANULE_BYTES - 1)
     assert (again.ptr, machine.made) == (address, 1)
     del again
     # CuPy's pool would cut the large piece for the small one, and could not give six.
-    small = pool.malloc(4 * UNIT_BYTES)
-    assert machine.taken == 4 * UNIT_BYTES
-    larger = pool.malloc(6 * UNIT_BYTES)
-    assert machine.taken == pool.held_bytes == pool.most_bytes == 10 * UNIT_BYTES
+    small = pool.malloc(4 * GRANULE_BYTES)
+    assert machine.taken == 4 * GRANULE_BYTES
+    larger = pool.malloc(6 * GRANULE_BYTES)
+    assert machine.taken == pool.used_bytes == pool.most_bytes == 10 * GRANULE_BYTES
     with pytest.raises(OutOfMemory) as refused:
         pool.malloc(1)
-    assert refused.value.args == (UNIT_BYTES, 10 * UNIT_BYTES, 10 * UNIT_BYTES)
+    assert refused.value.args == (GRANULE_BYTES, 10 * GRANULE_BYTES, 10 * GRANULE_BYTES)
     del small, larger
 
 
 def test_what_was_freed_first_goes_back_first(machine: Machine) -> None:
-    pool = WholePieces(6 * UNIT_BYTES)
+    pool = WholePieces(6 * GRANULE_BYTES)
     for units in (1, 2, 3):
-        pool.malloc(units * UNIT_BYTES)
-    assert machine.taken == 6 * UNIT_BYTES
-    other = pool.malloc(UNIT_BYTES // 2 + 3 * UNIT_BYTES)
+        pool.malloc(units * GRANULE_BYTES)
+    assert machine.taken == 6 * GRANULE_BYTES
+    other = pool.malloc(GRANULE_BYTES // 2 + 3 * GRANULE_BYTES)
     # The two that were freed first made room; the third one did so too, as they were too small.
-    assert (machine.taken, machine.made) == (4 * UNIT_BYTES, 4)
+    assert (machine.taken, machine.made) == (4 * GRANULE_BYTES, 4)
     del other
-    other = pool.malloc(2 * UNIT_BYTES)
-    assert (machine.taken, machine.made) == (6 * UNIT_BYTES, 5)
+    other = pool.malloc(2 * GRANULE_BYTES)
+    assert (machine.taken, machine.made) == (6 * GRANULE_BYTES, 5)
     del other
 
 
 def test_streams_have_pieces_of_their_own(machine: Machine) -> None:
-    pool = WholePieces(4 * UNIT_BYTES)
-    pool.malloc(UNIT_BYTES)
+    pool = WholePieces(4 * GRANULE_BYTES)
+    pool.malloc(GRANULE_BYTES)
     machine.stream = 8
-    held = pool.malloc(UNIT_BYTES)
+    held = pool.malloc(GRANULE_BYTES)
     assert machine.made == 2
     machine.stream = 7
-    also = pool.malloc(UNIT_BYTES)
+    also = pool.malloc(GRANULE_BYTES)
     assert machine.made == 2
     del held, also
 
 
 def test_a_device_that_has_less_than_the_limit(machine: Machine) -> None:
     pool = WholePieces(1 << 30)
-    machine.total = 4 * UNIT_BYTES
-    pool.malloc(3 * UNIT_BYTES)
-    held = pool.malloc(2 * UNIT_BYTES)
-    assert machine.taken == pool.held_bytes == 2 * UNIT_BYTES
+    machine.total = 4 * GRANULE_BYTES
+    pool.malloc(3 * GRANULE_BYTES)
+    held = pool.malloc(2 * GRANULE_BYTES)
+    assert machine.taken == pool.used_bytes == 2 * GRANULE_BYTES
     with pytest.raises(OutOfMemory):
-        pool.malloc(3 * UNIT_BYTES)
-    assert pool.held_bytes == 2 * UNIT_BYTES
+        pool.malloc(3 * GRANULE_BYTES)
+    assert pool.used_bytes == 2 * GRANULE_BYTES
     machine.status = 999
     with pytest.raises(RuntimeRefused):
-        pool.malloc(3 * UNIT_BYTES)
+        pool.malloc(3 * GRANULE_BYTES)
     del held
 
 
@@ -137,15 +137,15 @@ def test_large_limits_count_whole_pages(machine: Machine) -> None:
     machine.total = 1 << 40
     pool = WholePieces(PAGES_LIMIT)
     half = pool.malloc(PAGE_BYTES // 2 - 1)
-    assert machine.taken == pool.held_bytes == PAGE_BYTES // 2
+    assert machine.taken == pool.used_bytes == PAGE_BYTES // 2
     larger = pool.malloc(PAGE_BYTES + 1)
-    assert machine.taken == pool.held_bytes == PAGE_BYTES // 2 + 2 * PAGE_BYTES
+    assert machine.taken == pool.used_bytes == PAGE_BYTES // 2 + 2 * PAGE_BYTES
     with pytest.raises(OutOfMemory):
         pool.malloc(PAGES_LIMIT - 3 * PAGE_BYTES + 1)
     del half, larger
     pool = WholePieces(PAGES_LIMIT - 1)
     held = pool.malloc(PAGE_BYTES + 1)
-    assert pool.held_bytes == PAGE_BYTES + UNIT_BYTES
+    assert pool.used_bytes == PAGE_BYTES + GRANULE_BYTES
     del held
 
 
@@ -157,21 +157,21 @@ def test_nothing_takes_nothing(machine: Machine) -> None:
 
 
 def test_what_is_in_a_cycle_is_found_before_memory_is_refused(machine: Machine) -> None:
-    pool = WholePieces(4 * UNIT_BYTES)
-    knot: list[Any] = [pool.malloc(3 * UNIT_BYTES)]
+    pool = WholePieces(4 * GRANULE_BYTES)
+    knot: list[Any] = [pool.malloc(3 * GRANULE_BYTES)]
     knot.append(knot)
     del knot
-    held = pool.malloc(2 * UNIT_BYTES)
-    assert machine.taken == pool.held_bytes == 2 * UNIT_BYTES
+    held = pool.malloc(2 * GRANULE_BYTES)
+    assert machine.taken == pool.used_bytes == 2 * GRANULE_BYTES
     del held
 
 
 def test_what_the_shared_pool_keeps_goes_back_before_memory_is_refused(machine: Machine) -> None:
     pool = WholePieces(1 << 30)
-    kept = [machine.cupy.cuda.Memory(machine.total - UNIT_BYTES)]
+    kept = [machine.cupy.cuda.Memory(machine.total - GRANULE_BYTES)]
     machine.free_all_blocks = kept.clear  # type: ignore[method-assign]
-    held = pool.malloc(2 * UNIT_BYTES)
-    assert (machine.taken, machine.made) == (2 * UNIT_BYTES, 2)
+    held = pool.malloc(2 * GRANULE_BYTES)
+    assert (machine.taken, machine.made) == (2 * GRANULE_BYTES, 2)
     del held
 
 
@@ -181,33 +181,33 @@ def test_it_gives_all_that_its_limit_leaves(
     """However arrays come and go."""
     monkeypatch.setattr(cuda_pool.gc, "collect", lambda: 0)  # it would take all the time
     choose, limit = random.Random(1), 1000
-    pool, held = WholePieces(limit * UNIT_BYTES), list[Any]()
+    pool, held = WholePieces(limit * GRANULE_BYTES), list[Any]()
     for _ in range(5000):
         units = choose.randint(1, 400)
         live = sum(size for _, size in held)
         if live + units <= limit:
-            held.append((pool.malloc(units * UNIT_BYTES), units))
+            held.append((pool.malloc(units * GRANULE_BYTES), units))
         else:
             with pytest.raises(OutOfMemory):
-                pool.malloc(units * UNIT_BYTES)
+                pool.malloc(units * GRANULE_BYTES)
             held.pop(choose.randrange(len(held)))
-        assert machine.taken == pool.held_bytes <= limit * UNIT_BYTES
-    assert pool.most_bytes > 0.9 * limit * UNIT_BYTES
+        assert machine.taken == pool.used_bytes <= limit * GRANULE_BYTES
+    assert pool.most_bytes > 0.9 * limit * GRANULE_BYTES
     held.clear()
 
 
 def test_what_is_kept_is_free_for_others(machine: Machine) -> None:
-    pool = WholePieces(10 * UNIT_BYTES)
-    first, second = pool.malloc(6 * UNIT_BYTES), pool.malloc(3 * UNIT_BYTES)
+    pool = WholePieces(10 * GRANULE_BYTES)
+    first, second = pool.malloc(6 * GRANULE_BYTES), pool.malloc(3 * GRANULE_BYTES)
     free = machine.total - machine.taken
-    assert pool.free_within(free) == UNIT_BYTES
+    assert pool.free_within(free) == GRANULE_BYTES
     assert pool.free_within(100) == 100
     del first
-    assert pool.held_bytes == 9 * UNIT_BYTES
-    assert pool.free_within(free) == 7 * UNIT_BYTES
+    assert pool.used_bytes == 9 * GRANULE_BYTES
+    assert pool.free_within(free) == 7 * GRANULE_BYTES
     # Of a device that others have filled, what is kept.
-    assert pool.free_within(0) == 6 * UNIT_BYTES
-    again = pool.malloc(7 * UNIT_BYTES)
+    assert pool.free_within(0) == 6 * GRANULE_BYTES
+    again = pool.malloc(7 * GRANULE_BYTES)
     assert pool.free_within(free) == 0
     del second, again
 

@@ -15,7 +15,8 @@ from ooc_graph.errors import DeviceError
 from ooc_graph.kernels.cuda.bfs import search as cuda_bfs
 from ooc_graph.kernels.cuda.many import bfs_plan as cuda_many_bfs_plan
 from ooc_graph.kernels.cuda.many import prune as cuda_many_prune
-from ooc_graph.kernels.cuda.many import search as cuda_many
+from ooc_graph.kernels.cuda.many import search_plan as cuda_many
+from ooc_graph.kernels.cuda.runtime import compilation as cuda_compilation
 from ooc_graph.kernels.cuda.runtime import modules as cuda_modules
 from ooc_graph.kernels.cuda.runtime import steps as cuda_steps
 from ooc_graph.kernels.cuda.runtime.shares import TIERED, WIDE_WORDS
@@ -117,11 +118,11 @@ def variants(shared_bytes: int) -> list[tuple[str, dict[str, int | str]]]:
 
 def compiled(name: str, constants: dict[str, int | str], capability: int) -> tuple[str, bytes]:
     options = [*cuda_modules.OPTIONS, *cuda_modules.definitions(constants)]
-    return compile_cuda(cuda_modules.source(name), name, [*options, f"-arch=sm_{capability}"])
+    return compile_cuda(cuda_compilation.source(name), name, [*options, f"-arch=sm_{capability}"])
 
 
 def test_every_source_has_a_variant() -> None:
-    names = {name for name in cuda_modules.SOURCES if name.endswith(".cu")}
+    names = {name for name in cuda_compilation.SOURCES if name.endswith(".cu")}
     assert names == {name for name, _ in variants(SMALL)}
 
 
@@ -164,9 +165,13 @@ def test_the_validator_compiles_without_a_word(capability: int, measure: str) ->
 
 def test_errors_name_our_files_and_lines() -> None:
     need_nvrtc()
-    text, expected = cuda_modules.source("bfs.cu"), []
-    for name, word in (("bfs.cu", "Plan"), ("bfs_graph.cuh", "Course"), ("queue.cuh", "Queue")):
-        lines = cuda_modules.SOURCES[name].read_text().splitlines()
+    text, expected = cuda_compilation.source("bfs.cu"), []
+    for name, word in (
+        ("bfs_plan.cuh", "Plan"),
+        ("bfs_graph.cuh", "LevelTrace"),
+        ("queue.cuh", "Queue"),
+    ):
+        lines = cuda_compilation.SOURCES[name].read_text().splitlines()
         line = next(i for i, found in enumerate(lines, 1) if found.startswith(f"struct {word} "))
         text = text.replace(f"struct {word} ", f"strict {word} ")
         expected.append(f"/{name}({line}): error")
@@ -174,16 +179,16 @@ def test_errors_name_our_files_and_lines() -> None:
     assert not code
     assert [place for place in expected if place not in log] == []
     text = cuda_loader.text().replace("enum Edges ", "enumm Edges ")
-    line = cuda_loader.SOURCE.read_text().splitlines().index("enum Edges { CLOSED, SPAN };") + 1
+    line = cuda_loader.SOURCE.read_text().splitlines().index("enum Edges { LEAVES, SPAN };") + 1
     log, _ = compile_cuda(text, "rules.cu", list(cuda_loader.options(np.dtype(np.uint8))))
     assert f"ooc_graph/validate/cuda/rules.cu({line}): error" in log
 
 
 def test_headers_stand_in_the_text_once() -> None:
-    text = cuda_modules.source("sssp.cu")
+    text = cuda_compilation.source("sssp.cu")
     assert "#include" not in text
     assert "#pragma once" not in text
-    for struct in ("Barrier", "Queue", "Room"):
+    for struct in ("Barrier", "Queue", "WarpBuffer"):
         assert text.count(f"struct {struct} {{") == 1
 
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from ooc_graph.errors import UsageError
-from ooc_graph.kernels.cuda.pinned.sssp import SsspHold
+from ooc_graph.kernels.cuda.pinned.sssp import SsspShare
 from ooc_graph.kernels.cuda.runtime.rank_bytes import RankBytes, bfs_bytes, sssp_bytes
 from ooc_graph.kernels.cuda.runtime.rows import MOST_ROWS, QUAD_ROWS, require_rows
 from ooc_graph.kernels.cuda.runtime.steps import MOST_VERTICES, ids_of, pieces, width
@@ -55,9 +55,9 @@ def test_strides_beyond_the_last_row_have_numbers_of_32_bits() -> None:
 
 def test_a_row_has_its_first_arc_at_hand() -> None:
     """`disk_sssp.cu` reads the last arc of a head to know what may lie beyond."""
-    assert SsspHold(1, 63).least == 1
+    assert SsspShare(1, 63).least == 1
     with pytest.raises(UsageError, match="one arc of each row"):
-        SsspHold(0, 63)
+        SsspShare(0, 63)
 
 
 @pytest.mark.parametrize(("count", "most"), [(0, 3), (1, 3), (3, 3), (7, 3), (4, 0)])

@@ -92,7 +92,7 @@ class Search:
             parent=PARENT, level=MEASURES["uint8"], elapsed_s=1.0 + root, phase_arcs=phases
         )
 
-    def course(self) -> Any:
+    def level_trace(self) -> Any:
         assert self._counts
         kinds = [(name, np.int64) for name in ("found", "pushed", "examined", "ns", "pull")]
         rows = [(1, 0, 0, 0, 0), (2, 7, 0, 0, 0), (0, 0, 9, 0, 1)]

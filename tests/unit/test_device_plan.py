@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ooc_graph.errors import MemoryBudgetError
+from ooc_graph.kernels.cuda.bfs import heads as cuda_bfs_heads
 from ooc_graph.kernels.cuda.bfs import search as cuda_bfs
 from ooc_graph.kernels.cuda.pinned import bfs as cuda_tier_bfs
 from ooc_graph.kernels.cuda.pinned import sssp as cuda_tier_sssp
@@ -157,7 +158,7 @@ def test_more_rows_than_can_be_counted_are_refused() -> None:
 def test_plan_and_kernels_count_alike() -> None:
     assert (device_facts.COLUMNS, device_plan.STRETCH, device_plan.LEAST_ARCS) == (
         cuda_tier_bfs.MOST_COLUMNS,
-        cuda_bfs.STRETCH,
+        cuda_bfs_heads.PIECE_ARCS,
         cuda_tier_sssp.LEAST_ARCS,
     )
     assert device_facts.QUAD_ROWS == cuda_held.QUAD_ROWS

@@ -71,7 +71,7 @@ class Uncounted:
     def count_arcs(self, on: bool) -> None:
         self._counts = on
 
-    def course(self) -> Any:
+    def level_trace(self) -> Any:
         assert self._counts
         tree, names = self._tree, ("found", "pushed", "examined", "pull")
         trace = np.zeros(len(tree.level_arcs) + 1, [(name, np.int64) for name in names])

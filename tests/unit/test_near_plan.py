@@ -17,13 +17,13 @@ from hypothesis import strategies as st
 
 import ooc_graph as og
 from ooc_graph.errors import MemoryBudgetError, UsageError
-from ooc_graph.kernels.cuda.pinned.near_far import CudaTierNearSearch, _InPlace
+from ooc_graph.kernels.cuda.pinned.near_far import CudaTierNearSearch, _Uncopied
 from ooc_graph.kernels.cuda.runtime import modules as cuda_modules
 from ooc_graph.kernels.cuda.runtime.rows import NULL, DeviceRows
 from ooc_graph.kernels.cuda.sssp import near_far as cuda_sssp_near
 from ooc_graph.kernels.cuda.sssp import search as cuda_sssp
 from ooc_graph.kernels.cuda.sssp.search import CudaSsspSearch
-from ooc_graph.kernels.cuda.sssp.sums import IN_PLACE, Sums, sums_in_place
+from ooc_graph.kernels.cuda.sssp.sums import STORED_TYPES, Sums, sums_of_stored
 from ooc_graph.layout.names import CHUNK_BYTES
 from ooc_graph.memory.cpu.plan import Lengths
 from ooc_graph.memory.cuda import pinned_near_plan
@@ -47,7 +47,7 @@ from tests.said import Said
 from tests.unit.test_cuda_sources import SUMS
 
 HOST = 1 << 40
-WEIGHTS = [str(dtype) for dtype in IN_PLACE]
+WEIGHTS = [str(dtype) for dtype in STORED_TYPES]
 
 
 def facts_of(
@@ -104,7 +104,7 @@ def test_a_plan_has_all_that_the_search_allocates(
     stand_in = SimpleNamespace(empty=empty)
     monkeypatch.setattr(cuda_sssp_near, "cuda", lambda: stand_in)
     for wide in {sums.wide, sums.wide or sums.integers}:
-        found = object.__new__(_InPlace)
+        found = object.__new__(_Uncopied)
         found._out = DeviceRows(np.zeros(rows + 1, np.uint64), np.zeros(0, np.uint32))
         made[0] = 0
         found._allocate(Sums(wide, sums.integers, sums.weight), cuda_sssp_near.MOST_FRONT)
@@ -149,7 +149,7 @@ def test_rows_are_searched_where_they_are(
     """Weights are neither copied nor changed; sums are such as are compiled ahead, in tests."""
     monkeypatch.setattr(
         cuda_sssp,
-        "hold",
+        "rows_on_device",
         lambda rows, weighted: DeviceRows(rows.offsets, rows.neighbors, rows.weights),
     )
     out, into = (
@@ -162,7 +162,7 @@ def test_rows_are_searched_where_they_are(
     )
     into = into if directed else out
     search = object.__new__(CudaTierNearSearch)
-    search._hold(out, into)
+    search._load(out, into)
     assert (search._into is search._out) == (not directed)
     for held, given_rows in ((search._out, out), (search._into, into)):
         assert held.weights.base is given_rows.weights or held.weights is given_rows.weights
@@ -171,17 +171,17 @@ def test_rows_are_searched_where_they_are(
     assert search._sums in SUMS
     assert search._sums.wide == weights.endswith("64")
     assert search._sums.distance == (np.int64 if weights.startswith("int") else np.dtype(weights))
-    assert object.__new__(_InPlace)._fix_rows({}) == (NULL, NULL)
+    assert object.__new__(_Uncopied)._fix_rows({}) == (NULL, NULL)
     # Where rows are copied anyway, integers that fit get 32 bits.
     whole = object.__new__(CudaSsspSearch)
-    whole._hold(out, into)
+    whole._load(out, into)
     assert whole._sums.weight.itemsize == (8 if weights == "float64" else 4)
 
 
 @pytest.mark.parametrize("weights", ["int8", "uint16", "uint32", "uint64", "float16", "bool"])
 def test_weights_that_no_store_has_are_refused(weights: str) -> None:
     with pytest.raises(UsageError, match=f"float32, float64, int32, int64, not {weights}"):
-        sums_in_place(np.dtype(weights))
+        sums_of_stored(np.dtype(weights))
 
 
 Weigh = Callable[[np.random.Generator, int], np.ndarray]

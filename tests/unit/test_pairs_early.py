@@ -58,7 +58,7 @@ def _small(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setattr(dividing, "CUDA_SOURCES", (CHUNK * CHUNKS,))
     monkeypatch.setattr(dividing, "CUDA_BATCH_BYTES", BATCH * 8)
     for module in (searches, many_task):
-        monkeypatch.setattr(module, "CREWS", 1)
+        monkeypatch.setattr(module, "BLOCK_GROUPS", 1)
     # Tasks one after the other.
     monkeypatch.setattr(workplace, "cores", lambda: 1)
     monkeypatch.setattr(process, "cores", lambda: 1)

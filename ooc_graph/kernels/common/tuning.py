@@ -1,6 +1,7 @@
 """Constants that say when a search does what: tuned, and no part of any contract.
 
-Each names the benchmark to run before and after it is changed. Answers do not depend on them.
+Each names the benchmark to run before and after it is changed. ``benchmarks/tuning.py`` sets any of
+them to several values in turn, and times what it decides. Answers do not depend on them.
 """
 
 from __future__ import annotations

@@ -13,9 +13,9 @@ from ooc_graph.kernels.cuda.bfs.rank import CudaBfsRank, CudaBfsShared
 from ooc_graph.kernels.cuda.bfs.search import CudaBfsSearch
 from ooc_graph.kernels.cuda.many.bfs import CudaManyBfs
 from ooc_graph.kernels.cuda.many.johnson import CudaJohnson
-from ooc_graph.kernels.cuda.pinned.bfs import BfsHold, CudaTierBfsSearch
+from ooc_graph.kernels.cuda.pinned.bfs import BfsShare, CudaTierBfsSearch
 from ooc_graph.kernels.cuda.pinned.near_far import CudaTierNearSearch
-from ooc_graph.kernels.cuda.pinned.sssp import CudaTierSsspSearch, SsspHold
+from ooc_graph.kernels.cuda.pinned.sssp import CudaTierSsspSearch, SsspShare
 from ooc_graph.kernels.cuda.runtime.modules import cuda
 from ooc_graph.kernels.cuda.runtime.pinned import PinnedRoom
 from ooc_graph.kernels.cuda.runtime.shares import ON_DEVICE, Pinned, Tier, rank_rows
@@ -59,9 +59,9 @@ class CudaDevice:
     def tier_bfs(
         self,
         shard: Shard,
-        room: PinnedRoom,
-        held: BfsHold,
-        deep: BfsHold,
+        room: PinnedAllocator,
+        held: BfsShare,
+        deep: BfsShare,
         *,
         original_of: AnyArray | None = None,
     ) -> CudaTierBfsSearch:
@@ -75,20 +75,20 @@ class CudaDevice:
     def tier_sssp(
         self,
         shard: Shard,
-        room: PinnedRoom,
+        room: PinnedAllocator,
         least: int,
         shift: int,
         *,
         original_of: AnyArray | None = None,
     ) -> CudaTierSsspSearch:
-        """As `tier_bfs` for SSSP, of light-first rows; ``least`` and ``shift`` as of `SsspHold`."""
+        """As `tier_bfs` for SSSP, of light-first rows; ``least``, ``shift`` as of `SsspShare`."""
         require_whole(shard.dealing)
         out, into = _seen(light_rows(shard), room)
-        held = SsspHold(least, shift)
+        held = SsspShare(least, shift)
         return CudaTierSsspSearch(out, into, shard.tuples, held, original_of=original_of)
 
     def tier_near(
-        self, shard: Shard, room: PinnedRoom, *, original_of: AnyArray | None = None
+        self, shard: Shard, room: PinnedAllocator, *, original_of: AnyArray | None = None
     ) -> CudaTierNearSearch:
         """As `tier_sssp` for weights of every type, with nothing of the rows on the device too."""
         require_whole(shard.dealing)
@@ -99,7 +99,9 @@ class CudaDevice:
         """SSSP steps on one shard (light-first rows)."""
         return _sssp_rank(shard, ON_DEVICE)
 
-    def tier_bfs_rank(self, shard: Shard, room: PinnedRoom, least: int, shift: int) -> CudaBfsRank:
+    def tier_bfs_rank(
+        self, shard: Shard, room: PinnedAllocator, least: int, shift: int
+    ) -> CudaBfsRank:
         """BFS steps on one shard, whose hub-first rows are in pinned host memory (``room``).
 
         ``least`` and ``shift`` are as of `ooc_graph.kernels.cuda.runtime.shares.Shares`.
@@ -108,7 +110,7 @@ class CudaDevice:
         return CudaBfsRank(shard.dealing, rank_rows(shard.dealing, *hub_rows(shard), tier))
 
     def tier_sssp_rank(
-        self, shard: Shard, room: PinnedRoom, least: int, shift: int
+        self, shard: Shard, room: PinnedAllocator, least: int, shift: int
     ) -> CudaSsspRank:
         """As `tier_bfs_rank` for SSSP, of light-first rows."""
         return _sssp_rank(shard, Pinned(room, least, shift))

@@ -9,7 +9,7 @@ from typing import Any
 from ooc_graph.answers.scatter import Ids
 from ooc_graph.errors import MemoryBudgetError
 from ooc_graph.kernels.common.device import search_of
-from ooc_graph.kernels.cuda.bfs.short_rows import may_place
+from ooc_graph.kernels.cuda.bfs.short_rows import may_fix_rows
 from ooc_graph.kernels.cuda.many import bfs_plan as cuda_many_bfs_plan
 from ooc_graph.kernels.cuda.many.host import PART_BYTES
 from ooc_graph.kernels.cuda.runtime import modules as cuda_modules
@@ -216,14 +216,14 @@ def cuda_bytes(graph: Graph, kernel: str) -> int:
 def cuda_levels_bytes(graph: Graph, columns: int) -> int:
     """Device memory that batches of BFS take for so many levels of a source, at most."""
     row_bytes = 4 * cuda_many_bfs_plan.answer_pitch(columns)
-    answers = 2 * max(PART_BYTES, cuda_many_bfs_plan.LANES * row_bytes)
+    answers = 2 * max(PART_BYTES, cuda_many_bfs_plan.SLOTS * row_bytes)
     return cuda_many_bfs_plan.noted_bytes(graph.rows) + answers + 4 * columns
 
 
 def cuda_state_bytes(graph: Graph, kernel: str) -> int:
     """Device memory a vertex beside the rows: heads, buffers, answer."""
     if kernel == "bfs":
-        placed = may_place(graph.rows, graph.arcs // (2 if graph.directed else 1))
+        placed = may_fix_rows(graph.rows, graph.arcs // (2 if graph.directed else 1))
         return _CUDA_PLACED_BYTES if placed else _CUDA_BFS_BYTES
     is_narrow = graph.weight_dtype is not None and graph.weight_dtype.itemsize == 4
     return _CUDA_SSSP_BYTES if is_narrow else _CUDA_WIDE_BYTES

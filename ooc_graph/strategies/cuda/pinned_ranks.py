@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Protocol, TypeVar
 
 from ooc_graph.errors import MemoryBudgetError
-from ooc_graph.kernels.cuda.runtime.pinned import PinnedRoom
+from ooc_graph.kernels.cuda.runtime.pinned import PinnedAllocator
 from ooc_graph.layout.names import id_dtype
 from ooc_graph.memory.cuda.pinned_ranks import (
     RankFacts,
@@ -83,7 +83,7 @@ def load(
         Names the chunk.
     """
     make = device.tier_bfs_rank if kernel == "bfs" else device.tier_sssp_rank
-    room, order = PinnedRoom(process.threads_here()), ORDER_OF[kernel]
+    room, order = PinnedAllocator(process.threads_here()), ORDER_OF[kernel]
     rows = {shard: graph.load(order, shard, room=room) for shard in shards}
 
     def within(device_bytes: int) -> RankPlan:

@@ -15,8 +15,7 @@ from ooc_graph.kernels.cpu.many.search import even_lanes
 from ooc_graph.kernels.cuda.many import bfs_plan as cuda_many_bfs_plan
 from ooc_graph.kernels.cuda.many import floyd_warshall as cuda_floyd
 from ooc_graph.kernels.cuda.many.bfs import TRIED_FROM
-from ooc_graph.kernels.cuda.many.search import BATCH_BYTES as CUDA_BATCH_BYTES
-from ooc_graph.kernels.cuda.many.search import is_most
+from ooc_graph.kernels.cuda.many.search_plan import BATCH_BYTES as CUDA_BATCH_BYTES
 from ooc_graph.kernels.cuda.runtime import modules as cuda_modules
 from ooc_graph.kernels.cuda.runtime.pool import allocating, pool_within
 from ooc_graph.layout.names import APSP
@@ -231,6 +230,10 @@ def _method_on_device(found: Description) -> tuple[str, list[str]]:
     if found.asked.hops:
         sources = min(plan.chunks * spec.chunk, spec.length)
         return BATCHES, [ONE_BY_ONE] * (sources >= TRIED_FROM * plan.lanes)
-    if spec.length < PRUNED_FROM or spec.dtype.kind != "i" or not is_most(plan.closing, rows):
+    if (
+        spec.length < PRUNED_FROM
+        or spec.dtype.kind != "i"
+        or not cuda_floyd.is_most(plan.closing, rows)
+    ):
         return BATCHES, []
     return (CLOSED, [BATCHES]) if cuda_floyd.is_sure(rows) else (BATCHES, [CLOSED])

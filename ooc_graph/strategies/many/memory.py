@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from ooc_graph.answers.pairs import Asked
 from ooc_graph.answers.reductions import HISTOGRAM
 from ooc_graph.kernels.cpu.many import floyd_warshall
-from ooc_graph.kernels.cuda.many.bfs_plan import LANES as LEVEL_LANES
+from ooc_graph.kernels.cuda.many.bfs_plan import SLOTS as LEVEL_LANES
 from ooc_graph.kernels.cuda.many.bfs_plan import tallied_bytes
 from ooc_graph.kernels.cuda.many.pieces import STAGED_BYTES, staged_bytes
-from ooc_graph.kernels.cuda.many.search import part_dtype
+from ooc_graph.kernels.cuda.many.search_plan import part_dtype
 from ooc_graph.layout.metadata import ArraySpec
 from ooc_graph.layout.names import HUB, LIGHT
 from ooc_graph.model.kernel import ORDER_OF

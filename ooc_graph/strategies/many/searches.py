@@ -16,7 +16,7 @@ from ooc_graph.answers.scatter import Ids
 from ooc_graph.kernels.common.cancellation import leave_if_given_up
 from ooc_graph.kernels.common.completion import Told, stretches
 from ooc_graph.kernels.common.many.tallies import empty_tallies
-from ooc_graph.kernels.cuda.many.search import CREWS, part_dtype
+from ooc_graph.kernels.cuda.many.search_plan import BLOCK_GROUPS, part_dtype
 from ooc_graph.model.resources import CUDA
 from ooc_graph.runtime.process import threads_here
 from ooc_graph.strategies.many.recording import Recording
@@ -184,7 +184,7 @@ class Searches:
         if not len(sources):
             # What no source is asked for gets ready for others.
             search.reduce(sources, aimed, own, most)
-        length = max(len(sources), 1) if told is None else CREWS * self.task.lanes
+        length = max(len(sources), 1) if told is None else BLOCK_GROUPS * self.task.lanes
         for part in stretches(len(sources), length, told):
             rows.put(part.start, search.reduce(sources[part], aimed, own[part], most))
             if self.task.sums_on_device:

@@ -12,79 +12,17 @@
 #include "bfs_narrow.cuh"
 #include "bfs_open.cuh"
 #include "bfs_pull.cuh"
-
-// Stretches stand at the queue's end, which pulls that list what they find would come to meet.
-static_assert(!(TIERED && THIN), "tiers have no narrow levels");
-
-// Course of a search, the same in all threads.
-struct Plan {
-    u32 level, direction;
-    u32 turn;       // levels that were gone through by all blocks
-    u32 cur;        // which of the three bitmaps is the frontier; the next one takes what is found
-    u32 head, tail; // the frontier in the queue
-    u32 converted;  // entries of the queue whose parents are original ids
-    u32 open;       // rows in the list of those not visited yet, when that is used
-    u32 maps;       // bitmaps of rows whose levels are not entered yet
-    u32 dirty;      // bitmaps that are not all zeros, a bit each
-    u64 found, arcs, unvisited, unvisited_arcs;
-    bool listed; // the frontier stands in the queue
-    bool bits;   // the frontier stands in its bitmap
-    bool few;    // the list of rows not visited yet is made
-    bool broad;  // the frontier is not narrow, though it has few arcs
-    bool rough;  // the rough bits are the frontier's
-    bool roughed; // they have been written already
-    bool named;  // rows not visited yet have their first neighbour's name as parent
-};
-
-// All blocks go on from where block 0 has arrived in narrow levels.
-__device__ __forceinline__ void arrive(const Graph& g, const Search& s, Plan& p, State* state, u32& goal) {
-    const Place* const arrived = &state->place;
-    const u32 from = p.level - 1, tail = p.tail;
-    Place place;
-    place.found = __ldcg(&arrived->found);
-    place.arcs = __ldcg(&arrived->arcs);
-    place.unvisited = __ldcg(&arrived->unvisited);
-    place.unvisited_arcs = __ldcg(&arrived->unvisited_arcs);
-    place.level = __ldcg(&arrived->level);
-    place.head = __ldcg(&arrived->head);
-    place.tail = __ldcg(&arrived->tail);
-    p.level = place.level;
-    p.broad = place.found; // what was left is not narrow
-    if (place.level == from) return;
-    convert_queue(g, s, p.converted, tail);
-    settle_narrow(g, s, from, place, tail, place.found, &state->own);
-    // What follows reads it, or writes whole lines of the answer; once all rows are found nothing does.
-    if (place.found || place.unvisited) grid_barrier(&state->barrier, goal);
-    p.found = place.found;
-    p.arcs = __ldcg(&state->own.queued) & ARC_MASK;
-    p.unvisited = place.unvisited;
-    p.unvisited_arcs = place.unvisited_arcs - min(p.arcs, place.unvisited_arcs);
-    p.head = place.head;
-    p.converted = p.tail = place.tail;
-    p.listed = true;
-    p.bits = false;
-}
-
-// Whether the frontier, which stands in the queue, is to flood: so must all that was visited.
-__device__ __forceinline__ bool floods(const Plan& p, u32 rows) {
-    return p.arcs > FLOOD_ARCS && p.arcs > rows / FLOOD_ROWS && rows - p.unvisited == p.tail && p.tail <= rows / 2;
-}
-
-// Whether the frontier has no more arcs, and finds no more rows, than a push can count. A flood enters
-// no rows; the root, which is pushed in any case, floods where it has very many arcs.
-__device__ __forceinline__ bool can_push(const Plan& p, u32 rows) {
-    return p.arcs <= MOST_SHARED_ARCS && (min(p.arcs, p.unvisited) <= MOST_ENTRIES || floods(p, rows));
-}
+#include "bfs_plan.cuh"
 
 extern "C" __global__ void __launch_bounds__(BLOCK, 1)
     bfs_search(u32 rows, u32 quads, u64 arcs, const u64* out_offsets, const u32* out_neighbors, const u64* in_offsets,
                const u32* in_neighbors, const u32* head, const uint4* heads, const u32* head_original, u32 longer1,
-               u32 longer5, const uint4* places, const u32* plane_starts, const u32* original_of, u32* parent,
-               LEVEL* level, u32* visited, u32* maps, u32* fronts, u32* rough, u32* queue, u32* starts, u64* stretches,
-               u32* open, State* state, Course* course, u32 course_levels, u32 root
+               u32 longer5, const uint4* fixed, const u32* plane_starts, const u32* original_of, u32* parent,
+               LEVEL* level, u32* visited, u32* maps, u32* fronts, u32* rough, u32* queue, u32* starts, u64* pieces,
+               u32* open, State* state, LevelTrace* trace, u32 traced_levels, u32 root
 #if TIERED
-               , const u32* out_held, const u32* in_held, u32 out_held_rows, u32 in_held_rows, u32 columns,
-               const uint2* column, u32 queue_room
+               , const u32* out_near, const u32* in_near, u32 out_near_rows, u32 in_near_rows, u32 columns,
+               const uint2* column, u32 queue_capacity
 #endif
     ) {
     __shared__ u64 scratch[32];
@@ -92,12 +30,12 @@ extern "C" __global__ void __launch_bounds__(BLOCK, 1)
     const Graph g = {rows, quads, out_offsets, out_neighbors, in_offsets, in_neighbors, head, heads, head_original,
                      longer1, longer5, original_of
 #if TIERED
-                     , out_held, in_held, out_held_rows, in_held_rows, columns, column
+                     , out_near, in_near, out_near_rows, in_near_rows, columns, column
 #endif
     };
-    const Search s = {parent, level, visited, maps, {queue, starts}, stretches
+    const Search s = {parent, level, visited, maps, {queue, starts}, pieces
 #if TIERED
-                      , queue_room
+                      , queue_capacity
 #endif
     };
     const u32 thread = blockIdx.x * blockDim.x + threadIdx.x, threads = gridDim.x * blockDim.x;
@@ -125,14 +63,14 @@ extern "C" __global__ void __launch_bounds__(BLOCK, 1)
         for (u64 q = thread; q < quads * 8ull * sizeof(LEVEL); q += threads)
             ((uint4*)level)[q] = make_uint4(FULL, FULL, FULL, FULL);
 #ifdef COUNT
-    for (u32 k = thread; k < course_levels; k += threads) course[k].examined = 0;
+    for (u32 k = thread; k < traced_levels; k += threads) trace[k].examined = 0;
 #endif
     if (chief) {
         for (int k = 0; k < 4; k++) state->slot[k] = Slot{};
         state->overflow = 0;
         queue[0] = root;
         starts[0] = 0;
-        course[0].found = 1;
+        trace[0].found = 1;
     }
     grid_barrier(&state->barrier, goal);
     if (chief) set_found(s, root, 0, name_of(g, root));
@@ -160,9 +98,9 @@ extern "C" __global__ void __launch_bounds__(BLOCK, 1)
         u64 pushed = 0;
         if (narrow) {
             if (blockIdx.x == 0) {
-                const Place here = {p.found, p.arcs, p.unvisited, p.unvisited_arcs, p.level - 1, p.head, p.tail};
-                narrow_levels(g, s, {places, plane_starts}, here, &state->place, &state->own, course, course_levels,
-                              started);
+                const Progress start = {p.found, p.arcs, p.unvisited, p.unvisited_arcs, p.level - 1, p.head, p.tail};
+                narrow_levels(g, s, {fixed, plane_starts}, start, &state->progress, &state->own, trace,
+                              traced_levels, started);
             }
             grid_barrier(&state->barrier, goal);
             arrive(g, s, p, state, goal);
@@ -181,7 +119,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK, 1)
                 p.cur = (p.cur + 1) % 3;
                 p.dirty |= 1u << p.cur;
                 p.bits = true;
-                p.listed = p.named = false;
+                p.listed = p.has_names = false;
             } else {
                 const u64 found = push_level(g, s, slot, p.head, p.tail, (u32)p.arcs, p.level), before = p.found;
                 add_from_block(found, &slot->found, scratch);
@@ -220,19 +158,19 @@ extern "C" __global__ void __launch_bounds__(BLOCK, 1)
                 }
                 if (threadIdx.x == 0) map_levels[p.maps] = p.level;
                 u32* const map = maps + p.maps * 4ull * quads;
-                // Each way is compiled for itself: look-ups without rough bits are shorter.
+                // Each case is compiled for itself: look-ups without rough bits are shorter.
                 const Front with = {front, HUB_QUADS * 4, look.shift, true}, without = {front, HUB_QUADS * 4, 0, false};
-                if (rough_front) tally = pull_all(g, s, with, next, map, slot, !p.named);
-                else tally = pull_all(g, s, without, next, map, slot, !p.named);
+                if (rough_front) tally = pull_all(g, s, with, next, map, slot, !p.has_names);
+                else tally = pull_all(g, s, without, next, map, slot, !p.has_names);
                 p.maps++;
-                p.named = true;
+                p.has_names = true;
                 p.dirty |= 1u << (p.cur + 1) % 3;
             }
             add_from_block(tally.found, &slot->found, scratch);
             grid_barrier(&state->barrier, goal);
-            const u32 count = __ldcg(&slot->stretches);
+            const u32 count = __ldcg(&slot->pieces);
             if (count) {
-                const u64 more = pull_stretches(g, s, look, count).examined;
+                const u64 more = pull_long_rows(g, s, look, count).examined;
                 grid_barrier(&state->barrier, goal);
                 tally.found = claim_long(g, s, next, slot, count, lists ? p.tail : NONE, p.level).found;
                 tally.examined += more;
@@ -254,10 +192,10 @@ extern "C" __global__ void __launch_bounds__(BLOCK, 1)
             p.broad = false;
         }
 #ifdef COUNT
-        add_from_block(tally.examined, &course[min(p.level, course_levels - 1)].examined, scratch);
+        add_from_block(tally.examined, &trace[min(p.level, traced_levels - 1)].examined, scratch);
 #endif
-        if (chief && !narrow && p.level < course_levels) {
-            Course* c = course + p.level;
+        if (chief && !narrow && p.level < traced_levels) {
+            LevelTrace* c = trace + p.level;
             c->found = p.found;
             c->pushed = pushed;
             c->direction = p.direction;
@@ -266,7 +204,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK, 1)
 #endif
         }
         if (!p.found) break;
-        // How to go on, and what the frontier must look like for it.
+        // How to continue, and what the frontier must look like for it.
         front = fronts + p.cur * 4ull * quads;
         if (!p.listed && p.found * PUSH_BELOW < p.unvisited && p.unvisited > OPEN_ROWS) {
             convert_queue(g, s, p.converted, p.tail);
@@ -324,7 +262,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK, 1)
     if (chief) {
         state->levels = p.level;
 #ifdef TRACE
-        if (p.level < course_levels) course[p.level].elapsed = nanoseconds() - started;
+        if (p.level < traced_levels) trace[p.level].elapsed = nanoseconds() - started;
 #endif
     }
     leave_grid(&state->barrier);

@@ -1,14 +1,14 @@
 // BFS top-down while levels are narrow: one block goes from level to level by itself, and the
 // others wait at one barrier. What a level costs is the chain of accesses that wait for each other,
 // so that chain is kept short: the frontier stands in shared memory as the arcs of its rows, four to
-// an entry; the bits of visited rows are there too where there is room; an arc says how many entries
-// its row has; and whoever claims a row loads these at once, while places are being given out. Only
+// an entry; the bits of visited rows are there too if they fit; an arc says how many entries
+// its row has; and whoever claims a row loads these at once, while positions are being given out. Only
 // levels are written. Parents follow from them in one pass of the whole grid, when narrow levels end.
 #pragma once
-#include "bfs_graph.cuh"
+#include "bfs_bits.cuh"
 #include "shared.cuh"
 
-// Whether levels may be narrow: the caller says so where rows are short, and brings places.
+// Whether levels may be narrow: the caller says so if rows are short, and brings `FixedRows`.
 #ifndef THIN
 #define THIN 0
 #endif
@@ -16,16 +16,16 @@
 #ifndef NARROW_ARCS
 #define NARROW_ARCS (HUB_WORDS / 8 < 3072 ? HUB_WORDS / 8 : 3072)
 #endif
-#define HELD_QUADS (HUB_QUADS + 32 * (u32)sizeof(Room) / 16 - 2 * NARROW_ARCS - 3)
-// An arc of `places`: the neighbour, and how many entries beyond its first its row has.
-#define PLACE_BITS 29
-#define PLACE_MASK ((1u << PLACE_BITS) - 1)
+#define SHARED_QUADS (HUB_QUADS + 32 * (u32)sizeof(WarpBuffer) / 16 - 2 * NARROW_ARCS - 3)
+// An arc of `FixedRows`: the neighbour, and how many entries beyond its first its row has.
+#define ENTRY_ID_BITS 29
+#define ENTRY_ID_MASK ((1u << ENTRY_ID_BITS) - 1)
 // So many, or more: too many for narrow levels. As entries they end them.
-#define MOST_PLACES 7u // as the caller's planes
+#define MOST_PLANES 7u // as the caller's planes
 #define TOO_WIDE (1u << 16)
 
 // Four arcs of each row; of the longer rows four more in a plane behind, and so on.
-struct Places {
+struct FixedRows {
     const uint4* arcs;
     const u32* planes; // where each begins
 };
@@ -36,52 +36,52 @@ struct Narrow {
 };
 
 // Where things are in shared memory, as addresses: the counts of three levels, in turn, behind two
-// frontiers; then the bits of visited rows, if there is room.
+// frontiers; then the bits of visited rows, if they fit.
 struct Board {
-    u32 now, next, count, held;
+    u32 now, next, count, visited_bits;
 };
 
 // Entries beyond the first of the rows that lanes have won; all lanes of a warp call it.
-__device__ __noinline__ void more_places(const Places places, uint4 arcs, u32 won, u32 next, u32 count) {
+__device__ __noinline__ void more_planes(const FixedRows fixed, uint4 arcs, u32 won, u32 next, u32 count) {
     const u32 arc[4] = {arcs.x, arcs.y, arcs.z, arcs.w};
     u32 mine = 0;
 #pragma unroll
     for (u32 j = 0; j < 4; j++)
-        if (won >> j & 1) mine += arc[j] >> PLACE_BITS < MOST_PLACES ? arc[j] >> PLACE_BITS : TOO_WIDE;
+        if (won >> j & 1) mine += arc[j] >> ENTRY_ID_BITS < MOST_PLANES ? arc[j] >> ENTRY_ID_BITS : TOO_WIDE;
     const u32 sum = sum_to_lane(mine);
     u32 at = 0;
     if (threadIdx.x % 32 == 31) at = add_shared(count, sum);
     at = __shfl_sync(FULL, at, 31) + sum - mine;
 #pragma unroll
     for (u32 j = 0; j < 4; j++) {
-        const u32 to = arc[j] & PLACE_MASK, more = won >> j & 1 ? arc[j] >> PLACE_BITS : 0;
-        if (more >= MOST_PLACES) continue;
+        const u32 to = arc[j] & ENTRY_ID_MASK, more = won >> j & 1 ? arc[j] >> ENTRY_ID_BITS : 0;
+        if (more >= MOST_PLANES) continue;
         for (u32 k = 1; k <= more; k++, at++)
-            if (at < NARROW_ARCS) store_shared(next + at * 16, __ldg(places.arcs + __ldg(places.planes + k) + to));
+            if (at < NARROW_ARCS) store_shared(next + at * 16, __ldg(fixed.arcs + __ldg(fixed.planes + k) + to));
     }
 }
 
 // Claims the rows that four arcs of each lane lead to (NONE: no arc), and puts their own arcs into
 // the next frontier. All lanes of a warp call it.
-template <bool HELD>
-__device__ __forceinline__ void claim_four(const Places& places, LEVEL* levels, u32* visited, const Board& board,
+template <bool IN_SHARED>
+__device__ __forceinline__ void claim_four(const FixedRows& fixed, LEVEL* levels, u32* visited, const Board& board,
                                            uint4 four, u32 level) {
     const u32 lane = threadIdx.x % 32, below = (1u << lane) - 1;
     const u32 arc[4] = {four.x, four.y, four.z, four.w};
     u32 taken[4], more = 0, arcs = 0, total = 0, at[4];
-    uint4 place[4];
+    uint4 entry[4];
 #pragma unroll
     for (u32 j = 0; j < 4; j++) {
-        const u32 to = arc[j] & PLACE_MASK;
-        if (HELD) taken[j] = or_shared(arc[j], board.held + word_at(to) * 4, bit_at(to));
+        const u32 to = arc[j] & ENTRY_ID_MASK;
+        if (IN_SHARED) taken[j] = or_shared(arc[j], board.visited_bits + word_at(to) * 4, bit_at(to));
         else taken[j] = arc[j] != NONE ? atomicOr(visited + word_at(to), bit_at(to)) : FULL;
         arcs += arc[j] != NONE;
     }
 #pragma unroll
     for (u32 j = 0; j < 4; j++) {
-        const u32 to = arc[j] & PLACE_MASK;
+        const u32 to = arc[j] & ENTRY_ID_MASK;
         taken[j] &= bit_at(to);
-        place[j] = load_if_zero(taken[j], places.arcs + to); // not waited for before there is a place for it
+        entry[j] = load_if_zero(taken[j], fixed.arcs + to); // not waited for before its position is known
     }
 #pragma unroll
     for (u32 j = 0; j < 4; j++) {
@@ -94,28 +94,28 @@ __device__ __forceinline__ void claim_four(const Places& places, LEVEL* levels, 
     if (lane < 3) base = add_shared(board.count + lane * 4, lane == 2 ? looked : total);
 #pragma unroll
     for (u32 j = 0; j < 4; j++) {
-        if (!taken[j]) levels[arc[j] & PLACE_MASK] = (LEVEL)level;
-        more |= taken[j] ? 0 : arc[j] >> PLACE_BITS;
+        if (!taken[j]) levels[arc[j] & ENTRY_ID_MASK] = (LEVEL)level;
+        more |= taken[j] ? 0 : arc[j] >> ENTRY_ID_BITS;
     }
     base = __shfl_sync(FULL, base, 0);
 #pragma unroll
     for (u32 j = 0; j < 4; j++)
-        if (!taken[j] && base + at[j] < NARROW_ARCS) store_shared(board.next + (base + at[j]) * 16, place[j]);
+        if (!taken[j] && base + at[j] < NARROW_ARCS) store_shared(board.next + (base + at[j]) * 16, entry[j]);
     if (!__any_sync(FULL, more)) return;
     const u32 won = !taken[0] | !taken[1] << 1 | !taken[2] << 2 | !taken[3] << 3;
-    more_places(places, four, won, board.next, board.count);
+    more_planes(fixed, four, won, board.next, board.count);
 }
 
 // The frontier queue[head:tail) as entries.
-__device__ __forceinline__ void narrow_front(const Graph& g, const Search& s, const Places& places, const Place& here,
-                                             uint4* next, Narrow* count) {
-    for (u32 i = here.head + threadIdx.x; i < here.tail; i += blockDim.x) {
+__device__ __forceinline__ void narrow_front(const Graph& g, const Search& s, const FixedRows& fixed,
+                                             const Progress& start, uint4* next, Narrow* count) {
+    for (u32 i = start.head + threadIdx.x; i < start.tail; i += blockDim.x) {
         const u32 row = __ldcg(s.queue.rows + i);
         const u64 arcs = out_degree(g, row);
-        const u32 entries = arcs ? (u32)min((arcs + 3) / 4, (u64)MOST_PLACES + 1) : 1;
-        const u32 at = atomicAdd(&count->entries, entries > MOST_PLACES ? TOO_WIDE : entries);
-        for (u32 k = 0; k < entries && entries <= MOST_PLACES; k++)
-            if (at + k < NARROW_ARCS) next[at + k] = __ldg(places.arcs + __ldg(places.planes + k) + row);
+        const u32 entries = arcs ? (u32)min((arcs + 3) / 4, (u64)MOST_PLANES + 1) : 1;
+        const u32 at = atomicAdd(&count->entries, entries > MOST_PLANES ? TOO_WIDE : entries);
+        for (u32 k = 0; k < entries && entries <= MOST_PLANES; k++)
+            if (at + k < NARROW_ARCS) next[at + k] = __ldg(fixed.arcs + __ldg(fixed.planes + k) + row);
     }
 }
 
@@ -126,9 +126,9 @@ struct Passed {
 };
 
 // Levels behind `level`, from the first frontier on, which has so many entries.
-template <bool HELD>
-__device__ __forceinline__ Passed narrow_rounds(const Places places, LEVEL* levels, u32* visited, u32 entries,
-                                                u32 level, Course* course, u32 course_levels, u64 started) {
+template <bool IN_SHARED>
+__device__ __forceinline__ Passed narrow_rounds(const FixedRows fixed, LEVEL* levels, u32* visited, u32 entries,
+                                                u32 level, LevelTrace* trace, u32 traced_levels, u64 started) {
     const u32 lane = threadIdx.x % 32, begin = shared_address(shared);
     const u32 counts = begin + 2 * NARROW_ARCS * 16;
     Board board = {begin, begin + NARROW_ARCS * 16, counts, counts + 48};
@@ -138,14 +138,14 @@ __device__ __forceinline__ Passed narrow_rounds(const Places places, LEVEL* leve
         for (u32 i = threadIdx.x; i - lane < entries; i += blockDim.x) {
             uint4 four = make_uint4(NONE, NONE, NONE, NONE);
             if (i < entries) four = load_shared(board.now + i * 16);
-            claim_four<HELD>(places, levels, visited, board, four, level);
+            claim_four<IN_SHARED>(fixed, levels, visited, board, four, level);
         }
         __syncthreads(); // the only one of a level
         const uint4 found = load_shared(board.count);
         if (threadIdx.x == 0) { // all have read what is cleared, and none adds to it before the next barrier
             store_shared(board.count == counts ? counts + 32 : board.count - 16, make_uint4(0, 0, 0, 0));
-            if (level < course_levels) {
-                Course* c = course + level;
+            if (level < traced_levels) {
+                LevelTrace* c = trace + level;
                 c->found = found.y;
                 c->pushed = found.z;
                 c->direction = PUSH;
@@ -165,39 +165,40 @@ __device__ __forceinline__ Passed narrow_rounds(const Places places, LEVEL* leve
     return passed;
 }
 
-// Goes on for as many levels as are narrow, and writes down the course and where it has arrived:
+// Continues for as many levels as are narrow, and writes down what they cost and where it has arrived:
 // nowhere where a row of the frontier is too wide. The frontier is queue[head:tail). Of what is found
 // only levels are written.
-__device__ __noinline__ void narrow_levels(const Graph g, const Search s, const Places places, Place here,
-                                           Place* arrived, Slot* own, Course* course, u32 course_levels, u64 started) {
+__device__ __noinline__ void narrow_levels(const Graph g, const Search s, const FixedRows fixed, Progress start,
+                                           Progress* arrived, Slot* own, LevelTrace* trace, u32 traced_levels,
+                                           u64 started) {
     Narrow* const counts = (Narrow*)(shared + 2 * NARROW_ARCS);
-    uint4* const held = shared + 2 * NARROW_ARCS + 3;
-    const bool holds = g.quads <= HELD_QUADS;
+    uint4* const visited_bits = shared + 2 * NARROW_ARCS + 3;
+    const bool fits = g.quads <= SHARED_QUADS;
     if (threadIdx.x < 3) counts[threadIdx.x] = Narrow{};
-    if (holds)
-        for (u32 q = threadIdx.x; q < g.quads; q += blockDim.x) held[q] = __ldcg((const uint4*)s.visited + q);
+    if (fits)
+        for (u32 q = threadIdx.x; q < g.quads; q += blockDim.x) visited_bits[q] = __ldcg((const uint4*)s.visited + q);
     __syncthreads();
-    narrow_front(g, s, places, here, shared, counts + 2);
+    narrow_front(g, s, fixed, start, shared, counts + 2);
     __syncthreads();
     const u32 entries = counts[2].entries;
     const Passed passed =
-        holds ? narrow_rounds<true>(places, s.level, s.visited, entries, here.level, course, course_levels, started)
-              : narrow_rounds<false>(places, s.level, s.visited, entries, here.level, course, course_levels, started);
-    if (holds)
-        for (u32 q = threadIdx.x; q < g.quads; q += blockDim.x) ((uint4*)s.visited)[q] = held[q];
-    if (passed.level != here.level) {
-        here.level = passed.level;
-        here.tail += passed.rows;
-        here.head = here.tail - passed.last;
-        here.found = passed.last;
-        here.unvisited -= passed.rows;
+        fits ? narrow_rounds<true>(fixed, s.level, s.visited, entries, start.level, trace, traced_levels, started)
+             : narrow_rounds<false>(fixed, s.level, s.visited, entries, start.level, trace, traced_levels, started);
+    if (fits)
+        for (u32 q = threadIdx.x; q < g.quads; q += blockDim.x) ((uint4*)s.visited)[q] = visited_bits[q];
+    if (passed.level != start.level) {
+        start.level = passed.level;
+        start.tail += passed.rows;
+        start.head = start.tail - passed.last;
+        start.found = passed.last;
+        start.unvisited -= passed.rows;
         // Arcs are taken off when they are gone through; those of the first level were off already.
-        here.unvisited_arcs += here.arcs;
-        here.unvisited_arcs -= min(passed.arcs, here.unvisited_arcs);
+        start.unvisited_arcs += start.arcs;
+        start.unvisited_arcs -= min(passed.arcs, start.unvisited_arcs);
     }
     if (threadIdx.x == 0) {
         *own = Slot{};
-        *arrived = here;
+        *arrived = start;
     }
 }
 
@@ -227,7 +228,7 @@ __device__ __forceinline__ u32 parent_by_level(const Graph& g, const Search& s, 
 // Enters the parents, by name, of all rows that narrow levels behind level `from` have found; and the
 // rows in the queue behind `tail`, the last level's in the end, where they are wanted. All levels but
 // those of the rows that are found are UNREACHED.
-__device__ __noinline__ void settle_narrow(const Graph g, const Search s, u32 from, const Place place, u32 tail,
+__device__ __noinline__ void settle_narrow(const Graph g, const Search s, u32 from, const Progress place, u32 tail,
                                            bool wanted, Slot* own) {
     const u32 thread = blockIdx.x * blockDim.x + threadIdx.x, threads = gridDim.x * blockDim.x;
     for (u32 v = thread; v - threadIdx.x % 32 < g.rows; v += threads) {

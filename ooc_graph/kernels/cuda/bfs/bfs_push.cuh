@@ -115,18 +115,18 @@ __device__ __noinline__ void convert_queue(const Graph g, const Search s, u32 be
     for (u32 i = begin + thread; i < end; i += threads) convert(g, s, __ldcg(s.queue.rows + i));
 }
 
-// Turns the bits of the frontier into queue entries behind `tail`, by way of the room.
+// Turns the bits of the frontier into queue entries behind `tail`, by way of the buffer.
 __device__ __noinline__ void list_front(const Graph g, const Search s, const u32* front, Slot* slot, u32 tail) {
-    Room& room = own_room();
+    WarpBuffer& buffer = own_buffer();
     const u32 thread = blockIdx.x * blockDim.x + threadIdx.x, threads = gridDim.x * blockDim.x, lane = threadIdx.x % 32;
     for (u32 first = thread - lane; first < g.quads * 4; first += threads) {
         const u32 bits = first + lane < g.quads * 4 ? __ldcg(front + first + lane) : 0;
         const u32 sum = sum_to_lane((u32)__popc(bits)), total = __shfl_sync(FULL, sum, 31);
         u32 at = sum - __popc(bits);
-        for (u32 rest = bits; rest; rest &= rest - 1) room.rows[at++] = lane * 32 + __ffs(rest) - 1;
+        for (u32 rest = bits; rest; rest &= rest - 1) buffer.rows[at++] = lane * 32 + __ffs(rest) - 1;
         __syncwarp();
         for (u32 k = lane; k - lane < total; k += 32) {
-            const u32 row = k < total ? vertex_at(first + room.rows[k] / 32, room.rows[k] % 32) : NONE;
+            const u32 row = k < total ? vertex_at(first + buffer.rows[k] / 32, buffer.rows[k] % 32) : NONE;
             enter(s.queue, &slot->queued, tail, k < total, [&](u32) { return row; },
                   [&](u32) { return out_degree(g, row); });
         }

@@ -39,37 +39,37 @@ __device__ __forceinline__ u32 scan_tails(const Graph& g, const Search& s, const
             u = ahead;
         }
         if (member == NONE && begin + own < last) {
-            count = (u32)((last - begin - own + STRETCH - 1) / STRETCH);
+            count = (u32)((last - begin - own + PIECE_ARCS - 1) / PIECE_ARCS);
             s.parent[v] = NONE;
         }
     }
     if (__any_sync(FULL, count)) {
         u32 sum = sum_to_lane(count), base = 0;
-        if (lane == 31) base = atomicAdd(&slot->stretches, sum);
+        if (lane == 31) base = atomicAdd(&slot->pieces, sum);
         u32 at = __shfl_sync(FULL, base, 31) + sum - count;
-        for (u32 k = 0; k < count; k++) s.stretches[at + k] = (u64)v << 32 | k;
+        for (u32 k = 0; k < count; k++) s.pieces[at + k] = (u64)v << 32 | k;
     }
     return member;
 }
 
-// First of a row's neighbours that are cut into stretches.
-__device__ __forceinline__ u64 begin_stretches(const Graph& g, u32 v) {
+// First of a row's neighbours that are cut into pieces.
+__device__ __forceinline__ u64 begin_pieces(const Graph& g, u32 v) {
     return __ldg(g.in_offsets + v) + HEADS + LANE_ARCS;
 }
 #endif
 
-// The stretches of long rows, a warp each; the smallest member of the frontier counts. From host
+// The pieces of long rows, a warp each; the smallest member of the frontier counts. From host
 // memory whole lines are read.
-__device__ __noinline__ Tally pull_stretches(const Graph g, const Search s, const Front front, u32 count) {
+__device__ __noinline__ Tally pull_long_rows(const Graph g, const Search s, const Front front, u32 count) {
     Tally tally = {};
     const u32 warp = (blockIdx.x * blockDim.x + threadIdx.x) / 32, warps = gridDim.x * blockDim.x / 32;
     const u32 lane = threadIdx.x % 32;
-    u64 item = warp < count ? STRETCH_AT(s, warp) : 0;
+    u64 item = warp < count ? PIECE_AT(s, warp) : 0;
     for (u32 i = warp; i < count; i += warps) {
-        const u64 after = i + warps < count ? STRETCH_AT(s, i + warps) : item;
+        const u64 after = i + warps < count ? PIECE_AT(s, i + warps) : item;
         const u32 v = (u32)(item >> 32);
-        const u64 begin = begin_stretches(g, v) + (item & NONE) * (u64)STRETCH;
-        const u64 end = min(begin + STRETCH, __ldg(g.in_offsets + v + 1));
+        const u64 begin = begin_pieces(g, v) + (item & NONE) * (u64)PIECE_ARCS;
+        const u64 end = min(begin + PIECE_ARCS, __ldg(g.in_offsets + v + 1));
         const u32* const arcs = IN_ARCS(g, v);
         const u32 best = __shfl_sync(FULL, __ldcg(s.parent + v), 0); // one value for all lanes
         u32 member = NONE;
@@ -81,7 +81,7 @@ __device__ __noinline__ Tally pull_stretches(const Graph g, const Search s, cons
                 u[k] = (!TIERED || mine >= begin) && mine < end ? __ldg(arcs + mine) : NONE;
             }
             const u32 least = __shfl_sync(FULL, u[0], TIERED && at < begin ? (u32)(begin - at) : 0);
-            if (best < least) break; // an earlier stretch has it
+            if (best < least) break; // an earlier piece has it
 #pragma unroll
             for (int k = 3; k >= 0; k--) {
                 const u32 hits = __ballot_sync(FULL, holds(front, u[k]));
@@ -120,7 +120,7 @@ __device__ __noinline__ Tally claim_long(const Graph g, const Search s, u32* nex
     Tally tally = {};
     const u32 thread = blockIdx.x * blockDim.x + threadIdx.x, threads = gridDim.x * blockDim.x;
     for (u32 i = thread; i - threadIdx.x % 32 < count; i += threads) {
-        const u64 item = i < count ? STRETCH_AT(s, i) : NONE;
+        const u64 item = i < count ? PIECE_AT(s, i) : NONE;
         const u32 v = (u32)(item >> 32);
         const bool first = i < count && !(item & NONE); // one claim a row
         const u32 member = first ? __ldcg(s.parent + v) : NONE;

@@ -81,14 +81,14 @@ class Gathered:
     def __init__(self, by: Gatherer, ends: int, low: int, high: int, arcs: int) -> None:
         cupy = cuda()
         self._by, self._arcs = by, arcs
-        self._held = [cupy.empty(arcs, np.uint64)]
-        self._held.append(None if by.word is None else cupy.empty(arcs, by.word))
+        self._arrays = [cupy.empty(arcs, np.uint64)]
+        self._arrays.append(None if by.word is None else cupy.empty(arcs, by.word))
         self._totals = cupy.zeros(2, np.uint64)
         self._limits = (np.uint32(ends), np.uint32(low), np.uint32(high), np.uint64(arcs))
 
     def add(self, block: DeviceBlock) -> None:
         """Take a block's arcs; does not wait."""
-        by, (keys, words) = self._by, self._held
+        by, (keys, words) = self._by, self._arrays
         take = kernel("store.cu", "take_dealt", {**id_constants(block), **by.constants})
         weight = NULL if words is None else block.weight
         edges = (np.uint64(len(block)), block.source, block.target, weight)
@@ -98,12 +98,12 @@ class Gathered:
         take((GRID,), (THREADS,), (*edges, *where, self._totals, keys, or_null(words)))
 
     def add_all(self, blocks: Iterable[DeviceBlock]) -> None:
-        """Take all blocks; the last one is not held any more."""
+        """Take all blocks; the last one is free again."""
         for block in blocks:
             self.add(block)
 
     def finish(self) -> list[Any]:
-        """Keys, uint64, rows counted from ``low``, and words, or None; nothing is held any more.
+        """Keys, uint64, rows counted from ``low``, and words, or None; they are nowhere else.
 
         In a list, so that who takes them out is the only one who has them. If there are more arcs,
         or other vertices, than were counted, that is an `InputError`.
@@ -111,7 +111,7 @@ class Gathered:
         taken, strange = (int(number) for number in self._totals.get())
         if strange or taken > self._arcs:
             raise InputError(CHANGED)
-        words, keys = self._held.pop(), self._held.pop()
+        words, keys = self._arrays.pop(), self._arrays.pop()
         return [keys[:taken], None if words is None else words[:taken]]
 
 

@@ -1,6 +1,6 @@
 // Graph500's Kronecker edges, bit for bit (twin of kronecker.py, which tells the mathematics).
 //
-// A thread starts at its first edge and goes on by the number of threads, a power of two, so that
+// A thread starts at its first edge and continues by the number of threads, a power of two, so that
 // one matrix moves its state along and neighbouring threads write neighbouring edges.
 #include "grid.cuh"
 

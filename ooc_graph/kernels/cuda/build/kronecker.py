@@ -36,10 +36,10 @@ def generate_into(
     """
     cupy = cuda()
     bits = 8 * source.dtype.itemsize
-    held = [source, target, *([] if weight is None else [weight])]
+    arrays = [source, target, *([] if weight is None else [weight])]
     if source.dtype.kind not in "iu" or bits not in {32, 64} or source.dtype != target.dtype:
         raise UsageError(f"edges on a device take ids of 32 or 64 bits, not {source.dtype}")
-    if not all(array.flags.c_contiguous for array in held):
+    if not all(array.flags.c_contiguous for array in arrays):
         raise UsageError("edges on a device are written to contiguous arrays")
     count = len(source)
     if not count:

@@ -140,9 +140,9 @@ extern "C" __global__ void mark_runs(u64 count, const u64* keys, u8* mark) {
     if (i < count) mark[i] = i == 0 || keys[i] != keys[i - 1];
 }
 
-// Where each of `rows` rows begins among the runs, and where the last one ends. place[i]: runs up to
+// Where each of `rows` rows begins among the runs, and where the last one ends. runs[i]: runs up to
 // and with i.
-extern "C" __global__ void row_begins(u64 count, const u64* keys, const u32* place, u64 rows, u64* offsets) {
+extern "C" __global__ void row_begins(u64 count, const u64* keys, const u32* runs, u64 rows, u64* offsets) {
     const u64 row = (u64)blockIdx.x * blockDim.x + threadIdx.x;
     if (row > rows) return;
     u64 low = 0, high = count;
@@ -151,17 +151,17 @@ extern "C" __global__ void row_begins(u64 count, const u64* keys, const u32* pla
         if (keys[middle] >> 32 < row) low = middle + 1;
         else high = middle;
     }
-    offsets[row] = low ? place[low - 1] : 0;
+    offsets[row] = low ? runs[low - 1] : 0;
 }
 
 // Each run's neighbour, and, if there are `words`, the lightest of its weights (`kept` must hold the
 // largest word everywhere) and its row. `order`: which word
 // belongs to key i.
-extern "C" __global__ void keep_lightest(u64 count, const u64* keys, const u32* place, const u64* order,
+extern "C" __global__ void keep_lightest(u64 count, const u64* keys, const u32* runs, const u64* order,
                                          const WORD* words, u32* neighbors, u32* kept_rows, WORD* kept) {
     const u64 i = (u64)blockIdx.x * blockDim.x + threadIdx.x;
     if (i >= count) return;
-    const u32 at = place[i] - 1;
+    const u32 at = runs[i] - 1;
     if (words) atomicMin(kept + at, words[order[i]]);
     if (i && keys[i - 1] == keys[i]) return;
     neighbors[at] = (u32)keys[i];

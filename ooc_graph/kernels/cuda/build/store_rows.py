@@ -18,9 +18,7 @@ from ooc_graph.kernels.cuda.runtime.modules import THREADS, blocks_for, cuda, ke
 from ooc_graph.kernels.cuda.runtime.rows import on_device
 
 OUT_END, IN_END = 1, 2
-"""Where an edge is an arc from: its source, its target; the sum of both where from either."""
-
-
+"""Where an edge is an arc from: its source, its target; the sum of both if from either."""
 MANY_TUPLES = "a vertex has 2^32 edges or more: build on the CPU (--device cpu)"
 
 
@@ -64,13 +62,13 @@ class Numbering:
     longest: int  # and of the row that has most
 
 
-def number_vertices(held: list[Any]) -> Numbering:
+def number_vertices(degrees: list[Any]) -> Numbering:
     """Number the vertices; takes 24 bytes a vertex of device memory, degrees included.
 
     The degrees, uint32 (vertices,), on the device or the host, are taken out of the list.
     """
     cupy = cuda()
-    degree = on_device(held.pop())
+    degree = on_device(degrees.pop())
     vertices = len(degree)
     keys = cupy.empty(vertices, np.uint64)
     _run("degree_keys", vertices, {}, np.uint64(vertices), degree, keys)
@@ -169,16 +167,16 @@ class RowMaker(Gatherer):
         else:
             order = cupy.argsort(keys).view(np.uint64)
             keys = keys[order]
-        place = _places(keys)
-        kept = int(place[-1])
+        runs = _run_numbers(keys)
+        kept = int(runs[-1])
         offsets, hub = cupy.empty(rows + 1, np.uint64), cupy.empty(kept, np.uint32)
-        _run("row_begins", rows + 1, {}, np.uint64(count), keys, place, np.uint64(rows), offsets)
+        _run("row_begins", rows + 1, {}, np.uint64(count), keys, runs, np.uint64(rows), offsets)
         if words is not None:
             row_of = cupy.empty(kept, np.uint32)
             lightest = cupy.full(kept, np.iinfo(words.dtype).max, words.dtype)
-        held = (keys, place, or_null(order), or_null(words))
+        sorted_ = (keys, runs, or_null(order), or_null(words))
         written = (hub, or_null(row_of), or_null(lightest))
-        _run("keep_lightest", count, self.constants, np.uint64(count), *held, *written)
+        _run("keep_lightest", count, self.constants, np.uint64(count), *sorted_, *written)
         return offsets, hub, row_of, lightest
 
     def _light(self, hub: Any, row_of: Any, lightest: Any) -> tuple[Any, Any]:
@@ -201,7 +199,7 @@ class RowMaker(Gatherer):
         return light, weights.view(self.stored)
 
 
-def _places(keys: Any) -> Any:
+def _run_numbers(keys: Any) -> Any:
     """Runs of equal keys up to and with each key."""
     cupy, count = cuda(), len(keys)
     mark = cupy.empty(count, np.uint8)

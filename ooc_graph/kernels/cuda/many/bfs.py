@@ -20,7 +20,7 @@ from ooc_graph.kernels.cuda.bfs.search import CudaBfsSearch
 from ooc_graph.kernels.cuda.many.bfs_batch import BfsBatches, Counting
 from ooc_graph.kernels.cuda.many.host import HostAnswers
 from ooc_graph.kernels.cuda.runtime.modules import cuda, within_memory
-from ooc_graph.kernels.cuda.runtime.rows import hold
+from ooc_graph.kernels.cuda.runtime.rows import rows_on_device
 from ooc_graph.types import INT32_UNREACHED, AnyArray, IntArray, Rows
 
 TIMED = 3
@@ -42,8 +42,8 @@ class CudaManyBfs:
     def __init__(self, out: Rows, into: Rows, *, threads: int = 1) -> None:
         cuda()
         with within_memory(_WHAT):
-            self._out = hold(out, weighted=False)
-            self._into = self._out if into is out else hold(into, weighted=False)
+            self._out = rows_on_device(out, weighted=False)
+            self._into = self._out if into is out else rows_on_device(into, weighted=False)
             batches = BfsBatches(self._out, self._into)
         # None where batches were given up.
         self._answers: HostAnswers | None = HostAnswers(batches, threads)
@@ -119,8 +119,8 @@ class CudaManyBfs:
                 self._count(batches, sources, chosen, last, width, tallies, told)
                 return tallies
 
-        def take(place: int, level: AnyArray) -> None:
-            tally_levels(level, last, chosen, width, rows[place])
+        def take(position: int, level: AnyArray) -> None:
+            tally_levels(level, last, chosen, width, rows[position])
 
         self._each(sources, take, told)
         return tallies
@@ -145,12 +145,12 @@ class CudaManyBfs:
         rows = None if targets is None else np.maximum(targets, 0)
         found = np.empty(self.vertices, np.int32)
 
-        def take(place: int, level: AnyArray) -> None:
+        def take(position: int, level: AnyArray) -> None:
             write_levels(level, last, found)
             row = found if rows is None else found[rows]
             missed = row == INT32_UNREACHED
             row[missed if targets is None else missed | (targets < 0)] = far
-            answer[place if at is None else at[place]] = row
+            answer[position if at is None else at[position]] = row
 
         self._each(sources, take, told)
 
@@ -167,7 +167,7 @@ class CudaManyBfs:
         """Tally batch after batch, and bring what was counted to host memory."""
         cupy, bins = cuda(), tallies.shape[1] - 3
         wanted = cupy.asarray(pack_bits(chosen).view(np.uint32))
-        for part in stretches(len(sources), batches.lanes, told):
+        for part in stretches(len(sources), batches.slots, told):
             leave_if_given_up()
             counted = cupy.zeros((part.stop - part.start, tallies.shape[1]), np.int64)
             batches.count(sources[part], last, Counting(wanted, bins, width, counted))
@@ -179,13 +179,13 @@ class CudaManyBfs:
     def _batches_for(self, sources: IntArray) -> BfsBatches | None:
         """Batches; None where single searches take less time, as is tried if it may pay."""
         batches = self.batches
-        if batches is None or self._is_tried or len(sources) < TRIED_FROM * batches.lanes:
+        if batches is None or self._is_tried or len(sources) < TRIED_FROM * batches.slots:
             return batches
         self._is_tried = True
-        elapsed_s, found = batches.try_out(sources[: batches.lanes])
+        elapsed_s, found = batches.try_out(sources[: batches.slots])
         if found["found"] >= WORTH * found["visits"]:
             return batches
-        if self._single_s(sources[: 1 + TIMED]) * batches.lanes >= elapsed_s:
+        if self._single_s(sources[: 1 + TIMED]) * batches.slots >= elapsed_s:
             self._singly = None
             return batches
         # What they hold goes back.
@@ -215,10 +215,10 @@ class CudaManyBfs:
     ) -> None:
         """Search one by one, and have levels taken: int32 (rows,), -1 unreached."""
         search = self._single()
-        for place, source in enumerate(sources.tolist()):
+        for position, source in enumerate(sources.tolist()):
             leave_if_given_up()
             if told is not None:
                 told.make_room(1)
-            take(place, search.run(source).level)
+            take(position, search.run(source).level)
             if told is not None:
-                told(place, place + 1)
+                told(position, position + 1)

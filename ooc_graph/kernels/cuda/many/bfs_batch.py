@@ -9,12 +9,12 @@ import numpy as np
 
 from ooc_graph.kernels.cuda.many import bfs_plan as plan
 from ooc_graph.kernels.cuda.many.core import NONE
-from ooc_graph.kernels.cuda.runtime.modules import THREADS, blocks_for, cuda, kernel, limits
+from ooc_graph.kernels.cuda.runtime.modules import cuda, kernel, launch, limits
 from ooc_graph.kernels.cuda.runtime.rows import NULL, DeviceRows, on_device, seconds_of
 from ooc_graph.types import INT32_UNREACHED, AnyArray, IntArray
 
-TOLD = np.dtype([("visits", "u8"), ("found", "u8"), ("depth", "u4"), ("pad", "u4")])
-"""What a batch tells: rows settled, sources found there, and the last level it looked at."""
+BATCH_REPORT = np.dtype([("visits", "u8"), ("found", "u8"), ("depth", "u4"), ("pad", "u4")])
+"""What is known of a batch: rows settled, sources found there, and the last level it looked at."""
 _MOST_BLOCKS = 1 << 16
 
 
@@ -46,20 +46,20 @@ class BfsBatches:
     """Batches of one graph with its rows on the device, on CuPy's current stream."""
 
     dtype: np.dtype[Any] = np.dtype(np.int32)
-    lanes = plan.LANES
+    slots = plan.SLOTS
 
     def __init__(self, out: DeviceRows, into: DeviceRows) -> None:
         cupy, rows = cuda(), into.rows
         self._out, self._into = out, into
         self._order = plan.ordered_rows(into.offsets, cupy)
-        self._room = plan.queue_room(rows, out.arcs)
-        self._words = cupy.empty(3 * rows * plan.LANES // 64, np.uint64)
-        self._queues = cupy.empty(2 * self._room, np.uint64)
+        self._queue_capacity = plan.queue_capacity(rows, out.arcs)
+        self._words = cupy.empty(3 * rows * plan.SLOTS // 64, np.uint64)
+        self._queues = cupy.empty(2 * self._queue_capacity, np.uint64)
         self._touched = cupy.empty(-(-rows // 32), np.uint32)
         self._levels = cupy.empty(3 * plan.LEVEL_BYTES, np.uint8)
-        self._counts = cupy.empty(3 * plan.LANES, np.uint32)
+        self._counts = cupy.empty(3 * plan.SLOTS, np.uint32)
         self._barrier = cupy.zeros(2, np.uint32)
-        self._told = cupy.zeros(TOLD.itemsize, np.uint8)
+        self._report = cupy.zeros(BATCH_REPORT.itemsize, np.uint8)
         self._planes: Any = None
 
     @property
@@ -69,15 +69,15 @@ class BfsBatches:
 
     def columns(
         self,
-        places: AnyArray | None = None,
+        positions: AnyArray | None = None,
         most: int | None = None,
         far: int = INT32_UNREACHED,
     ) -> LevelColumns:
         """Columns of internal ids, -1 without a row (None: all rows), and levels up to ``most``."""
         cupy, last = cuda(), INT32_UNREACHED - 1 if most is None else most
-        if places is None:
+        if positions is None:
             return LevelColumns(cupy.arange(self.vertices, dtype=np.uint32), last, far)
-        row = np.where(places < 0, NONE, places).astype(np.uint32)
+        row = np.where(positions < 0, NONE, positions).astype(np.uint32)
         return LevelColumns(on_device(row), last, far)
 
     def pitch(self, columns: LevelColumns) -> int:
@@ -93,33 +93,33 @@ class BfsBatches:
         any column.
         """
         del own
-        self._hold_planes()
+        self._allocate_planes()
         pitch, at = self.pitch(columns), cuda().asarray(sources.astype(np.uint32))
-        write = kernel("many_bfs_answer.cu", "write_levels", plan.constants())
-        for first in range(0, len(sources), self.lanes):
-            some = at[first : first + self.lanes]
+        name, chosen = ("many_bfs_answer.cu", "write_levels"), plan.constants()
+        for first in range(0, len(sources), self.slots):
+            some = at[first : first + self.slots]
             self._search(some, max(columns.most, 0), self._planes, None)
             arguments = (
                 *(np.uint32(self.vertices), np.uint32(len(some)), np.uint64(columns.count)),
-                *(columns.row, self._words, self._planes, self._told),
+                *(columns.row, self._words, self._planes, self._report),
                 *(np.int32(columns.most), np.int32(columns.far), np.uint64(pitch)),
                 out[first * pitch :],
             )
-            write((blocks_for(columns.count, _MOST_BLOCKS),), (THREADS,), arguments)
+            launch(*name, columns.count, *arguments, constants=chosen, most=_MOST_BLOCKS)
 
     def count(self, sources: IntArray, most: int, counting: Counting) -> None:
         """Tallies of one batch of sources, int64, up to a level; does not wait."""
         self._search(cuda().asarray(sources.astype(np.uint32)), most, None, counting)
 
     def try_out(self, sources: IntArray) -> tuple[float, AnyArray]:
-        """Seconds of one batch that nobody asks anything of, and what it tells: `TOLD`; waits."""
+        """Seconds of one batch that nobody asks anything of, and its `BATCH_REPORT`; waits."""
         at = cuda().asarray(sources.astype(np.uint32))
         _kernel()  # what is compiled is not timed
         elapsed_s = seconds_of(lambda: self._search(at, INT32_UNREACHED - 1, None, None))
-        told: AnyArray = self._told.get().view(TOLD)[0]
-        return elapsed_s, told
+        report: AnyArray = self._report.get().view(BATCH_REPORT)[0]
+        return elapsed_s, report
 
-    def _hold_planes(self) -> None:
+    def _allocate_planes(self) -> None:
         if self._planes is None:
             words = plan.noted_bytes(self.vertices) // 8
             self._planes = cuda().empty(words, np.uint64)
@@ -136,8 +136,9 @@ class BfsBatches:
             *(np.uint32(self.vertices), out.offsets, out.neighbors, into.offsets, into.neighbors),
             *(order.row, *(np.uint32(n) for n in (order.longer, order.middle, order.shorter))),
             *(np.uint32(len(sources)), sources, np.uint32(most), self._barrier),
-            *(self._words, self._touched, self._queues, np.uint64(self._room), self._levels),
-            *(NULL if planes is None else planes, *counted, self._told),
+            *(self._words, self._touched, self._queues),
+            *(np.uint64(self._queue_capacity), self._levels),
+            *(NULL if planes is None else planes, *counted, self._report),
         )
         _kernel()((processors * plan.BLOCKS_A_PROCESSOR,), (plan.BLOCK,), arguments)
 

@@ -9,11 +9,11 @@ import numpy as np
 
 BLOCK = 512
 BLOCKS_A_PROCESSOR = 2
-STRETCH = 256
+PIECE_ARCS = 256
 """Arcs of a row that a warp pushes at once: longer rows are cut."""
 PULL_ABOVE = 4
 """Pull where the frontier holds more than one in so many of the arcs into rows not yet full."""
-LANES = 256
+SLOTS = 256
 """Sources of a batch."""
 SHORT, MIDDLE = 32, 4096
 """Most in-arcs of a row that four lanes pull, and of one that a warp does; a block does others."""
@@ -22,7 +22,7 @@ LEVEL_BYTES = 40
 _MAPS = 3
 """Words of all sources in a row: who has seen it, and two fronts."""
 _ITEM_BYTES, _ROW_BYTES, _COUNT_BYTES = 8, 4, 8
-_ROW_WORDS_BYTES = LANES // 8
+_ROW_WORDS_BYTES = SLOTS // 8
 
 
 def constants() -> dict[str, int | str]:
@@ -30,9 +30,9 @@ def constants() -> dict[str, int | str]:
     return {
         "BLOCK": BLOCK,
         "BLOCKS_A_PROCESSOR": BLOCKS_A_PROCESSOR,
-        "STRETCH": f"{STRETCH}u",
+        "PIECE_ARCS": f"{PIECE_ARCS}u",
         "PULL_ABOVE": PULL_ABOVE,
-        "WANTED_LANES": LANES,
+        "WANTED_SLOTS": SLOTS,
     }
 
 
@@ -58,9 +58,9 @@ def ordered_rows(offsets: Any, xp: Any = np) -> Ordered:
     return Ordered(xp.concatenate(parts), *(len(part) for part in parts))
 
 
-def queue_room(rows: int, arcs: int) -> int:
-    """Items of a queue at most: one for each row, and one for each whole stretch of its arcs."""
-    return rows + arcs // STRETCH + 1
+def queue_capacity(rows: int, arcs: int) -> int:
+    """Items of a queue at most: one for each row, and one for each whole piece of its arcs."""
+    return rows + arcs // PIECE_ARCS + 1
 
 
 def planes_of(rows: int) -> int:
@@ -72,7 +72,7 @@ def state_bytes(rows: int, arcs: int) -> int:
     """Device memory of a batch besides the graph's rows, at most; ``arcs`` are out-arcs."""
     # Bitmaps: rows that are touched, and rows that count.
     words = _MAPS * rows * _ROW_WORDS_BYTES + rows // 4
-    queues = 2 * queue_room(rows, arcs) * _ITEM_BYTES
+    queues = 2 * queue_capacity(rows, arcs) * _ITEM_BYTES
     return words + queues + rows * _ROW_BYTES
 
 
@@ -87,5 +87,5 @@ def tallied_bytes(sources: int, bins: int) -> int:
 
 
 def answer_pitch(columns: int) -> int:
-    """Levels from one source's answer to the next: rows of answers are whole units of 32 bytes."""
+    """Levels from one source's answer to the next: rows of answers are multiples of 32 bytes."""
     return -(-max(columns, 1) // 8) * 8

@@ -15,7 +15,7 @@ import numpy as np
 from ooc_graph.errors import UsageError
 from ooc_graph.kernels.common.compiled import kernel as compiled
 from ooc_graph.kernels.cuda.many.prune import constants
-from ooc_graph.kernels.cuda.runtime.modules import THREADS, blocks_for, cuda, kernel
+from ooc_graph.kernels.cuda.runtime.modules import cuda, launch
 from ooc_graph.kernels.cuda.runtime.rows import DeviceRows
 from ooc_graph.types import AnyArray
 
@@ -51,6 +51,21 @@ class Core:
         return len(self.tile) - 1
 
 
+@dataclass(frozen=True)
+class Columns:
+    """What is asked of every source, on the device."""
+
+    row: Any  # (columns,): of the core
+    add: Any  # (columns,): to the distance of that row
+    potential: Any  # (columns,), or None
+    most: Any  # largest distance that counts as reached
+
+    @property
+    def count(self) -> int:
+        """How many."""
+        return len(self.row)
+
+
 @compiled
 def cut_tiles(counts: Any, tile: Any) -> int:
     """Cut the arcs of consecutive rows, int64 (rows,), into tiles; how many there are.
@@ -81,15 +96,16 @@ def cut_tiles(counts: Any, tile: Any) -> int:
 
 def tiles_of(counts: AnyArray) -> AnyArray:
     """Tiles of rows with so many arcs each: uint32 (tiles + 1,)."""
-    room: AnyArray = np.empty(len(counts) + int(counts.sum()) // (TILE_ARCS // 2) + 2, np.uint32)
-    return room[: cut_tiles(counts, room) + 1]
+    tile: AnyArray = np.empty(len(counts) + int(counts.sum()) // (TILE_ARCS // 2) + 2, np.uint32)
+    return tile[: cut_tiles(counts, tile) + 1]
 
 
 def rows_of_arcs(rows: DeviceRows) -> Any:
     """The row of each arc: uint32 (arcs,), on the device."""
     row = cuda().empty(rows.arcs, np.uint32)
-    name = kernel("many_prune.cu", "name_rows", constants(rows.weights.dtype))
-    name((blocks_for(rows.rows * 32, 4096),), (THREADS,), (np.uint32(rows.rows), rows.offsets, row))
+    arguments, chosen = (np.uint32(rows.rows), rows.offsets, row), constants(rows.weights.dtype)
+    count = rows.rows * 32
+    launch("many_prune.cu", "name_rows", count, *arguments, constants=chosen, most=4096)
     return row
 
 

@@ -1,7 +1,7 @@
 // Shortest distances between all pairs at once, by blocked Floyd-Warshall: integers >= 0 of 32 bits.
 //
 // The matrix holds at [v][u] how far v is from u, in rows of `side` numbers, a multiple of SIDE.
-// CLOSED_TOP stands where there is no path, or one that long: two of it fit 32 bits, and no sum with
+// TOP_SUM stands where there is no path, or one that long: two of it fit 32 bits, and no sum with
 // it is ever noted. PIVOTS vertices at a time become ones that paths may lead through: first the bands
 // of their rows and columns, then all other pairs, whose minimum of sums is taken from registers.
 #include "floyd.cuh"
@@ -16,12 +16,12 @@
 extern "C" __global__ void floyd_arcs(u64 arcs, const u32* row, const u32* neighbor, const long long* weight, u64 side,
                                       int* matrix) {
     for (u64 k = blockIdx.x * (u64)blockDim.x + threadIdx.x; k < arcs; k += (u64)gridDim.x * blockDim.x)
-        matrix[row[k] * side + neighbor[k]] = (int)min(weight[k], (long long)CLOSED_TOP);
+        matrix[row[k] * side + neighbor[k]] = (int)min(weight[k], (long long)TOP_SUM);
 }
 
 extern "C" __global__ void floyd_clear(u64 side, int* matrix) {
     for (u64 k = blockIdx.x * (u64)blockDim.x + threadIdx.x; k < side * side; k += (u64)gridDim.x * blockDim.x)
-        matrix[k] = k / side == k % side ? 0 : CLOSED_TOP;
+        matrix[k] = k / side == k % side ? 0 : TOP_SUM;
 }
 
 struct Corner {
@@ -73,7 +73,7 @@ __device__ __forceinline__ void close_corner(Corner& mine) {
 
 // Bands of the pivots from `first` on: blocks with even numbers take a square of their rows, the others
 // one of their columns, which they also leave in `across`, (PIVOTS, side). Every block closes the
-// square of the pivots for itself: what it reads of it may be closed already, in part or whole.
+// square of the pivots for itself: what it reads of it may be final already, in part or whole.
 extern "C" __global__ void __launch_bounds__(CLOSERS) floyd_bands(u64 side, u64 first, int* matrix, int* across) {
     __shared__ int4 left4[PIVOTS * PITCH / 4], right4[PIVOTS * PITCH / 4];
     int *left = (int*)left4, *right = (int*)right4;
@@ -92,7 +92,7 @@ extern "C" __global__ void __launch_bounds__(CLOSERS) floyd_bands(u64 side, u64 
 #pragma unroll
         for (int i = 0; i < 4; i++)
 #pragma unroll
-            for (int j = 0; j < 4; j++) mine.at[i][j] = CLOSED_TOP;
+            for (int j = 0; j < 4; j++) mine.at[i][j] = TOP_SUM;
         for (u32 k = 0; k < PIVOTS; k++) {
             const int4 b = *(const int4*)(right + k * PITCH + tx * 4);
 #pragma unroll
@@ -116,23 +116,23 @@ extern "C" __global__ void __launch_bounds__(CLOSERS) floyd_bands(u64 side, u64 
 // All pairs, over the pivots: a block has SIDE x SIDE of them, a thread 8 x 8. Nothing of the bands
 // changes any more, so nobody writes what others read.
 extern "C" __global__ void __launch_bounds__(CLOSERS, 2)
-    floyd_pairs(u64 side, u64 first, int* __restrict__ matrix, const int* __restrict__ across) {
+    floyd_tiles(u64 side, u64 first, int* __restrict__ matrix, const int* __restrict__ across) {
     extern __shared__ int4 bands[];
     int4 *left = bands, *right = left + PIVOTS * SIDE / 4;
     const u32 tx = threadIdx.x % 16, ty = threadIdx.x / 16;
     const u64 top = blockIdx.y * (u64)SIDE, begin = blockIdx.x * (u64)SIDE;
 #pragma unroll
     for (u32 k = threadIdx.x; k < PIVOTS * SIDE / 4; k += CLOSERS) {
-        const u64 pivot = k / (SIDE / 4), place = k % (SIDE / 4) * 4;
-        left[k] = *(const int4*)(across + pivot * side + top + place);
-        right[k] = *(const int4*)(matrix + (first + pivot) * side + begin + place);
+        const u64 pivot = k / (SIDE / 4), offset = k % (SIDE / 4) * 4;
+        left[k] = *(const int4*)(across + pivot * side + top + offset);
+        right[k] = *(const int4*)(matrix + (first + pivot) * side + begin + offset);
     }
     __syncthreads();
     int least[8][8];
 #pragma unroll
     for (int i = 0; i < 8; i++)
 #pragma unroll
-        for (int j = 0; j < 8; j++) least[i][j] = CLOSED_TOP;
+        for (int j = 0; j < 8; j++) least[i][j] = TOP_SUM;
 #pragma unroll 4
     for (u32 k = 0; k < PIVOTS; k++) {
         const int4 a0 = left[k * (SIDE / 4) + ty], a1 = left[k * (SIDE / 4) + 16 + ty];

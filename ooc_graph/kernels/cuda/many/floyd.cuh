@@ -1,4 +1,4 @@
 // What the matrix of all pairs holds where there is no path.
 #pragma once
 
-#define CLOSED_TOP 0x3FFFFFFF
+#define TOP_SUM 0x3FFFFFFF

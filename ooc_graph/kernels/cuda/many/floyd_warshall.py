@@ -24,6 +24,11 @@ NEEDED_SHARE = 1 / 16
 _CLOSERS = 256
 
 
+def is_most(sources: int, vertices: int) -> bool:
+    """Whether so many of the vertices are sources that all pairs may be found at once."""
+    return 0 < vertices <= 2 * sources
+
+
 def is_sure(rows: int) -> bool:
     """Whether closing the matrix is no slower than searches from all rows, whatever the arcs."""
     return rows <= SURE_ROWS
@@ -61,15 +66,15 @@ def close(core: Core) -> Any:
     kernel("floyd.cu", "floyd_clear")((blocks,), (THREADS,), (np.uint64(side), matrix))
     arcs = np.uint64(len(core.weight)), core.row, core.neighbor, core.weight
     kernel("floyd.cu", "floyd_arcs")((blocks,), (THREADS,), (*arcs, np.uint64(side), matrix))
-    bands, pairs = kernel("floyd.cu", "floyd_bands"), kernel("floyd.cu", "floyd_pairs")
+    bands, tiles = kernel("floyd.cu", "floyd_bands"), kernel("floyd.cu", "floyd_tiles")
     shared = 2 * PIVOTS * SIDE * 4
-    pairs.max_dynamic_shared_size_bytes = shared
+    tiles.max_dynamic_shared_size_bytes = shared
     # So that two blocks fit a multiprocessor, whatever the driver would give them.
-    bands.preferred_shared_memory_carveout = pairs.preferred_shared_memory_carveout = 100
+    bands.preferred_shared_memory_carveout = tiles.preferred_shared_memory_carveout = 100
     for first in range(0, core.rows, PIVOTS):
         given = np.uint64(side), np.uint64(first), matrix, across
         bands((2 * side // PIVOTS,), (_CLOSERS,), given)
-        pairs((side // SIDE, side // SIDE), (_CLOSERS,), given, shared_mem=shared)
+        tiles((side // SIDE, side // SIDE), (_CLOSERS,), given, shared_mem=shared)
     if not holds_all(heaviest, core.rows) and may_be_longer(matrix.ravel(), heaviest, SIDE * side):
         return None
     return matrix

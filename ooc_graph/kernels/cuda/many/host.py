@@ -31,7 +31,7 @@ class HostAnswers:
         self._search, self._threads = search, threads
         self._device: list[Any] = []
         self._staged: AnyArray = np.empty(0, np.uint8)
-        self._room = 0
+        self._capacity = 0
 
     def run(
         self,
@@ -81,7 +81,7 @@ class HostAnswers:
 
         If ``told`` is to be called, it is copied before.
         """
-        cupy, pitch_bytes = cuda(), self._search.pitch(columns) * self._search.dtype.itemsize
+        cupy, pitch_bytes = cuda(), self._pitch_bytes(columns)
         stream = cupy.cuda.get_current_stream()
         copied = [cupy.cuda.Event(disable_timing=True) for _ in range(2)]
 
@@ -112,18 +112,18 @@ class HostAnswers:
 
     def _sources_at_once(self, columns: Any, sources: int) -> int:
         """Whole batches of about `PART_BYTES`."""
-        lanes, source_bytes = (
-            self._search.lanes,
-            self._search.pitch(columns) * self._search.dtype.itemsize,
-        )
-        batches = max(1, PART_BYTES // (source_bytes * lanes))
-        return min(batches * lanes, sources)
+        slots, source_bytes = self._search.slots, self._pitch_bytes(columns)
+        batches = max(1, PART_BYTES // (source_bytes * slots))
+        return min(batches * slots, sources)
+
+    def _pitch_bytes(self, columns: Any) -> int:
+        return self._search.pitch(columns) * self._search.dtype.itemsize
 
     def _allocate(self, elements: int) -> None:
-        if self._room < elements:
-            self._device, self._room = [], 0
+        if self._capacity < elements:
+            self._device, self._capacity = [], 0
             self._device = [cuda().empty(elements, self._search.dtype) for _ in range(2)]
-            self._room = elements
+            self._capacity = elements
 
     def _stage(self, answer: AnyArray, sources: int) -> AnyArray:
         """Page-locked memory that pieces of an answer pass."""

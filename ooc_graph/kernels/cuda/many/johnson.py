@@ -19,19 +19,21 @@ from ooc_graph.kernels.common.many.bellman_ford import restore, reweighted
 from ooc_graph.kernels.common.many.bellman_ford_search import Potentials, potentials
 from ooc_graph.kernels.common.many.lengths import longest_reweighted, require_room
 from ooc_graph.kernels.common.many.parents import find_parents
+from ooc_graph.kernels.common.many.sources import ManySources
 from ooc_graph.kernels.common.sssp.distances import distance_dtype, unreached
 from ooc_graph.kernels.common.sssp.rows import LightRows, plain_rows
 from ooc_graph.kernels.common.team import Team
 from ooc_graph.kernels.cuda.many.core import rows_of_arcs
 from ooc_graph.kernels.cuda.many.host import HostAnswers
-from ooc_graph.kernels.cuda.many.search import CREWS, CudaManySearch
+from ooc_graph.kernels.cuda.many.search import CudaManySearch
+from ooc_graph.kernels.cuda.many.search_plan import BLOCK_GROUPS
 from ooc_graph.kernels.cuda.runtime.modules import cuda, within_memory
-from ooc_graph.kernels.cuda.runtime.rows import DeviceRows, hold, on_device
+from ooc_graph.kernels.cuda.runtime.rows import DeviceRows, on_device, rows_on_device
 from ooc_graph.kernels.cuda.sssp.sums import require_weights
 from ooc_graph.types import AnyArray, IntArray, Rows
 
 
-class CudaJohnson:
+class CudaJohnson(ManySources):
     """Distances from any number of sources, over weights of any sign.
 
     Rows are light-first, of out- and in-arcs with weights, in host memory (the same object when
@@ -53,31 +55,28 @@ class CudaJohnson:
             longest = longest_reweighted(plain, self.potentials.potential)
         dtype = distance_dtype(out.weights)
         with within_memory("many sources on this graph"):
-            held = self._hold(out, dtype, into=False)
-            heaviest = held.weights.max().item() if held.arcs else 0
-            require_room(heaviest, held.rows, dtype, longest)
+            loaded = self._load(out, dtype, into=False)
+            heaviest = loaded.weights.max().item() if loaded.arcs else 0
+            require_room(heaviest, loaded.rows, dtype, longest)
             is_reweighted = self.potentials is not None
-            other = held if into is out else self._hold(into, dtype, into=True)
+            other = loaded if into is out else self._load(into, dtype, into=True)
             by = on_device(self.potentials.potential) if self.potentials else None
-            self.search = CudaManySearch(held, other, is_sorted=not is_reweighted, potential=by)
+            self.search = CudaManySearch(loaded, other, is_sorted=not is_reweighted, potential=by)
         self._answers = HostAnswers(self.search, threads)
+        self.dtype, self.vertices = self.search.dtype, self.search.vertices
+        self.ids = out.neighbors.dtype
 
-    def _hold(self, rows: Rows, dtype: np.dtype[Any], *, into: bool) -> DeviceRows:
+    def _load(self, rows: Rows, dtype: np.dtype[Any], *, into: bool) -> DeviceRows:
         """Rows on the device; with new weights, of which light ones need not be first."""
-        held = hold(rows, weighted=True)
-        weights = held.weights.astype(dtype, copy=False)
+        loaded = rows_on_device(rows, weighted=True)
+        weights = loaded.weights.astype(dtype, copy=False)
         if self.potentials is not None:
-            cupy, row = cuda(), rows_of_arcs(replace(held, weights=weights))
+            cupy, row = cuda(), rows_of_arcs(replace(loaded, weights=weights))
             by = on_device(self.potentials.potential)
-            source, target = (held.neighbors, row) if into else (row, held.neighbors)
+            source, target = (loaded.neighbors, row) if into else (row, loaded.neighbors)
             # In this order in both directions, and as on the CPU.
             weights = cupy.maximum((weights + by[source]) - by[target], dtype.type(0))
-        return replace(held, weights=weights)
-
-    @property
-    def dtype(self) -> np.dtype[Any]:
-        """Type of the distances."""
-        return self.search.dtype
+        return replace(loaded, weights=weights)
 
     @property
     def is_closed(self) -> bool:
@@ -89,49 +88,31 @@ class CudaJohnson:
         with within_memory("many sources on this graph"):
             self.search.expect(sources, closing)
 
-    def run(
+    def _find(
         self,
         sources: IntArray,
-        answer: AnyArray | None = None,
-        *,
-        lanes: int | None = None,  # noqa: ARG002 (the device has its own)
-    ) -> AnyArray:
-        """Search from each of the internal ids ``sources``: each row has the bits of the CPU's."""
-        if answer is None:
-            answer = np.empty((len(sources), self.search.vertices), self.dtype)
-        with within_memory("distances from many sources"):
-            self.expect(len(sources))
-            self._answers.run(sources, answer)
-        return answer
-
-    def empty(self, sources: int) -> tuple[AnyArray, AnyArray]:
-        """Arrays for distances from so many sources, and for their parents, in host memory."""
-        shape = sources, self.search.vertices
-        return np.empty(shape, self.dtype), np.empty(shape, self._host[0].neighbors.dtype)
-
-    def run_with_parents(
-        self,
-        sources: IntArray,
-        answers: tuple[AnyArray, AnyArray] | None = None,
-        *,
-        lanes: int | None = None,  # noqa: ARG002
-        told: Told | None = None,
-    ) -> tuple[AnyArray, AnyArray]:
-        """As `CpuJohnson.run_with_parents`, batch by batch; the parents are found on the CPU."""
-        answer, parents = self.empty(len(sources)) if answers is None else answers
+        answer: AnyArray,
+        parents: AnyArray | None,
+        lanes: int | None,
+        told: Told | None,
+    ) -> None:
+        del lanes  # the device has its own
         self.expect(len(sources))
+        if parents is None:
+            with within_memory("distances from many sources"):
+                self._answers.run(sources, answer, told=told)
+            return
         if not len(sources):
             # What no source is asked for gets ready for others.
-            self._find(sources, answer, parents)
-        for part in stretches(len(sources), CREWS * self.search.lanes, told):
+            self._find_trees(sources, answer, parents)
+        for part in stretches(len(sources), BLOCK_GROUPS * self.search.slots, told):
             leave_if_given_up()
-            self._find(sources[part], answer[part], parents[part])
+            self._find_trees(sources[part], answer[part], parents[part])
             if told is not None:
                 told(part.start, part.stop)
-        return answer, parents
 
-    def _find(self, sources: IntArray, answer: AnyArray, parents: AnyArray) -> None:
-        """Distances and parents of some sources."""
+    def _find_trees(self, sources: IntArray, answer: AnyArray, parents: AnyArray) -> None:
+        """Distances and parents of some sources; the parents are found on the CPU."""
         with within_memory("distances from many sources"):
             self._answers.run(sources, answer, self.search.columns(restored=False))
         find_parents(*self._searched, self._team, sources, answer, parents)
@@ -170,7 +151,7 @@ class CudaJohnson:
     ) -> AnyArray:
         """Reductions of the searches, made on the device; parameters as of `run_columns`.
 
-        They are (sources,) of `many.search.part_dtype`: how many columns are ``reached``, the
+        They are (sources,) of `many.search_plan.part_dtype`: how many columns are ``reached``, the
         source's own included, the ``largest`` of their distances, and their ``sum``, of integers
         ``exact``, modulo 2^64. Sums of floats are rounded in an order of the device's own.
         """

@@ -1,4 +1,4 @@
-// What is told of a batch: distances as rows of the answer, or reductions of them.
+// What becomes of a batch: distances as rows of the answer, or reductions of them.
 #pragma once
 #include "many_search.cuh"
 
@@ -52,11 +52,11 @@ __device__ __forceinline__ Mine sources_of_lane(const Sources& s, u32 first) {
 }
 
 // Writes the batch as rows of `out`, one a source.
-__device__ __forceinline__ void publish(const Crew& crew, const Columns& c, const Sources& s, u32 first, const Lane* distance,
+__device__ __forceinline__ void publish(const BlockGroup& group, const Columns& c, const Sources& s, u32 first, const Lane* distance,
                                         Length* out, u64 pitch) {
     const u32 lane = threadIdx.x % 32;
     const Mine mine = sources_of_lane(s, first);
-    for (u32 base = crew.warp * STORED; base < c.count; base += crew.warps * STORED) {
+    for (u32 base = group.warp * STORED; base < c.count; base += group.warps * STORED) {
         u32 row = NONE;
         Length add = 0, potential = 0;
         if (lane < STORED && base + lane < c.count) {
@@ -116,17 +116,17 @@ __device__ __forceinline__ Part nothing() {
     return part;
 }
 
-// Reduces columns by stretches of a fixed length; `parts` holds LANES parts for every stretch.
-__device__ __forceinline__ void reduce_stretches(const Crew& crew, const Columns& c, const Sources& s, u32 first,
+// Reduces columns by pieces of a fixed length; `parts` holds SLOTS parts for every piece.
+__device__ __forceinline__ void reduce_pieces(const BlockGroup& group, const Columns& c, const Sources& s, u32 first,
                                                  const Lane* distance, Part* parts) {
-    const u32 lane = threadIdx.x % 32, stretches = (c.count + REDUCED - 1) / REDUCED;
+    const u32 lane = threadIdx.x % 32, pieces = (c.count + REDUCED - 1) / REDUCED;
     const Mine mine = sources_of_lane(s, first);
-    for (u32 stretch = crew.warp; stretch < stretches; stretch += crew.warps) {
+    for (u32 piece = group.warp; piece < pieces; piece += group.warps) {
         Part part[VEC];
 #pragma unroll
         for (int j = 0; j < VEC; j++) part[j] = nothing();
-        const u32 end = min(c.count, (stretch + 1) * REDUCED);
-        for (u32 base = stretch * REDUCED; base < end; base += 32) {
+        const u32 end = min(c.count, (piece + 1) * REDUCED);
+        for (u32 base = piece * REDUCED; base < end; base += 32) {
             u32 row = NONE;
             Length add = 0, potential = 0;
             if (base + lane < end) {
@@ -151,25 +151,25 @@ __device__ __forceinline__ void reduce_stretches(const Crew& crew, const Columns
             }
         }
 #pragma unroll
-        for (int j = 0; j < VEC; j++) parts[(u64)stretch * LANES + lane * VEC + j] = part[j];
+        for (int j = 0; j < VEC; j++) parts[(u64)piece * SLOTS + lane * VEC + j] = part[j];
     }
 }
 
-// Joins the stretches, always in the same order: by the warps of one block, and then by the first.
-__device__ __forceinline__ void join_stretches(const Crew& crew, const Columns& c, const Sources& s, u32 first, Part* parts,
+// Joins the pieces, always in the same order: by the warps of one block, and then by the first.
+__device__ __forceinline__ void join_pieces(const BlockGroup& group, const Columns& c, const Sources& s, u32 first, Part* parts,
                                                Part* out) {
-    if (crew.block) return;
+    if (group.block) return;
     const u32 lane = threadIdx.x % 32, warp = threadIdx.x / 32, warps = BLOCK / 32;
-    const u32 stretches = (c.count + REDUCED - 1) / REDUCED, share = (stretches + warps - 1) / warps;
+    const u32 pieces = (c.count + REDUCED - 1) / REDUCED, share = (pieces + warps - 1) / warps;
     for (u32 turn = 0; turn < 2; turn++) {
-        const u32 begin = turn ? 0 : warp * share, end = turn ? stretches : min(begin + share, stretches);
+        const u32 begin = turn ? 0 : warp * share, end = turn ? pieces : min(begin + share, pieces);
         if (begin < end && (!turn || warp == 0)) {
-            for (u32 k = lane; k < LANES; k += 32) {
-                Part part = parts[(u64)begin * LANES + k];
+            for (u32 k = lane; k < SLOTS; k += 32) {
+                Part part = parts[(u64)begin * SLOTS + k];
 #pragma unroll 4
                 for (u32 at = begin + (turn ? share : 1); at < end; at += turn ? share : 1)
-                    join(part, parts[(u64)at * LANES + k]);
-                if (!turn) parts[(u64)begin * LANES + k] = part;
+                    join(part, parts[(u64)at * SLOTS + k]);
+                if (!turn) parts[(u64)begin * SLOTS + k] = part;
                 else if (first + k < s.count) out[first + k] = part;
             }
         }
@@ -178,14 +178,14 @@ __device__ __forceinline__ void join_stretches(const Crew& crew, const Columns& 
 }
 
 // Tells what a batch found: rows of the answer, or reductions of them.
-__device__ __forceinline__ void tell(Crew& crew, const Columns& c, const Sources& s, u32 first, const Lane* distance,
-                                     bool reduces, Part* parts, u8* out, u64 pitch) {
+__device__ __forceinline__ void tell(BlockGroup& group, const Columns& c, const Sources& s, u32 first,
+                                     const Lane* distance, bool reduces, Part* parts, u8* out, u64 pitch) {
     if (reduces) {
-        reduce_stretches(crew, c, s, first, distance, parts);
-        wait(crew);
-        join_stretches(crew, c, s, first, parts, (Part*)out);
+        reduce_pieces(group, c, s, first, distance, parts);
+        wait(group);
+        join_pieces(group, c, s, first, parts, (Part*)out);
     } else {
-        publish(crew, c, s, first, distance, (Length*)out, pitch);
+        publish(group, c, s, first, distance, (Length*)out, pitch);
     }
-    wait(crew);
+    wait(group);
 }

@@ -4,8 +4,9 @@
 // Column c has the level of row[c], `far` where that is NONE, not reached or beyond `most`. A thread
 // has a column: threads beside each other write beside each other.
 extern "C" __global__ void write_levels(u32 rows, u32 sources, u64 columns, const u32* row_of, const u64* seen,
-                                        const u64* planes, const Told* told, int most, int far, u64 pitch, int* out) {
-    const u32 used = 32 - __clz(told->depth);
+                                        const u64* planes, const BatchReport* report, int most, int far,
+                                        u64 pitch, int* out) {
+    const u32 used = 32 - __clz(report->depth);
     const u64 threads = (u64)gridDim.x * blockDim.x;
     for (u64 column = (u64)blockIdx.x * blockDim.x + threadIdx.x; column < columns; column += threads) {
         const u32 row = row_of[column];

@@ -78,18 +78,18 @@ __device__ __forceinline__ void add_counted(const Counted& counted, Level* level
 
 // Adds what the warps of a block have counted of each source; all threads call it.
 __device__ __forceinline__ void add_columns(const u32 (&count)[HALVES], u32* counts) {
-    __shared__ u32 together[LANES];
+    __shared__ u32 together[SLOTS];
     u32 some = 0;
 #pragma unroll
     for (int k = 0; k < HALVES; k++) some |= count[k];
     if (!__syncthreads_or(some != 0)) return;
-    for (u32 k = threadIdx.x; k < LANES; k += BLOCK) together[k] = 0;
+    for (u32 k = threadIdx.x; k < SLOTS; k += BLOCK) together[k] = 0;
     __syncthreads();
 #pragma unroll
     for (int k = 0; k < HALVES; k++)
         if (count[k]) atomicAdd(together + k * 32 + lane_id(), count[k]);
     __syncthreads();
-    for (u32 k = threadIdx.x; k < LANES; k += BLOCK)
+    for (u32 k = threadIdx.x; k < SLOTS; k += BLOCK)
         if (together[k]) atomicAdd(counts + k, together[k]);
 }
 

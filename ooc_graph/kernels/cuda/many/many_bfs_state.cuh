@@ -1,4 +1,4 @@
-// What a batch of BFS holds: every row has a bit for each of LANES sources, in words of 64.
+// What a batch of BFS holds: every row has a bit for each of SLOTS sources, in words of 64.
 //
 // Of each row `seen` says who has reached it, `front` who did so in the last level, and `next` who
 // does in this one; the last two change places from level to level. A front is *listed* where a
@@ -13,18 +13,18 @@
 #define BLOCKS_A_PROCESSOR 2
 #endif
 // Arcs of an item of a queue.
-#ifndef STRETCH
-#define STRETCH 256u
+#ifndef PIECE_ARCS
+#define PIECE_ARCS 256u
 #endif
 // Pull where the front holds more than one in so many of the arcs into rows not yet full.
 #ifndef PULL_ABOVE
 #define PULL_ABOVE 4
 #endif
 #define WORDS 4 // one a lane: four lanes, a quad, have a row
-#define LANES (64 * WORDS)
-#define HALVES (LANES / 32)
-#ifdef WANTED_LANES
-static_assert(LANES == WANTED_LANES, "the host plans for so many sources of a batch");
+#define SLOTS (64 * WORDS)
+#define HALVES (SLOTS / 32)
+#ifdef WANTED_SLOTS
+static_assert(SLOTS == WANTED_SLOTS, "the host plans for so many sources of a batch");
 #endif
 #define QUADS 8 // of a warp
 
@@ -46,7 +46,7 @@ struct Level {
 };
 
 // What a batch tells when it is over.
-struct Told {
+struct BatchReport {
     u64 visits, found;
     u32 depth, pad;
 };
@@ -98,11 +98,11 @@ __device__ __forceinline__ u64 arcs_of(const Side& side, u32 row) {
     return __ldg(side.offsets + row + 1) - __ldg(side.offsets + row);
 }
 
-// Puts rows into a queue, each as one item for every stretch of its arcs, one at least. All lanes of
+// Puts rows into a queue, each as one item for every piece of its arcs, one at least. All lanes of
 // a warp call it, with NONE where they have no row.
 __device__ __forceinline__ void enqueue(const Side& out, u32 row, u64* queue, u64* queued) {
     u32 items = 0;
-    if (row != NONE) items = max(1u, (u32)((arcs_of(out, row) + STRETCH - 1) / STRETCH));
+    if (row != NONE) items = max(1u, (u32)((arcs_of(out, row) + PIECE_ARCS - 1) / PIECE_ARCS));
     const u64 first = take_places(queued, items);
     for (u32 k = 0; k < items; k++) queue[first + k] = (u64)k << 32 | row;
 }

@@ -74,8 +74,8 @@ __device__ __forceinline__ void pull_shorter(const Side& into, const Order& orde
     const u32 word = word_id();
     const u32* rows = order.row + order.longer + order.middle;
     for (u64 base = (u64)warp_id() * QUADS; base < order.shorter; base += (u64)warps() * QUADS) {
-        const u64 place = base + lane_id() / WORDS;
-        const u32 row = place < order.shorter ? __ldg(rows + place) : NONE;
+        const u64 position = base + lane_id() / WORDS;
+        const u32 row = position < order.shorter ? __ldg(rows + position) : NONE;
         const u64 missing = row == NONE ? 0 : all_of(b.sources, word) & ~b.seen[(u64)row * WORDS + word];
         u64 at = 0, end = 0, got = 0;
         if (quad_ballot(missing != 0)) {
@@ -111,7 +111,7 @@ __device__ __forceinline__ void list_front(const Side& out, const Batch& b) {
 // Returns whether the calling lane's own one has heard of some. All lanes of a warp call it.
 __device__ __forceinline__ bool tell(const Batch& b, u32 neighbor, u64 bits) {
     u64 some[WORDS];
-    bool is_told = false;
+    bool has_news = false;
 #pragma unroll
     for (int k = 0; k < WORDS; k++) {
         const u32 to = __shfl_sync(FULL, neighbor, k, WORDS);
@@ -125,9 +125,9 @@ __device__ __forceinline__ bool tell(const Batch& b, u32 neighbor, u64 bits) {
             if (some[k] & ~__ldcg(at)) atomicOr(at, some[k]);
         }
         const u32 quad = quad_ballot(some[k] != 0);
-        if (k == (int)word_id()) is_told = quad != 0;
+        if (k == (int)word_id()) has_news = quad != 0;
     }
-    return is_told;
+    return has_news;
 }
 
 // A warp has an item of the queue.
@@ -136,12 +136,12 @@ __device__ __forceinline__ void push(const Side& out, const Batch& b) {
     for (u64 at = warp_id(); at < items; at += warps()) {
         const u64 item = b.queue[at];
         const u32 row = (u32)item;
-        const u64 begin = __ldg(out.offsets + row) + (item >> 32) * STRETCH;
-        const u64 end = min(begin + STRETCH, __ldg(out.offsets + row + 1));
+        const u64 begin = __ldg(out.offsets + row) + (item >> 32) * PIECE_ARCS;
+        const u64 end = min(begin + PIECE_ARCS, __ldg(out.offsets + row + 1));
         const u64 bits = b.front[(u64)row * WORDS + word_id()];
         for (u64 base = begin; base < end; base += 32) {
-            const u64 place = base + lane_id();
-            const u32 neighbor = place < end ? __ldg(out.neighbors + place) : NONE;
+            const u64 position = base + lane_id();
+            const u32 neighbor = position < end ? __ldg(out.neighbors + position) : NONE;
             const bool is_new = tell(b, neighbor, bits) && touch(b.touched, neighbor);
             if (__any_sync(FULL, is_new)) enqueue(out, is_new ? neighbor : NONE, b.next_queue, &b.next_level->queued);
         }

@@ -1,8 +1,8 @@
-// Which arcs no shortest path needs: those longer than a way over one of 32 landmarks, also as
+// Which arcs no shortest path needs: those longer than a path over one of 32 landmarks, also as
 // rounded sums from any source (`kernels/cpu/many/prune.py` has the reason); and rows without them.
 //
 // Lengths to and from landmarks are floats rounded up, so no sum is too small; weights that are
-// compared with them are rounded down. They need not be shortest: any way will do.
+// compared with them are rounded down. They need not be shortest: any path will do.
 //
 // WEIGHT: float, double or i64.
 #include "grid.cuh"
@@ -14,7 +14,7 @@
 #define MARKS 32 // one a lane
 #define AT_ONCE 8
 // Arcs that one warp marks.
-#define STRETCH 128u
+#define PIECE_ARCS 128u
 
 __device__ __forceinline__ float above(float weight) { return weight; }
 __device__ __forceinline__ float above(double weight) { return __double2float_ru(weight); }
@@ -39,7 +39,7 @@ extern "C" __global__ void begin_landmarks(u32 marks, const u64* offsets, const 
 }
 
 // One pass over the rows of arcs that come from (or lead to) where lengths are known already. Each
-// row is written by one warp, while others read it: they see a length of some way or another.
+// row is written by one warp, while others read it: they see a length of some path or another.
 // Of a row `enough` arcs are looked at, where all landmarks have reached it or `is_hasty`.
 // `count`: rows that a landmark reached for the first time.
 extern "C" __global__ void pull_landmarks(u32 rows, u32 is_sorted, u32 enough, u32 is_hasty, const u64* offsets, const u32* neighbors,
@@ -100,16 +100,16 @@ __device__ __forceinline__ u32 row_of(const u64* offsets, u32 rows, u64 arc) {
     return low;
 }
 
-// needed[arc] for rows v of arcs that come from neighbours u: whether no landmark h gives a way
+// needed[arc] for rows v of arcs that come from neighbours u: whether no landmark h gives a path
 // u .. h .. v that is shorter. Whoever reaches u reaches v over h, by a sum that the span bounds.
 extern "C" __global__ void mark_needed(u32 rows, u64 arcs, const u64* offsets, const u32* neighbors, const WEIGHT* weights,
                                        const u32* to, const u32* away, u8* needed) {
     const u32 warp = (blockIdx.x * blockDim.x + threadIdx.x) / 32, warps = gridDim.x * blockDim.x / 32;
     const u32 lane = threadIdx.x % 32;
-    for (u64 first = (u64)warp * STRETCH; first < arcs; first += (u64)warps * STRETCH) {
+    for (u64 first = (u64)warp * PIECE_ARCS; first < arcs; first += (u64)warps * PIECE_ARCS) {
         u32 row = row_of(offsets, rows, first);
         u64 end = __ldg(offsets + row + 1);
-        const u64 stop = min(first + STRETCH, arcs);
+        const u64 stop = min(first + PIECE_ARCS, arcs);
         float there = __uint_as_float(__ldg(away + (u64)row * MARKS + lane));
         for (u64 base = first; base < stop; base += 32) {
             u32 neighbor = 0, bits = 0;
@@ -142,14 +142,14 @@ extern "C" __global__ void mark_needed(u32 rows, u64 arcs, const u64* offsets, c
     }
 }
 
-// Arcs that are needed, behind each other; `place` counts them up to and with each arc.
-extern "C" __global__ void keep_needed(u64 arcs, const u8* needed, const u64* place, const u32* neighbors,
+// Arcs that are needed, behind each other; `kept` counts them up to and with each arc.
+extern "C" __global__ void keep_needed(u64 arcs, const u8* needed, const u64* kept, const u32* neighbors,
                                        const WEIGHT* weights, u32* neighbors_out, WEIGHT* weights_out) {
     const u64 threads = (u64)gridDim.x * blockDim.x;
     for (u64 arc = (u64)blockIdx.x * blockDim.x + threadIdx.x; arc < arcs; arc += threads) {
         if (!needed[arc]) continue;
-        neighbors_out[place[arc] - 1] = neighbors[arc];
-        weights_out[place[arc] - 1] = weights[arc];
+        neighbors_out[kept[arc] - 1] = neighbors[arc];
+        weights_out[kept[arc] - 1] = weights[arc];
     }
 }
 

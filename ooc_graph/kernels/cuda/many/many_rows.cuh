@@ -11,7 +11,7 @@
 #ifndef VEC
 #define VEC 4
 #endif
-#define LANES (32 * VEC)
+#define SLOTS (32 * VEC)
 
 #if KIND == 0
 typedef float Length;

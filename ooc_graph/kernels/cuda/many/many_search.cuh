@@ -1,4 +1,4 @@
-// How a crew of blocks searches a batch of sources.
+// How a group of blocks searches a batch of sources.
 //
 // Rows of in-arcs are cut into tiles of at most 32 arcs. In each round a warp looks at a tile, one
 // arc a lane, for neighbours that improved in the round before. All lengths are seen relatively to an
@@ -9,144 +9,7 @@
 // Distances fall to the greatest fixed point, so no order matters. A round without improvements ends
 // the batch.
 #pragma once
-#include "many_rows.cuh"
-
-#ifndef BLOCK
-#define BLOCK 512
-#endif
-#ifndef BLOCKS_A_PROCESSOR
-#define BLOCKS_A_PROCESSOR 2
-#endif
-// Neighbours that a warp waits for at once.
-#ifndef AHEAD
-#define AHEAD 2
-#endif
-#define SHARED_ROW 0x80000000u
-
-struct Graph {
-    u32 rows, words, tiles;
-    const u32* tile; // first arc; SHARED_ROW if the row has other tiles, too
-    const u32* neighbor;
-    const u32* row;
-    const Length* weight;
-};
-
-struct Sources {
-    u32 count;
-    const u32* row; // where the search begins, NONE where it leads nowhere
-    const Length* add;
-    const u32* own; // column of the source, NONE if it has none
-    const Length* potential;
-};
-
-// Lengths of ways to the landmarks from each source, and from the landmarks to each row, or nothing.
-struct Ways {
-    const float* to;
-    const float* away;
-};
-
-// What a batch holds of each row of the core. There are three maps and lows, for a round, the one
-// before and the one after; in a `Batch` those of one round.
-struct Batch {
-    Lane* distance;
-    float* reach; // highest length relatively to its origin, or more
-    u32* map;     // who improved
-    u32* low;     // ordered: lowest length relatively to its origin that improved
-};
-
-struct Crew {
-    Barrier* barrier;
-    u32 blocks, block, warps, warp, goal;
-};
-
-__device__ __forceinline__ Crew crew_of(Barrier* state, u32 blocks) {
-    const u32 block = blockIdx.x % blocks, warp = threadIdx.x / 32 * blocks + block;
-    return {state + blockIdx.x / blocks, blocks, block, blocks * (BLOCK / 32), warp, 0};
-}
-
-// Origins of the batch, and behind them a table or a bitmap.
-extern __shared__ uint4 shared[];
-#define ORIGINS ((float*)shared)
-#define ROOM ((u32*)shared + LANES)
-
-__device__ __forceinline__ void wait(Crew& crew) {
-    __syncthreads();
-    if (crew.blocks == 1) return;
-    crew.goal += crew.blocks;
-    if (threadIdx.x == 0) {
-        __threadfence();
-        atomicAdd(&crew.barrier->arrived, 1u);
-        while ((int)(load_acquire(&crew.barrier->arrived) - crew.goal) < 0) {
-        }
-        __threadfence();
-    }
-    __syncthreads();
-}
-
-// All lengths before a search. Where ways over landmarks are known, a length begins at the shortest of
-// those: it is above what the search will find, and so nothing longer is ever noted.
-__device__ __forceinline__ void forget(const Crew& crew, const Graph& g, const Ways& ways, u32 sources, u32 first,
-                                       const Batch& batch) {
-    const u32 thread = crew.block * BLOCK + threadIdx.x, threads = crew.blocks * BLOCK, lane = threadIdx.x % 32;
-    float* table = (float*)ROOM;
-    for (u32 k = thread; k < 3 * g.words; k += threads) batch.map[k] = 0;
-    for (u64 k = thread; k < 3 * (u64)g.rows; k += threads) batch.low[k] = NONE;
-    if (ways.away)
-        for (u32 k = threadIdx.x; k < MARKS * LANES; k += BLOCK) {
-            const u32 source = first + k % LANES;
-            table[k] = source < sources ? __ldg(ways.to + (u64)source * MARKS + k / LANES) : INFINITE_FLOAT;
-        }
-    __syncthreads();
-    for (u32 k = threadIdx.x; k < LANES; k += BLOCK) {
-        float sum = 0, count = 1;
-        if (ways.away)
-            for (u32 mark = 0; mark < MARKS; mark++)
-                if (table[mark * LANES + k] < INFINITE_FLOAT) {
-                    sum += table[mark * LANES + k];
-                    count += 1;
-                }
-        ORIGINS[k] = sum < INFINITE_FLOAT ? sum / count : 0;
-    }
-    __syncthreads();
-    for (u32 row = crew.warp; row < g.rows; row += crew.warps) {
-        const float away = ways.away ? __ldg(ways.away + (u64)row * MARKS + lane) : INFINITE_FLOAT;
-        float least[VEC];
-#pragma unroll
-        for (int k = 0; k < VEC; k++) least[k] = INFINITE_FLOAT;
-        if (ways.away)
-#pragma unroll 8
-            for (u32 mark = 0; mark < MARKS; mark++) {
-                const float from = __shfl_sync(FULL, away, mark);
-#pragma unroll
-                for (int k = 0; k < VEC; k++)
-                    least[k] = fminf(least[k], __fadd_ru(table[mark * LANES + lane * VEC + k], from));
-            }
-        Lane begin;
-        float highest = -INFINITE_FLOAT;
-#pragma unroll
-        for (int k = 0; k < VEC; k++) {
-            // Without a source nothing is less than 0, which nobody lowers.
-            begin.at[k] = first + lane * VEC + k < sources ? bounded_by(least[k]) : 0;
-            const float bound = begin.at[k] == TOP ? INFINITE_FLOAT : rounded_up(magnitude(begin.at[k]));
-            highest = fmaxf(highest, __fsub_ru(bound, ORIGINS[lane * VEC + k]));
-        }
-        batch.distance[(u64)row * 32 + lane] = begin;
-        const u32 reach = __reduce_max_sync(FULL, ordered(highest));
-        if (lane == 0) batch.reach[row] = of_ordered(reach);
-    }
-    __syncthreads(); // the table's memory has another use from here on
-}
-
-__device__ __forceinline__ void place_sources(const Crew& crew, const Sources& s, u32 first, const Batch& batch) {
-    if (crew.block) return;
-    for (u32 k = threadIdx.x; k < LANES && first + k < s.count; k += BLOCK) {
-        const u32 row = s.row[first + k];
-        if (row == NONE) continue;
-        ((Length*)batch.distance)[(u64)row * LANES + k] = s.add[first + k];
-        batch.low[row] = LOWEST;
-        atomicOr(batch.map + row / 32, 1u << row % 32);
-    }
-}
+#include "many_batch.cuh"
 
 // Writes what a row improved to, and notes that it did. All lanes of the warp call it; `next` has map
 // and low of the next round.
@@ -228,7 +91,7 @@ __device__ __forceinline__ void relax_tile(const Batch& next, u32 mask, u32 neig
 }
 
 // One round; `now` tells who improved in the one before, from shared memory where it fits.
-__device__ __forceinline__ void round_of(const Crew& crew, const Graph& g, const Batch& now, const Batch& next, bool is_kept) {
+__device__ __forceinline__ void round_of(const BlockGroup& group, const Graph& g, const Batch& now, const Batch& next, bool is_kept) {
     const u32 lane = threadIdx.x % 32;
     u32 begin = 0, end = 0, neighbor = NONE;
     auto fetch = [&](u32 tile) {
@@ -239,13 +102,13 @@ __device__ __forceinline__ void round_of(const Crew& crew, const Graph& g, const
         const u32 arc = (begin & ~SHARED_ROW) + lane;
         if (arc < end) neighbor = __ldg(g.neighbor + arc);
     };
-    fetch(crew.warp);
-    for (u32 tile = crew.warp; tile < g.tiles; tile += crew.warps) {
+    fetch(group.warp);
+    for (u32 tile = group.warp; tile < g.tiles; tile += group.warps) {
         const u32 arc = (begin & ~SHARED_ROW) + lane, u = neighbor;
         const bool shared_row = begin & SHARED_ROW;
-        fetch(tile + crew.warps);
+        fetch(tile + group.warps);
         bool active = u != NONE;
-        if (active) active = (is_kept ? ROOM[u / 32] : __ldcg(now.map + u / 32)) >> u % 32 & 1;
+        if (active) active = (is_kept ? SHARED_WORDS[u / 32] : __ldcg(now.map + u / 32)) >> u % 32 & 1;
         u32 row = 0;
         Length weight = 0;
         if (active) {
@@ -260,8 +123,8 @@ __device__ __forceinline__ void round_of(const Crew& crew, const Graph& g, const
 }
 
 // Rounds until nothing improves.
-__device__ __forceinline__ void search_batch(Crew& crew, const Graph& g, const Batch& batch, bool is_kept) {
-    const u32 thread = crew.block * BLOCK + threadIdx.x, threads = crew.blocks * BLOCK;
+__device__ __forceinline__ void search_batch(BlockGroup& group, const Graph& g, const Batch& batch, bool is_kept) {
+    const u32 thread = group.block * BLOCK + threadIdx.x, threads = group.blocks * BLOCK;
     auto turn = [&](u32 round) {
         return Batch{batch.distance, batch.reach, batch.map + round % 3 * g.words, batch.low + (u64)(round % 3) * g.rows};
     };
@@ -271,12 +134,12 @@ __device__ __forceinline__ void search_batch(Crew& crew, const Graph& g, const B
         for (u32 k = threadIdx.x; k < g.words; k += BLOCK) {
             const u32 word = __ldcg(now.map + k);
             some |= word;
-            if (is_kept) ROOM[k] = word;
+            if (is_kept) SHARED_WORDS[k] = word;
         }
         if (!__syncthreads_or(some != 0)) return;
         for (u32 k = thread; k < g.words; k += threads) after.map[k] = 0;
         for (u32 k = thread; k < g.rows; k += threads) after.low[k] = NONE;
-        round_of(crew, g, now, next, is_kept);
-        wait(crew);
+        round_of(group, g, now, next, is_kept);
+        wait(group);
     }
 }

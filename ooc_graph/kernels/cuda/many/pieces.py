@@ -75,7 +75,7 @@ class Pieces:
         """
         for rows, columns in self._divided(part):
             if len(self._coming) == min(IN_FLIGHT, self._slots):
-                self._hand_over()
+                self._finish_copy()
             # Where it goes to was that one's.
             self.wait_for(self._sent - self._slots)
             from_ = pointer + (rows.start - part.start) * pitch_bytes
@@ -95,7 +95,7 @@ class Pieces:
     def wait_for(self, last: int) -> None:
         """Wait until the pieces up to this number are where they belong."""
         while self._coming and self._coming[0][0] <= last:
-            self._hand_over()
+            self._finish_copy()
         while self._drained and self._drained[0][0] <= last:
             self._drained.popleft()[1].result()
 
@@ -116,7 +116,7 @@ class Pieces:
             return int(self._answer[rows].ctypes.data)
         return int(self._staged.ctypes.data) + self._sent % self._slots * self._step_bytes
 
-    def _hand_over(self) -> None:
+    def _finish_copy(self) -> None:
         """Wait for the piece that comes first, and give it to a thread."""
         number, rows, columns, event = self._coming.popleft()
         event.synchronize()
@@ -128,8 +128,8 @@ class Pieces:
         assert self._staged is not None
         shape = rows.stop - rows.start, columns.stop - columns.start
         begin = number % self._slots * self._step_bytes
-        held = self._staged[begin:][: shape[0] * shape[1] * self._answer.itemsize]
-        from_ = held.view(self._answer.dtype).reshape(shape)
+        piece = self._staged[begin:][: shape[0] * shape[1] * self._answer.itemsize]
+        from_ = piece.view(self._answer.dtype).reshape(shape)
         # The interpreter's lock is not held meanwhile, in either way.
         if self._at is None:
             np.copyto(self._answer[rows, columns], from_)

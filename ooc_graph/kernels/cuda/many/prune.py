@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from ooc_graph.kernels.common.tuning import FIRST_SPAN
-from ooc_graph.kernels.cuda.runtime.modules import THREADS, blocks_for, cuda, kernel
+from ooc_graph.kernels.cuda.runtime.modules import cuda, launch
 from ooc_graph.kernels.cuda.runtime.rows import DeviceRows
 from ooc_graph.types import AnyArray
 
@@ -57,7 +57,7 @@ class Pruning:
         self._weights = into.weights.dtype
         self._count = cuda().zeros(1, np.uint64)
 
-    def ways(self) -> tuple[Any, Any] | None:
+    def lengths(self) -> tuple[Any, Any] | None:
         """Bits of float lengths to the landmarks, and from them: uint32 (rows * landmarks,).
 
         A rounded sum along one of the shortest ways from any vertex to any other is less than the
@@ -84,20 +84,22 @@ class Pruning:
             span = 2 * found
         return None
 
-    def pruned(self, ways: tuple[Any, Any]) -> DeviceRows:
+    def pruned(self, lengths: tuple[Any, Any]) -> DeviceRows:
         """Rows of in-arcs without those that are not needed; the same rows where most are."""
         cupy, into = cuda(), self._into
         needed = cupy.empty(into.arcs, np.uint8)
-        self._launch("mark_needed", into.arcs // _MARKED * _WARPS, *self._rows(into), *ways, needed)
-        place = cupy.cumsum(needed, dtype=np.uint64)
-        kept = int(place[-1])
+        self._launch(
+            "mark_needed", into.arcs // _MARKED * _WARPS, *self._rows(into), *lengths, needed
+        )
+        counts = cupy.cumsum(needed, dtype=np.uint64)
+        kept = int(counts[-1])
         if 4 * kept > 3 * into.arcs:
             return into
         neighbors, weights = cupy.empty(kept, np.uint32), cupy.empty(kept, self._weights)
-        held = (np.uint64(into.arcs), needed, place, into.neighbors, into.weights)
-        self._launch("keep_needed", into.arcs, *held, neighbors, weights)
+        arcs = (np.uint64(into.arcs), needed, counts, into.neighbors, into.weights)
+        self._launch("keep_needed", into.arcs, *arcs, neighbors, weights)
         ends = cupy.zeros(into.arcs + 1, np.uint64)
-        ends[1:] = place
+        ends[1:] = counts
         return replace(
             into, offsets=ends[into.offsets.view(np.int64)], neighbors=neighbors, weights=weights
         )
@@ -109,8 +111,8 @@ class Pruning:
         )
 
     def _launch(self, name: str, threads: int, *arguments: Any) -> None:
-        found = kernel("many_prune.cu", name, constants(self._weights))
-        found((blocks_for(threads, 1 << 13),), (THREADS,), arguments)
+        chosen = constants(self._weights)
+        launch("many_prune.cu", name, threads, *arguments, constants=chosen, most=1 << 13)
 
     def _farthest(self, length: Any) -> AnyArray:
         """Longest known length of each landmark, as float64."""
@@ -127,15 +129,15 @@ class Pruning:
         """
         length = cuda().full(pulled.rows * LANDMARKS, 0x7F800000, np.uint32)
         marks = np.uint32(min(LANDMARKS, pulled.rows))
-        held = (first.offsets, first.neighbors, first.weights)
-        self._launch("begin_landmarks", 1 << 20, marks, *held, error, length)
+        arcs = (first.offsets, first.neighbors, first.weights)
+        self._launch("begin_landmarks", 1 << 20, marks, *arcs, error, length)
         rows = (np.uint32(pulled.rows), np.uint32(self._is_sorted))
-        held = (pulled.offsets, pulled.neighbors, pulled.weights)
+        arcs = (pulled.offsets, pulled.neighbors, pulled.weights)
         for turn in range(MOST_PASSES):
             self._count.fill(0)
             hasty = turn < HASTY
             enough = np.uint32(HASTY_ARCS if hasty else ENOUGH_ARCS)
-            arguments = (*rows, enough, np.uint32(hasty), *held, error, length, self._count)
+            arguments = (*rows, enough, np.uint32(hasty), *arcs, error, length, self._count)
             self._launch("pull_landmarks", pulled.rows * _WARPS, *arguments)
             if not hasty and not int(self._count.get()[0]):
                 return length

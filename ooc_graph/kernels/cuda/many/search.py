@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -10,8 +9,20 @@ import numpy as np
 from ooc_graph.kernels.common.sssp.distances import unreached
 from ooc_graph.kernels.common.tuning import PRUNED_FROM
 from ooc_graph.kernels.cuda.many import floyd_warshall as cuda_floyd
-from ooc_graph.kernels.cuda.many.core import NONE, Core, core_of
+from ooc_graph.kernels.cuda.many.core import NONE, Columns, Core, core_of
 from ooc_graph.kernels.cuda.many.prune import LANDMARKS, Pruning
+from ooc_graph.kernels.cuda.many.search_plan import (
+    BLOCK,
+    BLOCK_GROUPS,
+    BLOCKS_A_PROCESSOR,
+    REDUCED,
+    STORED_BYTES,
+    TILES_A_WARP,
+    VEC,
+    BlockGroups,
+    constants,
+    part_dtype,
+)
 from ooc_graph.kernels.cuda.runtime.modules import (
     SHARED_RESERVE,
     cuda,
@@ -22,74 +33,7 @@ from ooc_graph.kernels.cuda.runtime.modules import (
 from ooc_graph.kernels.cuda.runtime.rows import NULL, DeviceRows, on_device
 from ooc_graph.types import AnyArray, IntArray
 
-BLOCK = 512
-BLOCKS_A_PROCESSOR = 2
-AHEAD = 2
-VEC = {"f4": 4, "f8": 2, "i8": 2}
-"""Sources of one thread; 32 times as many make a batch."""
-BATCH_BYTES = 512
-"""Bytes of a batch in each row."""
-REDUCED = 128
-"""Columns that are reduced one after another."""
-STORED_BYTES = 32
-"""Bytes of a source that are written at once: rows of answers are whole ones."""
-CREWS = 8
-"""Crews of a launch: batches of more exceed the cache together, blocks of fewer wait longer."""
-TILES_A_WARP = 4
-"""A warp has so many tiles at least; smaller graphs have more crews."""
 _WARP = 32
-_KIND = {"f4": 0, "f8": 1, "i8": 2}
-
-
-def is_most(sources: int, vertices: int) -> bool:
-    """Whether so many of the vertices are sources that all pairs may be found at once."""
-    return 0 < vertices <= 2 * sources
-
-
-@dataclass(frozen=True)
-class Crews:
-    """How the blocks of a launch are divided: each crew searches batches of its own."""
-
-    blocks: int
-    crews: int
-
-
-def constants(dtype: np.dtype[Any]) -> dict[str, int | str]:
-    """What ``many.cu`` is compiled with for distances of this type."""
-    kind = dtype.str[1:]
-    return {
-        "KIND": _KIND[kind],
-        "VEC": VEC[kind],
-        "BLOCK": BLOCK,
-        "BLOCKS_A_PROCESSOR": BLOCKS_A_PROCESSOR,
-        "AHEAD": AHEAD,
-    }
-
-
-def part_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
-    """One source's reduction, as ``many.cu`` has it."""
-    fields = [("reached", "u8"), ("largest", dtype.str)]
-    if dtype.itemsize == 4:
-        fields.append(("pad", "u4"))
-    fields.append(("sum", "f8"))
-    if dtype.kind == "i":
-        fields.append(("exact", "i8"))
-    return np.dtype(fields)
-
-
-@dataclass(frozen=True)
-class Columns:
-    """What is asked of every source, on the device."""
-
-    row: Any  # (columns,): of the core
-    add: Any  # (columns,): to the distance of that row
-    potential: Any  # (columns,), or None
-    most: Any  # largest distance that counts as reached
-
-    @property
-    def count(self) -> int:
-        """How many."""
-        return len(self.row)
 
 
 class CudaManySearch:
@@ -107,8 +51,8 @@ class CudaManySearch:
         self._potential = potential
         self._core: Core | None = None
         self._is_pruned = False
-        self._ways: tuple[Any, Any] | None = None
-        self._closed: Any = None  # distances of all pairs, as of `floyd_warshall.close`
+        self._landmarks: tuple[Any, Any] | None = None
+        self._matrix: Any = None  # distances of all pairs, as of `floyd_warshall.close`
         self._is_too_long = False
         self.dtype: np.dtype[Any] = into.weights.dtype
         self._buffers: dict[str, Any] = {}
@@ -128,7 +72,7 @@ class CudaManySearch:
     @property
     def is_closed(self) -> bool:
         """Whether all pairs were found at once, by Floyd-Warshall."""
-        return self._closed is not None
+        return self._matrix is not None
 
     def expect(self, sources: int, closing: int = 0) -> None:
         """Find all pairs at once, or drop arcs that nobody needs, if it pays for so many sources.
@@ -138,7 +82,7 @@ class CudaManySearch:
         """
         if sources < PRUNED_FROM or not self._into.arcs or self.is_closed:
             return
-        may_close = self.dtype.kind == "i" and is_most(closing, self.vertices)
+        may_close = self.dtype.kind == "i" and cuda_floyd.is_most(closing, self.vertices)
         if may_close and cuda_floyd.is_sure(self.vertices) and self._close():
             return
         if not self._is_pruned:
@@ -150,21 +94,21 @@ class CudaManySearch:
     def _close(self) -> bool:
         """Find all pairs at once; whether that could be done."""
         if not self._is_too_long:
-            self._closed = cuda_floyd.close(self.core)
-            self._is_too_long = self._closed is None
+            self._matrix = cuda_floyd.close(self.core)
+            self._is_too_long = self._matrix is None
         return self.is_closed
 
     def _prune(self) -> None:
         pruning = Pruning(self._out, self._into, is_sorted=self._is_sorted)
-        ways = pruning.ways()
-        if ways is None:
+        lengths = pruning.lengths()
+        if lengths is None:
             return
-        self._core = core_of(pruning.pruned(ways))
-        to, away = (table.view(np.float32).reshape(-1, LANDMARKS) for table in ways)
-        self._ways = to, away[self._core.of]
+        self._core = core_of(pruning.pruned(lengths))
+        to, away = (table.view(np.float32).reshape(-1, LANDMARKS) for table in lengths)
+        self._landmarks = to, away[self._core.of]
 
     def columns(
-        self, places: AnyArray | None = None, most: Any = None, *, restored: bool = True
+        self, positions: AnyArray | None = None, most: Any = None, *, restored: bool = True
     ) -> Columns:
         """Columns of these internal ids, -1 for vertices without a row; None: of all rows.
 
@@ -174,9 +118,9 @@ class CudaManySearch:
         cupy, core = cuda(), self.core
         limit = unreached(self.dtype)[0] if most is None else self.dtype.type(most)
         by = self._potential if restored else None
-        if places is None:
+        if positions is None:
             return Columns(core.entry_row, core.entry_add, by, limit)
-        at = on_device(places)
+        at = on_device(positions)
         has_row = at >= 0
         at = cupy.where(has_row, at, 0)
         potential = None if by is None else by[at]
@@ -193,11 +137,11 @@ class CudaManySearch:
 
     def pitch(self, columns: Columns) -> int:
         """Distances from one source's answer to the next."""
-        unit = STORED_BYTES // self.dtype.itemsize
-        return -(-max(columns.count, 1) // unit) * unit
+        per_store = STORED_BYTES // self.dtype.itemsize
+        return -(-max(columns.count, 1) // per_store) * per_store
 
     @property
-    def lanes(self) -> int:
+    def slots(self) -> int:
         """Sources of a batch."""
         return _WARP * VEC[self.dtype.str[1:]]
 
@@ -216,78 +160,80 @@ class CudaManySearch:
     def _search(self, sources: IntArray, own: Any, columns: Columns, out: Any, pitch: int) -> None:
         if not len(sources) or not self.vertices:
             return
-        cupy, core, closed = cuda(), self.core, self._closed
-        named, lanes = constants(self.dtype), self.lanes
+        cupy, core, matrix = cuda(), self.core, self._matrix
+        defined, slots = constants(self.dtype), self.slots
         at = cupy.asarray(sources)
         owned = at.astype(np.uint32) if own is None else cupy.asarray(own)
-        crews = self._crews(lanes, -(-len(sources) // lanes))
-        stretches = -(-columns.count // REDUCED) if not pitch else 0
-        room = stretches * lanes
-        buffers = self._allocate(crews, lanes, room)
+        groups = self._block_groups(slots, -(-len(sources) // slots))
+        reduced = slots * -(-columns.count // REDUCED) if not pitch else 0
+        buffers = self._allocate(groups, slots, reduced)
         potential = NULL if self._potential is None else self._potential[at]
         asked = (
             *(np.uint32(len(sources)), core.start_row[at], core.start_add[at], owned, potential),
             *(np.uint32(columns.count), columns.row, columns.add),
             *(NULL if columns.potential is None else columns.potential, columns.most),
         )
-        parts = np.uint64(room), buffers["parts"] if room else NULL
-        grid = crews.blocks * crews.crews
-        if closed is not None:
-            launch = kernel("floyd_answer.cu", "floyd_answers", named, cooperative=True)
-            found = np.uint32(core.rows), closed, np.uint64(len(closed))
-            waits = np.uint32(crews.blocks), buffers["state"], buffers["distances"]
+        parts = np.uint64(reduced), buffers["parts"] if reduced else NULL
+        grid = groups.blocks * groups.groups
+        if matrix is not None:
+            launch = kernel("floyd_answer.cu", "floyd_answers", defined, cooperative=True)
+            found = np.uint32(core.rows), matrix, np.uint64(len(matrix))
+            waits = np.uint32(groups.blocks), buffers["state"], buffers["distances"]
             launch((grid,), (BLOCK,), (*found, *asked, *waits, *parts, np.uint64(pitch), out))
             return
-        shared, is_kept = self._shared_bytes(lanes)
+        shared, is_kept = self._shared_bytes(slots)
+        landmarks = NULL, NULL
+        if self._landmarks is not None:
+            landmarks = self._landmarks[0][at], self._landmarks[1]
         arguments = (
             *(np.uint32(core.rows), np.uint32(core.tiles)),
             *(core.tile, core.neighbor, core.row, core.weight),
             *asked,
-            *((NULL, NULL) if self._ways is None else (self._ways[0][at], self._ways[1])),
-            *(np.uint32(crews.blocks), np.uint32(is_kept), buffers["state"]),
+            *landmarks,
+            *(np.uint32(groups.blocks), np.uint32(is_kept), buffers["state"]),
             *(buffers[name] for name in ("distances", "reaches", "maps", "lows")),
             *(*parts, np.uint64(pitch), out),
         )
-        launch = kernel("many.cu", "many_search", named, cooperative=True)
+        launch = kernel("many.cu", "many_search", defined, cooperative=True)
         launch.max_dynamic_shared_size_bytes = shared
         launch((grid,), (BLOCK,), arguments, shared_mem=shared)
 
-    def _crews(self, lanes: int, batches: int) -> Crews:
-        """Crews that keep all blocks busy, and whose batches fit cache and memory."""
+    def _block_groups(self, slots: int, batches: int) -> BlockGroups:
+        """Groups that keep all blocks busy, and whose batches fit cache and memory."""
         processors, _ = limits(cuda().cuda.Device().id)
         blocks = processors * BLOCKS_A_PROCESSOR
         tiles_a_block = TILES_A_WARP * (BLOCK // _WARP)
-        size = min(blocks // CREWS, -(-self.core.tiles // tiles_a_block))
+        size = min(blocks // BLOCK_GROUPS, -(-self.core.tiles // tiles_a_block))
         size = max(size, blocks // batches, 1)
-        state_bytes = self.core.rows * lanes * self.dtype.itemsize
+        state_bytes = self.core.rows * slots * self.dtype.itemsize
         # What the launch before this one left is there for this one.
-        held_bytes = sum(buffer.nbytes for buffer in self._buffers.values())
-        most = max(1, ((device_bytes()[0] + held_bytes) // 2) // max(state_bytes, 1))
+        own_bytes = sum(buffer.nbytes for buffer in self._buffers.values())
+        most = max(1, ((device_bytes()[0] + own_bytes) // 2) // max(state_bytes, 1))
         size = min(blocks, max(size, -(-blocks // most)))
-        return Crews(size, min(blocks // size, batches))
+        return BlockGroups(size, min(blocks // size, batches))
 
-    def _shared_bytes(self, lanes: int) -> tuple[int, bool]:
+    def _shared_bytes(self, slots: int) -> tuple[int, bool]:
         """Shared memory of a block, and whether the bitmap of who improved fits it."""
         _, most = limits(cuda().cuda.Device().id)
-        table = 4 * LANDMARKS * lanes
+        table = 4 * LANDMARKS * slots
         bitmap = -(-self.core.rows // _WARP) * 4 + 16
-        fits = 4 * lanes + bitmap + SHARED_RESERVE <= most // BLOCKS_A_PROCESSOR
-        return 4 * lanes + max(table, bitmap if fits else 0), fits
+        fits = 4 * slots + bitmap + SHARED_RESERVE <= most // BLOCKS_A_PROCESSOR
+        return 4 * slots + max(table, bitmap if fits else 0), fits
 
-    def _allocate(self, crews: Crews, lanes: int, room: int) -> dict[str, Any]:
-        """Buffers for so many crews, kept from launch to launch."""
-        cupy, held, rows = cuda(), self._buffers, self.core.rows
+    def _allocate(self, groups: BlockGroups, slots: int, parts: int) -> dict[str, Any]:
+        """Buffers for so many groups, kept from launch to launch."""
+        cupy, buffers, rows = cuda(), self._buffers, self.core.rows
         wanted: dict[str, tuple[int, Any]] = {
-            "distances": (crews.crews * rows * lanes, self.dtype),
-            "reaches": (crews.crews * rows, np.float32),
-            "maps": (crews.crews * 3 * -(-rows // _WARP), np.uint32),
-            "lows": (crews.crews * 3 * rows, np.uint32),
-            "parts": (crews.crews * room * part_dtype(self.dtype).itemsize, np.uint8),
-            "state": (2 * crews.crews, np.uint32),
+            "distances": (groups.groups * rows * slots, self.dtype),
+            "reaches": (groups.groups * rows, np.float32),
+            "maps": (groups.groups * 3 * -(-rows // _WARP), np.uint32),
+            "lows": (groups.groups * 3 * rows, np.uint32),
+            "parts": (groups.groups * parts * part_dtype(self.dtype).itemsize, np.uint8),
+            "state": (2 * groups.groups, np.uint32),
         }
         for name, (count, dtype) in wanted.items():
-            if name not in held or len(held[name]) < count:
-                held.pop(name, None)
-                held[name] = cupy.zeros(max(count, 1), dtype)
-        held["state"].fill(0)
-        return held
+            if name not in buffers or len(buffers[name]) < count:
+                buffers.pop(name, None)
+                buffers[name] = cupy.zeros(max(count, 1), dtype)
+        buffers["state"].fill(0)
+        return buffers

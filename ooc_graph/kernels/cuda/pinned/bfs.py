@@ -13,8 +13,10 @@ from typing import Any
 import numpy as np
 
 from ooc_graph.errors import UsageError
-from ooc_graph.kernels.cuda.bfs.search import INT_LEVELS, STRETCH, CudaBfsSearch, names_of
-from ooc_graph.kernels.cuda.runtime.modules import THREADS, blocks_for, cuda, free_unused, kernel
+from ooc_graph.kernels.cuda.bfs.compiled import INT_LEVELS
+from ooc_graph.kernels.cuda.bfs.heads import PIECE_ARCS, names_of
+from ooc_graph.kernels.cuda.bfs.search import CudaBfsSearch
+from ooc_graph.kernels.cuda.runtime.modules import cuda, free_unused, launch
 from ooc_graph.kernels.cuda.runtime.rows import NULL, QUAD_ROWS, DeviceRows, Extents
 from ooc_graph.kernels.cuda.runtime.shares import FILL_BLOCKS, TIERED
 from ooc_graph.types import AnyArray, Rows
@@ -27,11 +29,11 @@ PULL_ABOVE = (12, 25, 60)
 A pull from a small frontier reads many rows to their ends, which is dear where these are in host
 memory. Measured on one H200 at scale 26.
 """
-_NAMED_AT_ONCE = 1 << 19
+_COPIED_AT_ONCE = 1 << 19
 
 
 @dataclass(frozen=True)
-class BfsHold:
+class BfsShare:
     """What of the rows is on the device too."""
 
     columns: int  # of four neighbours of in-rows, behind the first one; `MOST_COLUMNS` at most
@@ -44,57 +46,58 @@ class CudaTierBfsSearch(CudaBfsSearch):
     """As `CudaBfsSearch`, of rows that the device reads where they are.
 
     Offsets are on the device or in host memory (copied), neighbours the device's view of pinned
-    host memory. What is ``held`` is copied to the device. Once a search has found more levels than
-    a byte tells, levels take four bytes a row, and ``deep`` (None: ``held``) is held from then on.
+    host memory. The ``share`` is copied to the device. Once a search has found more levels than a
+    byte can count, levels take four bytes a row, and the share is ``deep`` (None: ``share``) from
+    then on.
     """
 
     def __init__(
         self,
         out: Rows,
         into: Rows,
-        held: BfsHold,
+        share: BfsShare,
         *,
-        deep: BfsHold | None = None,
+        deep: BfsShare | None = None,
         original_of: AnyArray | None = None,
         count_arcs: bool = True,
     ) -> None:
-        for one in (held, deep or held):
+        for one in (share, deep or share):
             if not 0 <= one.columns <= MOST_COLUMNS:
                 raise UsageError(f"{one.columns} columns: choose 0 to {MOST_COLUMNS}")
-        self._held, self._deep = held, deep or held
+        self._share, self._deep = share, deep or share
         super().__init__(out, into, original_of=original_of, count_arcs=count_arcs)
 
-    def _hold_heads(self) -> None:
-        self._heads = _Columns(self._into, self._held.columns, self._original_of)
-        self._near_out = _first_rows(self._out, self._held.out_rows)
+    def _load_heads(self) -> None:
+        self._heads = _Columns(self._into, self._share.columns, self._original_of)
+        self._near_out = _first_rows(self._out, self._share.out_rows)
         self._near_in = self._near_out
-        if self._into is not self._out or self._held.in_rows != self._held.out_rows:
-            self._near_in = _first_rows(self._into, self._held.in_rows)
+        if self._into is not self._out or self._share.in_rows != self._share.out_rows:
+            self._near_in = _first_rows(self._into, self._share.in_rows)
 
-    def _use(self, level: str, course: int) -> None:
-        if level == INT_LEVELS and self._held != self._deep:
-            # What is given up must be gone before there are wider levels.
-            self._held = self._deep
+    def _use(self, level: str, traced_levels: int) -> None:
+        if level == INT_LEVELS and self._share != self._deep:
+            # The share must be gone before there are wider levels.
+            self._share = self._deep
             self._level = self._heads = self._near_out = self._near_in = None
             # Else parts of it would be taken, and what is left of those be of no use.
             free_unused()
         if self._heads is None:  # or the search before was refused them
-            self._hold_heads()
-        super()._use(level, course)
+            self._load_heads()
+        super()._use(level, traced_levels)
 
-    def _room(self) -> int:
-        # Stretches of rows that are not visited yet stand behind those that are.
-        return self._out.rows + self._into.arcs // STRETCH + 1
+    def _queue_capacity(self) -> int:
+        # Pieces of rows that are not visited yet stand behind those that are.
+        return self._out.rows + self._into.arcs // PIECE_ARCS + 1
 
     def _constants(self) -> dict[str, int | str]:
-        return {**TIERED, "PULL_ABOVE": PULL_ABOVE[min(self._held.columns, 2)]}
+        return {**TIERED, "PULL_ABOVE": PULL_ABOVE[min(self._share.columns, 2)]}
 
     def _arguments(self) -> tuple[Any, ...]:
-        held = self._held
+        share = self._share
         return (
             *(self._near_out, self._near_in),
-            *(np.uint32(number) for number in (held.out_rows, held.in_rows, held.columns)),
-            *(self._heads.column, np.uint32(self._room())),
+            *(np.uint32(number) for number in (share.out_rows, share.in_rows, share.columns)),
+            *(self._heads.column, np.uint32(self._queue_capacity())),
         )
 
 
@@ -102,7 +105,7 @@ def _first_rows(rows: DeviceRows, count: int) -> Any:
     """Neighbours of the first rows, on the device."""
     cupy = cuda()
     if not 0 <= count <= rows.rows:
-        raise UsageError(f"{count:,} rows of {rows.rows:,} cannot be held")
+        raise UsageError(f"{count:,} rows of {rows.rows:,} cannot be copied")
     arcs = int(rows.offsets[count].get())
     if not arcs:
         return NULL
@@ -114,12 +117,11 @@ def _first_rows(rows: DeviceRows, count: int) -> Any:
 
 
 def column_rows(offsets: Any) -> list[int]:
-    """Rows of each column that may be held: none behind them has so many arcs."""
+    """Rows of each column that there may be: none behind them has so many arcs."""
     cupy, rows = cuda(), len(offsets) - 1
     found = cupy.zeros(MOST_COLUMNS, np.uint32)
-    look = kernel("heads.cu", "column_rows")
     arguments = (np.uint32(rows), np.uint32(MOST_COLUMNS), offsets, found)
-    look((blocks_for(rows, 1024),), (THREADS,), arguments)
+    launch("heads.cu", "column_rows", rows, *arguments, most=1024)
     return [int(number) for number in found.get()]
 
 
@@ -131,14 +133,13 @@ class _Columns:
         taken = longer[:columns]
         # Python's integers: NumPy refuses those that are too large for a word, and wraps its own.
         starts = list(accumulate(taken, initial=0))
-        places = np.array([*zip(starts[:-1], taken, strict=True), (0, 0)], np.uint32)
-        self.column = cupy.asarray(places.reshape(-1))
+        spans = np.array([*zip(starts[:-1], taken, strict=True), (0, 0)], np.uint32)
+        self.column = cupy.asarray(spans.reshape(-1))
         # The first two columns are the ones that every search knows.
         self.extents = Extents(longer[0], 0, longer[1] if columns > 1 else 0, 0)
         self.head = cupy.full(rows.quads * QUAD_ROWS, 0xFFFFFFFF, np.uint32)
         self.heads = cupy.empty(4 * starts[-1], np.uint32)
-        fill = kernel("heads.cu", "hub_columns")
         sizes = (np.uint32(rows.rows), np.uint32(columns))
         arguments = (*sizes, self.column, rows.offsets, rows.neighbors, self.head, self.heads)
-        fill((min(FILL_BLOCKS, blocks_for(32 * rows.rows)),), (THREADS,), arguments)
-        self.head_original = names_of(self.head, original_of, at_once=_NAMED_AT_ONCE)
+        launch("heads.cu", "hub_columns", 32 * rows.rows, *arguments, most=FILL_BLOCKS)
+        self.head_original = names_of(self.head, original_of, at_once=_COPIED_AT_ONCE)

@@ -1,21 +1,21 @@
 // BFS on rows that stand in host memory: what of them is on the device, and what is read over the bus.
 #pragma once
-#include "bfs_graph.cuh"
+#include "bfs_bits.cuh"
 #if TIERED
 
 // Neighbours, to be looked up where the offsets of this row say.
-#define OUT_ARCS(g, row) (row < g.out_held_rows ? g.out_held : g.out_neighbors)
-#define IN_ARCS(g, row) (row < g.in_held_rows ? g.in_held : g.in_neighbors)
+#define OUT_ARCS(g, row) (row < g.out_near_rows ? g.out_near : g.out_neighbors)
+#define IN_ARCS(g, row) (row < g.in_near_rows ? g.in_near : g.in_neighbors)
 // Rows that may have their second to fifth neighbours in a column.
 #define ROWS_OF_FOUR(g) (g.columns ? g.longer1 : 0)
 // Whether a row may go on behind its first nine neighbours at most, of which these are the last.
 #define GOES_ON(g, v, four, last) (g.columns > 1 ? last.w != NONE : g.columns ? four.w != NONE : v != NONE)
-// Stretches fill the queue from its end: rows that are not visited yet leave so much room.
-#define STRETCH_AT(s, at) \
-    ((u64)__ldcg(s.queue.rows + s.room - 1 - (at)) << 32 | __ldcg(s.queue.starts + s.room - 1 - (at)))
+// Pieces fill the queue from its end: rows that are not visited yet leave so much room.
+#define PIECE_AT(s, at) \
+    ((u64)__ldcg(s.queue.rows + s.capacity - 1 - (at)) << 32 | __ldcg(s.queue.starts + s.capacity - 1 - (at)))
 
 // First of a row's neighbours that are in host memory alone.
-__device__ __forceinline__ u64 begin_stretches(const Graph& g, u32 v) {
+__device__ __forceinline__ u64 begin_pieces(const Graph& g, u32 v) {
     return __ldg(g.in_offsets + v) + 1 + 4 * g.columns;
 }
 
@@ -39,7 +39,7 @@ __device__ __forceinline__ u32 scan_columns(const Graph& g, const Front& front, 
 }
 
 // What stands behind the first nine neighbours of a row of each lane (NONE: no row): the columns, and
-// the rest is left for `pull_stretches`, with `parent` ready to take the smallest. Returns the first
+// the rest is left for `pull_long_rows`, with `parent` ready to take the smallest. Returns the first
 // member of the frontier, or NONE.
 __device__ __forceinline__ u32 scan_tails(const Graph& g, const Search& s, const Front& front, Slot* slot, u32 v,
                                           Tally& tally) {
@@ -47,17 +47,17 @@ __device__ __forceinline__ u32 scan_tails(const Graph& g, const Search& s, const
     if (v != NONE) {
         bool more;
         member = scan_columns(g, front, v, more, tally);
-        const u64 begin = begin_stretches(g, v), end = __ldg(g.in_offsets + v + 1);
+        const u64 begin = begin_pieces(g, v), end = __ldg(g.in_offsets + v + 1);
         if (member == NONE && more && begin < end) {
-            count = (u32)((end - begin + STRETCH - 1) / STRETCH);
+            count = (u32)((end - begin + PIECE_ARCS - 1) / PIECE_ARCS);
             s.parent[v] = NONE;
         }
     }
     if (__any_sync(FULL, count)) {
         const u32 sum = sum_to_lane(count);
         u32 base = 0;
-        if (threadIdx.x % 32 == 31) base = atomicAdd(&slot->stretches, sum);
-        const u32 at = s.room - 1 - (__shfl_sync(FULL, base, 31) + sum - count);
+        if (threadIdx.x % 32 == 31) base = atomicAdd(&slot->pieces, sum);
+        const u32 at = s.capacity - 1 - (__shfl_sync(FULL, base, 31) + sum - count);
         for (u32 k = 0; k < count; k++) {
             s.queue.rows[at - k] = v;
             s.queue.starts[at - k] = k;

@@ -13,7 +13,7 @@ from ooc_graph.kernels.cuda.runtime.rows import NULL
 from ooc_graph.kernels.cuda.sssp.method import Method, Weighted
 from ooc_graph.kernels.cuda.sssp.near_far import NearFar
 from ooc_graph.kernels.cuda.sssp.search import CudaSsspSearch
-from ooc_graph.kernels.cuda.sssp.sums import Sums, sums_in_place
+from ooc_graph.kernels.cuda.sssp.sums import Sums, sums_of_stored
 
 
 class CudaTierNearSearch(CudaSsspSearch):
@@ -26,15 +26,15 @@ class CudaTierNearSearch(CudaSsspSearch):
     """
 
     def _sums_of(self, weights: Any) -> Sums:
-        return sums_in_place(weights.dtype)
+        return sums_of_stored(weights.dtype)
 
     def _method_for(self, graph: Weighted, pulls: bool) -> Method:
         """Near-far, also where pulling pays: that is for weights of 32 bits and other kernels."""
         del pulls
-        return _InPlace(graph)
+        return _Uncopied(graph)
 
 
-class _InPlace(NearFar):
+class _Uncopied(NearFar):
     """Near-far without a copy of rows' first arcs, which would be as large as short rows are."""
 
     def _fix_rows(self, chosen: dict[str, int | str]) -> tuple[Any, Any]:

@@ -25,10 +25,10 @@ LEAST_ARCS = 5
 
 
 @dataclass(frozen=True)
-class SsspHold:
+class SsspShare:
     """What of each row is on the device too: ``least`` arcs, and one in ``2**shift`` of its.
 
-    At least 1 arc (`UsageError`): the last one held of a row bounds the others from below.
+    At least 1 arc (`UsageError`): the last one of the share bounds the others from below.
     """
 
     least: int
@@ -36,14 +36,14 @@ class SsspHold:
 
     def __post_init__(self) -> None:
         if self.least < 1:
-            raise UsageError("one arc of each row is held at least")
+            raise UsageError("one arc of each row is on the device at least")
 
 
 class CudaTierSsspSearch(CudaSsspSearch):
     """As `CudaSsspSearch`, of rows that the device reads where they are; by push and pull alone.
 
     Offsets are on the device or in host memory (copied), neighbours and weights the device's views
-    of pinned host memory. What is ``held`` is copied to the device. Graphs with weights of other
+    of pinned host memory. The ``share`` is copied to the device. Graphs with weights of other
     types than float32 go by near-far (here `UsageError`).
     """
 
@@ -52,13 +52,13 @@ class CudaTierSsspSearch(CudaSsspSearch):
         out: Rows,
         into: Rows,
         tuples: AnyArray,
-        held: SsspHold,
+        share: SsspShare,
         *,
         original_of: AnyArray | None = None,
     ) -> None:
-        if held.least < LEAST_ARCS:
-            raise UsageError(f"{LEAST_ARCS} arcs of each row are held at least")
-        self._held = held
+        if share.least < LEAST_ARCS:
+            raise UsageError(f"{LEAST_ARCS} arcs of each row are on the device at least")
+        self._share = share
         if out.weights is not None and out.weights.dtype != np.float32:
             raise UsageError(
                 f"SSSP with weights of type {out.weights.dtype} wants all rows on the device, "
@@ -67,19 +67,19 @@ class CudaTierSsspSearch(CudaSsspSearch):
         super().__init__(out, into, tuples, original_of=original_of)
 
     def _method_for(self, graph: Weighted, pulls: bool) -> Method:
-        """Push and pull, also where that does not pay: who chose this way has asked fewer rows."""
+        """Push and pull, also if that does not pay: the caller has asked fewer rows."""
         del pulls
-        return _TierPushPull(graph, self._held)
+        return _TierPushPull(graph, self._share)
 
 
 class _TierPushPull(PushPull):
     """Push and pull on rows in host memory."""
 
-    def __init__(self, graph: Weighted, held: SsspHold) -> None:
-        self._near_out = Shares(graph.out, held.least, held.shift)
+    def __init__(self, graph: Weighted, share: SsspShare) -> None:
+        self._near_out = Shares(graph.out, share.least, share.shift)
         self._near_in = self._near_out
         if graph.into is not graph.out:
-            self._near_in = Shares(graph.into, held.least, held.shift)
+            self._near_in = Shares(graph.into, share.least, share.shift)
         super().__init__(graph)
 
     def _heads_of(self, graph: Weighted) -> Heads:
@@ -91,6 +91,7 @@ class _TierPushPull(PushPull):
     def _constants(self) -> dict[str, int | str]:
         return TIERED
 
-    def _arguments(self) -> tuple[Any, ...]:
+    def _arguments(self, root: np.uint32, original_of: Any) -> tuple[Any, ...]:
         sides = self._near_out, self._near_in
-        return tuple(a for side in sides for a in (side.starts, side.neighbors, side.weights))
+        near = [a for side in sides for a in (side.starts, side.neighbors, side.weights)]
+        return *super()._arguments(root, original_of), *near

@@ -12,7 +12,9 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 import tempfile
+from collections.abc import Iterator
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
@@ -21,6 +23,34 @@ from typing import Any
 import platformdirs
 
 from ooc_graph.errors import DeviceError
+
+_KERNELS = Path(__file__).parents[1]
+SOURCES = {path.name: path for path in _KERNELS.rglob("*.cu*")}
+"""CUDA sources and their headers by name, which is enough to include one."""
+_INCLUDE = re.compile(r'#include "([\w.]+)"')
+
+
+def source(name: str) -> str:
+    """Text of a ``.cu`` file with its headers in place, each where it is included first.
+
+    What is kept on disk is found by the text that was compiled, so that a changed header is seen.
+    ``#line`` lets the compiler's messages name our files.
+    """
+    return "\n".join(_lines(name, set())) + "\n"
+
+
+def _lines(name: str, included: set[str]) -> Iterator[str]:
+    included.add(name)
+    path = SOURCES[name]
+    shown = f"ooc_graph/kernels/cuda/{path.relative_to(_KERNELS).as_posix()}"
+    yield f'#line 1 "{shown}"'
+    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
+        if found := _INCLUDE.fullmatch(line):
+            if found[1] not in included:
+                yield from _lines(found[1], included)
+            yield f'#line {number + 1} "{shown}"'
+        else:
+            yield "" if line == "#pragma once" else line
 
 
 def compiled(nvrtc: Any, text: str, name: str, options: tuple[str, ...]) -> Path:

@@ -1,4 +1,4 @@
-// What the searches want to know of rows beside the rows: the first arcs of each in columns.
+// What the searches want to know of rows in addition to them: the first arcs of each in columns.
 #include "grid.cuh"
 
 // Weight of an arc that is not there: no sum with it is of use. An infinite float, or the largest integer.
@@ -16,27 +16,27 @@
 #define OFFSET u64
 #endif
 
-// extents[0..2]: no row from there on has more than 1, 3, 5 arcs; extents[3]: stretches of
-// `stretch` arcs that rows have behind their first `lane_arcs`. Zeros before.
-extern "C" __global__ void row_extents(u32 rows, u32 lane_arcs, u32 stretch, const u64* offsets, u64* extents) {
+// extents[0..2]: no row from there on has more than 1, 3, 5 arcs; extents[3]: pieces of
+// `piece` arcs that rows have behind their first `lane_arcs`. Zeros before.
+extern "C" __global__ void row_extents(u32 rows, u32 lane_arcs, u32 piece, const u64* offsets, u64* extents) {
     const u64 thread = (u64)blockIdx.x * blockDim.x + threadIdx.x, threads = (u64)gridDim.x * blockDim.x;
-    u64 longer[3] = {0, 0, 0}, stretches = 0;
+    u64 longer[3] = {0, 0, 0}, pieces = 0;
     for (u64 v = thread; v < rows; v += threads) {
         const u64 arcs = offsets[v + 1] - offsets[v];
 #pragma unroll
         for (int k = 0; k < 3; k++)
             if (arcs > 1 + 2 * k) longer[k] = v + 1;
-        if (arcs > lane_arcs) stretches += (arcs - lane_arcs + stretch - 1) / stretch;
+        if (arcs > lane_arcs) pieces += (arcs - lane_arcs + piece - 1) / piece;
     }
     for (int step = 16; step; step >>= 1)
 #pragma unroll
         for (int k = 0; k < 3; k++) longer[k] = max(longer[k], __shfl_xor_sync(FULL, longer[k], step));
-    stretches = warp_sum(stretches);
+    pieces = warp_sum(pieces);
     if (threadIdx.x % 32) return;
 #pragma unroll
     for (int k = 0; k < 3; k++)
         if (longer[k]) atomicMax(extents + k, longer[k]);
-    if (stretches) atomicAdd(extents + 3, stretches);
+    if (pieces) atomicAdd(extents + 3, pieces);
 }
 
 // First neighbours; second to fifth of rows below longer1; sixth to ninth, behind those, of rows
@@ -108,7 +108,7 @@ extern "C" __global__ void light_heads(u32 rows, u32 longer1, u32 longer3, const
     }
 }
 
-// Arcs of each row that are held: `least`, and one in 1 << share_bits of them.
+// Arcs of each row that are kept: `least`, and one in 1 << share_bits of them.
 extern "C" __global__ void share_counts(u32 rows, u32 least, u32 share_bits, const u64* offsets, u32* counts) {
     const u64 v = (u64)blockIdx.x * blockDim.x + threadIdx.x;
     if (v >= rows) return;
@@ -118,12 +118,12 @@ extern "C" __global__ void share_counts(u32 rows, u32 least, u32 share_bits, con
 
 // Copies the first starts[v + 1] - starts[v] words of each row, a warp each: what it reads may lie in
 // host memory.
-extern "C" __global__ void hold_shares(u32 rows, const u32* starts, const u64* offsets, const WORD* words, WORD* held) {
+extern "C" __global__ void hold_shares(u32 rows, const u32* starts, const u64* offsets, const WORD* words, WORD* kept) {
     const u64 thread = (u64)blockIdx.x * blockDim.x + threadIdx.x, warps = (u64)gridDim.x * blockDim.x / 32;
     for (u64 v = thread / 32; v < rows; v += warps) {
         const u32 begin = starts[v], count = starts[v + 1] - begin;
         const u64 first = offsets[v];
-        for (u32 k = threadIdx.x % 32; k < count; k += 32) held[(u64)begin + k] = words[first + k];
+        for (u32 k = threadIdx.x % 32; k < count; k += 32) kept[(u64)begin + k] = words[first + k];
     }
 }
 
@@ -136,8 +136,8 @@ extern "C" __global__ void first_weights(u32 rows, const OFFSET* offsets, const 
 // Four arcs of a row in each plane that has it: a row below longer[k] has more than 4 * k. The k-th plane
 // begins at starts[k]. In the upper bits of a neighbour stands how many planes beyond the first its own
 // row takes, seven at most. NONE where a row has no more.
-extern "C" __global__ void narrow_places(u32 rows, u32 planes, const u32* longer, const u32* starts, const u64* offsets,
-                                         const u32* neighbors, u32* places) {
+extern "C" __global__ void fix_short_rows(u32 rows, u32 planes, const u32* longer, const u32* starts,
+                                          const u64* offsets, const u32* neighbors, u32* fixed_rows) {
     const u64 v = (u64)blockIdx.x * blockDim.x + threadIdx.x;
     if (v >= rows) return;
     const u64 first = offsets[v], arcs = offsets[v + 1] - first;
@@ -149,6 +149,6 @@ extern "C" __global__ void narrow_places(u32 rows, u32 planes, const u32* longer
                 const u64 theirs = offsets[to + 1] - offsets[to];
                 arc = to | (theirs ? (u32)min((theirs - 1) / 4, 7ull) : 0u) << 29;
             }
-            places[4 * (starts[k] + v) + j % 4] = arc;
+            fixed_rows[4 * (starts[k] + v) + j % 4] = arc;
         }
 }

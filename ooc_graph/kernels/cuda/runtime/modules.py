@@ -5,20 +5,15 @@ CuPy is imported here, and by the validator for itself, and not before a device 
 
 from __future__ import annotations
 
-import re
 import traceback
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 from ooc_graph.errors import DeviceBusyError, DeviceError, MemoryBudgetError
-from ooc_graph.kernels.cuda.runtime.compilation import compiled
+from ooc_graph.kernels.cuda.runtime.compilation import compiled, source
 
-_KERNELS = Path(__file__).parents[1]
-SOURCES = {path.name: path for path in _KERNELS.rglob("*.cu*")}
-"""CUDA sources and their headers by name, which is enough to include one."""
 OPTIONS = ("-std=c++17", "-lineinfo")
 LEAST_CAPABILITY = 80
 """Compute capability times ten: older devices lack sums over a warp in one instruction."""
@@ -27,32 +22,7 @@ LEAST_CAPABILITY = 80
 _BUSY = (2, 46)
 
 THREADS = 512
-"""Threads of a block in kernels that need no room of their own."""
-
-_INCLUDE = re.compile(r'#include "([\w.]+)"')
-
-
-def source(name: str) -> str:
-    """Text of a ``.cu`` file with its headers in place, each where it is included first.
-
-    What is kept on disk is found by the text that was compiled, so that a changed header is seen.
-    ``#line`` lets the compiler's messages name our files.
-    """
-    return "\n".join(_lines(name, set())) + "\n"
-
-
-def _lines(name: str, included: set[str]) -> Iterator[str]:
-    included.add(name)
-    path = SOURCES[name]
-    shown = f"ooc_graph/kernels/cuda/{path.relative_to(_KERNELS).as_posix()}"
-    yield f'#line 1 "{shown}"'
-    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
-        if found := _INCLUDE.fullmatch(line):
-            if found[1] not in included:
-                yield from _lines(found[1], included)
-            yield f'#line {number + 1} "{shown}"'
-        else:
-            yield "" if line == "#pragma once" else line
+"""Threads of a block in kernels that do not choose their own number."""
 
 
 def definitions(constants: Mapping[str, int | str]) -> tuple[str, ...]:
@@ -226,6 +196,18 @@ def on_all(
 def blocks_for(count: int, most: int = 1 << 30) -> int:
     """Blocks of `THREADS` threads, one thread for each of ``count``, at least one block."""
     return max(1, min(most, -(-count // THREADS)))
+
+
+def launch(
+    name: str,
+    function: str,
+    count: int,
+    *arguments: Any,
+    constants: Mapping[str, int | str] | None = None,
+    most: int = 1 << 30,
+) -> None:
+    """Launch a kernel with a thread for each of ``count``, in ``most`` blocks at most."""
+    kernel(name, function, constants)((blocks_for(count, most),), (THREADS,), arguments)
 
 
 @contextmanager

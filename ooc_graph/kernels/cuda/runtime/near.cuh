@@ -14,6 +14,6 @@ __device__ __forceinline__ Near near_of(const u32* starts, const u64* offsets, u
 }
 
 template <typename Word>
-__device__ __forceinline__ Word arc_word(const Near& near, const Word* held, const Word* outside, u64 at) {
-    return __ldg(at < near.limit ? held + (at + near.shift) : outside + at);
+__device__ __forceinline__ Word arc_word(const Near& near, const Word* near_words, const Word* outside, u64 at) {
+    return __ldg(at < near.limit ? near_words + (at + near.shift) : outside + at);
 }

@@ -53,14 +53,14 @@ class PinnedArray:
     def __init__(self, count: int, dtype: Any, *, threads: int = 4) -> None:
         cupy, dtype = cuda(), np.dtype(dtype)
         bytes_ = max(count * dtype.itemsize, 1)
-        held = _Pinned(bytes_, threads)
-        self.host: AnyArray = np.frombuffer(held.pages, dtype, count)
-        memory = cupy.cuda.UnownedMemory(held.address, bytes_, held, cupy.cuda.Device().id)
+        pinned = _Pinned(bytes_, threads)
+        self.host: AnyArray = np.frombuffer(pinned.pages, dtype, count)
+        memory = cupy.cuda.UnownedMemory(pinned.address, bytes_, pinned, cupy.cuda.Device().id)
         pointer = cupy.cuda.MemoryPointer(memory, 0)
         self.device: Any = cupy.ndarray((count,), dtype, pointer)
 
 
-class PinnedRoom:
+class PinnedAllocator:
     """Gives pinned arrays to be filled in host memory, and then the device's views of them."""
 
     def __init__(self, threads: int) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 
 from ooc_graph.kernels.cuda.runtime.modules import cuda, is_plain_pool
 
-UNIT_BYTES = 512
+GRANULE_BYTES = 512
 """Pieces are multiples of it, as CuPy's are."""
 PAGE_BYTES, PAGES_LIMIT = 2 << 20, 512 << 20
 """Pages of the device, and limits from which they count: what is half a page or more takes whole
@@ -39,7 +39,7 @@ class WholePieces:
         # Arrays are dropped by any thread at any time, also while this one holds the lock.
         self._returned: deque[tuple[_Key, Any]] = deque()
         self._kept: list[tuple[_Key, Any]] = []
-        self.held_bytes = self.most_bytes = 0  # taken of the device now, and at most
+        self.used_bytes = self.most_bytes = 0  # taken of the device now, and at most
 
     def malloc(self, size: int) -> Any:
         """A ``cupy.cuda.MemoryPointer`` to so many bytes, for the current stream."""
@@ -47,8 +47,8 @@ class WholePieces:
         if not size:
             return memory.MemoryPointer(memory.Memory(0), 0)
         device, stream = memory.Device().id, memory.get_current_stream().ptr
-        unit = PAGE_BYTES if self._in_pages and size >= PAGE_BYTES // 2 else UNIT_BYTES
-        key = (device, stream, -(-size // unit) * unit)
+        granule = PAGE_BYTES if self._in_pages and size >= PAGE_BYTES // 2 else GRANULE_BYTES
+        key = (device, stream, -(-size // granule) * granule)
         piece = self._piece(key)
         if piece is None:
             # What is in a cycle is dropped by Python's collector alone, and CuPy's own pool may
@@ -57,7 +57,7 @@ class WholePieces:
             cuda().get_default_memory_pool().free_all_blocks()
             piece = self._piece(key)
         if piece is None:
-            raise memory.memory.OutOfMemoryError(key[2], self.held_bytes, self._limit)
+            raise memory.memory.OutOfMemoryError(key[2], self.used_bytes, self._limit)
         return memory.MemoryPointer(memory.UnownedMemory(piece.ptr, size, piece, device), 0)
 
     def free_within(self, free_bytes: int) -> int:
@@ -68,7 +68,7 @@ class WholePieces:
         with self._lock:
             self._take_back()
             kept = sum(size for (_, _, size), _ in self._kept)
-            return min(free_bytes, self._limit - self.held_bytes) + kept
+            return min(free_bytes, self._limit - self.used_bytes) + kept
 
     def _take_back(self) -> None:
         while self._returned:
@@ -87,12 +87,12 @@ class WholePieces:
             if self._kept[at][0] == key:
                 return self._kept.pop(at)[1]
         size = key[2]
-        while self._kept and self.held_bytes + size > self._limit:
+        while self._kept and self.used_bytes + size > self._limit:
             self._give_back()
-        found = self._new(size) if self.held_bytes + size <= self._limit else None
+        found = self._new(size) if self.used_bytes + size <= self._limit else None
         if found is not None:
-            self.held_bytes += size
-            self.most_bytes = max(self.most_bytes, self.held_bytes)
+            self.used_bytes += size
+            self.most_bytes = max(self.most_bytes, self.used_bytes)
         return found
 
     def _new(self, size: int) -> Any:
@@ -111,7 +111,7 @@ class WholePieces:
     def _give_back(self) -> None:
         """Give the piece that was freed first back to the device, which is waited for."""
         (_, _, size), _ = self._kept.pop(0)
-        self.held_bytes -= size
+        self.used_bytes -= size
 
 
 class _Piece:

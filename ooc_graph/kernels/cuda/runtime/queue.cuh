@@ -24,7 +24,7 @@ __device__ __forceinline__ u64 out_degree(const Graph& g, u32 vertex) {
 
 struct Queue {
     u32* rows;
-    u32* starts; // arcs before an entry, since the beginning of its stretch of the queue
+    u32* starts; // arcs before an entry, since the beginning of its piece of the queue
 };
 
 // Enters `count` rows of each lane behind `tail`: the k-th is `row(k)`, of which `arcs(k)` arcs count.
@@ -41,7 +41,7 @@ __device__ __forceinline__ void enter(const Queue& queue, u64* taken, u32 tail, 
     u64 start = at & ARC_MASK;
     for (u32 k = 0; k < count; k++) {
         queue.rows[entry + k] = row(k);
-        queue.starts[entry + k] = (u32)start; // stretches with 2**32 arcs are not gone through
+        queue.starts[entry + k] = (u32)start; // pieces with 2**32 arcs are not gone through
         if (k + 1 < count) start += max(arcs(k), 1ull);
     }
 }

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ooc_graph.errors import UsageError
-from ooc_graph.kernels.cuda.runtime.modules import THREADS, blocks_for, cuda, kernel
+from ooc_graph.kernels.cuda.runtime.modules import cuda, launch
 from ooc_graph.types import AnyArray, Rows
 
 MOST_ROWS = (1 << 32) - (1 << 20)
@@ -62,12 +62,12 @@ def on_device(array: AnyArray) -> Any:
     cupy = cuda()
     if not isinstance(array, np.ndarray):
         return cupy.asarray(array)
-    held = cupy.empty(array.shape, array.dtype)
-    held.set(np.ascontiguousarray(array))
-    return held
+    copied = cupy.empty(array.shape, array.dtype)
+    copied.set(np.ascontiguousarray(array))
+    return copied
 
 
-def hold(rows: Rows, *, weighted: bool, ids: np.dtype[Any] = NARROW) -> DeviceRows:
+def rows_on_device(rows: Rows, *, weighted: bool, ids: np.dtype[Any] = NARROW) -> DeviceRows:
     """Rows on the current device, of ids of this type.
 
     They are copied if they are in host memory, or begin at an odd address. Neighbours of another
@@ -97,18 +97,18 @@ def require_rows(rows: int) -> None:
         )
 
 
-def hold_originals(original_of: AnyArray | None, rows: int) -> Any:
+def originals_on_device(original_of: AnyArray | None, rows: int) -> Any:
     """Original ids on the device, uint32 (rows,), or None; refuses others than 0 to `MOST_ID`."""
     if original_of is None:
         return None
-    held = on_device(original_of)
-    if len(held) != rows:
-        raise UsageError(f"{len(held):,} original ids were given for {rows:,} vertices")
-    if rows and not 0 <= int(held.min()) <= int(held.max()) <= MOST_ID:
+    originals = on_device(original_of)
+    if len(originals) != rows:
+        raise UsageError(f"{len(originals):,} original ids were given for {rows:,} vertices")
+    if rows and not 0 <= int(originals.min()) <= int(originals.max()) <= MOST_ID:
         raise UsageError(
             f"parents on a CUDA device are named by original ids of 0 to {MOST_ID:,} only"
         )
-    return held.astype(np.uint32, copy=False)
+    return originals.astype(np.uint32, copy=False)
 
 
 def require_root(root: int, rows: int) -> None:
@@ -119,22 +119,21 @@ def require_root(root: int, rows: int) -> None:
 
 @dataclass(frozen=True)
 class Extents:
-    """How far rows of more arcs reach, and how many stretches long rows have."""
+    """How far rows of more arcs reach, and how many pieces long rows have."""
 
     # No row from there on has more than 1, 3, 5 arcs.
     longer1: int
     longer3: int
     longer5: int
-    stretches: int  # of arcs behind the first few of each row
+    pieces: int  # of arcs behind the first few of each row
 
 
-def extents(rows: DeviceRows, lane_arcs: int, stretch: int) -> Extents:
+def extents(rows: DeviceRows, lane_arcs: int, piece_arcs: int) -> Extents:
     """Look at all rows once."""
     cupy = cuda()
     found = cupy.zeros(4, np.uint64)
-    look = kernel("heads.cu", "row_extents")
-    arguments = (np.uint32(rows.rows), np.uint32(lane_arcs), np.uint32(stretch))
-    look((blocks_for(rows.rows, 1024),), (THREADS,), (*arguments, rows.offsets, found))
+    sizes = (np.uint32(rows.rows), np.uint32(lane_arcs), np.uint32(piece_arcs))
+    launch("heads.cu", "row_extents", rows.rows, *sizes, rows.offsets, found, most=1024)
     return Extents(*(int(number) for number in found.get()))
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from ooc_graph.errors import UsageError
-from ooc_graph.kernels.cuda.runtime.modules import THREADS, blocks_for, cuda, kernel, within_memory
+from ooc_graph.kernels.cuda.runtime.modules import cuda, launch, within_memory
 from ooc_graph.types import INT64_UNREACHED
 
 _UNREACHED: dict[str, int | float] = {
@@ -40,7 +40,7 @@ def scatter(
     with within_memory("the answer by original ids"):
         if into is None:
             into = cupy.empty(vertices, np.uint32), cupy.empty(vertices, measure.dtype)
-        held = [cupy.ascontiguousarray(array) for array in (internal_of, parent, measure)]
+        arrays = [cupy.ascontiguousarray(array) for array in (internal_of, parent, measure)]
     wanted = [(vertices,), np.uint32, (vertices,), measure.dtype]
     if [into[0].shape, into[0].dtype, into[1].shape, into[1].dtype] != wanted:
         raise UsageError("the columns to write to are not those of an answer of this graph")
@@ -50,8 +50,7 @@ def scatter(
         "MEASURE": f"u{8 * bits.itemsize}",
     }
     unreached = np.array([_UNREACHED[measure.dtype.name]], measure.dtype).view(bits)[0]
-    launch = kernel("scatter.cu", "to_original", constants)
-    launch(
-        (blocks_for(vertices, 1 << 16),), (THREADS,), (np.uint64(vertices), *held, unreached, *into)
-    )
+    arguments = np.uint64(vertices), *arrays, unreached, *into
+    name = "scatter.cu", "to_original"
+    launch(*name, vertices, *arguments, constants=constants, most=1 << 16)
     return into

@@ -111,7 +111,7 @@ ON_DEVICE = OnDevice()
 class Pinned:
     """Rows are in pinned memory (``room``), and `Shares` of them on the device too."""
 
-    room: PinnedRoom
+    room: PinnedAllocator
     least: int
     shift: int
 
@@ -119,7 +119,7 @@ class Pinned:
 
     def hold(self, rows: Rows, *, weighted: bool, ids: np.dtype[Any]) -> DeviceRows:
         """As of `OnDevice`."""
-        outside = hold(self.room.on_device(rows), weighted=weighted, ids=ids)
+        outside = rows_on_device(self.room.on_device(rows), weighted=weighted, ids=ids)
         return TieredRows.of(outside, Shares(outside, self.least, self.shift))
 
 

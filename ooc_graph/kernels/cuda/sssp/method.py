@@ -5,12 +5,13 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
 
 from ooc_graph.kernels.cuda.runtime.modules import cuda
-from ooc_graph.kernels.cuda.runtime.rows import DeviceRows
+from ooc_graph.kernels.cuda.runtime.rows import NULL, DeviceRows
 from ooc_graph.kernels.cuda.sssp.sums import Sums
 
 _STATE_WORDS = 128
@@ -40,6 +41,7 @@ class Method(ABC):
 
     parent: Any
     length: Any
+    _search: Callable[[tuple[Any, ...]], None]
     _COUNTS: ClassVar[slice]  # words of the state, 64 bits each: unresolved, then arcs by phase
 
     def __init__(self, graph: Weighted) -> None:
@@ -47,9 +49,14 @@ class Method(ABC):
         self._step = min(graph.step, graph.sums.longest_step)
         self._state = cuda().zeros(_STATE_WORDS, np.uint32)
 
-    @abstractmethod
     def launch(self, root: int, original_of: Any) -> Callable[[], None]:
         """What launches a search, with all arguments ready."""
+        names = NULL if original_of is None else original_of
+        return partial(self._search, self._arguments(np.uint32(root), names))
+
+    @abstractmethod
+    def _arguments(self, root: np.uint32, original_of: Any) -> tuple[Any, ...]:
+        """Arguments of the kernel; ``original_of`` may be `NULL`."""
 
     def counts(self) -> Any:
         """Rows without a parent, then arcs examined by phase, of the last search: uint64 (5,)."""

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -13,10 +11,8 @@ from ooc_graph.errors import DeviceError
 from ooc_graph.kernels.common.decisions import FIXED_ARCS, fixed_rows_pay
 from ooc_graph.kernels.cuda.runtime.modules import (
     SHARED_RESERVE,
-    THREADS,
-    blocks_for,
     cuda,
-    kernel,
+    launch,
     limits,
     on_all,
 )
@@ -62,28 +58,28 @@ class NearFar(Method):
         out, sums = graph.out, graph.sums
         _, most = limits(cuda().cuda.Device().id)
         chosen = constants(most, sums)
-        front, threads, room = int(chosen["FRONT"]), int(chosen["BLOCK"]), 0
+        front, threads, most_bytes = int(chosen["FRONT"]), int(chosen["BLOCK"]), 0
         shared, lengths = 2 * front * _ENTRY_BYTES, out.rows * sums.length.itemsize
         if KEEP_SMALL and shared + lengths + SHARED_RESERVE <= most:
-            chosen["SMALL"], shared, room = 1, shared + lengths, most - SHARED_RESERVE
+            chosen["SMALL"], shared, most_bytes = 1, shared + lengths, most - SHARED_RESERVE
         self._fixed = self._fix_rows(chosen)
         chosen["FIXED"] = int(self._fixed[0] is not NULL)
         self._allocate(sums, front)
         self._search = on_all(
-            "sssp_near.cu", "sssp_near", chosen, threads, shared, most_shared_bytes=room
+            "sssp_near.cu", "sssp_near", chosen, threads, shared, most_shared_bytes=most_bytes
         )
 
     def _fix_rows(self, chosen: dict[str, int | str]) -> tuple[Any, Any]:
-        """Neighbours and weights of all rows' first arcs, at fixed places, where that pays."""
+        """Neighbours and weights of all rows' first arcs, at fixed positions, if that pays."""
         cupy, out = cuda(), self._out
         longer = int((cupy.diff(out.offsets) > FIXED_ARCS).sum())
         if not fixed_rows_pay(out.rows, out.arcs, longer):
             return NULL, NULL
         neighbors = cupy.empty(FIXED_ARCS * out.rows, np.uint32)
         weights = cupy.empty(FIXED_ARCS * out.rows, out.weights.dtype)
-        fill = kernel("sssp_near.cu", "fix_rows", {**chosen, "FIXED": 1})
-        rows = (np.uint32(out.rows), out.offsets, out.neighbors, out.weights)
-        fill((blocks_for(out.rows),), (THREADS,), (*rows, neighbors, weights))
+        chosen = {**chosen, "FIXED": 1}
+        rows = (np.uint32(out.rows), out.offsets, out.neighbors, out.weights, neighbors, weights)
+        launch("sssp_near.cu", "fix_rows", out.rows, *rows, constants=chosen)
         return neighbors, weights
 
     def _allocate(self, sums: Sums, front: int) -> None:
@@ -91,11 +87,14 @@ class NearFar(Method):
         self.parent = cupy.empty(rows, np.uint32)
         self.length, self._done = (cupy.empty(rows, sums.length) for _ in range(2))
         self._marks = cupy.empty(-(-rows // 32), np.uint32)
-        self._near_room, self._far_room = rows // NEAR_SHARE + front, rows // FAR_SHARE + front
+        self._near_capacity, self._far_capacity = (
+            rows // NEAR_SHARE + front,
+            rows // FAR_SHARE + front,
+        )
         # The memory of the first list also holds a word a row, once lengths are final.
-        self._near_stride = max(self._near_room, -(-4 * rows // _ENTRY_BYTES))
+        self._near_stride = max(self._near_capacity, -(-4 * rows // _ENTRY_BYTES))
         self._near = cupy.empty(2 * self._near_stride * _ENTRY_BYTES // 4, np.uint32)
-        self._far = cupy.empty(2 * self._far_room * _ENTRY_BYTES // 4, np.uint32)
+        self._far = cupy.empty(2 * self._far_capacity * _ENTRY_BYTES // 4, np.uint32)
 
     @property
     def _lane_bits(self) -> int:
@@ -105,16 +104,14 @@ class NearFar(Method):
         mean = self._out.arcs / max(self._out.rows, 1)
         return min(max(math.ceil(mean / _ARCS) - 1, 0).bit_length(), 5)
 
-    def launch(self, root: int, original_of: Any) -> Callable[[], None]:
-        """What launches a search, with all arguments ready."""
+    def _arguments(self, root: np.uint32, original_of: Any) -> tuple[Any, ...]:
         out, into = self._out, self._into
-        arguments = (
+        return (
             *(np.uint32(out.rows), out.offsets, out.neighbors, out.weights),
             *(into.offsets, into.neighbors, into.weights, *self._fixed),
             *(np.uint32(self._giants), np.uint32(self._hubs), np.uint32(self._lane_bits)),
-            NULL if original_of is None else original_of,
+            original_of,
             *(self.parent, self.length, self._done, self._marks, self._near, self._far),
-            *(np.uint64(self._near_stride), np.uint32(self._near_room), np.uint32(self._far_room)),
-            *(self._state, np.float64(self._step), np.uint32(root)),
+            *(np.uint64(self._near_stride), np.uint32(self._near_capacity)),
+            *(np.uint32(self._far_capacity), self._state, np.float64(self._step), root),
         )
-        return partial(self._search, arguments)

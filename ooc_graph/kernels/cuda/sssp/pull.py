@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -11,26 +9,24 @@ import numpy as np
 from ooc_graph.errors import DeviceError
 from ooc_graph.kernels.cuda.runtime.modules import (
     SHARED_RESERVE,
-    THREADS,
-    blocks_for,
     cuda,
-    kernel,
+    launch,
     limits,
     on_all,
 )
-from ooc_graph.kernels.cuda.runtime.rows import NULL, QUAD_ROWS, DeviceRows, Extents, extents
+from ooc_graph.kernels.cuda.runtime.rows import QUAD_ROWS, DeviceRows, Extents, extents
 from ooc_graph.kernels.cuda.sssp.method import Method, Weighted
 from ooc_graph.kernels.cuda.sssp.sums import Sums
 
 # Constants of sssp.cu.
 _BLOCK = 1024
-_UNITS = (4, 2, 1)
+_WARP_QUADS = (4, 2, 1)
 
 INFINITE_INTEGERS: dict[str, int | str] = {"INFINITE": "0xFFFFFFFFu"}
 """What ``heads.cu`` is compiled with for integers."""
 SHARES: dict[str, int | str] = {"OFFSET": "u32"}
 """And where it is given shares of rows that begin within 32 bits."""
-STRETCH_ROOM = 1 << 20
+PIECE_CAPACITY = 1 << 20
 """Stretches of long rows that one round can leave to other warps."""
 LONG_ROW = 1024
 """Rows with more tuples than this are looked at by a whole warp each."""
@@ -38,10 +34,10 @@ LONG_ROW = 1024
 
 def constants(shared_bytes: int, sums: Sums) -> dict[str, int | str]:
     """What ``sssp.cu`` is compiled with where a block may have so much shared memory."""
-    for unit in _UNITS:
-        room = unit * QUAD_ROWS * 10 + 128
-        if _BLOCK // 32 * room + SHARED_RESERVE <= shared_bytes:
-            return {"UNIT": unit, "ROOM_BYTES": room, **sums.constants}
+    for quads in _WARP_QUADS:
+        buffer_bytes = quads * QUAD_ROWS * 10 + 128
+        if _BLOCK // 32 * buffer_bytes + SHARED_RESERVE <= shared_bytes:
+            return {"WARP_QUADS": quads, "BUFFER_BYTES": buffer_bytes, **sums.constants}
     raise DeviceError(f"SSSP needs more than the device's {shared_bytes} bytes of shared memory")
 
 
@@ -54,11 +50,11 @@ class PushPull(Method):
         super().__init__(graph)
         self._heads = self._heads_of(graph)
         # A warp's share begins at a multiple of what it takes at a time.
-        taken = QUAD_ROWS * _UNITS[0]
+        taken = QUAD_ROWS * _WARP_QUADS[0]
         self._hubs = graph.rows_above(LONG_ROW) // taken * taken
         self._allocate()
         chosen = constants(limits(cuda().cuda.Device().id)[1], graph.sums) | self._constants()
-        shared = _BLOCK // 32 * int(chosen["ROOM_BYTES"])
+        shared = _BLOCK // 32 * int(chosen["BUFFER_BYTES"])
         self._search = on_all("sssp.cu", "sssp_search", chosen, _BLOCK, shared)
 
     def _allocate(self) -> None:
@@ -69,7 +65,7 @@ class PushPull(Method):
         self._record = cupy.empty(rows, np.uint64)
         self._marks, self._resolved = (cupy.empty(4 * quads, np.uint32) for _ in range(2))
         self._queue, self._starts = (cupy.empty(rows, np.uint32) for _ in range(2))
-        self._stretches = cupy.empty(STRETCH_ROOM, np.uint64)
+        self._pieces = cupy.empty(PIECE_CAPACITY, np.uint64)
 
     def _heads_of(self, graph: Weighted) -> Heads:
         """What of the rows stands apart."""
@@ -79,27 +75,20 @@ class PushPull(Method):
         """Constants beside those that all searches have."""
         return {}
 
-    def _arguments(self) -> tuple[Any, ...]:
-        """Arguments of the kernel behind those that all searches have."""
-        return ()
-
-    def launch(self, root: int, original_of: Any) -> Callable[[], None]:
-        """What launches a search, with all arguments ready."""
+    def _arguments(self, root: np.uint32, original_of: Any) -> tuple[Any, ...]:
         out, into, heads = self._out, self._into, self._heads
-        arguments = (
+        return (
             *(np.uint32(out.rows), np.uint32(out.quads), np.uint64(out.arcs)),
             *(out.offsets, out.neighbors, out.weights),
             *(heads.lightest, np.uint32(heads.lightest_shift)),
             *(into.offsets, into.neighbors, into.weights),
             *(heads.head, heads.second, heads.pair, heads.pair2),
             *(np.uint32(heads.longer1), np.uint32(heads.longer3), np.uint32(self._hubs)),
-            NULL if original_of is None else original_of,
+            original_of,
             *(self.parent, self._length, self._record, self._marks, self._resolved),
-            *(self._queue, self._starts, self._stretches, np.uint32(STRETCH_ROOM), self._state),
-            *(np.float32(self._step), np.uint32(root)),
-            *self._arguments(),
+            *(self._queue, self._starts, self._pieces, np.uint32(PIECE_CAPACITY), self._state),
+            *(np.float32(self._step), root),
         )
-        return partial(self._search, arguments)
 
 
 class Heads:
@@ -122,15 +111,14 @@ class Heads:
         infinite = INFINITE_INTEGERS if sums.integers else {}
         if into.offsets.dtype.itemsize == 4:
             infinite = {**infinite, **SHARES}
-        fill = kernel("heads.cu", "light_heads", infinite)
         sizes = (np.uint32(n) for n in (into.rows, self.longer1, self.longer3))
-        held = (into.offsets, into.neighbors, into.weights)
+        rows = (into.offsets, into.neighbors, into.weights)
         columns = (self.head, self.second, self.pair, self.pair2)
-        fill((blocks_for(into.rows),), (THREADS,), (*sizes, *held, *columns))
+        given = (*sizes, *rows, *columns)
+        launch("heads.cu", "light_heads", into.rows, *given, constants=infinite)
         # Undirected: every second word of the heads. No copy.
         self.lightest, self.lightest_shift = self.head[1:], 1
         if out is not into:
             self.lightest, self.lightest_shift = cupy.empty(out.rows, np.uint32), 0
-            take = kernel("heads.cu", "first_weights", infinite)
-            arguments = (np.uint32(out.rows), out.offsets, out.weights, self.lightest)
-            take((blocks_for(out.rows),), (THREADS,), arguments)
+            given = (np.uint32(out.rows), out.offsets, out.weights, self.lightest)
+            launch("heads.cu", "first_weights", out.rows, *given, constants=infinite)

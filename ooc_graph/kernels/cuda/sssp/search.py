@@ -17,13 +17,20 @@ from ooc_graph.kernels.common.sssp.survey import (
     sampled_rows,
     survey_of,
 )
-from ooc_graph.kernels.cuda.runtime.modules import THREADS, blocks_for, cuda, kernel, within_memory
+from ooc_graph.kernels.cuda.runtime.modules import (
+    THREADS,
+    blocks_for,
+    cuda,
+    kernel,
+    launch,
+    within_memory,
+)
 from ooc_graph.kernels.cuda.runtime.rows import (
     DeviceRows,
-    hold,
-    hold_originals,
     on_device,
+    originals_on_device,
     require_root,
+    rows_on_device,
     seconds_of,
 )
 from ooc_graph.kernels.cuda.sssp.method import Method, Weighted
@@ -58,21 +65,21 @@ class CudaSsspSearch:
             require_weights(rows)
         with within_memory("SSSP on this graph"):
             self._tuples = on_device(tuples)
-            self._hold(out, into)
-            self._original_of = hold_originals(original_of, self._out.rows)
+            self._load(out, into)
+            self._original_of = originals_on_device(original_of, self._out.rows)
             self._survey = _survey(self._out, self._tuples, self._sums)
             self._prepare()
 
-    def _hold(self, out: Rows, into: Rows) -> None:
-        held = hold(out, weighted=True)
-        self._heaviest = held.weights.max().item() if held.arcs else 0
-        self._sums = self._sums_of(held.weights)
-        self._out = replace(held, weights=self._sums.bits_of(held.weights))
+    def _load(self, out: Rows, into: Rows) -> None:
+        loaded = rows_on_device(out, weighted=True)
+        self._heaviest = loaded.weights.max().item() if loaded.arcs else 0
+        self._sums = self._sums_of(loaded.weights)
+        self._out = replace(loaded, weights=self._sums.bits_of(loaded.weights))
         self._into = self._out
-        del held  # weights of both sides at once would be more than was counted
+        del loaded  # weights of both sides at once would be more than was counted
         if into is not out:
-            held = hold(into, weighted=True)
-            self._into = replace(held, weights=self._sums.bits_of(held.weights))
+            loaded = rows_on_device(into, weighted=True)
+            self._into = replace(loaded, weights=self._sums.bits_of(loaded.weights))
 
     def _sums_of(self, weights: Any) -> Sums:
         """How weights are summed at first, of which the heaviest is known."""
@@ -152,6 +159,7 @@ class CudaSsspSearch:
         search, rows, distance = method.launch(root, original_of), self._out.rows, self._distance
         if distance is None:
             return search
+        # Compiled here, so that no search is timed with it.
         widen = kernel("sssp_answer.cu", "widen", self._sums.constants)
 
         def both() -> None:
@@ -163,10 +171,10 @@ class CudaSsspSearch:
     def _overflowed(self, length: Any) -> bool:
         rows = self._out
         self._lost.fill(0)
-        look = kernel("sssp_answer.cu", "find_overflow", self._sums.constants)
-        heaviest = self._sums.weight_argument(self._heaviest)
+        heaviest, constants = self._sums.weight_argument(self._heaviest), self._sums.constants
         arguments = (np.uint32(rows.rows), heaviest, rows.offsets, rows.neighbors, length)
-        look((blocks_for(rows.rows, 4096),), (THREADS,), (*arguments, self._lost))
+        name = "sssp_answer.cu", "find_overflow"
+        launch(*name, rows.rows, *arguments, self._lost, constants=constants, most=4096)
         return bool(self._lost.get()[0])
 
 
@@ -181,5 +189,5 @@ def _survey(rows: DeviceRows, tuples: Any, sums: Sums) -> Survey:
         weights[cupy.asarray(at)].get() if len(at) else np.empty(0, np.float32)
         for at in (begin, (begin + end) // 2)
     )
-    held = int(tuples[: first_rows(rows.rows)].sum(dtype=np.uint64))
-    return survey_of(held, int(tuples.sum(dtype=np.uint64)), lightest, typical)
+    at_hubs = int(tuples[: first_rows(rows.rows)].sum(dtype=np.uint64))
+    return survey_of(at_hubs, int(tuples.sum(dtype=np.uint64)), lightest, typical)

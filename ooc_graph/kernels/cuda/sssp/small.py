@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from ooc_graph.kernels.common.decisions import FIXED_ARCS, fixed_rows_pay
 from ooc_graph.kernels.cuda.runtime.modules import cuda, kernel
-from ooc_graph.kernels.cuda.runtime.rows import NULL, DeviceRows
+from ooc_graph.kernels.cuda.runtime.rows import DeviceRows
 from ooc_graph.kernels.cuda.sssp.method import Method, Weighted
 from ooc_graph.kernels.cuda.sssp.sums import Sums
 
@@ -45,22 +45,14 @@ class OneBlock(Method):
         super().__init__(graph)
         rows, sums = self._into.rows, graph.sums
         self.parent, self.length = (cuda().empty(rows, t) for t in (np.uint32, sums.length))
-        self._kernel = kernel("sssp_small.cu", "sssp_small", constants(sums))
-        self._shared_bytes = 2 * -(-rows // _BLOCK) * _BLOCK * sums.length.itemsize
+        found = kernel("sssp_small.cu", "sssp_small", constants(sums))
+        shared_bytes = 2 * -(-rows // _BLOCK) * _BLOCK * sums.length.itemsize
         # All that any caller takes: they share the kernel.
         most = 2 * _BLOCK * int(constants(sums)["EACH"]) * sums.length.itemsize
-        self._kernel.max_dynamic_shared_size_bytes = most
+        found.max_dynamic_shared_size_bytes = most
+        self._search = partial(found, (1,), (_BLOCK,), shared_mem=shared_bytes)
 
-    def launch(self, root: int, original_of: Any) -> Callable[[], None]:
-        """What launches a search, with all arguments ready."""
+    def _arguments(self, root: np.uint32, original_of: Any) -> tuple[Any, ...]:
         into = self._into
-        arguments = (
-            *(np.uint32(into.rows), into.offsets, into.neighbors, into.weights),
-            NULL if original_of is None else original_of,
-            *(self.parent, self.length, self._state, np.uint32(root)),
-        )
-
-        def search() -> None:
-            self._kernel((1,), (_BLOCK,), arguments, shared_mem=self._shared_bytes)
-
-        return search
+        rows = np.uint32(into.rows), into.offsets, into.neighbors, into.weights
+        return *rows, original_of, self.parent, self.length, self._state, root

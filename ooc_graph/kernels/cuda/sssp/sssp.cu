@@ -26,7 +26,7 @@ extern "C" __global__ void __launch_bounds__(1024, 1)
                 const u32* in_neighbors, const u32* in_weights, const uint2* head, const u32* second,
                 const uint4* pair, const uint4* pair2, u32 longer1, u32 longer3, u32 hubs, const u32* original_of,
                 u32* parent, u32* distance, u64* record, u32* marks, u32* resolved, u32* queue, u32* starts,
-                u64* stretches, u32 stretch_room, State* state, float step, u32 root
+                u64* pieces, u32 piece_capacity, State* state, float step, u32 root
 #if TIERED
                 , const u32* out_starts, const u32* out_near, const u32* out_near_weights, const u32* in_starts,
                 const u32* in_near, const u32* in_near_weights
@@ -34,14 +34,14 @@ extern "C" __global__ void __launch_bounds__(1024, 1)
     ) {
     extern __shared__ uint4 shared[];
     __shared__ u64 scratch[32];
-    Room& room = ((Room*)shared)[threadIdx.x / 32];
+    WarpBuffer& buffer = ((WarpBuffer*)shared)[threadIdx.x / 32];
     const Graph g = {rows, quads, out_offsets, out_neighbors, out_weights, lightest, lightest_shift, in_offsets,
                      in_neighbors, in_weights, head, second, pair, pair2, longer1, longer3, hubs, original_of
 #if TIERED
                      , {out_starts, out_near, out_near_weights}, {in_starts, in_near, in_near_weights}
 #endif
     };
-    const Search s = {parent, distance, record, marks, resolved, {queue, starts}, stretches, stretch_room};
+    const Search s = {parent, distance, record, marks, resolved, {queue, starts}, pieces, piece_capacity};
     const u32 thread = blockIdx.x * blockDim.x + threadIdx.x, threads = gridDim.x * blockDim.x;
     const bool chief = thread == 0;
     u32 goal = 0, tick = 0;
@@ -85,9 +85,9 @@ extern "C" __global__ void __launch_bounds__(1024, 1)
             add_from_block(tally.examined << 28 | tally.again, &slot->examined, scratch);
             if (note && growing) add_from_block(tally.arcs, &slot->arcs, scratch);
             wait();
-            const u32 rest = __ldcg(&slot->stretches);
+            const u32 rest = __ldcg(&slot->pieces);
             if (rest) {
-                tally = relax_stretches(g, s, slot, wave, rest);
+                tally = relax_pieces(g, s, slot, wave, rest);
                 add_from_block(tally.examined << 28 | tally.again, &slot->examined, scratch);
                 if (note && growing) add_from_block(tally.arcs, &slot->arcs, scratch);
                 wait();
@@ -151,7 +151,7 @@ extern "C" __global__ void __launch_bounds__(1024, 1)
     while (!settled) {
         next_slot();
         Pulled sum = {0, 0, 0, 0, UNREACHED, 0};
-        pull_pass(g, s, bound, floor, passes > 0, room, sum);
+        pull_pass(g, s, bound, floor, passes > 0, buffer, sum);
         passes++;
         add_from_block(sum.examined, &slot->examined, scratch);
         add_from_block(sum.arcs, &slot->arcs, scratch);
@@ -195,7 +195,7 @@ extern "C" __global__ void __launch_bounds__(1024, 1)
     }
     next_slot();
     u64 looked = 0;
-    parent_pass(g, s, slot, root, beyond, room, looked);
+    parent_pass(g, s, slot, root, beyond, buffer, looked);
     clear(marks, quads);
     add_from_block(looked, &slot->examined, scratch);
     wait();

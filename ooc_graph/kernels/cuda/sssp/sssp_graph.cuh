@@ -1,4 +1,4 @@
-// What SSSP searches, what it keeps, and the constants that decide its course.
+// What SSSP searches, what it keeps, and the constants that decide how it runs.
 #pragma once
 #include "queue.cuh"
 #include "sssp_sums.cuh"
@@ -8,12 +8,12 @@
 #define ENOUGH_PUSHED 4000
 #endif
 // Quads (128 rows) that a warp takes at a time: 1, 2 or 4, as shared memory allows.
-#ifndef UNIT
-#define UNIT 4u
+#ifndef WARP_QUADS
+#define WARP_QUADS 4u
 #endif
-// Arcs of a row that a warp relaxes before the rest is cut into stretches for others.
-#ifndef STRETCH
-#define STRETCH 64u
+// Arcs of a row that a warp relaxes before the rest is cut into pieces for others.
+#ifndef PIECE_ARCS
+#define PIECE_ARCS 64u
 #endif
 
 // Whether rows stand in host memory, and only a share of each on the device too.
@@ -28,7 +28,7 @@ struct Slot {
     u64 queued;  // as `enter` wants it
     u32 count;   // entries of the next queue, or rows changed
     u32 reached; // vertices reached for the first time
-    u32 stretches;
+    u32 pieces;
     u32 least;   // complement of the smallest distance
     u32 most;    // largest distance
 };
@@ -43,7 +43,7 @@ struct State {
 
 #if TIERED
 // The first arcs of each row, on the device.
-struct Held {
+struct NearArcs {
     const u32* starts; // (rows + 1,)
     const u32* neighbors;
     const u32* weights;
@@ -65,10 +65,10 @@ struct Graph {
     const uint4* pair;    // (longer1,): second and third neighbour and weight
     const uint4* pair2;   // (longer3,): fourth and fifth
     u32 longer1, longer3; // rows from these on have no second, no fourth arc
-    u32 hubs;             // rows below are long: a warp each looks at them (a multiple of a unit)
+    u32 hubs;             // rows below are long: a warp each looks at them (a multiple of WARP_QUADS)
     const u32* original_of; // null: parents are given as internal ids
 #if TIERED
-    Held out_held, in_held;
+    NearArcs out_near, in_near;
 #endif
 };
 
@@ -79,8 +79,8 @@ struct Search {
     u32* marks;     // vertices in one queue; rows changed by a pull; rows on plateaus
     u32* resolved;  // vertices in the other queue; rows that have a parent among the inner vertices
     Queue queue;    // its two arrays are also the queues of this round and the next
-    u64* stretches; // row << 32 | number of the stretch
-    u32 stretch_room;
+    u64* pieces; // row << 32 | number of the piece
+    u32 piece_capacity;
 };
 
 struct Tally {

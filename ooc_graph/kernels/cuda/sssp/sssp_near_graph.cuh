@@ -15,8 +15,8 @@
 #define FRONT_FAR 16384u
 #endif
 // Arcs of a row that are relaxed at a time; the others are entries of their own.
-#ifndef STRETCH
-#define STRETCH 512u
+#ifndef PIECE_ARCS
+#define PIECE_ARCS 512u
 #endif
 // Arcs of a row that a lane has in flight.
 #ifndef ARCS
@@ -48,15 +48,15 @@ struct Graph {
     const u32* original_of; // null: parents are given as internal ids
 };
 
-// A row to relax, or a stretch of it, with the length it had when it was listed. Nothing is to be
+// A row to relax, or a piece of it, with the length it had when it was listed. Nothing is to be
 // done if it is shorter by now: then it was listed again.
 struct Entry {
     Length length;
-    u32 row, stretch;
+    u32 row, piece;
 };
 
-__device__ __forceinline__ uint4 pack(Length length, u32 row, u32 stretch) {
-    return make_uint4((u32)length, (u32)((u64)length >> 32), row, stretch);
+__device__ __forceinline__ uint4 pack(Length length, u32 row, u32 piece) {
+    return make_uint4((u32)length, (u32)((u64)length >> 32), row, piece);
 }
 
 __device__ __forceinline__ Entry unpack(uint4 packed) {
@@ -65,13 +65,13 @@ __device__ __forceinline__ Entry unpack(uint4 packed) {
 
 struct Search {
     Length* length;
-    Length* done; // length with which a row's arcs were relaxed, or listed in stretches
+    Length* done; // length with which a row's arcs were relaxed, or listed in pieces
     u32* parent;
     u32* marks;   // rows on plateaus
     u32* flat;    // list of them, in the memory of `near`
     uint4* near[2];
     uint4* far[2];
-    u32 near_room, far_room;
+    u32 near_capacity, far_capacity;
 };
 
 // A row's length while others may improve it. In shared memory a plain load would race with them.
@@ -81,7 +81,7 @@ __device__ __forceinline__ Length length_of(Length* lengths, u32 row) {
     return __ldcg(lengths + row);
 }
 
-// What a round reads and fills. Counts go on beyond the room; who finds none says so.
+// What a round reads and fills. Counts continue beyond the capacity; who finds none left says so.
 struct Wave {
     const uint4* now;
     u32 count;
@@ -89,10 +89,10 @@ struct Wave {
     uint4* front; // the first `FRONT` of the next round, if one block is alone
     uint4* next;
     u32* next_count;
-    u32 next_room;
+    u32 next_capacity;
     uint4* far;
     u32* far_count;
-    u32 far_base, far_room;
+    u32 far_base, far_capacity;
     u32* dropped;
 };
 
@@ -100,17 +100,17 @@ struct Tally {
     u32 examined, again; // arcs; rows improved that had been within the bound
 };
 
-// Places in two lists for what the lanes have; all lanes of a warp call it.
+// Positions in two lists for what the lanes have; all lanes of a warp call it.
 template <int N>
-__device__ __forceinline__ void reserve(const bool (&near)[N], u32* near_count, u32 (&near_place)[N],
-                                        const bool (&far)[N], u32* far_count, u32 (&far_place)[N]) {
+__device__ __forceinline__ void reserve(const bool (&near)[N], u32* near_count, u32 (&near_position)[N],
+                                        const bool (&far)[N], u32* far_count, u32 (&far_position)[N]) {
     const u32 lane = threadIdx.x % 32, before = (1u << lane) - 1;
     u32 nears = 0, fars = 0;
 #pragma unroll
     for (int n = 0; n < N; n++) {
         const u32 to_near = __ballot_sync(FULL, near[n]), to_far = __ballot_sync(FULL, far[n]);
-        near_place[n] = nears + __popc(to_near & before);
-        far_place[n] = fars + __popc(to_far & before);
+        near_position[n] = nears + __popc(to_near & before);
+        far_position[n] = fars + __popc(to_far & before);
         nears += __popc(to_near);
         fars += __popc(to_far);
     }
@@ -121,19 +121,19 @@ __device__ __forceinline__ void reserve(const bool (&near)[N], u32* near_count, 
     const u32 near_base = __shfl_sync(FULL, base, 0), far_base = __shfl_sync(FULL, base, 1);
 #pragma unroll
     for (int n = 0; n < N; n++) {
-        near_place[n] += near_base;
-        far_place[n] += far_base;
+        near_position[n] += near_base;
+        far_position[n] += far_base;
     }
 }
 
 template <bool ALONE>
-__device__ __forceinline__ void put_near(const Wave& wave, u32 place, uint4 entry) {
-    if (ALONE && place < FRONT) wave.front[place] = entry;
-    else if (place < wave.next_room) wave.next[place] = entry;
+__device__ __forceinline__ void put_near(const Wave& wave, u32 position, uint4 entry) {
+    if (ALONE && position < FRONT) wave.front[position] = entry;
+    else if (position < wave.next_capacity) wave.next[position] = entry;
     else atomicMax(wave.dropped, 1u);
 }
 
-__device__ __forceinline__ void put_far(const Wave& wave, u32 place, uint4 entry) {
-    if (wave.far_base + place < wave.far_room) wave.far[wave.far_base + place] = entry;
+__device__ __forceinline__ void put_far(const Wave& wave, u32 position, uint4 entry) {
+    if (wave.far_base + position < wave.far_capacity) wave.far[wave.far_base + position] = entry;
     else atomicMax(wave.dropped, 1u);
 }

@@ -13,19 +13,19 @@ __device__ __forceinline__ u32 warp_count() {
     return (ALONE ? 1 : gridDim.x) * blockDim.x / 32;
 }
 
-// Lists the stretches of a row behind its first; returns the arcs left to the caller: more where the
-// list has no room. All lanes of a warp call it, those of a group for the same row.
+// Lists the pieces of a row behind its first; returns the arcs left to the caller: more where the
+// list is full. All lanes of a warp call it, those of a group for the same row.
 template <bool ALONE>
 __device__ __forceinline__ u32 hand_out(const Graph& g, const Wave& wave, Entry entry, u32 arcs) {
     const u32 lane = threadIdx.x % 32, lanes = 1u << g.lane_bits, k = lane & (lanes - 1);
-    const u32 others = arcs > STRETCH ? (arcs - 1) / STRETCH : 0;
-    u32 place = 0;
-    if (k == 0 && others) place = atomicAdd(wave.next_count, others);
-    place = __shfl_sync(FULL, place, lane - k);
-    const u32 fit = place < wave.next_room ? min(others, wave.next_room - place) : 0;
+    const u32 others = arcs > PIECE_ARCS ? (arcs - 1) / PIECE_ARCS : 0;
+    u32 position = 0;
+    if (k == 0 && others) position = atomicAdd(wave.next_count, others);
+    position = __shfl_sync(FULL, position, lane - k);
+    const u32 fit = position < wave.next_capacity ? min(others, wave.next_capacity - position) : 0;
     const u32 first = others - fit + 1;
-    for (u32 i = k; i < fit; i += lanes) put_near<ALONE>(wave, place + i, pack(entry.length, entry.row, first + i));
-    return fit ? first * STRETCH : arcs;
+    for (u32 i = k; i < fit; i += lanes) put_near<ALONE>(wave, position + i, pack(entry.length, entry.row, first + i));
+    return fit ? first * PIECE_ARCS : arcs;
 }
 
 // Relaxes N arcs of each lane, to NONE where it has fewer. All lanes of a warp call it.
@@ -50,30 +50,30 @@ __device__ __forceinline__ void improve(const Search& s, const Wave& wave, Lengt
         far[n] = better && !near[n];
         tally.again += better && before[n] <= wave.bound;
     }
-    u32 near_place[N], far_place[N];
-    reserve(near, wave.next_count, near_place, far, wave.far_count, far_place);
+    u32 near_position[N], far_position[N];
+    reserve(near, wave.next_count, near_position, far, wave.far_count, far_position);
 #pragma unroll
     for (int n = 0; n < N; n++) {
-        if (near[n]) put_near<ALONE>(wave, near_place[n], pack(candidate[n], to[n], 0));
-        if (far[n]) put_far(wave, far_place[n], pack(candidate[n], to[n], 0));
+        if (near[n]) put_near<ALONE>(wave, near_position[n], pack(candidate[n], to[n], 0));
+        if (far[n]) put_far(wave, far_position[n], pack(candidate[n], to[n], 0));
     }
 }
 
-// Relaxes what stands in an entry's fixed place; tells whether its row has more arcs. `now` is the
+// Relaxes what stands at an entry's fixed positions; tells whether its row has more arcs. `now` is the
 // row's length.
 template <bool ALONE>
 __device__ __forceinline__ bool relax_fixed(const Graph& g, const Search& s, const Wave& wave, Entry entry, Length now,
                                             Tally& tally) {
     u32 to[4] = {NONE, NONE, NONE, NONE};
     Weight weight[4] = {0, 0, 0, 0};
-    if (entry.row != NONE && entry.stretch == 0) {
+    if (entry.row != NONE && entry.piece == 0) {
         const uint4 neighbors = __ldg(g.fixed_neighbors + entry.row);
         if constexpr (sizeof(Weight) == 4) {
             const uint4 four = __ldg((const uint4*)g.fixed_weights + entry.row);
             weight[0] = four.x, weight[1] = four.y, weight[2] = four.z, weight[3] = four.w;
         } else {
-            const ulonglong2* const pairs = (const ulonglong2*)g.fixed_weights + 2 * (u64)entry.row;
-            const ulonglong2 one = __ldg(pairs), two = __ldg(pairs + 1);
+            const ulonglong2* const words = (const ulonglong2*)g.fixed_weights + 2 * (u64)entry.row;
+            const ulonglong2 one = __ldg(words), two = __ldg(words + 1);
             weight[0] = (Weight)one.x, weight[1] = (Weight)one.y, weight[2] = (Weight)two.x, weight[3] = (Weight)two.y;
         }
         if (now == entry.length) {
@@ -84,7 +84,7 @@ __device__ __forceinline__ bool relax_fixed(const Graph& g, const Search& s, con
     const bool more = to[2] != NONE && to[2] == to[3];
     if (more) to[3] = NONE;
     improve<ALONE>(s, wave, entry.length, to, weight, tally);
-    return more || (entry.stretch && now == entry.length);
+    return more || (entry.piece && now == entry.length);
 }
 
 // One round: relaxes the arcs of all entries. A few lanes share a row, and have N of its arcs each at a
@@ -111,15 +111,15 @@ __device__ __forceinline__ void relax_round(const Graph& g, const Search& s, con
             base = __ldg(g.out_offsets + entry.row);
             const u64 end = __ldg(g.out_offsets + entry.row + 1);
             if (now == entry.length) left = (u32)(end - base);
-            if (entry.stretch) {
-                base += (u64)entry.stretch * STRETCH;
-                left = left ? (u32)min((u64)STRETCH, end - base) : 0;
+            if (entry.piece) {
+                base += (u64)entry.piece * PIECE_ARCS;
+                left = left ? (u32)min((u64)PIECE_ARCS, end - base) : 0;
             } else if (now == entry.length && k == 0) {
                 s.done[entry.row] = now; // without arcs, too
             }
         }
-        if (__any_sync(FULL, left > STRETCH)) left = hand_out<ALONE>(g, wave, entry, left);
-        if (FIXED && !entry.stretch) {
+        if (__any_sync(FULL, left > PIECE_ARCS)) left = hand_out<ALONE>(g, wave, entry, left);
+        if (FIXED && !entry.piece) {
             base += 3;
             left -= min(left, 3);
         }
@@ -157,7 +157,7 @@ struct FromList {
     }
 };
 
-// Any row that has come nearer since its arcs were relaxed: for when lists had no room.
+// Any row that has come nearer since its arcs were relaxed: for when lists were full.
 struct FromRows {
     const Length* length;
     const Length* done;
@@ -185,9 +185,9 @@ __device__ __forceinline__ void sort_out(const Source& source, const Wave& wave)
         Entry entry = {UNREACHED, 0, 0};
         if (first + lane < source.count) entry = source.at(first + lane);
         const bool near[1] = {entry.length <= wave.bound}, far[1] = {!near[0] && entry.length < UNREACHED};
-        u32 near_place[1], far_place[1];
-        reserve(near, wave.next_count, near_place, far, wave.far_count, far_place);
-        if (near[0]) put_near<ALONE>(wave, near_place[0], pack(entry.length, entry.row, 0));
-        if (far[0]) put_far(wave, far_place[0], pack(entry.length, entry.row, 0));
+        u32 near_position[1], far_position[1];
+        reserve(near, wave.next_count, near_position, far, wave.far_count, far_position);
+        if (near[0]) put_near<ALONE>(wave, near_position[0], pack(entry.length, entry.row, 0));
+        if (far[0]) put_far(wave, far_position[0], pack(entry.length, entry.row, 0));
     }
 }

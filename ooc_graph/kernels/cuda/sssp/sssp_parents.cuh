@@ -36,7 +36,7 @@ __device__ __forceinline__ bool offer_pair(const Search& s, uint4 pair, u32 floo
 
 // Parents of all rows that have none among the inner vertices; the others are at `floor` or beyond.
 __device__ __forceinline__ void parent_pass(const Graph& g, const Search& s, Slot* slot, u32 root, u32 floor,
-                                            Room& room, u64& examined) {
+                                            WarpBuffer& buffer, u64& examined) {
     const u32 warp = (blockIdx.x * blockDim.x + threadIdx.x) / 32, warps = gridDim.x * blockDim.x / 32;
     const u32 lane = threadIdx.x % 32;
     const uint4 none = make_uint4(0, UNREACHED, 0, UNREACHED);
@@ -61,12 +61,12 @@ __device__ __forceinline__ void parent_pass(const Graph& g, const Search& s, Slo
         if (lane == 0) s.parent[v] = best == ~0ull ? NONE : name_of(g, (u32)best);
         append(s.queue.rows, &slot->count, 0, lane == 0 && at < UNREACHED && best == ~0ull, v);
     }
-    for (u32 unit = g.hubs / (UNIT * 128) + warp; unit * UNIT < g.quads; unit += warps) {
-        const u32 base = unit * UNIT * 128;
+    for (u32 group = g.hubs / (WARP_QUADS * 128) + warp; group * WARP_QUADS < g.quads; group += warps) {
+        const u32 base = group * WARP_QUADS * 128;
         u32 kept = 0;
-        for (u32 quad = 0; quad < UNIT && unit * UNIT + quad < g.quads; quad++) {
+        for (u32 quad = 0; quad < WARP_QUADS && group * WARP_QUADS + quad < g.quads; quad++) {
             const u32 first = base + quad * 128 + lane;
-            const uint4 done = __ldcg((const uint4*)s.resolved + unit * UNIT + quad);
+            const uint4 done = __ldcg((const uint4*)s.resolved + group * WARP_QUADS + quad);
             const u32 has[4] = {done.x, done.y, done.z, done.w};
             u32 at[4], away[4];
             Best best[4];
@@ -94,9 +94,9 @@ __device__ __forceinline__ void parent_pass(const Graph& g, const Search& s, Slo
                 const u32 waiting = __ballot_sync(FULL, goes);
                 if (goes) {
                     const u32 place = kept + __popc(waiting & ((1u << lane) - 1));
-                    room.rows[place] = v - base;
-                    room.best[place] = best[j].away;
-                    room.parent[place] = best[j].parent;
+                    buffer.rows[place] = v - base;
+                    buffer.best[place] = best[j].away;
+                    buffer.parent[place] = best[j].parent;
                 }
                 kept += __popc(waiting);
 #if INTEGERS // NONE is what is not reached, too
@@ -112,15 +112,15 @@ __device__ __forceinline__ void parent_pass(const Graph& g, const Search& s, Slo
             }
         }
         __syncwarp();
-        u32 v = lane < kept ? base + room.rows[lane] : NONE;
+        u32 v = lane < kept ? base + buffer.rows[lane] : NONE;
         uint4 pair = v != NONE ? __ldcs(g.pair + v) : none;
         for (u32 first = 0; first < kept; first += 32) {
-            const u32 next_v = first + 32 + lane < kept ? base + room.rows[first + 32 + lane] : NONE;
+            const u32 next_v = first + 32 + lane < kept ? base + buffer.rows[first + 32 + lane] : NONE;
             const uint4 next_pair = next_v != NONE ? __ldcs(g.pair + next_v) : none;
             Best best = {UNREACHED, 0};
             if (v != NONE) {
                 const u32 at = __ldcg(s.distance + v);
-                best = {room.best[first + lane], room.parent[first + lane]};
+                best = {buffer.best[first + lane], buffer.parent[first + lane]};
                 bool goes = offer_pair(s, pair, floor, at, best, examined) && v < g.longer3;
                 if (goes) goes = offer_pair(s, __ldcs(g.pair2 + v), floor, at, best, examined);
                 if (goes) {

@@ -1,4 +1,4 @@
-// Parents of rows whose shortest ways all come over arcs that add nothing.
+// Parents of rows whose shortest paths all come over arcs that add nothing.
 #pragma once
 #include "grid.cuh"
 

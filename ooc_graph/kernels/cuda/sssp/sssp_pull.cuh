@@ -2,16 +2,16 @@
 #pragma once
 #include "sssp_tiers.cuh"
 
-// A warp's room in shared memory: rows of a unit that go on, counted from its first, what they have
+// A warp's buffer in shared memory: rows of its quads that continue, counted from its first, what they have
 // so far, and words of bits.
-struct Room {
-    u16 rows[UNIT * 128];
-    u32 best[UNIT * 128];
-    u32 parent[UNIT * 128];
+struct WarpBuffer {
+    u16 rows[WARP_QUADS * 128];
+    u32 best[WARP_QUADS * 128];
+    u32 parent[WARP_QUADS * 128];
     u32 got[32];
 };
-#ifdef ROOM_BYTES
-static_assert(sizeof(Room) == ROOM_BYTES, "the caller sizes shared memory by it");
+#ifdef BUFFER_BYTES
+static_assert(sizeof(WarpBuffer) == BUFFER_BYTES, "the caller sizes shared memory by it");
 #endif
 
 struct Pulled {
@@ -37,7 +37,7 @@ __device__ __forceinline__ bool pull_pair(const Search& s, uint4 pair, u32 floor
 // real paths. Who saw the old one is looked at again, for a pass that changed anything is followed
 // by another, or by a push from what it changed.
 __device__ __forceinline__ void pull_pass(const Graph& g, const Search& s, u32 final, u32 floor, bool count_arcs,
-                                          Room& room, Pulled& sum) {
+                                          WarpBuffer& buffer, Pulled& sum) {
     const u32 warp = (blockIdx.x * blockDim.x + threadIdx.x) / 32, warps = gridDim.x * blockDim.x / 32;
     const u32 lane = threadIdx.x % 32;
     const uint4 none = make_uint4(0, UNREACHED, 0, UNREACHED);
@@ -67,12 +67,12 @@ __device__ __forceinline__ void pull_pass(const Graph& g, const Search& s, u32 f
             if (count_arcs) sum.arcs += out_degree(g, v);
         }
     }
-    for (u32 unit = g.hubs / (UNIT * 128) + warp; unit * UNIT < g.quads; unit += warps) {
-        const u32 base = unit * UNIT * 128;
+    for (u32 group = g.hubs / (WARP_QUADS * 128) + warp; group * WARP_QUADS < g.quads; group += warps) {
+        const u32 base = group * WARP_QUADS * 128;
         u32 kept = 0;
-        if (lane < UNIT * 4) room.got[lane] = 0;
+        if (lane < WARP_QUADS * 4) buffer.got[lane] = 0;
         __syncwarp();
-        for (u32 quad = 0; quad < UNIT && unit * UNIT + quad < g.quads; quad++) {
+        for (u32 quad = 0; quad < WARP_QUADS && group * WARP_QUADS + quad < g.quads; quad++) {
             const u32 first = base + quad * 128 + lane;
             u32 before[4], best[4];
             uint2 h[4];
@@ -102,23 +102,23 @@ __device__ __forceinline__ void pull_pass(const Graph& g, const Search& s, u32 f
                 }
                 if (best[j] != UNREACHED) sum.most = max(sum.most, best[j]);
                 const u32 improved = __ballot_sync(FULL, better), waiting = __ballot_sync(FULL, goes);
-                if (lane == 0) room.got[quad * 4 + j] = improved;
+                if (lane == 0) buffer.got[quad * 4 + j] = improved;
                 if (goes) {
                     const u32 at = kept + __popc(waiting & ((1u << lane) - 1));
-                    room.rows[at] = v - base;
-                    room.best[at] = best[j];
+                    buffer.rows[at] = v - base;
+                    buffer.best[at] = best[j];
                 }
                 kept += __popc(waiting);
             }
         }
         __syncwarp();
-        u32 v = lane < kept ? base + room.rows[lane] : NONE;
+        u32 v = lane < kept ? base + buffer.rows[lane] : NONE;
         uint4 pair = v != NONE ? __ldcs(g.pair + v) : none;
         for (u32 first = 0; first < kept; first += 32) {
-            const u32 next_v = first + 32 + lane < kept ? base + room.rows[first + 32 + lane] : NONE;
+            const u32 next_v = first + 32 + lane < kept ? base + buffer.rows[first + 32 + lane] : NONE;
             const uint4 next_pair = next_v != NONE ? __ldcs(g.pair + next_v) : none;
             if (v != NONE) {
-                const u32 before = room.best[first + lane];
+                const u32 before = buffer.best[first + lane];
                 u32 best = before;
                 bool goes = pull_pair(s, pair, floor, best, sum.examined) && v < g.longer3;
                 if (goes) goes = pull_pair(s, __ldcs(g.pair2 + v), floor, best, sum.examined);
@@ -135,7 +135,7 @@ __device__ __forceinline__ void pull_pass(const Graph& g, const Search& s, u32 f
                 }
                 if (best < before) {
                     __stcg(s.distance + v, best);
-                    if (!(atomicOr(room.got + ((v - base) >> 5), bit_of(v)) & bit_of(v))) sum.reached += before == UNREACHED;
+                    if (!(atomicOr(buffer.got + ((v - base) >> 5), bit_of(v)) & bit_of(v))) sum.reached += before == UNREACHED;
                     sum.least = min(sum.least, best);
                     sum.most = max(sum.most, best);
                 }
@@ -144,9 +144,9 @@ __device__ __forceinline__ void pull_pass(const Graph& g, const Search& s, u32 f
             pair = next_pair;
         }
         __syncwarp();
-        const u32 word = unit * UNIT * 4 + lane;
-        if (lane < UNIT * 4 && word < g.quads * 4) {
-            u32 bits = room.got[lane];
+        const u32 word = group * WARP_QUADS * 4 + lane;
+        if (lane < WARP_QUADS * 4 && word < g.quads * 4) {
+            u32 bits = buffer.got[lane];
             s.marks[word] = bits;
             sum.changed += __popc(bits);
             if (count_arcs)

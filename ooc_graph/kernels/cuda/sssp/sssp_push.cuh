@@ -41,7 +41,7 @@ __device__ __forceinline__ u64 relax_arcs(const Graph& g, const Search& s, Slot*
     return end;
 }
 
-// First arc of a row from `low` on whose candidate is above the bound, by bisection on 32 places.
+// First arc of a row from `low` on whose candidate is above the bound, by bisection on 32 positions.
 __device__ __forceinline__ u64 end_below(const Graph& g, u32 row, u64 low, u64 high, u32 distance, u32 bound) {
     const u32 lane = threadIdx.x % 32;
     const u64 first = __ldg(g.out_offsets + row);
@@ -58,8 +58,8 @@ __device__ __forceinline__ u64 end_below(const Graph& g, u32 row, u64 low, u64 h
     return low;
 }
 
-// One round: every queued row relaxes its arcs below the bound, a warp each; long stretches are left
-// for `relax_stretches`.
+// One round: every queued row relaxes its arcs below the bound, a warp each; long pieces are left
+// for `relax_pieces`.
 __device__ __noinline__ Tally relax_queue(const Graph g, const Search s, Slot* slot, const Wave wave) {
     const u32 warp = (blockIdx.x * blockDim.x + threadIdx.x) / 32, warps = gridDim.x * blockDim.x / 32;
     const u32 lane = threadIdx.x % 32;
@@ -70,32 +70,32 @@ __device__ __noinline__ Tally relax_queue(const Graph g, const Search s, Slot* s
         const u32 d = __shfl_sync(FULL, __ldcg(s.distance + u), 0); // others may be improving it
         const u64 degree = out_degree(g, u);
         u64 at = relaxed_arcs(s, u, d);
-        const u64 stop = min(degree, (at / STRETCH + 1) * STRETCH);
+        const u64 stop = min(degree, (at / PIECE_ARCS + 1) * PIECE_ARCS);
         at = relax_arcs(g, s, slot, wave, u, d, at, stop, tally);
         if (at == stop && stop < degree) {
             at = end_below(g, u, stop, degree, d, wave.bound);
-            const u32 wanted = (u32)((at - stop + STRETCH - 1) / STRETCH);
+            const u32 wanted = (u32)((at - stop + PIECE_ARCS - 1) / PIECE_ARCS);
             u32 base = 0;
-            if (lane == 0 && wanted) base = atomicAdd(&slot->stretches, wanted);
+            if (lane == 0 && wanted) base = atomicAdd(&slot->pieces, wanted);
             base = __shfl_sync(FULL, base, 0);
             for (u32 k = lane; k < wanted; k += 32)
-                if (base + k < s.stretch_room) s.stretches[base + k] = (u64)u << 32 | (stop / STRETCH + k);
-            for (u32 k = s.stretch_room > base ? s.stretch_room - base : 0; k < wanted; k++) // no room
-                relax_arcs(g, s, slot, wave, u, d, stop + (u64)k * STRETCH,
-                           min(degree, stop + (u64)(k + 1) * STRETCH), tally);
+                if (base + k < s.piece_capacity) s.pieces[base + k] = (u64)u << 32 | (stop / PIECE_ARCS + k);
+            for (u32 k = s.piece_capacity > base ? s.piece_capacity - base : 0; k < wanted; k++) // no space left
+                relax_arcs(g, s, slot, wave, u, d, stop + (u64)k * PIECE_ARCS,
+                           min(degree, stop + (u64)(k + 1) * PIECE_ARCS), tally);
         }
         if (lane == 0) s.record[u] = (u64)d << 32 | at;
     }
     return tally;
 }
 
-__device__ __noinline__ Tally relax_stretches(const Graph g, const Search s, Slot* slot, const Wave wave, u32 count) {
+__device__ __noinline__ Tally relax_pieces(const Graph g, const Search s, Slot* slot, const Wave wave, u32 count) {
     const u32 warp = (blockIdx.x * blockDim.x + threadIdx.x) / 32, warps = gridDim.x * blockDim.x / 32;
     Tally tally = {0, 0, 0};
-    for (u32 i = warp; i < min(count, s.stretch_room); i += warps) {
-        const u64 item = __ldcg(s.stretches + i);
+    for (u32 i = warp; i < min(count, s.piece_capacity); i += warps) {
+        const u64 item = __ldcg(s.pieces + i);
         const u32 u = (u32)(item >> 32);
-        const u64 at = (item & NONE) * STRETCH, end = min(out_degree(g, u), at + STRETCH);
+        const u64 at = (item & NONE) * PIECE_ARCS, end = min(out_degree(g, u), at + PIECE_ARCS);
         // If the distance has improved since, the row is in the next queue.
         const u32 d = __shfl_sync(FULL, __ldcg(s.distance + u), 0);
         relax_arcs(g, s, slot, wave, u, d, at, end, tally);

@@ -16,8 +16,8 @@
 #define EACH 8
 #endif
 // In-arcs of a row that are in registers.
-#define PLACES 4
-static_assert(PLACES == 4 && BLOCK * EACH * 8 <= 1 << 16, "two places stand in a word");
+#define POSITIONS 4
+static_assert(POSITIONS == 4 && BLOCK * EACH * 8 <= 1 << 16, "two positions stand in a word");
 
 struct State {
     u64 unresolved; // reached rows that no neighbour gives a parent: out- and in-rows differ
@@ -41,36 +41,36 @@ struct InArcs {
     const u64* __restrict__ offsets;
     const u32* __restrict__ neighbors;
     const Weight* __restrict__ weights;
-    u32 to[EACH][PLACES / 2]; // two places among the lengths, in bytes, of 16 bits in one
-    Weight weight[EACH][PLACES];
+    u32 to[EACH][POSITIONS / 2]; // two positions among the lengths, in bytes, of 16 bits in one
+    Weight weight[EACH][POSITIONS];
     u32 longer, fuller; // a bit for each row that has more; where any lane's has more than half as many
 
     // All lanes of a warp call it.
     __device__ __forceinline__ void read(u32 j, u32 v, bool real) {
         const u64 first = real ? offsets[v] : 0, count = real ? offsets[v + 1] - first : 0;
 #pragma unroll
-        for (u32 k = 0; k < PLACES; k++) {
+        for (u32 k = 0; k < POSITIONS; k++) {
             // In place of none an arc of weight 0 from the row itself, which leads nowhere.
-            const u32 place = (k < count ? neighbors[first + k] : v) * (u32)sizeof(Length);
-            to[j][k / 2] = k % 2 ? to[j][k / 2] | place << 16 : place;
+            const u32 position = (k < count ? neighbors[first + k] : v) * (u32)sizeof(Length);
+            to[j][k / 2] = k % 2 ? to[j][k / 2] | position << 16 : position;
             weight[j][k] = k < count ? weights[first + k] : 0;
         }
-        longer |= (u32)(count > PLACES) << j;
-        fuller |= (u32)(__any_sync(FULL, count > PLACES / 2) != 0) << j;
+        longer |= (u32)(count > POSITIONS) << j;
+        fuller |= (u32)(__any_sync(FULL, count > POSITIONS / 2) != 0) << j;
     }
 
-    // Calls `what(place, weight)` for a row's in-arcs.
+    // Calls `what(position, weight)` for a row's in-arcs.
     template <typename What>
     __device__ __forceinline__ void over(u32 j, u32 v, What what) const {
 #pragma unroll
-        for (u32 k = 0; k < PLACES; k += 2) {
+        for (u32 k = 0; k < POSITIONS; k += 2) {
             if (k && !(fuller >> j & 1)) return;
             what(to[j][k / 2] & 0xFFFF, weight[j][k]);
             what(to[j][k / 2] >> 16, weight[j][k + 1]);
         }
         if (!(longer >> j & 1)) return;
 #pragma unroll 1
-        for (u64 a = offsets[v] + PLACES; a < offsets[v + 1]; a++)
+        for (u64 a = offsets[v] + POSITIONS; a < offsets[v + 1]; a++)
             what(neighbors[a] * (u32)sizeof(Length), weights[a]);
     }
 };
@@ -79,9 +79,9 @@ extern "C" __global__ void __launch_bounds__(BLOCK, 1)
     sssp_small(u32 rows, const u64* __restrict__ in_offsets, const u32* __restrict__ in_neighbors,
                const Weight* __restrict__ in_weights, const u32* __restrict__ original_of, u32* parent, Length* length,
                State* state, u32 root) {
-    extern __shared__ u64 room[];
+    extern __shared__ u64 lengths_shared[];
     __shared__ u64 words[32];
-    Length* now = (Length*)room; // of `padded` rows each
+    Length* now = (Length*)lengths_shared; // of `padded` rows each
     const u32 padded = (rows + BLOCK - 1) / BLOCK * BLOCK;
     Length* next = now + padded;
 
@@ -91,7 +91,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK, 1)
         arcs.read(j, v, v < rows);
         now[v] = next[v] = mine[j] = v == root ? 0 : UNREACHED;
     });
-    auto at_place = [](Length* lengths, u32 place) { return *(Length*)((char*)lengths + place); };
+    auto length_at = [](Length* lengths, u32 position) { return *(Length*)((char*)lengths + position); };
     __syncthreads();
 
     u32 rounds = 0, better, fresh = 0;
@@ -99,7 +99,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK, 1)
         better = 0;
         over_rows(rows, [&](u32 j, u32 v) {
             Length best = mine[j];
-            arcs.over(j, v, [&](u32 place, Weight w) { best = min(best, sum_of(at_place(now, place), w)); });
+            arcs.over(j, v, [&](u32 position, Weight w) { best = min(best, sum_of(length_at(now, position), w)); });
             better |= (u32)(best < mine[j]) << j;
             // What a round improves, the next one writes to the other copy.
             if ((better | fresh) >> j & 1) next[v] = best;
@@ -119,8 +119,8 @@ extern "C" __global__ void __launch_bounds__(BLOCK, 1)
         const Length at = mine[j];
         Best best = {UNREACHED, v == root ? root : NONE};
         if (at < UNREACHED)
-            arcs.over(j, v, [&](u32 place, Weight w) {
-                best.offer(at, place / (u32)sizeof(Length), at_place(now, place), w);
+            arcs.over(j, v, [&](u32 position, Weight w) {
+                best.offer(at, position / (u32)sizeof(Length), length_at(now, position), w);
             });
         const bool waits = at < UNREACHED && best.parent == NONE;
         next[v] = waits;
@@ -137,9 +137,9 @@ extern "C" __global__ void __launch_bounds__(BLOCK, 1)
             if (!(waiting >> j & 1)) return;
             const Length at = mine[j];
             u32 nearest = NONE;
-            arcs.over(j, v, [&](u32 place, Weight w) {
-                if (at_place(now, place) == at && sum_of(at, w) == at && !at_place(next, place))
-                    nearest = min(nearest, place);
+            arcs.over(j, v, [&](u32 position, Weight w) {
+                if (length_at(now, position) == at && sum_of(at, w) == at && !length_at(next, position))
+                    nearest = min(nearest, position);
             });
             if (nearest == NONE) return;
             parent[v] = name_of(nearest / (u32)sizeof(Length));

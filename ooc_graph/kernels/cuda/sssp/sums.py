@@ -15,8 +15,8 @@ from ooc_graph.types import INT64_UNREACHED, Rows
 HEAVIEST_NARROW = (1 << 32) - 2
 """The largest integer that a length of 32 bits can be; one more stands for what is not reached."""
 
-IN_PLACE = tuple(np.dtype(name) for name in ("float32", "float64", "int32", "int64"))
-"""Types of weights that searches take as they are: those that stores have."""
+STORED_TYPES = tuple(np.dtype(name) for name in ("float32", "float64", "int32", "int64"))
+"""Types of weights that stores have, and that searches take as they are."""
 
 
 @dataclass(frozen=True)
@@ -86,16 +86,16 @@ def require_weights(rows: Rows) -> None:
         )
 
 
-def sums_in_place(dtype: np.dtype[Any]) -> Sums:
-    """How to sum weights that are searched where they are: their bits are those that they have.
+def sums_of_stored(dtype: np.dtype[Any]) -> Sums:
+    """How to sum weights of rows in pinned memory: their bits are those that they have.
 
     Integers of 64 bits are summed in 64 even if all of them would fit 32. Other types than those
     that stores have are refused (`UsageError`).
     """
-    if dtype not in IN_PLACE:
+    if dtype not in STORED_TYPES:
+        known = ", ".join(map(str, STORED_TYPES))
         raise UsageError(
-            f"SSSP with rows in host memory takes weights of type {', '.join(map(str, IN_PLACE))}, "
-            f"not {dtype}"
+            f"SSSP with rows in host memory takes weights of type {known}, not {dtype}"
         )
     return Sums(dtype.itemsize == 8, dtype.kind == "i", np.dtype(f"u{dtype.itemsize}"))
 

@@ -13,7 +13,7 @@ from ooc_graph.kernels.common.bitmap import WORD_BITS, Words, whole_set, words_f
 from ooc_graph.kernels.common.store.requests import heaviest_ends
 from ooc_graph.kernels.common.store.rows import TierRows
 from ooc_graph.kernels.common.store.windows import AtHand
-from ooc_graph.kernels.cuda.pinned.sssp import SsspHold
+from ooc_graph.kernels.cuda.pinned.sssp import SsspShare
 from ooc_graph.kernels.cuda.runtime.modules import cuda, within_memory
 from ooc_graph.kernels.cuda.runtime.pinned import PinnedArray
 from ooc_graph.kernels.cuda.runtime.rows import NULL, require_rows
@@ -55,14 +55,14 @@ class DeviceHeads:
     def __init__(
         self,
         lengths: AnyArray,
-        hold: SsspHold,
+        hold: SsspShare,
         device_arcs: int | None = None,
         *,
         buffers: DiskBuffers | None = None,
         pinned: Callable[[int, Any], PinnedArray] = PinnedArray,
     ) -> None:
         require_rows(len(lengths))
-        self.hold = SsspHold(min(hold.least, _MOST_LEAST), min(hold.shift, WORD_BITS - 1))
+        self.hold = SsspShare(min(hold.least, _MOST_LEAST), min(hold.shift, WORD_BITS - 1))
         with within_memory("the first arcs of every row"):
             self._measure(lengths, buffers)
             self._make_room(self.arcs if device_arcs is None else device_arcs, pinned)
