@@ -248,7 +248,7 @@ def put_in_place(monkeypatch: pytest.MonkeyPatch) -> MadeUp:
     monkeypatch.setattr(cuda_modules, "device_bytes", lambda: (GIB, GIB))
     monkeypatch.setattr(process, "device", lambda n="cpu": made_up if n == CUDA else plain(n))
     monkeypatch.setattr(process, "number_of", lambda _: "0")
-    monkeypatch.setattr(pinned_strategy, "PinnedRoom", lambda _: np.empty)
+    monkeypatch.setattr(pinned_strategy, "PinnedAllocator", lambda _: np.empty)
     monkeypatch.setattr(cuda_pinned, "search_within", made_up.search_within)
     monkeypatch.setattr(cuda_disk, "may_stay", lambda *_: False)
     return made_up

@@ -10,7 +10,7 @@ import numpy as np
 
 from ooc_graph.kernels.common.sssp.survey import Known, first_rows
 from ooc_graph.kernels.common.store.rows import FIRST_LOOK
-from ooc_graph.kernels.cuda.pinned.sssp import SsspHold
+from ooc_graph.kernels.cuda.pinned.sssp import SsspShare
 from ooc_graph.kernels.cuda.runtime.modules import within_memory
 from ooc_graph.kernels.cuda.store.heads import DeviceHeads, DiskBuffers, DiskSide
 from ooc_graph.kernels.cuda.store.sssp import CudaDiskSsspSearch, require_columns

@@ -149,7 +149,7 @@ def test_memory_stays_within_the_plan(
     import cupy
 
     # Less than any part of the plan, so that none can be forgotten.
-    monkeypatch.setattr("ooc_graph.memory.cuda.pinned_plan.FIXED_BYTES", LITTLE)
+    monkeypatch.setattr("ooc_graph.memory.cuda.device_facts.FIXED_BYTES", LITTLE)
     ends = (60_000 * np.random.default_rng(1).random((2, 600_000)) ** 2).astype(np.int64)
     graph = og.build(
         (ends[0], ends[1]), tmp_path / "g.zarr", rows="hub", directed=directed, device="cpu"

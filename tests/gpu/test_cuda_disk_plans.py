@@ -42,7 +42,7 @@ def test_memory_stays_within_the_plan(
     import cupy
 
     # Less than any part of the plan, so that none can be forgotten.
-    monkeypatch.setattr("ooc_graph.memory.cuda.pinned_plan.FIXED_BYTES", LITTLE)
+    monkeypatch.setattr("ooc_graph.memory.cuda.device_facts.FIXED_BYTES", LITTLE)
     opened, plan = planned_store(tmp_path / "g.zarr", directed, share)
     assert (plan.arcs_in_host > 0) == (share == 0.3)
     pool = cupy.cuda.MemoryPool()

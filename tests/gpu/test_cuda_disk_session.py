@@ -135,7 +135,7 @@ def test_refused_device_memory_goes_on_with_less(
 ) -> None:
     cupy = cuda_modules.cuda()
     monkeypatch.setattr(cuda_pinned, "may_pin", lambda *_: False)
-    monkeypatch.setattr("ooc_graph.memory.cuda.pinned_plan.FIXED_BYTES", 256 << 10)
+    monkeypatch.setattr("ooc_graph.memory.cuda.device_facts.FIXED_BYTES", 256 << 10)
     least, root = cuda_disk.least_device_bytes(graph, kernel), hub(graph)
     # So much more that what is used of it is more than the least, which is what there is.
     more = {"bfs": 64, "sssp": 16}[kernel] * graph.rows

@@ -17,7 +17,7 @@ from ooc_graph.kernels.cuda.pinned.near_far import CudaTierNearSearch
 from ooc_graph.kernels.cuda.runtime import modules as cuda_modules
 from ooc_graph.kernels.cuda.runtime.rows import NULL
 from ooc_graph.kernels.cuda.sssp.near_far import NearFar
-from ooc_graph.kernels.cuda.sssp.sums import IN_PLACE
+from ooc_graph.kernels.cuda.sssp.sums import STORED_TYPES
 from ooc_graph.memory.cuda.pinned_near_plan import NearPlan
 from ooc_graph.runtime import engine_cache
 from ooc_graph.strategies.cuda import in_memory as cuda_memory
@@ -74,7 +74,7 @@ def test_memory_stays_within_the_plan(
     """Sums of 64 bits, which int32 comes to need in the middle, have room in the same plan."""
     import cupy
 
-    monkeypatch.setattr("ooc_graph.memory.cuda.pinned_plan.FIXED_BYTES", LITTLE)
+    monkeypatch.setattr("ooc_graph.memory.cuda.device_facts.FIXED_BYTES", LITTLE)
     shard = heavy(name) if weights == "long int32" else graph(name, weights)
     out, into, _ = comparison.light_sides(shard)
     assert out.weights is not None
@@ -186,7 +186,7 @@ def test_a_device_that_is_too_small_is_enough(
 ) -> None:
     """The device has an eighth of the rows' bytes, and what the plan reserves is made small."""
     cupy = cuda_modules.cuda()
-    monkeypatch.setattr("ooc_graph.memory.cuda.pinned_plan.FIXED_BYTES", LITTLE)
+    monkeypatch.setattr("ooc_graph.memory.cuda.device_facts.FIXED_BYTES", LITTLE)
     built = build(tmp_path / "g.zarr", dtype, directed=directed)
     assert built.weight_dtype in STORED_TYPES
     budget = cuda_pinned.pinned_bytes(built, "sssp") // 8
@@ -213,7 +213,7 @@ def test_an_answer_on_the_device_stays_within_the_budget(
     dtype: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     cupy = cuda_modules.cuda()
-    monkeypatch.setattr("ooc_graph.memory.cuda.pinned_plan.FIXED_BYTES", LITTLE)
+    monkeypatch.setattr("ooc_graph.memory.cuda.device_facts.FIXED_BYTES", LITTLE)
     side = grid(150, "float32")
     weight = weigh(dtype, len(side.source))
     edges = side.source, side.target, weight
@@ -253,7 +253,7 @@ def test_refused_device_memory_pins_the_rows(
 ) -> None:
     """A search of all rows on the device that the allocator refuses goes on, and says so."""
     cupy = cuda_modules.cuda()
-    monkeypatch.setattr("ooc_graph.memory.cuda.pinned_plan.FIXED_BYTES", LITTLE)
+    monkeypatch.setattr("ooc_graph.memory.cuda.device_facts.FIXED_BYTES", LITTLE)
     built = build(tmp_path / "g.zarr", "int32", directed=False)
     root, pool = int(built.original_of()[3]), cupy.cuda.MemoryPool()
     pool.set_limit(size=cuda_pinned.pinned_bytes(built, "sssp") // 2)

@@ -111,7 +111,7 @@ def test_a_tenth_of_the_graph_is_enough(
     is less than the reserve is, and of a graph for which it is not would take minutes to build.
     """
     cupy, graph = cuda_modules.cuda(), nearly_complete
-    monkeypatch.setattr("ooc_graph.memory.cuda.pinned_plan.FIXED_BYTES", LITTLE)
+    monkeypatch.setattr("ooc_graph.memory.cuda.device_facts.FIXED_BYTES", LITTLE)
     rows_bytes = graph.arcs * ARC_BYTES[kernel]
     budget = rows_bytes // 10
     wanted: dict[str, Any] = {"device": "cuda", "device_memory": budget}

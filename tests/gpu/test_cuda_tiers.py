@@ -164,7 +164,7 @@ def test_levels_of_more_than_a_byte_stay_within_the_plan(
 ) -> None:
     import cupy
 
-    monkeypatch.setattr("ooc_graph.memory.cuda.pinned_plan.FIXED_BYTES", LITTLE)
+    monkeypatch.setattr("ooc_graph.memory.cuda.device_facts.FIXED_BYTES", LITTLE)
     arcs, chain = kronecker(16), np.arange(400)
     source = np.concatenate([arcs.source, arcs.vertices - 1 + chain])
     target = np.concatenate([arcs.target, arcs.vertices + chain])
@@ -243,7 +243,7 @@ def test_memory_stays_within_the_plan(
     import cupy
 
     # Less than any part of the plan, so that none can be forgotten.
-    monkeypatch.setattr("ooc_graph.memory.cuda.pinned_plan.FIXED_BYTES", LITTLE)
+    monkeypatch.setattr("ooc_graph.memory.cuda.device_facts.FIXED_BYTES", LITTLE)
     shard = graph(name)
     both = hub_sides(shard)
     facts = facts_of(both)
@@ -329,7 +329,7 @@ def test_memory_of_sssp_stays_within_the_plan(
 ) -> None:
     import cupy
 
-    monkeypatch.setattr("ooc_graph.memory.cuda.pinned_plan.FIXED_BYTES", LITTLE)
+    monkeypatch.setattr("ooc_graph.memory.cuda.device_facts.FIXED_BYTES", LITTLE)
     monkeypatch.setattr(cuda_sssp, "may_pull", lambda _: True)
     shard = graph(name)
     out, into, _ = comparison.light_sides(shard)

@@ -10,7 +10,7 @@ import numpy as np
 from ooc_graph.kernels.common.store.rows import TierRows
 from ooc_graph.kernels.cuda.bfs.rank import CudaBfsRank, CudaBfsShared
 from ooc_graph.kernels.cuda.device import CudaDevice
-from ooc_graph.kernels.cuda.runtime.pinned import PinnedRoom
+from ooc_graph.kernels.cuda.runtime.pinned import PinnedAllocator
 from ooc_graph.kernels.cuda.sssp.rank import CudaSsspRank, known_of
 from ooc_graph.kernels.cuda.sssp.shared import CudaSsspShared
 from ooc_graph.kernels.cuda.store.bfs_rank import CudaStoreBfsRank
@@ -96,7 +96,7 @@ class StoreRanks:
         return self._device.sssp_shared(vertices, dtype)
 
 
-def in_room(room: PinnedRoom, rows: Rows | None) -> Rows | None:
+def in_room(room: PinnedAllocator, rows: Rows | None) -> Rows | None:
     """The same rows, with neighbours and weights in pinned memory."""
     if rows is None:
         return None

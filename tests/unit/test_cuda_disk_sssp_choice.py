@@ -49,7 +49,7 @@ def graph(tmp_path_factory: pytest.TempPathFactory) -> og.Graph:
 @pytest.fixture(autouse=True)
 def _little_is_fixed(monkeypatch: pytest.MonkeyPatch) -> None:
     """As on large graphs, where what is small beside the vertices does not matter."""
-    monkeypatch.setattr("ooc_graph.memory.cuda.pinned_plan.FIXED_BYTES", 0)
+    monkeypatch.setattr("ooc_graph.memory.cuda.device_facts.FIXED_BYTES", 0)
 
 
 def place(device_bytes: int, pinned_bytes: int | None = None) -> Resources:

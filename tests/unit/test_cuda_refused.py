@@ -57,7 +57,7 @@ def graph(tmp_path_factory: pytest.TempPathFactory) -> og.Graph:
 def _a_device(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Of which nothing is asked but its number, and how much memory is free."""
     # As on large graphs, where what is small beside the vertices does not matter.
-    monkeypatch.setattr("ooc_graph.memory.cuda.pinned_plan.FIXED_BYTES", 0)
+    monkeypatch.setattr("ooc_graph.memory.cuda.device_facts.FIXED_BYTES", 0)
     monkeypatch.setattr("ooc_graph.memory.cuda.pinned_plan._SSSP_STRETCHES", 0)
     monkeypatch.setattr(cuda_modules, "device_bytes", lambda: (FREE, FREE))
     monkeypatch.setattr(process, "number_of", lambda _: "0")
@@ -245,7 +245,7 @@ def scarce(monkeypatch: pytest.MonkeyPatch) -> Scarce:
     monkeypatch.setattr(device_tiers, "PinnedArray", Pinned)
     monkeypatch.setitem(cuda_disk.LOADERS, "sssp", load_sssp)
     made = Scarce()
-    monkeypatch.setattr(pinned_strategy, "PinnedRoom", lambda _: made.empty)
+    monkeypatch.setattr(pinned_strategy, "PinnedAllocator", lambda _: made.empty)
     return made
 
 

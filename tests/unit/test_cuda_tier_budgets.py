@@ -142,7 +142,7 @@ def test_names_are_held_only_for_answers_on_the_device(
 
     monkeypatch.setattr(cuda_pinned, "search_within", search_within)
     monkeypatch.setattr(process, "device", lambda _: None)
-    monkeypatch.setattr(pinned_strategy, "PinnedRoom", lambda _: np.empty)
+    monkeypatch.setattr(pinned_strategy, "PinnedAllocator", lambda _: np.empty)
     monkeypatch.setattr(cuda_modules, "device_bytes", lambda: (1 << 40, 1 << 40))
     there = place(cuda_memory.cuda_bytes(graph, kernel) - 1)
     reserved = chosen(graph, kernel, there, on_device=arrays == "cupy")
@@ -173,7 +173,7 @@ def test_memory_that_others_have_makes_the_budget_smaller(
 
     monkeypatch.setattr(cuda_pinned, "search_within", search_within)
     monkeypatch.setattr(process, "device", lambda _: None)
-    monkeypatch.setattr(pinned_strategy, "PinnedRoom", lambda _: np.empty)
+    monkeypatch.setattr(pinned_strategy, "PinnedAllocator", lambda _: np.empty)
     strategy = Pinned()
     reserved = Reservation(strategy.name, device_bytes=2 * least, named=named)
     for free in (least - 1, least, 3 * least):

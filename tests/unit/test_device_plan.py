@@ -156,16 +156,16 @@ def test_more_rows_than_can_be_counted_are_refused() -> None:
 
 
 def test_plan_and_kernels_count_alike() -> None:
-    assert (device_facts.COLUMNS, device_plan.STRETCH, device_plan.LEAST_ARCS) == (
+    assert (device_facts.COLUMNS, device_plan.PIECE_ARCS, device_plan.LEAST_ARCS) == (
         cuda_tier_bfs.MOST_COLUMNS,
         cuda_bfs_heads.PIECE_ARCS,
         cuda_tier_sssp.LEAST_ARCS,
     )
     assert device_facts.QUAD_ROWS == cuda_held.QUAD_ROWS
-    assert device_plan._SSSP_STRETCHES == cuda_sssp_pull.STRETCH_ROOM
-    room = {level: cuda_bfs.FIRST_COURSE[name] for level, name in ((1, "u8"), (4, "int"))}
-    each = cuda_bfs._COURSE.itemsize
-    assert {level: each * count for level, count in room.items()} == device_plan._COURSE_BYTES
+    assert device_plan._SSSP_PIECES == cuda_sssp_pull.PIECE_CAPACITY
+    room = {level: cuda_bfs.FIRST_TRACED[name] for level, name in ((1, "u8"), (4, "int"))}
+    each = cuda_bfs._TRACE.itemsize
+    assert {level: each * count for level, count in room.items()} == device_plan._TRACE_BYTES
 
 
 def test_rows_within_a_number_of_arcs() -> None:

@@ -26,7 +26,7 @@ from ooc_graph.kernels.cuda.sssp.search import CudaSsspSearch
 from ooc_graph.kernels.cuda.sssp.sums import STORED_TYPES, Sums, sums_of_stored
 from ooc_graph.layout.names import CHUNK_BYTES
 from ooc_graph.memory.cpu.plan import Lengths
-from ooc_graph.memory.cuda import pinned_near_plan
+from ooc_graph.memory.cuda import device_facts, pinned_near_plan
 from ooc_graph.memory.cuda.device_facts import COLUMNS, DeviceFacts
 from ooc_graph.memory.cuda.pinned_near_plan import NearPlan
 from ooc_graph.memory.cuda.pinned_plan import SsspPlan, describe_device, least_plan, plan_device
@@ -91,8 +91,8 @@ def test_a_plan_has_all_that_the_search_allocates(
     weights: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """By type, sums narrow and wide: as `NearFar` and `CudaSsspSearch` allocate, in NumPy."""
-    monkeypatch.setattr(pinned_near_plan, "FIXED_BYTES", 0)
-    rows, sums = 100_000, sums_in_place(np.dtype(weights))
+    monkeypatch.setattr(device_facts, "FIXED_BYTES", 0)
+    rows, sums = 100_000, sums_of_stored(np.dtype(weights))
     plan = NearPlan(facts_of(rows, weights), 0)
     made = [0]
 
@@ -209,7 +209,7 @@ def graph(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
 @pytest.fixture(autouse=True)
 def _little_is_fixed(monkeypatch: pytest.MonkeyPatch) -> None:
     """As on large graphs, where what is small beside the vertices does not matter."""
-    monkeypatch.setattr(pinned_near_plan, "FIXED_BYTES", 0)
+    monkeypatch.setattr(device_facts, "FIXED_BYTES", 0)
 
 
 def place(device_bytes: int, pinned_bytes: int | None = None) -> Resources:

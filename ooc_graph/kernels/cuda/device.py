@@ -17,7 +17,7 @@ from ooc_graph.kernels.cuda.pinned.bfs import BfsShare, CudaTierBfsSearch
 from ooc_graph.kernels.cuda.pinned.near_far import CudaTierNearSearch
 from ooc_graph.kernels.cuda.pinned.sssp import CudaTierSsspSearch, SsspShare
 from ooc_graph.kernels.cuda.runtime.modules import cuda
-from ooc_graph.kernels.cuda.runtime.pinned import PinnedRoom
+from ooc_graph.kernels.cuda.runtime.pinned import PinnedAllocator
 from ooc_graph.kernels.cuda.runtime.shares import ON_DEVICE, Pinned, Tier, rank_rows
 from ooc_graph.kernels.cuda.sssp.rank import CudaSsspRank, known_of
 from ooc_graph.kernels.cuda.sssp.search import CudaSsspSearch
@@ -156,7 +156,7 @@ def _sssp_rank(shard: Shard, tier: Tier) -> CudaSsspRank:
     )
 
 
-def _seen(sides: tuple[Rows, Rows], room: PinnedRoom) -> tuple[Rows, Rows]:
+def _seen(sides: tuple[Rows, Rows], room: PinnedAllocator) -> tuple[Rows, Rows]:
     """Both sides as the device sees them; one and the same object when undirected."""
     out = room.on_device(sides[0])
     return out, out if sides[1] is sides[0] else room.on_device(sides[1])

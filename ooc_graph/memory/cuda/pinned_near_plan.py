@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from ooc_graph.memory.cuda.device_facts import FIXED_BYTES, DevicePlan
+from ooc_graph.memory.cuda import device_facts
+from ooc_graph.memory.cuda.device_facts import DevicePlan
 
 # Of near-far's lists: an entry, entries that a block does alone at most, and of how many rows there
 # is one in the two near and in the two far lists.
@@ -37,7 +38,7 @@ class NearPlan(DevicePlan):
             "vertex state": state + NEAR_ENTRY_BYTES * entries,
             "offsets": self._offsets(),
             "names": 4 * facts.rows if facts.named else 0,
-            "reserve": FIXED_BYTES,
+            "reserve": device_facts.FIXED_BYTES,
         }
 
     @property

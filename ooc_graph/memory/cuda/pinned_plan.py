@@ -15,11 +15,12 @@ from typing import Any, TypeAlias
 
 from ooc_graph.errors import MemoryBudgetError
 from ooc_graph.memory.cpu.plan import HeadRule, rules
-from ooc_graph.memory.cuda.device_facts import COLUMNS, FIXED_BYTES, DeviceFacts, DevicePlan
+from ooc_graph.memory.cuda import device_facts
+from ooc_graph.memory.cuda.device_facts import COLUMNS, DeviceFacts, DevicePlan
 from ooc_graph.memory.cuda.pinned_near_plan import NearPlan
 from ooc_graph.memory.cuda.pinned_ranks import RankPlan
 
-STRETCH = 1024
+PIECE_ARCS = 1024
 """BFS looks at long rows in pieces of so many arcs."""
 LEAST_ARCS = 5
 """Arcs of each row that SSSP has on the device at least."""
@@ -27,8 +28,8 @@ DEEP_BYTES = 4
 """A level where a search has more than 254 of them; else it is a byte."""
 _BFS_BITMAPS, _SSSP_BITMAPS = 8, 2
 # What BFS says of each level, by the bytes of a level: there is room for so many at first.
-_COURSE_BYTES = {1: 40 << 8, DEEP_BYTES: 40 << 16}
-_SSSP_STRETCHES = 1 << 20
+_TRACE_BYTES = {1: 40 << 8, DEEP_BYTES: 40 << 16}
+_SSSP_PIECES = 1 << 20
 # What kernels count in 32 bits, and arcs of a side, of which a word has so many bits.
 _MOST_WORDS, _MOST_ARCS = 1 << 32, 1 << 36
 
@@ -49,15 +50,15 @@ class BfsPlan(DevicePlan):
         """Bytes on the device by purpose."""
         facts = self.facts
         state = facts.padded * (4 + self.level_bytes) + _BFS_BITMAPS * facts.padded // 8
-        room = facts.rows + facts.sides[-1].arcs // STRETCH + 1
-        lists = facts.rows // 32 * 4 + 8 * room + _COURSE_BYTES[self.level_bytes]
+        room = facts.rows + facts.sides[-1].arcs // PIECE_ARCS + 1
+        lists = facts.rows // 32 * 4 + 8 * room + _TRACE_BYTES[self.level_bytes]
         return {
             "vertex state": state + lists,
             "offsets": self._offsets(),
             "names": 4 * facts.padded + 4 * facts.rows if facts.named else 0,
             "first arcs": 4 * facts.padded + 16 * sum(facts.longer[: self.columns]),
             "hub rows": 4 * self.hub_arcs * len(facts.sides),
-            "reserve": FIXED_BYTES,
+            "reserve": device_facts.FIXED_BYTES,
         }
 
     @property
@@ -95,12 +96,12 @@ class SsspPlan(DevicePlan):
         # Tuples, and lengths while the starts are made of them.
         state = facts.rows * (4 + 8 + 8 + 4 + 4) + 4 * facts.padded
         return {
-            "vertex state": state + _SSSP_BITMAPS * facts.padded // 8 + 8 * _SSSP_STRETCHES,
+            "vertex state": state + _SSSP_BITMAPS * facts.padded // 8 + 8 * _SSSP_PIECES,
             "offsets": self._offsets() + 4 * (facts.rows + 1) * len(facts.sides),
             "names": 4 * facts.rows if facts.named else 0,
             "first arcs": 8 * facts.rows + 20 * longer[0] + 16 * facts.longer3 + lightest,
             "shares": 8 * self.held_arcs,
-            "reserve": FIXED_BYTES,
+            "reserve": device_facts.FIXED_BYTES,
         }
 
     @property
@@ -183,7 +184,7 @@ def _require_countable(kernel: str, facts: DeviceFacts) -> None:
     arcs = max(side.arcs for side in facts.sides)
     if arcs + facts.rows >= _MOST_ARCS:  # in a queue a row without arcs counts as one
         said = f"{arcs:,} arcs of a side, and fewer than {_MOST_ARCS:,}"
-    elif kernel == "bfs" and (queued := facts.rows + arcs // STRETCH + 1) >= _MOST_WORDS:
+    elif kernel == "bfs" and (queued := facts.rows + arcs // PIECE_ARCS + 1) >= _MOST_WORDS:
         said = f"{queued:,} rows and pieces of rows, and fewer than {_MOST_WORDS:,}"
     elif kernel == "sssp" and (held := SsspPlan(facts, 0).counted_arcs) >= _MOST_WORDS:
         said = f"{held:,} first arcs of rows, and fewer than {_MOST_WORDS:,}"

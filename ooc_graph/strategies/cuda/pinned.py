@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ooc_graph.errors import MemoryBudgetError
-from ooc_graph.kernels.cuda.runtime.pinned import PinnedRoom
+from ooc_graph.kernels.cuda.runtime.pinned import PinnedAllocator
 from ooc_graph.memory.cuda.pinned_plan import describe_device, plan_device
 from ooc_graph.memory.cuda.pinned_ranks import plan_ranks
 from ooc_graph.model import rank_memory
@@ -107,7 +107,7 @@ class Pinned:
         beside = pinned_budgets.answer_device_bytes(graph) if named else 0
         what = f"{kernel} on {graph.path}"
         budget_bytes = pinned_budgets.free_within(reserved.device_bytes, least, beside, what)
-        room = PinnedRoom(process.threads_here())
+        room = PinnedAllocator(process.threads_here())
         shard, ids = graph.load(ORDER_OF[kernel], room=room), load_ids(graph)
         is_narrow = named and has_narrow_ids(ids)
         names = ids.original_of.astype(np.uint32) if is_narrow else None

@@ -11,7 +11,7 @@ from ooc_graph.errors import MemoryBudgetError
 from ooc_graph.kernels.common.decisions import hubs_hold_much, pull_pays
 from ooc_graph.kernels.common.sides import hub_rows
 from ooc_graph.kernels.common.sssp.survey import first_rows
-from ooc_graph.kernels.cuda.pinned.bfs import BfsHold
+from ooc_graph.kernels.cuda.pinned.bfs import BfsShare
 from ooc_graph.kernels.cuda.runtime import modules as cuda_modules
 from ooc_graph.kernels.cuda.runtime.rows import MOST_ID
 from ooc_graph.layout.names import CHUNK_BYTES, id_dtype
@@ -206,9 +206,9 @@ def _made(plan: SearchPlan, device: Any, shard: Shard, room: Any, names: Any) ->
     return device.tier_sssp(shard, room, plan.share.least, plan.share.shift, original_of=names)
 
 
-def _hold_of(plan: BfsPlan, shard: Shard) -> BfsHold:
+def _hold_of(plan: BfsPlan, shard: Shard) -> BfsShare:
     """Columns, and whole rows of each side."""
-    return BfsHold(
+    return BfsShare(
         plan.columns, *(rows_within(rows.offsets, plan.hub_arcs) for rows in hub_rows(shard))
     )
 

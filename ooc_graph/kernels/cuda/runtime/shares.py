@@ -16,8 +16,8 @@ from ooc_graph.kernels.cuda.runtime.modules import (
     kernel,
     within_memory,
 )
-from ooc_graph.kernels.cuda.runtime.pinned import PinnedRoom
-from ooc_graph.kernels.cuda.runtime.rows import DeviceRows, hold, on_device, require_rows
+from ooc_graph.kernels.cuda.runtime.pinned import PinnedAllocator
+from ooc_graph.kernels.cuda.runtime.rows import DeviceRows, on_device, require_rows, rows_on_device
 from ooc_graph.kernels.cuda.runtime.steps import ids_of
 from ooc_graph.types import Dealing, Rows
 
@@ -100,8 +100,8 @@ class OnDevice:
     constants: ClassVar[dict[str, int | str]] = {}
 
     def hold(self, rows: Rows, *, weighted: bool, ids: np.dtype[Any]) -> DeviceRows:
-        """See `ooc_graph.kernels.cuda.runtime.rows.hold`."""
-        return hold(rows, weighted=weighted, ids=ids)
+        """See `ooc_graph.kernels.cuda.runtime.rows.rows_on_device`."""
+        return rows_on_device(rows, weighted=weighted, ids=ids)
 
 
 ON_DEVICE = OnDevice()
