@@ -192,15 +192,15 @@ def in_tables(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.usefixtures("in_tables")
 @pytest.mark.parametrize("by_ranks", [False, True])
 def test_an_algorithm(graph: og.Graph, by_ranks: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    place = ThisProcess(wanted="cpu")
-    first = plan_at(place, graph, Request(LARGEST))
+    workplace = ThisProcess(wanted="cpu")
+    first = plan_at(workplace, graph, Request(LARGEST))
     assert first.strategy.name == "cpu/memory"
     if by_ranks:
         ranks = Ranks(InMemory())
         reserved = Reservation(ranks.name, exchange=LOCAL)
         found = replace(first, strategy=ranks, reserved=reserved)
         monkeypatch.setattr(single, "plan_at", lambda *_: found)
-    result = single.search(graph, LARGEST, place=place, progress=NoProgress())
+    result = single.search(graph, LARGEST, workplace=workplace, progress=NoProgress())
     assert type(result) is LargestResult
     out = graph.load("hub").out_hub
     assert out is not None

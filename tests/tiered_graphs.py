@@ -34,5 +34,5 @@ def directed(tmp_path_factory: pytest.TempPathFactory) -> og.Graph:
     return og.build((*ends, weight), path, rows="both", directed=True, shards=2)
 
 
-def place(device_bytes: int, pinned_bytes: int | None = None) -> Resources:
+def workplace(device_bytes: int, pinned_bytes: int | None = None) -> Resources:
     return planned(HOST, CUDA, CudaLimits(device_bytes, pinned_bytes))

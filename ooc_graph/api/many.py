@@ -254,7 +254,7 @@ def _found(
         found,
         chosen,
         replace(asked, targets=aimed),
-        place=workplace_for(client, parse_bytes(memory_limit), device, limits, progress),
+        workplace=workplace_for(client, parse_bytes(memory_limit), device, limits, progress),
         progress=progress or NoProgress(),
         out=None if out is None else Path(out),
         into=into,

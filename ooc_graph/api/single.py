@@ -172,7 +172,7 @@ def _search(
         opened(graph, client),
         kernel,
         source,
-        place=workplace_for(client, parse_bytes(memory_limit), device, limits, progress),
+        workplace=workplace_for(client, parse_bytes(memory_limit), device, limits, progress),
         progress=progress or NoProgress(),
         out=None if out is None else Path(out),
         **options,
@@ -205,7 +205,7 @@ def components(
     found = search(
         opened(graph, client),
         "components",
-        place=workplace_for(client, parse_bytes(memory_limit), device, progress=progress),
+        workplace=workplace_for(client, parse_bytes(memory_limit), device, progress=progress),
         progress=progress or NoProgress(),
         out=None if out is None else Path(out),
         exchange=exchange,

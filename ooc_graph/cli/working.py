@@ -45,8 +45,8 @@ def searching(
     from ooc_graph.runtime.workplace import workplace_for  # noqa: PLC0415
 
     with working(given, for_cuda=for_cuda) as (client, progress):
-        place = workplace_for(client, limit(given, client), given["device"], limits, progress)
-        yield {"place": place, "progress": progress, "overwrite": given["overwrite"]}
+        workplace = workplace_for(client, limit(given, client), given["device"], limits, progress)
+        yield {"place": workplace, "progress": progress, "overwrite": given["overwrite"]}
 
 
 def _started(stack: ExitStack, device: str, workers: int | None, progress: Progress) -> Any:

@@ -37,10 +37,10 @@ def check_bytes(graph: Graph) -> int:
 
 def task_for(plan: Plan, run: Run, source: Kronecker, *, on_host: bool = False) -> BatchTask:
     """The batch as a plan has it carried out."""
-    limits = run.place.cuda_limits
+    limits = run.workplace.cuda_limits
     given = plan.task(), source, run.options.validate
     task = BatchTask(*given, limits.device_bytes, on_host)
-    limit_bytes = run.place.resources(on_cpu=True).process_limit_bytes
+    limit_bytes = run.workplace.resources(on_cpu=True).process_limit_bytes
     return replace(task, at_once=_at_once(plan, limit_bytes))
 
 

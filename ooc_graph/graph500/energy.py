@@ -18,7 +18,7 @@ def measure(run: Run, task: BatchTask, keys: IntArray, searched: list[Searched])
     teps = teps_statistics(times_s, [one.edges for one in searched]).harmonic_mean
     with run.progress.stage(f"{task.kernel}: energy"):
         record: EnergyRecord = run.timed(
-            f"{task.kernel} energy", lambda: run.place.call(repeat, task, keys, teps)
+            f"{task.kernel} energy", lambda: run.workplace.call(repeat, task, keys, teps)
         )
     return record
 

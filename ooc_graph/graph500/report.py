@@ -78,7 +78,7 @@ def leave_report(
 
     records = [_record(kernel, one) for kernel, found in searched.items() for one in found]
     failure, device = _failure(searched, run.options.validate), _device_facts(run)
-    degrees = run.place.call(degree_histogram, str(graph.path), graph.identity)
+    degrees = run.workplace.call(degree_histogram, str(graph.path), graph.identity)
     block = _block(run, built, records, failure is None)
     data = ReportData(
         title=f"Graph500, scale {run.options.scale}",
@@ -92,7 +92,7 @@ def leave_report(
         searches=tuple(records),
         stages=tuple(run.stages),
         memory=thinned(watch.samples),
-        memory_limit_bytes=run.place.limit_bytes,
+        memory_limit_bytes=run.workplace.limit_bytes,
         memory_baseline_bytes=watch.baseline_bytes,
         degree_histogram=DegreeHistogram.of(*degrees),
         output_block=block,
@@ -160,7 +160,7 @@ def _block(run: Run, built: BuildReport, records: list[SearchRecord], valid: boo
             edge_factor=options.edge_factor,
             searches=options.searches,
             generation_s=built.read_s,
-            processes=run.place.resources(on_cpu=True).processes,
+            processes=run.workplace.resources(on_cpu=True).processes,
             construction_s=built.elapsed_s - built.read_s,
             kernels=tuple(
                 KernelRuns.of([record for record in records if record.kernel == kernel])
@@ -181,15 +181,15 @@ def _parameters(run: Run) -> dict[str, Any]:
     named = {name: _scalar(value) for name, value in asdict(run.options).items()}
     return {
         **named,
-        "device": run.place.device.name,
-        "worker processes": run.place.resources(on_cpu=True).processes,
-        "memory limit (bytes)": run.place.limit_bytes,
+        "device": run.workplace.device.name,
+        "worker processes": run.workplace.resources(on_cpu=True).processes,
+        "memory limit (bytes)": run.workplace.limit_bytes,
         **{name: size for name, size in _cuda_limits(run) if size is not None},
     }
 
 
 def _cuda_limits(run: Run) -> list[tuple[str, int | None]]:
-    limits = run.place.cuda_limits
+    limits = run.workplace.cuda_limits
     return [
         ("device memory limit (bytes)", limits.device_bytes),
         ("host memory limit for rows (bytes)", limits.pinned_bytes),
@@ -198,7 +198,7 @@ def _cuda_limits(run: Run) -> list[tuple[str, int | None]]:
 
 def _device_facts(run: Run) -> dict[str, str | int]:
     """Of the CUDA device that searches, where one does."""
-    return run.place.call(cuda_facts_here) if run.place.device.name == CUDA else {}
+    return run.workplace.call(cuda_facts_here) if run.workplace.device.name == CUDA else {}
 
 
 def _graph_facts(graph: Graph) -> dict[str, Any]:

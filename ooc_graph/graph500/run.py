@@ -103,7 +103,7 @@ class Run:
 
     options: Graph500Options
     folder: Path
-    place: Workplace
+    workplace: Workplace
     progress: Progress
     begun: float = field(default_factory=perf_counter)
     stages: list[Stage] = field(default_factory=list)

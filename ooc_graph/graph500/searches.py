@@ -81,12 +81,12 @@ def search_all(
         Energy of the searches, measured over repeats of them; nothing if many ranks search.
     """
     # Validation has the memory that another kernel's searches would keep.
-    run.place.release()
+    run.workplace.release()
     beside = check_bytes(graph) if run.options.validate else answer_bytes(graph)
-    first = plan_at(run.place, graph, Request(kernel, answer_bytes=beside))
+    first = plan_at(run.workplace, graph, Request(kernel, answer_bytes=beside))
     searches = _Searches(run, graph, source, kernel, keys)
-    with io_progress.told(graph.identity, kernel, run.place.client, run.progress):
-        return execute(first, run.place, run.progress, searches.run, searches.ease)
+    with io_progress.told(graph.identity, kernel, run.workplace.client, run.progress):
+        return execute(first, run.workplace, run.progress, searches.run, searches.ease)
 
 
 class _Searches:
@@ -134,7 +134,7 @@ class _Searches:
         return self._all_batches(search, 1)
 
     def _in_batches(self, plan: Plan) -> tuple[list[Searched], list[EnergyRecord]]:
-        run, kernel, keys, call = self._run, self._kernel, self._keys, self._run.place.call
+        run, kernel, keys, call = self._run, self._kernel, self._keys, self._run.workplace.call
         task = task_for(plan, run, self._source, on_host=self._on_host)
         with run.progress.stage(f"{kernel}: loading, warming up"):
             run.timed(f"{kernel} warm-up", lambda: call(warm_up, task, int(keys[0])))
@@ -191,7 +191,7 @@ def _search_one(run: Run, plan: Plan, source: Kronecker, keys: IntArray) -> list
     """One search, by ranks or by one that does not validate; the answer is validated here."""
     (key,) = keys.tolist()
     graph, kernel = plan.graph, plan.request.kernel
-    result = result_of(kernel, key, search_by(plan, key, run.place))
+    result = result_of(kernel, key, search_by(plan, key, run.workplace))
     reached = result.reached
     internal = graph.internal_of()[reached]
     edges = int(graph.tuples()[internal[internal >= 0]].sum(dtype=np.int64)) // 2

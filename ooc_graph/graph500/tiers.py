@@ -61,7 +61,7 @@ def with_disk(
     if all(facts["tier"] != DISK for facts in run.tiers.values()):
         return dict(run.tiers)
     try:
-        probe = run.place.call(probe_of, str(graph.path))
+        probe = run.workplace.call(probe_of, str(graph.path))
     except OSError:
         # Searches have been made by what is there: their report is not to be lost for this.
         return dict(run.tiers)

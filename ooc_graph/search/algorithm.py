@@ -62,7 +62,7 @@ class Algorithm:
     nothing: Callable[[SearchTask, Graph], Arrays]
     columns: Callable[[SearchTask, Graph, Arrays, Ids], Columns]
 
-    def carry_out(self, graph: Graph, task: SearchTask, place: Workplace) -> Written:
+    def carry_out(self, graph: Graph, task: SearchTask, workplace: Workplace) -> Written:
         """Carry a task out by the exchange that is reserved for it.
 
         Raises
@@ -71,29 +71,29 @@ class Algorithm:
             If the ranks are those of a cluster, and there is none.
         """
         if not _has_arcs(graph, task.root):
-            return place.call(self.without_arcs, task)
+            return workplace.call(self.without_arcs, task)
         exchange = task.reserved.exchange
         if exchange == ONE:
-            return place.call(self.whole, task)
+            return workplace.call(self.whole, task)
         if exchange == LOCAL:
-            return place.call(self.ranks_here, task)
-        if place.client is None:
+            return workplace.call(self.ranks_here, task)
+        if workplace.client is None:
             raise UsageError("the scheduler exchange needs a Dask client")
         from ooc_graph.exchange import scheduler  # noqa: PLC0415 (imports distributed)
 
         run = partial(
             scheduler.run,
-            place.client,
+            workplace.client,
             MakeRanks(task, self.rank, self.start),
             graph.shards,
-            threads=place.resources(on_cpu=True).threads,
-            note=place.note,
+            threads=workplace.resources(on_cpu=True).threads,
+            note=workplace.note,
         )
         if task.folder is None:
             found, _ = run()
             return self.joined(task, graph, found)
         traces, _ = run(finish=WritePart(task.kernel, self.arrays, str(task.parts)))
-        return place.call(self.gather, task, traces)
+        return workplace.call(self.gather, task, traces)
 
     def whole(self, task: SearchTask) -> Written:
         """Search by one rank with the whole graph; runs on the worker that holds it.

@@ -46,7 +46,7 @@ def pairs(
     sources: IntArray,
     asked: Asked,
     *,
-    place: Workplace,
+    workplace: Workplace,
     progress: Progress,
     out: Path | None = None,
     into: AnyArray | None = None,
@@ -73,26 +73,26 @@ def pairs(
         require_room(into, specs[0], out)
     many = Many(specs, asked, out is None)
     if out is None:
-        _require_answer(Job(graph, many, place.resources(on_cpu=True)), place)
-    search = _Search(graph, sources, many, place, progress, out, into, overwrite=overwrite)
+        _require_answer(Job(graph, many, workplace.resources(on_cpu=True)), workplace)
+    search = _Search(graph, sources, many, workplace, progress, out, into, overwrite=overwrite)
 
     def run(found: Plan) -> PairsResult:
-        with io_progress.told(graph.identity, asked.kernel, place.client, progress):
+        with io_progress.told(graph.identity, asked.kernel, workplace.client, progress):
             return search.run(found)
 
     request = Request(asked.kernel, many=many)
-    return execute(plan_at(place, graph, request), place, progress, run)
+    return execute(plan_at(workplace, graph, request), workplace, progress, run)
 
 
-def _require_answer(job: Job, place: Workplace) -> None:
+def _require_answer(job: Job, workplace: Workplace) -> None:
     """Refuse an answer that memory has no room for, whatever is kept of other searches."""
     try:
         require_answer(job)
     except MemoryBudgetError:
-        if place.client is not None or not engine_cache.keeps_any():
+        if workplace.client is not None or not engine_cache.keeps_any():
             raise
-        place.release()
-        require_answer(replace(job, resources=place.resources(on_cpu=True)))
+        workplace.release()
+        require_answer(replace(job, resources=workplace.resources(on_cpu=True)))
 
 
 def specs_of(graph: Graph, sources: int, asked: Asked) -> tuple[ArraySpec, ...]:
@@ -134,7 +134,7 @@ class _Search:
         graph: Graph,
         sources: IntArray,
         many: Many,
-        place: Workplace,
+        workplace: Workplace,
         progress: Progress,
         out: Path | None,
         into: AnyArray | None,
@@ -142,7 +142,7 @@ class _Search:
         overwrite: bool,
     ) -> None:
         self._graph, self._sources, self._many = graph, sources, many
-        self._place, self._progress = place, progress
+        self._workplace, self._progress = workplace, progress
         self._out, self._into, self._overwrite = out, into, overwrite
         self._begun_s: float | None = None
         self._answers: InMemory | None = None
@@ -155,7 +155,7 @@ class _Search:
             if sink.lacks_any:
                 # Potentials may take long: what can be refused without them has been by now.
                 self._prepare(task)
-                io_stats = sink.find(task, self._place, self._progress)
+                io_stats = sink.find(task, self._workplace, self._progress)
                 self._say(task, io_stats)
             columns = sink.finish()
         kind = LevelsResult if self._many.asked.hops else PairsResult
@@ -176,7 +176,7 @@ class _Search:
         given = self._graph, self._sources, self._many, self._into
         what = f"{self._many.asked.kernel} on {self._graph.path}"
         try:
-            self._answers = with_room(what, lambda: InMemory(*given), self._place)
+            self._answers = with_room(what, lambda: InMemory(*given), self._workplace)
         except MemoryBudgetError as error:
             raise MemoryBudgetError(
                 f"{what}: the system refuses the memory of the answer; give out= to write it to a "
@@ -213,7 +213,7 @@ class _Search:
             within = reserved.method, reserved.host_bytes, reserved.lanes
             self._progress.note(note_before(self._graph, task.asked.kernel, *within))
         with self._progress.stage("preparing"):
-            self._place.call(prepare, task)
+            self._workplace.call(prepare, task)
         self._begun_s = self._begun_s or perf_counter()
 
     def _say(self, task: ManyTask, io_stats: IoStats) -> None:
@@ -221,7 +221,7 @@ class _Search:
         if _is_on_disk(task):
             self._progress.note(note_after(task.asked.kernel, io_stats))
             return
-        if how := self._place.call(how_found, task, io_stats):
+        if how := self._workplace.call(how_found, task, io_stats):
             self._progress.note(how)
 
 

@@ -66,7 +66,7 @@ class InMemory:
         """Even of no sources it is seen that there are shortest paths."""
         return True
 
-    def find(self, task: ManyTask, place: Workplace, progress: Progress) -> IoStats:
+    def find(self, task: ManyTask, workplace: Workplace, progress: Progress) -> IoStats:
         """Search from all sources that are left, task by task; what was read.
 
         What one process finds stays if it is refused memory later.
@@ -75,9 +75,9 @@ class InMemory:
         left = range(self._done, len(self._sources), length)
         parts = [self._sources[start : start + length] for start in left]
         io_stats = IoStats()
-        if place.client is not None:
+        if workplace.client is not None:
             items = [(task, part) for part in parts]
-            with place.workforce() as workforce:
+            with workplace.workforce() as workforce:
                 for done in run_all(workforce, progress, task.asked.kernel, solve, items):
                     io_stats = io_stats.plus(self._take(done))
             return io_stats

@@ -72,7 +72,7 @@ class InStore:
             ids = [ArraySpec(name, length, np.dtype(np.int64)) for name, length in lengths]
             _require_space(self._specs, missing, ids, self._store)
 
-    def find(self, task: ManyTask, place: Workplace, progress: Progress) -> IoStats:
+    def find(self, task: ManyTask, workplace: Workplace, progress: Progress) -> IoStats:
         """Write what is missing, task by task; what was read for it."""
         written = replace(task, folder=str(self._store.folder), attempt=str(self._units.attempt))
         spec, runs = task.spec, _runs(self.missing, task.reserved.chunks)
@@ -81,7 +81,7 @@ class InStore:
             (written, first, self._sources[spec.bounds(first)[0] : spec.bounds(last)[1]])
             for first, last in runs
         ]
-        with place.workforce() as workforce:
+        with workplace.workforce() as workforce:
             batches = run_all(
                 workforce,
                 progress,

@@ -58,7 +58,7 @@ def test_a_search_that_was_refused_memory_is_not_refused_again(
     def search(pinned_bytes: int | None = None, *, limit_bytes: int = 0) -> list[str]:
         there, said = CudaHere(limit_bytes or HOST, CudaLimits(whole, pinned_bytes)), Said()
         there.is_limited = limit_bytes > 0
-        single.search(graph, "bfs", root, place=there, progress=said)
+        single.search(graph, "bfs", root, workplace=there, progress=said)
         return said.notes
 
     monkeypatch.setattr(cuda_memory.InMemory, "load", refuse)
