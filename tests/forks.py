@@ -352,13 +352,13 @@ def cuda_of_the_parent(_: Path) -> None:
     cuda = SimpleNamespace(runtime=runtime, Device=lambda: SimpleNamespace(id=0))
     cupy = SimpleNamespace(cuda=cuda)
     cuda_modules.cuda = lambda: cupy
-    assert devices.choose_here("auto").name == "cuda"
+    assert devices.choose_in_process("auto").name == "cuda"
     process._devices["cuda"] = OnDevice()
     key = Key("graph", "", "bfs", "cuda", Reservation("cuda/memory"))
     engine_cache._engines[engine_cache._Kept(key, "0")] = OnDevice()  # type: ignore[assignment]
 
     def child() -> None:
-        chosen = devices.choose_here("auto")
+        chosen = devices.choose_in_process("auto")
         assert chosen.name == "cpu"
         assert "forked" in chosen.why
         with pytest.raises(og.errors.DeviceError, match="spawn"):

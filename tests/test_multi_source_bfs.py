@@ -12,7 +12,7 @@ import pytest
 from distributed import Client, LocalCluster
 
 import ooc_graph as og
-from ooc_graph.answers.pairs import TOGETHER
+from ooc_graph.answers.many import TOGETHER
 from ooc_graph.errors import (
     DeviceError,
     MemoryBudgetError,
@@ -206,7 +206,7 @@ def test_refusals_of_the_command(
     def none_here() -> int:
         raise DeviceError("there is no device")
 
-    monkeypatch.setattr("ooc_graph.runtime.devices.cuda_memory_here", none_here)
+    monkeypatch.setattr("ooc_graph.runtime.devices.cuda_memory_bytes", none_here)
     ended = called("bfs", store, "--out", tmp_path / "d.zarr", *words)
     assert ended.code == 2
     assert message in ended.err
@@ -241,4 +241,4 @@ def test_refusals_of_the_api(graph: og.Graph) -> None:
     with pytest.raises(MemoryBudgetError, match="in one worker"):
         og.multi_source_bfs(graph, reduce="sum", memory_limit=20_000)
     with pytest.raises(UsageError, match="no parents"):
-        og.answers.pairs.Asked(parents=True, hops=True)
+        og.answers.many.Asked(parents=True, hops=True)

@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 import ooc_graph as og
-from ooc_graph.answers.pairs import TOGETHER, pairs_specs
+from ooc_graph.answers.many import TOGETHER, answer_specs
 from ooc_graph.kernels.common.cancellation import leave_if_given_up
 from ooc_graph.kernels.cpu.many import bfs_search as many_bfs_search
 from ooc_graph.kernels.cpu.many import choice as many_choice
@@ -72,7 +72,7 @@ def search(
     """
 
     def specs(*given: Any) -> Any:
-        return tuple(replace(spec, chunk_rows=CHUNK) for spec in pairs_specs(*given))
+        return tuple(replace(spec, chunk_rows=CHUNK) for spec in answer_specs(*given))
 
     solve, finish, finished = many_tasks._search, many_tasks.finish_unit, 0
     find, _, options = KINDS[what]
@@ -126,7 +126,7 @@ def search(
     # What is compiled is tried, which is no batch of the run.
     find(store, og.open(store).original_ids()[:1], device="cpu")
     with pytest.MonkeyPatch.context() as patch, ExitStack() as stack:
-        patch.setattr(many, "pairs_specs", specs)
+        patch.setattr(many, "answer_specs", specs)
         patch.setattr(dividing, "LANES", (LANES,))
         patch.setattr(dividing, "TASK_BATCHES", BATCHES)
         # Nothing but batches of the task.

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 import ooc_graph as og
-from ooc_graph.answers.pairs import pairs_specs
+from ooc_graph.answers.many import answer_specs
 from ooc_graph.errors import DiskFullError
 from ooc_graph.kernels.common.cancellation import event_here
 from ooc_graph.kernels.common.completion import Told
@@ -41,10 +41,10 @@ def _batches_are_chunks(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Two threads, tasks of four batches for each of them, chunks of a batch."""
 
     def specs(*given: Any) -> Any:
-        return tuple(replace(spec, chunk_rows=BATCH) for spec in pairs_specs(*given))
+        return tuple(replace(spec, chunk_rows=BATCH) for spec in answer_specs(*given))
 
     engine_cache.release()
-    monkeypatch.setattr(many, "pairs_specs", specs)
+    monkeypatch.setattr(many, "answer_specs", specs)
     monkeypatch.setattr(dividing, "LANES", (BATCH, BATCH // 2))
     monkeypatch.setattr(dividing, "BFS_LANES", 1)
     monkeypatch.setattr(dividing, "TASK_BATCHES", BATCHES)

@@ -14,7 +14,7 @@ import pytest
 from distributed import Client, LocalCluster
 
 import ooc_graph as og
-from ooc_graph.answers.pairs import Asked, pairs_specs
+from ooc_graph.answers.many import Asked, answer_specs
 from ooc_graph.errors import CorruptStoreError, NegativeCycleError, UnexpectedError
 from ooc_graph.kernels.cpu.many import choice as many_choice
 from ooc_graph.layout.stored import Stored
@@ -128,7 +128,7 @@ def test_long_thin_graphs_are_searched_one_by_one_where_all_arcs_have_room(
     weight = np.random.default_rng(3).integers(1, 100, len(ends[0])).astype(np.float32)
     graph, lanes = og.build((*ends, weight), tmp_path / "g.zarr"), 64 * 4
     asked = Asked(reduce="sum")
-    specs = pairs_specs(asked, 900, 900, weight.dtype)
+    specs = answer_specs(asked, 900, 900, weight.dtype)
     request = Request("apsp", many=Many(specs, asked, in_memory=True))
     for cached, method in ((900 * lanes, "batches"), (900 * lanes - 1, "one by one")):
         monkeypatch.setattr(many_choice, "CACHED_BYTES", cached)

@@ -7,7 +7,7 @@ from typing import Self
 
 import numpy as np
 
-from ooc_graph.answers.pairs import (
+from ooc_graph.answers.many import (
     Asked,
     PerSource,
     own_columns,

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ooc_graph.answers.pairs import Asked, PerSource, own_columns, rows_of
+from ooc_graph.answers.many import Asked, PerSource, own_columns, rows_of
 from ooc_graph.answers.reductions import (
     HISTOGRAM,
     Reduced,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ooc_graph.answers.pairs import Asked
+from ooc_graph.answers.many import Asked
 from ooc_graph.answers.reductions import BINS, Bins
 from ooc_graph.answers.result import LevelsResult, PairsResult
 from ooc_graph.api.graphs import opened
@@ -17,7 +17,7 @@ from ooc_graph.boundary import public
 from ooc_graph.model.resources import AUTO, CudaLimits
 from ooc_graph.model.sizes import parse_bytes
 from ooc_graph.runtime.workplace import workplace_for
-from ooc_graph.search.many import pairs
+from ooc_graph.search.many import search_many
 from ooc_graph.shards.load import Graph
 from ooc_graph.types import AnyArray, NoProgress, Progress
 
@@ -138,7 +138,7 @@ def johnson(
     >>> og.johnson(g).distance[0].tolist()
     [0, 3, 1]
     """
-    asked = Asked(None, cutoff, reduce, parents, Bins(bins, bin_width), has_room=into is not None)
+    asked = Asked(None, cutoff, reduce, parents, Bins(bins, bin_width), has_array=into is not None)
     limits = CudaLimits.of(device_memory, host_memory).require_cuda(device)
     given = asked, out, into, client, device, memory_limit, limits, overwrite, progress
     return _found(graph, sources, targets, *given)
@@ -223,8 +223,8 @@ def multi_source_bfs(
     >>> og.multi_source_bfs(g, reduce="eccentricity").read("eccentricity").tolist()
     [3, 2, 2, 3]
     """
-    counted, has_room = Bins(bins, bin_width), into is not None
-    asked = Asked(None, cutoff, reduce, bins=counted, hops=True, has_room=has_room)
+    counted, has_array = Bins(bins, bin_width), into is not None
+    asked = Asked(None, cutoff, reduce, bins=counted, hops=True, has_array=has_array)
     limits = CudaLimits.of(device_memory, host_memory).require_cuda(device)
     given = asked, out, into, client, device, memory_limit, limits, overwrite, progress
     found = _found(graph, sources, targets, *given)
@@ -250,7 +250,7 @@ def _found(
     found = opened(graph, client)
     chosen = np.arange(found.vertices) if sources is None else positions_of(found, sources)
     aimed = None if targets is None else positions_of(found, targets, "targets")
-    return pairs(
+    return search_many(
         found,
         chosen,
         replace(asked, targets=aimed),

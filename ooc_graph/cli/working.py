@@ -11,7 +11,7 @@ from ooc_graph.errors import ClusterLostError, UsageError
 from ooc_graph.model.resources import CPU, CUDA, NO_LIMITS, CudaLimits
 from ooc_graph.model.sizes import parse_bytes
 from ooc_graph.report.progress import Progress
-from ooc_graph.runtime.devices import choose_here
+from ooc_graph.runtime.devices import choose_in_process
 from ooc_graph.runtime.machine import default_limit_bytes
 
 
@@ -53,7 +53,7 @@ def _started(stack: ExitStack, device: str, workers: int | None, progress: Progr
     """Cluster on this machine: of CUDA workers if they are asked for, or there for ``auto``."""
     from ooc_graph.runtime.cluster import local_cluster, local_cuda_cluster  # noqa: PLC0415
 
-    if choose_here(device).name == CUDA:
+    if choose_in_process(device).name == CUDA:
         try:
             return stack.enter_context(local_cuda_cluster(workers))
         except (UsageError, ClusterLostError) as error:

@@ -28,7 +28,7 @@ from ooc_graph.report.data import (
 from ooc_graph.report.graph500 import Graph500Result, KernelRuns, output_block
 from ooc_graph.report.memory_watch import MemoryWatch, thinned
 from ooc_graph.report.records import append_record, host_facts, package_versions
-from ooc_graph.runtime.devices import cuda_facts_here
+from ooc_graph.runtime.devices import cuda_facts
 from ooc_graph.runtime.engine_cache import open_same
 from ooc_graph.shards.build_options import BuildReport
 from ooc_graph.shards.load import Graph
@@ -198,7 +198,7 @@ def _cuda_limits(run: Run) -> list[tuple[str, int | None]]:
 
 def _device_facts(run: Run) -> dict[str, str | int]:
     """Of the CUDA device that searches, where one does."""
-    return run.workplace.call(cuda_facts_here) if run.workplace.device.name == CUDA else {}
+    return run.workplace.call(cuda_facts) if run.workplace.device.name == CUDA else {}
 
 
 def _graph_facts(graph: Graph) -> dict[str, Any]:

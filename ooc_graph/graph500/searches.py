@@ -28,7 +28,7 @@ from ooc_graph.model.trace import Trace
 from ooc_graph.report.data import EnergyRecord
 from ooc_graph.runtime import io_progress
 from ooc_graph.runtime.compile_parts import check_pair
-from ooc_graph.runtime.process import threads_here
+from ooc_graph.runtime.process import thread_count
 from ooc_graph.runtime.validation import check_edges, validator_of
 from ooc_graph.search.execute import execute, plan_at
 from ooc_graph.search.plan import Plan
@@ -238,7 +238,7 @@ def _validated(task: BatchTask, held: Engine, keys: IntArray) -> list[Searched]:
     kind: Any = BfsValidator if task.kernel == "bfs" else SsspValidator
     validator = kind(answers, directed=False)
     begun = perf_counter()
-    verdicts = check_edges(validator, task.source, threads_here())
+    verdicts = check_edges(validator, task.source, thread_count())
     each = (perf_counter() - begun) / len(keys)
     return [
         replace(one, verdict=verdict, validate_s=each)

@@ -96,7 +96,7 @@ NO_LIMITS = CudaLimits()
 
 
 @dataclass(frozen=True)
-class Room:
+class Capacity:
     """Memory that the engines of a process may take together; None: what is free.
 
     Parameters
@@ -112,7 +112,7 @@ class Room:
     pinned_bytes: int | None = None
 
 
-FREE = Room()
+FREE = Capacity()
 
 
 @dataclass(frozen=True)
@@ -157,7 +157,7 @@ class Resources:
     has_ranks: bool
     has_client: bool
 
-    def room(self, answer_bytes: int) -> Room:
+    def capacity(self, answer_bytes: int) -> Capacity:
         """What the engines of a process may take together, beside an answer in host memory."""
         host_bytes = self.process_limit_bytes - answer_bytes if self.is_limited else None
-        return Room(host_bytes, self.cuda_limits.device_bytes, self.cuda_limits.pinned_bytes)
+        return Capacity(host_bytes, self.cuda_limits.device_bytes, self.cuda_limits.pinned_bytes)

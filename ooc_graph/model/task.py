@@ -11,7 +11,7 @@ from ooc_graph.layout.chunks import FileEntry
 from ooc_graph.layout.metadata import ArraySpec
 from ooc_graph.model.request import Request
 from ooc_graph.model.reservation import Key, Reservation
-from ooc_graph.model.resources import FREE, Room
+from ooc_graph.model.resources import FREE, Capacity
 from ooc_graph.model.strategy import Strategy
 from ooc_graph.model.trace import Trace
 from ooc_graph.types import AnyArray
@@ -48,7 +48,7 @@ class SearchTask:
         The partial store, or None.
     strategy, reserved
         Where rows are, and what is held of them.
-    room
+    capacity
         Memory for all that the process keeps loaded.
     """
 
@@ -59,7 +59,7 @@ class SearchTask:
     folder: str | None
     strategy: Strategy
     reserved: Reservation
-    room: Room = FREE
+    capacity: Capacity = FREE
 
     @property
     def kernel(self) -> str:

@@ -72,16 +72,18 @@ def _on_device(
     with partial_store(out, "graph", overwrite=options.overwrite) as partial:
         allowed = workplace.cuda_limits.device_bytes
         if workplace.client is None:
-            return build_here(partial, source, options, workplace.limit_bytes, allowed, progress)
+            return build_in_process(
+                partial, source, options, workplace.limit_bytes, allowed, progress
+            )
         with progress.stage("building on a CUDA device"):
             host_bytes = workplace.resources(on_cpu=True).process_limit_bytes
-            report = workplace.call(build_here, partial, source, options, host_bytes, allowed)
+            report = workplace.call(build_in_process, partial, source, options, host_bytes, allowed)
         for note in report.notes:
             progress.note(note)
         return report
 
 
-def build_here(
+def build_in_process(
     partial: Partial,
     source: EdgeSource,
     options: BuildOptions,

@@ -26,7 +26,7 @@ from ooc_graph.exchange.time_limits import patience_s, within
 from ooc_graph.layout.whole_file import raise_if_full
 from ooc_graph.runtime.devices import device_count, has_rmm
 from ooc_graph.runtime.machine import KEPT_BYTES
-from ooc_graph.runtime.signals import signals_held
+from ooc_graph.runtime.signals import signals_deferred
 from ooc_graph.threads import cores
 
 _CONNECT_S = 30.0
@@ -127,7 +127,7 @@ def _local(workers: int, kind: Any, options: dict[str, object]) -> Iterator[Clie
             yield _started(stack, workers, partial(kind, **options))
         finally:
             # A second interrupt would leave workers to the end of the process, and Dask complains.
-            with signals_held():
+            with signals_deferred():
                 stack.close()
 
 
@@ -138,7 +138,7 @@ def _started(stack: ExitStack, workers: int, kind: Callable[..., LocalCluster]) 
     """
     folder = _temporary_folder()
     try:
-        with signals_held(), _without_interrupts(), _begun_in_time():
+        with signals_deferred(), _without_interrupts(), _begun_in_time():
             make = partial(
                 kind,
                 n_workers=workers,

@@ -18,7 +18,7 @@ from ooc_graph.layout.manifest import load_same, refuse_other
 from ooc_graph.layout.stored import Stored
 from ooc_graph.model.engine import Engine, RankEngine
 from ooc_graph.model.reservation import Freed, Key, Reservation
-from ooc_graph.model.resources import CUDA, FREE, Room
+from ooc_graph.model.resources import CUDA, FREE, Capacity
 from ooc_graph.runtime import io_progress, process
 from ooc_graph.runtime.machine import default_limit_bytes
 from ooc_graph.shards.in_memory import find_graph
@@ -49,7 +49,7 @@ _engines: dict[_Kept, Engine | RankEngine] = {}
 # Ranks that a search has now, which are not among the engines meanwhile.
 _in_use: list[_Kept] = []
 # In the place of what was refused memory: what is held, by what was asked for in which room.
-_instead: dict[tuple[_Kept, Room], _Kept] = {}
+_instead: dict[tuple[_Kept, Capacity], _Kept] = {}
 
 
 def _forget() -> None:
@@ -71,7 +71,7 @@ def _leave_cuda() -> None:
 
 
 @contextmanager
-def engine(key: Key, load: Load, room: Room = FREE) -> Iterator[Engine]:
+def engine(key: Key, load: Load, capacity: Capacity = FREE) -> Iterator[Engine]:
     """Exclusive use of a loaded graph; loads it if it is not there.
 
     Engines that were used longest ago are released until there is room for it: all that are left
@@ -79,14 +79,14 @@ def engine(key: Key, load: Load, room: Room = FREE) -> Iterator[Engine]:
     """
     with _lock, io_progress.watched(key.identity, process.dask_worker()):
         wanted = _Kept(key, process.number_of(key.device))
-        kept = _instead.get((wanted, room), wanted)
+        kept = _instead.get((wanted, capacity), wanted)
         if kept in _engines:
             # The last is the one that was used last.
             _engines[kept] = _engines.pop(kept)
-            _make_room(kept, room)
+            _release_others(kept, capacity)
         else:
             kept = wanted
-            _make_room(kept, room)
+            _release_others(kept, capacity)
             _engines[kept] = _load(kept.key, load)
         try:
             yield cast(Engine, _engines[kept])
@@ -98,7 +98,12 @@ def engine(key: Key, load: Load, room: Room = FREE) -> Iterator[Engine]:
 
 @contextmanager
 def ranks(
-    key: Key, shards: Sequence[int], load: LoadRanks, room: Room = FREE, *, apart: bool = True
+    key: Key,
+    shards: Sequence[int],
+    load: LoadRanks,
+    capacity: Capacity = FREE,
+    *,
+    apart: bool = True,
 ) -> Iterator[RankEngine]:
     """Exclusive use of a worker's ranks, of its shards; loads those that are not there.
 
@@ -106,12 +111,12 @@ def ranks(
     of other workers; a second search by the same ranks loads its own. Ranks that stand ``apart`` do
     not depend on the worker's others: they serve again if shards are dealt otherwise.
     """
-    wanted = _Kept(key, process.number_of(key.device), _worker_here(), tuple(shards))
+    wanted = _Kept(key, process.number_of(key.device), _worker_address(), tuple(shards))
     with _lock:
         before: dict[int, Any] = {}
         if wanted not in _engines:
             before = _take_superseded(wanted) if apart else {}
-        _make_room(wanted, room)
+        _release_others(wanted, capacity)
         found = cast(RankEngine | None, _engines.pop(wanted, None))
         if found is None:
             found = _load(key, lambda graph, *_: RankEngine(graph, load(graph, before)))
@@ -161,54 +166,54 @@ def _load(key: Key, load: Callable[[Graph, str, Reservation], Any]) -> Any:
     return load(graph, key.kernel, key.reserved)
 
 
-def _worker_here() -> str:
+def _worker_address() -> str:
     worker = process.dask_worker()
     return "" if worker is None else str(worker.address)
 
 
-def _make_room(wanted: _Kept, room: Room) -> None:
+def _release_others(wanted: _Kept, capacity: Capacity) -> None:
     """Release other engines until one fits beside those that are left.
 
     Those go first that hold some of what is short, and among them the one used longest ago. Ranks
     of other workers in this process stay: the room is that of one worker.
     """
-    here = "", _worker_here()
+    here = "", _worker_address()
     in_use = [kept for kept in _in_use if kept.worker in here]
     while others := [kept for kept in _engines if kept != wanted and kept.worker in here]:
-        short = _short_of(wanted, [*others, *in_use], room)
+        short = _short_of(wanted, [*others, *in_use], capacity)
         if not short and len(others) < _MOST_ENGINES:
             return
         holding = [one for one in others if short and getattr(one.key.reserved, short)]
         _release((holding or others)[0])
 
 
-def _short_of(wanted: _Kept, kept: list[_Kept], room: Room) -> str:
+def _short_of(wanted: _Kept, kept: list[_Kept], capacity: Capacity) -> str:
     """What of a reservation there is no room for beside others; empty if there is for all."""
     reserved, others = wanted.key.reserved, [one.key.reserved for one in kept]
     is_loaded, everyone = wanted in _engines, (*others, reserved)
     host_bytes = sum(one.host_bytes for one in everyone)
-    if room.host_bytes is None:
+    if capacity.host_bytes is None:
         is_short = not is_loaded and reserved.host_bytes > default_limit_bytes()
     else:
-        is_short = host_bytes > room.host_bytes
+        is_short = host_bytes > capacity.host_bytes
     if is_short:
         return "host_bytes"
     if not (reserved.device_bytes or reserved.fills_device):
         return ""
     pinned_bytes = sum(one.pinned_bytes for one in everyone)
-    if room.pinned_bytes is not None and pinned_bytes > room.pinned_bytes:
+    if capacity.pinned_bytes is not None and pinned_bytes > capacity.pinned_bytes:
         return "pinned_bytes"
     if any(one.fills_device for one in others):
         return "fills_device"
     on_device = sum(one.device_bytes for one in everyone)
-    is_short = room.device_bytes is not None and on_device > room.device_bytes
+    is_short = capacity.device_bytes is not None and on_device > capacity.device_bytes
     is_short |= reserved.fills_device and on_device > reserved.device_bytes
     if not is_loaded and not is_short:
         is_short = reserved.device_bytes > cuda_modules.device_bytes()[0]
     return "device_bytes" if is_short else ""
 
 
-def use_instead(asked: Key, held: Key, room: Room) -> None:
+def use_instead(asked: Key, held: Key, capacity: Capacity) -> None:
     """Let one engine serve what another was asked for that was refused memory in this room.
 
     It does so until it is released.
@@ -216,24 +221,26 @@ def use_instead(asked: Key, held: Key, room: Room) -> None:
     with _lock:
         number = process.number_of(asked.device)
         if _Kept(held, number) in _engines:
-            _instead[_Kept(asked, number), room] = _Kept(held, number)
+            _instead[_Kept(asked, number), capacity] = _Kept(held, number)
 
 
-def reservations(graph: Graph, kernel: str, device: str, room: Room = FREE) -> list[Reservation]:
+def reservations(
+    graph: Graph, kernel: str, device: str, capacity: Capacity = FREE
+) -> list[Reservation]:
     """What engines hold of a graph for a kernel on the current device, or serve in this room."""
     whom = str(graph.path), graph.identity, kernel, device
     with _lock:
-        kept = [*_engines, *(asked for asked, within in _instead if within == room)]
+        kept = [*_engines, *(asked for asked, within in _instead if within == capacity)]
         kept = [one for one in kept if one.key[:-1] == whom and not one.shards]
         number = process.number_of(device) if kept else ""
         return [one.key.reserved for one in kept if one.number == number]
 
 
-def loaded(key: Key, room: Room = FREE) -> Engine | None:
+def loaded(key: Key, capacity: Capacity = FREE) -> Engine | None:
     """What this process has of what `engine` would give; loads nothing."""
     with _lock:
         kept = _Kept(key, process.number_of(key.device))
-        return cast(Engine | None, _engines.get(_instead.get((kept, room), kept)))
+        return cast(Engine | None, _engines.get(_instead.get((kept, capacity), kept)))
 
 
 def give_up(key: Key) -> Freed:

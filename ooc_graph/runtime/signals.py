@@ -72,7 +72,7 @@ def exit_on_sigterm() -> Iterator[None]:
 
 
 @contextmanager
-def signals_held() -> Iterator[None]:
+def signals_deferred() -> Iterator[None]:
     """Context in which SIGINT, SIGTERM and SIGHUP are noted; at its end the first is obeyed.
 
     For what takes seconds and cannot be undone half-way. Signals that are ignored stay so, and

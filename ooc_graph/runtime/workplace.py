@@ -24,7 +24,7 @@ from ooc_graph.model.resources import (
     require_name,
 )
 from ooc_graph.runtime import engine_cache, process
-from ooc_graph.runtime.devices import choose_here, choose_on_workers
+from ooc_graph.runtime.devices import choose_in_process, choose_on_workers
 from ooc_graph.runtime.machine import default_limit_bytes, return_freed_memory
 from ooc_graph.shards.plan import BuildBudget
 from ooc_graph.shards.workforce import Workforce
@@ -67,7 +67,7 @@ class ThisProcess:
     @cached_property
     def device(self) -> Device:
         """Device of this process; looked for when it is first asked for."""
-        return self.cuda_limits.within(choose_here(self.wanted))
+        return self.cuda_limits.within(choose_in_process(self.wanted))
 
     def resources(self, *, on_cpu: bool = False) -> Resources:
         """What this process brings now; ``on_cpu``: no device is looked for."""
@@ -110,7 +110,7 @@ def planned(limit_bytes: int, name: str = CPU, cuda_limits: CudaLimits = NO_LIMI
     """
     device = Device(name, cuda_limits.device_bytes or 0)
     if name == CUDA and cuda_limits.device_bytes is None:
-        device = choose_here(CUDA)
+        device = choose_in_process(CUDA)
     here = ThisProcess(limit_bytes, name, cuda_limits).resources(on_cpu=True)
     # A command may start ranks on workers of the CPU.
     return replace(here, device=device, has_ranks=name == CPU)

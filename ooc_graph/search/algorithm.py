@@ -210,4 +210,4 @@ def _internal(engine: Engine, root: int | None) -> tuple[int, ...]:
 
 def engine_for(task: SearchTask) -> AbstractContextManager[Engine]:
     """Exclusive use of the engine that a task needs; see `engine_cache.engine`."""
-    return engine_cache.engine(task.key, cast(WholeGraph, task.strategy).load, task.room)
+    return engine_cache.engine(task.key, cast(WholeGraph, task.strategy).load, task.capacity)

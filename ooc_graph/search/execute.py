@@ -45,14 +45,14 @@ def plan_at(workplace: Workplace, graph: Graph, request: Request) -> Plan:
             if workplace.resources(on_cpu=True).is_limited:
                 raise
         else:
-            is_loaded = engine_cache.loaded(key_of(found), found.room) is not None
+            is_loaded = engine_cache.loaded(key_of(found), found.capacity) is not None
             if is_loaded or not found.is_short or found.resources.is_limited:
                 return found
         workplace.release()
-    return with_room(f"{request.kernel} on {graph.path}", planned, workplace)
+    return retry_after_release(f"{request.kernel} on {graph.path}", planned, workplace)
 
 
-def with_room(what: str, make: Callable[[], Done], workplace: Workplace) -> Done:
+def retry_after_release(what: str, make: Callable[[], Done], workplace: Workplace) -> Done:
     """What ``make`` gives; if it is refused memory, with nothing else held in any process.
 
     Raises
@@ -83,7 +83,7 @@ def execute(
     """Carry a search out; if memory is refused, by one plan after another.
 
     No other loop goes from one plan to another. Planning and loading try once more by themselves,
-    with nothing else held (`with_room`, `ooc_graph.runtime.engine_cache`).
+    with nothing else held (`retry_after_release`, `ooc_graph.runtime.engine_cache`).
 
     Parameters
     ----------
@@ -133,7 +133,7 @@ def execute(
     if is_other and first.request.many is None and not tried.reserved.is_of_ranks:
         # The next search need not be refused first; if the worker is gone, it will be.
         with suppress(ClusterLostError):
-            workplace.call(engine_cache.use_instead, key_of(first), key_of(tried), first.room)
+            workplace.call(engine_cache.use_instead, key_of(first), key_of(tried), first.capacity)
     return done
 
 

@@ -14,7 +14,7 @@ from typing import Any, cast
 import numpy as np
 
 from ooc_graph import kernel_cache
-from ooc_graph.answers.pairs import Asked, pairs_specs
+from ooc_graph.answers.many import Asked, answer_specs
 from ooc_graph.answers.reductions import HISTOGRAM
 from ooc_graph.answers.result import LevelsResult, PairsResult
 from ooc_graph.errors import MemoryBudgetError, UsageError
@@ -27,7 +27,7 @@ from ooc_graph.model.resources import CPU
 from ooc_graph.model.strategy import DISK, WholeGraph
 from ooc_graph.runtime import engine_cache, io_progress
 from ooc_graph.runtime.workplace import Workplace
-from ooc_graph.search.execute import execute, plan_at, with_room
+from ooc_graph.search.execute import execute, plan_at, retry_after_release
 from ooc_graph.search.plan import Plan
 from ooc_graph.shards.load import Graph
 from ooc_graph.sinks.in_memory import InMemory
@@ -41,7 +41,7 @@ from ooc_graph.strategies.many.tiers import note_after, note_before
 from ooc_graph.types import AnyArray, IntArray, Progress
 
 
-def pairs(
+def search_many(
     graph: Graph,
     sources: IntArray,
     asked: Asked,
@@ -70,7 +70,7 @@ def pairs(
     require_answerable(graph, asked)
     specs = specs_of(graph, len(sources), asked)
     if into is not None:
-        require_room(into, specs[0], out)
+        require_array(into, specs[0], out)
     many = Many(specs, asked, out is None)
     if out is None:
         _require_answer(Job(graph, many, workplace.resources(on_cpu=True)), workplace)
@@ -98,10 +98,10 @@ def _require_answer(job: Job, workplace: Workplace) -> None:
 def specs_of(graph: Graph, sources: int, asked: Asked) -> tuple[ArraySpec, ...]:
     """How distances from so many sources of a graph are stored, and parents where wanted."""
     width = graph.vertices if asked.targets is None else len(asked.targets)
-    return pairs_specs(asked, sources, width, _dtype(graph, asked))
+    return answer_specs(asked, sources, width, _dtype(graph, asked))
 
 
-def require_room(into: Any, spec: ArraySpec, out: Path | None) -> None:
+def require_array(into: Any, spec: ArraySpec, out: Path | None) -> None:
     """Refuse an array that distances cannot go to, or an array and a store at once."""
     if out is not None:
         raise UsageError("into= and out=: give one of them, an array or a store")
@@ -127,7 +127,7 @@ def require_answerable(graph: Graph, asked: Asked) -> None:
 
 
 class _Search:
-    """What `pairs` was asked for, to be carried out by one plan or another."""
+    """What `search_many` was asked for, to be carried out by one plan or another."""
 
     def __init__(
         self,
@@ -176,7 +176,7 @@ class _Search:
         given = self._graph, self._sources, self._many, self._into
         what = f"{self._many.asked.kernel} on {self._graph.path}"
         try:
-            self._answers = with_room(what, lambda: InMemory(*given), self._workplace)
+            self._answers = retry_after_release(what, lambda: InMemory(*given), self._workplace)
         except MemoryBudgetError as error:
             raise MemoryBudgetError(
                 f"{what}: the system refuses the memory of the answer; give out= to write it to a "
@@ -203,7 +203,7 @@ class _Search:
             self._many.specs,
             cast(WholeGraph, plan.strategy),
             plan.reserved,
-            room=plan.room,
+            capacity=plan.capacity,
         )
 
     def _prepare(self, task: ManyTask) -> None:

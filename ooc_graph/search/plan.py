@@ -9,7 +9,7 @@ from typing import Any
 from ooc_graph.errors import MemoryBudgetError, UsageError
 from ooc_graph.model.request import SCHEDULER, Request
 from ooc_graph.model.reservation import BUSY, Refusal, Reservation
-from ooc_graph.model.resources import AUTO, CPU, CUDA, Resources, Room
+from ooc_graph.model.resources import AUTO, CPU, CUDA, Capacity, Resources
 from ooc_graph.model.strategy import Strategy
 from ooc_graph.model.task import SearchTask
 from ooc_graph.search.candidates import candidates
@@ -50,17 +50,17 @@ class Plan:
     def task(self, root: int | None = None, folder: str | None = None) -> SearchTask:
         """A search from at most one source, as it travels to the process that searches."""
         whom = str(self.graph.path), self.graph.identity, self.request
-        return SearchTask(*whom, root, folder, self.strategy, self.reserved, self.room)
+        return SearchTask(*whom, root, folder, self.strategy, self.reserved, self.capacity)
 
     @property
-    def room(self) -> Room:
+    def capacity(self) -> Capacity:
         """Memory for all that a process keeps loaded, beside answers and batches."""
         if self.request.many is None and not self.reserved.is_of_ranks:
-            return self.resources.room(self.request.answer_bytes)
+            return self.resources.capacity(self.request.answer_bytes)
         # Every worker searches, also the one that has least.
         limit_bytes = self.resources.least_limit_bytes
         beside = self.reserved.whole_bytes - self.reserved.host_bytes
-        return replace(self.resources, process_limit_bytes=limit_bytes).room(beside)
+        return replace(self.resources, process_limit_bytes=limit_bytes).capacity(beside)
 
     def describe(self) -> dict[str, Any]:
         """What it holds in memory, JSON-able."""

@@ -31,7 +31,7 @@ class InMemory:
         int64: positions of all sources among all vertices.
     many
         What is asked of each; distances, and parents if wanted, as a store would have them.
-    room
+    into
         Where distances go; None: to new memory.
 
     Raises
@@ -45,15 +45,15 @@ class InMemory:
         graph: Graph,
         sources: IntArray,
         many: Many,
-        room: AnyArray | None = None,
+        into: AnyArray | None = None,
     ) -> None:
         asked, specs = many.asked, many.specs
         self._sources, self._asked, self._specs = sources, asked, specs
         self._ids = ids_of(graph, asked, sources)
         self._blocks: dict[str, AnyArray] = {}
-        self._room = room
-        if room is not None:
-            self._blocks = {specs[0].path: room.view(np.ndarray)}
+        self._into = into
+        if into is not None:
+            self._blocks = {specs[0].path: into.view(np.ndarray)}
         elif asked.reduce is None:
             self._blocks = {
                 spec.path: np.empty(spec.shape(len(sources)), spec.dtype) for spec in specs
@@ -85,10 +85,10 @@ class InMemory:
             bar.advance(self._done)
             for part in parts:
                 # Written to the answer where it is found, unless that is a reduction.
-                room = [block[self._done :][: len(part)] for block in self._blocks.values()]
+                into = [block[self._done :][: len(part)] for block in self._blocks.values()]
                 told, before = _Counted(bar), self._done
                 io_stats = io_stats.plus(
-                    self._take(solve(task, part, room, Told(told)), is_there=True)
+                    self._take(solve(task, part, into, Told(told)), is_there=True)
                 )
                 bar.advance(self._done - before - told.count)
         return io_stats
@@ -107,7 +107,7 @@ class InMemory:
         """All columns of the answer."""
         reduce = self._asked.reduce
         if reduce is None:
-            given = {} if self._room is None else {self._specs[0].path: self._room}
+            given = {} if self._into is None else {self._specs[0].path: self._into}
             return self._ids | self._blocks | given
         dtype = reduced_dtype(reduce, self._specs[0].dtype)
         return {

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from ooc_graph.answers.pairs import pairs_attributes
+from ooc_graph.answers.many import answer_attributes
 from ooc_graph.answers.reductions import HISTOGRAM, reduced_dtype
 from ooc_graph.errors import DiskFullError
 from ooc_graph.layout.chunks import FileEntry, write_chunk
@@ -100,7 +100,9 @@ class InStore:
     def finish(self) -> Stored:
         """Make all of it the store that was asked for."""
         specs, entries = self._collect()
-        attributes = pairs_attributes(self._asked, self._graph.content_sha256, self._specs[0].dtype)
+        attributes = answer_attributes(
+            self._asked, self._graph.content_sha256, self._specs[0].dtype
+        )
         self._store.commit("result", attributes, specs, entries)
         return Stored.open(self._store.final, "result")
 

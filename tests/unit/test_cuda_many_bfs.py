@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ooc_graph.answers.pairs import Asked, pairs_specs
+from ooc_graph.answers.many import Asked, answer_specs
 from ooc_graph.answers.reductions import Bins
 from ooc_graph.kernels.common.completion import Told
 from ooc_graph.kernels.common.team import Team
@@ -84,7 +84,7 @@ def test_counts_of_a_histogram_are_in_the_plan(monkeypatch: pytest.MonkeyPatch) 
     held: Any = SimpleNamespace(path="g")
     for sources, bins in ((10, 64), (300, 64), (300, 1 << 20)):
         asked = Asked(reduce="histogram", bins=Bins(bins), hops=True)
-        specs = pairs_specs(asked, sources, 50, np.dtype(np.int32))
+        specs = answer_specs(asked, sources, 50, np.dtype(np.int32))
         counted = min(sources, 256) * (bins + 3) * 8
         job = Job(held, Many(specs, asked, in_memory=False), planned(1))
         assert batches_device_bytes(job) == 1000 + counted
@@ -102,7 +102,7 @@ def test_tasks_of_levels(reduce: str | None) -> None:
     held.directed = False
     held.resident_bytes = lambda order: {HUB: 1 << 30}[order]
     place = replace(planned(1 << 50, CUDA, CudaLimits(1 << 40)), threads=4)
-    specs = pairs_specs(asked, 1 << 20, 1 << 20, np.dtype(np.int32))
+    specs = answer_specs(asked, 1 << 20, 1 << 20, np.dtype(np.int32))
     request = Request(asked.kernel, many=Many(specs, asked, in_memory=False))
     plan = Batches(CUDA).reserve(held, request, place)
     assert isinstance(plan, Division)

@@ -185,7 +185,7 @@ def test_limits_of_cuda_devices_are_no_matter_where_there_is_none(
     def none_here() -> int:
         raise DeviceError("there is no device")
 
-    monkeypatch.setattr(devices, "cuda_memory_here", none_here)
+    monkeypatch.setattr(devices, "cuda_memory_bytes", none_here)
     root, limits = int(graph.original_of()[0]), {"device_memory": "1MB", "host_memory": "1MB"}
     for search_from in (og.bfs, og.sssp):
         found = search_from(graph, root, **limits)

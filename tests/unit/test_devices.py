@@ -141,11 +141,11 @@ def test_a_device_has_a_name(graph: og.Graph) -> None:
 
 def test_without_cupy(no_cupy: None) -> None:
     with pytest.raises(DeviceError, match=r"pip install 'ooc-graph\[cuda13\]'") as caught:
-        devices.choose_here("cuda")
+        devices.choose_in_process("cuda")
     assert caught.value.exit_code == 2
-    assert devices.choose_here("auto").name == "cpu"
-    assert "CuPy" in devices.choose_here("auto").why
-    assert devices.choose_here("cpu") == devices.Device("cpu")
+    assert devices.choose_in_process("auto").name == "cpu"
+    assert "CuPy" in devices.choose_in_process("auto").why
+    assert devices.choose_in_process("cpu") == devices.Device("cpu")
 
 
 @pytest.mark.parametrize(
@@ -159,13 +159,13 @@ def test_without_cupy(no_cupy: None) -> None:
 def test_no_device_that_will_do(cupy: Any, said: dict[str, Any], why: str) -> None:
     cupy(**said)
     with pytest.raises(DeviceError, match=why):
-        devices.choose_here("cuda")
-    assert devices.choose_here("auto").name == "cpu"
+        devices.choose_in_process("cuda")
+    assert devices.choose_in_process("auto").name == "cpu"
 
 
 def test_a_device_that_will_do(cupy: Any) -> None:
     cupy(total=1 << 30)
-    assert devices.choose_here("auto") == devices.Device("cuda", 1 << 30)
+    assert devices.choose_in_process("auto") == devices.Device("cuda", 1 << 30)
     assert ThisProcess(wanted="auto").device.name == "cuda"
 
 

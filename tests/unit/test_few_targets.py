@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 import ooc_graph as og
-from ooc_graph.answers import pairs as answers
-from ooc_graph.answers.pairs import Asked, pairs_specs
+from ooc_graph.answers import many as answers
+from ooc_graph.answers.many import Asked, answer_specs
 from ooc_graph.errors import UnexpectedError
 from ooc_graph.layout.stored import Stored
 from ooc_graph.model.request import Many
@@ -39,11 +39,11 @@ GIB = 1 << 30
 )
 def test_a_chunk_is_a_batch(options: dict[str, Any], chunk: int) -> None:
     """However few bytes it has: a run that is killed has lost no more."""
-    specs = pairs_specs(Asked(np.arange(10), **options), 10**6, 10, np.dtype(np.float64))
+    specs = answer_specs(Asked(np.arange(10), **options), 10**6, 10, np.dtype(np.float64))
     assert {spec.chunk for spec in specs} == {chunk}
-    (few,) = pairs_specs(Asked(np.arange(10)), 40, 10, np.dtype(np.float64))
+    (few,) = answer_specs(Asked(np.arange(10)), 40, 10, np.dtype(np.float64))
     assert few.chunk == 40
-    (whole,) = pairs_specs(Asked(), 10**6, 10**6, np.dtype(np.float64))
+    (whole,) = answer_specs(Asked(), 10**6, 10**6, np.dtype(np.float64))
     assert whole.chunk == 2
 
 
@@ -161,7 +161,7 @@ def test_few_targets_take_memory_of_few_sources(
 ) -> None:
     """Where a chunk has more than are searched from at once, as memory is scarce."""
     monkeypatch.setattr(workplace, "cores", lambda: 1)
-    specs = pairs_specs(Asked(np.arange(10)), 1000, 10, np.dtype(np.float32))
+    specs = answer_specs(Asked(np.arange(10)), 1000, 10, np.dtype(np.float32))
     many_sources = Many(specs, Asked(np.arange(10)), in_memory=False)
     job = Job(store, many_sources, ThisProcess(GIB, CPU).resources())
 

@@ -118,8 +118,8 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[BatchTask]:
 
     monkeypatch.setattr(BatchTask, "engine", engine)
     monkeypatch.setattr(building, "_on_device", build)
-    monkeypatch.setattr(workplace, "choose_here", lambda wanted: Device(wanted, 1 << 40))
-    monkeypatch.setattr(report, "cuda_facts_here", lambda: {"CUDA device": "none"})
+    monkeypatch.setattr(workplace, "choose_in_process", lambda wanted: Device(wanted, 1 << 40))
+    monkeypatch.setattr(report, "cuda_facts", lambda: {"CUDA device": "none"})
     monkeypatch.setattr(on_device, "within_memory", lambda _: nullcontext())
     monkeypatch.setattr(on_device, "cuda", lambda: np)
     monkeypatch.setattr(

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import ooc_graph as og
-from ooc_graph.answers.pairs import pairs_specs
+from ooc_graph.answers.many import answer_specs
 from ooc_graph.errors import MemoryBudgetError, UnexpectedError
 from ooc_graph.kernels.cpu.store import johnson as tier_johnson
 from ooc_graph.kernels.cpu.store import one_by_one as tier_singly
@@ -44,14 +44,14 @@ def _small(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Chunks and batches of few sources, tasks of many chunks."""
 
     def specs(*given: Any) -> Any:
-        return tuple(replace(spec, chunk_rows=CHUNK) for spec in pairs_specs(*given))
+        return tuple(replace(spec, chunk_rows=CHUNK) for spec in answer_specs(*given))
 
     def size_of(*given: Any, **named: Any) -> Any:
         return plain(*given, **named)._replace(chunks=CHUNKS)
 
     plain = stored.size_of
     engine_cache.release()
-    monkeypatch.setattr(many, "pairs_specs", specs)
+    monkeypatch.setattr(many, "answer_specs", specs)
     monkeypatch.setattr(stored, "LANES_STORED", (BATCH,))
     for module in (stored, one_by_one):
         monkeypatch.setattr(module, "size_of", size_of)

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 import ooc_graph as og
-from ooc_graph.answers.pairs import Asked, pairs_specs
+from ooc_graph.answers.many import Asked, answer_specs
 from ooc_graph.errors import DeviceBusyError, InputError, MemoryBudgetError
 from ooc_graph.kernels.cuda.runtime import modules as cuda_modules
 from ooc_graph.layout.stored import Stored
@@ -369,9 +369,9 @@ def test_refused_plans_are_followed_by_smaller_ones(
 
 def chunks_of_two(monkeypatch: pytest.MonkeyPatch) -> None:
     def specs(*given: Any) -> Any:
-        return tuple(replace(spec, chunk_rows=2) for spec in pairs_specs(*given))
+        return tuple(replace(spec, chunk_rows=2) for spec in answer_specs(*given))
 
-    monkeypatch.setattr("ooc_graph.search.many.pairs_specs", specs)
+    monkeypatch.setattr("ooc_graph.search.many.answer_specs", specs)
 
 
 @pytest.mark.parametrize("options", [{}, {"parents": True}, {"reduce": "sum"}], ids=str)

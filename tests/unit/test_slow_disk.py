@@ -236,7 +236,7 @@ def test_a_search_that_is_held_tells_of_its_own_reads(
     getattr(og, kernel)(graph, source, progress=again, **given)
     assert of_reading(first)
     assert len(of_reading(again)) <= (clock.now_s - loaded_s) // 5
-    assert io_progress._heard == []
+    assert io_progress._subscribers == []
 
 
 @pytest.mark.parametrize("written", [False, True])

@@ -251,10 +251,10 @@ def describe_io(io_stats: IoStats) -> dict[str, Any]:
     }
 
 
-def describe_probe(probe: Probe, moved_bytes_s: float | None) -> dict[str, Any]:
+def describe_probe(probe: Probe, read_bytes_s: float | None) -> dict[str, Any]:
     """What the disk gives at most, and the share of it that reading at such a rate is."""
     rate = probe.bytes_s
-    share = None if rate is None or moved_bytes_s is None else moved_bytes_s / rate
+    share = None if rate is None or read_bytes_s is None else read_bytes_s / rate
     return {
         "disk: bytes read in sequence": probe.bytes,
         "disk: bytes a second in sequence": rounded(rate),

@@ -117,7 +117,7 @@ class OnDisk:
         device_bytes = cuda_pinned.free_within(reserved.device_bytes, least, beside, what)
         ids = load_ids(graph)
         budgets = device_bytes, reserved.host_bytes
-        search = load_within(graph, kernel, *budgets, process.threads_here())
+        search = load_within(graph, kernel, *budgets, process.thread_count())
 
         def note(io_stats: IoStats) -> str:
             plan, said = search.plan, note_of(search, io_stats)
@@ -166,7 +166,7 @@ def budgets_for(
     ``held_as`` is kernel and strategy that a search is held for (None: this one).
     """
     name, strategy = held_as or (kernel, OnDisk.name)
-    room, limit = resources.room(answer_bytes), resources.cuda_limits.pinned_bytes
+    room, limit = resources.capacity(answer_bytes), resources.cuda_limits.pinned_bytes
     held = [] if resources.is_limited else engine_cache.reservations(graph, name, CUDA, room)
     on_top = answer_device_bytes(graph) if on_device else 0
     device_bytes = cuda_pinned.budget_of(resources) - on_top

@@ -164,7 +164,7 @@ class Pinned:
         beside = answer_device_bytes(graph) if named else 0
         what = f"{kernel} on {graph.path}"
         budget_bytes = free_within(reserved.device_bytes, least, beside, what)
-        room = PinnedRoom(process.threads_here())
+        room = PinnedRoom(process.thread_count())
         shard, ids = graph.load(ORDER_OF[kernel], room=room), load_ids(graph)
         is_narrow = named and has_narrow_ids(ids)
         names = ids.original_of.astype(np.uint32) if is_narrow else None

@@ -121,7 +121,7 @@ class Batches:
         pool = pool_within(reserved.device_bytes) if reserved.device_bytes else None
         with allocating(pool):
             shard = graph.load(ORDER_OF[kernel], signed=kernel == APSP)
-            search = search_of(device, kernel)(shard, threads=process.threads_here())
+            search = search_of(device, kernel)(shard, threads=process.thread_count())
         return Engine(kernel, search, graph, load_ids(graph), shard.tuples, pool=pool)
 
     def summary(self, kernel: str, reserved: Reservation) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ooc_graph.answers.pairs import Asked
+from ooc_graph.answers.many import Asked
 from ooc_graph.answers.reductions import HISTOGRAM
 from ooc_graph.kernels.cpu.many import floyd_warshall
 from ooc_graph.kernels.cuda.many.bfs_plan import LANES as LEVEL_LANES
@@ -294,7 +294,7 @@ def _source_bytes(job: Job, device: str) -> int:
 
 def answer_bytes(job: Job) -> int:
     """Memory of all that was asked for, if it is not somebody else's."""
-    if job.asked.has_room:
+    if job.asked.has_array:
         return 0
     item = sum(spec.item_bytes for spec in job.specs)
     return job.spec.length * (item if job.asked.reduce is None else _reduced_bytes(job))

@@ -13,7 +13,7 @@ import numpy as np
 from ooc_graph.forked import in_child
 from ooc_graph.kernels.common.cancellation import event_here
 from ooc_graph.kernels.common.completion import Told
-from ooc_graph.runtime.process import threads_here
+from ooc_graph.runtime.process import thread_count
 from ooc_graph.threads import Threads
 from ooc_graph.types import AnyArray
 
@@ -71,7 +71,7 @@ class Recording:
         self, write: Callable[[Any, int], None], sources: int, length: int, most: int
     ) -> None:
         self._write, self._sources, self._length, self._most = write, sources, length, most
-        self._pool = Threads(threads_here(), thread_name_prefix="ooc-graph-record")
+        self._pool = Threads(thread_count(), thread_name_prefix="ooc-graph-record")
         self._given_up = event_here()
         self._lock = threading.Lock()
         self._taken: set[int] = set()

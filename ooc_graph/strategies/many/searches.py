@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from ooc_graph.answers.columns import SourceColumns
-from ooc_graph.answers.pairs import SourceRows, largest_reached, own_columns
+from ooc_graph.answers.many import SourceRows, largest_reached, own_columns
 from ooc_graph.answers.reduced import SourceNumbers, SourceParts, SourceTallies
 from ooc_graph.answers.reductions import HISTOGRAM
 from ooc_graph.answers.scatter import Ids
@@ -18,7 +18,7 @@ from ooc_graph.kernels.common.completion import Told, stretches
 from ooc_graph.kernels.common.many.tallies import empty_tallies
 from ooc_graph.kernels.cuda.many.search import CREWS, part_dtype
 from ooc_graph.model.resources import CUDA
-from ooc_graph.runtime.process import threads_here
+from ooc_graph.runtime.process import thread_count
 from ooc_graph.strategies.many.recording import Recording
 from ooc_graph.strategies.many.reductions import BEYOND, ON_DEVICE
 from ooc_graph.strategies.many.task import ManyTask
@@ -43,7 +43,7 @@ class Searches:
         int64 (sources,): positions of the sources among all vertices.
     recording
         Hears of those that are found; None: nothing is recorded.
-    room
+    into
         (sources, columns): where distances go if nothing else is asked for; None: to new memory.
     told
         Hears of sources that have arcs when the CPU has written their rows to ``room``.
@@ -54,7 +54,7 @@ class Searches:
     ids: Ids
     positions: IntArray
     recording: Recording | None = None
-    room: AnyArray | None = None
+    into: AnyArray | None = None
     told: Told | None = None
 
     def in_memory(self) -> Rows:
@@ -75,7 +75,7 @@ class Searches:
         if asked.parents:
             return self._rows()
         if not is_on_device:
-            return self._columns(self.room is not None, lanes=task.lanes)
+            return self._columns(self.into is not None, lanes=task.lanes)
         return self._reduced() if asked.reduce in ON_DEVICE else self._columns()
 
     def batch_by_batch(self) -> Rows:
@@ -123,10 +123,10 @@ class Searches:
         """Distances or levels to the targets; those to all vertices of some sources at a time."""
         task, search, positions = self.task, self.search, self.positions
         assert task.asked.targets is not None
-        room = self.room
-        if room is None:
-            room = np.empty((len(positions), len(task.asked.targets)), search.dtype)
-        rows = SourceColumns(room, positions, self.ids, task.asked, is_whole=True)
+        into = self.into
+        if into is None:
+            into = np.empty((len(positions), len(task.asked.targets)), search.dtype)
+        rows = SourceColumns(into, positions, self.ids, task.asked, is_whole=True)
         # Sources without arcs have their rows when the others searched with them have.
         told = self._told_of(rows, of_all=True)
         wide: AnyArray = np.empty((task.reserved.stretch, search.vertices), search.dtype)
@@ -137,7 +137,7 @@ class Searches:
             answer = wide[: len(internal)]
             search.run(internal, answer, lanes=task.lanes)
             found = SourceRows(answer, some, self.ids, task.asked)
-            for row, one in zip(room[part], found, strict=True):
+            for row, one in zip(into[part], found, strict=True):
                 row[:] = one
             if told is not None:
                 told(part.start, part.stop)
@@ -151,18 +151,18 @@ class Searches:
         """
         sources, aimed, own, most = self._asked_of_columns()
         at = None
-        if self.room is None:
+        if self.into is None:
             answer: AnyArray = np.empty((len(sources), len(aimed)), self.search.dtype)
         else:
-            answer = self.room
+            answer = self.into
             assert answer.dtype == self.search.dtype
             if len(sources) < len(self.positions):
                 at = np.flatnonzero(self.ids.internal_of[self.positions] >= 0)
-        is_whole = self.room is not None
+        is_whole = self.into is not None
         rows = SourceColumns(answer, self.positions, self.ids, self.task.asked, is_whole=is_whole)
         how["told"] = self.told if is_told else self._told_of(rows)
         self.search.run_columns(sources, aimed, own, most, answer=answer, at=at, **how)
-        rows.fill_isolated(threads_here())
+        rows.fill_isolated(thread_count())
         return rows
 
     def _asked_of_columns(self) -> tuple[IntArray, IntArray, IntArray, Any]:
@@ -198,7 +198,7 @@ class Searches:
         assert self.task.asked.reduce is not None
         for begin in range(0, len(beyond), BEYOND):
             some = beyond[begin : begin + BEYOND]
-            found = replace(self, positions=some, recording=None, room=None)._columns()
+            found = replace(self, positions=some, recording=None, into=None)._columns()
             rows.put_instead(some, found.reduced(self.task.asked.reduce))
 
     def _levels(self) -> Rows:

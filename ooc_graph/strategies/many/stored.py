@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from ooc_graph.answers.pairs import is_narrow
+from ooc_graph.answers.many import is_narrow
 from ooc_graph.answers.reductions import HISTOGRAM
 from ooc_graph.kernels.common.tuning import LANES
 from ooc_graph.kernels.cpu.store.johnson import lane_bytes

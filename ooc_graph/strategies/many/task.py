@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ooc_graph.answers.pairs import TOGETHER, Asked
+from ooc_graph.answers.many import TOGETHER, Asked
 from ooc_graph.kernels.cuda.many.search import CREWS
 from ooc_graph.layout.metadata import ArraySpec
 from ooc_graph.model.reservation import Key
-from ooc_graph.model.resources import CPU, CUDA, FREE, Room
+from ooc_graph.model.resources import CPU, CUDA, FREE, Capacity
 from ooc_graph.model.strategy import MEMORY, WholeGraph
 from ooc_graph.strategies.many.division import Division
 from ooc_graph.strategies.many.reductions import SUMMED
@@ -33,7 +33,7 @@ class ManyTask:
         How they are searched, and divided.
     folder, attempt
         The partial store, and the folder of this run in it; None if nothing is written.
-    room
+    capacity
         Memory for all that the process keeps loaded.
     """
 
@@ -46,7 +46,7 @@ class ManyTask:
     reserved: Division
     folder: str | None = None
     attempt: str | None = None
-    room: Room = FREE
+    capacity: Capacity = FREE
 
     @property
     def device(self) -> str:

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ooc_graph.answers.columns import SourceColumns
-from ooc_graph.answers.pairs import SourceRows, write_rows
+from ooc_graph.answers.many import SourceRows, write_rows
 from ooc_graph.answers.reductions import Reduced
 from ooc_graph.errors import NegativeCycleError, UsageError
 from ooc_graph.kernels.common.cancellation import leave_if_given_up
@@ -54,7 +54,7 @@ def how_found(task: ManyTask, io_stats: IoStats) -> str:
 
     ``io_stats`` is what all processes read of the store meanwhile.
     """
-    held = engine_cache.loaded(task.key, task.room)
+    held = engine_cache.loaded(task.key, task.capacity)
     if held is None:
         return ""
     if task.is_one_by_one_on_device:
@@ -68,7 +68,7 @@ def how_found(task: ManyTask, io_stats: IoStats) -> str:
 
 
 def solve(
-    task: ManyTask, positions: IntArray, room: Sequence[AnyArray] = (), told: Told | None = None
+    task: ManyTask, positions: IntArray, into: Sequence[AnyArray] = (), told: Told | None = None
 ) -> Done:
     """What is asked of sources, given by their positions among all vertices.
 
@@ -76,18 +76,18 @@ def solve(
     they reduce to. ``told`` may hear of some of the sources, not in their order, when their
     distances are there.
     """
-    return without_traceback(_solve, task, positions, room, told)
+    return without_traceback(_solve, task, positions, into, told)
 
 
 def _solve(
-    task: ManyTask, positions: IntArray, room: Sequence[AnyArray], told: Told | None
+    task: ManyTask, positions: IntArray, into: Sequence[AnyArray], told: Told | None
 ) -> Done:
-    rows, io_stats = _search(task, positions, None, room, told)
-    return Done(len(positions), io_stats, _found(task, rows, len(positions), room))
+    rows, io_stats = _search(task, positions, None, into, told)
+    return Done(len(positions), io_stats, _found(task, rows, len(positions), into))
 
 
 def _found(
-    task: ManyTask, rows: Rows, sources: int, room: Sequence[AnyArray]
+    task: ManyTask, rows: Rows, sources: int, into: Sequence[AnyArray]
 ) -> Sequence[AnyArray] | list[Reduced]:
     if task.asked.reduce is not None:
         return rows.reduced(task.asked.reduce)
@@ -99,7 +99,7 @@ def _found(
     if task.asked.parents:
         assert isinstance(rows, SourceRows)
         found.append(rows.parents())
-    blocks = room or [np.empty((sources, rows.width), spec.dtype) for spec in task.specs]
+    blocks = into or [np.empty((sources, rows.width), spec.dtype) for spec in task.specs]
     for block, each in zip(blocks, found, strict=True):
         for row, one in zip(block, each, strict=True):
             row[:] = one
@@ -144,7 +144,7 @@ def _search(
     task: ManyTask,
     positions: IntArray,
     recording: Recording | None = None,
-    room: Sequence[AnyArray] = (),
+    into: Sequence[AnyArray] = (),
     told: Told | None = None,
 ) -> tuple[Rows, IoStats]:
     """What is asked of sources, and what was read of the store meanwhile.
@@ -152,11 +152,11 @@ def _search(
     Where it is recorded, some of it may be before the search is over.
     """
     try:
-        engine = engine_cache.engine(task.key, task.strategy.load, task.room)
+        engine = engine_cache.engine(task.key, task.strategy.load, task.capacity)
         with engine as held, held.allocating():
             # It may have been waited for long.
             leave_if_given_up()
-            given = held.ids, positions, recording, room[0] if room else None, told
+            given = held.ids, positions, recording, into[0] if into else None, told
             before = held.io_stats
             if before is None:
                 searches = Searches(task, held.search, *given)

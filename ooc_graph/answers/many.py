@@ -40,7 +40,7 @@ class Asked:
     ``targets``, int64, are positions among all vertices that distances are wanted to; None: all.
     The ``cutoff`` is the largest distance that counts as reached; None: any. ``reduce``, one of
     `REDUCTIONS`, is instead of the distances, ``bins`` those of histograms. With ``hops`` distances
-    are levels of a BFS. ``has_room``: they go to memory of the caller, so that an answer needs
+    are levels of a BFS. ``has_array``: they go to memory of the caller, so that an answer needs
     none.
     """
 
@@ -50,7 +50,7 @@ class Asked:
     parents: bool = False
     bins: Bins = field(default_factory=Bins)
     hops: bool = False
-    has_room: bool = False
+    has_array: bool = False
 
     def __post_init__(self) -> None:
         """Refuse what cannot be carried out, with a UsageError."""
@@ -60,7 +60,7 @@ class Asked:
             raise UsageError("a reduction has no parents: ask for one of them")
         if self.hops and self.parents:
             raise UsageError("BFS from many sources gives no parents")
-        if self.has_room and (self.parents or self.reduce is not None):
+        if self.has_array and (self.parents or self.reduce is not None):
             what = "parents" if self.parents else "what a reduction gives"
             raise UsageError(f"into= has room for distances, not for {what}: ask for one of them")
         # Python's own truth value and number, which go into the key and the attributes as JSON.
@@ -241,7 +241,7 @@ def write_rows(rows: Any, specs: Sequence[ArraySpec], index: int, folder: Path) 
     ]
 
 
-def pairs_specs(
+def answer_specs(
     asked: Asked, sources: int, width: int, dtype: np.dtype[Any]
 ) -> tuple[ArraySpec, ...]:
     """How distances are stored, and parents if wanted: chunks of the same whole sources.
@@ -274,7 +274,7 @@ def is_narrow(asked: Asked) -> bool:
     return asked.targets is not None and asked.reduce is None and not asked.parents
 
 
-def pairs_attributes(asked: Asked, graph: str, dtype: np.dtype[Any]) -> dict[str, Any]:
+def answer_attributes(asked: Asked, graph: str, dtype: np.dtype[Any]) -> dict[str, Any]:
     """Canonical attributes of a stored result."""
     facts: dict[str, Any] = {"kernel": asked.kernel, "graph_sha256": graph, "cutoff": asked.cutoff}
     if asked.reduce is None:
