@@ -88,7 +88,7 @@ def small_chunks(monkeypatch: pytest.MonkeyPatch) -> int:
         return max(1, min(elements, 3 * width * 8 // itemsize))
 
     monkeypatch.setattr(metadata, "chunk_length", length)
-    monkeypatch.setattr(dividing, "LANES", (1,))
+    monkeypatch.setattr(dividing, "BATCH_SIZES", (1,))
     monkeypatch.setattr(dividing, "TASK_BATCHES", 1)
     return 2
 

@@ -61,7 +61,7 @@ def small_chunks(monkeypatch: pytest.MonkeyPatch, store: Path) -> int:
 
     monkeypatch.setattr(metadata, "chunk_length", length)
     monkeypatch.setitem(TOGETHER, True, 5)
-    monkeypatch.setattr(dividing, "LANES", (1,))
+    monkeypatch.setattr(dividing, "BATCH_SIZES", (1,))
     monkeypatch.setattr(dividing, "TASK_BATCHES", 1)
     return 5
 

@@ -127,7 +127,7 @@ def search(
     find(store, og.open(store).original_ids()[:1], device="cpu")
     with pytest.MonkeyPatch.context() as patch, ExitStack() as stack:
         patch.setattr(many, "answer_specs", specs)
-        patch.setattr(dividing, "LANES", (LANES,))
+        patch.setattr(dividing, "BATCH_SIZES", (LANES,))
         patch.setattr(dividing, "TASK_BATCHES", BATCHES)
         # Nothing but batches of the task.
         patch.setattr(many_choice.Chooser, "_look", lambda *_: 0)
@@ -143,11 +143,11 @@ def search(
             patch.setattr(CpuManyBfs, "_batches", giving_up)
         # Whether they pay or not.
         patch.setattr(many_bfs_search, "WORTH", 0)
-        patch.setattr(dividing, "BFS_LANES", 1)
+        patch.setattr(dividing, "BFS_FACTOR", 1)
         patch.setattr(workplace, "cores", lambda: THREADS)
         patch.setattr(process, "cores", lambda: THREADS)
         patch.setattr(process, "_devices", {})
-        patch.setattr(stored, "LANES_STORED", (LANES,))
+        patch.setattr(stored, "BATCH_SIZES", (LANES,))
         for hops in (False, True):
             patch.setitem(TOGETHER, hops, LANES)
         patch.setattr(many_tasks, "_search", searching)

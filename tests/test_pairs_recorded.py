@@ -45,8 +45,8 @@ def _batches_are_chunks(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
     engine_cache.release()
     monkeypatch.setattr(many, "answer_specs", specs)
-    monkeypatch.setattr(dividing, "LANES", (BATCH, BATCH // 2))
-    monkeypatch.setattr(dividing, "BFS_LANES", 1)
+    monkeypatch.setattr(dividing, "BATCH_SIZES", (BATCH, BATCH // 2))
+    monkeypatch.setattr(dividing, "BFS_FACTOR", 1)
     monkeypatch.setattr(dividing, "TASK_BATCHES", BATCHES)
     # Nothing but batches of the task, whether they pay or not.
     monkeypatch.setattr(many_choice.Chooser, "_look", lambda *_: 0)

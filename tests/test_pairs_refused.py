@@ -92,7 +92,7 @@ def chunks_of_ten(store: Path, monkeypatch: pytest.MonkeyPatch) -> int:
         return tuple(replace(spec, chunk_rows=10) for spec in answer_specs(*given))
 
     monkeypatch.setattr(many, "answer_specs", specs)
-    monkeypatch.setattr(dividing, "LANES", (4, 1))
+    monkeypatch.setattr(dividing, "BATCH_SIZES", (4, 1))
     monkeypatch.setattr(dividing, "TASK_BATCHES", 1)
     return -(-og.open(store).vertices // 10)
 

@@ -183,9 +183,9 @@ def test_what_was_begun_in_memory_goes_on_in_the_store(
         "ooc_graph.layout.metadata.chunk_length",
         lambda elements, itemsize: max(1, min(elements, 8 * width * 8 // itemsize)),
     )
-    monkeypatch.setattr(dividing, "LANES", (8,))
+    monkeypatch.setattr(dividing, "BATCH_SIZES", (8,))
     monkeypatch.setattr(dividing, "TASK_BATCHES", 1)
-    monkeypatch.setattr(stored, "LANES_STORED", (16,))
+    monkeypatch.setattr(stored, "BATCH_SIZES", (16,))
     og.johnson(store, out=tmp_path / "whole.zarr")
     out = tmp_path / "d.zarr"
     with stopped_after(7) as first, pytest.raises(UnexpectedError, match="stopped"):

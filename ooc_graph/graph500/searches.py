@@ -85,7 +85,7 @@ def search_all(
     beside = check_bytes(graph) if run.options.validate else answer_bytes(graph)
     first = plan_at(run.workplace, graph, Request(kernel, answer_bytes=beside))
     searches = _Searches(run, graph, source, kernel, keys)
-    with io_progress.told(graph.identity, kernel, run.workplace.client, run.progress):
+    with io_progress.reported(graph.identity, kernel, run.workplace.client, run.progress):
         return execute(first, run.workplace, run.progress, searches.run, searches.ease)
 
 

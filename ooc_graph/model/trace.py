@@ -30,10 +30,8 @@ def trace_of(kernel: str, found: Any) -> Trace:
         return Trace(found.elapsed_s, phases)
     columns = (found.level_vertices, found.level_arcs, found.level_direction)
     levels = zip(*(column.tolist() for column in columns), strict=True)
-    return Trace(
-        found.elapsed_s,
-        tuple((vertices, arcs, "pull" if way else "push") for vertices, arcs, way in levels),
-    )
+    steps = ((count, arcs, "pull" if is_pull else "push") for count, arcs, is_pull in levels)
+    return Trace(found.elapsed_s, tuple(steps))
 
 
 def slowest(traces: Sequence[Trace]) -> Trace:

@@ -228,9 +228,9 @@ def joined_cluster(address: str, tls: str | None = None) -> Iterator[Client]:
     security = tls_security(address, tls)
     try:
         # Before a client is made: one that fails half made complains when it is collected.
-        scheme, place = parse_address(address, strict=True)
+        scheme, location = parse_address(address, strict=True)
         get_backend(scheme)
-        host, port = parse_host_port(place)
+        host, port = parse_host_port(location)
     except (ValueError, ImportError) as error:
         raise UsageError(f"--scheduler {address}: {error}; give tcp://HOST:PORT") from error
     if scheme == "inproc" or not host or not port:

@@ -177,9 +177,9 @@ def _release_others(wanted: _Kept, capacity: Capacity) -> None:
     Those go first that hold some of what is short, and among them the one used longest ago. Ranks
     of other workers in this process stay: the room is that of one worker.
     """
-    here = "", _worker_address()
-    in_use = [kept for kept in _in_use if kept.worker in here]
-    while others := [kept for kept in _engines if kept != wanted and kept.worker in here]:
+    workers = "", _worker_address()
+    in_use = [kept for kept in _in_use if kept.worker in workers]
+    while others := [kept for kept in _engines if kept != wanted and kept.worker in workers]:
         short = _short_of(wanted, [*others, *in_use], capacity)
         if not short and len(others) < _MOST_ENGINES:
             return
@@ -213,15 +213,15 @@ def _short_of(wanted: _Kept, kept: list[_Kept], capacity: Capacity) -> str:
     return "device_bytes" if is_short else ""
 
 
-def use_instead(asked: Key, held: Key, capacity: Capacity) -> None:
+def use_instead(asked: Key, serving: Key, capacity: Capacity) -> None:
     """Let one engine serve what another was asked for that was refused memory in this room.
 
     It does so until it is released.
     """
     with _lock:
         number = process.number_of(asked.device)
-        if _Kept(held, number) in _engines:
-            _instead[_Kept(asked, number), capacity] = _Kept(held, number)
+        if _Kept(serving, number) in _engines:
+            _instead[_Kept(asked, number), capacity] = _Kept(serving, number)
 
 
 def reservations(
@@ -264,7 +264,7 @@ def release() -> None:
 def _release(kept: _Kept) -> None:
     # Forgotten first: an interrupt while it is closed is to leave none that is not usable.
     engine = _engines.pop(kept)
-    for asked in [asked for asked, held in _instead.items() if held == kept]:
+    for asked in [asked for asked, serving in _instead.items() if serving == kept]:
         del _instead[asked]
     # Nobody has it after this: what it had of a device's memory is unused then.
     engine.close()
@@ -293,17 +293,17 @@ def release_idle() -> bool:
 
 def open_same(path: str, identity: str) -> Graph:
     """The graph that a search was asked for; StoreReplacedError if another stands there by now."""
-    held = find_graph(path)
-    if held is None:
+    graph = find_graph(path)
+    if graph is None:
         return Graph(Stored.open(path, "graph", identity))
-    refuse_other(held.path, held.identity, identity)
-    return held
+    refuse_other(graph.path, graph.identity, identity)
+    return graph
 
 
 def require_same(path: Path, identity: str) -> None:
     """Refuse a store that is not the one that was opened; reads the manifest alone."""
-    held = find_graph(path)
-    if held is None:
+    graph = find_graph(path)
+    if graph is None:
         load_same(path, identity)
     else:
-        refuse_other(path, held.identity, identity)
+        refuse_other(path, graph.identity, identity)

@@ -25,7 +25,7 @@ in_child(_of_worker.clear)
 
 
 @contextmanager
-def told(identity: str, what: str, client: Client | None, progress: Progress) -> Iterator[None]:
+def reported(identity: str, what: str, client: Client | None, progress: Progress) -> Iterator[None]:
     """Report to ``progress`` how searches of a graph read its store, while they are carried out.
 
     A search in this process does so after 5 seconds of reading, 10, 20 and so on. Workers of
@@ -85,7 +85,7 @@ def _watch_of(identity: str, worker: Any) -> Watch | None:
                 lambda text: worker.log_event(topic, f"worker {name}: {text}"), growth=1
             )
         return _of_worker[key]
-    return next((watch for heard, watch in reversed(_subscribers) if heard == identity), None)
+    return next((watch for graph, watch in reversed(_subscribers) if graph == identity), None)
 
 
 def _topic(identity: str) -> str:

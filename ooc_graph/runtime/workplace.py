@@ -111,9 +111,9 @@ def planned(limit_bytes: int, name: str = CPU, cuda_limits: CudaLimits = NO_LIMI
     device = Device(name, cuda_limits.device_bytes or 0)
     if name == CUDA and cuda_limits.device_bytes is None:
         device = choose_in_process(CUDA)
-    here = ThisProcess(limit_bytes, name, cuda_limits).resources(on_cpu=True)
+    offered = ThisProcess(limit_bytes, name, cuda_limits).resources(on_cpu=True)
     # A command may start ranks on workers of the CPU.
-    return replace(here, device=device, has_ranks=name == CPU)
+    return replace(offered, device=device, has_ranks=name == CPU)
 
 
 class OnCluster:

@@ -77,7 +77,7 @@ def search_many(
     search = _Search(graph, sources, many, workplace, progress, out, into, overwrite=overwrite)
 
     def run(found: Plan) -> PairsResult:
-        with io_progress.told(graph.identity, asked.kernel, workplace.client, progress):
+        with io_progress.reported(graph.identity, asked.kernel, workplace.client, progress):
             return search.run(found)
 
     request = Request(asked.kernel, many=many)
@@ -210,7 +210,7 @@ class _Search:
         """See that a task can be done: rows are there, and distances exist."""
         if _is_on_disk(task):
             reserved = task.reserved
-            within = reserved.method, reserved.host_bytes, reserved.lanes
+            within = reserved.method, reserved.host_bytes, reserved.batch_size
             self._progress.note(note_before(self._graph, task.asked.kernel, *within))
         with self._progress.stage("preparing"):
             self._workplace.call(prepare, task)
@@ -240,7 +240,7 @@ def _dtype(graph: Graph, asked: Asked) -> np.dtype[Any]:
 def _key(graph: Graph, task: ManyTask, sources: IntArray) -> str:
     """What the bytes of all units follow from."""
     digest = hashlib.sha256()
-    told = {
+    facts = {
         "package": kernel_cache.whole_hash(),
         "kernel": task.asked.kernel,
         "graph": graph.content_sha256,
@@ -253,8 +253,8 @@ def _key(graph: Graph, task: ManyTask, sources: IntArray) -> str:
     }
     if task.sums_on_device:
         # Sums of floats have other last bits there; all else may be gone on with anywhere.
-        told["device"] = task.device
-    digest.update(json.dumps(told, sort_keys=True).encode())
+        facts["device"] = task.device
+    digest.update(json.dumps(facts, sort_keys=True).encode())
     digest.update(sources.data)
     if task.asked.targets is not None:
         digest.update(task.asked.targets.data)

@@ -67,8 +67,8 @@ def search(
     first = plan_at(workplace, graph, request)
     _require_arrays(arrays, first, workplace, out)
     writing = nullcontext() if out is None else partial_store(out, "result", overwrite=overwrite)
-    told = io_progress.told(graph.identity, what, workplace.client, progress)
-    with writing as store, progress.stage(what), told:
+    reported = io_progress.reported(graph.identity, what, workplace.client, progress)
+    with writing as store, progress.stage(what), reported:
 
         def run(found: Plan) -> Written:
             return search_by(found, root, workplace, None if store is None else str(store.folder))

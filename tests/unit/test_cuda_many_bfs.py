@@ -106,14 +106,14 @@ def test_tasks_of_levels(reduce: str | None) -> None:
     request = Request(asked.kernel, many=Many(specs, asked, in_memory=False))
     plan = Batches(CUDA).reserve(held, request, place)
     assert isinstance(plan, Division)
-    assert plan.lanes == cuda_many_bfs_plan.LANES
-    assert plan.chunks * specs[0].chunk == 8 * plan.lanes
-    assert not plan.closing
+    assert plan.batch_size == cuda_many_bfs_plan.LANES
+    assert plan.chunks * specs[0].chunk == 8 * plan.batch_size
+    assert not plan.matrix_sources
     job = Job.of(held, request, place)
     assert locked_bytes(job) == (128 << 20 if reduce is None else 0)
     tallies = 2 * plan.chunks * specs[0].chunk * place.threads * (400 + 16 + 48 * 64)
     rows = (1 << 30) + (24 + 36) * (1 << 20) + (128 << 20)
-    assert process_bytes(job, CUDA, plan.lanes) == rows
+    assert process_bytes(job, CUDA, plan.batch_size) == rows
     if reduce is not None:
         assert rows < plan.needed_bytes <= rows + tallies + 8 * (1 << 20) * 65
 

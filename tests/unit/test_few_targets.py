@@ -64,10 +64,10 @@ def _small(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Batches of few sources, as where memory is scarce, and chunks of three."""
     for hops in (False, True):
         monkeypatch.setitem(answers.TOGETHER, hops, CHUNK)
-    monkeypatch.setattr(dividing, "LANES", (BATCH,))
-    monkeypatch.setattr(dividing, "BFS_LANES", 1)
+    monkeypatch.setattr(dividing, "BATCH_SIZES", (BATCH,))
+    monkeypatch.setattr(dividing, "BFS_FACTOR", 1)
     monkeypatch.setattr(dividing, "TASK_BATCHES", 1)
-    monkeypatch.setattr(stored, "LANES_STORED", (BATCH,))
+    monkeypatch.setattr(stored, "BATCH_SIZES", (BATCH,))
     engine_cache.release()
     yield
     engine_cache.release()
@@ -133,7 +133,7 @@ def test_a_task_without_room_sends_the_columns(
     monkeypatch.setattr(many, "prepare", prepared)
     found = find(store, store.original_ids()[:SOURCES], targets=TARGETS, device="cpu")
     (task,) = tasks
-    assert task.reserved.stretch == 0
+    assert task.reserved.slice_sources == 0
     done = many_tasks.solve(task, np.arange(SOURCES))
     (block,) = done.found
     assert block.tobytes() == found.read(found.measure).tobytes()

@@ -52,7 +52,7 @@ def _small(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     plain = stored.size_of
     engine_cache.release()
     monkeypatch.setattr(many, "answer_specs", specs)
-    monkeypatch.setattr(stored, "LANES_STORED", (BATCH,))
+    monkeypatch.setattr(stored, "BATCH_SIZES", (BATCH,))
     for module in (stored, one_by_one):
         monkeypatch.setattr(module, "size_of", size_of)
     monkeypatch.setattr(dividing, "CUDA_SOURCES", (CHUNK * CHUNKS,))

@@ -90,7 +90,7 @@ def require_kept_to(table: dict[str, Any], told: Told, out: Path) -> None:
     assert table["sources of a task"] == min(plan.chunks * spec.chunk, spec.length)
     assert table["sources"] == spec.length
     if table["method"] == "batches":
-        assert table["sources of a batch"] == plan.lanes == task.lanes
+        assert table["sources of a batch"] == plan.batch_size == task.batch_size
     written = [one for one in Stored.open(out).arrays() if one.width is not None]
     assert table["bytes of the answer"] == sum(one.length * one.item_bytes for one in written)
     whole = parts(table)

@@ -39,13 +39,18 @@ class Description(Job):
         return cls(graph, request.many, resources, reserved)
 
     @property
+    def task_sources(self) -> int:
+        """Sources of a task."""
+        return min(self.division.chunks * self.spec.chunk, self.spec.length)
+
+    @property
     def numbers_bytes(self) -> int:
         """Memory of reductions of all sources."""
         return beside_bytes(self)
 
-    def parts(self, parts: dict[str, int], closed_bytes: int = 0) -> dict[str, int]:
+    def parts(self, parts: dict[str, int], matrix_bytes: int = 0) -> dict[str, int]:
         """Parts by purpose, with what is left of all: the answers of tasks."""
-        parts = parts | {"matrix of all pairs": closed_bytes, "numbers": self.numbers_bytes}
+        parts = parts | {"matrix of all pairs": matrix_bytes, "numbers": self.numbers_bytes}
         whole = self.division.needed_bytes
         parts = parts | {"answers of tasks": whole - sum(parts.values()), "in all": whole}
         return {f"bytes: {name}": size for name, size in parts.items()}
@@ -57,7 +62,7 @@ class Description(Job):
 
 
 def shown(
-    found: Description, tier: str, method: str, others: list[str], held: dict[str, Any]
+    found: Description, tier: str, method: str, others: list[str], memory: dict[str, Any]
 ) -> dict[str, Any]:
     """The table: how sources are divided, then what is held.
 
@@ -70,19 +75,19 @@ def shown(
         "method": method,
         "may change to": others or None,
         "sources": spec.length,
-        "sources of a batch": plan.lanes if method == BATCHES else 1,
-        "sources of a task": min(plan.chunks * spec.chunk, spec.length),
+        "sources of a batch": plan.batch_size if method == BATCHES else 1,
+        "sources of a task": found.task_sources,
         "sources of a chunk": spec.chunk,
         "bytes of the answer": stored_bytes(found),
         "budget": found.resources.least_limit_bytes,
-        **held,
+        **memory,
     }
 
 
 def single_device_bytes(graph: Graph, kernel: str) -> int:
     """Device memory of searches one by one with all rows there."""
-    shifted = reweighted_device_bytes(graph, kernel)
-    return cuda_memory.cuda_bytes(graph, single_of(kernel)) + shifted
+    reweighted = reweighted_device_bytes(graph, kernel)
+    return cuda_memory.cuda_bytes(graph, single_of(kernel)) + reweighted
 
 
 def least_on_device(found: Description) -> dict[str, int]:

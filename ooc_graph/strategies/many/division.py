@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 from ooc_graph.answers.reductions import BINS, HISTOGRAM
 from ooc_graph.errors import MemoryBudgetError
@@ -16,30 +16,30 @@ class Division(Reservation):
 
     Parameters
     ----------
-    lanes
+    batch_size
         Most sources of a batch, which one thread searches.
     chunks
         Chunks of a task.
     needed_bytes
         Host memory of one process, with all that it may keep.
-    closing
+    matrix_sources
         Sources of one process, if it may keep a matrix of all pairs as well; else 0.
-    stretch
+    slice_sources
         Sources of a task whose distances to all vertices are held at a time, if arcs stay in the
         store and few targets are asked for; 0: all of them.
     """
 
-    lanes: int = 1
+    batch_size: int = 1
     chunks: int = 1
     needed_bytes: int = 0
-    closing: int = 0
-    stretch: int = 0
+    matrix_sources: int = 0
+    slice_sources: int = 0
 
     @property
     def engine(self) -> Reservation:
         """What the engine holds, however the sources are divided."""
-        held = self.host_bytes, self.device_bytes, self.pinned_bytes
-        return Reservation(self.strategy, *held, method=self.method, fills_device=self.fills_device)
+        values = {each.name: getattr(self, each.name) for each in fields(Reservation)}
+        return Reservation(**values)
 
     @property
     def whole_bytes(self) -> int:

@@ -23,7 +23,7 @@ from ooc_graph.strategies.cuda import in_memory as cuda_memory
 from ooc_graph.strategies.many.reductions import BEYOND, ON_DEVICE, SUMMED
 
 # A row's lanes are whole vectors.
-_LANE_BYTES = 128
+_VECTOR_BYTES = 128
 # Bytes a vertex: id tables, what a thread holds beside its lanes, and what a search of one source
 # holds, where sources are searched from one by one.
 ID_BYTES, _STATE_BYTES, _SINGLE_BYTES = 24, 32, 64
@@ -130,35 +130,35 @@ def stored_bytes(job: Job) -> int:
     return job.spec.length * _COUNT_BYTES * (1 + counts)
 
 
-def held_bytes(job: Job, device: str) -> int:
+def cached_bytes(job: Job, device: str) -> int:
     """Memory of what this process keeps for such searches: it is not free, and need not be."""
     if device == CUDA or job.resources.is_limited or job.resources.has_client:
         return 0
     whom = str(job.graph.path), job.graph.identity, job.asked.kernel, CPU
     reserved = engine_cache.reservations(job.graph, job.asked.kernel, CPU)
     loaded = [one for one in reserved if one.strategy == batches_name(CPU)]
-    held = engine_cache.loaded(Key(*whom, loaded[-1])) if loaded else None
-    if held is None:
+    engine = engine_cache.loaded(Key(*whom, loaded[-1])) if loaded else None
+    if engine is None:
         return 0
-    is_closed = not job.asked.hops and held.search.is_closed
-    closed = floyd_warshall.closed_bytes(job.graph.rows) if is_closed else 0
-    return kept_bytes(job) + closed
+    has_matrix = not job.asked.hops and engine.search.is_closed
+    matrix_bytes = floyd_warshall.closed_bytes(job.graph.rows) if has_matrix else 0
+    return kept_bytes(job) + matrix_bytes
 
 
-def process_bytes(job: Job, device: str, lanes: int) -> int:
+def process_bytes(job: Job, device: str, batch_size: int) -> int:
     """Memory of a process beside the answers."""
-    return sum(process_parts(job, device, lanes).values())
+    return sum(process_parts(job, device, batch_size).values())
 
 
-def process_parts(job: Job, device: str, lanes: int) -> dict[str, int]:
+def process_parts(job: Job, device: str, batch_size: int) -> dict[str, int]:
     """As `process_bytes`, by purpose."""
     if device == CUDA:
-        shifted = 0 if job.asked.hops else reweighted_bytes(job)
+        reweighted = 0 if job.asked.hops else reweighted_bytes(job)
         scratch = job.graph.rows * job.resources.threads * _SCRATCH_BYTES
         return {
             # They stay in host memory, too: parents are found there.
             "rows": job.graph.resident_bytes(ORDER_OF[job.asked.kernel]),
-            "other weights": shifted,
+            "other weights": reweighted,
             "id tables": job.graph.vertices * ID_BYTES,
             # Page-locked.
             "answers on their way": STAGED_BYTES,
@@ -172,16 +172,16 @@ def process_parts(job: Job, device: str, lanes: int) -> dict[str, int]:
         while_sorted = arcs * _SORTED_BYTES if job.graph.has_negative_weights else 0
         while_pruned = arcs * _PRUNED_ARC_BYTES + 2 * job.graph.rows * _PRUNED_VERTEX_BYTES
         parts["preparing rows"] = max(while_sorted, while_pruned)
-    return parts | {"batches": job.resources.threads * batch_bytes(job, lanes)}
+    return parts | {"batches": job.resources.threads * batch_bytes(job, batch_size)}
 
 
-def batch_bytes(job: Job, lanes: int) -> int:
+def batch_bytes(job: Job, batch_size: int) -> int:
     """Memory of a thread of the CPU for its batches, or searches one by one, in memory."""
     if job.asked.hops:
         return job.graph.rows * _BFS_BYTES
     size = job.spec.dtype.itemsize
-    lane_bytes = -(-lanes * size // _LANE_BYTES) * _LANE_BYTES
-    return job.graph.rows * (lane_bytes + _STATE_BYTES + _SINGLE_BYTES)
+    row_bytes = -(-batch_size * size // _VECTOR_BYTES) * _VECTOR_BYTES
+    return job.graph.rows * (row_bytes + _STATE_BYTES + _SINGLE_BYTES)
 
 
 def batches_device_bytes(job: Job) -> int:
@@ -246,18 +246,18 @@ def task_bytes(job: Job, sources: int, device: str) -> int:
     """
     if job.asked.hops and job.asked.reduce is not None:
         return sources * (_TALLY_BYTES + _reduced_bytes(job)) * job.resources.threads
-    stays_here = _stays_here(job)
+    stays = _stays_in_process(job)
     source_bytes = 0 if is_in_place(job, device) else _source_bytes(job, device)
-    if job.in_memory and not stays_here and job.asked.reduce is None:
+    if job.in_memory and not stays and job.asked.reduce is None:
         source_bytes += sum(spec.item_bytes for spec in job.specs)
     if job.asked.reduce is not None:
         source_bytes += _reduced_bytes(job)
-    tasks = 1 if stays_here else job.resources.threads
+    tasks = 1 if stays else job.resources.threads
     # As many threads write what is found of a task while it is searched, and one each task's rest.
     made = 0
     if device == CUDA and job.asked.parents and not job.in_memory:
         made = 2 * (job.spec.width or 0) * _MADE_BYTES * tasks
-    if device != CUDA and stays_here and job.asked.reduce is None:
+    if device != CUDA and stays and job.asked.reduce is None:
         made = (job.spec.width or 0) * _ORDERED_BYTES + sources * _SOURCE_BYTES + _CALL_BYTES
     elif device != CUDA and not job.asked.hops:
         # Internal ids of the columns.
@@ -267,7 +267,7 @@ def task_bytes(job: Job, sources: int, device: str) -> int:
     return sources * source_bytes * tasks + made
 
 
-def _stays_here(job: Job) -> bool:
+def _stays_in_process(job: Job) -> bool:
     """Whether answers stay in the memory of the process that searches."""
     return job.in_memory and not job.resources.has_client
 
@@ -275,8 +275,8 @@ def _stays_here(job: Job) -> bool:
 def is_in_place(job: Job, device: str) -> bool:
     """Whether distances go where they belong as they are found, so that no task holds any."""
     is_ordered = not job.asked.hops or device == CUDA
-    stays_here = _stays_here(job)
-    return stays_here and is_ordered and job.asked.reduce is None and not job.asked.parents
+    stays = _stays_in_process(job)
+    return stays and is_ordered and job.asked.reduce is None and not job.asked.parents
 
 
 def _source_bytes(job: Job, device: str) -> int:

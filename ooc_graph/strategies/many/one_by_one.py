@@ -31,7 +31,7 @@ from ooc_graph.strategies.many.described import (
 )
 from ooc_graph.strategies.many.division import Division, require_answer
 from ooc_graph.strategies.many.memory import ID_BYTES, Job, beside_bytes, reweighted_bytes
-from ooc_graph.strategies.many.stored import Size, size_of, stretch_of
+from ooc_graph.strategies.many.stored import Size, size_of, slice_of
 from ooc_graph.strategies.many.tiers import (
     ONE_BY_ONE,
     is_reweighted,
@@ -140,8 +140,8 @@ class OneByOne:
         """What the inner strategy holds, and answers."""
         found = Description.made(graph, request, resources, reserved)
         tables = {MEMORY: _on_device, PINNED: _pinned, DISK: _stored}
-        held = tables[self.tier](found)
-        return shown(found, held.pop("tier"), ONE_BY_ONE, [], held)
+        memory = tables[self.tier](found)
+        return shown(found, memory.pop("tier"), ONE_BY_ONE, [], memory)
 
     def _in_memory(self, job: Job) -> Division:
         graph, kernel, resources = job.graph, job.kernel, job.resources
@@ -180,10 +180,10 @@ class OneByOne:
             self.name,
             device_bytes=device_bytes,
             method=ONE_BY_ONE,
-            lanes=size.lanes,
+            batch_size=size.batch_size,
             chunks=size.chunks,
             needed_bytes=_beside(job),
-            stretch=stretch_of(job, size.lanes, size.chunks),
+            slice_sources=slice_of(job, size.batch_size, size.chunks),
         )
 
 
@@ -193,13 +193,13 @@ def pinned_budget(job: Job, strategy: str) -> int:
     The strategy may have them loaded.
     """
     loaded = engine_cache.reservations(job.graph, job.kernel, CUDA)
-    is_held = any(one.strategy == strategy for one in loaded) and not job.resources.is_limited
+    is_loaded = any(one.strategy == strategy for one in loaded) and not job.resources.is_limited
     plan = cuda_pinned.plan_for(
         job.graph,
         single_of(job.kernel),
         job.resources,
         answer_bytes=_beside_in_any(job),
-        is_held=is_held,
+        is_held=is_loaded,
     )
     return plan.budget_bytes
 
@@ -254,10 +254,10 @@ def _on_device(found: Description) -> dict[str, Any]:
 def _pinned(found: Description) -> dict[str, Any]:
     single, plan = single_of(found.asked.kernel), found.division
     facts = cuda_pinned.known_facts(found.graph, single)
-    held = describe_device(plan_device(single, facts, plan.device_bytes, _MOST_BYTES))
-    del held["kernel"]
+    memory = describe_device(plan_device(single, facts, plan.device_bytes, _MOST_BYTES))
+    del memory["kernel"]
     return {
-        **held,
+        **memory,
         **least_on_device(found),
         "bytes beside rows and id tables": plan.needed_bytes - plan.host_bytes,
     }
@@ -267,13 +267,13 @@ def _stored(found: Description) -> dict[str, Any]:
     graph, division = found.graph, found.division
     facts = cuda_disk.known_facts(graph, single_of(found.asked.kernel))
     plan = cuda_disk.plan_within(facts, division.device_bytes, division.host_bytes)
-    held = describe_disk(plan)
-    del held["kernel"]
+    memory = describe_disk(plan)
+    del memory["kernel"]
     rows = known_facts(graph, found.asked.kernel, ONE_BY_ONE)
     # At least: some arcs of hubs may be held twice.
     left = max(rows.arcs - plan.arcs_on_device - plan.arcs_in_host, 0)
     return {
-        **held,
+        **memory,
         **least_on_device(found),
         "bytes: in all": division.needed_bytes,
         "bytes that stay in the store": rows.stored_bytes(left),

@@ -72,7 +72,7 @@ class Recording:
     ) -> None:
         self._write, self._sources, self._length, self._most = write, sources, length, most
         self._pool = Threads(thread_count(), thread_name_prefix="ooc-graph-record")
-        self._given_up = event_here()
+        self._cancelled = event_here()
         self._lock = threading.Lock()
         self._taken: set[int] = set()
         self._error: BaseException | None = None
@@ -105,7 +105,7 @@ class Recording:
         """
         positions, is_found = np.flatnonzero(is_searched), ~is_searched
 
-        def told(begin: int, end: int) -> None:
+        def on_done(begin: int, end: int) -> None:
             touched = np.unique(positions[begin:end] // self._length).tolist()
             with self._lock:
                 is_found[positions[begin:end]] = True
@@ -117,22 +117,22 @@ class Recording:
                     self._hand_over(rows, number, count)
                 else:
                     self._record(rows, number)
-            self._leave_if_given_up()
+            self._leave_if_cancelled()
 
         def make_room(sources: int) -> None:
             if self._most:
                 # A chunk of which some sources are found is not counted among those that wait.
                 _unrecorded.wait_for(self._most - max(sources, self._length))
-                self._leave_if_given_up()
+                self._leave_if_cancelled()
 
         bounds = np.searchsorted(positions, np.arange(self._chunks + 1) * self._length)
-        return Told(told, bounds, self._most, make_room)
+        return Told(on_done, bounds, self._most, make_room)
 
     def finish(self, rows: Any) -> None:
         """Write what nobody was told of, on the calling thread; the search is over."""
         for number in range(self._chunks):
             if number not in self._taken:
-                self._leave_if_given_up()
+                self._leave_if_cancelled()
                 self._write(rows.part(*self._bounds(number)), number)
 
     @property
@@ -173,7 +173,7 @@ class Recording:
             # Not here: a search would say that it was refused the memory that was for a chunk.
             self._error = self._error or error
 
-    def _leave_if_given_up(self) -> None:
+    def _leave_if_cancelled(self) -> None:
         """End the search if a chunk could not be written, or nobody waits for the task."""
-        if self._error is not None or (self._given_up is not None and self._given_up.is_set()):
+        if self._error is not None or (self._cancelled is not None and self._cancelled.is_set()):
             raise CancelledError

@@ -45,7 +45,7 @@ class Searches:
         Hears of those that are found; None: nothing is recorded.
     into
         (sources, columns): where distances go if nothing else is asked for; None: to new memory.
-    told
+    on_done
         Hears of sources that have arcs when the CPU has written their rows to ``room``.
     """
 
@@ -55,7 +55,7 @@ class Searches:
     positions: IntArray
     recording: Recording | None = None
     into: AnyArray | None = None
-    told: Told | None = None
+    on_done: Told | None = None
 
     def in_memory(self) -> Rows:
         """What is asked for, with all arcs in memory, or in that of a CUDA device.
@@ -71,11 +71,11 @@ class Searches:
         if asked.hops and (not is_on_device or asked.reduce is not None):
             return self._levels()
         if not asked.hops:
-            self.search.expect(task.sources, task.reserved.closing)
+            self.search.expect(task.sources, task.reserved.matrix_sources)
         if asked.parents:
             return self._rows()
         if not is_on_device:
-            return self._columns(self.into is not None, lanes=task.lanes)
+            return self._columns(self.into is not None, lanes=task.batch_size)
         return self._reduced() if asked.reduce in ON_DEVICE else self._columns()
 
     def batch_by_batch(self) -> Rows:
@@ -83,20 +83,20 @@ class Searches:
 
         A batch is reduced before the next is begun.
         """
-        asked, lanes = self.task.asked, self.task.lanes
+        asked, batch_size = self.task.asked, self.task.batch_size
         if asked.reduce is None:
             return self._rows()
         rows = SourceNumbers([None] * len(self.positions))
-        told = self._told_of(rows, of_all=True)
-        for part in stretches(len(self.positions), lanes, told):
+        on_done = self._on_done_of(rows, of_all=True)
+        for part in stretches(len(self.positions), batch_size, on_done):
             batch = self.positions[part]
-            answer = self.search.run(internal_ids(self.ids, batch), lanes=lanes)
+            answer = self.search.run(internal_ids(self.ids, batch), lanes=batch_size)
             rows.put(part.start, SourceRows(answer, batch, self.ids, asked).reduced(asked.reduce))
-            if told is not None:
-                told(part.start, part.stop)
+            if on_done is not None:
+                on_done(part.start, part.stop)
         return rows
 
-    def _told_of(self, rows: Any, *, of_all: bool = False) -> Told | None:
+    def _on_done_of(self, rows: Any, *, of_all: bool = False) -> Told | None:
         """What is to hear of the sources of rows; of all, or of those that have arcs."""
         if self.recording is None:
             return None
@@ -106,17 +106,18 @@ class Searches:
     def _rows(self, **most: Any) -> SourceRows | SourceColumns:
         """Distances or levels by internal id, and parents if wanted; few columns alone."""
         task, search = self.task, self.search
-        if 0 < task.reserved.stretch < len(self.positions):
+        if 0 < task.reserved.slice_sources < len(self.positions):
             return self._few_columns()
         internal = internal_ids(self.ids, self.positions)
         if task.asked.parents:
             answers = search.empty(len(internal))
             rows = SourceRows(answers[0], self.positions, self.ids, task.asked, answers[1])
-            search.run_with_parents(internal, answers, lanes=task.lanes, told=self._told_of(rows))
+            on_done = self._on_done_of(rows)
+            search.run_with_parents(internal, answers, lanes=task.batch_size, told=on_done)
             return rows
         answer = np.empty((len(internal), search.vertices), search.dtype)
         rows = SourceRows(answer, self.positions, self.ids, task.asked)
-        search.run(internal, answer, lanes=task.lanes, told=self._told_of(rows), **most)
+        search.run(internal, answer, lanes=task.batch_size, told=self._on_done_of(rows), **most)
         return rows
 
     def _few_columns(self) -> SourceColumns:
@@ -128,26 +129,26 @@ class Searches:
             into = np.empty((len(positions), len(task.asked.targets)), search.dtype)
         rows = SourceColumns(into, positions, self.ids, task.asked, is_whole=True)
         # Sources without arcs have their rows when the others searched with them have.
-        told = self._told_of(rows, of_all=True)
-        wide: AnyArray = np.empty((task.reserved.stretch, search.vertices), search.dtype)
-        for part in stretches(len(positions), task.reserved.stretch, told):
+        on_done = self._on_done_of(rows, of_all=True)
+        wide: AnyArray = np.empty((task.reserved.slice_sources, search.vertices), search.dtype)
+        for part in stretches(len(positions), task.reserved.slice_sources, on_done):
             leave_if_given_up()
             some = positions[part]
             internal = internal_ids(self.ids, some)
             answer = wide[: len(internal)]
-            search.run(internal, answer, lanes=task.lanes)
+            search.run(internal, answer, lanes=task.batch_size)
             found = SourceRows(answer, some, self.ids, task.asked)
             for row, one in zip(into[part], found, strict=True):
                 row[:] = one
-            if told is not None:
-                told(part.start, part.stop)
+            if on_done is not None:
+                on_done(part.start, part.stop)
         return rows
 
-    def _columns(self, is_told: bool = False, **how: Any) -> SourceColumns:
+    def _columns(self, is_reported: bool = False, **how: Any) -> SourceColumns:
         """Distances, or levels of a device, to what they are asked for to, as a search orders them.
 
         If there is room these are of all sources in their order, with those without arcs among
-        them. ``how`` goes to the search; ``is_told`` has it say whose rows are in the room.
+        them. ``how`` goes to the search; ``is_reported`` has it say whose rows are there.
         """
         sources, aimed, own, most = self._asked_of_columns()
         at = None
@@ -160,7 +161,7 @@ class Searches:
                 at = np.flatnonzero(self.ids.internal_of[self.positions] >= 0)
         is_whole = self.into is not None
         rows = SourceColumns(answer, self.positions, self.ids, self.task.asked, is_whole=is_whole)
-        how["told"] = self.told if is_told else self._told_of(rows)
+        how["told"] = self.on_done if is_reported else self._on_done_of(rows)
         self.search.run_columns(sources, aimed, own, most, answer=answer, at=at, **how)
         rows.fill_isolated(thread_count())
         return rows
@@ -180,17 +181,17 @@ class Searches:
         sources, aimed, own, most = self._asked_of_columns()
         found = np.zeros(len(sources), part_dtype(search.dtype))
         rows = SourceParts(found, self.positions, self.ids, asked)
-        told = self._told_of(rows)
+        on_done = self._on_done_of(rows)
         if not len(sources):
             # What no source is asked for gets ready for others.
             search.reduce(sources, aimed, own, most)
-        length = max(len(sources), 1) if told is None else CREWS * self.task.lanes
-        for part in stretches(len(sources), length, told):
+        length = max(len(sources), 1) if on_done is None else CREWS * self.task.batch_size
+        for part in stretches(len(sources), length, on_done):
             rows.put(part.start, search.reduce(sources[part], aimed, own[part], most))
             if self.task.sums_on_device:
                 self._put_beyond(rows, rows.beyond(part.start, part.stop))
-            if told is not None:
-                told(part.start, part.stop)
+            if on_done is not None:
+                on_done(part.start, part.stop)
         return rows
 
     def _put_beyond(self, rows: SourceParts, beyond: IntArray) -> None:
@@ -220,7 +221,7 @@ class Searches:
         tallies = empty_tallies(len(internal), bins)
         rows = SourceTallies(tallies, self.positions, self.ids, asked)
         counted = {"most": most, "wanted": wanted, "bins": bins, "width": width, "tallies": tallies}
-        search.tally(internal, lanes=self.task.lanes, told=self._told_of(rows), **counted)
+        search.tally(internal, lanes=self.task.batch_size, told=self._on_done_of(rows), **counted)
         return rows
 
 

@@ -54,9 +54,9 @@ class ManyTask:
         return self.strategy.device
 
     @property
-    def lanes(self) -> int:
+    def batch_size(self) -> int:
         """Most sources of a batch."""
-        return self.reserved.lanes
+        return self.reserved.batch_size
 
     @property
     def key(self) -> Key:
@@ -87,7 +87,7 @@ class ManyTask:
         """
         if self.is_batched_on_device:
             # Each of its crews has a batch; BFS is all of one.
-            return self.lanes if self.asked.hops else CREWS * self.lanes
+            return self.batch_size if self.asked.hops else CREWS * self.batch_size
         is_in_memory = self.device == CPU and self.strategy.tier == MEMORY
         return 0 if is_in_memory else TOGETHER[self.asked.hops]
 

@@ -54,35 +54,35 @@ def how_found(task: ManyTask, io_stats: IoStats) -> str:
 
     ``io_stats`` is what all processes read of the store meanwhile.
     """
-    held = engine_cache.loaded(task.key, task.capacity)
-    if held is None:
+    engine = engine_cache.loaded(task.key, task.capacity)
+    if engine is None:
         return ""
     if task.is_one_by_one_on_device:
-        return note_on_device(task.asked.kernel, held.note(io_stats) if held.note else "")
-    if not task.asked.hops and held.search.is_closed:
+        return note_on_device(task.asked.kernel, engine.note(io_stats) if engine.note else "")
+    if not task.asked.hops and engine.search.is_closed:
         return "all pairs were found at once, by Floyd-Warshall"
-    if (task.device == CPU or task.asked.hops) and held.search.is_one_by_one:
+    if (task.device == CPU or task.asked.hops) and engine.search.is_one_by_one:
         by = "by every thread" if task.device == CPU else "by the CUDA device: few of them meet"
         return f"sources were searched from one by one, {by}"
     return ""
 
 
 def solve(
-    task: ManyTask, positions: IntArray, into: Sequence[AnyArray] = (), told: Told | None = None
+    task: ManyTask, positions: IntArray, into: Sequence[AnyArray] = (), on_done: Told | None = None
 ) -> Done:
     """What is asked of sources, given by their positions among all vertices.
 
     Distances, and parents if wanted, (sources, width) each, in ``room`` or in new memory; or what
-    they reduce to. ``told`` may hear of some of the sources, not in their order, when their
+    they reduce to. ``on_done`` may hear of some of the sources, not in their order, when their
     distances are there.
     """
-    return without_traceback(_solve, task, positions, into, told)
+    return without_traceback(_solve, task, positions, into, on_done)
 
 
 def _solve(
-    task: ManyTask, positions: IntArray, into: Sequence[AnyArray], told: Told | None
+    task: ManyTask, positions: IntArray, into: Sequence[AnyArray], on_done: Told | None
 ) -> Done:
-    rows, io_stats = _search(task, positions, None, into, told)
+    rows, io_stats = _search(task, positions, None, into, on_done)
     return Done(len(positions), io_stats, _found(task, rows, len(positions), into))
 
 
@@ -145,33 +145,33 @@ def _search(
     positions: IntArray,
     recording: Recording | None = None,
     into: Sequence[AnyArray] = (),
-    told: Told | None = None,
+    on_done: Told | None = None,
 ) -> tuple[Rows, IoStats]:
     """What is asked of sources, and what was read of the store meanwhile.
 
     Where it is recorded, some of it may be before the search is over.
     """
     try:
-        engine = engine_cache.engine(task.key, task.strategy.load, task.capacity)
-        with engine as held, held.allocating():
+        loading = engine_cache.engine(task.key, task.strategy.load, task.capacity)
+        with loading as engine, engine.allocating():
             # It may have been waited for long.
             leave_if_given_up()
-            given = held.ids, positions, recording, into[0] if into else None, told
-            before = held.io_stats
+            given = engine.ids, positions, recording, into[0] if into else None, on_done
+            before = engine.io_stats
             if before is None:
-                searches = Searches(task, held.search, *given)
+                searches = Searches(task, engine.search, *given)
                 if task.is_one_by_one_on_device:
                     return searches.batch_by_batch(), IoStats()
                 return searches.in_memory(), IoStats()
-            rows = Searches(task, held.search.search, *given).batch_by_batch()
-            after = held.io_stats
+            rows = Searches(task, engine.search.search, *given).batch_by_batch()
+            after = engine.io_stats
             assert after is not None
             return rows, after.since(before)
     except NegativeCycleError as error:
-        raise named(error, engine_cache.open_same(task.path, task.identity)) from None
+        raise with_original_ids(error, engine_cache.open_same(task.path, task.identity)) from None
 
 
-def named(error: NegativeCycleError, graph: Graph) -> NegativeCycleError:
+def with_original_ids(error: NegativeCycleError, graph: Graph) -> NegativeCycleError:
     """The error with original ids."""
     originals = graph.original_of()
     cycle = [int(originals[internal]) for internal in error.cycle]
