@@ -46,7 +46,7 @@ def searching(
 
     with working(given, for_cuda=for_cuda) as (client, progress):
         workplace = workplace_for(client, limit(given, client), given["device"], limits, progress)
-        yield {"place": workplace, "progress": progress, "overwrite": given["overwrite"]}
+        yield {"workplace": workplace, "progress": progress, "overwrite": given["overwrite"]}
 
 
 def _started(stack: ExitStack, device: str, workers: int | None, progress: Progress) -> Any:

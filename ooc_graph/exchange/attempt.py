@@ -212,10 +212,10 @@ class Attempt:
         """Say what went wrong, in as few clauses as say it."""
         outcomes = self._outcomes.values()
         failed = [repr(o.error) for o in outcomes if isinstance(o, Failed)]
-        named = [o.cause for o in outcomes if isinstance(o, Aborted) and o.lost]
+        lost = [o.cause for o in outcomes if isinstance(o, Aborted) and o.lost]
         vague = [o.cause for o in outcomes if isinstance(o, Aborted) and not o.lost]
         late = [f"{address} did not end in time" for address in self._pending.values()]
-        clauses = failed or list(self._lost.values()) or named or vague or late
+        clauses = failed or list(self._lost.values()) or lost or vague or late
         return ", ".join(sorted(set(clauses)))
 
 

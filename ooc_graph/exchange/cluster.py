@@ -91,11 +91,11 @@ class Cluster:
             raise
 
     def sync(
-        self, function: Callable[..., Any], *arguments: Any, timeout_s: float, **named: Any
+        self, function: Callable[..., Any], *arguments: Any, timeout_s: float, **options: Any
     ) -> Any:
         """Run a coroutine function on the client's event loop; TimeoutError after ``timeout_s``."""
         with self.talking():
-            return self.client.sync(function, *arguments, callback_timeout=timeout_s, **named)
+            return self.client.sync(function, *arguments, callback_timeout=timeout_s, **options)
 
     def look(self) -> dict[str, WorkerState]:
         """States of all workers by address, at most `LOOK_EVERY_S` old.
@@ -233,8 +233,8 @@ class Cluster:
         """Addresses of the workers that have the results of some tasks, by key."""
         return self._answer(self.client.scheduler.who_has, keys=keys)
 
-    def _answer(self, question: Callable[..., Any], **named: Any) -> dict[str, list[str]]:
-        answer: dict[str, list[str]] = self.sync(question, timeout_s=answer_timeout_s(), **named)
+    def _answer(self, question: Callable[..., Any], **options: Any) -> dict[str, list[str]]:
+        answer: dict[str, list[str]] = self.sync(question, timeout_s=answer_timeout_s(), **options)
         return answer
 
     def wait(self, futures: Sequence[Any], timeout_s: float) -> None:

@@ -236,8 +236,8 @@ class Party:
 
         It waits for a parcel of this superstep; -1: for none.
         """
-        is_under_way = superstep == self.supersteps and member in self._unanswered
-        if superstep < 0 or is_under_way:
+        is_in_flight = superstep == self.supersteps and member in self._unanswered
+        if superstep < 0 or is_in_flight:
             self._missed.pop(member, None)
         elif self._missed.get(member) == superstep:
             raise AttemptAbortedError(f"a parcel to {self.plan.party[member][0]} was lost")

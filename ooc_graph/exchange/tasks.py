@@ -64,7 +64,7 @@ class Tasks(Executor):
     def __init__(self, cluster: Cluster, note: Callable[[str], None]) -> None:
         self._cluster, self._note = cluster, note
         self._waiting: set[_Task] = set()
-        self._named: set[tuple[str, bool]] = set()
+        self._reported: set[tuple[str, bool]] = set()
         self._present: set[str] = set()
         self._stalled_s: float | None = None
         self._checked_s = float("-inf")
@@ -185,12 +185,12 @@ class Tasks(Executor):
 
     def _say(self, states: dict[str, WorkerState], bad: dict[str, WorkerState]) -> None:
         """One line for each worker that cannot continue, whenever it falls into that state."""
-        named = {(a, state.is_silent) for a, state in bad.items() if state.is_hindered}
-        for address, _ in sorted(named - self._named):
+        reported = {(a, state.is_silent) for a, state in bad.items() if state.is_hindered}
+        for address, _ in sorted(reported - self._reported):
             self._note(f"{bad[address]}; other workers do its work, or it is waited for")
         for address in sorted(self._present - states.keys()):
             self._note(f"worker {address} left the cluster; other workers do its work")
-        self._named, self._present = named, set(states)
+        self._reported, self._present = reported, set(states)
 
     def _require_patience(self, is_stalled: bool, states: dict[str, WorkerState]) -> None:
         """Raise if for longer than the patience nobody could do a task."""

@@ -25,15 +25,15 @@ def measure(run: Run, task: BatchTask, keys: IntArray, searched: list[Searched])
 
 def repeat(task: BatchTask, keys: IntArray, teps: float) -> EnergyRecord:
     """Search from all keys again and again; runs on the worker."""
-    with task.engine() as held:
+    with task.engine() as engine:
         if task.device == CUDA:
             meter = EnergyMeter([on_device.device_id()])
-            energy, turns = over_repeats(meter, lambda: on_device.search_from_all(held, keys))
+            energy, turns = over_repeats(meter, lambda: on_device.search_from_all(engine, keys))
         else:
 
             def turn() -> None:
                 for key in keys.tolist():
-                    run_search(held, key)
+                    run_search(engine, key)
 
             energy, turns = over_repeats(EnergyMeter(), turn)
     return energy_record(task.kernel, teps, turns * len(keys), energy)

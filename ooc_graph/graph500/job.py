@@ -95,7 +95,7 @@ def graph500(
 def _warm_up(workplace: Workplace, source: Kronecker, folder: Path, *, compress: bool) -> None:
     """Build a tiny graph of the same kind, so that no figure has compilation in it."""
     with (
-        _full_folder_named(folder),
+        _reporting_full_folder(folder),
         TemporaryDirectory(prefix=".warm-up-", dir=folder) as scratch,
     ):
         tiny = replace(source, scale=min(source.scale, 8))
@@ -108,7 +108,7 @@ def _warm_up(workplace: Workplace, source: Kronecker, folder: Path, *, compress:
 
 
 @contextmanager
-def _full_folder_named(folder: Path) -> Iterator[None]:
+def _reporting_full_folder(folder: Path) -> Iterator[None]:
     """Context in which errors for want of space name the run's folder, not one that is removed."""
     with disk_full_reported(folder / "graph.zarr"):
         try:

@@ -112,7 +112,7 @@ def leave_report(
 
 
 def _record(kernel: str, one: Searched) -> SearchRecord:
-    levels = tuple(LevelRecord(v, arcs, way) for v, arcs, way in one.trace.levels)
+    levels = tuple(LevelRecord(v, arcs, direction) for v, arcs, direction in one.trace.levels)
     return SearchRecord(
         kernel,
         one.root,
@@ -178,9 +178,9 @@ def _validation(validated: bool, failure: str | None) -> Validation:
 
 
 def _parameters(run: Run) -> dict[str, Any]:
-    named = {name: _scalar(value) for name, value in asdict(run.options).items()}
+    options = {name: _scalar(value) for name, value in asdict(run.options).items()}
     return {
-        **named,
+        **options,
         "device": run.workplace.device.name,
         "worker processes": run.workplace.resources(on_cpu=True).processes,
         "memory limit (bytes)": run.workplace.limit_bytes,

@@ -17,7 +17,7 @@ from ooc_graph.graph500 import on_device
 from ooc_graph.graph500.batches import answer_bytes, check_bytes, task_for
 from ooc_graph.graph500.energy import measure as measure_energy
 from ooc_graph.graph500.run import BatchTask, Run, Searched
-from ooc_graph.graph500.tiers import describe_held, tier_facts, where_rows_are
+from ooc_graph.graph500.tiers import describe_engine, tier_facts, where_rows_are
 from ooc_graph.layout.names import DISTANCE, LEVEL, PARENT
 from ooc_graph.model.engine import Engine
 from ooc_graph.model.request import Request
@@ -146,8 +146,7 @@ class _Searches:
         self._task = None
         try:
             if task.tier != MEMORY:
-                held = call(describe_held, task)
-                run.tiers[kernel] = tier_facts(held, found)
+                run.tiers[kernel] = tier_facts(call(describe_engine, task), found)
             if task.device == CUDA and not task.stays_there:
                 # Last: whoever searches from a root again finds much of the graph in the device's
                 # caches.
@@ -212,8 +211,8 @@ def search_keys(graph: Graph, source: Kronecker, count: int) -> IntArray:
 
 def warm_up(task: BatchTask, key: int) -> None:
     """Load the graph, compile, and search once untimed, as the reference does."""
-    with task.engine() as held:
-        run_search(held, key)
+    with task.engine() as engine:
+        run_search(engine, key)
     if task.validate and not task.stays_there:
         check_pair(task.kernel, task.source.weighted)
 
@@ -222,15 +221,15 @@ def search_batch(task: BatchTask, keys: IntArray) -> list[Searched]:
     """Search from each key and validate the answers, in as few passes over the edges as fit."""
     if task.stays_there:
         return on_device.search_batch(task, keys)
-    with task.engine() as held:
+    with task.engine() as engine:
         batches = [keys[i : i + task.at_once] for i in range(0, len(keys), task.at_once)]
-        return [one for batch in batches for one in _validated(task, held, batch)]
+        return [one for batch in batches for one in _validated(task, engine, batch)]
 
 
-def _validated(task: BatchTask, held: Engine, keys: IntArray) -> list[Searched]:
+def _validated(task: BatchTask, engine: Engine, keys: IntArray) -> list[Searched]:
     """Search from each key and validate the answers in one pass over the edges."""
     found: list[Searched] = []
-    answers = _answers(held, keys, found)
+    answers = _answers(engine, keys, found)
     if not task.validate:
         for _ in answers:
             pass
@@ -246,21 +245,21 @@ def _validated(task: BatchTask, held: Engine, keys: IntArray) -> list[Searched]:
     ]
 
 
-def _answers(held: Engine, keys: IntArray, found: list[Searched]) -> Iterator[Any]:
+def _answers(engine: Engine, keys: IntArray, found: list[Searched]) -> Iterator[Any]:
     """Search as the answers are asked for; what is known of each goes to ``found``."""
-    graph = held.graph
+    graph = engine.graph
     vertices = VertexIndex.dense(graph.first_id or 0, graph.vertices)
-    tuples = graph.tuples() if held.tuples is None else held.tuples
+    tuples = graph.tuples() if engine.tuples is None else engine.tuples
     for key in keys.tolist():
-        before = held.io_stats
-        tree, trace = run_search(held, key)
-        io_stats = None if before is None or held.io_stats is None else held.io_stats.since(before)
+        before = engine.io_stats
+        tree, trace = run_search(engine, key)
+        io_stats = engine.read_since(before)
         reached = tree.parent != np.iinfo(tree.parent.dtype).max
         edges = int(tuples[reached].sum(dtype=np.int64)) // 2
         count = int(np.count_nonzero(reached))
         found.append(Searched(key, _counted(trace), None, 0.0, edges, count, io_stats))
-        columns = TreeColumns(tree, held.ids).in_memory()
-        if held.kernel == "bfs":
+        columns = TreeColumns(tree, engine.ids).in_memory()
+        if engine.kernel == "bfs":
             yield BfsAnswer(key, columns[PARENT], columns[LEVEL], vertices)
         else:
             yield SsspAnswer(key, columns[PARENT], columns[DISTANCE], vertices)

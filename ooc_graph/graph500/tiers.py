@@ -27,28 +27,28 @@ def where_rows_are(task: BatchTask) -> str:
     return f"{task.kernel} has its rows {where}; its answers go to host memory{checked}"
 
 
-def describe_held(task: BatchTask) -> dict[str, Any]:
+def describe_engine(task: BatchTask) -> dict[str, Any]:
     """What searches hold of a graph, by the plan that they really have; runs on the worker.
 
     Names and values, JSON-able; nothing if all rows are in the memory that they run in.
     """
-    with task.engine() as held:
-        if held.pinned is not None:
-            return describe_device(held.pinned)
-        if held.io_stats is None:
+    with task.engine() as engine:
+        if engine.pinned is not None:
+            return describe_device(engine.pinned)
+        if engine.io_stats is None:
             return {}
-        if not isinstance(held.search, DeviceTierSearch):
-            return describe(held.search.plan)
-        unpinned = held.search.unpinned
+        if not isinstance(engine.search, DeviceTierSearch):
+            return describe(engine.search.plan)
+        unpinned = engine.search.unpinned
         said = {"why nothing is pinned": unpinned} if unpinned else {}
-        return {**describe_disk(held.search.plan), **said}
+        return {**describe_disk(engine.search.plan), **said}
 
 
-def tier_facts(held: dict[str, Any], found: Sequence[Searched]) -> dict[str, Any]:
-    """What is held, by `describe_held`, and what searches read of the store; names and numbers."""
-    if held and held["tier"] == DISK:
-        return {**held, **describe_io(io_of(found))}
-    return held
+def tier_facts(facts: dict[str, Any], found: Sequence[Searched]) -> dict[str, Any]:
+    """What `describe_engine` gave, with what searches read of the store."""
+    if facts and facts["tier"] == DISK:
+        return facts | describe_io(io_of(found))
+    return facts
 
 
 def with_disk(

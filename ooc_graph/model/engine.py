@@ -62,6 +62,11 @@ class Engine:
         """What was read of the store so far, if arcs stay there."""
         return self.search.io_stats if isinstance(self.search, TierSearch) else None
 
+    def read_since(self, before: IoStats | None) -> IoStats | None:
+        """What was read of the store since `io_stats` were these, if arcs stay there."""
+        after = self.io_stats
+        return None if before is None or after is None else after.since(before)
+
 
 @dataclass(frozen=True)
 class RankEngine:

@@ -129,8 +129,8 @@ class Refusal:
         if self.kind == BUSY:
             return "others have memory of the device: device memory was refused"
         is_of_either = self.kind == DEVICE and self.reserved.strategy.startswith("cuda/pinned")
-        held = self.reserved.device_bytes or self.reserved.fills_device
-        if is_of_either or not held:
+        is_on_device = self.reserved.device_bytes or self.reserved.fills_device
+        if is_of_either or not is_on_device:
             return "memory was refused"
         return f"{self.kind} was refused"
 

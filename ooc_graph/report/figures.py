@@ -55,15 +55,15 @@ def degree_distribution(histogram: DegreeHistogram | None) -> Drawing | None:
     """Vertices per degree on logarithmic axes, one dot per degree."""
     if histogram is None or not any(histogram.degree):
         return None
-    pairs = sorted(zip(histogram.degree, histogram.count, strict=True))
-    isolated = sum(count for degree, count in pairs if degree == 0)
-    shown = _distinct_dots([pair for pair in pairs if pair[0] > 0 and pair[1] > 0])
+    counts = sorted(zip(histogram.degree, histogram.count, strict=True))
+    isolated = sum(count for degree, count in counts if degree == 0)
+    shown = _distinct_dots([pair for pair in counts if pair[0] > 0 and pair[1] > 0])
     axes = axes_of_size(*_FULL)
     axes.set(xscale="log", yscale="log", xlabel="degree", ylabel="vertices")
     axes.plot(*zip(*shown, strict=True), linestyle="none", marker=".", markersize=3, color=OTHER)
     _count_axis(axes)
-    label = f"Degree distribution: degrees up to {pairs[-1][0]:,}, log-log."
-    caption = f"Vertices of each degree, largest {pairs[-1][0]:,}."
+    label = f"Degree distribution: degrees up to {counts[-1][0]:,}, log-log."
+    caption = f"Vertices of each degree, largest {counts[-1][0]:,}."
     if isolated:
         caption += f" {isolated:,} isolated vertices are not shown."
     svg = inline_svg(axes, name="degrees", label=label)
@@ -311,10 +311,10 @@ def _shade_stages(axes: Axes, stages: Sequence[Stage]) -> None:
             axes.text(middle, 0.985, stage.name, transform=where, ha="center", va="top", color=INK)
 
 
-def _distinct_dots(pairs: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
+def _distinct_dots(counts: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
     """Drop dots that would cover one another: one is kept in each cell of a log-log grid."""
     cells: dict[tuple[int, int], tuple[int, int]] = {}
-    for degree, count in pairs:
+    for degree, count in counts:
         cells.setdefault((_log_cell(degree), _log_cell(count)), (degree, count))
     return list(cells.values())
 

@@ -118,7 +118,7 @@ def _sections(data: ReportData) -> list[tuple[str, str, list[figures.Drawing]]]:
 
 
 def _tables(data: ReportData) -> list[tuple[str, Mapping[str, Scalar]]]:
-    named = [
+    tables = [
         ("Parameters", data.parameters),
         ("Graph", data.graph),
         ("Machine", data.machine),
@@ -128,7 +128,7 @@ def _tables(data: ReportData) -> list[tuple[str, Mapping[str, Scalar]]]:
             for kernel, facts in data.tiers.items()
         ),
     ]
-    return [(caption, rows) for caption, rows in named if rows]
+    return [(caption, rows) for caption, rows in tables if rows]
 
 
 def _elsewhere(facts: Mapping[str, Scalar]) -> str:

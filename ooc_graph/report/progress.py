@@ -134,7 +134,7 @@ class _Lines(_Display):
     def stop(self, stage: StageProgress, *, failed: bool) -> None:
         with self._lock:
             self._shown.pop(stage, None)
-            self._write(_closing_line(stage, failed=failed))
+            self._write(_final_line(stage, failed=failed))
 
     def note(self, text: str) -> None:
         with self._lock:
@@ -191,7 +191,7 @@ class _Terminal(_Display):
                 timer.cancel()
             if (task := self._tasks.pop(stage, None)) is not None:
                 self._bars.remove_task(task)
-                self.note(_closing_line(stage, failed=failed))
+                self.note(_final_line(stage, failed=failed))
             self._rest_if_idle()
 
     def note(self, text: str) -> None:
@@ -237,7 +237,7 @@ class _AmountColumn(bars.ProgressColumn):
         return Text(" · ".join(parts))
 
 
-def _closing_line(stage: StageProgress, *, failed: bool) -> str:
+def _final_line(stage: StageProgress, *, failed: bool) -> str:
     elapsed_s = stage.elapsed_s
     if failed:
         return f"{stage.name}: failed after {elapsed_s:.1f} s"

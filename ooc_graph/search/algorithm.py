@@ -14,7 +14,7 @@ import numpy as np
 from ooc_graph.answers.result import Result
 from ooc_graph.answers.scatter import Columns, Ids
 from ooc_graph.errors import UsageError
-from ooc_graph.exchange.ranks import run_here
+from ooc_graph.exchange.ranks import run_in_process
 from ooc_graph.model.engine import Engine, load_ids
 from ooc_graph.model.reservation import LOCAL, ONE
 from ooc_graph.model.strategy import WholeGraph
@@ -76,7 +76,7 @@ class Algorithm:
         if exchange == ONE:
             return workplace.call(self.whole, task)
         if exchange == LOCAL:
-            return workplace.call(self.ranks_here, task)
+            return workplace.call(self.ranks_in_process, task)
         if workplace.client is None:
             raise UsageError("the scheduler exchange needs a Dask client")
         from ooc_graph.exchange import scheduler  # noqa: PLC0415 (imports distributed)
@@ -118,9 +118,7 @@ class Algorithm:
                 written = self._delivered(task, engine.graph, arrays, engine.ids, trace)
             if engine.note is None:
                 return written
-            io_stats = (
-                None if before is None or engine.io_stats is None else engine.io_stats.since(before)
-            )
+            io_stats = engine.read_since(before)
             if io_stats is not None and not task.request.on_device:
                 # The next search reads a chunk of ids before it has its turn.
                 give_back_freed_memory()
@@ -134,12 +132,12 @@ class Algorithm:
         arrays = self.nothing(task, graph)
         return self._delivered(task, graph, arrays, load_ids(graph), Trace(0.0, ()))
 
-    def ranks_here(self, task: SearchTask) -> Written:
+    def ranks_in_process(self, task: SearchTask) -> Written:
         """All ranks in this process, in turn."""
         graph = engine_cache.open_same(task.path, task.identity)
         make = MakeRanks(task, self.rank, self.start)
         with make(range(graph.shards)) as (coroutines, shared):
-            found = run_here(coroutines, shared)
+            found = run_in_process(coroutines, shared)
         return self.joined(task, graph, found)
 
     def gather(self, task: SearchTask, traces: Sequence[Trace]) -> Written:

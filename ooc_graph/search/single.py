@@ -62,8 +62,8 @@ def search(
         root = _as_id(root)
         graph.position_of(root)
         what = f"{kernel} from {root}"
-    held_bytes = 0 if out is not None else answer_bytes(graph, kernel, arrays)
-    request = Request(kernel, exchange, method, held_bytes, arrays == CUPY)
+    kept_bytes = 0 if out is not None else answer_bytes(graph, kernel, arrays)
+    request = Request(kernel, exchange, method, kept_bytes, arrays == CUPY)
     first = plan_at(workplace, graph, request)
     _require_arrays(arrays, first, workplace, out)
     writing = nullcontext() if out is None else partial_store(out, "result", overwrite=overwrite)

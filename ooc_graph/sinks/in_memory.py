@@ -86,11 +86,11 @@ class InMemory:
             for part in parts:
                 # Written to the answer where it is found, unless that is a reduction.
                 into = [block[self._done :][: len(part)] for block in self._blocks.values()]
-                told, before = _Counted(bar), self._done
+                counted, before = _Counted(bar), self._done
                 io_stats = io_stats.plus(
-                    self._take(solve(task, part, into, Told(told)), is_there=True)
+                    self._take(solve(task, part, into, Told(counted)), is_there=True)
                 )
-                bar.advance(self._done - before - told.count)
+                bar.advance(self._done - before - counted.count)
         return io_stats
 
     def _take(self, done: Done, *, is_there: bool = False) -> IoStats:

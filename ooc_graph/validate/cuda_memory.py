@@ -36,11 +36,11 @@ def largest_batch(
     those wanted for something else, such as a block of edges. If not even 4 answers fit, that is a
     `MemoryBudgetError`.
     """
-    room = (free_bytes() if free is None else free) - beside - vertices * _ID_BYTES  # links
+    left = (free_bytes() if free is None else free) - beside - vertices * _ID_BYTES  # links
     least = FOUR * bytes_per_answer(vertices, kernel, measure)
-    if room < least:
+    if left < least:
         raise MemoryBudgetError(
             f"validation of {vertices:,} vertices wants {least:,} bytes on the device at least; "
-            f"{max(0, room):,} are free for it"
+            f"{max(0, left):,} are free for it"
         )
-    return int(min(BATCH_ANSWERS, FOUR * (room // least)))
+    return int(min(BATCH_ANSWERS, FOUR * (left // least)))

@@ -58,7 +58,7 @@ class CudaValidator(ABC):
         if not 1 <= answers <= BATCH_ANSWERS:
             raise UsageError(f"a batch has 1 to {BATCH_ANSWERS} answers, not {answers}")
         self.vertices, self.directed = vertices, directed
-        self._room, self._width = answers, -(-answers // FOUR) * FOUR
+        self._capacity, self._width = answers, -(-answers // FOUR) * FOUR
         self._before: list[Verdict] = []
         self._begun = False
         self._parents: Any = None
@@ -82,20 +82,20 @@ class CudaValidator(ABC):
         cupy = cuda()
         with within_memory():
             parent, measure = cupy.ascontiguousarray(parent), cupy.ascontiguousarray(measure)
-            self._hold(measure)
+            self._allocate(measure)
             verdict = self._tree_verdict(root, parent, measure)
             if verdict.ok:
                 column = self._column(measure)
                 number = len(self._before)
-                trees.place(root, parent, column, number, self._parents, self._measures)
+                trees.insert(root, parent, column, number, self._parents, self._measures)
         self._before.append(verdict)
         return verdict
 
     def _check_answer(self, parent: Any, measure: Any) -> None:
         if self._begun:
             raise UsageError("answers are added before any edges are shown")
-        if len(self._before) == self._room:
-            raise UsageError(f"this batch has room for {self._room} answers only")
+        if len(self._before) == self._capacity:
+            raise UsageError(f"this batch has room for {self._capacity} answers only")
         for name, column in (("parent", parent), (self._wording.measure, measure)):
             if column.shape != (self.vertices,):
                 raise UsageError(f"{name} has shape {column.shape} for {self.vertices} vertices")
@@ -136,7 +136,7 @@ class CudaValidator(ABC):
             return self._wording.cycle(vertex), 0
         return None, found.reached
 
-    def _hold(self, measure: Any) -> None:
+    def _allocate(self, measure: Any) -> None:
         """Make room for all answers, none of them there yet, when the first one is seen."""
         if self._measures is not None:
             return
@@ -164,11 +164,11 @@ class CudaValidator(ABC):
         if self._measures is None:
             return
         with within_memory():
-            held = self._weight(weight)
+            lengths = self._weight(weight)
             if len(source):
                 cupy = cuda()
                 ends = cupy.ascontiguousarray(source), cupy.ascontiguousarray(target)
-                self._edges(*ends, held)
+                self._edges(*ends, lengths)
 
     def _edges(self, source: Any, target: Any, weight: Any) -> None:
         name = f"edges{8 * source.dtype.itemsize}"
@@ -182,10 +182,10 @@ class CudaValidator(ABC):
 
     def _grid(self, items: int) -> tuple[tuple[int], tuple[int]]:
         """Blocks and threads where a thread has four answers of one item."""
-        lanes = self._width // FOUR
-        groups = THREADS // lanes
+        per_item = self._width // FOUR
+        groups = THREADS // per_item
         most = 8 * multiprocessors(cuda().cuda.Device().id)
-        return (max(1, min(most, -(-items // groups))),), (lanes * groups,)
+        return (max(1, min(most, -(-items // groups))),), (per_item * groups,)
 
     def finish(self) -> list[Verdict]:
         """Outcome for each answer, in order, after all edges have been shown."""
@@ -211,11 +211,11 @@ class CudaValidator(ABC):
     def _edge_problem(
         self, number: int, unknown: int, broken: list[int], child: int
     ) -> Problem | None:
-        closed, span = broken
+        leaving, span = broken
         if unknown != _NO_ID:
             return self._wording.unknown_vertex(unknown)
-        if closed != _NO_ARC:
-            return self._wording.leaves(*_arc(closed))
+        if leaving != _NO_ARC:
+            return self._wording.leaves(*_arc(leaving))
         if span != _NO_ARC:
             start, end = _arc(span)
             near, far = (self._at(self._measures[:, number], at) for at in (start, end))

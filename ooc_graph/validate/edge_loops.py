@@ -19,7 +19,7 @@ from ooc_graph.types import AnyArray, IntArray
 
 Bits = NDArray[np.uint64]
 
-CLOSED, SPAN = 0, 1  # rows of ``broken``
+LEAVES, SPAN = 0, 1  # rows of ``broken``
 _ONE = np.uint64(1)
 _NONE = np.uint64(0)
 
@@ -68,16 +68,16 @@ def inside(
     answers = len(counts) - 1
     for e in range(len(source)):
         u, v = source[e], target[e]
-        here, there = reached[u], reached[v]
-        if here & there == full:
+        near, far = reached[u], reached[v]
+        if near & far == full:
             counts[answers] += u != v
             continue
         if u != v:
-            _count_bits(counts, here & there)
-        if here & ~there != _NONE:
-            _record_bits(broken, CLOSED, here & ~there, u, v)
-        if not directed and there & ~here != _NONE:
-            _record_bits(broken, CLOSED, there & ~here, v, u)
+            _count_bits(counts, near & far)
+        if near & ~far != _NONE:
+            _record_bits(broken, LEAVES, near & ~far, u, v)
+        if not directed and far & ~near != _NONE:
+            _record_bits(broken, LEAVES, far & ~near, v, u)
 
 
 @subroutine
@@ -98,8 +98,8 @@ def _too_far_apart(words: Bits, slack: Any, sign: Any, u: int, v: int) -> bool:
     """Whether the levels of u and v differ by more than one in any answer."""
     bits = _NONE
     for j in range(words.shape[1]):
-        here, there = words[u, j], words[v, j]
-        bits |= (there + slack - here) | (here + slack - there)
+        near, far = words[u, j], words[v, j]
+        bits |= (far + slack - near) | (near + slack - far)
     return bool(bits & sign != _NONE)
 
 
@@ -193,9 +193,9 @@ def _any_too_far(distance: AnyArray, u: int, v: int, weight: Any, unreached: Any
     """Whether the edge is a shorter way in either direction in any answer."""
     bad = False
     for j in range(distance.shape[1]):
-        here, there = distance[u, j], distance[v, j]
-        bad |= there > _plus(here, weight, unreached)
-        bad |= here > _plus(there, weight, unreached)
+        near, far = distance[u, j], distance[v, j]
+        bad |= far > _plus(near, weight, unreached)
+        bad |= near > _plus(far, weight, unreached)
     return bad
 
 

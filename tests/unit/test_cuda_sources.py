@@ -168,7 +168,7 @@ def test_errors_name_our_files_and_lines() -> None:
     assert not code
     assert [place for place in expected if place not in log] == []
     text = cuda_loader.text().replace("enum Edges ", "enumm Edges ")
-    line = cuda_loader.SOURCE.read_text().splitlines().index("enum Edges { CLOSED, SPAN };") + 1
+    line = cuda_loader.SOURCE.read_text().splitlines().index("enum Edges { LEAVES, SPAN };") + 1
     log, _ = compile_cuda(text, "rules.cu", list(cuda_loader.options(np.dtype(np.uint8))))
     assert f"ooc_graph/validate/cuda/rules.cu({line}): error" in log
 

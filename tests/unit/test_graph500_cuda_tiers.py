@@ -286,7 +286,7 @@ class There(CudaHere):
             return [Searched(key, Trace(0.0, ()), None, 0.0, 1, 1) for key in more[0].tolist()]
         if function is on_device.with_levels:
             return more[1]
-        return {} if function is tiers.describe_held else None
+        return {} if function is tiers.describe_engine else None
 
 
 def searched(graph: og.Graph, kernel: str, there: There, *, validate: bool = True) -> list[str]:

@@ -137,8 +137,8 @@ def cached_on_cpu(
     """
     if resources.is_limited or strategy.lacks(graph, request, resources):
         return None
-    held = engine_cache.reservations(graph, request.kernel, CPU)
-    return next((one for one in held if one.strategy == strategy.name), None)
+    loaded = engine_cache.reservations(graph, request.kernel, CPU)
+    return next((one for one in loaded if one.strategy == strategy.name), None)
 
 
 def describe_rows(

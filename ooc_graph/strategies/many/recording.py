@@ -119,14 +119,14 @@ class Recording:
                     self._record(rows, number)
             self._leave_if_cancelled()
 
-        def make_room(sources: int) -> None:
+        def wait_for(sources: int) -> None:
             if self._most:
                 # A chunk of which some sources are found is not counted among those that wait.
                 _unrecorded.wait_for(self._most - max(sources, self._length))
                 self._leave_if_cancelled()
 
         bounds = np.searchsorted(positions, np.arange(self._chunks + 1) * self._length)
-        return Told(on_done, bounds, self._most, make_room)
+        return Told(on_done, bounds, self._most, wait_for)
 
     def finish(self, rows: Any) -> None:
         """Write what nobody was told of, on the calling thread; the search is over."""

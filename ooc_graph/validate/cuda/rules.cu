@@ -18,7 +18,7 @@ typedef MEASURE Measure;
 #define FOUR 4
 
 enum Broken { PARENT, REACHED, STEP };
-enum Edges { CLOSED, SPAN };
+enum Edges { LEAVES, SPAN };
 
 template <typename T> struct IsLevel { static constexpr bool value = false; };
 template <> struct IsLevel<u8> { static constexpr bool value = true; };
@@ -148,7 +148,7 @@ extern "C" __global__ void follow_links(u32 vertices, u32* next, u32* first) {
 
 // An answer into its column. The root needs no edge to its parent.
 template <typename Parent>
-__device__ void place(u32 vertices, const Parent* parent, const Measure* measure, u32 root, u32 width, u32 column,
+__device__ void insert(u32 vertices, const Parent* parent, const Measure* measure, u32 root, u32 width, u32 column,
                       u32* parents, Measure* measures) {
     for (u64 v = first_thread(); v < vertices; v += all_threads()) {
         u64 at = v * width + column;
@@ -157,13 +157,13 @@ __device__ void place(u32 vertices, const Parent* parent, const Measure* measure
     }
 }
 
-extern "C" __global__ void place32(u32 vertices, const u32* parent, const Measure* measure, u32 root, u32 width,
+extern "C" __global__ void insert32(u32 vertices, const u32* parent, const Measure* measure, u32 root, u32 width,
                                    u32 column, u32* parents, Measure* measures) {
-    place(vertices, parent, measure, root, width, column, parents, measures);
+    insert(vertices, parent, measure, root, width, column, parents, measures);
 }
-extern "C" __global__ void place64(u32 vertices, const i64* parent, const Measure* measure, u32 root, u32 width,
+extern "C" __global__ void insert64(u32 vertices, const i64* parent, const Measure* measure, u32 root, u32 width,
                                    u32 column, u32* parents, Measure* measures) {
-    place(vertices, parent, measure, root, width, column, parents, measures);
+    insert(vertices, parent, measure, root, width, column, parents, measures);
 }
 
 // All answers and the edges ---------------------------------------------------------------------
@@ -211,8 +211,8 @@ __device__ void edges(u64 count, const Id* source, const Id* target, const Measu
             Measure a = here.of[i], b = there.of[i];
             u64* mine = broken + FOUR * lane + i;
             if (is_far(a) || is_far(b)) {
-                if (!is_far(a)) note(mine + CLOSED * width, u, v);
-                else if (!is_far(b) && !directed) note(mine + CLOSED * width, v, u);
+                if (!is_far(a)) note(mine + LEAVES * width, u, v);
+                else if (!is_far(b) && !directed) note(mine + LEAVES * width, v, u);
                 continue;
             }
             inside[i]++;
