@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
@@ -138,10 +138,7 @@ def johnson(
     >>> og.johnson(g).distance[0].tolist()
     [0, 3, 1]
     """
-    asked = Asked(None, cutoff, reduce, parents, Bins(bins, bin_width), has_array=into is not None)
-    limits = CudaLimits.of(device_memory, host_memory).require_cuda(device)
-    given = asked, out, into, client, device, memory_limit, limits, overwrite, progress
-    return _found(graph, sources, targets, *given)
+    return _found(**locals())
 
 
 @public
@@ -223,30 +220,30 @@ def multi_source_bfs(
     >>> og.multi_source_bfs(g, reduce="eccentricity").read("eccentricity").tolist()
     [3, 2, 2, 3]
     """
-    counted, has_array = Bins(bins, bin_width), into is not None
-    asked = Asked(None, cutoff, reduce, bins=counted, hops=True, has_array=has_array)
-    limits = CudaLimits.of(device_memory, host_memory).require_cuda(device)
-    given = asked, out, into, client, device, memory_limit, limits, overwrite, progress
-    found = _found(graph, sources, targets, *given)
-    assert isinstance(found, LevelsResult)
-    return found
+    return cast(LevelsResult, _found(hops=True, **locals()))
 
 
 def _found(
+    *,
     graph: Graph | str | Path,
     sources: Any,
     targets: Any,
-    asked: Asked,
+    bins: int,
+    bin_width: float | None,
     out: str | Path | None,
     into: AnyArray | None,
     client: Client | None,
     device: str,
     memory_limit: str | int | None,
-    limits: CudaLimits,
+    device_memory: str | int | None,
+    host_memory: str | int | None,
     overwrite: bool,
     progress: Progress | None,
+    **asked_of_each: Any,
 ) -> PairsResult:
-    """Carry out what is asked, but for the targets, on a graph."""
+    """Carry out what is asked of each source: a cutoff, a reduction, parents, or hops."""
+    asked = Asked(bins=Bins(bins, bin_width), has_array=into is not None, **asked_of_each)
+    limits = CudaLimits.of(device_memory, host_memory).require_cuda(device)
     found = opened(graph, client)
     chosen = np.arange(found.vertices) if sources is None else positions_of(found, sources)
     aimed = None if targets is None else positions_of(found, targets, "targets")

@@ -91,23 +91,7 @@ def bfs(
     ----------
     S. Beamer, K. Asanović, D. Patterson, "Direction-optimizing breadth-first search", SC 2012.
     """
-    result = _search(
-        graph,
-        "bfs",
-        source,
-        out=out,
-        client=client,
-        exchange=exchange,
-        method=method,
-        device=device,
-        arrays=arrays,
-        memory_limit=memory_limit,
-        device_memory=device_memory,
-        host_memory=host_memory,
-        overwrite=overwrite,
-        progress=progress,
-    )
-    return cast(BfsResult, result)
+    return cast(BfsResult, _search("bfs", **locals()))
 
 
 @public
@@ -134,36 +118,20 @@ def sssp(
 
     Distances are float32 or float64 as the weights are, or exact int64.
     """
-    result = _search(
-        graph,
-        "sssp",
-        source,
-        out=out,
-        client=client,
-        exchange=exchange,
-        method=method,
-        device=device,
-        arrays=arrays,
-        memory_limit=memory_limit,
-        device_memory=device_memory,
-        host_memory=host_memory,
-        overwrite=overwrite,
-        progress=progress,
-    )
-    return cast(SsspResult, result)
+    return cast(SsspResult, _search("sssp", **locals()))
 
 
 def _search(
-    graph: Graph | str | Path,
     kernel: str,
-    source: int,
     *,
+    graph: Graph | str | Path,
+    source: int | None = None,
     out: str | Path | None,
     client: Client | None,
     device: str,
     memory_limit: str | int | None,
-    device_memory: str | int | None,
-    host_memory: str | int | None,
+    device_memory: str | int | None = None,
+    host_memory: str | int | None = None,
     progress: Progress | None,
     **options: Any,
 ) -> Result:
@@ -202,13 +170,4 @@ def components(
     M. Sutton, T. Ben-Nun, A. Barak, "Optimizing parallel graph connectivity computation via
     subgraph sampling", IPDPS 2018.
     """
-    found = search(
-        opened(graph, client),
-        "components",
-        workplace=workplace_for(client, parse_bytes(memory_limit), device, progress=progress),
-        progress=progress or NoProgress(),
-        out=None if out is None else Path(out),
-        exchange=exchange,
-        overwrite=overwrite,
-    )
-    return cast(ComponentsResult, found)
+    return cast(ComponentsResult, _search("components", **locals()))
