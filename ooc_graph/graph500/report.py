@@ -37,21 +37,11 @@ from ooc_graph.types import AnyArray
 
 @dataclass
 class Outcome:
-    """Figures of a run.
+    """Figures of a run."""
 
-    Parameters
-    ----------
-    block
-        Graph500's output block.
-    page
-        The report.
-    failure
-        First broken rule, or None.
-    """
-
-    block: str
-    page: Path
-    failure: str | None = None
+    block: str  # Graph500's output block
+    page: Path  # the report
+    failure: str | None = None  # first broken rule, or None
 
 
 def degree_histogram(path: str, identity: str) -> tuple[AnyArray, AnyArray]:

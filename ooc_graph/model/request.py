@@ -17,49 +17,25 @@ EXCHANGES = (ANY, SCHEDULER)
 
 @dataclass(frozen=True)
 class Many:
-    """What is asked of many sources.
+    """What is asked of many sources."""
 
-    Parameters
-    ----------
-    specs
-        How distances, and parents if wanted, are stored: in chunks of the same whole sources.
-    asked
-        What is asked of every source.
-    in_memory
-        Whether the answer stays in the memory of the process that asks.
-    """
-
+    # How distances, and parents if wanted, are stored: in chunks of the same whole sources.
     specs: tuple[ArraySpec, ...]
-    asked: Asked
-    in_memory: bool
+    asked: Asked  # what is asked of every source
+    in_memory: bool  # whether the answer stays in the memory of the process that asks
 
 
 @dataclass(frozen=True)
 class Request:
-    """What is searched, and how the caller wants it done.
+    """What is searched, and how the caller wants it done."""
 
-    Parameters
-    ----------
-    kernel
-        ``bfs``, ``sssp`` or ``components``; of many sources ``apsp`` or ``multi_source_bfs``.
-    exchange
-        ``auto``, or ``scheduler`` for the ranks of a cluster.
-    method
-        ``rows`` or ``edges``.
-    answer_bytes
-        Host memory of an answer that is not written.
-    on_device
-        Whether the answer stays on the CUDA device.
-    many
-        What is asked of many sources; None: one is searched from.
-    """
-
+    # ``bfs``, ``sssp`` or ``components``; of many sources ``apsp`` or ``multi_source_bfs``.
     kernel: str
-    exchange: str = ANY
-    method: str = ROWS
-    answer_bytes: int = 0
-    on_device: bool = False
-    many: Many | None = None
+    exchange: str = ANY  # ``auto``, or ``scheduler`` for the ranks of a cluster
+    method: str = ROWS  # ``rows`` or ``edges``
+    answer_bytes: int = 0  # host memory of an answer that is not written
+    on_device: bool = False  # whether the answer stays on the CUDA device
+    many: Many | None = None  # what is asked of many sources; None: one is searched from
 
     @property
     def is_plain(self) -> bool:

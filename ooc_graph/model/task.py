@@ -34,32 +34,18 @@ class Written:
 
 @dataclass(frozen=True)
 class SearchTask:
-    """A search as it travels to workers.
+    """A search as it travels to workers."""
 
-    Parameters
-    ----------
-    path, identity
-        The graph's.
-    request
-        What is searched, and how.
-    root
-        Original id to search from; None if an algorithm has no root.
-    folder
-        The partial store, or None.
-    strategy, reserved
-        Where rows are, and what is held of them.
-    capacity
-        Memory for all that the process keeps loaded.
-    """
-
+    # ``path``, ``identity``: the graph's
     path: str
     identity: str
-    request: Request
-    root: int | None
-    folder: str | None
+    request: Request  # what is searched, and how
+    root: int | None  # original id to search from; None if an algorithm has no root
+    folder: str | None  # the partial store, or None
+    # ``strategy``, ``reserved``: where rows are, and what is held of them
     strategy: Strategy
     reserved: Reservation
-    capacity: Capacity = FREE
+    capacity: Capacity = FREE  # memory for all that the process keeps loaded
 
     @property
     def kernel(self) -> str:

@@ -9,17 +9,10 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Trace:
-    """How a search went.
+    """How a search went."""
 
-    Parameters
-    ----------
-    elapsed_s
-        The search alone.
-    levels
-        (vertices, arcs examined, direction) per level or phase.
-    """
-
-    elapsed_s: float
+    elapsed_s: float  # the search alone
+    # (vertices, arcs examined, direction) per level or phase.
     levels: tuple[tuple[int | None, int, str], ...]
 
 

@@ -36,30 +36,18 @@ Arrays = tuple[AnyArray, ...]
 
 @dataclass(frozen=True)
 class Algorithm:
-    """What an algorithm brings so that each exchange can carry it out; functions of a module.
+    """What an algorithm brings so that each exchange can carry it out; functions of a module."""
 
-    Parameters
-    ----------
-    result
-        What users are given.
-    rank
-        The device's steps on a rank's rows.
-    start
-        The coroutines of a worker's ranks, and what they share: called with the task, the graph,
-        the ranks by shard, and the device.
-    arrays
-        Attributes of what a rank finds, and the search of a whole graph: an array each, by row.
-    nothing
-        These arrays if there is nothing to search: of a graph without rows, or a root without arcs.
-    columns
-        The columns by original id, made of these arrays of all rows, and of id tables.
-    """
-
-    result: type[Result]
-    rank: Callable[[Any, Shard], Any]
+    result: type[Result]  # what users are given
+    rank: Callable[[Any, Shard], Any]  # the device's steps on a rank's rows
+    # The coroutines of a worker's ranks, and what they share: called with the task, the graph, the
+    # ranks by shard, and the device.
     start: Callable[[SearchTask, Graph, dict[int, Any], Any], tuple[dict[int, Any], Any]]
+    # Attributes of what a rank finds, and the search of a whole graph: an array each, by row.
     arrays: tuple[str, ...]
+    # These arrays if there is nothing to search: of a graph without rows, or a root without arcs.
     nothing: Callable[[SearchTask, Graph], Arrays]
+    # The columns by original id, made of these arrays of all rows, and of id tables.
     columns: Callable[[SearchTask, Graph, Arrays, Ids], Columns]
 
     def carry_out(self, graph: Graph, task: SearchTask, workplace: Workplace) -> Written:

@@ -6,7 +6,7 @@ import hashlib
 import json
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from time import perf_counter
 from typing import Any, cast
@@ -74,7 +74,7 @@ def search_many(
     many = Many(specs, asked, out is None)
     if out is None:
         _require_answer(Job(graph, many, workplace.resources(on_cpu=True)), workplace)
-    search = _Search(graph, sources, many, workplace, progress, out, into, overwrite=overwrite)
+    search = _Search(graph, sources, many, workplace, progress, out, into, overwrite)
 
     def run(found: Plan) -> PairsResult:
         with io_progress.reported(graph.identity, asked.kernel, workplace.client, progress):
@@ -126,27 +126,21 @@ def require_answerable(graph: Graph, asked: Asked) -> None:
         asked.bins.width_for(_dtype(graph, asked))
 
 
+@dataclass
 class _Search:
     """What `search_many` was asked for, to be carried out by one plan or another."""
 
-    def __init__(
-        self,
-        graph: Graph,
-        sources: IntArray,
-        many: Many,
-        workplace: Workplace,
-        progress: Progress,
-        out: Path | None,
-        into: AnyArray | None,
-        *,
-        overwrite: bool,
-    ) -> None:
-        self._graph, self._sources, self._many = graph, sources, many
-        self._workplace, self._progress = workplace, progress
-        self._out, self._into, self._overwrite = out, into, overwrite
-        self._begun_s: float | None = None
-        self._answers: InMemory | None = None
-        self._sums_on_device = False
+    _graph: Graph
+    _sources: IntArray
+    _many: Many
+    _workplace: Workplace
+    _progress: Progress
+    _out: Path | None
+    _into: AnyArray | None
+    _overwrite: bool
+    _begun_s: float | None = None
+    _answers: InMemory | None = None
+    _sums_on_device: bool = False
 
     def run(self, plan: Plan) -> PairsResult:
         """Find all answers; what another plan left of them is gone on with."""

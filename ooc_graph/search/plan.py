@@ -18,29 +18,17 @@ from ooc_graph.shards.load import Graph
 
 @dataclass(frozen=True)
 class Plan:
-    """How a search is to be carried out.
+    """How a search is to be carried out."""
 
-    Parameters
-    ----------
-    graph, request, resources
-        What is searched, as the caller asked for it, and what it may use.
-    strategy
-        Where rows are.
-    reserved
-        What it holds.
-    why
-        Why it is not what would be preferred; else empty.
-    is_short
-        Whether a strategy that comes before it was short of memory.
-    """
-
+    # ``graph``, ``request``, ``resources``: what is searched, as the caller asked for it, and what
+    # it may use
     graph: Graph
     request: Request
     resources: Resources
-    strategy: Strategy
-    reserved: Reservation
-    why: str = ""
-    is_short: bool = False
+    strategy: Strategy  # where rows are
+    reserved: Reservation  # what it holds
+    why: str = ""  # why it is not what would be preferred; else empty
+    is_short: bool = False  # whether a strategy that comes before it was short of memory
 
     @property
     def device(self) -> str:

@@ -50,15 +50,9 @@ ALL_AT_ONCE = "all pairs at once"
 
 @dataclass(frozen=True)
 class Batches:
-    """Batches with all arcs in the memory of a device.
+    """Batches with all arcs in the memory of a device."""
 
-    Parameters
-    ----------
-    device
-        ``cpu`` or ``cuda``.
-    """
-
-    device: str
+    device: str  # ``cpu`` or ``cuda``
 
     tier = MEMORY
 

@@ -12,27 +12,15 @@ from ooc_graph.strategies.many.memory import Job, answer_bytes, beside_bytes
 
 @dataclass(frozen=True)
 class Division(Reservation):
-    """A reservation for many sources, and how they are divided.
+    """A reservation for many sources, and how they are divided."""
 
-    Parameters
-    ----------
-    batch_size
-        Most sources of a batch, which one thread searches.
-    chunks
-        Chunks of a task.
-    needed_bytes
-        Host memory of one process, with all that it may keep.
-    matrix_sources
-        Sources of one process, if it may keep a matrix of all pairs as well; else 0.
-    slice_sources
-        Sources of a task whose distances to all vertices are held at a time, if arcs stay in the
-        store and few targets are asked for; 0: all of them.
-    """
-
-    batch_size: int = 1
-    chunks: int = 1
-    needed_bytes: int = 0
+    batch_size: int = 1  # most sources of a batch, which one thread searches
+    chunks: int = 1  # chunks of a task
+    needed_bytes: int = 0  # host memory of one process, with all that it may keep
+    # Sources of one process, if it may keep a matrix of all pairs as well; else 0.
     matrix_sources: int = 0
+    # Sources of a task whose distances to all vertices are held at a time, if arcs stay in the
+    # store and few targets are asked for; 0: all of them.
     slice_sources: int = 0
 
     @property

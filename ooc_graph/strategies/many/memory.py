@@ -63,14 +63,9 @@ _TALLY_BYTES = 400
 
 @dataclass(frozen=True)
 class Job:
-    """Many sources of a graph, and the processes that search from them.
+    """Many sources of a graph, and the processes that search from them."""
 
-    Parameters
-    ----------
-    graph, many, resources
-        As of a plan.
-    """
-
+    # ``graph``, ``many``, ``resources``: as of a plan
     graph: Graph
     many: Many
     resources: Resources

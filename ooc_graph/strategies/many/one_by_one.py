@@ -50,15 +50,9 @@ _MOST_BYTES = 1 << 62
 
 @dataclass(frozen=True)
 class OneByOne:
-    """One source after the other, by a strategy of one source.
+    """One source after the other, by a strategy of one source."""
 
-    Parameters
-    ----------
-    inner
-        The strategy: where rows are.
-    """
-
-    inner: WholeGraph
+    inner: WholeGraph  # the strategy: where rows are
 
     device = CUDA
 

@@ -29,32 +29,16 @@ Rows: TypeAlias = SourceRows | SourceColumns | SourceTallies | SourceParts | Sou
 
 @dataclass(frozen=True)
 class Searches:
-    """A search from many sources that is loaded, and the sources that it is asked for.
+    """A search from many sources that is loaded, and the sources that it is asked for."""
 
-    Parameters
-    ----------
-    task
-        What is asked of each source.
-    search
-        The device's search, such as `ooc_graph.kernels.cpu.many.johnson.CpuJohnson`.
-    ids
-        Id tables.
-    positions
-        int64 (sources,): positions of the sources among all vertices.
-    recording
-        Hears of those that are found; None: nothing is recorded.
-    into
-        (sources, columns): where distances go if nothing else is asked for; None: to new memory.
-    on_done
-        Hears of sources that have arcs when the CPU has written their rows to ``room``.
-    """
-
-    task: ManyTask
-    search: Any
-    ids: Ids
-    positions: IntArray
-    recording: Recording | None = None
+    task: ManyTask  # what is asked of each source
+    search: Any  # the device's search, such as `ooc_graph.kernels.cpu.many.johnson.CpuJohnson`
+    ids: Ids  # id tables
+    positions: IntArray  # int64 (sources,): positions of the sources among all vertices
+    recording: Recording | None = None  # records what is found; None: nothing is
+    # (sources, columns): where distances go if nothing else is asked for; None: to new memory.
     into: AnyArray | None = None
+    # Called with sources that have arcs when the CPU has written their rows to ``into``.
     on_done: Told | None = None
 
     def in_memory(self) -> Rows:

@@ -18,22 +18,13 @@ BATCH_SIZES = (LANES, LANES // 2, LANES // 4)
 
 
 class Size(NamedTuple):
-    """How the sources are divided for a method.
+    """How the sources are divided for a method."""
 
-    Parameters
-    ----------
-    method
-        One by one or in batches, see `ooc_graph.strategies.many.tiers.methods_of`.
-    batch_size, chunks
-        Sources searched from at once, and chunks of a task.
-    beside_bytes
-        Memory of a process beside the rows and what searches of one source hold.
-    """
-
-    method: str
+    method: str  # one by one or in batches, see `ooc_graph.strategies.many.tiers.methods_of`
+    # ``batch_size``, ``chunks``: sources searched from at once, and chunks of a task
     batch_size: int
     chunks: int
-    beside_bytes: int
+    beside_bytes: int  # memory of a process beside the rows and what searches of one source hold
 
 
 # Bytes a column while rows of the answer are made: its place, whether it is none, a distance, and

@@ -17,36 +17,23 @@ from ooc_graph.strategies.many.tiers import ONE_BY_ONE
 
 @dataclass(frozen=True)
 class ManyTask:
-    """What all sources of a run have in common, as it travels to workers.
+    """What all sources of a run have in common, as it travels to workers."""
 
-    Parameters
-    ----------
-    path, identity
-        The graph's.
-    asked
-        What is asked of every source.
-    sources
-        How many there are in all.
-    specs
-        How distances, and parents if wanted, are stored: in chunks of the same whole sources.
-    strategy, reserved
-        How they are searched, and divided.
-    folder, attempt
-        The partial store, and the folder of this run in it; None if nothing is written.
-    capacity
-        Memory for all that the process keeps loaded.
-    """
-
+    # ``path``, ``identity``: the graph's
     path: str
     identity: str
-    asked: Asked
-    sources: int
+    asked: Asked  # what is asked of every source
+    sources: int  # how many there are in all
+    # How distances, and parents if wanted, are stored: in chunks of the same whole sources.
     specs: tuple[ArraySpec, ...]
+    # ``strategy``, ``reserved``: how they are searched, and divided
     strategy: WholeGraph
     reserved: Division
+    # ``folder``, ``attempt``: the partial store, and the folder of this run in it; None if nothing
+    # is written
     folder: str | None = None
     attempt: str | None = None
-    capacity: Capacity = FREE
+    capacity: Capacity = FREE  # memory for all that the process keeps loaded
 
     @property
     def device(self) -> str:
