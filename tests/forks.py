@@ -27,6 +27,7 @@ import pytest
 import ooc_graph as og
 from ooc_graph.model.reservation import Key, Reservation
 from ooc_graph.runtime import engine_cache
+from ooc_graph.runtime.engine_keys import Kept
 from ooc_graph.strategies.cpu.on_disk import OnDisk
 from ooc_graph.strategies.many import on_disk as many_disk
 from ooc_graph.strategies.many.tiers import BATCHES
@@ -355,7 +356,7 @@ def cuda_of_the_parent(_: Path) -> None:
     assert devices.choose_in_process("auto").name == "cuda"
     process._devices["cuda"] = OnDevice()
     key = Key("graph", "", "bfs", "cuda", Reservation("cuda/memory"))
-    engine_cache._engines[engine_cache._Kept(key, "0")] = OnDevice()  # type: ignore[assignment]
+    engine_cache._engines[Kept(key, "0")] = OnDevice()  # type: ignore[assignment]
 
     def child() -> None:
         chosen = devices.choose_in_process("auto")

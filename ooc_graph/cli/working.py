@@ -18,7 +18,7 @@ from ooc_graph.runtime.machine import default_limit_bytes
 @contextmanager
 def working(common: dict[str, Any], *, for_cuda: bool = True) -> Iterator[tuple[Any, Progress]]:
     """Cluster and progress of a working command; ``for_cuda``: CUDA devices can do the work."""
-    from ooc_graph.runtime.cluster import joined_cluster  # noqa: PLC0415
+    from ooc_graph.runtime.joined_cluster import joined_cluster  # noqa: PLC0415
 
     if common["scheduler"] == "":
         raise UsageError("--scheduler: an empty word is no address; give tcp://HOST:PORT")

@@ -29,7 +29,7 @@ from ooc_graph.report.graph500 import Graph500Result, KernelRuns, output_block
 from ooc_graph.report.memory_watch import MemoryWatch, thinned
 from ooc_graph.report.records import append_record, host_facts, package_versions
 from ooc_graph.runtime.devices import cuda_facts
-from ooc_graph.runtime.engine_cache import open_same
+from ooc_graph.runtime.same_graph import open_same
 from ooc_graph.shards.build_options import BuildReport
 from ooc_graph.shards.load import Graph
 from ooc_graph.types import AnyArray

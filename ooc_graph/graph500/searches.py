@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from functools import lru_cache, partial
+from functools import partial
 from time import perf_counter
 from typing import Any
 
@@ -12,7 +12,7 @@ import numpy as np
 
 from ooc_graph.answers.scatter import TreeColumns
 from ooc_graph.edges.kronecker import Kronecker
-from ooc_graph.errors import DeviceBusyError, MemoryBudgetError, UsageError
+from ooc_graph.errors import DeviceBusyError, MemoryBudgetError
 from ooc_graph.graph500 import on_device
 from ooc_graph.graph500.batches import answer_bytes, check_bytes, task_for
 from ooc_graph.graph500.energy import measure as measure_energy
@@ -39,35 +39,6 @@ from ooc_graph.threads import cores
 from ooc_graph.types import IntArray
 from ooc_graph.validate import BfsAnswer, BfsValidator, SsspAnswer, SsspValidator, VertexIndex
 from ooc_graph.validate.cuda_validator import MOST_VERTICES
-
-_SURELY_ENOUGH_SCALE, _SURELY_ENOUGH_KEYS = 12, 64
-_MOST_COUNTED_SCALE = 20
-
-
-def refuse_few_keys(source: Kronecker, searches: int) -> None:
-    """Refuse a graph too small to have so many vertices with an arc.
-
-    Graph500's draw of search keys gives up on such graphs and takes isolated vertices, from
-    which there is nothing to time. From scale 12 on there are always enough for 64.
-    """
-    if source.scale >= _SURELY_ENOUGH_SCALE and searches <= _SURELY_ENOUGH_KEYS:
-        return
-    if source.scale > _MOST_COUNTED_SCALE:
-        return
-    # Weights do not matter.
-    usable = _usable_keys(replace(source, weighted=False))
-    if usable < searches:
-        raise UsageError(
-            f"scale {source.scale} has {usable} vertices with an arc, which is fewer than "
-            f"{searches} searches; give a smaller --searches or a larger --scale"
-        )
-
-
-@lru_cache(maxsize=1)
-def _usable_keys(source: Kronecker) -> int:
-    """Vertices with an arc; asked for twice, by the command before it starts a cluster."""
-    u, v, _ = source.block(0, source.edges)
-    return len(np.unique(np.concatenate([u[u != v], v[u != v]])))
 
 
 def search_all(
@@ -201,12 +172,6 @@ def _search_one(run: Run, plan: Plan, source: Kronecker, keys: IntArray) -> list
     begun = perf_counter()
     (verdict,) = check_edges(validator_of([result], source.directed), source, cores())
     return [replace(one, verdict=verdict, validate_s=perf_counter() - begun)]
-
-
-def search_keys(graph: Graph, source: Kronecker, count: int) -> IntArray:
-    """Graph500's search keys: drawn at random, vertices without an arc left out."""
-    internal_of = graph.internal_of()
-    return source.search_keys(count, degree=lambda ids: internal_of[ids] >= 0)
 
 
 def warm_up(task: BatchTask, key: int) -> None:

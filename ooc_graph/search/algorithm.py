@@ -20,7 +20,7 @@ from ooc_graph.model.reservation import LOCAL, ONE
 from ooc_graph.model.strategy import WholeGraph
 from ooc_graph.model.task import SearchTask, Written
 from ooc_graph.model.trace import Trace, slowest, trace_of
-from ooc_graph.runtime import engine_cache
+from ooc_graph.runtime import engine_cache, same_graph
 from ooc_graph.runtime.machine import give_back_freed_memory
 from ooc_graph.runtime.process import without_traceback
 from ooc_graph.runtime.workplace import Workplace
@@ -114,7 +114,7 @@ class Algorithm:
 
     def without_arcs(self, task: SearchTask) -> Written:
         """The answer if there is nothing to search; it needs no rows."""
-        graph = engine_cache.open_same(task.path, task.identity)
+        graph = same_graph.open_same(task.path, task.identity)
         if task.request.on_device:
             return device_columns.without_arcs(graph, load_ids(graph), task)
         arrays = self.nothing(task, graph)
@@ -122,7 +122,7 @@ class Algorithm:
 
     def ranks_in_process(self, task: SearchTask) -> Written:
         """All ranks in this process, in turn."""
-        graph = engine_cache.open_same(task.path, task.identity)
+        graph = same_graph.open_same(task.path, task.identity)
         make = MakeRanks(task, self.rank, self.start)
         with make(range(graph.shards)) as (coroutines, shared):
             found = run_in_process(coroutines, shared)
@@ -130,7 +130,7 @@ class Algorithm:
 
     def gather(self, task: SearchTask, traces: Sequence[Trace]) -> Written:
         """Bring together, in the partial store, what every rank wrote."""
-        graph = engine_cache.open_same(task.path, task.identity)
+        graph = same_graph.open_same(task.path, task.identity)
         parts = _read_parts(task.parts, self.arrays, graph.shards)
         arrays = _of_all_rows(graph, parts)
         return self._delivered(task, graph, arrays, load_ids(graph), slowest(traces))

@@ -25,7 +25,7 @@ from ooc_graph.model.kernel import ORDER_OF
 from ooc_graph.model.request import Many, Request
 from ooc_graph.model.resources import CPU
 from ooc_graph.model.strategy import DISK, WholeGraph
-from ooc_graph.runtime import engine_cache, io_progress
+from ooc_graph.runtime import engine_cache, io_progress, same_graph
 from ooc_graph.runtime.workplace import Workplace
 from ooc_graph.search.execute import execute, plan_at, retry_after_release
 from ooc_graph.search.plan import Plan
@@ -66,7 +66,7 @@ def search_many(
     CorruptStoreError
         If a chunk of the graph is not as the manifest says.
     """
-    engine_cache.require_same(graph.path, graph.identity)
+    same_graph.require_same(graph.path, graph.identity)
     require_answerable(graph, asked)
     specs = specs_of(graph, len(sources), asked)
     if into is not None:

@@ -16,7 +16,7 @@ from ooc_graph.model.request import ANY, Request
 from ooc_graph.model.reservation import ONE
 from ooc_graph.model.resources import CUDA
 from ooc_graph.model.task import Written
-from ooc_graph.runtime import engine_cache, io_progress
+from ooc_graph.runtime import io_progress, same_graph
 from ooc_graph.runtime.workplace import Workplace
 from ooc_graph.search.components import COMPONENTS
 from ooc_graph.search.execute import execute, plan_at
@@ -55,7 +55,7 @@ def search(
     CorruptStoreError
         If a chunk is not as the manifest says; nothing is written then either.
     """
-    engine_cache.require_same(graph.path, graph.identity)
+    same_graph.require_same(graph.path, graph.identity)
     graph.require(ORDER_OF[kernel])
     what = kernel
     if issubclass(ALGORITHMS[kernel].result, TreeResult):

@@ -24,6 +24,7 @@ from ooc_graph.model.resources import CudaLimits
 from ooc_graph.model.task import SearchTask, Written
 from ooc_graph.model.trace import Trace
 from ooc_graph.runtime import engine_cache, process
+from ooc_graph.runtime.engine_keys import Kept
 from ooc_graph.search import single
 from ooc_graph.search.algorithm import Algorithm
 from ooc_graph.search.execute import execute, key_of, plan_at
@@ -159,7 +160,7 @@ def test_what_is_refused_to_a_loaded_search_in_the_store_is_done_within_less(
     def run(found: Plan) -> None:
         plans.append(found)
         if is_loaded:
-            kept = engine_cache._Kept(key_of(found), "0")
+            kept = Kept(key_of(found), "0")
             engine_cache._engines[kept] = SimpleNamespace(search=None, close=lambda: None)  # type: ignore[assignment]
         raise MemoryBudgetError("the answer does not fit")
 

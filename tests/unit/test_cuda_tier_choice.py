@@ -20,6 +20,7 @@ from ooc_graph.model.resources import CUDA, CudaLimits
 from ooc_graph.model.task import SearchTask, Written
 from ooc_graph.model.trace import Trace
 from ooc_graph.runtime import engine_cache, process
+from ooc_graph.runtime.engine_keys import Kept
 from ooc_graph.runtime.workplace import planned
 from ooc_graph.search import single
 from ooc_graph.search.algorithm import Algorithm
@@ -91,10 +92,10 @@ def test_rows_that_are_pinned_already_need_no_free_memory(
     monkeypatch.setattr(process, "number_of", lambda _: "0")
     held = chosen(graph, kernel, workplace(small))
     key = Key(str(graph.path), graph.identity, kernel, CUDA, held)
-    monkeypatch.setattr(engine_cache, "_engines", {engine_cache._Kept(key, "1"): None})
+    monkeypatch.setattr(engine_cache, "_engines", {Kept(key, "1"): None})
     with pytest.raises(MemoryBudgetError, match="may be used"):
         taken()
-    monkeypatch.setattr(engine_cache, "_engines", {engine_cache._Kept(key, "0"): None})
+    monkeypatch.setattr(engine_cache, "_engines", {Kept(key, "0"): None})
     assert taken() == held
     assert taken(pinned_bytes=pinned) == held
     # Within another budget they are pinned anew, in the place of those that go.

@@ -35,7 +35,8 @@ from ooc_graph.model.reservation import Key, Reservation
 from ooc_graph.model.resources import CUDA, CudaLimits, Device
 from ooc_graph.model.task import SearchTask
 from ooc_graph.model.trace import Trace
-from ooc_graph.runtime import building, engine_cache, process, workplace
+from ooc_graph.runtime import building, engine_cache, process, same_graph, workplace
+from ooc_graph.runtime.engine_keys import Kept
 from ooc_graph.search.plan import Plan
 from ooc_graph.shards.build import build as build_on_cpu
 from ooc_graph.shards.device_tiers import DeviceTierSearch
@@ -81,7 +82,7 @@ class Uncounted:
 def held_by_cpu(task: BatchTask) -> Engine:
     """What a device would hold of a graph, as the task says."""
     reserved = task.search.reserved
-    graph = engine_cache.open_same(task.search.path, task.search.identity)
+    graph = same_graph.open_same(task.search.path, task.search.identity)
     device, ids = process.device(), load_ids(graph)
     if reserved.strategy == "cuda/disk":
         within = reserved.device_bytes, reserved.host_bytes
@@ -415,7 +416,7 @@ def test_a_kernel_and_its_validation_have_all_memory(graph: og.Graph) -> None:
     held = Reservation("cuda/memory", 1, cuda_memory.cuda_bytes(graph, "bfs"))
     key = Key(str(graph.path), graph.identity, "bfs", CUDA, held)
     engine: Any = SimpleNamespace(close=lambda: None)
-    engine_cache._engines[engine_cache._Kept(key, "0")] = engine
+    engine_cache._engines[Kept(key, "0")] = engine
     searched(graph, "sssp", there)
     assert not engine_cache.keeps_any()
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from ooc_graph.memory.cuda.disk import describe_disk
+from ooc_graph.memory.cuda.pinned_plan import describe_device, plan_device
 from ooc_graph.model.request import Request
 from ooc_graph.model.reservation import Reservation
 from ooc_graph.model.resources import Resources
@@ -13,14 +15,22 @@ from ooc_graph.strategies.cuda import in_memory as cuda_memory
 from ooc_graph.strategies.cuda import on_disk as cuda_disk
 from ooc_graph.strategies.cuda import pinned as cuda_pinned
 from ooc_graph.strategies.many.division import Division
-from ooc_graph.strategies.many.memory import Job, batches_device_bytes, beside_bytes, stored_bytes
+from ooc_graph.strategies.many.memory import (
+    Job,
+    batches_device_bytes,
+    beside_bytes,
+    stored_bytes,
+)
 from ooc_graph.strategies.many.tiers import (
     BATCHES,
     ONE_BY_ONE,
     is_reweighted,
+    known_facts,
     reweighted_device_bytes,
     single_of,
 )
+
+_MOST_BYTES = 1 << 62
 
 
 @dataclass(frozen=True)
@@ -102,3 +112,47 @@ def least_on_device(found: Description) -> dict[str, int]:
             stored = cuda_disk.least_device_bytes(graph, single)
             least["one by one, arcs in the store"] = stored
     return {f"least device bytes: {name}": size for name, size in least.items()}
+
+
+def describe_on_device(found: Description) -> dict[str, Any]:
+    """Searches one by one with all rows on the device."""
+    return {
+        "tier": "device memory",
+        "device budget": found.resources.device.memory_bytes,
+        "device bytes: in all": found.division.device_bytes,
+        **least_on_device(found),
+        "bytes of pinned host memory": 0,
+        "share of arcs on the device": 1.0,
+        "bytes: in all": found.division.needed_bytes,
+    }
+
+
+def describe_pinned(found: Description) -> dict[str, Any]:
+    """As `describe_on_device`, with rows in pinned host memory."""
+    single, plan = single_of(found.asked.kernel), found.division
+    facts = cuda_pinned.known_facts(found.graph, single)
+    memory = describe_device(plan_device(single, facts, plan.device_bytes, _MOST_BYTES))
+    del memory["kernel"]
+    return {
+        **memory,
+        **least_on_device(found),
+        "bytes beside rows and id tables": plan.needed_bytes - plan.host_bytes,
+    }
+
+
+def describe_stored(found: Description) -> dict[str, Any]:
+    """As `describe_on_device`, with arcs in the store."""
+    graph, division = found.graph, found.division
+    facts = cuda_disk.known_facts(graph, single_of(found.asked.kernel))
+    plan = cuda_disk.plan_within(facts, division.device_bytes, division.host_bytes)
+    memory = describe_disk(plan)
+    del memory["kernel"]
+    rows = known_facts(graph, found.asked.kernel, ONE_BY_ONE)
+    # At least: some arcs of hubs may be held twice.
+    left = max(rows.arcs - plan.arcs_on_device - plan.arcs_in_host, 0)
+    return {
+        **memory,
+        **least_on_device(found),
+        "bytes: in all": division.needed_bytes,
+        "bytes that stay in the store": rows.stored_bytes(left),
+    }

@@ -18,7 +18,7 @@ from ooc_graph.layout.chunks import FileEntry
 from ooc_graph.layout.units import finish_unit
 from ooc_graph.memory.io_stats import IoStats
 from ooc_graph.model.resources import CPU
-from ooc_graph.runtime import engine_cache
+from ooc_graph.runtime import engine_cache, same_graph
 from ooc_graph.runtime.process import without_traceback
 from ooc_graph.shards.load import Graph
 from ooc_graph.strategies.many.recording import Recording
@@ -168,7 +168,7 @@ def _search(
             assert after is not None
             return rows, after.since(before)
     except NegativeCycleError as error:
-        raise with_original_ids(error, engine_cache.open_same(task.path, task.identity)) from None
+        raise with_original_ids(error, same_graph.open_same(task.path, task.identity)) from None
 
 
 def with_original_ids(error: NegativeCycleError, graph: Graph) -> NegativeCycleError:
