@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import ooc_graph as og
-from ooc_graph.answers.many import Asked
+from ooc_graph.answers.asked import Asked
 from ooc_graph.layout import metadata
 from ooc_graph.layout.metadata import ArraySpec
 from ooc_graph.model.resources import CPU

@@ -12,7 +12,7 @@ import pytest
 from distributed import Client, LocalCluster
 
 import ooc_graph as og
-from ooc_graph.answers.many import TOGETHER
+from ooc_graph.answers.asked import TOGETHER
 from ooc_graph.errors import (
     DeviceError,
     MemoryBudgetError,

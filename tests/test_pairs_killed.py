@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 import ooc_graph as og
-from ooc_graph.answers.many import TOGETHER, answer_specs
+from ooc_graph.answers.asked import TOGETHER, answer_specs
 from ooc_graph.kernels.common.cancellation import leave_if_given_up
 from ooc_graph.kernels.cpu.many import bfs_search as many_bfs_search
 from ooc_graph.kernels.cpu.many import choice as many_choice

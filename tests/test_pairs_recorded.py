@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 import ooc_graph as og
-from ooc_graph.answers.many import answer_specs
+from ooc_graph.answers.asked import answer_specs
 from ooc_graph.errors import DiskFullError
 from ooc_graph.kernels.common.cancellation import event_here
 from ooc_graph.kernels.common.completion import Told

@@ -18,7 +18,7 @@ from distributed import Client, LocalCluster
 import ooc_graph as og
 from ooc_graph.answers import many as answers_many
 from ooc_graph.answers import scatter
-from ooc_graph.answers.many import answer_specs
+from ooc_graph.answers.asked import answer_specs
 from ooc_graph.errors import MemoryBudgetError
 from ooc_graph.kernels.common.many import bellman_ford, bellman_ford_search
 from ooc_graph.kernels.common.many import parents as many_parents

@@ -14,7 +14,7 @@ import pytest
 from distributed import Client, LocalCluster
 
 import ooc_graph as og
-from ooc_graph.answers.many import Asked, answer_specs
+from ooc_graph.answers.asked import Asked, answer_specs
 from ooc_graph.errors import CorruptStoreError, NegativeCycleError, UnexpectedError
 from ooc_graph.kernels.cpu.many import choice as many_choice
 from ooc_graph.layout.stored import Stored

@@ -17,7 +17,7 @@ import pytest
 from distributed import Client, LocalCluster
 
 import ooc_graph as og
-from ooc_graph.answers.many import answer_specs
+from ooc_graph.answers.asked import answer_specs
 from ooc_graph.errors import DiskFullError, NegativeCycleError, UnexpectedError, UsageError
 from ooc_graph.layout import commit, names
 from ooc_graph.layout.stored import Stored

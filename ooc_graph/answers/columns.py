@@ -7,14 +7,8 @@ from typing import Self
 
 import numpy as np
 
-from ooc_graph.answers.many import (
-    Asked,
-    PerSource,
-    own_columns,
-    reduce_row,
-    rows_of,
-    unreached_value,
-)
+from ooc_graph.answers.asked import Asked, own_columns
+from ooc_graph.answers.many import PerSource, reduce_row, rows_of, unreached_value
 from ooc_graph.answers.reductions import Reduced
 from ooc_graph.answers.scatter import Ids
 from ooc_graph.threads import Threads

@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from ooc_graph.answers.many import Asked, PerSource, own_columns, rows_of
+from ooc_graph.answers.asked import Asked, own_columns
+from ooc_graph.answers.many import PerSource, rows_of
 from ooc_graph.answers.reductions import (
     HISTOGRAM,
     Reduced,

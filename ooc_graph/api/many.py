@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
-from ooc_graph.answers.many import Asked
+from ooc_graph.answers.asked import Asked
 from ooc_graph.answers.reductions import BINS, Bins
 from ooc_graph.answers.result import LevelsResult, PairsResult
 from ooc_graph.api.graphs import opened

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from ooc_graph.answers.many import Asked
+from ooc_graph.answers.asked import Asked
 from ooc_graph.answers.reductions import BINS, Bins
 from ooc_graph.api.sources import positions_of
 from ooc_graph.boundary import public

@@ -103,7 +103,7 @@ def run_many(
     """Search from many sources with the values of all options, and print what was done."""
     import numpy as np  # noqa: PLC0415
 
-    from ooc_graph.answers.many import Asked  # noqa: PLC0415
+    from ooc_graph.answers.asked import Asked  # noqa: PLC0415
     from ooc_graph.answers.reductions import BINS, HISTOGRAM, Bins  # noqa: PLC0415
     from ooc_graph.api.sources import ids_in, positions_of  # noqa: PLC0415
     from ooc_graph.layout.names import HUB, LIGHT  # noqa: PLC0415

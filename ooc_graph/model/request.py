@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ooc_graph.answers.many import Asked
+from ooc_graph.answers.asked import Asked
 from ooc_graph.errors import UsageError
 from ooc_graph.layout.metadata import ArraySpec
 from ooc_graph.model.kernel import EDGES, METHODS, ROWS

@@ -14,7 +14,7 @@ from typing import Any, cast
 import numpy as np
 
 from ooc_graph import kernel_cache
-from ooc_graph.answers.many import Asked, answer_specs
+from ooc_graph.answers.asked import Asked, answer_specs
 from ooc_graph.answers.reductions import HISTOGRAM
 from ooc_graph.answers.result import LevelsResult, PairsResult
 from ooc_graph.errors import MemoryBudgetError, UsageError
@@ -34,7 +34,7 @@ from ooc_graph.sinks.in_memory import InMemory
 from ooc_graph.sinks.in_store import InStore
 from ooc_graph.sinks.many import Sink
 from ooc_graph.strategies.many.division import Division, require_answer
-from ooc_graph.strategies.many.memory import Job
+from ooc_graph.strategies.many.job import Job
 from ooc_graph.strategies.many.task import ManyTask
 from ooc_graph.strategies.many.tasks import how_found, prepare, refuse_negative_loop
 from ooc_graph.strategies.many.tiers import note_after, note_before

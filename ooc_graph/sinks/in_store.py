@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from ooc_graph.answers.many import answer_attributes
+from ooc_graph.answers.asked import answer_attributes
 from ooc_graph.answers.reductions import HISTOGRAM, reduced_dtype
 from ooc_graph.errors import DiskFullError
 from ooc_graph.layout.chunks import FileEntry, write_chunk

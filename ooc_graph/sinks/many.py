@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from ooc_graph.answers.many import Asked
+from ooc_graph.answers.asked import Asked
 from ooc_graph.layout.names import SOURCE, VERTEX
 from ooc_graph.layout.stored import Stored
 from ooc_graph.memory.io_stats import IoStats

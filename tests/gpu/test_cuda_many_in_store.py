@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 import ooc_graph as og
-from ooc_graph.answers.many import answer_specs
+from ooc_graph.answers.asked import answer_specs
 from ooc_graph.errors import MemoryBudgetError, UnexpectedError
 from ooc_graph.kernels.cuda.runtime import modules as cuda_modules
 from ooc_graph.kernels.cuda.store.bfs_search import DiskBfsSearch

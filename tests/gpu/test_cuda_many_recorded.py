@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import ooc_graph as og
-from ooc_graph.answers.many import answer_specs
+from ooc_graph.answers.asked import answer_specs
 from ooc_graph.errors import MemoryBudgetError, UnexpectedError
 from ooc_graph.kernels.common.completion import Told
 from ooc_graph.kernels.cuda.many import host as cuda_many_host

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ooc_graph.answers.many import Asked, answer_specs
+from ooc_graph.answers.asked import Asked, answer_specs
 from ooc_graph.answers.reductions import Bins
 from ooc_graph.kernels.common.completion import Told
 from ooc_graph.kernels.common.team import Team
@@ -27,12 +27,8 @@ from ooc_graph.runtime.workplace import planned
 from ooc_graph.strategies.cuda import in_memory as cuda_memory
 from ooc_graph.strategies.many.batches import Batches
 from ooc_graph.strategies.many.division import Division
-from ooc_graph.strategies.many.memory import (
-    Job,
-    batches_device_bytes,
-    locked_bytes,
-    process_bytes,
-)
+from ooc_graph.strategies.many.job import Job
+from ooc_graph.strategies.many.memory import batches_device_bytes, locked_bytes, process_bytes
 from ooc_graph.types import AnyArray, IntArray, Rows
 from tests.gpu.comparison import hub_sides
 from tests.strategies import skewed

@@ -11,8 +11,9 @@ import numpy as np
 import pytest
 
 import ooc_graph as og
+from ooc_graph.answers.asked import Asked, answer_specs, own_columns
 from ooc_graph.answers.columns import SourceColumns
-from ooc_graph.answers.many import Asked, SourceRows, answer_specs, own_columns
+from ooc_graph.answers.many import SourceRows
 from ooc_graph.answers.reduced import SourceParts
 from ooc_graph.answers.reductions import Bins
 from ooc_graph.errors import InputError, MemoryBudgetError

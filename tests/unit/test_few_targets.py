@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 import ooc_graph as og
-from ooc_graph.answers import many as answers
-from ooc_graph.answers.many import Asked, answer_specs
+from ooc_graph.answers import asked as answers
+from ooc_graph.answers.asked import Asked, answer_specs
 from ooc_graph.errors import UnexpectedError
 from ooc_graph.layout.stored import Stored
 from ooc_graph.model.request import Many
@@ -22,7 +22,7 @@ from ooc_graph.runtime.workplace import ThisProcess
 from ooc_graph.search import many
 from ooc_graph.strategies.many import dividing, searches, stored
 from ooc_graph.strategies.many import tasks as many_tasks
-from ooc_graph.strategies.many.memory import Job
+from ooc_graph.strategies.many.job import Job
 from ooc_graph.strategies.many.task import ManyTask
 from tests.small_pairs import stopped_after
 from tests.test_pairs_stored import edges, no_room

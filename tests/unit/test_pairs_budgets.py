@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import ooc_graph as og
-from ooc_graph.answers.many import Asked, answer_specs
+from ooc_graph.answers.asked import Asked, answer_specs
 from ooc_graph.errors import MemoryBudgetError, UsageError
 from ooc_graph.layout.metadata import ArraySpec
 from ooc_graph.model import engine
@@ -22,7 +22,8 @@ from ooc_graph.runtime.workplace import planned
 from ooc_graph.strategies.cuda import in_memory as cuda_memory
 from ooc_graph.strategies.cuda import pinned as cuda_pinned
 from ooc_graph.strategies.many import batches as many_batches
-from ooc_graph.strategies.many.memory import Job, locked_bytes
+from ooc_graph.strategies.many.job import Job
+from ooc_graph.strategies.many.memory import locked_bytes
 from tests.command_line import call
 from tests.made_up_device import (
     BATCHES,

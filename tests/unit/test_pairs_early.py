@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import ooc_graph as og
-from ooc_graph.answers.many import answer_specs
+from ooc_graph.answers.asked import answer_specs
 from ooc_graph.errors import MemoryBudgetError, UnexpectedError
 from ooc_graph.kernels.cpu.store import johnson as tier_johnson
 from ooc_graph.kernels.cpu.store import one_by_one as tier_singly

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 import ooc_graph as og
-from ooc_graph.answers.many import Asked, answer_specs
+from ooc_graph.answers.asked import Asked, answer_specs
 from ooc_graph.errors import DeviceBusyError, InputError, MemoryBudgetError
 from ooc_graph.kernels.cuda.runtime import modules as cuda_modules
 from ooc_graph.layout.stored import Stored
@@ -31,7 +31,7 @@ from ooc_graph.strategies.cuda import in_memory as cuda_memory
 from ooc_graph.strategies.cuda import on_disk as cuda_disk
 from ooc_graph.strategies.cuda import pinned as cuda_pinned
 from ooc_graph.strategies.many.division import Division
-from ooc_graph.strategies.many.memory import Job
+from ooc_graph.strategies.many.job import Job
 from ooc_graph.strategies.many.one_by_one import OneByOne, stored_budgets
 from ooc_graph.strategies.many.tiers import ONE_BY_ONE
 from tests import made_up_device as made

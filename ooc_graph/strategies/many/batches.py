@@ -34,11 +34,10 @@ from ooc_graph.strategies.cuda import in_memory as cuda_memory
 from ooc_graph.strategies.many.described import Description, least_on_device, shown
 from ooc_graph.strategies.many.dividing import divide
 from ooc_graph.strategies.many.division import Division, require_answer, too_many
+from ooc_graph.strategies.many.job import Job, batches_name
 from ooc_graph.strategies.many.memory import (
-    Job,
     batch_bytes,
     batches_device_bytes,
-    batches_name,
     cached_bytes,
     locked_bytes,
     process_parts,

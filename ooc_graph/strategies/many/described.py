@@ -15,12 +15,8 @@ from ooc_graph.strategies.cuda import in_memory as cuda_memory
 from ooc_graph.strategies.cuda import on_disk as cuda_disk
 from ooc_graph.strategies.cuda import pinned as cuda_pinned
 from ooc_graph.strategies.many.division import Division
-from ooc_graph.strategies.many.memory import (
-    Job,
-    batches_device_bytes,
-    beside_bytes,
-    stored_bytes,
-)
+from ooc_graph.strategies.many.job import Job, beside_bytes, stored_bytes
+from ooc_graph.strategies.many.memory import batches_device_bytes
 from ooc_graph.strategies.many.tiers import (
     BATCHES,
     ONE_BY_ONE,

@@ -7,7 +7,7 @@ from dataclasses import dataclass, fields
 from ooc_graph.answers.reductions import BINS, HISTOGRAM
 from ooc_graph.errors import MemoryBudgetError
 from ooc_graph.model.reservation import Reservation
-from ooc_graph.strategies.many.memory import Job, answer_bytes, beside_bytes
+from ooc_graph.strategies.many.job import Job, answer_bytes, beside_bytes
 
 
 @dataclass(frozen=True)

@@ -30,7 +30,8 @@ from ooc_graph.strategies.many.described import (
     single_device_bytes,
 )
 from ooc_graph.strategies.many.division import Division, require_answer
-from ooc_graph.strategies.many.memory import ID_BYTES, Job, beside_bytes, reweighted_bytes
+from ooc_graph.strategies.many.job import Job, beside_bytes
+from ooc_graph.strategies.many.memory import ID_BYTES, reweighted_bytes
 from ooc_graph.strategies.many.stored import Size, size_of, slice_of
 from ooc_graph.strategies.many.tiers import (
     ONE_BY_ONE,

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from ooc_graph.answers.many import is_narrow
+from ooc_graph.answers.asked import is_narrow
 from ooc_graph.answers.reductions import HISTOGRAM
 from ooc_graph.kernels.common.tuning import LANES
 from ooc_graph.kernels.cpu.store.johnson import lane_bytes
 from ooc_graph.layout.names import id_dtype
-from ooc_graph.strategies.many.memory import Job
+from ooc_graph.strategies.many.job import Job
 from ooc_graph.strategies.many.tiers import BATCHES, ONE_BY_ONE, methods_of, takes_one_by_one
 
 BATCH_SIZES = (LANES, LANES // 2, LANES // 4)

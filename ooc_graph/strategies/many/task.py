@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ooc_graph.answers.many import TOGETHER, Asked
+from ooc_graph.answers.asked import TOGETHER, Asked
 from ooc_graph.kernels.cuda.many.search import CREWS
 from ooc_graph.layout.metadata import ArraySpec
 from ooc_graph.model.reservation import Key
