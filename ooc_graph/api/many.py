@@ -11,15 +11,13 @@ import numpy as np
 from ooc_graph.answers.asked import Asked
 from ooc_graph.answers.reductions import BINS, Bins
 from ooc_graph.answers.result import LevelsResult, PairsResult
-from ooc_graph.api.graphs import opened
+from ooc_graph.api.graphs import located
 from ooc_graph.api.sources import positions_of
 from ooc_graph.boundary import public
-from ooc_graph.model.resources import AUTO, CudaLimits
-from ooc_graph.model.sizes import parse_bytes
-from ooc_graph.runtime.workplace import workplace_for
+from ooc_graph.model.resources import AUTO
 from ooc_graph.search.many import search_many
 from ooc_graph.shards.load import Graph
-from ooc_graph.types import AnyArray, NoProgress, Progress
+from ooc_graph.types import AnyArray, Progress
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -225,35 +223,21 @@ def multi_source_bfs(
 
 def _found(
     *,
-    graph: Graph | str | Path,
     sources: Any,
     targets: Any,
+    cutoff: float | None,
+    reduce: str | None,
     bins: int,
     bin_width: float | None,
-    out: str | Path | None,
+    parents: bool = False,
+    hops: bool = False,
     into: AnyArray | None,
-    client: Client | None,
-    device: str,
-    memory_limit: str | int | None,
-    device_memory: str | int | None,
-    host_memory: str | int | None,
     overwrite: bool,
-    progress: Progress | None,
-    **asked_of_each: Any,
+    **where: Any,
 ) -> PairsResult:
-    """Carry out what is asked of each source: a cutoff, a reduction, parents, or hops."""
-    asked = Asked(bins=Bins(bins, bin_width), has_array=into is not None, **asked_of_each)
-    limits = CudaLimits.of(device_memory, host_memory).require_cuda(device)
-    found = opened(graph, client)
-    chosen = np.arange(found.vertices) if sources is None else positions_of(found, sources)
-    aimed = None if targets is None else positions_of(found, targets, "targets")
-    return search_many(
-        found,
-        chosen,
-        replace(asked, targets=aimed),
-        workplace=workplace_for(client, parse_bytes(memory_limit), device, limits, progress),
-        progress=progress or NoProgress(),
-        out=None if out is None else Path(out),
-        into=into,
-        overwrite=overwrite,
-    )
+    asked = Asked(None, cutoff, reduce, parents, Bins(bins, bin_width), hops, into is not None)
+    graph, options = located(**where)
+    chosen = np.arange(graph.vertices) if sources is None else positions_of(graph, sources)
+    aimed = None if targets is None else positions_of(graph, targets, "targets")
+    asked = replace(asked, targets=aimed)
+    return search_many(graph, chosen, asked, into=into, overwrite=overwrite, **options)

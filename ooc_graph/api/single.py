@@ -11,14 +11,14 @@ from ooc_graph.answers.result import (
     Result,
     SsspResult,
 )
-from ooc_graph.api.graphs import opened
+from ooc_graph.api.graphs import located
 from ooc_graph.boundary import public
-from ooc_graph.model.resources import AUTO, CudaLimits
-from ooc_graph.model.sizes import parse_bytes
-from ooc_graph.runtime.workplace import workplace_for
+from ooc_graph.model.kernel import ROWS
+from ooc_graph.model.resources import AUTO
 from ooc_graph.search.single import search
 from ooc_graph.shards.load import Graph
-from ooc_graph.types import NoProgress, Progress
+from ooc_graph.sinks.single import NUMPY
+from ooc_graph.types import Progress
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -124,27 +124,16 @@ def sssp(
 def _search(
     kernel: str,
     *,
-    graph: Graph | str | Path,
     source: int | None = None,
-    out: str | Path | None,
-    client: Client | None,
-    device: str,
-    memory_limit: str | int | None,
-    device_memory: str | int | None = None,
-    host_memory: str | int | None = None,
-    progress: Progress | None,
-    **options: Any,
+    exchange: str,
+    method: str = ROWS,
+    arrays: str = NUMPY,
+    overwrite: bool,
+    **where: Any,
 ) -> Result:
-    limits = CudaLimits.of(device_memory, host_memory).require_cuda(device)
-    return search(
-        opened(graph, client),
-        kernel,
-        source,
-        workplace=workplace_for(client, parse_bytes(memory_limit), device, limits, progress),
-        progress=progress or NoProgress(),
-        out=None if out is None else Path(out),
-        **options,
-    )
+    graph, options = located(**where)
+    options |= {"exchange": exchange, "method": method, "arrays": arrays, "overwrite": overwrite}
+    return search(graph, kernel, source, **options)
 
 
 @public

@@ -32,13 +32,10 @@ class Progress:
     def __init__(self, quiet: bool = False, stream: TextIO | None = None) -> None:
         self._stream = sys.stderr if stream is None else stream
         self._display = _Display()
-        if quiet:
-            return
-        if self._stream.isatty() and os.environ.get("TERM") != "dumb":
-            self._display = _Terminal(self._stream)
-        else:
-            self._display = _Lines(self._stream)
-        in_child(self._show_lines)
+        if not quiet:
+            has_bars = self._stream.isatty() and os.environ.get("TERM") != "dumb"
+            self._display = _Terminal(self._stream) if has_bars else _Lines(self._stream)
+            in_child(self._show_lines)
 
     def _show_lines(self) -> None:
         """In a forked child: bars are drawn by a thread of the parent."""
@@ -68,7 +65,6 @@ class StageProgress:
     def __init__(self, display: _Display, name: str, total: float | None, unit: str) -> None:
         self.name, self.total, self.unit = name, total, unit
         self.done: float = 0
-        self.started_s = time.monotonic()
         self._display = display
         self._counting = threading.Lock()
 

@@ -33,11 +33,12 @@ from ooc_graph.shards.load import Graph
 from ooc_graph.sinks.in_memory import InMemory
 from ooc_graph.sinks.in_store import InStore
 from ooc_graph.sinks.many import Sink
+from ooc_graph.sinks.single import measure_dtype
 from ooc_graph.strategies.many.division import Division, require_answer
 from ooc_graph.strategies.many.job import Job
 from ooc_graph.strategies.many.task import ManyTask
 from ooc_graph.strategies.many.tasks import how_found, prepare, refuse_negative_loop
-from ooc_graph.strategies.many.tiers import note_after, note_before
+from ooc_graph.strategies.many.tiers import note_after, note_before, single_of
 from ooc_graph.types import AnyArray, IntArray, Progress
 
 
@@ -98,7 +99,7 @@ def _require_answer(job: Job, workplace: Workplace) -> None:
 def specs_of(graph: Graph, sources: int, asked: Asked) -> tuple[ArraySpec, ...]:
     """How distances from so many sources of a graph are stored, and parents where wanted."""
     width = graph.vertices if asked.targets is None else len(asked.targets)
-    return answer_specs(asked, sources, width, _dtype(graph, asked))
+    return answer_specs(asked, sources, width, measure_dtype(graph, single_of(asked.kernel)))
 
 
 def require_array(into: Any, spec: ArraySpec, out: Path | None) -> None:
@@ -123,7 +124,7 @@ def require_answerable(graph: Graph, asked: Asked) -> None:
     if not asked.hops:
         refuse_negative_loop(graph)
     if asked.reduce == HISTOGRAM:
-        asked.bins.width_for(_dtype(graph, asked))
+        asked.bins.width_for(measure_dtype(graph, single_of(asked.kernel)))
 
 
 @dataclass
@@ -222,13 +223,6 @@ class _Search:
 def _is_on_disk(task: ManyTask) -> bool:
     """Whether the CPU searches with arcs in the store."""
     return task.device == CPU and task.strategy.tier == DISK
-
-
-def _dtype(graph: Graph, asked: Asked) -> np.dtype[Any]:
-    if asked.hops:
-        return np.dtype(np.int32)
-    weights = graph.weight_dtype
-    return weights if weights is not None and weights.kind == "f" else np.dtype(np.int64)
 
 
 def _key(graph: Graph, task: ManyTask, sources: IntArray) -> str:
