@@ -21,7 +21,7 @@ from ooc_graph.model.request import Request
 from ooc_graph.model.reservation import LOCAL, Reservation
 from ooc_graph.model.task import SearchTask
 from ooc_graph.runtime import engine_cache
-from ooc_graph.runtime.workplace import ThisProcess, planned
+from ooc_graph.runtime.this_process import ThisProcess, planned
 from ooc_graph.search import candidates, single
 from ooc_graph.search.algorithm import Algorithm, Arrays
 from ooc_graph.search.execute import plan_at

@@ -227,7 +227,7 @@ def held_within_the_least_limit(options: dict[str, Any]) -> tuple[int, int]:
     each = 16 + 48 * 64 if options else graph.vertices * 4
     search = partial(og.multi_source_bfs, graph, sources, **options)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("ooc_graph.runtime.workplace.cores", lambda: 1)
+        patch.setattr("ooc_graph.runtime.this_process.cores", lambda: 1)
         return held_within_least(search, len(sources) * each, graph.resident_bytes("hub"))
 
 

@@ -27,7 +27,7 @@ from ooc_graph.kernels.cpu.many.side_by_side import side_by_side
 from ooc_graph.kernels.cpu.store import one_by_one as tier_singly
 from ooc_graph.kernels.cpu.store.johnson import TierJohnson
 from ooc_graph.layout.stored import Stored
-from ooc_graph.runtime import engine_cache, process, workplace
+from ooc_graph.runtime import engine_cache, process, this_process
 from ooc_graph.search import many
 from ooc_graph.strategies.many import dividing, stored
 from ooc_graph.strategies.many import tasks as many_tasks
@@ -144,7 +144,7 @@ def search(
         # Whether they pay or not.
         patch.setattr(many_bfs_search, "WORTH", 0)
         patch.setattr(dividing, "BFS_FACTOR", 1)
-        patch.setattr(workplace, "cores", lambda: THREADS)
+        patch.setattr(this_process, "cores", lambda: THREADS)
         patch.setattr(process, "cores", lambda: THREADS)
         patch.setattr(process, "_devices", {})
         patch.setattr(stored, "BATCH_SIZES", (LANES,))

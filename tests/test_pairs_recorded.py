@@ -25,7 +25,7 @@ from ooc_graph.kernels.cpu.many import choice as many_choice
 from ooc_graph.kernels.cpu.many import search as many_search
 from ooc_graph.kernels.cpu.many.bfs_search import CpuManyBfs
 from ooc_graph.layout.stored import Stored
-from ooc_graph.runtime import engine_cache, process, workplace
+from ooc_graph.runtime import engine_cache, process, this_process
 from ooc_graph.search import many
 from ooc_graph.strategies.many import dividing
 from ooc_graph.strategies.many import tasks as many_tasks
@@ -52,7 +52,7 @@ def _batches_are_chunks(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setattr(many_choice.Chooser, "_look", lambda *_: 0)
     monkeypatch.setattr(many_search, "PRUNED_FROM", 1 << 30)
     monkeypatch.setattr(many_bfs_search, "WORTH", 0)
-    monkeypatch.setattr(workplace, "cores", lambda: THREADS)
+    monkeypatch.setattr(this_process, "cores", lambda: THREADS)
     monkeypatch.setattr(process, "cores", lambda: THREADS)
     monkeypatch.setattr(process, "_devices", {})
     yield

@@ -287,7 +287,7 @@ def held_within_the_least_limit(
     find = og.multi_source_bfs if kind == "bfs" else og.johnson
     search = partial(find, graph, sources, device="cpu", **options)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("ooc_graph.runtime.workplace.cores", lambda: 1)
+        patch.setattr("ooc_graph.runtime.this_process.cores", lambda: 1)
         wanted = search()
         if written:
             search = partial(search, out=folder / "d.zarr", overwrite=True)

@@ -13,7 +13,7 @@ from ooc_graph.layout.stored import Stored
 from ooc_graph.model.kernel import ORDER_OF
 from ooc_graph.model.request import Request
 from ooc_graph.model.resources import CPU, NO_LIMITS, CudaLimits
-from ooc_graph.runtime.workplace import planned
+from ooc_graph.runtime.this_process import planned
 from ooc_graph.search.plan import plan
 from ooc_graph.shards.load import Graph
 from ooc_graph.strategies.cpu.on_disk import KERNELS

@@ -16,7 +16,7 @@ from ooc_graph.model.request import Many, Request
 from ooc_graph.model.resources import CPU, CUDA, CudaLimits
 from ooc_graph.model.sizes import parse_bytes
 from ooc_graph.runtime.machine import default_limit_bytes
-from ooc_graph.runtime.workplace import planned
+from ooc_graph.runtime.this_process import planned
 from ooc_graph.shards.load import Graph
 from ooc_graph.strategies.many.tiers import KERNELS as MANY
 

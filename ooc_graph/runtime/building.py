@@ -17,7 +17,8 @@ from ooc_graph.model.reservation import said_by
 from ooc_graph.model.resources import AUTO, CUDA, CudaLimits
 from ooc_graph.model.sizes import parse_bytes
 from ooc_graph.report.records import host_facts, package_versions
-from ooc_graph.runtime.workplace import ThisProcess, Workplace, workplace_for
+from ooc_graph.runtime.this_process import ThisProcess
+from ooc_graph.runtime.workplace import Workplace, workplace_for
 from ooc_graph.shards.build import build as build_on_cpu
 from ooc_graph.shards.build_options import BuildOptions, BuildReport
 from ooc_graph.shards.cuda_build import build_into

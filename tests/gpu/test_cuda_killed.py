@@ -22,7 +22,7 @@ from ooc_graph.kernels.cuda.many import johnson as cuda_johnson
 from ooc_graph.kernels.cuda.many.bfs_batch import BfsBatches
 from ooc_graph.kernels.cuda.many.search import BATCH_BYTES, CudaManySearch
 from ooc_graph.layout.stored import Stored
-from ooc_graph.runtime import engine_cache, process, workplace
+from ooc_graph.runtime import engine_cache, process, this_process
 from ooc_graph.search import many
 from ooc_graph.strategies.many import dividing, searches
 from ooc_graph.strategies.many import task as many_task
@@ -116,7 +116,7 @@ def search(store: str, out: str, kind: str, log: str, kill_at: int | None = None
             patch.setattr(module, "CREWS", 1)
         for hops in (False, True):
             patch.setitem(TOGETHER, hops, LANES // 2)
-        patch.setattr(workplace, "cores", lambda: THREADS)
+        patch.setattr(this_process, "cores", lambda: THREADS)
         patch.setattr(process, "cores", lambda: THREADS)
         patch.setattr(process, "_devices", {})
         for batches in (CudaManySearch, BfsBatches):

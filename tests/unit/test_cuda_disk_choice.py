@@ -29,7 +29,7 @@ from ooc_graph.model.resources import CUDA, CudaLimits, Resources
 from ooc_graph.model.sizes import parse_bytes
 from ooc_graph.runtime import engine_cache, process
 from ooc_graph.runtime.engine_keys import Kept
-from ooc_graph.runtime.workplace import planned
+from ooc_graph.runtime.this_process import planned
 from ooc_graph.search.algorithm import engine_for
 from ooc_graph.search.execute import execute, plan_at
 from ooc_graph.search.plan import Plan

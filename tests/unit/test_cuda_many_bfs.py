@@ -23,7 +23,7 @@ from ooc_graph.kernels.cuda.many.bfs_batch import TOLD
 from ooc_graph.layout.names import HUB
 from ooc_graph.model.request import Many, Request
 from ooc_graph.model.resources import CUDA, CudaLimits
-from ooc_graph.runtime.workplace import planned
+from ooc_graph.runtime.this_process import planned
 from ooc_graph.strategies.cuda import in_memory as cuda_memory
 from ooc_graph.strategies.many.batches import Batches
 from ooc_graph.strategies.many.division import Division

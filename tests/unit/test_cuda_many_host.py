@@ -23,7 +23,7 @@ from ooc_graph.kernels.cuda.many.prune import fit_floats
 from ooc_graph.kernels.cuda.many.search import part_dtype
 from ooc_graph.model.request import Many, Request
 from ooc_graph.model.resources import CPU, CUDA, Device, Resources
-from ooc_graph.runtime.workplace import ThisProcess
+from ooc_graph.runtime.this_process import ThisProcess
 from ooc_graph.search import many
 from ooc_graph.strategies.many import searches
 from ooc_graph.strategies.many.batches import Batches

@@ -16,7 +16,7 @@ from ooc_graph.model.request import Request
 from ooc_graph.model.reservation import Reservation
 from ooc_graph.model.resources import CUDA, CudaLimits
 from ooc_graph.runtime import engine_cache, process
-from ooc_graph.runtime.workplace import ThisProcess, planned
+from ooc_graph.runtime.this_process import ThisProcess, planned
 from ooc_graph.search.execute import execute, plan_at
 from ooc_graph.strategies.cuda import in_memory as cuda_memory
 from ooc_graph.strategies.cuda import pinned as cuda_pinned

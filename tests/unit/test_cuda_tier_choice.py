@@ -21,7 +21,7 @@ from ooc_graph.model.task import SearchTask, Written
 from ooc_graph.model.trace import Trace
 from ooc_graph.runtime import engine_cache, process
 from ooc_graph.runtime.engine_keys import Kept
-from ooc_graph.runtime.workplace import planned
+from ooc_graph.runtime.this_process import planned
 from ooc_graph.search import single
 from ooc_graph.search.algorithm import Algorithm
 from ooc_graph.shards.lengths import spread_share

@@ -21,7 +21,7 @@ from ooc_graph.model.resources import CUDA, CudaLimits
 from ooc_graph.model.task import Written
 from ooc_graph.model.trace import Trace
 from ooc_graph.runtime import devices, engine_cache, process
-from ooc_graph.runtime.workplace import planned
+from ooc_graph.runtime.this_process import planned
 from ooc_graph.search import algorithm as search_algorithm
 from ooc_graph.search import single
 from ooc_graph.strategies.cuda import in_memory as cuda_memory

@@ -27,8 +27,8 @@ from ooc_graph.model import rank_memory
 from ooc_graph.model.kernel import CUDA_FIXED_BYTES
 from ooc_graph.model.reservation import Reservation
 from ooc_graph.model.resources import CudaLimits
-from ooc_graph.runtime import building, devices, workplace
-from ooc_graph.runtime.workplace import ThisProcess
+from ooc_graph.runtime import building, devices, this_process
+from ooc_graph.runtime.this_process import ThisProcess
 from ooc_graph.search.algorithm import Algorithm
 from ooc_graph.strategies.cuda import in_memory as cuda_memory
 from ooc_graph.types import Dealing
@@ -230,7 +230,7 @@ def test_ids_of_64_bits_go_to_ranks(cupy: Any, weighted: og.Graph, kernel: str) 
 @pytest.mark.parametrize("kernel", ["bfs", "sssp"])
 def test_ranks_of_workers_need_less(weighted: og.Graph, kernel: str) -> None:
     def on(workers: int, memory_bytes: int) -> Reservation:
-        found = workplace.planned(1 << 40, "cuda", CudaLimits(memory_bytes))
+        found = this_process.planned(1 << 40, "cuda", CudaLimits(memory_bytes))
         resources = replace(found, processes=workers, has_ranks=True, has_client=True)
         return chosen(weighted, kernel, resources)
 

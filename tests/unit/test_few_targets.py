@@ -17,8 +17,8 @@ from ooc_graph.errors import UnexpectedError
 from ooc_graph.layout.stored import Stored
 from ooc_graph.model.request import Many
 from ooc_graph.model.resources import CPU
-from ooc_graph.runtime import engine_cache, workplace
-from ooc_graph.runtime.workplace import ThisProcess
+from ooc_graph.runtime import engine_cache, this_process
+from ooc_graph.runtime.this_process import ThisProcess
 from ooc_graph.search import many
 from ooc_graph.strategies.many import dividing, searches, stored
 from ooc_graph.strategies.many import tasks as many_tasks
@@ -160,7 +160,7 @@ def test_few_targets_take_memory_of_few_sources(
     store: og.Graph, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Where a chunk has more than are searched from at once, as memory is scarce."""
-    monkeypatch.setattr(workplace, "cores", lambda: 1)
+    monkeypatch.setattr(this_process, "cores", lambda: 1)
     specs = answer_specs(Asked(np.arange(10)), 1000, 10, np.dtype(np.float32))
     many_sources = Many(specs, Asked(np.arange(10)), in_memory=False)
     job = Job(store, many_sources, ThisProcess(GIB, CPU).resources())

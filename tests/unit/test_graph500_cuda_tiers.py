@@ -35,7 +35,7 @@ from ooc_graph.model.reservation import Key, Reservation
 from ooc_graph.model.resources import CUDA, CudaLimits, Device
 from ooc_graph.model.task import SearchTask
 from ooc_graph.model.trace import Trace
-from ooc_graph.runtime import building, engine_cache, process, same_graph, workplace
+from ooc_graph.runtime import building, engine_cache, process, same_graph, this_process
 from ooc_graph.runtime.engine_keys import Kept
 from ooc_graph.search.plan import Plan
 from ooc_graph.shards.build import build as build_on_cpu
@@ -119,7 +119,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[BatchTask]:
 
     monkeypatch.setattr(BatchTask, "engine", engine)
     monkeypatch.setattr(building, "_on_device", build)
-    monkeypatch.setattr(workplace, "choose_in_process", lambda wanted: Device(wanted, 1 << 40))
+    monkeypatch.setattr(this_process, "choose_in_process", lambda wanted: Device(wanted, 1 << 40))
     monkeypatch.setattr(report, "cuda_facts", lambda: {"CUDA device": "none"})
     monkeypatch.setattr(on_device, "within_memory", lambda _: nullcontext())
     monkeypatch.setattr(on_device, "cuda", lambda: np)

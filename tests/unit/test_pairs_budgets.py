@@ -18,7 +18,7 @@ from ooc_graph.model import engine
 from ooc_graph.model.request import Many
 from ooc_graph.model.resources import AUTO, CUDA
 from ooc_graph.runtime import engine_cache
-from ooc_graph.runtime.workplace import planned
+from ooc_graph.runtime.this_process import planned
 from ooc_graph.strategies.cuda import in_memory as cuda_memory
 from ooc_graph.strategies.cuda import pinned as cuda_pinned
 from ooc_graph.strategies.many import batches as many_batches

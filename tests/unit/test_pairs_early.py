@@ -19,7 +19,7 @@ from ooc_graph.errors import MemoryBudgetError, UnexpectedError
 from ooc_graph.kernels.cpu.store import johnson as tier_johnson
 from ooc_graph.kernels.cpu.store import one_by_one as tier_singly
 from ooc_graph.layout.stored import Stored
-from ooc_graph.runtime import engine_cache, process, workplace
+from ooc_graph.runtime import engine_cache, process, this_process
 from ooc_graph.search import many
 from ooc_graph.strategies.cuda import in_memory as cuda_memory
 from ooc_graph.strategies.many import dividing, one_by_one, searches, stored
@@ -60,7 +60,7 @@ def _small(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     for module in (searches, many_task):
         monkeypatch.setattr(module, "CREWS", 1)
     # Tasks one after the other.
-    monkeypatch.setattr(workplace, "cores", lambda: 1)
+    monkeypatch.setattr(this_process, "cores", lambda: 1)
     monkeypatch.setattr(process, "cores", lambda: 1)
     monkeypatch.setattr(process, "_devices", {})
     yield

@@ -22,8 +22,8 @@ from ooc_graph.layout.stored import Stored
 from ooc_graph.memory.cuda.disk import DiskPlan
 from ooc_graph.model.reservation import HOST, Refusal, Reservation
 from ooc_graph.model.resources import AUTO, CUDA, CudaLimits
-from ooc_graph.runtime import engine_cache, workplace
-from ooc_graph.runtime.workplace import ThisProcess
+from ooc_graph.runtime import engine_cache, this_process
+from ooc_graph.runtime.this_process import ThisProcess
 from ooc_graph.search.plan import Plan
 from ooc_graph.shards.device_tiers import DeviceTierSearch, HostRoom, PinningRefusedError
 from ooc_graph.strategies.cpu import on_disk as cpu_disk
@@ -416,14 +416,14 @@ def test_the_search_before_is_taken_again(
 ) -> None:
     """What it holds is not free any more, and the next one needs nothing more."""
     sources, budgets = graph.original_ids()[::50], limits(graph, kernel)
-    plain = workplace.default_limit_bytes
+    plain = this_process.default_limit_bytes
     free = GIB
-    monkeypatch.setattr(workplace, "default_limit_bytes", lambda: free)
+    monkeypatch.setattr(this_process, "default_limit_bytes", lambda: free)
     for _ in range(2):
         found = FIND[kernel](graph, sources, device=CUDA, **budgets)
         free = 1 << 23
     assert (device.used, len(plans)) == ([IN_STORE], 1)
-    monkeypatch.setattr(workplace, "default_limit_bytes", plain)
+    monkeypatch.setattr(this_process, "default_limit_bytes", plain)
     assert columns(found) == columns(FIND[kernel](graph, sources, device="cpu"))
     # With another limit it is made anew.
     FIND[kernel](graph, sources, device=CUDA, **{**budgets, "host_memory": 0})

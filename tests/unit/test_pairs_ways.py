@@ -23,7 +23,7 @@ from ooc_graph.kernels.cuda.runtime import modules as cuda_modules
 from ooc_graph.model.request import Many, Request
 from ooc_graph.model.resources import AUTO, CPU, CUDA, CudaLimits, Device
 from ooc_graph.runtime import devices, engine_cache
-from ooc_graph.runtime.workplace import ThisProcess
+from ooc_graph.runtime.this_process import ThisProcess
 from ooc_graph.search.execute import plan_at
 from ooc_graph.search.plan import Plan
 from ooc_graph.strategies.cuda import in_memory as cuda_memory
@@ -511,7 +511,7 @@ def test_without_a_device(hubs: og.Graph, monkeypatch: pytest.MonkeyPatch) -> No
 
 def test_a_graph_without_arcs_needs_no_device(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(
-        "ooc_graph.runtime.workplace.choose_in_process", lambda _: Device(CUDA, GIB)
+        "ooc_graph.runtime.this_process.choose_in_process", lambda _: Device(CUDA, GIB)
     )
     loops = og.from_edges([0, 1], [0, 1], [1.0, 2.0])
     assert not loops.rows

@@ -19,7 +19,7 @@ from ooc_graph.kernels.cpu.many import choice as many_choice
 from ooc_graph.layout.stored import Stored
 from ooc_graph.model import engine
 from ooc_graph.model.resources import CUDA
-from ooc_graph.runtime import engine_cache, workplace
+from ooc_graph.runtime import engine_cache, this_process
 from ooc_graph.search import many
 from ooc_graph.strategies.cuda import in_memory as cuda_memory
 from ooc_graph.strategies.cuda import pinned as cuda_pinned
@@ -245,7 +245,7 @@ def test_the_command_says_the_same(
 ) -> None:
     graph, listed = stores["hubs"], tmp_path / "targets"
     listed.write_text("1\n4\n")
-    monkeypatch.setattr(workplace, "cores", lambda: 2)
+    monkeypatch.setattr(this_process, "cores", lambda: 2)
 
     def plan(*words: Any) -> Ended:
         return call(monkeypatch, capsys, "plan", graph.path, "--kernel", *words)
