@@ -13,10 +13,10 @@ from distributed import CancelledError, Future, KilledWorker
 from ooc_graph.errors import ClusterLostError, OocGraphError
 from ooc_graph.exchange.cluster import Cluster
 from ooc_graph.exchange.handle import Aborted, Failed, Finish, Finished, Outcome, serve
-from ooc_graph.exchange.party import Plan
+from ooc_graph.exchange.placement import Plan
 from ooc_graph.exchange.ranks import Make
 from ooc_graph.exchange.resident import close_attempt, open_attempt
-from ooc_graph.exchange.tasks import executing
+from ooc_graph.exchange.task import executing
 from ooc_graph.exchange.time_limits import patience_s
 
 LOOK_UP_S = 0.2
