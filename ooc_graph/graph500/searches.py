@@ -46,10 +46,7 @@ def search_all(
 ) -> tuple[list[Searched], list[EnergyRecord]]:
     """Search from all keys, timed, and validate: on one worker in batches, else key by key.
 
-    Returns
-    -------
-    searches, energy
-        Energy of the searches, measured over repeats of them; nothing if many ranks search.
+    The searches, and their energy, measured over repeats of them; nothing if many ranks search.
     """
     # Validation has the memory that another kernel's searches would keep.
     run.workplace.release()

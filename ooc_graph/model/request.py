@@ -52,16 +52,9 @@ class Request:
         return ""
 
     def require_together(self, wanted: str) -> Request:
-        """Refuse unknown names, and what does not go together on any graph; give the request.
+        """The request, for a ``wanted`` device: ``auto``, ``cpu`` or ``cuda``.
 
-        Parameters
-        ----------
-        wanted
-            Device: ``auto``, ``cpu`` or ``cuda``.
-
-        Raises
-        ------
-        UsageError
+        UsageError: a name is unknown, or something does not go together on any graph.
         """
         if self.method not in METHODS:
             raise UsageError(f"method {self.method!r}: choose {' or '.join(METHODS)}")

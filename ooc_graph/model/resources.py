@@ -32,10 +32,7 @@ class CudaLimits:
     def of(cls, device_memory: str | int | None, host_memory: str | int | None) -> CudaLimits:
         """Limits as they are given, such as ``"16GiB"``.
 
-        Raises
-        ------
-        UsageError
-            A size is invalid, or that of the device is zero.
+        UsageError: a size is invalid, or that of the device is zero.
         """
         return cls(
             parse_bytes(device_memory, option="--device-memory"),
@@ -45,10 +42,7 @@ class CudaLimits:
     def require_cuda(self, wanted: str) -> CudaLimits:
         """These limits, for a device that is asked for.
 
-        Raises
-        ------
-        UsageError
-            There are limits, and it is the CPU, which heeds none of them.
+        UsageError: there are limits, and it is the CPU, which heeds none of them.
         """
         if wanted == CPU and (self.device_bytes is not None or self.pinned_bytes is not None):
             raise UsageError(
@@ -65,12 +59,7 @@ class CudaLimits:
 
 
 def require_name(wanted: str) -> None:
-    """Refuse a device that there is not.
-
-    Raises
-    ------
-    UsageError
-    """
+    """Refuse a device that there is not, with a UsageError."""
     if wanted not in DEVICES:
         raise UsageError(f"device {wanted!r}: choose {', '.join(DEVICES)}")
 

@@ -53,10 +53,7 @@ class Algorithm:
     def carry_out(self, graph: Graph, task: SearchTask, workplace: Workplace) -> Written:
         """Carry a task out by the exchange that is reserved for it.
 
-        Raises
-        ------
-        UsageError
-            If the ranks are those of a cluster, and there is none.
+        UsageError: if the ranks are those of a cluster, and there is none.
         """
         if not _has_arcs(graph, task.root):
             return workplace.call(self.without_arcs, task)
@@ -86,10 +83,8 @@ class Algorithm:
     def whole(self, task: SearchTask) -> Written:
         """Search by one rank with the whole graph; runs on the worker that holds it.
 
-        Raises
-        ------
-        MemoryBudgetError, MemoryError, DeviceBusyError
-            Memory was refused, or others have the device's.
+        MemoryBudgetError, MemoryError, DeviceBusyError: memory was refused, or others have the
+        device's.
         """
         return without_traceback(self._whole, task)
 

@@ -26,10 +26,7 @@ def plan_at(workplace: Workplace, graph: Graph, request: Request) -> Plan:
 
     If memory is short, what they keep of other searches is released first.
 
-    Raises
-    ------
-    UsageError, MemoryBudgetError
-        As `ooc_graph.search.plan.plan`.
+    Errors are those of `ooc_graph.search.plan.plan`.
     """
     on_cpu = bool(request.require_together(workplace.wanted).only_on_cpu)
 
@@ -55,10 +52,7 @@ def plan_at(workplace: Workplace, graph: Graph, request: Request) -> Plan:
 def retry_after_release(what: str, make: Callable[[], Done], workplace: Workplace) -> Done:
     """What ``make`` gives; if it is refused memory, with nothing else held in any process.
 
-    Raises
-    ------
-    MemoryBudgetError
-        It is refused that, too.
+    MemoryBudgetError: it is refused that, too.
     """
     try:
         return make()

@@ -55,17 +55,9 @@ def search_many(
 ) -> PairsResult:
     """Find the distances from sources, given by their positions, and give or write them.
 
-    Parameters
-    ----------
-    into
-        Where distances go that are not written; with it ``asked`` has room. None: to new memory.
-
-    Raises
-    ------
-    UsageError, MemoryBudgetError, OutputExistsError, NegativeCycleError, InputError, DiskFullError
-        Before any distance is written.
-    CorruptStoreError
-        If a chunk of the graph is not as the manifest says.
+    ``into`` is the array that distances go to if they are not written; ``asked`` says if there is
+    one. Errors are those of `ooc_graph.johnson`; except for a CorruptStoreError they are raised
+    before any distance is written.
     """
     same_graph.require_same(graph.path, graph.identity)
     require_answerable(graph, asked)

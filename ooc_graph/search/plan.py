@@ -58,22 +58,10 @@ class Plan:
         """The plan to go on with now that this one was refused memory.
 
         The strategies are asked in their order, from this one on, what they would hold. With
-        ``auto`` the CPU follows a CUDA device; it follows at once if others use the device.
+        ``auto`` the CPU follows a CUDA device; it follows at once if others use the device. None if
+        nothing is left. ``measure`` gives what there is now, as ``resources`` of a workplace.
 
-        Parameters
-        ----------
-        measure
-            Gives what there is now, as `ooc_graph.runtime.workplace.Workplace.resources`.
-
-        Returns
-        -------
-        Plan or None
-            None if nothing is left.
-
-        Raises
-        ------
-        MemoryBudgetError
-            The CPU has too little memory for what is left.
+        MemoryBudgetError: the CPU has too little memory for what is left.
         """
         wanted, request = self.resources.wanted, self.request
         if refusal.kind != BUSY or wanted == CUDA:
@@ -105,12 +93,8 @@ def plan(graph: Graph, request: Request, resources: Resources) -> Plan:
 
     With ``auto`` it is the CPU's if no CUDA device has the memory.
 
-    Raises
-    ------
-    UsageError
-        If what is asked for does not go together, or no CUDA device does it.
-    MemoryBudgetError
-        Says the least that would do.
+    UsageError: if what is asked for does not go together, or no CUDA device does it.
+    MemoryBudgetError: says the least that would do.
     """
     request.require_together(resources.wanted)
     if request.exchange == SCHEDULER and not resources.has_client:

@@ -46,14 +46,7 @@ def search(
 ) -> Result:
     """Search from one vertex, or the whole graph, and give the answer, or write it.
 
-    Raises
-    ------
-    UnknownVertexError, UsageError, NegativeWeightError, MemoryBudgetError, OutputExistsError
-        Before anything is written.
-    DeviceError, DeviceBusyError
-        If CUDA was asked for, and is not there or others use it; nothing is written then.
-    CorruptStoreError
-        If a chunk is not as the manifest says; nothing is written then either.
+    Errors are those of `ooc_graph.bfs`, and NegativeWeightError; nothing is written then.
     """
     same_graph.require_same(graph.path, graph.identity)
     graph.require(ORDER_OF[kernel])

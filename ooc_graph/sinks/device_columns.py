@@ -21,10 +21,7 @@ from ooc_graph.sinks.single import measure_dtype
 def search(engine: Engine, root: int) -> Written:
     """Search a graph that the device holds from an original id; all columns on the device.
 
-    Raises
-    ------
-    MemoryBudgetError
-        If the columns do not fit beside the graph.
+    MemoryBudgetError: if the columns do not fit beside the graph.
     """
     internal = int(engine.ids.internal_of[engine.graph.position_of(root)])
     with within_memory("the answer"):

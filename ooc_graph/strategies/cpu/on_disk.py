@@ -183,10 +183,7 @@ def has_tiers(graph: Graph, kernel: str) -> bool:
 def plan_within(graph: Graph, kernel: str, budget_bytes: int) -> Plan:
     """Plan for searches with arcs in the store; reads the graph's offsets.
 
-    Raises
-    ------
-    MemoryBudgetError
-        Says the least that would do.
+    MemoryBudgetError: says the least that would do.
     """
     return plan_disk(known_facts(graph, kernel), budget_bytes)
 
@@ -199,12 +196,7 @@ def least_within(graph: Graph, kernel: str) -> int:
 def load_within(graph: Graph, kernel: str, budget_bytes: int, device: CpuDevice) -> TierSearch:
     """Bring what a budget has room for into memory.
 
-    Raises
-    ------
-    MemoryBudgetError
-        Says the least that would do.
-    CorruptStoreError
-        Names the chunk.
+    MemoryBudgetError: says the least that would do. CorruptStoreError: names the chunk.
     """
     share = graph.head_share(first_rows(graph.rows)) if kernel == "sssp" else 0.0
     search = load_tiers(graph, plan_within(graph, kernel, budget_bytes), device, share)

@@ -45,12 +45,8 @@ class Searches:
     def in_memory(self) -> Rows:
         """What is asked for, with all arcs in memory, or in that of a CUDA device.
 
-        Raises
-        ------
-        MemoryBudgetError
-            The device's memory is too small.
-        InputError
-            A sum of floats is beyond float64, as the CPU finds it.
+        MemoryBudgetError: the device's memory is too small. InputError: a sum of floats is beyond
+        float64, as the CPU finds it.
         """
         task, asked, is_on_device = self.task, self.task.asked, self.task.device == CUDA
         if asked.hops and (not is_on_device or asked.reduce is not None):

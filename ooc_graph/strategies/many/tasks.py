@@ -182,11 +182,7 @@ def with_original_ids(error: NegativeCycleError, graph: Graph) -> NegativeCycleE
 def refuse_negative_loop(graph: Graph) -> None:
     """Refuse a graph whose input had a self-loop of negative weight; rows do not hold it.
 
-    Raises
-    ------
-    NegativeCycleError
-    UsageError
-        The store does not say, as it was built when nobody asked.
+    UsageError: the store does not say, as it was built when nobody asked.
     """
     attributes = graph.attributes
     if graph.has_negative_weights and attributes["self_loops"] and LOOP not in attributes:
