@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Iterator, Sequence
 from copy import copy
 from pathlib import Path
@@ -51,14 +52,33 @@ class PerSource:
         return part
 
 
-class SourceRows(PerSource):
+class OrderedRows(PerSource):
+    """Answers with a row for each source that has arcs: distances, or levels."""
+
+    of_each = ("_sources", "_own", "_row")
+
+    def __init__(self, answer: AnyArray, sources: IntArray, ids: Ids, asked: Asked) -> None:
+        self._answer, self._asked, self._ids = answer, asked, ids
+        self._sources, self._own = sources, own_columns(sources, asked)
+        self._row = rows_of(sources, ids)
+
+    def reduced(self, reduce: str) -> list[Reduced]:
+        """Each source's distances reduced; InputError if a sum does not fit its column."""
+        sources = self._sources.tolist(), (self._own >= 0).tolist()
+        how = reduce, self._asked.bins, self._ids
+        return [reduce_row(*how, *row) for row in zip(self._found(), *sources, strict=True)]
+
+    @abstractmethod
+    def _found(self) -> Iterator[AnyArray]:
+        """Distances of each source: (width,), the same array again and again."""
+
+
+class SourceRows(OrderedRows):
     """Rows of the answer, one source after the other.
 
     ``answer`` (sources with a row, rows) has distances by internal id; ``sources``, int64, are
     positions among all vertices. ``parents`` are ids of the same shape, all ones if unreached.
     """
-
-    of_each = ("_sources", "_own", "_row")
 
     def __init__(
         self,
@@ -68,12 +88,11 @@ class SourceRows(PerSource):
         asked: Asked,
         parents: AnyArray | None = None,
     ) -> None:
-        self._answer, self._asked, self._parents, self._ids = answer, asked, parents, ids
+        super().__init__(answer, sources, ids, asked)
+        self._parents = parents
         rows = ids.internal_of if asked.targets is None else ids.internal_of[asked.targets]
         self._isolated = rows < 0
         self._positions = np.maximum(rows, 0)
-        self._sources, self._own = sources, own_columns(sources, asked)
-        self._row = rows_of(sources, ids)
 
     @property
     def width(self) -> int:
@@ -90,7 +109,6 @@ class SourceRows(PerSource):
             yield found
 
     def _found(self) -> Iterator[AnyArray]:
-        """Distances of each source: (width,), the same array again and again."""
         dtype, far = self._answer.dtype, unreached_value(self._answer.dtype)
         found = np.empty(self.width, dtype)
         cutoff = self._asked.cutoff
@@ -121,12 +139,6 @@ class SourceRows(PerSource):
             if own >= 0:
                 found[own] = self._ids.original_at(source)
             yield found
-
-    def reduced(self, reduce: str) -> list[Reduced]:
-        """Each source's distances reduced; InputError if a sum does not fit its column."""
-        sources = self._sources.tolist(), (self._own >= 0).tolist()
-        how = reduce, self._asked.bins, self._ids
-        return [reduce_row(*how, *row) for row in zip(self._found(), *sources, strict=True)]
 
 
 def reduce_row(

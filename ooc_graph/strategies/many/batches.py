@@ -33,7 +33,7 @@ from ooc_graph.shards.load import Graph
 from ooc_graph.strategies.cuda import in_memory as cuda_memory
 from ooc_graph.strategies.many.described import Description, least_on_device, shown
 from ooc_graph.strategies.many.dividing import divide
-from ooc_graph.strategies.many.division import Division, require_answer, too_many
+from ooc_graph.strategies.many.division import Division, ManyStrategy, require_answer, too_many
 from ooc_graph.strategies.many.job import Job, batches_name
 from ooc_graph.strategies.many.memory import (
     batch_bytes,
@@ -48,7 +48,7 @@ ALL_AT_ONCE = "all pairs at once"
 
 
 @dataclass(frozen=True)
-class Batches:
+class Batches(ManyStrategy):
     """Batches with all arcs in the memory of a device."""
 
     device: str  # ``cpu`` or ``cuda``
@@ -70,10 +70,6 @@ class Batches:
             "many sources on a CUDA device need ids of 32 bits, and the graph has "
             f"{graph.rows:,} vertices with edges: use --device cpu"
         )
-
-    def cached(self, graph: Graph, request: Request, resources: Resources) -> Reservation | None:  # noqa: ARG002
-        """How sources are divided depends on more than what is loaded."""
-        return None
 
     def reserve(self, graph: Graph, request: Request, resources: Resources) -> Reservation:
         """The most lanes that fit every process, beside the answer if that stays there."""

@@ -11,6 +11,12 @@ from ooc_graph.model.request import Many, Request
 from ooc_graph.model.resources import CUDA, Resources
 from ooc_graph.shards.load import Graph
 
+ON_DEVICE = ("eccentricity", "closeness", "sum")
+"""Reductions that a CUDA device makes itself."""
+SUMMED = ("closeness", "sum")
+"""Those that add distances up."""
+BEYOND = 64
+"""Sources whose distances leave the device at once if their sums are beyond float64."""
 # Of one source where its distances are reduced: what it reaches, and the number; of a bin its
 # count, as Python has it on its way, too.
 _REDUCED_BYTES, _BIN_BYTES = 16, 48

@@ -15,13 +15,15 @@ from ooc_graph.model.resources import CPU, CUDA
 from ooc_graph.runtime import engine_cache
 from ooc_graph.strategies.cuda import in_memory as cuda_memory
 from ooc_graph.strategies.many.job import (
+    BEYOND,
+    ON_DEVICE,
+    SUMMED,
     Job,
     _reduced_bytes,
     _stays_in_process,
     batches_name,
     is_in_place,
 )
-from ooc_graph.strategies.many.reductions import BEYOND, ON_DEVICE, SUMMED
 
 # A row's lanes are whole vectors.
 _VECTOR_BYTES = 128

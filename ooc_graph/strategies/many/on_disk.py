@@ -15,7 +15,7 @@ from ooc_graph.runtime import process
 from ooc_graph.shards.load import Graph
 from ooc_graph.strategies.many.batches import least_on_cpu
 from ooc_graph.strategies.many.described import Description, shown
-from ooc_graph.strategies.many.division import Division, require_answer, too_many
+from ooc_graph.strategies.many.division import Division, ManyStrategy, require_answer, too_many
 from ooc_graph.strategies.many.job import Job, beside_bytes
 from ooc_graph.strategies.many.stored import beside_parts, in_turn, slice_of
 from ooc_graph.strategies.many.tiers import (
@@ -28,7 +28,7 @@ from ooc_graph.strategies.many.tiers import (
 
 
 @dataclass(frozen=True)
-class OnDisk:
+class OnDisk(ManyStrategy):
     """Batches or searches one by one, with arcs in the store."""
 
     name = "cpu/disk"
@@ -39,10 +39,6 @@ class OnDisk:
         """The graph is in a store."""
         may = graph.rows and may_stay(graph, request.kernel)
         return "" if may else "arcs cannot stay in the store"
-
-    def cached(self, graph: Graph, request: Request, resources: Resources) -> Reservation | None:  # noqa: ARG002
-        """How sources are divided depends on more than what is loaded."""
-        return None
 
     def reserve(self, graph: Graph, request: Request, resources: Resources) -> Reservation:
         """Reads the graph's offsets."""

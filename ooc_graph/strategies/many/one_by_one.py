@@ -29,7 +29,7 @@ from ooc_graph.strategies.many.described import (
     shown,
     single_device_bytes,
 )
-from ooc_graph.strategies.many.division import Division, require_answer
+from ooc_graph.strategies.many.division import Division, ManyStrategy, require_answer
 from ooc_graph.strategies.many.job import Job, beside_bytes
 from ooc_graph.strategies.many.memory import ID_BYTES, reweighted_bytes
 from ooc_graph.strategies.many.stored import Size, size_of, slice_of
@@ -48,7 +48,7 @@ _TREE_BYTES = 20
 
 
 @dataclass(frozen=True)
-class OneByOne:
+class OneByOne(ManyStrategy):
     """One source after the other, by a strategy of one source."""
 
     inner: WholeGraph  # the strategy: where rows are
@@ -76,10 +76,6 @@ class OneByOne:
         if is_reweighted(graph, request.kernel):
             return "some weights are negative"
         return self.inner.lacks(graph, Request(single_of(request.kernel)), resources)
-
-    def cached(self, graph: Graph, request: Request, resources: Resources) -> Reservation | None:  # noqa: ARG002
-        """How sources are divided depends on more than what is loaded."""
-        return None
 
     def reserve(self, graph: Graph, request: Request, resources: Resources) -> Reservation:
         """As a search from one source, with answers of many in host memory beside it."""

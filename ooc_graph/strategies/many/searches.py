@@ -20,8 +20,8 @@ from ooc_graph.kernels.common.many.tallies import empty_tallies
 from ooc_graph.kernels.cuda.many.search import CREWS, part_dtype
 from ooc_graph.model.resources import CUDA
 from ooc_graph.runtime.process import thread_count
+from ooc_graph.strategies.many.job import BEYOND, ON_DEVICE
 from ooc_graph.strategies.many.recording import Recording
-from ooc_graph.strategies.many.reductions import BEYOND, ON_DEVICE
 from ooc_graph.strategies.many.task import ManyTask
 from ooc_graph.types import INT32_UNREACHED, AnyArray, IntArray
 
