@@ -8,12 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ooc_graph.answers.reductions import (
-    HISTOGRAM,
-    REDUCTIONS,
-    Bins,
-    finite,
-)
+from ooc_graph.answers.reductions import HISTOGRAM, REDUCTIONS, Bins, finite
 from ooc_graph.errors import UsageError
 from ooc_graph.layout.metadata import ArraySpec
 from ooc_graph.layout.names import APSP, DISTANCE, LEVEL, MULTI_SOURCE_BFS, PARENT

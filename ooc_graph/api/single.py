@@ -5,12 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
-from ooc_graph.answers.result import (
-    BfsResult,
-    ComponentsResult,
-    Result,
-    SsspResult,
-)
+from ooc_graph.answers.result import BfsResult, ComponentsResult, Result, SsspResult
 from ooc_graph.api.graphs import located
 from ooc_graph.boundary import public
 from ooc_graph.model.kernel import ROWS

@@ -18,12 +18,7 @@ from ooc_graph.cli.options import (
     read_options,
     shards_option,
 )
-from ooc_graph.cli.working import (
-    cuda_limits,
-    empty_folder_removed,
-    limit,
-    working,
-)
+from ooc_graph.cli.working import cuda_limits, empty_folder_removed, limit, working
 from ooc_graph.edges import open_source
 from ooc_graph.edges.interface import most_rows
 from ooc_graph.edges.kronecker import Kronecker

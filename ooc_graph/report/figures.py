@@ -14,15 +14,7 @@ from matplotlib.ticker import EngFormatter
 
 from ooc_graph.report.data import DegreeHistogram, ReportData, Stage
 from ooc_graph.report.memory_watch import thinned
-from ooc_graph.report.svg import (
-    GRID,
-    INK,
-    LIMIT,
-    OTHER,
-    SHADE,
-    axes_of_size,
-    inline_svg,
-)
+from ooc_graph.report.svg import GRID, INK, LIMIT, OTHER, SHADE, axes_of_size, inline_svg
 
 _FULL = (10.4, 3.2)
 _CELLS_PER_DECADE = 150

@@ -11,13 +11,7 @@ from matplotlib.ticker import EngFormatter, MaxNLocator, PercentFormatter
 from ooc_graph.report.data import SearchRecord
 from ooc_graph.report.figures import Drawing, kernel_name
 from ooc_graph.report.statistics import statistics_of
-from ooc_graph.report.svg import (
-    INK,
-    SHADE,
-    axes_of_size,
-    inline_svg,
-    series_colour,
-)
+from ooc_graph.report.svg import INK, SHADE, axes_of_size, inline_svg, series_colour
 
 _HALF = (5.5, 2.9)
 _MANY_LEVELS = 40

@@ -9,13 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from ooc_graph import __version__
 from ooc_graph.errors import ClusterLostError, MemoryBudgetError, UsageError
-from ooc_graph.model.resources import (
-    AUTO,
-    NO_LIMITS,
-    CudaLimits,
-    Device,
-    Resources,
-)
+from ooc_graph.model.resources import AUTO, NO_LIMITS, CudaLimits, Device, Resources
 from ooc_graph.runtime import engine_cache, process
 from ooc_graph.runtime.devices import choose_on_workers
 from ooc_graph.runtime.this_process import LOG, Offer

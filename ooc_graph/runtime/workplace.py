@@ -6,11 +6,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from ooc_graph.errors import UsageError
 from ooc_graph.forked import require_own_client
-from ooc_graph.model.resources import (
-    AUTO,
-    NO_LIMITS,
-    CudaLimits,
-)
+from ooc_graph.model.resources import AUTO, NO_LIMITS, CudaLimits
 from ooc_graph.runtime.on_cluster import OnCluster
 from ooc_graph.runtime.this_process import LOG, ThisProcess
 from ooc_graph.types import Progress

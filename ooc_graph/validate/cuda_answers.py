@@ -10,9 +10,7 @@ from ooc_graph.errors import UsageError
 from ooc_graph.validate import cuda_trees as trees
 from ooc_graph.validate import wording
 from ooc_graph.validate.answers import DISTANCE_TYPES, unreached_distance
-from ooc_graph.validate.cuda_loader import (
-    cuda,
-)
+from ooc_graph.validate.cuda_loader import cuda
 from ooc_graph.validate.cuda_trees import item
 from ooc_graph.validate.cuda_validator import CudaValidator
 from ooc_graph.validate.sssp import require_lengths, require_weights

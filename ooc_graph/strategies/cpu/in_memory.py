@@ -9,11 +9,7 @@ from typing import Any
 from ooc_graph.kernels.common.decisions import FIXED_ROW_BYTES, hubs_hold_much, may_fix_rows
 from ooc_graph.kernels.common.device import search_of
 from ooc_graph.kernels.common.sssp.survey import first_rows
-from ooc_graph.kernels.cpu.sssp.near_far_search import (
-    CpuNearFarSearch,
-    may_pair_rows,
-    paired_bytes,
-)
+from ooc_graph.kernels.cpu.sssp.near_far_search import CpuNearFarSearch, may_pair_rows, paired_bytes
 from ooc_graph.model.engine import Engine, load_ids
 from ooc_graph.model.kernel import ORDER_OF
 from ooc_graph.model.request import SCHEDULER, Request

@@ -22,12 +22,7 @@ from ooc_graph.runtime.remembered import Remembered
 from ooc_graph.runtime.warmup import TIER_RANKS, TIERS, warm
 from ooc_graph.shards.lengths import LengthsByShard
 from ooc_graph.shards.load import Graph
-from ooc_graph.shards.tier_ranks import (
-    facts_of_any_ranks,
-    lengths_by_shard,
-    load_rank,
-    plan_rank,
-)
+from ooc_graph.shards.tier_ranks import facts_of_any_ranks, lengths_by_shard, load_rank, plan_rank
 from ooc_graph.shards.tiers import TierSearch, facts_of, load_tiers, require_stored
 from ooc_graph.strategies.cpu.in_memory import cached_on_cpu, resident_bytes
 from ooc_graph.strategies.dealing import ADVICE, busiest
