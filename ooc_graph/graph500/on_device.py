@@ -17,8 +17,8 @@ from ooc_graph.kernels.cuda.runtime.scatter import scatter
 from ooc_graph.model.engine import Engine
 from ooc_graph.model.trace import Trace, trace_of
 from ooc_graph.types import IntArray
-from ooc_graph.validate.cuda_answers import CudaBfsValidator, CudaSsspValidator
 from ooc_graph.validate.cuda_memory import largest_batch
+from ooc_graph.validate.cuda_validator import CudaBfsValidator, CudaSsspValidator
 
 _BLOCK_EDGES = 1 << 26
 _EDGE_BYTES = 12

@@ -38,7 +38,7 @@ from ooc_graph.shards.load import Graph
 from ooc_graph.threads import cores
 from ooc_graph.types import IntArray
 from ooc_graph.validate import BfsAnswer, BfsValidator, SsspAnswer, SsspValidator, VertexIndex
-from ooc_graph.validate.cuda_validator import MOST_VERTICES
+from ooc_graph.validate.cuda_batch import MOST_VERTICES
 
 
 def search_all(

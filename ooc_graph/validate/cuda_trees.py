@@ -62,14 +62,16 @@ def cycle_start(root: int, parent: Any, measure: Any) -> int:
     return start
 
 
-def insert(root: int, parent: Any, measure: Any, column: int, parents: Any, measures: Any) -> None:
+def copy_answer(
+    root: int, parent: Any, measure: Any, column: int, parents: Any, measures: Any
+) -> None:
     """Copy an answer into a column of ``parents`` and ``measures`` (vertices, width).
 
     The root is left without a parent there, since no edge need join it to one.
     """
     where = (np.uint32(parents.shape[1]), np.uint32(column))
     arguments = (parent, measure, np.uint32(root), *where, parents, measures)
-    _launch(_by_parent("insert", parent), measure, arguments)
+    _launch(_by_parent("copy_answer", parent), measure, arguments)
 
 
 def _by_parent(name: str, parent: Any) -> str:

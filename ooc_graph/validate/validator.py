@@ -88,8 +88,11 @@ class Validator(ABC, Generic[Answer]):
     def _root_problem(self, answer: Answer, root: int) -> Problem | None:
         if root < 0:
             return self._wording.no_root(answer.root)
-        ends = answer.parent[root], self._value(answer)[root]
-        return self._wording.of_root(answer.root, *ends)
+        if answer.parent[root] != answer.root:
+            return self._wording.root_parent(answer.parent[root])
+        if self._value(answer)[root] != 0:
+            return self._wording.root_value(self._value(answer)[root])
+        return None
 
     def _tree_problem(self, answer: Answer, position: AnyArray, root: int) -> Problem | None:
         """Rule and message of the first tree rule that an answer breaks."""

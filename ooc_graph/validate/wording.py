@@ -73,11 +73,13 @@ class Wording:
         """The root is no vertex."""
         return RULE_ROOT, f"the answer has no vertex {root}"
 
-    def of_root(self, root: int, parent: int, value: Any) -> Problem | None:
-        """A root is its own parent, and its level or distance is 0."""
-        if parent != root:
-            return RULE_ROOT, f"the root's parent is {parent}, not the root itself"
-        return None if value == 0 else (RULE_ROOT, f"the root has {self.measured(value)}, not 0")
+    def root_parent(self, parent: int) -> Problem:
+        """The root has another parent."""
+        return RULE_ROOT, f"the root's parent is {parent}, not the root itself"
+
+    def root_value(self, value: Any) -> Problem:
+        """The root has a level or distance."""
+        return RULE_ROOT, f"the root has {self.measured(value)}, not 0"
 
     def no_parent(self, vertex: int, parent: int) -> Problem:
         """A parent is no vertex."""

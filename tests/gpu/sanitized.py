@@ -56,7 +56,7 @@ from ooc_graph.shards.cuda_disk_sssp import load_device_sssp
 from ooc_graph.shards.device_tiers import load_device_bfs
 from ooc_graph.strategies.cuda import on_disk as cuda_disk
 from ooc_graph.types import Rows, Shard
-from ooc_graph.validate.cuda_answers import CudaBfsValidator, CudaSsspValidator
+from ooc_graph.validate.cuda_validator import CudaBfsValidator, CudaSsspValidator
 from tests.gpu.building import build_there
 from tests.gpu.comparison import hub_sides, light_sides
 from tests.gpu.disked import disk_search

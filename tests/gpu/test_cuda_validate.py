@@ -13,7 +13,7 @@ from ooc_graph.errors import NegativeWeightError
 from ooc_graph.types import INT64_UNREACHED, EdgeBlock
 from ooc_graph.validate import BfsAnswer, SsspAnswer, VertexIndex
 from ooc_graph.validate import wording as rules
-from ooc_graph.validate.cuda_answers import CudaSsspValidator
+from ooc_graph.validate.cuda_validator import CudaSsspValidator
 from tests.gpu.validated import agreed, cut, ends_of
 from tests.unit import test_validate_bfs as bfs_cases
 from tests.unit import test_validate_sssp as sssp_cases

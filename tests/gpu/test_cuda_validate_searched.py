@@ -13,7 +13,7 @@ from ooc_graph.kernels.cuda.runtime.scatter import scatter
 from ooc_graph.kernels.cuda.sssp.search import CudaSsspSearch
 from ooc_graph.types import INT64_UNREACHED, EdgeBlock
 from ooc_graph.validate import BfsAnswer, SsspAnswer, VertexIndex
-from ooc_graph.validate.cuda_answers import CudaBfsValidator, CudaSsspValidator
+from ooc_graph.validate.cuda_validator import CudaBfsValidator, CudaSsspValidator
 from tests.gpu.validated import cut
 from tests.unit import test_validate_bfs as bfs_cases
 from tests.unit import test_validate_sssp as sssp_cases

@@ -9,7 +9,7 @@ import numpy as np
 
 from ooc_graph.types import EdgeBlock
 from ooc_graph.validate import BfsAnswer, BfsValidator, SsspValidator, Verdict
-from ooc_graph.validate.cuda_answers import CudaBfsValidator, CudaSsspValidator
+from ooc_graph.validate.cuda_validator import CudaBfsValidator, CudaSsspValidator
 
 NO_VERTEX = 0xFFFFFFFF
 

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from ooc_graph.errors import DeviceError, MemoryBudgetError, UsageError
-from ooc_graph.validate.cuda_answers import CudaBfsValidator, CudaSsspValidator
 from ooc_graph.validate.cuda_memory import bytes_per_answer, largest_batch
+from ooc_graph.validate.cuda_validator import CudaBfsValidator, CudaSsspValidator
 
 
 def test_sizes_of_batches() -> None:

@@ -64,8 +64,8 @@ __device__ __forceinline__ u64 first_thread() { return (u64)blockIdx.x * blockDi
 __device__ __forceinline__ u64 all_threads() { return (u64)gridDim.x * blockDim.x; }
 
 // Asked first without an atomic: in an answer that is all wrong, every vertex comes here.
-template <typename T> __device__ __forceinline__ void keep_smallest(T* place, T value) {
-    if (value < *(volatile T*)place) atomicMin(place, value);
+template <typename T> __device__ __forceinline__ void keep_smallest(T* smallest, T value) {
+    if (value < *(volatile T*)smallest) atomicMin(smallest, value);
 }
 
 // One answer ------------------------------------------------------------------------------------
@@ -148,8 +148,8 @@ extern "C" __global__ void follow_links(u32 vertices, u32* next, u32* first) {
 
 // An answer into its column. The root needs no edge to its parent.
 template <typename Parent>
-__device__ void insert(u32 vertices, const Parent* parent, const Measure* measure, u32 root, u32 width, u32 column,
-                      u32* parents, Measure* measures) {
+__device__ void copy_answer(u32 vertices, const Parent* parent, const Measure* measure, u32 root, u32 width, u32 column,
+                            u32* parents, Measure* measures) {
     for (u64 v = first_thread(); v < vertices; v += all_threads()) {
         u64 at = v * width + column;
         parents[at] = v == root ? NONE : (u32)parent[v];
@@ -157,13 +157,13 @@ __device__ void insert(u32 vertices, const Parent* parent, const Measure* measur
     }
 }
 
-extern "C" __global__ void insert32(u32 vertices, const u32* parent, const Measure* measure, u32 root, u32 width,
-                                   u32 column, u32* parents, Measure* measures) {
-    insert(vertices, parent, measure, root, width, column, parents, measures);
+extern "C" __global__ void copy_answer32(u32 vertices, const u32* parent, const Measure* measure, u32 root, u32 width,
+                                         u32 column, u32* parents, Measure* measures) {
+    copy_answer(vertices, parent, measure, root, width, column, parents, measures);
 }
-extern "C" __global__ void insert64(u32 vertices, const i64* parent, const Measure* measure, u32 root, u32 width,
-                                   u32 column, u32* parents, Measure* measures) {
-    insert(vertices, parent, measure, root, width, column, parents, measures);
+extern "C" __global__ void copy_answer64(u32 vertices, const i64* parent, const Measure* measure, u32 root, u32 width,
+                                         u32 column, u32* parents, Measure* measures) {
+    copy_answer(vertices, parent, measure, root, width, column, parents, measures);
 }
 
 // All answers and the edges ---------------------------------------------------------------------
