@@ -101,7 +101,7 @@ __all__ = [
 ]
 
 # Modules of the names above. They are imported when they are asked for: that takes seconds, and
-# the command is to hear Ctrl-C before.
+# the command must handle Ctrl-C before.
 _MODULES = {
     "answers.export": ("export",),
     "answers.result": (

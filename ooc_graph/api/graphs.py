@@ -73,7 +73,7 @@ def build(
     overwrite
         Replace an existing store.
     progress
-        Who hears how far the build is.
+        What shows how far the build is.
     **options
         ``columns``, ``delimiter``, ``header``, ``weight_type``: see `open_source`.
 

@@ -75,8 +75,8 @@ def johnson(
         and form trees in any case; with a ``cutoff`` those of the tree without it, so that where
         weights are negative a parent may count as unreached itself.
     out
-        Folder of the result's store, written batch by batch; a call that is stopped goes on
-        where it was when it is made again. None: the answer stays in memory.
+        Folder of the result's store, written batch by batch; a call that was stopped
+        continues where it was when it is made again. None: the answer stays in memory.
     into
         Array that the distances are written to, (sources, targets), C-contiguous, of their type,
         which the result has as ``distance``; it does not count with ``memory_limit``. Memory that
@@ -94,13 +94,13 @@ def johnson(
     device_memory, host_memory
         Bytes (or "16GiB") of a CUDA device that the search may use, and of host memory that may be
         pinned for it; None: what the device has, and what the process may use. What does not fit
-        goes on in fewer batches at once, then one by one, as above. With 0 as ``host_memory``
-        neither rows nor answers are pinned, and there are no batches but for reductions that the
-        device makes (not for sums and closeness of float64, nor histograms).
+        continues in fewer batches at once, then one by one, as above. With 0 as ``host_memory``
+        neither rows nor answers are pinned, and there are no batches except for reductions that
+        the device makes (not for sums and closeness of float64, nor histograms).
     overwrite
         Replace an existing result.
     progress
-        Who hears of it.
+        What shows how far the searches are.
 
     Returns
     -------

@@ -67,7 +67,7 @@ def bfs(
     overwrite
         Replace an existing result.
     progress
-        Who hears of it.
+        What shows how far the search is.
 
     Raises
     ------

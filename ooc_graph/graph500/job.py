@@ -134,7 +134,7 @@ def _build(run: Run, source: Kronecker, overwrite: bool) -> tuple[Graph, BuildRe
 
 
 def _workplace_options(workplace: Workplace) -> dict[str, Any]:
-    """Where a store is built, as a build is told."""
+    """Where a store is built, as options of a build."""
     return {
         "client": workplace.client,
         "device": workplace.wanted,

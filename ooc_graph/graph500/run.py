@@ -1,4 +1,4 @@
-"""What one run of Graph500 is told, what it has at hand, and what it says of a search."""
+"""The options of a run of Graph500, the run itself, and what it records of a search."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def io_of(found: Sequence[Searched]) -> IoStats:
 
 @dataclass
 class Run:
-    """A run under way: what it is told, where it works, and how long its stages took.
+    """A run: its options, its workplace, and how long its stages took.
 
     ``tiers`` has, for kernels whose arcs stay in the store or are in pinned host memory, what is
     held and what was read.

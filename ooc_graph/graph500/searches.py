@@ -121,7 +121,7 @@ class _Searches:
                 found = call(on_device.with_levels, task, keys, found)
             energy = [measure_energy(run, task, keys, found)] if run.options.energy else []
         except (MemoryError, MemoryBudgetError, DeviceBusyError) as error:
-            # The searches are done and validated; this is but told of them.
+            # The searches are done and validated; only these figures are missing.
             run.progress.note(f"{kernel}: levels or energy are left out: {said_by(error)}")
             energy = []
         return found, energy

@@ -33,7 +33,7 @@ _MOST_ENGINES = 16
 _engines: dict[Kept, Engine | RankEngine] = {}
 # Ranks that a search has now, which are not among the engines meanwhile.
 _in_use: list[Kept] = []
-# In the place of what was refused memory: what is held, by what was asked for in which room.
+# What serves instead of engines that were refused memory, by these and the capacity they had.
 _instead: dict[tuple[Kept, Capacity], Kept] = {}
 
 
@@ -59,8 +59,8 @@ def _leave_cuda() -> None:
 def engine(key: Key, load: Load, capacity: Capacity = FREE) -> Iterator[Engine]:
     """Exclusive use of a loaded graph; loads it if it is not there.
 
-    Engines that were used longest ago are released until there is room for it: all that are left
-    stay together within ``room``, the memory for all engines of this process.
+    Engines that were used longest ago are released until it fits: all that are left stay together
+    within ``capacity``, the memory for all engines of this process.
     """
     with _lock, io_progress.watched(key.identity, process.dask_worker()):
         wanted = Kept(key, process.number_of(key.device))
@@ -152,7 +152,7 @@ def _release_others(wanted: Kept, capacity: Capacity) -> None:
     """Release other engines until one fits beside those that are left.
 
     Those go first that hold some of what is short, and among them the one used longest ago. Ranks
-    of other workers in this process stay: the room is that of one worker.
+    of other workers in this process stay: the capacity is that of one worker.
     """
     workers = "", _worker_address()
     in_use = [kept for kept in _in_use if kept.worker in workers]
@@ -165,7 +165,7 @@ def _release_others(wanted: Kept, capacity: Capacity) -> None:
 
 
 def use_instead(asked: Key, serving: Key, capacity: Capacity) -> None:
-    """Let one engine serve what another was asked for that was refused memory in this room.
+    """Let one engine serve what another was asked for that was refused memory with this capacity.
 
     It does so until it is released.
     """
@@ -178,7 +178,7 @@ def use_instead(asked: Key, serving: Key, capacity: Capacity) -> None:
 def reservations(
     graph: Graph, kernel: str, device: str, capacity: Capacity = FREE
 ) -> list[Reservation]:
-    """What engines hold of a graph for a kernel on the current device, or serve in this room."""
+    """What engines hold of a graph for a kernel on the current device, or serve instead."""
     whom = str(graph.path), graph.identity, kernel, device
     with _lock:
         kept = [*_engines, *(asked for asked, within in _instead if within == capacity)]

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from ooc_graph.types import Progress
 
-# Of searches in this process: the graph's identity, and what hears of them; the last one does.
+# Of searches in this process: the graph's identity, and what reports them; of several the last.
 _subscribers: list[tuple[str, Watch]] = []
 # Of the graph that a worker of this process searched last. Its tasks may be shorter than what makes
 # a line, so that all of them are watched together.
@@ -68,7 +68,7 @@ def _reported_by_workers(identity: str, client: Any, note: Callable[[str], None]
 
 
 def watched(identity: str, worker: Any) -> AbstractContextManager[None]:
-    """Have the searches of a graph that this thread makes watched, if anybody hears of them.
+    """Have the searches of a graph that this thread makes watched, if anybody subscribed to them.
 
     ``worker`` is the Dask worker whose task this is, or None.
     """

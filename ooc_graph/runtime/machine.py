@@ -94,7 +94,7 @@ def _folders(group: str, root: PurePosixPath, mounted: Path) -> Iterator[Path]:
     """Folders of a group and its parents, up to the topmost that is mounted.
 
     A container may see the file system of its own group alone, under another path than the one
-    that it is told; then the topmost is all there is.
+    in its mount table; then the topmost is all there is.
     """
     path, folder = PurePosixPath(group), mounted
     if path.is_relative_to(root) and ".." not in path.parts:

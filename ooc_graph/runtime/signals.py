@@ -30,7 +30,7 @@ def exit_on_sigterm() -> Iterator[None]:
 
     So does SIGHUP, of a terminal that was closed, unless it is ignored, as under ``nohup``.
     Python drops what a signal's handler raises where the garbage collector, a weak reference or
-    ``__del__`` calls Python code, and the process would go on: there the signal is sent once more.
+    ``__del__`` calls Python code, and the process would continue: there the signal is sent again.
     For the main thread.
 
     Raises

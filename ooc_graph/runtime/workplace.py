@@ -28,7 +28,7 @@ def workplace_for(
 ) -> Workplace:
     """A client's cluster, or this process, with the device ``wanted``.
 
-    ``progress`` takes a line if a worker of the cluster cannot go on; None: the log ``ooc_graph``.
+    ``progress`` gets a line if a worker cannot continue; None: the log ``ooc_graph``.
     UsageError if ``client`` is no synchronous Dask client.
     """
     if client is None:

@@ -84,7 +84,7 @@ def execute(
     first
         The plan to begin with.
     progress
-        Is told why a plan is not the one before, or not for the device that would be preferred.
+        Gets a line if a plan is not the one before, or not for the device that would be preferred.
     run
         Carries the search out by a plan.
     ease
@@ -150,7 +150,7 @@ def _last(tried: Plan, kind: str, error: Exception, busy: str) -> Exception:
 
 
 def _after(tried: Plan, kind: str, error: Exception, workplace: Workplace) -> Plan | None:
-    """The plan to go on with; the same one if other engines had taken memory."""
+    """The plan to continue with; the same one if other engines had taken memory."""
     refusal = Refusal(tried.reserved, kind, said_by(error))
     leaves_device = kind == UNSUPPORTED or (kind == BUSY and workplace.wanted == AUTO)
     # Of many sources every worker has an engine.

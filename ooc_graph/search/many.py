@@ -136,7 +136,7 @@ class _Search:
     _sums_on_device: bool = False
 
     def run(self, plan: Plan) -> PairsResult:
-        """Find all answers; what another plan left of them is gone on with."""
+        """Find all answers; what another plan left of them is completed."""
         task = self._task(plan)
         with self._sink(task) as sink:
             if sink.lacks_any:
@@ -232,7 +232,7 @@ def _key(graph: Graph, task: ManyTask, sources: IntArray) -> str:
         "targets": None if task.asked.targets is None else len(task.asked.targets),
     }
     if task.sums_on_device:
-        # Sums of floats have other last bits there; all else may be gone on with anywhere.
+        # Sums of floats have other last bits there; all else may be completed anywhere.
         facts["device"] = task.device
     digest.update(json.dumps(facts, sort_keys=True).encode())
     digest.update(sources.data)

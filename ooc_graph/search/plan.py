@@ -55,7 +55,7 @@ class Plan:
         return self.strategy.describe(self.graph, self.request, self.resources, self.reserved)
 
     def after(self, refusal: Refusal, measure: Callable[..., Resources]) -> Plan | None:
-        """The plan to go on with now that this one was refused memory.
+        """The plan to continue with now that this one was refused memory.
 
         The strategies are asked in their order, from this one on, what they would hold. With
         ``auto`` the CPU follows a CUDA device; it follows at once if others use the device. None if
@@ -147,6 +147,6 @@ def _first(graph: Graph, request: Request, resources: Resources, device: str) ->
     if not refusals:
         raise UsageError(lacks[0])
     known = [error for *_, error in refusals if error.least_bytes]
-    # The user is told the least that would do; or else what the strategy lacks that keeps least in
+    # The error says the least that would do; or else what the strategy lacks that keeps least in
     # memory.
     raise min(known, key=lambda error: error.least_bytes) if known else max(refusals)[-1]

@@ -120,7 +120,7 @@ class InMemory:
 
 
 def variant_of(search: Any) -> str:
-    """Which of a search's kernels it runs, as `warm` is told."""
+    """Which of a search's kernels it runs, as a variant of `warm`."""
     return NEAR_FAR if isinstance(search, CpuNearFarSearch) else ""
 
 

@@ -176,7 +176,7 @@ def _on_cpu(found: Description) -> dict[str, Any]:
 
 
 def _method_in_memory(found: Description) -> tuple[str, list[str]]:
-    """How searches begin, and what they may go on with after a look at the first of them."""
+    """How searches begin, and what they may continue with after a look at the first of them."""
     graph, plan, spec = found.graph, found.division, found.spec
     rows, batch_size = graph.rows, plan.batch_size
     if found.asked.hops:

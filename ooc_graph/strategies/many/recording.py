@@ -46,12 +46,12 @@ _unrecorded = _Unrecorded()
 class Recording:
     """Records the chunks of a task, each as soon as all of its sources are found.
 
-    A thread that searches by itself records the chunks that it completes before it goes on, so that
-    a run which is killed loses what each of them has, one batch. What searches for all threads, or
-    on a device, hands chunks over to other threads, and goes on while no more sources are found and
-    not recorded than are searched together, with those that it goes on to, in all tasks of the
-    process. When the context ends nothing is written any more; what went wrong is raised there, as
-    the search is only given up for it.
+    A thread that searches by itself records the chunks that it completes before it continues, so
+    that a run which is killed loses what each of them has, one batch. What searches for all
+    threads, or on a device, hands chunks over to other threads, and continues while no more sources
+    are found and not recorded than are searched together, with those that it continues with, in all
+    tasks of the process. When the context ends nothing is written any more; what went wrong is
+    raised there, as the search is only cancelled for it.
 
     Parameters
     ----------
@@ -63,7 +63,7 @@ class Recording:
     length
         Sources of a chunk.
     most
-        Sources that may be found and not recorded, or searched from, but for those of a chunk that
+        Sources that may be found and not recorded, or searched from, except those of a chunk that
         has more; 0: threads record what they have found.
     """
 
@@ -98,7 +98,7 @@ class Recording:
             del failed
 
     def of(self, rows: Any, is_searched: AnyArray) -> Told:
-        """Return what is to hear of sources when they are found: chunks are its units.
+        """Return what to call when sources are found; it records chunks.
 
         Rows are read once they are found. ``is_searched``, bool (sources,), says which of them are
         searched from, in their order, so that positions are counted among these.
@@ -129,7 +129,7 @@ class Recording:
         return Told(on_done, bounds, self._most, wait_for)
 
     def finish(self, rows: Any) -> None:
-        """Write what nobody was told of, on the calling thread; the search is over."""
+        """Write what was not reported, on the calling thread; the search is over."""
         for number in range(self._chunks):
             if number not in self._taken:
                 self._leave_if_cancelled()

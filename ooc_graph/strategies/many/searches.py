@@ -78,7 +78,7 @@ class Searches:
         return rows
 
     def _on_done_of(self, rows: Any, *, of_all: bool = False) -> Told | None:
-        """What is to hear of the sources of rows; of all, or of those that have arcs."""
+        """What to call when sources of rows are found: of all, or of those that have arcs."""
         if self.recording is None:
             return None
         is_searched = self.ids.internal_of[self.positions] >= 0
@@ -128,7 +128,7 @@ class Searches:
     def _columns(self, is_reported: bool = False, **how: Any) -> SourceColumns:
         """Distances, or levels of a device, to what they are asked for to, as a search orders them.
 
-        If there is room these are of all sources in their order, with those without arcs among
+        With ``into`` these are of all sources in their order, with those without arcs among
         them. ``how`` goes to the search; ``is_reported`` has it say whose rows are there.
         """
         sources, aimed, own, most = self._asked_of_columns()
@@ -157,7 +157,7 @@ class Searches:
         return internal_ids(ids, self.positions), aimed.astype(np.int64), own, most
 
     def _reduced(self) -> SourceParts:
-        """Reductions; those of all sources at once if nobody is to hear of them before the end."""
+        """Reductions; those of all sources at once if they are not recorded before the end."""
         search, asked = self.search, self.task.asked
         sources, aimed, own, most = self._asked_of_columns()
         found = np.zeros(len(sources), part_dtype(search.dtype))

@@ -72,8 +72,8 @@ def solve(
 ) -> Done:
     """What is asked of sources, given by their positions among all vertices.
 
-    Distances, and parents if wanted, (sources, width) each, in ``room`` or in new memory; or what
-    they reduce to. ``on_done`` may hear of some of the sources, not in their order, when their
+    Distances, and parents if wanted, (sources, width) each, in ``into`` or in new memory; or what
+    they reduce to. ``on_done`` may be called with some of the sources, in any order, when their
     distances are there.
     """
     return without_traceback(_solve, task, positions, into, on_done)
@@ -92,7 +92,7 @@ def _found(
     if task.asked.reduce is not None:
         return rows.reduced(task.asked.reduce)
     if isinstance(rows, SourceColumns) and rows.whole is not None:
-        # In the room, if there is any.
+        # In ``into``, if it is given.
         return (rows.whole,)
     assert isinstance(rows, SourceRows | SourceColumns)
     found: list[Iterator[AnyArray]] = [iter(rows)]

@@ -51,9 +51,9 @@ def methods_of(graph: Graph, kernel: str) -> tuple[str, ...]:
 
 
 def takes_one_by_one(graph: Graph, kernel: str, row_bytes: int, budget_bytes: int) -> bool:
-    """Whether searches one by one beat batches that would have room.
+    """Whether searches one by one beat batches that would fit.
 
-    They do in a long thin graph, if all of its arcs have room in ``budget_bytes`` beside the
+    They do in a long thin graph, if all of its arcs fit ``budget_bytes`` beside the
     answers. With few of them missing they read the store again and again, each source for itself,
     and batches win by far. ``row_bytes`` is what a row's distances take in the largest batch.
     """
