@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -67,7 +67,9 @@ def leave_report(
     from ooc_graph.report.page import write_page  # noqa: PLC0415 - matplotlib takes a second
 
     records = [_record(kernel, one) for kernel, found in searched.items() for one in found]
-    failure, device = _failure(searched, run.options.validate), _device_facts(run)
+    failure = _failure(searched, run.options.validate)
+    status: Literal["passed", "failed"] = "passed" if failure is None else "failed"
+    device = run.workplace.call(cuda_facts) if run.workplace.device.name == CUDA else {}
     degrees = run.workplace.call(degree_histogram, str(graph.path), graph.identity)
     block = _block(run, built, records, failure is None)
     data = ReportData(
@@ -86,7 +88,7 @@ def leave_report(
         memory_baseline_bytes=watch.baseline_bytes,
         degree_histogram=DegreeHistogram.of(*degrees),
         output_block=block,
-        validation=_validation(run.options.validate, failure),
+        validation=Validation(status if run.options.validate else "skipped", failure or ""),
         energy=tuple(energy),
         tiers=with_disk(run, graph, searched),
     )
@@ -161,34 +163,19 @@ def _block(run: Run, built: BuildReport, records: list[SearchRecord], valid: boo
     )
 
 
-def _validation(validated: bool, failure: str | None) -> Validation:
-    if not validated:
-        return Validation("skipped")
-    return Validation("passed") if failure is None else Validation("failed", failure)
-
-
 def _parameters(run: Run) -> dict[str, Any]:
     options = {name: _scalar(value) for name, value in asdict(run.options).items()}
+    sizes = {
+        "device memory limit (bytes)": run.workplace.cuda_limits.device_bytes,
+        "host memory limit for rows (bytes)": run.workplace.cuda_limits.pinned_bytes,
+    }
     return {
         **options,
         "device": run.workplace.device.name,
         "worker processes": run.workplace.resources(on_cpu=True).processes,
         "memory limit (bytes)": run.workplace.limit_bytes,
-        **{name: size for name, size in _cuda_limits(run) if size is not None},
+        **{name: size for name, size in sizes.items() if size is not None},
     }
-
-
-def _cuda_limits(run: Run) -> list[tuple[str, int | None]]:
-    limits = run.workplace.cuda_limits
-    return [
-        ("device memory limit (bytes)", limits.device_bytes),
-        ("host memory limit for rows (bytes)", limits.pinned_bytes),
-    ]
-
-
-def _device_facts(run: Run) -> dict[str, str | int]:
-    """Of the CUDA device that searches, where one does."""
-    return run.workplace.call(cuda_facts) if run.workplace.device.name == CUDA else {}
 
 
 def _graph_facts(graph: Graph) -> dict[str, Any]:
