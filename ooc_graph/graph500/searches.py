@@ -14,8 +14,7 @@ from ooc_graph.answers.scatter import TreeColumns
 from ooc_graph.edges.kronecker import Kronecker
 from ooc_graph.errors import DeviceBusyError, MemoryBudgetError
 from ooc_graph.graph500 import on_device
-from ooc_graph.graph500.batches import answer_bytes, check_bytes, task_for
-from ooc_graph.graph500.energy import measure as measure_energy
+from ooc_graph.graph500.batches import answer_bytes, check_bytes, measure_energy, task_for
 from ooc_graph.graph500.run import BatchTask, Run, Searched
 from ooc_graph.graph500.tiers import describe_engine, tier_facts, where_rows_are
 from ooc_graph.layout.names import DISTANCE, LEVEL, PARENT
