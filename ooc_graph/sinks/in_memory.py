@@ -25,19 +25,14 @@ class InMemory:
 
     Parameters
     ----------
-    graph
-        The graph.
-    sources
-        int64: positions of all sources among all vertices.
+    graph, sources
+        The graph, and int64 positions of all sources among its vertices.
     many
         What is asked of each; distances, and parents if wanted, as a store would have them.
     into
         Where distances go; None: to new memory.
 
-    Raises
-    ------
-    MemoryError
-        There is no room for all of them.
+    MemoryError: there is too little for all of them.
     """
 
     def __init__(

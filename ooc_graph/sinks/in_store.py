@@ -30,16 +30,8 @@ from ooc_graph.types import AnyArray, IntArray, Progress
 class InStore:
     """A partial store of answers, and what it still lacks.
 
-    Parameters
-    ----------
-    graph
-        The graph.
-    sources
-        int64: positions of all sources among all vertices.
-    many
-        What is asked of each.
-    store
-        With units: one for each chunk of sources.
+    Parameters are those of `ooc_graph.sinks.in_memory.InMemory`; the store records each chunk of
+    sources.
     """
 
     def __init__(self, graph: Graph, sources: IntArray, many: Many, store: Partial) -> None:
