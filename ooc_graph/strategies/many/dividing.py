@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from ooc_graph.kernels.cpu.many import floyd_warshall
 from ooc_graph.kernels.cuda.many import floyd_warshall as cuda_floyd
-from ooc_graph.kernels.cuda.many.bfs_plan import LANES as CUDA_BFS_LANES
+from ooc_graph.kernels.cuda.many.bfs_plan import LANES as CUDA_BFS_SLOTS
 from ooc_graph.kernels.cuda.many.search import BATCH_BYTES as CUDA_BATCH_BYTES
 from ooc_graph.kernels.cuda.many.search import CREWS
 from ooc_graph.layout.metadata import ArraySpec
@@ -82,7 +82,7 @@ def _with_matrix(job: Job, plan: Division, device: str, limit_bytes: int) -> Div
 def _sizes(job: Job, device: str) -> Iterator[tuple[int, int]]:
     """Sources of a batch, and those of a task, from the most to the fewest."""
     if device == CUDA:
-        size = CUDA_BFS_LANES if job.asked.hops else CUDA_BATCH_BYTES // job.spec.dtype.itemsize
+        size = CUDA_BFS_SLOTS if job.asked.hops else CUDA_BATCH_BYTES // job.spec.dtype.itemsize
         share = min(_share(job.spec, job.resources.processes, size), _most_sources(job, size))
         yield from ((size, min(sources, share)) for sources in CUDA_SOURCES)
         return

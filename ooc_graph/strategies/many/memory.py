@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ooc_graph.answers.reductions import HISTOGRAM
 from ooc_graph.kernels.cpu.many import floyd_warshall
-from ooc_graph.kernels.cuda.many.bfs_plan import LANES as LEVEL_LANES
+from ooc_graph.kernels.cuda.many.bfs_plan import LANES as LEVEL_SLOTS
 from ooc_graph.kernels.cuda.many.bfs_plan import tallied_bytes
 from ooc_graph.kernels.cuda.many.pieces import STAGED_BYTES, staged_bytes
 from ooc_graph.kernels.cuda.many.search import part_dtype
@@ -119,7 +119,7 @@ def batches_device_bytes(job: Job) -> int:
     if job.asked.hops and job.asked.reduce is None:
         needed += cuda_memory.cuda_levels_bytes(job.graph, job.spec.width or 0)
     if job.asked.hops and job.asked.reduce == HISTOGRAM:
-        needed += tallied_bytes(min(job.spec.length, LEVEL_LANES), job.asked.bins.count)
+        needed += tallied_bytes(min(job.spec.length, LEVEL_SLOTS), job.asked.bins.count)
     return needed
 
 
