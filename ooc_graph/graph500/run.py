@@ -30,7 +30,7 @@ from ooc_graph.validate import Verdict
 class Graph500Options:
     """What to run."""
 
-    # ``scale``, ``edge_factor``, ``seeds``: the graph
+    # The graph.
     scale: int
     edge_factor: int = 16
     seeds: tuple[int, int] = (2, 3)
@@ -38,11 +38,10 @@ class Graph500Options:
     kernels: tuple[str, ...] = KERNELS  # ``bfs``, ``sssp`` or both
     # Whether every answer is checked (a run counts as Graph500 only if it is).
     validate: bool = True
-    # ``shards``, ``compress``: as for a build
-    shards: int | None = None
+    shards: int | None = None  # as for a build
     # Whether searches are repeated for at least 10 s where their energy can be measured.
     energy: bool = True
-    compress: bool = False
+    compress: bool = False  # as for a build
 
     def __post_init__(self) -> None:
         unknown = [kernel for kernel in self.kernels if kernel not in KERNELS]

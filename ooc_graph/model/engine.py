@@ -21,7 +21,7 @@ class Engine:
 
     kernel: str  # ``bfs``, ``sssp``, ``components``, ``apsp`` or ``multi_source_bfs``
     search: Any  # the device's search
-    # ``graph``, ``ids``, ``tuples``: the store, its id tables, and tuples by internal id
+    # The store, its id tables, and tuples by internal id.
     graph: Graph
     ids: Ids
     tuples: Any

@@ -20,8 +20,7 @@ class Reservation:
     """What a strategy holds of a graph in the process that searches."""
 
     strategy: str  # its name, such as ``cuda/pinned``
-    # ``host_bytes``, ``device_bytes``: memory that it keeps within: what it takes at most, or the
-    # budget that it fills
+    # Memory of the host and of the device: what it takes at most, or the budget that it fills.
     host_bytes: int = 0
     device_bytes: int = 0
     pinned_bytes: int = 0  # part of the host memory that is pinned, or may be

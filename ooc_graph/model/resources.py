@@ -71,7 +71,7 @@ NO_LIMITS = CudaLimits()
 class Capacity:
     """Memory that the engines of a process may take together; None: what is free."""
 
-    # ``host_bytes``, ``device_bytes``: limits that somebody set
+    # Limits that somebody set.
     host_bytes: int | None = None
     device_bytes: int | None = None
     pinned_bytes: int | None = None  # limit of pinned host memory

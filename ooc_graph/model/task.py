@@ -36,13 +36,13 @@ class Written:
 class SearchTask:
     """A search as it travels to workers."""
 
-    # ``path``, ``identity``: the graph's
+    # Of the graph.
     path: str
     identity: str
     request: Request  # what is searched, and how
     root: int | None  # original id to search from; None if an algorithm has no root
     folder: str | None  # the partial store, or None
-    # ``strategy``, ``reserved``: where rows are, and what is held of them
+    # Where rows are, and what is held of them.
     strategy: Strategy
     reserved: Reservation
     capacity: Capacity = FREE  # memory for all that the process keeps loaded

@@ -20,8 +20,7 @@ from ooc_graph.shards.load import Graph
 class Plan:
     """How a search is to be carried out."""
 
-    # ``graph``, ``request``, ``resources``: what is searched, as the caller asked for it, and what
-    # it may use
+    # What is searched, as the caller asked for it, and what it may use.
     graph: Graph
     request: Request
     resources: Resources

@@ -28,7 +28,6 @@ _COUNT_BYTES = 8
 class Job:
     """Many sources of a graph, and the processes that search from them."""
 
-    # ``graph``, ``many``, ``resources``: as of a plan
     graph: Graph
     many: Many
     resources: Resources

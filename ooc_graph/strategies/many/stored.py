@@ -21,7 +21,7 @@ class Size(NamedTuple):
     """How the sources are divided for a method."""
 
     method: str  # one by one or in batches, see `ooc_graph.strategies.many.tiers.methods_of`
-    # ``batch_size``, ``chunks``: sources searched from at once, and chunks of a task
+    # Sources searched from at once, and chunks of a task.
     batch_size: int
     chunks: int
     beside_bytes: int  # memory of a process beside the rows and what searches of one source hold

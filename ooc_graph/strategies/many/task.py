@@ -19,18 +19,17 @@ from ooc_graph.strategies.many.tiers import ONE_BY_ONE
 class ManyTask:
     """What all sources of a run have in common, as it travels to workers."""
 
-    # ``path``, ``identity``: the graph's
+    # Of the graph.
     path: str
     identity: str
     asked: Asked  # what is asked of every source
     sources: int  # how many there are in all
     # How distances, and parents if wanted, are stored: in chunks of the same whole sources.
     specs: tuple[ArraySpec, ...]
-    # ``strategy``, ``reserved``: how they are searched, and divided
+    # How they are searched, and divided.
     strategy: WholeGraph
     reserved: Division
-    # ``folder``, ``attempt``: the partial store, and the folder of this run in it; None if nothing
-    # is written
+    # The partial store, and the folder of this run in it; None if nothing is written.
     folder: str | None = None
     attempt: str | None = None
     capacity: Capacity = FREE  # memory for all that the process keeps loaded
