@@ -21,11 +21,7 @@ import ooc_graph as og
 from ooc_graph.model.engine import load_ids
 from ooc_graph.report.statistics import teps_statistics
 from ooc_graph.validate.cuda_memory import largest_batch
-from ooc_graph.validate.cuda_validator import (
-    NO_LEVEL,
-    CudaBfsValidator,
-    CudaSsspValidator,
-)
+from ooc_graph.validate.cuda_validator import NO_LEVEL, CudaBfsValidator, CudaSsspValidator
 
 BLOCK_EDGES = 1 << 26
 # Of the device beside answers that wait for validation: a block of edges, and one answer's columns.

@@ -25,6 +25,7 @@ from harness.timing import timed
 
 import ooc_graph as og
 from ooc_graph.errors import MemoryBudgetError
+from ooc_graph.graph500 import tiers
 from ooc_graph.kernels.cpu.device import CpuDevice
 from ooc_graph.memory.cpu.disk_probe import probe_disk
 from ooc_graph.memory.cpu.plan import describe, plan_disk
@@ -34,7 +35,6 @@ from ooc_graph.model.kernel import ORDER_OF
 from ooc_graph.report.memory_watch import MemoryWatch
 from ooc_graph.runtime import engine_cache, process, warmup
 from ooc_graph.shards.tiers import facts_of
-from ooc_graph.strategies.cpu import on_disk as cpu_disk
 from ooc_graph.threads import cores
 
 KERNELS = ("bfs", "sssp")
@@ -73,7 +73,7 @@ def within_limits(
         probe = probe_disk(graph.path)
         for part in ("moved", "load"):
             rate = figures[part].get("bytes read a second of reading")
-            figures[f"disk beside {part}"] = cpu_disk.describe_probe(probe, rate)
+            figures[f"disk beside {part}"] = tiers.describe_probe(probe, rate)
         parameters = {
             "scale": program.options.scale,
             "kernel": kernel,
@@ -142,14 +142,14 @@ def child(store: Path, kernel: str, limit: int, scratch: Path, sources: list[int
     total = IoStats()
     for one in cold:
         total = total.plus(one["moved"])
-        one["moved"] = cpu_disk.describe_io(one["moved"])
+        one["moved"] = tiers.describe_io(one["moved"])
     (held,) = engine_cache._engines.values()
     figures = {
         "searches": cold,
         "warm_s": warm_s,
         "load_s": sum(seconds for seconds, _ in loads),
-        "load": cpu_disk.describe_io(loads[0][1] or IoStats()),
-        "moved": cpu_disk.describe_io(total),
+        "load": tiers.describe_io(loads[0][1] or IoStats()),
+        "moved": tiers.describe_io(total),
         "idle": watch.baseline_bytes,
         "peak": watch.peak_bytes,
         "planned": held.search.plan.bytes if held.io_stats is not None else None,

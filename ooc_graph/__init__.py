@@ -62,7 +62,8 @@ if TYPE_CHECKING:
     from ooc_graph.edges.interface import EdgeSource
     from ooc_graph.edges.kronecker import Kronecker
     from ooc_graph.edges.opening import FORMATS, open_source
-    from ooc_graph.runtime.cluster import joined_cluster, local_cluster, tls_security
+    from ooc_graph.runtime.cluster import local_cluster
+    from ooc_graph.runtime.joined_cluster import joined_cluster, tls_security
     from ooc_graph.runtime.signals import exit_on_sigterm
     from ooc_graph.shards.load import Graph
 
@@ -100,7 +101,7 @@ __all__ = [
 ]
 
 # Modules of the names above. They are imported when they are asked for: that takes seconds, and
-# the command is to hear Ctrl-C before.
+# the command must handle Ctrl-C before.
 _MODULES = {
     "answers.export": ("export",),
     "answers.result": (
@@ -120,7 +121,8 @@ _MODULES = {
     "api.plan": ("plan",),
     "api.single": ("bfs", "components", "sssp"),
     "api.validate": ("validate",),
-    "runtime.cluster": ("joined_cluster", "local_cluster", "tls_security"),
+    "runtime.cluster": ("local_cluster",),
+    "runtime.joined_cluster": ("joined_cluster", "tls_security"),
     "runtime.signals": ("exit_on_sigterm",),
     "shards.load": ("Graph",),
 }

@@ -10,7 +10,7 @@ from functools import wraps
 from typing import Any, ParamSpec, TypeVar
 
 from ooc_graph.errors import (
-    NO_ROOM,
+    DISK_FULL_ERRNOS,
     ClusterLostError,
     DiskFullError,
     MemoryBudgetError,
@@ -70,7 +70,7 @@ def _own(error: Exception) -> OocGraphError:
     if isinstance(error, OSError):
         if error.errno in (errno.EMFILE, errno.ENFILE):
             return UsageError(f"the system allows no more open files ({said}): raise ulimit -n")
-        is_full = error.errno in NO_ROOM
+        is_full = error.errno in DISK_FULL_ERRNOS
         advice = "; free some space and run the same again"
         return DiskFullError(said + advice) if is_full else StorageError(said)
     return UnexpectedError(

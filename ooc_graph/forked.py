@@ -55,7 +55,7 @@ def free_in_child(lock: Lock, half_done: _Call | None = None) -> Lock:
 
 
 @contextmanager
-def closed_in_child(descriptor: int) -> Iterator[None]:
+def not_inherited(descriptor: int) -> Iterator[None]:
     """Context in which forked children do not keep a file open, and so a lock on it held."""
     _descriptors.add(descriptor)
     try:
@@ -110,14 +110,14 @@ def _begin_anew() -> None:
     _renew_dasks_thread()
     while _descriptors:
         os.close(_descriptors.pop())
-    half_done = [call for lock, call in _locks.items() if _was_held(lock) and call is not None]
+    half_done = [call for lock, call in _locks.items() if _was_locked(lock) and call is not None]
     for function in [*_functions, *half_done]:
         function()
     for thing, method in _methods.items():
         method(thing)
 
 
-def _was_held(lock: Any) -> bool:
+def _was_locked(lock: Any) -> bool:
     """Whether a lock was held at the fork; it is free now, unless this thread holds it itself."""
     if hasattr(lock, "_is_owned") and lock._is_owned():
         return True

@@ -26,7 +26,7 @@ from numba.core.caching import CompileResultCacheImpl, FunctionCache
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
-_HERE = Path(__file__).resolve().parent
+_PACKAGE = Path(__file__).resolve().parent
 _COMPILED_FROM = (
     "__init__.py",
     "types.py",
@@ -42,15 +42,15 @@ def source_hash() -> str:
     """Hash over the package's version and the sources of all compiled functions."""
     digest = hashlib.sha256(Path(__file__).read_bytes())
     for path in _sources():
-        digest.update(_named(path))
+        digest.update(_content(path))
     return digest.hexdigest()[:16]
 
 
 def whole_hash() -> str:
     """Hash over those and the sources of CUDA kernels: what the bytes of answers follow from."""
     digest = hashlib.sha256(source_hash().encode())
-    for path in sorted(_HERE.glob("kernels/**/*.cu*")):
-        digest.update(_named(path))
+    for path in sorted(_PACKAGE.glob("kernels/**/*.cu*")):
+        digest.update(_content(path))
     return digest.hexdigest()[:16]
 
 
@@ -60,12 +60,12 @@ def last_change() -> int:
 
 
 def _sources() -> list[Path]:
-    return [path for pattern in _COMPILED_FROM for path in sorted(_HERE.glob(pattern))]
+    return [path for pattern in _COMPILED_FROM for path in sorted(_PACKAGE.glob(pattern))]
 
 
-def _named(path: Path) -> bytes:
+def _content(path: Path) -> bytes:
     """Content of a source after its path in the package."""
-    return path.relative_to(_HERE).as_posix().encode() + path.read_bytes()
+    return path.relative_to(_PACKAGE).as_posix().encode() + path.read_bytes()
 
 
 if not config.CACHE_DIR:

@@ -24,7 +24,7 @@ from ooc_graph.model.rank_memory import ranks_bytes as device_ranks_bytes
 from ooc_graph.model.request import Request
 from ooc_graph.model.resources import AUTO, CPU, CUDA, CudaLimits, Device, Resources
 from ooc_graph.model.strategy import MEMORY
-from ooc_graph.runtime.workplace import planned
+from ooc_graph.runtime.this_process import planned
 from ooc_graph.search.plan import Plan, plan
 from ooc_graph.strategies.cpu import on_disk as cpu_disk
 from ooc_graph.strategies.cpu.in_memory import resident_bytes

@@ -27,6 +27,7 @@ import pytest
 import ooc_graph as og
 from ooc_graph.model.reservation import Key, Reservation
 from ooc_graph.runtime import engine_cache
+from ooc_graph.runtime.engine_keys import Kept
 from ooc_graph.strategies.cpu.on_disk import OnDisk
 from ooc_graph.strategies.many import on_disk as many_disk
 from ooc_graph.strategies.many.tiers import BATCHES
@@ -352,13 +353,13 @@ def cuda_of_the_parent(_: Path) -> None:
     cuda = SimpleNamespace(runtime=runtime, Device=lambda: SimpleNamespace(id=0))
     cupy = SimpleNamespace(cuda=cuda)
     cuda_modules.cuda = lambda: cupy
-    assert devices.choose_here("auto").name == "cuda"
+    assert devices.choose_in_process("auto").name == "cuda"
     process._devices["cuda"] = OnDevice()
     key = Key("graph", "", "bfs", "cuda", Reservation("cuda/memory"))
-    engine_cache._engines[engine_cache._Kept(key, "0")] = OnDevice()  # type: ignore[assignment]
+    engine_cache._engines[Kept(key, "0")] = OnDevice()  # type: ignore[assignment]
 
     def child() -> None:
-        chosen = devices.choose_here("auto")
+        chosen = devices.choose_in_process("auto")
         assert chosen.name == "cpu"
         assert "forked" in chosen.why
         with pytest.raises(og.errors.DeviceError, match="spawn"):

@@ -244,7 +244,7 @@ def put_in_place(monkeypatch: pytest.MonkeyPatch) -> MadeUp:
     No arcs can stay in the store for it; where they can: `tests.unit.test_pairs_in_store`.
     """
     made_up, plain = MadeUp(), process.device
-    monkeypatch.setattr(devices, "cuda_memory_here", lambda: GIB)
+    monkeypatch.setattr(devices, "cuda_memory_bytes", lambda: GIB)
     monkeypatch.setattr(cuda_modules, "device_bytes", lambda: (GIB, GIB))
     monkeypatch.setattr(process, "device", lambda n="cpu": made_up if n == CUDA else plain(n))
     monkeypatch.setattr(process, "number_of", lambda _: "0")

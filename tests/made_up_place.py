@@ -9,7 +9,7 @@ from typing import Any
 from ooc_graph.model.request import Request
 from ooc_graph.model.reservation import Reservation
 from ooc_graph.model.resources import CUDA, CudaLimits, Device, Resources
-from ooc_graph.runtime.workplace import ThisProcess
+from ooc_graph.runtime.this_process import ThisProcess
 from ooc_graph.search.plan import Plan, plan
 from ooc_graph.shards.load import Graph
 from tests.quiet_client import QuietClient

@@ -29,20 +29,20 @@ class InTurn:
 
 
 def followed(
-    first: Plan, place: Workplace, *errors: Exception, progress: Progress | None = None
+    first: Plan, workplace: Workplace, *errors: Exception, progress: Progress | None = None
 ) -> list[Plan]:
     """The plans by which a search is carried out that is refused by these errors."""
     in_turn = InTurn(errors)
-    execute(first, place, progress or NoProgress(), in_turn.run)
+    execute(first, workplace, progress or NoProgress(), in_turn.run)
     return in_turn.plans
 
 
-def all_in_turn(graph: Graph, request: Request, place: Workplace) -> list[Plan]:
+def all_in_turn(graph: Graph, request: Request, workplace: Workplace) -> list[Plan]:
     """All plans for a search, if the memory of each device is refused; of the CPU the first."""
     in_turn = InTurn(MemoryBudgetError("refused") for _ in range(16))
-    first = plan_at(place, graph, request)
+    first = plan_at(workplace, graph, request)
     try:
-        execute(first, place, NoProgress(), in_turn.run)
+        execute(first, workplace, NoProgress(), in_turn.run)
     except MemoryBudgetError:
         return in_turn.plans
     raise AssertionError("no end")

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import ooc_graph as og
-from ooc_graph.runtime import cluster
+from ooc_graph.runtime import cluster, joined_cluster
 from tests.command_line import Ended, call
 
 Call = Callable[..., Ended]
@@ -34,7 +34,8 @@ def at_once(
         raise AssertionError("a cluster was started or joined for a refusal that needs none")
 
     monkeypatch.setattr(cluster, "LocalCluster", no_cluster)
-    monkeypatch.setattr(cluster, "Client", no_cluster)
+    for module in (cluster, joined_cluster):
+        monkeypatch.setattr(module, "Client", no_cluster)
     return lambda *words: call(monkeypatch, capsys, *words)
 
 

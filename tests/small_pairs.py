@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import ooc_graph as og
-from ooc_graph.answers.pairs import Asked
+from ooc_graph.answers.asked import Asked
 from ooc_graph.layout import metadata
 from ooc_graph.layout.metadata import ArraySpec
 from ooc_graph.model.resources import CPU
@@ -88,7 +88,7 @@ def small_chunks(monkeypatch: pytest.MonkeyPatch) -> int:
         return max(1, min(elements, 3 * width * 8 // itemsize))
 
     monkeypatch.setattr(metadata, "chunk_length", length)
-    monkeypatch.setattr(dividing, "LANES", (1,))
+    monkeypatch.setattr(dividing, "BATCH_SIZES", (1,))
     monkeypatch.setattr(dividing, "TASK_BATCHES", 1)
     return 2
 

@@ -21,7 +21,7 @@ from ooc_graph.model.request import Request
 from ooc_graph.model.reservation import LOCAL, Reservation
 from ooc_graph.model.task import SearchTask
 from ooc_graph.runtime import engine_cache
-from ooc_graph.runtime.workplace import ThisProcess, planned
+from ooc_graph.runtime.this_process import ThisProcess, planned
 from ooc_graph.search import candidates, single
 from ooc_graph.search.algorithm import Algorithm, Arrays
 from ooc_graph.search.execute import plan_at
@@ -192,15 +192,15 @@ def in_tables(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.usefixtures("in_tables")
 @pytest.mark.parametrize("by_ranks", [False, True])
 def test_an_algorithm(graph: og.Graph, by_ranks: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    place = ThisProcess(wanted="cpu")
-    first = plan_at(place, graph, Request(LARGEST))
+    workplace = ThisProcess(wanted="cpu")
+    first = plan_at(workplace, graph, Request(LARGEST))
     assert first.strategy.name == "cpu/memory"
     if by_ranks:
         ranks = Ranks(InMemory())
         reserved = Reservation(ranks.name, exchange=LOCAL)
         found = replace(first, strategy=ranks, reserved=reserved)
         monkeypatch.setattr(single, "plan_at", lambda *_: found)
-    result = single.search(graph, LARGEST, place=place, progress=NoProgress())
+    result = single.search(graph, LARGEST, workplace=workplace, progress=NoProgress())
     assert type(result) is LargestResult
     out = graph.load("hub").out_hub
     assert out is not None

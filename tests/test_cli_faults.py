@@ -20,7 +20,7 @@ import numpy as np
 import pytest
 
 import ooc_graph as og
-from ooc_graph.runtime import cluster
+from ooc_graph.runtime import cluster, joined_cluster
 from tests import refusing
 from tests.command_line import call, command, listing
 from tests.refusing import GOOD, Call, made, refused, write
@@ -131,7 +131,7 @@ def test_a_local_cluster_that_hangs_while_it_starts(
         threading.Event().wait()
 
     monkeypatch.setattr(cluster, "LocalCluster", wait)
-    monkeypatch.setattr(cluster, "_GRACE_S", 0.5)
+    monkeypatch.setattr(cluster, "GRACE_S", 0.5)
     write(here / "e.txt", GOOD)
     before = listing(here)
     with dask.config.set({"ooc-graph.patience": "0.5s"}):
@@ -268,7 +268,7 @@ def test_nobody_at_the_address_is_worth_a_retry(
 ) -> None:
     write(here / "e.txt", GOOD)
     before = listing(here)
-    monkeypatch.setattr(cluster, "_CONNECT_S", 1)
+    monkeypatch.setattr(joined_cluster, "CONNECT_S", 1)
     done = call(monkeypatch, capsys, "build", "e.txt", "g.zarr", "--scheduler", "tcp://127.0.0.1:1")
     refused(done, "tcp://127.0.0.1:1", code=75)
     assert listing(here) == before

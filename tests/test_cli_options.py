@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import ooc_graph as og
-from ooc_graph.runtime import cluster
+from ooc_graph.runtime import joined_cluster
 from tests import refusing
 from tests.command_line import call, listing
 from tests.refusing import GOOD, Call, made, refused, write
@@ -192,7 +192,7 @@ def test_an_address_that_is_none(
     here: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     write(here / "e.txt", GOOD)
-    monkeypatch.setattr(cluster, "_CONNECT_S", 1)
+    monkeypatch.setattr(joined_cluster, "CONNECT_S", 1)
     for address in (
         "nonsense",
         "fax://1:2",
@@ -210,8 +210,8 @@ def test_a_listener_that_is_no_scheduler(
 ) -> None:
     """Dask's own limit ends with the connection, which a frozen scheduler's system accepts."""
     write(here / "e.txt", GOOD)
-    monkeypatch.setattr(cluster, "_CONNECT_S", 1.0)
-    monkeypatch.setattr(cluster, "_GRACE_S", 1.0)
+    monkeypatch.setattr(joined_cluster, "CONNECT_S", 1.0)
+    monkeypatch.setattr(joined_cluster, "GRACE_S", 1.0)
     with socket.create_server(("127.0.0.1", 0)) as listener:
         address = f"tcp://127.0.0.1:{listener.getsockname()[1]}"
         done = call(monkeypatch, capsys, "build", "e.txt", "g.zarr", "--scheduler", address)

@@ -12,7 +12,7 @@ import pytest
 from distributed import Client, LocalCluster
 
 import ooc_graph as og
-from ooc_graph.answers.pairs import TOGETHER
+from ooc_graph.answers.asked import TOGETHER
 from ooc_graph.errors import (
     DeviceError,
     MemoryBudgetError,
@@ -61,7 +61,7 @@ def small_chunks(monkeypatch: pytest.MonkeyPatch, store: Path) -> int:
 
     monkeypatch.setattr(metadata, "chunk_length", length)
     monkeypatch.setitem(TOGETHER, True, 5)
-    monkeypatch.setattr(dividing, "LANES", (1,))
+    monkeypatch.setattr(dividing, "BATCH_SIZES", (1,))
     monkeypatch.setattr(dividing, "TASK_BATCHES", 1)
     return 5
 
@@ -206,7 +206,7 @@ def test_refusals_of_the_command(
     def none_here() -> int:
         raise DeviceError("there is no device")
 
-    monkeypatch.setattr("ooc_graph.runtime.devices.cuda_memory_here", none_here)
+    monkeypatch.setattr("ooc_graph.runtime.devices.cuda_memory_bytes", none_here)
     ended = called("bfs", store, "--out", tmp_path / "d.zarr", *words)
     assert ended.code == 2
     assert message in ended.err
@@ -227,7 +227,7 @@ def held_within_the_least_limit(options: dict[str, Any]) -> tuple[int, int]:
     each = 16 + 48 * 64 if options else graph.vertices * 4
     search = partial(og.multi_source_bfs, graph, sources, **options)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("ooc_graph.runtime.workplace.cores", lambda: 1)
+        patch.setattr("ooc_graph.runtime.this_process.cores", lambda: 1)
         return held_within_least(search, len(sources) * each, graph.resident_bytes("hub"))
 
 
@@ -241,4 +241,4 @@ def test_refusals_of_the_api(graph: og.Graph) -> None:
     with pytest.raises(MemoryBudgetError, match="in one worker"):
         og.multi_source_bfs(graph, reduce="sum", memory_limit=20_000)
     with pytest.raises(UsageError, match="no parents"):
-        og.answers.pairs.Asked(parents=True, hops=True)
+        og.answers.many.Asked(parents=True, hops=True)

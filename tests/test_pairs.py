@@ -272,7 +272,7 @@ def held_within_the_least_limit(
     search = partial(og.johnson, graph, sources, **options)
     with pytest.MonkeyPatch.context() as patch:
         # As on one core, where the parts that do not grow with threads weigh most.
-        patch.setattr("ooc_graph.runtime.workplace.cores", lambda: 1)
+        patch.setattr("ooc_graph.runtime.this_process.cores", lambda: 1)
         return held_within_least(search, len(sources) * each, graph.resident_bytes("light"))
 
 

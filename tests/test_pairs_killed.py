@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 import ooc_graph as og
-from ooc_graph.answers.pairs import TOGETHER, pairs_specs
+from ooc_graph.answers.asked import TOGETHER, answer_specs
 from ooc_graph.kernels.common.cancellation import leave_if_given_up
 from ooc_graph.kernels.cpu.many import bfs_search as many_bfs_search
 from ooc_graph.kernels.cpu.many import choice as many_choice
@@ -27,7 +27,7 @@ from ooc_graph.kernels.cpu.many.side_by_side import side_by_side
 from ooc_graph.kernels.cpu.store import one_by_one as tier_singly
 from ooc_graph.kernels.cpu.store.johnson import TierJohnson
 from ooc_graph.layout.stored import Stored
-from ooc_graph.runtime import engine_cache, process, workplace
+from ooc_graph.runtime import engine_cache, process, this_process
 from ooc_graph.search import many
 from ooc_graph.strategies.many import dividing, stored
 from ooc_graph.strategies.many import tasks as many_tasks
@@ -72,7 +72,7 @@ def search(
     """
 
     def specs(*given: Any) -> Any:
-        return tuple(replace(spec, chunk_rows=CHUNK) for spec in pairs_specs(*given))
+        return tuple(replace(spec, chunk_rows=CHUNK) for spec in answer_specs(*given))
 
     solve, finish, finished = many_tasks._search, many_tasks.finish_unit, 0
     find, _, options = KINDS[what]
@@ -126,8 +126,8 @@ def search(
     # What is compiled is tried, which is no batch of the run.
     find(store, og.open(store).original_ids()[:1], device="cpu")
     with pytest.MonkeyPatch.context() as patch, ExitStack() as stack:
-        patch.setattr(many, "pairs_specs", specs)
-        patch.setattr(dividing, "LANES", (LANES,))
+        patch.setattr(many, "answer_specs", specs)
+        patch.setattr(dividing, "BATCH_SIZES", (LANES,))
         patch.setattr(dividing, "TASK_BATCHES", BATCHES)
         # Nothing but batches of the task.
         patch.setattr(many_choice.Chooser, "_look", lambda *_: 0)
@@ -143,11 +143,11 @@ def search(
             patch.setattr(CpuManyBfs, "_batches", giving_up)
         # Whether they pay or not.
         patch.setattr(many_bfs_search, "WORTH", 0)
-        patch.setattr(dividing, "BFS_LANES", 1)
-        patch.setattr(workplace, "cores", lambda: THREADS)
+        patch.setattr(dividing, "BFS_FACTOR", 1)
+        patch.setattr(this_process, "cores", lambda: THREADS)
         patch.setattr(process, "cores", lambda: THREADS)
         patch.setattr(process, "_devices", {})
-        patch.setattr(stored, "LANES_STORED", (LANES,))
+        patch.setattr(stored, "BATCH_SIZES", (LANES,))
         for hops in (False, True):
             patch.setitem(TOGETHER, hops, LANES)
         patch.setattr(many_tasks, "_search", searching)

@@ -53,7 +53,7 @@ def test_what_is_held_does_not_count_against_the_next_call(
     find: Any = og.multi_source_bfs if hops else og.johnson
     search = partial(find, graph, graph.original_ids()[:20], reduce="sum", device="cpu")
     free = least_limit(search, 10_000)
-    monkeypatch.setattr("ooc_graph.runtime.workplace.default_limit_bytes", lambda: free)
+    monkeypatch.setattr("ooc_graph.runtime.this_process.default_limit_bytes", lambda: free)
     wanted = search().read("sum").tolist()
     # Rows of a graph in memory are not free in any call; here they are taken for a store's.
     free -= graph.resident_bytes("hub" if hops else "light")

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 import ooc_graph as og
-from ooc_graph.answers.pairs import pairs_specs
+from ooc_graph.answers.asked import answer_specs
 from ooc_graph.errors import DiskFullError
 from ooc_graph.kernels.common.cancellation import event_here
 from ooc_graph.kernels.common.completion import Told
@@ -25,7 +25,7 @@ from ooc_graph.kernels.cpu.many import choice as many_choice
 from ooc_graph.kernels.cpu.many import search as many_search
 from ooc_graph.kernels.cpu.many.bfs_search import CpuManyBfs
 from ooc_graph.layout.stored import Stored
-from ooc_graph.runtime import engine_cache, process, workplace
+from ooc_graph.runtime import engine_cache, process, this_process
 from ooc_graph.search import many
 from ooc_graph.strategies.many import dividing
 from ooc_graph.strategies.many import tasks as many_tasks
@@ -41,18 +41,18 @@ def _batches_are_chunks(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Two threads, tasks of four batches for each of them, chunks of a batch."""
 
     def specs(*given: Any) -> Any:
-        return tuple(replace(spec, chunk_rows=BATCH) for spec in pairs_specs(*given))
+        return tuple(replace(spec, chunk_rows=BATCH) for spec in answer_specs(*given))
 
     engine_cache.release()
-    monkeypatch.setattr(many, "pairs_specs", specs)
-    monkeypatch.setattr(dividing, "LANES", (BATCH, BATCH // 2))
-    monkeypatch.setattr(dividing, "BFS_LANES", 1)
+    monkeypatch.setattr(many, "answer_specs", specs)
+    monkeypatch.setattr(dividing, "BATCH_SIZES", (BATCH, BATCH // 2))
+    monkeypatch.setattr(dividing, "BFS_FACTOR", 1)
     monkeypatch.setattr(dividing, "TASK_BATCHES", BATCHES)
     # Nothing but batches of the task, whether they pay or not.
     monkeypatch.setattr(many_choice.Chooser, "_look", lambda *_: 0)
     monkeypatch.setattr(many_search, "PRUNED_FROM", 1 << 30)
     monkeypatch.setattr(many_bfs_search, "WORTH", 0)
-    monkeypatch.setattr(workplace, "cores", lambda: THREADS)
+    monkeypatch.setattr(this_process, "cores", lambda: THREADS)
     monkeypatch.setattr(process, "cores", lambda: THREADS)
     monkeypatch.setattr(process, "_devices", {})
     yield

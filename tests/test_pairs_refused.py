@@ -16,9 +16,9 @@ import pytest
 from distributed import Client, LocalCluster
 
 import ooc_graph as og
-from ooc_graph.answers import pairs as answers_pairs
+from ooc_graph.answers import many as answers_many
 from ooc_graph.answers import scatter
-from ooc_graph.answers.pairs import pairs_specs
+from ooc_graph.answers.asked import answer_specs
 from ooc_graph.errors import MemoryBudgetError
 from ooc_graph.kernels.common.many import bellman_ford, bellman_ford_search
 from ooc_graph.kernels.common.many import parents as many_parents
@@ -44,7 +44,7 @@ from tests.test_pairs_stored import no_room
 from tests.unit.test_tier_memory import Scarce
 
 called = small_pairs.called
-SOME = (answers_pairs, searches, many_tasks, many_johnson, many_search)
+SOME = (answers_many, searches, many_tasks, many_johnson, many_search)
 ALLOCATING = (
     *(*SOME, scatter, disk, load, tiers, many_bfs_search, many_parents),
     *(bellman_ford, bellman_ford_search, tier_falling, tier_johnson, tier_rows, tier_singly),
@@ -89,10 +89,10 @@ def chunks_of_ten(store: Path, monkeypatch: pytest.MonkeyPatch) -> int:
     """Chunks of ten sources, one a task; how many chunks."""
 
     def specs(*given: Any) -> Any:
-        return tuple(replace(spec, chunk_rows=10) for spec in pairs_specs(*given))
+        return tuple(replace(spec, chunk_rows=10) for spec in answer_specs(*given))
 
-    monkeypatch.setattr(many, "pairs_specs", specs)
-    monkeypatch.setattr(dividing, "LANES", (4, 1))
+    monkeypatch.setattr(many, "answer_specs", specs)
+    monkeypatch.setattr(dividing, "BATCH_SIZES", (4, 1))
     monkeypatch.setattr(dividing, "TASK_BATCHES", 1)
     return -(-og.open(store).vertices // 10)
 

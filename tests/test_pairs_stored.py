@@ -14,7 +14,7 @@ import pytest
 from distributed import Client, LocalCluster
 
 import ooc_graph as og
-from ooc_graph.answers.pairs import Asked, pairs_specs
+from ooc_graph.answers.asked import Asked, answer_specs
 from ooc_graph.errors import CorruptStoreError, NegativeCycleError, UnexpectedError
 from ooc_graph.kernels.cpu.many import choice as many_choice
 from ooc_graph.layout.stored import Stored
@@ -128,7 +128,7 @@ def test_long_thin_graphs_are_searched_one_by_one_where_all_arcs_have_room(
     weight = np.random.default_rng(3).integers(1, 100, len(ends[0])).astype(np.float32)
     graph, lanes = og.build((*ends, weight), tmp_path / "g.zarr"), 64 * 4
     asked = Asked(reduce="sum")
-    specs = pairs_specs(asked, 900, 900, weight.dtype)
+    specs = answer_specs(asked, 900, 900, weight.dtype)
     request = Request("apsp", many=Many(specs, asked, in_memory=True))
     for cached, method in ((900 * lanes, "batches"), (900 * lanes - 1, "one by one")):
         monkeypatch.setattr(many_choice, "CACHED_BYTES", cached)
@@ -183,9 +183,9 @@ def test_what_was_begun_in_memory_goes_on_in_the_store(
         "ooc_graph.layout.metadata.chunk_length",
         lambda elements, itemsize: max(1, min(elements, 8 * width * 8 // itemsize)),
     )
-    monkeypatch.setattr(dividing, "LANES", (8,))
+    monkeypatch.setattr(dividing, "BATCH_SIZES", (8,))
     monkeypatch.setattr(dividing, "TASK_BATCHES", 1)
-    monkeypatch.setattr(stored, "LANES_STORED", (16,))
+    monkeypatch.setattr(stored, "BATCH_SIZES", (16,))
     og.johnson(store, out=tmp_path / "whole.zarr")
     out = tmp_path / "d.zarr"
     with stopped_after(7) as first, pytest.raises(UnexpectedError, match="stopped"):
@@ -287,7 +287,7 @@ def held_within_the_least_limit(
     find = og.multi_source_bfs if kind == "bfs" else og.johnson
     search = partial(find, graph, sources, device="cpu", **options)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("ooc_graph.runtime.workplace.cores", lambda: 1)
+        patch.setattr("ooc_graph.runtime.this_process.cores", lambda: 1)
         wanted = search()
         if written:
             search = partial(search, out=folder / "d.zarr", overwrite=True)

@@ -17,7 +17,7 @@ import pytest
 from distributed import Client, LocalCluster
 
 import ooc_graph as og
-from ooc_graph.answers.pairs import pairs_specs
+from ooc_graph.answers.asked import answer_specs
 from ooc_graph.errors import DiskFullError, NegativeCycleError, UnexpectedError, UsageError
 from ooc_graph.layout import commit, names
 from ooc_graph.layout.stored import Stored
@@ -125,9 +125,9 @@ def test_chunks_of_other_sizes_are_not_taken_up(
     assert len(done) == 2
 
     def larger(*given: Any) -> Any:
-        return tuple(replace(spec, chunk_rows=2 * spec.chunk) for spec in pairs_specs(*given))
+        return tuple(replace(spec, chunk_rows=2 * spec.chunk) for spec in answer_specs(*given))
 
-    monkeypatch.setattr(many, "pairs_specs", larger)
+    monkeypatch.setattr(many, "answer_specs", larger)
     found = og.johnson(store, out=tmp_path / "d.zarr")
     assert found.distance.tobytes() == og.johnson(store).distance.tobytes()
 

@@ -29,7 +29,8 @@ from ooc_graph.kernels.cpu.sssp.near_far_search import suits_near_far
 from ooc_graph.model.request import Request
 from ooc_graph.model.reservation import Reservation
 from ooc_graph.model.task import SearchTask
-from ooc_graph.runtime import workplace as places
+from ooc_graph.runtime import on_cluster
+from ooc_graph.runtime import workplace as workplaces
 from ooc_graph.runtime.cluster import local_cluster
 from ooc_graph.search.plan import Plan
 from ooc_graph.search.trees import BFS
@@ -127,7 +128,7 @@ def test_too_little_memory_is_refused_or_shared(graph: og.Graph, cluster: Client
     whole = resident_bytes(graph, "bfs")
     with pytest.raises(MemoryBudgetError, match="raise --memory-limit"):
         og.bfs(graph, 0, memory_limit=whole - 1)
-    shared = places.OnCluster(cluster, 2 * (whole - 1))
+    shared = on_cluster.OnCluster(cluster, 2 * (whole - 1))
     assert chosen(graph, "bfs", shared.resources()).exchange == "scheduler"
     with pytest.raises(MemoryBudgetError, match="add workers"):
         og.bfs(graph, 0, client=cluster, memory_limit=whole // 4)
@@ -178,9 +179,9 @@ def test_a_search_does_not_wait_for_workers_that_are_gone(
     tmp_path: Path,
 ) -> None:
     with local_cluster(1) as client, dask.config.set({"ooc-graph.patience": "1s"}):
-        place = places.OnCluster(client)
+        workplace = on_cluster.OnCluster(client)
         with ThreadPoolExecutor(1) as thread:
-            waiting = thread.submit(place.call, time.sleep, 2 * PATIENCE_S)
+            waiting = thread.submit(workplace.call, time.sleep, 2 * PATIENCE_S)
             until(lambda: any(client.processing().values()))
             client.cluster.scale(0)
             with pytest.raises(ClusterLostError, match="no worker could continue for"):
@@ -190,10 +191,10 @@ def test_a_search_does_not_wait_for_workers_that_are_gone(
 def test_a_worker_that_restarts_is_waited_for() -> None:
     """Between a worker's end and its return there is none: that is no loss of the cluster."""
     with local_cluster(1) as client, ThreadPoolExecutor(1) as thread:
-        place = places.OnCluster(client)
+        workplace = on_cluster.OnCluster(client)
         client.cluster.scale(0)
         until(lambda: not Cluster.of(client).look())
-        waiting = thread.submit(place.call, abs, -3)
+        waiting = thread.submit(workplace.call, abs, -3)
         time.sleep(0.5)
         assert not waiting.done()
         client.cluster.scale(1)
@@ -218,8 +219,8 @@ def test_graph500_on_ranks_where_no_worker_holds_the_graph(
 
     whole, strategy = "the whole graph was loaded", Ranks(InMemory())
 
-    def by_ranks(place: places.Workplace, graph: og.Graph, request: Request) -> Plan:
-        resources = place.resources(on_cpu=True)
+    def by_ranks(workplace: workplaces.Workplace, graph: og.Graph, request: Request) -> Plan:
+        resources = workplace.resources(on_cpu=True)
         reserved = Reservation(strategy.name, exchange="scheduler")
         return Plan(graph, request, resources, strategy, reserved)
 

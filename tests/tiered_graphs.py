@@ -7,8 +7,8 @@ import pytest
 
 import ooc_graph as og
 from ooc_graph.model.resources import CUDA, CudaLimits, Resources
-from ooc_graph.runtime.workplace import planned
-from ooc_graph.strategies.cuda import disk_budgets as cuda_disk
+from ooc_graph.runtime.this_process import planned
+from ooc_graph.strategies.cuda import on_disk as cuda_disk
 
 HOST = 1 << 40
 
@@ -34,5 +34,5 @@ def directed(tmp_path_factory: pytest.TempPathFactory) -> og.Graph:
     return og.build((*ends, weight), path, rows="both", directed=True, shards=2)
 
 
-def place(device_bytes: int, pinned_bytes: int | None = None) -> Resources:
+def workplace(device_bytes: int, pinned_bytes: int | None = None) -> Resources:
     return planned(HOST, CUDA, CudaLimits(device_bytes, pinned_bytes))

@@ -7,28 +7,19 @@ from typing import Self
 
 import numpy as np
 
-from ooc_graph.answers.pairs import (
-    Asked,
-    PerSource,
-    own_columns,
-    reduce_row,
-    rows_of,
-    unreached_value,
-)
-from ooc_graph.answers.reductions import Reduced
+from ooc_graph.answers.asked import Asked
+from ooc_graph.answers.many import OrderedRows, unreached_value
 from ooc_graph.answers.scatter import Ids
 from ooc_graph.threads import Threads
 from ooc_graph.types import AnyArray, IntArray
 
 
-class SourceColumns(PerSource):
+class SourceColumns(OrderedRows):
     """Rows of the answer; all that `SourceRows` gives except parents.
 
     ``answer`` has (sources with a row, columns) distances as they are asked for; levels are -1 if
     not reached. If it ``is_whole``, `fill_isolated` fills rows of isolated sources there, too.
     """
-
-    of_each = ("_sources", "_own", "_row")
 
     def __init__(
         self,
@@ -39,9 +30,7 @@ class SourceColumns(PerSource):
         *,
         is_whole: bool = False,
     ) -> None:
-        self._asked, self._own = asked, own_columns(sources, asked)
-        self._sources, self._ids = sources, ids
-        self._answer, self._row = answer, rows_of(sources, ids)
+        super().__init__(answer, sources, ids, asked)
         self._isolated = np.empty(0, np.int64)
         if is_whole:
             self._isolated, self._row = np.flatnonzero(self._row < 0), np.arange(len(sources))
@@ -86,11 +75,9 @@ class SourceColumns(PerSource):
         with Threads(threads) as executor:
             list(executor.map(fill, range(0, len(isolated), share)))
 
-    def reduced(self, reduce: str) -> list[Reduced]:
-        """Each source's distances reduced, with the bits of `SourceRows.reduced`; not levels."""
-        how = reduce, self._asked.bins, self._ids
-        sources = self._sources.tolist(), (self._own >= 0).tolist()
-        return [reduce_row(*how, *row) for row in zip(self, *sources, strict=True)]
+    def _found(self) -> Iterator[AnyArray]:
+        # Of levels nothing is reduced here: -1 would be taken for a level.
+        return iter(self)
 
     def _fill_row(self, row: AnyArray, own: int) -> None:
         """Distances of an isolated source: it reaches itself, if that is asked for."""

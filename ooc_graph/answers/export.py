@@ -8,7 +8,8 @@ from typing import IO, Any
 
 import numpy as np
 
-from ooc_graph.answers.result import PairsResult, Result, flat_columns
+from ooc_graph.answers.frames import flat_columns
+from ooc_graph.answers.result import PairsResult, Result
 from ooc_graph.boundary import public
 from ooc_graph.errors import OutputExistsError, UsageError
 from ooc_graph.layout.outputs import refuse_inside_store

@@ -7,15 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from ooc_graph.answers.pairs import Asked, PerSource, own_columns, rows_of
-from ooc_graph.answers.reductions import (
-    HISTOGRAM,
-    Reduced,
-    closeness,
-    exact_sum,
-    fits,
-    sum_error,
-)
+from ooc_graph.answers.asked import Asked, own_columns
+from ooc_graph.answers.many import PerSource, rows_of
+from ooc_graph.answers.reductions import HISTOGRAM, Reduced, closeness, exact_sum, fits, sum_error
 from ooc_graph.answers.scatter import Ids
 from ooc_graph.types import AnyArray, IntArray
 

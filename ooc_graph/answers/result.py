@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import importlib
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
+from ooc_graph.answers.frames import Exports, flat_columns, frame_of
 from ooc_graph.answers.reductions import HISTOGRAM
 from ooc_graph.errors import NotAStoreError, UsageError
 from ooc_graph.layout.names import (
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Result:
+class Result(Exports):
     """What an algorithm found out about every vertex: arrays, or the store they are read from.
 
     ``root`` is the original id where the search began; None if an algorithm has none. ``elapsed_s``
@@ -42,8 +42,6 @@ class Result:
     columns: dict[str, AnyArray] | Stored
 
     kernel = ""
-    # Columns by the names that cuGraph gives them.
-    _frame_names: ClassVar[dict[str, str]] = {}
 
     @classmethod
     def open(cls, path: str | Path) -> Self:
@@ -79,44 +77,6 @@ class Result:
     def vertex(self) -> IntArray:
         """Original ids, ascending: int64 (vertices,)."""
         return self.read(VERTEX)
-
-    def to_zarr(self) -> Any:
-        """The stored result as a read-only Zarr group."""
-        if not isinstance(self.columns, Stored):
-            raise UsageError("this result was not written; search with out=PATH to get a store")
-        return _import("zarr").open_group(str(self.columns.path), mode="r")
-
-    def to_dask_array(self, name: str) -> Any:
-        """One column as a Dask array; read lazily, and checked, if the result is stored."""
-        da = _import("dask.array")
-        if not isinstance(self.columns, Stored):
-            return da.from_array(self.columns[name])
-        return _lazy_column(self.columns, name)
-
-    def to_dask_dataframe(self) -> Any:
-        """All columns as a Dask DataFrame with the column names of `to_frame`."""
-        _frame({})
-        dd = _import("dask.dataframe")
-        series = [
-            dd.from_dask_array(self.to_dask_array(column), columns=name)
-            for name, column in self._frame_names.items()
-        ]
-        return dd.concat(series, axis=1)
-
-    def to_frame(self) -> pd.DataFrame:
-        """Pandas frame with the names that cuGraph gives the columns.
-
-        Searches: ``vertex, distance, predecessor``. For BFS ``distance`` is the level. Unreached
-        vertices have predecessor -1, and the distance that this package stores (level -1, +inf,
-        or the largest int64). Components: ``vertex, labels``.
-        """
-        columns = {name: self.on_host(column) for name, column in self._frame_names.items()}
-        return _frame(columns)
-
-    def on_host(self, name: str) -> AnyArray:
-        """One column in host memory, copied from the device if it lies there."""
-        column: Any = self.read(name)
-        return column if isinstance(column, np.ndarray) else column.get()
 
 
 @dataclass(frozen=True, repr=False)
@@ -258,8 +218,8 @@ class PairsResult(Result):
         Histograms have a column for each bin.
         """
         if self.reduced is None:
-            return _frame(self.read(self.measure), index=self.source, columns=self.vertex)
-        return _frame(flat_columns({name: self.read(name) for name in self.names}))
+            return frame_of(self.read(self.measure), index=self.source, columns=self.vertex)
+        return frame_of(flat_columns({name: self.read(name) for name in self.names}))
 
     def to_dask_dataframe(self) -> Any:
         """Not there: `to_dask_array` gives the distances."""
@@ -279,48 +239,3 @@ class LevelsResult(PairsResult):
     def level(self) -> AnyArray:
         """Hops from each source to each ``vertex``, -1 unreached: int32 (sources, vertices)."""
         return self.read(LEVEL)
-
-
-def flat_columns(table: dict[str, AnyArray]) -> dict[str, AnyArray]:
-    """Columns of one dimension: those of bins become one each, with the bin's number at the end."""
-    flat: dict[str, AnyArray] = {}
-    for name, column in table.items():
-        if column.ndim == 1:
-            flat[name] = column
-        else:
-            flat |= {f"{name}_{index}": part for index, part in enumerate(column.T)}
-    return flat
-
-
-def _import(name: str) -> Any:
-    """Import a library that only some callers need, when they need it."""
-    return importlib.import_module(name)
-
-
-def _frame(data: Any, **axes: Any) -> pd.DataFrame:
-    """A pandas frame; UsageError if pandas is not installed."""
-    try:
-        pandas = _import("pandas")
-    except ImportError:
-        raise UsageError("frames need pandas: pip install 'ooc-graph[tables]'") from None
-    frame: pd.DataFrame = pandas.DataFrame(data, **axes)
-    return frame
-
-
-def _lazy_column(stored: Stored, name: str) -> Any:
-    da, spec = _import("dask.array"), stored.spec(name)
-    read = _import("dask").delayed(_chunk, pure=True)
-    parts = [
-        da.from_delayed(
-            read(str(stored.path), stored.identity, name, index),
-            spec.shape(int(np.ptp(spec.bounds(index)))),
-            spec.dtype,
-        )
-        for index in range(spec.chunks)
-    ]
-    return da.concatenate(parts) if parts else da.empty(spec.shape(0), dtype=spec.dtype)
-
-
-def _chunk(path: str, identity: str, name: str, index: int) -> AnyArray:
-    stored = Stored.open(path, "result", identity)
-    return stored.chunk(stored.spec(name), index)

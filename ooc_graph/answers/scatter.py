@@ -75,7 +75,7 @@ class Columns(ABC):
 
     @abstractmethod
     def part(self, name: str, start: int, stop: int) -> AnyArray:
-        """Values of a column, but for `VERTEX`, at a range of positions."""
+        """Values of a column, except `VERTEX`, at a range of positions."""
 
     def in_memory(self) -> dict[str, AnyArray]:
         """All columns in host memory."""

@@ -8,12 +8,14 @@ from typing import TYPE_CHECKING, Any
 from ooc_graph.boundary import public
 from ooc_graph.edges import open_source
 from ooc_graph.errors import UsageError
-from ooc_graph.model.resources import AUTO
+from ooc_graph.model.resources import AUTO, CudaLimits
+from ooc_graph.model.sizes import parse_bytes
 from ooc_graph.runtime.building import build_with_report
+from ooc_graph.runtime.workplace import workplace_for
 from ooc_graph.shards.build_options import BuildOptions
 from ooc_graph.shards.in_memory import MemoryGraph
 from ooc_graph.shards.load import Graph
-from ooc_graph.types import Progress
+from ooc_graph.types import NoProgress, Progress
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -71,7 +73,7 @@ def build(
     overwrite
         Replace an existing store.
     progress
-        Who hears how far the build is.
+        What shows how far the build is.
     **options
         ``columns``, ``delimiter``, ``header``, ``weight_type``: see `open_source`.
 
@@ -125,3 +127,24 @@ def opened(graph: Graph | str | Path, client: Client | None) -> Graph:
             "store of the edges with build()"
         )
     return graph if isinstance(graph, Graph) else Graph.open(graph)
+
+
+def located(
+    *,
+    graph: Graph | str | Path,
+    out: str | Path | None,
+    client: Client | None,
+    device: str,
+    memory_limit: str | int | None,
+    device_memory: str | int | None = None,
+    host_memory: str | int | None = None,
+    progress: Progress | None,
+) -> tuple[Graph, dict[str, Any]]:
+    """The graph of a search, opened; and its workplace, progress and result's folder."""
+    limits = CudaLimits.of(device_memory, host_memory).require_cuda(device)
+    found = opened(graph, client)
+    return found, {
+        "workplace": workplace_for(client, parse_bytes(memory_limit), device, limits, progress),
+        "progress": progress or NoProgress(),
+        "out": None if out is None else Path(out),
+    }

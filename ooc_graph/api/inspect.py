@@ -1,4 +1,4 @@
-"""What ``info`` shows of a store, and ``plan`` of searches."""
+"""What ``info`` shows of a store, and tables of facts."""
 
 from __future__ import annotations
 
@@ -8,16 +8,7 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from ooc_graph.errors import UsageError
 from ooc_graph.layout.stored import Stored
-from ooc_graph.model.kernel import ORDER_OF
-from ooc_graph.model.request import Request
-from ooc_graph.model.resources import CPU, NO_LIMITS, CudaLimits
-from ooc_graph.runtime.workplace import planned
-from ooc_graph.search.plan import plan
-from ooc_graph.shards.load import Graph
-from ooc_graph.strategies.cpu.on_disk import KERNELS
-from ooc_graph.strategies.many.tiers import KERNELS as MANY
 
 _WIDE = 100_000
 
@@ -33,40 +24,6 @@ def describe_store(stored: Stored) -> dict[str, Any]:
         "bytes": sum(entry.size for entry in files),
         "manifest_sha256": stored.manifest.sha256,
     }
-
-
-def describe_plan(
-    graph: Graph,
-    kernel: str,
-    limit_bytes: int,
-    device: str = CPU,
-    cuda_limits: CudaLimits = NO_LIMITS,
-) -> dict[str, Any]:
-    """What searches of a graph by one worker hold in memory, JSON-able; reads offsets at most.
-
-    Parameters
-    ----------
-    kernel
-        ``bfs`` or ``sssp``.
-    limit_bytes
-        Host memory of the worker.
-    device
-        ``cpu`` or ``cuda``. A plan for a CUDA device needs none where its memory is given.
-    cuda_limits
-        Memory of the device, and pinned memory.
-
-    Raises
-    ------
-    MemoryBudgetError
-        Says the least that would do.
-    UsageError, NegativeWeightError
-        The graph has no rows for the kernel.
-    """
-    if kernel not in KERNELS:
-        raise UsageError(f"kernel {kernel!r}: choose {', '.join(KERNELS + MANY)}")
-    graph.require(ORDER_OF[kernel])
-    resources = planned(limit_bytes, device, cuda_limits)
-    return plan(graph, Request(kernel), resources).describe()
 
 
 def print_table(facts: dict[str, Any]) -> None:

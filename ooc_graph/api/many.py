@@ -4,22 +4,20 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
-from ooc_graph.answers.pairs import Asked
+from ooc_graph.answers.asked import Asked
 from ooc_graph.answers.reductions import BINS, Bins
 from ooc_graph.answers.result import LevelsResult, PairsResult
-from ooc_graph.api.graphs import opened
+from ooc_graph.api.graphs import located
 from ooc_graph.api.sources import positions_of
 from ooc_graph.boundary import public
-from ooc_graph.model.resources import AUTO, CudaLimits
-from ooc_graph.model.sizes import parse_bytes
-from ooc_graph.runtime.workplace import workplace_for
-from ooc_graph.search.many import pairs
+from ooc_graph.model.resources import AUTO
+from ooc_graph.search.many import search_many
 from ooc_graph.shards.load import Graph
-from ooc_graph.types import AnyArray, NoProgress, Progress
+from ooc_graph.types import AnyArray, Progress
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -77,8 +75,8 @@ def johnson(
         and form trees in any case; with a ``cutoff`` those of the tree without it, so that where
         weights are negative a parent may count as unreached itself.
     out
-        Folder of the result's store, written batch by batch; a call that is stopped goes on
-        where it was when it is made again. None: the answer stays in memory.
+        Folder of the result's store, written batch by batch; a call that was stopped
+        continues where it was when it is made again. None: the answer stays in memory.
     into
         Array that the distances are written to, (sources, targets), C-contiguous, of their type,
         which the result has as ``distance``; it does not count with ``memory_limit``. Memory that
@@ -96,13 +94,13 @@ def johnson(
     device_memory, host_memory
         Bytes (or "16GiB") of a CUDA device that the search may use, and of host memory that may be
         pinned for it; None: what the device has, and what the process may use. What does not fit
-        goes on in fewer batches at once, then one by one, as above. With 0 as ``host_memory``
-        neither rows nor answers are pinned, and there are no batches but for reductions that the
-        device makes (not for sums and closeness of float64, nor histograms).
+        continues in fewer batches at once, then one by one, as above. With 0 as ``host_memory``
+        neither rows nor answers are pinned, and there are no batches except for reductions that
+        the device makes (not for sums and closeness of float64, nor histograms).
     overwrite
         Replace an existing result.
     progress
-        Who hears of it.
+        What shows how far the searches are.
 
     Returns
     -------
@@ -138,10 +136,7 @@ def johnson(
     >>> og.johnson(g).distance[0].tolist()
     [0, 3, 1]
     """
-    asked = Asked(None, cutoff, reduce, parents, Bins(bins, bin_width), has_room=into is not None)
-    limits = CudaLimits.of(device_memory, host_memory).require_cuda(device)
-    given = asked, out, into, client, device, memory_limit, limits, overwrite, progress
-    return _found(graph, sources, targets, *given)
+    return _found(**locals())
 
 
 @public
@@ -223,40 +218,26 @@ def multi_source_bfs(
     >>> og.multi_source_bfs(g, reduce="eccentricity").read("eccentricity").tolist()
     [3, 2, 2, 3]
     """
-    counted, has_room = Bins(bins, bin_width), into is not None
-    asked = Asked(None, cutoff, reduce, bins=counted, hops=True, has_room=has_room)
-    limits = CudaLimits.of(device_memory, host_memory).require_cuda(device)
-    given = asked, out, into, client, device, memory_limit, limits, overwrite, progress
-    found = _found(graph, sources, targets, *given)
-    assert isinstance(found, LevelsResult)
-    return found
+    return cast(LevelsResult, _found(hops=True, **locals()))
 
 
 def _found(
-    graph: Graph | str | Path,
+    *,
     sources: Any,
     targets: Any,
-    asked: Asked,
-    out: str | Path | None,
+    cutoff: float | None,
+    reduce: str | None,
+    bins: int,
+    bin_width: float | None,
+    parents: bool = False,
+    hops: bool = False,
     into: AnyArray | None,
-    client: Client | None,
-    device: str,
-    memory_limit: str | int | None,
-    limits: CudaLimits,
     overwrite: bool,
-    progress: Progress | None,
+    **where: Any,
 ) -> PairsResult:
-    """Carry out what is asked, but for the targets, on a graph."""
-    found = opened(graph, client)
-    chosen = np.arange(found.vertices) if sources is None else positions_of(found, sources)
-    aimed = None if targets is None else positions_of(found, targets, "targets")
-    return pairs(
-        found,
-        chosen,
-        replace(asked, targets=aimed),
-        place=workplace_for(client, parse_bytes(memory_limit), device, limits, progress),
-        progress=progress or NoProgress(),
-        out=None if out is None else Path(out),
-        into=into,
-        overwrite=overwrite,
-    )
+    asked = Asked(None, cutoff, reduce, parents, Bins(bins, bin_width), hops, into is not None)
+    graph, options = located(**where)
+    chosen = np.arange(graph.vertices) if sources is None else positions_of(graph, sources)
+    aimed = None if targets is None else positions_of(graph, targets, "targets")
+    asked = replace(asked, targets=aimed)
+    return search_many(graph, chosen, asked, into=into, overwrite=overwrite, **options)

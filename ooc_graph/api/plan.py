@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from ooc_graph.answers.pairs import Asked
+from ooc_graph.answers.asked import Asked
 from ooc_graph.answers.reductions import BINS, Bins
 from ooc_graph.api.sources import positions_of
 from ooc_graph.boundary import public
@@ -16,8 +17,9 @@ from ooc_graph.model.request import Many, Request
 from ooc_graph.model.resources import CPU, CUDA, CudaLimits
 from ooc_graph.model.sizes import parse_bytes
 from ooc_graph.runtime.machine import default_limit_bytes
-from ooc_graph.runtime.workplace import planned
+from ooc_graph.runtime.this_process import planned
 from ooc_graph.shards.load import Graph
+from ooc_graph.strategies.cpu.on_disk import KERNELS
 from ooc_graph.strategies.many.tiers import KERNELS as MANY
 
 
@@ -74,7 +76,7 @@ def plan(
     UnknownVertexError, InputError
         A source or target is unknown or given twice, or none is given.
     """
-    from ooc_graph.api.inspect import describe_plan  # noqa: PLC0415 (imports rich)
+    from ooc_graph.search.plan import plan as plan_for  # noqa: PLC0415 (many modules)
 
     if device not in (CPU, CUDA):
         raise UsageError(f"device {device!r}: choose {CPU} or {CUDA}")
@@ -82,21 +84,26 @@ def plan(
     given_bytes = parse_bytes(memory_limit)
     limit_bytes = default_limit_bytes() if given_bytes is None else given_bytes
     limits = CudaLimits.of(device_memory, host_memory).require_cuda(device)
-    if kernel not in MANY:
+    if kernel in MANY:
+        asked = Asked(None, None, reduce, parents, Bins(bins), kernel == MULTI_SOURCE_BFS)
+        request = _of_many(opened, sources, targets, asked)
+    else:
         is_asked = any(one is not None for one in (sources, targets, reduce)) or parents
         if is_asked or bins != BINS:
             raise UsageError(
                 f"sources, targets and what is asked of them are for kernels {' and '.join(MANY)}"
             )
-        return describe_plan(opened, kernel, limit_bytes, device, limits)
-    from ooc_graph.search.many import specs_of  # noqa: PLC0415 (many modules)
-    from ooc_graph.search.plan import plan as plan_for  # noqa: PLC0415 (as above)
+        if kernel not in KERNELS:
+            raise UsageError(f"kernel {kernel!r}: choose {', '.join(KERNELS + MANY)}")
+        request = Request(kernel)
+    opened.require(ORDER_OF[kernel], signed=kernel in MANY)
+    return plan_for(opened, request, planned(limit_bytes, device, limits)).describe()
 
-    hops = kernel == MULTI_SOURCE_BFS
-    aimed = None if targets is None else positions_of(opened, targets, "targets")
-    asked = Asked(aimed, None, reduce, parents, Bins(bins), hops)
-    count = opened.vertices if sources is None else len(positions_of(opened, sources))
-    opened.require(ORDER_OF[asked.kernel], signed=True)
-    resources = planned(limit_bytes, device, limits)
-    many = Many(specs_of(opened, count, asked), asked, in_memory=False)
-    return plan_for(opened, Request(asked.kernel, many=many), resources).describe()
+
+def _of_many(graph: Graph, sources: Any, targets: Any, asked: Asked) -> Request:
+    from ooc_graph.search.many import specs_of  # noqa: PLC0415 (many modules)
+
+    if targets is not None:
+        asked = replace(asked, targets=positions_of(graph, targets, "targets"))
+    count = graph.vertices if sources is None else len(positions_of(graph, sources))
+    return Request(asked.kernel, many=Many(specs_of(graph, count, asked), asked, in_memory=False))

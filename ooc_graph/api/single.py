@@ -5,20 +5,15 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
-from ooc_graph.answers.result import (
-    BfsResult,
-    ComponentsResult,
-    Result,
-    SsspResult,
-)
-from ooc_graph.api.graphs import opened
+from ooc_graph.answers.result import BfsResult, ComponentsResult, Result, SsspResult
+from ooc_graph.api.graphs import located
 from ooc_graph.boundary import public
-from ooc_graph.model.resources import AUTO, CudaLimits
-from ooc_graph.model.sizes import parse_bytes
-from ooc_graph.runtime.workplace import workplace_for
+from ooc_graph.model.kernel import ROWS
+from ooc_graph.model.resources import AUTO
 from ooc_graph.search.single import search
 from ooc_graph.shards.load import Graph
-from ooc_graph.types import NoProgress, Progress
+from ooc_graph.sinks.single import NUMPY
+from ooc_graph.types import Progress
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -72,7 +67,7 @@ def bfs(
     overwrite
         Replace an existing result.
     progress
-        Who hears of it.
+        What shows how far the search is.
 
     Raises
     ------
@@ -91,23 +86,7 @@ def bfs(
     ----------
     S. Beamer, K. Asanović, D. Patterson, "Direction-optimizing breadth-first search", SC 2012.
     """
-    result = _search(
-        graph,
-        "bfs",
-        source,
-        out=out,
-        client=client,
-        exchange=exchange,
-        method=method,
-        device=device,
-        arrays=arrays,
-        memory_limit=memory_limit,
-        device_memory=device_memory,
-        host_memory=host_memory,
-        overwrite=overwrite,
-        progress=progress,
-    )
-    return cast(BfsResult, result)
+    return cast(BfsResult, _search("bfs", **locals()))
 
 
 @public
@@ -134,49 +113,22 @@ def sssp(
 
     Distances are float32 or float64 as the weights are, or exact int64.
     """
-    result = _search(
-        graph,
-        "sssp",
-        source,
-        out=out,
-        client=client,
-        exchange=exchange,
-        method=method,
-        device=device,
-        arrays=arrays,
-        memory_limit=memory_limit,
-        device_memory=device_memory,
-        host_memory=host_memory,
-        overwrite=overwrite,
-        progress=progress,
-    )
-    return cast(SsspResult, result)
+    return cast(SsspResult, _search("sssp", **locals()))
 
 
 def _search(
-    graph: Graph | str | Path,
     kernel: str,
-    source: int,
     *,
-    out: str | Path | None,
-    client: Client | None,
-    device: str,
-    memory_limit: str | int | None,
-    device_memory: str | int | None,
-    host_memory: str | int | None,
-    progress: Progress | None,
-    **options: Any,
+    source: int | None = None,
+    exchange: str,
+    method: str = ROWS,
+    arrays: str = NUMPY,
+    overwrite: bool,
+    **where: Any,
 ) -> Result:
-    limits = CudaLimits.of(device_memory, host_memory).require_cuda(device)
-    return search(
-        opened(graph, client),
-        kernel,
-        source,
-        place=workplace_for(client, parse_bytes(memory_limit), device, limits, progress),
-        progress=progress or NoProgress(),
-        out=None if out is None else Path(out),
-        **options,
-    )
+    graph, options = located(**where)
+    options |= {"exchange": exchange, "method": method, "arrays": arrays, "overwrite": overwrite}
+    return search(graph, kernel, source, **options)
 
 
 @public
@@ -202,13 +154,4 @@ def components(
     M. Sutton, T. Ben-Nun, A. Barak, "Optimizing parallel graph connectivity computation via
     subgraph sampling", IPDPS 2018.
     """
-    found = search(
-        opened(graph, client),
-        "components",
-        place=workplace_for(client, parse_bytes(memory_limit), device, progress=progress),
-        progress=progress or NoProgress(),
-        out=None if out is None else Path(out),
-        exchange=exchange,
-        overwrite=overwrite,
-    )
-    return cast(ComponentsResult, found)
+    return cast(ComponentsResult, _search("components", **locals()))

@@ -11,9 +11,7 @@ from ooc_graph.edges import open_source
 from ooc_graph.errors import UsageError
 from ooc_graph.runtime.validation import check_edges, validator_of
 from ooc_graph.threads import cores
-from ooc_graph.validate import (
-    Verdict,
-)
+from ooc_graph.validate import Verdict
 
 
 @public

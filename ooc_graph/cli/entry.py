@@ -11,7 +11,7 @@ import click
 from ooc_graph import __version__
 from ooc_graph.boundary import own_errors
 from ooc_graph.cli.graphs import build, graph500
-from ooc_graph.cli.pairs import apsp
+from ooc_graph.cli.many import apsp
 from ooc_graph.cli.searches import bfs, components, sssp
 from ooc_graph.cli.stores import export, info, plan, verify
 from ooc_graph.errors import DiskFullError, OocGraphError, UnexpectedError

@@ -18,12 +18,7 @@ from ooc_graph.cli.options import (
     read_options,
     shards_option,
 )
-from ooc_graph.cli.working import (
-    cuda_limits,
-    empty_folder_removed,
-    limit,
-    working,
-)
+from ooc_graph.cli.working import cuda_limits, empty_folder_removed, limit, working
 from ooc_graph.edges import open_source
 from ooc_graph.edges.interface import most_rows
 from ooc_graph.edges.kronecker import Kronecker
@@ -50,8 +45,8 @@ from ooc_graph.model.resources import CudaLimits
 def graph500(scale: int, searches: int, out: Path | None, **given: Any) -> None:
     """Run Graph500: generate, build, search, validate, report."""
     from ooc_graph.graph500.job import graph500 as run  # noqa: PLC0415
+    from ooc_graph.graph500.keys import refuse_few_keys  # noqa: PLC0415
     from ooc_graph.graph500.run import Graph500Options  # noqa: PLC0415
-    from ooc_graph.graph500.searches import refuse_few_keys  # noqa: PLC0415
 
     options = Graph500Options(
         scale=scale,

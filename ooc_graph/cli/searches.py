@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from ooc_graph.cli.many import many_options, run_many
 from ooc_graph.cli.options import (
     PATH,
     common_options,
@@ -14,7 +15,6 @@ from ooc_graph.cli.options import (
     exchange_option,
     result_option,
 )
-from ooc_graph.cli.pairs import pairs_options, search_pairs
 from ooc_graph.cli.working import cuda_limits, searching
 from ooc_graph.errors import UsageError
 from ooc_graph.layout.outputs import refuse_output
@@ -37,7 +37,7 @@ method_option = click.option(
 @click.command()
 @click.argument("graph", type=PATH)
 @click.option("--source", type=int, help=_SOURCE)
-@pairs_options(None)
+@many_options(None)
 @result_option
 @exchange_option
 @method_option
@@ -52,7 +52,7 @@ def bfs(
     if source is None:
         if method != "rows" or exchange == "scheduler":
             raise UsageError("--method edges and --exchange scheduler are for one --source")
-        search_pairs(graph, out, given, hops=True)
+        run_many(graph, out, given, hops=True)
         return
     for name in _MANY:
         if given[name] is not None:

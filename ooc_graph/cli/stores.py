@@ -10,8 +10,8 @@ import click
 from ooc_graph.answers.export import check_target
 from ooc_graph.answers.export import export as export_result
 from ooc_graph.answers.result import Result
+from ooc_graph.cli.many import given_sources, many_options
 from ooc_graph.cli.options import PATH, cuda_memory_options, quiet_option
-from ooc_graph.cli.pairs import given_sources, pairs_options
 from ooc_graph.errors import UsageError
 from ooc_graph.layout.stored import Stored
 from ooc_graph.report.progress import Progress
@@ -37,7 +37,7 @@ def info(path: Path, as_json: bool) -> None:
     show_default=True,
     help="Search; the last two are from many sources.",
 )
-@pairs_options(None, for_plan=True)
+@many_options(None, for_plan=True)
 @click.option("--parents", is_flag=True, help="Also each vertex's parent on its way.")
 @click.option(
     "--memory-limit",

@@ -11,14 +11,14 @@ from ooc_graph.errors import ClusterLostError, UsageError
 from ooc_graph.model.resources import CPU, CUDA, NO_LIMITS, CudaLimits
 from ooc_graph.model.sizes import parse_bytes
 from ooc_graph.report.progress import Progress
-from ooc_graph.runtime.devices import choose_here
+from ooc_graph.runtime.devices import choose_in_process
 from ooc_graph.runtime.machine import default_limit_bytes
 
 
 @contextmanager
 def working(common: dict[str, Any], *, for_cuda: bool = True) -> Iterator[tuple[Any, Progress]]:
     """Cluster and progress of a working command; ``for_cuda``: CUDA devices can do the work."""
-    from ooc_graph.runtime.cluster import joined_cluster  # noqa: PLC0415
+    from ooc_graph.runtime.joined_cluster import joined_cluster  # noqa: PLC0415
 
     if common["scheduler"] == "":
         raise UsageError("--scheduler: an empty word is no address; give tcp://HOST:PORT")
@@ -45,15 +45,15 @@ def searching(
     from ooc_graph.runtime.workplace import workplace_for  # noqa: PLC0415
 
     with working(given, for_cuda=for_cuda) as (client, progress):
-        place = workplace_for(client, limit(given, client), given["device"], limits, progress)
-        yield {"place": place, "progress": progress, "overwrite": given["overwrite"]}
+        workplace = workplace_for(client, limit(given, client), given["device"], limits, progress)
+        yield {"workplace": workplace, "progress": progress, "overwrite": given["overwrite"]}
 
 
 def _started(stack: ExitStack, device: str, workers: int | None, progress: Progress) -> Any:
     """Cluster on this machine: of CUDA workers if they are asked for, or there for ``auto``."""
     from ooc_graph.runtime.cluster import local_cluster, local_cuda_cluster  # noqa: PLC0415
 
-    if choose_here(device).name == CUDA:
+    if choose_in_process(device).name == CUDA:
         try:
             return stack.enter_context(local_cuda_cluster(workers))
         except (UsageError, ClusterLostError) as error:

@@ -13,10 +13,10 @@ from distributed import CancelledError, Future, KilledWorker
 from ooc_graph.errors import ClusterLostError, OocGraphError
 from ooc_graph.exchange.cluster import Cluster
 from ooc_graph.exchange.handle import Aborted, Failed, Finish, Finished, Outcome, serve
-from ooc_graph.exchange.party import Plan
+from ooc_graph.exchange.placement import Plan
 from ooc_graph.exchange.ranks import Make
 from ooc_graph.exchange.resident import close_attempt, open_attempt
-from ooc_graph.exchange.tasks import executing
+from ooc_graph.exchange.task import executing
 from ooc_graph.exchange.time_limits import patience_s
 
 LOOK_UP_S = 0.2
@@ -212,10 +212,10 @@ class Attempt:
         """Say what went wrong, in as few clauses as say it."""
         outcomes = self._outcomes.values()
         failed = [repr(o.error) for o in outcomes if isinstance(o, Failed)]
-        named = [o.cause for o in outcomes if isinstance(o, Aborted) and o.lost]
+        lost = [o.cause for o in outcomes if isinstance(o, Aborted) and o.lost]
         vague = [o.cause for o in outcomes if isinstance(o, Aborted) and not o.lost]
         late = [f"{address} did not end in time" for address in self._pending.values()]
-        clauses = failed or list(self._lost.values()) or named or vague or late
+        clauses = failed or list(self._lost.values()) or lost or vague or late
         return ", ".join(sorted(set(clauses)))
 
 

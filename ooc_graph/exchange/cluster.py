@@ -13,7 +13,6 @@ import weakref
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager, suppress
-from dataclasses import replace
 from threading import RLock
 from time import monotonic, sleep
 from typing import Any, ClassVar
@@ -22,16 +21,13 @@ from distributed import CancelledError, Client
 
 from ooc_graph.errors import ClusterLostError, OocGraphError, UsageError
 from ooc_graph.exchange.time_limits import answer_timeout_s, patience_s
-from ooc_graph.exchange.worker_states import WorkerState, describe, state_of
+from ooc_graph.exchange.worker_states import LastSeen, WorkerState, describe
 
 LOOK_EVERY_S = 0.5
 """The scheduler is asked for its workers at most this often."""
 CLOSED = "the connection to the Dask scheduler is closed"
 
 _NOT_INSTALLED = "No module named 'ooc_graph"
-# Between two looks a worker is taken to have been silent for this long at most: this process may
-# itself have been stopped, and the scheduler with it.
-_LONGEST_STEP_S = 2.0
 # A closing event loop may forget a question; then its thread stops waiting this much later.
 _GRACE_S = 5.0
 
@@ -49,8 +45,7 @@ class Cluster:
         # Weak: `_known` would keep a client that nobody else has.
         self._client = weakref.ref(client)
         self._lock = RLock()
-        self._states: dict[str, WorkerState] = {}
-        self._heartbeats: dict[str, tuple[float, float]] = {}
+        self._workers = LastSeen()
         self._looked_s = float("-inf")
         self._unanswered_since_s: float | None = None
 
@@ -91,11 +86,11 @@ class Cluster:
             raise
 
     def sync(
-        self, function: Callable[..., Any], *arguments: Any, timeout_s: float, **named: Any
+        self, function: Callable[..., Any], *arguments: Any, timeout_s: float, **options: Any
     ) -> Any:
         """Run a coroutine function on the client's event loop; TimeoutError after ``timeout_s``."""
         with self.talking():
-            return self.client.sync(function, *arguments, callback_timeout=timeout_s, **named)
+            return self.client.sync(function, *arguments, callback_timeout=timeout_s, **options)
 
     def look(self) -> dict[str, WorkerState]:
         """States of all workers by address, at most `LOOK_EVERY_S` old.
@@ -108,10 +103,11 @@ class Cluster:
                 raise ClusterLostError(CLOSED)
             now_s = monotonic()
             if now_s - self._looked_s < LOOK_EVERY_S:
-                return dict(self._states)
+                return dict(self._workers.states)
             try:
                 # Not `Client.scheduler_info`: now and then it has no workers.
-                answer = self.sync(_identity, self.client, timeout_s=answer_timeout_s())
+                ask = self.client.scheduler.identity
+                answer = self.sync(ask, n_workers=-1, timeout_s=answer_timeout_s())
             except OSError as error:
                 self._unanswered_since_s = self._unanswered_since_s or now_s
                 silent_s = monotonic() - self._unanswered_since_s
@@ -119,35 +115,11 @@ class Cluster:
                     raise ClusterLostError(
                         f"the Dask scheduler has not answered for {silent_s:.0f} s"
                     ) from error
-                return dict(self._states)
+                return dict(self._workers.states)
             self._unanswered_since_s = None
-            self._note(answer["workers"], min(now_s - self._looked_s, _LONGEST_STEP_S))
+            self._workers.note(answer["workers"], now_s - self._looked_s)
             self._looked_s = now_s
-            return dict(self._states)
-
-    def _note(self, workers: Mapping[str, Any], step_s: float) -> None:
-        # With many workers Dask's heartbeats come more seldom.
-        longest_s = max(answer_timeout_s(), 3 * (1 + len(workers) / 200))
-        heartbeats: dict[str, tuple[float, float]] = {}
-        for address, worker in workers.items():
-            seen_s, silent_s = self._heartbeats.get(address, (0.0, 0.0))
-            is_same = seen_s == worker["last_seen"]
-            heartbeats[address] = worker["last_seen"], silent_s + step_s if is_same else 0.0
-        self._heartbeats = heartbeats
-        self._states = {
-            address: state_of(address, worker, heartbeats[address][1], longest_s)
-            for address, worker in workers.items()
-        }
-
-    def _note_silent(self, addresses: Collection[str]) -> None:
-        """Take workers that did not answer for silent, until their next heartbeat."""
-        with self._lock:
-            for address in self._states.keys() & addresses:
-                seen_s, silent_s = self._heartbeats[address]
-                silent_s = max(silent_s, answer_timeout_s())
-                self._heartbeats[address] = seen_s, silent_s
-                state = self._states[address]
-                self._states[address] = replace(state, silent_s=silent_s, is_silent=True)
+            return dict(self._workers.states)
 
     def ask(
         self, function: Callable[..., Any], *arguments: Any, of: Collection[str] | None = None
@@ -198,7 +170,9 @@ class Cluster:
             return dict(zip(arguments, answers, strict=True))
 
         answers: dict[str, Any] = self.sync(ask_all, timeout_s=limit_s + _GRACE_S)
-        self._note_silent([a for a, answer in answers.items() if isinstance(answer, TimeoutError)])
+        late = [a for a, answer in answers.items() if isinstance(answer, TimeoutError)]
+        with self._lock:
+            self._workers.note_silent(late)
         return answers
 
     def wait_for_workers(
@@ -233,8 +207,8 @@ class Cluster:
         """Addresses of the workers that have the results of some tasks, by key."""
         return self._answer(self.client.scheduler.who_has, keys=keys)
 
-    def _answer(self, question: Callable[..., Any], **named: Any) -> dict[str, list[str]]:
-        answer: dict[str, list[str]] = self.sync(question, timeout_s=answer_timeout_s(), **named)
+    def _answer(self, question: Callable[..., Any], **options: Any) -> dict[str, list[str]]:
+        answer: dict[str, list[str]] = self.sync(question, timeout_s=answer_timeout_s(), **options)
         return answer
 
     def wait(self, futures: Sequence[Any], timeout_s: float) -> None:
@@ -257,14 +231,8 @@ class Cluster:
     def cancel(self, futures: Sequence[Any]) -> None:
         """Cancel tasks of the client; a closed client has none."""
         if futures and not self.is_closed:
-            try:
+            with suppress(OSError, ClusterLostError):
                 self.sync(_cancel, self.client, futures, timeout_s=answer_timeout_s())
-            except (OSError, ClusterLostError):
-                return
-
-
-async def _identity(client: Any) -> Any:
-    return await client.scheduler.identity(n_workers=-1)
 
 
 async def _first_done(futures: Sequence[Any]) -> None:

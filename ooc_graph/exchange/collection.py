@@ -42,8 +42,8 @@ def compute(client: Any, collection: Any) -> Any:
             fetch.cancel()
             # Not cancelled: it may be somebody else's, who keeps the collection.
             future.release()
-            named = describe(states[address] for address in hindered)
-            raise ClusterLostError(f"a Dask collection could not be computed: {named}")
+            which = describe(states[address] for address in hindered)
+            raise ClusterLostError(f"a Dask collection could not be computed: {which}")
 
 
 def _has_work(cluster: Cluster, workers: list[str]) -> bool:

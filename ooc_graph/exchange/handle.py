@@ -11,7 +11,8 @@ from typing import Any
 
 from distributed import Worker, get_worker, secede
 
-from ooc_graph.exchange.party import AttemptAbortedError, Party, Plan
+from ooc_graph.exchange.party import AttemptAbortedError, Party
+from ooc_graph.exchange.placement import Plan
 from ooc_graph.exchange.ranks import Make, Ranks
 from ooc_graph.exchange.resident import find_resident
 from ooc_graph.exchange.routing import Apply

@@ -81,13 +81,13 @@ def cut_arrays(
     """
     owners: list[int] = []
     parts: list[list[AnyArray]] = [[]]
-    room_bytes = part_bytes
+    free_bytes = part_bytes
     for number, piece in _pieces(arrays, part_bytes):
-        if piece.nbytes > room_bytes and parts[-1]:
+        if piece.nbytes > free_bytes and parts[-1]:
             parts.append([])
-            room_bytes = part_bytes
+            free_bytes = part_bytes
         parts[-1].append(piece)
-        room_bytes -= piece.nbytes
+        free_bytes -= piece.nbytes
         owners.append(number)
     header = (note, tuple(array.shape for array in arrays), tuple(owners))
     return [Part(header if i == 0 else None, tuple(part)) for i, part in enumerate(parts)]

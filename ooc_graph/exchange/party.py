@@ -10,7 +10,6 @@ import asyncio
 import queue
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, cast
 
 from distributed import Worker
@@ -18,6 +17,7 @@ from distributed.protocol.serialize import Serialize
 
 from ooc_graph.exchange.interface import DivergedRanksError
 from ooc_graph.exchange.parcel import Kind, Parcel, Part
+from ooc_graph.exchange.placement import Plan
 from ooc_graph.exchange.postbox import Postbox
 from ooc_graph.exchange.resident import KEPT, POST_OP, WAITS_FOR_OP
 
@@ -39,20 +39,6 @@ class AttemptAbortedError(Exception):
     def __init__(self, cause: str, lost: str | None = None) -> None:
         super().__init__(cause)
         self.cause, self.lost = cause, lost
-
-
-@dataclass(frozen=True)
-class Plan:
-    """What the client gives every worker of an attempt.
-
-    The party has address and ranks of every worker; the position in it names the worker in parcels.
-    So many threads advance the ranks of one worker.
-    """
-
-    run_id: str
-    attempt: int
-    party: tuple[tuple[str, tuple[int, ...]], ...]
-    threads: int
 
 
 class Party:
@@ -236,8 +222,8 @@ class Party:
 
         It waits for a parcel of this superstep; -1: for none.
         """
-        is_under_way = superstep == self.supersteps and member in self._unanswered
-        if superstep < 0 or is_under_way:
+        is_in_flight = superstep == self.supersteps and member in self._unanswered
+        if superstep < 0 or is_in_flight:
             self._missed.pop(member, None)
         elif self._missed.get(member) == superstep:
             raise AttemptAbortedError(f"a parcel to {self.plan.party[member][0]} was lost")

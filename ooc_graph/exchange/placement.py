@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import islice
 
 Placement = dict[str, tuple[int, ...]]
@@ -22,3 +23,17 @@ def deal(shards: int, workers: Iterable[str], previous: Mapping[str, Sequence[in
     taken = {rank for ranks in kept.values() for rank in ranks}
     free = iter([rank for rank in range(shards) if rank not in taken])
     return {w: tuple(sorted([*kept[w], *islice(free, most[w] - len(kept[w]))])) for w in chosen}
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What the client gives every worker of an attempt.
+
+    The party has address and ranks of every worker; the position in it names the worker in parcels.
+    So many threads advance the ranks of one worker.
+    """
+
+    run_id: str
+    attempt: int
+    party: tuple[tuple[str, tuple[int, ...]], ...]
+    threads: int

@@ -144,7 +144,7 @@ class Ranks:
         return Inbound([own], counts, self._mine)
 
 
-def run_here(coroutines: Mapping[int, Superstep[Any]], shared: Shared) -> list[Any]:
+def run_in_process(coroutines: Mapping[int, Superstep[Any]], shared: Shared) -> list[Any]:
     """Advance all ranks of a graph in this process, to their end; results by rank."""
     everyone = range(len(coroutines))
     with closing(Ranks(lambda *_: {}, [everyone], 0, coroutines, shared)) as ranks:

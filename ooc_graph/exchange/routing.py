@@ -112,8 +112,8 @@ def _joined(pieces: Sequence[Columns]) -> Columns:
     """Pieces one behind the other; a single one is not copied."""
     kinds = {tuple(column.dtype for column in columns) for columns in pieces}
     if len(kinds) > 1:
-        named = "; ".join(sorted(str([str(dtype) for dtype in kind]) for kind in kinds))
-        raise TypeError(f"ranks route columns of different dtypes in one superstep: {named}")
+        listed = "; ".join(sorted(str([str(dtype) for dtype in kind]) for kind in kinds))
+        raise TypeError(f"ranks route columns of different dtypes in one superstep: {listed}")
     if len(pieces) == 1:
         return pieces[0]
     return tuple(np.concatenate(column) for column in zip(*pieces, strict=True))

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 
 from dask.utils import format_bytes
 
+from ooc_graph.exchange.time_limits import answer_timeout_s
+
+# Between two looks a worker is taken to have been silent for this long at most: this process may
+# itself have been stopped, and the scheduler with it.
+_LONGEST_STEP_S = 2.0
 NO_WORKERS = "the Dask cluster has no workers"
 
 
@@ -62,7 +67,42 @@ def describe(states: Iterable[WorkerState]) -> str:
     return "; ".join(str(state) for state in states) or NO_WORKERS
 
 
-def state_of(
+class LastSeen:
+    """The last known states of workers, by address, and for how long each has been silent."""
+
+    def __init__(self) -> None:
+        self.states: dict[str, WorkerState] = {}
+        # When each was last seen by the scheduler's clock, and for how long that has not changed.
+        self._heartbeats: dict[str, tuple[float, float]] = {}
+
+    def note(self, workers: Mapping[str, Any], step_s: float) -> None:
+        """Take what the scheduler says of its workers, so long after it last said so."""
+        # With many workers Dask's heartbeats come more seldom.
+        longest_s = max(answer_timeout_s(), 3 * (1 + len(workers) / 200))
+        heartbeats: dict[str, tuple[float, float]] = {}
+        for address, worker in workers.items():
+            seen_s, silent_s = self._heartbeats.get(address, (0.0, 0.0))
+            is_same = seen_s == worker["last_seen"]
+            heartbeats[address] = (
+                worker["last_seen"],
+                silent_s + min(step_s, _LONGEST_STEP_S) if is_same else 0.0,
+            )
+        self._heartbeats = heartbeats
+        self.states = {
+            address: _state_of(address, worker, heartbeats[address][1], longest_s)
+            for address, worker in workers.items()
+        }
+
+    def note_silent(self, addresses: Collection[str]) -> None:
+        """Take workers that did not answer for silent, until their next heartbeat."""
+        for address in self.states.keys() & addresses:
+            seen_s, silent_s = self._heartbeats[address]
+            silent_s = max(silent_s, answer_timeout_s())
+            self._heartbeats[address] = seen_s, silent_s
+            self.states[address] = replace(self.states[address], silent_s=silent_s, is_silent=True)
+
+
+def _state_of(
     address: str, worker: Mapping[str, Any], silent_s: float, longest_s: float
 ) -> WorkerState:
     """State of a worker, given its entry in the scheduler's answer."""

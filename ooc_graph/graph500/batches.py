@@ -1,19 +1,25 @@
-"""Batches of Graph500's searches by one rank, and the memory beside them."""
+"""Batches of Graph500's searches by one rank, the memory beside them, and their energy."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
 from ooc_graph.edges.kronecker import Kronecker
-from ooc_graph.graph500.run import BatchTask, Run
-from ooc_graph.model.resources import CPU
+from ooc_graph.graph500 import on_device
+from ooc_graph.graph500.run import BatchTask, Run, Searched
+from ooc_graph.model.resources import CPU, CUDA
 from ooc_graph.model.strategy import DISK, PINNED
+from ooc_graph.report.data import EnergyRecord
+from ooc_graph.report.energy import EnergyMeter, energy_record, over_repeats
+from ooc_graph.report.statistics import teps_statistics
 from ooc_graph.search.plan import Plan
+from ooc_graph.search.trees import run_search
 from ooc_graph.shards.load import Graph
 from ooc_graph.strategies.cpu.in_memory import resident_bytes
 from ooc_graph.strategies.cuda import disk_budgets as cuda_disk
 from ooc_graph.strategies.cuda.cached import pinned_bytes
 from ooc_graph.threads import cores
+from ooc_graph.types import IntArray
 
 _ANSWER_BYTES = 40
 # Where rows are not all where they are searched: bytes a vertex of an answer's columns, of tuples
@@ -37,10 +43,10 @@ def check_bytes(graph: Graph) -> int:
 
 def task_for(plan: Plan, run: Run, source: Kronecker, *, on_host: bool = False) -> BatchTask:
     """The batch as a plan has it carried out."""
-    limits = run.place.cuda_limits
+    limits = run.workplace.cuda_limits
     given = plan.task(), source, run.options.validate
     task = BatchTask(*given, limits.device_bytes, on_host)
-    limit_bytes = run.place.resources(on_cpu=True).process_limit_bytes
+    limit_bytes = run.workplace.resources(on_cpu=True).process_limit_bytes
     return replace(task, at_once=_at_once(plan, limit_bytes))
 
 
@@ -67,3 +73,32 @@ def _rows_bytes(plan: Plan) -> int:
         facts = cuda_disk.known_facts(graph, kernel)
         return cuda_disk.plan_within(facts, reserved.device_bytes, reserved.host_bytes).host_bytes
     return 0
+
+
+def measure_energy(
+    run: Run, task: BatchTask, keys: IntArray, searched: list[Searched]
+) -> EnergyRecord:
+    """Energy of searches from all keys, where a counter can be read; else why there is none."""
+    times_s = [one.trace.elapsed_s for one in searched]
+    teps = teps_statistics(times_s, [one.edges for one in searched]).harmonic_mean
+    with run.progress.stage(f"{task.kernel}: energy"):
+        record: EnergyRecord = run.timed(
+            f"{task.kernel} energy", lambda: run.workplace.call(repeat_searches, task, keys, teps)
+        )
+    return record
+
+
+def repeat_searches(task: BatchTask, keys: IntArray, teps: float) -> EnergyRecord:
+    """Search from all keys again and again; runs on the worker."""
+    with task.engine() as engine:
+        if task.device == CUDA:
+            meter = EnergyMeter([on_device.device_id()])
+            energy, turns = over_repeats(meter, lambda: on_device.search_from_all(engine, keys))
+        else:
+
+            def turn() -> None:
+                for key in keys.tolist():
+                    run_search(engine, key)
+
+            energy, turns = over_repeats(EnergyMeter(), turn)
+    return energy_record(task.kernel, teps, turns * len(keys), energy)

@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, Any
 
 from ooc_graph.edges.kronecker import Kronecker
 from ooc_graph.errors import DiskFullError
+from ooc_graph.graph500.keys import refuse_few_keys, search_keys
 from ooc_graph.graph500.report import Outcome, leave_report
 from ooc_graph.graph500.run import Graph500Options, Run
-from ooc_graph.graph500.searches import refuse_few_keys, search_all, search_keys
+from ooc_graph.graph500.searches import search_all
 from ooc_graph.layout.names import HUB
 from ooc_graph.layout.whole_file import disk_full_reported, raise_if_full
 from ooc_graph.model.resources import AUTO, CPU, CudaLimits
@@ -68,8 +69,8 @@ def graph500(
         Says the least that would do.
     """
     limits = CudaLimits.of(device_memory, host_memory).require_cuda(device)
-    place = workplace_for(client, memory_limit_bytes, device, limits, progress)
-    run = Run(options, folder, place, progress)
+    workplace = workplace_for(client, memory_limit_bytes, device, limits, progress)
+    run = Run(options, folder, workplace, progress)
     weighted = "sssp" in options.kernels
     source = Kronecker(
         options.scale, edge_factor=options.edge_factor, seeds=options.seeds, weighted=weighted
@@ -78,10 +79,10 @@ def graph500(
     with disk_full_reported(folder / "graph.zarr"):
         folder.mkdir(parents=True, exist_ok=True)
     with progress.stage("compiling kernels (once on a machine)"):
-        if place.device.name == CPU:
+        if workplace.device.name == CPU:
             parts = parts_of_graph500(source, options.kernels, options.validate)
-            place.call(compile_ahead, parts)
-        _warm_up(place, source, folder, compress=options.compress)
+            workplace.call(compile_ahead, parts)
+        _warm_up(workplace, source, folder, compress=options.compress)
     with MemoryWatch(origin_s=run.begun) as watch:
         graph, built = _build(run, source, overwrite)
         keys = run.timed("search keys", lambda: search_keys(graph, source, options.searches))
@@ -92,23 +93,23 @@ def graph500(
     return leave_report(run, graph, built, searched, watch, command, energy=energy)
 
 
-def _warm_up(place: Workplace, source: Kronecker, folder: Path, *, compress: bool) -> None:
+def _warm_up(workplace: Workplace, source: Kronecker, folder: Path, *, compress: bool) -> None:
     """Build a tiny graph of the same kind, so that no figure has compilation in it."""
     with (
-        _full_folder_named(folder),
+        _reporting_full_folder(folder),
         TemporaryDirectory(prefix=".warm-up-", dir=folder) as scratch,
     ):
         tiny = replace(source, scale=min(source.scale, 8))
         options = BuildOptions(shards=2, compress=compress)
         store = Path(scratch) / "tiny.zarr"
-        graph, _ = build_with_report(tiny, store, options, **_build_place(place))
+        graph, _ = build_with_report(tiny, store, options, **_workplace_options(workplace))
         if compress:
             # Not before rows are loaded would what unpacks them be compiled.
             graph.load(HUB)
 
 
 @contextmanager
-def _full_folder_named(folder: Path) -> Iterator[None]:
+def _reporting_full_folder(folder: Path) -> Iterator[None]:
     """Context in which errors for want of space name the run's folder, not one that is removed."""
     with disk_full_reported(folder / "graph.zarr"):
         try:
@@ -124,18 +125,18 @@ def _build(run: Run, source: Kronecker, overwrite: bool) -> tuple[Graph, BuildRe
         source,
         run.folder / "graph.zarr",
         run.options.building(overwrite=overwrite),
-        **_build_place(run.place),
-        memory_limit=run.place.limit_bytes,
+        **_workplace_options(run.workplace),
+        memory_limit=run.workplace.limit_bytes,
         progress=run.progress,
     )
     run.stages += [Stage(name, start + a, start + b) for name, a, b in built.stages]
     return graph, built
 
 
-def _build_place(place: Workplace) -> dict[str, Any]:
-    """Where a store is built, as a build is told."""
+def _workplace_options(workplace: Workplace) -> dict[str, Any]:
+    """Where a store is built, as options of a build."""
     return {
-        "client": place.client,
-        "device": place.wanted,
-        "device_memory": place.cuda_limits.device_bytes,
+        "client": workplace.client,
+        "device": workplace.wanted,
+        "device_memory": workplace.cuda_limits.device_bytes,
     }

@@ -28,21 +28,21 @@ _ANSWER_BYTES = 24
 
 def search_batch(task: BatchTask, keys: IntArray) -> list[Searched]:
     """Search from each key and validate the answers, in as few passes over the edges as fit."""
-    with task.engine() as held, within_memory(f"{task.kernel} of Graph500"):
-        found = _timed(task, held, keys)
-        return found if task.kernel == "sssp" else _with_levels(held, keys, found)
+    with task.engine() as engine, within_memory(f"{task.kernel} of Graph500"):
+        found = _timed(task, engine, keys)
+        return found if task.kernel == "sssp" else _with_levels(engine, keys, found)
 
 
-def _timed(task: BatchTask, held: Engine, keys: IntArray) -> list[Searched]:
-    tables = _Tables(held)
+def _timed(task: BatchTask, engine: Engine, keys: IntArray) -> list[Searched]:
+    tables = _Tables(engine)
     if not task.validate:
-        return [one for one, _ in _searches(held, tables, keys)]
+        return [one for one, _ in _searches(engine, tables, keys)]
     beside = _EDGE_BYTES * min(_BLOCK_EDGES, task.source.edges)
-    beside += _ANSWER_BYTES * held.graph.vertices
+    beside += _ANSWER_BYTES * engine.graph.vertices
     free = _free_bytes(task.device_limit_bytes)
-    size = largest_batch(held.graph.vertices, task.kernel, free=free, beside=beside)
+    size = largest_batch(engine.graph.vertices, task.kernel, free=free, beside=beside)
     batches = [keys[start : start + size] for start in range(0, len(keys), size)]
-    return [one for batch in batches for one in _validated(task, held, tables, batch)]
+    return [one for batch in batches for one in _validated(task, engine, tables, batch)]
 
 
 def _free_bytes(limit_bytes: int | None) -> int | None:
@@ -56,19 +56,19 @@ def _free_bytes(limit_bytes: int | None) -> int | None:
 class _Tables:
     """What answers are read with, in device memory."""
 
-    def __init__(self, held: Engine) -> None:
-        self.internal_of = on_device(held.ids.internal_of)
-        self.tuples = on_device(held.tuples)
+    def __init__(self, engine: Engine) -> None:
+        self.internal_of = on_device(engine.ids.internal_of)
+        self.tuples = on_device(engine.tuples)
 
 
 def _validated(
-    task: BatchTask, held: Engine, tables: _Tables, keys: IntArray
+    task: BatchTask, engine: Engine, tables: _Tables, keys: IntArray
 ) -> Iterator[Searched]:
     begun = perf_counter()
     kind = CudaBfsValidator if task.kernel == "bfs" else CudaSsspValidator
-    validator = kind(held.graph.vertices, len(keys))
+    validator = kind(engine.graph.vertices, len(keys))
     found, columns, searching_s = [], None, 0.0
-    for one, tree in _searches(held, tables, keys):
+    for one, tree in _searches(engine, tables, keys):
         searching_s += one.trace.elapsed_s
         measure = tree.level if task.kernel == "bfs" else tree.distance
         if columns is not None and columns[1].dtype != measure.dtype:
@@ -84,21 +84,21 @@ def _validated(
         yield replace(one, verdict=verdict, validate_s=each)
 
 
-def _searches(held: Engine, tables: _Tables, keys: IntArray) -> Iterator[tuple[Searched, Any]]:
+def _searches(engine: Engine, tables: _Tables, keys: IntArray) -> Iterator[tuple[Searched, Any]]:
     """Search as the answers are asked for; each tree is valid until the next."""
-    for key, root in zip(keys.tolist(), _internal(held, keys), strict=True):
-        tree = held.search.run_on_device(root)
-        phases = trace_of("sssp", tree).levels if held.kernel == "sssp" else ()
+    for key, root in zip(keys.tolist(), _internal(engine, keys), strict=True):
+        tree = engine.search.run_on_device(root)
+        phases = trace_of("sssp", tree).levels if engine.kernel == "sssp" else ()
         reached = tree.parent != np.iinfo(tree.parent.dtype).max
         edges = int(tables.tuples[reached].sum(dtype=np.uint64)) // 2
         count = int(cuda().count_nonzero(reached))
         yield Searched(key, Trace(tree.elapsed_s, phases), None, 0.0, edges, count), tree
 
 
-def _internal(held: Engine, keys: IntArray) -> list[int]:
+def _internal(engine: Engine, keys: IntArray) -> list[int]:
     """Internal ids of search keys, which all have arcs."""
-    first = held.graph.first_id or 0
-    internal: list[int] = held.ids.internal_of[keys - first].tolist()
+    first = engine.graph.first_id or 0
+    internal: list[int] = engine.ids.internal_of[keys - first].tolist()
     return internal
 
 
@@ -107,33 +107,33 @@ def with_levels(task: BatchTask, keys: IntArray, found: list[Searched]) -> list[
 
     Of an SSSP, and where arcs stay in the store, they are known already.
     """
-    with task.engine() as held, within_memory(f"{task.kernel} of Graph500"):
-        if held.kernel != "bfs" or held.io_stats is not None:
+    with task.engine() as engine, within_memory(f"{task.kernel} of Graph500"):
+        if engine.kernel != "bfs" or engine.io_stats is not None:
             return found
-        return _with_levels(held, keys, found)
+        return _with_levels(engine, keys, found)
 
 
-def _with_levels(held: Engine, keys: IntArray, found: list[Searched]) -> list[Searched]:
+def _with_levels(engine: Engine, keys: IntArray, found: list[Searched]) -> list[Searched]:
     """The same with the levels of each BFS and their arcs.
 
     Arcs are counted in searches of their own, which are not timed. They come after all that are:
     whoever searches from a root again finds much of the graph in the device's caches.
     """
-    held.search.count_arcs(on=True)
+    engine.search.count_arcs(on=True)
     traces = [
-        replace(one.trace, levels=_levels(held, root))
-        for one, root in zip(found, _internal(held, keys), strict=True)
+        replace(one.trace, levels=_levels(engine, root))
+        for one, root in zip(found, _internal(engine, keys), strict=True)
     ]
-    held.search.count_arcs(on=False)
+    engine.search.count_arcs(on=False)
     return [replace(one, trace=trace) for one, trace in zip(found, traces, strict=True)]
 
 
-def _levels(held: Engine, root: int) -> tuple[tuple[int | None, int, str], ...]:
-    held.search.run_on_device(root)
-    levels = held.search.level_trace()
+def _levels(engine: Engine, root: int) -> tuple[tuple[int | None, int, str], ...]:
+    engine.search.run_on_device(root)
+    levels = engine.search.course()
     arcs = (levels["pushed"] + levels["examined"])[1:].tolist()
-    ways = ["pull" if pull else "push" for pull in levels["pull"][1:]]
-    return tuple(zip(levels["found"][:-1].tolist(), arcs, ways, strict=True))
+    directions = ["pull" if pull else "push" for pull in levels["pull"][1:]]
+    return tuple(zip(levels["found"][:-1].tolist(), arcs, directions, strict=True))
 
 
 def _blocks(source: Kronecker) -> Iterator[tuple[Any, Any, Any]]:
@@ -150,13 +150,13 @@ def _blocks(source: Kronecker) -> Iterator[tuple[Any, Any, Any]]:
         yield block
 
 
-def search_from_all(held: Engine, keys: IntArray) -> None:
+def search_from_all(engine: Engine, keys: IntArray) -> None:
     """Search once from every key; the answers are dropped.
 
     To the same end as those that were timed: where arcs stay in the store, in host memory.
     """
-    search = held.search.run_on_device if held.io_stats is None else held.search.run
-    for root in _internal(held, keys):
+    search = engine.search.run_on_device if engine.io_stats is None else engine.search.run
+    for root in _internal(engine, keys):
         search(root)
 
 

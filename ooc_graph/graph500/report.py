@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -28,8 +28,8 @@ from ooc_graph.report.data import (
 from ooc_graph.report.graph500 import Graph500Result, KernelRuns, output_block
 from ooc_graph.report.memory_watch import MemoryWatch, thinned
 from ooc_graph.report.records import append_record, host_facts, package_versions
-from ooc_graph.runtime.devices import cuda_facts_here
-from ooc_graph.runtime.engine_cache import open_same
+from ooc_graph.runtime.devices import cuda_facts
+from ooc_graph.runtime.same_graph import open_same
 from ooc_graph.shards.build_options import BuildReport
 from ooc_graph.shards.load import Graph
 from ooc_graph.types import AnyArray
@@ -37,21 +37,11 @@ from ooc_graph.types import AnyArray
 
 @dataclass
 class Outcome:
-    """Figures of a run.
+    """Figures of a run."""
 
-    Parameters
-    ----------
-    block
-        Graph500's output block.
-    page
-        The report.
-    failure
-        First broken rule, or None.
-    """
-
-    block: str
-    page: Path
-    failure: str | None = None
+    block: str  # Graph500's output block
+    page: Path  # the report
+    failure: str | None = None  # first broken rule, or None
 
 
 def degree_histogram(path: str, identity: str) -> tuple[AnyArray, AnyArray]:
@@ -77,8 +67,10 @@ def leave_report(
     from ooc_graph.report.page import write_page  # noqa: PLC0415 - matplotlib takes a second
 
     records = [_record(kernel, one) for kernel, found in searched.items() for one in found]
-    failure, device = _failure(searched, run.options.validate), _device_facts(run)
-    degrees = run.place.call(degree_histogram, str(graph.path), graph.identity)
+    failure = _failure(searched, run.options.validate)
+    status: Literal["passed", "failed"] = "passed" if failure is None else "failed"
+    device = run.workplace.call(cuda_facts) if run.workplace.device.name == CUDA else {}
+    degrees = run.workplace.call(degree_histogram, str(graph.path), graph.identity)
     block = _block(run, built, records, failure is None)
     data = ReportData(
         title=f"Graph500, scale {run.options.scale}",
@@ -92,11 +84,11 @@ def leave_report(
         searches=tuple(records),
         stages=tuple(run.stages),
         memory=thinned(watch.samples),
-        memory_limit_bytes=run.place.limit_bytes,
+        memory_limit_bytes=run.workplace.limit_bytes,
         memory_baseline_bytes=watch.baseline_bytes,
         degree_histogram=DegreeHistogram.of(*degrees),
         output_block=block,
-        validation=_validation(run.options.validate, failure),
+        validation=Validation(status if run.options.validate else "skipped", failure or ""),
         energy=tuple(energy),
         tiers=with_disk(run, graph, searched),
     )
@@ -112,7 +104,7 @@ def leave_report(
 
 
 def _record(kernel: str, one: Searched) -> SearchRecord:
-    levels = tuple(LevelRecord(v, arcs, way) for v, arcs, way in one.trace.levels)
+    levels = tuple(LevelRecord(v, arcs, direction) for v, arcs, direction in one.trace.levels)
     return SearchRecord(
         kernel,
         one.root,
@@ -160,7 +152,7 @@ def _block(run: Run, built: BuildReport, records: list[SearchRecord], valid: boo
             edge_factor=options.edge_factor,
             searches=options.searches,
             generation_s=built.read_s,
-            processes=run.place.resources(on_cpu=True).processes,
+            processes=run.workplace.resources(on_cpu=True).processes,
             construction_s=built.elapsed_s - built.read_s,
             kernels=tuple(
                 KernelRuns.of([record for record in records if record.kernel == kernel])
@@ -171,34 +163,19 @@ def _block(run: Run, built: BuildReport, records: list[SearchRecord], valid: boo
     )
 
 
-def _validation(validated: bool, failure: str | None) -> Validation:
-    if not validated:
-        return Validation("skipped")
-    return Validation("passed") if failure is None else Validation("failed", failure)
-
-
 def _parameters(run: Run) -> dict[str, Any]:
-    named = {name: _scalar(value) for name, value in asdict(run.options).items()}
-    return {
-        **named,
-        "device": run.place.device.name,
-        "worker processes": run.place.resources(on_cpu=True).processes,
-        "memory limit (bytes)": run.place.limit_bytes,
-        **{name: size for name, size in _cuda_limits(run) if size is not None},
+    options = {name: _scalar(value) for name, value in asdict(run.options).items()}
+    sizes = {
+        "device memory limit (bytes)": run.workplace.cuda_limits.device_bytes,
+        "host memory limit for rows (bytes)": run.workplace.cuda_limits.pinned_bytes,
     }
-
-
-def _cuda_limits(run: Run) -> list[tuple[str, int | None]]:
-    limits = run.place.cuda_limits
-    return [
-        ("device memory limit (bytes)", limits.device_bytes),
-        ("host memory limit for rows (bytes)", limits.pinned_bytes),
-    ]
-
-
-def _device_facts(run: Run) -> dict[str, str | int]:
-    """Of the CUDA device that searches, where one does."""
-    return run.place.call(cuda_facts_here) if run.place.device.name == CUDA else {}
+    return {
+        **options,
+        "device": run.workplace.device.name,
+        "worker processes": run.workplace.resources(on_cpu=True).processes,
+        "memory limit (bytes)": run.workplace.limit_bytes,
+        **{name: size for name, size in sizes.items() if size is not None},
+    }
 
 
 def _graph_facts(graph: Graph) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""What one run of Graph500 is told, what it has at hand, and what it says of a search."""
+"""The options of a run of Graph500, the run itself, and what it records of a search."""
 
 from __future__ import annotations
 
@@ -28,33 +28,20 @@ from ooc_graph.validate import Verdict
 
 @dataclass(frozen=True)
 class Graph500Options:
-    """What to run.
+    """What to run."""
 
-    Parameters
-    ----------
-    scale, edge_factor, seeds
-        The graph.
-    searches
-        Search keys per kernel; Graph500 has 64.
-    kernels
-        ``bfs``, ``sssp`` or both.
-    validate
-        Whether every answer is checked (a run counts as Graph500 only if it is).
-    shards, compress
-        As for a build.
-    energy
-        Whether searches are repeated for at least 10 s where their energy can be measured.
-    """
-
+    # The graph.
     scale: int
     edge_factor: int = 16
     seeds: tuple[int, int] = (2, 3)
-    searches: int = 64
-    kernels: tuple[str, ...] = KERNELS
+    searches: int = 64  # search keys per kernel; Graph500 has 64
+    kernels: tuple[str, ...] = KERNELS  # ``bfs``, ``sssp`` or both
+    # Whether every answer is checked (a run counts as Graph500 only if it is).
     validate: bool = True
-    shards: int | None = None
+    shards: int | None = None  # as for a build
+    # Whether searches are repeated for at least 10 s where their energy can be measured.
     energy: bool = True
-    compress: bool = False
+    compress: bool = False  # as for a build
 
     def __post_init__(self) -> None:
         unknown = [kernel for kernel in self.kernels if kernel not in KERNELS]
@@ -95,7 +82,7 @@ def io_of(found: Sequence[Searched]) -> IoStats:
 
 @dataclass
 class Run:
-    """A run under way: what it is told, where it works, and how long its stages took.
+    """A run: its options, its workplace, and how long its stages took.
 
     ``tiers`` has, for kernels whose arcs stay in the store or are in pinned host memory, what is
     held and what was read.
@@ -103,7 +90,7 @@ class Run:
 
     options: Graph500Options
     folder: Path
-    place: Workplace
+    workplace: Workplace
     progress: Progress
     begun: float = field(default_factory=perf_counter)
     stages: list[Stage] = field(default_factory=list)
@@ -119,30 +106,16 @@ class Run:
 
 @dataclass(frozen=True)
 class BatchTask:
-    """A batch of searches as it travels to the worker.
+    """A batch of searches as it travels to the worker."""
 
-    Parameters
-    ----------
-    search
-        What is searched, and what is held of it; of no root.
-    source
-        Its edges.
-    validate
-        Whether the answers are checked.
-    device_limit_bytes
-        Memory of the device for searches and their validation together; None: what is free.
-    on_host
-        Whether answers of rows on the device go to host memory, as those of other rows do.
-    at_once
-        Answers in host memory that one pass over the edges validates.
-    """
-
-    search: SearchTask
-    source: Kronecker
-    validate: bool
+    search: SearchTask  # what is searched, and what is held of it; of no root
+    source: Kronecker  # its edges
+    validate: bool  # whether the answers are checked
+    # Memory of the device for searches and their validation together; None: what is free.
     device_limit_bytes: int | None = None
+    # Whether answers of rows on the device go to host memory, as those of other rows do.
     on_host: bool = False
-    at_once: int = 1
+    at_once: int = 1  # answers in host memory that one pass over the edges validates
 
     @property
     def kernel(self) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from functools import lru_cache, partial
+from functools import partial
 from time import perf_counter
 from typing import Any
 
@@ -12,12 +12,11 @@ import numpy as np
 
 from ooc_graph.answers.scatter import TreeColumns
 from ooc_graph.edges.kronecker import Kronecker
-from ooc_graph.errors import DeviceBusyError, MemoryBudgetError, UsageError
+from ooc_graph.errors import DeviceBusyError, MemoryBudgetError
 from ooc_graph.graph500 import on_device
-from ooc_graph.graph500.batches import answer_bytes, check_bytes, task_for
-from ooc_graph.graph500.energy import measure as measure_energy
+from ooc_graph.graph500.batches import answer_bytes, check_bytes, measure_energy, task_for
 from ooc_graph.graph500.run import BatchTask, Run, Searched
-from ooc_graph.graph500.tiers import describe_held, tier_facts, where_rows_are
+from ooc_graph.graph500.tiers import describe_engine, tier_facts, where_rows_are
 from ooc_graph.layout.names import DISTANCE, LEVEL, PARENT
 from ooc_graph.model.engine import Engine
 from ooc_graph.model.request import Request
@@ -28,7 +27,7 @@ from ooc_graph.model.trace import Trace
 from ooc_graph.report.data import EnergyRecord
 from ooc_graph.runtime import io_progress
 from ooc_graph.runtime.compile_parts import check_pair
-from ooc_graph.runtime.process import threads_here
+from ooc_graph.runtime.process import thread_count
 from ooc_graph.runtime.validation import check_edges, validator_of
 from ooc_graph.search.execute import execute, plan_at
 from ooc_graph.search.plan import Plan
@@ -40,53 +39,21 @@ from ooc_graph.types import IntArray
 from ooc_graph.validate import BfsAnswer, BfsValidator, SsspAnswer, SsspValidator, VertexIndex
 from ooc_graph.validate.cuda_batch import MOST_VERTICES
 
-_SURELY_ENOUGH_SCALE, _SURELY_ENOUGH_KEYS = 12, 64
-_MOST_COUNTED_SCALE = 20
-
-
-def refuse_few_keys(source: Kronecker, searches: int) -> None:
-    """Refuse a graph too small to have so many vertices with an arc.
-
-    Graph500's draw of search keys gives up on such graphs and takes isolated vertices, from
-    which there is nothing to time. From scale 12 on there are always enough for 64.
-    """
-    if source.scale >= _SURELY_ENOUGH_SCALE and searches <= _SURELY_ENOUGH_KEYS:
-        return
-    if source.scale > _MOST_COUNTED_SCALE:
-        return
-    # Weights do not matter.
-    usable = _usable_keys(replace(source, weighted=False))
-    if usable < searches:
-        raise UsageError(
-            f"scale {source.scale} has {usable} vertices with an arc, which is fewer than "
-            f"{searches} searches; give a smaller --searches or a larger --scale"
-        )
-
-
-@lru_cache(maxsize=1)
-def _usable_keys(source: Kronecker) -> int:
-    """Vertices with an arc; asked for twice, by the command before it starts a cluster."""
-    u, v, _ = source.block(0, source.edges)
-    return len(np.unique(np.concatenate([u[u != v], v[u != v]])))
-
 
 def search_all(
     run: Run, graph: Graph, source: Kronecker, kernel: str, keys: IntArray
 ) -> tuple[list[Searched], list[EnergyRecord]]:
     """Search from all keys, timed, and validate: on one worker in batches, else key by key.
 
-    Returns
-    -------
-    searches, energy
-        Energy of the searches, measured over repeats of them; nothing if many ranks search.
+    The searches, and their energy, measured over repeats of them; nothing if many ranks search.
     """
     # Validation has the memory that another kernel's searches would keep.
-    run.place.release()
+    run.workplace.release()
     beside = check_bytes(graph) if run.options.validate else answer_bytes(graph)
-    first = plan_at(run.place, graph, Request(kernel, answer_bytes=beside))
+    first = plan_at(run.workplace, graph, Request(kernel, answer_bytes=beside))
     searches = _Searches(run, graph, source, kernel, keys)
-    with io_progress.told(graph.identity, kernel, run.place.client, run.progress):
-        return execute(first, run.place, run.progress, searches.run, searches.ease)
+    with io_progress.reported(graph.identity, kernel, run.workplace.client, run.progress):
+        return execute(first, run.workplace, run.progress, searches.run, searches.ease)
 
 
 class _Searches:
@@ -134,7 +101,7 @@ class _Searches:
         return self._all_batches(search, 1)
 
     def _in_batches(self, plan: Plan) -> tuple[list[Searched], list[EnergyRecord]]:
-        run, kernel, keys, call = self._run, self._kernel, self._keys, self._run.place.call
+        run, kernel, keys, call = self._run, self._kernel, self._keys, self._run.workplace.call
         task = task_for(plan, run, self._source, on_host=self._on_host)
         with run.progress.stage(f"{kernel}: loading, warming up"):
             run.timed(f"{kernel} warm-up", lambda: call(warm_up, task, int(keys[0])))
@@ -146,15 +113,14 @@ class _Searches:
         self._task = None
         try:
             if task.tier != MEMORY:
-                held = call(describe_held, task)
-                run.tiers[kernel] = tier_facts(held, found)
+                run.tiers[kernel] = tier_facts(call(describe_engine, task), found)
             if task.device == CUDA and not task.stays_there:
                 # Last: whoever searches from a root again finds much of the graph in the device's
                 # caches.
                 found = call(on_device.with_levels, task, keys, found)
             energy = [measure_energy(run, task, keys, found)] if run.options.energy else []
         except (MemoryError, MemoryBudgetError, DeviceBusyError) as error:
-            # The searches are done and validated; this is but told of them.
+            # The searches are done and validated; only these figures are missing.
             run.progress.note(f"{kernel}: levels or energy are left out: {said_by(error)}")
             energy = []
         return found, energy
@@ -191,7 +157,7 @@ def _search_one(run: Run, plan: Plan, source: Kronecker, keys: IntArray) -> list
     """One search, by ranks or by one that does not validate; the answer is validated here."""
     (key,) = keys.tolist()
     graph, kernel = plan.graph, plan.request.kernel
-    result = result_of(kernel, key, search_by(plan, key, run.place))
+    result = result_of(kernel, key, search_by(plan, key, run.workplace))
     reached = result.reached
     internal = graph.internal_of()[reached]
     edges = int(graph.tuples()[internal[internal >= 0]].sum(dtype=np.int64)) // 2
@@ -204,16 +170,10 @@ def _search_one(run: Run, plan: Plan, source: Kronecker, keys: IntArray) -> list
     return [replace(one, verdict=verdict, validate_s=perf_counter() - begun)]
 
 
-def search_keys(graph: Graph, source: Kronecker, count: int) -> IntArray:
-    """Graph500's search keys: drawn at random, vertices without an arc left out."""
-    internal_of = graph.internal_of()
-    return source.search_keys(count, degree=lambda ids: internal_of[ids] >= 0)
-
-
 def warm_up(task: BatchTask, key: int) -> None:
     """Load the graph, compile, and search once untimed, as the reference does."""
-    with task.engine() as held:
-        run_search(held, key)
+    with task.engine() as engine:
+        run_search(engine, key)
     if task.validate and not task.stays_there:
         check_pair(task.kernel, task.source.weighted)
 
@@ -222,15 +182,15 @@ def search_batch(task: BatchTask, keys: IntArray) -> list[Searched]:
     """Search from each key and validate the answers, in as few passes over the edges as fit."""
     if task.stays_there:
         return on_device.search_batch(task, keys)
-    with task.engine() as held:
+    with task.engine() as engine:
         batches = [keys[i : i + task.at_once] for i in range(0, len(keys), task.at_once)]
-        return [one for batch in batches for one in _validated(task, held, batch)]
+        return [one for batch in batches for one in _validated(task, engine, batch)]
 
 
-def _validated(task: BatchTask, held: Engine, keys: IntArray) -> list[Searched]:
+def _validated(task: BatchTask, engine: Engine, keys: IntArray) -> list[Searched]:
     """Search from each key and validate the answers in one pass over the edges."""
     found: list[Searched] = []
-    answers = _answers(held, keys, found)
+    answers = _answers(engine, keys, found)
     if not task.validate:
         for _ in answers:
             pass
@@ -238,7 +198,7 @@ def _validated(task: BatchTask, held: Engine, keys: IntArray) -> list[Searched]:
     kind: Any = BfsValidator if task.kernel == "bfs" else SsspValidator
     validator = kind(answers, directed=False)
     begun = perf_counter()
-    verdicts = check_edges(validator, task.source, threads_here())
+    verdicts = check_edges(validator, task.source, thread_count())
     each = (perf_counter() - begun) / len(keys)
     return [
         replace(one, verdict=verdict, validate_s=each)
@@ -246,21 +206,21 @@ def _validated(task: BatchTask, held: Engine, keys: IntArray) -> list[Searched]:
     ]
 
 
-def _answers(held: Engine, keys: IntArray, found: list[Searched]) -> Iterator[Any]:
+def _answers(engine: Engine, keys: IntArray, found: list[Searched]) -> Iterator[Any]:
     """Search as the answers are asked for; what is known of each goes to ``found``."""
-    graph = held.graph
+    graph = engine.graph
     vertices = VertexIndex.dense(graph.first_id or 0, graph.vertices)
-    tuples = graph.tuples() if held.tuples is None else held.tuples
+    tuples = graph.tuples() if engine.tuples is None else engine.tuples
     for key in keys.tolist():
-        before = held.io_stats
-        tree, trace = run_search(held, key)
-        io_stats = None if before is None or held.io_stats is None else held.io_stats.since(before)
+        before = engine.io_stats
+        tree, trace = run_search(engine, key)
+        io_stats = engine.read_since(before)
         reached = tree.parent != np.iinfo(tree.parent.dtype).max
         edges = int(tuples[reached].sum(dtype=np.int64)) // 2
         count = int(np.count_nonzero(reached))
         found.append(Searched(key, _counted(trace), None, 0.0, edges, count, io_stats))
-        columns = TreeColumns(tree, held.ids).in_memory()
-        if held.kernel == "bfs":
+        columns = TreeColumns(tree, engine.ids).in_memory()
+        if engine.kernel == "bfs":
             yield BfsAnswer(key, columns[PARENT], columns[LEVEL], vertices)
         else:
             yield SsspAnswer(key, columns[PARENT], columns[DISTANCE], vertices)

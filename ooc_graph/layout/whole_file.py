@@ -13,8 +13,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from time import monotonic, sleep
 
-from ooc_graph.errors import NO_ROOM, DiskFullError, OutputBusyError, UsageError
-from ooc_graph.forked import closed_in_child
+from ooc_graph.errors import DISK_FULL_ERRNOS, DiskFullError, OutputBusyError, UsageError
+from ooc_graph.forked import not_inherited
 
 PARTIAL = ".partial-"
 """Part of the name of a file that is being written."""
@@ -83,7 +83,7 @@ def is_disk_full(error: OSError) -> bool:
     """Whether a system's error is for want of space."""
     # NumPy's tofile and save drop the number: "1024 requested and 96 written" is all they say.
     short = error.errno is None and " requested and " in str(error)
-    return short or error.errno in NO_ROOM
+    return short or error.errno in DISK_FULL_ERRNOS
 
 
 def _full_folder(error: OSError, path: Path) -> Path:
@@ -122,7 +122,7 @@ def locked(final: Path, run_id: str) -> Iterator[None]:
         holder = {"run": run_id, "pid": os.getpid(), "host": socket.gethostname()}
         os.ftruncate(descriptor, 0)
         os.pwrite(descriptor, json.dumps(holder).encode(), 0)
-        with closed_in_child(descriptor):
+        with not_inherited(descriptor):
             yield
     finally:
         path.unlink(missing_ok=True)

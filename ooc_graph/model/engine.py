@@ -17,35 +17,20 @@ from ooc_graph.shards.tiers import TierSearch
 
 @dataclass(frozen=True)
 class Engine:
-    """A graph in memory with buffers for one kernel, and its id tables.
+    """A graph in memory with buffers for one kernel, and its id tables."""
 
-    Parameters
-    ----------
-    kernel
-        ``bfs``, ``sssp``, ``components``, ``apsp`` or ``multi_source_bfs``.
-    search
-        The device's search.
-    graph, ids, tuples
-        The store, its id tables, and tuples by internal id.
-    named
-        Whether an answer that stays on the device has original ids as parents.
-    pinned
-        What the device holds if rows are in pinned host memory, else None.
-    pool
-        What device memory comes from if it has a limit, else None.
-    note
-        Says how a search went. It is called after each search with what that search alone read of
-        the store (`IoStats`; None if arcs are in memory). None if there is nothing to say.
-    """
-
-    kernel: str
-    search: Any
+    kernel: str  # ``bfs``, ``sssp``, ``components``, ``apsp`` or ``multi_source_bfs``
+    search: Any  # the device's search
+    # The store, its id tables, and tuples by internal id.
     graph: Graph
     ids: Ids
     tuples: Any
-    named: bool = False
+    named: bool = False  # whether an answer that stays on the device has original ids as parents
+    # What the device holds if rows are in pinned host memory, else None.
     pinned: DevicePlan | None = None
-    pool: WholePieces | None = None
+    pool: WholePieces | None = None  # what device memory comes from if it has a limit, else None
+    # Says how a search went. It is called after each search with what that search alone read of the
+    # store (`IoStats`; None if arcs are in memory). None if there is nothing to say.
     note: Callable[[Any], str] | None = None
 
     def allocating(self) -> AbstractContextManager[None]:
@@ -61,6 +46,11 @@ class Engine:
     def io_stats(self) -> IoStats | None:
         """What was read of the store so far, if arcs stay there."""
         return self.search.io_stats if isinstance(self.search, TierSearch) else None
+
+    def read_since(self, before: IoStats | None) -> IoStats | None:
+        """What was read of the store since `io_stats` were these, if arcs stay there."""
+        after = self.io_stats
+        return None if before is None or after is None else after.since(before)
 
 
 @dataclass(frozen=True)

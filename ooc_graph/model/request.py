@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ooc_graph.answers.pairs import Asked
+from ooc_graph.answers.asked import Asked
 from ooc_graph.errors import UsageError
 from ooc_graph.layout.metadata import ArraySpec
 from ooc_graph.model.kernel import EDGES, METHODS, ROWS
@@ -17,49 +17,25 @@ EXCHANGES = (ANY, SCHEDULER)
 
 @dataclass(frozen=True)
 class Many:
-    """What is asked of many sources.
+    """What is asked of many sources."""
 
-    Parameters
-    ----------
-    specs
-        How distances, and parents if wanted, are stored: in chunks of the same whole sources.
-    asked
-        What is asked of every source.
-    in_memory
-        Whether the answer stays in the memory of the process that asks.
-    """
-
+    # How distances, and parents if wanted, are stored: in chunks of the same whole sources.
     specs: tuple[ArraySpec, ...]
-    asked: Asked
-    in_memory: bool
+    asked: Asked  # what is asked of every source
+    in_memory: bool  # whether the answer stays in the memory of the process that asks
 
 
 @dataclass(frozen=True)
 class Request:
-    """What is searched, and how the caller wants it done.
+    """What is searched, and how the caller wants it done."""
 
-    Parameters
-    ----------
-    kernel
-        ``bfs``, ``sssp`` or ``components``; of many sources ``apsp`` or ``multi_source_bfs``.
-    exchange
-        ``auto``, or ``scheduler`` for the ranks of a cluster.
-    method
-        ``rows`` or ``edges``.
-    answer_bytes
-        Host memory of an answer that is not written.
-    on_device
-        Whether the answer stays on the CUDA device.
-    many
-        What is asked of many sources; None: one is searched from.
-    """
-
+    # ``bfs``, ``sssp`` or ``components``; of many sources ``apsp`` or ``multi_source_bfs``.
     kernel: str
-    exchange: str = ANY
-    method: str = ROWS
-    answer_bytes: int = 0
-    on_device: bool = False
-    many: Many | None = None
+    exchange: str = ANY  # ``auto``, or ``scheduler`` for the ranks of a cluster
+    method: str = ROWS  # ``rows`` or ``edges``
+    answer_bytes: int = 0  # host memory of an answer that is not written
+    on_device: bool = False  # whether the answer stays on the CUDA device
+    many: Many | None = None  # what is asked of many sources; None: one is searched from
 
     @property
     def is_plain(self) -> bool:
@@ -76,16 +52,9 @@ class Request:
         return ""
 
     def require_together(self, wanted: str) -> Request:
-        """Refuse unknown names, and what does not go together on any graph; give the request.
+        """The request, for a ``wanted`` device: ``auto``, ``cpu`` or ``cuda``.
 
-        Parameters
-        ----------
-        wanted
-            Device: ``auto``, ``cpu`` or ``cuda``.
-
-        Raises
-        ------
-        UsageError
+        UsageError: a name is unknown, or something does not go together on any graph.
         """
         if self.method not in METHODS:
             raise UsageError(f"method {self.method!r}: choose {' or '.join(METHODS)}")

@@ -17,37 +17,20 @@ search that the device cannot do."""
 
 @dataclass(frozen=True)
 class Reservation:
-    """What a strategy holds of a graph in the process that searches.
+    """What a strategy holds of a graph in the process that searches."""
 
-    Parameters
-    ----------
-    strategy
-        Its name, such as ``cuda/pinned``.
-    host_bytes, device_bytes
-        Memory that it keeps within: what it takes at most, or the budget that it fills.
-    pinned_bytes
-        Part of the host memory that is pinned, or may be.
-    method
-        Of many sources whether they are searched in batches or one by one; else empty.
-    copies
-        Whether rows in memory are kept in another form as well.
-    named
-        Whether room is kept for original ids as parents, since answers stay on the device.
-    exchange
-        ``one`` rank; or of many ranks ``local`` or ``scheduler``.
-    fills_device
-        Whether it takes all of the device that is free.
-    """
-
-    strategy: str
+    strategy: str  # its name, such as ``cuda/pinned``
+    # Memory of the host and of the device: what it takes at most, or the budget that it fills.
     host_bytes: int = 0
     device_bytes: int = 0
-    pinned_bytes: int = 0
+    pinned_bytes: int = 0  # part of the host memory that is pinned, or may be
+    # Of many sources whether they are searched in batches or one by one; else empty.
     method: str = ""
-    copies: bool = False
+    copies: bool = False  # whether rows in memory are kept in another form as well
+    # Whether memory is kept for original ids as parents, since answers stay on the device.
     named: bool = False
-    exchange: str = ONE
-    fills_device: bool = False
+    exchange: str = ONE  # ``one`` rank; or of many ranks ``local`` or ``scheduler``
+    fills_device: bool = False  # whether it takes all of the device that is free
 
     @property
     def engine(self) -> Reservation:
@@ -77,43 +60,22 @@ class Key(NamedTuple):
 
 @dataclass(frozen=True)
 class Freed:
-    """What a process found when it released its engines, after one of them was refused memory.
+    """What a process found when it released its engines, after one of them was refused memory."""
 
-    Parameters
-    ----------
-    was_loaded
-        Whether the engine was loaded, so that it was its search that was refused memory.
-    had_others
-        Whether other engines had taken memory.
-    device_bytes
-        Device memory that is free now; 0 on the CPU.
-    """
-
+    # Whether the engine was loaded, so that it was its search that was refused memory.
     was_loaded: bool = False
-    had_others: bool = False
-    device_bytes: int = 0
+    had_others: bool = False  # whether other engines had taken memory
+    device_bytes: int = 0  # device memory that is free now; 0 on the CPU
 
 
 @dataclass(frozen=True)
 class Refusal:
-    """Memory that was refused, or a device: without the error, whose frames hold memory.
+    """Memory that was refused, or a device: without the error, whose frames hold memory."""
 
-    Parameters
-    ----------
-    reserved
-        What was to be held.
-    kind
-        One of the kinds above.
-    said
-        What the error says.
-    freed
-        What the process found afterwards.
-    """
-
-    reserved: Reservation
-    kind: str
-    said: str
-    freed: Freed = Freed()
+    reserved: Reservation  # what was to be held
+    kind: str  # one of the kinds above
+    said: str  # what the error says
+    freed: Freed = Freed()  # what the process found afterwards
 
     def less(self, resources: Resources) -> Resources:
         """What there is, without the device memory that was not to be had."""
@@ -129,8 +91,8 @@ class Refusal:
         if self.kind == BUSY:
             return "others have memory of the device: device memory was refused"
         is_of_either = self.kind == DEVICE and self.reserved.strategy.startswith("cuda/pinned")
-        held = self.reserved.device_bytes or self.reserved.fills_device
-        if is_of_either or not held:
+        is_on_device = self.reserved.device_bytes or self.reserved.fills_device
+        if is_of_either or not is_on_device:
             return "memory was refused"
         return f"{self.kind} was refused"
 

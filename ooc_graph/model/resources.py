@@ -13,46 +13,26 @@ DEVICES = (AUTO, CPU, CUDA)
 
 @dataclass(frozen=True)
 class Device:
-    """A device that was chosen.
+    """A device that was chosen."""
 
-    Parameters
-    ----------
-    name
-        ``cpu`` or ``cuda``.
-    memory_bytes
-        Of the smallest CUDA device; 0 for the CPU.
-    why
-        Why it is the CPU if ``auto`` was asked for; else empty.
-    """
-
-    name: str
-    memory_bytes: int = 0
-    why: str = ""
+    name: str  # ``cpu`` or ``cuda``
+    memory_bytes: int = 0  # of the smallest CUDA device; 0 for the CPU
+    why: str = ""  # why it is the CPU if ``auto`` was asked for; else empty
 
 
 @dataclass(frozen=True)
 class CudaLimits:
-    """Memory that searches on a CUDA device may use.
+    """Memory that searches on a CUDA device may use."""
 
-    Parameters
-    ----------
-    device_bytes
-        Of the device; None: what it has.
-    pinned_bytes
-        Of pinned host memory; None: what the process may use; 0: nothing is pinned.
-    """
-
-    device_bytes: int | None = None
+    device_bytes: int | None = None  # of the device; None: what it has
+    # Of pinned host memory; None: what the process may use; 0: nothing is pinned.
     pinned_bytes: int | None = None
 
     @classmethod
     def of(cls, device_memory: str | int | None, host_memory: str | int | None) -> CudaLimits:
         """Limits as they are given, such as ``"16GiB"``.
 
-        Raises
-        ------
-        UsageError
-            A size is invalid, or that of the device is zero.
+        UsageError: a size is invalid, or that of the device is zero.
         """
         return cls(
             parse_bytes(device_memory, option="--device-memory"),
@@ -62,10 +42,7 @@ class CudaLimits:
     def require_cuda(self, wanted: str) -> CudaLimits:
         """These limits, for a device that is asked for.
 
-        Raises
-        ------
-        UsageError
-            There are limits, and it is the CPU, which heeds none of them.
+        UsageError: there are limits, and it is the CPU, which heeds none of them.
         """
         if wanted == CPU and (self.device_bytes is not None or self.pinned_bytes is not None):
             raise UsageError(
@@ -82,12 +59,7 @@ class CudaLimits:
 
 
 def require_name(wanted: str) -> None:
-    """Refuse a device that there is not.
-
-    Raises
-    ------
-    UsageError
-    """
+    """Refuse a device that there is not, with a UsageError."""
     if wanted not in DEVICES:
         raise UsageError(f"device {wanted!r}: choose {', '.join(DEVICES)}")
 
@@ -96,68 +68,38 @@ NO_LIMITS = CudaLimits()
 
 
 @dataclass(frozen=True)
-class Room:
-    """Memory that the engines of a process may take together; None: what is free.
+class Capacity:
+    """Memory that the engines of a process may take together; None: what is free."""
 
-    Parameters
-    ----------
-    host_bytes, device_bytes
-        Limits that somebody set.
-    pinned_bytes
-        Limit of pinned host memory.
-    """
-
+    # Limits that somebody set.
     host_bytes: int | None = None
     device_bytes: int | None = None
-    pinned_bytes: int | None = None
+    pinned_bytes: int | None = None  # limit of pinned host memory
 
 
-FREE = Room()
+FREE = Capacity()
 
 
 @dataclass(frozen=True)
 class Resources:
-    """What the processes offer to a search, at one moment.
+    """What the processes offer to a search, at one moment."""
 
-    Parameters
-    ----------
-    wanted
-        Device that was asked for: ``auto``, ``cpu`` or ``cuda``.
-    device
-        Device that all processes have.
-    cuda_limits
-        Memory that searches on CUDA devices may use.
-    limit_bytes
-        Host memory of all processes together.
-    process_limit_bytes
-        Host memory of the process that has most, which searches of one process.
-    least_limit_bytes
-        Host memory of the process that has least.
-    is_limited
-        Whether that memory is a limit that somebody set, not what happens to be free.
-    processes
-        Processes that search.
-    threads
-        Threads that every process has.
-    has_ranks
-        Whether many ranks can search, on workers.
-    has_client
-        Whether the processes are workers of a cluster, apart from the process that asks.
-    """
-
-    wanted: str
-    device: Device
-    cuda_limits: CudaLimits
-    limit_bytes: int
+    wanted: str  # device that was asked for: ``auto``, ``cpu`` or ``cuda``
+    device: Device  # device that all processes have
+    cuda_limits: CudaLimits  # memory that searches on CUDA devices may use
+    limit_bytes: int  # host memory of all processes together
+    # Host memory of the process that has most, which searches of one process.
     process_limit_bytes: int
-    least_limit_bytes: int
+    least_limit_bytes: int  # host memory of the process that has least
+    # Whether that memory is a limit that somebody set, not what happens to be free.
     is_limited: bool
-    processes: int
-    threads: int
-    has_ranks: bool
+    processes: int  # processes that search
+    threads: int  # threads that every process has
+    has_ranks: bool  # whether many ranks can search, on workers
+    # Whether the processes are workers of a cluster, apart from the process that asks.
     has_client: bool
 
-    def room(self, answer_bytes: int) -> Room:
+    def capacity(self, answer_bytes: int) -> Capacity:
         """What the engines of a process may take together, beside an answer in host memory."""
         host_bytes = self.process_limit_bytes - answer_bytes if self.is_limited else None
-        return Room(host_bytes, self.cuda_limits.device_bytes, self.cuda_limits.pinned_bytes)
+        return Capacity(host_bytes, self.cuda_limits.device_bytes, self.cuda_limits.pinned_bytes)

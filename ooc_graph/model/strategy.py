@@ -44,10 +44,7 @@ class Strategy(Protocol):
     def reserve(self, graph: Graph, request: Request, resources: Resources) -> Reservation:
         """What it would hold in memory.
 
-        Raises
-        ------
-        MemoryBudgetError
-            Says the least that would do.
+        MemoryBudgetError: says the least that would do.
         """
 
     def after(
@@ -57,10 +54,7 @@ class Strategy(Protocol):
 
         None if that would not help: it would hold no less of what was refused.
 
-        Raises
-        ------
-        MemoryBudgetError
-            There is too little for it.
+        MemoryBudgetError: there is too little for it.
         """
 
     def describe(
@@ -78,14 +72,8 @@ class WholeGraph(Strategy, Protocol):
     def load(self, graph: Graph, kernel: str, reserved: Reservation) -> Engine:
         """Bring into memory what was reserved, and give what searches it.
 
-        Raises
-        ------
-        DeviceError, DeviceBusyError
-            There is no CUDA device, or others have it, or its memory.
-        MemoryBudgetError, MemoryError
-            The memory is refused.
-        CorruptStoreError
-            Names the chunk.
+        DeviceError, DeviceBusyError: there is no CUDA device, or others have it, or its memory.
+        MemoryBudgetError, MemoryError: the memory is refused. CorruptStoreError: names the chunk.
         """
 
 

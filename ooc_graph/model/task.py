@@ -11,7 +11,7 @@ from ooc_graph.layout.chunks import FileEntry
 from ooc_graph.layout.metadata import ArraySpec
 from ooc_graph.model.request import Request
 from ooc_graph.model.reservation import Key, Reservation
-from ooc_graph.model.resources import FREE, Room
+from ooc_graph.model.resources import FREE, Capacity
 from ooc_graph.model.strategy import Strategy
 from ooc_graph.model.trace import Trace
 from ooc_graph.types import AnyArray
@@ -34,32 +34,18 @@ class Written:
 
 @dataclass(frozen=True)
 class SearchTask:
-    """A search as it travels to workers.
+    """A search as it travels to workers."""
 
-    Parameters
-    ----------
-    path, identity
-        The graph's.
-    request
-        What is searched, and how.
-    root
-        Original id to search from; None if an algorithm has no root.
-    folder
-        The partial store, or None.
-    strategy, reserved
-        Where rows are, and what is held of them.
-    room
-        Memory for all that the process keeps loaded.
-    """
-
+    # Of the graph.
     path: str
     identity: str
-    request: Request
-    root: int | None
-    folder: str | None
+    request: Request  # what is searched, and how
+    root: int | None  # original id to search from; None if an algorithm has no root
+    folder: str | None  # the partial store, or None
+    # Where rows are, and what is held of them.
     strategy: Strategy
     reserved: Reservation
-    room: Room = FREE
+    capacity: Capacity = FREE  # memory for all that the process keeps loaded
 
     @property
     def kernel(self) -> str:

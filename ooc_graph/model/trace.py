@@ -9,17 +9,10 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Trace:
-    """How a search went.
+    """How a search went."""
 
-    Parameters
-    ----------
-    elapsed_s
-        The search alone.
-    levels
-        (vertices, arcs examined, direction) per level or phase.
-    """
-
-    elapsed_s: float
+    elapsed_s: float  # the search alone
+    # (vertices, arcs examined, direction) per level or phase.
     levels: tuple[tuple[int | None, int, str], ...]
 
 
@@ -30,10 +23,8 @@ def trace_of(kernel: str, found: Any) -> Trace:
         return Trace(found.elapsed_s, phases)
     columns = (found.level_vertices, found.level_arcs, found.level_direction)
     levels = zip(*(column.tolist() for column in columns), strict=True)
-    return Trace(
-        found.elapsed_s,
-        tuple((vertices, arcs, "pull" if way else "push") for vertices, arcs, way in levels),
-    )
+    steps = ((count, arcs, "pull" if is_pull else "push") for count, arcs, is_pull in levels)
+    return Trace(found.elapsed_s, tuple(steps))
 
 
 def slowest(traces: Sequence[Trace]) -> Trace:

@@ -22,6 +22,7 @@ from time import perf_counter
 from typing import Any
 
 from ooc_graph.report.data import EnergyRecord
+from ooc_graph.report.energy_counters import Counter, device_counter, package_counters
 
 LEAST_S = 10.0
 """Seconds of work from which on a figure counts: the counters move in steps of up to 0.1 s."""
@@ -82,7 +83,7 @@ class EnergyMeter:
     ) -> None:
         self._devices, self._packages, self._powercap = tuple(devices), packages, powercap
         self._interval_s = interval_s
-        self._counters: list[_Counter] = []
+        self._counters: list[Counter] = []
         self._reasons: list[str] = []
         self._nvml: Any = None
         self._stop = threading.Event()
@@ -127,14 +128,14 @@ class EnergyMeter:
         if self._devices:
             self._counters += self._open_devices()
         if self._packages:
-            found = list(_packages(self._powercap))
+            found = list(package_counters(self._powercap))
             if not found:
                 self._reasons.append(
                     f"no CPU package has a RAPL counter that may be read: {self._powercap}"
                 )
             self._counters += found
 
-    def _open_devices(self) -> Iterator[_Counter]:
+    def _open_devices(self) -> Iterator[Counter]:
         try:
             import pynvml  # noqa: PLC0415 - wanted with CUDA devices only
         except ImportError:
@@ -148,7 +149,7 @@ class EnergyMeter:
         self._nvml = pynvml
         for device in self._devices:
             try:
-                yield _device_counter(pynvml, device)
+                yield device_counter(pynvml, device)
             except pynvml.NVMLError as error:
                 self._reasons.append(f"NVML does not give device {device}: {error}")
 
@@ -205,53 +206,6 @@ def energy_record(kernel: str, teps: float, searches: int, energy: Energy) -> En
         mteps_per_watt=mteps_per_watt(teps, energy),
         reason=reason,
     )
-
-
-class _Counter:
-    """A counter that only grows, except that it begins again after ``range_uj``."""
-
-    range_uj: int | None = None
-
-    def __init__(self, name: str, read_uj: Callable[[], int]) -> None:
-        self.name, self._read_uj = name, read_uj
-        self.used_uj, self._last_uj = 0, read_uj()
-
-    def read(self) -> None:
-        now_uj = self._read_uj()
-        grown_uj = now_uj - self._last_uj
-        if grown_uj < 0 and self.range_uj is not None:
-            grown_uj += self.range_uj + 1
-        self.used_uj += max(grown_uj, 0)
-        self._last_uj = now_uj
-
-
-def _device_counter(nvml: Any, device: str) -> _Counter:
-    by_uuid = device.upper().startswith(("GPU-", "MIG-"))
-    find = nvml.nvmlDeviceGetHandleByUUID if by_uuid else nvml.nvmlDeviceGetHandleByPciBusId
-    handle = find(device)
-    name = nvml.nvmlDeviceGetName(handle)
-    name = name.decode() if isinstance(name, bytes) else name
-    return _Counter(
-        f"{name}, {device} (NVML)",
-        lambda: int(nvml.nvmlDeviceGetTotalEnergyConsumption(handle)) * 1000,
-    )
-
-
-def _packages(powercap: Path) -> Iterator[_Counter]:
-    """Packages that this process may read; parts of them (cores, memory) are not counted again.
-
-    What is readable: since Linux 5.10 the counters are root's alone, unless somebody opened them.
-    """
-    for zone in sorted(powercap.glob("*:*")):
-        try:
-            name = (zone / "name").read_text().strip()
-            if name.startswith("package"):
-                energy = zone / "energy_uj"
-                counter = _Counter(f"CPU {name} (RAPL)", lambda e=energy: int(e.read_text()))  # type: ignore[misc]
-                counter.range_uj = int((zone / "max_energy_range_uj").read_text())
-                yield counter
-        except (OSError, ValueError):
-            continue
 
 
 def _errors(nvml: Any) -> tuple[type[Exception], ...]:

@@ -12,7 +12,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from ooc_graph.layout.whole_file import whole_file
-from ooc_graph.report import figures
+from ooc_graph.report import figures, search_figures
 from ooc_graph.report.data import ReportData, Scalar, SearchRecord
 from ooc_graph.report.statistics import teps_statistics
 from ooc_graph.report.svg import drawing_style
@@ -103,11 +103,11 @@ def _sections(data: ReportData) -> list[tuple[str, str, list[figures.Drawing]]]:
     levels = [figures.degree_distribution(data.degree_histogram)]
     cost: list[figures.Drawing | None] = []
     for kernel, searches in kernels:
-        speed.append(figures.time_per_search(kernel, searches))
-        speed.append(figures.teps_per_search(kernel, searches))
-        levels.append(figures.vertices_per_level(kernel, searches))
-        levels.append(figures.arcs_per_level(kernel, searches, data.graph_arcs))
-        cost.append(figures.waiting_per_search(kernel, searches))
+        speed.append(search_figures.time_per_search(kernel, searches))
+        speed.append(search_figures.teps_per_search(kernel, searches))
+        levels.append(search_figures.vertices_per_level(kernel, searches))
+        levels.append(search_figures.arcs_per_level(kernel, searches, data.graph_arcs))
+        cost.append(search_figures.waiting_per_search(kernel, searches))
     cost += [figures.time_per_stage(data.stages), figures.memory_over_time(data)]
     sections = [
         ("Speed", "Fewer than two searches were timed.", speed),
@@ -118,7 +118,7 @@ def _sections(data: ReportData) -> list[tuple[str, str, list[figures.Drawing]]]:
 
 
 def _tables(data: ReportData) -> list[tuple[str, Mapping[str, Scalar]]]:
-    named = [
+    tables = [
         ("Parameters", data.parameters),
         ("Graph", data.graph),
         ("Machine", data.machine),
@@ -128,7 +128,7 @@ def _tables(data: ReportData) -> list[tuple[str, Mapping[str, Scalar]]]:
             for kernel, facts in data.tiers.items()
         ),
     ]
-    return [(caption, rows) for caption, rows in named if rows]
+    return [(caption, rows) for caption, rows in tables if rows]
 
 
 def _elsewhere(facts: Mapping[str, Scalar]) -> str:

@@ -32,13 +32,10 @@ class Progress:
     def __init__(self, quiet: bool = False, stream: TextIO | None = None) -> None:
         self._stream = sys.stderr if stream is None else stream
         self._display = _Display()
-        if quiet:
-            return
-        if self._stream.isatty() and os.environ.get("TERM") != "dumb":
-            self._display = _Terminal(self._stream)
-        else:
-            self._display = _Lines(self._stream)
-        in_child(self._show_lines)
+        if not quiet:
+            has_bars = self._stream.isatty() and os.environ.get("TERM") != "dumb"
+            self._display = _Terminal(self._stream) if has_bars else _Lines(self._stream)
+            in_child(self._show_lines)
 
     def _show_lines(self) -> None:
         """In a forked child: bars are drawn by a thread of the parent."""
@@ -68,7 +65,6 @@ class StageProgress:
     def __init__(self, display: _Display, name: str, total: float | None, unit: str) -> None:
         self.name, self.total, self.unit = name, total, unit
         self.done: float = 0
-        self.started_s = time.monotonic()
         self._display = display
         self._counting = threading.Lock()
 
@@ -134,7 +130,7 @@ class _Lines(_Display):
     def stop(self, stage: StageProgress, *, failed: bool) -> None:
         with self._lock:
             self._shown.pop(stage, None)
-            self._write(_closing_line(stage, failed=failed))
+            self._write(_final_line(stage, failed=failed))
 
     def note(self, text: str) -> None:
         with self._lock:
@@ -191,7 +187,7 @@ class _Terminal(_Display):
                 timer.cancel()
             if (task := self._tasks.pop(stage, None)) is not None:
                 self._bars.remove_task(task)
-                self.note(_closing_line(stage, failed=failed))
+                self.note(_final_line(stage, failed=failed))
             self._rest_if_idle()
 
     def note(self, text: str) -> None:
@@ -237,7 +233,7 @@ class _AmountColumn(bars.ProgressColumn):
         return Text(" · ".join(parts))
 
 
-def _closing_line(stage: StageProgress, *, failed: bool) -> str:
+def _final_line(stage: StageProgress, *, failed: bool) -> str:
     elapsed_s = stage.elapsed_s
     if failed:
         return f"{stage.name}: failed after {elapsed_s:.1f} s"

@@ -17,7 +17,8 @@ from ooc_graph.model.reservation import said_by
 from ooc_graph.model.resources import AUTO, CUDA, CudaLimits
 from ooc_graph.model.sizes import parse_bytes
 from ooc_graph.report.records import host_facts, package_versions
-from ooc_graph.runtime.workplace import ThisProcess, Workplace, workplace_for
+from ooc_graph.runtime.this_process import ThisProcess
+from ooc_graph.runtime.workplace import Workplace, workplace_for
 from ooc_graph.shards.build import build as build_on_cpu
 from ooc_graph.shards.build_options import BuildOptions, BuildReport
 from ooc_graph.shards.cuda_build import build_into
@@ -33,55 +34,57 @@ _OTHERS_PART = 4
 
 
 def build_store(
-    place: Workplace, source: EdgeSource, out: Path, options: BuildOptions, progress: Progress
+    workplace: Workplace, source: EdgeSource, out: Path, options: BuildOptions, progress: Progress
 ) -> BuildReport:
     """Build and commit the store of a graph; its bytes do not depend on the place.
 
     If CUDA was asked for, DeviceError or DeviceBusyError says that it is not there or in use.
     """
-    why = place.device.why
-    if place.device.name == CUDA:
+    why = workplace.device.why
+    if workplace.device.name == CUDA:
         try:
-            return _on_device(place, source, out, options, progress)
+            return _on_device(workplace, source, out, options, progress)
         except (UsageError, DeviceBusyError, MemoryBudgetError) as error:
-            if place.wanted != AUTO:
+            if workplace.wanted != AUTO:
                 raise
             why = str(error)
         except MemoryError as error:
             # Host memory: the CPU may need less of it.
             why = said_by(error)
-            if place.wanted != AUTO:
+            if workplace.wanted != AUTO:
                 raise MemoryBudgetError(
                     f"building on a CUDA device: {why}; use --device cpu"
                 ) from error
     if why:
         progress.note(f"building on the CPU: {why}")
-    with place.workforce() as workforce:
+    with workplace.workforce() as workforce:
         return build_on_cpu(source, out, options=options, workforce=workforce, progress=progress)
 
 
 def _on_device(
-    place: Workplace, source: EdgeSource, out: Path, options: BuildOptions, progress: Progress
+    workplace: Workplace, source: EdgeSource, out: Path, options: BuildOptions, progress: Progress
 ) -> BuildReport:
     is_in_memory = isinstance(source, DaskSource) or getattr(source, "in_memory", False)
-    if place.client is not None and is_in_memory:
+    if workplace.client is not None and is_in_memory:
         raise UsageError(
             "edges in memory, or in a Dask collection, are not sent to one worker's device: leave "
             "client= out, or build on the CPU (device='cpu')"
         )
     with partial_store(out, "graph", overwrite=options.overwrite) as partial:
-        allowed = place.cuda_limits.device_bytes
-        if place.client is None:
-            return build_here(partial, source, options, place.limit_bytes, allowed, progress)
+        allowed = workplace.cuda_limits.device_bytes
+        if workplace.client is None:
+            return build_in_process(
+                partial, source, options, workplace.limit_bytes, allowed, progress
+            )
         with progress.stage("building on a CUDA device"):
-            host_bytes = place.resources(on_cpu=True).process_limit_bytes
-            report = place.call(build_here, partial, source, options, host_bytes, allowed)
+            host_bytes = workplace.resources(on_cpu=True).process_limit_bytes
+            report = workplace.call(build_in_process, partial, source, options, host_bytes, allowed)
         for note in report.notes:
             progress.note(note)
         return report
 
 
-def build_here(
+def build_in_process(
     partial: Partial,
     source: EdgeSource,
     options: BuildOptions,
@@ -150,9 +153,9 @@ def build_with_report(
     """Build a store as `ooc_graph.build` does, of an opened source; give it and its report."""
     limits = CudaLimits.of(device_memory, None).require_cuda(device)
     options.require_filled(most_rows(source))
-    place = workplace_for(client, parse_bytes(memory_limit), device, limits, progress)
-    place.release()
-    report = build_store(place, source, out, options, progress or NoProgress())
+    workplace = workplace_for(client, parse_bytes(memory_limit), device, limits, progress)
+    workplace.release()
+    report = build_store(workplace, source, out, options, progress or NoProgress())
     write_run_facts(out, {"stages": report.stages, "edges": report.edges})
     return Graph.open(out), report
 

@@ -16,22 +16,16 @@ from typing import Any
 
 import dask
 from distributed import Client, LocalCluster
-from distributed.comm.addressing import parse_address, parse_host_port
 from distributed.comm.core import CommClosedError
-from distributed.comm.registry import get_backend
-from distributed.security import Security
 
 from ooc_graph.errors import ClusterLostError, DeviceError, DiskFullError, UsageError
 from ooc_graph.exchange.time_limits import patience_s, within
 from ooc_graph.layout.whole_file import raise_if_full
 from ooc_graph.runtime.devices import device_count, has_rmm
+from ooc_graph.runtime.joined_cluster import CONNECT_S, GRACE_S
 from ooc_graph.runtime.machine import KEPT_BYTES
-from ooc_graph.runtime.signals import signals_held
+from ooc_graph.runtime.signals import signals_deferred
 from ooc_graph.threads import cores
-
-_CONNECT_S = 30.0
-# What Dask needs to close a cluster whose workers did not start.
-_GRACE_S = 10.0
 
 # A terminal sends Ctrl-C to workers too, and SIGHUP if it is closed. They must not die of it before
 # this process has cancelled what they do, or it would wait for them without end. Before they come
@@ -127,7 +121,7 @@ def _local(workers: int, kind: Any, options: dict[str, object]) -> Iterator[Clie
             yield _started(stack, workers, partial(kind, **options))
         finally:
             # A second interrupt would leave workers to the end of the process, and Dask complains.
-            with signals_held():
+            with signals_deferred():
                 stack.close()
 
 
@@ -138,7 +132,7 @@ def _started(stack: ExitStack, workers: int, kind: Callable[..., LocalCluster]) 
     """
     folder = _temporary_folder()
     try:
-        with signals_held(), _without_interrupts(), _begun_in_time():
+        with signals_deferred(), _without_interrupts(), _begun_in_time():
             make = partial(
                 kind,
                 n_workers=workers,
@@ -149,8 +143,8 @@ def _started(stack: ExitStack, workers: int, kind: Callable[..., LocalCluster]) 
                 memory_limit=0,
                 silence_logs=logging.CRITICAL,
             )
-            cluster = stack.enter_context(within(patience_s() + _GRACE_S, make))
-            client: Client = stack.enter_context(within(_CONNECT_S, partial(Client, cluster)))
+            cluster = stack.enter_context(within(patience_s() + GRACE_S, make))
+            client: Client = stack.enter_context(within(CONNECT_S, partial(Client, cluster)))
     except (TimeoutError, CommClosedError, RuntimeError) as error:
         raise_if_full(error.__cause__, folder / "workers", "no workers were started")
         # Some timeouts say nothing.
@@ -205,77 +199,3 @@ def _begun_in_time() -> Iterator[None]:
         yield
     finally:
         timer.cancel()
-
-
-@contextmanager
-def joined_cluster(address: str, tls: str | None = None) -> Iterator[Client]:
-    """A cluster that somebody else runs.
-
-    Parameters
-    ----------
-    address
-        Of its scheduler.
-    tls
-        See `tls_security`.
-
-    Raises
-    ------
-    UsageError
-        If the address cannot be one, or lacks certificates.
-    ClusterLostError
-        If no scheduler answers there.
-    """
-    security = tls_security(address, tls)
-    try:
-        # Before a client is made: one that fails half made complains when it is collected.
-        scheme, place = parse_address(address, strict=True)
-        get_backend(scheme)
-        host, port = parse_host_port(place)
-    except (ValueError, ImportError) as error:
-        raise UsageError(f"--scheduler {address}: {error}; give tcp://HOST:PORT") from error
-    if scheme == "inproc" or not host or not port:
-        raise UsageError(f"--scheduler {address}: names no host and port; give tcp://HOST:PORT")
-    connect = partial(Client, address, security=security, timeout=_CONNECT_S)
-    try:
-        client = within(_CONNECT_S + _GRACE_S, connect)
-    except (OSError, MemoryError) as error:
-        # What is no scheduler may send anything, of any length.
-        why = str(error) or "it takes connections and does not answer"
-        raise ClusterLostError(f"no Dask scheduler answers at {address}: {why}") from error
-    except Exception as error:
-        # Of a transport that is not installed whole.
-        raise UsageError(f"--scheduler {address}: {error}; give tcp://HOST:PORT") from error
-    with client:
-        yield client
-
-
-def tls_security(address: str | None, files: str | None) -> Security | None:
-    """TLS towards a scheduler, from the options ``--scheduler`` and ``--tls``.
-
-    Parameters
-    ----------
-    address
-        Of the scheduler; None where there is none to join.
-    files
-        ``CA,CERT,KEY``: three files with the authority's certificate, one's own and its key.
-
-    Returns
-    -------
-    What ``distributed.Client`` takes; None without files.
-
-    Raises
-    ------
-    UsageError
-        If it is not three files, or there are none for an address that begins with ``tls://``.
-    """
-    if files is None:
-        if (address or "").startswith("tls://"):
-            raise UsageError(f"--scheduler {address}: give the certificates too, --tls CA,CERT,KEY")
-        return None
-    names = files.split(",")
-    if len(names) != 3 or not all(Path(name).is_file() for name in names):
-        raise UsageError(f"--tls {files}: give three files, CA,CERT,KEY")
-    ca, cert, key = names
-    return Security(
-        tls_ca_file=ca, tls_client_cert=cert, tls_client_key=key, require_encryption=True
-    )

@@ -27,10 +27,10 @@ from ooc_graph.threads import cores
 # The path is the starter's, so that the same package is found wherever it was imported from.
 _PROGRAM = """
 import json, sys
-told = json.loads(sys.stdin.readline())
-sys.path[:] = told["path"]
+given = json.loads(sys.stdin.readline())
+sys.path[:] = given["path"]
 from ooc_graph.runtime.compile_ahead import work
-work(told["parts"])
+work(given["parts"])
 """
 _LONGEST_S = 120.0
 
@@ -65,14 +65,14 @@ def _start(parts: Sequence[Part], folder: str) -> subprocess.Popen[bytes]:
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
     )
-    told = {
+    given = {
         "path": [str(Path(p).absolute()) for p in sys.path],
         "parts": [asdict(p) for p in parts],
     }
     assert process.stdin is not None
     # A process that ended already is as good as one that has nothing to do.
     with suppress(BrokenPipeError):
-        process.stdin.write(json.dumps(told).encode() + b"\n")
+        process.stdin.write(json.dumps(given).encode() + b"\n")
         process.stdin.flush()
     return process
 
@@ -93,7 +93,7 @@ def work(parts: Sequence[dict[str, object]]) -> None:
     gc.disable()
     from ooc_graph.runtime.compile_parts import compile_part  # noqa: PLC0415
 
-    compile_all([Part(**told) for told in parts], compile_part)  # type: ignore[arg-type]
+    compile_all([Part(**fields) for fields in parts], compile_part)  # type: ignore[arg-type]
 
 
 def compile_all(parts: Sequence[Part], compile_part: Callable[[Part], None]) -> None:

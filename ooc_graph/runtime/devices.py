@@ -13,7 +13,7 @@ from ooc_graph.kernels.cuda.runtime import modules as cuda_modules
 from ooc_graph.model.resources import CPU, CUDA, Device, require_name
 
 
-def cuda_memory_here() -> int:
+def cuda_memory_bytes() -> int:
     """Memory of this process's CUDA device, in bytes, or DeviceError; the device is not opened."""
     return int(_properties(_cuda())["totalGlobalMem"])
 
@@ -44,13 +44,13 @@ def _properties(cupy: Any) -> dict[str, Any]:
     return found
 
 
-def choose_here(wanted: str) -> Device:
+def choose_in_process(wanted: str) -> Device:
     """Device of this process; DeviceError if ``cuda`` is wanted, and there is none."""
     require_name(wanted)
     if wanted == CPU:
         return Device(CPU)
     try:
-        return Device(CUDA, cuda_memory_here())
+        return Device(CUDA, cuda_memory_bytes())
     except DeviceError as error:
         if wanted == CUDA:
             raise
@@ -84,12 +84,12 @@ def _cause(message: str) -> str:
 def _look() -> int | str:
     """Bytes of the CUDA device of the process that runs this, or why there is none."""
     try:
-        return cuda_memory_here()
+        return cuda_memory_bytes()
     except DeviceError as error:
         return str(error)
 
 
-def cuda_facts_here() -> dict[str, str | int]:
+def cuda_facts() -> dict[str, str | int]:
     """What a report says of this process's CUDA device."""
     cupy = _cuda()
     found = _properties(cupy)

@@ -8,20 +8,17 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from pathlib import Path
-from typing import Any, NamedTuple, cast
+from typing import Any, cast
 
 from ooc_graph.errors import DeviceBusyError, MemoryBudgetError, StoreReplacedError
 from ooc_graph.forked import abandon, free_in_child, in_child
 from ooc_graph.kernels.cuda.runtime import modules as cuda_modules
-from ooc_graph.layout.manifest import load_same, refuse_other
-from ooc_graph.layout.stored import Stored
 from ooc_graph.model.engine import Engine, RankEngine
 from ooc_graph.model.reservation import Freed, Key, Reservation
-from ooc_graph.model.resources import CUDA, FREE, Room
+from ooc_graph.model.resources import CUDA, FREE, Capacity
 from ooc_graph.runtime import io_progress, process
-from ooc_graph.runtime.machine import default_limit_bytes
-from ooc_graph.shards.in_memory import find_graph
+from ooc_graph.runtime.engine_keys import Kept, serve_the_same, short_of
+from ooc_graph.runtime.same_graph import open_same
 from ooc_graph.shards.load import Graph
 
 Load = Callable[[Graph, str, Reservation], Engine]
@@ -30,26 +27,14 @@ LoadRanks = Callable[[Graph, Mapping[int, Any]], dict[int, Any]]
 """Gives the ranks of a worker by shard, given those that it has already."""
 
 
-class _Kept(NamedTuple):
-    """A key, and the number of the CUDA device, which alone can use what was loaded there.
-
-    Of ranks also the address of the Dask worker that has them, and their shards.
-    """
-
-    key: Key
-    number: str
-    worker: str = ""
-    shards: tuple[int, ...] = ()
-
-
 # Each may have files open.
 _MOST_ENGINES = 16
 
-_engines: dict[_Kept, Engine | RankEngine] = {}
+_engines: dict[Kept, Engine | RankEngine] = {}
 # Ranks that a search has now, which are not among the engines meanwhile.
-_in_use: list[_Kept] = []
-# In the place of what was refused memory: what is held, by what was asked for in which room.
-_instead: dict[tuple[_Kept, Room], _Kept] = {}
+_in_use: list[Kept] = []
+# What serves instead of engines that were refused memory, by these and the capacity they had.
+_instead: dict[tuple[Kept, Capacity], Kept] = {}
 
 
 def _forget() -> None:
@@ -71,22 +56,22 @@ def _leave_cuda() -> None:
 
 
 @contextmanager
-def engine(key: Key, load: Load, room: Room = FREE) -> Iterator[Engine]:
+def engine(key: Key, load: Load, capacity: Capacity = FREE) -> Iterator[Engine]:
     """Exclusive use of a loaded graph; loads it if it is not there.
 
-    Engines that were used longest ago are released until there is room for it: all that are left
-    stay together within ``room``, the memory for all engines of this process.
+    Engines that were used longest ago are released until it fits: all that are left stay together
+    within ``capacity``, the memory for all engines of this process.
     """
     with _lock, io_progress.watched(key.identity, process.dask_worker()):
-        wanted = _Kept(key, process.number_of(key.device))
-        kept = _instead.get((wanted, room), wanted)
+        wanted = Kept(key, process.number_of(key.device))
+        kept = _instead.get((wanted, capacity), wanted)
         if kept in _engines:
             # The last is the one that was used last.
             _engines[kept] = _engines.pop(kept)
-            _make_room(kept, room)
+            _release_others(kept, capacity)
         else:
             kept = wanted
-            _make_room(kept, room)
+            _release_others(kept, capacity)
             _engines[kept] = _load(kept.key, load)
         try:
             yield cast(Engine, _engines[kept])
@@ -98,7 +83,12 @@ def engine(key: Key, load: Load, room: Room = FREE) -> Iterator[Engine]:
 
 @contextmanager
 def ranks(
-    key: Key, shards: Sequence[int], load: LoadRanks, room: Room = FREE, *, apart: bool = True
+    key: Key,
+    shards: Sequence[int],
+    load: LoadRanks,
+    capacity: Capacity = FREE,
+    *,
+    apart: bool = True,
 ) -> Iterator[RankEngine]:
     """Exclusive use of a worker's ranks, of its shards; loads those that are not there.
 
@@ -106,12 +96,12 @@ def ranks(
     of other workers; a second search by the same ranks loads its own. Ranks that stand ``apart`` do
     not depend on the worker's others: they serve again if shards are dealt otherwise.
     """
-    wanted = _Kept(key, process.number_of(key.device), _worker_here(), tuple(shards))
+    wanted = Kept(key, process.number_of(key.device), _worker_address(), tuple(shards))
     with _lock:
         before: dict[int, Any] = {}
         if wanted not in _engines:
             before = _take_superseded(wanted) if apart else {}
-        _make_room(wanted, room)
+        _release_others(wanted, capacity)
         found = cast(RankEngine | None, _engines.pop(wanted, None))
         if found is None:
             found = _load(key, lambda graph, *_: RankEngine(graph, load(graph, before)))
@@ -132,20 +122,12 @@ def ranks(
                 release()
 
 
-def _take_superseded(wanted: _Kept) -> dict[int, Any]:
+def _take_superseded(wanted: Kept) -> dict[int, Any]:
     """Ranks of wanted shards that the worker had among others; the others are released."""
     found: dict[int, Any] = {}
-    for kept in [one for one in _engines if one.shards and _serve_the_same(one, wanted)]:
+    for kept in [one for one in _engines if one.shards and serve_the_same(one, wanted)]:
         found |= cast(RankEngine, _engines.pop(kept)).ranks
     return {shard: rank for shard, rank in found.items() if shard in wanted.shards}
-
-
-def _serve_the_same(one: _Kept, other: _Kept) -> bool:
-    """Whether ranks are of the same graph, kernel and strategy, on the same device and worker."""
-    is_same_graph = one.key[:-1] == other.key[:-1]
-    is_same_strategy = one.key.reserved.strategy == other.key.reserved.strategy
-    there = one.number, one.worker
-    return is_same_graph and is_same_strategy and there == (other.number, other.worker)
 
 
 def _load(key: Key, load: Callable[[Graph, str, Reservation], Any]) -> Any:
@@ -161,79 +143,55 @@ def _load(key: Key, load: Callable[[Graph, str, Reservation], Any]) -> Any:
     return load(graph, key.kernel, key.reserved)
 
 
-def _worker_here() -> str:
+def _worker_address() -> str:
     worker = process.dask_worker()
     return "" if worker is None else str(worker.address)
 
 
-def _make_room(wanted: _Kept, room: Room) -> None:
+def _release_others(wanted: Kept, capacity: Capacity) -> None:
     """Release other engines until one fits beside those that are left.
 
     Those go first that hold some of what is short, and among them the one used longest ago. Ranks
-    of other workers in this process stay: the room is that of one worker.
+    of other workers in this process stay: the capacity is that of one worker.
     """
-    here = "", _worker_here()
-    in_use = [kept for kept in _in_use if kept.worker in here]
-    while others := [kept for kept in _engines if kept != wanted and kept.worker in here]:
-        short = _short_of(wanted, [*others, *in_use], room)
+    workers = "", _worker_address()
+    in_use = [kept for kept in _in_use if kept.worker in workers]
+    while others := [kept for kept in _engines if kept != wanted and kept.worker in workers]:
+        short = short_of(wanted, wanted in _engines, [*others, *in_use], capacity)
         if not short and len(others) < _MOST_ENGINES:
             return
         holding = [one for one in others if short and getattr(one.key.reserved, short)]
         _release((holding or others)[0])
 
 
-def _short_of(wanted: _Kept, kept: list[_Kept], room: Room) -> str:
-    """What of a reservation there is no room for beside others; empty if there is for all."""
-    reserved, others = wanted.key.reserved, [one.key.reserved for one in kept]
-    is_loaded, everyone = wanted in _engines, (*others, reserved)
-    host_bytes = sum(one.host_bytes for one in everyone)
-    if room.host_bytes is None:
-        is_short = not is_loaded and reserved.host_bytes > default_limit_bytes()
-    else:
-        is_short = host_bytes > room.host_bytes
-    if is_short:
-        return "host_bytes"
-    if not (reserved.device_bytes or reserved.fills_device):
-        return ""
-    pinned_bytes = sum(one.pinned_bytes for one in everyone)
-    if room.pinned_bytes is not None and pinned_bytes > room.pinned_bytes:
-        return "pinned_bytes"
-    if any(one.fills_device for one in others):
-        return "fills_device"
-    on_device = sum(one.device_bytes for one in everyone)
-    is_short = room.device_bytes is not None and on_device > room.device_bytes
-    is_short |= reserved.fills_device and on_device > reserved.device_bytes
-    if not is_loaded and not is_short:
-        is_short = reserved.device_bytes > cuda_modules.device_bytes()[0]
-    return "device_bytes" if is_short else ""
-
-
-def use_instead(asked: Key, held: Key, room: Room) -> None:
-    """Let one engine serve what another was asked for that was refused memory in this room.
+def use_instead(asked: Key, serving: Key, capacity: Capacity) -> None:
+    """Let one engine serve what another was asked for that was refused memory with this capacity.
 
     It does so until it is released.
     """
     with _lock:
         number = process.number_of(asked.device)
-        if _Kept(held, number) in _engines:
-            _instead[_Kept(asked, number), room] = _Kept(held, number)
+        if Kept(serving, number) in _engines:
+            _instead[Kept(asked, number), capacity] = Kept(serving, number)
 
 
-def reservations(graph: Graph, kernel: str, device: str, room: Room = FREE) -> list[Reservation]:
-    """What engines hold of a graph for a kernel on the current device, or serve in this room."""
+def reservations(
+    graph: Graph, kernel: str, device: str, capacity: Capacity = FREE
+) -> list[Reservation]:
+    """What engines hold of a graph for a kernel on the current device, or serve instead."""
     whom = str(graph.path), graph.identity, kernel, device
     with _lock:
-        kept = [*_engines, *(asked for asked, within in _instead if within == room)]
+        kept = [*_engines, *(asked for asked, within in _instead if within == capacity)]
         kept = [one for one in kept if one.key[:-1] == whom and not one.shards]
         number = process.number_of(device) if kept else ""
         return [one.key.reserved for one in kept if one.number == number]
 
 
-def loaded(key: Key, room: Room = FREE) -> Engine | None:
+def loaded(key: Key, capacity: Capacity = FREE) -> Engine | None:
     """What this process has of what `engine` would give; loads nothing."""
     with _lock:
-        kept = _Kept(key, process.number_of(key.device))
-        return cast(Engine | None, _engines.get(_instead.get((kept, room), kept)))
+        kept = Kept(key, process.number_of(key.device))
+        return cast(Engine | None, _engines.get(_instead.get((kept, capacity), kept)))
 
 
 def give_up(key: Key) -> Freed:
@@ -254,10 +212,10 @@ def release() -> None:
         process.free_unused()
 
 
-def _release(kept: _Kept) -> None:
+def _release(kept: Kept) -> None:
     # Forgotten first: an interrupt while it is closed is to leave none that is not usable.
     engine = _engines.pop(kept)
-    for asked in [asked for asked, held in _instead.items() if held == kept]:
+    for asked in [asked for asked, serving in _instead.items() if serving == kept]:
         del _instead[asked]
     # Nobody has it after this: what it had of a device's memory is unused then.
     engine.close()
@@ -282,21 +240,3 @@ def release_idle() -> bool:
     finally:
         _lock.release()
     return True
-
-
-def open_same(path: str, identity: str) -> Graph:
-    """The graph that a search was asked for; StoreReplacedError if another stands there by now."""
-    held = find_graph(path)
-    if held is None:
-        return Graph(Stored.open(path, "graph", identity))
-    refuse_other(held.path, held.identity, identity)
-    return held
-
-
-def require_same(path: Path, identity: str) -> None:
-    """Refuse a store that is not the one that was opened; reads the manifest alone."""
-    held = find_graph(path)
-    if held is None:
-        load_same(path, identity)
-    else:
-        refuse_other(path, held.identity, identity)

@@ -22,7 +22,7 @@ import numba
 from numba.core.registry import cpu_target
 
 from ooc_graph import kernel_cache
-from ooc_graph.forked import closed_in_child
+from ooc_graph.forked import not_inherited
 from ooc_graph.layout.whole_file import locked_in_time
 
 PATIENCE_S = 120.0
@@ -95,7 +95,7 @@ def turn(part: Part, *, wait: bool = True) -> Iterator[bool]:
         _mark(part)
         return
     try:
-        with closed_in_child(descriptor):
+        with not_inherited(descriptor):
             mine = _take(descriptor, PATIENCE_S if wait else 0.0)
             yield mine or wait
             if mine:

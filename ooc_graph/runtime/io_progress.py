@@ -15,17 +15,17 @@ if TYPE_CHECKING:
 
     from ooc_graph.types import Progress
 
-# Of searches in this process: the graph's identity, and what hears of them; the last one does.
-_heard: list[tuple[str, Watch]] = []
+# Of searches in this process: the graph's identity, and what reports them; of several the last.
+_subscribers: list[tuple[str, Watch]] = []
 # Of the graph that a worker of this process searched last. Its tasks may be shorter than what makes
 # a line, so that all of them are watched together.
 _of_worker: dict[tuple[str, str], Watch] = {}
-in_child(_heard.clear)
+in_child(_subscribers.clear)
 in_child(_of_worker.clear)
 
 
 @contextmanager
-def told(identity: str, what: str, client: Client | None, progress: Progress) -> Iterator[None]:
+def reported(identity: str, what: str, client: Client | None, progress: Progress) -> Iterator[None]:
     """Report to ``progress`` how searches of a graph read its store, while they are carried out.
 
     A search in this process does so after 5 seconds of reading, 10, 20 and so on. Workers of
@@ -37,19 +37,19 @@ def told(identity: str, what: str, client: Client | None, progress: Progress) ->
         progress.note(f"{what}: {text}")
 
     if client is not None:
-        with _told_by_workers(identity, client, AtGrowingIntervals(note)):
+        with _reported_by_workers(identity, client, AtGrowingIntervals(note)):
             yield
         return
     entry = identity, Watch(note)
-    _heard.append(entry)
+    _subscribers.append(entry)
     try:
         yield
     finally:
-        _heard.remove(entry)
+        _subscribers.remove(entry)
 
 
 @contextmanager
-def _told_by_workers(identity: str, client: Any, note: Callable[[str], None]) -> Iterator[None]:
+def _reported_by_workers(identity: str, client: Any, note: Callable[[str], None]) -> Iterator[None]:
     from ooc_graph.errors import ClusterLostError  # noqa: PLC0415
     from ooc_graph.exchange.cluster import Cluster  # noqa: PLC0415 (imports distributed)
 
@@ -68,7 +68,7 @@ def _told_by_workers(identity: str, client: Any, note: Callable[[str], None]) ->
 
 
 def watched(identity: str, worker: Any) -> AbstractContextManager[None]:
-    """Have the searches of a graph that this thread makes watched, if anybody hears of them.
+    """Have the searches of a graph that this thread makes watched, if anybody subscribed to them.
 
     ``worker`` is the Dask worker whose task this is, or None.
     """
@@ -85,7 +85,7 @@ def _watch_of(identity: str, worker: Any) -> Watch | None:
                 lambda text: worker.log_event(topic, f"worker {name}: {text}"), growth=1
             )
         return _of_worker[key]
-    return next((watch for heard, watch in reversed(_heard) if heard == identity), None)
+    return next((watch for graph, watch in reversed(_subscribers) if graph == identity), None)
 
 
 def _topic(identity: str) -> str:

@@ -80,8 +80,8 @@ def _groups(lines: list[str]) -> dict[str, str]:
 
 def _mount(line: str) -> tuple[str, PurePosixPath, Path]:
     """Kind, group and folder of a mounted file system; no kind unless groups have memory there."""
-    place, _, system = line.partition(" - ")
-    where, what = place.split(" "), system.split(" ")
+    mount, _, system = line.partition(" - ")
+    where, what = mount.split(" "), system.split(" ")
     if len(where) < 5 or len(what) < 3 or what[0] not in _VERSIONS:
         return "", PurePosixPath(), Path()
     # Each hierarchy of version 1 has controllers of its own.
@@ -94,7 +94,7 @@ def _folders(group: str, root: PurePosixPath, mounted: Path) -> Iterator[Path]:
     """Folders of a group and its parents, up to the topmost that is mounted.
 
     A container may see the file system of its own group alone, under another path than the one
-    that it is told; then the topmost is all there is.
+    in its mount table; then the topmost is all there is.
     """
     path, folder = PurePosixPath(group), mounted
     if path.is_relative_to(root) and ".." not in path.parts:
@@ -123,8 +123,8 @@ def _number(path: Path) -> int | None:
 
 def _cached(folder: Path, version: _Version) -> int:
     """Bytes of pages of files, 0 where the kernel does not say."""
-    told = [line.partition(" ") for line in _lines(folder / "memory.stat")]
-    return sum(int(n) for name, _, n in told if name in version.cached and n.isdecimal())
+    fields = [line.partition(" ") for line in _lines(folder / "memory.stat")]
+    return sum(int(n) for name, _, n in fields if name in version.cached and n.isdecimal())
 
 
 _SHARE = 0.8

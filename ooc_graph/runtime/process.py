@@ -40,7 +40,7 @@ def without_traceback(do: Callable[..., Answer], *arguments: Any) -> Answer:
     raise kind(said)
 
 
-def threads_here() -> int:
+def thread_count() -> int:
     """Threads a search may use in this process: the Dask worker's, or all cores."""
     worker = dask_worker()
     return cores() if worker is None else int(worker.state.nthreads)
@@ -72,7 +72,7 @@ def device(name: str = CPU) -> Any:
     """A device of this process, ``cpu`` or ``cuda``, made when first asked for."""
     with _lock:
         if name not in _devices:
-            _devices[name] = CpuDevice(threads_here()) if name == CPU else _cuda_device()
+            _devices[name] = CpuDevice(thread_count()) if name == CPU else _cuda_device()
         return _devices[name]
 
 

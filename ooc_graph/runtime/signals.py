@@ -30,7 +30,7 @@ def exit_on_sigterm() -> Iterator[None]:
 
     So does SIGHUP, of a terminal that was closed, unless it is ignored, as under ``nohup``.
     Python drops what a signal's handler raises where the garbage collector, a weak reference or
-    ``__del__`` calls Python code, and the process would go on: there the signal is sent once more.
+    ``__del__`` calls Python code, and the process would continue: there the signal is sent again.
     For the main thread.
 
     Raises
@@ -72,7 +72,7 @@ def exit_on_sigterm() -> Iterator[None]:
 
 
 @contextmanager
-def signals_held() -> Iterator[None]:
+def signals_deferred() -> Iterator[None]:
     """Context in which SIGINT, SIGTERM and SIGHUP are noted; at its end the first is obeyed.
 
     For what takes seconds and cannot be undone half-way. Signals that are ignored stay so, and

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ooc_graph.exchange.ranks import run_here
+from ooc_graph.exchange.ranks import run_in_process
 from ooc_graph.kernels.common.device import search_of
 from ooc_graph.kernels.cpu.device import CpuDevice
 from ooc_graph.kernels.cpu.many.bfs import FEW_LANES
@@ -66,14 +66,14 @@ def warm_part(part: Part, device: Any) -> None:
         search_of(device, part.job)(tiny).run(*roots.get(part.job, (0,)))
     else:
         coroutine, shared = _ranks(part, device, tiny)
-        run_here({0: coroutine}, shared)
+        run_in_process({0: coroutine}, shared)
 
 
 def _warm_tier_rank(part: Part, device: CpuDevice) -> None:
     """Run a rank with arcs in the store; and steps that so small a graph does not take."""
     rank, shared = ring_rank(part.job, part.directed, np.dtype(part.ids), part.weights, device)
     algorithm: Any = bfs if part.job == "bfs" else sssp
-    run_here({0: algorithm(rank, 0, shared)}, shared)
+    run_in_process({0: algorithm(rank, 0, shared)}, shared)
     if part.job == "sssp":
         rank.push_within(shared, shared.unreached)
         rank.offer_within(shared, shared.unreached)

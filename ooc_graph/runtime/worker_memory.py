@@ -76,13 +76,15 @@ def memory_brought(workers_on: Mapping[str, int], dask_worker: Any) -> Brought:
 
 def _lowest_threshold(worker: Any) -> float:
     manager = worker.memory_manager
-    set_here: dict[str, float] = {
+    thresholds: dict[str, float] = {
         "spill": manager.memory_spill_fraction,
         "pause": manager.memory_pause_fraction,
         # The nanny's, whose configuration its worker has as well.
         "terminate": dask.config.get("distributed.worker.memory.terminate"),
     }
-    return min([set_here[name] for name in _THRESHOLDS if set_here[name]] or [_WITHOUT_THRESHOLDS])
+    return min(
+        [thresholds[name] for name in _THRESHOLDS if thresholds[name]] or [_WITHOUT_THRESHOLDS]
+    )
 
 
 def _taken_bytes(worker: Any) -> int:

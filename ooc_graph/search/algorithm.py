@@ -14,13 +14,13 @@ import numpy as np
 from ooc_graph.answers.result import Result
 from ooc_graph.answers.scatter import Columns, Ids
 from ooc_graph.errors import UsageError
-from ooc_graph.exchange.ranks import run_here
+from ooc_graph.exchange.ranks import run_in_process
 from ooc_graph.model.engine import Engine, load_ids
 from ooc_graph.model.reservation import LOCAL, ONE
 from ooc_graph.model.strategy import WholeGraph
 from ooc_graph.model.task import SearchTask, Written
 from ooc_graph.model.trace import Trace, slowest, trace_of
-from ooc_graph.runtime import engine_cache
+from ooc_graph.runtime import engine_cache, same_graph
 from ooc_graph.runtime.machine import give_back_freed_memory
 from ooc_graph.runtime.process import without_traceback
 from ooc_graph.runtime.workplace import Workplace
@@ -36,72 +36,55 @@ Arrays = tuple[AnyArray, ...]
 
 @dataclass(frozen=True)
 class Algorithm:
-    """What an algorithm brings so that each exchange can carry it out; functions of a module.
+    """What an algorithm brings so that each exchange can carry it out; functions of a module."""
 
-    Parameters
-    ----------
-    result
-        What users are given.
-    rank
-        The device's steps on a rank's rows.
-    start
-        The coroutines of a worker's ranks, and what they share: called with the task, the graph,
-        the ranks by shard, and the device.
-    arrays
-        Attributes of what a rank finds, and the search of a whole graph: an array each, by row.
-    nothing
-        These arrays if there is nothing to search: of a graph without rows, or a root without arcs.
-    columns
-        The columns by original id, made of these arrays of all rows, and of id tables.
-    """
-
-    result: type[Result]
-    rank: Callable[[Any, Shard], Any]
+    result: type[Result]  # what users are given
+    rank: Callable[[Any, Shard], Any]  # the device's steps on a rank's rows
+    # The coroutines of a worker's ranks, and what they share: called with the task, the graph, the
+    # ranks by shard, and the device.
     start: Callable[[SearchTask, Graph, dict[int, Any], Any], tuple[dict[int, Any], Any]]
+    # Attributes of what a rank finds, and the search of a whole graph: an array each, by row.
     arrays: tuple[str, ...]
+    # These arrays if there is nothing to search: of a graph without rows, or a root without arcs.
     nothing: Callable[[SearchTask, Graph], Arrays]
+    # The columns by original id, made of these arrays of all rows, and of id tables.
     columns: Callable[[SearchTask, Graph, Arrays, Ids], Columns]
 
-    def carry_out(self, graph: Graph, task: SearchTask, place: Workplace) -> Written:
+    def carry_out(self, graph: Graph, task: SearchTask, workplace: Workplace) -> Written:
         """Carry a task out by the exchange that is reserved for it.
 
-        Raises
-        ------
-        UsageError
-            If the ranks are those of a cluster, and there is none.
+        UsageError: if the ranks are those of a cluster, and there is none.
         """
         if not _has_arcs(graph, task.root):
-            return place.call(self.without_arcs, task)
+            return workplace.call(self.without_arcs, task)
         exchange = task.reserved.exchange
         if exchange == ONE:
-            return place.call(self.whole, task)
+            return workplace.call(self.whole, task)
         if exchange == LOCAL:
-            return place.call(self.ranks_here, task)
-        if place.client is None:
+            return workplace.call(self.ranks_in_process, task)
+        if workplace.client is None:
             raise UsageError("the scheduler exchange needs a Dask client")
         from ooc_graph.exchange import scheduler  # noqa: PLC0415 (imports distributed)
 
         run = partial(
             scheduler.run,
-            place.client,
+            workplace.client,
             MakeRanks(task, self.rank, self.start),
             graph.shards,
-            threads=place.resources(on_cpu=True).threads,
-            note=place.note,
+            threads=workplace.resources(on_cpu=True).threads,
+            note=workplace.note,
         )
         if task.folder is None:
             found, _ = run()
             return self.joined(task, graph, found)
         traces, _ = run(finish=WritePart(task.kernel, self.arrays, str(task.parts)))
-        return place.call(self.gather, task, traces)
+        return workplace.call(self.gather, task, traces)
 
     def whole(self, task: SearchTask) -> Written:
         """Search by one rank with the whole graph; runs on the worker that holds it.
 
-        Raises
-        ------
-        MemoryBudgetError, MemoryError, DeviceBusyError
-            Memory was refused, or others have the device's.
+        MemoryBudgetError, MemoryError, DeviceBusyError: memory was refused, or others have the
+        device's.
         """
         return without_traceback(self._whole, task)
 
@@ -118,9 +101,7 @@ class Algorithm:
                 written = self._delivered(task, engine.graph, arrays, engine.ids, trace)
             if engine.note is None:
                 return written
-            io_stats = (
-                None if before is None or engine.io_stats is None else engine.io_stats.since(before)
-            )
+            io_stats = engine.read_since(before)
             if io_stats is not None and not task.request.on_device:
                 # The next search reads a chunk of ids before it has its turn.
                 give_back_freed_memory()
@@ -128,23 +109,23 @@ class Algorithm:
 
     def without_arcs(self, task: SearchTask) -> Written:
         """The answer if there is nothing to search; it needs no rows."""
-        graph = engine_cache.open_same(task.path, task.identity)
+        graph = same_graph.open_same(task.path, task.identity)
         if task.request.on_device:
             return device_columns.without_arcs(graph, load_ids(graph), task)
         arrays = self.nothing(task, graph)
         return self._delivered(task, graph, arrays, load_ids(graph), Trace(0.0, ()))
 
-    def ranks_here(self, task: SearchTask) -> Written:
+    def ranks_in_process(self, task: SearchTask) -> Written:
         """All ranks in this process, in turn."""
-        graph = engine_cache.open_same(task.path, task.identity)
+        graph = same_graph.open_same(task.path, task.identity)
         make = MakeRanks(task, self.rank, self.start)
         with make(range(graph.shards)) as (coroutines, shared):
-            found = run_here(coroutines, shared)
+            found = run_in_process(coroutines, shared)
         return self.joined(task, graph, found)
 
     def gather(self, task: SearchTask, traces: Sequence[Trace]) -> Written:
         """Bring together, in the partial store, what every rank wrote."""
-        graph = engine_cache.open_same(task.path, task.identity)
+        graph = same_graph.open_same(task.path, task.identity)
         parts = _read_parts(task.parts, self.arrays, graph.shards)
         arrays = _of_all_rows(graph, parts)
         return self._delivered(task, graph, arrays, load_ids(graph), slowest(traces))
@@ -210,4 +191,4 @@ def _internal(engine: Engine, root: int | None) -> tuple[int, ...]:
 
 def engine_for(task: SearchTask) -> AbstractContextManager[Engine]:
     """Exclusive use of the engine that a task needs; see `engine_cache.engine`."""
-    return engine_cache.engine(task.key, cast(WholeGraph, task.strategy).load, task.room)
+    return engine_cache.engine(task.key, cast(WholeGraph, task.strategy).load, task.capacity)

@@ -21,50 +21,44 @@ from ooc_graph.types import Progress
 Done = TypeVar("Done")
 
 
-def plan_at(place: Workplace, graph: Graph, request: Request) -> Plan:
+def plan_at(workplace: Workplace, graph: Graph, request: Request) -> Plan:
     """The plan for what the processes offer.
 
     If memory is short, what they keep of other searches is released first.
 
-    Raises
-    ------
-    UsageError, MemoryBudgetError
-        As `ooc_graph.search.plan.plan`.
+    Errors are those of `ooc_graph.search.plan.plan`.
     """
-    on_cpu = bool(request.require_together(place.wanted).only_on_cpu)
+    on_cpu = bool(request.require_together(workplace.wanted).only_on_cpu)
 
     def planned() -> Plan:
-        return plan(graph, request, place.resources(on_cpu=on_cpu))
+        return plan(graph, request, workplace.resources(on_cpu=on_cpu))
 
-    if place.client is None and engine_cache.keeps_any():
+    if workplace.client is None and engine_cache.keeps_any():
         try:
             found = planned()
         except MemoryError:
             pass
         except MemoryBudgetError:
-            if place.resources(on_cpu=True).is_limited:
+            if workplace.resources(on_cpu=True).is_limited:
                 raise
         else:
-            is_loaded = engine_cache.loaded(key_of(found), found.room) is not None
+            is_loaded = engine_cache.loaded(key_of(found), found.capacity) is not None
             if is_loaded or not found.is_short or found.resources.is_limited:
                 return found
-        place.release()
-    return with_room(f"{request.kernel} on {graph.path}", planned, place)
+        workplace.release()
+    return retry_after_release(f"{request.kernel} on {graph.path}", planned, workplace)
 
 
-def with_room(what: str, make: Callable[[], Done], place: Workplace) -> Done:
+def retry_after_release(what: str, make: Callable[[], Done], workplace: Workplace) -> Done:
     """What ``make`` gives; if it is refused memory, with nothing else held in any process.
 
-    Raises
-    ------
-    MemoryBudgetError
-        It is refused that, too.
+    MemoryBudgetError: it is refused that, too.
     """
     try:
         return make()
     except MemoryError:
         pass
-    place.release()
+    workplace.release()
     try:
         return make()
     except MemoryError:
@@ -75,7 +69,7 @@ def with_room(what: str, make: Callable[[], Done], place: Workplace) -> Done:
 
 def execute(
     first: Plan,
-    place: Workplace,
+    workplace: Workplace,
     progress: Progress,
     run: Callable[[Plan], Done],
     ease: Callable[[str, str], str] = lambda *_: "",
@@ -83,14 +77,14 @@ def execute(
     """Carry a search out; if memory is refused, by one plan after another.
 
     No other loop goes from one plan to another. Planning and loading try once more by themselves,
-    with nothing else held (`with_room`, `ooc_graph.runtime.engine_cache`).
+    with nothing else held (`retry_after_release`, `ooc_graph.runtime.engine_cache`).
 
     Parameters
     ----------
     first
         The plan to begin with.
     progress
-        Is told why a plan is not the one before, or not for the device that would be preferred.
+        Gets a line if a plan is not the one before, or not for the device that would be preferred.
     run
         Carries the search out by a plan.
     ease
@@ -112,7 +106,7 @@ def execute(
             done = run(tried)
         except (MemoryError, MemoryBudgetError, DeviceBusyError, UsageError) as error:
             kind = kind_of(error, tried.device)
-            if not kind or (kind == UNSUPPORTED and place.wanted != AUTO):
+            if not kind or (kind == UNSUPPORTED and workplace.wanted != AUTO):
                 raise
             refused = error
         else:
@@ -124,7 +118,7 @@ def execute(
             tried = replace(tried, why="")
             continue
         busy = busy or (str(refused) if kind == BUSY else "")
-        found = _after(tried, kind, refused, place)
+        found = _after(tried, kind, refused, workplace)
         if found is None:
             raise _last(tried, kind, refused, busy)
         tried = found
@@ -133,7 +127,7 @@ def execute(
     if is_other and first.request.many is None and not tried.reserved.is_of_ranks:
         # The next search need not be refused first; if the worker is gone, it will be.
         with suppress(ClusterLostError):
-            place.call(engine_cache.use_instead, key_of(first), key_of(tried), first.room)
+            workplace.call(engine_cache.use_instead, key_of(first), key_of(tried), first.capacity)
     return done
 
 
@@ -155,19 +149,19 @@ def _last(tried: Plan, kind: str, error: Exception, busy: str) -> Exception:
     return error
 
 
-def _after(tried: Plan, kind: str, error: Exception, place: Workplace) -> Plan | None:
-    """The plan to go on with; the same one if other engines had taken memory."""
+def _after(tried: Plan, kind: str, error: Exception, workplace: Workplace) -> Plan | None:
+    """The plan to continue with; the same one if other engines had taken memory."""
     refusal = Refusal(tried.reserved, kind, said_by(error))
-    leaves_device = kind == UNSUPPORTED or (kind == BUSY and place.wanted == AUTO)
+    leaves_device = kind == UNSUPPORTED or (kind == BUSY and workplace.wanted == AUTO)
     # Of many sources every worker has an engine.
-    on_workers = tried.request.many is not None and place.client is not None
+    on_workers = tried.request.many is not None and workplace.client is not None
     if tried.reserved.is_of_ranks or on_workers or leaves_device:
-        place.release()
+        workplace.release()
     else:
-        refusal = replace(refusal, freed=place.call(engine_cache.give_up, key_of(tried)))
+        refusal = replace(refusal, freed=workplace.call(engine_cache.give_up, key_of(tried)))
         if refusal.freed.had_others:
             return replace(tried, why="")
-    return tried.after(refusal, place.resources)
+    return tried.after(refusal, workplace.resources)
 
 
 def key_of(found: Plan) -> Key:

@@ -6,7 +6,7 @@ import hashlib
 import json
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from time import perf_counter
 from typing import Any, cast
@@ -14,7 +14,7 @@ from typing import Any, cast
 import numpy as np
 
 from ooc_graph import kernel_cache
-from ooc_graph.answers.pairs import Asked, pairs_specs
+from ooc_graph.answers.asked import Asked, answer_specs
 from ooc_graph.answers.reductions import HISTOGRAM
 from ooc_graph.answers.result import LevelsResult, PairsResult
 from ooc_graph.errors import MemoryBudgetError, UsageError
@@ -25,28 +25,29 @@ from ooc_graph.model.kernel import ORDER_OF
 from ooc_graph.model.request import Many, Request
 from ooc_graph.model.resources import CPU
 from ooc_graph.model.strategy import DISK, WholeGraph
-from ooc_graph.runtime import engine_cache, io_progress
+from ooc_graph.runtime import engine_cache, io_progress, same_graph
 from ooc_graph.runtime.workplace import Workplace
-from ooc_graph.search.execute import execute, plan_at, with_room
+from ooc_graph.search.execute import execute, plan_at, retry_after_release
 from ooc_graph.search.plan import Plan
 from ooc_graph.shards.load import Graph
 from ooc_graph.sinks.in_memory import InMemory
 from ooc_graph.sinks.in_store import InStore
 from ooc_graph.sinks.many import Sink
+from ooc_graph.sinks.single import measure_dtype
 from ooc_graph.strategies.many.division import Division, require_answer
-from ooc_graph.strategies.many.memory import Job
+from ooc_graph.strategies.many.job import Job
 from ooc_graph.strategies.many.task import ManyTask
 from ooc_graph.strategies.many.tasks import how_found, prepare, refuse_negative_loop
-from ooc_graph.strategies.many.tiers import note_after, note_before
+from ooc_graph.strategies.many.tiers import note_after, note_before, single_of
 from ooc_graph.types import AnyArray, IntArray, Progress
 
 
-def pairs(
+def search_many(
     graph: Graph,
     sources: IntArray,
     asked: Asked,
     *,
-    place: Workplace,
+    workplace: Workplace,
     progress: Progress,
     out: Path | None = None,
     into: AnyArray | None = None,
@@ -54,54 +55,46 @@ def pairs(
 ) -> PairsResult:
     """Find the distances from sources, given by their positions, and give or write them.
 
-    Parameters
-    ----------
-    into
-        Where distances go that are not written; with it ``asked`` has room. None: to new memory.
-
-    Raises
-    ------
-    UsageError, MemoryBudgetError, OutputExistsError, NegativeCycleError, InputError, DiskFullError
-        Before any distance is written.
-    CorruptStoreError
-        If a chunk of the graph is not as the manifest says.
+    ``into`` is the array that distances go to if they are not written; ``asked`` says if there is
+    one. Errors are those of `ooc_graph.johnson`; except for a CorruptStoreError they are raised
+    before any distance is written.
     """
-    engine_cache.require_same(graph.path, graph.identity)
+    same_graph.require_same(graph.path, graph.identity)
     require_answerable(graph, asked)
     specs = specs_of(graph, len(sources), asked)
     if into is not None:
-        require_room(into, specs[0], out)
+        require_array(into, specs[0], out)
     many = Many(specs, asked, out is None)
     if out is None:
-        _require_answer(Job(graph, many, place.resources(on_cpu=True)), place)
-    search = _Search(graph, sources, many, place, progress, out, into, overwrite=overwrite)
+        _require_answer(Job(graph, many, workplace.resources(on_cpu=True)), workplace)
+    search = _Search(graph, sources, many, workplace, progress, out, into, overwrite)
 
     def run(found: Plan) -> PairsResult:
-        with io_progress.told(graph.identity, asked.kernel, place.client, progress):
+        with io_progress.reported(graph.identity, asked.kernel, workplace.client, progress):
             return search.run(found)
 
     request = Request(asked.kernel, many=many)
-    return execute(plan_at(place, graph, request), place, progress, run)
+    return execute(plan_at(workplace, graph, request), workplace, progress, run)
 
 
-def _require_answer(job: Job, place: Workplace) -> None:
+def _require_answer(job: Job, workplace: Workplace) -> None:
     """Refuse an answer that memory has no room for, whatever is kept of other searches."""
     try:
         require_answer(job)
     except MemoryBudgetError:
-        if place.client is not None or not engine_cache.keeps_any():
+        if workplace.client is not None or not engine_cache.keeps_any():
             raise
-        place.release()
-        require_answer(replace(job, resources=place.resources(on_cpu=True)))
+        workplace.release()
+        require_answer(replace(job, resources=workplace.resources(on_cpu=True)))
 
 
 def specs_of(graph: Graph, sources: int, asked: Asked) -> tuple[ArraySpec, ...]:
     """How distances from so many sources of a graph are stored, and parents where wanted."""
     width = graph.vertices if asked.targets is None else len(asked.targets)
-    return pairs_specs(asked, sources, width, _dtype(graph, asked))
+    return answer_specs(asked, sources, width, measure_dtype(graph, single_of(asked.kernel)))
 
 
-def require_room(into: Any, spec: ArraySpec, out: Path | None) -> None:
+def require_array(into: Any, spec: ArraySpec, out: Path | None) -> None:
     """Refuse an array that distances cannot go to, or an array and a store at once."""
     if out is not None:
         raise UsageError("into= and out=: give one of them, an array or a store")
@@ -123,39 +116,33 @@ def require_answerable(graph: Graph, asked: Asked) -> None:
     if not asked.hops:
         refuse_negative_loop(graph)
     if asked.reduce == HISTOGRAM:
-        asked.bins.width_for(_dtype(graph, asked))
+        asked.bins.width_for(measure_dtype(graph, single_of(asked.kernel)))
 
 
+@dataclass
 class _Search:
-    """What `pairs` was asked for, to be carried out by one plan or another."""
+    """What `search_many` was asked for, to be carried out by one plan or another."""
 
-    def __init__(
-        self,
-        graph: Graph,
-        sources: IntArray,
-        many: Many,
-        place: Workplace,
-        progress: Progress,
-        out: Path | None,
-        into: AnyArray | None,
-        *,
-        overwrite: bool,
-    ) -> None:
-        self._graph, self._sources, self._many = graph, sources, many
-        self._place, self._progress = place, progress
-        self._out, self._into, self._overwrite = out, into, overwrite
-        self._begun_s: float | None = None
-        self._answers: InMemory | None = None
-        self._sums_on_device = False
+    _graph: Graph
+    _sources: IntArray
+    _many: Many
+    _workplace: Workplace
+    _progress: Progress
+    _out: Path | None
+    _into: AnyArray | None
+    _overwrite: bool
+    _begun_s: float | None = None
+    _answers: InMemory | None = None
+    _sums_on_device: bool = False
 
     def run(self, plan: Plan) -> PairsResult:
-        """Find all answers; what another plan left of them is gone on with."""
+        """Find all answers; what another plan left of them is completed."""
         task = self._task(plan)
         with self._sink(task) as sink:
             if sink.lacks_any:
                 # Potentials may take long: what can be refused without them has been by now.
                 self._prepare(task)
-                io_stats = sink.find(task, self._place, self._progress)
+                io_stats = sink.find(task, self._workplace, self._progress)
                 self._say(task, io_stats)
             columns = sink.finish()
         kind = LevelsResult if self._many.asked.hops else PairsResult
@@ -176,7 +163,7 @@ class _Search:
         given = self._graph, self._sources, self._many, self._into
         what = f"{self._many.asked.kernel} on {self._graph.path}"
         try:
-            self._answers = with_room(what, lambda: InMemory(*given), self._place)
+            self._answers = retry_after_release(what, lambda: InMemory(*given), self._workplace)
         except MemoryBudgetError as error:
             raise MemoryBudgetError(
                 f"{what}: the system refuses the memory of the answer; give out= to write it to a "
@@ -203,17 +190,17 @@ class _Search:
             self._many.specs,
             cast(WholeGraph, plan.strategy),
             plan.reserved,
-            room=plan.room,
+            capacity=plan.capacity,
         )
 
     def _prepare(self, task: ManyTask) -> None:
         """See that a task can be done: rows are there, and distances exist."""
         if _is_on_disk(task):
             reserved = task.reserved
-            within = reserved.method, reserved.host_bytes, reserved.lanes
+            within = reserved.method, reserved.host_bytes, reserved.batch_size
             self._progress.note(note_before(self._graph, task.asked.kernel, *within))
         with self._progress.stage("preparing"):
-            self._place.call(prepare, task)
+            self._workplace.call(prepare, task)
         self._begun_s = self._begun_s or perf_counter()
 
     def _say(self, task: ManyTask, io_stats: IoStats) -> None:
@@ -221,7 +208,7 @@ class _Search:
         if _is_on_disk(task):
             self._progress.note(note_after(task.asked.kernel, io_stats))
             return
-        if how := self._place.call(how_found, task, io_stats):
+        if how := self._workplace.call(how_found, task, io_stats):
             self._progress.note(how)
 
 
@@ -230,17 +217,10 @@ def _is_on_disk(task: ManyTask) -> bool:
     return task.device == CPU and task.strategy.tier == DISK
 
 
-def _dtype(graph: Graph, asked: Asked) -> np.dtype[Any]:
-    if asked.hops:
-        return np.dtype(np.int32)
-    weights = graph.weight_dtype
-    return weights if weights is not None and weights.kind == "f" else np.dtype(np.int64)
-
-
 def _key(graph: Graph, task: ManyTask, sources: IntArray) -> str:
     """What the bytes of all units follow from."""
     digest = hashlib.sha256()
-    told = {
+    facts = {
         "package": kernel_cache.whole_hash(),
         "kernel": task.asked.kernel,
         "graph": graph.content_sha256,
@@ -252,9 +232,9 @@ def _key(graph: Graph, task: ManyTask, sources: IntArray) -> str:
         "targets": None if task.asked.targets is None else len(task.asked.targets),
     }
     if task.sums_on_device:
-        # Sums of floats have other last bits there; all else may be gone on with anywhere.
-        told["device"] = task.device
-    digest.update(json.dumps(told, sort_keys=True).encode())
+        # Sums of floats have other last bits there; all else may be completed anywhere.
+        facts["device"] = task.device
+    digest.update(json.dumps(facts, sort_keys=True).encode())
     digest.update(sources.data)
     if task.asked.targets is not None:
         digest.update(task.asked.targets.data)

@@ -9,7 +9,7 @@ from typing import Any
 from ooc_graph.errors import MemoryBudgetError, UsageError
 from ooc_graph.model.request import SCHEDULER, Request
 from ooc_graph.model.reservation import BUSY, Refusal, Reservation
-from ooc_graph.model.resources import AUTO, CPU, CUDA, Resources, Room
+from ooc_graph.model.resources import AUTO, CPU, CUDA, Capacity, Resources
 from ooc_graph.model.strategy import Strategy
 from ooc_graph.model.task import SearchTask
 from ooc_graph.search.candidates import candidates
@@ -18,29 +18,16 @@ from ooc_graph.shards.load import Graph
 
 @dataclass(frozen=True)
 class Plan:
-    """How a search is to be carried out.
+    """How a search is to be carried out."""
 
-    Parameters
-    ----------
-    graph, request, resources
-        What is searched, as the caller asked for it, and what it may use.
-    strategy
-        Where rows are.
-    reserved
-        What it holds.
-    why
-        Why it is not what would be preferred; else empty.
-    is_short
-        Whether a strategy that comes before it was short of memory.
-    """
-
+    # What is searched, as the caller asked for it, and what it may use.
     graph: Graph
     request: Request
     resources: Resources
-    strategy: Strategy
-    reserved: Reservation
-    why: str = ""
-    is_short: bool = False
+    strategy: Strategy  # where rows are
+    reserved: Reservation  # what it holds
+    why: str = ""  # why it is not what would be preferred; else empty
+    is_short: bool = False  # whether a strategy that comes before it was short of memory
 
     @property
     def device(self) -> str:
@@ -50,42 +37,30 @@ class Plan:
     def task(self, root: int | None = None, folder: str | None = None) -> SearchTask:
         """A search from at most one source, as it travels to the process that searches."""
         whom = str(self.graph.path), self.graph.identity, self.request
-        return SearchTask(*whom, root, folder, self.strategy, self.reserved, self.room)
+        return SearchTask(*whom, root, folder, self.strategy, self.reserved, self.capacity)
 
     @property
-    def room(self) -> Room:
+    def capacity(self) -> Capacity:
         """Memory for all that a process keeps loaded, beside answers and batches."""
         if self.request.many is None and not self.reserved.is_of_ranks:
-            return self.resources.room(self.request.answer_bytes)
+            return self.resources.capacity(self.request.answer_bytes)
         # Every worker searches, also the one that has least.
         limit_bytes = self.resources.least_limit_bytes
         beside = self.reserved.whole_bytes - self.reserved.host_bytes
-        return replace(self.resources, process_limit_bytes=limit_bytes).room(beside)
+        return replace(self.resources, process_limit_bytes=limit_bytes).capacity(beside)
 
     def describe(self) -> dict[str, Any]:
         """What it holds in memory, JSON-able."""
         return self.strategy.describe(self.graph, self.request, self.resources, self.reserved)
 
     def after(self, refusal: Refusal, measure: Callable[..., Resources]) -> Plan | None:
-        """The plan to go on with now that this one was refused memory.
+        """The plan to continue with now that this one was refused memory.
 
         The strategies are asked in their order, from this one on, what they would hold. With
-        ``auto`` the CPU follows a CUDA device; it follows at once if others use the device.
+        ``auto`` the CPU follows a CUDA device; it follows at once if others use the device. None if
+        nothing is left. ``measure`` gives what there is now, as ``resources`` of a workplace.
 
-        Parameters
-        ----------
-        measure
-            Gives what there is now, as `ooc_graph.runtime.workplace.Workplace.resources`.
-
-        Returns
-        -------
-        Plan or None
-            None if nothing is left.
-
-        Raises
-        ------
-        MemoryBudgetError
-            The CPU has too little memory for what is left.
+        MemoryBudgetError: the CPU has too little memory for what is left.
         """
         wanted, request = self.resources.wanted, self.request
         if refusal.kind != BUSY or wanted == CUDA:
@@ -117,12 +92,8 @@ def plan(graph: Graph, request: Request, resources: Resources) -> Plan:
 
     With ``auto`` it is the CPU's if no CUDA device has the memory.
 
-    Raises
-    ------
-    UsageError
-        If what is asked for does not go together, or no CUDA device does it.
-    MemoryBudgetError
-        Says the least that would do.
+    UsageError: if what is asked for does not go together, or no CUDA device does it.
+    MemoryBudgetError: says the least that would do.
     """
     request.require_together(resources.wanted)
     if request.exchange == SCHEDULER and not resources.has_client:
@@ -174,12 +145,7 @@ def _first(graph: Graph, request: Request, resources: Resources, device: str) ->
             return Plan(*given, strategy, reserved, why, is_short=bool(refusals))
     if not refusals:
         raise UsageError(lacks[0])
-    raise _most_helpful(refusals)
-
-
-def _most_helpful(refusals: Sequence[tuple[int, MemoryBudgetError]]) -> MemoryBudgetError:
-    """The error that says the least that is enough; else the last of the tier that keeps least."""
-    known = [error for _, error in refusals if error.least_bytes]
-    if known:
-        return min(known, key=lambda error: error.least_bytes)
-    return max(reversed(refusals), key=lambda refusal: refusal[0])[1]
+    known = [error for *_, error in refusals if error.least_bytes]
+    # The error says the least that would do; or else what the strategy lacks that keeps least in
+    # memory.
+    raise min(known, key=lambda error: error.least_bytes) if known else max(refusals)[-1]

@@ -38,7 +38,7 @@ class MakeRanks:
         load = partial(self._load, shards)
         # Those that leave arcs in the store share a budget.
         apart = strategy.tier == MEMORY
-        with engine_cache.ranks(task.key, shards, load, task.room, apart=apart) as engine:
+        with engine_cache.ranks(task.key, shards, load, task.capacity, apart=apart) as engine:
             device = process.device(strategy.device)
             coroutines, shared = self.start(task, engine.graph, engine.searches, device)
             yield {shard: _timed(coroutine) for shard, coroutine in coroutines.items()}, shared

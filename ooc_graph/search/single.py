@@ -16,7 +16,7 @@ from ooc_graph.model.request import ANY, Request
 from ooc_graph.model.reservation import ONE
 from ooc_graph.model.resources import CUDA
 from ooc_graph.model.task import Written
-from ooc_graph.runtime import engine_cache, io_progress
+from ooc_graph.runtime import io_progress, same_graph
 from ooc_graph.runtime.workplace import Workplace
 from ooc_graph.search.components import COMPONENTS
 from ooc_graph.search.execute import execute, plan_at
@@ -36,7 +36,7 @@ def search(
     kernel: str,
     root: int | None = None,
     *,
-    place: Workplace,
+    workplace: Workplace,
     progress: Progress,
     out: Path | None = None,
     exchange: str = ANY,
@@ -46,34 +46,27 @@ def search(
 ) -> Result:
     """Search from one vertex, or the whole graph, and give the answer, or write it.
 
-    Raises
-    ------
-    UnknownVertexError, UsageError, NegativeWeightError, MemoryBudgetError, OutputExistsError
-        Before anything is written.
-    DeviceError, DeviceBusyError
-        If CUDA was asked for, and is not there or others use it; nothing is written then.
-    CorruptStoreError
-        If a chunk is not as the manifest says; nothing is written then either.
+    Errors are those of `ooc_graph.bfs`, and NegativeWeightError; nothing is written then.
     """
-    engine_cache.require_same(graph.path, graph.identity)
+    same_graph.require_same(graph.path, graph.identity)
     graph.require(ORDER_OF[kernel])
     what = kernel
     if issubclass(ALGORITHMS[kernel].result, TreeResult):
         root = _as_id(root)
         graph.position_of(root)
         what = f"{kernel} from {root}"
-    held_bytes = 0 if out is not None else answer_bytes(graph, kernel, arrays)
-    request = Request(kernel, exchange, method, held_bytes, arrays == CUPY)
-    first = plan_at(place, graph, request)
-    _require_arrays(arrays, first, place, out)
+    kept_bytes = 0 if out is not None else answer_bytes(graph, kernel, arrays)
+    request = Request(kernel, exchange, method, kept_bytes, arrays == CUPY)
+    first = plan_at(workplace, graph, request)
+    _require_arrays(arrays, first, workplace, out)
     writing = nullcontext() if out is None else partial_store(out, "result", overwrite=overwrite)
-    told = io_progress.told(graph.identity, what, place.client, progress)
-    with writing as store, progress.stage(what), told:
+    reported = io_progress.reported(graph.identity, what, workplace.client, progress)
+    with writing as store, progress.stage(what), reported:
 
         def run(found: Plan) -> Written:
-            return search_by(found, root, place, None if store is None else str(store.folder))
+            return search_by(found, root, workplace, None if store is None else str(store.folder))
 
-        written = execute(first, place, progress, run)
+        written = execute(first, workplace, progress, run)
         for note in written.notes:
             progress.note(note)
         if store is not None:
@@ -93,12 +86,12 @@ def _as_id(source: Any) -> int:
         raise UsageError(f"source {source!r}: give one vertex id, an integer") from None
 
 
-def _require_arrays(arrays: str, found: Plan, place: Workplace, out: Path | None) -> None:
+def _require_arrays(arrays: str, found: Plan, workplace: Workplace, out: Path | None) -> None:
     if arrays not in (NUMPY, CUPY):
         raise UsageError(f"arrays {arrays!r}: choose {NUMPY} or {CUPY}")
     if arrays == NUMPY:
         return
-    if place.client is not None or out is not None:
+    if workplace.client is not None or out is not None:
         raise UsageError(
             "arrays='cupy' leaves the answer on this process's device: leave client= and out= out"
         )
@@ -113,10 +106,12 @@ def _require_arrays(arrays: str, found: Plan, place: Workplace, out: Path | None
 
 
 def search_by(
-    found: Plan, root: int | None, place: Workplace, folder: str | None = None
+    found: Plan, root: int | None, workplace: Workplace, folder: str | None = None
 ) -> Written:
     """Search by a plan; into a partial store's folder, if there is one."""
-    return ALGORITHMS[found.request.kernel].carry_out(found.graph, found.task(root, folder), place)
+    return ALGORITHMS[found.request.kernel].carry_out(
+        found.graph, found.task(root, folder), workplace
+    )
 
 
 def result_of(kernel: str, root: int | None, written: Written) -> Any:

@@ -18,19 +18,16 @@ from ooc_graph.shards.load import Graph
 from ooc_graph.sinks.single import measure_dtype
 
 
-def search(held: Engine, root: int) -> Written:
+def search(engine: Engine, root: int) -> Written:
     """Search a graph that the device holds from an original id; all columns on the device.
 
-    Raises
-    ------
-    MemoryBudgetError
-        If the columns do not fit beside the graph.
+    MemoryBudgetError: if the columns do not fit beside the graph.
     """
-    internal = int(held.ids.internal_of[held.graph.position_of(root)])
+    internal = int(engine.ids.internal_of[engine.graph.position_of(root)])
     with within_memory("the answer"):
-        tree = held.search.run_on_device(internal)
-        parent, measure = _by_original(held, tree)
-        columns = _columns(held.kernel, held.ids, parent, measure)
+        tree = engine.search.run_on_device(internal)
+        parent, measure = _by_original(engine, tree)
+        columns = _columns(engine.kernel, engine.ids, parent, measure)
     return Written(Trace(tree.elapsed_s, ()), columns=columns)
 
 
@@ -53,16 +50,16 @@ def _columns(kernel: str, ids: Ids, parent: Any, measure: Any) -> dict[str, Any]
     return {VERTEX: vertex, PARENT: parent, name: measure}
 
 
-def _by_original(held: Engine, tree: Any) -> tuple[Any, Any]:
+def _by_original(engine: Engine, tree: Any) -> tuple[Any, Any]:
     """Parents as original ids, and levels or distances, for every vertex."""
     cupy = cuda()
-    by_row = tree.level if held.kernel == "bfs" else tree.distance
-    named, measure = scatter(on_device(held.ids.internal_of), tree.parent, by_row)
-    reached = named != np.iinfo(named.dtype).max
-    found = named[reached]
-    parent = cupy.full(len(named), -1, np.int64)
-    parent[reached] = found if held.named else on_device(held.ids.original_of)[found]
-    if held.kernel == "bfs":
+    by_row = tree.level if engine.kernel == "bfs" else tree.distance
+    by_vertex, measure = scatter(on_device(engine.ids.internal_of), tree.parent, by_row)
+    reached = by_vertex != np.iinfo(by_vertex.dtype).max
+    found = by_vertex[reached]
+    parent = cupy.full(len(by_vertex), -1, np.int64)
+    parent[reached] = found if engine.named else on_device(engine.ids.original_of)[found]
+    if engine.kernel == "bfs":
         # Levels of a byte have another value for what is not reached.
         measure = measure.astype(np.int32)
         measure[~reached] = -1

@@ -25,19 +25,14 @@ class InMemory:
 
     Parameters
     ----------
-    graph
-        The graph.
-    sources
-        int64: positions of all sources among all vertices.
+    graph, sources
+        The graph, and int64 positions of all sources among its vertices.
     many
         What is asked of each; distances, and parents if wanted, as a store would have them.
-    room
+    into
         Where distances go; None: to new memory.
 
-    Raises
-    ------
-    MemoryError
-        There is no room for all of them.
+    MemoryError: there is too little for all of them.
     """
 
     def __init__(
@@ -45,15 +40,15 @@ class InMemory:
         graph: Graph,
         sources: IntArray,
         many: Many,
-        room: AnyArray | None = None,
+        into: AnyArray | None = None,
     ) -> None:
         asked, specs = many.asked, many.specs
         self._sources, self._asked, self._specs = sources, asked, specs
         self._ids = ids_of(graph, asked, sources)
         self._blocks: dict[str, AnyArray] = {}
-        self._room = room
-        if room is not None:
-            self._blocks = {specs[0].path: room.view(np.ndarray)}
+        self._into = into
+        if into is not None:
+            self._blocks = {specs[0].path: into.view(np.ndarray)}
         elif asked.reduce is None:
             self._blocks = {
                 spec.path: np.empty(spec.shape(len(sources)), spec.dtype) for spec in specs
@@ -66,7 +61,7 @@ class InMemory:
         """Even of no sources it is seen that there are shortest paths."""
         return True
 
-    def find(self, task: ManyTask, place: Workplace, progress: Progress) -> IoStats:
+    def find(self, task: ManyTask, workplace: Workplace, progress: Progress) -> IoStats:
         """Search from all sources that are left, task by task; what was read.
 
         What one process finds stays if it is refused memory later.
@@ -75,9 +70,9 @@ class InMemory:
         left = range(self._done, len(self._sources), length)
         parts = [self._sources[start : start + length] for start in left]
         io_stats = IoStats()
-        if place.client is not None:
+        if workplace.client is not None:
             items = [(task, part) for part in parts]
-            with place.workforce() as workforce:
+            with workplace.workforce() as workforce:
                 for done in run_all(workforce, progress, task.asked.kernel, solve, items):
                     io_stats = io_stats.plus(self._take(done))
             return io_stats
@@ -85,12 +80,12 @@ class InMemory:
             bar.advance(self._done)
             for part in parts:
                 # Written to the answer where it is found, unless that is a reduction.
-                room = [block[self._done :][: len(part)] for block in self._blocks.values()]
-                told, before = _Counted(bar), self._done
+                into = [block[self._done :][: len(part)] for block in self._blocks.values()]
+                counted, before = _Counted(bar), self._done
                 io_stats = io_stats.plus(
-                    self._take(solve(task, part, room, Told(told)), is_there=True)
+                    self._take(solve(task, part, into, Told(counted)), is_there=True)
                 )
-                bar.advance(self._done - before - told.count)
+                bar.advance(self._done - before - counted.count)
         return io_stats
 
     def _take(self, done: Done, *, is_there: bool = False) -> IoStats:
@@ -107,7 +102,7 @@ class InMemory:
         """All columns of the answer."""
         reduce = self._asked.reduce
         if reduce is None:
-            given = {} if self._room is None else {self._specs[0].path: self._room}
+            given = {} if self._into is None else {self._specs[0].path: self._into}
             return self._ids | self._blocks | given
         dtype = reduced_dtype(reduce, self._specs[0].dtype)
         return {

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from ooc_graph.answers.pairs import pairs_attributes
+from ooc_graph.answers.asked import answer_attributes
 from ooc_graph.answers.reductions import HISTOGRAM, reduced_dtype
 from ooc_graph.errors import DiskFullError
 from ooc_graph.layout.chunks import FileEntry, write_chunk
@@ -30,16 +30,8 @@ from ooc_graph.types import AnyArray, IntArray, Progress
 class InStore:
     """A partial store of answers, and what it still lacks.
 
-    Parameters
-    ----------
-    graph
-        The graph.
-    sources
-        int64: positions of all sources among all vertices.
-    many
-        What is asked of each.
-    store
-        With units: one for each chunk of sources.
+    Parameters are those of `ooc_graph.sinks.in_memory.InMemory`; the store records each chunk of
+    sources.
     """
 
     def __init__(self, graph: Graph, sources: IntArray, many: Many, store: Partial) -> None:
@@ -72,7 +64,7 @@ class InStore:
             ids = [ArraySpec(name, length, np.dtype(np.int64)) for name, length in lengths]
             _require_space(self._specs, missing, ids, self._store)
 
-    def find(self, task: ManyTask, place: Workplace, progress: Progress) -> IoStats:
+    def find(self, task: ManyTask, workplace: Workplace, progress: Progress) -> IoStats:
         """Write what is missing, task by task; what was read for it."""
         written = replace(task, folder=str(self._store.folder), attempt=str(self._units.attempt))
         spec, runs = task.spec, _runs(self.missing, task.reserved.chunks)
@@ -81,7 +73,7 @@ class InStore:
             (written, first, self._sources[spec.bounds(first)[0] : spec.bounds(last)[1]])
             for first, last in runs
         ]
-        with place.workforce() as workforce:
+        with workplace.workforce() as workforce:
             batches = run_all(
                 workforce,
                 progress,
@@ -100,7 +92,9 @@ class InStore:
     def finish(self) -> Stored:
         """Make all of it the store that was asked for."""
         specs, entries = self._collect()
-        attributes = pairs_attributes(self._asked, self._graph.content_sha256, self._specs[0].dtype)
+        attributes = answer_attributes(
+            self._asked, self._graph.content_sha256, self._specs[0].dtype
+        )
         self._store.commit("result", attributes, specs, entries)
         return Stored.open(self._store.final, "result")
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from ooc_graph.answers.pairs import Asked
+from ooc_graph.answers.asked import Asked
 from ooc_graph.layout.names import SOURCE, VERTEX
 from ooc_graph.layout.stored import Stored
 from ooc_graph.memory.io_stats import IoStats
@@ -21,7 +21,7 @@ class Sink(Protocol):
     def lacks_any(self) -> bool:
         """Whether there is anything left to search for."""
 
-    def find(self, task: ManyTask, place: Workplace, progress: Progress) -> IoStats:
+    def find(self, task: ManyTask, workplace: Workplace, progress: Progress) -> IoStats:
         """Find what is left, task by task; what was read of the store for it."""
 
     def finish(self) -> dict[str, AnyArray] | Stored:

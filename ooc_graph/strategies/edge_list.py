@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -96,18 +97,12 @@ def resident_bytes(graph: Graph, kernel: str) -> int:
 
 def load_search(graph: Graph, kernel: str, device: CpuDevice) -> Any:
     """Bring a graph into memory as grouped edges, with buffers for one kernel, compiled."""
-    ids = id_dtype(graph.rows)
-    _compile(kernel, graph, device, ids)
-    return _bound(kernel, load_edges(graph, weighted=kernel == "sssp"), device, ids)
+    ids, bind = id_dtype(graph.rows), device.edges_bfs if kernel == "bfs" else device.edges_sssp
+    _compile(kernel, graph, bind, ids)
+    return bind(load_edges(graph, weighted=kernel == "sssp"), ids)
 
 
-def _bound(kernel: str, edges: GroupedEdges, device: CpuDevice, ids: np.dtype[Any]) -> Any:
-    if kernel == "bfs":
-        return device.edges_bfs(edges, ids)
-    return device.edges_sssp(edges, ids)
-
-
-def _compile(kernel: str, graph: Graph, device: CpuDevice, ids: np.dtype[Any]) -> None:
+def _compile(kernel: str, graph: Graph, bind: Callable[..., Any], ids: np.dtype[Any]) -> None:
     """Search a pair of vertices of the same types once in a process, so that no time has it in."""
     key = kernel, ids, graph.weight_dtype
     if key in _warm:
@@ -125,5 +120,5 @@ def _compile(kernel: str, graph: Graph, device: CpuDevice, ids: np.dtype[Any]) -
         segment,
         weights,
     )
-    _bound(kernel, pair, device, ids).run(0)
+    bind(pair, ids).run(0)
     _warm.add(key)

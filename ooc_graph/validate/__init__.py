@@ -2,11 +2,7 @@
 
 from ooc_graph.validate.answers import BfsAnswer, SsspAnswer, VertexIndex
 from ooc_graph.validate.bfs import BfsValidator
-from ooc_graph.validate.components import (
-    ComponentsAnswer,
-    ComponentsValidator,
-    ComponentsVerdict,
-)
+from ooc_graph.validate.components import ComponentsAnswer, ComponentsValidator, ComponentsVerdict
 from ooc_graph.validate.sssp import SsspValidator
 from ooc_graph.validate.wording import Verdict
 

@@ -147,5 +147,5 @@ class ComponentsValidator:
 
 def _first(broken: np.ndarray[tuple[int, ...], np.dtype[np.bool_]]) -> int | None:
     """Place of the first True."""
-    place = int(np.argmax(broken)) if len(broken) else 0
-    return place if len(broken) and broken[place] else None
+    position = int(np.argmax(broken)) if len(broken) else 0
+    return position if len(broken) and broken[position] else None

@@ -19,13 +19,13 @@ from ooc_graph.types import AnyArray, IntArray
 
 Bits = NDArray[np.uint64]
 
-CLOSED, SPAN = 0, 1  # rows of ``broken``
-_ONE = np.uint64(1)
-_NONE = np.uint64(0)
+LEAVES, SPAN = 0, 1  # rows of ``broken``
+ONE = np.uint64(1)
+NONE = np.uint64(0)
 
 
 @subroutine
-def _record(broken: IntArray, rule: int, answer: int, start: int, end: int) -> None:
+def record(broken: IntArray, rule: int, answer: int, start: int, end: int) -> None:
     """Keep the smallest (start, end) for each rule and answer."""
     seen = broken[rule, answer, 0]
     if start < seen or (start == seen and end < broken[rule, answer, 1]):
@@ -36,15 +36,15 @@ def _record(broken: IntArray, rule: int, answer: int, start: int, end: int) -> N
 @subroutine
 def _record_bits(broken: IntArray, rule: int, bits: Any, start: int, end: int) -> None:
     for answer in range(broken.shape[1]):
-        if bits >> np.uint64(answer) & _ONE != _NONE:
-            _record(broken, rule, answer, start, end)
+        if bits >> np.uint64(answer) & ONE != NONE:
+            record(broken, rule, answer, start, end)
 
 
 @subroutine
 def _count_bits(counts: IntArray, bits: Any) -> None:
-    if bits != _NONE:
+    if bits != NONE:
         for answer in range(len(counts) - 1):
-            counts[answer] += np.int64(bits >> np.uint64(answer) & _ONE)
+            counts[answer] += np.int64(bits >> np.uint64(answer) & ONE)
 
 
 @compiled
@@ -68,16 +68,16 @@ def inside(
     answers = len(counts) - 1
     for e in range(len(source)):
         u, v = source[e], target[e]
-        here, there = reached[u], reached[v]
-        if here & there == full:
+        near, far = reached[u], reached[v]
+        if near & far == full:
             counts[answers] += u != v
             continue
         if u != v:
-            _count_bits(counts, here & there)
-        if here & ~there != _NONE:
-            _record_bits(broken, CLOSED, here & ~there, u, v)
-        if not directed and there & ~here != _NONE:
-            _record_bits(broken, CLOSED, there & ~here, v, u)
+            _count_bits(counts, near & far)
+        if near & ~far != NONE:
+            _record_bits(broken, LEAVES, near & ~far, u, v)
+        if not directed and far & ~near != NONE:
+            _record_bits(broken, LEAVES, far & ~near, v, u)
 
 
 @subroutine
@@ -87,28 +87,28 @@ def _too_deep(words: Bits, slack: Any, sign: Any, u: int, v: int) -> bool:
     One subtraction compares all levels of a word: if every level is in 0 … slack, two less than a
     lane's top bit, ``v + slack - u`` has the top bit exactly if v - u >= 2.
     """
-    bits = _NONE
+    bits = NONE
     for j in range(words.shape[1]):
         bits |= words[v, j] + slack - words[u, j]
-    return bool(bits & sign != _NONE)
+    return bool(bits & sign != NONE)
 
 
 @subroutine
 def _too_far_apart(words: Bits, slack: Any, sign: Any, u: int, v: int) -> bool:
     """Whether the levels of u and v differ by more than one in any answer."""
-    bits = _NONE
+    bits = NONE
     for j in range(words.shape[1]):
-        here, there = words[u, j], words[v, j]
-        bits |= (there + slack - here) | (here + slack - there)
-    return bool(bits & sign != _NONE)
+        near, far = words[u, j], words[v, j]
+        bits |= (far + slack - near) | (near + slack - far)
+    return bool(bits & sign != NONE)
 
 
 @subroutine
 def _record_levels(level: AnyArray, both: Any, u: int, v: int, broken: IntArray) -> None:
     for answer in range(broken.shape[1]):
-        inside = both >> np.uint64(answer) & _ONE != _NONE
+        inside = both >> np.uint64(answer) & ONE != NONE
         if inside and level[v, answer] > level[u, answer] + 1:
-            _record(broken, SPAN, answer, u, v)
+            record(broken, SPAN, answer, u, v)
 
 
 @compiled
@@ -141,7 +141,7 @@ def bfs_spans(
 
 
 @subroutine
-def _arc_of(offsets: IntArray, parents: AnyArray, parent: int, child: int) -> int:
+def arc_of(offsets: IntArray, parents: AnyArray, parent: int, child: int) -> int:
     """Where tree arc (parent, child) stands in the table, -1 if no answer has it."""
     low, length = offsets[child], offsets[child + 1] - offsets[child]
     if length == 0:
@@ -164,110 +164,10 @@ def bfs_tree(
 ) -> None:
     """Confirm the tree arcs (`loops.tree_arcs`) that are tuples: they lose their bits."""
     for e in range(len(source)):
-        arc = _arc_of(offsets, parents, source[e], target[e])
+        arc = arc_of(offsets, parents, source[e], target[e])
         if arc >= 0:
-            pending[arc] = _NONE
+            pending[arc] = NONE
         if not directed:
-            arc = _arc_of(offsets, parents, target[e], source[e])
+            arc = arc_of(offsets, parents, target[e], source[e])
             if arc >= 0:
-                pending[arc] = _NONE
-
-
-@subroutine
-def _plus(distance: Any, weight: Any, unreached: Any) -> Any:
-    """Sum in the distances' own dtype; integers end at ``unreached`` instead of wrapping."""
-    return unreached if distance > unreached - weight else distance + weight
-
-
-@subroutine
-def _too_far(distance: AnyArray, u: int, v: int, weight: Any, unreached: Any) -> bool:
-    """Whether v is farther than by way of u in any answer."""
-    bad = False
-    for j in range(distance.shape[1]):
-        bad |= distance[v, j] > _plus(distance[u, j], weight, unreached)
-    return bad
-
-
-@subroutine
-def _any_too_far(distance: AnyArray, u: int, v: int, weight: Any, unreached: Any) -> bool:
-    """Whether the edge is a shorter way in either direction in any answer."""
-    bad = False
-    for j in range(distance.shape[1]):
-        here, there = distance[u, j], distance[v, j]
-        bad |= there > _plus(here, weight, unreached)
-        bad |= here > _plus(there, weight, unreached)
-    return bad
-
-
-@subroutine
-def _record_distances(
-    distance: AnyArray, weight: Any, unreached: Any, both: Any, u: int, v: int, broken: IntArray
-) -> None:
-    for answer in range(distance.shape[1]):
-        inside = both >> np.uint64(answer) & _ONE != _NONE
-        if inside and distance[v, answer] > _plus(distance[u, answer], weight, unreached):
-            _record(broken, SPAN, answer, u, v)
-
-
-@compiled
-def sssp_spans(
-    source: AnyArray,
-    target: AnyArray,
-    weight: AnyArray,
-    directed: bool,
-    distance: AnyArray,
-    unreached: Any,
-    reached: Bits,
-    broken: IntArray,
-) -> None:
-    """Find arcs between reached vertices that are a shorter way than the answer's.
-
-    ``weight`` (m,), finite and non-negative, and ``unreached`` have the dtype of ``distance``
-    (V, k); ``broken[1]`` is written.
-    """
-    for e in range(len(source)):
-        u, v, w = source[e], target[e], weight[e]
-        if directed:
-            if _too_far(distance, u, v, w, unreached):
-                _record_distances(distance, w, unreached, reached[u] & reached[v], u, v, broken)
-        elif _any_too_far(distance, u, v, w, unreached):
-            _record_distances(distance, w, unreached, reached[u] & reached[v], u, v, broken)
-            _record_distances(distance, w, unreached, reached[u] & reached[v], v, u, broken)
-
-
-@subroutine
-def _confirm_sum(
-    pending: Bits, arc: int, distance: AnyArray, weight: Any, unreached: Any, u: int, v: int
-) -> None:
-    """Confirm a tree arc for the answers whose distance of v is exactly the sum."""
-    bits, answer = pending[arc], 0
-    while bits != _NONE:
-        total = _plus(distance[u, answer], weight, unreached)
-        if bits & _ONE != _NONE and total == distance[v, answer]:
-            pending[arc] &= ~(_ONE << np.uint64(answer))
-        bits >>= _ONE
-        answer += 1
-
-
-@compiled
-def sssp_tree(
-    source: AnyArray,
-    target: AnyArray,
-    weight: AnyArray,
-    directed: bool,
-    distance: AnyArray,
-    unreached: Any,
-    offsets: IntArray,
-    parents: AnyArray,
-    pending: Bits,
-) -> None:
-    """Confirm the tree arcs that are tuples of the right weight: they lose an answer's bit."""
-    for e in range(len(source)):
-        u, v, w = source[e], target[e], weight[e]
-        arc = _arc_of(offsets, parents, u, v)
-        if arc >= 0 and pending[arc] != _NONE:
-            _confirm_sum(pending, arc, distance, w, unreached, u, v)
-        if not directed:
-            arc = _arc_of(offsets, parents, v, u)
-            if arc >= 0 and pending[arc] != _NONE:
-                _confirm_sum(pending, arc, distance, w, unreached, v, u)
+                pending[arc] = NONE

@@ -142,12 +142,12 @@ def tree_arcs(
     row_parents = tile[_TILE]
     offsets[0] = 0
     for first in range(0, vertices, _TILE):
-        here = min(_TILE, vertices - first)
+        rows = min(_TILE, vertices - first)
         # Through a tile: k columns a power of two apart would fall on the same cache sets.
         for j in range(count):
-            for i in range(here):
+            for i in range(rows):
                 tile[i, j] = columns[j, first + i]
-        for i in range(here):
+        for i in range(rows):
             start = offsets[first + i]
             arcs = _distinct(tile[i], first + i, row_parents, bits)
             offsets[first + i + 1] = start + arcs

@@ -15,7 +15,7 @@ import numpy as np
 
 from ooc_graph.errors import InputError, NegativeWeightError, UsageError
 from ooc_graph.types import AnyArray, EdgeBlock, IntArray
-from ooc_graph.validate import edge_loops, loops, wording
+from ooc_graph.validate import loops, sssp_loops, wording
 from ooc_graph.validate.answers import SsspAnswer, unreached_distance
 from ooc_graph.validate.batch import Batch, Tally, side_by_side
 from ooc_graph.validate.validator import Placed, Validator
@@ -76,9 +76,9 @@ class SsspValidator(Validator[SsspAnswer]):
     def _pass(self, batch: Batch, tally: Tally, edges: Placed) -> None:
         far = unreached_distance(batch.value.dtype)
         tuples = edges.source, edges.target, edges.weight, self.directed
-        edge_loops.sssp_spans(*tuples, batch.value, far, batch.reached, tally.broken)
+        sssp_loops.sssp_spans(*tuples, batch.value, far, batch.reached, tally.broken)
         tree = batch.offsets, batch.parents, tally.pending
-        edge_loops.sssp_tree(*tuples, batch.value, far, *tree)
+        sssp_loops.sssp_tree(*tuples, batch.value, far, *tree)
 
 
 def require_weights(weight: Any, dtype: np.dtype[Any]) -> None:

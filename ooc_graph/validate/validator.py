@@ -15,7 +15,7 @@ from ooc_graph.types import AnyArray, EdgeBlock, IntArray
 from ooc_graph.validate import edge_loops
 from ooc_graph.validate.answers import BfsAnswer, SsspAnswer, VertexIndex
 from ooc_graph.validate.batch import BATCH_ANSWERS, NONE, Batch, Tally, assemble
-from ooc_graph.validate.edge_loops import CLOSED, SPAN
+from ooc_graph.validate.edge_loops import LEAVES, SPAN
 from ooc_graph.validate.wording import Problem, Verdict, Wording
 
 Answer = TypeVar("Answer", BfsAnswer, SsspAnswer)
@@ -167,7 +167,7 @@ class Validator(ABC, Generic[Answer]):
         name = self.vertices.id_of
         if tally.unknown_id != NONE:
             return self._wording.unknown_vertex(tally.unknown_id)
-        if arc := tally.first_broken(CLOSED, answer):
+        if arc := tally.first_broken(LEAVES, answer):
             return self._wording.leaves(*map(name, arc))
         if arc := tally.first_broken(SPAN, answer):
             u, v = arc

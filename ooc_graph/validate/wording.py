@@ -14,7 +14,7 @@ RULE_TREE_LEVEL = "level of parent"
 RULE_TREE_DISTANCE = "distance of parent"
 RULE_CYCLE = "no cycle"
 RULE_KNOWN = "known vertices"
-RULE_CLOSED = "no unreached neighbour"
+RULE_LEAVES = "no unreached neighbour"
 RULE_LEVEL = "levels of an edge"
 RULE_DISTANCE = "distances of an edge"
 RULE_TREE_EDGE = "tree edge in the input"
@@ -65,7 +65,7 @@ class Wording:
     step_at: str
     fitting: str = ""
 
-    def named(self, value: Any) -> str:
+    def measured(self, value: Any) -> str:
         """A level or a distance."""
         return f"{self.measure} {value}"
 
@@ -79,7 +79,7 @@ class Wording:
 
     def root_value(self, value: Any) -> Problem:
         """The root has a level or distance."""
-        return RULE_ROOT, f"the root has {self.named(value)}, not 0"
+        return RULE_ROOT, f"the root has {self.measured(value)}, not 0"
 
     def no_parent(self, vertex: int, parent: int) -> Problem:
         """A parent is no vertex."""
@@ -87,11 +87,11 @@ class Wording:
 
     def half_reached(self, vertex: int, parent: int, value: Any) -> Problem:
         """Parent and measure do not agree on whether the vertex is reached."""
-        return RULE_REACHED, f"{_of(vertex, parent)} and {self.named(value)}"
+        return RULE_REACHED, f"{_of(vertex, parent)} and {self.measured(value)}"
 
     def bad_step(self, vertex: int, parent: int, above: Any, below: Any) -> Problem:
         """A vertex's measure does not fit its parent's."""
-        ends = f"{self.named(above)} and {self.named(below)}"
+        ends = f"{self.measured(above)} and {self.measured(below)}"
         return self.step_rule, f"{_of(vertex, parent)} {self.step_at} {ends}"
 
     def cycle(self, vertex: int) -> Problem:
@@ -104,11 +104,11 @@ class Wording:
 
     def leaves(self, u: int, v: int) -> Problem:
         """An edge leaves what is reached."""
-        return RULE_CLOSED, f"edge ({u}, {v}) joins reached {u} and unreached {v}"
+        return RULE_LEAVES, f"edge ({u}, {v}) joins reached {u} and unreached {v}"
 
     def spans(self, u: int, v: int, near: Any, far: Any) -> Problem:
         """The ends of an edge are too far apart."""
-        ends = f"{u} with {self.named(near)} and {v} with {self.named(far)}"
+        ends = f"{u} with {self.measured(near)} and {v} with {self.measured(far)}"
         return self.span_rule, f"edge ({u}, {v}) joins {ends}"
 
     def no_tree_edge(self, parent: int, child: int) -> Problem:

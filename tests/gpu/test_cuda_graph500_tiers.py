@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from ooc_graph.errors import MemoryBudgetError
-from ooc_graph.graph500 import energy, on_device
+from ooc_graph.graph500 import batches, on_device
 from ooc_graph.graph500.job import graph500
 from ooc_graph.graph500.run import Graph500Options
 from ooc_graph.report.energy import EnergyMeter
@@ -143,7 +143,7 @@ def test_energy_is_measured_where_rows_are_elsewhere(
             turns.append(1)
         return meter.energy, 1
 
-    monkeypatch.setattr(energy, "over_repeats", once)
+    monkeypatch.setattr(batches, "over_repeats", once)
     report = run(tmp_path, Said(), kernel, energy=True, **limits(tier, kernel))
     assert len(turns) == 1
     assert [one["searches"] for one in report["energy"]] == [SEARCHES]

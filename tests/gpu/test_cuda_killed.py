@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import ooc_graph as og
-from ooc_graph.answers.pairs import TOGETHER, pairs_specs
+from ooc_graph.answers.asked import TOGETHER, answer_specs
 from ooc_graph.kernels.common.cancellation import leave_if_given_up
 from ooc_graph.kernels.cpu.store import one_by_one as tier_singly
 from ooc_graph.kernels.cuda.many import bfs as cuda_many_bfs
@@ -23,7 +23,7 @@ from ooc_graph.kernels.cuda.many.bfs_batch import BfsBatches
 from ooc_graph.kernels.cuda.many.search import CudaManySearch
 from ooc_graph.kernels.cuda.many.search_plan import BATCH_BYTES
 from ooc_graph.layout.stored import Stored
-from ooc_graph.runtime import engine_cache, process, workplace
+from ooc_graph.runtime import engine_cache, process, this_process
 from ooc_graph.search import many
 from ooc_graph.strategies.many import dividing, searches
 from ooc_graph.strategies.many import task as many_task
@@ -73,7 +73,7 @@ def search(store: str, out: str, kind: str, log: str, kill_at: int | None = None
     """
 
     def specs(*given: Any) -> Any:
-        return tuple(replace(spec, chunk_rows=CHUNK) for spec in pairs_specs(*given))
+        return tuple(replace(spec, chunk_rows=CHUNK) for spec in answer_specs(*given))
 
     find, refused, options = KINDS[kind]
     solve, finish = many_tasks._search, many_tasks.finish_unit
@@ -111,13 +111,13 @@ def search(store: str, out: str, kind: str, log: str, kill_at: int | None = None
 
     graph = og.open(store)
     with pytest.MonkeyPatch.context() as patch, ExitStack() as stack:
-        patch.setattr(many, "pairs_specs", specs)
+        patch.setattr(many, "answer_specs", specs)
         # One batch at a time.
         for module in (cuda_johnson, searches, many_task):
             patch.setattr(module, "BLOCK_GROUPS", 1)
         for hops in (False, True):
             patch.setitem(TOGETHER, hops, LANES // 2)
-        patch.setattr(workplace, "cores", lambda: THREADS)
+        patch.setattr(this_process, "cores", lambda: THREADS)
         patch.setattr(process, "cores", lambda: THREADS)
         patch.setattr(process, "_devices", {})
         for batches in (CudaManySearch, BfsBatches):

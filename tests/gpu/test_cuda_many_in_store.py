@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 import ooc_graph as og
-from ooc_graph.answers.pairs import pairs_specs
+from ooc_graph.answers.asked import answer_specs
 from ooc_graph.errors import MemoryBudgetError, UnexpectedError
 from ooc_graph.kernels.cuda.runtime import modules as cuda_modules
 from ooc_graph.kernels.cuda.store.bfs_search import DiskBfsSearch
@@ -261,9 +261,9 @@ def chunks_of_two(monkeypatch: pytest.MonkeyPatch) -> None:
     """A task for every two sources."""
 
     def specs(*given: Any) -> Any:
-        return tuple(replace(spec, chunk_rows=2) for spec in pairs_specs(*given))
+        return tuple(replace(spec, chunk_rows=2) for spec in answer_specs(*given))
 
-    monkeypatch.setattr("ooc_graph.search.many.pairs_specs", specs)
+    monkeypatch.setattr("ooc_graph.search.many.answer_specs", specs)
 
 
 @pytest.mark.parametrize("options", [{}, {"parents": True}, {"reduce": "sum"}], ids=str)

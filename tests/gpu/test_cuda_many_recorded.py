@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import ooc_graph as og
-from ooc_graph.answers.pairs import pairs_specs
+from ooc_graph.answers.asked import answer_specs
 from ooc_graph.errors import MemoryBudgetError, UnexpectedError
 from ooc_graph.kernels.common.completion import Told
 from ooc_graph.kernels.cuda.many import host as cuda_many_host
@@ -38,10 +38,10 @@ def _small(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """One batch at a time, and chunks of fewer sources than it has."""
 
     def specs(*given: Any) -> Any:
-        return tuple(replace(spec, chunk_rows=CHUNK) for spec in pairs_specs(*given))
+        return tuple(replace(spec, chunk_rows=CHUNK) for spec in answer_specs(*given))
 
     engine_cache.release()
-    monkeypatch.setattr(many, "pairs_specs", specs)
+    monkeypatch.setattr(many, "answer_specs", specs)
     monkeypatch.setattr(cuda_many_host, "PART_BYTES", 1)
     for module in (cuda_johnson, searches, many_task):
         monkeypatch.setattr(module, "BLOCK_GROUPS", 1)

@@ -39,7 +39,7 @@ def test_progress_says_that_the_disk_is_slow(
     found = search(kernel)(graph, source, progress=said, **within)
     assert columns(found) == right
     assert "bytes of the store for" in said.notes[-1]
-    assert io_progress._heard == []
+    assert io_progress._subscribers == []
     if seconds < 1:
         assert of_reading(said) == []
         return

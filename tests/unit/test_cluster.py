@@ -40,9 +40,11 @@ class MadeUpClient:
             raise OSError("timed out")
         return {"workers": {a: dict(worker) for a, worker in self.workers.items()}}
 
-    def sync(self, question: Callable[..., Any], *given: Any, callback_timeout: float) -> Any:
+    def sync(
+        self, question: Callable[..., Any], *given: Any, callback_timeout: float, **options: Any
+    ) -> Any:
         assert callback_timeout <= 10.0
-        return asyncio.run(question(*given))
+        return asyncio.run(question(*given, **options))
 
     def add(self, address: str, status: str = "running") -> None:
         self.workers[address] = {

@@ -28,7 +28,8 @@ from ooc_graph.model.reservation import Key, Reservation
 from ooc_graph.model.resources import CUDA, CudaLimits, Resources
 from ooc_graph.model.sizes import parse_bytes
 from ooc_graph.runtime import engine_cache, process
-from ooc_graph.runtime.workplace import planned
+from ooc_graph.runtime.engine_keys import Kept
+from ooc_graph.runtime.this_process import planned
 from ooc_graph.search.algorithm import engine_for
 from ooc_graph.search.execute import execute, plan_at
 from ooc_graph.search.plan import Plan
@@ -238,7 +239,7 @@ def test_the_search_before_is_taken_again(graph: og.Graph, monkeypatch: pytest.M
     monkeypatch.setattr(process, "number_of", lambda _: "0")
     held = Reservation("cuda/disk", 5000, small, 5000)
     key = Key(str(graph.path), graph.identity, "bfs", CUDA, held)
-    monkeypatch.setattr(engine_cache, "_engines", {engine_cache._Kept(key, "0"): None})
+    monkeypatch.setattr(engine_cache, "_engines", {Kept(key, "0"): None})
     assert engine_cache.reservations(graph, "bfs", CUDA) == [held]
     # Hardly anything is free, for it is held.
     for pinned, taken in ((None, True), (5000, True), (4999, False)):

@@ -29,7 +29,7 @@ from ooc_graph.memory.cuda.disk_sssp_plan import (
 from ooc_graph.memory.io_stats import IoStats
 from ooc_graph.model import rank_memory
 from ooc_graph.model.resources import CUDA, CudaLimits, Resources
-from ooc_graph.runtime.workplace import planned
+from ooc_graph.runtime.this_process import planned
 from ooc_graph.shards.device_tiers import DeviceTierSearch, PinningRefusedError
 from ooc_graph.strategies.cuda import disk_budgets as cuda_disk
 from ooc_graph.strategies.cuda import in_memory as cuda_memory

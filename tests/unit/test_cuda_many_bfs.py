@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ooc_graph.answers.pairs import Asked, pairs_specs
+from ooc_graph.answers.asked import Asked, answer_specs
 from ooc_graph.answers.reductions import Bins
 from ooc_graph.kernels.common.completion import Told
 from ooc_graph.kernels.common.team import Team
@@ -23,16 +23,12 @@ from ooc_graph.kernels.cuda.many.bfs_batch import BATCH_REPORT
 from ooc_graph.layout.names import HUB
 from ooc_graph.model.request import Many, Request
 from ooc_graph.model.resources import CUDA, CudaLimits
-from ooc_graph.runtime.workplace import planned
+from ooc_graph.runtime.this_process import planned
 from ooc_graph.strategies.cuda import in_memory as cuda_memory
 from ooc_graph.strategies.many.batches import Batches
 from ooc_graph.strategies.many.division import Division
-from ooc_graph.strategies.many.memory import (
-    Job,
-    batches_device_bytes,
-    locked_bytes,
-    process_bytes,
-)
+from ooc_graph.strategies.many.job import Job
+from ooc_graph.strategies.many.memory import batches_device_bytes, locked_bytes, process_bytes
 from ooc_graph.types import AnyArray, IntArray, Rows
 from tests.gpu.comparison import hub_sides
 from tests.strategies import skewed
@@ -84,7 +80,7 @@ def test_counts_of_a_histogram_are_in_the_plan(monkeypatch: pytest.MonkeyPatch) 
     held: Any = SimpleNamespace(path="g")
     for sources, bins in ((10, 64), (300, 64), (300, 1 << 20)):
         asked = Asked(reduce="histogram", bins=Bins(bins), hops=True)
-        specs = pairs_specs(asked, sources, 50, np.dtype(np.int32))
+        specs = answer_specs(asked, sources, 50, np.dtype(np.int32))
         counted = min(sources, 256) * (bins + 3) * 8
         job = Job(held, Many(specs, asked, in_memory=False), planned(1))
         assert batches_device_bytes(job) == 1000 + counted
@@ -102,18 +98,18 @@ def test_tasks_of_levels(reduce: str | None) -> None:
     held.directed = False
     held.resident_bytes = lambda order: {HUB: 1 << 30}[order]
     place = replace(planned(1 << 50, CUDA, CudaLimits(1 << 40)), threads=4)
-    specs = pairs_specs(asked, 1 << 20, 1 << 20, np.dtype(np.int32))
+    specs = answer_specs(asked, 1 << 20, 1 << 20, np.dtype(np.int32))
     request = Request(asked.kernel, many=Many(specs, asked, in_memory=False))
     plan = Batches(CUDA).reserve(held, request, place)
     assert isinstance(plan, Division)
-    assert plan.lanes == cuda_many_bfs_plan.SLOTS
-    assert plan.chunks * specs[0].chunk == 8 * plan.lanes
-    assert not plan.closing
+    assert plan.batch_size == cuda_many_bfs_plan.LANES
+    assert plan.chunks * specs[0].chunk == 8 * plan.batch_size
+    assert not plan.matrix_sources
     job = Job.of(held, request, place)
     assert locked_bytes(job) == (128 << 20 if reduce is None else 0)
     tallies = 2 * plan.chunks * specs[0].chunk * place.threads * (400 + 16 + 48 * 64)
     rows = (1 << 30) + (24 + 36) * (1 << 20) + (128 << 20)
-    assert process_bytes(job, CUDA, plan.lanes) == rows
+    assert process_bytes(job, CUDA, plan.batch_size) == rows
     if reduce is not None:
         assert rows < plan.needed_bytes <= rows + tallies + 8 * (1 << 20) * 65
 

@@ -11,8 +11,9 @@ import numpy as np
 import pytest
 
 import ooc_graph as og
+from ooc_graph.answers.asked import Asked, answer_specs, own_columns
 from ooc_graph.answers.columns import SourceColumns
-from ooc_graph.answers.pairs import Asked, SourceRows, own_columns, pairs_specs
+from ooc_graph.answers.many import SourceRows
 from ooc_graph.answers.reduced import SourceParts
 from ooc_graph.answers.reductions import Bins
 from ooc_graph.errors import InputError, MemoryBudgetError
@@ -22,7 +23,7 @@ from ooc_graph.kernels.cuda.many.prune import fit_floats
 from ooc_graph.kernels.cuda.many.search_plan import part_dtype
 from ooc_graph.model.request import Many, Request
 from ooc_graph.model.resources import CPU, CUDA, Device, Resources
-from ooc_graph.runtime.workplace import ThisProcess
+from ooc_graph.runtime.this_process import ThisProcess
 from ooc_graph.search import many
 from ooc_graph.strategies.many import searches
 from ooc_graph.strategies.many.batches import Batches
@@ -131,14 +132,14 @@ def test_columns_of_the_device_are_those_of_rows(aimed: bool, cutoff: int | None
     assert SourceColumns(given, sources[::2][:2], ids, asked).whole is None
     assert SourceColumns(given, sources[[0, 2, 4]], ids, asked).whole is given
     # With rows of vertices without arcs among them, as the answer has them.
-    room = np.full((5, found.width), 77)
-    room[[0, 2, 4]] = given
-    whole = SourceColumns(room, sources, ids, asked, is_whole=True)
+    into = np.full((5, found.width), 77)
+    into[[0, 2, 4]] = given
+    whole = SourceColumns(into, sources, ids, asked, is_whole=True)
     for threads in (1, 3):
-        room[[1, 3]] = 77
+        into[[1, 3]] = 77
         whole.fill_isolated(threads)
-        assert whole.whole is room
-        assert room.tolist() == [row.tolist() for row in found]
+        assert whole.whole is into
+        assert into.tolist() == [row.tolist() for row in found]
     assert whole.reduced("histogram") == expected.reduced("histogram")
     assert whole.part(1, 4).reduced("histogram") == expected.part(1, 4).reduced("histogram")
 
@@ -261,11 +262,11 @@ def test_distances_go_where_the_answer_has_room(aimed: bool) -> None:
     answer[np.arange(3), internal_of[places[[0, 2, 5]]]] = 0
     asked = Asked(np.array([3, 2, 0, 4]) if aimed else None)
     expected = np.array([row.copy() for row in SourceRows(answer, places, ids, asked)])
-    search, room = _Search(answer, internal_of[places]), np.full(expected.shape, np.nan)
-    rows = searches.Searches(_task(asked), search, ids, places, room=room).in_memory()
+    search, into = _Search(answer, internal_of[places]), np.full(expected.shape, np.nan)
+    rows = searches.Searches(_task(asked), search, ids, places, into=into).in_memory()
     assert isinstance(rows, SourceColumns)
-    assert rows.whole is room
-    assert room.tolist() == expected.tolist()
+    assert rows.whole is into
+    assert into.tolist() == expected.tolist()
 
 
 class _Search:
@@ -312,12 +313,12 @@ class _Search:
 
 
 def _task(asked: Asked) -> ManyTask:
-    specs = pairs_specs(asked, 5, 5, np.dtype(np.float64))
+    specs = answer_specs(asked, 5, 5, np.dtype(np.float64))
     return task_of(asked, specs, CUDA)
 
 
 def test_tasks_of_a_device_fit_host_memory(graph: og.Graph) -> None:
-    specs = pairs_specs(Asked(), 1 << 14, 1 << 12, np.dtype(np.float32))
+    specs = answer_specs(Asked(), 1 << 14, 1 << 12, np.dtype(np.float32))
     given = graph, specs, Asked()
     # Four tasks whose sources have 16 KiB each, beside 128 MiB for pieces on their way.
     limits = (1 << 30, 300 << 20, 170 << 20)
@@ -337,7 +338,7 @@ def test_every_device_has_sources(
     graph: og.Graph, sources: int, processes: int, dtype: str
 ) -> None:
     # Chunks of 16 sources, or 8.
-    specs = pairs_specs(Asked(), sources, 1 << 18, np.dtype(dtype))
+    specs = answer_specs(Asked(), sources, 1 << 18, np.dtype(dtype))
     plan = _divided(graph, specs, Asked(), _offered(1 << 50, processes=processes))
     of_a_task = plan.chunks * specs[0].chunk
     tasks = -(-sources // of_a_task)
@@ -373,7 +374,7 @@ def test_tasks_of_a_device_end_after_some_seconds(
     )
     held.resident_bytes = lambda _: 0
     asked = Asked(reduce="sum")
-    specs = pairs_specs(asked, 1 << 20, 1 << 20, np.dtype(dtype))
+    specs = answer_specs(asked, 1 << 20, 1 << 20, np.dtype(dtype))
     plan = _divided(held, specs, asked, _offered(1 << 50, processes=processes))
     assert plan.chunks * specs[0].chunk == sources
 
@@ -384,7 +385,7 @@ def test_what_has_the_same_bytes_is_gone_on_with_on_either_device(
     dtype: str, reduce: str | None
 ) -> None:
     asked, sources = Asked(reduce=reduce, bins=Bins(4, 2)), np.arange(10)
-    specs = pairs_specs(asked, len(sources), 10, np.dtype(dtype))
+    specs = answer_specs(asked, len(sources), 10, np.dtype(dtype))
     graph: Any = SimpleNamespace(content_sha256="")
     keys = {many._key(graph, task_of(asked, specs, device), sources) for device in (CPU, CUDA)}
     is_rounded = dtype != "int64" and reduce in ("closeness", "sum")
@@ -414,6 +415,6 @@ def test_memory_of_tasks_is_what_the_device_gives(
     )
     held.resident_bytes = lambda _: 8 << 24
     # Four threads; of float32 distances a source has 4 MiB.
-    specs = pairs_specs(asked, 1 << 20, 1 << 20, np.dtype(np.float32))
+    specs = answer_specs(asked, 1 << 20, 1 << 20, np.dtype(np.float32))
     plan = _divided(held, specs, asked, _offered(limit_gib << 30))
     assert plan.chunks * specs[0].chunk == sources

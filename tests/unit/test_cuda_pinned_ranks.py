@@ -143,19 +143,19 @@ def test_workers_come_after_one_device_and_their_devices(graph: og.Graph, kernel
 @KERNELS
 def test_refused_memory_goes_from_one_to_the_next(graph: og.Graph, kernel: str) -> None:
     whole = rank_memory.ranks_bytes(graph, kernel, range(2))
-    place = TwoWorkers(PLENTY, CudaLimits(whole))
+    workplace = TwoWorkers(PLENTY, CudaLimits(whole))
     refused = MemoryBudgetError("refused")
-    plans = followed(plan_at(place, graph, Request(kernel)), place, refused, refused)
+    plans = followed(plan_at(workplace, graph, Request(kernel)), workplace, refused, refused)
     tried = [plan.reserved.strategy for plan in plans]
     assert tried == ["cuda/pinned", "cuda/memory, ranks", "cuda/pinned, ranks"]
     said = f"{kernel} is searched by ranks, exchange scheduler, which have their rows in pinned"
     assert plans[-1].why.startswith(f"device memory was refused: {said}")
     # Host memory that rows lack on their way to devices they lack in pinned memory, too.
     of_host = Refusal(plans[1].reserved, HOST, "")
-    assert plans[1].after(of_host, place.resources) is None
+    assert plans[1].after(of_host, workplace.resources) is None
     # They themselves go down to the least when they are loaded.
     again = Refusal(plans[2].reserved, "device memory", "")
-    assert plans[2].after(again, place.resources) is None
+    assert plans[2].after(again, workplace.resources) is None
 
 
 class OnCpu:
@@ -191,9 +191,9 @@ def device(monkeypatch: pytest.MonkeyPatch, graph: og.Graph, directed: og.Graph)
     return made
 
 
-def searched(graph: og.Graph, kernel: str, place: CudaHere) -> dict[str, bytes]:
+def searched(graph: og.Graph, kernel: str, workplace: CudaHere) -> dict[str, bytes]:
     root = int(graph.original_of()[0])
-    result = single.search(graph, kernel, root, place=place, progress=Said())
+    result = single.search(graph, kernel, root, workplace=workplace, progress=Said())
     return {name: np.asarray(result.read(name)).tobytes() for name in result.names}
 
 
@@ -206,8 +206,8 @@ def test_searches_by_the_ranks_of_one_process(
     least = least_of(graph, kernel, graph.shards)
     right = getattr(og, kernel)(graph, int(graph.original_of()[0]), device="cpu")
     expected = {name: np.asarray(right.read(name)).tobytes() for name in right.names}
-    place = CudaHere(PLENTY, CudaLimits(least))
-    assert searched(graph, kernel, place) == expected
+    workplace = CudaHere(PLENTY, CudaLimits(least))
+    assert searched(graph, kernel, workplace) == expected
     assert device.shares == graph.shards * [(1, 63)]
 
 

@@ -24,6 +24,7 @@ from ooc_graph.model.resources import CudaLimits
 from ooc_graph.model.task import SearchTask, Written
 from ooc_graph.model.trace import Trace
 from ooc_graph.runtime import engine_cache, process
+from ooc_graph.runtime.engine_keys import Kept
 from ooc_graph.search import single
 from ooc_graph.search.algorithm import Algorithm
 from ooc_graph.search.execute import execute, key_of, plan_at
@@ -86,7 +87,7 @@ def test_refused_host_memory_leaves_arcs_in_the_store(
     pinned, device = whole // 8 * 7, MemoryBudgetError("the device's")
     monkeypatch.setattr(cuda_modules, "device_bytes", lambda: (whole, whole))
     on_device, alone = ("cuda/memory", whole, -1), ("cuda/disk", pinned, 0)
-    for place, errors, expected in (
+    for workplace, errors, expected in (
         # Pinned rows are passed over: they take as much of the host's.
         (there(whole), [MemoryError()], [on_device, alone]),
         (there(whole), [device, MemoryError()], [on_device, ("cuda/pinned", pinned, -1), alone]),
@@ -94,7 +95,9 @@ def test_refused_host_memory_leaves_arcs_in_the_store(
         (there(pinned, 7000), [MemoryError()], [("cuda/disk", pinned, 7000), alone]),
     ):
         said = Said()
-        plans = followed(plan_at(place, graph, Request(kernel)), place, *errors, progress=said)
+        plans = followed(
+            plan_at(workplace, graph, Request(kernel)), workplace, *errors, progress=said
+        )
         assert [held_by(one) for one in plans] == expected
         assert len(said.notes) == len(errors)
         last = said.notes[-1]
@@ -110,13 +113,13 @@ def test_where_nothing_takes_less_of_the_host_the_refusal_is_raised(
         cuda_memory.cuda_bytes(graph, kernel),
         cuda_disk.least_device_bytes(graph, kernel),
     )
-    for place, may_stay in ((there(least, 0), True), (there(whole), False)):
+    for workplace, may_stay in ((there(least, 0), True), (there(whole), False)):
         if not may_stay:
             monkeypatch.setattr(cuda_disk, "LOADERS", {})
         in_turn = InTurn([MemoryError("no more"), MemoryError("and again")])
-        first = plan_at(place, graph, Request(kernel))
+        first = plan_at(workplace, graph, Request(kernel))
         with pytest.raises(MemoryBudgetError, match="no more; use --device cpu"):
-            execute(first, place, Said(), in_turn.run)
+            execute(first, workplace, Said(), in_turn.run)
         assert in_turn.plans == [first]
 
 
@@ -136,11 +139,11 @@ def test_refused_host_memory_goes_to_ranks_where_there_are_some(
     whole = cuda_memory.cuda_bytes(graph, "bfs")
     assert rank_memory.ranks_bytes(graph, "bfs", range(2)) < whole
     workers = TwoWorkers(FREE, CudaLimits(whole))
-    single.search(graph, "bfs", root, place=workers, progress=said)
+    single.search(graph, "bfs", root, workplace=workers, progress=said)
     assert tried == ["cuda/memory", "cuda/memory, ranks"]
     assert said.notes == ["host memory was refused: bfs is searched by ranks, exchange scheduler"]
     with pytest.raises(MemoryBudgetError, match="host memory was refused; use --device cpu"):
-        single.search(graph, "bfs", root, place=there(whole), progress=said)
+        single.search(graph, "bfs", root, workplace=there(whole), progress=said)
     assert tried[2:] == ["cuda/memory", "cuda/disk"]
 
 
@@ -151,21 +154,21 @@ def test_what_is_refused_to_a_loaded_search_in_the_store_is_done_within_less(
     """As to an answer that stays on the device; what loading is refused it does without itself."""
     facts = cuda_disk.known_facts(graph, kernel)
     least = cuda_disk.least_plan(facts).device_bytes
-    place = there(2 * least, 0)
+    workplace = there(2 * least, 0)
     assert cuda_disk.plan_within(facts, 2 * least, 0).device_bytes > least
     plans: list[Plan] = []
 
     def run(found: Plan) -> None:
         plans.append(found)
         if is_loaded:
-            kept = engine_cache._Kept(key_of(found), "0")
+            kept = Kept(key_of(found), "0")
             engine_cache._engines[kept] = SimpleNamespace(search=None, close=lambda: None)  # type: ignore[assignment]
         raise MemoryBudgetError("the answer does not fit")
 
     for is_loaded in (False, True):
         plans.clear()
         with pytest.raises(MemoryBudgetError, match="does not fit"):
-            execute(plan_at(place, graph, Request(kernel)), place, Said(), run)
+            execute(plan_at(workplace, graph, Request(kernel)), workplace, Said(), run)
         tried = [one.reserved.device_bytes for one in plans]
         assert tried[0] == 2 * least
         assert tried == sorted(set(tried), reverse=True)
@@ -263,26 +266,26 @@ def test_host_memory_refused_at_any_allocation_is_done_without(
     root, whole = int(graph.original_of()[0]), cuda_memory.cuda_bytes(graph, kernel)
     wanted = getattr(og, kernel)(graph, root, device="cpu").parent.tobytes()
     least = cuda_disk.least_plan(cuda_disk.known_facts(graph, kernel))
-    place = there(whole - (begun == "pinned"))
+    workplace = there(whole - (begun == "pinned"))
     if begun == "in the store":
         # So that the graph is too large for pinned memory, as small as it is.
         monkeypatch.setattr(cuda_pinned, "may_pin", lambda *_: False)
-        place = there(least.device_bytes + 64 * graph.rows, least.host_bytes + 48 * graph.rows)
+        workplace = there(least.device_bytes + 64 * graph.rows, least.host_bytes + 48 * graph.rows)
 
-    def search(place: CudaHere) -> list[str]:
+    def search(workplace: CudaHere) -> list[str]:
         """Notes of a search that ends well."""
         said = Said()
-        first = plan_at(place, graph, Request(kernel))
+        first = plan_at(workplace, graph, Request(kernel))
         of_one = ALGORITHMS[kernel].whole
-        written = execute(first, place, said, lambda found: of_one(found.task(root)))
+        written = execute(first, workplace, said, lambda found: of_one(found.task(root)))
         assert written.columns is not None
         assert written.columns["parent"].tobytes() == wanted
         return [*said.notes, *written.notes]
 
     strategies = {"on the device": "memory", "pinned": "pinned", "in the store": "disk"}
-    assert plan_at(place, graph, Request(kernel)).strategy.name == f"cuda/{strategies[begun]}"
+    assert plan_at(workplace, graph, Request(kernel)).strategy.name == f"cuda/{strategies[begun]}"
     # What is compiled, and remembered of a graph, is so without what stands in for numpy.
-    for one in (place, there(least.device_bytes, 0)):
+    for one in (workplace, there(least.device_bytes, 0)):
         search(one)
     for module in ALLOCATE:
         monkeypatch.setattr(module, "np", scarce)
@@ -290,7 +293,7 @@ def test_host_memory_refused_at_any_allocation_is_done_without(
     while True:
         engine_cache.release()
         scarce.has_refused = False
-        notes = search(place)
+        notes = search(workplace)
         if not scarce.has_refused:
             break
         assert any("memory was refused" in note for note in notes)

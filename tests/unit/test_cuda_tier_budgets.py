@@ -16,7 +16,7 @@ from ooc_graph.model.request import Request
 from ooc_graph.model.reservation import Reservation
 from ooc_graph.model.resources import CUDA, CudaLimits
 from ooc_graph.runtime import engine_cache, process
-from ooc_graph.runtime.workplace import ThisProcess, planned
+from ooc_graph.runtime.this_process import ThisProcess, planned
 from ooc_graph.search.execute import execute, plan_at
 from ooc_graph.strategies.cuda import in_memory as cuda_memory
 from ooc_graph.strategies.cuda import pinned as pinned_strategy
@@ -26,7 +26,7 @@ from tests import tiered_graphs
 from tests.made_up_place import CudaHere, chosen, plan_for
 from tests.refused_in_turn import InTurn, followed
 from tests.said import Said
-from tests.tiered_graphs import HOST, place
+from tests.tiered_graphs import HOST, workplace
 
 graph, directed, nothing_stays = (
     tiered_graphs.graph,
@@ -36,7 +36,7 @@ graph, directed, nothing_stays = (
 
 
 def test_a_device_without_a_limit_keeps_some_memory() -> None:
-    found = place(1 << 30)
+    found = workplace(1 << 30)
     assert cuda_pinned.budget_of(found) == 1 << 30
     assert cuda_pinned.budget_of(replace(found, cuda_limits=CudaLimits())) == 15 << 26
 
@@ -120,13 +120,13 @@ def test_an_answer_on_the_device_is_planned_for(graph: og.Graph, kernel: str) ->
     named = cuda_pinned.least_device_bytes(graph, kernel, named=True)
     assert names <= named - least <= names + 4 * 128
     here, there = (
-        chosen(graph, kernel, place(small), on_device=on_device) for on_device in (False, True)
+        chosen(graph, kernel, workplace(small), on_device=on_device) for on_device in (False, True)
     )
     assert (here.device_bytes, there.device_bytes) == (small, small - answer)
-    enough = chosen(graph, kernel, place(named + answer), on_device=True)
+    enough = chosen(graph, kernel, workplace(named + answer), on_device=True)
     assert enough.device_bytes == named
     with pytest.raises(MemoryBudgetError, match=f"at least {named:,} bytes of device memory"):
-        chosen(graph, kernel, place(named + answer - 1), on_device=True)
+        chosen(graph, kernel, workplace(named + answer - 1), on_device=True)
 
 
 @pytest.mark.parametrize("kernel", ["bfs", "sssp"])
@@ -144,7 +144,7 @@ def test_names_are_held_only_for_answers_on_the_device(
     monkeypatch.setattr(process, "device", lambda _: None)
     monkeypatch.setattr(pinned_strategy, "PinnedAllocator", lambda _: np.empty)
     monkeypatch.setattr(cuda_modules, "device_bytes", lambda: (1 << 40, 1 << 40))
-    there = place(cuda_memory.cuda_bytes(graph, kernel) - 1)
+    there = workplace(cuda_memory.cuda_bytes(graph, kernel) - 1)
     reserved = chosen(graph, kernel, there, on_device=arrays == "cupy")
     with pytest.raises(LookupError):
         Pinned().load(graph, kernel, reserved)

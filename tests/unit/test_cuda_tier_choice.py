@@ -20,7 +20,8 @@ from ooc_graph.model.resources import CUDA, CudaLimits
 from ooc_graph.model.task import SearchTask, Written
 from ooc_graph.model.trace import Trace
 from ooc_graph.runtime import engine_cache, process
-from ooc_graph.runtime.workplace import planned
+from ooc_graph.runtime.engine_keys import Kept
+from ooc_graph.runtime.this_process import planned
 from ooc_graph.search import single
 from ooc_graph.search.algorithm import Algorithm
 from ooc_graph.shards.lengths import spread_share
@@ -29,7 +30,7 @@ from ooc_graph.strategies.cuda import pinned_budgets as cuda_pinned
 from tests import tiered_graphs
 from tests.made_up_place import CudaHere, TwoWorkers, chosen
 from tests.said import Said
-from tests.tiered_graphs import HOST, place
+from tests.tiered_graphs import HOST, workplace
 
 graph, directed, nothing_stays = (
     tiered_graphs.graph,
@@ -51,22 +52,22 @@ def test_rows_are_pinned_where_the_device_is_too_small(
     monkeypatch.setattr("ooc_graph.memory.cuda.device_facts.FIXED_BYTES", 0)
     monkeypatch.setattr("ooc_graph.memory.cuda.pinned_plan._SSSP_STRETCHES", 0)
     whole = cuda_memory.cuda_bytes(graph, kernel)
-    assert where(chosen(graph, kernel, place(whole))) == ("cuda/memory", whole)
+    assert where(chosen(graph, kernel, workplace(whole))) == ("cuda/memory", whole)
     small = whole - 1
-    assert where(chosen(graph, kernel, place(small))) == ("cuda/pinned", small)
+    assert where(chosen(graph, kernel, workplace(small))) == ("cuda/pinned", small)
     facts = cuda_pinned.known_facts(graph, kernel)
     least = least_plan(kernel, facts).bytes
-    assert where(chosen(graph, kernel, place(least))) == ("cuda/pinned", least)
+    assert where(chosen(graph, kernel, workplace(least))) == ("cuda/pinned", least)
     with pytest.raises(MemoryBudgetError, match=f"at least {least:,} bytes of device memory"):
-        chosen(graph, kernel, place(least - 1))
+        chosen(graph, kernel, workplace(least - 1))
 
 
 def test_pinned_memory_has_a_limit_too(graph: og.Graph) -> None:
     needed = 4 * graph.arcs
     small = cuda_memory.cuda_bytes(graph, "bfs") - 1
-    assert chosen(graph, "bfs", place(small, needed)).strategy == "cuda/pinned"
+    assert chosen(graph, "bfs", workplace(small, needed)).strategy == "cuda/pinned"
     with pytest.raises(MemoryBudgetError, match=f"needs {needed:,} bytes of pinned host memory"):
-        chosen(graph, "bfs", place(small, needed - 1))
+        chosen(graph, "bfs", workplace(small, needed - 1))
 
 
 @pytest.mark.parametrize("kernel", ["bfs", "sssp"])
@@ -89,12 +90,12 @@ def test_rows_that_are_pinned_already_need_no_free_memory(
         return chosen(graph, kernel, tight, on_device=on_device)
 
     monkeypatch.setattr(process, "number_of", lambda _: "0")
-    held = chosen(graph, kernel, place(small))
+    held = chosen(graph, kernel, workplace(small))
     key = Key(str(graph.path), graph.identity, kernel, CUDA, held)
-    monkeypatch.setattr(engine_cache, "_engines", {engine_cache._Kept(key, "1"): None})
+    monkeypatch.setattr(engine_cache, "_engines", {Kept(key, "1"): None})
     with pytest.raises(MemoryBudgetError, match="may be used"):
         taken()
-    monkeypatch.setattr(engine_cache, "_engines", {engine_cache._Kept(key, "0"): None})
+    monkeypatch.setattr(engine_cache, "_engines", {Kept(key, "0"): None})
     assert taken() == held
     assert taken(pinned_bytes=pinned) == held
     # Within another budget they are pinned anew, in the place of those that go.
@@ -174,20 +175,20 @@ def test_refused_pinning_goes_on_to_ranks(
     said, root = Said(), int(graph.original_of()[0])
     workers = TwoWorkers(HOST, CudaLimits(needed))
     workers.wanted = wanted
-    single.search(graph, "bfs", root, place=workers, progress=said)
+    single.search(graph, "bfs", root, workplace=workers, progress=said)
     assert tried == ["cuda/pinned", "cuda/memory, ranks"]
     (note,) = said.notes
     assert note.endswith("memory was refused: bfs is searched by ranks, exchange scheduler")
     # Devices that are too small for that will do if each worker pins its own rows.
     tried.clear()
     small = TwoWorkers(HOST, CudaLimits(needed - 1))
-    single.search(graph, "bfs", root, place=small, progress=said)
+    single.search(graph, "bfs", root, workplace=small, progress=said)
     assert tried == ["cuda/pinned", "cuda/pinned, ranks"]
     # Without workers there is nothing to go on to.
     tried.clear()
     alone = CudaHere(HOST, CudaLimits(needed))
     with pytest.raises(MemoryBudgetError, match="are refused"):
-        single.search(graph, "bfs", root, place=alone, progress=said)
+        single.search(graph, "bfs", root, workplace=alone, progress=said)
     assert tried == ["cuda/pinned"]
 
 

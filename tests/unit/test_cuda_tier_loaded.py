@@ -22,7 +22,7 @@ from ooc_graph.model.resources import CUDA, CudaLimits
 from ooc_graph.model.task import Written
 from ooc_graph.model.trace import Trace
 from ooc_graph.runtime import devices, engine_cache, process
-from ooc_graph.runtime.workplace import planned
+from ooc_graph.runtime.this_process import planned
 from ooc_graph.search import algorithm as search_algorithm
 from ooc_graph.search import single
 from ooc_graph.strategies.cuda import in_memory as cuda_memory
@@ -60,7 +60,7 @@ def test_a_search_that_was_refused_memory_is_not_refused_again(
     def search(pinned_bytes: int | None = None, *, limit_bytes: int = 0) -> list[str]:
         there, said = CudaHere(limit_bytes or HOST, CudaLimits(whole, pinned_bytes)), Said()
         there.is_limited = limit_bytes > 0
-        single.search(graph, "bfs", root, place=there, progress=said)
+        single.search(graph, "bfs", root, workplace=there, progress=said)
         return said.notes
 
     monkeypatch.setattr(cuda_memory.InMemory, "load", refuse)
@@ -187,7 +187,7 @@ def test_limits_of_cuda_devices_are_no_matter_where_there_is_none(
     def none_here() -> int:
         raise DeviceError("there is no device")
 
-    monkeypatch.setattr(devices, "cuda_memory_here", none_here)
+    monkeypatch.setattr(devices, "cuda_memory_bytes", none_here)
     root, limits = int(graph.original_of()[0]), {"device_memory": "1MB", "host_memory": "1MB"}
     for search_from in (og.bfs, og.sssp):
         found = search_from(graph, root, **limits)

@@ -27,8 +27,8 @@ from ooc_graph.model import rank_memory
 from ooc_graph.model.kernel import CUDA_FIXED_BYTES
 from ooc_graph.model.reservation import Reservation
 from ooc_graph.model.resources import CudaLimits
-from ooc_graph.runtime import building, devices, workplace
-from ooc_graph.runtime.workplace import ThisProcess
+from ooc_graph.runtime import building, devices, this_process
+from ooc_graph.runtime.this_process import ThisProcess
 from ooc_graph.search.algorithm import Algorithm
 from ooc_graph.strategies.cuda import in_memory as cuda_memory
 from ooc_graph.types import Dealing
@@ -141,11 +141,11 @@ def test_a_device_has_a_name(graph: og.Graph) -> None:
 
 def test_without_cupy(no_cupy: None) -> None:
     with pytest.raises(DeviceError, match=r"pip install 'ooc-graph\[cuda13\]'") as caught:
-        devices.choose_here("cuda")
+        devices.choose_in_process("cuda")
     assert caught.value.exit_code == 2
-    assert devices.choose_here("auto").name == "cpu"
-    assert "CuPy" in devices.choose_here("auto").why
-    assert devices.choose_here("cpu") == devices.Device("cpu")
+    assert devices.choose_in_process("auto").name == "cpu"
+    assert "CuPy" in devices.choose_in_process("auto").why
+    assert devices.choose_in_process("cpu") == devices.Device("cpu")
 
 
 @pytest.mark.parametrize(
@@ -159,13 +159,13 @@ def test_without_cupy(no_cupy: None) -> None:
 def test_no_device_that_will_do(cupy: Any, said: dict[str, Any], why: str) -> None:
     cupy(**said)
     with pytest.raises(DeviceError, match=why):
-        devices.choose_here("cuda")
-    assert devices.choose_here("auto").name == "cpu"
+        devices.choose_in_process("cuda")
+    assert devices.choose_in_process("auto").name == "cpu"
 
 
 def test_a_device_that_will_do(cupy: Any) -> None:
     cupy(total=1 << 30)
-    assert devices.choose_here("auto") == devices.Device("cuda", 1 << 30)
+    assert devices.choose_in_process("auto") == devices.Device("cuda", 1 << 30)
     assert ThisProcess(wanted="auto").device.name == "cuda"
 
 
@@ -230,7 +230,7 @@ def test_ids_of_64_bits_go_to_ranks(cupy: Any, weighted: og.Graph, kernel: str) 
 @pytest.mark.parametrize("kernel", ["bfs", "sssp"])
 def test_ranks_of_workers_need_less(weighted: og.Graph, kernel: str) -> None:
     def on(workers: int, memory_bytes: int) -> Reservation:
-        found = workplace.planned(1 << 40, "cuda", CudaLimits(memory_bytes))
+        found = this_process.planned(1 << 40, "cuda", CudaLimits(memory_bytes))
         resources = replace(found, processes=workers, has_ranks=True, has_client=True)
         return chosen(weighted, kernel, resources)
 

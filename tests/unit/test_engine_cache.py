@@ -12,7 +12,7 @@ import pytest
 import ooc_graph as og
 from ooc_graph.errors import MemoryBudgetError
 from ooc_graph.model.reservation import Key, Reservation
-from ooc_graph.model.resources import FREE, Room
+from ooc_graph.model.resources import FREE, Capacity
 from ooc_graph.runtime import engine_cache
 
 
@@ -64,8 +64,10 @@ def key_of(graph: og.Graph, kernel: str, host_bytes: int = 100) -> Key:
     return Key(str(graph.path), graph.identity, kernel, "cpu", reserved)
 
 
-def use(graph: og.Graph, kernel: str, loads: Loads, room: Room = FREE, size: int = 100) -> None:
-    with engine_cache.engine(key_of(graph, kernel, size), loads, room):
+def use(
+    graph: og.Graph, kernel: str, loads: Loads, capacity: Capacity = FREE, size: int = 100
+) -> None:
+    with engine_cache.engine(key_of(graph, kernel, size), loads, capacity):
         pass
 
 
@@ -88,13 +90,13 @@ def test_searches_in_turn_load_nothing_again(
 
 
 def test_the_one_used_longest_ago_is_released_first(graphs: list[og.Graph]) -> None:
-    graph, loads, room = graphs[0], Loads(), Room(host_bytes=300)
+    graph, loads, capacity = graphs[0], Loads(), Capacity(host_bytes=300)
     for kernel in ("bfs", "sssp", "components", "bfs", "apsp"):
-        use(graph, kernel, loads, room)
+        use(graph, kernel, loads, capacity)
     assert loads.loaded == ["bfs", "sssp", "components", "apsp"]
     assert loads.closed == ["sssp"]
     # More than all that is there, and less.
-    use(graph, "bfs", loads, room, size=250)
+    use(graph, "bfs", loads, capacity, size=250)
     assert loads.closed == ["sssp", "components", "bfs", "apsp"]
     (only,) = engine_cache._engines
     assert only.key.reserved.host_bytes == 250
@@ -104,7 +106,7 @@ def test_engines_stay_within_the_limit_together(graphs: list[og.Graph]) -> None:
     graph, loads = graphs[0], Loads()
     for limit in (1000, 250, 100):
         for kernel in ("bfs", "sssp", "components"):
-            use(graph, kernel, loads, Room(host_bytes=limit))
+            use(graph, kernel, loads, Capacity(host_bytes=limit))
             held = sum(kept.key.reserved.host_bytes for kept in engine_cache._engines)
             assert held <= limit
 
@@ -140,20 +142,20 @@ def test_what_is_given_up_tells_what_was_there(graphs: list[og.Graph]) -> None:
 
 
 def test_one_engine_serves_instead_of_another_in_the_same_room(graphs: list[og.Graph]) -> None:
-    graph, loads, room = graphs[0], Loads(), Room(host_bytes=1000)
+    graph, loads, capacity = graphs[0], Loads(), Capacity(host_bytes=1000)
     asked, held = key_of(graph, "bfs", 500), key_of(graph, "bfs", 100)
-    use(graph, "bfs", loads, room, size=100)
-    engine_cache.use_instead(asked, held, room)
-    assert asked.reserved in engine_cache.reservations(graph, "bfs", "cpu", room)
-    use(graph, "bfs", loads, room, size=500)
+    use(graph, "bfs", loads, capacity, size=100)
+    engine_cache.use_instead(asked, held, capacity)
+    assert asked.reserved in engine_cache.reservations(graph, "bfs", "cpu", capacity)
+    use(graph, "bfs", loads, capacity, size=500)
     assert loads.loaded == ["bfs"]
     # With other limits it may not be refused.
-    use(graph, "bfs", loads, Room(host_bytes=2000), size=500)
+    use(graph, "bfs", loads, Capacity(host_bytes=2000), size=500)
     assert loads.loaded == ["bfs", "bfs"]
     # Nothing that is gone serves.
     engine_cache.release()
-    engine_cache.use_instead(asked, held, room)
-    assert engine_cache.loaded(asked, room) is None
+    engine_cache.use_instead(asked, held, capacity)
+    assert engine_cache.loaded(asked, capacity) is None
 
 
 def test_only_so_many_are_kept(graphs: list[og.Graph]) -> None:

@@ -11,18 +11,18 @@ import numpy as np
 import pytest
 
 import ooc_graph as og
-from ooc_graph.answers import pairs as answers
-from ooc_graph.answers.pairs import Asked, pairs_specs
+from ooc_graph.answers import asked as answers
+from ooc_graph.answers.asked import Asked, answer_specs
 from ooc_graph.errors import UnexpectedError
 from ooc_graph.layout.stored import Stored
 from ooc_graph.model.request import Many
 from ooc_graph.model.resources import CPU
-from ooc_graph.runtime import engine_cache, workplace
-from ooc_graph.runtime.workplace import ThisProcess
+from ooc_graph.runtime import engine_cache, this_process
+from ooc_graph.runtime.this_process import ThisProcess
 from ooc_graph.search import many
 from ooc_graph.strategies.many import dividing, searches, stored
 from ooc_graph.strategies.many import tasks as many_tasks
-from ooc_graph.strategies.many.memory import Job
+from ooc_graph.strategies.many.job import Job
 from ooc_graph.strategies.many.task import ManyTask
 from tests.small_pairs import stopped_after
 from tests.test_pairs_stored import edges, no_room
@@ -39,11 +39,11 @@ GIB = 1 << 30
 )
 def test_a_chunk_is_a_batch(options: dict[str, Any], chunk: int) -> None:
     """However few bytes it has: a run that is killed has lost no more."""
-    specs = pairs_specs(Asked(np.arange(10), **options), 10**6, 10, np.dtype(np.float64))
+    specs = answer_specs(Asked(np.arange(10), **options), 10**6, 10, np.dtype(np.float64))
     assert {spec.chunk for spec in specs} == {chunk}
-    (few,) = pairs_specs(Asked(np.arange(10)), 40, 10, np.dtype(np.float64))
+    (few,) = answer_specs(Asked(np.arange(10)), 40, 10, np.dtype(np.float64))
     assert few.chunk == 40
-    (whole,) = pairs_specs(Asked(), 10**6, 10**6, np.dtype(np.float64))
+    (whole,) = answer_specs(Asked(), 10**6, 10**6, np.dtype(np.float64))
     assert whole.chunk == 2
 
 
@@ -64,10 +64,10 @@ def _small(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Batches of few sources, as where memory is scarce, and chunks of three."""
     for hops in (False, True):
         monkeypatch.setitem(answers.TOGETHER, hops, CHUNK)
-    monkeypatch.setattr(dividing, "LANES", (BATCH,))
-    monkeypatch.setattr(dividing, "BFS_LANES", 1)
+    monkeypatch.setattr(dividing, "BATCH_SIZES", (BATCH,))
+    monkeypatch.setattr(dividing, "BFS_FACTOR", 1)
     monkeypatch.setattr(dividing, "TASK_BATCHES", 1)
-    monkeypatch.setattr(stored, "LANES_STORED", (BATCH,))
+    monkeypatch.setattr(stored, "BATCH_SIZES", (BATCH,))
     engine_cache.release()
     yield
     engine_cache.release()
@@ -133,7 +133,7 @@ def test_a_task_without_room_sends_the_columns(
     monkeypatch.setattr(many, "prepare", prepared)
     found = find(store, store.original_ids()[:SOURCES], targets=TARGETS, device="cpu")
     (task,) = tasks
-    assert task.reserved.stretch == 0
+    assert task.reserved.slice_sources == 0
     done = many_tasks.solve(task, np.arange(SOURCES))
     (block,) = done.found
     assert block.tobytes() == found.read(found.measure).tobytes()
@@ -160,8 +160,8 @@ def test_few_targets_take_memory_of_few_sources(
     store: og.Graph, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Where a chunk has more than are searched from at once, as memory is scarce."""
-    monkeypatch.setattr(workplace, "cores", lambda: 1)
-    specs = pairs_specs(Asked(np.arange(10)), 1000, 10, np.dtype(np.float32))
+    monkeypatch.setattr(this_process, "cores", lambda: 1)
+    specs = answer_specs(Asked(np.arange(10)), 1000, 10, np.dtype(np.float32))
     many_sources = Many(specs, Asked(np.arange(10)), in_memory=False)
     job = Job(store, many_sources, ThisProcess(GIB, CPU).resources())
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ooc_graph.answers.pairs import Asked
+from ooc_graph.answers.asked import Asked
 from ooc_graph.kernels.common.cancellation import event_here, heard_by, leave_if_given_up
 from ooc_graph.kernels.common.decisions import BfsTree
 from ooc_graph.kernels.cpu.many.side_by_side import side_by_side

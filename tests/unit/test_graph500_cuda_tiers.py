@@ -35,7 +35,8 @@ from ooc_graph.model.reservation import Key, Reservation
 from ooc_graph.model.resources import CUDA, CudaLimits, Device
 from ooc_graph.model.task import SearchTask
 from ooc_graph.model.trace import Trace
-from ooc_graph.runtime import building, engine_cache, process, workplace
+from ooc_graph.runtime import building, engine_cache, process, same_graph, this_process
+from ooc_graph.runtime.engine_keys import Kept
 from ooc_graph.search.plan import Plan
 from ooc_graph.shards.build import build as build_on_cpu
 from ooc_graph.shards.device_tiers import DeviceTierSearch
@@ -83,7 +84,7 @@ class Uncounted:
 def held_by_cpu(task: BatchTask) -> Engine:
     """What a device would hold of a graph, as the task says."""
     reserved = task.search.reserved
-    graph = engine_cache.open_same(task.search.path, task.search.identity)
+    graph = same_graph.open_same(task.search.path, task.search.identity)
     device, ids = process.device(), load_ids(graph)
     if reserved.strategy == "cuda/disk":
         within = reserved.device_bytes, reserved.host_bytes
@@ -120,8 +121,8 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[BatchTask]:
 
     monkeypatch.setattr(BatchTask, "engine", engine)
     monkeypatch.setattr(building, "_on_device", build)
-    monkeypatch.setattr(workplace, "choose_here", lambda wanted: Device(wanted, 1 << 40))
-    monkeypatch.setattr(report, "cuda_facts_here", lambda: {"CUDA device": "none"})
+    monkeypatch.setattr(this_process, "choose_in_process", lambda wanted: Device(wanted, 1 << 40))
+    monkeypatch.setattr(report, "cuda_facts", lambda: {"CUDA device": "none"})
     monkeypatch.setattr(on_device, "within_memory", lambda _: nullcontext())
     monkeypatch.setattr(on_device, "cuda", lambda: np)
     monkeypatch.setattr(
@@ -288,7 +289,7 @@ class There(CudaHere):
             return [Searched(key, Trace(0.0, ()), None, 0.0, 1, 1) for key in more[0].tolist()]
         if function is on_device.with_levels:
             return more[1]
-        return {} if function is tiers.describe_held else None
+        return {} if function is tiers.describe_engine else None
 
 
 def searched(graph: og.Graph, kernel: str, there: There, *, validate: bool = True) -> list[str]:
@@ -417,7 +418,7 @@ def test_a_kernel_and_its_validation_have_all_memory(graph: og.Graph) -> None:
     held = Reservation("cuda/memory", 1, cuda_memory.cuda_bytes(graph, "bfs"))
     key = Key(str(graph.path), graph.identity, "bfs", CUDA, held)
     engine: Any = SimpleNamespace(close=lambda: None)
-    engine_cache._engines[engine_cache._Kept(key, "0")] = engine
+    engine_cache._engines[Kept(key, "0")] = engine
     searched(graph, "sssp", there)
     assert not engine_cache.keeps_any()
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from ooc_graph.runtime.signals import Terminated, exit_on_sigterm, signals_held
+from ooc_graph.runtime.signals import Terminated, exit_on_sigterm, signals_deferred
 from tests.command_line import script
 
 # Ctrl-C comes when a certain module is looked for.
@@ -58,7 +58,7 @@ def interruptible() -> Iterator[None]:
 
 
 def _hear(numbers: list[int], done: list[str], error: Exception | None = None) -> None:
-    with signals_held():
+    with signals_deferred():
         for number in numbers:
             signal.raise_signal(number)
         if error is not None:
@@ -93,7 +93,7 @@ def test_an_interrupt_comes_before_an_error() -> None:
 def test_an_ignored_signal_is_not_held() -> None:
     before = signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:
-        with signals_held():
+        with signals_deferred():
             signal.raise_signal(signal.SIGINT)
     finally:
         signal.signal(signal.SIGINT, before)

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from ooc_graph.errors import CorruptStoreError
+from ooc_graph.graph500 import tiers
 from ooc_graph.layout import names
 from ooc_graph.layout.chunks import write_chunk
 from ooc_graph.layout.commit import partial_store
@@ -216,13 +217,13 @@ def test_it_is_said_in_a_line_and_in_a_table() -> None:
         "went on"
     )
     assert cpu_disk.how_read(IoStats()) == ""
-    facts = cpu_disk.describe_io(io_stats)
+    facts = tiers.describe_io(io_stats)
     assert facts["seconds that searches waited for it"] == 0.125
     assert facts["share of reading time in which searches went on"] == 0.75
     assert facts["units in flight, on average"] == 4.0
     assert facts["bytes given again from memory"] == 4 * UNIT
     assert facts["bytes read a second of reading"] == 1e7
-    assert cpu_disk.describe_io(IoStats())["units in flight, on average"] is None
+    assert tiers.describe_io(IoStats())["units in flight, on average"] is None
 
 
 def test_the_disk_is_probed_by_the_store_s_own_chunks(store: Path) -> None:
@@ -246,18 +247,18 @@ def test_a_probe_says_what_it_is_worth(tmp_path: Path) -> None:
     assert Probe(100, 1.0, 51).is_cached
     assert Probe(100, 1.0, 50).is_cached is False
     assert Probe(100, 1.0, None).is_cached is None
-    facts = cpu_disk.describe_probe(Probe(1000, 2.0, 0), 125.0)
+    facts = tiers.describe_probe(Probe(1000, 2.0, 0), 125.0)
     assert facts == {
         "disk: bytes read in sequence": 1000,
         "disk: bytes a second in sequence": 500.0,
         "disk: had the page cache most of that": False,
         "share of the disk's rate in sequence": 0.25,
     }
-    assert cpu_disk.describe_probe(Probe(1000, 2.0, 0), None)[list(facts)[-1]] is None
+    assert tiers.describe_probe(Probe(1000, 2.0, 0), None)[list(facts)[-1]] is None
     # A graph without arcs has no chunks.
     empty = probe_disk(tmp_path)
     assert (empty.bytes, empty.bytes_s) == (0, None)
-    assert cpu_disk.describe_probe(empty, 1.0)[list(facts)[-1]] is None
+    assert tiers.describe_probe(empty, 1.0)[list(facts)[-1]] is None
 
 
 class Odd(BaseException):

@@ -20,7 +20,7 @@ from ooc_graph.layout import commit, manifest, stored
 from ooc_graph.layout.manifest import Manifest
 from ooc_graph.layout.stored import Stored
 from ooc_graph.memory.cpu.disk import DiskUnits
-from ooc_graph.runtime import engine_cache
+from ooc_graph.runtime import same_graph
 
 PATIENCE_S = 60.0
 REPLACED = "g.zarr: the store was replaced since it was opened; open it again"
@@ -232,13 +232,13 @@ def test_attributes_are_those_of_the_manifest(
 def test_another_store_than_the_one_that_was_opened_before(store: Path, replace: Replace) -> None:
     identity = Stored.open(store).identity
     replace(1)
-    for ask in (engine_cache.open_same, engine_cache.require_same):
+    for ask in (same_graph.open_same, same_graph.require_same):
         with pytest.raises(StoreReplacedError, match=REPLACED):
-            ask(str(store) if ask is engine_cache.open_same else store, identity)
+            ask(str(store) if ask is same_graph.open_same else store, identity)
     shutil.rmtree(store)
-    for ask in (engine_cache.open_same, engine_cache.require_same):
+    for ask in (same_graph.open_same, same_graph.require_same):
         with pytest.raises(NotAStoreError, match="the store is gone"):
-            ask(str(store) if ask is engine_cache.open_same else store, identity)
+            ask(str(store) if ask is same_graph.open_same else store, identity)
 
 
 def test_a_newer_format_took_the_place(store: Path, replace: Replace) -> None:

@@ -33,7 +33,7 @@ from ooc_graph.memory.cuda.pinned_plan import SsspPlan, describe_device, least_p
 from ooc_graph.model.request import Request
 from ooc_graph.model.resources import CUDA, CudaLimits, Resources
 from ooc_graph.runtime import engine_cache, process
-from ooc_graph.runtime.workplace import planned
+from ooc_graph.runtime.this_process import planned
 from ooc_graph.search.execute import execute, plan_at
 from ooc_graph.strategies.cuda import disk_budgets as cuda_disk
 from ooc_graph.strategies.cuda import in_memory as cuda_memory

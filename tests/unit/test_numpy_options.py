@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ooc_graph.answers.pairs import Asked
+from ooc_graph.answers.asked import Asked
 from ooc_graph.edges.opening import open_source
 from ooc_graph.edges.options import ReadOptions
 from ooc_graph.errors import UsageError

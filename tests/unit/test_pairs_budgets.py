@@ -11,18 +11,19 @@ import numpy as np
 import pytest
 
 import ooc_graph as og
-from ooc_graph.answers.pairs import Asked, pairs_specs
+from ooc_graph.answers.asked import Asked, answer_specs
 from ooc_graph.errors import MemoryBudgetError, UsageError
 from ooc_graph.layout.metadata import ArraySpec
 from ooc_graph.model import engine
 from ooc_graph.model.request import Many
 from ooc_graph.model.resources import AUTO, CUDA
 from ooc_graph.runtime import engine_cache
-from ooc_graph.runtime.workplace import planned
+from ooc_graph.runtime.this_process import planned
 from ooc_graph.strategies.cuda import in_memory as cuda_memory
 from ooc_graph.strategies.cuda import pinned_budgets as cuda_pinned
 from ooc_graph.strategies.many import batches as many_batches
-from ooc_graph.strategies.many.memory import Job, locked_bytes
+from ooc_graph.strategies.many.job import Job
+from ooc_graph.strategies.many.memory import locked_bytes
 from tests.command_line import call
 from tests.made_up_device import (
     BATCHES,
@@ -166,7 +167,7 @@ def test_batches_pin_what_the_host_budget_has_room_for(
     sources = graph.original_ids()[::9]
     right = columns(og.johnson(graph, sources, device="cpu", **options))
     asked = Asked(**options)
-    specs = pairs_specs(asked, len(sources), graph.vertices, np.dtype(np.float32))
+    specs = answer_specs(asked, len(sources), graph.vertices, np.dtype(np.float32))
     locked, said = locked_bytes(job_of(graph, specs, asked)), Said()
     width = graph.rows if options else graph.vertices
     # In whole pages.
@@ -181,10 +182,10 @@ def test_batches_pin_what_the_host_budget_has_room_for(
 
 
 def test_what_batches_pin_is_what_parts_of_their_answers_take(graph: og.Graph) -> None:
-    wide = pairs_specs(Asked(), 10_000, 1 << 20, np.dtype(np.float32))
+    wide = answer_specs(Asked(), 10_000, 1 << 20, np.dtype(np.float32))
     # Sixteen pieces of 8 MiB.
     assert locked_bytes(job_of(graph, wide, Asked())) == 128 << 20
-    narrow = pairs_specs(Asked(), 5_000, 1 << 10, np.dtype(np.float64))
+    narrow = answer_specs(Asked(), 5_000, 1 << 10, np.dtype(np.float64))
     # Five of them hold all.
     assert locked_bytes(job_of(graph, narrow, Asked())) == 40 << 20
     for dtype, reduce, pinned in (
@@ -195,7 +196,7 @@ def test_what_batches_pin_is_what_parts_of_their_answers_take(graph: og.Graph) -
         ("float64", "sum", 64 * 8 << 10),
     ):
         asked = Asked(reduce=reduce)
-        specs = pairs_specs(asked, 10_000, 1 << 10, np.dtype(dtype))
+        specs = answer_specs(asked, 10_000, 1 << 10, np.dtype(dtype))
         assert locked_bytes(job_of(graph, specs, asked)) == pinned
 
 

@@ -14,12 +14,12 @@ import numpy as np
 import pytest
 
 import ooc_graph as og
-from ooc_graph.answers.pairs import pairs_specs
+from ooc_graph.answers.asked import answer_specs
 from ooc_graph.errors import MemoryBudgetError, UnexpectedError
 from ooc_graph.kernels.cpu.store import johnson as tier_johnson
 from ooc_graph.kernels.cpu.store import one_by_one as tier_singly
 from ooc_graph.layout.stored import Stored
-from ooc_graph.runtime import engine_cache, process, workplace
+from ooc_graph.runtime import engine_cache, process, this_process
 from ooc_graph.search import many
 from ooc_graph.strategies.cuda import in_memory as cuda_memory
 from ooc_graph.strategies.many import dividing, one_by_one, searches, stored
@@ -44,15 +44,15 @@ def _small(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Chunks and batches of few sources, tasks of many chunks."""
 
     def specs(*given: Any) -> Any:
-        return tuple(replace(spec, chunk_rows=CHUNK) for spec in pairs_specs(*given))
+        return tuple(replace(spec, chunk_rows=CHUNK) for spec in answer_specs(*given))
 
     def size_of(*given: Any, **named: Any) -> Any:
         return plain(*given, **named)._replace(chunks=CHUNKS)
 
     plain = stored.size_of
     engine_cache.release()
-    monkeypatch.setattr(many, "pairs_specs", specs)
-    monkeypatch.setattr(stored, "LANES_STORED", (BATCH,))
+    monkeypatch.setattr(many, "answer_specs", specs)
+    monkeypatch.setattr(stored, "BATCH_SIZES", (BATCH,))
     for module in (stored, one_by_one):
         monkeypatch.setattr(module, "size_of", size_of)
     monkeypatch.setattr(dividing, "CUDA_SOURCES", (CHUNK * CHUNKS,))
@@ -60,7 +60,7 @@ def _small(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     for module in (searches, many_task):
         monkeypatch.setattr(module, "BLOCK_GROUPS", 1)
     # Tasks one after the other.
-    monkeypatch.setattr(workplace, "cores", lambda: 1)
+    monkeypatch.setattr(this_process, "cores", lambda: 1)
     monkeypatch.setattr(process, "cores", lambda: 1)
     monkeypatch.setattr(process, "_devices", {})
     yield

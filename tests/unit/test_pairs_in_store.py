@@ -15,15 +15,15 @@ import numpy as np
 import pytest
 
 import ooc_graph as og
-from ooc_graph.answers.pairs import Asked, pairs_specs
+from ooc_graph.answers.asked import Asked, answer_specs
 from ooc_graph.errors import DeviceBusyError, InputError, MemoryBudgetError
 from ooc_graph.kernels.cuda.runtime import modules as cuda_modules
 from ooc_graph.layout.stored import Stored
 from ooc_graph.memory.cuda.disk import DiskPlan
 from ooc_graph.model.reservation import HOST, Refusal, Reservation
 from ooc_graph.model.resources import AUTO, CUDA, CudaLimits
-from ooc_graph.runtime import engine_cache, workplace
-from ooc_graph.runtime.workplace import ThisProcess
+from ooc_graph.runtime import engine_cache, this_process
+from ooc_graph.runtime.this_process import ThisProcess
 from ooc_graph.search.plan import Plan
 from ooc_graph.shards.device_tiers import DeviceTierSearch, HostRoom, PinningRefusedError
 from ooc_graph.strategies.cpu import on_disk as cpu_disk
@@ -32,7 +32,7 @@ from ooc_graph.strategies.cuda import in_memory as cuda_memory
 from ooc_graph.strategies.cuda import pinned_budgets as cuda_pinned
 from ooc_graph.strategies.cuda.on_disk import OnDisk
 from ooc_graph.strategies.many.division import Division
-from ooc_graph.strategies.many.memory import Job
+from ooc_graph.strategies.many.job import Job
 from ooc_graph.strategies.many.one_by_one import OneByOne, stored_budgets
 from ooc_graph.strategies.many.tiers import ONE_BY_ONE
 from tests import made_up_device as made
@@ -370,9 +370,9 @@ def test_refused_plans_are_followed_by_smaller_ones(
 
 def chunks_of_two(monkeypatch: pytest.MonkeyPatch) -> None:
     def specs(*given: Any) -> Any:
-        return tuple(replace(spec, chunk_rows=2) for spec in pairs_specs(*given))
+        return tuple(replace(spec, chunk_rows=2) for spec in answer_specs(*given))
 
-    monkeypatch.setattr("ooc_graph.search.many.pairs_specs", specs)
+    monkeypatch.setattr("ooc_graph.search.many.answer_specs", specs)
 
 
 @pytest.mark.parametrize("options", [{}, {"parents": True}, {"reduce": "sum"}], ids=str)
@@ -417,14 +417,14 @@ def test_the_search_before_is_taken_again(
 ) -> None:
     """What it holds is not free any more, and the next one needs nothing more."""
     sources, budgets = graph.original_ids()[::50], limits(graph, kernel)
-    plain = workplace.default_limit_bytes
+    plain = this_process.default_limit_bytes
     free = GIB
-    monkeypatch.setattr(workplace, "default_limit_bytes", lambda: free)
+    monkeypatch.setattr(this_process, "default_limit_bytes", lambda: free)
     for _ in range(2):
         found = FIND[kernel](graph, sources, device=CUDA, **budgets)
         free = 1 << 23
     assert (device.used, len(plans)) == ([IN_STORE], 1)
-    monkeypatch.setattr(workplace, "default_limit_bytes", plain)
+    monkeypatch.setattr(this_process, "default_limit_bytes", plain)
     assert columns(found) == columns(FIND[kernel](graph, sources, device="cpu"))
     # With another limit it is made anew.
     FIND[kernel](graph, sources, device=CUDA, **{**budgets, "host_memory": 0})

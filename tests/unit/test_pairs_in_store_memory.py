@@ -60,7 +60,7 @@ def least_and_peak(
     find = og.johnson if kernel == "sssp" else og.multi_source_bfs
     with pytest.MonkeyPatch.context() as patch:
         idle_device.stand_in(patch)
-        patch.setattr(devices, "cuda_memory_here", lambda: 1 << 40)
+        patch.setattr(devices, "cuda_memory_bytes", lambda: 1 << 40)
         patch.setattr(cuda_modules, "device_bytes", lambda: (1 << 40, 1 << 40))
         patch.setattr(process, "device", lambda _: None)
         patch.setattr(process, "number_of", lambda _: "0")

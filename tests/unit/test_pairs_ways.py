@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import ooc_graph as og
-from ooc_graph.answers.pairs import Asked, pairs_specs
+from ooc_graph.answers.asked import Asked, answer_specs
 from ooc_graph.errors import (
     DeviceBusyError,
     DeviceError,
@@ -23,7 +23,7 @@ from ooc_graph.kernels.cuda.runtime import modules as cuda_modules
 from ooc_graph.model.request import Many, Request
 from ooc_graph.model.resources import AUTO, CPU, CUDA, CudaLimits, Device
 from ooc_graph.runtime import devices, engine_cache
-from ooc_graph.runtime.workplace import ThisProcess
+from ooc_graph.runtime.this_process import ThisProcess
 from ooc_graph.search.execute import plan_at
 from ooc_graph.search.plan import Plan
 from ooc_graph.strategies.cuda import in_memory as cuda_memory
@@ -196,9 +196,9 @@ def test_answers_that_were_found_stay(
     fewer(monkeypatch)
 
     def specs(*given: Any) -> Any:
-        return tuple(replace(spec, chunk_rows=2) for spec in pairs_specs(*given))
+        return tuple(replace(spec, chunk_rows=2) for spec in answer_specs(*given))
 
-    monkeypatch.setattr("ooc_graph.search.many.pairs_specs", specs)
+    monkeypatch.setattr("ooc_graph.search.many.answer_specs", specs)
     sources = hubs.original_ids()[:12]
     for reduce in (None, "sum"):
         engine_cache.release()
@@ -290,9 +290,9 @@ def test_host_memory_that_is_refused_makes_tasks_smaller(
     hubs: og.Graph, device: MadeUp, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def specs(*given: Any) -> Any:
-        return tuple(replace(spec, chunk_rows=2) for spec in pairs_specs(*given))
+        return tuple(replace(spec, chunk_rows=2) for spec in answer_specs(*given))
 
-    monkeypatch.setattr("ooc_graph.search.many.pairs_specs", specs)
+    monkeypatch.setattr("ooc_graph.search.many.answer_specs", specs)
     monkeypatch.setattr(many_memory, "STAGED_BYTES", 0)
     tasks: list[int] = []
 
@@ -431,7 +431,7 @@ ALL_THERE, IN_HOST = "cuda/memory, one by one", "cuda/pinned, one by one"
 def asking(graph: og.Graph, asked: Asked) -> Request:
     """For ten sources, whose answers stay in memory."""
     dtype = np.dtype(np.int32 if asked.hops else np.float32)
-    specs = pairs_specs(asked, 10, graph.vertices, dtype)
+    specs = answer_specs(asked, 10, graph.vertices, dtype)
     return Request(asked.kernel, many=Many(specs, asked, in_memory=True))
 
 
@@ -499,7 +499,7 @@ def test_without_a_device(hubs: og.Graph, monkeypatch: pytest.MonkeyPatch) -> No
     def none_here() -> int:
         raise DeviceError("there is no device: get one")
 
-    monkeypatch.setattr(devices, "cuda_memory_here", none_here)
+    monkeypatch.setattr(devices, "cuda_memory_bytes", none_here)
     for hops in (False, True):
         asked = asking(hubs, Asked(hops=hops))
         found = plan_at(ThisProcess(GIB), hubs, asked)
@@ -510,7 +510,9 @@ def test_without_a_device(hubs: og.Graph, monkeypatch: pytest.MonkeyPatch) -> No
 
 
 def test_a_graph_without_arcs_needs_no_device(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("ooc_graph.runtime.workplace.choose_here", lambda _: Device(CUDA, GIB))
+    monkeypatch.setattr(
+        "ooc_graph.runtime.this_process.choose_in_process", lambda _: Device(CUDA, GIB)
+    )
     loops = og.from_edges([0, 1], [0, 1], [1.0, 2.0])
     assert not loops.rows
     for wanted in (AUTO, CUDA):

@@ -19,7 +19,7 @@ from ooc_graph.kernels.cpu.many import choice as many_choice
 from ooc_graph.layout.stored import Stored
 from ooc_graph.model import engine
 from ooc_graph.model.resources import CUDA
-from ooc_graph.runtime import engine_cache, workplace
+from ooc_graph.runtime import engine_cache, this_process
 from ooc_graph.search import many
 from ooc_graph.strategies.cuda import in_memory as cuda_memory
 from ooc_graph.strategies.cuda import pinned_budgets as cuda_pinned
@@ -90,7 +90,7 @@ def require_kept_to(table: dict[str, Any], told: Told, out: Path) -> None:
     assert table["sources of a task"] == min(plan.chunks * spec.chunk, spec.length)
     assert table["sources"] == spec.length
     if table["method"] == "batches":
-        assert table["sources of a batch"] == plan.lanes == task.lanes
+        assert table["sources of a batch"] == plan.batch_size == task.batch_size
     written = [one for one in Stored.open(out).arrays() if one.width is not None]
     assert table["bytes of the answer"] == sum(one.length * one.item_bytes for one in written)
     whole = parts(table)
@@ -245,7 +245,7 @@ def test_the_command_says_the_same(
 ) -> None:
     graph, listed = stores["hubs"], tmp_path / "targets"
     listed.write_text("1\n4\n")
-    monkeypatch.setattr(workplace, "cores", lambda: 2)
+    monkeypatch.setattr(this_process, "cores", lambda: 2)
 
     def plan(*words: Any) -> Ended:
         return call(monkeypatch, capsys, "plan", graph.path, "--kernel", *words)

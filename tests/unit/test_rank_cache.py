@@ -13,7 +13,7 @@ from distributed import Client
 import ooc_graph as og
 from ooc_graph.errors import StoreReplacedError
 from ooc_graph.model.reservation import Key, Reservation
-from ooc_graph.model.resources import FREE, Room
+from ooc_graph.model.resources import FREE, Capacity
 from ooc_graph.runtime import engine_cache
 from ooc_graph.shards.load import Graph
 from ooc_graph.strategies.dealing import STATE_BYTES
@@ -151,9 +151,9 @@ class Loads:
 
 
 def use(
-    graph: og.Graph, shards: tuple[int, ...], loads: Loads, room: Room = FREE, **how: Any
+    graph: og.Graph, shards: tuple[int, ...], loads: Loads, capacity: Capacity = FREE, **how: Any
 ) -> None:
-    with engine_cache.ranks(key_of(graph), shards, loads(shards), room, **how) as engine:
+    with engine_cache.ranks(key_of(graph), shards, loads(shards), capacity, **how) as engine:
         assert sorted(engine.searches) == list(shards)
 
 
@@ -185,7 +185,7 @@ def test_two_searches_at_once_have_ranks_of_their_own(graphs: list[og.Graph]) ->
     with engine_cache.ranks(key, (0,), loads((0,))) as first:
         # What a search has is in nobody's way, and counts.
         assert not engine_cache.keeps_any()
-        use(graphs[1], (0,), loads, Room(host_bytes=150))
+        use(graphs[1], (0,), loads, Capacity(host_bytes=150))
         with engine_cache.ranks(key, (0,), loads((0,))) as second:
             assert second is not first
     assert loads.loaded == [[0]] * 3

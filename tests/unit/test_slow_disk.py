@@ -236,7 +236,7 @@ def test_a_search_that_is_held_tells_of_its_own_reads(
     getattr(og, kernel)(graph, source, progress=again, **given)
     assert of_reading(first)
     assert len(of_reading(again)) <= (clock.now_s - loaded_s) // 5
-    assert io_progress._heard == []
+    assert io_progress._subscribers == []
 
 
 @pytest.mark.parametrize("written", [False, True])
@@ -324,7 +324,7 @@ def test_short_tasks_of_a_worker_are_watched_together() -> None:
 def test_nobody_is_watched_unless_somebody_hears_of_it() -> None:
     with io_progress.watched("a graph", None):
         assert watch.current() is None
-    with io_progress.told("a graph", "bfs", None, NoProgress()):
+    with io_progress.reported("a graph", "bfs", None, NoProgress()):
         with io_progress.watched("another", None):
             assert watch.current() is None
         with io_progress.watched("a graph", None):

@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ooc_graph.answers.pairs import Asked, SourceRows, own_columns
+from ooc_graph.answers.asked import Asked, own_columns
+from ooc_graph.answers.many import SourceRows
 from ooc_graph.answers.reductions import closeness_of, sum_of
 from ooc_graph.errors import InputError
 

@@ -15,7 +15,7 @@ from ooc_graph.kernels.cpu.sssp.near_far_search import CpuNearFarSearch
 from ooc_graph.model.request import Request
 from ooc_graph.model.reservation import HOST, Refusal, Reservation
 from ooc_graph.model.resources import Resources
-from ooc_graph.runtime import engine_cache, workplace
+from ooc_graph.runtime import engine_cache, this_process
 from ooc_graph.strategies.cpu import on_disk as cpu_disk
 from ooc_graph.strategies.cpu.in_memory import resident_bytes
 from ooc_graph.strategies.dealing import ranks_bytes
@@ -37,7 +37,7 @@ def path_graph(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def workers_with(limit_bytes: int, processes: int = 1) -> Resources:
     """Workers of a cluster, each of which has as much memory."""
-    return replace(workplace.planned(limit_bytes), processes=processes)
+    return replace(this_process.planned(limit_bytes), processes=processes)
 
 
 def test_one_worker_has_tiers_rather_than_ranks(path_graph, monkeypatch, capsys):

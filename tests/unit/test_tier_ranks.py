@@ -24,7 +24,7 @@ from ooc_graph.memory.cpu.plan import ALL, RESERVE_BYTES, HeadRule, Plan, descri
 from ooc_graph.model.engine import RankEngine
 from ooc_graph.model.kernel import ORDER_OF
 from ooc_graph.model.request import Request
-from ooc_graph.runtime import engine_cache, workplace
+from ooc_graph.runtime import engine_cache, this_process
 from ooc_graph.runtime.warmup import TIER_RANKS, warm
 from ooc_graph.shards import tier_ranks
 from ooc_graph.shards.load import Graph
@@ -418,7 +418,7 @@ def held_and_peak() -> tuple[Plan, int]:
 def test_the_plan_says_that_ranks_read_from_the_store(tmp_path):
     graph = og.build(og.Kronecker(12), tmp_path / "g.zarr", shards=2)
     least = least_rank_bytes(Graph.open(graph.path), "sssp", 1)
-    resources = replace(workplace.planned(least), processes=2, has_client=True)
+    resources = replace(this_process.planned(least), processes=2, has_client=True)
     strategy, request = Ranks(OnDisk()), Request("sssp", "scheduler")
     held = strategy.reserve(graph, request, resources)
     assert (held.exchange, held.host_bytes) == ("scheduler", least)

@@ -29,7 +29,7 @@ from ooc_graph.memory.cpu.plan import (
 )
 from ooc_graph.model.kernel import ORDER_OF
 from ooc_graph.model.reservation import Key, Reservation
-from ooc_graph.runtime import engine_cache, process, workplace
+from ooc_graph.runtime import engine_cache, process, this_process
 from ooc_graph.runtime.warmup import TIERS, warm
 from ooc_graph.shards import tiers
 from ooc_graph.shards.load import Graph
@@ -202,9 +202,9 @@ def test_what_is_held_serves_again_though_less_is_free(kronecker, monkeypatch):
     monkeypatch.setattr(engine_cache, "_load", noted)
     for free, kept in ((whole, whole - 1), (whole - 1, whole // 2)):
         engine_cache.release()
-        monkeypatch.setattr(workplace, "default_limit_bytes", lambda free=free: free)
+        monkeypatch.setattr(this_process, "default_limit_bytes", lambda free=free: free)
         wanted = og.bfs(graph, source, device="cpu").parent.tobytes()
-        monkeypatch.setattr(workplace, "default_limit_bytes", lambda kept=kept: kept)
+        monkeypatch.setattr(this_process, "default_limit_bytes", lambda kept=kept: kept)
         assert og.bfs(graph, source, device="cpu").parent.tobytes() == wanted
         # A limit that is given is kept.
         limit = whole - 1000

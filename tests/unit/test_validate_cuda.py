@@ -9,10 +9,7 @@ import pytest
 
 from ooc_graph.errors import DeviceError, MemoryBudgetError, UsageError
 from ooc_graph.validate.cuda_memory import bytes_per_answer, largest_batch
-from ooc_graph.validate.cuda_validator import (
-    CudaBfsValidator,
-    CudaSsspValidator,
-)
+from ooc_graph.validate.cuda_validator import CudaBfsValidator, CudaSsspValidator
 
 
 def test_sizes_of_batches() -> None:

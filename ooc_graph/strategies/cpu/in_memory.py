@@ -9,11 +9,7 @@ from typing import Any
 from ooc_graph.kernels.common.decisions import FIXED_ROW_BYTES, hubs_hold_much, may_fix_rows
 from ooc_graph.kernels.common.device import search_of
 from ooc_graph.kernels.common.sssp.survey import first_rows
-from ooc_graph.kernels.cpu.sssp.near_far_search import (
-    CpuNearFarSearch,
-    may_pair_rows,
-    paired_bytes,
-)
+from ooc_graph.kernels.cpu.sssp.near_far_search import CpuNearFarSearch, may_pair_rows, paired_bytes
 from ooc_graph.model.engine import Engine, load_ids
 from ooc_graph.model.kernel import ORDER_OF
 from ooc_graph.model.request import SCHEDULER, Request
@@ -124,7 +120,7 @@ class InMemory:
 
 
 def variant_of(search: Any) -> str:
-    """Which of a search's kernels it runs, as `warm` is told."""
+    """Which of a search's kernels it runs, as a variant of `warm`."""
     return NEAR_FAR if isinstance(search, CpuNearFarSearch) else ""
 
 
@@ -137,8 +133,8 @@ def cached_on_cpu(
     """
     if resources.is_limited or strategy.lacks(graph, request, resources):
         return None
-    held = engine_cache.reservations(graph, request.kernel, CPU)
-    return next((one for one in held if one.strategy == strategy.name), None)
+    loaded = engine_cache.reservations(graph, request.kernel, CPU)
+    return next((one for one in loaded if one.strategy == strategy.name), None)
 
 
 def describe_rows(

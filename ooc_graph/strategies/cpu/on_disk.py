@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from ooc_graph.errors import MemoryBudgetError
 from ooc_graph.kernels.common.sssp.survey import first_rows
 from ooc_graph.kernels.cpu.device import CpuDevice
-from ooc_graph.memory.cpu.disk_probe import Probe, probe_disk
 from ooc_graph.memory.cpu.plan import Facts, Plan, describe, least_bytes, plan_disk
 from ooc_graph.memory.io_stats import IoStats
 from ooc_graph.model.engine import Engine, load_ids
@@ -24,12 +22,7 @@ from ooc_graph.runtime.remembered import Remembered
 from ooc_graph.runtime.warmup import TIER_RANKS, TIERS, warm
 from ooc_graph.shards.lengths import LengthsByShard
 from ooc_graph.shards.load import Graph
-from ooc_graph.shards.tier_ranks import (
-    facts_of_any_ranks,
-    lengths_by_shard,
-    load_rank,
-    plan_rank,
-)
+from ooc_graph.shards.tier_ranks import facts_of_any_ranks, lengths_by_shard, load_rank, plan_rank
 from ooc_graph.shards.tiers import TierSearch, facts_of, load_tiers, require_stored
 from ooc_graph.strategies.cpu.in_memory import cached_on_cpu, resident_bytes
 from ooc_graph.strategies.dealing import ADVICE, busiest
@@ -185,10 +178,7 @@ def has_tiers(graph: Graph, kernel: str) -> bool:
 def plan_within(graph: Graph, kernel: str, budget_bytes: int) -> Plan:
     """Plan for searches with arcs in the store; reads the graph's offsets.
 
-    Raises
-    ------
-    MemoryBudgetError
-        Says the least that would do.
+    MemoryBudgetError: says the least that would do.
     """
     return plan_disk(known_facts(graph, kernel), budget_bytes)
 
@@ -201,12 +191,7 @@ def least_within(graph: Graph, kernel: str) -> int:
 def load_within(graph: Graph, kernel: str, budget_bytes: int, device: CpuDevice) -> TierSearch:
     """Bring what a budget has room for into memory.
 
-    Raises
-    ------
-    MemoryBudgetError
-        Says the least that would do.
-    CorruptStoreError
-        Names the chunk.
+    MemoryBudgetError: says the least that would do. CorruptStoreError: names the chunk.
     """
     share = graph.head_share(first_rows(graph.rows)) if kernel == "sssp" else 0.0
     search = load_tiers(graph, plan_within(graph, kernel, budget_bytes), device, share)
@@ -233,41 +218,3 @@ def how_read(io_stats: IoStats) -> str:
         f"{io_stats.units_in_flight:.1f} units in flight; in {100 * io_stats.overlap:.0f} % of "
         "that time the search went on"
     )
-
-
-def describe_io(io_stats: IoStats) -> dict[str, Any]:
-    """What was read of the store, and how, as names and numbers, JSON-able."""
-    return {
-        "bytes read of the store": io_stats.bytes,
-        "units read": io_stats.units,
-        "units given again from memory": io_stats.kept_units,
-        "bytes given again from memory": io_stats.kept_bytes,
-        "rows fetched": io_stats.rows,
-        "seconds of reading": rounded(io_stats.reading_s),
-        "seconds that searches waited for it": rounded(io_stats.waited_s),
-        "share of reading time in which searches went on": rounded(io_stats.overlap),
-        "units in flight, on average": rounded(io_stats.units_in_flight),
-        "bytes read a second of reading": rounded(io_stats.bytes_s),
-    }
-
-
-def describe_probe(probe: Probe, moved_bytes_s: float | None) -> dict[str, Any]:
-    """What the disk gives at most, and the share of it that reading at such a rate is."""
-    rate = probe.bytes_s
-    share = None if rate is None or moved_bytes_s is None else moved_bytes_s / rate
-    return {
-        "disk: bytes read in sequence": probe.bytes,
-        "disk: bytes a second in sequence": rounded(rate),
-        "disk: had the page cache most of that": probe.is_cached,
-        "share of the disk's rate in sequence": rounded(share),
-    }
-
-
-def probe_of(path: str) -> Probe:
-    """Measure the disk under a graph, from the process that calls; see `probe_disk`."""
-    return probe_disk(Path(path))
-
-
-def rounded(value: float | None) -> float | None:
-    """To four digits: more of a measured time say nothing."""
-    return None if value is None else float(f"{value:.4g}")

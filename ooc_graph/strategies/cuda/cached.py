@@ -17,8 +17,8 @@ def cached_on_device(
     """What this process holds by a strategy on its device, or has served by another."""
     if resources.is_limited or not request.is_plain:
         return None
-    room = resources.room(request.answer_bytes)
-    held = engine_cache.reservations(graph, request.kernel, CUDA, room)
+    capacity = resources.capacity(request.answer_bytes)
+    held = engine_cache.reservations(graph, request.kernel, CUDA, capacity)
     return next((one for one in held if one.strategy == strategy), None)
 
 

@@ -99,7 +99,7 @@ class OnDisk:
         device_bytes = cuda_pinned.free_within(reserved.device_bytes, least, beside, what)
         ids = load_ids(graph)
         budgets = device_bytes, reserved.host_bytes
-        search = disk_budgets.load_within(graph, kernel, *budgets, process.threads_here())
+        search = load_within(graph, kernel, *budgets, process.thread_count())
 
         def note(io_stats: IoStats) -> str:
             plan, said = search.plan, disk_budgets.note_of(search, io_stats)
@@ -173,3 +173,162 @@ class OnDisk:
             f"{kernel} leaves arcs in the store and goes on within {reserved.device_bytes:,} bytes "
             f"of the device's, and {reserved.host_bytes:,} of the host's beside the least"
         )
+
+
+def budgets_for(
+    graph: Graph,
+    kernel: str,
+    resources: Resources,
+    *,
+    answer_bytes: int,
+    on_device: bool = False,
+    held_as: tuple[str, str] | None = None,
+) -> tuple[int, int]:
+    """Bytes of device and of host memory; those of the search before if it is still held.
+
+    What it holds is no longer free, so that the next would have less. ``answer_bytes`` is host
+    memory of an answer that is not written, and ``on_device`` says whether it stays on the device.
+    ``held_as`` is kernel and strategy that a search is held for (None: this one).
+    """
+    name, strategy = held_as or (kernel, OnDisk.name)
+    room, limit = resources.capacity(answer_bytes), resources.cuda_limits.pinned_bytes
+    held = [] if resources.is_limited else engine_cache.reservations(graph, name, CUDA, room)
+    on_top = answer_device_bytes(graph) if on_device else 0
+    device_bytes = cuda_pinned.budget_of(resources) - on_top
+    beside = beside_bytes(graph) + answer_bytes
+    free = max(resources.process_limit_bytes - beside, 0)
+    host_bytes = free if limit is None else min(limit, free)
+    for one in held:
+        if (one.strategy, one.device_bytes) != (strategy, device_bytes):
+            continue
+        # A limit that was met is met again. If less was free, or there is no limit, what is free
+        # comes and goes, and loading again pays only for much more.
+        may_hold = limit is None or one.host_bytes <= limit
+        if one.host_bytes == limit or (may_hold and 2 * one.host_bytes >= host_bytes):
+            return one.device_bytes, one.host_bytes
+    facts = known_facts(graph, kernel)
+    needed = least_plan(facts).host_bytes + beside
+    if needed > resources.process_limit_bytes:
+        more = "raise --memory-limit" if resources.is_limited else "that is what is free"
+        raise MemoryBudgetError(
+            f"{kernel} on {facts.rows:,} rows with arcs in the store needs at least {needed:,} "
+            f"bytes of host memory, and {resources.process_limit_bytes:,} may be used; {more}"
+        )
+    plan = plan_within(facts, max(device_bytes, 0), host_bytes)
+    return plan.device_budget_bytes, plan.host_budget_bytes
+
+
+def may_stay(graph: Graph, kernel: str) -> bool:
+    """Whether a graph's arcs can stay in a store while a CUDA device searches it."""
+    if kernel not in LOADERS or rank_memory.only_ranks(graph):
+        return False
+    if kernel == "sssp" and graph.weight_dtype != np.float32:
+        return False
+    return cpu_disk.has_tiers(graph, kernel)
+
+
+def suits(graph: Graph, kernel: str, resources: Resources) -> bool:
+    """As `may_stay`, for the device that was asked for.
+
+    Where SSSP has nothing to gain from pulling it goes on by many small steps, each of which may
+    read: ``auto`` leaves that to the CPU, whose memory may have the rows.
+    """
+    if not may_stay(graph, kernel):
+        return False
+    return resources.wanted != AUTO or cuda_pinned.reads_little(graph, kernel)
+
+
+def least_plan(facts: DiskFacts) -> DiskPlan:
+    """Plan with the least memory that will do, of either kind."""
+    return least_disk_plan(facts) if facts.kernel == "bfs" else least_disk_sssp(facts)
+
+
+def plan_within(
+    facts: DiskFacts, device_bytes: int, host_bytes: int, *, may_pin: bool = True
+) -> DiskPlan:
+    """Plan for budgets of device and host memory; see `plan_disk_device`."""
+    plan = plan_disk_device if facts.kernel == "bfs" else plan_disk_sssp
+    return plan(facts, device_bytes, host_bytes, may_pin=may_pin)
+
+
+def facts_of(graph: Graph, kernel: str) -> DiskFacts:
+    """What a plan for searches of a graph depends on; reads its offsets."""
+    if kernel not in LOADERS:
+        raise UsageError(
+            f"{kernel} does not leave arcs in the store on a CUDA device, but {', '.join(LOADERS)} "
+            "does; use --device cpu"
+        )
+    _, order = require_stored(graph, kernel)
+    packed = graph.stored.spec(graph.arrays_of(order, "neighbors")[0][0]).packing is not None
+    return DiskFacts(kernel, cuda_pinned.known_facts(graph, kernel), graph.shards, packed)
+
+
+known_facts: Remembered[DiskFacts] = Remembered(facts_of)
+
+
+def answer_device_bytes(graph: Graph) -> int:
+    """Device memory that an answer takes which stays there, at most, while it is made."""
+    return cuda_pinned.answer_device_bytes(graph) + graph.rows * _NAME_BYTES
+
+
+def least_device_bytes(graph: Graph, kernel: str) -> int:
+    """Least device memory of a search with arcs in the store; reads the graph's offsets."""
+    return least_plan(known_facts(graph, kernel)).device_bytes
+
+
+def _less_than(device_bytes: int, needed_bytes: int, least_bytes: int) -> int:
+    """Budget to try after that of a plan was refused: three quarters, down to the least."""
+    # A plan may be far below its budget, and would be the same with a little less.
+    return max(least_bytes, min(device_bytes, needed_bytes) // 4 * 3)
+
+
+def beside_bytes(graph: Graph) -> int:
+    """Host memory of a search beside its plan: id tables, and pieces of an answer."""
+    table = id_dtype(graph.rows).itemsize + (8 if graph.first_id is None else 0)
+    pieces = min(ANSWER_VERTICES, graph.vertices) * ANSWER_VERTEX_BYTES + ANSWER_BLOCK_BYTES
+    return graph.vertices * table + graph.rows * 8 + pieces
+
+
+def load_within(
+    graph: Graph, kernel: str, device_bytes: int, host_bytes: int, threads: int
+) -> DeviceTierSearch:
+    """A search within budgets of device and host memory; with less of what is refused.
+
+    Without pinned memory it goes on in ordinary memory. If that is refused, it does with half of
+    it, and of the device's with three quarters. ``threads`` touch pages which are pinned.
+    """
+    facts, unpinned = known_facts(graph, kernel), ""
+    least = least_plan(facts)
+    plan = plan_within(facts, device_bytes, host_bytes)
+    while True:
+        try:
+            found = LOADERS[kernel](graph, plan, threads=threads)
+        except PinningRefusedError as error:
+            unpinned = str(error)
+        except MemoryBudgetError:
+            if plan.device_bytes <= least.device_bytes:
+                raise
+            device_bytes = _less_than(device_bytes, plan.device_bytes, least.device_bytes)
+        except MemoryError:
+            if plan.host_bytes <= least.host_bytes:
+                raise
+            host_bytes = min(host_bytes, plan.host_bytes) // 2
+        else:
+            give_back_freed_memory()
+            return replace(found, unpinned=unpinned)
+        # Only now: the frames of the error kept what they had of the memory.
+        plan = plan_within(facts, device_bytes, host_bytes, may_pin=not unpinned)
+
+
+def note_of(search: DeviceTierSearch, io_stats: IoStats) -> str:
+    """What is said of a search with arcs in the store."""
+    plan: DiskPlan = search.plan
+    arcs = max(plan.facts.device.arcs, 1)
+    shares = [100 * min(1, held / arcs) for held in (plan.arcs_on_device, plan.arcs_in_host)]
+    said = (
+        f"{plan.facts.kernel} had {shares[0]:.1f} % of the arcs on the device and {shares[1]:.1f} "
+        f"% in host memory ({plan.rule} of each row), {plan.device_bytes:,} bytes of the device "
+        f"and {plan.pinned_bytes:,} bytes of pinned memory, and read {io_stats.bytes:,} bytes of "
+        f"the store for {io_stats.rows:,} rows{cpu_disk.how_read(io_stats)}"
+    )
+    return f"{said}; {search.unpinned}" if search.unpinned else said

@@ -32,32 +32,25 @@ from ooc_graph.shards.load import Graph
 from ooc_graph.strategies.cuda import in_memory as cuda_memory
 from ooc_graph.strategies.many.described import Description, least_on_device, shown
 from ooc_graph.strategies.many.dividing import divide
-from ooc_graph.strategies.many.division import Division, require_answer, too_many
+from ooc_graph.strategies.many.division import Division, ManyStrategy, require_answer, too_many
+from ooc_graph.strategies.many.job import Job, batches_name
 from ooc_graph.strategies.many.memory import (
-    Job,
     batch_bytes,
     batches_device_bytes,
-    batches_name,
-    held_bytes,
+    cached_bytes,
     locked_bytes,
     process_parts,
 )
 from ooc_graph.strategies.many.tiers import BATCHES, ONE_BY_ONE
 
-CLOSED = "all pairs at once"
+ALL_AT_ONCE = "all pairs at once"
 
 
 @dataclass(frozen=True)
-class Batches:
-    """Batches with all arcs in the memory of a device.
+class Batches(ManyStrategy):
+    """Batches with all arcs in the memory of a device."""
 
-    Parameters
-    ----------
-    device
-        ``cpu`` or ``cuda``.
-    """
-
-    device: str
+    device: str  # ``cpu`` or ``cuda``
 
     tier = MEMORY
 
@@ -77,17 +70,13 @@ class Batches:
             f"{graph.rows:,} vertices with edges: use --device cpu"
         )
 
-    def cached(self, graph: Graph, request: Request, resources: Resources) -> Reservation | None:  # noqa: ARG002
-        """How sources are divided depends on more than what is loaded."""
-        return None
-
     def reserve(self, graph: Graph, request: Request, resources: Resources) -> Reservation:
         """The most lanes that fit every process, beside the answer if that stays there."""
         job = Job.of(graph, request, resources)
         if self.device == CUDA:
             _require_device(job)
         require_answer(job)
-        limit = resources.least_limit_bytes + held_bytes(job, self.device)
+        limit = resources.least_limit_bytes + cached_bytes(job, self.device)
         division, needed = divide(job, self.device, limit)
         if division is None:
             raise too_many(job, needed)
@@ -120,7 +109,7 @@ class Batches:
         pool = pool_within(reserved.device_bytes) if reserved.device_bytes else None
         with allocating(pool):
             shard = graph.load(ORDER_OF[kernel], signed=kernel == APSP)
-            search = search_of(device, kernel)(shard, threads=process.threads_here())
+            search = search_of(device, kernel)(shard, threads=process.thread_count())
         return Engine(kernel, search, graph, load_ids(graph), shard.tuples, pool=pool)
 
     def summary(self, kernel: str, reserved: Reservation) -> str:
@@ -128,7 +117,7 @@ class Batches:
         assert isinstance(reserved, Division)
         where = "" if self.device == CPU else " on the CUDA device"
         return (
-            f"{kernel} goes on in batches of {reserved.lanes} sources{where}, within "
+            f"{kernel} goes on in batches of {reserved.batch_size} sources{where}, within "
             f"{reserved.needed_bytes:,} bytes"
         )
 
@@ -160,7 +149,7 @@ def _require_device(job: Job) -> None:
 def fits_on_cpu(graph: Graph, request: Request, resources: Resources) -> bool:
     """Whether the CPU's memory has room for all arcs and for batches."""
     job = Job.of(graph, request, resources)
-    limit = resources.least_limit_bytes + held_bytes(job, CPU)
+    limit = resources.least_limit_bytes + cached_bytes(job, CPU)
     return divide(job, CPU, limit)[0] is not None
 
 
@@ -171,37 +160,36 @@ def least_on_cpu(job: Job) -> int:
 
 def _on_cpu(found: Description) -> dict[str, Any]:
     plan = found.division
-    closed = floyd_warshall.closed_bytes(found.graph.rows) if plan.closing else 0
-    parts = process_parts(found, CPU, plan.lanes)
+    matrix_bytes = floyd_warshall.closed_bytes(found.graph.rows) if plan.matrix_sources else 0
+    parts = process_parts(found, CPU, plan.batch_size)
     method, others = _method_in_memory(found)
-    held = {
+    memory = {
         "threads, each with a batch or search": found.resources.threads,
-        "bytes of a batch": batch_bytes(found, plan.lanes),
-        **found.parts(parts, closed),
+        "bytes of a batch": batch_bytes(found, plan.batch_size),
+        **found.parts(parts, matrix_bytes),
         **found.least(least_on_cpu(found)),
         "share of arcs in memory": 1.0,
         "bytes that stay in the store": 0,
     }
-    return shown(found, "memory", method, others, held)
+    return shown(found, "memory", method, others, memory)
 
 
 def _method_in_memory(found: Description) -> tuple[str, list[str]]:
-    """How searches begin, and what they may go on with after a look at the first of them."""
+    """How searches begin, and what they may continue with after a look at the first of them."""
     graph, plan, spec = found.graph, found.division, found.spec
-    rows, lanes = graph.rows, plan.lanes
+    rows, batch_size = graph.rows, plan.batch_size
     if found.asked.hops:
-        sources = min(plan.chunks * spec.chunk, spec.length)
-        each = even_lanes(sources, lanes, found.resources.threads)
-        if each < min(FEW_LANES, lanes):
+        each = even_lanes(found.task_sources, batch_size, found.resources.threads)
+        if each < min(FEW_LANES, batch_size):
             return ONE_BY_ONE, []
         return BATCHES, [ONE_BY_ONE]
     arcs = graph.arcs // (2 if graph.directed else 1)
-    may_close = floyd_warshall.may_close(rows, arcs, plan.closing)
+    may_close = floyd_warshall.may_close(rows, arcs, plan.matrix_sources)
     if may_close and floyd_warshall.is_sure(rows, arcs):
-        return CLOSED, [BATCHES]
-    if single_searches_pay(rows, arcs, lanes * spec.dtype.itemsize):
+        return ALL_AT_ONCE, [BATCHES]
+    if single_searches_pay(rows, arcs, batch_size * spec.dtype.itemsize):
         return ONE_BY_ONE, []
-    return BATCHES, [ONE_BY_ONE] + [CLOSED] * may_close
+    return BATCHES, [ONE_BY_ONE] + [ALL_AT_ONCE] * may_close
 
 
 def _on_device(found: Description) -> dict[str, Any]:
@@ -211,29 +199,25 @@ def _on_device(found: Description) -> dict[str, Any]:
     if asked.hops:
         noted = cuda_many_bfs_plan.noted_bytes(graph.rows) if asked.reduce is None else 0
         a_batch = cuda_many_bfs_plan.state_bytes(graph.rows, graph.arcs) + noted
-    held = {
+    memory = {
         "device budget": found.resources.device.memory_bytes,
         "device bytes of a batch": a_batch,
         "device bytes: in all, at least": batches_device_bytes(found),
         **least_on_device(found),
         "bytes of pinned host memory": locked_bytes(found),
         "share of arcs on the device": 1.0,
-        **found.parts(process_parts(found, CUDA, found.division.lanes)),
+        **found.parts(process_parts(found, CUDA, found.division.batch_size)),
         **found.least(divide(found, CUDA, 0)[1]),
     }
-    return shown(found, "device memory", method, others, held)
+    return shown(found, "device memory", method, others, memory)
 
 
 def _method_on_device(found: Description) -> tuple[str, list[str]]:
     """As `_method_in_memory`, for batches on a CUDA device."""
     plan, spec, rows = found.division, found.spec, found.graph.rows
     if found.asked.hops:
-        sources = min(plan.chunks * spec.chunk, spec.length)
-        return BATCHES, [ONE_BY_ONE] * (sources >= TRIED_FROM * plan.lanes)
-    if (
-        spec.length < PRUNED_FROM
-        or spec.dtype.kind != "i"
-        or not cuda_floyd.is_most(plan.closing, rows)
-    ):
+        return BATCHES, [ONE_BY_ONE] * (found.task_sources >= TRIED_FROM * plan.batch_size)
+    is_pruned = spec.length >= PRUNED_FROM and spec.dtype.kind == "i"
+    if not is_pruned or not is_most(plan.matrix_sources, rows):
         return BATCHES, []
-    return (CLOSED, [BATCHES]) if cuda_floyd.is_sure(rows) else (BATCHES, [CLOSED])
+    return (ALL_AT_ONCE, [BATCHES]) if cuda_floyd.is_sure(rows) else (BATCHES, [ALL_AT_ONCE])

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from ooc_graph.memory.cuda.disk import describe_disk
+from ooc_graph.memory.cuda.pinned_plan import describe_device, plan_device
 from ooc_graph.model.request import Request
 from ooc_graph.model.reservation import Reservation
 from ooc_graph.model.resources import Resources
@@ -13,14 +15,18 @@ from ooc_graph.strategies.cuda import disk_budgets as cuda_disk
 from ooc_graph.strategies.cuda import in_memory as cuda_memory
 from ooc_graph.strategies.cuda import pinned_budgets as cuda_pinned
 from ooc_graph.strategies.many.division import Division
-from ooc_graph.strategies.many.memory import Job, batches_device_bytes, beside_bytes, stored_bytes
+from ooc_graph.strategies.many.job import Job, beside_bytes, stored_bytes
+from ooc_graph.strategies.many.memory import batches_device_bytes
 from ooc_graph.strategies.many.tiers import (
     BATCHES,
     ONE_BY_ONE,
     is_reweighted,
+    known_facts,
     reweighted_device_bytes,
     single_of,
 )
+
+_MOST_BYTES = 1 << 62
 
 
 @dataclass(frozen=True)
@@ -39,13 +45,18 @@ class Description(Job):
         return cls(graph, request.many, resources, reserved)
 
     @property
+    def task_sources(self) -> int:
+        """Sources of a task."""
+        return min(self.division.chunks * self.spec.chunk, self.spec.length)
+
+    @property
     def numbers_bytes(self) -> int:
         """Memory of reductions of all sources."""
         return beside_bytes(self)
 
-    def parts(self, parts: dict[str, int], closed_bytes: int = 0) -> dict[str, int]:
+    def parts(self, parts: dict[str, int], matrix_bytes: int = 0) -> dict[str, int]:
         """Parts by purpose, with what is left of all: the answers of tasks."""
-        parts = parts | {"matrix of all pairs": closed_bytes, "numbers": self.numbers_bytes}
+        parts = parts | {"matrix of all pairs": matrix_bytes, "numbers": self.numbers_bytes}
         whole = self.division.needed_bytes
         parts = parts | {"answers of tasks": whole - sum(parts.values()), "in all": whole}
         return {f"bytes: {name}": size for name, size in parts.items()}
@@ -57,7 +68,7 @@ class Description(Job):
 
 
 def shown(
-    found: Description, tier: str, method: str, others: list[str], held: dict[str, Any]
+    found: Description, tier: str, method: str, others: list[str], memory: dict[str, Any]
 ) -> dict[str, Any]:
     """The table: how sources are divided, then what is held.
 
@@ -70,19 +81,19 @@ def shown(
         "method": method,
         "may change to": others or None,
         "sources": spec.length,
-        "sources of a batch": plan.lanes if method == BATCHES else 1,
-        "sources of a task": min(plan.chunks * spec.chunk, spec.length),
+        "sources of a batch": plan.batch_size if method == BATCHES else 1,
+        "sources of a task": found.task_sources,
         "sources of a chunk": spec.chunk,
         "bytes of the answer": stored_bytes(found),
         "budget": found.resources.least_limit_bytes,
-        **held,
+        **memory,
     }
 
 
 def single_device_bytes(graph: Graph, kernel: str) -> int:
     """Device memory of searches one by one with all rows there."""
-    shifted = reweighted_device_bytes(graph, kernel)
-    return cuda_memory.cuda_bytes(graph, single_of(kernel)) + shifted
+    reweighted = reweighted_device_bytes(graph, kernel)
+    return cuda_memory.cuda_bytes(graph, single_of(kernel)) + reweighted
 
 
 def least_on_device(found: Description) -> dict[str, int]:
@@ -97,3 +108,47 @@ def least_on_device(found: Description) -> dict[str, int]:
             stored = cuda_disk.least_device_bytes(graph, single)
             least["one by one, arcs in the store"] = stored
     return {f"least device bytes: {name}": size for name, size in least.items()}
+
+
+def describe_on_device(found: Description) -> dict[str, Any]:
+    """Searches one by one with all rows on the device."""
+    return {
+        "tier": "device memory",
+        "device budget": found.resources.device.memory_bytes,
+        "device bytes: in all": found.division.device_bytes,
+        **least_on_device(found),
+        "bytes of pinned host memory": 0,
+        "share of arcs on the device": 1.0,
+        "bytes: in all": found.division.needed_bytes,
+    }
+
+
+def describe_pinned(found: Description) -> dict[str, Any]:
+    """As `describe_on_device`, with rows in pinned host memory."""
+    single, plan = single_of(found.asked.kernel), found.division
+    facts = cuda_pinned.known_facts(found.graph, single)
+    memory = describe_device(plan_device(single, facts, plan.device_bytes, _MOST_BYTES))
+    del memory["kernel"]
+    return {
+        **memory,
+        **least_on_device(found),
+        "bytes beside rows and id tables": plan.needed_bytes - plan.host_bytes,
+    }
+
+
+def describe_stored(found: Description) -> dict[str, Any]:
+    """As `describe_on_device`, with arcs in the store."""
+    graph, division = found.graph, found.division
+    facts = cuda_disk.known_facts(graph, single_of(found.asked.kernel))
+    plan = cuda_disk.plan_within(facts, division.device_bytes, division.host_bytes)
+    memory = describe_disk(plan)
+    del memory["kernel"]
+    rows = known_facts(graph, found.asked.kernel, ONE_BY_ONE)
+    # At least: some arcs of hubs may be held twice.
+    left = max(rows.arcs - plan.arcs_on_device - plan.arcs_in_host, 0)
+    return {
+        **memory,
+        **least_on_device(found),
+        "bytes: in all": division.needed_bytes,
+        "bytes that stay in the store": rows.stored_bytes(left),
+    }

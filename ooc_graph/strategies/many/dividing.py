@@ -7,28 +7,21 @@ from dataclasses import replace
 
 from ooc_graph.kernels.cpu.many import floyd_warshall
 from ooc_graph.kernels.cuda.many import floyd_warshall as cuda_floyd
-from ooc_graph.kernels.cuda.many.bfs_plan import SLOTS as CUDA_BFS_LANES
-from ooc_graph.kernels.cuda.many.search_plan import BATCH_BYTES as CUDA_BATCH_BYTES
-from ooc_graph.kernels.cuda.many.search_plan import BLOCK_GROUPS
+from ooc_graph.kernels.cuda.many.bfs_plan import LANES as CUDA_BFS_SLOTS
+from ooc_graph.kernels.cuda.many.search import BATCH_BYTES as CUDA_BATCH_BYTES
+from ooc_graph.kernels.cuda.many.search import CREWS
 from ooc_graph.layout.metadata import ArraySpec
 from ooc_graph.layout.names import APSP
 from ooc_graph.model.resources import CUDA
 from ooc_graph.strategies.cuda import in_memory as cuda_memory
 from ooc_graph.strategies.many.division import Division
-from ooc_graph.strategies.many.memory import (
-    Job,
-    batches_name,
-    beside_bytes,
-    is_in_place,
-    kept_bytes,
-    process_bytes,
-    task_bytes,
-)
+from ooc_graph.strategies.many.job import Job, batches_name, beside_bytes, is_in_place
+from ooc_graph.strategies.many.memory import kept_bytes, process_bytes, task_bytes
 from ooc_graph.strategies.many.tiers import BATCHES
 
-LANES = (64, 32, 16)
+BATCH_SIZES = (64, 32, 16)
 """Most sources in a batch: the first that memory allows."""
-BFS_LANES = 4
+BFS_FACTOR = 4
 """So many times as many in a batch of BFS."""
 CUDA_SOURCES = (8192, 2048, 512, 128, 32)
 """Sources of a task on a CUDA device: the first that memory allows."""
@@ -50,7 +43,7 @@ def divide(job: Job, device: str, limit_bytes: int) -> tuple[Division | None, in
     would do follow, else what it needs.
     """
     beside, least = beside_bytes(job), _MOST_BYTES
-    held = Division(
+    reserved = Division(
         batches_name(device),
         kept_bytes(job),
         job.resources.cuda_limits.device_bytes or 0 if device == CUDA else 0,
@@ -58,58 +51,60 @@ def divide(job: Job, device: str, limit_bytes: int) -> tuple[Division | None, in
         fills_device=device == CUDA,
     )
     length = job.spec.chunk
-    for lanes, wanted in _sizes(job, device):
+    for batch_size, wanted in _sizes(job, device):
         chunks = -(-wanted // length)
         sources = min(chunks * length, job.spec.length)
-        needed = beside + process_bytes(job, device, lanes) + task_bytes(job, sources, device)
+        needed = beside + process_bytes(job, device, batch_size) + task_bytes(job, sources, device)
         if needed <= limit_bytes:
-            plan = replace(held, lanes=lanes, chunks=chunks, needed_bytes=needed)
-            plan = _with_closing(job, plan, device, limit_bytes)
+            plan = replace(reserved, batch_size=batch_size, chunks=chunks, needed_bytes=needed)
+            plan = _with_matrix(job, plan, device, limit_bytes)
             return plan, plan.needed_bytes
         least = min(least, needed)
     return None, least
 
 
-def _with_closing(job: Job, plan: Division, device: str, limit_bytes: int) -> Division:
+def _with_matrix(job: Job, plan: Division, device: str, limit_bytes: int) -> Division:
     """The division with a matrix of all pairs as well, if a process may keep one."""
     if job.asked.hops or job.spec.dtype.kind == "f":
         return plan
-    closing = -(-job.spec.length // job.resources.processes)
+    matrix_sources = -(-job.spec.length // job.resources.processes)
     rows = job.graph.rows
     if device == CUDA:
         spare_bytes = job.resources.device.memory_bytes - cuda_memory.cuda_bytes(job.graph, APSP)
         may_keep = cuda_floyd.closed_bytes(rows) <= spare_bytes
-        return replace(plan, closing=closing) if may_keep else plan
+        return replace(plan, matrix_sources=matrix_sources) if may_keep else plan
     needed = plan.needed_bytes + floyd_warshall.closed_bytes(rows)
-    return replace(plan, closing=closing, needed_bytes=needed) if needed <= limit_bytes else plan
+    if needed > limit_bytes:
+        return plan
+    return replace(plan, matrix_sources=matrix_sources, needed_bytes=needed)
 
 
 def _sizes(job: Job, device: str) -> Iterator[tuple[int, int]]:
-    """Lanes, and sources of a task, from the most to the fewest."""
+    """Sources of a batch, and those of a task, from the most to the fewest."""
     if device == CUDA:
-        lanes = CUDA_BFS_LANES if job.asked.hops else CUDA_BATCH_BYTES // job.spec.dtype.itemsize
-        share = min(_share(job.spec, job.resources.processes, lanes), _most_sources(job, lanes))
-        yield from ((lanes, min(sources, share)) for sources in CUDA_SOURCES)
+        size = CUDA_BFS_SLOTS if job.asked.hops else CUDA_BATCH_BYTES // job.spec.dtype.itemsize
+        share = min(_share(job.spec, job.resources.processes, size), _most_sources(job, size))
+        yield from ((size, min(sources, share)) for sources in CUDA_SOURCES)
         return
     batches = TASK_BATCHES_IN_PLACE if is_in_place(job, device) else TASK_BATCHES
-    for most in LANES:
-        lanes = most * (BFS_LANES if job.asked.hops else 1)
-        yield lanes, batches * lanes * job.resources.threads
+    for most in BATCH_SIZES:
+        batch_size = most * (BFS_FACTOR if job.asked.hops else 1)
+        yield batch_size, batches * batch_size * job.resources.threads
 
 
-def _share(spec: ArraySpec, processes: int, lanes: int) -> int:
+def _share(spec: ArraySpec, processes: int, batch_size: int) -> int:
     """Sources of a task, in whole batches, so that every worker's device has some."""
     if processes == 1:
         return CUDA_SOURCES[0]
-    batches = max(1, -(-spec.length // lanes))
-    tasks = min(CUDA_TASKS, max(1, batches // (processes * BLOCK_GROUPS)))
-    return -(-batches // (processes * tasks)) * lanes
+    batches = max(1, -(-spec.length // batch_size))
+    tasks = min(CUDA_TASKS, max(1, batches // (processes * CREWS)))
+    return -(-batches // (processes * tasks)) * batch_size
 
 
-def _most_sources(job: Job, lanes: int) -> int:
+def _most_sources(job: Job, batch_size: int) -> int:
     """Sources of a task on a CUDA device, in whole batches, so that it ends after some seconds.
 
     As many batches as keep the device busy are more.
     """
     edges = max(job.graph.arcs // 2, 1)
-    return max(BLOCK_GROUPS, CUDA_WORK // (edges * lanes)) * lanes
+    return max(CREWS, CUDA_WORK // (edges * batch_size)) * batch_size

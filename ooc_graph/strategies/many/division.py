@@ -2,49 +2,48 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 from ooc_graph.answers.reductions import BINS, HISTOGRAM
 from ooc_graph.errors import MemoryBudgetError
+from ooc_graph.model.request import Request
 from ooc_graph.model.reservation import Reservation
-from ooc_graph.strategies.many.memory import Job, answer_bytes, beside_bytes
+from ooc_graph.model.resources import Resources
+from ooc_graph.shards.load import Graph
+from ooc_graph.strategies.many.job import Job, answer_bytes, beside_bytes
 
 
 @dataclass(frozen=True)
 class Division(Reservation):
-    """A reservation for many sources, and how they are divided.
+    """A reservation for many sources, and how they are divided."""
 
-    Parameters
-    ----------
-    lanes
-        Most sources of a batch, which one thread searches.
-    chunks
-        Chunks of a task.
-    needed_bytes
-        Host memory of one process, with all that it may keep.
-    closing
-        Sources of one process, if it may keep a matrix of all pairs as well; else 0.
-    stretch
-        Sources of a task whose distances to all vertices are held at a time, if arcs stay in the
-        store and few targets are asked for; 0: all of them.
-    """
-
-    lanes: int = 1
-    chunks: int = 1
-    needed_bytes: int = 0
-    closing: int = 0
-    stretch: int = 0
+    batch_size: int = 1  # most sources of a batch, which one thread searches
+    chunks: int = 1  # chunks of a task
+    needed_bytes: int = 0  # host memory of one process, with all that it may keep
+    # Sources of one process, if it may keep a matrix of all pairs as well; else 0.
+    matrix_sources: int = 0
+    # Sources of a task whose distances to all vertices are held at a time, if arcs stay in the
+    # store and few targets are asked for; 0: all of them.
+    slice_sources: int = 0
 
     @property
     def engine(self) -> Reservation:
         """What the engine holds, however the sources are divided."""
-        held = self.host_bytes, self.device_bytes, self.pinned_bytes
-        return Reservation(self.strategy, *held, method=self.method, fills_device=self.fills_device)
+        values = {each.name: getattr(self, each.name) for each in fields(Reservation)}
+        return Reservation(**values)
 
     @property
     def whole_bytes(self) -> int:
         """With answers."""
         return self.needed_bytes
+
+
+class ManyStrategy:
+    """What strategies of many sources have in common."""
+
+    def cached(self, graph: Graph, request: Request, resources: Resources) -> Reservation | None:  # noqa: ARG002
+        """How sources are divided depends on more than what is loaded."""
+        return None
 
 
 def require_answer(job: Job) -> None:

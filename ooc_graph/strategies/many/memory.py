@@ -2,28 +2,31 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
-from ooc_graph.answers.pairs import Asked
 from ooc_graph.answers.reductions import HISTOGRAM
 from ooc_graph.kernels.cpu.many import floyd_warshall
-from ooc_graph.kernels.cuda.many.bfs_plan import SLOTS as LEVEL_LANES
+from ooc_graph.kernels.cuda.many.bfs_plan import LANES as LEVEL_SLOTS
 from ooc_graph.kernels.cuda.many.bfs_plan import tallied_bytes
 from ooc_graph.kernels.cuda.many.pieces import STAGED_BYTES, staged_bytes
-from ooc_graph.kernels.cuda.many.search_plan import part_dtype
-from ooc_graph.layout.metadata import ArraySpec
+from ooc_graph.kernels.cuda.many.search import part_dtype
 from ooc_graph.layout.names import HUB, LIGHT
 from ooc_graph.model.kernel import ORDER_OF
-from ooc_graph.model.request import Many, Request
 from ooc_graph.model.reservation import Key
-from ooc_graph.model.resources import CPU, CUDA, Resources
+from ooc_graph.model.resources import CPU, CUDA
 from ooc_graph.runtime import engine_cache
-from ooc_graph.shards.load import Graph
 from ooc_graph.strategies.cuda import in_memory as cuda_memory
-from ooc_graph.strategies.many.reductions import BEYOND, ON_DEVICE, SUMMED
+from ooc_graph.strategies.many.job import (
+    BEYOND,
+    ON_DEVICE,
+    SUMMED,
+    Job,
+    _reduced_bytes,
+    _stays_in_process,
+    batches_name,
+    is_in_place,
+)
 
 # A row's lanes are whole vectors.
-_LANE_BYTES = 128
+_VECTOR_BYTES = 128
 # Bytes a vertex: id tables, what a thread holds beside its lanes, and what a search of one source
 # holds, where sources are searched from one by one.
 ID_BYTES, _STATE_BYTES, _SINGLE_BYTES = 24, 32, 64
@@ -36,11 +39,6 @@ _SORTED_BYTES = 40
 # While it is found which arcs are needed, bytes an arc (weights as float64, places of those that
 # stay), and bytes a vertex (distances to 16 landmarks, or from them).
 _PRUNED_ARC_BYTES, _PRUNED_VERTEX_BYTES = 17, 128
-# Of one source where its distances are reduced: what it reaches, and the number; of a bin its
-# count, as Python has it on its way, too.
-_REDUCED_BYTES, _BIN_BYTES = 16, 48
-# Of a number, or of a bin's count, in a column.
-_COUNT_BYTES = 8
 # A parent by internal id; and while parents are found bytes a vertex and thread, an id and bits.
 _PARENT_BYTES, _SCRATCH_BYTES = 4, 5
 # Of a row while levels arrive from a device, one source after the other: level and parent, and what
@@ -61,104 +59,35 @@ _SOURCE_BYTES = 80
 _TALLY_BYTES = 400
 
 
-@dataclass(frozen=True)
-class Job:
-    """Many sources of a graph, and the processes that search from them.
-
-    Parameters
-    ----------
-    graph, many, resources
-        As of a plan.
-    """
-
-    graph: Graph
-    many: Many
-    resources: Resources
-
-    @classmethod
-    def of(cls, graph: Graph, request: Request, resources: Resources) -> Job:
-        """What a request asks for."""
-        assert request.many is not None
-        return cls(graph, request.many, resources)
-
-    @property
-    def asked(self) -> Asked:
-        """What is asked of every source."""
-        return self.many.asked
-
-    @property
-    def specs(self) -> tuple[ArraySpec, ...]:
-        """How distances, and parents if wanted, are stored."""
-        return self.many.specs
-
-    @property
-    def spec(self) -> ArraySpec:
-        """How distances are stored."""
-        return self.many.specs[0]
-
-    @property
-    def in_memory(self) -> bool:
-        """Whether the answer stays in the memory of the process that asks."""
-        return self.many.in_memory
-
-    @property
-    def kernel(self) -> str:
-        """``apsp`` or ``multi_source_bfs``."""
-        return self.many.asked.kernel
-
-
-def batches_name(device: str) -> str:
-    """Name of the strategy that has all arcs in the memory of a device."""
-    return f"{device}/batches"
-
-
-def beside_bytes(job: Job) -> int:
-    """Memory of the answer in the process that searches; with a cluster it is the client's."""
-    if job.resources.has_client:
-        return 0
-    if job.in_memory:
-        return answer_bytes(job)
-    # Numbers become columns of the store when all are found.
-    return 0 if job.asked.reduce is None else stored_bytes(job)
-
-
-def stored_bytes(job: Job) -> int:
-    """Bytes of what is written, without ids; of numbers at most."""
-    if job.asked.reduce is None:
-        return job.spec.length * sum(spec.item_bytes for spec in job.specs)
-    counts = job.asked.bins.count if job.asked.reduce == HISTOGRAM else 1
-    return job.spec.length * _COUNT_BYTES * (1 + counts)
-
-
-def held_bytes(job: Job, device: str) -> int:
+def cached_bytes(job: Job, device: str) -> int:
     """Memory of what this process keeps for such searches: it is not free, and need not be."""
     if device == CUDA or job.resources.is_limited or job.resources.has_client:
         return 0
     whom = str(job.graph.path), job.graph.identity, job.asked.kernel, CPU
     reserved = engine_cache.reservations(job.graph, job.asked.kernel, CPU)
     loaded = [one for one in reserved if one.strategy == batches_name(CPU)]
-    held = engine_cache.loaded(Key(*whom, loaded[-1])) if loaded else None
-    if held is None:
+    engine = engine_cache.loaded(Key(*whom, loaded[-1])) if loaded else None
+    if engine is None:
         return 0
-    is_closed = not job.asked.hops and held.search.is_closed
-    closed = floyd_warshall.closed_bytes(job.graph.rows) if is_closed else 0
-    return kept_bytes(job) + closed
+    has_matrix = not job.asked.hops and engine.search.is_closed
+    matrix_bytes = floyd_warshall.closed_bytes(job.graph.rows) if has_matrix else 0
+    return kept_bytes(job) + matrix_bytes
 
 
-def process_bytes(job: Job, device: str, lanes: int) -> int:
+def process_bytes(job: Job, device: str, batch_size: int) -> int:
     """Memory of a process beside the answers."""
-    return sum(process_parts(job, device, lanes).values())
+    return sum(process_parts(job, device, batch_size).values())
 
 
-def process_parts(job: Job, device: str, lanes: int) -> dict[str, int]:
+def process_parts(job: Job, device: str, batch_size: int) -> dict[str, int]:
     """As `process_bytes`, by purpose."""
     if device == CUDA:
-        shifted = 0 if job.asked.hops else reweighted_bytes(job)
+        reweighted = 0 if job.asked.hops else reweighted_bytes(job)
         scratch = job.graph.rows * job.resources.threads * _SCRATCH_BYTES
         return {
             # They stay in host memory, too: parents are found there.
             "rows": job.graph.resident_bytes(ORDER_OF[job.asked.kernel]),
-            "other weights": shifted,
+            "other weights": reweighted,
             "id tables": job.graph.vertices * ID_BYTES,
             # Page-locked.
             "answers on their way": STAGED_BYTES,
@@ -172,16 +101,16 @@ def process_parts(job: Job, device: str, lanes: int) -> dict[str, int]:
         while_sorted = arcs * _SORTED_BYTES if job.graph.has_negative_weights else 0
         while_pruned = arcs * _PRUNED_ARC_BYTES + 2 * job.graph.rows * _PRUNED_VERTEX_BYTES
         parts["preparing rows"] = max(while_sorted, while_pruned)
-    return parts | {"batches": job.resources.threads * batch_bytes(job, lanes)}
+    return parts | {"batches": job.resources.threads * batch_bytes(job, batch_size)}
 
 
-def batch_bytes(job: Job, lanes: int) -> int:
+def batch_bytes(job: Job, batch_size: int) -> int:
     """Memory of a thread of the CPU for its batches, or searches one by one, in memory."""
     if job.asked.hops:
         return job.graph.rows * _BFS_BYTES
     size = job.spec.dtype.itemsize
-    lane_bytes = -(-lanes * size // _LANE_BYTES) * _LANE_BYTES
-    return job.graph.rows * (lane_bytes + _STATE_BYTES + _SINGLE_BYTES)
+    row_bytes = -(-batch_size * size // _VECTOR_BYTES) * _VECTOR_BYTES
+    return job.graph.rows * (row_bytes + _STATE_BYTES + _SINGLE_BYTES)
 
 
 def batches_device_bytes(job: Job) -> int:
@@ -190,7 +119,7 @@ def batches_device_bytes(job: Job) -> int:
     if job.asked.hops and job.asked.reduce is None:
         needed += cuda_memory.cuda_levels_bytes(job.graph, job.spec.width or 0)
     if job.asked.hops and job.asked.reduce == HISTOGRAM:
-        needed += tallied_bytes(min(job.spec.length, LEVEL_LANES), job.asked.bins.count)
+        needed += tallied_bytes(min(job.spec.length, LEVEL_SLOTS), job.asked.bins.count)
     return needed
 
 
@@ -246,18 +175,18 @@ def task_bytes(job: Job, sources: int, device: str) -> int:
     """
     if job.asked.hops and job.asked.reduce is not None:
         return sources * (_TALLY_BYTES + _reduced_bytes(job)) * job.resources.threads
-    stays_here = _stays_here(job)
+    stays = _stays_in_process(job)
     source_bytes = 0 if is_in_place(job, device) else _source_bytes(job, device)
-    if job.in_memory and not stays_here and job.asked.reduce is None:
+    if job.in_memory and not stays and job.asked.reduce is None:
         source_bytes += sum(spec.item_bytes for spec in job.specs)
     if job.asked.reduce is not None:
         source_bytes += _reduced_bytes(job)
-    tasks = 1 if stays_here else job.resources.threads
+    tasks = 1 if stays else job.resources.threads
     # As many threads write what is found of a task while it is searched, and one each task's rest.
     made = 0
     if device == CUDA and job.asked.parents and not job.in_memory:
         made = 2 * (job.spec.width or 0) * _MADE_BYTES * tasks
-    if device != CUDA and stays_here and job.asked.reduce is None:
+    if device != CUDA and stays and job.asked.reduce is None:
         made = (job.spec.width or 0) * _ORDERED_BYTES + sources * _SOURCE_BYTES + _CALL_BYTES
     elif device != CUDA and not job.asked.hops:
         # Internal ids of the columns.
@@ -265,18 +194,6 @@ def task_bytes(job: Job, sources: int, device: str) -> int:
     if job.asked.reduce == HISTOGRAM:
         made += (1 if job.in_memory else 2) * (job.spec.width or 0) * _COUNTED_BYTES * tasks
     return sources * source_bytes * tasks + made
-
-
-def _stays_here(job: Job) -> bool:
-    """Whether answers stay in the memory of the process that searches."""
-    return job.in_memory and not job.resources.has_client
-
-
-def is_in_place(job: Job, device: str) -> bool:
-    """Whether distances go where they belong as they are found, so that no task holds any."""
-    is_ordered = not job.asked.hops or device == CUDA
-    stays_here = _stays_here(job)
-    return stays_here and is_ordered and job.asked.reduce is None and not job.asked.parents
 
 
 def _source_bytes(job: Job, device: str) -> int:
@@ -290,17 +207,3 @@ def _source_bytes(job: Job, device: str) -> int:
         return job.graph.rows * (spec.dtype.itemsize + _PARENT_BYTES)
     # In the order of the columns, whatever rows the graph has.
     return spec.item_bytes
-
-
-def answer_bytes(job: Job) -> int:
-    """Memory of all that was asked for, if it is not somebody else's."""
-    if job.asked.has_room:
-        return 0
-    item = sum(spec.item_bytes for spec in job.specs)
-    return job.spec.length * (item if job.asked.reduce is None else _reduced_bytes(job))
-
-
-def _reduced_bytes(job: Job) -> int:
-    """Memory of what is kept of one source."""
-    bins = job.asked.bins.count if job.asked.reduce == HISTOGRAM else 0
-    return _REDUCED_BYTES + bins * _BIN_BYTES

@@ -15,9 +15,9 @@ from ooc_graph.runtime import process
 from ooc_graph.shards.load import Graph
 from ooc_graph.strategies.many.batches import least_on_cpu
 from ooc_graph.strategies.many.described import Description, shown
-from ooc_graph.strategies.many.division import Division, require_answer, too_many
-from ooc_graph.strategies.many.memory import Job, beside_bytes
-from ooc_graph.strategies.many.stored import beside_parts, in_turn, stretch_of
+from ooc_graph.strategies.many.division import Division, ManyStrategy, require_answer, too_many
+from ooc_graph.strategies.many.job import Job, beside_bytes
+from ooc_graph.strategies.many.stored import beside_parts, in_turn, slice_of
 from ooc_graph.strategies.many.tiers import (
     BATCHES,
     least_within,
@@ -28,7 +28,7 @@ from ooc_graph.strategies.many.tiers import (
 
 
 @dataclass(frozen=True)
-class OnDisk:
+class OnDisk(ManyStrategy):
     """Batches or searches one by one, with arcs in the store."""
 
     name = "cpu/disk"
@@ -39,10 +39,6 @@ class OnDisk:
         """The graph is in a store."""
         may = graph.rows and may_stay(graph, request.kernel)
         return "" if may else "arcs cannot stay in the store"
-
-    def cached(self, graph: Graph, request: Request, resources: Resources) -> Reservation | None:  # noqa: ARG002
-        """How sources are divided depends on more than what is loaded."""
-        return None
 
     def reserve(self, graph: Graph, request: Request, resources: Resources) -> Reservation:
         """Reads the graph's offsets."""
@@ -87,12 +83,12 @@ class OnDisk:
         found = Description.made(graph, request, resources, reserved)
         plan, numbers = found.division, {"numbers": found.numbers_bytes}
         within = describe(plan_within(graph, request.kernel, plan.method, plan.host_bytes))
-        beside = beside_parts(found, plan.method, plan.lanes) | numbers
+        beside = beside_parts(found, plan.method, plan.batch_size) | numbers
         kept = {name: size for name, size in within.items() if name.startswith("bytes: ")}
         kept.pop("bytes: in all")
         rest = ("arcs of each row in memory", "share of arcs in memory")
         least = min(_divide(found, 0)[1], least_on_cpu(found))
-        held = {
+        memory = {
             **({"bytes of a batch": beside["batches"]} if plan.method == BATCHES else {}),
             **kept,
             **{f"bytes: {name}": size for name, size in beside.items()},
@@ -101,25 +97,25 @@ class OnDisk:
             **{name: within[name] for name in rest},
             "bytes that stay in the store": within["bytes that stay in the store"],
         }
-        return shown(found, "disk", plan.method, [], held)
+        return shown(found, "disk", plan.method, [], memory)
 
 
 def _divide(job: Job, limit_bytes: int) -> tuple[Division | None, int]:
     """The division that holds most within so many bytes, or None; and the least that would do."""
     graph, kernel, beside, least = job.graph, job.kernel, beside_bytes(job), 0
-    for method, lanes, chunks, held in in_turn(job, limit_bytes - beside):
-        spare = limit_bytes - beside - held
-        needed = beside + held + least_within(graph, kernel, method)
+    for method, batch_size, chunks, memory in in_turn(job, limit_bytes - beside):
+        spare = limit_bytes - beside - memory
+        needed = beside + memory + least_within(graph, kernel, method)
         if needed <= limit_bytes:
-            needed = beside + held + plan_within(graph, kernel, method, spare).bytes
+            needed = beside + memory + plan_within(graph, kernel, method, spare).bytes
             division = Division(
                 OnDisk.name,
                 spare,
                 method=method,
-                lanes=lanes,
+                batch_size=batch_size,
                 chunks=chunks,
                 needed_bytes=needed,
-                stretch=stretch_of(job, lanes, chunks),
+                slice_sources=slice_of(job, batch_size, chunks),
             )
             return division, needed
         least = min(least or needed, needed)

@@ -8,8 +8,6 @@ from typing import Any
 
 from ooc_graph.errors import MemoryBudgetError
 from ooc_graph.kernels.cuda.runtime import modules as cuda_modules
-from ooc_graph.memory.cuda.disk import describe_disk
-from ooc_graph.memory.cuda.pinned_plan import describe_device, plan_device
 from ooc_graph.model.engine import Engine, load_ids
 from ooc_graph.model.kernel import ORDER_OF
 from ooc_graph.model.rank_memory import only_ranks
@@ -25,17 +23,19 @@ from ooc_graph.strategies.cuda.cached import pinned_bytes
 from ooc_graph.strategies.many.batches import fits_on_cpu
 from ooc_graph.strategies.many.described import (
     Description,
-    least_on_device,
+    describe_on_device,
+    describe_pinned,
+    describe_stored,
     shown,
     single_device_bytes,
 )
-from ooc_graph.strategies.many.division import Division, require_answer
-from ooc_graph.strategies.many.memory import ID_BYTES, Job, beside_bytes, reweighted_bytes
-from ooc_graph.strategies.many.stored import Size, size_of, stretch_of
+from ooc_graph.strategies.many.division import Division, ManyStrategy, require_answer
+from ooc_graph.strategies.many.job import Job, beside_bytes
+from ooc_graph.strategies.many.memory import ID_BYTES, reweighted_bytes
+from ooc_graph.strategies.many.stored import Size, size_of, slice_of
 from ooc_graph.strategies.many.tiers import (
     ONE_BY_ONE,
     is_reweighted,
-    known_facts,
     reweighted_on_device,
     single_of,
     singly_in_store,
@@ -45,20 +45,13 @@ from ooc_graph.strategies.many.tiers import (
 # Host memory of a row where an answer of the device's arrives: a level or distance as the device
 # and as the answer has it, and a parent.
 _TREE_BYTES = 20
-_MOST_BYTES = 1 << 62
 
 
 @dataclass(frozen=True)
-class OneByOne:
-    """One source after the other, by a strategy of one source.
+class OneByOne(ManyStrategy):
+    """One source after the other, by a strategy of one source."""
 
-    Parameters
-    ----------
-    inner
-        The strategy: where rows are.
-    """
-
-    inner: WholeGraph
+    inner: WholeGraph  # the strategy: where rows are
 
     device = CUDA
 
@@ -83,10 +76,6 @@ class OneByOne:
         if is_reweighted(graph, request.kernel):
             return "some weights are negative"
         return self.inner.lacks(graph, Request(single_of(request.kernel)), resources)
-
-    def cached(self, graph: Graph, request: Request, resources: Resources) -> Reservation | None:  # noqa: ARG002
-        """How sources are divided depends on more than what is loaded."""
-        return None
 
     def reserve(self, graph: Graph, request: Request, resources: Resources) -> Reservation:
         """As a search from one source, with answers of many in host memory beside it."""
@@ -139,9 +128,9 @@ class OneByOne:
     ) -> dict[str, Any]:
         """What the inner strategy holds, and answers."""
         found = Description.made(graph, request, resources, reserved)
-        tables = {MEMORY: _on_device, PINNED: _pinned, DISK: _stored}
-        held = tables[self.tier](found)
-        return shown(found, held.pop("tier"), ONE_BY_ONE, [], held)
+        tables = {MEMORY: describe_on_device, PINNED: describe_pinned, DISK: describe_stored}
+        memory = tables[self.tier](found)
+        return shown(found, memory.pop("tier"), ONE_BY_ONE, [], memory)
 
     def _in_memory(self, job: Job) -> Division:
         graph, kernel, resources = job.graph, job.kernel, job.resources
@@ -180,10 +169,10 @@ class OneByOne:
             self.name,
             device_bytes=device_bytes,
             method=ONE_BY_ONE,
-            lanes=size.lanes,
+            batch_size=size.batch_size,
             chunks=size.chunks,
             needed_bytes=_beside(job),
-            stretch=stretch_of(job, size.lanes, size.chunks),
+            slice_sources=slice_of(job, size.batch_size, size.chunks),
         )
 
 
@@ -193,13 +182,13 @@ def pinned_budget(job: Job, strategy: str) -> int:
     The strategy may have them loaded.
     """
     loaded = engine_cache.reservations(job.graph, job.kernel, CUDA)
-    is_held = any(one.strategy == strategy for one in loaded) and not job.resources.is_limited
+    is_loaded = any(one.strategy == strategy for one in loaded) and not job.resources.is_limited
     plan = cuda_pinned.plan_for(
         job.graph,
         single_of(job.kernel),
         job.resources,
         answer_bytes=_beside_in_any(job),
-        is_held=is_held,
+        is_held=is_loaded,
     )
     return plan.budget_bytes
 
@@ -237,44 +226,3 @@ def _load_reweighted(graph: Graph, kernel: str) -> Engine:
     shard = graph.load(ORDER_OF[kernel], signed=True)
     search = reweighted_on_device(shard, graph, device)
     return Engine(kernel, search, graph, load_ids(graph), shard.tuples)
-
-
-def _on_device(found: Description) -> dict[str, Any]:
-    return {
-        "tier": "device memory",
-        "device budget": found.resources.device.memory_bytes,
-        "device bytes: in all": found.division.device_bytes,
-        **least_on_device(found),
-        "bytes of pinned host memory": 0,
-        "share of arcs on the device": 1.0,
-        "bytes: in all": found.division.needed_bytes,
-    }
-
-
-def _pinned(found: Description) -> dict[str, Any]:
-    single, plan = single_of(found.asked.kernel), found.division
-    facts = cuda_pinned.known_facts(found.graph, single)
-    held = describe_device(plan_device(single, facts, plan.device_bytes, _MOST_BYTES))
-    del held["kernel"]
-    return {
-        **held,
-        **least_on_device(found),
-        "bytes beside rows and id tables": plan.needed_bytes - plan.host_bytes,
-    }
-
-
-def _stored(found: Description) -> dict[str, Any]:
-    graph, division = found.graph, found.division
-    facts = cuda_disk.known_facts(graph, single_of(found.asked.kernel))
-    plan = cuda_disk.plan_within(facts, division.device_bytes, division.host_bytes)
-    held = describe_disk(plan)
-    del held["kernel"]
-    rows = known_facts(graph, found.asked.kernel, ONE_BY_ONE)
-    # At least: some arcs of hubs may be held twice.
-    left = max(rows.arcs - plan.arcs_on_device - plan.arcs_in_host, 0)
-    return {
-        **held,
-        **least_on_device(found),
-        "bytes: in all": division.needed_bytes,
-        "bytes that stay in the store": rows.stored_bytes(left),
-    }

@@ -13,7 +13,7 @@ import numpy as np
 from ooc_graph.forked import in_child
 from ooc_graph.kernels.common.cancellation import event_here
 from ooc_graph.kernels.common.completion import Told
-from ooc_graph.runtime.process import threads_here
+from ooc_graph.runtime.process import thread_count
 from ooc_graph.threads import Threads
 from ooc_graph.types import AnyArray
 
@@ -46,12 +46,12 @@ _unrecorded = _Unrecorded()
 class Recording:
     """Records the chunks of a task, each as soon as all of its sources are found.
 
-    A thread that searches by itself records the chunks that it completes before it goes on, so that
-    a run which is killed loses what each of them has, one batch. What searches for all threads, or
-    on a device, hands chunks over to other threads, and goes on while no more sources are found and
-    not recorded than are searched together, with those that it goes on to, in all tasks of the
-    process. When the context ends nothing is written any more; what went wrong is raised there, as
-    the search is only given up for it.
+    A thread that searches by itself records the chunks that it completes before it continues, so
+    that a run which is killed loses what each of them has, one batch. What searches for all
+    threads, or on a device, hands chunks over to other threads, and continues while no more sources
+    are found and not recorded than are searched together, with those that it continues with, in all
+    tasks of the process. When the context ends nothing is written any more; what went wrong is
+    raised there, as the search is only cancelled for it.
 
     Parameters
     ----------
@@ -63,7 +63,7 @@ class Recording:
     length
         Sources of a chunk.
     most
-        Sources that may be found and not recorded, or searched from, but for those of a chunk that
+        Sources that may be found and not recorded, or searched from, except those of a chunk that
         has more; 0: threads record what they have found.
     """
 
@@ -71,8 +71,8 @@ class Recording:
         self, write: Callable[[Any, int], None], sources: int, length: int, most: int
     ) -> None:
         self._write, self._sources, self._length, self._most = write, sources, length, most
-        self._pool = Threads(threads_here(), thread_name_prefix="ooc-graph-record")
-        self._given_up = event_here()
+        self._pool = Threads(thread_count(), thread_name_prefix="ooc-graph-record")
+        self._cancelled = event_here()
         self._lock = threading.Lock()
         self._taken: set[int] = set()
         self._error: BaseException | None = None
@@ -98,14 +98,14 @@ class Recording:
             del failed
 
     def of(self, rows: Any, is_searched: AnyArray) -> Told:
-        """Return what is to hear of sources when they are found: chunks are its units.
+        """Return what to call when sources are found; it records chunks.
 
         Rows are read once they are found. ``is_searched``, bool (sources,), says which of them are
         searched from, in their order, so that positions are counted among these.
         """
         positions, is_found = np.flatnonzero(is_searched), ~is_searched
 
-        def told(begin: int, end: int) -> None:
+        def on_done(begin: int, end: int) -> None:
             touched = np.unique(positions[begin:end] // self._length).tolist()
             with self._lock:
                 is_found[positions[begin:end]] = True
@@ -117,22 +117,22 @@ class Recording:
                     self._hand_over(rows, number, count)
                 else:
                     self._record(rows, number)
-            self._leave_if_given_up()
+            self._leave_if_cancelled()
 
-        def make_room(sources: int) -> None:
+        def wait_for(sources: int) -> None:
             if self._most:
                 # A chunk of which some sources are found is not counted among those that wait.
                 _unrecorded.wait_for(self._most - max(sources, self._length))
-                self._leave_if_given_up()
+                self._leave_if_cancelled()
 
         bounds = np.searchsorted(positions, np.arange(self._chunks + 1) * self._length)
-        return Told(told, bounds, self._most, make_room)
+        return Told(on_done, bounds, self._most, wait_for)
 
     def finish(self, rows: Any) -> None:
-        """Write what nobody was told of, on the calling thread; the search is over."""
+        """Write what was not reported, on the calling thread; the search is over."""
         for number in range(self._chunks):
             if number not in self._taken:
-                self._leave_if_given_up()
+                self._leave_if_cancelled()
                 self._write(rows.part(*self._bounds(number)), number)
 
     @property
@@ -173,7 +173,7 @@ class Recording:
             # Not here: a search would say that it was refused the memory that was for a chunk.
             self._error = self._error or error
 
-    def _leave_if_given_up(self) -> None:
+    def _leave_if_cancelled(self) -> None:
         """End the search if a chunk could not be written, or nobody waits for the task."""
-        if self._error is not None or (self._given_up is not None and self._given_up.is_set()):
+        if self._error is not None or (self._cancelled is not None and self._cancelled.is_set()):
             raise CancelledError

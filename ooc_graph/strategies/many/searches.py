@@ -8,8 +8,9 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from ooc_graph.answers.asked import largest_reached, own_columns
 from ooc_graph.answers.columns import SourceColumns
-from ooc_graph.answers.pairs import SourceRows, largest_reached, own_columns
+from ooc_graph.answers.many import SourceRows
 from ooc_graph.answers.reduced import SourceNumbers, SourceParts, SourceTallies
 from ooc_graph.answers.reductions import HISTOGRAM
 from ooc_graph.answers.scatter import Ids
@@ -18,9 +19,9 @@ from ooc_graph.kernels.common.completion import Told, stretches
 from ooc_graph.kernels.common.many.tallies import empty_tallies
 from ooc_graph.kernels.cuda.many.search_plan import BLOCK_GROUPS, part_dtype
 from ooc_graph.model.resources import CUDA
-from ooc_graph.runtime.process import threads_here
+from ooc_graph.runtime.process import thread_count
+from ooc_graph.strategies.many.job import BEYOND, ON_DEVICE
 from ooc_graph.strategies.many.recording import Recording
-from ooc_graph.strategies.many.reductions import BEYOND, ON_DEVICE
 from ooc_graph.strategies.many.task import ManyTask
 from ooc_graph.types import INT32_UNREACHED, AnyArray, IntArray
 
@@ -29,53 +30,33 @@ Rows: TypeAlias = SourceRows | SourceColumns | SourceTallies | SourceParts | Sou
 
 @dataclass(frozen=True)
 class Searches:
-    """A search from many sources that is loaded, and the sources that it is asked for.
+    """A search from many sources that is loaded, and the sources that it is asked for."""
 
-    Parameters
-    ----------
-    task
-        What is asked of each source.
-    search
-        The device's search, such as `ooc_graph.kernels.cpu.many.johnson.CpuJohnson`.
-    ids
-        Id tables.
-    positions
-        int64 (sources,): positions of the sources among all vertices.
-    recording
-        Hears of those that are found; None: nothing is recorded.
-    room
-        (sources, columns): where distances go if nothing else is asked for; None: to new memory.
-    told
-        Hears of sources that have arcs when the CPU has written their rows to ``room``.
-    """
-
-    task: ManyTask
-    search: Any
-    ids: Ids
-    positions: IntArray
-    recording: Recording | None = None
-    room: AnyArray | None = None
-    told: Told | None = None
+    task: ManyTask  # what is asked of each source
+    search: Any  # the device's search, such as `ooc_graph.kernels.cpu.many.johnson.CpuJohnson`
+    ids: Ids  # id tables
+    positions: IntArray  # int64 (sources,): positions of the sources among all vertices
+    recording: Recording | None = None  # records what is found; None: nothing is
+    # (sources, columns): where distances go if nothing else is asked for; None: to new memory.
+    into: AnyArray | None = None
+    # Called with sources that have arcs when the CPU has written their rows to ``into``.
+    on_done: Told | None = None
 
     def in_memory(self) -> Rows:
         """What is asked for, with all arcs in memory, or in that of a CUDA device.
 
-        Raises
-        ------
-        MemoryBudgetError
-            The device's memory is too small.
-        InputError
-            A sum of floats is beyond float64, as the CPU finds it.
+        MemoryBudgetError: the device's memory is too small. InputError: a sum of floats is beyond
+        float64, as the CPU finds it.
         """
         task, asked, is_on_device = self.task, self.task.asked, self.task.device == CUDA
         if asked.hops and (not is_on_device or asked.reduce is not None):
             return self._levels()
         if not asked.hops:
-            self.search.expect(task.sources, task.reserved.closing)
+            self.search.expect(task.sources, task.reserved.matrix_sources)
         if asked.parents:
             return self._rows()
         if not is_on_device:
-            return self._columns(self.room is not None, lanes=task.lanes)
+            return self._columns(self.into is not None, lanes=task.batch_size)
         return self._reduced() if asked.reduce in ON_DEVICE else self._columns()
 
     def batch_by_batch(self) -> Rows:
@@ -83,21 +64,21 @@ class Searches:
 
         A batch is reduced before the next is begun.
         """
-        asked, lanes = self.task.asked, self.task.lanes
+        asked, batch_size = self.task.asked, self.task.batch_size
         if asked.reduce is None:
             return self._rows()
         rows = SourceNumbers([None] * len(self.positions))
-        told = self._told_of(rows, of_all=True)
-        for part in stretches(len(self.positions), lanes, told):
+        on_done = self._on_done_of(rows, of_all=True)
+        for part in stretches(len(self.positions), batch_size, on_done):
             batch = self.positions[part]
-            answer = self.search.run(internal_ids(self.ids, batch), lanes=lanes)
+            answer = self.search.run(internal_ids(self.ids, batch), lanes=batch_size)
             rows.put(part.start, SourceRows(answer, batch, self.ids, asked).reduced(asked.reduce))
-            if told is not None:
-                told(part.start, part.stop)
+            if on_done is not None:
+                on_done(part.start, part.stop)
         return rows
 
-    def _told_of(self, rows: Any, *, of_all: bool = False) -> Told | None:
-        """What is to hear of the sources of rows; of all, or of those that have arcs."""
+    def _on_done_of(self, rows: Any, *, of_all: bool = False) -> Told | None:
+        """What to call when sources of rows are found: of all, or of those that have arcs."""
         if self.recording is None:
             return None
         is_searched = self.ids.internal_of[self.positions] >= 0
@@ -106,63 +87,64 @@ class Searches:
     def _rows(self, **most: Any) -> SourceRows | SourceColumns:
         """Distances or levels by internal id, and parents if wanted; few columns alone."""
         task, search = self.task, self.search
-        if 0 < task.reserved.stretch < len(self.positions):
+        if 0 < task.reserved.slice_sources < len(self.positions):
             return self._few_columns()
         internal = internal_ids(self.ids, self.positions)
         if task.asked.parents:
             answers = search.empty(len(internal))
             rows = SourceRows(answers[0], self.positions, self.ids, task.asked, answers[1])
-            search.run_with_parents(internal, answers, lanes=task.lanes, told=self._told_of(rows))
+            on_done = self._on_done_of(rows)
+            search.run_with_parents(internal, answers, lanes=task.batch_size, told=on_done)
             return rows
         answer = np.empty((len(internal), search.vertices), search.dtype)
         rows = SourceRows(answer, self.positions, self.ids, task.asked)
-        search.run(internal, answer, lanes=task.lanes, told=self._told_of(rows), **most)
+        search.run(internal, answer, lanes=task.batch_size, told=self._on_done_of(rows), **most)
         return rows
 
     def _few_columns(self) -> SourceColumns:
         """Distances or levels to the targets; those to all vertices of some sources at a time."""
         task, search, positions = self.task, self.search, self.positions
         assert task.asked.targets is not None
-        room = self.room
-        if room is None:
-            room = np.empty((len(positions), len(task.asked.targets)), search.dtype)
-        rows = SourceColumns(room, positions, self.ids, task.asked, is_whole=True)
+        into = self.into
+        if into is None:
+            into = np.empty((len(positions), len(task.asked.targets)), search.dtype)
+        rows = SourceColumns(into, positions, self.ids, task.asked, is_whole=True)
         # Sources without arcs have their rows when the others searched with them have.
-        told = self._told_of(rows, of_all=True)
-        wide: AnyArray = np.empty((task.reserved.stretch, search.vertices), search.dtype)
-        for part in stretches(len(positions), task.reserved.stretch, told):
+        on_done = self._on_done_of(rows, of_all=True)
+        wide: AnyArray = np.empty((task.reserved.slice_sources, search.vertices), search.dtype)
+        for part in stretches(len(positions), task.reserved.slice_sources, on_done):
             leave_if_given_up()
             some = positions[part]
             internal = internal_ids(self.ids, some)
             answer = wide[: len(internal)]
-            search.run(internal, answer, lanes=task.lanes)
+            search.run(internal, answer, lanes=task.batch_size)
             found = SourceRows(answer, some, self.ids, task.asked)
-            for row, one in zip(room[part], found, strict=True):
+            for row, one in zip(into[part], found, strict=True):
                 row[:] = one
-            if told is not None:
-                told(part.start, part.stop)
+            if on_done is not None:
+                on_done(part.start, part.stop)
         return rows
 
-    def _columns(self, is_told: bool = False, **how: Any) -> SourceColumns:
+    def _columns(self, is_reported: bool = False, **how: Any) -> SourceColumns:
         """Distances, or levels of a device, to what they are asked for to, as a search orders them.
 
-        If there is room these are of all sources in their order, with those without arcs among
-        them. ``how`` goes to the search; ``is_told`` has it say whose rows are in the room.
+        With ``into`` these are of all sources in their order, with those without arcs among
+        them. ``how`` goes to the search; ``is_reported`` has it say whose rows are there.
         """
         sources, aimed, own, most = self._asked_of_columns()
         at = None
-        if self.room is None:
+        if self.into is None:
             answer: AnyArray = np.empty((len(sources), len(aimed)), self.search.dtype)
         else:
-            answer = self.room
+            answer = self.into
             assert answer.dtype == self.search.dtype
             if len(sources) < len(self.positions):
                 at = np.flatnonzero(self.ids.internal_of[self.positions] >= 0)
-        is_whole = self.room is not None
+        is_whole = self.into is not None
         rows = SourceColumns(answer, self.positions, self.ids, self.task.asked, is_whole=is_whole)
-        how["told"] = self.told if is_told else self._told_of(rows)
+        how["told"] = self.on_done if is_reported else self._on_done_of(rows)
         self.search.run_columns(sources, aimed, own, most, answer=answer, at=at, **how)
-        rows.fill_isolated(threads_here())
+        rows.fill_isolated(thread_count())
         return rows
 
     def _asked_of_columns(self) -> tuple[IntArray, IntArray, IntArray, Any]:
@@ -175,22 +157,22 @@ class Searches:
         return internal_ids(ids, self.positions), aimed.astype(np.int64), own, most
 
     def _reduced(self) -> SourceParts:
-        """Reductions; those of all sources at once if nobody is to hear of them before the end."""
+        """Reductions; those of all sources at once if they are not recorded before the end."""
         search, asked = self.search, self.task.asked
         sources, aimed, own, most = self._asked_of_columns()
         found = np.zeros(len(sources), part_dtype(search.dtype))
         rows = SourceParts(found, self.positions, self.ids, asked)
-        told = self._told_of(rows)
+        on_done = self._on_done_of(rows)
         if not len(sources):
             # What no source is asked for gets ready for others.
             search.reduce(sources, aimed, own, most)
-        length = max(len(sources), 1) if told is None else BLOCK_GROUPS * self.task.lanes
-        for part in stretches(len(sources), length, told):
+        length = max(len(sources), 1) if on_done is None else CREWS * self.task.batch_size
+        for part in stretches(len(sources), length, on_done):
             rows.put(part.start, search.reduce(sources[part], aimed, own[part], most))
             if self.task.sums_on_device:
                 self._put_beyond(rows, rows.beyond(part.start, part.stop))
-            if told is not None:
-                told(part.start, part.stop)
+            if on_done is not None:
+                on_done(part.start, part.stop)
         return rows
 
     def _put_beyond(self, rows: SourceParts, beyond: IntArray) -> None:
@@ -198,7 +180,7 @@ class Searches:
         assert self.task.asked.reduce is not None
         for begin in range(0, len(beyond), BEYOND):
             some = beyond[begin : begin + BEYOND]
-            found = replace(self, positions=some, recording=None, room=None)._columns()
+            found = replace(self, positions=some, recording=None, into=None)._columns()
             rows.put_instead(some, found.reduced(self.task.asked.reduce))
 
     def _levels(self) -> Rows:
@@ -220,7 +202,7 @@ class Searches:
         tallies = empty_tallies(len(internal), bins)
         rows = SourceTallies(tallies, self.positions, self.ids, asked)
         counted = {"most": most, "wanted": wanted, "bins": bins, "width": width, "tallies": tallies}
-        search.tally(internal, lanes=self.task.lanes, told=self._told_of(rows), **counted)
+        search.tally(internal, lanes=self.task.batch_size, told=self._on_done_of(rows), **counted)
         return rows
 
 

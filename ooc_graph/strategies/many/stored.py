@@ -5,35 +5,26 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from ooc_graph.answers.pairs import is_narrow
+from ooc_graph.answers.asked import is_narrow
 from ooc_graph.answers.reductions import HISTOGRAM
 from ooc_graph.kernels.common.tuning import LANES
 from ooc_graph.kernels.cpu.store.johnson import lane_bytes
 from ooc_graph.layout.names import id_dtype
-from ooc_graph.strategies.many.memory import Job
+from ooc_graph.strategies.many.job import Job
 from ooc_graph.strategies.many.tiers import BATCHES, ONE_BY_ONE, methods_of, takes_one_by_one
 
-LANES_STORED = (LANES, LANES // 2, LANES // 4)
+BATCH_SIZES = (LANES, LANES // 2, LANES // 4)
 """Most sources of a batch: the first that memory allows."""
 
 
 class Size(NamedTuple):
-    """How the sources are divided for a method.
+    """How the sources are divided for a method."""
 
-    Parameters
-    ----------
-    method
-        One by one or in batches, see `ooc_graph.strategies.many.tiers.methods_of`.
-    lanes, chunks
-        Sources searched from at once, and chunks of a task.
-    beside_bytes
-        Memory of a process beside the rows and what searches of one source hold.
-    """
-
-    method: str
-    lanes: int
+    method: str  # one by one or in batches, see `ooc_graph.strategies.many.tiers.methods_of`
+    # Sources searched from at once, and chunks of a task.
+    batch_size: int
     chunks: int
-    beside_bytes: int
+    beside_bytes: int  # memory of a process beside the rows and what searches of one source hold
 
 
 # Bytes a column while rows of the answer are made: its place, whether it is none, a distance, and
@@ -48,56 +39,57 @@ _REDUCED_BYTES, _BIN_BYTES = 200, 48
 def sizes(job: Job) -> Iterator[Size]:
     """Divisions of the sources, those that hold more first."""
     for method in methods_of(job.graph, job.kernel):
-        for lanes in LANES_STORED if method == BATCHES else (1,):
-            yield size_of(job, method, lanes)
+        for batch_size in BATCH_SIZES if method == BATCHES else (1,):
+            yield size_of(job, method, batch_size)
 
 
-def size_of(job: Job, method: str, lanes: int) -> Size:
+def size_of(job: Job, method: str, batch_size: int) -> Size:
     """How the sources are divided for a method, and so many sources at once."""
-    beside = sum(beside_parts(job, method, lanes).values())
-    return Size(method, lanes, -(-lanes // job.spec.chunk), beside)
+    beside = sum(beside_parts(job, method, batch_size).values())
+    return Size(method, batch_size, -(-batch_size // job.spec.chunk), beside)
 
 
-def beside_parts(job: Job, method: str, lanes: int) -> dict[str, int]:
+def beside_parts(job: Job, method: str, batch_size: int) -> dict[str, int]:
     """Memory of a process beside the rows and what searches of one source hold, by purpose."""
     state = 0
     if method == BATCHES:
         ids = id_dtype(job.graph.rows).itemsize if job.asked.parents else 0
         # And each row's place in the answer.
-        state = job.graph.rows * (lane_bytes(job.spec.dtype, lanes, ids) + 8)
+        state = job.graph.rows * (lane_bytes(job.spec.dtype, batch_size, ids) + 8)
     is_sent = job.in_memory and job.resources.has_client
     tasks = 1 if job.in_memory and not is_sent else job.resources.threads
-    return {"batches": state, "answers of tasks": tasks * _task_bytes(job, lanes, is_sent=is_sent)}
+    answers = tasks * _task_bytes(job, batch_size, is_sent=is_sent)
+    return {"batches": state, "answers of tasks": answers}
 
 
-def stretch_of(job: Job, lanes: int, chunks: int) -> int:
+def slice_of(job: Job, batch_size: int, chunks: int) -> int:
     """Sources of a task whose distances to all vertices are held at a time; 0: all of them.
 
-    At least ``lanes`` sources are searched from at a time, and a task has so many chunks.
+    At least ``batch_size`` sources are searched from at a time, and a task has so many chunks.
     """
     sources = min(chunks * job.spec.chunk, job.spec.length)
-    stretches = sources // lanes if is_narrow(job.asked) else 1
-    return -(-sources // stretches) if stretches > 1 else 0
+    slices = sources // batch_size if is_narrow(job.asked) else 1
+    return -(-sources // slices) if slices > 1 else 0
 
 
-def in_turn(job: Job, room_bytes: int) -> list[Size]:
+def in_turn(job: Job, free_bytes: int) -> list[Size]:
     """Divisions as they are to be tried: those first that hold more, unless one by one is faster.
 
-    A process has ``room_bytes`` for what they hold and for rows.
+    A process has ``free_bytes`` for what they hold and for rows.
     """
-    found, lane_bytes = list(sizes(job)), LANES * job.spec.dtype.itemsize
+    found, row_bytes = list(sizes(job)), LANES * job.spec.dtype.itemsize
     singly = [
         one
         for one in found
         if one.method == ONE_BY_ONE
-        and takes_one_by_one(job.graph, job.kernel, lane_bytes, room_bytes - one.beside_bytes)
+        and takes_one_by_one(job.graph, job.kernel, row_bytes, free_bytes - one.beside_bytes)
     ]
     return singly + [one for one in found if one not in singly]
 
 
-def _task_bytes(job: Job, lanes: int, *, is_sent: bool) -> int:
+def _task_bytes(job: Job, batch_size: int, *, is_sent: bool) -> int:
     """Memory of the answers of one task, and of what they are turned into."""
-    chunks = -(-lanes // job.spec.chunk)
+    chunks = -(-batch_size // job.spec.chunk)
     sources = min(chunks * job.spec.chunk, job.spec.length)
     row = job.graph.rows * sum(spec.dtype.itemsize for spec in job.specs)
     width = job.spec.width or 0
@@ -105,13 +97,13 @@ def _task_bytes(job: Job, lanes: int, *, is_sent: bool) -> int:
     if job.asked.reduce is not None:
         bins = job.asked.bins.count * _BIN_BYTES if job.asked.reduce == HISTOGRAM else 0
         reduced = sources * (_REDUCED_BYTES + bins)
-        return min(lanes, sources) * row + columns + width * _REDUCING_BYTES + reduced
+        return min(batch_size, sources) * row + columns + width * _REDUCING_BYTES + reduced
     writing = 1 if job.in_memory else 2
     columns += (writing - 1) * width * _BESIDE_BYTES
     if job.asked.parents:
         columns += writing * width * _PARENTS_BYTES
-    if stretch := stretch_of(job, lanes, chunks):
-        return stretch * row + sources * job.spec.item_bytes + columns
+    if slice_sources := slice_of(job, batch_size, chunks):
+        return slice_sources * row + sources * job.spec.item_bytes + columns
     # Sent to who asks; in the same process rows go where they belong.
     block = sum(spec.item_bytes for spec in job.specs) if is_sent else 0
     return sources * (row + block) + columns

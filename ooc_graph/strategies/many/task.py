@@ -4,49 +4,35 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ooc_graph.answers.pairs import TOGETHER, Asked
-from ooc_graph.kernels.cuda.many.search_plan import BLOCK_GROUPS
+from ooc_graph.answers.asked import TOGETHER, Asked
+from ooc_graph.kernels.cuda.many.search import CREWS
 from ooc_graph.layout.metadata import ArraySpec
 from ooc_graph.model.reservation import Key
-from ooc_graph.model.resources import CPU, CUDA, FREE, Room
+from ooc_graph.model.resources import CPU, CUDA, FREE, Capacity
 from ooc_graph.model.strategy import MEMORY, WholeGraph
 from ooc_graph.strategies.many.division import Division
-from ooc_graph.strategies.many.reductions import SUMMED
+from ooc_graph.strategies.many.job import SUMMED
 from ooc_graph.strategies.many.tiers import ONE_BY_ONE
 
 
 @dataclass(frozen=True)
 class ManyTask:
-    """What all sources of a run have in common, as it travels to workers.
+    """What all sources of a run have in common, as it travels to workers."""
 
-    Parameters
-    ----------
-    path, identity
-        The graph's.
-    asked
-        What is asked of every source.
-    sources
-        How many there are in all.
-    specs
-        How distances, and parents if wanted, are stored: in chunks of the same whole sources.
-    strategy, reserved
-        How they are searched, and divided.
-    folder, attempt
-        The partial store, and the folder of this run in it; None if nothing is written.
-    room
-        Memory for all that the process keeps loaded.
-    """
-
+    # Of the graph.
     path: str
     identity: str
-    asked: Asked
-    sources: int
+    asked: Asked  # what is asked of every source
+    sources: int  # how many there are in all
+    # How distances, and parents if wanted, are stored: in chunks of the same whole sources.
     specs: tuple[ArraySpec, ...]
+    # How they are searched, and divided.
     strategy: WholeGraph
     reserved: Division
+    # The partial store, and the folder of this run in it; None if nothing is written.
     folder: str | None = None
     attempt: str | None = None
-    room: Room = FREE
+    capacity: Capacity = FREE  # memory for all that the process keeps loaded
 
     @property
     def device(self) -> str:
@@ -54,9 +40,9 @@ class ManyTask:
         return self.strategy.device
 
     @property
-    def lanes(self) -> int:
+    def batch_size(self) -> int:
         """Most sources of a batch."""
-        return self.reserved.lanes
+        return self.reserved.batch_size
 
     @property
     def key(self) -> Key:
@@ -87,7 +73,7 @@ class ManyTask:
         """
         if self.is_batched_on_device:
             # Each of its crews has a batch; BFS is all of one.
-            return self.lanes if self.asked.hops else BLOCK_GROUPS * self.lanes
+            return self.batch_size if self.asked.hops else CREWS * self.batch_size
         is_in_memory = self.device == CPU and self.strategy.tier == MEMORY
         return 0 if is_in_memory else TOGETHER[self.asked.hops]
 

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ooc_graph.answers.columns import SourceColumns
-from ooc_graph.answers.pairs import SourceRows, write_rows
+from ooc_graph.answers.many import SourceRows, write_rows
 from ooc_graph.answers.reductions import Reduced
 from ooc_graph.errors import NegativeCycleError, UsageError
 from ooc_graph.kernels.common.cancellation import leave_if_given_up
@@ -18,7 +18,7 @@ from ooc_graph.layout.chunks import FileEntry
 from ooc_graph.layout.units import finish_unit
 from ooc_graph.memory.io_stats import IoStats
 from ooc_graph.model.resources import CPU
-from ooc_graph.runtime import engine_cache
+from ooc_graph.runtime import engine_cache, same_graph
 from ooc_graph.runtime.process import without_traceback
 from ooc_graph.shards.load import Graph
 from ooc_graph.strategies.many.recording import Recording
@@ -54,52 +54,52 @@ def how_found(task: ManyTask, io_stats: IoStats) -> str:
 
     ``io_stats`` is what all processes read of the store meanwhile.
     """
-    held = engine_cache.loaded(task.key, task.room)
-    if held is None:
+    engine = engine_cache.loaded(task.key, task.capacity)
+    if engine is None:
         return ""
     if task.is_one_by_one_on_device:
-        return note_on_device(task.asked.kernel, held.note(io_stats) if held.note else "")
-    if not task.asked.hops and held.search.is_closed:
+        return note_on_device(task.asked.kernel, engine.note(io_stats) if engine.note else "")
+    if not task.asked.hops and engine.search.is_closed:
         return "all pairs were found at once, by Floyd-Warshall"
-    if (task.device == CPU or task.asked.hops) and held.search.is_one_by_one:
+    if (task.device == CPU or task.asked.hops) and engine.search.is_one_by_one:
         by = "by every thread" if task.device == CPU else "by the CUDA device: few of them meet"
         return f"sources were searched from one by one, {by}"
     return ""
 
 
 def solve(
-    task: ManyTask, positions: IntArray, room: Sequence[AnyArray] = (), told: Told | None = None
+    task: ManyTask, positions: IntArray, into: Sequence[AnyArray] = (), on_done: Told | None = None
 ) -> Done:
     """What is asked of sources, given by their positions among all vertices.
 
-    Distances, and parents if wanted, (sources, width) each, in ``room`` or in new memory; or what
-    they reduce to. ``told`` may hear of some of the sources, not in their order, when their
+    Distances, and parents if wanted, (sources, width) each, in ``into`` or in new memory; or what
+    they reduce to. ``on_done`` may be called with some of the sources, in any order, when their
     distances are there.
     """
-    return without_traceback(_solve, task, positions, room, told)
+    return without_traceback(_solve, task, positions, into, on_done)
 
 
 def _solve(
-    task: ManyTask, positions: IntArray, room: Sequence[AnyArray], told: Told | None
+    task: ManyTask, positions: IntArray, into: Sequence[AnyArray], on_done: Told | None
 ) -> Done:
-    rows, io_stats = _search(task, positions, None, room, told)
-    return Done(len(positions), io_stats, _found(task, rows, len(positions), room))
+    rows, io_stats = _search(task, positions, None, into, on_done)
+    return Done(len(positions), io_stats, _found(task, rows, len(positions), into))
 
 
 def _found(
-    task: ManyTask, rows: Rows, sources: int, room: Sequence[AnyArray]
+    task: ManyTask, rows: Rows, sources: int, into: Sequence[AnyArray]
 ) -> Sequence[AnyArray] | list[Reduced]:
     if task.asked.reduce is not None:
         return rows.reduced(task.asked.reduce)
     if isinstance(rows, SourceColumns) and rows.whole is not None:
-        # In the room, if there is any.
+        # In ``into``, if it is given.
         return (rows.whole,)
     assert isinstance(rows, SourceRows | SourceColumns)
     found: list[Iterator[AnyArray]] = [iter(rows)]
     if task.asked.parents:
         assert isinstance(rows, SourceRows)
         found.append(rows.parents())
-    blocks = room or [np.empty((sources, rows.width), spec.dtype) for spec in task.specs]
+    blocks = into or [np.empty((sources, rows.width), spec.dtype) for spec in task.specs]
     for block, each in zip(blocks, found, strict=True):
         for row, one in zip(block, each, strict=True):
             row[:] = one
@@ -144,34 +144,34 @@ def _search(
     task: ManyTask,
     positions: IntArray,
     recording: Recording | None = None,
-    room: Sequence[AnyArray] = (),
-    told: Told | None = None,
+    into: Sequence[AnyArray] = (),
+    on_done: Told | None = None,
 ) -> tuple[Rows, IoStats]:
     """What is asked of sources, and what was read of the store meanwhile.
 
     Where it is recorded, some of it may be before the search is over.
     """
     try:
-        engine = engine_cache.engine(task.key, task.strategy.load, task.room)
-        with engine as held, held.allocating():
+        loading = engine_cache.engine(task.key, task.strategy.load, task.capacity)
+        with loading as engine, engine.allocating():
             # It may have been waited for long.
             leave_if_given_up()
-            given = held.ids, positions, recording, room[0] if room else None, told
-            before = held.io_stats
+            given = engine.ids, positions, recording, into[0] if into else None, on_done
+            before = engine.io_stats
             if before is None:
-                searches = Searches(task, held.search, *given)
+                searches = Searches(task, engine.search, *given)
                 if task.is_one_by_one_on_device:
                     return searches.batch_by_batch(), IoStats()
                 return searches.in_memory(), IoStats()
-            rows = Searches(task, held.search.search, *given).batch_by_batch()
-            after = held.io_stats
+            rows = Searches(task, engine.search.search, *given).batch_by_batch()
+            after = engine.io_stats
             assert after is not None
             return rows, after.since(before)
     except NegativeCycleError as error:
-        raise named(error, engine_cache.open_same(task.path, task.identity)) from None
+        raise with_original_ids(error, same_graph.open_same(task.path, task.identity)) from None
 
 
-def named(error: NegativeCycleError, graph: Graph) -> NegativeCycleError:
+def with_original_ids(error: NegativeCycleError, graph: Graph) -> NegativeCycleError:
     """The error with original ids."""
     originals = graph.original_of()
     cycle = [int(originals[internal]) for internal in error.cycle]
@@ -182,11 +182,7 @@ def named(error: NegativeCycleError, graph: Graph) -> NegativeCycleError:
 def refuse_negative_loop(graph: Graph) -> None:
     """Refuse a graph whose input had a self-loop of negative weight; rows do not hold it.
 
-    Raises
-    ------
-    NegativeCycleError
-    UsageError
-        The store does not say, as it was built when nobody asked.
+    UsageError: the store does not say, as it was built when nobody asked.
     """
     attributes = graph.attributes
     if graph.has_negative_weights and attributes["self_loops"] and LOOP not in attributes:

@@ -50,17 +50,17 @@ def methods_of(graph: Graph, kernel: str) -> tuple[str, ...]:
     return BATCHES, ONE_BY_ONE
 
 
-def takes_one_by_one(graph: Graph, kernel: str, lane_bytes: int, budget_bytes: int) -> bool:
-    """Whether searches one by one beat batches that would have room.
+def takes_one_by_one(graph: Graph, kernel: str, row_bytes: int, budget_bytes: int) -> bool:
+    """Whether searches one by one beat batches that would fit.
 
-    They do in a long thin graph, if all of its arcs have room in ``budget_bytes`` beside the
+    They do in a long thin graph, if all of its arcs fit ``budget_bytes`` beside the
     answers. With few of them missing they read the store again and again, each source for itself,
-    and batches win by far. ``lane_bytes`` is what a row's distances take in the largest batch.
+    and batches win by far. ``row_bytes`` is what a row's distances take in the largest batch.
     """
     if ONE_BY_ONE not in methods_of(graph, kernel):
         return False
     facts = known_facts(graph, kernel, ONE_BY_ONE)
-    if not single_searches_pay(graph.rows, facts.sides[0].arcs, lane_bytes):
+    if not single_searches_pay(graph.rows, facts.sides[0].arcs, row_bytes):
         return False
     if budget_bytes < least_bytes(facts):
         return False
@@ -96,10 +96,10 @@ def least_within(graph: Graph, kernel: str, method: str) -> int:
     return least_bytes(known_facts(graph, kernel, method))
 
 
-def note_before(graph: Graph, kernel: str, method: str, budget_bytes: int, lanes: int) -> str:
+def note_before(graph: Graph, kernel: str, method: str, budget_bytes: int, batch_size: int) -> str:
     """What is said before many sources are searched from with arcs in the store."""
     plan = plan_within(graph, kernel, method, budget_bytes)
-    how = f"in batches of {lanes} sources" if method == BATCHES else ONE_BY_ONE
+    how = f"in batches of {batch_size} sources" if method == BATCHES else ONE_BY_ONE
     share = 100 * plan.head_arcs / max(plan.facts.arcs, 1)
     return (
         f"{kernel} leaves arcs in the store, holds {share:.1f} % of those that it looks at in "

@@ -65,7 +65,7 @@ class DeviceHeads:
         self.hold = SsspShare(min(hold.least, _MOST_LEAST), min(hold.shift, WORD_BITS - 1))
         with within_memory("the first arcs of every row"):
             self._measure(lengths, buffers)
-            self._make_room(self.arcs if device_arcs is None else device_arcs, pinned)
+            self._release_others(self.arcs if device_arcs is None else device_arcs, pinned)
 
     def _measure(self, lengths: AnyArray, buffers: DiskBuffers | None) -> None:
         cupy, rows = cuda(), len(lengths)
@@ -87,7 +87,7 @@ class DeviceHeads:
             raise MemoryBudgetError("2^32 arcs and more are held of all rows at most")
         self._starts = cupy.cumsum(counts, dtype=np.uint32)
 
-    def _make_room(self, device_arcs: int, pinned: Callable[[int, Any], PinnedArray]) -> None:
+    def _release_others(self, device_arcs: int, pinned: Callable[[int, Any], PinnedArray]) -> None:
         cupy, self.device_arcs = cuda(), self.arcs
         if device_arcs < self.arcs:
             # No row is cut in two.

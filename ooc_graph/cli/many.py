@@ -35,7 +35,7 @@ class Number(FloatParamType):
         return super().convert(value, param, ctx)
 
 
-def pairs_options(sources: str | None, *, for_plan: bool = False) -> Callable[[Command], Command]:
+def many_options(sources: str | None, *, for_plan: bool = False) -> Callable[[Command], Command]:
     """Options of searches from many sources; ``for_plan``: only those that memory depends on."""
     options = [
         click.option(
@@ -88,27 +88,27 @@ def given_sources(graph: Graph, sources: str) -> IntArray | None:
 @click.command()
 @click.argument("graph", type=PATH)
 @result_option
-@pairs_options("all")
+@many_options("all")
 @click.option("--parents", is_flag=True, help="Also each vertex's parent on its way.")
 @cuda_memory_options
 @common_options
 def apsp(graph: Path, out: Path, parents: bool, **given: Any) -> None:
     """All-pairs shortest paths (Johnson), or from many sources; weights of any sign."""
-    search_pairs(graph, out, given, parents=parents)
+    run_many(graph, out, given, parents=parents)
 
 
-def search_pairs(
+def run_many(
     graph: Path, out: Path, given: dict[str, Any], *, parents: bool = False, hops: bool = False
 ) -> None:
     """Search from many sources with the values of all options, and print what was done."""
     import numpy as np  # noqa: PLC0415
 
-    from ooc_graph.answers.pairs import Asked  # noqa: PLC0415
+    from ooc_graph.answers.asked import Asked  # noqa: PLC0415
     from ooc_graph.answers.reductions import BINS, HISTOGRAM, Bins  # noqa: PLC0415
     from ooc_graph.api.sources import ids_in, positions_of  # noqa: PLC0415
     from ooc_graph.layout.names import HUB, LIGHT  # noqa: PLC0415
     from ooc_graph.model.resources import CUDA  # noqa: PLC0415
-    from ooc_graph.search.many import pairs, require_answerable  # noqa: PLC0415
+    from ooc_graph.search.many import require_answerable, search_many  # noqa: PLC0415
 
     if given["reduce"] != HISTOGRAM and (given["bins"], given["bin_width"]) != (None, None):
         raise UsageError("--bins and --bin-width are for --reduce histogram")
@@ -126,7 +126,7 @@ def search_pairs(
     refuse_output(out, "result", given["overwrite"])
     # With auto levels are found on the CPU, unless it has no room for them.
     with searching(given, limits, for_cuda=not hops or given["device"] == CUDA) as options:
-        result = pairs(opened, chosen, asked, out=out, **options)
+        result = search_many(opened, chosen, asked, out=out, **options)
     name, what = ("bfs", "levels") if hops else ("apsp", "distances")
     click.echo(
         f"{name}: {reduce or what} of {len(chosen):,} sources in {result.elapsed_s:.6g} s; {out}"

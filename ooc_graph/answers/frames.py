@@ -1,0 +1,112 @@
+"""Columns of results as pandas frames and Dask arrays."""
+
+from __future__ import annotations
+
+import importlib
+from abc import abstractmethod
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+
+from ooc_graph.errors import UsageError
+from ooc_graph.layout.stored import Stored
+from ooc_graph.types import AnyArray
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+class Exports:
+    """A result in the forms of other libraries: Zarr, Dask and pandas."""
+
+    columns: dict[str, AnyArray] | Stored
+    # Columns by the names that cuGraph gives them.
+    _frame_names: ClassVar[dict[str, str]] = {}
+
+    @abstractmethod
+    def read(self, name: str) -> AnyArray:
+        """One column."""
+
+    def to_zarr(self) -> Any:
+        """The stored result as a read-only Zarr group."""
+        if not isinstance(self.columns, Stored):
+            raise UsageError("this result was not written; search with out=PATH to get a store")
+        return imported("zarr").open_group(str(self.columns.path), mode="r")
+
+    def to_dask_array(self, name: str) -> Any:
+        """One column as a Dask array; read lazily, and checked, if the result is stored."""
+        da = imported("dask.array")
+        if not isinstance(self.columns, Stored):
+            return da.from_array(self.columns[name])
+        return lazy_column(self.columns, name)
+
+    def to_dask_dataframe(self) -> Any:
+        """All columns as a Dask DataFrame with the column names of `to_frame`."""
+        frame_of({})
+        dd = imported("dask.dataframe")
+        series = [
+            dd.from_dask_array(self.to_dask_array(column), columns=name)
+            for name, column in self._frame_names.items()
+        ]
+        return dd.concat(series, axis=1)
+
+    def to_frame(self) -> pd.DataFrame:
+        """Pandas frame with the names that cuGraph gives the columns.
+
+        Searches: ``vertex, distance, predecessor``. For BFS ``distance`` is the level. Unreached
+        vertices have predecessor -1, and the distance that this package stores (level -1, +inf,
+        or the largest int64). Components: ``vertex, labels``.
+        """
+        columns = {name: self.on_host(column) for name, column in self._frame_names.items()}
+        return frame_of(columns)
+
+    def on_host(self, name: str) -> AnyArray:
+        """One column in host memory, copied from the device if it lies there."""
+        column: Any = self.read(name)
+        return column if isinstance(column, np.ndarray) else column.get()
+
+
+def flat_columns(table: dict[str, AnyArray]) -> dict[str, AnyArray]:
+    """Columns of one dimension: those of bins become one each, with the bin's number at the end."""
+    flat: dict[str, AnyArray] = {}
+    for name, column in table.items():
+        if column.ndim == 1:
+            flat[name] = column
+        else:
+            flat |= {f"{name}_{index}": part for index, part in enumerate(column.T)}
+    return flat
+
+
+def imported(name: str) -> Any:
+    """Import a library that only some callers need, when they need it."""
+    return importlib.import_module(name)
+
+
+def frame_of(data: Any, **axes: Any) -> pd.DataFrame:
+    """A pandas frame; UsageError if pandas is not installed."""
+    try:
+        pandas = imported("pandas")
+    except ImportError:
+        raise UsageError("frames need pandas: pip install 'ooc-graph[tables]'") from None
+    frame: pd.DataFrame = pandas.DataFrame(data, **axes)
+    return frame
+
+
+def lazy_column(stored: Stored, name: str) -> Any:
+    """A column as a Dask array, a chunk of the store in each of its chunks."""
+    da, spec = imported("dask.array"), stored.spec(name)
+    read = imported("dask").delayed(_chunk, pure=True)
+    parts = [
+        da.from_delayed(
+            read(str(stored.path), stored.identity, name, index),
+            spec.shape(int(np.ptp(spec.bounds(index)))),
+            spec.dtype,
+        )
+        for index in range(spec.chunks)
+    ]
+    return da.concatenate(parts) if parts else da.empty(spec.shape(0), dtype=spec.dtype)
+
+
+def _chunk(path: str, identity: str, name: str, index: int) -> AnyArray:
+    stored = Stored.open(path, "result", identity)
+    return stored.chunk(stored.spec(name), index)

@@ -1,0 +1,57 @@
+"""What engines are kept by, and what of a reservation there is no memory for."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from ooc_graph.kernels.cuda.runtime import modules as cuda_modules
+from ooc_graph.model.reservation import Key
+from ooc_graph.model.resources import Capacity
+from ooc_graph.runtime.machine import default_limit_bytes
+
+
+class Kept(NamedTuple):
+    """A key, and the number of the CUDA device, which alone can use what was loaded there.
+
+    Of ranks also the address of the Dask worker that has them, and their shards.
+    """
+
+    key: Key
+    number: str
+    worker: str = ""
+    shards: tuple[int, ...] = ()
+
+
+def serve_the_same(one: Kept, other: Kept) -> bool:
+    """Whether ranks are of the same graph, kernel and strategy, on the same device and worker."""
+    is_same_graph = one.key[:-1] == other.key[:-1]
+    is_same_strategy = one.key.reserved.strategy == other.key.reserved.strategy
+    there = one.number, one.worker
+    return is_same_graph and is_same_strategy and there == (other.number, other.worker)
+
+
+def short_of(wanted: Kept, is_loaded: bool, kept: Sequence[Kept], capacity: Capacity) -> str:
+    """What of a reservation does not fit beside others; empty if all does."""
+    reserved, others = wanted.key.reserved, [one.key.reserved for one in kept]
+    everyone = (*others, reserved)
+    host_bytes = sum(one.host_bytes for one in everyone)
+    if capacity.host_bytes is None:
+        is_short = not is_loaded and reserved.host_bytes > default_limit_bytes()
+    else:
+        is_short = host_bytes > capacity.host_bytes
+    if is_short:
+        return "host_bytes"
+    if not (reserved.device_bytes or reserved.fills_device):
+        return ""
+    pinned_bytes = sum(one.pinned_bytes for one in everyone)
+    if capacity.pinned_bytes is not None and pinned_bytes > capacity.pinned_bytes:
+        return "pinned_bytes"
+    if any(one.fills_device for one in others):
+        return "fills_device"
+    on_device = sum(one.device_bytes for one in everyone)
+    is_short = capacity.device_bytes is not None and on_device > capacity.device_bytes
+    is_short |= reserved.fills_device and on_device > reserved.device_bytes
+    if not is_loaded and not is_short:
+        is_short = reserved.device_bytes > cuda_modules.device_bytes()[0]
+    return "device_bytes" if is_short else ""

@@ -1,0 +1,28 @@
+"""The graph that a search was asked for, and not another that stands under its path by now."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from ooc_graph.layout.manifest import load_same, refuse_other
+from ooc_graph.layout.stored import Stored
+from ooc_graph.shards.in_memory import find_graph
+from ooc_graph.shards.load import Graph
+
+
+def open_same(path: str, identity: str) -> Graph:
+    """The graph that a search was asked for; StoreReplacedError if another stands there by now."""
+    graph = find_graph(path)
+    if graph is None:
+        return Graph(Stored.open(path, "graph", identity))
+    refuse_other(graph.path, graph.identity, identity)
+    return graph
+
+
+def require_same(path: Path, identity: str) -> None:
+    """Refuse a store that is not the one that was opened; reads the manifest alone."""
+    graph = find_graph(path)
+    if graph is None:
+        load_same(path, identity)
+    else:
+        refuse_other(path, graph.identity, identity)
