@@ -130,7 +130,7 @@ def _with_levels(engine: Engine, keys: IntArray, found: list[Searched]) -> list[
 
 def _levels(engine: Engine, root: int) -> tuple[tuple[int | None, int, str], ...]:
     engine.search.run_on_device(root)
-    levels = engine.search.course()
+    levels = engine.search.level_trace()
     arcs = (levels["pushed"] + levels["examined"])[1:].tolist()
     directions = ["pull" if pull else "push" for pull in levels["pull"][1:]]
     return tuple(zip(levels["found"][:-1].tolist(), arcs, directions, strict=True))

@@ -145,7 +145,12 @@ def _first(graph: Graph, request: Request, resources: Resources, device: str) ->
             return Plan(*given, strategy, reserved, why, is_short=bool(refusals))
     if not refusals:
         raise UsageError(lacks[0])
-    known = [error for *_, error in refusals if error.least_bytes]
-    # The error says the least that would do; or else what the strategy lacks that keeps least in
-    # memory.
-    raise min(known, key=lambda error: error.least_bytes) if known else max(refusals)[-1]
+    raise _most_helpful(refusals)
+
+
+def _most_helpful(refusals: Sequence[tuple[int, MemoryBudgetError]]) -> MemoryBudgetError:
+    """The error that says the least that is enough; else the last of the tier that keeps least."""
+    known = [error for _, error in refusals if error.least_bytes]
+    if known:
+        return min(known, key=lambda error: error.least_bytes)
+    return max(reversed(refusals), key=lambda refusal: refusal[0])[1]

@@ -54,7 +54,7 @@ def budgets_for(
     ``held_as`` is kernel and strategy that a search is held for (None: this one).
     """
     name, strategy = held_as or (kernel, NAME)
-    room, limit = resources.room(answer_bytes), resources.cuda_limits.pinned_bytes
+    room, limit = resources.capacity(answer_bytes), resources.cuda_limits.pinned_bytes
     held = [] if resources.is_limited else engine_cache.reservations(graph, name, CUDA, room)
     on_top = answer_device_bytes(graph) if on_device else 0
     device_bytes = cuda_pinned.budget_of(resources) - on_top

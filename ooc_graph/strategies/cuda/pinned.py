@@ -106,8 +106,8 @@ class Pinned:
         least = pinned_budgets.least_device_bytes(graph, kernel, named=named)
         beside = pinned_budgets.answer_device_bytes(graph) if named else 0
         what = f"{kernel} on {graph.path}"
-        budget_bytes = free_within(reserved.device_bytes, least, beside, what)
-        room = PinnedRoom(process.thread_count())
+        budget_bytes = pinned_budgets.free_within(reserved.device_bytes, least, beside, what)
+        room = PinnedAllocator(process.thread_count())
         shard, ids = graph.load(ORDER_OF[kernel], room=room), load_ids(graph)
         is_narrow = named and has_narrow_ids(ids)
         names = ids.original_of.astype(np.uint32) if is_narrow else None

@@ -83,7 +83,7 @@ def load(
         Names the chunk.
     """
     make = device.tier_bfs_rank if kernel == "bfs" else device.tier_sssp_rank
-    room, order = PinnedRoom(process.thread_count()), ORDER_OF[kernel]
+    room, order = PinnedAllocator(process.thread_count()), ORDER_OF[kernel]
     rows = {shard: graph.load(order, shard, room=room) for shard in shards}
 
     def within(device_bytes: int) -> RankPlan:

@@ -218,6 +218,6 @@ def _method_on_device(found: Description) -> tuple[str, list[str]]:
     if found.asked.hops:
         return BATCHES, [ONE_BY_ONE] * (found.task_sources >= TRIED_FROM * plan.batch_size)
     is_pruned = spec.length >= PRUNED_FROM and spec.dtype.kind == "i"
-    if not is_pruned or not is_most(plan.matrix_sources, rows):
+    if not is_pruned or not cuda_floyd.is_most(plan.matrix_sources, rows):
         return BATCHES, []
     return (ALL_AT_ONCE, [BATCHES]) if cuda_floyd.is_sure(rows) else (BATCHES, [ALL_AT_ONCE])

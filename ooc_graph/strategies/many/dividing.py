@@ -7,9 +7,9 @@ from dataclasses import replace
 
 from ooc_graph.kernels.cpu.many import floyd_warshall
 from ooc_graph.kernels.cuda.many import floyd_warshall as cuda_floyd
-from ooc_graph.kernels.cuda.many.bfs_plan import LANES as CUDA_BFS_SLOTS
-from ooc_graph.kernels.cuda.many.search import BATCH_BYTES as CUDA_BATCH_BYTES
-from ooc_graph.kernels.cuda.many.search import CREWS
+from ooc_graph.kernels.cuda.many.bfs_plan import SLOTS as CUDA_BFS_SLOTS
+from ooc_graph.kernels.cuda.many.search_plan import BATCH_BYTES as CUDA_BATCH_BYTES
+from ooc_graph.kernels.cuda.many.search_plan import BLOCK_GROUPS
 from ooc_graph.layout.metadata import ArraySpec
 from ooc_graph.layout.names import APSP
 from ooc_graph.model.resources import CUDA
@@ -97,7 +97,7 @@ def _share(spec: ArraySpec, processes: int, batch_size: int) -> int:
     if processes == 1:
         return CUDA_SOURCES[0]
     batches = max(1, -(-spec.length // batch_size))
-    tasks = min(CUDA_TASKS, max(1, batches // (processes * CREWS)))
+    tasks = min(CUDA_TASKS, max(1, batches // (processes * BLOCK_GROUPS)))
     return -(-batches // (processes * tasks)) * batch_size
 
 
@@ -107,4 +107,4 @@ def _most_sources(job: Job, batch_size: int) -> int:
     As many batches as keep the device busy are more.
     """
     edges = max(job.graph.arcs // 2, 1)
-    return max(CREWS, CUDA_WORK // (edges * batch_size)) * batch_size
+    return max(BLOCK_GROUPS, CUDA_WORK // (edges * batch_size)) * batch_size

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from ooc_graph.answers.reductions import HISTOGRAM
 from ooc_graph.kernels.cpu.many import floyd_warshall
-from ooc_graph.kernels.cuda.many.bfs_plan import LANES as LEVEL_SLOTS
+from ooc_graph.kernels.cuda.many.bfs_plan import SLOTS as LEVEL_SLOTS
 from ooc_graph.kernels.cuda.many.bfs_plan import tallied_bytes
 from ooc_graph.kernels.cuda.many.pieces import STAGED_BYTES, staged_bytes
-from ooc_graph.kernels.cuda.many.search import part_dtype
+from ooc_graph.kernels.cuda.many.search_plan import part_dtype
 from ooc_graph.layout.names import HUB, LIGHT
 from ooc_graph.model.kernel import ORDER_OF
 from ooc_graph.model.reservation import Key

@@ -166,7 +166,7 @@ class Searches:
         if not len(sources):
             # What no source is asked for gets ready for others.
             search.reduce(sources, aimed, own, most)
-        length = max(len(sources), 1) if on_done is None else CREWS * self.task.batch_size
+        length = max(len(sources), 1) if on_done is None else BLOCK_GROUPS * self.task.batch_size
         for part in stretches(len(sources), length, on_done):
             rows.put(part.start, search.reduce(sources[part], aimed, own[part], most))
             if self.task.sums_on_device:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ooc_graph.answers.asked import TOGETHER, Asked
-from ooc_graph.kernels.cuda.many.search import CREWS
+from ooc_graph.kernels.cuda.many.search_plan import BLOCK_GROUPS
 from ooc_graph.layout.metadata import ArraySpec
 from ooc_graph.model.reservation import Key
 from ooc_graph.model.resources import CPU, CUDA, FREE, Capacity
@@ -73,7 +73,7 @@ class ManyTask:
         """
         if self.is_batched_on_device:
             # Each of its crews has a batch; BFS is all of one.
-            return self.batch_size if self.asked.hops else CREWS * self.batch_size
+            return self.batch_size if self.asked.hops else BLOCK_GROUPS * self.batch_size
         is_in_memory = self.device == CPU and self.strategy.tier == MEMORY
         return 0 if is_in_memory else TOGETHER[self.asked.hops]
 
