@@ -17,7 +17,7 @@ import pytest
 
 import ooc_graph as og
 from ooc_graph.answers.pairs import TOGETHER, pairs_specs
-from ooc_graph.kernels.common.cancellation import leave_if_given_up
+from ooc_graph.kernels.common.cancellation import raise_if_cancelled
 from ooc_graph.kernels.cpu.many import bfs_search as many_bfs_search
 from ooc_graph.kernels.cpu.many import choice as many_choice
 from ooc_graph.kernels.cpu.many import one_by_one as many_singly
@@ -99,7 +99,7 @@ def search(
 
     def beginning() -> None:
         begin(1)
-        leave_if_given_up()
+        raise_if_cancelled()
 
     def batching(batch: Any, *given: Any) -> Any:
         begin(LANES)
@@ -134,7 +134,7 @@ def search(
         patch.setattr(many_search, "PRUNED_FROM", 1 << 30)
         for module in (many_search, many_bfs_search):
             patch.setattr(module, "search_batch", partial(batching, module.search_batch))
-        patch.setattr(tier_singly, "leave_if_given_up", beginning)
+        patch.setattr(tier_singly, "raise_if_cancelled", beginning)
         patch.setattr(TierJohnson, "_settle", settling(TierJohnson._settle))
         patch.setattr(many_singly, "side_by_side", one_by_one)
         if what.endswith(THIN):

@@ -7,7 +7,7 @@ import threading
 import numpy as np
 
 from ooc_graph.answers.reductions import Reduced, reduced_dtype
-from ooc_graph.kernels.common.completion import Told
+from ooc_graph.kernels.common.completion import OnDone
 from ooc_graph.layout.names import REACHED, SOURCE
 from ooc_graph.memory.io_stats import IoStats
 from ooc_graph.model.request import Many
@@ -86,11 +86,11 @@ class InMemory:
             for part in parts:
                 # Written to the answer where it is found, unless that is a reduction.
                 room = [block[self._done :][: len(part)] for block in self._blocks.values()]
-                told, before = _Counted(bar), self._done
+                counted, before = _Counted(bar), self._done
                 io_stats = io_stats.plus(
-                    self._take(solve(task, part, room, Told(told)), is_there=True)
+                    self._take(solve(task, part, room, OnDone(counted)), is_there=True)
                 )
-                bar.advance(self._done - before - told.count)
+                bar.advance(self._done - before - counted.count)
         return io_stats
 
     def _take(self, done: Done, *, is_there: bool = False) -> IoStats:

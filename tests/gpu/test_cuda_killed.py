@@ -15,7 +15,7 @@ import pytest
 
 import ooc_graph as og
 from ooc_graph.answers.pairs import TOGETHER, pairs_specs
-from ooc_graph.kernels.common.cancellation import leave_if_given_up
+from ooc_graph.kernels.common.cancellation import raise_if_cancelled
 from ooc_graph.kernels.cpu.store import one_by_one as tier_singly
 from ooc_graph.kernels.cuda.many import bfs as cuda_many_bfs
 from ooc_graph.kernels.cuda.many import johnson as cuda_johnson
@@ -98,7 +98,7 @@ def search(store: str, out: str, kind: str, log: str, kill_at: int | None = None
 
     def beginning() -> None:
         begin(1)
-        leave_if_given_up()
+        raise_if_cancelled()
 
     def finishing(*given: Any) -> Any:
         nonlocal finished
@@ -125,7 +125,7 @@ def search(store: str, out: str, kind: str, log: str, kill_at: int | None = None
         patch.setattr(BfsBatches, "lanes", LANES // 2)
         patch.setattr(dividing, "CUDA_BFS_LANES", LANES // 2)
         patch.setattr(cuda_many_bfs, "TRIED_FROM", SOURCES)
-        patch.setattr(tier_singly, "leave_if_given_up", beginning)
+        patch.setattr(tier_singly, "raise_if_cancelled", beginning)
         patch.setattr(many_tasks, "_search", searching)
         patch.setattr(many_tasks, "finish_unit", finishing)
         if refused:

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from ooc_graph.kernels.common.completion import Told
+from ooc_graph.kernels.common.completion import OnDone
 from ooc_graph.kernels.common.team import Team
 from ooc_graph.kernels.cpu.many import bfs_search as many_bfs_search
 from ooc_graph.kernels.cpu.many.bfs_search import CpuManyBfs
@@ -66,13 +66,13 @@ def check_tallies(
     )
     chosen = np.ones(search.vertices, bool) if wanted is None else wanted
     limit = INT32_UNREACHED - 1 if most is None else most
-    for row, told in zip(expected, got.tolist(), strict=True):
+    for row, counted in zip(expected, got.tolist(), strict=True):
         inside = row[chosen & (row <= limit)]
         counts = [0] * bins
         for level in inside.tolist():
             counts[min(level // width, bins - 1)] += 1
         deepest = int(inside.max(initial=0))
-        assert told == [len(inside), int(inside.sum(dtype=np.int64)), deepest, *counts]
+        assert counted == [len(inside), int(inside.sum(dtype=np.int64)), deepest, *counts]
 
 
 @settings(
@@ -170,7 +170,7 @@ def test_few_sources_that_are_left_end_no_batches(monkeypatch):
     arcs = arcs_of(*ends, np.ones(20_000, np.float32), directed=False)
     search = search_of(arcs, 2)
     sources = random.integers(0, arcs.vertices, 520)
-    told = Told(lambda *_: None, np.array([0, 256, 512, 520]))
-    counted = search.tally(sources, told=told)
+    on_done = OnDone(lambda *_: None, np.array([0, 256, 512, 520]))
+    counted = search.tally(sources, on_done=on_done)
     assert not search.is_one_by_one
     assert counted.tolist() == search_of(arcs, 2).tally(sources).tolist()

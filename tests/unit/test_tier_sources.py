@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ooc_graph.errors import InputError, NegativeCycleError
-from ooc_graph.kernels.common.cancellation import heard_by
-from ooc_graph.kernels.common.completion import Told
+from ooc_graph.kernels.common.cancellation import cancelled_by
+from ooc_graph.kernels.common.completion import OnDone
 from ooc_graph.kernels.common.many import bellman_ford_search
 from ooc_graph.kernels.common.many.bellman_ford_search import potentials
 from ooc_graph.kernels.common.sssp.rows import plain_rows
@@ -180,26 +180,26 @@ def test_bounds_are_those_of_searches_in_memory():
 @pytest.mark.parametrize("with_parents", [False, True])
 def test_batches_are_told_of_until_their_task_is_given_up(with_parents):
     search, _ = bound(shifted("int32"), HeadRule(2, 2))
-    sources, is_over, told = np.arange(40), threading.Event(), []
+    sources, is_over, reported = np.arange(40), threading.Event(), []
     wanted = search.run_with_parents(sources)
     answers = search.empty(len(sources))
 
     def hear(begin, end):
         same([each[begin:end] for each in answers], [each[begin:end] for each in wanted])
-        told.append((begin, end))
+        reported.append((begin, end))
         if end == 32:
             is_over.set()
 
     def run():
         if with_parents:
-            search.run_with_parents(sources, answers, lanes=16, told=Told(hear))
+            search.run_with_parents(sources, answers, lanes=16, on_done=OnDone(hear))
         else:
             answers[1][:] = wanted[1]
-            search.run(sources, answers[0], lanes=16, told=Told(hear))
+            search.run(sources, answers[0], lanes=16, on_done=OnDone(hear))
 
     with pytest.raises(CancelledError):
-        heard_by(is_over, run)()
-    assert told == [(0, 16), (16, 32)]
+        cancelled_by(is_over, run)()
+    assert reported == [(0, 16), (16, 32)]
     run()
-    assert told[2:] == [(0, 16), (16, 32), (32, 40)]
+    assert reported[2:] == [(0, 16), (16, 32), (32, 40)]
     same(answers, wanted)

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from ooc_graph.forked import in_child
-from ooc_graph.kernels.common.cancellation import event_here
-from ooc_graph.kernels.common.completion import Told
+from ooc_graph.kernels.common.cancellation import current_event
+from ooc_graph.kernels.common.completion import OnDone
 from ooc_graph.runtime.process import threads_here
 from ooc_graph.threads import Threads
 from ooc_graph.types import AnyArray
@@ -72,7 +72,7 @@ class Recording:
     ) -> None:
         self._write, self._sources, self._length, self._most = write, sources, length, most
         self._pool = Threads(threads_here(), thread_name_prefix="ooc-graph-record")
-        self._given_up = event_here()
+        self._given_up = current_event()
         self._lock = threading.Lock()
         self._taken: set[int] = set()
         self._error: BaseException | None = None
@@ -97,7 +97,7 @@ class Recording:
         finally:
             del failed
 
-    def of(self, rows: Any, is_searched: AnyArray) -> Told:
+    def of(self, rows: Any, is_searched: AnyArray) -> OnDone:
         """Return what is to hear of sources when they are found: chunks are its units.
 
         Rows are read once they are found. ``is_searched``, bool (sources,), says which of them are
@@ -105,7 +105,7 @@ class Recording:
         """
         positions, is_found = np.flatnonzero(is_searched), ~is_searched
 
-        def told(begin: int, end: int) -> None:
+        def on_done(begin: int, end: int) -> None:
             touched = np.unique(positions[begin:end] // self._length).tolist()
             with self._lock:
                 is_found[positions[begin:end]] = True
@@ -119,14 +119,14 @@ class Recording:
                     self._record(rows, number)
             self._leave_if_given_up()
 
-        def make_room(sources: int) -> None:
+        def wait_for(sources: int) -> None:
             if self._most:
                 # A chunk of which some sources are found is not counted among those that wait.
                 _unrecorded.wait_for(self._most - max(sources, self._length))
                 self._leave_if_given_up()
 
         bounds = np.searchsorted(positions, np.arange(self._chunks + 1) * self._length)
-        return Told(told, bounds, self._most, make_room)
+        return OnDone(on_done, bounds, self._most, wait_for)
 
     def finish(self, rows: Any) -> None:
         """Write what nobody was told of, on the calling thread; the search is over."""

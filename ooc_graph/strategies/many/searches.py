@@ -13,8 +13,8 @@ from ooc_graph.answers.pairs import SourceRows, largest_reached, own_columns
 from ooc_graph.answers.reduced import SourceNumbers, SourceParts, SourceTallies
 from ooc_graph.answers.reductions import HISTOGRAM
 from ooc_graph.answers.scatter import Ids
-from ooc_graph.kernels.common.cancellation import leave_if_given_up
-from ooc_graph.kernels.common.completion import Told, stretches
+from ooc_graph.kernels.common.cancellation import raise_if_cancelled
+from ooc_graph.kernels.common.completion import OnDone, batches_of
 from ooc_graph.kernels.common.many.tallies import empty_tallies
 from ooc_graph.kernels.cuda.many.search import CREWS, part_dtype
 from ooc_graph.model.resources import CUDA
@@ -55,7 +55,7 @@ class Searches:
     positions: IntArray
     recording: Recording | None = None
     room: AnyArray | None = None
-    told: Told | None = None
+    on_done: OnDone | None = None
 
     def in_memory(self) -> Rows:
         """What is asked for, with all arcs in memory, or in that of a CUDA device.
@@ -87,16 +87,14 @@ class Searches:
         if asked.reduce is None:
             return self._rows()
         rows = SourceNumbers([None] * len(self.positions))
-        told = self._told_of(rows, of_all=True)
-        for part in stretches(len(self.positions), lanes, told):
+        on_done = self._on_done_of(rows, of_all=True)
+        for part in batches_of(len(self.positions), lanes, on_done):
             batch = self.positions[part]
             answer = self.search.run(internal_ids(self.ids, batch), lanes=lanes)
             rows.put(part.start, SourceRows(answer, batch, self.ids, asked).reduced(asked.reduce))
-            if told is not None:
-                told(part.start, part.stop)
         return rows
 
-    def _told_of(self, rows: Any, *, of_all: bool = False) -> Told | None:
+    def _on_done_of(self, rows: Any, *, of_all: bool = False) -> OnDone | None:
         """What is to hear of the sources of rows; of all, or of those that have arcs."""
         if self.recording is None:
             return None
@@ -112,11 +110,13 @@ class Searches:
         if task.asked.parents:
             answers = search.empty(len(internal))
             rows = SourceRows(answers[0], self.positions, self.ids, task.asked, answers[1])
-            search.run_with_parents(internal, answers, lanes=task.lanes, told=self._told_of(rows))
+            search.run_with_parents(
+                internal, answers, lanes=task.lanes, on_done=self._on_done_of(rows)
+            )
             return rows
         answer = np.empty((len(internal), search.vertices), search.dtype)
         rows = SourceRows(answer, self.positions, self.ids, task.asked)
-        search.run(internal, answer, lanes=task.lanes, told=self._told_of(rows), **most)
+        search.run(internal, answer, lanes=task.lanes, on_done=self._on_done_of(rows), **most)
         return rows
 
     def _few_columns(self) -> SourceColumns:
@@ -128,10 +128,10 @@ class Searches:
             room = np.empty((len(positions), len(task.asked.targets)), search.dtype)
         rows = SourceColumns(room, positions, self.ids, task.asked, is_whole=True)
         # Sources without arcs have their rows when the others searched with them have.
-        told = self._told_of(rows, of_all=True)
+        on_done = self._on_done_of(rows, of_all=True)
         wide: AnyArray = np.empty((task.reserved.stretch, search.vertices), search.dtype)
-        for part in stretches(len(positions), task.reserved.stretch, told):
-            leave_if_given_up()
+        for part in batches_of(len(positions), task.reserved.stretch, on_done):
+            raise_if_cancelled()
             some = positions[part]
             internal = internal_ids(self.ids, some)
             answer = wide[: len(internal)]
@@ -139,15 +139,13 @@ class Searches:
             found = SourceRows(answer, some, self.ids, task.asked)
             for row, one in zip(room[part], found, strict=True):
                 row[:] = one
-            if told is not None:
-                told(part.start, part.stop)
         return rows
 
-    def _columns(self, is_told: bool = False, **how: Any) -> SourceColumns:
+    def _columns(self, reports: bool = False, **how: Any) -> SourceColumns:
         """Distances, or levels of a device, to what they are asked for to, as a search orders them.
 
         If there is room these are of all sources in their order, with those without arcs among
-        them. ``how`` goes to the search; ``is_told`` has it say whose rows are in the room.
+        them. ``how`` goes to the search; ``reports`` has it say whose rows are in the room.
         """
         sources, aimed, own, most = self._asked_of_columns()
         at = None
@@ -160,7 +158,7 @@ class Searches:
                 at = np.flatnonzero(self.ids.internal_of[self.positions] >= 0)
         is_whole = self.room is not None
         rows = SourceColumns(answer, self.positions, self.ids, self.task.asked, is_whole=is_whole)
-        how["told"] = self.told if is_told else self._told_of(rows)
+        how["on_done"] = self.on_done if reports else self._on_done_of(rows)
         self.search.run_columns(sources, aimed, own, most, answer=answer, at=at, **how)
         rows.fill_isolated(threads_here())
         return rows
@@ -180,17 +178,15 @@ class Searches:
         sources, aimed, own, most = self._asked_of_columns()
         found = np.zeros(len(sources), part_dtype(search.dtype))
         rows = SourceParts(found, self.positions, self.ids, asked)
-        told = self._told_of(rows)
+        on_done = self._on_done_of(rows)
         if not len(sources):
             # What no source is asked for gets ready for others.
             search.reduce(sources, aimed, own, most)
-        length = max(len(sources), 1) if told is None else CREWS * self.task.lanes
-        for part in stretches(len(sources), length, told):
+        length = max(len(sources), 1) if on_done is None else CREWS * self.task.lanes
+        for part in batches_of(len(sources), length, on_done):
             rows.put(part.start, search.reduce(sources[part], aimed, own[part], most))
             if self.task.sums_on_device:
                 self._put_beyond(rows, rows.beyond(part.start, part.stop))
-            if told is not None:
-                told(part.start, part.stop)
         return rows
 
     def _put_beyond(self, rows: SourceParts, beyond: IntArray) -> None:
@@ -220,7 +216,7 @@ class Searches:
         tallies = empty_tallies(len(internal), bins)
         rows = SourceTallies(tallies, self.positions, self.ids, asked)
         counted = {"most": most, "wanted": wanted, "bins": bins, "width": width, "tallies": tallies}
-        search.tally(internal, lanes=self.task.lanes, told=self._told_of(rows), **counted)
+        search.tally(internal, lanes=self.task.lanes, on_done=self._on_done_of(rows), **counted)
         return rows
 
 

@@ -12,8 +12,8 @@ from ooc_graph.answers.columns import SourceColumns
 from ooc_graph.answers.pairs import SourceRows, write_rows
 from ooc_graph.answers.reductions import Reduced
 from ooc_graph.errors import NegativeCycleError, UsageError
-from ooc_graph.kernels.common.cancellation import leave_if_given_up
-from ooc_graph.kernels.common.completion import Told
+from ooc_graph.kernels.common.cancellation import raise_if_cancelled
+from ooc_graph.kernels.common.completion import OnDone
 from ooc_graph.layout.chunks import FileEntry
 from ooc_graph.layout.units import finish_unit
 from ooc_graph.memory.io_stats import IoStats
@@ -68,21 +68,24 @@ def how_found(task: ManyTask, io_stats: IoStats) -> str:
 
 
 def solve(
-    task: ManyTask, positions: IntArray, room: Sequence[AnyArray] = (), told: Told | None = None
+    task: ManyTask,
+    positions: IntArray,
+    room: Sequence[AnyArray] = (),
+    on_done: OnDone | None = None,
 ) -> Done:
     """What is asked of sources, given by their positions among all vertices.
 
     Distances, and parents if wanted, (sources, width) each, in ``room`` or in new memory; or what
-    they reduce to. ``told`` may hear of some of the sources, not in their order, when their
+    they reduce to. ``on_done`` may hear of some of the sources, not in their order, when their
     distances are there.
     """
-    return without_traceback(_solve, task, positions, room, told)
+    return without_traceback(_solve, task, positions, room, on_done)
 
 
 def _solve(
-    task: ManyTask, positions: IntArray, room: Sequence[AnyArray], told: Told | None
+    task: ManyTask, positions: IntArray, room: Sequence[AnyArray], on_done: OnDone | None
 ) -> Done:
-    rows, io_stats = _search(task, positions, None, room, told)
+    rows, io_stats = _search(task, positions, None, room, on_done)
     return Done(len(positions), io_stats, _found(task, rows, len(positions), room))
 
 
@@ -145,7 +148,7 @@ def _search(
     positions: IntArray,
     recording: Recording | None = None,
     room: Sequence[AnyArray] = (),
-    told: Told | None = None,
+    on_done: OnDone | None = None,
 ) -> tuple[Rows, IoStats]:
     """What is asked of sources, and what was read of the store meanwhile.
 
@@ -155,8 +158,8 @@ def _search(
         engine = engine_cache.engine(task.key, task.strategy.load, task.room)
         with engine as held, held.allocating():
             # It may have been waited for long.
-            leave_if_given_up()
-            given = held.ids, positions, recording, room[0] if room else None, told
+            raise_if_cancelled()
+            given = held.ids, positions, recording, room[0] if room else None, on_done
             before = held.io_stats
             if before is None:
                 searches = Searches(task, held.search, *given)

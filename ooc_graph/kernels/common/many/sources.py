@@ -6,7 +6,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from ooc_graph.kernels.common.completion import Told
+from ooc_graph.kernels.common.completion import OnDone
 from ooc_graph.types import AnyArray, IntArray
 
 
@@ -23,7 +23,7 @@ class ManySources:
         answer: AnyArray,
         parents: AnyArray | None,
         lanes: int | None,
-        told: Told | None,
+        on_done: OnDone | None,
     ) -> None:
         """Write distances, and parents if they are wanted."""
         raise NotImplementedError
@@ -39,17 +39,17 @@ class ManySources:
         answer: AnyArray | None = None,
         *,
         lanes: int | None = None,
-        told: Told | None = None,
+        on_done: OnDone | None = None,
     ) -> AnyArray:
         """Search from each of the internal ids ``sources``: (sources, vertices).
 
         What is not reached has +inf, or the largest integer of the dtype. Sources are int64, in any
         order, and may repeat. The distances may be written to ``answer``. A batch has up to
-        ``lanes`` sources, and who is ``told`` hears of them when their rows are there.
+        ``lanes`` sources, and who is ``on_done`` hears of them when their rows are there.
         """
         if answer is None:
             answer = np.empty((len(sources), self.vertices), self.dtype)
-        self._find(sources, answer, None, lanes, told)
+        self._find(sources, answer, None, lanes, on_done)
         return answer
 
     def run_with_parents(
@@ -58,7 +58,7 @@ class ManySources:
         answers: tuple[AnyArray, AnyArray] | None = None,
         *,
         lanes: int | None = None,
-        told: Told | None = None,
+        on_done: OnDone | None = None,
     ) -> tuple[AnyArray, AnyArray]:
         """Distances as `run` gives them, and parents: ids (sources, vertices).
 
@@ -66,7 +66,7 @@ class ManySources:
         those of single searches. ``answers`` are arrays as `empty` makes them, to write to.
         """
         answer, parents = self.empty(len(sources)) if answers is None else answers
-        self._find(sources, answer, parents, lanes, told)
+        self._find(sources, answer, parents, lanes, on_done)
         return answer, parents
 
 
@@ -97,7 +97,7 @@ class Apsp(Protocol):
         answers: tuple[AnyArray, AnyArray] | None = None,
         *,
         lanes: int | None = None,
-        told: Told | None = None,
+        on_done: OnDone | None = None,
     ) -> tuple[AnyArray, AnyArray]:
         """Distances, and parents."""
 
@@ -110,7 +110,7 @@ class Apsp(Protocol):
         *,
         answer: AnyArray | None = None,
         at: IntArray | None = None,
-        told: Told | None = None,
+        on_done: OnDone | None = None,
     ) -> AnyArray:
         """Distances to some targets alone."""
 
@@ -133,7 +133,7 @@ class MultiSourceBfs(Protocol):
         *,
         lanes: int = ...,
         most: int | None = None,
-        told: Told | None = None,
+        on_done: OnDone | None = None,
     ) -> AnyArray:
         """Levels of all vertices from each of the internal ids ``sources``.
 
@@ -147,7 +147,7 @@ class MultiSourceBfs(Protocol):
             Most sources of a batch.
         most
             The last level that is wanted; None: all.
-        told
+        on_done
             Hears of sources when their rows are in ``answer``.
         """
 
@@ -161,7 +161,7 @@ class MultiSourceBfs(Protocol):
         bins: int = 0,
         width: int = 1,
         tallies: IntArray | None = None,
-        told: Told | None = None,
+        on_done: OnDone | None = None,
     ) -> IntArray:
         """Count the vertices that each source reaches, without a matrix of levels.
 

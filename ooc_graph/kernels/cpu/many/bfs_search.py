@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ooc_graph.kernels.common.bitmap import WORD_BITS, pack_bits, words_for
-from ooc_graph.kernels.common.completion import Told, starts
+from ooc_graph.kernels.common.completion import OnDone, starts
 from ooc_graph.kernels.common.decisions import BfsTree
 from ooc_graph.kernels.common.many.tallies import BINS, empty_tallies, tally_levels, write_levels
 from ooc_graph.kernels.common.team import Team
@@ -45,7 +45,7 @@ class _Run(NamedTuple):
     lanes: int
 
     def take(self, at: int, level: AnyArray) -> None:
-        """Write, or count, the levels of a single search from the source at a place."""
+        """Write, or count, the levels of a single search from the source at a position."""
         if len(self.answer):
             write_levels(level, self.last, self.answer[at])
         else:
@@ -85,7 +85,7 @@ class CpuManyBfs:
         *,
         lanes: int = LANES,
         most: int | None = None,
-        told: Told | None = None,
+        on_done: OnDone | None = None,
     ) -> AnyArray:
         """Levels from the internal ids ``sources``, as `MultiSourceBfs.run` says."""
         if answer is None:
@@ -93,7 +93,7 @@ class CpuManyBfs:
         last = INT32_UNREACHED - 1 if most is None else most
         nothing = np.empty((0, BINS), np.int64)
         nobody = np.zeros(self.vertices, np.bool_)
-        self._search(_Run(sources, answer, nothing, nobody, last, 1, min(lanes, LANES)), told)
+        self._search(_Run(sources, answer, nothing, nobody, last, 1, min(lanes, LANES)), on_done)
         return answer
 
     def tally(
@@ -106,7 +106,7 @@ class CpuManyBfs:
         bins: int = 0,
         width: int = 1,
         tallies: IntArray | None = None,
-        told: Told | None = None,
+        on_done: OnDone | None = None,
     ) -> IntArray:
         """Count the vertices that each source reaches, as `MultiSourceBfs.tally` says."""
         chosen = np.ones(self.vertices, np.bool_) if wanted is None else wanted
@@ -114,24 +114,26 @@ class CpuManyBfs:
         if tallies is None:
             tallies = empty_tallies(len(sources), bins)
         nothing = np.empty((0, self.vertices), np.int32)
-        self._search(_Run(sources, nothing, tallies, chosen, last, width, min(lanes, LANES)), told)
+        self._search(
+            _Run(sources, nothing, tallies, chosen, last, width, min(lanes, LANES)), on_done
+        )
         return tallies
 
-    def _search(self, run: _Run, told: Told | None) -> None:
+    def _search(self, run: _Run, on_done: OnDone | None) -> None:
         """Search in batches, and one by one from the sources that are left."""
-        left = self._batches(run, told)
+        left = self._batches(run, on_done)
         if len(run.tallies):
             run.tallies[left] = 0
-        self._singly(run, left, told)
+        self._singly(run, left, on_done)
 
-    def _batches(self, run: _Run, told: Told | None) -> AnyArray:
+    def _batches(self, run: _Run, on_done: OnDone | None) -> AnyArray:
         """Search by batches as long as they are worth it; which sources are left, as bool."""
         sources, lanes = run.sources, run.lanes
         if self._is_thin or not len(sources):
             return np.ones(len(sources), np.bool_)
         threads = self._team.threads
         each = even_lanes(len(sources), lanes, threads)
-        begins = starts(len(sources), each, told, lanes, threads)
+        begins = starts(len(sources), each, on_done, lanes, threads)
         longest = int(np.diff(begins).max())
         if longest < min(FEW_LANES, lanes):
             return np.ones(len(sources), np.bool_)
@@ -149,22 +151,22 @@ class CpuManyBfs:
             finished,
         )
         states = [_state(self.vertices) for _ in range(threads)]
-        run_batches(self._team, search_batch, states, task, told)
+        run_batches(self._team, search_batch, states, task, on_done)
         # Of few sources it says little: more of them may meet.
         self._is_thin = not finished.all() and longest >= WORD_BITS
         return np.repeat(~finished, np.diff(begins))
 
-    def _singly(self, run: _Run, left: AnyArray, told: Told | None) -> None:
+    def _singly(self, run: _Run, left: AnyArray, on_done: OnDone | None) -> None:
         """Search one by one from the sources that are ``left``."""
-        places = np.flatnonzero(left).tolist()
+        positions = np.flatnonzero(left).tolist()
 
         def found(at: int, tree: BfsTree) -> None:
-            run.take(places[at], tree.level)
-            if told is not None:
-                told(places[at], places[at] + 1)
+            run.take(positions[at], tree.level)
+            if on_done is not None:
+                on_done(positions[at], positions[at] + 1)
 
-        if places:
-            threads = min(self._team.threads, len(places))
+        if positions:
+            threads = min(self._team.threads, len(positions))
             searches = [CpuBfsSearch(*self._rows, Team(1)) for _ in range(threads)]
             each_alone(searches, run.sources[left], found)
 

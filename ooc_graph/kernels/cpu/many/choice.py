@@ -6,7 +6,7 @@ small dense ones the matrix of all pairs does (`many.floyd_warshall`). The bits 
 
 from __future__ import annotations
 
-from ooc_graph.kernels.common.completion import Told, shifted
+from ooc_graph.kernels.common.completion import OnDone, counted_from
 from ooc_graph.kernels.cpu.many import floyd_warshall
 from ooc_graph.kernels.cpu.many.one_by_one import SideBySide
 from ooc_graph.kernels.cpu.many.search import CpuManySearch, even_lanes
@@ -67,30 +67,30 @@ class Chooser:
             self._decided = False
         self._expected, self._closing = max(self._expected, sources), closing
 
-    def run(self, wanted: Wanted, lanes: int, told: Told | None = None) -> None:
+    def run(self, wanted: Wanted, lanes: int, on_done: OnDone | None = None) -> None:
         """Search from each source, in batches of at most ``lanes``, if it is batches."""
-        done = 0 if self._decided else self._decide(wanted, lanes, told)
-        rest, told_rest = wanted.part(done), shifted(told, done)
+        done = 0 if self._decided else self._decide(wanted, lanes, on_done)
+        rest, rest_done = wanted.part(done), counted_from(on_done, done)
         if self.closed is not None:
             self.closed.run(rest)
-            self._tell(told_rest, len(rest.sources), lanes)
+            self._tell(rest_done, len(rest.sources), lanes)
         elif self.side_by_side is not None:
-            self.side_by_side.run(rest, told_rest)
+            self.side_by_side.run(rest, rest_done)
         else:
             self._search.expect(self._expected)
-            self._search.search(rest, lanes, told_rest)
+            self._search.search(rest, lanes, rest_done)
 
-    def _decide(self, wanted: Wanted, lanes: int, told: Told | None) -> int:
+    def _decide(self, wanted: Wanted, lanes: int, on_done: OnDone | None) -> int:
         """Choose how to search; how many sources were searched from to know it."""
         if self._may_close() and floyd_warshall.is_sure(*self._size) and self._close():
             return 0
         if single_searches_pay(*self._size, self._lane_bytes(lanes)):
             self._decided, self.side_by_side = True, SideBySide(*self._rows, self._threads)
         elif len(wanted.sources) > lanes * self._threads:
-            return self._look(wanted, lanes, told)
+            return self._look(wanted, lanes, on_done)
         return 0
 
-    def _look(self, wanted: Wanted, lanes: int, told: Told | None) -> int:
+    def _look(self, wanted: Wanted, lanes: int, on_done: OnDone | None) -> int:
         """Search a batch on each thread, and choose by what it relaxes; sources done."""
         first = lanes * self._threads
         if not self._may_close():
@@ -99,7 +99,7 @@ class Chooser:
         # Lengths are counted along all arcs, however many sources the threads' batches have.
         self._search.search(wanted.part(0, first), lanes, pruning=False)
         counted = float(self._search.counts[:, RELAXED].sum() - before)
-        self._tell(told, first, lanes)
+        self._tell(on_done, first, lanes)
         # Not before: a look that was interrupted has decided nothing.
         self._decided = True
         if self._may_close():
@@ -114,9 +114,9 @@ class Chooser:
     def _lane_bytes(self, lanes: int) -> int:
         return lanes * self._search.dtype.itemsize
 
-    def _tell(self, told: Told | None, end: int, lanes: int) -> None:
+    def _tell(self, on_done: OnDone | None, end: int, lanes: int) -> None:
         """Tell of the sources before ``end``, by all threads."""
-        if told is None or end == 0:
+        if on_done is None or end == 0:
             return
         # As many at a time as a batch has, or all threads have some.
         each = even_lanes(end, lanes, self._threads)
@@ -124,7 +124,7 @@ class Chooser:
         side_by_side(
             self._threads,
             len(firsts),
-            lambda _, index: told(firsts[index], min(firsts[index] + each, end)),
+            lambda _, index: on_done(firsts[index], min(firsts[index] + each, end)),
         )
 
     def _may_close(self) -> bool:

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ooc_graph.kernels.common.completion import Told
+from ooc_graph.kernels.common.completion import OnDone
 from ooc_graph.kernels.common.many.bellman_ford import restore, reweighted
 from ooc_graph.kernels.common.many.bellman_ford_search import Potentials, potentials
 from ooc_graph.kernels.common.many.lengths import longest_reweighted
@@ -91,7 +91,7 @@ class CpuJohnson(ManySources):
         answer: AnyArray | None = None,
         at: IntArray | None = None,
         lanes: int | None = None,
-        told: Told | None = None,
+        on_done: OnDone | None = None,
     ) -> AnyArray:
         """As `kernels.cuda.many.johnson.CudaJohnson.run_columns`, in batches of ``lanes``."""
         if answer is None:
@@ -102,7 +102,7 @@ class CpuJohnson(ManySources):
             columns = columns._replace(at=at)
         if most is not None:
             columns.ends[1] = most
-        self._search(wanted._replace(columns=columns), lanes, told)
+        self._search(wanted._replace(columns=columns), lanes, on_done)
         return answer
 
     def _find(
@@ -111,10 +111,10 @@ class CpuJohnson(ManySources):
         answer: AnyArray,
         parents: AnyArray | None,
         lanes: int | None,
-        told: Told | None,
+        on_done: OnDone | None,
     ) -> None:
         if parents is None:
-            self._search(all_wanted(sources, answer, self._potential), lanes, told)
+            self._search(all_wanted(sources, answer, self._potential), lanes, on_done)
             return
         # Which finds those of the sources that it has searched from.
         alone, far = Team(1), unreached(answer.dtype)[0]
@@ -125,17 +125,17 @@ class CpuJohnson(ManySources):
             find_parents(*self.search.rows, alone, *some, parents[part])
             if self._potential is not None:
                 restore(some[1], self._potential, some[0], far)
-            if told is not None:
-                told(begin, end)
+            if on_done is not None:
+                on_done(begin, end)
 
-        heard = Told(found) if told is None else told.instead(found)
-        self._search(all_wanted(sources, answer), lanes, heard)
+        finding = OnDone(found) if on_done is None else on_done.instead(found)
+        self._search(all_wanted(sources, answer), lanes, finding)
 
-    def _search(self, wanted: Wanted, lanes: int | None, told: Told | None) -> None:
+    def _search(self, wanted: Wanted, lanes: int | None, on_done: OnDone | None) -> None:
         if self.chooser is None:
-            self.search.search(wanted, lanes, told)
+            self.search.search(wanted, lanes, on_done)
         else:
-            self.chooser.run(wanted, lanes or self._lanes, told)
+            self.chooser.run(wanted, lanes or self._lanes, on_done)
 
 
 class Reweighted(NamedTuple):

@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from ooc_graph.kernels.common.compiled import kernel
-from ooc_graph.kernels.common.completion import Told
+from ooc_graph.kernels.common.completion import OnDone
 from ooc_graph.kernels.common.device import SsspSearch
 from ooc_graph.kernels.common.team import Team
 from ooc_graph.kernels.cpu.many.side_by_side import side_by_side
@@ -24,12 +24,12 @@ from ooc_graph.types import AnyArray, IntArray, Rows
 
 
 @kernel
-def put_row(distance: Any, place: int, wanted: Any) -> None:
-    """Write the distances from the source at a place, by internal id, as `Wanted`."""
+def put_row(distance: Any, position: int, wanted: Any) -> None:
+    """Write the distances from the source at a position, by internal id, as `Wanted`."""
     columns, potential = wanted.columns, wanted.potential
     is_reweighted, far, most = len(potential) > 0, columns.ends[0], columns.ends[1]
-    mine = potential[wanted.sources[place]] if is_reweighted else far
-    row = wanted.answer[columns.at[place]]
+    mine = potential[wanted.sources[position]] if is_reweighted else far
+    row = wanted.answer[columns.at[position]]
     for column in range(len(columns.row)):
         v, found = columns.row[column], far
         if v >= 0 and distance[v] < far:
@@ -40,13 +40,13 @@ def put_row(distance: Any, place: int, wanted: Any) -> None:
 def each_alone(
     searches: Sequence[Any], sources: IntArray, take: Callable[[int, Any], None]
 ) -> None:
-    """Call ``take(place, tree)`` for every source, on the thread that searched from it.
+    """Call ``take(position, tree)`` for every source, on the thread that searched from it.
 
     Each thread has one of the searches, whose answer changes with its next one.
     """
 
-    def search(thread: int, place: int) -> None:
-        take(place, searches[thread].run(int(sources[place])))
+    def search(thread: int, position: int) -> None:
+        take(position, searches[thread].run(int(sources[position])))
 
     side_by_side(len(searches), len(sources), search)
 
@@ -66,12 +66,12 @@ class SideBySide:
             else:
                 self._searches.append(CpuSsspSearch(out, into, tuples, Team(1)))
 
-    def run(self, wanted: Wanted, told: Told | None = None) -> None:
+    def run(self, wanted: Wanted, on_done: OnDone | None = None) -> None:
         """As `Chooser.run`."""
 
-        def take(place: int, tree: Any) -> None:
-            put_row(tree.distance, place, wanted)
-            if told is not None:
-                told(place, place + 1)
+        def take(position: int, tree: Any) -> None:
+            put_row(tree.distance, position, wanted)
+            if on_done is not None:
+                on_done(position, position + 1)
 
         each_alone(self._searches, wanted.sources, take)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ooc_graph.kernels.common.bitmap import WORD_BITS, words_for
-from ooc_graph.kernels.common.completion import Told, starts
+from ooc_graph.kernels.common.completion import OnDone, starts
 from ooc_graph.kernels.common.many.lengths import INTEGER_TOP, require_room
 from ooc_graph.kernels.common.sssp.distances import (
     distance_dtype,
@@ -85,7 +85,7 @@ class CpuManySearch:
         self,
         wanted: Wanted,
         lanes: int | None = None,
-        told: Told | None = None,
+        on_done: OnDone | None = None,
         *,
         pruning: bool = True,
     ) -> None:
@@ -98,7 +98,7 @@ class CpuManySearch:
             self.expect(len(wanted.sources))
         out, into = (self._out, self._into) if self._pruned is None else self._pruned
         if len(wanted.sources):
-            self._search(out, into, wanted, lanes or self._lanes, self._floors, told)
+            self._search(out, into, wanted, lanes or self._lanes, self._floors, on_done)
 
     def _search(
         self,
@@ -107,16 +107,16 @@ class CpuManySearch:
         wanted: Wanted,
         most: int,
         floors: AnyArray,
-        told: Told | None = None,
+        on_done: OnDone | None = None,
     ) -> None:
         dtype, count, threads = wanted.answer.dtype, len(wanted.sources), self._team.threads
         lanes = lanes_for(dtype, min(even_lanes(count, most, threads), WORD_BITS))
-        begins = starts(count, lanes, told, most, threads)
+        begins = starts(count, lanes, on_done, most, threads)
         longest = int(np.diff(begins).max())
         states = [_state(self.vertices, dtype, longest, counts) for counts in self.counts]
         step = np.array([step_of(out, dtype)], dtype)
         task = Task(out, into, leaves_of(out, into), floors, step, begins, wanted)
-        run_batches(self._team, search_batch, states, task, told)
+        run_batches(self._team, search_batch, states, task, on_done)
 
     def _prune(self) -> tuple[LightRows, LightRows]:
         """Rows without arcs that no shortest path needs: of out-arcs, and of in-arcs."""
@@ -207,7 +207,7 @@ def _state(rows: int, dtype: np.dtype[Any], lanes: int, counts: IntArray) -> Bat
 
 
 def run_batches(
-    team: Team, search_batch: Any, states: Sequence[Any], task: Any, told: Told | None
+    team: Team, search_batch: Any, states: Sequence[Any], task: Any, on_done: OnDone | None
 ) -> None:
     """Search batch after batch by all threads, each with a state of its own.
 
@@ -217,8 +217,8 @@ def run_batches(
 
     def batches(thread: int, _: int, control: IntArray) -> None:
         while (number := search_batch(control, states[thread], task)) >= 0:
-            if told is not None:
-                told(int(task.begins[number]), int(task.begins[number + 1]))
+            if on_done is not None:
+                on_done(int(task.begins[number]), int(task.begins[number + 1]))
 
     team.launch(batches, new_control())
 

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 from ooc_graph.kernels.common.bitmap import Words, pack_bits, words_for
-from ooc_graph.kernels.common.cancellation import leave_if_given_up
-from ooc_graph.kernels.common.completion import Told, stretches
+from ooc_graph.kernels.common.cancellation import raise_if_cancelled
+from ooc_graph.kernels.common.completion import OnDone, batches_of
 from ooc_graph.kernels.common.many.bellman_ford_search import Potentials, find_potentials
 from ooc_graph.kernels.common.many.lengths import INTEGER_TOP, longest_shifted, require_room
 from ooc_graph.kernels.common.many.sources import ManySources
@@ -61,23 +61,21 @@ class TierJohnson(ManySources):
         answer: AnyArray,
         parents: AnyArray | None,
         lanes: int | None,
-        told: Told | None,
+        on_done: OnDone | None,
     ) -> None:
         if not len(sources):
             return
         most = lanes or LANES
         state = self._state(min(most, len(sources)))
         wanted = all_wanted(sources, answer, self._potential)
-        for part in stretches(len(sources), most, told):
+        for part in batches_of(len(sources), most, on_done):
             # A batch may take long, and a chunk may have several.
-            leave_if_given_up()
+            raise_if_cancelled()
             batch = sources[part]
             state = self._settle(state, batch)
             steps.publish_lanes(state, wanted, part.start, part.stop)
             if parents is not None:
                 parents[part] = self._parents(state, batch).T
-            if told is not None:
-                told(part.start, part.stop)
 
     def _state(self, lanes: int) -> LaneState:
         rows, dtype, lanes = self.vertices, self.dtype, lanes_for(self.dtype, lanes)

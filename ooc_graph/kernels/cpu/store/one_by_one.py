@@ -9,8 +9,8 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from ooc_graph.kernels.common.cancellation import leave_if_given_up
-from ooc_graph.kernels.common.completion import Told
+from ooc_graph.kernels.common.cancellation import raise_if_cancelled
+from ooc_graph.kernels.common.completion import OnDone, batches_of
 from ooc_graph.kernels.common.decisions import BfsTree, SsspTree
 from ooc_graph.kernels.common.many.bellman_ford import restore
 from ooc_graph.kernels.common.many.sources import ManySources
@@ -50,24 +50,19 @@ class TierSingly(ManySources):
         answer: AnyArray,
         parents: AnyArray | None,
         lanes: int | None,  # noqa: ARG002 (there are no batches)
-        told: Told | None,
+        on_done: OnDone | None,
     ) -> None:
-        for place, source in enumerate(sources.tolist()):
+        for one in batches_of(len(sources), 1, on_done):
             # A search out of the store may take seconds, and a task has many.
-            leave_if_given_up()
-            if told is not None:
-                told.make_room(1)
-            tree = self._search.run(source)
+            raise_if_cancelled()
+            tree = self._search.run(int(sources[one.start]))
             if isinstance(tree, SsspTree):
-                answer[place] = tree.distance
+                answer[one] = tree.distance
                 if self._potential is not None:
-                    some = slice(place, place + 1)
                     far = unreached(answer.dtype)[0]
-                    restore(answer[some], self._potential, sources[some], far)
+                    restore(answer[one], self._potential, sources[one], far)
             else:
-                answer[place] = tree.level
-                answer[place][tree.level < 0] = INT32_UNREACHED
+                answer[one] = tree.level
+                answer[one][:, tree.level < 0] = INT32_UNREACHED
             if parents is not None:
-                parents[place] = tree.parent
-            if told is not None:
-                told(place, place + 1)
+                parents[one] = tree.parent

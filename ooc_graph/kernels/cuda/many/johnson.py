@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from ooc_graph.kernels.common.cancellation import leave_if_given_up
-from ooc_graph.kernels.common.completion import Told, stretches
+from ooc_graph.kernels.common.cancellation import raise_if_cancelled
+from ooc_graph.kernels.common.completion import OnDone, batches_of
 from ooc_graph.kernels.common.many.bellman_ford import restore, reweighted
 from ooc_graph.kernels.common.many.bellman_ford_search import Potentials, potentials
 from ooc_graph.kernels.common.many.lengths import longest_reweighted, require_room
@@ -115,7 +115,7 @@ class CudaJohnson:
         answers: tuple[AnyArray, AnyArray] | None = None,
         *,
         lanes: int | None = None,  # noqa: ARG002
-        told: Told | None = None,
+        on_done: OnDone | None = None,
     ) -> tuple[AnyArray, AnyArray]:
         """As `CpuJohnson.run_with_parents`, batch by batch; the parents are found on the CPU."""
         answer, parents = self.empty(len(sources)) if answers is None else answers
@@ -123,11 +123,9 @@ class CudaJohnson:
         if not len(sources):
             # What no source is asked for gets ready for others.
             self._find(sources, answer, parents)
-        for part in stretches(len(sources), CREWS * self.search.lanes, told):
-            leave_if_given_up()
+        for part in batches_of(len(sources), CREWS * self.search.lanes, on_done):
+            raise_if_cancelled()
             self._find(sources[part], answer[part], parents[part])
-            if told is not None:
-                told(part.start, part.stop)
         return answer, parents
 
     def _find(self, sources: IntArray, answer: AnyArray, parents: AnyArray) -> None:
@@ -147,7 +145,7 @@ class CudaJohnson:
         *,
         answer: AnyArray | None = None,
         at: IntArray | None = None,
-        told: Told | None = None,
+        on_done: OnDone | None = None,
     ) -> AnyArray:
         """Distances from internal ids to some vertices, in their order: (sources, columns).
 
@@ -155,14 +153,14 @@ class CudaJohnson:
         reaches. ``own``, int64 (sources,), is the column of each source, whose distance is 0; -1 if
         it has none. ``most`` is the largest distance that counts as reached (None: any). ``at``,
         int64 (sources,), is the row of ``answer`` of each source; other rows stay as they are.
-        ``told`` is called when rows are in ``answer``, before others are searched.
+        ``on_done`` is called when rows are in ``answer``, before others are searched.
         """
         if answer is None:
             answer = np.empty((len(sources), len(targets)), self.dtype)
         with within_memory("distances from many sources"):
             self.expect(len(sources))
             columns = self.search.columns(targets, most)
-            self._answers.run(sources, answer, columns, own.astype(np.uint32), told, at)
+            self._answers.run(sources, answer, columns, own.astype(np.uint32), on_done, at)
         return answer
 
     def reduce(
