@@ -74,7 +74,7 @@ def parts_of(count: int, on_done: OnDone | None, part: int) -> Iterator[slice]:
 class Batches:
     """Batches that stand for the device's."""
 
-    is_closed = False
+    has_matrix = False
 
     def __init__(self, made_up: MadeUp, search: Any) -> None:
         self._made_up, self._search, self.dtype = made_up, search, search.dtype
@@ -113,11 +113,11 @@ class Batches:
     def empty(self, sources: int) -> Any:
         return self._search.empty(sources)
 
-    def run_with_parents(self, sources: Any, answers: Any, *, lanes: int, on_done: Any) -> Any:
+    def run_with_parents(self, sources: Any, answers: Any, *, slots: int, on_done: Any) -> Any:
         for part in parts_of(len(sources), on_done, self._made_up.part):
             self._made_up.use(BATCHES, *sources[part].tolist())
             some = tuple(each[part] for each in answers)
-            self._search.run_with_parents(sources[part], some, lanes=lanes)
+            self._search.run_with_parents(sources[part], some, slots=slots)
         return answers
 
     def reduce(self, sources: Any, targets: Any, own: Any, most: Any) -> Any:

@@ -22,7 +22,7 @@ WORTH = many_bfs_search.WORTH
 @pytest.fixture(autouse=True)
 def batches_only(monkeypatch: pytest.MonkeyPatch) -> None:
     """Batches are never given up, as most of these graphs would have it."""
-    monkeypatch.setattr(many_bfs_search, "FEW_LANES", 1)
+    monkeypatch.setattr(many_bfs_search, "FEW_SOURCES", 1)
     monkeypatch.setattr(many_bfs_search, "WORTH", 0)
 
 
@@ -46,8 +46,8 @@ def levels(arcs: Arcs, sources: list[int]) -> AnyArray:
     return found
 
 
-def check(search: CpuManyBfs, expected: AnyArray, sources: list[int], lanes: int = 256) -> None:
-    got = search.run(np.array(sources), lanes=lanes)
+def check(search: CpuManyBfs, expected: AnyArray, sources: list[int], slots: int = 256) -> None:
+    got = search.run(np.array(sources), slots=slots)
     assert got.dtype == np.int32
     assert np.array_equal(got, expected)
 
@@ -58,11 +58,11 @@ def check_tallies(
     sources: list[int],
     wanted: AnyArray | None = None,
     most: int | None = None,
-    lanes: int = 256,
+    slots: int = 256,
 ) -> None:
     bins, width = 3, 2
     got = search.tally(
-        np.array(sources), wanted=wanted, most=most, bins=bins, width=width, lanes=lanes
+        np.array(sources), wanted=wanted, most=most, bins=bins, width=width, slots=slots
     )
     chosen = np.ones(search.vertices, bool) if wanted is None else wanted
     limit = INT32_UNREACHED - 1 if most is None else most
@@ -95,15 +95,15 @@ def test_small_graphs(arcs, threads, singly, data):
     assert np.array_equal(limited, np.where(beyond, INT32_UNREACHED, expected))
 
 
-@pytest.mark.parametrize("lanes", [1, 64, 100, 256])
+@pytest.mark.parametrize("slots", [1, 64, 100, 256])
 @pytest.mark.parametrize("directed", [True, False])
-def test_hubs_leaves_and_pieces_apart(directed, lanes):
+def test_hubs_leaves_and_pieces_apart(directed, slots):
     """Levels that are pulled, and more sources than a batch of each thread has."""
     arcs = skewed(700, 4000, "float32", directed=directed, seed=4)
     sources = np.random.default_rng(2).integers(0, arcs.vertices, 600).tolist()
     search, expected = search_of(arcs, 2), levels(arcs, sources)
-    check(search, expected, sources, lanes)
-    check_tallies(search, expected, sources, lanes=lanes)
+    check(search, expected, sources, slots)
+    check_tallies(search, expected, sources, slots=slots)
 
 
 def test_deep_levels():

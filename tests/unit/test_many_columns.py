@@ -76,13 +76,13 @@ def test_columns_are_those_of_all_distances(
         reported[begin:end] += 1
 
     given = sources, targets, own, most
-    assert search.run_columns(*given, answer=room, at=at, lanes=LANES, on_done=OnDone(hear)) is room
+    assert search.run_columns(*given, answer=room, at=at, slots=LANES, on_done=OnDone(hear)) is room
     assert room[at].tobytes() == want.tobytes()
     assert (np.delete(room, at, axis=0) == 7).all()
     assert (reported == 1).all()
     assert search.run_columns(*given).tobytes() == want.tobytes()
     assert search.is_one_by_one == (way in {"one by one", "counted"})
-    assert search.is_closed == (way == "at once" and dtype == "int64")
+    assert search.has_matrix == (way == "at once" and dtype == "int64")
 
 
 def _sides(arcs: Arcs) -> tuple:

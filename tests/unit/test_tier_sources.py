@@ -79,8 +79,8 @@ def test_small_graphs(dtype):
             assert search == reference
             return
         wanted = reference.run_with_parents(sources)
-        same(search.run_with_parents(sources, lanes=lanes), wanted)
-        same([search.run(sources[::-1], lanes=lanes)], [wanted[0][::-1]])
+        same(search.run_with_parents(sources, slots=lanes), wanted)
+        same([search.run(sources[::-1], slots=lanes)], [wanted[0][::-1]])
 
     check()
 
@@ -89,7 +89,7 @@ def test_small_graphs(dtype):
 @pytest.mark.parametrize("dtype", TYPES)
 def test_hubs_cut_over_many_units(dtype, rule, monkeypatch):
     # Rows of more arcs than a stretch has room for, and stretches that end within a word.
-    monkeypatch.setattr(tier_falling, "MOST_ROOM", 100)
+    monkeypatch.setattr(tier_falling, "MOST_GATHERED", 100)
     arcs = shifted(dtype)
     sources = np.random.default_rng(6).choice(arcs.vertices, 40, replace=False)
     reference = johnson_of(arcs)
@@ -100,7 +100,7 @@ def test_hubs_cut_over_many_units(dtype, rule, monkeypatch):
     assert search.potentials is not None
     assert search.potentials.potential.tobytes() == reference.potentials.potential.tobytes()
     assert search.potentials.improvements == reference.potentials.improvements
-    same(search.run_with_parents(sources, lanes=16), wanted)
+    same(search.run_with_parents(sources, slots=16), wanted)
     assert (out._units.units > 0) == (rule.least != ALL)
 
 
@@ -150,7 +150,7 @@ def test_passes_are_counted_as_in_memory(monkeypatch):
     arcs = tall("float64", 1e3)
     rows = arcs.shards(1)[0].out_light
     monkeypatch.setattr(bellman_ford_search, "PASSES", 1 / arcs.vertices)
-    monkeypatch.setattr(tier_falling, "MOST_ROOM", 16)
+    monkeypatch.setattr(tier_falling, "MOST_GATHERED", 16)
     whole = potentials(plain_rows(rows))
     assert whole.tolerance > 4 * np.finfo(np.float64).eps
     found = bound(arcs, HeadRule(1))[0].potentials
@@ -192,10 +192,10 @@ def test_batches_are_told_of_until_their_task_is_given_up(with_parents):
 
     def run():
         if with_parents:
-            search.run_with_parents(sources, answers, lanes=16, on_done=OnDone(hear))
+            search.run_with_parents(sources, answers, slots=16, on_done=OnDone(hear))
         else:
             answers[1][:] = wanted[1]
-            search.run(sources, answers[0], lanes=16, on_done=OnDone(hear))
+            search.run(sources, answers[0], slots=16, on_done=OnDone(hear))
 
     with pytest.raises(CancelledError):
         cancelled_by(is_over, run)()

@@ -113,10 +113,10 @@ def pull_pays(head_share: float, spread_share: float) -> bool:
     first 1 % of the rows; ``spread_share`` of these rows have a middle arc that weighs at least
     `WEIGHT_SPREAD` times the lightest.
     """
-    return hubs_hold_much(head_share) and spread_share * 2 >= 1
+    return hubs_are_large(head_share) and spread_share * 2 >= 1
 
 
-def hubs_hold_much(head_share: float) -> bool:
+def hubs_are_large(head_share: float) -> bool:
     """Tell whether so large a share of the input tuples lies at hubs, the first 1 % of the rows."""
     return head_share >= HEAD_SHARE
 

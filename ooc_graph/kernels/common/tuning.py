@@ -35,9 +35,9 @@ FIRST_STEP = 2
 """First step of the bound, in lightest arcs of a hub."""
 
 # Many sources. benchmarks/johnson.py: kronecker and random.
-LANES = 64
+SLOTS = 64
 """Sources of a batch; a word has one bit for each."""
-PRUNED_FROM = 4 * LANES
+PRUNED_FROM = 4 * SLOTS
 """So many sources pay for the search from landmarks that finds arcs nobody needs."""
 FIRST_SPAN = 8.0
 """First guess of the span, in heaviest arcs."""

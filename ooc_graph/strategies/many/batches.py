@@ -9,9 +9,9 @@ from ooc_graph.errors import MemoryBudgetError
 from ooc_graph.kernels.common.device import search_of
 from ooc_graph.kernels.common.tuning import PRUNED_FROM
 from ooc_graph.kernels.cpu.many import floyd_warshall
-from ooc_graph.kernels.cpu.many.bfs import FEW_LANES
+from ooc_graph.kernels.cpu.many.bfs import FEW_SOURCES
 from ooc_graph.kernels.cpu.many.choice import single_searches_pay
-from ooc_graph.kernels.cpu.many.search import even_lanes
+from ooc_graph.kernels.cpu.many.search import even_batch
 from ooc_graph.kernels.cuda.many import bfs_plan as cuda_many_bfs_plan
 from ooc_graph.kernels.cuda.many import floyd_warshall as cuda_floyd
 from ooc_graph.kernels.cuda.many.bfs import TRIED_FROM
@@ -172,7 +172,7 @@ def least_on_cpu(job: Job) -> int:
 
 def _on_cpu(found: Description) -> dict[str, Any]:
     plan = found.division
-    closed = floyd_warshall.closed_bytes(found.graph.rows) if plan.closing else 0
+    closed = floyd_warshall.matrix_bytes(found.graph.rows) if plan.closing else 0
     parts = process_parts(found, CPU, plan.lanes)
     method, others = _method_in_memory(found)
     held = {
@@ -192,8 +192,8 @@ def _method_in_memory(found: Description) -> tuple[str, list[str]]:
     rows, lanes = graph.rows, plan.lanes
     if found.asked.hops:
         sources = min(plan.chunks * spec.chunk, spec.length)
-        each = even_lanes(sources, lanes, found.resources.threads)
-        if each < min(FEW_LANES, lanes):
+        each = even_batch(sources, lanes, found.resources.threads)
+        if each < min(FEW_SOURCES, lanes):
             return ONE_BY_ONE, []
         return BATCHES, [ONE_BY_ONE]
     arcs = graph.arcs // (2 if graph.directed else 1)

@@ -43,9 +43,9 @@ class Description(Job):
         """Memory of reductions of all sources."""
         return beside_bytes(self)
 
-    def parts(self, parts: dict[str, int], closed_bytes: int = 0) -> dict[str, int]:
+    def parts(self, parts: dict[str, int], matrix_bytes: int = 0) -> dict[str, int]:
         """Parts by purpose, with what is left of all: the answers of tasks."""
-        parts = parts | {"matrix of all pairs": closed_bytes, "numbers": self.numbers_bytes}
+        parts = parts | {"matrix of all pairs": matrix_bytes, "numbers": self.numbers_bytes}
         whole = self.division.needed_bytes
         parts = parts | {"answers of tasks": whole - sum(parts.values()), "in all": whole}
         return {f"bytes: {name}": size for name, size in parts.items()}

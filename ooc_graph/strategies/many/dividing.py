@@ -78,9 +78,9 @@ def _with_closing(job: Job, plan: Division, device: str, limit_bytes: int) -> Di
     rows = job.graph.rows
     if device == CUDA:
         spare_bytes = job.resources.device.memory_bytes - cuda_memory.cuda_bytes(job.graph, APSP)
-        may_keep = cuda_floyd.closed_bytes(rows) <= spare_bytes
+        may_keep = cuda_floyd.matrix_bytes(rows) <= spare_bytes
         return replace(plan, closing=closing) if may_keep else plan
-    needed = plan.needed_bytes + floyd_warshall.closed_bytes(rows)
+    needed = plan.needed_bytes + floyd_warshall.matrix_bytes(rows)
     return replace(plan, closing=closing, needed_bytes=needed) if needed <= limit_bytes else plan
 
 

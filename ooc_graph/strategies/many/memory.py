@@ -140,8 +140,8 @@ def held_bytes(job: Job, device: str) -> int:
     held = engine_cache.loaded(Key(*whom, loaded[-1])) if loaded else None
     if held is None:
         return 0
-    is_closed = not job.asked.hops and held.search.is_closed
-    closed = floyd_warshall.closed_bytes(job.graph.rows) if is_closed else 0
+    has_matrix = not job.asked.hops and held.search.has_matrix
+    closed = floyd_warshall.matrix_bytes(job.graph.rows) if has_matrix else 0
     return kept_bytes(job) + closed
 
 

@@ -7,13 +7,13 @@ from typing import NamedTuple
 
 from ooc_graph.answers.pairs import is_narrow
 from ooc_graph.answers.reductions import HISTOGRAM
-from ooc_graph.kernels.common.tuning import LANES
-from ooc_graph.kernels.cpu.store.johnson import lane_bytes
+from ooc_graph.kernels.common.tuning import SLOTS
+from ooc_graph.kernels.cpu.store.johnson import batch_row_bytes
 from ooc_graph.layout.names import id_dtype
 from ooc_graph.strategies.many.memory import Job
 from ooc_graph.strategies.many.tiers import BATCHES, ONE_BY_ONE, methods_of, takes_one_by_one
 
-LANES_STORED = (LANES, LANES // 2, LANES // 4)
+LANES_STORED = (SLOTS, SLOTS // 2, SLOTS // 4)
 """Most sources of a batch: the first that memory allows."""
 
 
@@ -64,7 +64,7 @@ def beside_parts(job: Job, method: str, lanes: int) -> dict[str, int]:
     if method == BATCHES:
         ids = id_dtype(job.graph.rows).itemsize if job.asked.parents else 0
         # And each row's place in the answer.
-        state = job.graph.rows * (lane_bytes(job.spec.dtype, lanes, ids) + 8)
+        state = job.graph.rows * (batch_row_bytes(job.spec.dtype, lanes, ids) + 8)
     is_sent = job.in_memory and job.resources.has_client
     tasks = 1 if job.in_memory and not is_sent else job.resources.threads
     return {"batches": state, "answers of tasks": tasks * _task_bytes(job, lanes, is_sent=is_sent)}
@@ -85,12 +85,12 @@ def in_turn(job: Job, room_bytes: int) -> list[Size]:
 
     A process has ``room_bytes`` for what they hold and for rows.
     """
-    found, lane_bytes = list(sizes(job)), LANES * job.spec.dtype.itemsize
+    found, row_bytes = list(sizes(job)), SLOTS * job.spec.dtype.itemsize
     singly = [
         one
         for one in found
         if one.method == ONE_BY_ONE
-        and takes_one_by_one(job.graph, job.kernel, lane_bytes, room_bytes - one.beside_bytes)
+        and takes_one_by_one(job.graph, job.kernel, row_bytes, room_bytes - one.beside_bytes)
     ]
     return singly + [one for one in found if one not in singly]
 

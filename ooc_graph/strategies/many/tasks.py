@@ -59,7 +59,7 @@ def how_found(task: ManyTask, io_stats: IoStats) -> str:
         return ""
     if task.is_one_by_one_on_device:
         return note_on_device(task.asked.kernel, held.note(io_stats) if held.note else "")
-    if not task.asked.hops and held.search.is_closed:
+    if not task.asked.hops and held.search.has_matrix:
         return "all pairs were found at once, by Floyd-Warshall"
     if (task.device == CPU or task.asked.hops) and held.search.is_one_by_one:
         by = "by every thread" if task.device == CPU else "by the CUDA device: few of them meet"

@@ -22,7 +22,7 @@ class ManySources:
         sources: IntArray,
         answer: AnyArray,
         parents: AnyArray | None,
-        lanes: int | None,
+        slots: int | None,
         on_done: OnDone | None,
     ) -> None:
         """Write distances, and parents if they are wanted."""
@@ -38,18 +38,18 @@ class ManySources:
         sources: IntArray,
         answer: AnyArray | None = None,
         *,
-        lanes: int | None = None,
+        slots: int | None = None,
         on_done: OnDone | None = None,
     ) -> AnyArray:
         """Search from each of the internal ids ``sources``: (sources, vertices).
 
         What is not reached has +inf, or the largest integer of the dtype. Sources are int64, in any
         order, and may repeat. The distances may be written to ``answer``. A batch has up to
-        ``lanes`` sources, and who is ``on_done`` hears of them when their rows are there.
+        ``slots`` sources, and ``on_done`` is called when their rows are there.
         """
         if answer is None:
             answer = np.empty((len(sources), self.vertices), self.dtype)
-        self._find(sources, answer, None, lanes, on_done)
+        self._find(sources, answer, None, slots, on_done)
         return answer
 
     def run_with_parents(
@@ -57,7 +57,7 @@ class ManySources:
         sources: IntArray,
         answers: tuple[AnyArray, AnyArray] | None = None,
         *,
-        lanes: int | None = None,
+        slots: int | None = None,
         on_done: OnDone | None = None,
     ) -> tuple[AnyArray, AnyArray]:
         """Distances as `run` gives them, and parents: ids (sources, vertices).
@@ -66,7 +66,7 @@ class ManySources:
         those of single searches. ``answers`` are arrays as `empty` makes them, to write to.
         """
         answer, parents = self.empty(len(sources)) if answers is None else answers
-        self._find(sources, answer, parents, lanes, on_done)
+        self._find(sources, answer, parents, slots, on_done)
         return answer, parents
 
 
@@ -74,20 +74,21 @@ class Apsp(Protocol):
     """Distances on a graph that one rank holds whole, weights of any sign; see `ManySources`."""
 
     @property
-    def is_closed(self) -> bool:
+    def has_matrix(self) -> bool:
         """Whether all pairs were found at once."""
 
-    def expect(self, sources: int, closing: int = 0) -> None:
+    def expect(self, sources: int, matrix_sources: int = 0) -> None:
         """Prepare for so many sources in all runs to come.
 
-        ``closing`` of them are searched from here, if a matrix of all pairs may be kept; else 0.
+        ``matrix_sources`` of them are searched from here, if a matrix of all pairs may be kept;
+        else it is 0.
         """
 
     def empty(self, sources: int) -> tuple[AnyArray, AnyArray]:
         """Arrays for distances from so many sources, and for their parents."""
 
     def run(
-        self, sources: IntArray, answer: AnyArray | None = None, *, lanes: int | None = None
+        self, sources: IntArray, answer: AnyArray | None = None, *, slots: int | None = None
     ) -> AnyArray:
         """Distances from each of the internal ids ``sources``."""
 
@@ -96,7 +97,7 @@ class Apsp(Protocol):
         sources: IntArray,
         answers: tuple[AnyArray, AnyArray] | None = None,
         *,
-        lanes: int | None = None,
+        slots: int | None = None,
         on_done: OnDone | None = None,
     ) -> tuple[AnyArray, AnyArray]:
         """Distances, and parents."""
@@ -124,14 +125,14 @@ class MultiSourceBfs(Protocol):
 
     @property
     def is_one_by_one(self) -> bool:
-        """Whether batches were given up."""
+        """Whether batches were abandoned."""
 
     def run(
         self,
         sources: IntArray,
         answer: AnyArray | None = None,
         *,
-        lanes: int = ...,
+        slots: int = ...,
         most: int | None = None,
         on_done: OnDone | None = None,
     ) -> AnyArray:
@@ -143,19 +144,19 @@ class MultiSourceBfs(Protocol):
             int64 (sources,), repetitions allowed.
         answer
             int32 (sources, vertices) to write to; the largest int32 if a source does not reach.
-        lanes
+        slots
             Most sources of a batch.
         most
             The last level that is wanted; None: all.
         on_done
-            Hears of sources when their rows are in ``answer``.
+            Is called with sources when their rows are in ``answer``.
         """
 
     def tally(
         self,
         sources: IntArray,
         *,
-        lanes: int = ...,
+        slots: int = ...,
         most: int | None = None,
         wanted: AnyArray | None = None,
         bins: int = 0,
@@ -167,7 +168,7 @@ class MultiSourceBfs(Protocol):
 
         Parameters
         ----------
-        sources, lanes, most, told
+        sources, slots, most, on_done
             As for `run`.
         wanted
             bool (vertices,): which vertices count; None: all.

@@ -178,8 +178,8 @@ class CpuBfsRank:
 
     def push(self, shared: CpuBfsShared) -> tuple[AnyArray, AnyArray, int]:
         """Neighbours of the own frontier not visited yet, their parents; arcs examined."""
-        room = min(self._frontier_arcs, self.vertices)
-        target, parent = np.empty((2, room), self._queue.dtype)
+        capacity = min(self._frontier_arcs, self.vertices)
+        target, parent = np.empty((2, capacity), self._queue.dtype)
         rows = self._queue[: members(self._tree.found, self._queue)]
         lists = shared.visited, self._sent, target, parent
         listed, examined = push_rows(self._out, self._dealt, rows, *lists)

@@ -99,7 +99,7 @@ class CpuBfsSearch:
         never = never_claimed(into.offsets[1:] == into.offsets[:-1])
         self._tree = new_tree(never, rows, ids)
         self._scratch = Scratch(
-            np.zeros(rows + (thin_levels.LIST_ROOM if self._list else 1), ids),
+            np.zeros(rows + (thin_levels.LIST_EXTRA if self._list else 1), ids),
             np.empty((team.threads, BUFFER), ids),
             np.empty_like(never),
             never,

@@ -40,7 +40,7 @@ MOVE_TO_FRONT = 8192
 """The list starts again at its front from this entry on, so that it stays in cache."""
 CHUNK_WORDS = 128
 """Bitmap words, of 64 rows each, that a thread takes at once."""
-LIST_ROOM = LIST_ARCS + AHEAD + 2
+LIST_EXTRA = LIST_ARCS + AHEAD + 2
 """Entries of the list beyond one for each row: a level's finds before the second pass, and what
 is read ahead or written with the last of them."""
 
@@ -96,9 +96,9 @@ def fix_rows(offsets: Any, neighbors: Any, fixed: Any) -> None:
         first, arcs = offsets[row], offsets[row + 1] - offsets[row]
         for half in range(2):
             word = np.uint64(0)
-            for place in range(2 * half, 2 * half + 2):
-                v = np.uint64(neighbors[first + place]) if place < arcs else np.uint64(row)
-                word |= v << np.uint64(32 * (place & 1))
+            for arc in range(2 * half, 2 * half + 2):
+                v = np.uint64(neighbors[first + arc]) if arc < arcs else np.uint64(row)
+                word |= v << np.uint64(32 * (arc & 1))
             fixed[2 * row + half] = word
         fixed[2 * row] |= (np.uint64(arcs) if arcs <= decisions.FIXED_ARCS else LONG) << _COUNT
 
@@ -299,7 +299,7 @@ def search_list(control: Any, sides: Any, tree: Any, scratch: Any, trace: Any, r
     is over; `REACHED` all vertices that were seen. These have parents and levels; `leave_list`
     does the rest.
 
-    The queue, ids (rows + `LIST_ROOM`,), is zeros before the first search. The out-arcs of the
+    The queue, ids (rows + `LIST_EXTRA`,), is zeros before the first search. The out-arcs of the
     widest row bound those of the frontier at no cost. Returns the out-arcs of the frontier and of
     all that is not seen yet.
     """

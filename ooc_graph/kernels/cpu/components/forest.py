@@ -40,7 +40,7 @@ def link(parent: Any, u: int, v: int) -> None:
 
 
 @kernel
-def link_pairs(parent: Any, one: Any, other: Any) -> None:
+def link_all(parent: Any, one: Any, other: Any) -> None:
     """Link pair after pair, on one thread."""
     for index in range(len(one)):
         link(parent, np.int64(one[index]), np.int64(other[index]))
@@ -69,7 +69,7 @@ SAMPLE = 256
 def most_common(parent: Any, sample: Any) -> tuple[Any, int]:
     """Root of the component that most of an even sample of a forest is in, and how many are.
 
-    The forest is compressed and not empty; ``sample`` int64 (`SAMPLE`,) is room to work.
+    The forest is compressed and not empty; ``sample`` int64 (`SAMPLE`,) is scratch.
     """
     for index in range(SAMPLE):
         sample[index] = np.int64(parent[index * len(parent) // SAMPLE])

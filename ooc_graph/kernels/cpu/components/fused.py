@@ -131,7 +131,7 @@ def search(
 ) -> None:
     """Label every row with the smallest id of its component, in ``parent``; all threads call it.
 
-    ``into`` is looked at if ``directed``; ``sample`` int64 (SAMPLE,) is room to work.
+    ``into`` is looked at if ``directed``; ``sample`` int64 (SAMPLE,) is scratch.
     """
     rows = len(parent)
     begin, end = rows * thread // threads, rows * (thread + 1) // threads

@@ -57,7 +57,7 @@ class Field(NamedTuple):
     plateaus. By segment, in the distances' dtype: ``low`` (2, segments), the smallest distance
     that an even or odd pass improved; ``near`` and ``far``, the smallest and the largest distance
     reached; ``bound``, the distance from which on no candidate improves anything. ``open`` int64
-    (segments,): vertices without a distance. ``held`` (segments,): as ``low``, of all passes since
+    (segments,): vertices without a distance. ``least`` (segments,): as ``low``, of all passes since
     the last one over all pieces began. ``cap`` (1,): light pieces have a weight below it. ``top``
     (1,): the distance of what is not reached.
     """
@@ -70,7 +70,7 @@ class Field(NamedTuple):
     far: AnyArray
     bound: AnyArray
     open: IntArray
-    held: AnyArray
+    least: AnyArray
     cap: AnyArray
     top: AnyArray
 
@@ -85,7 +85,7 @@ def _reset_part(thread: int, threads: int, edges: Any, field: Any) -> None:
         field.low[:] = top
         field.near[:], field.bound[:] = top, top
         field.far[:] = 0
-        field.held[:] = top
+        field.least[:] = top
         for segment in range(len(field.open)):
             field.open[segment] = edges.base[segment + 1] - edges.base[segment]
 
@@ -94,7 +94,7 @@ def _reset_part(thread: int, threads: int, edges: Any, field: Any) -> None:
 def _start(control: Any, field: Any, root: int) -> None:
     segment = segment_of_id(root)
     field.distance[root], field.low[0, segment], field.near[segment] = 0, 0, 0
-    field.held[segment] = 0
+    field.least[segment] = 0
     field.open[segment] -= 1
     control[STILL_OPEN] = len(field.distance) - 1
 
@@ -125,7 +125,7 @@ def _relax_piece(edges: Any, piece: int, distance: Any, top: Any) -> tuple[Any, 
 def _relax_part(control: Any, edges: Any, field: Any, turn: int) -> None:
     """One pass; all threads call it. Word `CHUNK` must be 0 at the start."""
     low, after, bound, top = field.low[turn], field.low[1 - turn], field.bound, field.top[0]
-    held, cap, whole = field.held, field.cap[0], control[WHOLE] != 0
+    least, cap, whole = field.least, field.cap[0], control[WHOLE] != 0
     examined = 0
     for piece in pieces_of(control, edges):
         tail, head = edges.tail[piece], edges.head[piece]
@@ -133,7 +133,7 @@ def _relax_part(control: Any, edges: Any, field: Any, turn: int) -> None:
         light = lightest < cap
         if not light and not whole:
             continue
-        ahead, back = (low[tail], low[head]) if light else (held[tail], held[head])
+        ahead, back = (low[tail], low[head]) if light else (least[tail], least[head])
         useful = ahead < top and ahead + lightest < bound[head]
         if edges.undirected and not useful:
             useful = back < top and back + lightest < bound[tail]
@@ -171,24 +171,24 @@ def _survey_part(control: Any, edges: Any, field: Any, turn: int) -> None:
 
 @subroutine
 def _note_changes(field: Any, turn: int, whole: bool) -> tuple[bool, bool, int]:
-    """Hold what a pass changed for heavy pieces, too.
+    """Keep what a pass changed for heavy pieces, too.
 
-    Returns whether it changed anything, whether anything is held, and the open vertices.
+    Returns whether it changed anything, whether any of it waits, and the open vertices.
     """
     top, changed, waiting, still_open = field.top[0], False, False, 0
     for segment in range(len(field.open)):
         low = field.low[1 - turn, segment]
-        field.held[segment] = low if whole else min(field.held[segment], low)
+        field.least[segment] = low if whole else min(field.least[segment], low)
         field.low[turn, segment] = top
         changed = changed or low < top
-        waiting = waiting or field.held[segment] < top
+        waiting = waiting or field.least[segment] < top
         still_open += field.open[segment]
     return changed, waiting, still_open
 
 
 @subroutine
 def _plan(control: Any, field: Any, turn: int) -> None:
-    """Close a pass and say what the next one is. Thread 0, while the others wait.
+    """End a pass and say what the next one is. Thread 0, while the others wait.
 
     If no vertex was reached since a pass over all pieces ended until the next one did, none will
     be: all edges of all that had a distance have been relaxed towards segments with open
@@ -196,9 +196,9 @@ def _plan(control: Any, field: Any, turn: int) -> None:
     """
     whole = control[WHOLE] != 0
     changed, waiting, still_open = _note_changes(field, turn, whole)
-    closed = whole and still_open == control[STILL_OPEN]
+    is_settled = whole and still_open == control[STILL_OPEN]
     for segment in range(len(field.open)):
-        if closed or field.open[segment] == 0:
+        if is_settled or field.open[segment] == 0:
             field.bound[segment] = field.far[segment]
     control[CHUNK] = 0
     control[PASSES] += 1

@@ -1,6 +1,6 @@
 """BFS from many sources at once: every vertex has a bit for each source (CPU).
 
-A row of `WORDS` words says which of `LANES` sources have reached a vertex, another which of them
+A row of `WORDS` words says which of `SLOTS` sources have reached a vertex, another which of them
 did so in the last level, so that one look at an arc serves all of them. A level is pushed along the
 arcs of the rows that it found, or pulled by the rows that some source has not reached, until
 nothing is missing there.
@@ -43,20 +43,20 @@ from ooc_graph.types import AnyArray, IntArray
 
 WORDS = 4
 """Words of a vertex: a 256-bit vector, half a cache line."""
-LANES = WORDS * WORD_BITS
+SLOTS = WORDS * WORD_BITS
 """Most sources of a batch."""
 PLANES = 40
 """Bits of a count of vertices."""
-FEW_LANES = 32
+FEW_SOURCES = 32
 """A batch of fewer sources says nothing of whether batches are worth it."""
 PULL_ABOVE = 4
 """Pull where the frontier holds more than one in so many of the arcs into rows not yet full."""
 MOST, WIDTH, PATIENCE, WORTH = range(4)
-"""Places in ``options``: last level, width of a bin, and when to give up: after so many visits to
-every row, if fewer sources than that were found in a visit."""
+"""Indices in ``options``: last level, width of a bin, and when to abandon batches: after so many
+visits to every row, if fewer sources than that were found in a visit."""
 VISITS, FOUND = range(2)
-"""Places in ``counts``: rows settled, and sources found there."""
-GIVEN_UP = FIRST_FREE
+"""Indices in ``counts``: rows settled, and sources found there."""
+ABANDONED = FIRST_FREE
 """Word of the control array: some batch was not worth it."""
 NONE = np.uint64(0)
 
@@ -157,7 +157,7 @@ def _write(answer: Any, row: Any, first: int, word: Any, depth: int) -> None:
 
 @subroutine
 def _settle(
-    out: Any, into: Any, batch: Any, wanted: Any, depth: int, answer: Any, is_told: bool
+    out: Any, into: Any, batch: Any, wanted: Any, depth: int, answer: Any, has_answer: bool
 ) -> Any:
     """Make what was touched the frontier; write or count it.
 
@@ -192,7 +192,7 @@ def _settle(
             if missing == NONE:
                 batch.open[index] &= ~(ONE << (row & LOW))
                 filled += into.offsets[row + ONE] - into.offsets[row]
-            if is_told:
+            if has_answer:
                 for k in range(WORDS):
                     _write(answer, row, k * WORD_BITS, frontier[row, k], depth)
             elif has(wanted, row):
@@ -206,17 +206,17 @@ def _settle(
 def _tally(batch: Any, planes: int, depth: int, width: int, tallies: Any) -> None:
     """Add a level's counts to the sources' tallies, and set them to zero."""
     bins = tallies.shape[1] - BINS
-    for lane in range(len(tallies)):
-        word, bit = lane >> 6, np.uint64(lane) & LOW
+    for slot in range(len(tallies)):
+        word, bit = slot >> 6, np.uint64(slot) & LOW
         count = np.int64(0)
         for plane in range(planes):
             count += np.int64((batch.planes[plane, word] >> bit) & ONE) << plane
         if count > 0:
-            tallies[lane, REACHED] += count
-            tallies[lane, SUM] += count * depth
-            tallies[lane, DEEPEST] = depth
+            tallies[slot, REACHED] += count
+            tallies[slot, SUM] += count * depth
+            tallies[slot, DEEPEST] = depth
             if bins > 0:
-                tallies[lane, BINS + min(depth // width, bins - 1)] += count
+                tallies[slot, BINS + min(depth // width, bins - 1)] += count
     batch.planes[:planes] = NONE
 
 
@@ -235,10 +235,10 @@ def _begin(batch: Any, sources: Any) -> None:
         batch.open[index] = ~NONE
     if rows & 63:
         batch.open[len(batch.open) - 1] = (ONE << np.uint64(rows & 63)) - ONE
-    for lane in range(len(sources)):
-        row, bit = np.uint64(sources[lane]), ONE << (np.uint64(lane) & LOW)
-        batch.full[lane >> 6] |= bit
-        batch.own[row, WORDS + (lane >> 6)] |= bit
+    for slot in range(len(sources)):
+        row, bit = np.uint64(sources[slot]), ONE << (np.uint64(slot) & LOW)
+        batch.full[slot >> 6] |= bit
+        batch.own[row, WORDS + (slot >> 6)] |= bit
         _mark(batch.touched, row)
 
 
@@ -249,21 +249,21 @@ def _search(control: Any, batch: Any, task: Any, sources: int, answer: Any, tall
     Returns whether it came to the end; else some batch was not worth it, or the launch was given
     up, and nothing that was found may be used.
     """
-    out, into, options, is_told = task.out, task.into, task.options, len(answer) > 0
+    out, into, options, has_answer = task.out, task.into, task.options, len(answer) > 0
     depth, open_arcs = 0, len(into.neighbors)
     while True:
         if atomic_load(control, ABORT) != 0:
             return False
-        arcs, filled, planes = _settle(out, into, batch, task.wanted, depth, answer, is_told)
+        arcs, filled, planes = _settle(out, into, batch, task.wanted, depth, answer, has_answer)
         open_arcs -= filled
-        if not is_told:
+        if not has_answer:
             _tally(batch, planes, depth, options[WIDTH], tallies)
         visits, found = np.int64(batch.counts[VISITS]), np.int64(batch.counts[FOUND])
         is_over = visits > options[PATIENCE] * len(batch.own)
         # Of few sources so many are never found.
-        if is_over and sources >= FEW_LANES and found < options[WORTH] * visits:
-            atomic_store(control, GIVEN_UP, 1)
-        if atomic_load(control, GIVEN_UP) != 0:
+        if is_over and sources >= FEW_SOURCES and found < options[WORTH] * visits:
+            atomic_store(control, ABANDONED, 1)
+        if atomic_load(control, ABANDONED) != 0:
             return False
         if arcs == 0 or open_arcs == 0 or depth >= options[MOST]:
             break
@@ -279,7 +279,7 @@ class Task(NamedTuple):
     """What batches search, and where their levels go.
 
     ``wanted`` is the bitmap of the rows that are counted; ``options`` int64 (4,): see `MOST` to
-    `WORTH`; ``far`` (1,): level of what is not reached; ``begins`` int64 (batches + 1,): place of
+    `WORTH`; ``far`` (1,): level of what is not reached; ``begins`` int64 (batches + 1,): index of
     each batch's first source, and how many there are; ``answer`` int32 (sources, rows), levels, or
     (0, rows) if the tallies are wanted; ``tallies`` int64 (sources, 3 + bins), zeros, or (0, 3);
     ``finished`` bool (batches,), false: set if a batch came to its end.
@@ -303,15 +303,15 @@ def search_batch(control: Any, batch: Any, task: Any) -> Any:
 
     Returns its number; -1 if no batch is left, one was not worth it, or the launch was given up.
     """
-    if atomic_load(control, ABORT) != 0 or atomic_load(control, GIVEN_UP) != 0:
+    if atomic_load(control, ABORT) != 0 or atomic_load(control, ABANDONED) != 0:
         return -1
     number = atomic_add(control, CHUNK, 1)
     if number + 1 >= len(task.begins):
         return -1
     first, end = task.begins[number], task.begins[number + 1]
     answer, tallies = task.answer[first:end], task.tallies[first:end]
-    for lane in range(len(answer)):
-        answer[lane, :] = task.far[0]
+    for slot in range(len(answer)):
+        answer[slot, :] = task.far[0]
     _begin(batch, task.sources[first:end])
     if not _search(control, batch, task, end - first, answer, tallies):
         return -1

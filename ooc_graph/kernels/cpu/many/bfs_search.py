@@ -1,6 +1,6 @@
 """BFS from many sources on a graph in memory: batches and threads (CPU).
 
-Batches are given up for single searches if few sources meet, which is counted (`WORTH`).
+Batches are abandoned for single searches if few sources meet, which is counted (`WORTH`).
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ from ooc_graph.kernels.common.team import Team
 from ooc_graph.kernels.common.tuning import WORTH
 from ooc_graph.kernels.cpu.bfs.search import CpuBfsSearch, out_rows
 from ooc_graph.kernels.cpu.many.bfs import (
-    FEW_LANES,
-    LANES,
+    FEW_SOURCES,
     PLANES,
+    SLOTS,
     WORDS,
     Batch,
     Task,
     search_batch,
 )
 from ooc_graph.kernels.cpu.many.one_by_one import each_alone
-from ooc_graph.kernels.cpu.many.search import even_lanes, run_batches
+from ooc_graph.kernels.cpu.many.search import even_batch, run_batches
 from ooc_graph.types import INT32_UNREACHED, AnyArray, IntArray, Rows
 
 PATIENCE = 2
@@ -42,7 +42,7 @@ class _Run(NamedTuple):
     wanted: AnyArray
     last: int
     width: int
-    lanes: int
+    slots: int
 
     def take(self, at: int, level: AnyArray) -> None:
         """Write, or count, the levels of a single search from the source at a position."""
@@ -75,7 +75,7 @@ class CpuManyBfs:
 
     @property
     def is_one_by_one(self) -> bool:
-        """Whether batches were given up: each thread has a search of its own."""
+        """Whether batches were abandoned: each thread has a search of its own."""
         return self._is_thin
 
     def run(
@@ -83,7 +83,7 @@ class CpuManyBfs:
         sources: IntArray,
         answer: AnyArray | None = None,
         *,
-        lanes: int = LANES,
+        slots: int = SLOTS,
         most: int | None = None,
         on_done: OnDone | None = None,
     ) -> AnyArray:
@@ -93,14 +93,14 @@ class CpuManyBfs:
         last = INT32_UNREACHED - 1 if most is None else most
         nothing = np.empty((0, BINS), np.int64)
         nobody = np.zeros(self.vertices, np.bool_)
-        self._search(_Run(sources, answer, nothing, nobody, last, 1, min(lanes, LANES)), on_done)
+        self._search(_Run(sources, answer, nothing, nobody, last, 1, min(slots, SLOTS)), on_done)
         return answer
 
     def tally(
         self,
         sources: IntArray,
         *,
-        lanes: int = LANES,
+        slots: int = SLOTS,
         most: int | None = None,
         wanted: AnyArray | None = None,
         bins: int = 0,
@@ -115,7 +115,7 @@ class CpuManyBfs:
             tallies = empty_tallies(len(sources), bins)
         nothing = np.empty((0, self.vertices), np.int32)
         self._search(
-            _Run(sources, nothing, tallies, chosen, last, width, min(lanes, LANES)), on_done
+            _Run(sources, nothing, tallies, chosen, last, width, min(slots, SLOTS)), on_done
         )
         return tallies
 
@@ -128,14 +128,14 @@ class CpuManyBfs:
 
     def _batches(self, run: _Run, on_done: OnDone | None) -> AnyArray:
         """Search by batches as long as they are worth it; which sources are left, as bool."""
-        sources, lanes = run.sources, run.lanes
+        sources, slots = run.sources, run.slots
         if self._is_thin or not len(sources):
             return np.ones(len(sources), np.bool_)
         threads = self._team.threads
-        each = even_lanes(len(sources), lanes, threads)
-        begins = starts(len(sources), each, on_done, lanes, threads)
+        each = even_batch(len(sources), slots, threads)
+        begins = starts(len(sources), each, on_done, slots, threads)
         longest = int(np.diff(begins).max())
-        if longest < min(FEW_LANES, lanes):
+        if longest < min(FEW_SOURCES, slots):
             return np.ones(len(sources), np.bool_)
         finished = np.zeros(len(begins) - 1, np.bool_)
         task = Task(

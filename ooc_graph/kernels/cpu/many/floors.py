@@ -1,4 +1,4 @@
-"""Floors of the lanes of a batch, by which `many.sssp` compares distances of its sources (CPU)."""
+"""Floors of the slots of a batch, by which `many.sssp` compares distances of its sources (CPU)."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def tells_apart(rows: LightRows, error: float) -> bool:
 
 
 def floors_of(to: AnyArray, top: Any, rows: LightRows, dtype: np.dtype[Any]) -> AnyArray:
-    """Floor of each source's lane, (rows,).
+    """Floor of each source's slot, (rows,).
 
     At most the source's lightest arc, below which no distance lies but its own. One source that
     lies very far away is not to lower all others' floors so much that no difference a float has

@@ -15,7 +15,7 @@ from ooc_graph.kernels.common.many.sources import ManySources
 from ooc_graph.kernels.common.sssp.distances import unreached
 from ooc_graph.kernels.common.sssp.rows import LightRows, plain_rows
 from ooc_graph.kernels.common.team import Team
-from ooc_graph.kernels.common.tuning import LANES
+from ooc_graph.kernels.common.tuning import SLOTS
 from ooc_graph.kernels.cpu.many.choice import Chooser
 from ooc_graph.kernels.cpu.many.search import CpuManySearch, all_wanted
 from ooc_graph.kernels.cpu.many.sssp import Wanted
@@ -46,7 +46,7 @@ class CpuJohnson(ManySources):
         out: Rows,
         into: Rows,
         team: Team,
-        lanes: int = LANES,
+        slots: int = SLOTS,
         tuples: AnyArray | None = None,
     ) -> None:
         assert out.weights is not None
@@ -57,27 +57,27 @@ class CpuJohnson(ManySources):
             self.potentials, longest = found.potentials, found.longest
             out, into = found.out, found.into
         self._potential = None if self.potentials is None else self.potentials.potential
-        self._lanes, self.ids = lanes, out.neighbors.dtype
-        self.search = CpuManySearch(out, into, team, lanes, longest)
+        self._slots, self.ids = slots, out.neighbors.dtype
+        self.search = CpuManySearch(out, into, team, slots, longest)
         self.dtype, self.vertices = self.search.dtype, self.search.vertices
         self.chooser: Chooser | None = None
         if tuples is not None:
             self.chooser = Chooser(self.search, out, into, tuples, team.threads)
 
     @property
-    def is_closed(self) -> bool:
+    def has_matrix(self) -> bool:
         """Whether all pairs were found at once, by Floyd-Warshall."""
-        return self.chooser is not None and self.chooser.closed is not None
+        return self.chooser is not None and self.chooser.matrix is not None
 
     @property
     def is_one_by_one(self) -> bool:
         """Whether sources are searched from one by one, each on a thread."""
         return self.chooser is not None and self.chooser.side_by_side is not None
 
-    def expect(self, sources: int, closing: int = 0) -> None:
+    def expect(self, sources: int, matrix_sources: int = 0) -> None:
         """Prepare for so many sources in all runs to come, as `Apsp.expect` says."""
         if self.chooser is not None:
-            self.chooser.expect(sources, closing)
+            self.chooser.expect(sources, matrix_sources)
         else:
             self.search.expect(sources)
 
@@ -90,10 +90,10 @@ class CpuJohnson(ManySources):
         *,
         answer: AnyArray | None = None,
         at: IntArray | None = None,
-        lanes: int | None = None,
+        slots: int | None = None,
         on_done: OnDone | None = None,
     ) -> AnyArray:
-        """As `kernels.cuda.many.johnson.CudaJohnson.run_columns`, in batches of ``lanes``."""
+        """As `kernels.cuda.many.johnson.CudaJohnson.run_columns`, in batches of ``slots``."""
         if answer is None:
             answer = np.empty((len(sources), len(targets)), self.dtype)
         wanted = all_wanted(sources, answer, self._potential)
@@ -102,7 +102,7 @@ class CpuJohnson(ManySources):
             columns = columns._replace(at=at)
         if most is not None:
             columns.ends[1] = most
-        self._search(wanted._replace(columns=columns), lanes, on_done)
+        self._search(wanted._replace(columns=columns), slots, on_done)
         return answer
 
     def _find(
@@ -110,11 +110,11 @@ class CpuJohnson(ManySources):
         sources: IntArray,
         answer: AnyArray,
         parents: AnyArray | None,
-        lanes: int | None,
+        slots: int | None,
         on_done: OnDone | None,
     ) -> None:
         if parents is None:
-            self._search(all_wanted(sources, answer, self._potential), lanes, on_done)
+            self._search(all_wanted(sources, answer, self._potential), slots, on_done)
             return
         # Which finds those of the sources that it has searched from.
         alone, far = Team(1), unreached(answer.dtype)[0]
@@ -129,13 +129,13 @@ class CpuJohnson(ManySources):
                 on_done(begin, end)
 
         finding = OnDone(found) if on_done is None else on_done.instead(found)
-        self._search(all_wanted(sources, answer), lanes, finding)
+        self._search(all_wanted(sources, answer), slots, finding)
 
-    def _search(self, wanted: Wanted, lanes: int | None, on_done: OnDone | None) -> None:
+    def _search(self, wanted: Wanted, slots: int | None, on_done: OnDone | None) -> None:
         if self.chooser is None:
-            self.search.search(wanted, lanes, on_done)
+            self.search.search(wanted, slots, on_done)
         else:
-            self.chooser.run(wanted, lanes or self._lanes, on_done)
+            self.chooser.run(wanted, slots or self._slots, on_done)
 
 
 class Reweighted(NamedTuple):

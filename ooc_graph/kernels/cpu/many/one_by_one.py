@@ -2,7 +2,7 @@
 
 In a batch a row is pushed whenever it improves for any of the sources. Where these lie far apart in
 a long thin graph, such as a road network, that is once for each of them, and every push carries the
-lanes of all others. A batch of BFS visits each row once for almost every source there, and a visit
+slots of all others. A batch of BFS visits each row once for almost every source there, and a visit
 costs more than one of a single search. Then single searches are faster, and threads need not share
 one. The bits are the same.
 """

@@ -9,18 +9,18 @@ import numpy as np
 
 from ooc_graph.kernels.common.bitmap import WORD_BITS, words_for
 from ooc_graph.kernels.common.completion import OnDone, starts
-from ooc_graph.kernels.common.many.lengths import INTEGER_TOP, require_room
+from ooc_graph.kernels.common.many.lengths import INTEGER_TOP, require_fit
 from ooc_graph.kernels.common.sssp.distances import (
     distance_dtype,
     unreached,
 )
 from ooc_graph.kernels.common.sssp.rows import LightRows, plain_rows
 from ooc_graph.kernels.common.team import Team, new_control
-from ooc_graph.kernels.common.tuning import FIRST_SPAN, LANES, PRUNED_FROM
+from ooc_graph.kernels.common.tuning import FIRST_SPAN, PRUNED_FROM, SLOTS
 from ooc_graph.kernels.cpu.many import prune as many_prune
 from ooc_graph.kernels.cpu.many.floors import floors_of, tells_apart
-from ooc_graph.kernels.cpu.many.lanes import lanes_for
 from ooc_graph.kernels.cpu.many.sssp import Batch, Columns, Task, Wanted, search_batch
+from ooc_graph.kernels.cpu.many.vectors import slots_for
 from ooc_graph.types import AnyArray, IntArray, Rows
 
 
@@ -28,13 +28,13 @@ class CpuManySearch:
     """Distances from any number of sources; rows are read once for a batch of sources.
 
     Every thread searches batches of its own, so threads never wait for each other. In addition to
-    the rows each has ``lanes`` distances a vertex, and 16 to 24 bytes a vertex more.
+    the rows each has ``slots`` distances a vertex, and 16 to 24 bytes a vertex more.
 
     Parameters
     ----------
     out, into
         Light-first rows of out- and in-arcs with weights >= 0 (the same object when undirected).
-    lanes
+    slots
         Most sources in a batch, 64 at most; rounded up to whole vectors.
     longest
         Bound of a path's length, if integer weights have one that is lower than vertices times
@@ -42,21 +42,21 @@ class CpuManySearch:
     """
 
     def __init__(
-        self, out: Rows, into: Rows, team: Team, lanes: int = LANES, longest: int | None = None
+        self, out: Rows, into: Rows, team: Team, slots: int = SLOTS, longest: int | None = None
     ) -> None:
         self._out = plain_rows(out)
         self._into = self._out if into is out else plain_rows(into)
         self._team = team
         self.dtype = distance_dtype(self._out.weights)
-        self._lanes = lanes
+        self._slots = slots
         self._pruned: tuple[LightRows, LightRows] | None = None
         self._floors: AnyArray = np.empty(0, self.dtype)
         self.counts: IntArray = np.zeros((team.threads, 4), np.int64)
         heaviest = self._out.weights.max(initial=0)
-        require_room(heaviest, self.vertices, self.dtype, longest)
+        require_fit(heaviest, self.vertices, self.dtype, longest)
         # Distances above floors that lie below 0 must have room, too.
         bound = float(heaviest) * self.vertices if longest is None else longest
-        self._has_room = 4 * bound < highest(self.dtype)
+        self._has_range = 4 * bound < highest(self.dtype)
 
     @property
     def vertices(self) -> int:
@@ -84,21 +84,21 @@ class CpuManySearch:
     def search(
         self,
         wanted: Wanted,
-        lanes: int | None = None,
+        slots: int | None = None,
         on_done: OnDone | None = None,
         *,
         pruning: bool = True,
     ) -> None:
         """Search from some sources: each row of the answer has the bits of a single search.
 
-        A batch has up to ``lanes`` sources, by default those of this object. With ``pruning``, arcs
+        A batch has up to ``slots`` sources, by default those of this object. With ``pruning``, arcs
         that nobody needs are dropped first if so many sources pay for it.
         """
         if pruning:
             self.expect(len(wanted.sources))
         out, into = (self._out, self._into) if self._pruned is None else self._pruned
         if len(wanted.sources):
-            self._search(out, into, wanted, lanes or self._lanes, self._floors, on_done)
+            self._search(out, into, wanted, slots or self._slots, self._floors, on_done)
 
     def _search(
         self,
@@ -110,8 +110,8 @@ class CpuManySearch:
         on_done: OnDone | None = None,
     ) -> None:
         dtype, count, threads = wanted.answer.dtype, len(wanted.sources), self._team.threads
-        lanes = lanes_for(dtype, min(even_lanes(count, most, threads), WORD_BITS))
-        begins = starts(count, lanes, on_done, most, threads)
+        slots = slots_for(dtype, min(even_batch(count, most, threads), WORD_BITS))
+        begins = starts(count, slots, on_done, most, threads)
         longest = int(np.diff(begins).max())
         states = [_state(self.vertices, dtype, longest, counts) for counts in self.counts]
         step = np.array([step_of(out, dtype)], dtype)
@@ -131,7 +131,7 @@ class CpuManySearch:
             longer = many_prune.inflated(out, error)
             back = longer if same else many_prune.inflated(into, error)
             away = np.empty((len(landmarks), self.vertices), dtype)
-            given = self._lanes, np.empty(0, dtype)
+            given = self._slots, np.empty(0, dtype)
             self._search(longer, back, all_wanted(landmarks, away), *given)
             to = away if same else np.empty_like(away)
             if not same:
@@ -140,7 +140,7 @@ class CpuManySearch:
             if found <= span or eps == 0:
                 break
             span = 2 * found
-        if self._has_room and tells_apart(out, error):
+        if self._has_range and tells_apart(out, error):
             self._floors = floors_of(to, top, out, self.dtype)
         margin = np.array(error).astype(dtype)[()]
         pruned = []
@@ -169,7 +169,7 @@ def leaves_of(out: LightRows, into: LightRows) -> IntArray:
     return np.sort(np.concatenate([ends, single[same]]))
 
 
-def even_lanes(sources: int, most: int, threads: int) -> int:
+def even_batch(sources: int, most: int, threads: int) -> int:
     """Sources in a batch if all threads are to have as many batches, as long as each other."""
     rounds = max(1, -(-sources // (most * threads)))
     return max(1, -(-sources // (rounds * threads)))
@@ -188,17 +188,17 @@ def step_of(rows: LightRows, dtype: np.dtype[Any]) -> Any:
     return np.array(float(rows.weights.mean(dtype=np.float64)) / degree).astype(dtype)[()]
 
 
-def _state(rows: int, dtype: np.dtype[Any], lanes: int, counts: IntArray) -> Batch:
+def _state(rows: int, dtype: np.dtype[Any], slots: int, counts: IntArray) -> Batch:
     """State of one batch; what it does is added to ``counts``."""
-    lanes = lanes_for(dtype, min(lanes, WORD_BITS))
+    slots = slots_for(dtype, min(slots, WORD_BITS))
     limits: list[Any] = [INTEGER_TOP, 2 * INTEGER_TOP, 0]
     if dtype.kind == "f":
         limits = [np.inf, np.nan, 8 * epsilon(dtype)]
     return Batch(
-        np.empty((rows, lanes), dtype),
+        np.empty((rows, slots), dtype),
         np.empty(rows, dtype),
         np.empty(rows, dtype),
-        np.empty(lanes, dtype),
+        np.empty(slots, dtype),
         np.array(limits, dtype),
         np.empty(words_for(rows), np.uint64),
         np.empty(rows, np.uint64),

@@ -13,7 +13,7 @@ from ooc_graph.kernels.common.decisions import PULL
 from ooc_graph.kernels.common.team import CHUNK, FIRST_FREE, LINE, OPERATION, barrier
 from ooc_graph.kernels.cpu.sssp.parents import (
     EXAMINED,
-    Lane,
+    Scratch,
     inner_parents,
     lost_by_overflow,
     parents_part,
@@ -43,7 +43,7 @@ class Answer(NamedTuple):
     distance up to which all is final, a lower bound of what may have changed, the largest
     distance reached, the distance beyond the inner vertices. ``ranges`` (threads, 2): what each
     thread found in a pull pass. ``left`` and ``best`` (threads, `CHUNK_ROWS`): each thread's
-    `Lane`.
+    `Scratch`.
     """
 
     parent: AnyArray
@@ -151,7 +151,7 @@ def search(
     if not barrier(control, threads):
         return
     limits = answer.limits
-    lane = Lane(answer.left[thread], answer.best[thread])
+    scratch = Scratch(answer.left[thread], answer.best[thread])
     if thread == 0:
         _push(control, out, wave, answer, root, may_pull)
     while True:
@@ -160,7 +160,7 @@ def search(
         if control[OPERATION] == PARENTS:
             break
         nowhere, range_ = wave.distance[:0], answer.ranges[thread]
-        pull_part(control, into, wave, nowhere, limits[FINAL], limits[FLOOR], range_, lane)
+        pull_part(control, into, wave, nowhere, limits[FINAL], limits[FLOOR], range_, scratch)
         if not barrier(control, threads):
             return
         if thread == 0:
@@ -175,4 +175,4 @@ def search(
         control[EXAMINED] = examined
     if not barrier(control, threads):
         return
-    parents_part(control, into, wave, answer.parent, root, limits[BEYOND], lane)
+    parents_part(control, into, wave, answer.parent, root, limits[BEYOND], scratch)

@@ -97,14 +97,14 @@ def _is_better_parent(word: Any, u: Any, at: Any, seen: Any) -> bool:
 @subroutine
 def _ask_for_rows(rows: Any, word: Any, near: Any, head: int, count: int) -> None:
     """Prefetch what the next vertices of the queue will need."""
-    room = len(near)
+    capacity = len(near)
     if count > AHEAD:
-        place = head + AHEAD
-        u = np.int64(near[place if place < room else place - room])
+        ahead = head + AHEAD
+        u = np.int64(near[ahead if ahead < capacity else ahead - capacity])
         prefetch(rows.offsets, u)
         prefetch(word, u)
-        place = head + AHEAD // 2
-        u = np.int64(near[place if place < room else place - room])
+        ahead = head + AHEAD // 2
+        u = np.int64(near[ahead if ahead < capacity else ahead - capacity])
         prefetch(rows.arcs, np.int64(rows.offsets[u]))
 
 
@@ -116,14 +116,14 @@ def _relax_near(rows: Any, state: Any, turn: int, count: int, bound: Any, top: A
     distances' type.
     """
     word, near, far, trace = state.word, state.near, state.far[turn], state.trace
-    room, most = len(near), len(far)
-    head, tail = 0, 0 if count == room else count
+    capacity, most = len(near), len(far)
+    head, tail = 0, 0 if count == capacity else count
     listed, unlisted, examined, again = trace[LISTED], trace[UNLISTED], 0, 0
     lowest = _U(trace[LOWEST]) << _SHIFT
     while count > 0:
         _ask_for_rows(rows, word, near, head, count)
         u = _U(near[head])
-        head = 0 if head + 1 == room else head + 1
+        head = 0 if head + 1 == capacity else head + 1
         count -= 1
         at = word[u] & _DISTANCE
         word[u] &= ~_NEAR
@@ -141,7 +141,7 @@ def _relax_near(rows: Any, state: Any, turn: int, count: int, bound: Any, top: A
                 if _is_better_parent(word, u, at, seen):
                     word[v] = (seen & ~_PARENT) | u
                 continue
-            is_near = candidate <= bound and (count < room or seen & _NEAR != _NOTHING)
+            is_near = candidate <= bound and (count < capacity or seen & _NEAR != _NOTHING)
             goes_to = _NEAR if is_near else _FAR
             word[v] = candidate | goes_to | u
             if not is_near:
@@ -150,7 +150,7 @@ def _relax_near(rows: Any, state: Any, turn: int, count: int, bound: Any, top: A
                 continue
             if is_near:
                 near[tail] = v
-                tail = 0 if tail + 1 == room else tail + 1
+                tail = 0 if tail + 1 == capacity else tail + 1
                 count += 1
                 again += (seen & _FAR == _NOTHING) & (seen < _DISTANCE)
             elif candidate > bound and listed < most:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ooc_graph.kernels.common.decisions import SsspTree, hubs_hold_much
+from ooc_graph.kernels.common.decisions import SsspTree, hubs_are_large
 from ooc_graph.kernels.common.sssp.distances import distance_dtype, unreached
 from ooc_graph.kernels.common.sssp.survey import may_pull, survey
 from ooc_graph.kernels.common.team import Team
@@ -44,7 +44,7 @@ def suits_near_far(out: Rows, tuples: AnyArray) -> bool:
     if len(weights) and (weights.min() <= 0 or _farthest(weights) <= 0):
         return False
     found = survey(out, tuples)
-    return not (hubs_hold_much(found.head_share) if weights.dtype.kind == "f" else may_pull(found))
+    return not (hubs_are_large(found.head_share) if weights.dtype.kind == "f" else may_pull(found))
 
 
 def _farthest(weights: AnyArray) -> int:

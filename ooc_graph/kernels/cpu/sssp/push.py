@@ -80,12 +80,12 @@ def push_below(
     before (work done again).
     """
     distance, taken, queue = wave.distance, wave.taken, wave.queue
-    top, room, notes = wave.top[0], len(wave.queue), len(wave.first)
-    head, tail = 0, 0 if count == room else count
+    top, capacity, notes = wave.top[0], len(wave.queue), len(wave.first)
+    head, tail = 0, 0 if count == capacity else count
     examined, again = 0, 0
     while count > 0:
         u = np.int64(queue[head])
-        head = 0 if head + 1 == room else head + 1
+        head = 0 if head + 1 == capacity else head + 1
         count -= 1
         waiting: Any = np.int64(taken[u]) & WAITING
         at, begin, end = distance[u], out.offsets[u], out.offsets[u + 1]

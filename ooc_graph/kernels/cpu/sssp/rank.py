@@ -26,7 +26,7 @@ from ooc_graph.kernels.cpu.sssp.parents import (
     CHUNK_ROWS,
     EXAMINED,
     UNRESOLVED,
-    Lane,
+    Scratch,
     inner_parents,
     parents_part,
     take_offered,
@@ -87,10 +87,10 @@ def _pull(
     final: Any,
     floor: Any,
     ranges: Any,
-    lanes: Any,
+    scratches: Any,
 ) -> None:
-    range_, lane = ranges[thread], Lane(lanes.left[thread], lanes.best[thread])
-    pull_part(control, into, wave, found, final, floor, range_, lane)
+    range_, scratch = ranges[thread], Scratch(scratches.left[thread], scratches.best[thread])
+    pull_part(control, into, wave, found, final, floor, range_, scratch)
 
 
 @kernel
@@ -125,10 +125,10 @@ def _parents(
     parent: Any,
     root: int,
     floor: Any,
-    lanes: Any,
+    scratches: Any,
 ) -> None:
-    lane = Lane(lanes.left[thread], lanes.best[thread])
-    parents_part(control, into, wave, parent, root, floor, lane)
+    scratch = Scratch(scratches.left[thread], scratches.best[thread])
+    parents_part(control, into, wave, parent, root, floor, scratch)
 
 
 @kernel
@@ -196,7 +196,7 @@ class CpuSsspRank:
             dealt_of(dealing),
         )
         self._ranges = np.empty((team.threads, 2), top.dtype)
-        self._lanes = Lane(
+        self._scratches = Scratch(
             np.empty((team.threads, CHUNK_ROWS), np.int32),
             np.empty((team.threads, CHUNK_ROWS), top.dtype),
         )
@@ -239,10 +239,10 @@ class CpuSsspRank:
         """Candidates up to ``bound`` from own rows just improved or pending."""
         wave, limit, has_risen = self._seen(shared), self._kind(bound), bound != self._bound
         self._bound = bound
-        count, pending, room = ready(
+        count, pending, capacity = ready(
             self._out, wave, shared.improved, 0, self._pending, has_risen, limit
         )
-        target, found = np.empty(room, self._ids), np.empty(room, self._top.dtype)
+        target, found = np.empty(capacity, self._ids), np.empty(capacity, self._top.dtype)
         _, listed, self._pending, examined, again, smallest = push_queued(
             self._out, wave, count, pending, limit, target, found
         )
@@ -281,8 +281,8 @@ class CpuSsspRank:
 
     def _listed(self, rows: AnyArray, dtype: np.dtype[Any]) -> tuple[AnyArray, AnyArray]:
         """Arrays for one entry an arc of some rows, and one at least."""
-        room = 1 + int(self._lengths(rows).sum(dtype=np.int64))
-        return np.empty(room, self._ids), np.empty(room, dtype)
+        capacity = 1 + int(self._lengths(rows).sum(dtype=np.int64))
+        return np.empty(capacity, self._ids), np.empty(capacity, dtype)
 
     def pull(self, shared: CpuSsspShared, final: float, floor: float) -> tuple[Payload, int, int]:
         """Own rows beyond ``final`` that improve; their out-arcs; arcs examined.
@@ -300,7 +300,7 @@ class CpuSsspRank:
             self._kind(final),
             self._kind(floor),
             self._ranges,
-            self._lanes,
+            self._scratches,
         )
         count = int(control[CHANGED])
         target = wave.queue[:count]
@@ -334,7 +334,7 @@ class CpuSsspRank:
             self._parent,
             root,
             self._kind(self._floor),
-            self._lanes,
+            self._scratches,
         )
         self._left = int(control[UNRESOLVED])
         return self._dealing.internal_of(wave.pending[: self._left]), int(control[EXAMINED])

@@ -44,8 +44,8 @@ def headed_rows(rows: LightRows, dealing: Dealing) -> HeadedRows:
     neighbors[:] = dealing.owned()
     weights = np.full(shape, _heaviest_of(rows.weights.dtype), rows.weights.dtype)
     for column in range(HEADS):
-        pairs = [(rows.neighbors, neighbors[column]), (rows.weights, weights[column])]
-        _copy_heads(rows.offsets, column, pairs)
+        columns = [(rows.neighbors, neighbors[column]), (rows.weights, weights[column])]
+        _copy_heads(rows.offsets, column, columns)
     return HeadedRows(rows.offsets, rows.neighbors, rows.weights, neighbors, weights)
 
 
@@ -54,12 +54,14 @@ def taken_dtype(longest: int) -> np.dtype[Any]:
     return np.dtype(np.uint32 if longest >> (32 - FLAG_BITS) == 0 else np.uint64)
 
 
-def _copy_heads(offsets: IntArray, column: int, pairs: Sequence[tuple[AnyArray, AnyArray]]) -> None:
+def _copy_heads(
+    offsets: IntArray, column: int, columns: Sequence[tuple[AnyArray, AnyArray]]
+) -> None:
     """Copy arc number ``column`` of each row that has so many, from arcs to rows."""
     position = offsets[:-1] + column
     longer = np.flatnonzero(position < offsets[1:])
     position = position[longer]
-    for arcs, heads in pairs:
+    for arcs, heads in columns:
         heads[longer] = arcs[position]
 
 

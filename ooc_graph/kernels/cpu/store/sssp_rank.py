@@ -231,7 +231,7 @@ def _put_rows(bits: Any, rows: Any) -> None:
     put_all(bits, rows, len(rows))
 
 
-def _light_heads(heads: HeadRows) -> LightRows:
+def _head_rows(heads: HeadRows) -> LightRows:
     return LightRows(heads.starts, heads.neighbors, heads.weights, heads.first)
 
 
@@ -255,7 +255,7 @@ class StoreSsspRank(CpuSsspRank):
         heads = out.heads
         if has_empty_head(heads) or has_empty_head(into.heads):
             raise ValueError("SSSP needs the first arc of every row in memory")
-        super().__init__(dealing, _light_heads(heads), _light_heads(into.heads), known, team)
+        super().__init__(dealing, _head_rows(heads), _head_rows(into.heads), known, team)
         self.arcs = int(heads.lengths.sum(dtype=np.int64))
         self._out_rows, self._into_rows = out, into
         bits = words_for(dealing.rows)
@@ -380,7 +380,7 @@ class StoreSsspRank(CpuSsspRank):
             field,
             self._kind(final),
             self._lows,
-            self._lanes,
+            self._scratches,
             self._more,
         )
         into.scan_tails(self._more, partial(pull_tails, field))

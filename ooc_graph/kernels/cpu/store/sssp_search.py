@@ -27,7 +27,7 @@ from ooc_graph.kernels.common.sssp.rows import LightRows
 from ooc_graph.kernels.common.sssp.survey import Known, may_pull
 from ooc_graph.kernels.common.store.rows import TAIL_ROWS, TierRows
 from ooc_graph.kernels.common.team import Team, new_control
-from ooc_graph.kernels.cpu.sssp.parents import CHUNK_ROWS, Lane
+from ooc_graph.kernels.cpu.sssp.parents import CHUNK_ROWS, Scratch
 from ooc_graph.kernels.cpu.sssp.push import push_rising
 from ooc_graph.kernels.cpu.sssp.search import new_wave
 from ooc_graph.kernels.cpu.store import sssp as steps
@@ -58,7 +58,7 @@ class TierSsspSearch:
         self._parent = np.empty(rows, ids)
         self._wave = new_wave(self._parent, dtype, self._arcs, longest)
         self._top: Any = self._wave.top[0]
-        self._lanes = Lane(
+        self._scratches = Scratch(
             np.empty((team.threads, CHUNK_ROWS), np.int32),
             np.empty((team.threads, CHUNK_ROWS), dtype),
         )
@@ -107,8 +107,10 @@ class TierSsspSearch:
 
     def _bitmap(self, rows: AnyArray) -> AnyArray:
         """Bitmap of some rows."""
-        bits, places = np.zeros_like(self._bits), rows.astype(np.uint64)
-        np.bitwise_or.at(bits, places >> np.uint64(6), np.uint64(1) << (places & np.uint64(63)))
+        bits, positions = np.zeros_like(self._bits), rows.astype(np.uint64)
+        np.bitwise_or.at(
+            bits, positions >> np.uint64(6), np.uint64(1) << (positions & np.uint64(63))
+        )
         return bits
 
     def _field(self, marks: AnyArray, bound: Any) -> Field:
@@ -157,7 +159,7 @@ class TierSsspSearch:
             field,
             final,
             self._lows,
-            self._lanes,
+            self._scratches,
             self._more,
         )
         field.low[0] = self._lows.min()

@@ -17,7 +17,7 @@ from ooc_graph.kernels.common.cancellation import raise_if_cancelled
 from ooc_graph.kernels.common.completion import OnDone, batches_of
 from ooc_graph.kernels.common.many.bellman_ford import restore, reweighted
 from ooc_graph.kernels.common.many.bellman_ford_search import Potentials, potentials
-from ooc_graph.kernels.common.many.lengths import longest_reweighted, require_room
+from ooc_graph.kernels.common.many.lengths import longest_reweighted, require_fit
 from ooc_graph.kernels.common.many.parents import find_parents
 from ooc_graph.kernels.common.sssp.distances import distance_dtype, unreached
 from ooc_graph.kernels.common.sssp.rows import LightRows, plain_rows
@@ -55,7 +55,7 @@ class CudaJohnson:
         with within_memory("many sources on this graph"):
             held = self._hold(out, dtype, into=False)
             heaviest = held.weights.max().item() if held.arcs else 0
-            require_room(heaviest, held.rows, dtype, longest)
+            require_fit(heaviest, held.rows, dtype, longest)
             is_reweighted = self.potentials is not None
             other = held if into is out else self._hold(into, dtype, into=True)
             by = on_device(self.potentials.potential) if self.potentials else None
@@ -80,21 +80,21 @@ class CudaJohnson:
         return self.search.dtype
 
     @property
-    def is_closed(self) -> bool:
+    def has_matrix(self) -> bool:
         """Whether all pairs were found at once, by Floyd-Warshall."""
-        return self.search.is_closed
+        return self.search.has_matrix
 
-    def expect(self, sources: int, closing: int = 0) -> None:
+    def expect(self, sources: int, matrix_sources: int = 0) -> None:
         """Prepare for so many sources in all runs to come; see `CudaManySearch.expect`."""
         with within_memory("many sources on this graph"):
-            self.search.expect(sources, closing)
+            self.search.expect(sources, matrix_sources)
 
     def run(
         self,
         sources: IntArray,
         answer: AnyArray | None = None,
         *,
-        lanes: int | None = None,  # noqa: ARG002 (the device has its own)
+        slots: int | None = None,  # noqa: ARG002 (the device has its own)
     ) -> AnyArray:
         """Search from each of the internal ids ``sources``: each row has the bits of the CPU's."""
         if answer is None:
@@ -114,7 +114,7 @@ class CudaJohnson:
         sources: IntArray,
         answers: tuple[AnyArray, AnyArray] | None = None,
         *,
-        lanes: int | None = None,  # noqa: ARG002
+        slots: int | None = None,  # noqa: ARG002
         on_done: OnDone | None = None,
     ) -> tuple[AnyArray, AnyArray]:
         """As `CpuJohnson.run_with_parents`, batch by batch; the parents are found on the CPU."""

@@ -108,7 +108,7 @@ class CudaManySearch:
         self._core: Core | None = None
         self._is_pruned = False
         self._ways: tuple[Any, Any] | None = None
-        self._closed: Any = None  # distances of all pairs, as of `floyd_warshall.close`
+        self._matrix: Any = None  # distances of all pairs, as of `floyd_warshall.close`
         self._is_too_long = False
         self.dtype: np.dtype[Any] = into.weights.dtype
         self._buffers: dict[str, Any] = {}
@@ -126,19 +126,19 @@ class CudaManySearch:
         return self._core
 
     @property
-    def is_closed(self) -> bool:
+    def has_matrix(self) -> bool:
         """Whether all pairs were found at once, by Floyd-Warshall."""
-        return self._closed is not None
+        return self._matrix is not None
 
-    def expect(self, sources: int, closing: int = 0) -> None:
+    def expect(self, sources: int, matrix_sources: int = 0) -> None:
         """Find all pairs at once, or drop arcs that nobody needs, if it pays for so many sources.
 
-        ``closing`` of them are searched from here if a matrix of all pairs may be kept; else it is
-        0.
+        ``matrix_sources`` of them are searched from here if a matrix of all pairs may be kept;
+        else it is 0.
         """
-        if sources < PRUNED_FROM or not self._into.arcs or self.is_closed:
+        if sources < PRUNED_FROM or not self._into.arcs or self.has_matrix:
             return
-        may_close = self.dtype.kind == "i" and is_most(closing, self.vertices)
+        may_close = self.dtype.kind == "i" and is_most(matrix_sources, self.vertices)
         if may_close and cuda_floyd.is_sure(self.vertices) and self._close():
             return
         if not self._is_pruned:
@@ -150,9 +150,9 @@ class CudaManySearch:
     def _close(self) -> bool:
         """Find all pairs at once; whether that could be done."""
         if not self._is_too_long:
-            self._closed = cuda_floyd.close(self.core)
-            self._is_too_long = self._closed is None
-        return self.is_closed
+            self._matrix = cuda_floyd.close(self.core)
+            self._is_too_long = self._matrix is None
+        return self.has_matrix
 
     def _prune(self) -> None:
         pruning = Pruning(self._out, self._into, is_sorted=self._is_sorted)
@@ -216,7 +216,7 @@ class CudaManySearch:
     def _search(self, sources: IntArray, own: Any, columns: Columns, out: Any, pitch: int) -> None:
         if not len(sources) or not self.vertices:
             return
-        cupy, core, closed = cuda(), self.core, self._closed
+        cupy, core, matrix = cuda(), self.core, self._matrix
         named, lanes = constants(self.dtype), self.lanes
         at = cupy.asarray(sources)
         owned = at.astype(np.uint32) if own is None else cupy.asarray(own)
@@ -232,9 +232,9 @@ class CudaManySearch:
         )
         parts = np.uint64(room), buffers["parts"] if room else NULL
         grid = crews.blocks * crews.crews
-        if closed is not None:
+        if matrix is not None:
             launch = kernel("floyd_answer.cu", "floyd_answers", named, cooperative=True)
-            found = np.uint32(core.rows), closed, np.uint64(len(closed))
+            found = np.uint32(core.rows), matrix, np.uint64(len(matrix))
             waits = np.uint32(crews.blocks), buffers["state"], buffers["distances"]
             launch((grid,), (BLOCK,), (*found, *asked, *waits, *parts, np.uint64(pitch), out))
             return
