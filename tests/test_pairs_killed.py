@@ -74,7 +74,7 @@ def search(
     def specs(*given: Any) -> Any:
         return tuple(replace(spec, chunk_rows=CHUNK) for spec in pairs_specs(*given))
 
-    solve, finish, finished = many_tasks._search, many_tasks.finish_unit, 0
+    solve, finish, finished = many_tasks._search, many_tasks.write_checkpoint, 0
     find, _, options = KINDS[what]
     counting, rows = threading.Lock(), og.open(store).rows
 
@@ -151,7 +151,7 @@ def search(
         for hops in (False, True):
             patch.setitem(TOGETHER, hops, LANES)
         patch.setattr(many_tasks, "_search", searching)
-        patch.setattr(many_tasks, "finish_unit", finishing)
+        patch.setattr(many_tasks, "write_checkpoint", finishing)
         if where == "in the store":
             stack.enter_context(no_room())
         engine_cache.release()

@@ -96,15 +96,15 @@ class Batches:
 
 
 class Finished:
-    """Stands for `finish_unit` and keeps the numbers that were recorded."""
+    """Stands for `write_checkpoint` and keeps the numbers that were recorded."""
 
     def __init__(
         self, patch: pytest.MonkeyPatch, before: Callable[[int], None] = lambda _: None
     ) -> None:
         self.numbers: list[int] = []
-        self._calls, self._before, self._real = 0, before, many_tasks.finish_unit
+        self._calls, self._before, self._real = 0, before, many_tasks.write_checkpoint
         self.changed = threading.Condition()
-        patch.setattr(many_tasks, "finish_unit", self)
+        patch.setattr(many_tasks, "write_checkpoint", self)
 
     def __call__(self, folder: Path, attempt: Path, number: int, *rest: Any) -> Any:
         with self.changed:

@@ -199,20 +199,24 @@ def _metis_header(path: str, number: int, line: bytes) -> tuple[int, int, int, b
 def open_adjacency(paths: Sequence[str], options: ReadOptions) -> AdjacencySource:
     """Open adjacency lists; the first neighbour tells whether there are weights."""
     views = [peek(path) for path in paths]
-    pairs = [pair for view in views if (pair := _first_pair(view)) is not None]
-    if not pairs:
+    have_weights = [
+        has_weight for view in views if (has_weight := _first_has_weight(view)) is not None
+    ]
+    if not have_weights:
         raise InputError("no edges in the file", path=paths[0], advice="expected 'v n1 n2 …'")
-    weighted = pairs[0] and not options.no_weight
-    if not pairs[0] and options.needs_weight:
+    weighted = have_weights[0] and not options.no_weight
+    if not have_weights[0] and options.needs_weight:
         raise InputError("the neighbours have no weights", path=paths[0], advice="expected 'v n,w'")
     grammar = RowGrammar(
-        paired=pairs[0], weighted=weighted, weight_type=options.column_type if weighted else None
+        paired=have_weights[0],
+        weighted=weighted,
+        weight_type=options.column_type if weighted else None,
     )
     files = tuple(RowFile(view.path, view.skipped, 1) for view in views)
     return AdjacencySource("adjacency", files, grammar, options.is_directed())
 
 
-def _first_pair(view: Peek) -> bool | None:
+def _first_has_weight(view: Peek) -> bool | None:
     """Whether the first neighbour has a weight; None if the file lists none."""
     for _, _, line in view.lines():
         words = line.split()

@@ -83,8 +83,8 @@ class Build:
         """All stages, from edges to the committed store."""
         local = getattr(source, "in_memory", False)
         try:
-            with Threads(1) as here:
-                description = (here if local else self.executor).submit(source.describe)
+            with Threads(1) as own_thread:
+                description = (own_thread if local else self.executor).submit(source.describe)
                 self._run(self._rereadable(source, local), description)
         finally:
             forget_tables(str(self.partial.spill))

@@ -109,14 +109,14 @@ class DeviceBuild(Build):
     limit_bytes: int
 
     def _run(self, source: EdgeSource, description: Future[dict[str, Any]]) -> None:
-        named = None if source.id_range is not None else self._named(source)
+        ids = None if source.id_range is not None else self._count_ids(source)
         staged = self.partial.spill / "staged"
         was_staged, build, refused = staged.exists(), self, None
         counted = len(self.report.stages)
         while True:
             sink = ChunkSink(self.partial.folder, self.workforce, pinned_buffer)
             try:
-                layout, arcs = build._attempt(sink, source, named)
+                layout, arcs = build._attempt(sink, source, ids)
                 break
             except MemoryError as error:  # CuPy's own is one; its sort raises the plain one
                 if is_of_host(error):
@@ -152,17 +152,17 @@ class DeviceBuild(Build):
         self,
         sink: ChunkSink,
         source: EdgeSource,
-        named: tuple[VertexSpace, Path, Tally] | None,
+        ids: tuple[VertexSpace, Path, Tally] | None,
     ) -> tuple[StoreLayout, dict[str, int]]:
         """Write all rows; what they are, and the arcs of each side."""
         # Degrees travel in a list, so that nobody holds them while rows are made.
-        if named is None:
+        if ids is None:
             assert source.id_range is not None
             space = VertexSpace(*source.id_range)
             plan, edges = self._planned(source, space)
             degree, total = self._degrees(source, edges, space)
         else:
-            space, counted, total = named
+            space, counted, total = ids
             plan, edges = self._planned(source, space)
             degree = [np.load(counted)]
         numbering, originals = self._number(sink, space, degree)
@@ -187,7 +187,7 @@ class DeviceBuild(Build):
         ).write(numbering)
         return layout, arcs
 
-    def _named(self, source: EdgeSource) -> tuple[VertexSpace, Path, Tally]:
+    def _count_ids(self, source: EdgeSource) -> tuple[VertexSpace, Path, Tally]:
         """The vertices that edges or lists name; a file of their degrees; what was counted."""
         paths, total = self._count(source)
         limit = self.workforce.budget.limit_bytes

@@ -64,10 +64,10 @@ class RunRows:
         keys = cupy.empty(arcs, np.uint64)
         words = None if self._runs.word is None else cupy.empty(arcs, self._runs.word)
         for some, beside in self._reader.pieces(side, number):
-            place = slice(done, done + len(some))
-            keys[place].set(some)
+            part = slice(done, done + len(some))
+            keys[part].set(some)
             if words is not None:
-                words[place].set(beside)
+                words[part].set(beside)
             done += len(some)
             # The piece is in ordinary memory, which is gone then.
             cupy.cuda.get_current_stream().synchronize()

@@ -24,7 +24,7 @@ from ooc_graph.layout.names import (
     rows_path,
 )
 from ooc_graph.layout.stored import Stored
-from ooc_graph.shards.row_loader import Arrays, Room, RowLoader
+from ooc_graph.shards.row_loader import Allocator, Arrays, RowLoader
 from ooc_graph.types import AnyArray, Dealing, IntArray, Rows, Shard
 
 
@@ -181,8 +181,8 @@ class Graph:
             elif original > chunk[-1]:
                 low = middle + 1
             else:
-                place = int(np.searchsorted(chunk, original))
-                return spec.bounds(middle)[0] + place if chunk[place] == original else None
+                index = int(np.searchsorted(chunk, original))
+                return spec.bounds(middle)[0] + index if chunk[index] == original else None
         return None
 
     def _id_advice(self) -> str:
@@ -242,7 +242,7 @@ class Graph:
         order: str,
         shard: int | None = None,
         *,
-        room: Room | None = None,
+        room: Allocator | None = None,
         signed: bool = False,
     ) -> Shard:
         """Bring rows into host memory, every chunk checked; CorruptStoreError names file and chunk.
@@ -267,9 +267,9 @@ class Graph:
         """Order in which there are rows for a search that wants ``order``."""
         return order if order in self.attributes["row_orders"] else LIGHT
 
-    def _side(self, side: str, order: str, shard: int | None, room: Room | None) -> Rows:
+    def _side(self, side: str, order: str, shard: int | None, allocate: Allocator | None) -> Rows:
         kept = self._kept(order)
-        loader = RowLoader(self.stored, self.rows, self.shards, room)
+        loader = RowLoader(self.stored, self.rows, self.shards, allocate)
         rows = loader.load(side, kept, order, shard)
         return rows if kept == order else self._by_id(rows)
 

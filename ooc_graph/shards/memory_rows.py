@@ -171,7 +171,7 @@ class _Sorting:
         self._offsets[0] = 0
         self._bits = max(1, (plan.kept - 1).bit_length())
         self._turn = threading.Condition()
-        self._next, self._placed, self._end = 0, 0, 0
+        self._next, self._merged, self._end = 0, 0, 0
         self._failed = False
 
     def run(self) -> dict[str, Rows]:
@@ -221,22 +221,22 @@ class _Sorting:
         lengths = np.empty(len(tuples), np.int64)
         kept = drop_duplicates(offsets, split.neighbors, split.weights, lengths)
         merged = Arcs(split.rows[:0], split.neighbors[:kept], split.weights[:kept])
-        start = self._place(bucket, kept)
+        start = self._start_of(bucket, kept)
         self._write(bucket, start, strips, lengths, merged, spare)
 
     def _tuples_of(self, bucket: int) -> AnyArray:
         first = int(self._plan.buckets.first[bucket])
         return self._plan.tuples[first : first + int(self._plan.buckets.rows[bucket])]
 
-    def _place(self, bucket: int, kept: int) -> int:
+    def _start_of(self, bucket: int, kept: int) -> int:
         """First place of a bucket, known when all before it have been sorted."""
         with self._turn:
-            self._turn.wait_for(lambda: self._placed == bucket or self._failed)
+            self._turn.wait_for(lambda: self._merged == bucket or self._failed)
             if self._failed:
                 raise RuntimeError("another thread failed")
             start = self._end
             self._end += kept
-            self._placed += 1
+            self._merged += 1
             self._turn.notify_all()
             return start
 

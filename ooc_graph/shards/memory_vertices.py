@@ -75,7 +75,7 @@ def number_vertices(source: EdgeSource, executor: Executor, threads: int) -> Ver
     first, last = _extent(source, executor, threads)
     if last - first < max(_LEAST_SPAN, _SPAN_PER_TUPLE * (source.edges or 0)):
         return _spanned(source, first, last - first + 1, False, executor, threads)
-    return _named(source, executor, threads)
+    return _sparse(source, executor, threads)
 
 
 def _extent(source: EdgeSource, executor: Executor, threads: int) -> tuple[int, int]:
@@ -142,7 +142,7 @@ def _refuse_outside(block: EdgeBlock, at: int, number: int, first: int, count: i
     )
 
 
-def _named(source: EdgeSource, executor: Executor, threads: int) -> Vertices:
+def _sparse(source: EdgeSource, executor: Executor, threads: int) -> Vertices:
     """Ids with gaps too wide for a table: sorted, and looked up by bisection."""
     blocks = SharedBlocks(source)
 

@@ -78,9 +78,9 @@ def _refuse_unfitting(ids: int, limit_bytes: int) -> None:
         )
 
 
-def _refuse_unlisted(named: IntArray, listed: IntArray) -> None:
-    position = np.minimum(np.searchsorted(listed, named), len(listed) - 1)
-    strange = named[listed[position] != named]
+def _refuse_unlisted(mentioned: IntArray, listed: IntArray) -> None:
+    position = np.minimum(np.searchsorted(listed, mentioned), len(listed) - 1)
+    strange = mentioned[listed[position] != mentioned]
     if len(strange):
         raise InputError(
             f"an edge names vertex {strange[0]}, which the vertex file does not list",

@@ -75,7 +75,7 @@ def search(store: str, out: str, kind: str, log: str, kill_at: int | None = None
         return tuple(replace(spec, chunk_rows=CHUNK) for spec in pairs_specs(*given))
 
     find, refused, options = KINDS[kind]
-    solve, finish = many_tasks._search, many_tasks.finish_unit
+    solve, finish = many_tasks._search, many_tasks.write_checkpoint
     finished, counting = 0, threading.Lock()
 
     def searching(task: Any, places: Any, *rest: Any) -> Any:
@@ -127,7 +127,7 @@ def search(store: str, out: str, kind: str, log: str, kill_at: int | None = None
         patch.setattr(cuda_many_bfs, "TRIED_FROM", SOURCES)
         patch.setattr(tier_singly, "raise_if_cancelled", beginning)
         patch.setattr(many_tasks, "_search", searching)
-        patch.setattr(many_tasks, "finish_unit", finishing)
+        patch.setattr(many_tasks, "write_checkpoint", finishing)
         if refused:
             stack.enter_context(without(*refused))
         engine_cache.release()

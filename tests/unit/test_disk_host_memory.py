@@ -84,5 +84,5 @@ def plans_and_peaks(kernel: str, path: Path) -> list[tuple[dict[str, int], int, 
 
             search()
             peak = traced_peak(search, plan.host_bytes - RESERVE_BYTES)
-            found.append((plan.host_parts, peak, io_stats[-1].units, io_stats[-1].kept_units))
+            found.append((plan.host_parts, peak, io_stats[-1].blocks, io_stats[-1].kept_blocks))
     return found

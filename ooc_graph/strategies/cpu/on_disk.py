@@ -226,11 +226,11 @@ def note_of(plan: Plan, io_stats: IoStats) -> str:
 
 def how_read(io_stats: IoStats) -> str:
     """How reading went, to be put behind what was read; empty where nothing was."""
-    if io_stats.overlap is None or io_stats.bytes_s is None or io_stats.units_in_flight is None:
+    if io_stats.overlap is None or io_stats.bytes_s is None or io_stats.blocks_in_flight is None:
         return ""
     return (
         f" in {io_stats.reading_s:.3g} s of reading, {io_stats.bytes_s / 1e6:,.0f} MB/s with "
-        f"{io_stats.units_in_flight:.1f} units in flight; in {100 * io_stats.overlap:.0f} % of "
+        f"{io_stats.blocks_in_flight:.1f} units in flight; in {100 * io_stats.overlap:.0f} % of "
         "that time the search went on"
     )
 
@@ -239,14 +239,14 @@ def describe_io(io_stats: IoStats) -> dict[str, Any]:
     """What was read of the store, and how, as names and numbers, JSON-able."""
     return {
         "bytes read of the store": io_stats.bytes,
-        "units read": io_stats.units,
-        "units given again from memory": io_stats.kept_units,
+        "units read": io_stats.blocks,
+        "units given again from memory": io_stats.kept_blocks,
         "bytes given again from memory": io_stats.kept_bytes,
         "rows fetched": io_stats.rows,
         "seconds of reading": rounded(io_stats.reading_s),
         "seconds that searches waited for it": rounded(io_stats.waited_s),
         "share of reading time in which searches went on": rounded(io_stats.overlap),
-        "units in flight, on average": rounded(io_stats.units_in_flight),
+        "units in flight, on average": rounded(io_stats.blocks_in_flight),
         "bytes read a second of reading": rounded(io_stats.bytes_s),
     }
 

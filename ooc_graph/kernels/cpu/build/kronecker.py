@@ -66,7 +66,7 @@ _TARGET_BELOW = _U(_TURN_INT + 1900 * _INVERSE_INT)
 
 _SCRAMBLE_0 = _U(0x4519840211493211)
 _SCRAMBLE_1 = _U(0x3050852102C843A5)
-_WEIGHT_UNIT = 4.65661287524579692e-10
+_WEIGHT_SCALE = 4.65661287524579692e-10
 
 # Rows of the scratch array, LANES entries each: where the lanes' edges start, the running states,
 # the smallest draw met, and the two bit strings.
@@ -292,7 +292,7 @@ def _write_weights(scratch: UInt64Array, weight: AnyArray, first: int, count: in
     for lane in range(count):
         value = _draw(scratch[_STATE + lane], scratch[_STATE + 4 * LANES + lane])
         rounded = np.float64(np.float32(np.int64(value)))
-        weight[first + lane] = np.float32(rounded * _WEIGHT_UNIT)
+        weight[first + lane] = np.float32(rounded * _WEIGHT_SCALE)
 
 
 @kernel
