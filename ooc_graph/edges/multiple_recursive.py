@@ -8,7 +8,7 @@ from functools import cache
 import numpy as np
 from numpy.typing import NDArray
 
-from ooc_graph.kernels.cpu.build import kronecker as kernel
+from ooc_graph.kernels.cpu.build import random_draws as kernel
 
 EDGES_PER_STREAM_BITS = 64
 SKIP_BITS = 192

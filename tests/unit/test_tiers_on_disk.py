@@ -242,7 +242,7 @@ def test_a_file_cut_short_is_told_from_a_damaged_one(stores):
     path = chunk_file(graph.path, "bfs", "neighbors")
     content = path.read_bytes()
     column = search.sides[0].units._columns[0]
-    begin = column._parts[0].chunk_units
+    begin = column._parts[0].chunk_blocks
     room = memoryview(bytearray(4 * UNIT))
     try:
         path.write_bytes(content[: 2 * UNIT + 10])
