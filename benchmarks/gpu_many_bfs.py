@@ -31,8 +31,8 @@ from harness.timing import repeated
 
 from ooc_graph.edges.kronecker import Kronecker
 from ooc_graph.kernels.common.team import Team
-from ooc_graph.kernels.cpu.many.bfs import SLOTS
 from ooc_graph.kernels.cpu.many.bfs_search import CpuManyBfs
+from ooc_graph.kernels.cpu.many.bfs_settle import SLOTS
 from ooc_graph.kernels.cuda.many.bfs import CudaManyBfs
 from ooc_graph.threads import cores
 from ooc_graph.types import AnyArray, IntArray, Rows

@@ -47,7 +47,7 @@ import os, signal, sys, time
 from pathlib import Path
 from concurrent.futures import ThreadPoolExecutor
 import numpy as np
-import ooc_graph.layout.commit, ooc_graph.shards.build as b
+import ooc_graph.layout.commit, ooc_graph.shards.input_stages as b, ooc_graph.shards.build
 from ooc_graph.edges.opening import open_source
 from ooc_graph.shards import plan
 from ooc_graph.shards.workforce import Workforce
@@ -85,11 +85,12 @@ with ThreadPoolExecutor(2) as executor:
         progress=NoProgress(),
     )
 """
-BUILD, WRITER = "ooc_graph.shards.build", "ooc_graph.shards.merge_writer"
+INPUT, BUILD = "ooc_graph.shards.input_stages", "ooc_graph.shards.build"
+WRITER = "ooc_graph.shards.merge_writer"
 COMMIT = "ooc_graph.layout.commit"
 MOMENTS = {
-    "staging": (BUILD, "stage_unit", "kill"),
-    "counting": (BUILD, "count_ids", "kill"),
+    "staging": (INPUT, "stage_unit", "kill"),
+    "counting": (INPUT, "count_ids", "kill"),
     "renumbered": (BUILD, "renumber_counted", "kill after"),
     "sorting runs": (BUILD, "write_run", "kill"),
     "merging": (WRITER, "merge_buckets", "kill"),

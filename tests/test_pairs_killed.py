@@ -23,7 +23,7 @@ from ooc_graph.kernels.cpu.many import choice as many_choice
 from ooc_graph.kernels.cpu.many import one_by_one as many_singly
 from ooc_graph.kernels.cpu.many import search as many_search
 from ooc_graph.kernels.cpu.many.bfs_search import CpuManyBfs
-from ooc_graph.kernels.cpu.many.side_by_side import side_by_side
+from ooc_graph.kernels.cpu.many.one_by_one import side_by_side
 from ooc_graph.kernels.cpu.store import one_by_one as tier_singly
 from ooc_graph.kernels.cpu.store.johnson import TierJohnson
 from ooc_graph.layout.stored import Stored

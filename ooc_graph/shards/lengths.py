@@ -12,14 +12,7 @@ from ooc_graph.memory.cpu.plan import Lengths
 from ooc_graph.memory.cuda.pinned_plan import last_longer
 from ooc_graph.shards.load import Graph
 from ooc_graph.shards.row_loader import Arrays
-from ooc_graph.types import (
-    DEAL_BLOCK,
-    AnyArray,
-    Dealing,
-    IntArray,
-    owner_of,
-    rows_of_shard,
-)
+from ooc_graph.types import DEAL_BLOCK, AnyArray, Dealing, IntArray, owner_of, rows_of_shard
 
 _MOST_OFFSETS = 64 * DEAL_BLOCK
 

@@ -122,7 +122,7 @@ def test_searches_in_memory_and_out_of_the_store(
             io_stats.append(search.io_stats)
             search.close()
         # Units hold as many arcs, in fewer bytes: 13 of 32 bits an id, and as many a weight.
-        each = [found.bytes / found.units for found in io_stats]
+        each = [found.bytes / found.blocks for found in io_stats]
         assert each[1] / each[0] == pytest.approx(13 / 32, rel=0.02)
 
 

@@ -19,7 +19,7 @@ from ooc_graph.kernels.cpu.many import floyd_warshall
 from ooc_graph.kernels.cpu.many import search as many_search
 from ooc_graph.kernels.cpu.many.johnson import CpuJohnson
 from ooc_graph.kernels.cpu.many.minima import TILE
-from ooc_graph.kernels.cpu.many.search import all_wanted
+from ooc_graph.kernels.cpu.many.wanted import all_wanted
 from ooc_graph.types import INT64_UNREACHED
 from tests.said import Said
 from tests.strategies import Arcs, arcs_of, metric, skewed, small_arcs

@@ -114,7 +114,7 @@ def test_what_does_not_fit_is_refused() -> None:
     for bad in ([-3], [6], [0, 1 << 30]):
         with pytest.raises(ValueError, match="more than 3 bits above -2"):
             packing.pack(np.array(bad, np.int32))
-    with pytest.raises(ValueError, match="more than a unit"):
+    with pytest.raises(ValueError, match="more than a block"):
         packing.pack(np.zeros(block_length(np.dtype(np.int32)) + 1, np.int32))
     with pytest.raises(ValueError, match="23 bytes are not 5 numbers of 3 bits"):
         packing.unpack(np.zeros(23, np.uint8), 5, np.zeros(5, np.int32))

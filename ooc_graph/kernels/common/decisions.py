@@ -12,6 +12,7 @@ offers to the algorithms stands in `ooc_graph.kernels.common.device`, and what w
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -147,11 +148,18 @@ def finish_by_push(changed_arcs: int, pulled_arcs: int, rows: int) -> bool:
     return changed_arcs * 2 <= pulled_arcs + rows
 
 
-@dataclass(frozen=True)
-class BfsTree:
-    """Answer of a BFS on the rows of one rank, in host memory.
+class Answer:
+    """What a search has found: arrays that are its own and change with its next run."""
 
-    The arrays belong to the search and change with its next run; `copy` gives arrays to keep.
+    def copy(self) -> Self:
+        """Same answer in arrays to keep."""
+        arrays = {k: v.copy() for k, v in vars(self).items() if isinstance(v, np.ndarray)}
+        return replace(self, **arrays)  # type: ignore[type-var]
+
+
+@dataclass(frozen=True)
+class BfsTree(Answer):
+    """Answer of a BFS on the rows of one rank, in host memory.
 
     Parameters
     ----------
@@ -173,23 +181,10 @@ class BfsTree:
     level_arcs: NDArray[np.int64]
     level_direction: NDArray[np.int8]
 
-    def copy(self) -> BfsTree:
-        """Same answer in arrays of its own."""
-        return replace(
-            self,
-            parent=self.parent.copy(),
-            level=self.level.copy(),
-            level_vertices=self.level_vertices.copy(),
-            level_arcs=self.level_arcs.copy(),
-            level_direction=self.level_direction.copy(),
-        )
-
 
 @dataclass(frozen=True)
-class SsspTree:
+class SsspTree(Answer):
     """Answer of an SSSP on the rows of one rank, in host memory.
-
-    The arrays belong to the search and change with its next run; `copy` gives arrays to keep.
 
     Parameters
     ----------
@@ -207,7 +202,3 @@ class SsspTree:
     distance: AnyArray
     elapsed_s: float
     phase_arcs: dict[str, int]
-
-    def copy(self) -> SsspTree:
-        """Same answer in arrays of its own."""
-        return replace(self, parent=self.parent.copy(), distance=self.distance.copy())

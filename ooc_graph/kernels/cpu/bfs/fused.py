@@ -190,7 +190,8 @@ def search(
             return
         if control[OPERATION] == PULL:
             source = FROM_FOUND
-            pull_part(control, into, tree, out.offsets, scratch.frontier, control[DEPTH])
+            depth = control[DEPTH]
+            pull_part(thread, threads, control, into, tree, out.offsets, scratch.frontier, depth)
         else:
             source = FROM_VISITED
             _push(thread, threads, control, out, tree, scratch)

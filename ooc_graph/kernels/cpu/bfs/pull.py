@@ -19,8 +19,8 @@ from ooc_graph.kernels.common.bitmap import (
     has,
     lowest_bit,
 )
-from ooc_graph.kernels.common.compiled import subroutine
-from ooc_graph.kernels.common.prefetch import prefetch
+from ooc_graph.kernels.common.compiled import kernel, subroutine
+from ooc_graph.kernels.common.intrinsics import prefetch
 from ooc_graph.kernels.common.team import FIRST_FREE, LINE, atomic_add, take_chunk
 from ooc_graph.types import AnyArray
 
@@ -198,9 +198,16 @@ def _pull_block(
     return count, arcs, examined
 
 
-@subroutine
+@kernel
 def pull_part(
-    control: Any, into: Any, tree: Any, out_offsets: Any, frontier: Any, depth: int
+    _thread: int,
+    _threads: int,
+    control: Any,
+    into: Any,
+    tree: Any,
+    out_offsets: Any,
+    frontier: Any,
+    depth: int,
 ) -> None:
     """Pull chunk after chunk of the rows until none is left; all threads call it.
 

@@ -110,20 +110,6 @@ def _arcs_of(offsets: Any, rows: Any) -> int:
     return arcs
 
 
-@kernel
-def _pull(
-    _thread: int,
-    _threads: int,
-    control: Any,
-    into: Any,
-    tree: Any,
-    out_offsets: Any,
-    frontier: Any,
-    depth: int,
-) -> None:
-    pull_part(control, into, tree, out_offsets, frontier, depth)
-
-
 class CpuBfsRank:
     """BFS steps on the rows of one shard, which are pushed along ``out`` and pulled along ``into``.
 
@@ -195,7 +181,7 @@ class CpuBfsRank:
         self._depth += 1
         control = new_control()
         self._team.launch(
-            _pull,
+            pull_part,
             control,
             self._into,
             self._tree,

@@ -14,9 +14,9 @@ from ooc_graph.kernels.common.decisions import BfsTree
 from ooc_graph.kernels.common.team import Team, new_control
 from ooc_graph.kernels.cpu.bfs import thin_levels
 from ooc_graph.kernels.cpu.bfs.fused import Scratch, Trace, search
+from ooc_graph.kernels.cpu.bfs.list_rows import Sides, list_rows, survey_rows
 from ooc_graph.kernels.cpu.bfs.pull import DEPTH, FOUND, REACHED, IntoRows, Tree
 from ooc_graph.kernels.cpu.bfs.push import BUFFER, OutRows
-from ooc_graph.kernels.cpu.bfs.thin_levels import ListRows, Sides
 from ooc_graph.types import AnyArray, IntArray, Rows
 
 
@@ -53,18 +53,6 @@ def new_trace(levels: int) -> Trace:
     """Room for so many levels. Memory is only taken up to the last one that is written."""
     vertices, arcs = (np.empty(levels, np.int64) for _ in range(2))
     return Trace(vertices, arcs, np.empty(levels, np.int8))
-
-
-def list_rows(rows: Rows, longer: int, copies: bool) -> ListRows:
-    """Rows to search from a list, in fixed places where that pays; ``longer`` rows do not fit."""
-    offsets, neighbors = rows.offsets.view(np.int64), rows.neighbors
-    count = len(offsets) - 1
-    pays = copies and decisions.fixed_rows_pay(count, len(neighbors), longer)
-    if neighbors.dtype != np.uint32 or not pays:
-        return ListRows(offsets, neighbors, np.empty(0, np.uint64))
-    fixed = np.empty(decisions.FIXED_ROW_BYTES // 8 * count, np.uint64)
-    thin_levels.fix_rows(offsets, neighbors, fixed)
-    return ListRows(offsets, neighbors, fixed)
 
 
 @kernel
@@ -117,13 +105,13 @@ class CpuBfsSearch:
 
     def _rows_to_list(self, out: Rows, into: Rows, copies: bool) -> Sides | None:
         """Rows to search from a list; None if they are not short."""
-        widest, longer = thin_levels.survey_rows(self._out.offsets)
+        widest, longer = survey_rows(self._out.offsets)
         if into is out:
             if not decisions.rows_are_short(widest, widest):
                 return None
             rows = list_rows(out, longer, copies)
             return Sides(rows, rows, True, int(widest))
-        widest_in, longer_in = thin_levels.survey_rows(self._into.offsets)
+        widest_in, longer_in = survey_rows(self._into.offsets)
         if not decisions.rows_are_short(widest, widest_in):
             return None
         fixed = list_rows(out, longer, copies), list_rows(into, longer_in, copies)

@@ -81,3 +81,17 @@ def most_common(parent: Any, sample: Any) -> tuple[Any, int]:
         if count > most:
             best, most = sample[index], count
     return best, most
+
+
+@kernel
+def first_positions(internal_of: Any, label: Any, first: Any) -> None:
+    """Write where each component's smallest original id stands, at the component's label.
+
+    ``internal_of`` has the row of each vertex by ascending original id, -1 for none; ``label`` the
+    component of each row, named by one of its rows. ``first`` (rows,), -1 at entry, receives the
+    first position that has the component, at the rows that name one.
+    """
+    for position in range(len(internal_of)):
+        row = np.int64(internal_of[position])
+        if row >= 0 and first[np.int64(label[row])] < 0:
+            first[np.int64(label[row])] = position

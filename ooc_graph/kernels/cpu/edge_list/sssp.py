@@ -17,37 +17,26 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-import numpy as np
-
 from ooc_graph.kernels.common.bitmap import Words
 from ooc_graph.kernels.common.compiled import kernel, subroutine
-from ooc_graph.kernels.common.team import (
-    CHUNK,
-    FIRST_FREE,
-    LINE,
-    OPERATION,
-    atomic_add,
-    barrier,
-    take_chunk,
-)
-from ooc_graph.kernels.cpu.edge_list.atomics import atomic_lower
-from ooc_graph.kernels.cpu.edge_list.grouped import LOW_END, SEGMENT_BITS, pieces_of, segment_of_id
-from ooc_graph.kernels.cpu.edge_list.parents import (
-    gather_unresolved,
-    offer_part,
-    resolve_plateaus,
+from ooc_graph.kernels.common.team import CHUNK, OPERATION, barrier, take_chunk
+from ooc_graph.kernels.cpu.edge_list.grouped import LOW_END, segment_of_id
+from ooc_graph.kernels.cpu.edge_list.parents import gather_unresolved, offer_part, resolve_plateaus
+from ooc_graph.kernels.cpu.edge_list.relax import (
+    HALF,
+    LIGHT_PASSES,
+    PASSES,
+    STILL_OPEN,
+    WHOLE,
+    relax_part,
 )
 from ooc_graph.types import AnyArray, IntArray
 
 GO, SETTLED = 0, 1
-EXAMINED, PASSES, STILL_OPEN, WHOLE, LIGHT_PASSES = (FIRST_FREE + k * LINE for k in range(4, 9))
-"""Words of the control array: edges read by passes, passes; vertices without a distance after the
-last pass over all pieces, 1 if the next is over all, light passes since."""
 LIGHT_SHARE = 1 / 16
 """Share of the edges that are light."""
 MOST_LIGHT_PASSES = 6
 """So many light passes in a row at most, settled or not."""
-_HALF = np.uint32(SEGMENT_BITS)
 
 
 class Field(NamedTuple):
@@ -97,55 +86,6 @@ def _start(control: Any, field: Any, root: int) -> None:
     field.least[segment] = 0
     field.open[segment] -= 1
     control[STILL_OPEN] = len(field.distance) - 1
-
-
-@subroutine
-def _relax_piece(edges: Any, piece: int, distance: Any, top: Any) -> tuple[Any, Any]:
-    """Relax a piece; the smallest distances improved in the segments of heads and of tails."""
-    heads = distance[edges.base[edges.head[piece]] :]
-    tails = distance[edges.base[edges.tail[piece]] :]
-    low_head, low_tail = top, top
-    for index in range(edges.begin[piece], edges.begin[piece + 1]):
-        tail, head = edges.ends[index] & LOW_END, edges.ends[index] >> _HALF
-        of_tail, of_head = tails[tail], heads[head]
-        weight = distance.dtype.type(edges.weights[index])
-        ahead, back = of_tail + weight, of_head + weight
-        # One branch for both ways: most edges fail it, and which ones cannot be predicted.
-        if (ahead >= of_head) & (back >= of_tail):
-            continue
-        if ahead < of_head:
-            if ahead < atomic_lower(heads, head, ahead):
-                low_head = min(low_head, ahead)
-        elif edges.undirected and back < atomic_lower(tails, tail, back):
-            low_tail = min(low_tail, back)
-    return low_head, low_tail
-
-
-@subroutine
-def _relax_part(control: Any, edges: Any, field: Any, turn: int) -> None:
-    """One pass; all threads call it. Word `CHUNK` must be 0 at the start."""
-    low, after, bound, top = field.low[turn], field.low[1 - turn], field.bound, field.top[0]
-    least, cap, whole = field.least, field.cap[0], control[WHOLE] != 0
-    examined = 0
-    for piece in pieces_of(control, edges):
-        tail, head = edges.tail[piece], edges.head[piece]
-        lightest = low.dtype.type(edges.lightest[piece])
-        light = lightest < cap
-        if not light and not whole:
-            continue
-        ahead, back = (low[tail], low[head]) if light else (least[tail], least[head])
-        useful = ahead < top and ahead + lightest < bound[head]
-        if edges.undirected and not useful:
-            useful = back < top and back + lightest < bound[tail]
-        if not useful:
-            continue
-        examined += edges.begin[piece + 1] - edges.begin[piece]
-        low_head, low_tail = _relax_piece(edges, piece, field.distance, top)
-        if low_head < after[head]:
-            atomic_lower(after, head, low_head)
-        if low_tail < after[tail]:
-            atomic_lower(after, tail, low_tail)
-    atomic_add(control, EXAMINED, examined)
 
 
 @subroutine
@@ -218,7 +158,7 @@ def lost_by_overflow(edges: Any, distance: Any, top: Any) -> bool:
         tails = distance[edges.base[edges.tail[piece]] :]
         for index in range(edges.begin[piece], edges.begin[piece + 1]):
             of_tail = tails[edges.ends[index] & LOW_END]
-            of_head = heads[edges.ends[index] >> _HALF]
+            of_head = heads[edges.ends[index] >> HALF]
             if of_head == top and of_tail < top:
                 return True
             if edges.undirected and of_tail == top and of_head < top:
@@ -250,7 +190,7 @@ def search(
             return
         if control[OPERATION] == SETTLED:
             break
-        _relax_part(control, edges, field, turn)
+        relax_part(control, edges, field, turn)
         if not barrier(control, threads):
             return
         if thread == 0:

@@ -16,15 +16,8 @@ from ooc_graph.kernels.common.many.tallies import BINS, empty_tallies, tally_lev
 from ooc_graph.kernels.common.team import Team
 from ooc_graph.kernels.common.tuning import WORTH
 from ooc_graph.kernels.cpu.bfs.search import CpuBfsSearch, out_rows
-from ooc_graph.kernels.cpu.many.bfs import (
-    FEW_SOURCES,
-    PLANES,
-    SLOTS,
-    WORDS,
-    Batch,
-    Task,
-    search_batch,
-)
+from ooc_graph.kernels.cpu.many.bfs import FEW_SOURCES, Task, search_batch
+from ooc_graph.kernels.cpu.many.bfs_settle import PLANES, SLOTS, WORDS, Batch
 from ooc_graph.kernels.cpu.many.one_by_one import each_alone
 from ooc_graph.kernels.cpu.many.search import even_batch, run_batches
 from ooc_graph.types import INT32_UNREACHED, AnyArray, IntArray, Rows

@@ -23,16 +23,9 @@ import numpy as np
 from ooc_graph.kernels.common.compiled import kernel
 from ooc_graph.kernels.common.many.lengths import TOP, holds_all, may_be_longer
 from ooc_graph.kernels.common.sssp.rows import LightRows
-from ooc_graph.kernels.common.team import (
-    CHUNK,
-    FIRST_FREE,
-    Team,
-    barrier,
-    new_control,
-    take_chunk,
-)
+from ooc_graph.kernels.common.team import CHUNK, FIRST_FREE, Team, barrier, new_control, take_chunk
 from ooc_graph.kernels.cpu.many.minima import SQUARE, TILE, close_square, lower_square
-from ooc_graph.kernels.cpu.many.sssp import Wanted
+from ooc_graph.kernels.cpu.many.wanted import Wanted
 from ooc_graph.types import AnyArray
 
 FEWEST_ROWS = 256

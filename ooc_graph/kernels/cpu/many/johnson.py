@@ -17,8 +17,8 @@ from ooc_graph.kernels.common.sssp.rows import LightRows, plain_rows
 from ooc_graph.kernels.common.team import Team
 from ooc_graph.kernels.common.tuning import SLOTS
 from ooc_graph.kernels.cpu.many.choice import Chooser
-from ooc_graph.kernels.cpu.many.search import CpuManySearch, all_wanted
-from ooc_graph.kernels.cpu.many.sssp import Wanted
+from ooc_graph.kernels.cpu.many.search import CpuManySearch
+from ooc_graph.kernels.cpu.many.wanted import Wanted, all_wanted
 from ooc_graph.types import AnyArray, IntArray, Rows
 
 

@@ -10,31 +10,18 @@ one. The bits are the same.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
-from ooc_graph.kernels.common.compiled import kernel
+from ooc_graph.kernels.common.cancellation import current_event, raise_if_cancelled
 from ooc_graph.kernels.common.completion import OnDone
 from ooc_graph.kernels.common.device import SsspSearch
 from ooc_graph.kernels.common.team import Team
-from ooc_graph.kernels.cpu.many.side_by_side import side_by_side
-from ooc_graph.kernels.cpu.many.sssp import Wanted
+from ooc_graph.kernels.cpu.many.wanted import Wanted, put_row
 from ooc_graph.kernels.cpu.sssp.near_far_search import CpuNearFarSearch, suits_near_far
 from ooc_graph.kernels.cpu.sssp.search import CpuSsspSearch
+from ooc_graph.threads import Members, raise_first
 from ooc_graph.types import AnyArray, IntArray, Rows
-
-
-@kernel
-def put_row(distance: Any, position: int, wanted: Any) -> None:
-    """Write the distances from the source at a position, by internal id, as `Wanted`."""
-    columns, potential = wanted.columns, wanted.potential
-    is_reweighted, far, most = len(potential) > 0, columns.ends[0], columns.ends[1]
-    mine = potential[wanted.sources[position]] if is_reweighted else far
-    row = wanted.answer[columns.at[position]]
-    for column in range(len(columns.row)):
-        v, found = columns.row[column], far
-        if v >= 0 and distance[v] < far:
-            found = distance[v] - mine + potential[v] if is_reweighted else distance[v]
-        row[column] = found if found <= most else far
 
 
 def each_alone(
@@ -75,3 +62,39 @@ class SideBySide:
                 on_done(position, position + 1)
 
         each_alone(self._searches, wanted.sources, take)
+
+
+def side_by_side(threads: int, count: int, do: Callable[[int, int], None]) -> None:
+    """Call ``do(thread, index)`` for all indices below ``count``, taken in turn by whoever is free.
+
+    So no thread gets far ahead of another, and what waits for several of them does not wait long.
+    Whatever a call raises, or the thread that waits (KeyboardInterrupt), ends all threads after the
+    calls that they are in, and is raised. So they end, by CancelledError, if the calling thread's
+    own work is cancelled.
+    """
+    # Not an Event, which an interrupt may leave closed for the threads that set it as well.
+    is_ended, cancelled = [False], current_event()
+    # Taking one is a step of the interpreter, whose lock is held meanwhile.
+    indices = iter(range(count))
+
+    def end() -> None:
+        is_ended[0] = True
+
+    def work(thread: int) -> None:
+        for index in indices:
+            if is_ended[0] or (cancelled is not None and cancelled.is_set()):
+                return
+            do(thread, index)
+
+    members, is_given = Members(threads, "ooc-graph-side-by-side"), False
+    try:
+        for thread in range(threads):
+            members.give(thread, partial(work, thread), end)
+        is_given = True
+    finally:
+        # What the calls use is the caller's again.
+        errors = members.settle(end, at_once=not is_given)
+        members.close()
+    raise_first(errors)
+    # What was left out is not to be taken for done.
+    raise_if_cancelled()

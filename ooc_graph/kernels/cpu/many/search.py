@@ -10,17 +10,16 @@ import numpy as np
 from ooc_graph.kernels.common.bitmap import WORD_BITS, words_for
 from ooc_graph.kernels.common.completion import OnDone, starts
 from ooc_graph.kernels.common.many.lengths import INTEGER_TOP, require_fit
-from ooc_graph.kernels.common.sssp.distances import (
-    distance_dtype,
-    unreached,
-)
+from ooc_graph.kernels.common.sssp.distances import distance_dtype, unreached
 from ooc_graph.kernels.common.sssp.rows import LightRows, plain_rows
 from ooc_graph.kernels.common.team import Team, new_control
 from ooc_graph.kernels.common.tuning import FIRST_SPAN, PRUNED_FROM, SLOTS
 from ooc_graph.kernels.cpu.many import prune as many_prune
-from ooc_graph.kernels.cpu.many.floors import floors_of, tells_apart
-from ooc_graph.kernels.cpu.many.sssp import Batch, Columns, Task, Wanted, search_batch
+from ooc_graph.kernels.cpu.many.batch import Batch
+from ooc_graph.kernels.cpu.many.prune import floors_of, tells_apart
+from ooc_graph.kernels.cpu.many.sssp import Task, search_batch
 from ooc_graph.kernels.cpu.many.vectors import slots_for
+from ooc_graph.kernels.cpu.many.wanted import Wanted, all_wanted
 from ooc_graph.types import AnyArray, IntArray, Rows
 
 
@@ -151,13 +150,6 @@ class CpuManySearch:
             if same:
                 return pruned[0], pruned[0]
         return pruned[0], pruned[1]
-
-
-def all_wanted(sources: IntArray, answer: AnyArray, potential: AnyArray | None = None) -> Wanted:
-    """All distances of every source, by internal id, in rows one after the other."""
-    dtype, (count, rows) = answer.dtype, answer.shape
-    columns = Columns(np.arange(rows), np.arange(count), np.repeat(unreached(dtype), 2))
-    return Wanted(sources, answer, columns, np.empty(0, dtype) if potential is None else potential)
 
 
 def leaves_of(out: LightRows, into: LightRows) -> IntArray:

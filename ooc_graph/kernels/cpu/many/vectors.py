@@ -16,7 +16,7 @@ from numba import types
 from numba.core import cgutils
 
 from ooc_graph.kernels.common.compiled import instruction
-from ooc_graph.kernels.common.prefetch import TO_WRITE, generate_fetch
+from ooc_graph.kernels.common.intrinsics import TO_WRITE, generate_fetch
 
 CHUNK_BYTES = 128
 """Bytes of slots that are in registers at once."""

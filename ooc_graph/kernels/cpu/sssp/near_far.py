@@ -35,8 +35,14 @@ import numpy as np
 
 from ooc_graph.kernels.common import decisions
 from ooc_graph.kernels.common.compiled import kernel, subroutine
-from ooc_graph.kernels.common.intrinsics import further, high_value, high_word, is_absorbed, rarely
-from ooc_graph.kernels.common.prefetch import prefetch
+from ooc_graph.kernels.common.intrinsics import (
+    further,
+    high_value,
+    high_word,
+    is_absorbed,
+    prefetch,
+    rarely,
+)
 from ooc_graph.kernels.common.sssp.plateaus import is_better_parent
 from ooc_graph.types import AnyArray
 
@@ -56,16 +62,6 @@ AGAIN_WEIGHT = 4
 in `decisions.adapt_step`."""
 
 adapt_step = kernel(decisions.adapt_step)
-
-
-class PairedRows(NamedTuple):
-    """Rows with ``weight << 32 | neighbor`` as uint64 (arcs,); ``offsets`` (rows + 1,) integers.
-
-    A weight is an integer or the bits of a float32.
-    """
-
-    offsets: AnyArray
-    arcs: AnyArray
 
 
 class NearFar(NamedTuple):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from time import perf_counter
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -17,7 +17,6 @@ from ooc_graph.kernels.cpu.sssp.near_far import (
     PARENT_BITS,
     UNREACHED,
     NearFar,
-    PairedRows,
     search_near_far,
 )
 from ooc_graph.kernels.cpu.sssp.search import CpuSsspSearch
@@ -147,3 +146,13 @@ class CpuNearFarSearch:
             return replace(tree, elapsed_s=elapsed_s + tree.elapsed_s)
         phase_arcs = {"push": int(examined), "pull": 0, "finish": 0, "parents": 0}
         return SsspTree(self._parent, self._distance, elapsed_s, phase_arcs)
+
+
+class PairedRows(NamedTuple):
+    """Rows with ``weight << 32 | neighbor`` as uint64 (arcs,); ``offsets`` (rows + 1,) integers.
+
+    A weight is an integer or the bits of a float32.
+    """
+
+    offsets: AnyArray
+    arcs: AnyArray

@@ -28,14 +28,20 @@ assert DEAL_BLOCK % CHUNK_ROWS == 0
 
 
 class Scratch(NamedTuple):
-    """Scratch of one thread for the rows of one chunk, (`CHUNK_ROWS`,) each.
+    """Scratch for the rows of one chunk: (`CHUNK_ROWS`,) of one thread, (threads, ...) of all.
 
-    ``left`` lists the places, in the chunk, of rows that are still being looked at; ``best``
-    holds a distance for each row.
+    ``left`` lists the offsets, in the chunk, of rows that are still being looked at; ``best``
+    has a distance for each row.
     """
 
     left: AnyArray
     best: AnyArray
+
+
+def new_scratches(threads: int, dtype: np.dtype[Any]) -> Scratch:
+    """Scratch of all threads, for distances of a type."""
+    shape = threads, CHUNK_ROWS
+    return Scratch(np.empty(shape, np.int32), np.empty(shape, dtype))
 
 
 @subroutine
@@ -143,9 +149,17 @@ def _offer_tails(
     return examined
 
 
-@subroutine
+@kernel
 def parents_part(
-    control: Any, into: Any, wave: Any, parent: Any, root: int, floor: Any, scratch: Any
+    thread: int,
+    _threads: int,
+    control: Any,
+    into: Any,
+    wave: Any,
+    parent: Any,
+    root: int,
+    floor: Any,
+    scratches: Any,
 ) -> None:
     """Find parents chunk after chunk; all threads call it. Word `CHUNK` must be 0 at the start.
 
@@ -156,6 +170,7 @@ def parents_part(
     distance, top = wave.distance, wave.top[0]
     rows, examined = len(parent), 0
     none = parent.dtype.type(-1)
+    scratch = Scratch(scratches.left[thread], scratches.best[thread])
     lightest = into.head_weights[0]
     while True:
         base, end = take_chunk(control, CHUNK_ROWS, rows)

@@ -16,11 +16,11 @@ from typing import Any
 
 import numpy as np
 
-from ooc_graph.kernels.common.compiled import subroutine
+from ooc_graph.kernels.common.compiled import kernel, subroutine
 from ooc_graph.kernels.common.dealt import internal_of
 from ooc_graph.kernels.common.sssp.distances import path_sum
 from ooc_graph.kernels.common.team import FIRST_FREE, LINE, atomic_add, take_chunk
-from ooc_graph.kernels.cpu.sssp.parents import CHUNK_ROWS, EXAMINED
+from ooc_graph.kernels.cpu.sssp.parents import CHUNK_ROWS, EXAMINED, Scratch
 from ooc_graph.kernels.cpu.sssp.push import HEADS
 
 CHANGED, REACHED = (FIRST_FREE + k * LINE for k in range(2))
@@ -105,25 +105,28 @@ def _keep(
     return low, reached
 
 
-@subroutine
+@kernel
 def pull_part(
+    thread: int,
+    _threads: int,
     control: Any,
     into: Any,
     wave: Any,
     found: Any,
     final: Any,
     floor: Any,
-    range_: Any,
-    scratch: Any,
+    ranges: Any,
+    scratches: Any,
 ) -> None:
     """Pull chunk after chunk of the rows with a distance above ``final``; all threads call it.
 
     ``wave.queue`` lists those that improved, in any order; their distances are written back, or
-    only to ``found``, in the order of the queue, unless that is empty. ``range_`` (2,), this
-    thread's own, becomes the smallest improved distance and the largest of all reached. Threads
-    read distances that others improve meanwhile: the fixed point does not depend on it. Word
-    `CHUNK` must be 0 at the start.
+    only to ``found``, in the order of the queue, unless that is empty. A thread's row of ``ranges``
+    becomes the smallest improved distance and the largest of all reached. Threads read distances
+    that others improve meanwhile: the fixed point does not depend on it. Word `CHUNK` must be 0 at
+    the start.
     """
+    range_, scratch = ranges[thread], Scratch(scratches.left[thread], scratches.best[thread])
     distance, rows, top = wave.distance, len(into.offsets) - 1, range_[0]
     low, high = top, final
     examined, reached = 0, 0

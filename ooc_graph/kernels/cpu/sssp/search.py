@@ -23,7 +23,7 @@ from ooc_graph.kernels.common.sssp.survey import MOST_FIRST, may_pull, survey
 from ooc_graph.kernels.common.team import Team, new_control
 from ooc_graph.kernels.common.tuning import ENOUGH_PUSHED
 from ooc_graph.kernels.cpu.sssp import fused
-from ooc_graph.kernels.cpu.sssp.parents import CHUNK_ROWS, EXAMINED, UNRESOLVED
+from ooc_graph.kernels.cpu.sssp.parents import EXAMINED, UNRESOLVED, new_scratches
 from ooc_graph.kernels.cpu.sssp.push import FLAG_BITS, HEADS, HeadedRows
 from ooc_graph.types import AnyArray, Dealing, IntArray, Rows
 
@@ -118,8 +118,7 @@ class CpuSsspSearch:
             parent,
             np.zeros(4, dtype),
             np.empty((team.threads, 2), dtype),
-            np.empty((team.threads, CHUNK_ROWS), np.int32),
-            np.empty((team.threads, CHUNK_ROWS), dtype),
+            new_scratches(team.threads, dtype),
         )
         self._heaviest = self._out.weights.max(initial=0)
         self._may_overflow = sums_may_overflow(self._heaviest, rows, dtype)

@@ -19,8 +19,8 @@ from ooc_graph.kernels.common.many.lengths import INTEGER_TOP, longest_within, r
 from ooc_graph.kernels.common.many.sources import ManySources
 from ooc_graph.kernels.common.store.rows import Scan, TierRows
 from ooc_graph.kernels.common.tuning import SLOTS
-from ooc_graph.kernels.cpu.many.search import all_wanted
 from ooc_graph.kernels.cpu.many.vectors import slots_for
+from ooc_graph.kernels.cpu.many.wanted import all_wanted
 from ooc_graph.kernels.cpu.store import batch as steps
 from ooc_graph.kernels.cpu.store.batch import BatchState, ParentState
 from ooc_graph.kernels.cpu.store.bellman_ford import TierFalling

@@ -14,6 +14,8 @@ from ooc_graph.kernels.common.bitmap import ONE, WORD_BITS, Words, lowest_bit, p
 from ooc_graph.kernels.common.compiled import kernel, subroutine
 from ooc_graph.kernels.common.dealt import Dealt, internal_of
 from ooc_graph.kernels.common.sssp.distances import path_sum
+from ooc_graph.kernels.common.sssp.rows import LightRows
+from ooc_graph.kernels.common.store.rows import HeadRows
 from ooc_graph.kernels.common.store.scans import scanner
 from ooc_graph.kernels.common.team import FIRST_FREE, LINE, atomic_add, take_chunk
 from ooc_graph.kernels.cpu.sssp.parents import CHUNK_ROWS, Scratch
@@ -54,6 +56,11 @@ def beyond_head(heads: Any, row: int, at: Any, top: Any) -> Any:
     if end - start == heads.lengths[row]:
         return top
     return path_sum(at, heads.weights[end - 1], top)
+
+
+def light_heads(heads: HeadRows) -> LightRows:
+    """The heads as rows of their own."""
+    return LightRows(heads.starts, heads.neighbors, heads.weights, heads.first)
 
 
 @kernel
