@@ -113,11 +113,11 @@ class Batches:
     def empty(self, sources: int) -> Any:
         return self._search.empty(sources)
 
-    def run_with_parents(self, sources: Any, answers: Any, *, slots: int, on_done: Any) -> Any:
+    def run_with_parents(self, sources: Any, answers: Any, *, batch_size: int, on_done: Any) -> Any:
         for part in parts_of(len(sources), on_done, self._made_up.part):
             self._made_up.use(BATCHES, *sources[part].tolist())
             some = tuple(each[part] for each in answers)
-            self._search.run_with_parents(sources[part], some, slots=slots)
+            self._search.run_with_parents(sources[part], some, batch_size=batch_size)
         return answers
 
     def reduce(self, sources: Any, targets: Any, own: Any, most: Any) -> Any:

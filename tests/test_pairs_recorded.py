@@ -275,5 +275,5 @@ def test_a_batch_of_levels_that_was_left_is_told_to_nobody() -> None:
         raise RuntimeError("stopped")
 
     with pytest.raises(RuntimeError, match="stopped"):
-        search.run(sources, answer, slots=BATCH, on_done=OnDone(hear))
+        search.run(sources, answer, batch_size=BATCH, on_done=OnDone(hear))
     assert set(lengths) <= {1, rows - 3}

@@ -15,7 +15,7 @@ import numpy as np
 
 from ooc_graph.edges.bytestream import Peek, file_record, peek, peek_only
 from ooc_graph.edges.delimited import is_comment
-from ooc_graph.edges.interface import Unit
+from ooc_graph.edges.interface import SourceDefaults, Unit
 from ooc_graph.edges.lines import BUFFER_BYTES, is_count
 from ooc_graph.edges.options import ReadOptions
 from ooc_graph.edges.rows import RowGrammar, RowParser
@@ -34,7 +34,7 @@ class RowFile:
 
 
 @dataclass(frozen=True)
-class AdjacencySource:
+class AdjacencySource(SourceDefaults):
     """Edges from adjacency text, METIS or lists; see ``EdgeSource``. Each file is one unit.
 
     A METIS header has ``declared`` so many edges.
@@ -55,13 +55,13 @@ class AdjacencySource:
         return self.grammar.weighted
 
     @property
-    def weight_dtype(self) -> np.dtype[Any] | None:
+    def weight_dtype(self) -> np.dtype[Any] | None:  # type: ignore[override]
         """Type of the weights if the caller chose it."""
         kind = self.grammar.weight_type
         return np.dtype(kind) if self.weighted and kind is not None else None
 
     @property
-    def id_range(self) -> tuple[int, int] | None:
+    def id_range(self) -> tuple[int, int] | None:  # type: ignore[override]
         """(1, n) of METIS; adjacency lists declare nothing."""
         return self.grammar.id_range
 
@@ -127,9 +127,6 @@ class AdjacencySource:
                 line=parser.line,
                 advice="METIS lists each edge from both ends; use --directed for rows of out-arcs",
             )
-
-    def check_totals(self, tuples_read: int) -> None:
-        """Nothing is left to check: each file is read whole."""
 
     def vertex_blocks(self) -> Iterator[IntArray]:
         """Yield the ids in an adjacency list, neighbours too; ids come back in several blocks."""

@@ -48,7 +48,7 @@ def unpack(words: Any, base: Any, mask: Any, values: Any) -> None:
     """Undo `pack`; any words give numbers of ``bits`` bits.
 
     As there, but that ``mask`` has as many ones as a packed number has bits; ``base`` is added
-    modulo 2**64, of which ``values`` keeps what it has room for.
+    modulo 2**64, of which ``values`` keeps what fits.
     """
     blocks, bits, lanes = words.shape
     for block in range(blocks):

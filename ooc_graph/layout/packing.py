@@ -3,8 +3,8 @@
 Numbers are packed by blocks of as many as take 64 KiB unpacked, so that each block lies where its
 number says and can be read, checked and unpacked alone. Within a block they are cut into 64 *slots*
 of equally many lanes; the bits of each lane's 64 numbers follow one another, the first number's
-lowest, over as many words of 64 bits as a number has bits. The words of one place of all lanes lie
-side by side: whoever unpacks works on whole slots.
+lowest, over as many words of 64 bits as a number has bits. The words of one position of all lanes
+lie side by side: whoever unpacks works on whole slots.
 """
 
 from __future__ import annotations

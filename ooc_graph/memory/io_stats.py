@@ -1,4 +1,4 @@
-"""What a tier on disk gave, and how its reading went beside the search."""
+"""What a tier on disk gave, and how its reading went during the search."""
 
 from __future__ import annotations
 

@@ -35,7 +35,7 @@ from ooc_graph.shards.workforce import Workforce
 from ooc_graph.types import Progress
 
 SMALLER = 3, 4
-"""What part of the memory a build goes on within that the device refused."""
+"""What part of the refused memory a build continues within."""
 
 
 def build_into(
@@ -113,7 +113,7 @@ class DeviceBuild(DeviceStages):
         self._commit_store(attributes, arcs, sink.specs, sink.entries)
 
     def _remove_rows(self, stages: int) -> None:
-        """Remove all that an attempt has written, and said beside the first so many stages."""
+        """Remove all that an attempt has written, and reported after the first so many stages."""
         del self.report.stages[stages:]
         self.report.run_bytes = 0
         for path in (*self.partial.folder.iterdir(), self.partial.spill / "runs"):

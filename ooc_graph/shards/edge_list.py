@@ -1,4 +1,4 @@
-"""Bring a stored graph into memory as grouped edges, chunk by chunk: no rows beside them."""
+"""Bring a stored graph into memory as grouped edges, chunk by chunk: no rows in addition."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ SAMPLED_WEIGHTS = 1 << 16
 
 
 def load_edges(graph: Graph, *, weighted: bool) -> GroupedEdges:
-    """Read the out-arcs of all shards twice, to count and to place them, every chunk checked.
+    """Read the out-arcs of all shards twice, to count and to group them, every chunk checked.
 
     The peak is the result, one shard's offsets and two chunks.
     """

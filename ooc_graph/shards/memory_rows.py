@@ -2,8 +2,8 @@
 
 The arcs wait for their sorting in the very arrays that will hold the rows: neighbours where hub
 rows will be, row numbers where light rows will be, weights where weights will be. A bucket is
-sorted in the cache of a thread and then written to its final place, which never lies behind the
-places that it was read from, because duplicates only make rows shorter.
+sorted in the cache of a thread and then written to its final position, which never lies behind
+those that it was read from, because duplicates only make rows shorter.
 """
 
 from __future__ import annotations

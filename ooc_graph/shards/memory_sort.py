@@ -66,7 +66,7 @@ class Arrays:
 
 
 class Sorting:
-    """Sorts buckets by threads, in order as far as their final places go."""
+    """Sorts buckets by threads, in order as far as their final positions go."""
 
     def __init__(self, plan: Plan, starts: IntArray, arrays: Arrays) -> None:
         self._plan, self._starts, self._arrays = plan, starts.tolist(), arrays
@@ -132,7 +132,7 @@ class Sorting:
         return self._plan.tuples[first : first + int(self._plan.buckets.rows[bucket])]
 
     def _start_of(self, bucket: int, kept: int) -> int:
-        """First place of a bucket, known when all before it have been sorted."""
+        """First position of a bucket, known when all before it have been sorted."""
         with self._turn:
             self._turn.wait_for(lambda: self._merged == bucket or self._failed)
             if self._failed:

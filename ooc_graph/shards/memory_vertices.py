@@ -21,7 +21,7 @@ from ooc_graph.types import AnyArray, EdgeBlock, IntArray
 
 UNIT_EDGES = 1 << 20
 BLOCK_EDGES = 1 << 15
-# Ids that leave more than so many places free for every tuple are looked up, not indexed.
+# Ids that leave more than so many entries free for every tuple are looked up, not indexed.
 _SPAN_PER_TUPLE = 8
 _LEAST_SPAN = 1 << 16
 
@@ -93,7 +93,7 @@ def _extent(source: EdgeSource, executor: Executor, threads: int) -> tuple[int, 
 def _spanned(
     source: EdgeSource, first: int, count: int, declared: bool, executor: Executor, threads: int
 ) -> Vertices:
-    """Ids that are places in a table: ``first`` to ``first + count - 1``."""
+    """Ids that are indices of a table: ``first`` to ``first + count - 1``."""
     looped = np.zeros(0 if declared else count, np.uint8)
     total, degree = _count_spanned(source, first, looped, count, executor, threads)
     order = falling_order(degree)
@@ -113,7 +113,7 @@ def _spanned(
 def _count_spanned(
     source: EdgeSource, first: int, looped: AnyArray, count: int, executor: Executor, threads: int
 ) -> tuple[Tally, AnyArray]:
-    """Tuples at each place, uint32 (count,); ``looped`` is marked where a self-loop is."""
+    """Tuples at each index, uint32 (count,); ``looped`` is marked where a self-loop is."""
     blocks = SharedBlocks(source)
 
     def tally(_thread: int) -> tuple[Tally, AnyArray, AnyArray]:

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from ooc_graph.layout import names
 from ooc_graph.layout.chunks import FileEntry
 from ooc_graph.layout.metadata import ArraySpec
-from ooc_graph.layout.names import CHUNK_BYTES
 from ooc_graph.layout.packing import Packing
 from ooc_graph.types import IntArray
 
@@ -29,7 +29,7 @@ class Column:
     @property
     def full(self) -> int:
         """Elements of a full chunk."""
-        return CHUNK_BYTES // self.dtype.itemsize
+        return names.CHUNK_BYTES // self.dtype.itemsize
 
     def spec(self, length: int) -> ArraySpec:
         """The array, so many elements long."""

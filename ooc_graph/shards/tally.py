@@ -1,4 +1,4 @@
-"""What a pass over the edges counts beside degrees, and what a graph says of itself for it."""
+"""What a pass over the edges counts besides degrees, and what a graph says of itself for it."""
 
 from __future__ import annotations
 

@@ -107,8 +107,7 @@ def small_steps(**sizes: int) -> Iterator[pytest.MonkeyPatch]:
         if unit := sizes.get("unit"):
             patch.setattr(input_stages, "_STAGE_EDGES", unit)
         if chunk := sizes.get("chunk"):
-            for module in (names, merge_writer):
-                patch.setattr(module, "CHUNK_BYTES", chunk)
+            patch.setattr(names, "CHUNK_BYTES", chunk)
         if narrow := sizes.get("narrow"):
             patch.setattr(plan, "NARROW_ROWS", narrow)
         if group := sizes.get("group"):

@@ -76,7 +76,10 @@ def test_columns_are_those_of_all_distances(
         reported[begin:end] += 1
 
     given = sources, targets, own, most
-    assert search.run_columns(*given, answer=room, at=at, slots=LANES, on_done=OnDone(hear)) is room
+    assert (
+        search.run_columns(*given, answer=room, at=at, batch_size=LANES, on_done=OnDone(hear))
+        is room
+    )
     assert room[at].tobytes() == want.tobytes()
     assert (np.delete(room, at, axis=0) == 7).all()
     assert (reported == 1).all()

@@ -79,8 +79,8 @@ def test_small_graphs(dtype):
             assert search == reference
             return
         wanted = reference.run_with_parents(sources)
-        same(search.run_with_parents(sources, slots=lanes), wanted)
-        same([search.run(sources[::-1], slots=lanes)], [wanted[0][::-1]])
+        same(search.run_with_parents(sources, batch_size=lanes), wanted)
+        same([search.run(sources[::-1], batch_size=lanes)], [wanted[0][::-1]])
 
     check()
 
@@ -100,7 +100,7 @@ def test_hubs_cut_over_many_units(dtype, rule, monkeypatch):
     assert search.potentials is not None
     assert search.potentials.potential.tobytes() == reference.potentials.potential.tobytes()
     assert search.potentials.improvements == reference.potentials.improvements
-    same(search.run_with_parents(sources, slots=16), wanted)
+    same(search.run_with_parents(sources, batch_size=16), wanted)
     assert (out._units.units > 0) == (rule.least != ALL)
 
 
@@ -192,10 +192,10 @@ def test_batches_are_told_of_until_their_task_is_given_up(with_parents):
 
     def run():
         if with_parents:
-            search.run_with_parents(sources, answers, slots=16, on_done=OnDone(hear))
+            search.run_with_parents(sources, answers, batch_size=16, on_done=OnDone(hear))
         else:
             answers[1][:] = wanted[1]
-            search.run(sources, answers[0], slots=16, on_done=OnDone(hear))
+            search.run(sources, answers[0], batch_size=16, on_done=OnDone(hear))
 
     with pytest.raises(CancelledError):
         cancelled_by(is_over, run)()

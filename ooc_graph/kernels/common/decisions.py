@@ -65,20 +65,20 @@ def rows_are_short(widest_out: int, widest_in: int) -> bool:
 
 
 FIXED_ARCS = 4
-"""Arcs of a row that has a fixed place."""
+"""Arcs of a row that has a fixed slot."""
 FIXED_ROW_BYTES = 16
-"""Memory of a fixed place."""
+"""Memory of a fixed slot."""
 FIXED_ID_BITS = 29
-"""Ids of at most so many bits leave room in a fixed place for the number of arcs."""
+"""Ids of at most so many bits leave bits in a fixed slot for the number of arcs."""
 
 
 def may_fix_rows(rows: int, arcs: int) -> bool:
-    """Tell whether a graph may get fixed places for its short rows, in one direction."""
+    """Tell whether a graph may get fixed slots for its short rows, in one direction."""
     return arcs <= FIXED_ARCS * rows and rows <= 1 << FIXED_ID_BITS
 
 
 def fixed_rows_pay(rows: int, arcs: int, longer: int) -> bool:
-    """Tell whether a list reads rows of at most `FIXED_ARCS` arcs from fixed places.
+    """Tell whether a list reads rows of at most `FIXED_ARCS` arcs from fixed slots.
 
     Of all rows of one direction, ``longer`` ones have more arcs.
     """
@@ -86,7 +86,7 @@ def fixed_rows_pay(rows: int, arcs: int, longer: int) -> bool:
 
 
 def stays_listed(direction: int, frontier_arcs: int) -> bool:
-    """Tell whether a frontier is so small that one thread goes on from a list.
+    """Tell whether a frontier is so small that one thread continues from a list.
 
     True while `choose_direction` says push, and a team would have too little to share out. An
     upper bound of the frontier's arcs, taken off the unvisited ones, will do for both functions:

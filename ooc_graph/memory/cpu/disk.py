@@ -33,7 +33,7 @@ class DiskUnits:
 
     ``first``, int64 (shards,), are positions at which each shard's rows begin, multiples of whole
     blocks. A batch has ``batch_units`` of the first column, two are in memory at a time;
-    ``kept_bytes`` are for blocks that are kept. ``room`` makes a uint8 buffer that batches are
+    ``kept_bytes`` are for blocks that are kept. ``room`` allocates a uint8 buffer that batches are
     staged in; None: ordinary memory.
     """
 

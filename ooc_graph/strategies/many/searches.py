@@ -75,7 +75,7 @@ class Searches:
         if asked.parents:
             return self._rows()
         if not is_on_device:
-            return self._columns(self.room is not None, slots=task.lanes)
+            return self._columns(self.room is not None, batch_size=task.lanes)
         return self._reduced() if asked.reduce in ON_DEVICE else self._columns()
 
     def batch_by_batch(self) -> Rows:
@@ -90,7 +90,7 @@ class Searches:
         on_done = self._on_done_of(rows, of_all=True)
         for part in batches_of(len(self.positions), lanes, on_done):
             batch = self.positions[part]
-            answer = self.search.run(internal_ids(self.ids, batch), slots=lanes)
+            answer = self.search.run(internal_ids(self.ids, batch), batch_size=lanes)
             rows.put(part.start, SourceRows(answer, batch, self.ids, asked).reduced(asked.reduce))
         return rows
 
@@ -111,12 +111,12 @@ class Searches:
             answers = search.empty(len(internal))
             rows = SourceRows(answers[0], self.positions, self.ids, task.asked, answers[1])
             search.run_with_parents(
-                internal, answers, slots=task.lanes, on_done=self._on_done_of(rows)
+                internal, answers, batch_size=task.lanes, on_done=self._on_done_of(rows)
             )
             return rows
         answer = np.empty((len(internal), search.vertices), search.dtype)
         rows = SourceRows(answer, self.positions, self.ids, task.asked)
-        search.run(internal, answer, slots=task.lanes, on_done=self._on_done_of(rows), **most)
+        search.run(internal, answer, batch_size=task.lanes, on_done=self._on_done_of(rows), **most)
         return rows
 
     def _few_columns(self) -> SourceColumns:
@@ -135,7 +135,7 @@ class Searches:
             some = positions[part]
             internal = internal_ids(self.ids, some)
             answer = wide[: len(internal)]
-            search.run(internal, answer, slots=task.lanes)
+            search.run(internal, answer, batch_size=task.lanes)
             found = SourceRows(answer, some, self.ids, task.asked)
             for row, one in zip(room[part], found, strict=True):
                 row[:] = one
@@ -216,7 +216,9 @@ class Searches:
         tallies = empty_tallies(len(internal), bins)
         rows = SourceTallies(tallies, self.positions, self.ids, asked)
         counted = {"most": most, "wanted": wanted, "bins": bins, "width": width, "tallies": tallies}
-        search.tally(internal, slots=self.task.lanes, on_done=self._on_done_of(rows), **counted)
+        search.tally(
+            internal, batch_size=self.task.lanes, on_done=self._on_done_of(rows), **counted
+        )
         return rows
 
 

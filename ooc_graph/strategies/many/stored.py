@@ -7,13 +7,13 @@ from typing import NamedTuple
 
 from ooc_graph.answers.pairs import is_narrow
 from ooc_graph.answers.reductions import HISTOGRAM
-from ooc_graph.kernels.common.tuning import SLOTS
+from ooc_graph.kernels.common.tuning import BATCH_SIZE
 from ooc_graph.kernels.cpu.store.johnson import batch_row_bytes
 from ooc_graph.layout.names import id_dtype
 from ooc_graph.strategies.many.memory import Job
 from ooc_graph.strategies.many.tiers import BATCHES, ONE_BY_ONE, methods_of, takes_one_by_one
 
-LANES_STORED = (SLOTS, SLOTS // 2, SLOTS // 4)
+LANES_STORED = (BATCH_SIZE, BATCH_SIZE // 2, BATCH_SIZE // 4)
 """Most sources of a batch: the first that memory allows."""
 
 
@@ -85,7 +85,7 @@ def in_turn(job: Job, room_bytes: int) -> list[Size]:
 
     A process has ``room_bytes`` for what they hold and for rows.
     """
-    found, row_bytes = list(sizes(job)), SLOTS * job.spec.dtype.itemsize
+    found, row_bytes = list(sizes(job)), BATCH_SIZE * job.spec.dtype.itemsize
     singly = [
         one
         for one in found

@@ -51,7 +51,7 @@ MORE_DOUBLINGS = 4
 
 @dataclass(frozen=True)
 class Potentials:
-    """Potentials under which no arc is negative, but for rounding.
+    """Potentials under which no arc is negative, except by rounding.
 
     ``potential`` (rows,), <= 0, is the distance from the added vertex, and fell so many times as
     ``improvements`` says. Smaller improvements than ``tolerance`` did not count, relatively to the

@@ -42,7 +42,7 @@ def longest_reweighted(plain: LightRows, potential: AnyArray) -> int | None:
 def longest_within(ends: tuple[Any, Any], potential: AnyArray) -> int | None:
     """Bound of a path's integer length in new weights; None for floats.
 
-    Along a path potentials cancel, but for the first and the last: each new weight may be larger
+    Along a path potentials cancel, except the first and the last: each new weight may be larger
     by all their span, but not the sum. ``ends`` are the lightest and the heaviest weight, and 0
     among them or between.
     """

@@ -22,7 +22,7 @@ class ManySources:
         sources: IntArray,
         answer: AnyArray,
         parents: AnyArray | None,
-        slots: int | None,
+        batch_size: int | None,
         on_done: OnDone | None,
     ) -> None:
         """Write distances, and parents if they are wanted."""
@@ -38,18 +38,18 @@ class ManySources:
         sources: IntArray,
         answer: AnyArray | None = None,
         *,
-        slots: int | None = None,
+        batch_size: int | None = None,
         on_done: OnDone | None = None,
     ) -> AnyArray:
         """Search from each of the internal ids ``sources``: (sources, vertices).
 
         What is not reached has +inf, or the largest integer of the dtype. Sources are int64, in any
         order, and may repeat. The distances may be written to ``answer``. A batch has up to
-        ``slots`` sources, and ``on_done`` is called when their rows are there.
+        ``batch_size`` sources, and ``on_done`` is called when their rows are there.
         """
         if answer is None:
             answer = np.empty((len(sources), self.vertices), self.dtype)
-        self._find(sources, answer, None, slots, on_done)
+        self._find(sources, answer, None, batch_size, on_done)
         return answer
 
     def run_with_parents(
@@ -57,7 +57,7 @@ class ManySources:
         sources: IntArray,
         answers: tuple[AnyArray, AnyArray] | None = None,
         *,
-        slots: int | None = None,
+        batch_size: int | None = None,
         on_done: OnDone | None = None,
     ) -> tuple[AnyArray, AnyArray]:
         """Distances as `run` gives them, and parents: ids (sources, vertices).
@@ -66,12 +66,12 @@ class ManySources:
         those of single searches. ``answers`` are arrays as `empty` makes them, to write to.
         """
         answer, parents = self.empty(len(sources)) if answers is None else answers
-        self._find(sources, answer, parents, slots, on_done)
+        self._find(sources, answer, parents, batch_size, on_done)
         return answer, parents
 
 
 class Apsp(Protocol):
-    """Distances on a graph that one rank holds whole, weights of any sign; see `ManySources`."""
+    """What `ManySources` of a graph that one rank has whole do besides; weights of any sign."""
 
     @property
     def has_matrix(self) -> bool:
@@ -83,24 +83,6 @@ class Apsp(Protocol):
         ``matrix_sources`` of them are searched from here, if a matrix of all pairs may be kept;
         else it is 0.
         """
-
-    def empty(self, sources: int) -> tuple[AnyArray, AnyArray]:
-        """Arrays for distances from so many sources, and for their parents."""
-
-    def run(
-        self, sources: IntArray, answer: AnyArray | None = None, *, slots: int | None = None
-    ) -> AnyArray:
-        """Distances from each of the internal ids ``sources``."""
-
-    def run_with_parents(
-        self,
-        sources: IntArray,
-        answers: tuple[AnyArray, AnyArray] | None = None,
-        *,
-        slots: int | None = None,
-        on_done: OnDone | None = None,
-    ) -> tuple[AnyArray, AnyArray]:
-        """Distances, and parents."""
 
     def run_columns(
         self,
@@ -132,7 +114,7 @@ class MultiSourceBfs(Protocol):
         sources: IntArray,
         answer: AnyArray | None = None,
         *,
-        slots: int = ...,
+        batch_size: int = ...,
         most: int | None = None,
         on_done: OnDone | None = None,
     ) -> AnyArray:
@@ -144,7 +126,7 @@ class MultiSourceBfs(Protocol):
             int64 (sources,), repetitions allowed.
         answer
             int32 (sources, vertices) to write to; the largest int32 if a source does not reach.
-        slots
+        batch_size
             Most sources of a batch.
         most
             The last level that is wanted; None: all.
@@ -156,7 +138,7 @@ class MultiSourceBfs(Protocol):
         self,
         sources: IntArray,
         *,
-        slots: int = ...,
+        batch_size: int = ...,
         most: int | None = None,
         wanted: AnyArray | None = None,
         bins: int = 0,
@@ -168,7 +150,7 @@ class MultiSourceBfs(Protocol):
 
         Parameters
         ----------
-        sources, slots, most, on_done
+        sources, batch_size, most, on_done
             As for `run`.
         wanted
             bool (vertices,): which vertices count; None: all.

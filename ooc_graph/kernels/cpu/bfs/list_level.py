@@ -18,7 +18,7 @@ from ooc_graph.kernels.common.intrinsics import (
 from ooc_graph.kernels.cpu.bfs.list_rows import COUNT_SHIFT, MOST_FIXED
 
 AHEAD, ROW_AHEAD = 64, 32
-"""Entries of the list between a row's search, and the fetch of its place and of its arcs."""
+"""Entries of the list between a row's search, and the fetch of its slot and of its arcs."""
 UNSEEN, SEEN, TURN = 0, 32, 64
 """A vertex's byte: `UNSEEN`, or `SEEN` + `TURN` * (level modulo 3). So its low 6 bits are how far
 to shift a word of two ids to drop the first one: 0 if that is new, 32 if not."""
@@ -125,7 +125,7 @@ def search_level(
 def search_level_by_offsets(
     rows: Any, state: Any, tree: Any, queue: Any, begin: int, end: int, depth: int
 ) -> tuple[Any, Any]:
-    """As `search_level`, without fixed places; each new vertex is listed once, and its byte set.
+    """As `search_level`, without fixed slots; each new vertex is listed once, and its byte set.
 
     Longer rows find the same vertex more often, so a second pass would take longer than this.
     """

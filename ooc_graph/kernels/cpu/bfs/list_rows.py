@@ -1,4 +1,4 @@
-"""Rows to search from a list of vertices, short ones in fixed places (CPU)."""
+"""Rows to search from a list of vertices, short ones in fixed slots (CPU)."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def fix_rows(offsets: Any, neighbors: Any, fixed: Any) -> None:
 
 
 def list_rows(rows: Rows, longer: int, copies: bool) -> ListRows:
-    """Rows to search from a list, in fixed places where that pays; ``longer`` rows do not fit."""
+    """Rows to search from a list, in fixed slots if that pays; ``longer`` rows do not fit."""
     offsets, neighbors = rows.offsets.view(np.int64), rows.neighbors
     count = len(offsets) - 1
     pays = copies and decisions.fixed_rows_pay(count, len(neighbors), longer)

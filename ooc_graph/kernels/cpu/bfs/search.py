@@ -44,13 +44,13 @@ def never_claimed(is_empty: AnyArray) -> Words:
 
 
 def new_tree(never: Words, rows: int, ids: np.dtype[Any]) -> Tree:
-    """Room for the state of a search; ``never`` is the bitmap of `never_claimed`."""
+    """Buffers for the state of a search; ``never`` is the bitmap of `never_claimed`."""
     visited, found = np.empty_like(never), np.zeros_like(never)
     return Tree(np.empty(rows, ids), np.empty(rows, np.int32), visited, found)
 
 
 def new_trace(levels: int) -> Trace:
-    """Room for so many levels. Memory is only taken up to the last one that is written."""
+    """Arrays for so many levels. Memory is only taken up to the last one that is written."""
     vertices, arcs = (np.empty(levels, np.int64) for _ in range(2))
     return Trace(vertices, arcs, np.empty(levels, np.int8))
 
@@ -73,7 +73,7 @@ class CpuBfsSearch:
     """BFS searches of one whole graph, one at a time; buffers are allocated once.
 
     ``out`` and ``into`` are hub-first rows (the same object when undirected). With ``copies`` short
-    rows may get fixed places besides.
+    rows may get fixed slots as well.
     """
 
     def __init__(self, out: Rows, into: Rows, team: Team, *, copies: bool = True) -> None:
@@ -97,7 +97,7 @@ class CpuBfsSearch:
 
     @property
     def layout_bytes(self) -> int:
-        """Bytes of rows that were copied: heads, and rows in fixed places."""
+        """Bytes of rows that were copied: heads, and rows in fixed slots."""
         if self._list is None:
             return int(self._into.heads.nbytes)
         out, into, same, _ = self._list

@@ -8,7 +8,7 @@ frontier and its arcs, and
   parents: neighbours' levels differ by one at most, and what lies farther down an in-arc has not
   been reached yet. Where in-rows are the out-rows, as of all undirected graphs, the row that is
   read to find new vertices names the parent, too;
-- rows of at most four arcs, if most are so short, have a fixed place (`ListRows`): one cache line
+- rows of at most four arcs, if most are so short, have a fixed slot (`ListRows`): one cache line
   and no look at the offsets, which is asked for while earlier rows are searched;
 - no branch depends on what the bytes say. All neighbours that were not seen before the level are
   written to the list, two with one store; a second pass drops what stands there twice and sets
@@ -74,7 +74,7 @@ def _goes_on(count: int, arcs: int, left: int, rows: int) -> bool:
 def search_list(control: Any, sides: Any, tree: Any, scratch: Any, trace: Any, root: int) -> Any:
     """Search from ``root`` for as long as `stays_listed` says; one thread.
 
-    Words `BEGIN`, `END` and `DEPTH` of the control array become the place of the frontier in
+    Words `BEGIN`, `END` and `DEPTH` of the control array become the bounds of the frontier in
     ``queue`` and its level; `FOUND` and `FOUND_ARCS` its vertices and out-arcs, 0 when the search
     is over; `REACHED` all vertices that were seen. These have parents and levels; `leave_list`
     does the rest.

@@ -33,7 +33,7 @@ def link(parent: Any, u: int, v: int) -> None:
             above = np.int64(atomic_umin(parent, high, low))
             if above in (high, low):
                 return
-            # Another thread was first; its link is kept, this one goes on from there.
+            # Another thread was first; its link is kept, this one continues from there.
             a, b = above, low
         else:
             a, b = np.int64(parent[above]), np.int64(parent[low])

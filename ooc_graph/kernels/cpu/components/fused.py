@@ -106,7 +106,7 @@ def _phase(
 def _prepare(
     thread: int, threads: int, control: Any, parent: Any, sample: Any, begin: int, end: int
 ) -> bool:
-    """Compress the forest and look for the most common component; False when given up."""
+    """Compress the forest and look for the most common component; False when cancelled."""
     if not barrier(control, threads):
         return False
     compress(parent, begin, end)

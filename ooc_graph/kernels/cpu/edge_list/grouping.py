@@ -94,7 +94,7 @@ def bands_for(edges: int, segments: int, *, directed: bool) -> int:
 
 
 def band_marks(sample: AnyArray, bands: int) -> AnyArray:
-    """Weights at which bands begin, but for the first: ascending, no two alike, (< bands,).
+    """Weights at which bands begin, except the first: ascending, no two alike, (< bands,).
 
     Bands are finer where weights are light: (k / bands) ** 2 of the edges lie below mark k.
     """

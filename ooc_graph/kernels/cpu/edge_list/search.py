@@ -29,7 +29,7 @@ class CpuEdgesBfs:
     """BFS searches over grouped edges, one at a time; buffers are allocated once.
 
     In addition to edges and answer, a search has 1 byte a vertex. Levels of one byte end at 254; a
-    graph with more goes on in the answer's own 32 bits. ``ids`` is the type of the parents.
+    graph with more continues in the answer's own 32 bits. ``ids`` is the type of the parents.
     """
 
     def __init__(self, edges: GroupedEdges, ids: np.dtype[Any], team: Team) -> None:

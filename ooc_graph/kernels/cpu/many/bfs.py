@@ -117,8 +117,8 @@ def _begin(batch: Any, sources: Any) -> None:
 def _search(control: Any, batch: Any, task: Any, sources: int, answer: Any, tallies: Any) -> bool:
     """Go from level to level until nothing is found, or the last one that is wanted.
 
-    Returns whether it came to the end; else some batch was not worth it, or the launch was given
-    up, and nothing that was found may be used.
+    Returns whether it came to the end; else some batch was not worth it, or the launch was
+    cancelled, and nothing that was found may be used.
     """
     out, into, options, has_answer = task.out, task.into, task.options, len(answer) > 0
     depth, open_arcs = 0, len(into.neighbors)
@@ -172,7 +172,7 @@ class Task(NamedTuple):
 def search_batch(control: Any, batch: Any, task: Any) -> Any:
     """Search the next batch of a `Task` on the calling thread.
 
-    Returns its number; -1 if no batch is left, one was not worth it, or the launch was given up.
+    Returns its number; -1 if no batch is left, one was not worth it, or the launch was cancelled.
     """
     if atomic_load(control, ABORT) != 0 or atomic_load(control, ABANDONED) != 0:
         return -1

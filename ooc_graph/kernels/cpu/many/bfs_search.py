@@ -35,7 +35,7 @@ class _Run(NamedTuple):
     wanted: AnyArray
     last: int
     width: int
-    slots: int
+    batch_size: int
 
     def take(self, at: int, level: AnyArray) -> None:
         """Write, or count, the levels of a single search from the source at a position."""
@@ -59,24 +59,16 @@ class CpuManyBfs:
         self._out = out_rows(out)
         self._into = self._out if into is out else out_rows(into)
         self._rows, self._team = (out, into), team
-        self._is_thin = False
-
-    @property
-    def vertices(self) -> int:
-        """Rows of the graph."""
-        return len(self._out.offsets) - 1
-
-    @property
-    def is_one_by_one(self) -> bool:
+        self.vertices = len(self._out.offsets) - 1
+        self.is_one_by_one = False
         """Whether batches were abandoned: each thread has a search of its own."""
-        return self._is_thin
 
     def run(
         self,
         sources: IntArray,
         answer: AnyArray | None = None,
         *,
-        slots: int = SLOTS,
+        batch_size: int = SLOTS,
         most: int | None = None,
         on_done: OnDone | None = None,
     ) -> AnyArray:
@@ -86,14 +78,16 @@ class CpuManyBfs:
         last = INT32_UNREACHED - 1 if most is None else most
         nothing = np.empty((0, BINS), np.int64)
         nobody = np.zeros(self.vertices, np.bool_)
-        self._search(_Run(sources, answer, nothing, nobody, last, 1, min(slots, SLOTS)), on_done)
+        self._search(
+            _Run(sources, answer, nothing, nobody, last, 1, min(batch_size, SLOTS)), on_done
+        )
         return answer
 
     def tally(
         self,
         sources: IntArray,
         *,
-        slots: int = SLOTS,
+        batch_size: int = SLOTS,
         most: int | None = None,
         wanted: AnyArray | None = None,
         bins: int = 0,
@@ -108,7 +102,7 @@ class CpuManyBfs:
             tallies = empty_tallies(len(sources), bins)
         nothing = np.empty((0, self.vertices), np.int32)
         self._search(
-            _Run(sources, nothing, tallies, chosen, last, width, min(slots, SLOTS)), on_done
+            _Run(sources, nothing, tallies, chosen, last, width, min(batch_size, SLOTS)), on_done
         )
         return tallies
 
@@ -121,14 +115,14 @@ class CpuManyBfs:
 
     def _batches(self, run: _Run, on_done: OnDone | None) -> AnyArray:
         """Search by batches as long as they are worth it; which sources are left, as bool."""
-        sources, slots = run.sources, run.slots
-        if self._is_thin or not len(sources):
+        sources, batch_size = run.sources, run.batch_size
+        if self.is_one_by_one or not len(sources):
             return np.ones(len(sources), np.bool_)
         threads = self._team.threads
-        each = even_batch(len(sources), slots, threads)
-        begins = starts(len(sources), each, on_done, slots, threads)
+        each = even_batch(len(sources), batch_size, threads)
+        begins = starts(len(sources), each, on_done, batch_size, threads)
         longest = int(np.diff(begins).max())
-        if longest < min(FEW_SOURCES, slots):
+        if longest < min(FEW_SOURCES, batch_size):
             return np.ones(len(sources), np.bool_)
         finished = np.zeros(len(begins) - 1, np.bool_)
         task = Task(
@@ -146,7 +140,7 @@ class CpuManyBfs:
         states = [_state(self.vertices) for _ in range(threads)]
         run_batches(self._team, search_batch, states, task, on_done)
         # Of few sources it says little: more of them may meet.
-        self._is_thin = not finished.all() and longest >= WORD_BITS
+        self.is_one_by_one = not finished.all() and longest >= WORD_BITS
         return np.repeat(~finished, np.diff(begins))
 
     def _singly(self, run: _Run, left: AnyArray, on_done: OnDone | None) -> None:

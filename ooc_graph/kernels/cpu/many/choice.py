@@ -41,8 +41,8 @@ class Chooser:
 
     If a matrix of all pairs may be kept, that of a small dense graph is made at once. Of others
     the first batches are looked at: what they relax says whether to make the matrix, and whether
-    to go on with single searches. Long thin graphs have these from the beginning. ``search`` is by
-    batches; single searches are made of ``out``, ``into`` and ``tuples``.
+    to continue with single searches. Long thin graphs have these from the beginning. ``search`` is
+    by batches; single searches are made of ``out``, ``into`` and ``tuples``.
     """
 
     def __init__(
@@ -61,63 +61,63 @@ class Chooser:
         if not matrix_sources and self.matrix is not None:
             self.matrix, self._decided = None, False
         elif matrix_sources > self._matrix_sources and self.matrix is None:
-            # What was chosen for fewer sources, or without room, may not be best for these.
+            # What was chosen for fewer sources, or without memory, may not be best for these.
             self._decided = False
         self._expected, self._matrix_sources = max(self._expected, sources), matrix_sources
 
-    def run(self, wanted: Wanted, slots: int, on_done: OnDone | None = None) -> None:
-        """Search from each source, in batches of at most ``slots``, if it is batches."""
-        done = 0 if self._decided else self._decide(wanted, slots, on_done)
+    def run(self, wanted: Wanted, batch_size: int, on_done: OnDone | None = None) -> None:
+        """Search from each source, in batches of at most ``batch_size``, if it is batches."""
+        done = 0 if self._decided else self._decide(wanted, batch_size, on_done)
         rest, rest_done = wanted.part(done), counted_from(on_done, done)
         if self.matrix is not None:
             self.matrix.run(rest)
-            self._tell(rest_done, len(rest.sources), slots)
+            self._tell(rest_done, len(rest.sources), batch_size)
         elif self.side_by_side is not None:
             self.side_by_side.run(rest, rest_done)
         else:
             self._search.expect(self._expected)
-            self._search.search(rest, slots, rest_done)
+            self._search.search(rest, batch_size, rest_done)
 
-    def _decide(self, wanted: Wanted, slots: int, on_done: OnDone | None) -> int:
+    def _decide(self, wanted: Wanted, batch_size: int, on_done: OnDone | None) -> int:
         """Choose how to search; how many sources were searched from to know it."""
         if self._may_close() and floyd_warshall.is_sure(*self._size) and self._close():
             return 0
-        if single_searches_pay(*self._size, self._row_bytes(slots)):
+        if single_searches_pay(*self._size, self._row_bytes(batch_size)):
             self._decided, self.side_by_side = True, SideBySide(*self._rows, self._threads)
-        elif len(wanted.sources) > slots * self._threads:
-            return self._look(wanted, slots, on_done)
+        elif len(wanted.sources) > batch_size * self._threads:
+            return self._look(wanted, batch_size, on_done)
         return 0
 
-    def _look(self, wanted: Wanted, slots: int, on_done: OnDone | None) -> int:
+    def _look(self, wanted: Wanted, batch_size: int, on_done: OnDone | None) -> int:
         """Search a batch on each thread, and choose by what it relaxes; sources done."""
-        first = slots * self._threads
+        first = batch_size * self._threads
         if not self._may_close():
             self._search.expect(max(self._expected, len(wanted.sources)))
         before = self._search.counts[:, RELAXED].sum()
         # Lengths are counted along all arcs, however many sources the threads' batches have.
-        self._search.search(wanted.part(0, first), slots, pruning=False)
+        self._search.search(wanted.part(0, first), batch_size, pruning=False)
         counted = float(self._search.counts[:, RELAXED].sum() - before)
-        self._tell(on_done, first, slots)
+        self._tell(on_done, first, batch_size)
         # Not before: a look that was interrupted has decided nothing.
         self._decided = True
         if self._may_close():
-            lengths = counted * slots * (self._matrix_sources - first) / first
+            lengths = counted * batch_size * (self._matrix_sources - first) / first
             if floyd_warshall.pays(self._search.vertices, lengths) and self._close():
                 return first
-        relaxed = counted * slots / first
-        is_slow = single_searches_pay(*self._size, self._row_bytes(slots), relaxed)
+        relaxed = counted * batch_size / first
+        is_slow = single_searches_pay(*self._size, self._row_bytes(batch_size), relaxed)
         self.side_by_side = SideBySide(*self._rows, self._threads) if is_slow else None
         return first
 
-    def _row_bytes(self, slots: int) -> int:
-        return slots * self._search.dtype.itemsize
+    def _row_bytes(self, batch_size: int) -> int:
+        return batch_size * self._search.dtype.itemsize
 
-    def _tell(self, on_done: OnDone | None, end: int, slots: int) -> None:
+    def _tell(self, on_done: OnDone | None, end: int, batch_size: int) -> None:
         """Tell of the sources before ``end``, by all threads."""
         if on_done is None or end == 0:
             return
         # As many at a time as a batch has, or all threads have some.
-        each = even_batch(end, slots, self._threads)
+        each = even_batch(end, batch_size, self._threads)
         firsts = range(0, end, each)
         side_by_side(
             self._threads,

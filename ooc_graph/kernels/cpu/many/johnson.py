@@ -15,7 +15,7 @@ from ooc_graph.kernels.common.many.sources import ManySources
 from ooc_graph.kernels.common.sssp.distances import unreached
 from ooc_graph.kernels.common.sssp.rows import LightRows, plain_rows
 from ooc_graph.kernels.common.team import Team
-from ooc_graph.kernels.common.tuning import SLOTS
+from ooc_graph.kernels.common.tuning import BATCH_SIZE
 from ooc_graph.kernels.cpu.many.choice import Chooser
 from ooc_graph.kernels.cpu.many.search import CpuManySearch
 from ooc_graph.kernels.cpu.many.wanted import Wanted, all_wanted
@@ -46,7 +46,7 @@ class CpuJohnson(ManySources):
         out: Rows,
         into: Rows,
         team: Team,
-        slots: int = SLOTS,
+        batch_size: int = BATCH_SIZE,
         tuples: AnyArray | None = None,
     ) -> None:
         assert out.weights is not None
@@ -57,8 +57,8 @@ class CpuJohnson(ManySources):
             self.potentials, longest = found.potentials, found.longest
             out, into = found.out, found.into
         self._potential = None if self.potentials is None else self.potentials.potential
-        self._slots, self.ids = slots, out.neighbors.dtype
-        self.search = CpuManySearch(out, into, team, slots, longest)
+        self._batch_size, self.ids = batch_size, out.neighbors.dtype
+        self.search = CpuManySearch(out, into, team, batch_size, longest)
         self.dtype, self.vertices = self.search.dtype, self.search.vertices
         self.chooser: Chooser | None = None
         if tuples is not None:
@@ -90,10 +90,10 @@ class CpuJohnson(ManySources):
         *,
         answer: AnyArray | None = None,
         at: IntArray | None = None,
-        slots: int | None = None,
+        batch_size: int | None = None,
         on_done: OnDone | None = None,
     ) -> AnyArray:
-        """As `kernels.cuda.many.johnson.CudaJohnson.run_columns`, in batches of ``slots``."""
+        """As `kernels.cuda.many.johnson.CudaJohnson.run_columns`, in batches of ``batch_size``."""
         if answer is None:
             answer = np.empty((len(sources), len(targets)), self.dtype)
         wanted = all_wanted(sources, answer, self._potential)
@@ -102,7 +102,7 @@ class CpuJohnson(ManySources):
             columns = columns._replace(at=at)
         if most is not None:
             columns.ends[1] = most
-        self._search(wanted._replace(columns=columns), slots, on_done)
+        self._search(wanted._replace(columns=columns), batch_size, on_done)
         return answer
 
     def _find(
@@ -110,11 +110,11 @@ class CpuJohnson(ManySources):
         sources: IntArray,
         answer: AnyArray,
         parents: AnyArray | None,
-        slots: int | None,
+        batch_size: int | None,
         on_done: OnDone | None,
     ) -> None:
         if parents is None:
-            self._search(all_wanted(sources, answer, self._potential), slots, on_done)
+            self._search(all_wanted(sources, answer, self._potential), batch_size, on_done)
             return
         # Which finds those of the sources that it has searched from.
         alone, far = Team(1), unreached(answer.dtype)[0]
@@ -129,13 +129,13 @@ class CpuJohnson(ManySources):
                 on_done(begin, end)
 
         finding = OnDone(found) if on_done is None else on_done.instead(found)
-        self._search(all_wanted(sources, answer), slots, finding)
+        self._search(all_wanted(sources, answer), batch_size, finding)
 
-    def _search(self, wanted: Wanted, slots: int | None, on_done: OnDone | None) -> None:
+    def _search(self, wanted: Wanted, batch_size: int | None, on_done: OnDone | None) -> None:
         if self.chooser is None:
-            self.search.search(wanted, slots, on_done)
+            self.search.search(wanted, batch_size, on_done)
         else:
-            self.chooser.run(wanted, slots or self._slots, on_done)
+            self.chooser.run(wanted, batch_size or self._batch_size, on_done)
 
 
 class Reweighted(NamedTuple):

@@ -94,8 +94,8 @@ def floors_of(to: AnyArray, top: Any, rows: LightRows, dtype: np.dtype[Any]) -> 
     """Floor of each source's slot, (rows,).
 
     At most the source's lightest arc, below which no distance lies but its own. One source that
-    lies very far away is not to lower all others' floors so much that no difference a float has
-    room for tells which arcs matter. ``to`` (landmarks, rows) are distances to each landmark;
+    lies very far away is not to lower all others' floors so much that no difference a float
+    can hold tells which arcs matter. ``to`` (landmarks, rows) are distances to each landmark;
     ``top`` or more: none.
     """
     reaches = to < top

@@ -13,7 +13,7 @@ from ooc_graph.kernels.common.many.lengths import INTEGER_TOP, require_fit
 from ooc_graph.kernels.common.sssp.distances import distance_dtype, unreached
 from ooc_graph.kernels.common.sssp.rows import LightRows, plain_rows
 from ooc_graph.kernels.common.team import Team, new_control
-from ooc_graph.kernels.common.tuning import FIRST_SPAN, PRUNED_FROM, SLOTS
+from ooc_graph.kernels.common.tuning import BATCH_SIZE, FIRST_SPAN, PRUNED_FROM
 from ooc_graph.kernels.cpu.many import prune as many_prune
 from ooc_graph.kernels.cpu.many.batch import Batch
 from ooc_graph.kernels.cpu.many.prune import floors_of, tells_apart
@@ -27,13 +27,13 @@ class CpuManySearch:
     """Distances from any number of sources; rows are read once for a batch of sources.
 
     Every thread searches batches of its own, so threads never wait for each other. In addition to
-    the rows each has ``slots`` distances a vertex, and 16 to 24 bytes a vertex more.
+    the rows each has ``batch_size`` distances a vertex, and 16 to 24 bytes a vertex more.
 
     Parameters
     ----------
     out, into
         Light-first rows of out- and in-arcs with weights >= 0 (the same object when undirected).
-    slots
+    batch_size
         Most sources in a batch, 64 at most; rounded up to whole vectors.
     longest
         Bound of a path's length, if integer weights have one that is lower than vertices times
@@ -41,36 +41,27 @@ class CpuManySearch:
     """
 
     def __init__(
-        self, out: Rows, into: Rows, team: Team, slots: int = SLOTS, longest: int | None = None
+        self,
+        out: Rows,
+        into: Rows,
+        team: Team,
+        batch_size: int = BATCH_SIZE,
+        longest: int | None = None,
     ) -> None:
-        self._out = plain_rows(out)
-        self._into = self._out if into is out else plain_rows(into)
-        self._team = team
-        self.dtype = distance_dtype(self._out.weights)
-        self._slots = slots
+        plain = plain_rows(out)
+        self.rows = plain, plain if into is out else plain_rows(into)
+        """All out- and in-arcs, with the weights that are searched."""
+        self.vertices, self.team = len(plain.offsets) - 1, team
+        self.dtype = distance_dtype(plain.weights)
+        self._batch_size = batch_size
         self._pruned: tuple[LightRows, LightRows] | None = None
         self._floors: AnyArray = np.empty(0, self.dtype)
         self.counts: IntArray = np.zeros((team.threads, 4), np.int64)
-        heaviest = self._out.weights.max(initial=0)
+        heaviest = plain.weights.max(initial=0)
         require_fit(heaviest, self.vertices, self.dtype, longest)
-        # Distances above floors that lie below 0 must have room, too.
+        # Distances above floors that lie below 0 must fit, too.
         bound = float(heaviest) * self.vertices if longest is None else longest
         self._has_range = 4 * bound < highest(self.dtype)
-
-    @property
-    def vertices(self) -> int:
-        """Rows of the graph."""
-        return len(self._out.offsets) - 1
-
-    @property
-    def team(self) -> Team:
-        """Threads that search."""
-        return self._team
-
-    @property
-    def rows(self) -> tuple[LightRows, LightRows]:
-        """All out- and in-arcs, with the weights that are searched."""
-        return self._out, self._into
 
     def expect(self, sources: int) -> None:
         """Drop arcs that nobody needs if so many sources, in all runs to come, pay for it."""
@@ -83,21 +74,21 @@ class CpuManySearch:
     def search(
         self,
         wanted: Wanted,
-        slots: int | None = None,
+        batch_size: int | None = None,
         on_done: OnDone | None = None,
         *,
         pruning: bool = True,
     ) -> None:
         """Search from some sources: each row of the answer has the bits of a single search.
 
-        A batch has up to ``slots`` sources, by default those of this object. With ``pruning``, arcs
-        that nobody needs are dropped first if so many sources pay for it.
+        A batch has up to ``batch_size`` sources, by default those of this object. With ``pruning``,
+        arcs that nobody needs are dropped first if so many sources pay for it.
         """
         if pruning:
             self.expect(len(wanted.sources))
-        out, into = (self._out, self._into) if self._pruned is None else self._pruned
+        out, into = self.rows if self._pruned is None else self._pruned
         if len(wanted.sources):
-            self._search(out, into, wanted, slots or self._slots, self._floors, on_done)
+            self._search(out, into, wanted, batch_size or self._batch_size, self._floors, on_done)
 
     def _search(
         self,
@@ -108,18 +99,19 @@ class CpuManySearch:
         floors: AnyArray,
         on_done: OnDone | None = None,
     ) -> None:
-        dtype, count, threads = wanted.answer.dtype, len(wanted.sources), self._team.threads
+        dtype, count, threads = wanted.answer.dtype, len(wanted.sources), self.team.threads
         slots = slots_for(dtype, min(even_batch(count, most, threads), WORD_BITS))
         begins = starts(count, slots, on_done, most, threads)
         longest = int(np.diff(begins).max())
         states = [_state(self.vertices, dtype, longest, counts) for counts in self.counts]
         step = np.array([step_of(out, dtype)], dtype)
         task = Task(out, into, leaves_of(out, into), floors, step, begins, wanted)
-        run_batches(self._team, search_batch, states, task, on_done)
+        run_batches(self.team, search_batch, states, task, on_done)
 
     def _prune(self) -> tuple[LightRows, LightRows]:
         """Rows without arcs that no shortest path needs: of out-arcs, and of in-arcs."""
-        out, into, same = self._out, self._into, self._into is self._out
+        out, into = self.rows
+        same = into is out
         landmarks = np.arange(min(many_prune.LANDMARKS, self.vertices))
         dtype = np.dtype(np.float64 if self.dtype.kind == "f" else np.int64)
         eps = epsilon(self.dtype)
@@ -130,7 +122,7 @@ class CpuManySearch:
             longer = many_prune.inflated(out, error)
             back = longer if same else many_prune.inflated(into, error)
             away = np.empty((len(landmarks), self.vertices), dtype)
-            given = self._slots, np.empty(0, dtype)
+            given = self._batch_size, np.empty(0, dtype)
             self._search(longer, back, all_wanted(landmarks, away), *given)
             to = away if same else np.empty_like(away)
             if not same:

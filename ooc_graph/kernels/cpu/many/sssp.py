@@ -5,7 +5,7 @@ vector instructions. Rows that improved push along their out-arcs, lightest firs
 distances fall from +inf to the greatest fixed point, whose bits do not depend on the order, so that
 each slot has the bits of a single search.
 
-Every slot has a *floor*, a number that none of its distances lies below, but for the source's own.
+Every slot has a *floor*, a number that none of its distances lies below, except the source's own.
 The largest difference of a row's distances from the floors is the row's *reach*. If the smallest
 improved distance of a row lies ``low`` above its floor, an arc of weight ``w`` can lower nothing in
 a row whose reach is ``low + w`` or less. Rounding does not change that: where ``d + w`` is not
@@ -159,7 +159,7 @@ class Task(NamedTuple):
 def search_batch(control: Any, batch: Any, task: Any) -> Any:
     """Search the next batch of a `Task` on the calling thread: its sources have their rows then.
 
-    Returns its number, -1 if no batch is left or the launch was given up.
+    Returns its number, -1 if no batch is left or the launch was cancelled.
     """
     if atomic_load(control, ABORT) != 0:
         return -1

@@ -18,7 +18,7 @@ One thread searches. Two shared the work evenly, but were slower than one on roa
 grids: the words of the front moved between their caches.
 
 The state says whether a vertex is queued (`NEAR`) or beyond the bound (`FAR`). Queue and lists may
-be of any size: a vertex for which there is no room is `FAR` without being listed, and the next
+be of any size: a vertex that does not fit is `FAR` without being listed, and the next
 round looks through all words.
 
 References
@@ -55,7 +55,7 @@ _PARENT, _NEAR, _FAR = _U((1 << PARENT_BITS) - 1), _U(1 << PARENT_BITS), _U(2 <<
 _DISTANCE = _LOW << _SHIFT
 _NOTHING = _U(0)
 AHEAD = 16
-"""Rows are asked for so many places before their turn in the queue, their arcs half as many."""
+"""Rows are asked for so many entries before their turn in the queue, their arcs half as many."""
 
 AGAIN_WEIGHT = 4
 """Only vertices that had left the queue count as improved again: each says as much as so many do
@@ -108,7 +108,7 @@ def _ask_for_rows(rows: Any, word: Any, near: Any, head: int, count: int) -> Non
 def _relax_near(rows: Any, state: Any, turn: int, count: int, bound: Any, top: Any) -> None:
     """Relax the rows of the queue ``near[:count]`` and of what they bring into it.
 
-    The trace counts on; ``bound`` is shifted to the place of a distance; ``top`` is of the
+    The trace counts on; ``bound`` is shifted to the bits of a distance; ``top`` is of the
     distances' type.
     """
     word, near, far, trace = state.word, state.near, state.far[turn], state.trace

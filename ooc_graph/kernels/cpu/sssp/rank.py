@@ -2,7 +2,7 @@
 
 Distances live in the process's shared replica, which only its `merge` changes: a rank reads them
 and says what it found. What the ranks of a process find in a superstep therefore does not depend
-on their order. The steps are those of the fused search, told which vertices the rows are.
+on their order. The steps are those of the fused search, given which vertices the rows are.
 """
 
 from __future__ import annotations
@@ -49,8 +49,8 @@ Payload = tuple[AnyArray, AnyArray, AnyArray]
 class CpuSsspRank:
     """SSSP steps on the rows of one shard, on a team of threads.
 
-    Beside the rows, which are light-first, it holds two ids, a distance, a parent and 4 bytes a row
-    (8 if a row has 2**30 arcs). It pushes along ``out``, and pulls along ``into``.
+    In addition to the rows, which are light-first, it has two ids, a distance, a parent and 4 bytes
+    a row (8 if a row has 2**30 arcs). It pushes along ``out``, and pulls along ``into``.
     """
 
     def __init__(
@@ -170,7 +170,7 @@ class CpuSsspRank:
     def pull(self, shared: CpuSsspShared, final: float, floor: float) -> tuple[Payload, int, int]:
         """Own rows beyond ``final`` that improve; their out-arcs; arcs examined.
 
-        What they are is told in arrays that the next step writes to.
+        The next step writes to the arrays of the payload.
         """
         control, wave = new_control(), self._seen(shared)
         self._ranges[:, 0] = self._top

@@ -71,7 +71,7 @@ def _heaviest_of(dtype: np.dtype[Any]) -> Any:
 
 
 def new_wave(parent: AnyArray, dtype: np.dtype[Any], arcs: int, longest: int) -> Wave:
-    """Room for a push along so many arcs in all, and in the ``longest`` row.
+    """Buffers for a push along so many arcs in all, and in the ``longest`` row.
 
     ``parent`` (rows,) is the queue, as nobody has a parent before all distances (``dtype``) are
     final.

@@ -1,4 +1,4 @@
-"""Many sources at once along arcs at hand, of rows of which only the heads are in memory (CPU).
+"""Many sources at once along loaded arcs, of rows of which only the heads are in memory (CPU).
 
 Distances lie ``[vertex][slot]`` as in `ooc_graph.kernels.cpu.many.sssp`. Weights are made >= 0 by
 potentials arc by arc, as `ooc_graph.kernels.common.many.bellman_ford.reweighted` makes those of
@@ -67,7 +67,7 @@ def _reweighted(state: Any, u: int, v: int, weight: Any) -> Any:
 @scanner
 @subroutine
 def relax_batch(state: Any, u: int, neighbors: Any, weights: Any) -> bool:
-    """Lower the distances along arcs at hand in all slots."""
+    """Lower the distances along loaded arcs in all slots."""
     count, low, top = len(neighbors), state.low[u], state.limits[0]
     for arc in range(min(AHEAD, count)):
         fetch_row(state.distance, neighbors[arc])

@@ -97,7 +97,7 @@ def gather_parts(
     neighbors: Any,
     weights: Any,
 ) -> int:
-    """Copy arcs at hand to the block; the rows kept."""
+    """Copy loaded arcs to the block; the rows kept."""
     for index in range(begin, end):
         row, cursor = window.row[index], window.cursor[index]
         there, weighs = window.place[0, index], window.place[1, index]

@@ -114,7 +114,7 @@ def push_levels(
 ) -> tuple[int, Frontier, int, int]:
     """Push level after level along heads; one thread.
 
-    Ends before a level that should pull, when there is no frontier or no room in ``trace``, and in
+    Ends before a level that should pull, when there is no frontier or ``trace`` is full, and in
     the middle of a level that has rows with arcs beyond their heads.
 
     Returns the levels begun, the frontier that is reached, ``tail`` and ``longer``: if so many rows

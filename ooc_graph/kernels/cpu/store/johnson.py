@@ -18,7 +18,7 @@ from ooc_graph.kernels.common.many.bellman_ford_search import Potentials, find_p
 from ooc_graph.kernels.common.many.lengths import INTEGER_TOP, longest_within, require_fit
 from ooc_graph.kernels.common.many.sources import ManySources
 from ooc_graph.kernels.common.store.rows import Scan, TierRows
-from ooc_graph.kernels.common.tuning import SLOTS
+from ooc_graph.kernels.common.tuning import BATCH_SIZE
 from ooc_graph.kernels.cpu.many.vectors import slots_for
 from ooc_graph.kernels.cpu.many.wanted import all_wanted
 from ooc_graph.kernels.cpu.store import batch as steps
@@ -60,12 +60,12 @@ class TierJohnson(ManySources):
         sources: IntArray,
         answer: AnyArray,
         parents: AnyArray | None,
-        slots: int | None,
+        batch_size: int | None,
         on_done: OnDone | None,
     ) -> None:
         if not len(sources):
             return
-        most = slots or SLOTS
+        most = batch_size or BATCH_SIZE
         state = self._state(min(most, len(sources)))
         wanted = all_wanted(sources, answer, self._potential)
         for part in batches_of(len(sources), most, on_done):

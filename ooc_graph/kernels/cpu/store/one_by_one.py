@@ -49,7 +49,7 @@ class TierSingly(ManySources):
         sources: IntArray,
         answer: AnyArray,
         parents: AnyArray | None,
-        slots: int | None,  # noqa: ARG002 (there are no batches)
+        batch_size: int | None,  # noqa: ARG002 (there are no batches)
         on_done: OnDone | None,
     ) -> None:
         for one in batches_of(len(sources), 1, on_done):

@@ -1,4 +1,4 @@
-"""SSSP steps along arcs at hand, of rows of which only the heads are in memory (CPU).
+"""SSSP steps along loaded arcs, of rows of which only the heads are in memory (CPU).
 
 Rows ascend by weight, so that all that is looked at is the beginning of a row, and mostly its head.
 Where a head ends, its last weight is a lower bound of those that follow.
@@ -188,7 +188,7 @@ def pull_heads(
 @scanner
 @subroutine
 def pull_tails(field: Any, row: int, neighbors: Any, weights: Any) -> bool:
-    """Pull along arcs at hand, as `pull_heads` does along heads."""
+    """Pull along loaded arcs, as `pull_heads` does along heads."""
     before, arc = field.best[row], 0
     best = before
     while arc < len(neighbors):

@@ -1,8 +1,8 @@
 """SSSP steps on one shard of which only the heads of the rows are in memory (CPU).
 
 A push goes along the heads with the steps of the ranks in memory, as if there were no other arcs.
-A row whose head is exhausted goes on along its tail, which has a cursor of its own. Unless the row
-gets nearer, a push fetches no unit of its tail again but the one in which it stopped.
+A row whose head is exhausted continues along its tail, which has a cursor of its own. Unless the
+row gets nearer, a push fetches no block of its tail again except the one in which it stopped.
 """
 
 from __future__ import annotations
@@ -104,7 +104,7 @@ class StoreSsspRank(CpuSsspRank):
     def push(self, shared: CpuSsspShared, bound: float) -> tuple[Payload, int, int]:
         """Candidates up to ``bound`` from own rows just improved or pending.
 
-        As many as there is room for; the others come with the next push.
+        As many as fit; the others come with the next push.
         """
         wave, limit, has_risen = self._seen(shared), self._kind(bound), bound != self._bound
         assert not (has_risen and self._queued)
@@ -146,7 +146,7 @@ class StoreSsspRank(CpuSsspRank):
         )
 
     def _list_along_tails(self, listing: Listing) -> None:
-        """List improvements along the tails that are wanted, as long as there is room."""
+        """List improvements along the tails that are wanted, as many as fit."""
         out, tails = self._out_rows, self._tails
         for count in out.tails(tails.wanting):
             if listing.counts[LISTED] == len(listing.target):

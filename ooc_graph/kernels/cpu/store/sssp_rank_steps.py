@@ -110,7 +110,7 @@ def set_cursors(window: Any, count: int, cursor: Any) -> None:
 @scanner
 @subroutine
 def list_improvements(listing: Any, row: int, neighbors: Any, weights: Any) -> bool:
-    """List what gets nearer along a row's arcs, up to the bound and as long as there is room."""
+    """List what gets nearer along a row's arcs, up to the bound and as many as fit."""
     distance, tails, counts = listing.distance, listing.tails, listing.counts
     at, listed, arc = distance[internal_of(row, listing.dealt)], counts[LISTED], 0
     while arc < len(neighbors):

@@ -66,7 +66,7 @@ class CudaManyBfs:
         sources: IntArray,
         answer: AnyArray | None = None,
         *,
-        slots: int | None = None,  # noqa: ARG002 (the device has its own)
+        batch_size: int | None = None,  # noqa: ARG002 (the device has its own)
         most: int | None = None,
         on_done: OnDone | None = None,
     ) -> AnyArray:
@@ -100,7 +100,7 @@ class CudaManyBfs:
         self,
         sources: IntArray,
         *,
-        slots: int | None = None,  # noqa: ARG002
+        batch_size: int | None = None,  # noqa: ARG002
         most: int | None = None,
         wanted: AnyArray | None = None,
         bins: int = 0,

@@ -94,7 +94,7 @@ class CudaJohnson:
         sources: IntArray,
         answer: AnyArray | None = None,
         *,
-        slots: int | None = None,  # noqa: ARG002 (the device has its own)
+        batch_size: int | None = None,  # noqa: ARG002 (the device has its own)
     ) -> AnyArray:
         """Search from each of the internal ids ``sources``: each row has the bits of the CPU's."""
         if answer is None:
@@ -114,7 +114,7 @@ class CudaJohnson:
         sources: IntArray,
         answers: tuple[AnyArray, AnyArray] | None = None,
         *,
-        slots: int | None = None,  # noqa: ARG002
+        batch_size: int | None = None,  # noqa: ARG002
         on_done: OnDone | None = None,
     ) -> tuple[AnyArray, AnyArray]:
         """As `CpuJohnson.run_with_parents`, batch by batch; the parents are found on the CPU."""
