@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from concurrent.futures import Executor, Future
+from concurrent.futures import Future
 from dataclasses import dataclass, replace
 from functools import partial as bind
 from pathlib import Path
@@ -37,11 +37,6 @@ class InputStages:
     report: BuildReport
     options: BuildOptions
 
-    @property
-    def executor(self) -> Executor:
-        """Who carries out tasks."""
-        return self.workforce.executor
-
     def forget(self) -> None:
         """Have all processes of the workforce give memory back."""
         # Another build of this process keeps its pieces. A worker may hold what a client that was
@@ -54,7 +49,8 @@ class InputStages:
         local = getattr(source, "in_memory", False)
         try:
             with Threads(1) as own_thread:
-                description = (own_thread if local else self.executor).submit(source.describe)
+                executor = own_thread if local else self.workforce.executor
+                description = executor.submit(source.describe)
                 self._run(self._rereadable(source, local), description)
         finally:
             forget_tables(str(self.partial.spill))

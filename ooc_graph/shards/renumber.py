@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -125,12 +124,8 @@ def _store(
     entries: list[FileEntry] = []
     for name, data in columns.items():
         specs.append(ArraySpec(name, len(data), data.dtype))
-        entries += write_array(store, specs[-1], partial(_part, data))
+        entries += write_array(store, specs[-1], lambda low, high, data=data: [data[low:high]])  # type: ignore[misc]
     return tuple(specs), tuple(entries)
-
-
-def _part(data: AnyArray, start: int, stop: int) -> list[AnyArray]:
-    return [data[start:stop]]
 
 
 def renumber_counted(

@@ -74,7 +74,7 @@ def test_no_batch_has_some_of_a_unit_and_others(
     bounds = np.concatenate([[0], np.cumsum(sizes)])
     count = int(bounds[-1])
     by, most = min(by, count), each + more
-    on_done = OnDone(hear, bounds).counted_from(by)
+    on_done = counted_from(OnDone(hear, bounds), by)
     begins = starts(count - by, each, on_done, most, threads)
     assert (begins[0], begins[-1]) == (0, count - by)
     edges = set(bounds.tolist())
@@ -97,8 +97,9 @@ def test_who_hears_of_places_that_are_counted_from_another() -> None:
     assert heard == [(5, 7)]
     assert later.bounds.tolist() == [0, 4]
     assert later.most == 5
-    assert on_done.counted_from(3).bounds.tolist() == [1, 5]
-    assert on_done.instead(hear).bounds is on_done.bounds
+    inside = counted_from(on_done, 3)
+    assert inside is not None
+    assert inside.bounds.tolist() == [1, 5]
     assert counted_from(None, 4) is None
 
 

@@ -8,15 +8,15 @@ it has all of both, and what searches for all threads at once waits until earlie
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 
 import numpy as np
 
 from ooc_graph.types import IntArray
 
-_NO_BOUNDS = np.empty(0, np.int64)
 
-
+@dataclass(frozen=True, eq=False)
 class OnDone:
     """Is called with the positions, from one to before another, of sources with final answers.
 
@@ -26,35 +26,22 @@ class OnDone:
     called with a number of sources, waits until so many more may be found.
     """
 
-    def __init__(
-        self,
-        tell: Callable[[int, int], None],
-        bounds: IntArray = _NO_BOUNDS,
-        most: int = 0,
-        wait_for: Callable[[int], None] = lambda _: None,
-    ) -> None:
-        self._tell, self.bounds, self.most, self.wait_for = tell, bounds, most, wait_for
+    tell: Callable[[int, int], None]
+    bounds: IntArray = field(default_factory=lambda: np.empty(0, np.int64))
+    most: int = 0
+    wait_for: Callable[[int], None] = lambda _: None
 
     def __call__(self, begin: int, end: int) -> None:
         """Report the sources from one position to before another."""
-        self._tell(begin, end)
-
-    def counted_from(self, by: int) -> OnDone:
-        """What is called with positions that are counted from ``by``."""
-        bounds = self.bounds[np.searchsorted(self.bounds, by) :] - by
-        tell = self._tell
-        return OnDone(
-            lambda begin, end: tell(by + begin, by + end), bounds, self.most, self.wait_for
-        )
-
-    def instead(self, tell: Callable[[int, int], None]) -> OnDone:
-        """The same with another function to call."""
-        return OnDone(tell, self.bounds, self.most, self.wait_for)
+        self.tell(begin, end)
 
 
 def counted_from(on_done: OnDone | None, by: int) -> OnDone | None:
     """What is called with positions that are counted from ``by``, if anything is."""
-    return None if on_done is None else on_done.counted_from(by)
+    if on_done is None:
+        return None
+    tell, bounds = on_done.tell, on_done.bounds[np.searchsorted(on_done.bounds, by) :] - by
+    return replace(on_done, tell=lambda begin, end: tell(by + begin, by + end), bounds=bounds)
 
 
 def starts(

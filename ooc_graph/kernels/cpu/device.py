@@ -37,12 +37,7 @@ class CpuDevice:
     """Searches on ``threads`` threads of this process, which work on one search together."""
 
     def __init__(self, threads: int) -> None:
-        self._team = Team(threads)
-
-    @property
-    def threads(self) -> int:
-        """Threads that work on one search together."""
-        return self._team.threads
+        self._team, self.threads = Team(threads), threads
 
     def bfs(self, shard: Shard, *, copies: bool = True) -> CpuBfsSearch:
         """BFS on a whole graph (hub-first rows); with copies of short rows if they fit."""

@@ -24,8 +24,9 @@ from ooc_graph.kernels.common.compiled import kernel
 from ooc_graph.kernels.common.dealt import dealt_of, internal_of, local_of
 from ooc_graph.kernels.common.decisions import BfsTree
 from ooc_graph.kernels.common.team import Team, new_control
-from ooc_graph.kernels.cpu.bfs.pull import EXAMINED, FOUND, FOUND_ARCS, IntoRows, Tree, pull_part
+from ooc_graph.kernels.cpu.bfs.pull import EXAMINED, FOUND, FOUND_ARCS, IntoRows, pull_part
 from ooc_graph.kernels.cpu.bfs.push import OutRows
+from ooc_graph.kernels.cpu.bfs.search import new_tree
 from ooc_graph.types import AnyArray, Dealing, owner_of, rows_of_shard
 
 
@@ -124,12 +125,7 @@ class CpuBfsRank:
         self._dealing, self._dealt = dealing, dealt_of(dealing)
         self._out, self._into, self._never = out, into, never
         self._team, self._depth = team, 0
-        self._tree = Tree(
-            np.empty(rows, ids),
-            np.empty(rows, np.int32),
-            np.empty_like(never),
-            np.zeros_like(never),
-        )
+        self._tree = new_tree(never, rows, ids)
         self._queue = np.empty(rows, ids)
         self._sent = np.zeros(words_for(dealing.vertices), np.uint64)
         self._claimed, self._is_claiming = np.zeros_like(never), False

@@ -13,14 +13,12 @@ import numpy as np
 
 from ooc_graph.kernels.common.compiled import kernel
 from ooc_graph.kernels.common.components import EVERY_ROW, IN, ComponentLabels
-from ooc_graph.kernels.common.dealt import dealt_of, internal_of
+from ooc_graph.kernels.common.dealt import copy_own, dealt_of, internal_of
 from ooc_graph.kernels.cpu.bfs.push import OutRows
 from ooc_graph.kernels.cpu.components.forest import SAMPLE, compress, link_all, most_common
 from ooc_graph.layout.names import id_dtype
 from ooc_graph.types import AnyArray, Dealing
 
-PIECE = 1 << 14
-"""Rows that are copied at once."""
 LEAST_LISTED = 4096
 """Pairs that a step may send however few rows there are."""
 
@@ -124,9 +122,6 @@ class CpuComponentsRank:
 
     def answer(self, shared: CpuComponentsShared, phase_arcs: dict[str, int]) -> ComponentLabels:
         """Answer for the own rows, in an array of its own."""
-        rows = self._dealing.rows
-        label = np.empty(rows, shared.label.dtype)
-        for start in range(0, rows, PIECE):
-            stop = min(start + PIECE, rows)
-            label[start:stop] = shared.label[self._dealing.internal_of(np.arange(start, stop))]
+        label = np.empty(self._dealing.rows, shared.label.dtype)
+        copy_own(shared.label, dealt_of(self._dealing), label)
         return ComponentLabels(label, 0.0, phase_arcs)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -128,7 +129,7 @@ class CpuJohnson(ManySources):
             if on_done is not None:
                 on_done(begin, end)
 
-        finding = OnDone(found) if on_done is None else on_done.instead(found)
+        finding = OnDone(found) if on_done is None else replace(on_done, tell=found)
         self._search(all_wanted(sources, answer), batch_size, finding)
 
     def _search(self, wanted: Wanted, batch_size: int | None, on_done: OnDone | None) -> None:

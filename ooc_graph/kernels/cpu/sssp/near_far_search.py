@@ -96,7 +96,8 @@ class CpuNearFarSearch:
         self._general: CpuSsspSearch | None = None
         self._make_general = lambda: CpuSsspSearch(out, into, tuples, team)
         rows = len(out.offsets) - 1
-        self._rows = paired_rows(out) if paired is None else paired
+        self.paired = paired_rows(out) if paired is None else paired
+        """The rows; another search of the graph may have the same."""
         assert out.weights is not None
         self._farthest = _farthest(out.weights)
         self._step = survey(out, tuples).step
@@ -112,16 +113,11 @@ class CpuNearFarSearch:
         )
 
     @property
-    def paired(self) -> PairedRows:
-        """The rows as they are searched."""
-        return self._rows
-
-    @property
     def layout_bytes(self) -> int:
         """Bytes of rows that were copied: offsets, and arcs with their weights beside them."""
         if self._general is not None:
             return self._general.layout_bytes
-        return sum(array.nbytes for array in self._rows)
+        return sum(array.nbytes for array in self.paired)
 
     def run(self, root: int) -> SsspTree:
         """As `CpuSsspSearch.run`."""
@@ -129,7 +125,7 @@ class CpuNearFarSearch:
             return self._general.run(root)
         start = perf_counter()
         examined = search_near_far(
-            self._rows,
+            self.paired,
             self._state,
             self._distance,
             self._parent,
@@ -140,7 +136,7 @@ class CpuNearFarSearch:
         )
         elapsed_s = perf_counter() - start
         if examined == GAVE_UP:
-            del self._rows, self._state, self._distance, self._parent
+            del self.paired, self._state, self._distance, self._parent
             self._general = self._make_general()
             tree = self._general.run(root)
             return replace(tree, elapsed_s=elapsed_s + tree.elapsed_s)

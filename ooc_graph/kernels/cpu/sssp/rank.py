@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from ooc_graph.errors import InputError
-from ooc_graph.kernels.common.dealt import dealt_of
+from ooc_graph.kernels.common.dealt import copy_own, dealt_of
 from ooc_graph.kernels.common.decisions import SsspTree
 from ooc_graph.kernels.common.sssp.distances import overflow_error, unreached
 from ooc_graph.kernels.common.sssp.rows import LightRows, Wave
@@ -36,7 +36,6 @@ from ooc_graph.kernels.cpu.sssp.rank_steps import (
     push_queued,
     ready,
     resolve_rows,
-    take_own,
 )
 from ooc_graph.kernels.cpu.sssp.rising import push_inner
 from ooc_graph.kernels.cpu.sssp.search import taken_dtype
@@ -243,5 +242,5 @@ class CpuSsspRank:
 
     def tree(self, shared: CpuSsspShared, phase_arcs: dict[str, int]) -> SsspTree:
         """Answer for the own rows, in local order."""
-        take_own(shared.distance, self._wave.dealt, self._distance)
+        copy_own(shared.distance, self._wave.dealt, self._distance)
         return SsspTree(self._parent, self._distance, 0.0, phase_arcs)

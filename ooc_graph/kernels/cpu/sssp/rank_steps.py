@@ -87,12 +87,3 @@ def resolve_rows(
             wave.pending[kept] = row
             kept += 1
     return found, kept
-
-
-@kernel
-def take_own(distance: Any, dealt: Any, own: Any) -> None:
-    """Copy the distances of the own rows."""
-    for base in range(0, len(own), DEAL_BLOCK):
-        shift = internal_of(base, dealt) - base
-        for row in range(base, min(base + DEAL_BLOCK, len(own))):
-            own[row] = distance[row + shift]

@@ -5,6 +5,7 @@ The searches are those whose arcs stay outside memory, and those of CUDA devices
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
@@ -25,6 +26,7 @@ class Single(Protocol):
         """Search; the arrays are the search's until the next run."""
 
 
+@dataclass(eq=False)
 class TierSingly(ManySources):
     """Distances, or levels, from any number of sources; what was fetched is kept for the next.
 
@@ -33,16 +35,11 @@ class TierSingly(ManySources):
     are given without it.
     """
 
-    def __init__(
-        self,
-        search: Single,
-        vertices: int,
-        dtype: np.dtype[Any],
-        ids: np.dtype[Any],
-        potential: AnyArray | None = None,
-    ) -> None:
-        self._search, self.vertices, self.dtype, self.ids = search, vertices, dtype, ids
-        self._potential = potential
+    search: Single
+    vertices: int
+    dtype: np.dtype[Any]
+    ids: np.dtype[Any]
+    potential: AnyArray | None = None
 
     def _find(
         self,
@@ -55,12 +52,12 @@ class TierSingly(ManySources):
         for one in batches_of(len(sources), 1, on_done):
             # A search out of the store may take seconds, and a task has many.
             raise_if_cancelled()
-            tree = self._search.run(int(sources[one.start]))
+            tree = self.search.run(int(sources[one.start]))
             if isinstance(tree, SsspTree):
                 answer[one] = tree.distance
-                if self._potential is not None:
+                if self.potential is not None:
                     far = unreached(answer.dtype)[0]
-                    restore(answer[one], self._potential, sources[one], far)
+                    restore(answer[one], self.potential, sources[one], far)
             else:
                 answer[one] = tree.level
                 answer[one][:, tree.level < 0] = INT32_UNREACHED

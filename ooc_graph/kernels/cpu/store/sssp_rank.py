@@ -14,11 +14,12 @@ import numpy as np
 
 from ooc_graph.kernels.common.bitmap import Words, members, put_all, words_for
 from ooc_graph.kernels.common.compiled import kernel
+from ooc_graph.kernels.common.dealt import copy_own
 from ooc_graph.kernels.common.sssp.survey import Known
 from ooc_graph.kernels.common.store.rows import TierRows
 from ooc_graph.kernels.common.team import Team, new_control
 from ooc_graph.kernels.cpu.sssp.rank import CpuSsspRank, Payload
-from ooc_graph.kernels.cpu.sssp.rank_steps import push_queued, ready, take_own
+from ooc_graph.kernels.cpu.sssp.rank_steps import push_queued, ready
 from ooc_graph.kernels.cpu.sssp.shared import CpuSsspShared
 from ooc_graph.kernels.cpu.store.sssp import (
     EXAMINED,
@@ -194,7 +195,7 @@ class StoreSsspRank(CpuSsspRank):
     def pull(self, shared: CpuSsspShared, final: float, floor: float) -> tuple[Payload, int, int]:
         """Own rows beyond ``final`` that improve; their out-arcs; arcs examined."""
         into, control = self._into_rows, new_control()
-        take_own(shared.distance, self._wave.dealt, self._distance)
+        copy_own(shared.distance, self._wave.dealt, self._distance)
         field = self._field(shared, self._bits, self._kind(floor))
         self._team.launch(
             pull_heads,
