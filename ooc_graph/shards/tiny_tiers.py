@@ -49,9 +49,9 @@ def bind_rows(
         first[:] = np.inf if dtype.kind == "f" else np.iinfo(dtype).max
     first[some] = columns[-1][offsets[:-1][some]]
     weights = heads[1] if len(heads) > 1 else np.empty(0, rows.neighbors.dtype)
-    units = MemoryUnits(columns, unit_bytes, batch_units)
+    tier = MemoryTier(columns, unit_bytes, batch_units)
     bound = HeadRows(starts, lengths, offsets[:-1:64].copy(), heads[0], weights, first)
-    return TierRows(bound, units, window, look)
+    return TierRows(bound, tier, window, look)
 
 
 def search_of(
@@ -115,30 +115,30 @@ def _reweighted(neighbors: IntArray, weight: AnyArray) -> tuple[IntArray, AnyArr
     return np.take_along_axis(neighbors, order, axis=1), light.ravel()
 
 
-class MemoryUnits:
+class MemoryTier:
     """Columns in host memory as a tier: what a disk would give, from arrays."""
 
     def __init__(self, columns: Sequence[AnyArray], unit_bytes: int, batch_units: int) -> None:
         self.unit_bytes, self.batch_units = unit_bytes, batch_units
         self.dtypes = tuple(column.dtype for column in columns)
-        self.units = 0
-        """Units given."""
+        self.given = 0
+        """Blocks given."""
         self._columns = [_in_blocks(column, unit_bytes) for column in columns]
 
     def stage(
         self, batches: Iterator[Sequence[IntArray]]
     ) -> Generator[tuple[AnyArray, ...], None, None]:
-        """Give batch after batch of units."""
+        """Give batch after batch of blocks."""
         for batch in batches:
-            self.units += sum(map(len, batch))
+            self.given += sum(map(len, batch))
             yield tuple(
-                column[units].reshape(-1)
-                for column, units in zip(self._columns, batch, strict=True)
+                column[blocks].reshape(-1)
+                for column, blocks in zip(self._columns, batch, strict=True)
             )
 
 
 def _in_blocks(column: AnyArray, unit_bytes: int) -> AnyArray:
-    """Whole units, the last one filled up with zeros."""
+    """Whole blocks, the last one filled up with zeros."""
     each = unit_bytes // column.dtype.itemsize
     padded = np.zeros(-(-len(column) // each) * each, column.dtype)
     padded[: len(column)] = column
