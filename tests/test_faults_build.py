@@ -48,7 +48,7 @@ import os, signal, sys, time
 from pathlib import Path
 from concurrent.futures import ThreadPoolExecutor
 import numpy as np
-import ooc_graph.layout.commit, ooc_graph.shards.input_stages as b, ooc_graph.shards.build
+import ooc_graph.layout.commit, ooc_graph.shards.build as b, ooc_graph.shards.input_stages as i
 from ooc_graph.edges.opening import open_source
 from ooc_graph.shards import plan
 from ooc_graph.shards.workforce import Workforce
@@ -56,7 +56,7 @@ from ooc_graph.types import NoProgress
 
 out, module, name, action, edges, overwrite = sys.argv[1:]
 plan.run_edges, plan.bucket_arcs = (lambda *_: 500), (lambda *_: 300)
-b._STAGE_EDGES = 500
+i._STAGE_EDGES = 500
 holder, calls = sys.modules[module], 0
 original = getattr(holder, name)
 
