@@ -83,14 +83,6 @@ GAVE_UP = -1
 
 
 @subroutine
-def _is_better_parent(word: Any, u: Any, at: Any, seen: Any) -> bool:
-    """Tell whether ``u``, at distance ``at``, is a better parent than the one in ``seen``."""
-    rival = seen & _PARENT
-    away = word[rival] & _DISTANCE
-    return bool(is_better_parent(at, u, away, rival))
-
-
-@subroutine
 def _ask_for_rows(rows: Any, word: Any, near: Any, head: int, count: int) -> None:
     """Prefetch what the next vertices of the queue will need."""
     capacity = len(near)
@@ -134,7 +126,8 @@ def _relax_near(rows: Any, state: Any, turn: int, count: int, bound: Any, top: A
             if candidate > seen & _DISTANCE:
                 continue
             if candidate == seen & _DISTANCE:
-                if _is_better_parent(word, u, at, seen):
+                rival = seen & _PARENT
+                if is_better_parent(at, u, word[rival] & _DISTANCE, rival):
                     word[v] = (seen & ~_PARENT) | u
                 continue
             is_near = candidate <= bound and (count < capacity or seen & _NEAR != _NOTHING)
