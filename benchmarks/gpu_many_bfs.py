@@ -31,8 +31,8 @@ from harness.timing import repeated
 
 from ooc_graph.edges.kronecker import Kronecker
 from ooc_graph.kernels.common.team import Team
-from ooc_graph.kernels.cpu.many.bfs import LANES
 from ooc_graph.kernels.cpu.many.bfs_search import CpuManyBfs
+from ooc_graph.kernels.cpu.many.bfs_settle import SLOTS
 from ooc_graph.kernels.cuda.many.bfs import CudaManyBfs
 from ooc_graph.threads import cores
 from ooc_graph.types import AnyArray, IntArray, Rows
@@ -54,7 +54,7 @@ def on_cpu(
     """Seconds of the CPU's batches, counts and levels."""
     search = CpuManyBfs(rows, rows, Team(threads))
     answer = np.zeros((len(sources), search.vertices), np.int32)
-    for some in (sources[:LANES], sources):
+    for some in (sources[:SLOTS], sources):
         reduce_s, _, tallies = timed(lambda some=some: search.tally(some))
         levels_s, *_ = timed(lambda some=some: search.run(some, answer[: len(some)]))
     told = {"cpu_reduce_s": reduce_s, "cpu_levels_s": levels_s}
@@ -77,7 +77,7 @@ def measure(options: argparse.Namespace) -> tuple[dict[str, Any], dict[str, Any]
     told, cpu_tallies, cpu_levels = on_cpu(host, sources[: options.cpu], options.threads)
 
     search = CudaManyBfs(rows, rows, threads=cores())
-    prepare_s, *_ = timed(lambda: search.tally(sources[: 2 * LANES]))
+    prepare_s, *_ = timed(lambda: search.tally(sources[: 2 * SLOTS]))
     reduced = repeated(lambda: search.tally(sources), options.repeats, timed)
     if reduced[-1].result[: options.cpu].tobytes() != cpu_tallies.tobytes():
         raise SystemExit("the counts are not the CPU's")

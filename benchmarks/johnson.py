@@ -234,7 +234,7 @@ def beyond_memory(program: Program, options: argparse.Namespace) -> None:
             budget = least + int(share * facts.arcs * facts.arc_bytes)
             held = many_tiers.load_within(graph, APSP, method, budget, device)
             calls: dict[str, Callable[[], Any]] = {
-                OURS: partial(held.search.run, sources, lanes=options.lanes),
+                OURS: partial(held.search.run, sources, batch_size=options.lanes),
                 "in memory": partial(whole.run, sources),
             }
             before = held.io_stats
@@ -282,7 +282,7 @@ def plain_passes(graph: Any, method: str, sources: AnyArray, lanes: int, device:
     each = lanes if method == many_tiers.BATCHES else 1
     parts = [sources[begin : begin + each] for begin in range(0, len(sources), each)]
     for part in parts[:4]:
-        held.search.run(part, lanes=each)
+        held.search.run(part, batch_size=each)
     passes = held.search.passes * len(parts) // len(parts[:4])
     held.close()
     return int(passes)

@@ -26,9 +26,8 @@ import ooc_graph as og
 from ooc_graph.kernels.common.compiled import kernel
 from ooc_graph.kernels.common.team import CHUNK, OPERATION, Team, new_control
 from ooc_graph.kernels.cpu.sssp import fused
-from ooc_graph.kernels.cpu.sssp import parents as sssp_parents
-from ooc_graph.kernels.cpu.sssp import pull as sssp_pull
-from ooc_graph.kernels.cpu.sssp.parents import EXAMINED, Lane
+from ooc_graph.kernels.cpu.sssp.parents import EXAMINED, inner_parents, parents_part
+from ooc_graph.kernels.cpu.sssp.pull import pull_part
 from ooc_graph.kernels.cpu.sssp.search import CpuSsspSearch
 from ooc_graph.types import AnyArray
 
@@ -40,9 +39,6 @@ REPEATS = 7
 _reset, _push = kernel(fused._reset.py_func), kernel(fused._push.py_func)
 _plan_after_pull = kernel(fused._plan_after_pull.py_func)
 _forget_parents = kernel(fused._forget_parents.py_func)
-inner_parents = kernel(sssp_parents.inner_parents.py_func)
-parents_part = kernel(sssp_parents.parents_part.py_func)
-pull_part = kernel(sssp_pull.pull_part.py_func)
 
 
 @njit(nogil=True)
@@ -85,17 +81,16 @@ def search_by_phases(search: CpuSsspSearch, root: int, clock: Clock) -> None:
     """One search, as `sssp.fused.search` has it, on one thread."""
     out, into, wave, answer = search._out, search._into, search._wave, search._answer
     control, limits = new_control(), answer.limits
-    lane = Lane(answer.left[0], answer.best[0])
     wave.step[0] = search._step
     clock.timed("reset", _reset, 0, 1, wave)
     clock.timed("push", _push, control, out, wave, answer, root, search._may_pull)
     number = 0
     while control[OPERATION] != fused.PARENTS:
         number += 1
-        where = (limits[fused.FINAL], limits[fused.FLOOR], answer.ranges[0], lane)
+        within = (limits[fused.FINAL], limits[fused.FLOOR], answer.ranges, answer.scratches)
         phase = f"pull {number}"
-        rows = (into, wave.distance, wave.dealt, wave.queue, wave.distance[:0])
-        clock.timed(phase, pull_part, control, *rows, *where)
+        rows = (into, wave, wave.distance[:0])
+        clock.timed(phase, pull_part, 0, 1, control, *rows, *within)
         clock.arcs[phase] += int(control[EXAMINED])
         clock.timed("finish", _plan_after_pull, control, out, wave, answer)
     clock.arcs["push"] += int(control[fused.PUSHED])
@@ -105,9 +100,8 @@ def search_by_phases(search: CpuSsspSearch, root: int, clock: Clock) -> None:
     none = answer.parent[:0]
     inner = (out, wave, answer.parent, control[fused.INNER], none, none)
     clock.arcs["parents"] += clock.timed("parents", inner_parents, *inner)[1]
-    where = (root, limits[fused.BEYOND], wave.top[0], lane)
-    vertices = (wave.distance, wave.dealt, answer.parent, wave.pending)
-    clock.timed("parents", parents_part, control, into, *vertices, *where)
+    within = (root, limits[fused.BEYOND], answer.scratches)
+    clock.timed("parents", parents_part, 0, 1, control, into, wave, answer.parent, *within)
     clock.arcs["parents"] += int(control[EXAMINED])
 
 

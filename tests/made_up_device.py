@@ -13,7 +13,7 @@ import ooc_graph as og
 from ooc_graph.errors import (
     MemoryBudgetError,
 )
-from ooc_graph.kernels.common.completion import Told, stretches
+from ooc_graph.kernels.common.completion import OnDone, batches_of
 from ooc_graph.kernels.cpu.device import CpuDevice
 from ooc_graph.kernels.cuda.many.search_plan import part_dtype
 from ooc_graph.kernels.cuda.runtime import modules as cuda_modules
@@ -67,15 +67,15 @@ class Single:
         return self._search.run(root)
 
 
-def parts_of(count: int, told: Told | None, part: int) -> Iterator[slice]:
+def parts_of(count: int, on_done: OnDone | None, part: int) -> Iterator[slice]:
     """Sources that are told of together; all at once where nobody hears of them."""
-    return stretches(count, max(count, 1) if told is None else part, told)
+    return batches_of(count, max(count, 1) if on_done is None else part, on_done)
 
 
 class Batches:
     """Batches that stand for the device's."""
 
-    is_closed = False
+    has_matrix = False
 
     def __init__(self, made_up: MadeUp, search: Any) -> None:
         self._made_up, self._search, self.dtype = made_up, search, search.dtype
@@ -91,16 +91,14 @@ class Batches:
         most: Any,
         *,
         answer: Any,
-        told: Any,
+        on_done: Any,
         at: Any = None,
     ) -> Any:
         """Some sources at a time, as they arrive in host memory."""
-        for part in parts_of(len(sources), told, self._made_up.part):
+        for part in parts_of(len(sources), on_done, self._made_up.part):
             answer[part if at is None else at[part]] = self._columns(
                 sources[part], targets, own[part], most
             )
-            if told is not None:
-                told(part.start, part.stop)
         return answer
 
     def _columns(self, sources: Any, targets: Any, own: Any, most: Any) -> Any:
@@ -116,13 +114,11 @@ class Batches:
     def empty(self, sources: int) -> Any:
         return self._search.empty(sources)
 
-    def run_with_parents(self, sources: Any, answers: Any, *, lanes: int, told: Any) -> Any:
-        for part in parts_of(len(sources), told, self._made_up.part):
+    def run_with_parents(self, sources: Any, answers: Any, *, batch_size: int, on_done: Any) -> Any:
+        for part in parts_of(len(sources), on_done, self._made_up.part):
             self._made_up.use(BATCHES, *sources[part].tolist())
             some = tuple(each[part] for each in answers)
-            self._search.run_with_parents(sources[part], some, lanes=lanes)
-            if told is not None:
-                told(part.start, part.stop)
+            self._search.run_with_parents(sources[part], some, batch_size=batch_size)
         return answers
 
     def reduce(self, sources: Any, targets: Any, own: Any, most: Any) -> Any:
@@ -147,13 +143,11 @@ class Levels:
     def vertices(self) -> int:
         return int(self._search.vertices)
 
-    def tally(self, sources: Any, *, tallies: Any, told: Any, **given: Any) -> Any:
+    def tally(self, sources: Any, *, tallies: Any, on_done: Any, **given: Any) -> Any:
         """Some sources at a time, as batches end."""
-        for part in parts_of(len(sources), told, self._made_up.part):
+        for part in parts_of(len(sources), on_done, self._made_up.part):
             self._made_up.use(BATCHES, *sources[part].tolist())
             self._search.tally(sources[part], tallies=tallies[part], **given)
-            if told is not None:
-                told(part.start, part.stop)
         return tallies
 
     def run_columns(
@@ -164,19 +158,17 @@ class Levels:
         most: Any,
         *,
         answer: Any,
-        told: Any,
+        on_done: Any,
         at: Any = None,
     ) -> Any:
         """Some sources at a time, as they arrive in host memory."""
         del own
         last = INT32_UNREACHED - 1 if most is None else most
-        for part in parts_of(len(sources), told, self._made_up.part):
+        for part in parts_of(len(sources), on_done, self._made_up.part):
             self._made_up.use(BATCHES, *sources[part].tolist())
             found = self._search.run(sources[part])[:, targets]
             found[:, targets < 0] = INT32_UNREACHED
             answer[part if at is None else at[part]] = np.where(found > last, -1, found)
-            if told is not None:
-                told(part.start, part.stop)
         return answer
 
 

@@ -17,7 +17,7 @@ import pytest
 from ooc_graph.kernels.cuda.build import gather as cuda_gather
 from ooc_graph.kernels.cuda.build import store_rows as cuda_store
 from ooc_graph.kernels.cuda.runtime import rows as cuda_held
-from ooc_graph.shards import cuda_build, cuda_edges, cuda_runs, cuda_sides
+from ooc_graph.shards import cuda_build, cuda_edges, cuda_runs, cuda_sides, cuda_stages
 
 NONE = 0xFFFFFFFF
 ROW = np.uint64(32)
@@ -164,6 +164,7 @@ def stand_in(patch: pytest.MonkeyPatch) -> None:
         cuda_edges,
         cuda_runs,
         cuda_sides,
+        cuda_stages,
     ):
         patch.setattr(module, "cuda", lambda: CUPY)
     for module in (cuda_gather, cuda_store):

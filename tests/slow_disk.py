@@ -9,7 +9,7 @@ from functools import partial
 
 import pytest
 
-from ooc_graph.memory.cpu import disk
+from ooc_graph.memory.cpu import columns, disk
 from ooc_graph.memory.io_stats import Meter
 from tests.said import Said
 
@@ -38,7 +38,7 @@ def of_reading(said: Said) -> list[str]:
 
 def slow_down(patch: pytest.MonkeyPatch, seconds: float) -> Clock:
     """Have every request take so many seconds, by the clock, once the search waits for it."""
-    read, clock, waits = disk.LastFile.read, Clock(), threading.Event()
+    read, clock, waits = columns.LastFile.read, Clock(), threading.Event()
 
     class Seen(Meter):
         @contextmanager
@@ -48,11 +48,11 @@ def slow_down(patch: pytest.MonkeyPatch, seconds: float) -> Clock:
                 yield
                 waits.clear()
 
-    def slow(last: disk.LastFile, path: str, offset: int, buffer: memoryview) -> int:
+    def slow(last: columns.LastFile, path: str, offset: int, buffer: memoryview) -> int:
         assert waits.wait(PATIENCE_S)
         clock.pass_by(seconds)
         return read(last, path, offset, buffer)
 
     patch.setattr(disk, "Meter", partial(Seen, clock))
-    patch.setattr(disk.LastFile, "read", slow)
+    patch.setattr(columns.LastFile, "read", slow)
     return clock

@@ -104,7 +104,7 @@ def task_of(asked: Asked, specs: tuple[ArraySpec, ...], device: str = CPU) -> Ma
 def stopped_after(most: int) -> Iterator[list[int]]:
     """Let so many units be finished, then fail; those finished."""
     done: list[int] = []
-    real, counting = many_tasks.finish_unit, Lock()
+    real, counting = many_tasks.write_checkpoint, Lock()
 
     def finish(folder: Path, attempt: Path, number: int, *rest: Any) -> Any:
         with counting:
@@ -114,7 +114,7 @@ def stopped_after(most: int) -> Iterator[list[int]]:
         return real(folder, attempt, number, *rest)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(many_tasks, "finish_unit", finish)
+        patch.setattr(many_tasks, "write_checkpoint", finish)
         yield done
 
 

@@ -35,6 +35,7 @@ from ooc_graph.errors import (
 from ooc_graph.layout.commit import partial_store
 from ooc_graph.layout.metadata import ArraySpec
 from ooc_graph.layout.stored import Stored
+from ooc_graph.shards import input_stages
 from tests import small_disks
 from tests.small_disks import fill
 from tests.unit.test_build_oracle import ListSource, build_here, check_store, small_steps
@@ -47,7 +48,7 @@ import os, signal, sys, time
 from pathlib import Path
 from concurrent.futures import ThreadPoolExecutor
 import numpy as np
-import ooc_graph.layout.commit, ooc_graph.shards.build as b
+import ooc_graph.layout.commit, ooc_graph.shards.build as b, ooc_graph.shards.input_stages as i
 from ooc_graph.edges.opening import open_source
 from ooc_graph.shards import plan
 from ooc_graph.shards.workforce import Workforce
@@ -55,7 +56,7 @@ from ooc_graph.types import NoProgress
 
 out, module, name, action, edges, overwrite = sys.argv[1:]
 plan.run_edges, plan.bucket_arcs = (lambda *_: 500), (lambda *_: 300)
-b._STAGE_EDGES = 500
+i._STAGE_EDGES = 500
 holder, calls = sys.modules[module], 0
 original = getattr(holder, name)
 
@@ -85,11 +86,12 @@ with ThreadPoolExecutor(2) as executor:
         progress=NoProgress(),
     )
 """
-BUILD, WRITER = "ooc_graph.shards.build", "ooc_graph.shards.merge_writer"
+INPUT, BUILD = "ooc_graph.shards.input_stages", "ooc_graph.shards.build"
+WRITER = "ooc_graph.shards.merge_writer"
 COMMIT = "ooc_graph.layout.commit"
 MOMENTS = {
-    "staging": (BUILD, "stage_unit", "kill"),
-    "counting": (BUILD, "count_ids", "kill"),
+    "staging": (INPUT, "stage_unit", "kill"),
+    "counting": (INPUT, "count_ids", "kill"),
     "renumbered": (BUILD, "renumber_counted", "kill after"),
     "sorting runs": (BUILD, "write_run", "kill"),
     "merging": (WRITER, "merge_buckets", "kill"),
@@ -97,8 +99,8 @@ MOMENTS = {
     "writing chunks": (WRITER, "write_strips", "kill"),
     "writing metadata": (COMMIT, "_write_durably", "kill"),
     "manifest written": (COMMIT, "_sync_folders", "kill before"),
-    "before the rename": (COMMIT, "_move_into_place", "kill before"),
-    "after the rename": (COMMIT, "_move_into_place", "kill after"),
+    "before the rename": (COMMIT, "_rename_durably", "kill before"),
+    "after the rename": (COMMIT, "_rename_durably", "kill after"),
 }
 
 
@@ -220,7 +222,8 @@ def test_an_error_leaves_nothing(
     def fail(*_: Any) -> None:
         raise error
 
-    holder = build_module if hasattr(build_module, function) else writer_module
+    modules = (input_stages, build_module, writer_module)
+    holder = next(module for module in modules if hasattr(module, function))
     monkeypatch.setattr(holder, function, fail)
     source = small_source()
     source = ListSource(source.u, source.v, rereadable=function != "stage_unit")

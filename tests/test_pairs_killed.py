@@ -23,7 +23,7 @@ from ooc_graph.kernels.cpu.many import choice as many_choice
 from ooc_graph.kernels.cpu.many import one_by_one as many_singly
 from ooc_graph.kernels.cpu.many import search as many_search
 from ooc_graph.kernels.cpu.many.bfs_search import CpuManyBfs
-from ooc_graph.kernels.cpu.many.side_by_side import side_by_side
+from ooc_graph.kernels.cpu.many.one_by_one import side_by_side
 from ooc_graph.kernels.cpu.store import one_by_one as tier_singly
 from ooc_graph.kernels.cpu.store.johnson import TierJohnson
 from ooc_graph.layout.stored import Stored
@@ -74,7 +74,7 @@ def search(
     def specs(*given: Any) -> Any:
         return tuple(replace(spec, chunk_rows=CHUNK) for spec in answer_specs(*given))
 
-    solve, finish, finished = many_tasks._search, many_tasks.finish_unit, 0
+    solve, finish, finished = many_tasks._search, many_tasks.write_checkpoint, 0
     find, _, options = KINDS[what]
     counting, rows = threading.Lock(), og.open(store).rows
 
@@ -99,7 +99,7 @@ def search(
 
     def beginning() -> None:
         begin(1)
-        leave_if_given_up()
+        raise_if_cancelled()
 
     def batching(batch: Any, *given: Any) -> Any:
         begin(LANES)
@@ -134,7 +134,7 @@ def search(
         patch.setattr(many_search, "PRUNED_FROM", 1 << 30)
         for module in (many_search, many_bfs_search):
             patch.setattr(module, "search_batch", partial(batching, module.search_batch))
-        patch.setattr(tier_singly, "leave_if_given_up", beginning)
+        patch.setattr(tier_singly, "raise_if_cancelled", beginning)
         patch.setattr(TierJohnson, "_settle", settling(TierJohnson._settle))
         patch.setattr(many_singly, "side_by_side", one_by_one)
         if what.endswith(THIN):
@@ -151,7 +151,7 @@ def search(
         for hops in (False, True):
             patch.setitem(TOGETHER, hops, LANES)
         patch.setattr(many_tasks, "_search", searching)
-        patch.setattr(many_tasks, "finish_unit", finishing)
+        patch.setattr(many_tasks, "write_checkpoint", finishing)
         if where == "in the store":
             stack.enter_context(no_room())
         engine_cache.release()

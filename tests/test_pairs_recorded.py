@@ -17,8 +17,8 @@ import pytest
 import ooc_graph as og
 from ooc_graph.answers.asked import answer_specs
 from ooc_graph.errors import DiskFullError
-from ooc_graph.kernels.common.cancellation import event_here
-from ooc_graph.kernels.common.completion import Told
+from ooc_graph.kernels.common.cancellation import current_event
+from ooc_graph.kernels.common.completion import OnDone
 from ooc_graph.kernels.common.team import Team
 from ooc_graph.kernels.cpu.many import bfs_search as many_bfs_search
 from ooc_graph.kernels.cpu.many import choice as many_choice
@@ -96,15 +96,15 @@ class Batches:
 
 
 class Finished:
-    """Stands for `finish_unit` and keeps the numbers that were recorded."""
+    """Stands for `write_checkpoint` and keeps the numbers that were recorded."""
 
     def __init__(
         self, patch: pytest.MonkeyPatch, before: Callable[[int], None] = lambda _: None
     ) -> None:
         self.numbers: list[int] = []
-        self._calls, self._before, self._real = 0, before, many_tasks.finish_unit
+        self._calls, self._before, self._real = 0, before, many_tasks.write_checkpoint
         self.changed = threading.Condition()
-        patch.setattr(many_tasks, "finish_unit", self)
+        patch.setattr(many_tasks, "write_checkpoint", self)
 
     def __call__(self, folder: Path, attempt: Path, number: int, *rest: Any) -> Any:
         with self.changed:
@@ -213,7 +213,7 @@ def test_an_interrupted_run_goes_on_after_its_last_batch(
     is_interrupted = threading.Event()
 
     def interrupt(number: int) -> None:
-        is_over = event_here()
+        is_over = current_event()
         if number < 3 or is_interrupted.is_set():
             return
         if is_over is not None:
@@ -275,5 +275,5 @@ def test_a_batch_of_levels_that_was_left_is_told_to_nobody() -> None:
         raise RuntimeError("stopped")
 
     with pytest.raises(RuntimeError, match="stopped"):
-        search.run(sources, answer, lanes=BATCH, told=Told(hear))
+        search.run(sources, answer, batch_size=BATCH, on_done=OnDone(hear))
     assert set(lengths) <= {1, rows - 3}

@@ -202,7 +202,7 @@ def test_chunks_that_are_written_stay(
 ) -> None:
     og.johnson(store, out=tmp_path / "whole.zarr")
     finished = []
-    finish = many_tasks.finish_unit
+    finish = many_tasks.write_checkpoint
 
     def finishing(folder: Path, attempt: Path, number: int, *rest: Any) -> Any:
         unit = finish(folder, attempt, number, *rest)
@@ -222,7 +222,7 @@ def test_chunks_that_are_written_stay(
                     raise MemoryError("no room")
         return real(*given)
 
-    monkeypatch.setattr(many_tasks, "finish_unit", finishing)
+    monkeypatch.setattr(many_tasks, "write_checkpoint", finishing)
     monkeypatch.setattr(many_tasks, "_search", search)
     og.johnson(store, out=tmp_path / "d.zarr", progress=said)
     assert sorted(finished) == list(range(chunks_of_ten))

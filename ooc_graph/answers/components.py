@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from ooc_graph.answers.scatter import Columns, Ids
-from ooc_graph.kernels.cpu.components.ids import first_positions
+from ooc_graph.kernels.cpu.components.forest import first_positions
 from ooc_graph.layout.names import COMPONENT, VERTEX
 from ooc_graph.types import AnyArray
 

@@ -15,7 +15,7 @@ import numpy as np
 
 from ooc_graph.edges.bytestream import Peek, file_record, peek, peek_only
 from ooc_graph.edges.delimited import is_comment
-from ooc_graph.edges.interface import Unit
+from ooc_graph.edges.interface import SourceDefaults, Unit
 from ooc_graph.edges.lines import BUFFER_BYTES, is_count
 from ooc_graph.edges.options import ReadOptions
 from ooc_graph.edges.rows import RowGrammar, RowParser
@@ -34,7 +34,7 @@ class RowFile:
 
 
 @dataclass(frozen=True)
-class AdjacencySource:
+class AdjacencySource(SourceDefaults):
     """Edges from adjacency text, METIS or lists; see ``EdgeSource``. Each file is one unit.
 
     A METIS header has ``declared`` so many edges.
@@ -55,13 +55,13 @@ class AdjacencySource:
         return self.grammar.weighted
 
     @property
-    def weight_dtype(self) -> np.dtype[Any] | None:
+    def weight_dtype(self) -> np.dtype[Any] | None:  # type: ignore[override]
         """Type of the weights if the caller chose it."""
         kind = self.grammar.weight_type
         return np.dtype(kind) if self.weighted and kind is not None else None
 
     @property
-    def id_range(self) -> tuple[int, int] | None:
+    def id_range(self) -> tuple[int, int] | None:  # type: ignore[override]
         """(1, n) of METIS; adjacency lists declare nothing."""
         return self.grammar.id_range
 
@@ -127,9 +127,6 @@ class AdjacencySource:
                 line=parser.line,
                 advice="METIS lists each edge from both ends; use --directed for rows of out-arcs",
             )
-
-    def check_totals(self, tuples_read: int) -> None:
-        """Nothing is left to check: each file is read whole."""
 
     def vertex_blocks(self) -> Iterator[IntArray]:
         """Yield the ids in an adjacency list, neighbours too; ids come back in several blocks."""
@@ -199,20 +196,24 @@ def _metis_header(path: str, number: int, line: bytes) -> tuple[int, int, int, b
 def open_adjacency(paths: Sequence[str], options: ReadOptions) -> AdjacencySource:
     """Open adjacency lists; the first neighbour tells whether there are weights."""
     views = [peek(path) for path in paths]
-    pairs = [pair for view in views if (pair := _first_pair(view)) is not None]
-    if not pairs:
+    have_weights = [
+        has_weight for view in views if (has_weight := _first_has_weight(view)) is not None
+    ]
+    if not have_weights:
         raise InputError("no edges in the file", path=paths[0], advice="expected 'v n1 n2 …'")
-    weighted = pairs[0] and not options.no_weight
-    if not pairs[0] and options.needs_weight:
+    weighted = have_weights[0] and not options.no_weight
+    if not have_weights[0] and options.needs_weight:
         raise InputError("the neighbours have no weights", path=paths[0], advice="expected 'v n,w'")
     grammar = RowGrammar(
-        paired=pairs[0], weighted=weighted, weight_type=options.column_type if weighted else None
+        paired=have_weights[0],
+        weighted=weighted,
+        weight_type=options.column_type if weighted else None,
     )
     files = tuple(RowFile(view.path, view.skipped, 1) for view in views)
     return AdjacencySource("adjacency", files, grammar, options.is_directed())
 
 
-def _first_pair(view: Peek) -> bool | None:
+def _first_has_weight(view: Peek) -> bool | None:
     """Whether the first neighbour has a weight; None if the file lists none."""
     for _, _, line in view.lines():
         words = line.split()

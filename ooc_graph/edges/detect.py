@@ -44,8 +44,8 @@ def format_of(path: str) -> str:
     name = Path(path).name.lower()
     for packed in _PACKED:
         name = name.removesuffix(packed)
-    if (named := SUFFIX_FORMATS.get(Path(name).suffix)) is not None:
-        return named
+    if (by_suffix := SUFFIX_FORMATS.get(Path(name).suffix)) is not None:
+        return by_suffix
     if not Path(path).exists() and _is_ldbc_stem(path):
         return "graphalytics"
     return _by_magic(path) or _by_lines(peek(path))
@@ -138,8 +138,8 @@ def _refuse_counts(view: Peek) -> None:
     """
     data = [(number, line.split()) for number, _, line in view.lines() if not is_comment(line)]
     (first, header), rest = data[0], data[1:]
-    pairs = (word for _, words in data for word in words)
-    if not view.whole or not rest or not all(map(is_count, pairs)):
+    every = (word for _, words in data for word in words)
+    if not view.whole or not rest or not all(map(is_count, every)):
         return
     vertices, edges = (int(word) for word in header)
     largest = max(int(word) for _, words in rest for word in words)

@@ -7,27 +7,26 @@ its choice of search keys.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import KW_ONLY, dataclass
-from itertools import islice
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ooc_graph.edges.interface import SourceDefaults, Unit, ranges, units_of
-from ooc_graph.edges.multiple_recursive import edge_powers, mrg_seed, mrg_skip, seed_arrays
+from ooc_graph.edges.multiple_recursive import edge_powers, seed_arrays
+from ooc_graph.edges.search_keys import Degree, choose_keys, in_parts
 from ooc_graph.errors import UsageError
-from ooc_graph.kernels.cpu.build import kronecker as kernel
+from ooc_graph.kernels.cpu.build.kronecker import generate_into
+from ooc_graph.kernels.cpu.build.random_draws import SCRATCH_WORDS
 from ooc_graph.kernels.cuda.build import kronecker as cuda_kronecker
-from ooc_graph.threads import Threads, cores
+from ooc_graph.threads import cores
 from ooc_graph.types import AnyArray, EdgeBlock, IntArray
 
 MAX_SCALE = 40
 EDGES_PER_THREAD = 1 << 15
-SEARCH_BLOCK_EDGES = 1 << 17
 
-Degree = Callable[[IntArray], AnyArray] | AnyArray
 Float32Array = NDArray[np.float32]
 
 
@@ -152,12 +151,10 @@ class Kronecker(SourceDefaults):
         source, target = np.empty(count, np.int64), np.empty(count, np.int64)
         weight = np.empty(count, np.float32)
 
-        def fill(low: int, high: int) -> None:
+        def fill(_part: int, low: int, high: int) -> None:
             self.generate_into(start + low, source[low:high], target[low:high], weight[low:high])
 
-        parts = max(1, min(_checked(threads), count // EDGES_PER_THREAD))
-        bounds = [count * part // parts for part in range(parts + 1)]
-        _in_threads(fill, bounds[:-1], bounds[1:])
+        in_parts(max(1, min(_checked(threads), count // EDGES_PER_THREAD)), count, fill)
         return source, target, weight
 
     def generate_into(
@@ -182,8 +179,8 @@ class Kronecker(SourceDefaults):
         if hasattr(source, "__cuda_array_interface__"):
             cuda_kronecker.generate_into(*given, source, target, weight)
         else:
-            scratch = np.empty(kernel.SCRATCH_WORDS, np.uint64)
-            kernel.generate_into(*given, scratch, source, target, weight)
+            scratch = np.empty(SCRATCH_WORDS, np.uint64)
+            generate_into(*given, scratch, source, target, weight)
 
     def search_keys(
         self, count: int = 64, *, degree: Degree | None = None, threads: int | None = None
@@ -209,62 +206,7 @@ class Kronecker(SourceDefaults):
         -------
         int64 (count,)
         """
-        if count < 1:
-            raise UsageError(f"count is {count}: give at least 1")
-        roots, keys, drawn = self._root_draws(), list[int](), 0
-        while len(keys) < count:
-            batch = np.fromiter(islice(roots, 16 * count), np.int64)
-            forced = np.arange(drawn + 1, drawn + 1 + len(batch)) > self.vertices
-            usable = forced.copy()
-            usable[~forced] = self._touched(batch[~forced], degree, threads)
-            drawn += len(batch)
-            for root, take, anyway in zip(batch.tolist(), usable, forced, strict=True):
-                if len(keys) < count and (anyway or (take and root not in keys)):
-                    keys.append(root)
-        return np.array(keys, np.int64)
-
-    def _root_draws(self) -> Iterator[int]:
-        """Yield the reference's candidates for keys, without end."""
-        state = mrg_skip(mrg_seed(self.seeds), high=2)
-        while True:
-            total = 0.0
-            for _ in range(2):
-                state = mrg_skip(state, low=1)
-                high = state[0] * 4.65661287524579692e-10
-                state = mrg_skip(state, low=1)
-                total += high + state[0] * 2.168404346990492787e-19
-            yield int(total * self.vertices) % self.vertices
-
-    def _touched(
-        self, vertices: IntArray, degree: Degree | None, threads: int | None
-    ) -> NDArray[np.bool_]:
-        """Whether each vertex has an edge other than self-loops, (k,)."""
-        if len(vertices) == 0:
-            return np.zeros(0, np.bool_)
-        if callable(degree):
-            return np.asarray(degree(vertices)).astype(np.bool_)
-        if degree is not None:
-            return np.asarray(degree[vertices]).astype(np.bool_)
-        return self._touched_by_edges(vertices, threads)
-
-    def _touched_by_edges(self, vertices: IntArray, threads: int | None) -> NDArray[np.bool_]:
-        """Go through all edges once; threads have flags of their own, joined at the end."""
-        table = np.full(1 << (8 * len(vertices)).bit_length(), -1, np.int64)
-        kernel.insert_vertices(vertices, table)
-        parts = _checked(threads)
-        touched = np.zeros((parts, len(table)), np.uint8)
-
-        def mark(part: int, low: int, high: int) -> None:
-            ends = np.empty((2, SEARCH_BLOCK_EDGES), np.int64)
-            for start in range(low, high, SEARCH_BLOCK_EDGES):
-                source, target = ends[:, : min(SEARCH_BLOCK_EDGES, high - start)]
-                self.generate_into(start, source, target)
-                kernel.mark_touched(source, target, table, touched[part])
-
-        bounds = [self.edges * part // parts for part in range(parts + 1)]
-        _in_threads(mark, range(parts), bounds[:-1], bounds[1:])
-        hit: NDArray[np.bool_] = np.isin(vertices, table[touched.any(axis=0)])
-        return hit
+        return choose_keys(self, count, degree, _checked(threads))
 
     def _check_range(self, start: int, stop: int) -> None:
         if not 0 <= start <= stop <= self.edges:
@@ -283,13 +225,3 @@ def _checked(threads: int | None) -> int:
     if threads is not None and threads < 1:
         raise UsageError(f"threads is {threads}: give at least 1")
     return threads or cores()
-
-
-def _in_threads(task: Callable[..., None], *columns: Sequence[int]) -> None:
-    """Run ``task`` on every tuple of ``columns``, each on a thread; the first error is raised."""
-    if len(columns[0]) == 1:
-        task(*(column[0] for column in columns))
-        return
-    with Threads(len(columns[0])) as pool:
-        for _ in pool.map(task, *columns):
-            pass

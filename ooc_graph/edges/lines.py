@@ -46,11 +46,6 @@ class LineGrammar:
     tag: str = ""
     id_range: tuple[int, int] | None = None
 
-    @property
-    def weight_mode(self) -> int:
-        """How the kernel reads weights."""
-        return weight_mode(self.weight >= 0, self.weight_type)
-
     def parameters(self) -> IntArray:
         """Parameter vector of ``tokenize_lines``."""
         values = np.zeros(tokenize.PARAMETERS, dtype=np.int64)
@@ -61,7 +56,8 @@ class LineGrammar:
         values[tokenize.P_TAG] = ord(self.tag) if self.tag else 0
         values[tokenize.P_FIELDS] = self.fields
         values[tokenize.P_SOURCE], values[tokenize.P_TARGET] = self.source, self.target
-        values[tokenize.P_WEIGHT], values[tokenize.P_WEIGHT_MODE] = self.weight, self.weight_mode
+        values[tokenize.P_WEIGHT] = self.weight
+        values[tokenize.P_WEIGHT_MODE] = weight_mode(self.weight >= 0, self.weight_type)
         first, last = id_bounds(self.id_range)
         values[tokenize.P_ID_FIRST], values[tokenize.P_ID_LAST] = first, last
         return values

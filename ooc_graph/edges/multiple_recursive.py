@@ -8,7 +8,7 @@ from functools import cache
 import numpy as np
 from numpy.typing import NDArray
 
-from ooc_graph.kernels.cpu.build import kronecker as kernel
+from ooc_graph.kernels.cpu.build import random_draws as kernel
 
 EDGES_PER_STREAM_BITS = 64
 SKIP_BITS = 192
@@ -63,8 +63,8 @@ def _inner(row: Sequence[int], column: Sequence[int]) -> int:
 @cache
 def _step_powers() -> list[tuple[State, ...]]:
     """Matrices of 1, 2, 4, … steps of the random generator."""
-    unit = [tuple(int(row == column) for column in range(5)) for row in range(4)]
-    power: tuple[State, ...] = ((kernel.FIRST_FACTOR, 0, 0, 0, kernel.LAST_FACTOR), *unit)
+    identity = [tuple(int(row == column) for column in range(5)) for row in range(4)]
+    power: tuple[State, ...] = ((kernel.FIRST_FACTOR, 0, 0, 0, kernel.LAST_FACTOR), *identity)
     powers = []
     for _ in range(SKIP_BITS):
         powers.append(power)

@@ -145,8 +145,8 @@ def _paths(source: Any) -> list[str]:
     if isinstance(source, (str, os.PathLike)):
         _refuse_empty([source])
         return [os.path.abspath(source)]  # noqa: PTH100 (no links followed)
-    named = isinstance(source, Sequence) and bool(source)
-    if named and all(isinstance(path, (str, os.PathLike)) for path in source):
+    is_list = isinstance(source, Sequence) and bool(source)
+    if is_list and all(isinstance(path, (str, os.PathLike)) for path in source):
         _refuse_empty(source)
         paths = [os.path.abspath(path) for path in source]  # noqa: PTH100
         if len(set(paths)) < len(paths):

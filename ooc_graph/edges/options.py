@@ -169,8 +169,8 @@ def _third_is_weight(options: ReadOptions, names: Sequence[str]) -> bool:
     if len(names) == 2:
         return True
     chosen = options.weight_column
-    named = _usual(WEIGHT_NAMES, names) == 2 or (chosen is not None and str(chosen) == "2")
-    return len(names) == 3 and (named or chosen == names[2])
+    is_usual = _usual(WEIGHT_NAMES, names) == 2 or (chosen is not None and str(chosen) == "2")
+    return len(names) == 3 and (is_usual or chosen == names[2])
 
 
 def _first_are_alike(names: Sequence[str]) -> bool:

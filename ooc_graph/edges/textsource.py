@@ -125,7 +125,7 @@ class TextSource(SourceDefaults):
             return
         if self.mirrored < 0:
             _refuse_skew(block, path)
-        yield from _both_ways(block, self.mirrored, block_edges)
+        yield from _both_directions(block, self.mirrored, block_edges)
 
     def check_totals(self, tuples_read: int) -> None:
         """Compare the number of tuples in all units with what the headers declare."""
@@ -202,7 +202,7 @@ def _refuse_skew(block: EdgeBlock, path: str) -> None:
         raise InputError("the integer weight -2^63 has no negative in 64 bits", path=path)
 
 
-def _both_ways(block: EdgeBlock, sign: int, block_edges: int) -> Iterator[EdgeBlock]:
+def _both_directions(block: EdgeBlock, sign: int, block_edges: int) -> Iterator[EdgeBlock]:
     """(u, v, w) and (v, u, sign * w) of each entry."""
     weight = block.weight
     if weight is not None:

@@ -16,11 +16,11 @@ from ooc_graph.errors import CorruptStoreError
 from ooc_graph.layout.blocks import BLOCK_BYTES, BlockWriter, byte_view, read_up_to
 from ooc_graph.layout.metadata import ArraySpec
 from ooc_graph.layout.names import CRC_BYTES, SIDECAR_BYTES
-from ooc_graph.layout.packing import Packing, unit_length
+from ooc_graph.layout.packing import Packing, block_length
 from ooc_graph.layout.whole_file import renamed_file
 from ooc_graph.types import AnyArray
 
-UNPACKED_UNITS = 4
+UNPACKED_BLOCKS = 4
 """Units that are read at a time if numbers are packed."""
 
 
@@ -29,7 +29,7 @@ class FileEntry:
     """What the manifest says of one file, by its path inside the store.
 
     ``crc32c`` are the four bytes that end a chunk file, as an integer, and ``sidecar`` the crc32c
-    of each unit of its elements (`ArraySpec.unit_bytes`); None and empty for other files.
+    of each block of its elements (`ArraySpec.block_bytes`); None and empty for other files.
     """
 
     path: str
@@ -48,17 +48,17 @@ def write_chunk(store: Path, spec: ArraySpec, index: int, parts: Iterable[AnyArr
     """
     path = store / spec.chunk_path(index)
     make_folders(store, path.parent)
-    unit_bytes = SIDECAR_BYTES if spec.packing is None else spec.unit_bytes
-    digest, checksums = hashlib.sha256(), _Checksums(unit_bytes)
+    block_bytes = SIDECAR_BYTES if spec.packing is None else spec.block_bytes
+    digest, checksums = hashlib.sha256(), _Checksums(block_bytes)
     with renamed_file(path) as partial, BlockWriter(partial) as writer:
         written = 0
         elements = _padded(spec, index, parts)
         for part in elements if spec.packing is None else _packed(spec, elements):
             whole = np.ascontiguousarray(part).reshape(-1).view(np.uint8)
-            # By blocks, so that one is on its way to the disk while the next is hashed.
+            # By pieces, so that one is on its way to the disk while the next is hashed.
             for start in range(0, len(whole), BLOCK_BYTES):
-                block = whole[start : start + BLOCK_BYTES]
-                data = byte_view(block)
+                piece = whole[start : start + BLOCK_BYTES]
+                data = byte_view(piece)
                 writer.write(data)
                 digest.update(data)
                 checksums.add(data)
@@ -71,7 +71,7 @@ def write_chunk(store: Path, spec: ArraySpec, index: int, parts: Iterable[AnyArr
         written + CRC_BYTES,
         digest.hexdigest(),
         checksums.whole,
-        tuple(checksums.units),
+        tuple(checksums.blocks),
     )
 
 
@@ -111,45 +111,45 @@ def _padded(spec: ArraySpec, index: int, parts: Iterable[AnyArray]) -> Iterable[
 
 
 def _packed(spec: ArraySpec, parts: Iterable[AnyArray]) -> Iterator[AnyArray]:
-    """Pack consecutive elements unit by unit: no chunk is in memory whole for it."""
+    """Pack consecutive elements block by block: no chunk is in memory whole for it."""
     assert spec.packing is not None
-    unit, filled = np.empty(unit_length(spec.dtype), spec.dtype), 0
+    block, filled = np.empty(block_length(spec.dtype), spec.dtype), 0
     for part in parts:
         done = 0
         while done < len(part):
-            count = min(len(unit) - filled, len(part) - done)
-            unit[filled : filled + count] = part[done : done + count]
+            count = min(len(block) - filled, len(part) - done)
+            block[filled : filled + count] = part[done : done + count]
             filled, done = filled + count, done + count
-            if filled == len(unit):
-                yield _packed_unit(spec, unit)
+            if filled == len(block):
+                yield _packed_block(spec, block)
                 filled = 0
     if filled:
-        yield _packed_unit(spec, unit[:filled])
+        yield _packed_block(spec, block[:filled])
 
 
-def _packed_unit(spec: ArraySpec, unit: AnyArray) -> AnyArray:
+def _packed_block(spec: ArraySpec, block: AnyArray) -> AnyArray:
     assert spec.packing is not None
     try:
-        return spec.packing.pack(unit)
+        return spec.packing.pack(block)
     except ValueError as error:
         # How many bits are needed was counted in the pass over the input before this one.
         raise OSError(f"{spec.path}: {error}; was the input changed while it was read?") from error
 
 
 class _Checksums:
-    """crc32c of a stream, and of each of its units."""
+    """crc32c of a stream, and of each of its blocks."""
 
-    def __init__(self, unit_bytes: int) -> None:
-        self._unit_bytes, self._filled = unit_bytes, 0
-        self.whole, self.units = 0, list[int]()
+    def __init__(self, block_bytes: int) -> None:
+        self._block_bytes, self._filled = block_bytes, 0
+        self.whole, self.blocks = 0, list[int]()
 
     def add(self, data: memoryview) -> None:
         self.whole = google_crc32c.extend(self.whole, np.frombuffer(data, np.uint8))
         while len(data):
-            part = data[: self._unit_bytes - self._filled]
-            crc = self.units.pop() if self._filled else 0
-            self.units.append(google_crc32c.extend(crc, np.frombuffer(part, np.uint8)))
-            self._filled = (self._filled + len(part)) % self._unit_bytes
+            part = data[: self._block_bytes - self._filled]
+            crc = self.blocks.pop() if self._filled else 0
+            self.blocks.append(google_crc32c.extend(crc, np.frombuffer(part, np.uint8)))
+            self._filled = (self._filled + len(part)) % self._block_bytes
             data = data[len(part) :]
 
 
@@ -207,13 +207,13 @@ def _read_plain(descriptor: int, spec: ArraySpec, out: AnyArray) -> tuple[int, i
 def _read_packed(
     descriptor: int, spec: ArraySpec, packing: Packing, out: AnyArray
 ) -> tuple[int, int]:
-    """As `_read_plain`, a few units at a time, so that no second chunk is in memory.
+    """As `_read_plain`, a few blocks at a time, so that no second chunk is in memory.
 
     They are unpacked before the chunk's crc32c is known to be right; any bytes are numbers, and
     nobody uses them if it is not.
     """
     whole, crc, done = spec.chunk_bytes + CRC_BYTES, 0, 0
-    step = UNPACKED_UNITS * unit_length(spec.dtype)
+    step = UNPACKED_BLOCKS * block_length(spec.dtype)
     packed = np.empty(packing.bytes_of(min(step, spec.chunk), spec.dtype), np.uint8)
     for begin in range(0, spec.chunk, step):
         length = min(step, spec.chunk - begin)

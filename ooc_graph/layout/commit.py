@@ -3,7 +3,7 @@
 A store is written under ``NAME.partial-<run id>/`` beside its final place; when every file and
 folder is on disk it is renamed. ``NAME.lock`` is held meanwhile, so that a second run on the same
 output is refused at once; what a killed run left behind is removed by the next one, or taken up by
-it if the work was recorded in units (`ooc_graph.layout.units`).
+it if the work was recorded in checkpoints (`ooc_graph.layout.checkpoints`).
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from ooc_graph.layout.checkpoints import Checkpoints, key_of
 from ooc_graph.layout.chunks import FileEntry
 from ooc_graph.layout.manifest import Manifest
 from ooc_graph.layout.metadata import ArraySpec, group_document, parent_groups
 from ooc_graph.layout.names import ASIDE, MANIFEST, sidecar_path
 from ooc_graph.layout.outputs import ID_LENGTH, refuse_existing, refuse_output
-from ooc_graph.layout.units import Units, key_of
 from ooc_graph.layout.whole_file import disk_full_reported, locked, sync_file
 
 _RENAME_EXCHANGE = 2
@@ -37,7 +37,7 @@ class Partial:
 
     def __init__(self, final: Path, run_id: str) -> None:
         self.final, self.run_id = final, run_id
-        self.units: Units | None = None
+        self.checkpoints: Checkpoints | None = None
         self.folder = final.with_name(f"{final.name}.partial-{run_id}")
         self.spill = self.folder / "spill"
 
@@ -50,13 +50,13 @@ class Partial:
     ) -> Manifest:
         """Write metadata and manifest, bring everything to disk, and rename into place.
 
-        Units stay recorded until nothing is left that could want space: a run that ends before
-        the renames is taken up with all of them.
+        Checkpoints stay recorded until nothing is left that could want space: a run that ends
+        before the renames is taken up with all of them.
         """
         specs, chunks = list(specs), list(chunks)
         for chunk in chunks:
             sync_file(self.folder / chunk.path)
-        if self.units is None:
+        if self.checkpoints is None:
             # Nobody takes up what lies there, and the documents may need the space.
             shutil.rmtree(self.spill, ignore_errors=True)
         entries = [*chunks, *self._write_documents(attributes, specs)]
@@ -66,7 +66,7 @@ class Partial:
         _write_durably(self.folder / MANIFEST, manifest.encode())
         _sync_folders(self.folder)
         with self._without_spill():
-            _move_into_place(self.folder, self.final)
+            _rename_durably(self.folder, self.final)
         return manifest
 
     def _remove_strays(self, entries: Iterable[FileEntry]) -> None:
@@ -80,7 +80,7 @@ class Partial:
     @contextlib.contextmanager
     def _without_spill(self) -> Iterator[None]:
         """Context in which the records are aside; they are removed, or come back if it fails."""
-        if self.units is None:
+        if self.checkpoints is None:
             yield
             return
         # In one step, as half of the records would stand for less than was done.
@@ -131,9 +131,9 @@ def partial_store(
 ) -> Iterator[Partial]:
     """Context in which a store is written; whatever happens, no half of it stays behind.
 
-    Unless it has a ``key``, which the bytes of all units follow from: then the partial store has
-    units, stays if some are done when the run ends before its time, and is taken up by the next run
-    with the same key. ``overwrite`` allows to replace a store of the same ``kind``.
+    Unless it has a ``key``, which the bytes of all checkpoints follow from: then the partial store
+    has checkpoints, stays if some are done when the run ends before its time, and is taken up by
+    the next run with the same key. ``overwrite`` allows to replace a store of the same ``kind``.
 
     OutputExistsError: ``final`` is there, or would be inside a store; OutputBusyError: another run
     is writing it; UsageError: nothing can be written there, or its name is too long.
@@ -152,11 +152,11 @@ def partial_store(
         try:
             partial.spill.mkdir(parents=True, exist_ok=True)
             if key is not None:
-                partial.units = Units(partial.folder, run_id, key)
+                partial.checkpoints = Checkpoints(partial.folder, run_id, key)
             yield partial
             is_done = True
         finally:
-            if is_done or partial.units is None or not any(partial.units):
+            if is_done or partial.checkpoints is None or not any(partial.checkpoints):
                 _remove(partial.folder, final)
 
 
@@ -220,7 +220,7 @@ def _sync_folder(folder: Path) -> None:
         os.close(descriptor)
 
 
-def _move_into_place(partial: Path, final: Path) -> None:
+def _rename_durably(partial: Path, final: Path) -> None:
     """Rename; an existing store is exchanged in one step, so that there is always one."""
     if final.exists() or final.is_symlink():
         _exchange(partial, final)

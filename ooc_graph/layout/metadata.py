@@ -76,11 +76,11 @@ class ArraySpec:
         return self.packing.bytes_of(self.chunk, self.dtype)
 
     @property
-    def unit_bytes(self) -> int:
+    def block_bytes(self) -> int:
         """Bytes of a chunk that are checked together: 64 KiB, or what such are packed into."""
         if self.packing is None:
             return names.SIDECAR_BYTES
-        return self.packing.unit_bytes(self.dtype)
+        return self.packing.block_bytes(self.dtype)
 
     def document(self) -> bytes:
         """``zarr.json`` of the array."""

@@ -15,7 +15,7 @@ ID_LENGTH = 12
 
 
 def refuse_output(final: Path, kind: str, overwrite: bool) -> None:
-    """Refuse to write a store of some kind, ``graph`` or ``result``, to a place."""
+    """Refuse to write a store of some kind, ``graph`` or ``result``, to a path."""
     refuse_long_name(final)
     refuse_existing(final, kind, overwrite)
     if not final.absolute().parent.is_dir():

@@ -18,27 +18,28 @@ from ooc_graph.kernel_cache import compiled
 def pack(values: Any, base: Any, mask: Any, words: Any) -> Any:
     """Put the low bits of numbers less ``base`` into words; all the packed numbers, or-ed.
 
-    That is wider than ``bits`` if one of them does not fit. ``values`` are uint32 or uint64 (units,
-    64, lanes), ``words`` uint64 (units, bits, lanes). ``base`` is subtracted modulo 2**64; ``mask``
-    has as many ones as the type of the numbers has bits, as negative ones come in it.
+    That is wider than ``bits`` if one of them does not fit. ``values`` are uint32 or uint64
+    (blocks, 64, lanes), ``words`` uint64 (blocks, bits, lanes). ``base`` is subtracted modulo
+    2**64; ``mask`` has as many ones as the type of the numbers has bits, as negative ones come in
+    it.
     """
-    units, bits, lanes = words.shape
+    blocks, bits, lanes = words.shape
     every = np.uint64(0)
-    for unit in range(units):
+    for block in range(blocks):
         for word in range(bits):
             for lane in range(lanes):
-                words[unit, word, lane] = np.uint64(0)
+                words[block, word, lane] = np.uint64(0)
         for slot in range(64):
             word, shift = slot * bits >> 6, np.uint64(slot * bits & 63)
             for lane in range(lanes):
-                value = np.uint64(values[unit, slot, lane]) - base & mask
+                value = np.uint64(values[block, slot, lane]) - base & mask
                 every |= value
-                words[unit, word, lane] |= value << shift
+                words[block, word, lane] |= value << shift
             if shift + np.uint64(bits) > np.uint64(64):
                 back = np.uint64(64) - shift
                 for lane in range(lanes):
-                    value = np.uint64(values[unit, slot, lane]) - base & mask
-                    words[unit, word + 1, lane] |= value >> back
+                    value = np.uint64(values[block, slot, lane]) - base & mask
+                    words[block, word + 1, lane] |= value >> back
     return every
 
 
@@ -47,17 +48,17 @@ def unpack(words: Any, base: Any, mask: Any, values: Any) -> None:
     """Undo `pack`; any words give numbers of ``bits`` bits.
 
     As there, but that ``mask`` has as many ones as a packed number has bits; ``base`` is added
-    modulo 2**64, of which ``values`` keeps what it has room for.
+    modulo 2**64, of which ``values`` keeps what fits.
     """
-    units, bits, lanes = words.shape
-    for unit in range(units):
+    blocks, bits, lanes = words.shape
+    for block in range(blocks):
         for slot in range(64):
             word, shift = slot * bits >> 6, np.uint64(slot * bits & 63)
             if shift + np.uint64(bits) > np.uint64(64):
                 back = np.uint64(64) - shift
                 for lane in range(lanes):
-                    low, high = words[unit, word, lane], words[unit, word + 1, lane]
-                    values[unit, slot, lane] = ((low >> shift | high << back) & mask) + base
+                    low, high = words[block, word, lane], words[block, word + 1, lane]
+                    values[block, slot, lane] = ((low >> shift | high << back) & mask) + base
             else:
                 for lane in range(lanes):
-                    values[unit, slot, lane] = (words[unit, word, lane] >> shift & mask) + base
+                    values[block, slot, lane] = (words[block, word, lane] >> shift & mask) + base

@@ -92,8 +92,8 @@ def _full_folder(error: OSError, path: Path) -> Path:
     name = error.filename2 or error.filename
     if not isinstance(name, str | bytes):
         return path.parent
-    named = Path(os.fsdecode(name)).absolute()
-    return path.parent if path.parent in named.parents else named.parent
+    found = Path(os.fsdecode(name)).absolute()
+    return path.parent if path.parent in found.parents else found.parent
 
 
 POLL_S = 0.05

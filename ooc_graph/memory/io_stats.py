@@ -1,4 +1,4 @@
-"""What a tier on disk gave, and how its reading went beside the search."""
+"""What a tier on disk gave, and how its reading went during the search."""
 
 from __future__ import annotations
 
@@ -15,35 +15,35 @@ from ooc_graph.layout import names
 class IoStats:
     """What a tier gave.
 
-    ``units`` and ``bytes`` were read from the disk, or the page cache, by so many ``requests``;
-    ``kept_units`` were given again without being read. ``rows`` had arcs asked for. Something was
-    being read in ``reading_s`` seconds, by one thread or several; ``unit_s`` is the sum of the
-    units', each on its own. The search stood still for ``waited_s``.
+    ``blocks`` and ``bytes`` were read from the disk, or the page cache, by so many ``requests``;
+    ``kept_blocks`` were given again without being read. ``rows`` had arcs asked for. Something was
+    being read in ``reading_s`` seconds, by one thread or several; ``block_s`` is the sum of the
+    blocks', each on its own. The search stood still for ``waited_s``.
     """
 
-    units: int = 0
+    blocks: int = 0
     bytes: int = 0
-    kept_units: int = 0
+    kept_blocks: int = 0
     requests: int = 0
     rows: int = 0
     reading_s: float = 0.0
-    unit_s: float = 0.0
+    block_s: float = 0.0
     waited_s: float = 0.0
 
     def since(self, before: IoStats) -> IoStats:
         """What came since ``before``."""
-        pairs = zip(self.__dict__.values(), before.__dict__.values(), strict=True)
-        return IoStats(*(now - then for now, then in pairs))
+        fields = zip(self.__dict__.values(), before.__dict__.values(), strict=True)
+        return IoStats(*(now - then for now, then in fields))
 
     def plus(self, other: IoStats) -> IoStats:
         """The sums of two."""
-        pairs = zip(self.__dict__.values(), other.__dict__.values(), strict=True)
-        return IoStats(*map(sum, pairs))
+        fields = zip(self.__dict__.values(), other.__dict__.values(), strict=True)
+        return IoStats(*map(sum, fields))
 
     @property
     def kept_bytes(self) -> int:
-        """Bytes of units given again; those at an array's end count whole."""
-        return self.kept_units * names.SIDECAR_BYTES
+        """Bytes of blocks given again; those at an array's end count whole."""
+        return self.kept_blocks * names.SIDECAR_BYTES
 
     @property
     def overlap(self) -> float | None:
@@ -56,9 +56,9 @@ class IoStats:
         return min(self.waited_s / self.reading_s, 1.0) if self.reading_s > 0 else 0.0
 
     @property
-    def units_in_flight(self) -> float | None:
+    def blocks_in_flight(self) -> float | None:
         """Units that were being read at a time, on average over the reading time."""
-        return self.unit_s / self.reading_s if self.reading_s > 0 else None
+        return self.block_s / self.reading_s if self.reading_s > 0 else None
 
     @property
     def bytes_s(self) -> float | None:
@@ -74,11 +74,11 @@ class Meter:
         self._lock = threading.Lock()
         self._reading, self._since, self._bytes = 0, 0.0, 0
         self._waits_since: float | None = None
-        self._reading_s = self._unit_s = self._waited_s = 0.0
+        self._reading_s = self._block_s = self._waited_s = 0.0
 
     @contextmanager
-    def reading(self, units: int) -> Iterator[None]:
-        """A thread reads so many units in one request."""
+    def reading(self, blocks: int) -> Iterator[None]:
+        """A thread reads so many blocks in one request."""
         with self._lock:
             # Taken inside, here and below: so they follow each other as the threads do.
             begun = self._clock()
@@ -91,7 +91,7 @@ class Meter:
             with self._lock:
                 now = self._clock()
                 self._reading -= 1
-                self._unit_s += units * (now - begun)
+                self._block_s += blocks * (now - begun)
                 if not self._reading:
                     self._reading_s += now - self._since
 
@@ -128,6 +128,6 @@ class Meter:
             return replace(
                 io_stats,
                 reading_s=self._reading_s,
-                unit_s=self._unit_s,
+                block_s=self._block_s,
                 waited_s=self._waited_s,
             )

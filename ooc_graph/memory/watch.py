@@ -9,7 +9,7 @@ from contextvars import ContextVar
 from ooc_graph.forked import in_child
 from ooc_graph.memory.io_stats import IoStats, Meter
 
-STRETCH_S = 5.0
+INTERVAL_S = 5.0
 """Seconds of reading that are looked at together; the first line is said after so many."""
 SLOW_BYTES_S = 50e6
 """A disk that gives less is called slow, whatever it gave before. It is a choice, not a measure."""
@@ -32,9 +32,9 @@ class Watch:
     def __init__(self, say: Callable[[str], None], growth: int = 2) -> None:
         self._say, self._growth = say, growth
         self._begun: dict[Meter, IoStats] = {}
-        self._stretch = self._sprint = IoStats()
+        self._interval = self._sprint = IoStats()
         self._best_bytes_s = 0.0
-        self._next_s = STRETCH_S
+        self._next_s = INTERVAL_S
         self._has_said_slow = False
 
     def begin(self, meter: Meter) -> None:
@@ -47,19 +47,19 @@ class Watch:
         now = IoStats()
         for meter, begun in self._begun.items():
             now = now.plus(meter.now().since(begun))
-        sprint, stretch = now.since(self._sprint), now.since(self._stretch)
+        sprint, interval = now.since(self._sprint), now.since(self._interval)
         expected, why = self._expected()
         if sprint.bytes >= BEST_BYTES:
             self._sprint = now
             self._best_bytes_s = max(self._best_bytes_s, sprint.bytes_s or 0.0)
-        if stretch.reading_s < STRETCH_S:
+        if interval.reading_s < INTERVAL_S:
             return
-        self._stretch = now
-        rate_bytes_s = stretch.bytes_s or 0.0
-        is_slow = rate_bytes_s < expected and stretch.waited_share >= _WAITS_SHARE
+        self._interval = now
+        rate_bytes_s = interval.bytes_s or 0.0
+        is_slow = rate_bytes_s < expected and interval.waited_share >= _WAITS_SHARE
         if now.reading_s < self._next_s and (self._has_said_slow or not is_slow):
             return
-        self._next_s = max(self._growth * self._next_s, now.reading_s + STRETCH_S)
+        self._next_s = max(self._growth * self._next_s, now.reading_s + INTERVAL_S)
         self._has_said_slow = self._has_said_slow or is_slow
         rate = f"{rate_bytes_s / 1e6:,.1f} MB/s"
         slow = f"; {SLOWER}: it gives {rate}, {why}" if is_slow else ""

@@ -8,7 +8,7 @@ from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 from ooc_graph.forked import in_child
-from ooc_graph.memory.watch import SLOWER, STRETCH_S, Watch, watched_by
+from ooc_graph.memory.watch import INTERVAL_S, SLOWER, Watch, watched_by
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -100,7 +100,7 @@ class AtGrowingIntervals:
 
     def __init__(self, note: Callable[[str], None], clock: Callable[[], float] = monotonic) -> None:
         self._note, self._clock = note, clock
-        self._interval_s = STRETCH_S
+        self._interval_s = INTERVAL_S
         self._due_s: float | None = None
         self._has_said_slow = False
 

@@ -9,7 +9,7 @@ import numpy as np
 from ooc_graph.exchange.ranks import run_in_process
 from ooc_graph.kernels.common.device import search_of
 from ooc_graph.kernels.cpu.device import CpuDevice
-from ooc_graph.kernels.cpu.many.bfs import FEW_LANES
+from ooc_graph.kernels.cpu.many.bfs import FEW_SOURCES
 from ooc_graph.layout.names import APSP, MULTI_SOURCE_BFS, id_dtype
 from ooc_graph.runtime import process
 from ooc_graph.runtime.compile_ahead import compile_ahead
@@ -56,7 +56,7 @@ def warm_part(part: Part, device: Any) -> None:
         return
     tiny = _pair(part)
     if part.variant != RANKS:
-        sources = np.zeros(FEW_LANES * device.threads, np.int64)
+        sources = np.zeros(FEW_SOURCES * device.threads, np.int64)
         roots: dict[str, Any] = {
             "components": (),
             APSP: (sources[:1],),

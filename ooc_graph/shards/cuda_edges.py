@@ -142,21 +142,21 @@ class HostRead:
             weight = None if edges.weight is None else cupy.asarray(edges.weight[part])
             yield DeviceBlock(cupy.asarray(columns[0]), cupy.asarray(columns[1]), weight)
 
-    def _read(self) -> Generator[_Unit, None, None]:
+    def _read(self) -> Generator[_Tuples, None, None]:
         """Units in their order, a few ahead."""
         executor, ahead = self._workforce.executor, self._workforce.budget.slots + 1
-        begun: deque[Future[_Unit]] = deque()
+        begun: deque[Future[_Tuples]] = deque()
         try:
-            for unit in self._source.units(self._unit_edges):
+            for unit in self._source.units(self._most_edges):
                 begun.append(
-                    executor.submit(_read_unit, self._source, unit, self._first, self._weighted)
+                    executor.submit(_read_tuples, self._source, unit, self._first, self._weighted)
                 )
                 if len(begun) > ahead:
                     yield begun.popleft().result()
             while begun:
                 yield begun.popleft().result()
         finally:
-            stop_all(self._workforce, begun, [_read_unit.__name__])
+            stop_all(self._workforce, begun, [_read_tuples.__name__])
 
 
 DeviceEdges = Generated | HostRead
@@ -164,7 +164,7 @@ DeviceEdges = Generated | HostRead
 
 
 @dataclass(frozen=True)
-class _Unit:
+class _Tuples:
     """One unit's tuples in host memory, what they add up to, and who read them for how long."""
 
     edges: EdgeBlock
@@ -173,7 +173,7 @@ class _Unit:
     thread: str
 
 
-def _read_unit(source: EdgeSource, unit: Unit, first: int, weighted: bool) -> _Unit:
+def _read_tuples(source: EdgeSource, unit: Unit, first: int, weighted: bool) -> _Tuples:
     begun = perf_counter()
     blocks = list(source.read(unit, BLOCK_EDGES))
     read_s = perf_counter() - begun
@@ -192,7 +192,7 @@ def _read_unit(source: EdgeSource, unit: Unit, first: int, weighted: bool) -> _U
     if weighted:
         weight = _joined(weights, source.weight_dtype).astype(source.weight_dtype, copy=False)
     thread = threading.current_thread().name
-    return _Unit(EdgeBlock(source_ids, target_ids, weight), total, read_s, thread)
+    return _Tuples(EdgeBlock(source_ids, target_ids, weight), total, read_s, thread)
 
 
 def _joined(parts: list[AnyArray], dtype: Any) -> AnyArray:

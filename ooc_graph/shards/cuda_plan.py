@@ -13,7 +13,7 @@ FIXED_BYTES = 4 << 20
 """Small tables, and what allocating in steps of the device's pages wastes."""
 NUMBERED_BYTES = 24
 """A vertex while it is numbered: sort key, degree, order, internal id, tuples."""
-HELD_BYTES = 4
+RESIDENT_BYTES = 4
 """A vertex while rows are made: its internal id."""
 ORIGINAL_BYTES = 8
 """A vertex whose id stands among others with gaps."""
@@ -61,13 +61,15 @@ class DevicePlan:
         return FIXED_BYTES + NUMBERED_BYTES * self.vertices
 
     @property
-    def _held_bytes(self) -> int:
+    def _resident_bytes(self) -> int:
         originals = ORIGINAL_BYTES * self.vertices if self.gapped else 0
-        return FIXED_BYTES + HELD_BYTES * self.vertices + originals
+        return FIXED_BYTES + RESIDENT_BYTES * self.vertices + originals
 
     def block_edges(self, most: int) -> int:
         """Tuples of a block."""
-        left = self.limit_bytes - max(self._numbering_bytes, self._held_bytes) - self._kept_bytes
+        left = (
+            self.limit_bytes - max(self._numbering_bytes, self._resident_bytes) - self._kept_bytes
+        )
         return max(LEAST_BLOCK, min(most, left // BLOCK_PART // self.edge_bytes))
 
     @property
@@ -80,7 +82,7 @@ class DevicePlan:
         if self.edges is None:
             return 0
         wanted = self.edges * self.edge_bytes
-        left = self.limit_bytes - max(self._numbering_bytes, self._held_bytes)
+        left = self.limit_bytes - max(self._numbering_bytes, self._resident_bytes)
         return wanted if wanted <= left // KEPT_PART else 0
 
     def range_arcs(
@@ -100,7 +102,7 @@ class DevicePlan:
         without, and a block ``block_edges`` tuples.
         """
         each = ARC_BYTES[weight_bytes]
-        left = self.limit_bytes - self._held_bytes - SHARD_BYTES * shards
+        left = self.limit_bytes - self._resident_bytes - SHARD_BYTES * shards
         left -= block_edges * self.edge_bytes + (self._kept_bytes if kept else 0)
         missing = longest * each - left
         if missing > 0 and kept:
@@ -118,7 +120,7 @@ class DevicePlan:
         blocks. At most `RUN_EDGES`; 0 if not even a block fits.
         """
         each = 2 * (ARC_BYTES[weight_bytes] + KEY_BYTES + weight_bytes)
-        left = self.limit_bytes - self._held_bytes - SHARD_BYTES * shards
+        left = self.limit_bytes - self._resident_bytes - SHARD_BYTES * shards
         fit = min(RUN_EDGES, (left - 2 * block_edges * self.edge_bytes) // each)
         return fit if fit >= block_edges else 0
 

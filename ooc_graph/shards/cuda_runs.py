@@ -70,10 +70,10 @@ class RunWriter:
         self._threads = Threads(threads, thread_name_prefix="run-writer")
         self._begun: list[Future[None]] = []
 
-    def _copy(self, data: Any, room: AnyArray) -> None:
+    def _copy(self, data: Any, buffer: AnyArray) -> None:
         # A thread begins on the first device, whichever is current elsewhere.
         with cuda().cuda.Device(self._device):
-            data.get(out=room)
+            data.get(out=buffer)
 
     def write(self, side: str, keys: Any, words: Any) -> None:
         """Begin to write a run of one side; it is held until `finish` says that it is written."""

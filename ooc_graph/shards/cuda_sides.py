@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -27,20 +27,8 @@ from ooc_graph.types import Progress
 
 Range = tuple[int, int, int]
 """First row of a range in store order, the one after the last, and its arcs at most."""
-
-
-class PassRows:
-    """Rows of each range by a pass over all tuples; ``sides`` say which ends are arcs."""
-
-    def __init__(
-        self, edges: DeviceEdges, maker: RowMaker, sides: Mapping[str, int], ranges: list[Range]
-    ) -> None:
-        self._edges, self._maker, self._sides, self._ranges = edges, maker, sides, ranges
-
-    def rows(self, side: str, number: int) -> StoreRows:
-        """Rows of a range. Raises as `ooc_graph.kernels.cuda.build.store_rows.RowMaker.rows`."""
-        with closing(self._edges.blocks()) as blocks:
-            return self._maker.rows(blocks, self._sides[side], *self._ranges[number])
+RowSource = Callable[[str, int], StoreRows]
+"""Makes the rows of a side's range by its number."""
 
 
 class RunRows:
@@ -64,10 +52,10 @@ class RunRows:
         keys = cupy.empty(arcs, np.uint64)
         words = None if self._runs.word is None else cupy.empty(arcs, self._runs.word)
         for some, beside in self._reader.pieces(side, number):
-            place = slice(done, done + len(some))
-            keys[place].set(some)
+            part = slice(done, done + len(some))
+            keys[part].set(some)
             if words is not None:
-                words[place].set(beside)
+                words[part].set(beside)
             done += len(some)
             # The piece is in ordinary memory, which is gone then.
             cupy.cuda.get_current_stream().synchronize()
@@ -130,11 +118,16 @@ class Sides:
         return run_edges
 
     @contextmanager
-    def _row_source(self, ranges: list[Range], run_edges: int) -> Iterator[PassRows | RunRows]:
+    def _row_source(self, ranges: list[Range], run_edges: int) -> Iterator[RowSource]:
         """Context in which rows are made: of runs if these have tuples, else by passes."""
         layout, maker = self.layout, self.maker
+
+        def by_pass(side: str, number: int) -> StoreRows:
+            with closing(self.edges.blocks()) as blocks:
+                return maker.rows(blocks, layout.sides[side], *ranges[number])
+
         if not run_edges:
-            yield PassRows(self.edges, maker, layout.sides, ranges)
+            yield by_pass
             return
         runs = self._runs(ranges, run_edges)
         # What was copied there is not read again, and the rows will need the space.
@@ -142,7 +135,7 @@ class Sides:
         order = [(side, number) for side in layout.sides for number in range(len(ranges))]
         reader = RunReader(runs, self.workforce, order)
         try:
-            yield RunRows(runs, reader, maker, ranges)
+            yield RunRows(runs, reader, maker, ranges).rows
         finally:
             reader.stop()
 
@@ -162,7 +155,7 @@ class Sides:
         self.report.run_bytes = runs.written_bytes
         return runs
 
-    def _write(self, ranges: list[Range], source: PassRows | RunRows) -> dict[str, int]:
+    def _write(self, ranges: list[Range], source: RowSource) -> dict[str, int]:
         """Make and write the rows of all sides; arcs of each."""
         layout, arcs = self.layout, dict[str, int]()
         rows = layout.rows * len(layout.sides)
@@ -174,7 +167,7 @@ class Sides:
             for side in layout.sides:
                 writer = SideWriter(self.sink, side, *columns)
                 for number, (low, high, _) in enumerate(ranges):
-                    found = source.rows(side, number)
+                    found = source(side, number)
                     writer.add(low, high, found)
                     # Before the next ones are made: both together would not fit.
                     del found

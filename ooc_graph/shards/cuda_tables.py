@@ -182,8 +182,8 @@ class SideWriter:
     def _append(self, low: int, high: int, rows: StoreRows) -> None:
         begin, end = int(rows.offsets[low]), int(rows.offsets[high])
         # Modulo 2**64, as the addition is.
-        moved = np.uint64((self._in_shard - begin) % (1 << 64))
-        offsets = rows.offsets[low + 1 : high + 1] + moved
+        shift = np.uint64((self._in_shard - begin) % (1 << 64))
+        offsets = rows.offsets[low + 1 : high + 1] + shift
         for column in self._offsets:
             column.append(offsets)
         parts = {HUB: rows.hub, LIGHT: rows.light, "weights": rows.weights}

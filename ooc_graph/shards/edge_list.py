@@ -1,4 +1,4 @@
-"""Bring a stored graph into memory as grouped edges, chunk by chunk: no rows beside them."""
+"""Bring a stored graph into memory as grouped edges, chunk by chunk: no rows in addition."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ooc_graph.kernels.common.dealt import dealt_of
 from ooc_graph.kernels.cpu.edge_list.grouped import GroupedEdges, segments_for
 from ooc_graph.kernels.cpu.edge_list.grouping import (
     PIECE_EDGES,
-    Stretch,
+    ArcBlock,
     band_marks,
     bands_for,
     grouped,
@@ -30,14 +30,14 @@ SAMPLED_WEIGHTS = 1 << 16
 
 
 def load_edges(graph: Graph, *, weighted: bool) -> GroupedEdges:
-    """Read the out-arcs of all shards twice, to count and to place them, every chunk checked.
+    """Read the out-arcs of all shards twice, to count and to group them, every chunk checked.
 
     The peak is the result, one shard's offsets and two chunks.
     """
     graph.require(LIGHT if weighted else HUB)
     return grouped(
         graph.rows,
-        partial(_stretches, graph, weighted),
+        partial(_blocks, graph, weighted),
         _marks(graph, weighted),
         directed=graph.directed,
         weighted=weighted,
@@ -82,8 +82,8 @@ def _group_path(graph: Graph, shard: int, weighted: bool) -> str:
     return rows_path(shard, OUT, HUB if hub else LIGHT)
 
 
-def _stretches(graph: Graph, weighted: bool) -> Iterator[Stretch]:
-    """All out-arcs, shard by shard, in stretches that lie in one chunk of every column."""
+def _blocks(graph: Graph, weighted: bool) -> Iterator[ArcBlock]:
+    """All out-arcs, shard by shard, in blocks that lie in one chunk of every column."""
     stored, no_weights = graph.stored, np.empty(0, np.float32)
     for shard in range(graph.shards):
         group = _group_path(graph, shard, weighted)
@@ -97,7 +97,7 @@ def _stretches(graph: Graph, weighted: bool) -> Iterator[Stretch]:
                 if weights is None
                 else min(neighbors.stop(first), weights.stop(first))
             )
-            yield Stretch(
+            yield ArcBlock(
                 dealt_of(Dealing(graph.rows, graph.shards, shard)),
                 offsets,
                 first,

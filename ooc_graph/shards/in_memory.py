@@ -28,7 +28,8 @@ from ooc_graph.layout.names import (
     rows_path,
 )
 from ooc_graph.shards.load import Graph
-from ooc_graph.shards.memory_rows import Plan, make_rows
+from ooc_graph.shards.memory_rows import make_rows
+from ooc_graph.shards.memory_sort import Plan
 from ooc_graph.shards.memory_vertices import Vertices, number_vertices
 from ooc_graph.shards.plan import plan_buckets
 from ooc_graph.shards.tally import graph_attributes, stored_weight_dtype

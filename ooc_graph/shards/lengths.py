@@ -12,16 +12,9 @@ from ooc_graph.memory.cpu.plan import Lengths
 from ooc_graph.memory.cuda.device_facts import last_longer
 from ooc_graph.shards.load import Graph
 from ooc_graph.shards.row_loader import Arrays
-from ooc_graph.types import (
-    DEAL_BLOCK,
-    AnyArray,
-    Dealing,
-    IntArray,
-    owner_of,
-    rows_of_shard,
-)
+from ooc_graph.types import DEAL_BLOCK, AnyArray, Dealing, IntArray, owner_of, rows_of_shard
 
-_STRETCH = 64 * DEAL_BLOCK
+_MOST_OFFSETS = 64 * DEAL_BLOCK
 
 
 def count_lengths(
@@ -37,12 +30,12 @@ def count_lengths(
     for shard, array in enumerate(arrays):
         dealing = Dealing(rows, len(arrays), shard)
         for first, offsets in stretches(stored, array):
-            here = np.diff(offsets)
-            found, times = np.unique(here, return_counts=True)
-            length, place = np.unique(np.concatenate([length, found]), return_inverse=True)
-            counts = np.bincount(place, np.concatenate([counts, times]), len(length))
+            inside = np.diff(offsets)
+            found, times = np.unique(inside, return_counts=True)
+            length, index = np.unique(np.concatenate([length, found]), return_inverse=True)
+            counts = np.bincount(index, np.concatenate([counts, times]), len(length))
             for k, arcs in enumerate(beyond):
-                if local := last_longer(here, arcs):
+                if local := last_longer(inside, arcs):
                     last = dealing.internal_of(np.array([first + local - 1]))
                     longer[k] = max(longer[k], int(last[0]) + 1)
     return Lengths(length, counts.astype(np.int64)), tuple(longer)
@@ -67,8 +60,8 @@ def stretches(stored: Arrays, array: str) -> Iterator[tuple[int, IntArray]]:
     row, last, spec = 0, np.empty(0, np.int64), stored.spec(array)
     for index in range(spec.chunks):
         data = stored.chunk(spec, index).view(np.int64)
-        for begin in range(0, len(data), _STRETCH):
-            part = np.concatenate([last, data[begin : begin + _STRETCH]])
+        for begin in range(0, len(data), _MOST_OFFSETS):
+            part = np.concatenate([last, data[begin : begin + _MOST_OFFSETS]])
             yield row, part
             row, last = row + len(part) - 1, part[-1:].copy()
         del data  # before the next chunk has memory of its own
@@ -99,8 +92,8 @@ def spread_share(graph: Graph) -> float:
             _elements(graph.stored, f"{group}/offsets", local + k).astype(np.int64) for k in (0, 1)
         )
         begin, end = begin[begin < end], end[begin < end]
-        places = np.concatenate([begin, (begin + end) // 2])
-        weights = _elements(graph.stored, f"{group}/weights", places)
+        positions = np.concatenate([begin, (begin + end) // 2])
+        weights = _elements(graph.stored, f"{group}/weights", positions)
         lightest.append(weights[: len(begin)])
         typical.append(weights[len(begin) :])
     if not lightest:
@@ -109,11 +102,11 @@ def spread_share(graph: Graph) -> float:
     return found.spread_rows / max(found.sampled_rows, 1)
 
 
-def _elements(stored: Arrays, array: str, places: IntArray) -> AnyArray:
+def _elements(stored: Arrays, array: str, positions: IntArray) -> AnyArray:
     """Some elements of an array; each chunk that has any is read once."""
     spec = stored.spec(array)
-    found, chunks = np.empty(len(places), spec.dtype), places // spec.chunk
+    found, chunks = np.empty(len(positions), spec.dtype), positions // spec.chunk
     for index in np.unique(chunks).tolist():
-        here = chunks == index
-        found[here] = stored.chunk(spec, index)[places[here] - index * spec.chunk]
+        inside = chunks == index
+        found[inside] = stored.chunk(spec, index)[positions[inside] - index * spec.chunk]
     return found

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -24,18 +23,17 @@ from ooc_graph.layout.names import (
     rows_path,
 )
 from ooc_graph.layout.stored import Stored
-from ooc_graph.shards.row_loader import Arrays, Room, RowLoader
+from ooc_graph.shards.graph_facts import GraphFacts
+from ooc_graph.shards.row_loader import Allocator, RowLoader
 from ooc_graph.types import AnyArray, Dealing, IntArray, Rows, Shard
 
 
 @dataclass(frozen=True)
-class Graph:
+class Graph(GraphFacts):
     """A built graph: opened in a moment, read when it is searched.
 
     ``stored`` is the store, checked as `Stored.open` does; or a graph's arrays in memory.
     """
-
-    stored: Arrays
 
     @classmethod
     def open(cls, path: str | Path) -> Graph:
@@ -46,86 +44,6 @@ class Graph:
 
     def __repr__(self) -> str:
         return f"<Graph {self.path}: {self.summary}>"
-
-    @property
-    def summary(self) -> str:
-        """Kind and size in words."""
-        kind = "directed" if self.directed else "undirected"
-        weighted = f", {self.weight_dtype} weights" if self.weighted else ""
-        return f"{kind}, {self.vertices:,} vertices, {self.edges:,} edges{weighted}"
-
-    @property
-    def path(self) -> Path:
-        """Folder of the store."""
-        return self.stored.path
-
-    @property
-    def attributes(self) -> dict[str, Any]:
-        """Canonical attributes of the store."""
-        return self.stored.attributes
-
-    @property
-    def identity(self) -> str:
-        """Of stores, SHA-256 over the manifest: equal for stores of equal content."""
-        return self.stored.identity
-
-    @property
-    def content_sha256(self) -> str:
-        """Hash over everything that the graph holds; of stores, over the manifest."""
-        return self.stored.content_sha256
-
-    @property
-    def directed(self) -> bool:
-        """Whether edges have a direction."""
-        return bool(self.attributes["directed"])
-
-    @property
-    def weighted(self) -> bool:
-        """Whether weights are stored."""
-        return bool(self.attributes["weighted"])
-
-    @property
-    def weight_dtype(self) -> np.dtype[Any] | None:
-        """Type of the stored weights."""
-        name = self.attributes["weight_dtype"]
-        return None if name is None else np.dtype(name)
-
-    @property
-    def has_negative_weights(self) -> bool:
-        """Whether any weight is below zero, self-loops' included."""
-        lightest = self.attributes["lightest"]
-        return lightest is not None and lightest < 0
-
-    @property
-    def vertices(self) -> int:
-        """Vertices that the input has or declares, isolated ones included."""
-        return int(self.attributes["vertices"])
-
-    @property
-    def rows(self) -> int:
-        """Vertices with at least one arc: internal ids are 0 … rows - 1."""
-        return int(self.attributes["rows"])
-
-    @property
-    def shards(self) -> int:
-        """Number of virtual shards."""
-        return int(self.attributes["shards"])
-
-    @property
-    def edges(self) -> int:
-        """Input tuples, self-loops and duplicates included."""
-        return int(self.attributes["edges"])
-
-    @property
-    def arcs(self) -> int:
-        """Stored arcs of all sides, in one row order."""
-        return sum(self.attributes["arcs"].values())
-
-    @property
-    def first_id(self) -> int | None:
-        """First original id if ids are dense, else None."""
-        first = self.attributes["first_id"]
-        return None if first is None else int(first)
 
     def original_ids(self) -> IntArray:
         """All original ids, ascending: int64 (vertices,), host memory."""
@@ -181,8 +99,8 @@ class Graph:
             elif original > chunk[-1]:
                 low = middle + 1
             else:
-                place = int(np.searchsorted(chunk, original))
-                return spec.bounds(middle)[0] + place if chunk[place] == original else None
+                index = int(np.searchsorted(chunk, original))
+                return spec.bounds(middle)[0] + index if chunk[index] == original else None
         return None
 
     def _id_advice(self) -> str:
@@ -225,11 +143,6 @@ class Graph:
                 total += sum(spec.length * spec.dtype.itemsize for spec in specs)
         return total
 
-    @property
-    def sides(self) -> tuple[str, ...]:
-        """Sides that the rows have: of out-arcs, and of in-arcs if those differ."""
-        return (OUT, IN) if self.directed else (OUT,)
-
     def arrays_of(self, order: str, column: str) -> list[list[str]]:
         """Names of the arrays of a column of the rows: of each side one of each shard."""
         kept, shards = self._kept(order), range(self.shards)
@@ -242,7 +155,7 @@ class Graph:
         order: str,
         shard: int | None = None,
         *,
-        room: Room | None = None,
+        room: Allocator | None = None,
         signed: bool = False,
     ) -> Shard:
         """Bring rows into host memory, every chunk checked; CorruptStoreError names file and chunk.
@@ -267,9 +180,9 @@ class Graph:
         """Order in which there are rows for a search that wants ``order``."""
         return order if order in self.attributes["row_orders"] else LIGHT
 
-    def _side(self, side: str, order: str, shard: int | None, room: Room | None) -> Rows:
+    def _side(self, side: str, order: str, shard: int | None, allocate: Allocator | None) -> Rows:
         kept = self._kept(order)
-        loader = RowLoader(self.stored, self.rows, self.shards, room)
+        loader = RowLoader(self.stored, self.rows, self.shards, allocate)
         rows = loader.load(side, kept, order, shard)
         return rows if kept == order else self._by_id(rows)
 

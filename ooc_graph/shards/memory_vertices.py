@@ -21,7 +21,7 @@ from ooc_graph.types import AnyArray, EdgeBlock, IntArray
 
 UNIT_EDGES = 1 << 20
 BLOCK_EDGES = 1 << 15
-# Ids that leave more than so many places free for every tuple are looked up, not indexed.
+# Ids that leave more than so many entries free for every tuple are looked up, not indexed.
 _SPAN_PER_TUPLE = 8
 _LEAST_SPAN = 1 << 16
 
@@ -75,7 +75,7 @@ def number_vertices(source: EdgeSource, executor: Executor, threads: int) -> Ver
     first, last = _extent(source, executor, threads)
     if last - first < max(_LEAST_SPAN, _SPAN_PER_TUPLE * (source.edges or 0)):
         return _spanned(source, first, last - first + 1, False, executor, threads)
-    return _named(source, executor, threads)
+    return _sparse(source, executor, threads)
 
 
 def _extent(source: EdgeSource, executor: Executor, threads: int) -> tuple[int, int]:
@@ -93,7 +93,7 @@ def _extent(source: EdgeSource, executor: Executor, threads: int) -> tuple[int, 
 def _spanned(
     source: EdgeSource, first: int, count: int, declared: bool, executor: Executor, threads: int
 ) -> Vertices:
-    """Ids that are places in a table: ``first`` to ``first + count - 1``."""
+    """Ids that are indices of a table: ``first`` to ``first + count - 1``."""
     looped = np.zeros(0 if declared else count, np.uint8)
     total, degree = _count_spanned(source, first, looped, count, executor, threads)
     order = falling_order(degree)
@@ -113,7 +113,7 @@ def _spanned(
 def _count_spanned(
     source: EdgeSource, first: int, looped: AnyArray, count: int, executor: Executor, threads: int
 ) -> tuple[Tally, AnyArray]:
-    """Tuples at each place, uint32 (count,); ``looped`` is marked where a self-loop is."""
+    """Tuples at each index, uint32 (count,); ``looped`` is marked where a self-loop is."""
     blocks = SharedBlocks(source)
 
     def tally(_thread: int) -> tuple[Tally, AnyArray, AnyArray]:
@@ -142,7 +142,7 @@ def _refuse_outside(block: EdgeBlock, at: int, number: int, first: int, count: i
     )
 
 
-def _named(source: EdgeSource, executor: Executor, threads: int) -> Vertices:
+def _sparse(source: EdgeSource, executor: Executor, threads: int) -> Vertices:
     """Ids with gaps too wide for a table: sorted, and looked up by bisection."""
     blocks = SharedBlocks(source)
 

@@ -121,20 +121,16 @@ def _grouped(task: MergeTask, side: str, bucket: int) -> tuple[IntArray, AnyArra
 
 def _fold(task: MergeTask, side: str, bucket: int) -> tuple[IntArray, AnyArray, AnyArray]:
     """A row too long to sort: fold its runs into tables of size O(V), a part at a time."""
+    weighted = task.runs.weight_dtype is not None
     # The tables are as large as the vertex state: one at a time in a process.
     with _folding:
-        return _fold_row(task, side, bucket)
-
-
-def _fold_row(task: MergeTask, side: str, bucket: int) -> tuple[IntArray, AnyArray, AnyArray]:
-    weighted = task.runs.weight_dtype is not None
-    seen = np.zeros(task.vertices, np.bool_)
-    lightest = np.empty(task.vertices if weighted else 0, task.runs.weight_dtype or np.float32)
-    for part in bucket_parts(task.runs, side, bucket, task.capacity):
-        fold_row(part.neighbors, part.weights, seen, lightest)
-    neighbors = np.flatnonzero(seen).astype(task.runs.id_dtype)
-    weights = lightest[seen] if weighted else lightest
-    return np.array([len(neighbors)], np.int64), neighbors, weights
+        seen = np.zeros(task.vertices, np.bool_)
+        lightest = np.empty(task.vertices if weighted else 0, task.runs.weight_dtype or np.float32)
+        for part in bucket_parts(task.runs, side, bucket, task.capacity):
+            fold_row(part.neighbors, part.weights, seen, lightest)
+        neighbors = np.flatnonzero(seen).astype(task.runs.id_dtype)
+        weights = lightest[seen] if weighted else lightest
+        return np.array([len(neighbors)], np.int64), neighbors, weights
 
 
 def _offsets(counts: IntArray) -> IntArray:

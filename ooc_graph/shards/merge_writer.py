@@ -13,7 +13,6 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, wait
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -21,8 +20,7 @@ import numpy as np
 
 from ooc_graph.layout.chunks import FileEntry
 from ooc_graph.layout.metadata import ArraySpec
-from ooc_graph.layout.names import CHUNK_BYTES, LIGHT, rows_path
-from ooc_graph.layout.packing import Packing
+from ooc_graph.layout.names import LIGHT, rows_path
 from ooc_graph.shards.merge import (
     LENGTHS,
     MergeTask,
@@ -32,6 +30,7 @@ from ooc_graph.shards.merge import (
     write_offsets,
     write_strips,
 )
+from ooc_graph.shards.merge_sides import Column, Merged, Side
 from ooc_graph.shards.plan import GROUP_ARCS, GROUPS_PER_SLOT, WAITING_ARCS
 from ooc_graph.shards.workforce import Workforce, stop_all
 from ooc_graph.threads import CHECK_S
@@ -41,54 +40,6 @@ _FUNCTIONS = (merge_buckets.__name__, write_strips.__name__, write_offsets.__nam
 _CHUNKS_A_TASK = 8
 
 Job = tuple[Callable[..., Any], tuple[Any, ...], Callable[[Any], None]]
-
-
-@dataclass
-class _Column:
-    """One array made of pieces: which chunks are under way, which pieces are used up."""
-
-    path: str
-    dtype: np.dtype[Any]
-    piece: str
-    packing: Packing | None
-    asked: int = 0
-    done: set[int] = field(default_factory=set)
-    removed: int = 0
-
-    @property
-    def full(self) -> int:
-        """Elements of a full chunk."""
-        return CHUNK_BYTES // self.dtype.itemsize
-
-    def spec(self, length: int) -> ArraySpec:
-        """The array, so many elements long."""
-        return ArraySpec(self.path, length, self.dtype, packing=self.packing)
-
-
-@dataclass
-class _Side:
-    """One side of one shard while its buckets are being merged."""
-
-    side: str
-    numbers: IntArray
-    columns: list[_Column]
-    offsets: tuple[str, ...]
-    first: list[int] = field(default_factory=lambda: [0])
-    forgotten: int = 0
-    kept: dict[int, int] = field(default_factory=dict)
-
-    @property
-    def complete(self) -> bool:
-        return len(self.first) == len(self.numbers) + 1
-
-
-@dataclass
-class Merged:
-    """What was written: arrays, their chunks, and the arcs of each side."""
-
-    specs: list[ArraySpec] = field(default_factory=list)
-    entries: list[FileEntry] = field(default_factory=list)
-    arcs: dict[str, int] = field(default_factory=dict)
 
 
 class MergeWriter:
@@ -196,19 +147,19 @@ class MergeWriter:
         if group:
             yield group
 
-    def _side(self, shard: int, side: str, numbers: IntArray) -> _Side:
+    def _side(self, shard: int, side: str, numbers: IntArray) -> Side:
         runs, columns, packings = self._task.runs, [], self._task.packings
         for order in self._task.orders:
             group = rows_path(shard, side, order)
             packing = packings.get("neighbors")
-            columns.append(_Column(f"{group}/neighbors", runs.id_dtype, order, packing))
+            columns.append(Column(f"{group}/neighbors", runs.id_dtype, order, packing))
             if order == LIGHT and runs.weight_dtype is not None:
                 path, packing = f"{group}/weights", packings.get("weights")
-                columns.append(_Column(path, runs.weight_dtype, "weights", packing))
+                columns.append(Column(path, runs.weight_dtype, "weights", packing))
         offsets = tuple(f"{rows_path(shard, side, o)}/offsets" for o in self._task.orders)
-        return _Side(side, numbers, columns, offsets)
+        return Side(side, numbers, columns, offsets)
 
-    def _merged(self, side: _Side, numbers: list[int]) -> Callable[[list[int]], None]:
+    def _merged(self, side: Side, numbers: list[int]) -> Callable[[list[int]], None]:
         def then(arcs: list[int]) -> None:
             self._advance(len(numbers))
             for number, kept in zip(numbers, arcs, strict=True):
@@ -223,7 +174,7 @@ class MergeWriter:
 
         return then
 
-    def _ask(self, side: _Side, column: _Column, length: int) -> None:
+    def _ask(self, side: Side, column: Column, length: int) -> None:
         """Queue the next chunk of an array that is at least ``length`` elements long."""
         index = column.asked
         column.asked += 1
@@ -236,7 +187,7 @@ class MergeWriter:
 
         self._chunks.append((strip, then))
 
-    def _strip(self, side: _Side, column: _Column, spec: ArraySpec, index: int) -> Strip:
+    def _strip(self, side: Side, column: Column, spec: ArraySpec, index: int) -> Strip:
         """Only the pieces that the chunk needs."""
         start, stop = spec.bounds(index)
         first = np.array(side.first)
@@ -248,7 +199,7 @@ class MergeWriter:
         ]
         return Strip(spec, index, tuple(names), first[low : high + 1])
 
-    def _remove_used(self, side: _Side, column: _Column) -> None:
+    def _remove_used(self, side: Side, column: Column) -> None:
         written = 0
         while written in column.done:
             written += 1
@@ -264,7 +215,7 @@ class MergeWriter:
             del self._unwritten[side.side, number]
         side.forgotten = removed
 
-    def _finish(self, side: _Side) -> None:
+    def _finish(self, side: Side) -> None:
         """All buckets of a side are merged: write what is left of it."""
         length = side.first[-1]
         self._result.arcs[side.side] += length

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -78,9 +77,9 @@ def _refuse_unfitting(ids: int, limit_bytes: int) -> None:
         )
 
 
-def _refuse_unlisted(named: IntArray, listed: IntArray) -> None:
-    position = np.minimum(np.searchsorted(listed, named), len(listed) - 1)
-    strange = named[listed[position] != named]
+def _refuse_unlisted(mentioned: IntArray, listed: IntArray) -> None:
+    position = np.minimum(np.searchsorted(listed, mentioned), len(listed) - 1)
+    strange = mentioned[listed[position] != mentioned]
     if len(strange):
         raise InputError(
             f"an edge names vertex {strange[0]}, which the vertex file does not list",
@@ -125,12 +124,8 @@ def _store(
     entries: list[FileEntry] = []
     for name, data in columns.items():
         specs.append(ArraySpec(name, len(data), data.dtype))
-        entries += write_array(store, specs[-1], partial(_part, data))
+        entries += write_array(store, specs[-1], lambda low, high, data=data: [data[low:high]])  # type: ignore[misc]
     return tuple(specs), tuple(entries)
-
-
-def _part(data: AnyArray, start: int, stop: int) -> list[AnyArray]:
-    return [data[start:stop]]
 
 
 def renumber_counted(

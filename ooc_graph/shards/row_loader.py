@@ -43,7 +43,7 @@ class Arrays(Protocol):
         """Whole array in host memory."""
 
 
-Room = Callable[[int, np.dtype[Any]], AnyArray]
+Allocator = Callable[[int, np.dtype[Any]], AnyArray]
 """Makes an array of so many elements of a type."""
 
 
@@ -51,14 +51,14 @@ Room = Callable[[int, np.dtype[Any]], AnyArray]
 class RowLoader:
     """Brings rows of a graph into host memory, every chunk checked.
 
-    ``room`` makes the arrays of neighbours and weights, which are filled chunk by chunk; None:
+    ``allocate`` makes the arrays of neighbours and weights, which are filled chunk by chunk; None:
     ordinary memory.
     """
 
     stored: Arrays
     rows: int
     shards: int
-    room: Room | None = None
+    allocate: Allocator | None = None
 
     def load(self, side: str, stored_order: str, order: str, shard: int | None) -> Rows:
         """Rows of one side, as a search of ``order`` wants them except for the order itself.
@@ -82,10 +82,10 @@ class RowLoader:
 
     def _column(self, array: str) -> AnyArray:
         """One column of a shard."""
-        if self.room is None:
+        if self.allocate is None:
             return self.stored.read(array)
         spec = self.stored.spec(array)
-        whole = self.room(spec.length, spec.dtype)
+        whole = self.allocate(spec.length, spec.dtype)
         for index in range(spec.chunks):
             whole[slice(*spec.bounds(index))] = self.stored.chunk(spec, index)
         return whole
@@ -95,12 +95,14 @@ class RowLoader:
     ) -> AnyArray:
         """One column of all shards in global row order, chunk by chunk."""
         specs = [self.stored.spec(array) for array in arrays]
-        whole = (self.room or np.empty)(int(offsets[-1]), specs[0].dtype)
+        whole = (self.allocate or np.empty)(int(offsets[-1]), specs[0].dtype)
         for shard, spec in enumerate(specs):
             starts = local[shard][:-1:DEAL_BLOCK]
             target = offsets[:-1][shard * DEAL_BLOCK :: len(specs) * DEAL_BLOCK]
             for index in range(spec.chunks):
-                _place(self.stored.chunk(spec, index), spec.bounds(index)[0], starts, target, whole)
+                _copy_blocks(
+                    self.stored.chunk(spec, index), spec.bounds(index)[0], starts, target, whole
+                )
         return whole
 
 
@@ -114,7 +116,7 @@ def _global_offsets(local: Sequence[IntArray], rows: int) -> IntArray:
     return offsets
 
 
-def _place(
+def _copy_blocks(
     chunk: AnyArray, first: int, starts: IntArray, target: IntArray, whole: AnyArray
 ) -> None:
     """Copy a chunk's pieces of dealing blocks to where the blocks are in global order."""
@@ -123,6 +125,6 @@ def _place(
     position = first
     while position < stop:
         until = stop if block + 1 == len(starts) else min(stop, int(starts[block + 1]))
-        place = int(target[block]) + position - int(starts[block])
-        whole[place : place + until - position] = chunk[position - first : until - first]
+        start = int(target[block]) + position - int(starts[block])
+        whole[start : start + until - position] = chunk[position - first : until - first]
         position, block = until, block + 1

@@ -1,4 +1,4 @@
-"""What a pass over the edges counts beside degrees, and what a graph says of itself for it."""
+"""What a pass over the edges counts besides degrees, and what a graph says of itself for it."""
 
 from __future__ import annotations
 
@@ -42,10 +42,10 @@ class Tally:
 
     def _add_negative_loops(self, block: EdgeBlock) -> None:
         assert block.weight is not None
-        places = np.flatnonzero((block.source == block.target) & (block.weight < 0))
-        if len(places):
-            place = places[np.lexsort((block.source[places], block.weight[places]))[0]]
-            found = block.weight[place].item(), int(block.source[place])
+        indices = np.flatnonzero((block.source == block.target) & (block.weight < 0))
+        if len(indices):
+            index = indices[np.lexsort((block.source[indices], block.weight[indices]))[0]]
+            found = block.weight[index].item(), int(block.source[index])
             self.negative_loop = min(self.negative_loop or found, found)
 
     @staticmethod

@@ -15,7 +15,7 @@ from ooc_graph.layout.names import APSP
 from ooc_graph.memory.cpu.plan import HeadRule
 from ooc_graph.types import AnyArray, Dealing, IntArray, Rows
 
-_UNIT_BYTES = 16
+_BLOCK_BYTES = 16
 # So long that a search takes all ways: BFS goes from pushing to pulling, and back.
 _RING = {"bfs": 160, "sssp": 64, APSP: 64}
 # Of weights that potentials shift, so that some are negative.
@@ -27,7 +27,7 @@ def bind_rows(
     rows: Rows,
     rule: HeadRule,
     *,
-    unit_bytes: int = _UNIT_BYTES,
+    unit_bytes: int = _BLOCK_BYTES,
     batch_units: int = 4,
     window: int = WINDOW_ROWS,
     look: int = FIRST_LOOK,
@@ -40,8 +40,8 @@ def bind_rows(
     starts = np.zeros(len(offsets), narrow)
     np.cumsum(kept, out=starts[1:])
     columns = [rows.neighbors] if rows.weights is None else [rows.neighbors, rows.weights]
-    places = np.repeat(offsets[:-1] - starts[:-1], kept) + np.arange(int(starts[-1]))
-    heads = [column[places] for column in columns]
+    positions = np.repeat(offsets[:-1] - starts[:-1], kept) + np.arange(int(starts[-1]))
+    heads = [column[positions] for column in columns]
     some = lengths > 0
     first = np.zeros(len(lengths), columns[-1].dtype)
     if rows.weights is not None:
@@ -49,9 +49,9 @@ def bind_rows(
         first[:] = np.inf if dtype.kind == "f" else np.iinfo(dtype).max
     first[some] = columns[-1][offsets[:-1][some]]
     weights = heads[1] if len(heads) > 1 else np.empty(0, rows.neighbors.dtype)
-    units = RamUnits(columns, unit_bytes, batch_units)
+    tier = MemoryTier(columns, unit_bytes, batch_units)
     bound = HeadRows(starts, lengths, offsets[:-1:64].copy(), heads[0], weights, first)
-    return TierRows(bound, units, window, look)
+    return TierRows(bound, tier, window, look)
 
 
 def search_of(
@@ -101,11 +101,11 @@ def _ring_rows(kernel: str, ids: np.dtype[Any], weights: str | None) -> Rows:
     elif weights is not None:
         weight = np.tile(abs(_STEPS), ring).astype(weights)
         if kernel == APSP:
-            neighbors, weight = _shifted(neighbors, weight)
+            neighbors, weight = _reweighted(neighbors, weight)
     return Rows(offsets, neighbors.ravel().astype(ids), weight)
 
 
-def _shifted(neighbors: IntArray, weight: AnyArray) -> tuple[IntArray, AnyArray]:
+def _reweighted(neighbors: IntArray, weight: AnyArray) -> tuple[IntArray, AnyArray]:
     """Rows of arcs whose weights are shifted by potentials, light first again."""
     rows, degree = neighbors.shape
     height = np.arange(rows) % _HEIGHTS
@@ -115,30 +115,30 @@ def _shifted(neighbors: IntArray, weight: AnyArray) -> tuple[IntArray, AnyArray]
     return np.take_along_axis(neighbors, order, axis=1), light.ravel()
 
 
-class RamUnits:
+class MemoryTier:
     """Columns in host memory as a tier: what a disk would give, from arrays."""
 
     def __init__(self, columns: Sequence[AnyArray], unit_bytes: int, batch_units: int) -> None:
         self.unit_bytes, self.batch_units = unit_bytes, batch_units
         self.dtypes = tuple(column.dtype for column in columns)
-        self.units = 0
-        """Units given."""
-        self._columns = [_in_units(column, unit_bytes) for column in columns]
+        self.given = 0
+        """Blocks given."""
+        self._columns = [_in_blocks(column, unit_bytes) for column in columns]
 
     def stage(
         self, batches: Iterator[Sequence[IntArray]]
     ) -> Generator[tuple[AnyArray, ...], None, None]:
-        """Give batch after batch of units."""
+        """Give batch after batch of blocks."""
         for batch in batches:
-            self.units += sum(map(len, batch))
+            self.given += sum(map(len, batch))
             yield tuple(
-                column[units].reshape(-1)
-                for column, units in zip(self._columns, batch, strict=True)
+                column[blocks].reshape(-1)
+                for column, blocks in zip(self._columns, batch, strict=True)
             )
 
 
-def _in_units(column: AnyArray, unit_bytes: int) -> AnyArray:
-    """Whole units, the last one filled up with zeros."""
+def _in_blocks(column: AnyArray, unit_bytes: int) -> AnyArray:
+    """Whole blocks, the last one filled up with zeros."""
     each = unit_bytes // column.dtype.itemsize
     padded = np.zeros(-(-len(column) // each) * each, column.dtype)
     padded[: len(column)] = column

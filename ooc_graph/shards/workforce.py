@@ -9,7 +9,7 @@ from threading import Event
 from time import monotonic, sleep
 from typing import Any, TypeVar
 
-from ooc_graph.kernels.common.cancellation import heard_by
+from ooc_graph.kernels.common.cancellation import cancelled_by
 from ooc_graph.shards.plan import BuildBudget
 from ooc_graph.threads import CHECK_S
 from ooc_graph.types import Progress
@@ -57,7 +57,7 @@ def run_all(
     """
     is_over = Event()
     # What travels to other processes cannot be notified.
-    called = function if workforce.remote else heard_by(is_over, function)
+    called = function if workforce.remote else cancelled_by(is_over, function)
     futures: list[Future[Done]] = []
     with progress.stage(stage, len(items) if total is None else total, unit) as bar:
         try:

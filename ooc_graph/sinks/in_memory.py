@@ -7,7 +7,7 @@ import threading
 import numpy as np
 
 from ooc_graph.answers.reductions import Reduced, reduced_dtype
-from ooc_graph.kernels.common.completion import Told
+from ooc_graph.kernels.common.completion import OnDone
 from ooc_graph.layout.names import REACHED, SOURCE
 from ooc_graph.memory.io_stats import IoStats
 from ooc_graph.model.request import Many

@@ -35,10 +35,10 @@ class InStore:
     """
 
     def __init__(self, graph: Graph, sources: IntArray, many: Many, store: Partial) -> None:
-        assert store.units is not None
+        assert store.checkpoints is not None
         self._graph, self._sources = graph, sources
         self._asked, self._specs = many.asked, many.specs
-        self._store, self._units = store, store.units
+        self._store, self._checkpoints = store, store.checkpoints
         self._missing: list[int] | None = None
 
     @property
@@ -50,7 +50,7 @@ class InStore:
     def missing(self) -> list[int]:
         """Chunks that are not recorded; asking takes a look at all of them after `find`."""
         if self._missing is None:
-            done = {number for number, _ in self._units}
+            done = {number for number, _ in self._checkpoints}
             self._missing = [index for index in range(self._specs[0].chunks) if index not in done]
         return self._missing
 
@@ -66,7 +66,9 @@ class InStore:
 
     def find(self, task: ManyTask, workplace: Workplace, progress: Progress) -> IoStats:
         """Write what is missing, task by task; what was read for it."""
-        written = replace(task, folder=str(self._store.folder), attempt=str(self._units.attempt))
+        written = replace(
+            task, folder=str(self._store.folder), attempt=str(self._checkpoints.attempt)
+        )
         spec, runs = task.spec, _runs(self.missing, task.reserved.chunks)
         self._missing = None
         items = [
@@ -104,7 +106,7 @@ class InStore:
         specs, entries = list(self._specs), list[FileEntry]()
         if reduce is None:
             # Records may come in another order than chunks.
-            done = dict(self._units)
+            done = dict(self._checkpoints)
             for index in range(self._specs[0].chunks):
                 entries += done[index].entries
         else:
@@ -125,10 +127,10 @@ class InStore:
         value = np.empty(shape, reduced_dtype(reduce, self._specs[0].dtype))
         reached = np.empty(length, np.int64)
         left = set(range(self._specs[0].chunks))
-        for number, unit in self._units:
+        for number, checkpoint in self._checkpoints:
             left.remove(number)
             part = slice(*self._specs[0].bounds(number))
-            value[part], reached[part] = unit.facts["value"], unit.facts["reached"]
+            value[part], reached[part] = checkpoint.facts["value"], checkpoint.facts["reached"]
         if left:
             raise AssertionError(f"chunks {sorted(left)} are not recorded any more")
         return {REACHED: reached, reduce: value}

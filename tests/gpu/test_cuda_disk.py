@@ -112,12 +112,12 @@ def test_same_bytes_as_the_cpu(
             same(search.run(root), reference.run(root))
         io_stats = search.io_stats.since(before)
         # So small a graph may be at hand with its hubs.
-        assert io_stats.units > 0 or any(hubs)
+        assert io_stats.blocks > 0 or any(hubs)
         # Of a directed graph's sides little is kept, and none of it need be asked for again.
         if not kept:
-            assert io_stats.kept_units == 0
+            assert io_stats.kept_blocks == 0
         elif not directed:
-            assert io_stats.kept_units > 0
+            assert io_stats.kept_blocks > 0
         search.close()
 
 

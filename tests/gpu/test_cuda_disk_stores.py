@@ -90,8 +90,8 @@ def test_the_same_bytes_from_stores_of_any_form(
     for root in (0, 5, opened.rows - 1):
         same_sssp(search.run(root), reference.run(root))
     io_stats = search.io_stats.since(before)
-    assert (io_stats.units == 0) == (search.plan.share.least == ALL)
-    assert (io_stats.kept_units > 0) == ("kept_bytes" in held)
+    assert (io_stats.blocks == 0) == (search.plan.share.least == ALL)
+    assert (io_stats.kept_blocks > 0) == ("kept_bytes" in held)
     search.close()
 
 

@@ -48,7 +48,7 @@ def some(rows: int) -> AnyArray:
 def test_same_bytes_as_searches(name: str, weights: str) -> None:
     out, into = sides(name, weights)
     search = closed(out, into)
-    assert search.is_closed
+    assert search.has_matrix
     sources = some(search.search.vertices)
     expected = CpuJohnson(out, into, TEAM).run(sources)
     assert search.run(sources).tobytes() == expected.tobytes()
@@ -59,7 +59,7 @@ def test_same_bytes_as_searches(name: str, weights: str) -> None:
 def test_negative_weights_and_parents(name: str) -> None:
     out, into = negative_sides(name, "int64")
     search = closed(out, into)
-    assert search.is_closed
+    assert search.has_matrix
     sources = some(search.search.vertices)[-20:]
     expected = CpuJohnson(out, into, TEAM).run_with_parents(sources)
     for found, right in zip(search.run_with_parents(sources), expected, strict=True):
@@ -79,8 +79,8 @@ def test_columns_and_reductions_are_those_of_searches() -> None:
         given = sources, targets, own, most
         assert here.run_columns(*given).tobytes() == plain.run_columns(*given).tobytes()
         assert here.reduce(*given).tobytes() == plain.reduce(*given).tobytes()
-    assert here.is_closed
-    assert not plain.is_closed
+    assert here.has_matrix
+    assert not plain.has_matrix
 
 
 @pytest.mark.parametrize("factor", [1, 4000, 70_000, 1 << 20])
@@ -89,7 +89,7 @@ def test_long_paths(factor: int) -> None:
     arcs = metric(400, density=0.3)
     out, into = pairs_of(Arcs(**{**vars(arcs), "weight": arcs.weight * factor}))
     search = closed(out, into)
-    assert search.is_closed == (factor < 70_000)
+    assert search.has_matrix == (factor < 70_000)
     sources = np.arange(400)
     assert search.run(sources).tobytes() == CpuJohnson(out, into, TEAM).run(sources).tobytes()
 
@@ -107,7 +107,7 @@ def test_when_all_pairs_are_found_at_once() -> None:
         search = CudaJohnson(out, into)
         rows = search.search.vertices
         search.expect(rows + 300, int(share * rows))
-        assert search.is_closed == expected
+        assert search.has_matrix == expected
 
 
 def test_as_users_ask_for_it(tmp_path: Path) -> None:
@@ -139,7 +139,7 @@ def test_as_users_ask_for_it(tmp_path: Path) -> None:
 @pytest.mark.parametrize("fits", [True, False])
 def test_a_matrix_that_may_not_be_kept(monkeypatch: pytest.MonkeyPatch, fits: bool) -> None:
     if not fits:
-        monkeypatch.setattr(cuda_floyd, "closed_bytes", lambda _: 1 << 60)
+        monkeypatch.setattr(cuda_floyd, "matrix_bytes", lambda _: 1 << 60)
     arcs = metric(300, density=0.5)
     graph = og.from_edges(arcs.source, arcs.target, arcs.weight, directed=True)
     said = Said()

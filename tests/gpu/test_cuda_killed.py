@@ -76,7 +76,7 @@ def search(store: str, out: str, kind: str, log: str, kill_at: int | None = None
         return tuple(replace(spec, chunk_rows=CHUNK) for spec in answer_specs(*given))
 
     find, refused, options = KINDS[kind]
-    solve, finish = many_tasks._search, many_tasks.finish_unit
+    solve, finish = many_tasks._search, many_tasks.write_checkpoint
     finished, counting = 0, threading.Lock()
 
     def searching(task: Any, places: Any, *rest: Any) -> Any:
@@ -99,7 +99,7 @@ def search(store: str, out: str, kind: str, log: str, kill_at: int | None = None
 
     def beginning() -> None:
         begin(1)
-        leave_if_given_up()
+        raise_if_cancelled()
 
     def finishing(*given: Any) -> Any:
         nonlocal finished
@@ -126,9 +126,9 @@ def search(store: str, out: str, kind: str, log: str, kill_at: int | None = None
         patch.setattr(BfsBatches, "slots", LANES // 2)
         patch.setattr(dividing, "CUDA_BFS_LANES", LANES // 2)
         patch.setattr(cuda_many_bfs, "TRIED_FROM", SOURCES)
-        patch.setattr(tier_singly, "leave_if_given_up", beginning)
+        patch.setattr(tier_singly, "raise_if_cancelled", beginning)
         patch.setattr(many_tasks, "_search", searching)
-        patch.setattr(many_tasks, "finish_unit", finishing)
+        patch.setattr(many_tasks, "write_checkpoint", finishing)
         if refused:
             stack.enter_context(without(*refused))
         engine_cache.release()

@@ -11,7 +11,7 @@ import pytest
 
 import ooc_graph as og
 from ooc_graph.errors import MemoryBudgetError
-from ooc_graph.kernels.common.completion import Told
+from ooc_graph.kernels.common.completion import OnDone
 from ooc_graph.kernels.common.team import Team
 from ooc_graph.kernels.cpu.many.bfs_search import CpuManyBfs
 from ooc_graph.kernels.cuda.many import bfs as cuda_many_bfs
@@ -150,14 +150,16 @@ def test_columns(name: str, part_bytes: int, monkeypatch: pytest.MonkeyPatch) ->
     for most in (None, 2, -1):
         last = FAR - 1 if most is None else most
         expected = np.where((targets < 0) | (levels[:, targets] > last), -1, levels[:, targets])
-        answer, told = np.full((700, 777), 77, np.int32), list[int]()
+        answer, reported = np.full((700, 777), 77, np.int32), list[int]()
 
         def hear(begin: int, end: int) -> None:
             assert answer[at[begin:end]].tolist() == expected[begin:end].tolist()  # noqa: B023
-            told.extend(range(begin, end))  # noqa: B023
+            reported.extend(range(begin, end))  # noqa: B023
 
-        search.run_columns(sources, targets, sources, most, answer=answer, at=at, told=Told(hear))
-        assert told == list(range(600))
+        search.run_columns(
+            sources, targets, sources, most, answer=answer, at=at, on_done=OnDone(hear)
+        )
+        assert reported == list(range(600))
         rest = np.delete(answer, at, axis=0)
         assert (rest == 77).all()
 

@@ -14,7 +14,7 @@ import pytest
 import ooc_graph as og
 from ooc_graph.answers.asked import answer_specs
 from ooc_graph.errors import MemoryBudgetError, UnexpectedError
-from ooc_graph.kernels.common.completion import Told
+from ooc_graph.kernels.common.completion import OnDone
 from ooc_graph.kernels.cuda.many import host as cuda_many_host
 from ooc_graph.kernels.cuda.many import johnson as cuda_johnson
 from ooc_graph.kernels.cuda.many.johnson import CudaJohnson
@@ -49,8 +49,8 @@ def _small(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     engine_cache.release()
 
 
-def places(told: list[tuple[int, int]]) -> list[int]:
-    return [place for begin, end in told for place in range(begin, end)]
+def places(reported: list[tuple[int, int]]) -> list[int]:
+    return [place for begin, end in reported for place in range(begin, end)]
 
 
 @pytest.mark.parametrize("is_pinned", [False, True])
@@ -64,14 +64,14 @@ def test_rows_are_there_when_they_are_told_of(weights: str, is_pinned: bool) -> 
         flat = np.frombuffer(memory, expected.dtype, expected.size)
         answer = flat.reshape(expected.shape)
     answer.fill(-1)
-    told: list[tuple[int, int]] = []
+    reported: list[tuple[int, int]] = []
 
     def hear(begin: int, end: int) -> None:
         assert answer[begin:end].tobytes() == expected[begin:end].tobytes()
-        told.append((begin, end))
+        reported.append((begin, end))
 
     every = np.arange(expected.shape[1])
-    found = search.run_columns(sources, every, sources, answer=answer, told=Told(hear))
+    found = search.run_columns(sources, every, sources, answer=answer, on_done=OnDone(hear))
     assert found is answer
     assert len(told) == -(-MANY // search.search.slots)
     assert places(told) == list(range(MANY))
@@ -82,12 +82,12 @@ def test_parents_are_there_when_they_are_told_of(make: Callable[..., Any]) -> No
     out, into = make("skewed, directed", "float64")
     search, sources = CudaJohnson(out, into, threads=2), some(out, MANY)
     expected = CudaJohnson(out, into, threads=2).run_with_parents(sources)
-    answers, told = search.empty(MANY), list[tuple[int, int]]()
+    answers, reported = search.empty(MANY), list[tuple[int, int]]()
 
     def hear(begin: int, end: int) -> None:
         for mine, theirs in zip(answers, expected, strict=True):
             assert mine[begin:end].tobytes() == theirs[begin:end].tobytes()
-        told.append((begin, end))
+        reported.append((begin, end))
 
     search.run_with_parents(sources, answers, told=Told(hear))
     assert len(told) == -(-MANY // search.search.slots)

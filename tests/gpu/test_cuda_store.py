@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from ooc_graph.edges import open_source
 from ooc_graph.edges.kronecker import Kronecker
 from ooc_graph.layout.manifest import Manifest
-from ooc_graph.shards import cuda_build, cuda_sides, cuda_tables, tables
+from ooc_graph.shards import cuda_sides, cuda_stages, cuda_tables, tables
 from ooc_graph.shards.build_options import BuildReport
 from tests.gpu.building import MIB, assert_same, build_there, manifest
 from tests.shared_data import need_shared
@@ -81,7 +81,7 @@ def test_kronecker(
 def test_number_of_shards_follows_from_the_graph(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for module in (cuda_build, sys.modules["ooc_graph.shards.build"]):
+    for module in (cuda_stages, sys.modules["ooc_graph.shards.build"]):
         monkeypatch.setattr(module, "shards_for", lambda arcs: 1 << (arcs >> 14).bit_length())
     source = Kronecker(12)
     here = build_here(source, tmp_path / "here.zarr")

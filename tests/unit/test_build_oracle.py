@@ -22,7 +22,7 @@ from ooc_graph.edges.interface import EdgeSource, Unit
 from ooc_graph.errors import InputError, UsageError
 from ooc_graph.layout import names
 from ooc_graph.layout.stored import Stored
-from ooc_graph.shards import degrees, merge_writer, plan, runs, staged
+from ooc_graph.shards import degrees, input_stages, merge_writer, plan, runs, staged
 from ooc_graph.shards.build import build
 from ooc_graph.shards.build_options import BuildOptions, BuildReport
 from ooc_graph.shards.workforce import Workforce
@@ -105,10 +105,9 @@ def small_steps(**sizes: int) -> Iterator[pytest.MonkeyPatch]:
             for module in (runs, degrees, staged):
                 patch.setattr(module, "BLOCK_EDGES", block)
         if unit := sizes.get("unit"):
-            patch.setattr(build_module, "_STAGE_EDGES", unit)
+            patch.setattr(input_stages, "_STAGE_EDGES", unit)
         if chunk := sizes.get("chunk"):
-            for module in (names, merge_writer):
-                patch.setattr(module, "CHUNK_BYTES", chunk)
+            patch.setattr(names, "CHUNK_BYTES", chunk)
         if narrow := sizes.get("narrow"):
             patch.setattr(plan, "NARROW_ROWS", narrow)
         if group := sizes.get("group"):

@@ -110,7 +110,7 @@ def test_pairs_come_in_parts_where_there_are_many(monkeypatch):
     """A step that fills its room goes on where it stopped, within a row too."""
     arcs = skewed(4_000, 5_000, "float32", directed=True, seed=8)
     want, whole = expected(arcs), ranked(arcs, 2)[2]
-    monkeypatch.setattr(components_rank.CpuComponentsRank, "_room", lambda _: 7)
+    monkeypatch.setattr(components_rank.CpuComponentsRank, "_most_listed", lambda _: 7)
     label, _, supersteps = ranked(arcs, 2)
     assert label.tolist() == want
     assert supersteps > 50 * whole

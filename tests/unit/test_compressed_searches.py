@@ -122,7 +122,7 @@ def test_searches_in_memory_and_out_of_the_store(
             io_stats.append(search.io_stats)
             search.close()
         # Units hold as many arcs, in fewer bytes: 13 of 32 bits an id, and as many a weight.
-        each = [found.bytes / found.units for found in io_stats]
+        each = [found.bytes / found.blocks for found in io_stats]
         assert each[1] / each[0] == pytest.approx(13 / 32, rel=0.02)
 
 
@@ -138,7 +138,7 @@ def test_a_harmed_chunk_stops_searches_by_name(kernel: str, harm: str, stores: S
     wanted = answer(search.run(1))
     column = "neighbors" if kernel == "bfs" else "weights"
     array = f"{names.rows_path(0, 'out', order)}/{column}"
-    path, unit_bytes = graph.path / array / "c/1", graph.stored.spec(array).unit_bytes
+    path, unit_bytes = graph.path / array / "c/1", graph.stored.spec(array).block_bytes
     content = path.read_bytes()
     said = {"flip": "is damaged from byte", "cut": "ends at byte", "remove": "is missing"}
     try:
@@ -190,7 +190,7 @@ def test_units_of_any_width_are_read_alone(
             stop = len(shards["0"]) if number < 64 else int(first[1]) + len(shards["1"])
             part = whole[number * each : min((number + 1) * each, stop)]
             assert np.array_equal(unit[: len(part)], part)
-    assert units.io_stats.bytes < units.io_stats.units * UNIT
+    assert units.io_stats.bytes < units.io_stats.blocks * UNIT
     units.close()
 
 
@@ -275,7 +275,7 @@ def plan_and_peak(kernel: str, path: Path) -> tuple[Plan, int, int]:
     def search() -> None:
         found = tiers.load_tiers(graph, plan, DEVICE, 0.5)
         found.run(0)
-        io_stats.append(found.io_stats.units)
+        io_stats.append(found.io_stats.blocks)
         found.close()
 
     # What compiles kernels, and imports modules, takes memory of its own.

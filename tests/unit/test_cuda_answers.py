@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ooc_graph.kernels.common.completion import Told
+from ooc_graph.kernels.common.completion import OnDone
 from ooc_graph.kernels.cuda.many import host as cuda_many_host
 from ooc_graph.kernels.cuda.many import pieces as cuda_many_pieces
 from ooc_graph.kernels.cuda.many.host import HostAnswers
@@ -122,36 +122,36 @@ def right(sources: Any) -> np.ndarray:
 def test_parts_are_told_of_once_they_have_arrived(copied: list[int], count: int) -> None:
     sources = np.arange(100, 100 + count)
     answer = np.full((count, WIDTH), np.nan, np.float32)
-    told: list[tuple[int, int]] = []
+    reported: list[tuple[int, int]] = []
 
     def hear(begin: int, end: int) -> None:
         assert np.array_equal(answer[begin:end], right(sources[begin:end]))
         # No other part is searched or on its way, so that a run which is killed does not lose it.
         assert sum(copied) == end
         assert np.isnan(answer[end:]).all()
-        told.append((begin, end))
+        reported.append((begin, end))
 
     answers: Any = HostAnswers(Search(), 2)  # type: ignore[arg-type]
-    answers.run(sources, answer, told=Told(hear))
-    assert told == [(low, min(low + 8, count)) for low in range(0, count, 8)]
+    answers.run(sources, answer, on_done=OnDone(hear))
+    assert reported == [(low, min(low + 8, count)) for low in range(0, count, 8)]
     again = np.empty_like(answer)
     answers.run(sources, again)
     assert np.array_equal(again, right(sources))
 
 
 def test_who_is_told_may_end_the_search(copied: list[int]) -> None:
-    sources, told = np.arange(64), []
+    sources, reported = np.arange(64), []
 
     def hear(begin: int, _: int) -> None:
-        told.append(begin)
-        if len(told) == 3:
+        reported.append(begin)
+        if len(reported) == 3:
             raise CancelledError
 
     answer = np.empty((64, WIDTH), np.float32)
     answers: Any = HostAnswers(Search(), 2)  # type: ignore[arg-type]
     with pytest.raises(CancelledError):
-        answers.run(sources, answer, told=Told(hear))
-    assert told == [0, 8, 16]
+        answers.run(sources, answer, on_done=OnDone(hear))
+    assert reported == [0, 8, 16]
     assert sum(copied) == 24
 
 
@@ -167,18 +167,18 @@ def test_answers_pass_few_pieces(
 ) -> None:
     monkeypatch.setattr(cuda_many_pieces, "PIECE_BYTES", piece_bytes)
     monkeypatch.setattr(cuda_many_pieces, "PIECES", pieces)
-    sources, told = np.arange(50, 50 + count), list[int]()
+    sources, reported = np.arange(50, 50 + count), list[int]()
     answers: Any = HostAnswers(Search(), 3)  # type: ignore[arg-type]
     for _ in range(2):
         answer = np.full((count, WIDTH), np.nan, np.float32)
 
         def hear(begin: int, end: int, answer: np.ndarray = answer) -> None:
             assert np.array_equal(answer[begin:end], right(sources[begin:end]))
-            told.append(begin)
+            reported.append(begin)
 
-        answers.run(sources, answer, told=Told(hear))
+        answers.run(sources, answer, on_done=OnDone(hear))
         assert np.array_equal(answer, right(sources))
-    assert told == 2 * list(range(0, count, 8))
+    assert reported == 2 * list(range(0, count, 8))
     assert copied
     assert len(answers._staged) <= pieces * piece_bytes
 

@@ -12,7 +12,7 @@ import pytest
 
 from ooc_graph.answers.asked import Asked, answer_specs
 from ooc_graph.answers.reductions import Bins
-from ooc_graph.kernels.common.completion import Told
+from ooc_graph.kernels.common.completion import OnDone
 from ooc_graph.kernels.common.team import Team
 from ooc_graph.kernels.cpu.bfs.search import CpuBfsSearch
 from ooc_graph.kernels.cpu.many.bfs_search import CpuManyBfs
@@ -178,12 +178,12 @@ class _Answers:
         self._batches = batches
 
     def run(
-        self, sources: IntArray, answer: AnyArray, columns: Any, own: Any, told: Any, at: Any
+        self, sources: IntArray, answer: AnyArray, columns: Any, own: Any, on_done: Any, at: Any
     ) -> None:
         assert own is None
         answer[slice(None) if at is None else at] = self._batches.levels(sources, columns)
-        if told is not None:
-            told(0, len(sources))
+        if on_done is not None:
+            on_done(0, len(sources))
 
 
 class _Single:
@@ -256,19 +256,21 @@ def test_answers_are_those_of_the_cpu(
     assert few.tolist() == one.cpu.tally(sources[:127], most=3).tolist()
     # Not enough of them for a trial.
     assert first.tried == []
-    told: list[tuple[int, int]] = []
+    reported: list[tuple[int, int]] = []
     wanted = np.random.default_rng(5).random(one.cpu.vertices) < 0.5
     given: dict[str, Any] = {"most": 4, "wanted": wanted, "bins": 3, "width": 2}
-    counted = one.search.tally(sources, told=Told(lambda *part: told.append(part)), **given)
+    counted = one.search.tally(
+        sources, on_done=OnDone(lambda *part: reported.append(part)), **given
+    )
     assert counted.tolist() == one.cpu.tally(sources, **given).tolist()
     assert first.tried == [64]
     is_given_up = meets == 1 and elapsed_s > 0.064
     assert one.search.is_one_by_one == is_given_up
     if is_given_up:
-        assert told == [(n, n + 1) for n in range(150)]
+        assert reported == [(n, n + 1) for n in range(150)]
         assert first.searched == [64, 63]
     else:
-        assert told == [(0, 64), (64, 128), (128, 150)]
+        assert reported == [(0, 64), (64, 128), (128, 150)]
         assert first.searched == [64, 63, 64, 64, 22]
     assert one.search.run(sources).tobytes() == expected.tobytes()
     near = one.search.run(sources, most=2)
@@ -291,13 +293,13 @@ def test_columns_where_the_answer_has_them(
     levels = one.cpu.run(sources)[:, targets]
     expected = np.where((targets < 0) | (levels > last), -1, levels)
     at = np.sort(np.random.default_rng(8).choice(170, 150, replace=False))
-    answer, told = np.full((170, 40), 77, np.int32), list[int]()
-    hear = Told(lambda begin, end: told.extend((begin, end)))
-    one.search.run_columns(sources, targets, sources, most, answer=answer, at=at, told=hear)
+    answer, reported = np.full((170, 40), 77, np.int32), list[int]()
+    hear = OnDone(lambda begin, end: reported.extend((begin, end)))
+    one.search.run_columns(sources, targets, sources, most, answer=answer, at=at, on_done=hear)
     assert one.search.is_one_by_one == (elapsed_s > 0.064)
     assert answer[at].tolist() == expected.tolist()
     assert (np.delete(answer, at, axis=0) == 77).all()
-    assert (min(told), max(told)) == (0, 150)
+    assert (min(reported), max(reported)) == (0, 150)
     assert one.search.run_columns(sources, targets, sources, most).tolist() == expected.tolist()
 
 

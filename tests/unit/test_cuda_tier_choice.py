@@ -10,7 +10,7 @@ import pytest
 
 import ooc_graph as og
 from ooc_graph.errors import MemoryBudgetError
-from ooc_graph.kernels.common.decisions import hubs_hold_much
+from ooc_graph.kernels.common.decisions import hubs_are_large
 from ooc_graph.kernels.common.sssp.survey import first_rows, may_pull, sampled_rows, survey
 from ooc_graph.kernels.cuda.runtime import modules as cuda_modules
 from ooc_graph.memory.cuda.pinned_plan import least_plan
@@ -134,7 +134,7 @@ def test_weights_that_do_not_spread_are_pinned_or_left_to_ranks(kind: str, tmp_p
         "within a factor of 8": 1 + 7 * rng.random(count),
     }[kind]
     found = hubs_with(weight, tmp_path / "flat.zarr")
-    assert hubs_hold_much(found.head_share(first_rows(found.rows)))
+    assert hubs_are_large(found.head_share(first_rows(found.rows)))
     shard = found.load("light")
     assert shard.out_light is not None
     assert not may_pull(survey(shard.out_light, shard.tuples))

@@ -66,7 +66,7 @@ def plans_and_peaks(kernel: str, path: Path) -> list[tuple[dict[str, int], int, 
     with pytest.MonkeyPatch.context() as patch:
         idle_device.stand_in(patch)
         # As on large graphs, where what lengths are made of is little beside the tree.
-        patch.setattr(lengths, "_STRETCH", STRETCH_ROWS)
+        patch.setattr(lengths, "_MOST_OFFSETS", STRETCH_ROWS)
         patch.setattr(device_disk, "STRETCH_ROWS", STRETCH_ROWS)
         graph = og.open(path)
         facts = cuda_disk.known_facts(graph, kernel)
@@ -84,5 +84,5 @@ def plans_and_peaks(kernel: str, path: Path) -> list[tuple[dict[str, int], int, 
 
             search()
             peak = traced_peak(search, plan.host_bytes - RESERVE_BYTES)
-            found.append((plan.host_parts, peak, io_stats[-1].units, io_stats[-1].kept_units))
+            found.append((plan.host_parts, peak, io_stats[-1].blocks, io_stats[-1].kept_blocks))
     return found

@@ -24,7 +24,7 @@ from ooc_graph.kernels.cpu.edge_list.grouped import (
 )
 from ooc_graph.kernels.cpu.edge_list.grouping import (
     PIECE_EDGES,
-    Stretch,
+    ArcBlock,
     band_marks,
     bands_for,
     grouped,
@@ -36,7 +36,7 @@ DEVICES = {threads: CpuDevice(threads) for threads in (1, 2, 3)}
 IDS = np.dtype(np.uint32)
 
 
-def stretches(arcs: Arcs, shards: int, step: int, weighted: bool) -> Iterator[Stretch]:
+def blocks(arcs: Arcs, shards: int, step: int, weighted: bool) -> Iterator[ArcBlock]:
     """Out-arcs as a store gives them: shard by shard, chunk by chunk."""
     for part in arcs.shards(shards):
         rows = part.out_light
@@ -44,7 +44,7 @@ def stretches(arcs: Arcs, shards: int, step: int, weighted: bool) -> Iterator[St
         weights = rows.weights if weighted else rows.weights[:0]
         for first in range(0, len(rows.neighbors), step):
             stop = first + step
-            yield Stretch(
+            yield ArcBlock(
                 dealt_of(part.dealing),
                 offsets,
                 first,
@@ -57,7 +57,7 @@ def edges_of(
     arcs: Arcs, *, weighted: bool, shards: int = 1, step: int = 1 << 20, bands: int = 4
 ) -> GroupedEdges:
     marks = band_marks(arcs.weight, bands) if weighted else np.empty(0, np.float32)
-    source = partial(stretches, arcs, shards, step, weighted)
+    source = partial(blocks, arcs, shards, step, weighted)
     return grouped(arcs.vertices, source, marks, directed=arcs.directed, weighted=weighted)
 
 

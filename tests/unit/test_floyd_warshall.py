@@ -19,7 +19,7 @@ from ooc_graph.kernels.cpu.many import floyd_warshall
 from ooc_graph.kernels.cpu.many import search as many_search
 from ooc_graph.kernels.cpu.many.johnson import CpuJohnson
 from ooc_graph.kernels.cpu.many.minima import TILE
-from ooc_graph.kernels.cpu.many.search import all_wanted
+from ooc_graph.kernels.cpu.many.wanted import all_wanted
 from ooc_graph.types import INT64_UNREACHED
 from tests.said import Said
 from tests.strategies import Arcs, arcs_of, metric, skewed, small_arcs
@@ -72,7 +72,7 @@ def test_against_the_book(at_once: None, vertices: int, negative: bool) -> None:
         arcs = shifted(arcs)
     search = chooser_of(arcs)
     found = search.run(np.arange(arcs.vertices))
-    assert search.is_closed
+    assert search.has_matrix
     assert found.dtype == np.int64
     assert found.tolist() == plain(arcs).tolist()
 
@@ -92,7 +92,7 @@ def test_same_bytes_as_searches(arcs: Arcs, negative: bool, data: Any) -> None:
         search = chooser_of(arcs)
         found, parents = search.run_with_parents(sources)
         again = search.run(sources)
-    assert search.is_closed
+    assert search.has_matrix
     expected, theirs = CpuJohnson(*sides(arcs), TEAM).run_with_parents(sources)
     assert found.tobytes() == again.tobytes() == expected.tobytes()
     assert parents.tobytes() == theirs.tobytes()
@@ -109,7 +109,7 @@ def test_long_paths(factor: int, fits: bool) -> None:
     assert floyd_warshall.holds_all(int(arcs.weight.max()), 300) == (factor == 1)
     search, sources = chooser_of(arcs), np.arange(300)
     found = search.run(sources)
-    assert search.is_closed == fits
+    assert search.has_matrix == fits
     assert found.tobytes() == CpuJohnson(*sides(arcs), TEAM).run(sources).tobytes()
 
 
@@ -144,7 +144,7 @@ def test_when_it_is_sure(name: str, arcs: Arcs, share: float, expected: bool) ->
     search = chooser_of(arcs, int(share * arcs.vertices))
     # Too few to look at what batches relax.
     search.run(np.arange(9))
-    assert search.is_closed == expected
+    assert search.has_matrix == expected
 
 
 @pytest.mark.parametrize(("limit", "expected"), [(8, True), (0, False)])
@@ -158,10 +158,10 @@ def test_what_batches_relax_decides(
     search = chooser_of(arcs)
     expected_bytes = CpuJohnson(*sides(arcs), TEAM).run(sources).tobytes()
     assert search.run(sources).tobytes() == expected_bytes
-    assert search.is_closed == expected
+    assert search.has_matrix == expected
     # Without a place for the matrix it is given up.
     search.expect(600, 0)
-    assert not search.is_closed
+    assert not search.has_matrix
     assert search.run(sources).tobytes() == expected_bytes
 
 
@@ -207,7 +207,7 @@ def test_a_matrix_takes_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     arcs = metric(300, density=0.5)
     graph = og.from_edges(arcs.source, arcs.target, arcs.weight, directed=True)
     for matrix, told in ((1 << 60, 0), (1, 1)):
-        monkeypatch.setattr(floyd_warshall, "closed_bytes", lambda _, bytes_=matrix: bytes_)
+        monkeypatch.setattr(floyd_warshall, "matrix_bytes", lambda _, bytes_=matrix: bytes_)
         said = Said()
         og.johnson(graph, reduce="sum", device="cpu", progress=said, memory_limit=256 * MIB)
         assert len(said.notes) == told

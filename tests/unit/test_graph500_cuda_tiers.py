@@ -517,7 +517,7 @@ def test_what_the_host_has_beside_the_rows_is_for_answers(graph: og.Graph) -> No
 
 
 def test_what_was_read_of_the_store_is_summed() -> None:
-    found = [Searched(1, Trace(0.5, ()), None, 0.0, 1, 1, IoStats(units=2, bytes=100, rows=3))] * 2
+    found = [Searched(1, Trace(0.5, ()), None, 0.0, 1, 1, IoStats(blocks=2, bytes=100, rows=3))] * 2
     facts = tiers.tier_facts({"tier": "disk"}, found)
     assert (facts["bytes read of the store"], facts["rows fetched"]) == (200, 6)
     held = {"tier": "pinned", "device budget": 5}

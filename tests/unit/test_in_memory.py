@@ -19,7 +19,7 @@ from ooc_graph.errors import (
     UnknownVertexError,
     UsageError,
 )
-from ooc_graph.shards import in_memory, memory_rows, memory_vertices
+from ooc_graph.shards import in_memory, memory_rows, memory_sort, memory_vertices
 from ooc_graph.types import Rows
 from tests.unit.test_build_oracle import (
     UNHURRIED,
@@ -52,7 +52,7 @@ def built_in_memory(
         if bucket := sizes.get("bucket"):
             patch.setattr(in_memory, "BUCKET_ARCS", bucket)
             patch.setattr(in_memory, "MOST_BUCKETS", 1 << 30)
-        patch.setattr(memory_rows, "STRIP_ARCS", sizes.get("strip", memory_rows.STRIP_ARCS))
+        patch.setattr(memory_sort, "STRIP_ARCS", sizes.get("strip", memory_sort.STRIP_ARCS))
         block = sizes.get("block", memory_vertices.BLOCK_EDGES)
         patch.setattr(memory_rows, "BLOCK_EDGES", block)
         patch.setattr(memory_vertices, "BLOCK_EDGES", block)

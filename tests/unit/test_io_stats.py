@@ -18,7 +18,7 @@ from ooc_graph.layout.chunks import write_chunk
 from ooc_graph.layout.commit import partial_store
 from ooc_graph.layout.metadata import ArraySpec
 from ooc_graph.layout.stored import Stored
-from ooc_graph.memory.cpu import disk
+from ooc_graph.memory.cpu import columns
 from ooc_graph.memory.cpu.disk import DiskUnits
 from ooc_graph.memory.cpu.disk_probe import Probe, probe_disk
 from ooc_graph.memory.io_stats import IoStats, Meter
@@ -76,16 +76,16 @@ BATCHES = [[0, 1, 2], [5], [6, 7, 8]]
 @contextmanager
 def slow_reads(monkeypatch: pytest.MonkeyPatch, clock: Clock, before: Any) -> Iterator[list[int]]:
     """Each request takes a second; ``before(number)`` is called first."""
-    read, sizes = disk.LastFile.read, []
+    read, sizes = columns.LastFile.read, []
 
-    def slow(last: disk.LastFile, path: Path, offset: int, buffer: memoryview) -> int:
+    def slow(last: columns.LastFile, path: Path, offset: int, buffer: memoryview) -> int:
         before(len(sizes))
         clock.now_s += 1
         sizes.append(len(buffer))
         return read(last, path, offset, buffer)
 
     with monkeypatch.context() as patch:
-        patch.setattr(disk.LastFile, "read", slow)
+        patch.setattr(columns.LastFile, "read", slow)
         yield sizes
 
 
@@ -110,7 +110,7 @@ def test_a_search_that_only_waits_overlaps_nothing(
     assert (io_stats.reading_s, io_stats.waited_s) == (3.0, 3.0)
     assert io_stats.overlap == 0
     # Three units, one, and three, of a second each.
-    assert (io_stats.unit_s, io_stats.units_in_flight) == (7.0, pytest.approx(7 / 3))
+    assert (io_stats.block_s, io_stats.blocks_in_flight) == (7.0, pytest.approx(7 / 3))
     assert io_stats.bytes == 6 * UNIT + 400
     assert io_stats.bytes_s == io_stats.bytes / 3
     units.close()
@@ -153,9 +153,9 @@ def test_units_that_are_kept_take_no_time(store: Path, monkeypatch: pytest.Monke
             for _ in units.stage(batches()):
                 pass
     again = units.io_stats.since(before)
-    assert (again.units, again.bytes, again.reading_s) == (0, 0, 0)
-    assert again.overlap is again.units_in_flight is again.bytes_s is None
-    assert (again.kept_units, again.kept_bytes) == (7, 7 * UNIT)
+    assert (again.blocks, again.bytes, again.reading_s) == (0, 0, 0)
+    assert again.overlap is again.blocks_in_flight is again.bytes_s is None
+    assert (again.kept_blocks, again.kept_bytes) == (7, 7 * UNIT)
     units.close()
 
 
@@ -193,9 +193,9 @@ def test_threads_that_read_at_once_share_the_time() -> None:
     clock.now_s = 10
     with meter.reading(1):
         clock.now_s = 12
-    io_stats = meter.added_to(IoStats(units=7, bytes=80))
-    assert (io_stats.reading_s, io_stats.unit_s) == (8.0, 4 * 6 + 2 * 2 + 2.0)
-    assert (io_stats.units_in_flight, io_stats.bytes_s) == (30 / 8, 10.0)
+    io_stats = meter.added_to(IoStats(blocks=7, bytes=80))
+    assert (io_stats.reading_s, io_stats.block_s) == (8.0, 4 * 6 + 2 * 2 + 2.0)
+    assert (io_stats.blocks_in_flight, io_stats.bytes_s) == (30 / 8, 10.0)
     assert io_stats.overlap == 1
 
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from ooc_graph.kernels.common.completion import Told
+from ooc_graph.kernels.common.completion import OnDone
 from ooc_graph.kernels.common.team import Team
 from ooc_graph.kernels.cpu.many import bfs_search as many_bfs_search
 from ooc_graph.kernels.cpu.many.bfs_search import CpuManyBfs
@@ -22,7 +22,7 @@ WORTH = many_bfs_search.WORTH
 @pytest.fixture(autouse=True)
 def batches_only(monkeypatch: pytest.MonkeyPatch) -> None:
     """Batches are never given up, as most of these graphs would have it."""
-    monkeypatch.setattr(many_bfs_search, "FEW_LANES", 1)
+    monkeypatch.setattr(many_bfs_search, "FEW_SOURCES", 1)
     monkeypatch.setattr(many_bfs_search, "WORTH", 0)
 
 
@@ -46,8 +46,10 @@ def levels(arcs: Arcs, sources: list[int]) -> AnyArray:
     return found
 
 
-def check(search: CpuManyBfs, expected: AnyArray, sources: list[int], lanes: int = 256) -> None:
-    got = search.run(np.array(sources), lanes=lanes)
+def check(
+    search: CpuManyBfs, expected: AnyArray, sources: list[int], batch_size: int = 256
+) -> None:
+    got = search.run(np.array(sources), batch_size=batch_size)
     assert got.dtype == np.int32
     assert np.array_equal(got, expected)
 
@@ -58,21 +60,21 @@ def check_tallies(
     sources: list[int],
     wanted: AnyArray | None = None,
     most: int | None = None,
-    lanes: int = 256,
+    batch_size: int = 256,
 ) -> None:
     bins, width = 3, 2
     got = search.tally(
-        np.array(sources), wanted=wanted, most=most, bins=bins, width=width, lanes=lanes
+        np.array(sources), wanted=wanted, most=most, bins=bins, width=width, batch_size=batch_size
     )
     chosen = np.ones(search.vertices, bool) if wanted is None else wanted
     limit = INT32_UNREACHED - 1 if most is None else most
-    for row, told in zip(expected, got.tolist(), strict=True):
+    for row, counted in zip(expected, got.tolist(), strict=True):
         inside = row[chosen & (row <= limit)]
         counts = [0] * bins
         for level in inside.tolist():
             counts[min(level // width, bins - 1)] += 1
         deepest = int(inside.max(initial=0))
-        assert told == [len(inside), int(inside.sum(dtype=np.int64)), deepest, *counts]
+        assert counted == [len(inside), int(inside.sum(dtype=np.int64)), deepest, *counts]
 
 
 @settings(
@@ -87,7 +89,7 @@ def test_small_graphs(arcs, threads, singly, data):
     wanted = np.array(data.draw(st.lists(st.booleans(), min_size=arcs.vertices)))[: arcs.vertices]
     most = data.draw(st.none() | st.integers(0, 4))
     search, expected = search_of(arcs, threads), levels(arcs, sources)
-    search._is_thin = singly
+    search.is_one_by_one = singly
     check(search, expected, sources)
     check_tallies(search, expected, sources, wanted, most)
     limited = search.run(np.array(sources), most=most)
@@ -95,15 +97,15 @@ def test_small_graphs(arcs, threads, singly, data):
     assert np.array_equal(limited, np.where(beyond, INT32_UNREACHED, expected))
 
 
-@pytest.mark.parametrize("lanes", [1, 64, 100, 256])
+@pytest.mark.parametrize("batch_size", [1, 64, 100, 256])
 @pytest.mark.parametrize("directed", [True, False])
-def test_hubs_leaves_and_pieces_apart(directed, lanes):
+def test_hubs_leaves_and_pieces_apart(directed, batch_size):
     """Levels that are pulled, and more sources than a batch of each thread has."""
     arcs = skewed(700, 4000, "float32", directed=directed, seed=4)
     sources = np.random.default_rng(2).integers(0, arcs.vertices, 600).tolist()
     search, expected = search_of(arcs, 2), levels(arcs, sources)
-    check(search, expected, sources, lanes)
-    check_tallies(search, expected, sources, lanes=lanes)
+    check(search, expected, sources, batch_size)
+    check_tallies(search, expected, sources, batch_size=batch_size)
 
 
 def test_deep_levels():
@@ -122,12 +124,12 @@ def test_batches_are_given_up_where_sources_do_not_meet(monkeypatch):
     sources = list(range(0, arcs.vertices, 3))
     search, expected = search_of(arcs, 2), levels(arcs, sources)
     check_tallies(search, expected, sources)
-    assert search._is_thin
+    assert search.is_one_by_one
     check(search, expected, sources)
     dense = skewed(700, 9000, "float32", directed=False, seed=4)
     search, expected = search_of(dense, 2), levels(dense, sources)
     check(search, expected, sources)
-    assert not search._is_thin
+    assert not search.is_one_by_one
 
 
 def test_counts_of_many_vertices():
@@ -170,7 +172,7 @@ def test_few_sources_that_are_left_end_no_batches(monkeypatch):
     arcs = arcs_of(*ends, np.ones(20_000, np.float32), directed=False)
     search = search_of(arcs, 2)
     sources = random.integers(0, arcs.vertices, 520)
-    told = Told(lambda *_: None, np.array([0, 256, 512, 520]))
-    counted = search.tally(sources, told=told)
+    on_done = OnDone(lambda *_: None, np.array([0, 256, 512, 520]))
+    counted = search.tally(sources, on_done=on_done)
     assert not search.is_one_by_one
     assert counted.tolist() == search_of(arcs, 2).tally(sources).tolist()

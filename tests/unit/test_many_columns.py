@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from ooc_graph.kernels.common.completion import Told
+from ooc_graph.kernels.common.completion import OnDone
 from ooc_graph.kernels.common.sssp.distances import unreached
 from ooc_graph.kernels.common.team import Team
 from ooc_graph.kernels.cpu.many import choice as many_choice
@@ -69,20 +69,23 @@ def test_columns_are_those_of_all_distances(
     search.expect(len(sources), arcs.vertices if way == "at once" and dtype == "int64" else 0)
     room = np.full((len(sources) + GAP, len(targets)), 7, wide.dtype)
     at = np.sort(random.permutation(len(room))[: len(sources)])
-    told = np.zeros(len(sources), np.int64)
+    reported = np.zeros(len(sources), np.int64)
 
     def hear(begin: int, end: int) -> None:
         assert room[at[begin:end]].tobytes() == want[begin:end].tobytes()
-        told[begin:end] += 1
+        reported[begin:end] += 1
 
     given = sources, targets, own, most
-    assert search.run_columns(*given, answer=room, at=at, lanes=LANES, told=Told(hear)) is room
+    assert (
+        search.run_columns(*given, answer=room, at=at, batch_size=LANES, on_done=OnDone(hear))
+        is room
+    )
     assert room[at].tobytes() == want.tobytes()
     assert (np.delete(room, at, axis=0) == 7).all()
-    assert (told == 1).all()
+    assert (reported == 1).all()
     assert search.run_columns(*given).tobytes() == want.tobytes()
     assert search.is_one_by_one == (way in {"one by one", "counted"})
-    assert search.is_closed == (way == "at once" and dtype == "int64")
+    assert search.has_matrix == (way == "at once" and dtype == "int64")
 
 
 def _sides(arcs: Arcs) -> tuple:

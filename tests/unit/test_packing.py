@@ -19,7 +19,7 @@ from ooc_graph.kernels.cuda.build.store_rows import StoreRows
 from ooc_graph.layout import chunks, names
 from ooc_graph.layout.chunks import read_chunk, write_chunk
 from ooc_graph.layout.metadata import ArraySpec
-from ooc_graph.layout.packing import SLOTS, Packing, unit_length
+from ooc_graph.layout.packing import SLOTS, Packing, block_length
 from ooc_graph.layout.stored import Stored
 from ooc_graph.shards.chunk_sink import ChunkSink
 from ooc_graph.shards.cuda_tables import SideWriter
@@ -91,14 +91,14 @@ def test_packed_numbers_come_back(
         out = np.full(count, 1, dtype)
         packing.unpack(packed, length, out)
         assert out.tobytes() == data[:count].tobytes()
-    args = length, packing.bits, packing.base, unit_length(data.dtype)
+    args = length, packing.bits, packing.base, block_length(data.dtype)
     assert unpacked(packed.tobytes(), *args) == data.tolist()
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_whole_units_come_back(dtype: str) -> None:
     """Of the size that stores have; three of them and a part, cut at any number."""
-    unit = unit_length(np.dtype(dtype))
+    unit = block_length(np.dtype(dtype))
     data, packing = drawn(1, 3 * unit + 777, dtype, 21)
     packed = np.concatenate([packing.pack(data[i : i + unit]) for i in range(0, len(data), unit)])
     assert len(packed) == packing.bytes_of(len(data), data.dtype)
@@ -114,8 +114,8 @@ def test_what_does_not_fit_is_refused() -> None:
     for bad in ([-3], [6], [0, 1 << 30]):
         with pytest.raises(ValueError, match="more than 3 bits above -2"):
             packing.pack(np.array(bad, np.int32))
-    with pytest.raises(ValueError, match="more than a unit"):
-        packing.pack(np.zeros(unit_length(np.dtype(np.int32)) + 1, np.int32))
+    with pytest.raises(ValueError, match="more than a block"):
+        packing.pack(np.zeros(block_length(np.dtype(np.int32)) + 1, np.int32))
     with pytest.raises(ValueError, match="23 bytes are not 5 numbers of 3 bits"):
         packing.unpack(np.zeros(23, np.uint8), 5, np.zeros(5, np.int32))
     for bits in (0, 65):
@@ -181,7 +181,7 @@ def test_chunks_of_packed_numbers_come_back(
         part = data[start:stop]
         entry = write_chunk(folder, spec, index, [part[:cut], part[cut:]])
         assert entry.size == spec.chunk_bytes + names.CRC_BYTES
-        assert len(entry.sidecar) == -(-spec.chunk_bytes // spec.unit_bytes)
+        assert len(entry.sidecar) == -(-spec.chunk_bytes // spec.block_bytes)
         out = np.empty_like(part)
         read_chunk(folder, spec, index, out, entry.crc32c or 0)
         assert out.tobytes() == part.tobytes()
@@ -194,7 +194,7 @@ def test_chunks_of_packed_numbers_come_back(
     for index in range(spec.chunks):
         start, stop = spec.bounds(index)
         chunk = content[index * spec.chunk_bytes : (index + 1) * spec.chunk_bytes]
-        args = spec.chunk, packing.bits, packing.base, unit_length(spec.dtype)
+        args = spec.chunk, packing.bits, packing.base, block_length(spec.dtype)
         found += unpacked(chunk, *args)[: stop - start]
     assert found == data.tolist()
 

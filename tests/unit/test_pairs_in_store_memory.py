@@ -79,4 +79,4 @@ def least_and_peak(
         most = limit - RESERVE_BYTES
         peak = traced_peak(lambda: search(memory_limit=limit), most, before=engine_cache.release)
         (held,) = engine_cache._engines.values()
-        return limit, peak, held.search.io_stats.units
+        return limit, peak, held.search.io_stats.blocks

@@ -11,7 +11,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from ooc_graph.edges import open_source
-from ooc_graph.kernels.cpu.build import decimals
+from ooc_graph.kernels.cpu.build import decimals, doubles
 
 
 def bits_of(text: str) -> int:
@@ -25,7 +25,7 @@ def bits_of(text: str) -> int:
 def check(text: str) -> bool:
     """Compare with Python; whether the kernel decided by itself."""
     bits = bits_of(text)
-    if bits == int(decimals.SLOW_BITS):
+    if bits == int(doubles.SLOW_BITS):
         return False
     assert bits == struct.unpack("<Q", struct.pack("<d", float(text)))[0], text
     return True

@@ -19,7 +19,7 @@ import ooc_graph as og
 from ooc_graph.graph500.job import graph500
 from ooc_graph.graph500.run import Graph500Options
 from ooc_graph.memory import watch
-from ooc_graph.memory.cpu import disk
+from ooc_graph.memory.cpu import columns, disk
 from ooc_graph.memory.cpu.disk import DiskUnits
 from ooc_graph.memory.io_stats import IoStats, Meter
 from ooc_graph.memory.watch import BEST_BYTES, Watch, watched_by
@@ -157,9 +157,9 @@ def test_a_disk_that_gives_nothing_at_all_is_told_of(
 ) -> None:
     """While the one read that there is has not come back."""
     clock, said, has_said = Clock(), [], threading.Event()
-    read = disk.LastFile.read
+    read = columns.LastFile.read
 
-    def stuck(last: disk.LastFile, path: str, offset: int, buffer: memoryview) -> int:
+    def stuck(last: columns.LastFile, path: str, offset: int, buffer: memoryview) -> int:
         clock.pass_by(7)
         assert has_said.wait(PATIENCE_S)
         return read(last, path, offset, buffer)
@@ -168,7 +168,7 @@ def test_a_disk_that_gives_nothing_at_all_is_told_of(
         said.append(text)
         has_said.set()
 
-    monkeypatch.setattr(disk.LastFile, "read", stuck)
+    monkeypatch.setattr(columns.LastFile, "read", stuck)
     monkeypatch.setattr(disk, "LOOK_EVERY_S", 0.01)
     graph = og.open(store)
     arrays = cpu_disk.require_stored(graph, "bfs")[0], [["shards/00000/out/hub/neighbors"]]

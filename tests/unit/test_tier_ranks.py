@@ -290,13 +290,13 @@ def test_the_same_bytes_from_the_least_up(kernel, directed, packed, stores):
     read = []
     for budget in (least, least + 30_000, least + 200_000, 2 * least):
         ranks = loaded(graph, kernel, budget)
-        before = [rank.io_stats.units for rank in ranks]
+        before = [rank.io_stats.blocks for rank in ranks]
         for root in (0, 5, graph.rows - 1):
             same(
                 searched([rank.search for rank in ranks], shared_of(graph, kernel), root),
                 reference.run(root),
             )
-        read.append(sum(r.io_stats.units for r in ranks) - sum(before))
+        read.append(sum(r.io_stats.blocks for r in ranks) - sum(before))
         for rank in ranks:
             rank.close()
     assert read[0] > read[-1] == 0

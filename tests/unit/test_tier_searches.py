@@ -112,12 +112,12 @@ def test_both_directions_read_units():
     tree = search.run(arcs.vertices - 1)
     assert set(tree.level_direction.tolist()) == {PUSH, PULL}
     units = len(arcs.source) * 4 // 512
-    assert 0 < rows._units.units < units
+    assert 0 < rows._units.given < units
     wide, _ = bound(arcs, "bfs", HeadRule(2), 2, unit_bytes=512, narrow="int64")
     same(wide.run(arcs.vertices - 1), tree)
     whole, rows = bound(arcs, "bfs", HeadRule(ALL), 2, unit_bytes=512)
     same(whole.run(arcs.vertices - 1), tree)
-    assert rows._units.units == 0
+    assert rows._units.given == 0
 
 
 def test_levels_of_a_long_path_are_pushed_together(monkeypatch):
@@ -229,4 +229,4 @@ def test_the_ring_that_compiles_kernels_takes_all_common_ways(kernel):
     else:
         assert tree.distance.tolist() == distance.tolist()
         assert all(tree.phase_arcs[phase] > 0 for phase in ("push", "pull", "parents"))
-    assert search._into._units.units > 0
+    assert search._into._units.given > 0

@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ooc_graph.errors import InputError, NegativeCycleError
-from ooc_graph.kernels.common.cancellation import heard_by
-from ooc_graph.kernels.common.completion import Told
+from ooc_graph.kernels.common.cancellation import cancelled_by
+from ooc_graph.kernels.common.completion import OnDone
 from ooc_graph.kernels.common.many import bellman_ford_search
 from ooc_graph.kernels.common.many.bellman_ford_search import potentials
 from ooc_graph.kernels.common.sssp.rows import plain_rows
@@ -79,8 +79,8 @@ def test_small_graphs(dtype):
             assert search == reference
             return
         wanted = reference.run_with_parents(sources)
-        same(search.run_with_parents(sources, lanes=lanes), wanted)
-        same([search.run(sources[::-1], lanes=lanes)], [wanted[0][::-1]])
+        same(search.run_with_parents(sources, batch_size=lanes), wanted)
+        same([search.run(sources[::-1], batch_size=lanes)], [wanted[0][::-1]])
 
     check()
 
@@ -89,7 +89,7 @@ def test_small_graphs(dtype):
 @pytest.mark.parametrize("dtype", TYPES)
 def test_hubs_cut_over_many_units(dtype, rule, monkeypatch):
     # Rows of more arcs than a stretch has room for, and stretches that end within a word.
-    monkeypatch.setattr(tier_falling, "MOST_ROOM", 100)
+    monkeypatch.setattr(tier_falling, "MOST_GATHERED", 100)
     arcs = shifted(dtype)
     sources = np.random.default_rng(6).choice(arcs.vertices, 40, replace=False)
     reference = johnson_of(arcs)
@@ -100,8 +100,8 @@ def test_hubs_cut_over_many_units(dtype, rule, monkeypatch):
     assert search.potentials is not None
     assert search.potentials.potential.tobytes() == reference.potentials.potential.tobytes()
     assert search.potentials.improvements == reference.potentials.improvements
-    same(search.run_with_parents(sources, lanes=16), wanted)
-    assert (out._units.units > 0) == (rule.least != ALL)
+    same(search.run_with_parents(sources, batch_size=16), wanted)
+    assert (out._units.given > 0) == (rule.least != ALL)
 
 
 def test_rows_that_do_not_change_are_not_read():
@@ -118,14 +118,14 @@ def test_rows_that_do_not_change_are_not_read():
     )
     search, out = bound(arcs, HeadRule(1), window=64)
     last = int(np.flatnonzero(johnson_of(arcs).run(np.arange(3)).max(axis=1) >= 0)[0])
-    before = out._units.units
+    before = out._units.given
     found = search.run(np.array([last]))
     same([found], [johnson_of(arcs).run(np.array([last]))])
     sink = int(np.flatnonzero(np.bincount(arcs.source, minlength=arcs.vertices) == 0)[0])
-    read = out._units.units
+    read = out._units.given
     assert read > before
     search.run(np.array([sink]))
-    assert out._units.units == read
+    assert out._units.given == read
 
 
 def test_potentials_read_no_tails_that_lead_no_lower():
@@ -142,7 +142,7 @@ def test_potentials_read_no_tails_that_lead_no_lower():
     assert search.potentials.potential.tolist() == whole.potential.tolist()
     # Of all rows the one whose first arc is negative, and a stretch around where that leads.
     units = len(light.neighbors) * (light.neighbors.itemsize + light.weights.itemsize) // 16
-    assert 0 < out._units.units < units / 4
+    assert 0 < out._units.given < units / 4
 
 
 def test_passes_are_counted_as_in_memory(monkeypatch):
@@ -150,7 +150,7 @@ def test_passes_are_counted_as_in_memory(monkeypatch):
     arcs = tall("float64", 1e3)
     rows = arcs.shards(1)[0].out_light
     monkeypatch.setattr(bellman_ford_search, "PASSES", 1 / arcs.vertices)
-    monkeypatch.setattr(tier_falling, "MOST_ROOM", 16)
+    monkeypatch.setattr(tier_falling, "MOST_GATHERED", 16)
     whole = potentials(plain_rows(rows))
     assert whole.tolerance > 4 * np.finfo(np.float64).eps
     found = bound(arcs, HeadRule(1))[0].potentials
@@ -180,26 +180,26 @@ def test_bounds_are_those_of_searches_in_memory():
 @pytest.mark.parametrize("with_parents", [False, True])
 def test_batches_are_told_of_until_their_task_is_given_up(with_parents):
     search, _ = bound(shifted("int32"), HeadRule(2, 2))
-    sources, is_over, told = np.arange(40), threading.Event(), []
+    sources, is_over, reported = np.arange(40), threading.Event(), []
     wanted = search.run_with_parents(sources)
     answers = search.empty(len(sources))
 
     def hear(begin, end):
         same([each[begin:end] for each in answers], [each[begin:end] for each in wanted])
-        told.append((begin, end))
+        reported.append((begin, end))
         if end == 32:
             is_over.set()
 
     def run():
         if with_parents:
-            search.run_with_parents(sources, answers, lanes=16, told=Told(hear))
+            search.run_with_parents(sources, answers, batch_size=16, on_done=OnDone(hear))
         else:
             answers[1][:] = wanted[1]
-            search.run(sources, answers[0], lanes=16, told=Told(hear))
+            search.run(sources, answers[0], batch_size=16, on_done=OnDone(hear))
 
     with pytest.raises(CancelledError):
-        heard_by(is_over, run)()
-    assert told == [(0, 16), (16, 32)]
+        cancelled_by(is_over, run)()
+    assert reported == [(0, 16), (16, 32)]
     run()
-    assert told[2:] == [(0, 16), (16, 32), (32, 40)]
+    assert reported[2:] == [(0, 16), (16, 32), (32, 40)]
     same(answers, wanted)

@@ -14,7 +14,7 @@ from ooc_graph.errors import CorruptStoreError
 from ooc_graph.kernels.common.store import rows as tier_rows
 from ooc_graph.kernels.cpu.device import CpuDevice
 from ooc_graph.layout import chunks, names
-from ooc_graph.memory.cpu import disk
+from ooc_graph.memory.cpu import columns, disk
 from ooc_graph.memory.cpu.plan import (
     ALL,
     HeadRule,
@@ -100,9 +100,9 @@ def test_the_same_bytes_from_stores_of_any_form(kernel, directed, shards, stores
         for root in (0, 5, graph.rows - 1):
             same(search.run(root), reference.run(root))
         io_stats = search.io_stats.since(before)
-        assert (io_stats.units == 0) == (rule.least == ALL)
-        assert (io_stats.kept_units > 0) == (kept > 0)
-        assert io_stats.bytes <= io_stats.units * UNIT
+        assert (io_stats.blocks == 0) == (rule.least == ALL)
+        assert (io_stats.kept_blocks > 0) == (kept > 0)
+        assert io_stats.bytes <= io_stats.blocks * UNIT
         search.close()
 
 
@@ -129,7 +129,7 @@ def test_a_column_is_asked_for_no_units(stores):
     graph = Graph.open(stores[False, 4])
     arrays = [f"{names.rows_path(s, 'out', names.HUB)}/neighbors" for s in range(4)]
     first = np.arange(4) * tier_rows.ALIGNED_ARCS
-    column = disk._Column(graph.stored, arrays, first)
+    column = columns.Column(graph.stored, arrays, first)
     assert list(column.runs(np.empty(0, np.int64), np.empty(0, bool))) == []
 
 
@@ -141,8 +141,8 @@ def test_what_was_kept_is_not_read_again(stores):
     before = search.io_stats
     search.run(3)
     again = search.io_stats.since(before)
-    assert again.units == again.bytes == again.requests == 0
-    assert again.kept_units > 0
+    assert again.blocks == again.bytes == again.requests == 0
+    assert again.kept_blocks > 0
     search.close()
 
 
@@ -161,8 +161,8 @@ def test_a_unit_is_counted_as_read_or_as_kept(stores, monkeypatch):
     before = search.io_stats
     search.run(3)
     io_stats = search.io_stats.since(before)
-    assert io_stats.units + io_stats.kept_units == sum(given)
-    assert io_stats.kept_units > 0
+    assert io_stats.blocks + io_stats.kept_blocks == sum(given)
+    assert io_stats.kept_blocks > 0
     search.close()
 
 
@@ -242,11 +242,11 @@ def test_a_file_cut_short_is_told_from_a_damaged_one(stores):
     path = chunk_file(graph.path, "bfs", "neighbors")
     content = path.read_bytes()
     column = search.sides[0].units._columns[0]
-    begin = column._parts[0].chunk_units
+    begin = column._parts[0].chunk_blocks
     room = memoryview(bytearray(4 * UNIT))
     try:
         path.write_bytes(content[: 2 * UNIT + 10])
-        with disk.LastFile() as last:
+        with columns.LastFile() as last:
             with pytest.raises(CorruptStoreError, match=rf"c/1: .* ends at byte {2 * UNIT + 10}, "):
                 column.read(begin, room, last)
             assert column.read(begin, room[: 2 * UNIT], last) == 2 * UNIT
@@ -263,7 +263,7 @@ def test_what_the_system_cannot_read_has_a_name(stores, monkeypatch):
     def fail(*_: Any) -> int:
         raise OSError(errno.EIO, "Input/output error")
 
-    monkeypatch.setattr(disk.os, "preadv", fail)
+    monkeypatch.setattr(columns.os, "preadv", fail)
     with pytest.raises(OSError, match=r"Input/output error: .*/hub/neighbors/c/\d+'"):
         search_from_some(search)
     search.close()

@@ -65,22 +65,22 @@ def count_bits(typing_context: Any, word: Any) -> Any:  # noqa: ARG001
 def has(words: Any, vertex: int) -> bool:
     """Tell whether ``vertex`` is in the set."""
     # Unsigned, so that numba need not check whether the index is negative.
-    place = np.uint64(vertex)
-    return bool((words[place >> SIX] >> (place & LOW)) & ONE)
+    bit = np.uint64(vertex)
+    return bool((words[bit >> SIX] >> (bit & LOW)) & ONE)
 
 
 @subroutine
 def put(words: Any, vertex: int) -> None:
     """Add ``vertex``; one thread at a time."""
-    place = np.uint64(vertex)
-    words[place >> SIX] |= ONE << (place & LOW)
+    bit = np.uint64(vertex)
+    words[bit >> SIX] |= ONE << (bit & LOW)
 
 
 @subroutine
 def drop(words: Any, vertex: int) -> None:
     """Remove ``vertex``; one thread at a time."""
-    place = np.uint64(vertex)
-    words[place >> SIX] &= ~(ONE << (place & LOW))
+    bit = np.uint64(vertex)
+    words[bit >> SIX] &= ~(ONE << (bit & LOW))
 
 
 @subroutine

@@ -1,7 +1,7 @@
-"""Work of this process that nobody waits for any more, and how its threads hear of that.
+"""Work of this process that is cancelled, and how its threads notice.
 
-An interrupt is raised in the thread that waits, and the threads that work see nothing of it. Those
-that are told look here between pieces of their work.
+An interrupt is raised in the thread that waits, and the threads that work see nothing of it. They
+look at an event between pieces of their work.
 """
 
 from __future__ import annotations
@@ -15,36 +15,36 @@ from ooc_graph.forked import in_child
 
 Done = TypeVar("Done")
 
-_here = threading.local()
+_current = threading.local()
 
 
 @in_child
 def _begin_anew() -> None:
-    global _here  # noqa: PLW0603
-    _here = threading.local()
+    global _current  # noqa: PLW0603
+    _current = threading.local()
 
 
-def heard_by(is_over: threading.Event, function: Callable[..., Done]) -> Callable[..., Done]:
-    """Return the function, so that within a call its thread hears of the event."""
+def cancelled_by(is_over: threading.Event, function: Callable[..., Done]) -> Callable[..., Done]:
+    """Return the function, so that within a call the event cancels the work of its thread."""
 
     def call(*arguments: object) -> Done:
-        before, _here.is_over = event_here(), is_over
+        before, _current.is_over = current_event(), is_over
         try:
             return function(*arguments)
         finally:
-            _here.is_over = before
+            _current.is_over = before
 
     return call
 
 
-def event_here() -> threading.Event | None:
-    """Return what says that nobody waits for the calling thread; None where nobody would say it."""
-    found: threading.Event | None = getattr(_here, "is_over", None)
+def current_event() -> threading.Event | None:
+    """Return the event that cancels work of the calling thread; None if there is none."""
+    found: threading.Event | None = getattr(_current, "is_over", None)
     return found
 
 
-def leave_if_given_up() -> None:
-    """End work of the calling thread that nobody waits for, by CancelledError."""
-    is_over = event_here()
+def raise_if_cancelled() -> None:
+    """End work of the calling thread that is cancelled, by CancelledError."""
+    is_over = current_event()
     if is_over is not None and is_over.is_set():
         raise CancelledError

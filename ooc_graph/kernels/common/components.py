@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Protocol
 
+from ooc_graph.kernels.common.decisions import Answer
 from ooc_graph.types import AnyArray
 
 OUT, IN = 0, 1
@@ -19,10 +20,8 @@ EVERY_ROW = -1
 
 
 @dataclass(frozen=True)
-class ComponentLabels:
+class ComponentLabels(Answer):
     """Weakly connected components on the rows of one rank, in host memory.
-
-    The array belongs to the search and changes with its next run; `copy` gives one to keep.
 
     Parameters
     ----------
@@ -38,10 +37,6 @@ class ComponentLabels:
     label: AnyArray
     elapsed_s: float
     phase_arcs: dict[str, int]
-
-    def copy(self) -> ComponentLabels:
-        """Same answer in an array of its own."""
-        return replace(self, label=self.label.copy())
 
 
 class ComponentsShared(Protocol):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from ooc_graph.kernels.common.compiled import subroutine
+from ooc_graph.kernels.common.compiled import kernel, subroutine
 from ooc_graph.types import DEAL_BLOCK, DEAL_BLOCK_BITS, Dealing
 
 
@@ -44,3 +44,12 @@ def is_own(internal: int, dealt: Any) -> bool:
     """Whether the shard owns an internal id."""
     block = internal >> DEAL_BLOCK_BITS
     return bool(block & ((1 << dealt.shard_bits) - 1) == dealt.shard)
+
+
+@kernel
+def copy_own(values: Any, dealt: Any, own: Any) -> None:
+    """Copy the values of the own rows from those of all internal ids."""
+    for base in range(0, len(own), DEAL_BLOCK):
+        shift = internal_of(base, dealt) - base
+        for row in range(base, min(base + DEAL_BLOCK, len(own))):
+            own[row] = values[row + shift]

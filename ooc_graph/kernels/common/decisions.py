@@ -12,6 +12,7 @@ offers to the algorithms stands in `ooc_graph.kernels.common.device`, and what w
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -64,20 +65,20 @@ def rows_are_short(widest_out: int, widest_in: int) -> bool:
 
 
 FIXED_ARCS = 4
-"""Arcs of a row that has a fixed place."""
+"""Arcs of a row that has a fixed slot."""
 FIXED_ROW_BYTES = 16
-"""Memory of a fixed place."""
+"""Memory of a fixed slot."""
 FIXED_ID_BITS = 29
-"""Ids of at most so many bits leave room in a fixed place for the number of arcs."""
+"""Ids of at most so many bits leave bits in a fixed slot for the number of arcs."""
 
 
 def may_fix_rows(rows: int, arcs: int) -> bool:
-    """Tell whether a graph may get fixed places for its short rows, in one direction."""
+    """Tell whether a graph may get fixed slots for its short rows, in one direction."""
     return arcs <= FIXED_ARCS * rows and rows <= 1 << FIXED_ID_BITS
 
 
 def fixed_rows_pay(rows: int, arcs: int, longer: int) -> bool:
-    """Tell whether a list reads rows of at most `FIXED_ARCS` arcs from fixed places.
+    """Tell whether a list reads rows of at most `FIXED_ARCS` arcs from fixed slots.
 
     Of all rows of one direction, ``longer`` ones have more arcs.
     """
@@ -85,7 +86,7 @@ def fixed_rows_pay(rows: int, arcs: int, longer: int) -> bool:
 
 
 def stays_listed(direction: int, frontier_arcs: int) -> bool:
-    """Tell whether a frontier is so small that one thread goes on from a list.
+    """Tell whether a frontier is so small that one thread continues from a list.
 
     True while `choose_direction` says push, and a team would have too little to share out. An
     upper bound of the frontier's arcs, taken off the unvisited ones, will do for both functions:
@@ -113,10 +114,10 @@ def pull_pays(head_share: float, spread_share: float) -> bool:
     first 1 % of the rows; ``spread_share`` of these rows have a middle arc that weighs at least
     `WEIGHT_SPREAD` times the lightest.
     """
-    return hubs_hold_much(head_share) and spread_share * 2 >= 1
+    return hubs_are_large(head_share) and spread_share * 2 >= 1
 
 
-def hubs_hold_much(head_share: float) -> bool:
+def hubs_are_large(head_share: float) -> bool:
     """Tell whether so large a share of the input tuples lies at hubs, the first 1 % of the rows."""
     return head_share >= HEAD_SHARE
 
@@ -147,11 +148,18 @@ def finish_by_push(changed_arcs: int, pulled_arcs: int, rows: int) -> bool:
     return changed_arcs * 2 <= pulled_arcs + rows
 
 
-@dataclass(frozen=True)
-class BfsTree:
-    """Answer of a BFS on the rows of one rank, in host memory.
+class Answer:
+    """What a search has found: arrays that are its own and change with its next run."""
 
-    The arrays belong to the search and change with its next run; `copy` gives arrays to keep.
+    def copy(self) -> Self:
+        """Same answer in arrays to keep."""
+        arrays = {k: v.copy() for k, v in vars(self).items() if isinstance(v, np.ndarray)}
+        return replace(self, **arrays)  # type: ignore[type-var]
+
+
+@dataclass(frozen=True)
+class BfsTree(Answer):
+    """Answer of a BFS on the rows of one rank, in host memory.
 
     Parameters
     ----------
@@ -173,23 +181,10 @@ class BfsTree:
     level_arcs: NDArray[np.int64]
     level_direction: NDArray[np.int8]
 
-    def copy(self) -> BfsTree:
-        """Same answer in arrays of its own."""
-        return replace(
-            self,
-            parent=self.parent.copy(),
-            level=self.level.copy(),
-            level_vertices=self.level_vertices.copy(),
-            level_arcs=self.level_arcs.copy(),
-            level_direction=self.level_direction.copy(),
-        )
-
 
 @dataclass(frozen=True)
-class SsspTree:
+class SsspTree(Answer):
     """Answer of an SSSP on the rows of one rank, in host memory.
-
-    The arrays belong to the search and change with its next run; `copy` gives arrays to keep.
 
     Parameters
     ----------
@@ -207,7 +202,3 @@ class SsspTree:
     distance: AnyArray
     elapsed_s: float
     phase_arcs: dict[str, int]
-
-    def copy(self) -> SsspTree:
-        """Same answer in arrays of its own."""
-        return replace(self, parent=self.parent.copy(), distance=self.distance.copy())

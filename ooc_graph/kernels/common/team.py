@@ -108,7 +108,7 @@ def yield_core(typing_context: Any) -> Any:  # noqa: ARG001
 
 @kernel
 def barrier(control: Any, threads: int) -> bool:
-    """Wait for all threads; False when the launch was given up and the caller must return."""
+    """Wait for all threads; False when the launch was cancelled and the caller must return."""
     if threads == 1:
         return True
     generation = atomic_load(control, GENERATION)

@@ -21,7 +21,7 @@ LIST_ARCS = 1 << 16
 TEAM_ARCS = 1 << 18
 """A graph with fewer rows and arcs than this is searched before a second thread is awake."""
 FEW_LONGER = 8
-"""Fixed places pay where at most one in this many of the rows is too long for one."""
+"""Fixed slots pay if at most one in this many of the rows is too long for one."""
 
 # Phases of SSSP. benchmarks/phases.py.
 ENOUGH_PUSHED = 1000
@@ -36,9 +36,9 @@ FIRST_STEP = 2
 """First step of the bound, in lightest arcs of a hub."""
 
 # Many sources. benchmarks/johnson.py: kronecker and random.
-LANES = 64
+BATCH_SIZE = 64
 """Sources of a batch; a word has one bit for each."""
-PRUNED_FROM = 4 * LANES
+PRUNED_FROM = 4 * BATCH_SIZE
 """So many sources pay for the search from landmarks that finds arcs nobody needs."""
 FIRST_SPAN = 8.0
 """First guess of the span, in heaviest arcs."""

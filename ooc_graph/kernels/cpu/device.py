@@ -37,15 +37,10 @@ class CpuDevice:
     """Searches on ``threads`` threads of this process, which work on one search together."""
 
     def __init__(self, threads: int) -> None:
-        self._team = Team(threads)
-
-    @property
-    def threads(self) -> int:
-        """Threads that work on one search together."""
-        return self._team.threads
+        self._team, self.threads = Team(threads), threads
 
     def bfs(self, shard: Shard, *, copies: bool = True) -> CpuBfsSearch:
-        """BFS on a whole graph (hub-first rows); with copies of short rows if there is room."""
+        """BFS on a whole graph (hub-first rows); with copies of short rows if they fit."""
         sides.require_whole(shard.dealing)
         return CpuBfsSearch(*sides.hub_rows(shard), self._team, copies=copies)
 
@@ -60,7 +55,7 @@ class CpuDevice:
         return CpuBfsShared(vertices, shards)
 
     def sssp(self, shard: Shard, *, copies: bool = True) -> SsspSearch:
-        """SSSP on a whole graph (light-first rows); by near-far if there is room for its copy."""
+        """SSSP on a whole graph (light-first rows); by near-far if its copy fits."""
         sides.require_whole(shard.dealing)
         out, into = sides.light_rows(shard)
         if copies and suits_near_far(out, shard.tuples):

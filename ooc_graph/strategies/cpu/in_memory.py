@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ooc_graph.kernels.common.decisions import FIXED_ROW_BYTES, hubs_hold_much, may_fix_rows
+from ooc_graph.kernels.common.decisions import FIXED_ROW_BYTES, hubs_are_large, may_fix_rows
 from ooc_graph.kernels.common.device import search_of
 from ooc_graph.kernels.common.sssp.survey import first_rows
 from ooc_graph.kernels.cpu.sssp.near_far_search import CpuNearFarSearch, may_pair_rows, paired_bytes
@@ -181,6 +181,6 @@ def _copied_bytes(graph: Graph, kernel: str) -> int:
     weights, arcs = graph.weight_dtype, graph.arcs // sides
     if kernel != "sssp" or weights is None or not may_pair_rows(weights, graph.rows, arcs):
         return 0
-    if weights.kind == "f" and hubs_hold_much(graph.head_share(first_rows(graph.rows))):
+    if weights.kind == "f" and hubs_are_large(graph.head_share(first_rows(graph.rows))):
         return 0
     return paired_bytes(graph.rows, arcs)

@@ -211,10 +211,10 @@ def note_of(plan: Plan, io_stats: IoStats) -> str:
 
 def how_read(io_stats: IoStats) -> str:
     """How reading went, to be put behind what was read; empty where nothing was."""
-    if io_stats.overlap is None or io_stats.bytes_s is None or io_stats.units_in_flight is None:
+    if io_stats.overlap is None or io_stats.bytes_s is None or io_stats.blocks_in_flight is None:
         return ""
     return (
         f" in {io_stats.reading_s:.3g} s of reading, {io_stats.bytes_s / 1e6:,.0f} MB/s with "
-        f"{io_stats.units_in_flight:.1f} units in flight; in {100 * io_stats.overlap:.0f} % of "
+        f"{io_stats.blocks_in_flight:.1f} units in flight; in {100 * io_stats.overlap:.0f} % of "
         "that time the search went on"
     )

@@ -9,9 +9,9 @@ from ooc_graph.errors import MemoryBudgetError
 from ooc_graph.kernels.common.device import search_of
 from ooc_graph.kernels.common.tuning import PRUNED_FROM
 from ooc_graph.kernels.cpu.many import floyd_warshall
-from ooc_graph.kernels.cpu.many.bfs import FEW_LANES
+from ooc_graph.kernels.cpu.many.bfs import FEW_SOURCES
 from ooc_graph.kernels.cpu.many.choice import single_searches_pay
-from ooc_graph.kernels.cpu.many.search import even_lanes
+from ooc_graph.kernels.cpu.many.search import even_batch
 from ooc_graph.kernels.cuda.many import bfs_plan as cuda_many_bfs_plan
 from ooc_graph.kernels.cuda.many import floyd_warshall as cuda_floyd
 from ooc_graph.kernels.cuda.many.bfs import TRIED_FROM

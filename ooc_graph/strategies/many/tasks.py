@@ -12,10 +12,10 @@ from ooc_graph.answers.columns import SourceColumns
 from ooc_graph.answers.many import SourceRows, write_rows
 from ooc_graph.answers.reductions import Reduced
 from ooc_graph.errors import NegativeCycleError, UsageError
-from ooc_graph.kernels.common.cancellation import leave_if_given_up
-from ooc_graph.kernels.common.completion import Told
+from ooc_graph.kernels.common.cancellation import raise_if_cancelled
+from ooc_graph.kernels.common.completion import OnDone
+from ooc_graph.layout.checkpoints import write_checkpoint
 from ooc_graph.layout.chunks import FileEntry
-from ooc_graph.layout.units import finish_unit
 from ooc_graph.memory.io_stats import IoStats
 from ooc_graph.model.resources import CPU
 from ooc_graph.runtime import engine_cache, same_graph
@@ -137,7 +137,7 @@ def _write_chunk(task: ManyTask, folder: Path, attempt: Path, number: int, part:
     def write(scratch: Path) -> list[FileEntry]:
         return [] if task.asked.reduce else write_rows(part, task.specs, number, scratch)
 
-    finish_unit(folder, attempt, number, write, facts)
+    write_checkpoint(folder, attempt, number, write, facts)
 
 
 def _search(

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from ooc_graph.kernels.common.decisions import hubs_hold_much
-from ooc_graph.kernels.common.many.lengths import require_room
+from ooc_graph.kernels.common.decisions import hubs_are_large
+from ooc_graph.kernels.common.many.lengths import require_fit
 from ooc_graph.kernels.common.sides import light_rows
 from ooc_graph.kernels.common.sssp.survey import first_rows
 from ooc_graph.kernels.cpu.device import CpuDevice
@@ -45,7 +45,7 @@ def methods_of(graph: Graph, kernel: str) -> tuple[str, ...]:
         return (ONE_BY_ONE,)
     if graph.has_negative_weights:
         return (BATCHES,)
-    if hubs_hold_much(graph.head_share(first_rows(graph.rows))):
+    if hubs_are_large(graph.head_share(first_rows(graph.rows))):
         return (ONE_BY_ONE,)
     return BATCHES, ONE_BY_ONE
 
@@ -131,7 +131,7 @@ def load_within(
     if single == "sssp":
         # The bounds are those of searches in memory.
         heaviest = max(side.heaviest for side in loaded.sides)
-        require_room(heaviest, graph.rows, search.dtype, None)
+        require_fit(heaviest, graph.rows, search.dtype, None)
     return replace(loaded, search=search)
 
 
@@ -170,7 +170,7 @@ def _singly(search: Any, heaviest: Any, graph: Graph, kernel: str) -> TierSingly
     dtype = np.dtype(np.int32)
     if single_of(kernel) == "sssp":
         dtype = rank_memory.distance_dtype(graph)
-        require_room(heaviest, graph.rows, dtype, None)
+        require_fit(heaviest, graph.rows, dtype, None)
     return TierSingly(search, graph.rows, dtype, NARROW)
 
 
@@ -195,7 +195,7 @@ def reweighted_on_device(shard: Shard, graph: Graph, device: Any) -> TierSingly:
     """
     found, dtype = reweighted_rows(*light_rows(shard)), rank_memory.distance_dtype(graph)
     search = device.sssp(replace(shard, out_light=found.out, into_light=found.into))
-    require_room(search.heaviest, graph.rows, dtype, found.longest)
+    require_fit(search.heaviest, graph.rows, dtype, found.longest)
     return TierSingly(search, graph.rows, dtype, NARROW, found.potentials.potential)
 
 

@@ -131,7 +131,7 @@ def _sorted_integers(
 ) -> tuple[AnyArray, AnyArray] | None:
     """Neighbours and weights by row, weight and neighbour, which one number holds; None: it cannot.
 
-    One sort of numbers takes a small part of the time that one of places by three keys takes.
+    One sort of numbers takes a small part of the time that one of positions by three keys takes.
     """
     if weights.dtype.kind == "f" or not len(weights):
         return None

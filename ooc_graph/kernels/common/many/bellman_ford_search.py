@@ -51,7 +51,7 @@ MORE_DOUBLINGS = 4
 
 @dataclass(frozen=True)
 class Potentials:
-    """Potentials under which no arc is negative, but for rounding.
+    """Potentials under which no arc is negative, except by rounding.
 
     ``potential`` (rows,), <= 0, is the distance from the added vertex, and fell so many times as
     ``improvements`` says. Smaller improvements than ``tolerance`` did not count, relatively to the
@@ -135,7 +135,7 @@ def potentials(out: LightRows) -> Potentials:
 def find_potentials(out: Falling) -> Potentials:
     """As `potentials`, for rows wherever they are; the bits are the same."""
     rows, dtype = out.rows, out.dtype
-    _require_room(out.ends, rows, dtype)
+    _require_fit(out.ends, rows, dtype)
     eps = 2 * float(np.finfo(dtype.name).eps) if dtype.kind == "f" else 0.0
     depth, seen = np.zeros(rows if eps else 0, dtype), np.empty(rows, np.int64)
     state = Fall(np.zeros(rows, dtype), np.full(rows, -1, np.int64), out.negative(), depth, eps)
@@ -183,7 +183,7 @@ def _negative_cycle(out: Falling, parent: IntArray, vertex: int) -> NegativeCycl
     return NegativeCycleError(cycle, exact)
 
 
-def _require_room(ends: tuple[Any, Any], rows: int, dtype: np.dtype[Any]) -> None:
+def _require_fit(ends: tuple[Any, Any], rows: int, dtype: np.dtype[Any]) -> None:
     """Refuse weights whose sums might not fit."""
     heaviest = max(map(abs, ends))
     if dtype.kind == "f":

@@ -15,7 +15,7 @@ INTEGER_TOP = 1 << 61
 """Integer distances stay below; what is not reached lies at it, what never will be at twice it."""
 
 
-def require_room(heaviest: Any, vertices: int, dtype: np.dtype[Any], longest: int | None) -> None:
+def require_fit(heaviest: Any, vertices: int, dtype: np.dtype[Any], longest: int | None) -> None:
     """Refuse weights whose sums might not fit distances of ``dtype``, by InputError.
 
     ``longest`` bounds a path's length, as for `CpuManySearch`.
@@ -34,15 +34,15 @@ def require_room(heaviest: Any, vertices: int, dtype: np.dtype[Any], longest: in
 
 
 def longest_reweighted(plain: LightRows, potential: AnyArray) -> int | None:
-    """As `longest_shifted`, of rows in memory."""
+    """As `longest_within`, of rows in memory."""
     weights = plain.weights
-    return longest_shifted((weights.min(initial=0), weights.max(initial=0)), potential)
+    return longest_within((weights.min(initial=0), weights.max(initial=0)), potential)
 
 
-def longest_shifted(ends: tuple[Any, Any], potential: AnyArray) -> int | None:
+def longest_within(ends: tuple[Any, Any], potential: AnyArray) -> int | None:
     """Bound of a path's integer length in new weights; None for floats.
 
-    Along a path potentials cancel, but for the first and the last: each new weight may be larger
+    Along a path potentials cancel, except the first and the last: each new weight may be larger
     by all their span, but not the sum. ``ends`` are the lightest and the heaviest weight, and 0
     among them or between.
     """

@@ -6,7 +6,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from ooc_graph.kernels.common.completion import Told
+from ooc_graph.kernels.common.completion import OnDone
 from ooc_graph.types import AnyArray, IntArray
 
 
@@ -22,8 +22,8 @@ class ManySources:
         sources: IntArray,
         answer: AnyArray,
         parents: AnyArray | None,
-        lanes: int | None,
-        told: Told | None,
+        batch_size: int | None,
+        on_done: OnDone | None,
     ) -> None:
         """Write distances, and parents if they are wanted."""
         raise NotImplementedError
@@ -38,18 +38,18 @@ class ManySources:
         sources: IntArray,
         answer: AnyArray | None = None,
         *,
-        lanes: int | None = None,
-        told: Told | None = None,
+        batch_size: int | None = None,
+        on_done: OnDone | None = None,
     ) -> AnyArray:
         """Search from each of the internal ids ``sources``: (sources, vertices).
 
         What is not reached has +inf, or the largest integer of the dtype. Sources are int64, in any
         order, and may repeat. The distances may be written to ``answer``. A batch has up to
-        ``lanes`` sources, and who is ``told`` hears of them when their rows are there.
+        ``batch_size`` sources, and ``on_done`` is called when their rows are there.
         """
         if answer is None:
             answer = np.empty((len(sources), self.vertices), self.dtype)
-        self._find(sources, answer, None, lanes, told)
+        self._find(sources, answer, None, batch_size, on_done)
         return answer
 
     def run_with_parents(
@@ -57,8 +57,8 @@ class ManySources:
         sources: IntArray,
         answers: tuple[AnyArray, AnyArray] | None = None,
         *,
-        lanes: int | None = None,
-        told: Told | None = None,
+        batch_size: int | None = None,
+        on_done: OnDone | None = None,
     ) -> tuple[AnyArray, AnyArray]:
         """Distances as `run` gives them, and parents: ids (sources, vertices).
 
@@ -66,40 +66,23 @@ class ManySources:
         those of single searches. ``answers`` are arrays as `empty` makes them, to write to.
         """
         answer, parents = self.empty(len(sources)) if answers is None else answers
-        self._find(sources, answer, parents, lanes, told)
+        self._find(sources, answer, parents, batch_size, on_done)
         return answer, parents
 
 
 class Apsp(Protocol):
-    """Distances on a graph that one rank holds whole, weights of any sign; see `ManySources`."""
+    """What `ManySources` of a graph that one rank has whole do besides; weights of any sign."""
 
     @property
-    def is_closed(self) -> bool:
+    def has_matrix(self) -> bool:
         """Whether all pairs were found at once."""
 
-    def expect(self, sources: int, closing: int = 0) -> None:
+    def expect(self, sources: int, matrix_sources: int = 0) -> None:
         """Prepare for so many sources in all runs to come.
 
-        ``closing`` of them are searched from here, if a matrix of all pairs may be kept; else 0.
+        ``matrix_sources`` of them are searched from here, if a matrix of all pairs may be kept;
+        else it is 0.
         """
-
-    def empty(self, sources: int) -> tuple[AnyArray, AnyArray]:
-        """Arrays for distances from so many sources, and for their parents."""
-
-    def run(
-        self, sources: IntArray, answer: AnyArray | None = None, *, lanes: int | None = None
-    ) -> AnyArray:
-        """Distances from each of the internal ids ``sources``."""
-
-    def run_with_parents(
-        self,
-        sources: IntArray,
-        answers: tuple[AnyArray, AnyArray] | None = None,
-        *,
-        lanes: int | None = None,
-        told: Told | None = None,
-    ) -> tuple[AnyArray, AnyArray]:
-        """Distances, and parents."""
 
     def run_columns(
         self,
@@ -110,7 +93,7 @@ class Apsp(Protocol):
         *,
         answer: AnyArray | None = None,
         at: IntArray | None = None,
-        told: Told | None = None,
+        on_done: OnDone | None = None,
     ) -> AnyArray:
         """Distances to some targets alone."""
 
@@ -124,16 +107,16 @@ class MultiSourceBfs(Protocol):
 
     @property
     def is_one_by_one(self) -> bool:
-        """Whether batches were given up."""
+        """Whether batches were abandoned."""
 
     def run(
         self,
         sources: IntArray,
         answer: AnyArray | None = None,
         *,
-        lanes: int = ...,
+        batch_size: int = ...,
         most: int | None = None,
-        told: Told | None = None,
+        on_done: OnDone | None = None,
     ) -> AnyArray:
         """Levels of all vertices from each of the internal ids ``sources``.
 
@@ -143,31 +126,31 @@ class MultiSourceBfs(Protocol):
             int64 (sources,), repetitions allowed.
         answer
             int32 (sources, vertices) to write to; the largest int32 if a source does not reach.
-        lanes
+        batch_size
             Most sources of a batch.
         most
             The last level that is wanted; None: all.
-        told
-            Hears of sources when their rows are in ``answer``.
+        on_done
+            Is called with sources when their rows are in ``answer``.
         """
 
     def tally(
         self,
         sources: IntArray,
         *,
-        lanes: int = ...,
+        batch_size: int = ...,
         most: int | None = None,
         wanted: AnyArray | None = None,
         bins: int = 0,
         width: int = 1,
         tallies: IntArray | None = None,
-        told: Told | None = None,
+        on_done: OnDone | None = None,
     ) -> IntArray:
         """Count the vertices that each source reaches, without a matrix of levels.
 
         Parameters
         ----------
-        sources, lanes, most, told
+        sources, batch_size, most, on_done
             As for `run`.
         wanted
             bool (vertices,): which vertices count; None: all.

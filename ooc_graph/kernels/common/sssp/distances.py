@@ -45,7 +45,7 @@ def bound_above(smallest: Any, step: float, top: Any) -> float:
 
 
 class SharedBounds:
-    """What the last merge told of all distances (float32, float64 or int64), wherever they stand.
+    """What the last merge found of all distances (float32, float64 or int64), wherever they stand.
 
     ``top`` (1,) is the distance of what is not reached.
     """

@@ -158,10 +158,10 @@ def settle_hop(plateau: Any, begin: int, end: int) -> None:
 def spread_hops(
     starts: Any, lengths: Any, columns: Any, plateau: Any, begin: int, end: int, wanting: Any
 ) -> tuple[int, int, bool]:
-    """Go on from the rows ``queue[begin:end]`` hop by hop, as far as arcs at hand are enough.
+    """Continue from the rows ``queue[begin:end]`` hop by hop, as far as loaded arcs are enough.
 
     Whoever lacks a parent after a hop has no neighbour on the plateau but those found in it and
-    later, so that each row offers itself once. The arcs at hand of a row begin at ``starts`` in the
+    later, so that each row offers itself once. The loaded arcs of a row begin at ``starts`` in the
     columns, neighbours and weights; ``lengths`` is empty if these are all. ``wanting`` becomes the
     bitmap of the rows that go on beyond.
 

@@ -30,7 +30,7 @@ class Wave(NamedTuple):
     ``taken`` counts, in all but its two lowest bits, the arcs of a row that were relaxed since
     its distance improved last. ``queue`` is a ring, every vertex at most once in it (bit `QUEUED`
     of ``taken``); ``pending`` lists the rows that wait above the bound (bit `WAITING`). ``first``
-    holds the vertices reached first, as far as there is room. ``top`` and ``bound`` are arrays
+    holds the vertices reached first, as many as fit. ``top`` and ``bound`` are arrays
     (1,) of the distances' dtype: the distance of what is not reached, and scratch; ``step`` (1,)
     float64 says how far the bound rises.
     """

@@ -42,9 +42,9 @@ def survey(rows: LightRows | Rows, tuples: AnyArray) -> Survey:
     sampled = sampled_rows(len(tuples))
     begin, end = rows.offsets[:sampled], rows.offsets[1 : sampled + 1]
     begin, end = begin[begin < end], end[begin < end]
-    held = int(tuples[: first_rows(len(tuples))].sum(dtype=np.uint64))
+    head = int(tuples[: first_rows(len(tuples))].sum(dtype=np.uint64))
     total = int(tuples.sum(dtype=np.uint64))
-    return survey_of(held, total, rows.weights[begin], rows.weights[(begin + end) // 2])
+    return survey_of(head, total, rows.weights[begin], rows.weights[(begin + end) // 2])
 
 
 def first_rows(rows: int) -> int:
@@ -57,7 +57,7 @@ def sampled_rows(rows: int) -> int:
     return min(SAMPLED_ROWS, first_rows(rows), rows)
 
 
-def survey_of(held: int, total: int, lightest: AnyArray, typical: AnyArray) -> Survey:
+def survey_of(head: int, total: int, lightest: AnyArray, typical: AnyArray) -> Survey:
     """What follows from the tuples at the `first_rows` and at all, and from two weights a row.
 
     These are the first and the middle weight of each of the `sampled_rows` that has arcs.
@@ -65,7 +65,7 @@ def survey_of(held: int, total: int, lightest: AnyArray, typical: AnyArray) -> S
     light, middle = lightest.astype(np.float64), typical.astype(np.float64)
     medians = (float(np.median(w)) if len(w) else 0.0 for w in (light, middle))
     return Survey(
-        held,
+        head,
         total,
         int((light <= middle / WEIGHT_SPREAD).sum()),
         len(light),

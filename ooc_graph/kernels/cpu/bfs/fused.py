@@ -34,7 +34,7 @@ choose_direction = kernel(decisions.choose_direction)
 
 
 class Trace(NamedTuple):
-    """What happened, level by level: (levels,) arrays with room for one level a vertex."""
+    """What happened, level by level: (levels,) arrays, one level a vertex at most."""
 
     vertices: AnyArray
     arcs: AnyArray
@@ -42,7 +42,7 @@ class Trace(NamedTuple):
 
 
 class Scratch(NamedTuple):
-    """Room that one search needs: never read before written, except ``never``.
+    """Buffers of one search: never read before written, except ``never``.
 
     ``queue`` has one entry more than rows, or as many more as a list needs; ``state`` is a byte a
     row where the search starts from a list, else empty. ``never`` is the bitmap of rows that can
@@ -190,7 +190,8 @@ def search(
             return
         if control[OPERATION] == PULL:
             source = FROM_FOUND
-            pull_part(control, into, tree, out.offsets, scratch.frontier, control[DEPTH])
+            depth = control[DEPTH]
+            pull_part(thread, threads, control, into, tree, out.offsets, scratch.frontier, depth)
         else:
             source = FROM_VISITED
             _push(thread, threads, control, out, tree, scratch)

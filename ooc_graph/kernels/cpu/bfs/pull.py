@@ -19,8 +19,8 @@ from ooc_graph.kernels.common.bitmap import (
     has,
     lowest_bit,
 )
-from ooc_graph.kernels.common.compiled import subroutine
-from ooc_graph.kernels.common.prefetch import prefetch
+from ooc_graph.kernels.common.compiled import kernel, subroutine
+from ooc_graph.kernels.common.intrinsics import prefetch
 from ooc_graph.kernels.common.team import FIRST_FREE, LINE, atomic_add, take_chunk
 from ooc_graph.types import AnyArray
 
@@ -62,9 +62,9 @@ def _heads_in(heads: Any, frontier: Any, base: Any) -> Any:
     """Which of 64 rows have their head in the frontier; no branch, so that the looks overlap."""
     hits = np.uint64(0)
     for bit in range(WORD_BITS):
-        place = np.uint64(bit)
-        head = np.uint64(heads[base + place])
-        hits |= ((frontier[head >> SIX] >> (head & LOW)) & ONE) << place
+        shift = np.uint64(bit)
+        head = np.uint64(heads[base + shift])
+        hits |= ((frontier[head >> SIX] >> (head & LOW)) & ONE) << shift
     return hits
 
 
@@ -111,19 +111,19 @@ def _take_few(
     """Claim the rows ``todo`` of a word one by one; those claimed, and arcs looked at."""
     base, found, examined = np.uint64(index) << SIX, np.uint64(0), np.uint64(0)
     while todo != 0:
-        place = np.uint64(lowest_bit(todo))
+        shift = np.uint64(lowest_bit(todo))
         todo &= todo - ONE
-        row = base + place
+        row = base + shift
         examined += ONE
         head = into.heads[row]
         if has(frontier, head):
             tree.parent[row] = head
             tree.level[row] = depth
-            found |= ONE << place
+            found |= ONE << shift
         else:
             first = np.uint64(into.offsets[row]) + ONE
             hit, looked = _take_row(into, tree, frontier, row, first, depth)
-            found |= hit << place
+            found |= hit << shift
             examined += looked
     return found, np.int64(examined)
 
@@ -145,11 +145,11 @@ def _take_tails(
     """Claim rows of a word by the arcs after their head; those claimed, and arcs looked at."""
     base, found, examined = np.uint64(index) << SIX, np.uint64(0), np.uint64(0)
     while rest != 0:
-        place = np.uint64(lowest_bit(rest))
+        shift = np.uint64(lowest_bit(rest))
         rest &= rest - ONE
-        first = np.uint64(into.offsets[base + place]) + ONE
-        hit, looked = _take_row(into, tree, frontier, base + place, first, depth)
-        found |= hit << place
+        first = np.uint64(into.offsets[base + shift]) + ONE
+        hit, looked = _take_row(into, tree, frontier, base + shift, first, depth)
+        found |= hit << shift
         examined += looked
     return found, np.int64(examined)
 
@@ -198,9 +198,16 @@ def _pull_block(
     return count, arcs, examined
 
 
-@subroutine
+@kernel
 def pull_part(
-    control: Any, into: Any, tree: Any, out_offsets: Any, frontier: Any, depth: int
+    _thread: int,
+    _threads: int,
+    control: Any,
+    into: Any,
+    tree: Any,
+    out_offsets: Any,
+    frontier: Any,
+    depth: int,
 ) -> None:
     """Pull chunk after chunk of the rows until none is left; all threads call it.
 

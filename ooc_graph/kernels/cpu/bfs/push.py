@@ -17,7 +17,7 @@ CHUNK_ROWS = 16
 CHUNK_SETTLED = 512
 """New vertices that a thread settles at once."""
 BUFFER = 512
-"""New vertices that a thread gathers before it claims room in the common queue."""
+"""New vertices that a thread gathers before it claims entries of the common queue."""
 
 
 class OutRows(NamedTuple):

@@ -24,8 +24,9 @@ from ooc_graph.kernels.common.compiled import kernel
 from ooc_graph.kernels.common.dealt import dealt_of, internal_of, local_of
 from ooc_graph.kernels.common.decisions import BfsTree
 from ooc_graph.kernels.common.team import Team, new_control
-from ooc_graph.kernels.cpu.bfs.pull import EXAMINED, FOUND, FOUND_ARCS, IntoRows, Tree, pull_part
+from ooc_graph.kernels.cpu.bfs.pull import EXAMINED, FOUND, FOUND_ARCS, IntoRows, pull_part
 from ooc_graph.kernels.cpu.bfs.push import OutRows
+from ooc_graph.kernels.cpu.bfs.search import new_tree
 from ooc_graph.types import AnyArray, Dealing, owner_of, rows_of_shard
 
 
@@ -110,20 +111,6 @@ def _arcs_of(offsets: Any, rows: Any) -> int:
     return arcs
 
 
-@kernel
-def _pull(
-    _thread: int,
-    _threads: int,
-    control: Any,
-    into: Any,
-    tree: Any,
-    out_offsets: Any,
-    frontier: Any,
-    depth: int,
-) -> None:
-    pull_part(control, into, tree, out_offsets, frontier, depth)
-
-
 class CpuBfsRank:
     """BFS steps on the rows of one shard, which are pushed along ``out`` and pulled along ``into``.
 
@@ -138,12 +125,7 @@ class CpuBfsRank:
         self._dealing, self._dealt = dealing, dealt_of(dealing)
         self._out, self._into, self._never = out, into, never
         self._team, self._depth = team, 0
-        self._tree = Tree(
-            np.empty(rows, ids),
-            np.empty(rows, np.int32),
-            np.empty_like(never),
-            np.zeros_like(never),
-        )
+        self._tree = new_tree(never, rows, ids)
         self._queue = np.empty(rows, ids)
         self._sent = np.zeros(words_for(dealing.vertices), np.uint64)
         self._claimed, self._is_claiming = np.zeros_like(never), False
@@ -178,8 +160,8 @@ class CpuBfsRank:
 
     def push(self, shared: CpuBfsShared) -> tuple[AnyArray, AnyArray, int]:
         """Neighbours of the own frontier not visited yet, their parents; arcs examined."""
-        room = min(self._frontier_arcs, self.vertices)
-        target, parent = np.empty((2, room), self._queue.dtype)
+        capacity = min(self._frontier_arcs, self.vertices)
+        target, parent = np.empty((2, capacity), self._queue.dtype)
         rows = self._queue[: members(self._tree.found, self._queue)]
         lists = shared.visited, self._sent, target, parent
         listed, examined = push_rows(self._out, self._dealt, rows, *lists)
@@ -195,7 +177,7 @@ class CpuBfsRank:
         self._depth += 1
         control = new_control()
         self._team.launch(
-            _pull,
+            pull_part,
             control,
             self._into,
             self._tree,

@@ -14,9 +14,9 @@ from ooc_graph.kernels.common.decisions import BfsTree
 from ooc_graph.kernels.common.team import Team, new_control
 from ooc_graph.kernels.cpu.bfs import thin_levels
 from ooc_graph.kernels.cpu.bfs.fused import Scratch, Trace, search
+from ooc_graph.kernels.cpu.bfs.list_rows import Sides, list_rows, survey_rows
 from ooc_graph.kernels.cpu.bfs.pull import DEPTH, FOUND, REACHED, IntoRows, Tree
 from ooc_graph.kernels.cpu.bfs.push import BUFFER, OutRows
-from ooc_graph.kernels.cpu.bfs.thin_levels import ListRows, Sides
 from ooc_graph.types import AnyArray, IntArray, Rows
 
 
@@ -44,27 +44,15 @@ def never_claimed(is_empty: AnyArray) -> Words:
 
 
 def new_tree(never: Words, rows: int, ids: np.dtype[Any]) -> Tree:
-    """Room for the state of a search; ``never`` is the bitmap of `never_claimed`."""
+    """Buffers for the state of a search; ``never`` is the bitmap of `never_claimed`."""
     visited, found = np.empty_like(never), np.zeros_like(never)
     return Tree(np.empty(rows, ids), np.empty(rows, np.int32), visited, found)
 
 
 def new_trace(levels: int) -> Trace:
-    """Room for so many levels. Memory is only taken up to the last one that is written."""
+    """Arrays for so many levels. Memory is only taken up to the last one that is written."""
     vertices, arcs = (np.empty(levels, np.int64) for _ in range(2))
     return Trace(vertices, arcs, np.empty(levels, np.int8))
-
-
-def list_rows(rows: Rows, longer: int, copies: bool) -> ListRows:
-    """Rows to search from a list, in fixed places where that pays; ``longer`` rows do not fit."""
-    offsets, neighbors = rows.offsets.view(np.int64), rows.neighbors
-    count = len(offsets) - 1
-    pays = copies and decisions.fixed_rows_pay(count, len(neighbors), longer)
-    if neighbors.dtype != np.uint32 or not pays:
-        return ListRows(offsets, neighbors, np.empty(0, np.uint64))
-    fixed = np.empty(decisions.FIXED_ROW_BYTES // 8 * count, np.uint64)
-    thin_levels.fix_rows(offsets, neighbors, fixed)
-    return ListRows(offsets, neighbors, fixed)
 
 
 @kernel
@@ -85,7 +73,7 @@ class CpuBfsSearch:
     """BFS searches of one whole graph, one at a time; buffers are allocated once.
 
     ``out`` and ``into`` are hub-first rows (the same object when undirected). With ``copies`` short
-    rows may get fixed places besides.
+    rows may get fixed slots as well.
     """
 
     def __init__(self, out: Rows, into: Rows, team: Team, *, copies: bool = True) -> None:
@@ -99,7 +87,7 @@ class CpuBfsSearch:
         never = never_claimed(into.offsets[1:] == into.offsets[:-1])
         self._tree = new_tree(never, rows, ids)
         self._scratch = Scratch(
-            np.zeros(rows + (thin_levels.LIST_ROOM if self._list else 1), ids),
+            np.zeros(rows + (thin_levels.LIST_EXTRA if self._list else 1), ids),
             np.empty((team.threads, BUFFER), ids),
             np.empty_like(never),
             never,
@@ -109,7 +97,7 @@ class CpuBfsSearch:
 
     @property
     def layout_bytes(self) -> int:
-        """Bytes of rows that were copied: heads, and rows in fixed places."""
+        """Bytes of rows that were copied: heads, and rows in fixed slots."""
         if self._list is None:
             return int(self._into.heads.nbytes)
         out, into, same, _ = self._list
@@ -117,13 +105,13 @@ class CpuBfsSearch:
 
     def _rows_to_list(self, out: Rows, into: Rows, copies: bool) -> Sides | None:
         """Rows to search from a list; None if they are not short."""
-        widest, longer = thin_levels.survey_rows(self._out.offsets)
+        widest, longer = survey_rows(self._out.offsets)
         if into is out:
             if not decisions.rows_are_short(widest, widest):
                 return None
             rows = list_rows(out, longer, copies)
             return Sides(rows, rows, True, int(widest))
-        widest_in, longer_in = thin_levels.survey_rows(self._into.offsets)
+        widest_in, longer_in = survey_rows(self._into.offsets)
         if not decisions.rows_are_short(widest, widest_in):
             return None
         fixed = list_rows(out, longer, copies), list_rows(into, longer_in, copies)

@@ -39,10 +39,10 @@ def translate_sorted(
 
 
 @inlined
-def place_of(row: Any, base: Any) -> Any:
-    """Place of a row in the bucket table: rows first, then blocks of 1,024 rows.
+def table_index(row: Any, base: Any) -> Any:
+    """Index of a row in the bucket table: rows first, then blocks of 1,024 rows.
 
-    With ``base = 1023 * j`` the first 1,024 j rows have places of their own, and every later
+    With ``base = 1023 * j`` the first 1,024 j rows have indices of their own, and every later
     block has one; a minimum says which, so that no branch has to be predicted.
     """
     return min(np.uint64(row), base + (np.uint64(row) >> _BLOCK_BITS))
@@ -62,16 +62,16 @@ def count_buckets(
     """Add the bucket of each arc's row to ``counts``, self-loops left out.
 
     Arcs lead from internal ids ``u`` to ``v``, with row u, and back, with row v, if ``both``.
-    ``table`` has the bucket by `place_of`; ``base`` is uint64. ``counts`` int64 (2, buckets) is
+    ``table`` has the bucket by `table_index`; ``base`` is uint64. ``counts`` int64 (2, buckets) is
     apart for the two directions, so that additions need not wait.
     """
     for i in range(len(u)):
-        # A vertex whose tuples are all self-loops has no row, hence no place in the table.
+        # A vertex whose tuples are all self-loops has no row, hence no index in the table.
         if u[i] == v[i]:
             continue
-        counts[0, table[place_of(u[i], base)]] += 1
+        counts[0, table[table_index(u[i], base)]] += 1
         if both:
-            counts[1, table[place_of(v[i], base)]] += 1
+            counts[1, table[table_index(v[i], base)]] += 1
 
 
 class Arcs(NamedTuple):
@@ -84,7 +84,7 @@ class Arcs(NamedTuple):
 
 @inlined
 def part_of(arcs: Any, start: int, stop: int) -> Arcs:
-    """Arcs from one place to before another.
+    """Arcs from one position to before another.
 
     Inlined, as a subroutine that gives arrays back does not count their references.
     """
@@ -92,11 +92,11 @@ def part_of(arcs: Any, start: int, stop: int) -> Arcs:
 
 
 @subroutine
-def move_arc(arcs: Any, index: int, out: Any, place: Any) -> None:
+def move_arc(arcs: Any, index: int, out: Any, position: Any) -> None:
     """Copy an arc without its row."""
-    out.neighbors[place] = arcs.neighbors[index]
+    out.neighbors[position] = arcs.neighbors[index]
     if len(arcs.weights) > 0:
-        out.weights[place] = arcs.weights[index]
+        out.weights[position] = arcs.weights[index]
 
 
 @kernel
@@ -112,7 +112,7 @@ def scatter_arcs(
     cursor: IntArray,
     out: Any,
 ) -> None:
-    """Write the arcs that `count_buckets` counted to their buckets' next places.
+    """Write the arcs that `count_buckets` counted to their buckets' next positions.
 
     ``weight`` has length 0 if there are none. ``shift`` is log2 (uint64) of the number of shards,
     and ``first`` each bucket's first row inside its shard. ``cursor``, each bucket's next index, is
@@ -123,12 +123,12 @@ def scatter_arcs(
         row, neighbor = u[i], v[i]
         if row == neighbor:
             continue
-        for _way in range(2 if both else 1):
-            bucket = table[place_of(row, base)]
-            place = cursor[bucket]
-            cursor[bucket] = place + 1
-            out.rows[place] = np.int64(_local(row, shift)) - first[bucket]
-            out.neighbors[place] = neighbor
+        for _direction in range(2 if both else 1):
+            bucket = table[table_index(row, base)]
+            position = cursor[bucket]
+            cursor[bucket] = position + 1
+            out.rows[position] = np.int64(_local(row, shift)) - first[bucket]
+            out.neighbors[position] = neighbor
             if weighted:
-                out.weights[place] = weight[i]
+                out.weights[position] = weight[i]
             row, neighbor = neighbor, row

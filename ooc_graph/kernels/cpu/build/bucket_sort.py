@@ -65,18 +65,18 @@ def split_strips(
 
 @subroutine
 def _scatter(strip_of: AnyArray, cursor: IntArray, arcs: Any, out: Any) -> None:
-    """Bring arcs to the next places of their rows' strips."""
+    """Bring arcs to the next positions in their rows' strips."""
     for i in range(len(arcs.rows)):
         mine = strip_of[arcs.rows[i]]
-        place = cursor[mine]
-        cursor[mine] = place + 1
-        out.rows[place] = arcs.rows[i]
-        move_arc(arcs, i, out, place)
+        position = cursor[mine]
+        cursor[mine] = position + 1
+        out.rows[position] = arcs.rows[i]
+        move_arc(arcs, i, out, position)
 
 
 @subroutine
-def _find_places(column: AnyArray, low: int, width: int, cursors: AnyArray) -> None:
-    """First place of every value of every digit, all digits in one look at the column.
+def _count_digits(column: AnyArray, low: int, width: int, cursors: AnyArray) -> None:
+    """First position of every value of every digit, all digits in one look at the column.
 
     ``cursors`` is uint32 (digits, 2**width), for digits of ``width`` bits from bit ``low`` on.
     """
@@ -88,38 +88,38 @@ def _find_places(column: AnyArray, low: int, width: int, cursors: AnyArray) -> N
             cursors[digit, rest & mask] += np.uint32(1)
             rest >>= np.uint64(width)
     for digit in range(cursors.shape[0]):
-        place = np.uint32(0)
+        position = np.uint32(0)
         for value in range(cursors.shape[1]):
             count = cursors[digit, value]
-            cursors[digit, value] = place
-            place = np.uint32(place + count)
+            cursors[digit, value] = position
+            position = np.uint32(position + count)
 
 
 @subroutine
 def _digit_pass(digits: AnyArray, shift: Any, cursor: AnyArray, arcs: Any, out: Any) -> None:
     """One stable pass on the bits of ``digits``, one of the columns, above ``shift``.
 
-    ``cursor`` holds the next place of each value of these bits and is advanced.
+    ``cursor`` holds the next position of each value of these bits and is advanced.
     """
     mask = np.uint64(len(cursor) - 1)
     for i in range(len(digits)):
         digit = (np.uint64(digits[i]) >> shift) & mask
-        place = cursor[digit]
-        cursor[digit] = place + np.uint32(1)
-        out.rows[place] = arcs.rows[i]
-        move_arc(arcs, i, out, place)
+        position = cursor[digit]
+        cursor[digit] = position + np.uint32(1)
+        out.rows[position] = arcs.rows[i]
+        move_arc(arcs, i, out, position)
 
 
 @subroutine
 def _row_pass(first: int, offsets: IntArray, cursor: IntArray, arcs: Any, out: Any) -> None:
-    """The last pass of a strip of rows from ``first`` on, to the places in ``offsets``."""
+    """The last pass of a strip of rows from ``first`` on, to the positions in ``offsets``."""
     for row in range(len(cursor)):
         cursor[row] = offsets[first + row]
     for i in range(len(arcs.rows)):
         mine = np.int64(arcs.rows[i]) - first
-        place = cursor[mine]
-        cursor[mine] = place + 1
-        move_arc(arcs, i, out, place)
+        position = cursor[mine]
+        cursor[mine] = position + 1
+        move_arc(arcs, i, out, position)
 
 
 @subroutine
@@ -148,7 +148,7 @@ def sort_strips(
         start, stop = offsets[first], offsets[last]
         mine = part_of(arcs, start, stop)
         a, b = part_of(near, 0, stop - start), part_of(spare, 0, stop - start)
-        _find_places(mine.neighbors, 0, width, cursors)
+        _count_digits(mine.neighbors, 0, width, cursors)
         _digit_pass(mine.neighbors, np.uint64(0), cursors[0], mine, a)
         single = last - first == 1 and digits > 1
         for digit in range(1, digits):
@@ -208,7 +208,7 @@ def sort_by_weight(
         for row in range(first, last):
             b.rows[offsets[row] - start : offsets[row + 1] - start] = row
         mine = Arcs(b.rows, arcs.neighbors[start:stop], arcs.weights[start:stop])
-        _find_places(mine.weights, low, width, cursors)
+        _count_digits(mine.weights, low, width, cursors)
         single = last - first == 1 and digits > 0
         for digit in range(digits):
             if single and digit == digits - 1:

@@ -14,7 +14,7 @@ import numpy as np
 
 from ooc_graph.kernels.common.compiled import allocating_kernel, subroutine
 from ooc_graph.kernels.common.team import atomic_add
-from ooc_graph.kernels.cpu.build.arcs import place_of
+from ooc_graph.kernels.cpu.build.arcs import table_index
 from ooc_graph.kernels.cpu.build.degrees import add_one
 from ooc_graph.types import AnyArray, IntArray
 
@@ -73,17 +73,17 @@ def count_spanned(
 
 
 @subroutine
-def _write_queue(queue: AnyArray, count: Any, place: Any, out: Any) -> None:
+def _write_queue(queue: AnyArray, count: Any, position: Any, out: Any) -> None:
     """Take a queue's arcs apart into columns."""
     if len(out.weights) > 0:
         for k in range(count):
-            out.rows[place + k] = queue[3 * k]
-            out.neighbors[place + k] = queue[3 * k + 1]
-            out.weights[place + k] = queue[3 * k + 2]
+            out.rows[position + k] = queue[3 * k]
+            out.neighbors[position + k] = queue[3 * k + 1]
+            out.weights[position + k] = queue[3 * k + 2]
     else:
         for k in range(count):
-            out.rows[place + k] = queue[2 * k]
-            out.neighbors[place + k] = queue[2 * k + 1]
+            out.rows[position + k] = queue[2 * k]
+            out.neighbors[position + k] = queue[2 * k + 1]
 
 
 @allocating_kernel
@@ -103,9 +103,9 @@ def queue_arcs(
 
     ``key`` has weights as unsigned keys, or length 0. ``table`` and ``base`` give the bucket of a
     row (see `ooc_graph.kernels.cpu.build.arcs`); ``first``, each bucket's first row, is unsigned so
-    that no index has to be tested for being negative. ``cursor`` int64 (buckets,), the next place
-    of each bucket, is shared by all threads. ``out`` receives arcs, with rows counted from their
-    bucket's first.
+    that no index has to be tested for being negative. ``cursor`` int64 (buckets,), the next
+    position of each bucket, is shared by all threads. ``out`` receives arcs, with rows counted from
+    their bucket's first.
     """
     filled, waiting = queues
     weighted = len(key) > 0
@@ -115,8 +115,8 @@ def queue_arcs(
         row, neighbor = u[i], v[i]
         if row == neighbor:
             continue
-        for _way in range(2 if both else 1):
-            bucket = table[place_of(row, base)]
+        for _direction in range(2 if both else 1):
+            bucket = table[table_index(row, base)]
             k = filled[bucket]
             at = k * columns
             waiting[bucket, at] = row - first[bucket]
@@ -125,8 +125,8 @@ def queue_arcs(
                 waiting[bucket, at + two] = key[i]
             k = np.uint32(k + one)
             if k == full:
-                place = atomic_add(cursor, np.int64(bucket), QUEUE_ARCS)
-                _write_queue(waiting[bucket], QUEUE_ARCS, place, out)
+                position = atomic_add(cursor, np.int64(bucket), QUEUE_ARCS)
+                _write_queue(waiting[bucket], QUEUE_ARCS, position, out)
                 k = np.uint32(0)
             filled[bucket] = k
             row, neighbor = neighbor, row
@@ -138,6 +138,6 @@ def write_queues(queues: Queues, cursor: IntArray, out: Any) -> None:
     filled, waiting = queues
     for bucket in range(len(filled)):
         count = np.int64(filled[bucket])
-        place = atomic_add(cursor, bucket, count)
-        _write_queue(waiting[bucket], count, place, out)
+        position = atomic_add(cursor, bucket, count)
+        _write_queue(waiting[bucket], count, position, out)
         filled[bucket] = 0

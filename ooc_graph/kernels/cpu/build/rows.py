@@ -30,21 +30,21 @@ def scatter_rows(
     neighbors_out: AnyArray,
     weights_out: AnyArray,
 ) -> None:
-    """Bring arcs into row order; ``cursor`` holds each row's next place and is advanced."""
+    """Bring arcs into row order; ``cursor`` holds each row's next position and is advanced."""
     weighted = len(weights) > 0
     for i in range(len(rows)):
         row = rows[i]
-        place = cursor[row]
-        cursor[row] = place + 1
-        neighbors_out[place] = neighbors[i]
+        target = cursor[row]
+        cursor[row] = target + 1
+        neighbors_out[target] = neighbors[i]
         if weighted:
-            weights_out[place] = weights[i]
+            weights_out[target] = weights[i]
 
 
 @subroutine
 def insertion(keys: AnyArray, payload: AnyArray, most: int) -> bool:
     """Sort a row, stably; False, with some of it sorted, if that takes more than ``most`` moves."""
-    carry, moved = len(payload) > 0, 0
+    carry, moves = len(payload) > 0, 0
     for i in range(1, len(keys)):
         key = keys[i]
         j = i - 1
@@ -59,8 +59,8 @@ def insertion(keys: AnyArray, payload: AnyArray, most: int) -> bool:
         keys[j + 1] = key
         if carry:
             payload[j + 1] = companion
-        moved += i - j
-        if moved > most:
+        moves += i - j
+        if moves > most:
             return False
     return True
 
@@ -87,11 +87,11 @@ def _digit_pass(
     carry = len(payload) > 0
     for i in range(len(keys)):
         digit = (np.uint64(keys[i]) >> shift) & mask
-        place = histogram[digit]
-        histogram[digit] = place + 1
-        keys_out[place] = keys[i]
+        target = histogram[digit]
+        histogram[digit] = target + 1
+        keys_out[target] = keys[i]
         if carry:
-            payload_out[place] = payload[i]
+            payload_out[target] = payload[i]
 
 
 @subroutine
@@ -109,19 +109,19 @@ def radix_sort(
     differ = np.uint64(0)
     for i in range(1, len(keys)):
         differ |= np.uint64(keys[i]) ^ np.uint64(keys[0])
-    moved = False
+    in_spare = False
     shift = np.uint64(0)
     while differ >> shift != 0:
         if (differ >> shift) & (digits - np.uint64(1)) != 0:
-            if moved:
+            if in_spare:
                 _digit_pass(spare_keys, spare_payload, shift, counts, keys, payload)
             else:
                 _digit_pass(keys, payload, shift, counts, spare_keys, spare_payload)
-            moved = not moved
+            in_spare = not in_spare
         shift += bits
         if shift >= np.uint64(64):
             break
-    if moved:
+    if in_spare:
         for i in range(len(keys)):
             keys[i] = spare_keys[i]
         for i in range(len(payload)):

@@ -33,14 +33,14 @@ def link(parent: Any, u: int, v: int) -> None:
             above = np.int64(atomic_umin(parent, high, low))
             if above in (high, low):
                 return
-            # Another thread was first; its link is kept, this one goes on from there.
+            # Another thread was first; its link is kept, this one continues from there.
             a, b = above, low
         else:
             a, b = np.int64(parent[above]), np.int64(parent[low])
 
 
 @kernel
-def link_pairs(parent: Any, one: Any, other: Any) -> None:
+def link_all(parent: Any, one: Any, other: Any) -> None:
     """Link pair after pair, on one thread."""
     for index in range(len(one)):
         link(parent, np.int64(one[index]), np.int64(other[index]))
@@ -69,7 +69,7 @@ SAMPLE = 256
 def most_common(parent: Any, sample: Any) -> tuple[Any, int]:
     """Root of the component that most of an even sample of a forest is in, and how many are.
 
-    The forest is compressed and not empty; ``sample`` int64 (`SAMPLE`,) is room to work.
+    The forest is compressed and not empty; ``sample`` int64 (`SAMPLE`,) is scratch.
     """
     for index in range(SAMPLE):
         sample[index] = np.int64(parent[index * len(parent) // SAMPLE])
@@ -81,3 +81,17 @@ def most_common(parent: Any, sample: Any) -> tuple[Any, int]:
         if count > most:
             best, most = sample[index], count
     return best, most
+
+
+@kernel
+def first_positions(internal_of: Any, label: Any, first: Any) -> None:
+    """Write where each component's smallest original id stands, at the component's label.
+
+    ``internal_of`` has the row of each vertex by ascending original id, -1 for none; ``label`` the
+    component of each row, named by one of its rows. ``first`` (rows,), -1 at entry, receives the
+    first position that has the component, at the rows that name one.
+    """
+    for position in range(len(internal_of)):
+        row = np.int64(internal_of[position])
+        if row >= 0 and first[np.int64(label[row])] < 0:
+            first[np.int64(label[row])] = position

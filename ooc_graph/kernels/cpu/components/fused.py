@@ -106,7 +106,7 @@ def _phase(
 def _prepare(
     thread: int, threads: int, control: Any, parent: Any, sample: Any, begin: int, end: int
 ) -> bool:
-    """Compress the forest and look for the most common component; False when given up."""
+    """Compress the forest and look for the most common component; False when cancelled."""
     if not barrier(control, threads):
         return False
     compress(parent, begin, end)
@@ -131,7 +131,7 @@ def search(
 ) -> None:
     """Label every row with the smallest id of its component, in ``parent``; all threads call it.
 
-    ``into`` is looked at if ``directed``; ``sample`` int64 (SAMPLE,) is room to work.
+    ``into`` is looked at if ``directed``; ``sample`` int64 (SAMPLE,) is scratch.
     """
     rows = len(parent)
     begin, end = rows * thread // threads, rows * (thread + 1) // threads

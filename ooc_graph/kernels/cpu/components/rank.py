@@ -13,15 +13,13 @@ import numpy as np
 
 from ooc_graph.kernels.common.compiled import kernel
 from ooc_graph.kernels.common.components import EVERY_ROW, IN, ComponentLabels
-from ooc_graph.kernels.common.dealt import dealt_of, internal_of
+from ooc_graph.kernels.common.dealt import copy_own, dealt_of, internal_of
 from ooc_graph.kernels.cpu.bfs.push import OutRows
-from ooc_graph.kernels.cpu.components.forest import SAMPLE, compress, link_pairs, most_common
+from ooc_graph.kernels.cpu.components.forest import SAMPLE, compress, link_all, most_common
 from ooc_graph.layout.names import id_dtype
 from ooc_graph.types import AnyArray, Dealing
 
-PIECE = 1 << 14
-"""Rows that are copied at once."""
-LEAST_ROOM = 4096
+LEAST_LISTED = 4096
 """Pairs that a step may send however few rows there are."""
 
 
@@ -34,7 +32,7 @@ class CpuComponentsShared:
     def merge(self, payloads: Sequence[tuple[AnyArray, ...]]) -> None:
         """Unite what every rank's pairs join; afterwards every label is its tree's root."""
         for one, other in payloads:
-            link_pairs(self.label, one, other)
+            link_all(self.label, one, other)
         compress(self.label, 0, len(self.label))
 
     def most_common(self) -> int:
@@ -59,7 +57,7 @@ def _differing(
     """Pairs of labels that arcs join, from where ``cursor`` (row, arc) stands; it moves on.
 
     ``span`` bounds the neighbours of each row that are looked at; rows with label ``common`` are
-    left out. Returns pairs and arcs examined; when the pairs fill their room, the cursor stays
+    left out. Returns pairs and arcs examined; when the pairs fill their arrays, the cursor stays
     on the arc that had none left.
     """
     first, last = span
@@ -100,15 +98,15 @@ class CpuComponentsRank:
         self._span = (first, len(self._side.neighbors) if last is None else last)
         self._cursor[:], self._common = 0, common
 
-    def _room(self) -> int:
+    def _most_listed(self) -> int:
         """Pairs that one step may send."""
-        return max(LEAST_ROOM, self._dealing.rows // 4)
+        return max(LEAST_LISTED, self._dealing.rows // 4)
 
     def step(self, shared: CpuComponentsShared) -> tuple[tuple[AnyArray, AnyArray], int, bool]:
         """Go on with the pass: pairs of labels that arcs join; arcs examined; whether it ended."""
         label, dealing = shared.label, self._dealing
         common = EVERY_ROW if self._common == EVERY_ROW else int(label[self._common])
-        one, other = np.empty((2, self._room()), label.dtype)
+        one, other = np.empty((2, self._most_listed()), label.dtype)
         count, examined = _differing(
             self._side,
             label,
@@ -124,9 +122,6 @@ class CpuComponentsRank:
 
     def answer(self, shared: CpuComponentsShared, phase_arcs: dict[str, int]) -> ComponentLabels:
         """Answer for the own rows, in an array of its own."""
-        rows = self._dealing.rows
-        label = np.empty(rows, shared.label.dtype)
-        for start in range(0, rows, PIECE):
-            stop = min(start + PIECE, rows)
-            label[start:stop] = shared.label[self._dealing.internal_of(np.arange(start, stop))]
+        label = np.empty(self._dealing.rows, shared.label.dtype)
+        copy_own(shared.label, dealt_of(self._dealing), label)
         return ComponentLabels(label, 0.0, phase_arcs)

@@ -1,6 +1,6 @@
 """Components of a graph that one rank holds whole: the rows, the labels and the fused call (CPU).
 
-Memory beside the rows: the labels, 4 bytes a vertex (8 from 2**32 vertices).
+Memory in addition to the rows: the labels, 4 bytes a vertex (8 from 2**32 vertices).
 """
 
 from __future__ import annotations

@@ -115,7 +115,7 @@ def level_part(control: Any, edges: Any, reach: Any, depth: int) -> None:
 def _plan(control: Any, reach: Any, trace: Any, depth: int, fresh: bool) -> None:
     """Begin the level of the vertices at ``depth``. Thread 0, while the others wait.
 
-    ``fresh`` is False where the search goes on with wider levels: all is counted already.
+    ``fresh`` is False if the search continues with wider levels: all is counted already.
     """
     front, count, left = reach.front[depth & 1], 0, 0
     for segment in range(len(reach.left)):

@@ -25,7 +25,7 @@ BAND_EDGES = 1 << 12
 _HALF = np.uint32(SEGMENT_BITS)
 
 
-class Stretch(NamedTuple):
+class ArcBlock(NamedTuple):
     """Some consecutive arcs of a shard, in host memory, from its arc number ``first`` on.
 
     ``dealt`` says which rows the shard has, ``offsets`` int64 (rows + 1,) where they begin.
@@ -45,7 +45,7 @@ class Cells(NamedTuple):
     Its number is ``(head segment * segments + tail segment) * bands + band``. ``base`` and
     ``marks`` are those of `segment_bases` and `band_marks`, ``ends`` and ``weights`` those of
     `GroupedEdges`. ``counts`` int64 (segments * segments * bands,) are counted up; if ``ends`` is
-    not empty, each is the next place of an edge in it.
+    not empty, each is the next position of an edge in it.
     """
 
     base: IntArray
@@ -57,34 +57,34 @@ class Cells(NamedTuple):
 
 def grouped(
     vertices: int,
-    stretches: Callable[[], Iterable[Stretch]],
+    blocks: Callable[[], Iterable[ArcBlock]],
     marks: AnyArray,
     *,
     directed: bool,
     weighted: bool,
 ) -> GroupedEdges:
-    """Group the edges of a whole graph whose out-arcs ``stretches`` gives.
+    """Group the edges of a whole graph whose out-arcs ``blocks`` gives.
 
-    It is called twice: to count and to place the edges. ``marks`` are those of `band_marks`.
+    It is called twice: to count and to position the edges. ``marks`` are those of `band_marks`.
     """
     base = segment_bases(vertices)
     segments = len(base) - 1
     counts = np.zeros(segments * segments * (len(marks) + 1), np.int64)
     cells = Cells(base, marks, counts, np.empty(0, np.uint32), marks[:0])
-    _group(stretches(), directed, cells)
+    _group(blocks(), directed, cells)
     begin, tail, head = piece_table(counts, segments)
     ends = np.empty(int(begin[-1]), np.uint32)
     weights = np.empty(len(ends) if weighted else 0, marks.dtype)
-    places = np.cumsum(counts) - counts
-    _group(stretches(), directed, Cells(base, marks, places, ends, weights))
+    positions = np.cumsum(counts) - counts
+    _group(blocks(), directed, Cells(base, marks, positions, ends, weights))
     lightest = np.minimum.reduceat(weights, begin[:-1]) if len(weights) else weights
     return GroupedEdges(vertices, directed, ends, weights, begin, tail, head, lightest)
 
 
-def _group(stretches: Iterable[Stretch], directed: bool, cells: Cells) -> None:
-    for stretch in stretches:
-        row = int(np.searchsorted(stretch.offsets, stretch.first, "right")) - 1
-        _group_arcs(stretch, row, not directed, cells)
+def _group(blocks: Iterable[ArcBlock], directed: bool, cells: Cells) -> None:
+    for block in blocks:
+        row = int(np.searchsorted(block.offsets, block.first, "right")) - 1
+        _group_arcs(block, row, not directed, cells)
 
 
 def bands_for(edges: int, segments: int, *, directed: bool) -> int:
@@ -94,7 +94,7 @@ def bands_for(edges: int, segments: int, *, directed: bool) -> int:
 
 
 def band_marks(sample: AnyArray, bands: int) -> AnyArray:
-    """Weights at which bands begin, but for the first: ascending, no two alike, (< bands,).
+    """Weights at which bands begin, except the first: ascending, no two alike, (< bands,).
 
     Bands are finer where weights are light: (k / bands) ** 2 of the edges lie below mark k.
     """
@@ -117,44 +117,44 @@ def _band_of(marks: Any, weight: Any) -> int:
 
 
 @kernel
-def _group_arcs(stretch: Any, row: int, undirected: bool, cells: Any) -> None:
-    """Count a stretch of a shard's arcs by cell, or bring them to their places.
+def _group_arcs(block: Any, row: int, undirected: bool, cells: Any) -> None:
+    """Count a block of a shard's arcs by cell, or bring them to their positions.
 
-    The stretch begins in ``row``. Of an undirected graph arcs that lead to a smaller id are left
+    The block begins in ``row``. Of an undirected graph arcs that lead to a smaller id are left
     out: the edge is stored from there.
     """
     base, marks = cells.base, cells.marks
-    weighted, placing = len(stretch.weights) > 0, len(cells.ends) > 0
+    weighted, placing = len(block.weights) > 0, len(cells.ends) > 0
     segments, bands = len(base) - 1, len(marks) + 1
-    for index in range(len(stretch.neighbors)):
-        while stretch.offsets[row + 1] <= stretch.first + index:
+    for index in range(len(block.neighbors)):
+        while block.offsets[row + 1] <= block.first + index:
             row += 1
-        u, v = internal_of(row, stretch.dealt), np.int64(stretch.neighbors[index])
+        u, v = internal_of(row, block.dealt), np.int64(block.neighbors[index])
         if undirected and v < u:
             continue
         head, tail = segment_of_id(v), segment_of_id(u)
         cell = (head * segments + tail) * bands
         if weighted:
-            cell += _band_of(marks, stretch.weights[index])
-        place = cells.counts[cell]
-        cells.counts[cell] = place + 1
+            cell += _band_of(marks, block.weights[index])
+        position = cells.counts[cell]
+        cells.counts[cell] = position + 1
         if placing:
-            cells.ends[place] = (np.uint32(v - base[head]) << _HALF) | np.uint32(u - base[tail])
+            cells.ends[position] = (np.uint32(v - base[head]) << _HALF) | np.uint32(u - base[tail])
             if weighted:
-                cells.weights[place] = stretch.weights[index]
+                cells.weights[position] = block.weights[index]
 
 
 def piece_table(counts: IntArray, segments: int) -> tuple[IntArray, AnyArray, AnyArray]:
     """``begin``, ``tail`` and ``head`` of the pieces, from the edges of each cell."""
     bands = len(counts) // max(1, segments * segments)
     cells = np.flatnonzero(counts)
-    held = counts[cells]
-    pieces = -(-held // PIECE_EDGES)
+    edges = counts[cells]
+    pieces = -(-edges // PIECE_EDGES)
     within = np.arange(pieces.sum()) - np.repeat(np.cumsum(pieces) - pieces, pieces)
-    begin = np.repeat(np.cumsum(held) - held, pieces) + within * PIECE_EDGES
+    begin = np.repeat(np.cumsum(edges) - edges, pieces) + within * PIECE_EDGES
     group = np.repeat(cells // bands, pieces)
     return (
-        np.append(begin, held.sum()).astype(np.int64),
+        np.append(begin, edges.sum()).astype(np.int64),
         (group % max(1, segments)).astype(np.int32),
         (group // max(1, segments)).astype(np.int32),
     )

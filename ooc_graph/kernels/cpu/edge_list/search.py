@@ -19,6 +19,7 @@ from ooc_graph.kernels.common.team import OPERATION, Team, new_control
 from ooc_graph.kernels.cpu.bfs.search import new_trace
 from ooc_graph.kernels.cpu.edge_list import bfs as edges_bfs
 from ooc_graph.kernels.cpu.edge_list import parents as edges_parents
+from ooc_graph.kernels.cpu.edge_list import relax as edges_relax
 from ooc_graph.kernels.cpu.edge_list import sssp as edges_sssp
 from ooc_graph.kernels.cpu.edge_list.grouped import GroupedEdges
 from ooc_graph.types import AnyArray, IntArray
@@ -28,7 +29,7 @@ class CpuEdgesBfs:
     """BFS searches over grouped edges, one at a time; buffers are allocated once.
 
     In addition to edges and answer, a search has 1 byte a vertex. Levels of one byte end at 254; a
-    graph with more goes on in the answer's own 32 bits. ``ids`` is the type of the parents.
+    graph with more continues in the answer's own 32 bits. ``ids`` is the type of the parents.
     """
 
     def __init__(self, edges: GroupedEdges, ids: np.dtype[Any], team: Team) -> None:
@@ -106,9 +107,9 @@ class CpuEdgesSssp:
         self._team.launch(edges_sssp.search, control, self._edges, self._field, root)
         self._require_whole(control)
         elapsed_s = perf_counter() - start
-        self.passes = int(control[edges_sssp.PASSES])
+        self.passes = int(control[edges_relax.PASSES])
         phase_arcs = {
-            "relax": int(control[edges_sssp.EXAMINED]),
+            "relax": int(control[edges_relax.EXAMINED]),
             "parents": int(control[edges_parents.PARENTS_EXAMINED]),
         }
         return SsspTree(self._field.parent, self._distance, elapsed_s, phase_arcs)

@@ -17,37 +17,26 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-import numpy as np
-
 from ooc_graph.kernels.common.bitmap import Words
 from ooc_graph.kernels.common.compiled import kernel, subroutine
-from ooc_graph.kernels.common.team import (
-    CHUNK,
-    FIRST_FREE,
-    LINE,
-    OPERATION,
-    atomic_add,
-    barrier,
-    take_chunk,
-)
-from ooc_graph.kernels.cpu.edge_list.atomics import atomic_lower
-from ooc_graph.kernels.cpu.edge_list.grouped import LOW_END, SEGMENT_BITS, pieces_of, segment_of_id
-from ooc_graph.kernels.cpu.edge_list.parents import (
-    gather_unresolved,
-    offer_part,
-    resolve_plateaus,
+from ooc_graph.kernels.common.team import CHUNK, OPERATION, barrier, take_chunk
+from ooc_graph.kernels.cpu.edge_list.grouped import LOW_END, segment_of_id
+from ooc_graph.kernels.cpu.edge_list.parents import gather_unresolved, offer_part, resolve_plateaus
+from ooc_graph.kernels.cpu.edge_list.relax import (
+    HALF,
+    LIGHT_PASSES,
+    PASSES,
+    STILL_OPEN,
+    WHOLE,
+    relax_part,
 )
 from ooc_graph.types import AnyArray, IntArray
 
 GO, SETTLED = 0, 1
-EXAMINED, PASSES, STILL_OPEN, WHOLE, LIGHT_PASSES = (FIRST_FREE + k * LINE for k in range(4, 9))
-"""Words of the control array: edges read by passes, passes; vertices without a distance after the
-last pass over all pieces, 1 if the next is over all, light passes since."""
 LIGHT_SHARE = 1 / 16
 """Share of the edges that are light."""
 MOST_LIGHT_PASSES = 6
 """So many light passes in a row at most, settled or not."""
-_HALF = np.uint32(SEGMENT_BITS)
 
 
 class Field(NamedTuple):
@@ -57,7 +46,7 @@ class Field(NamedTuple):
     plateaus. By segment, in the distances' dtype: ``low`` (2, segments), the smallest distance
     that an even or odd pass improved; ``near`` and ``far``, the smallest and the largest distance
     reached; ``bound``, the distance from which on no candidate improves anything. ``open`` int64
-    (segments,): vertices without a distance. ``held`` (segments,): as ``low``, of all passes since
+    (segments,): vertices without a distance. ``least`` (segments,): as ``low``, of all passes since
     the last one over all pieces began. ``cap`` (1,): light pieces have a weight below it. ``top``
     (1,): the distance of what is not reached.
     """
@@ -70,7 +59,7 @@ class Field(NamedTuple):
     far: AnyArray
     bound: AnyArray
     open: IntArray
-    held: AnyArray
+    least: AnyArray
     cap: AnyArray
     top: AnyArray
 
@@ -85,7 +74,7 @@ def _reset_part(thread: int, threads: int, edges: Any, field: Any) -> None:
         field.low[:] = top
         field.near[:], field.bound[:] = top, top
         field.far[:] = 0
-        field.held[:] = top
+        field.least[:] = top
         for segment in range(len(field.open)):
             field.open[segment] = edges.base[segment + 1] - edges.base[segment]
 
@@ -94,58 +83,9 @@ def _reset_part(thread: int, threads: int, edges: Any, field: Any) -> None:
 def _start(control: Any, field: Any, root: int) -> None:
     segment = segment_of_id(root)
     field.distance[root], field.low[0, segment], field.near[segment] = 0, 0, 0
-    field.held[segment] = 0
+    field.least[segment] = 0
     field.open[segment] -= 1
     control[STILL_OPEN] = len(field.distance) - 1
-
-
-@subroutine
-def _relax_piece(edges: Any, piece: int, distance: Any, top: Any) -> tuple[Any, Any]:
-    """Relax a piece; the smallest distances improved in the segments of heads and of tails."""
-    heads = distance[edges.base[edges.head[piece]] :]
-    tails = distance[edges.base[edges.tail[piece]] :]
-    low_head, low_tail = top, top
-    for index in range(edges.begin[piece], edges.begin[piece + 1]):
-        tail, head = edges.ends[index] & LOW_END, edges.ends[index] >> _HALF
-        of_tail, of_head = tails[tail], heads[head]
-        weight = distance.dtype.type(edges.weights[index])
-        ahead, back = of_tail + weight, of_head + weight
-        # One branch for both ways: most edges fail it, and which ones cannot be predicted.
-        if (ahead >= of_head) & (back >= of_tail):
-            continue
-        if ahead < of_head:
-            if ahead < atomic_lower(heads, head, ahead):
-                low_head = min(low_head, ahead)
-        elif edges.undirected and back < atomic_lower(tails, tail, back):
-            low_tail = min(low_tail, back)
-    return low_head, low_tail
-
-
-@subroutine
-def _relax_part(control: Any, edges: Any, field: Any, turn: int) -> None:
-    """One pass; all threads call it. Word `CHUNK` must be 0 at the start."""
-    low, after, bound, top = field.low[turn], field.low[1 - turn], field.bound, field.top[0]
-    held, cap, whole = field.held, field.cap[0], control[WHOLE] != 0
-    examined = 0
-    for piece in pieces_of(control, edges):
-        tail, head = edges.tail[piece], edges.head[piece]
-        lightest = low.dtype.type(edges.lightest[piece])
-        light = lightest < cap
-        if not light and not whole:
-            continue
-        ahead, back = (low[tail], low[head]) if light else (held[tail], held[head])
-        useful = ahead < top and ahead + lightest < bound[head]
-        if edges.undirected and not useful:
-            useful = back < top and back + lightest < bound[tail]
-        if not useful:
-            continue
-        examined += edges.begin[piece + 1] - edges.begin[piece]
-        low_head, low_tail = _relax_piece(edges, piece, field.distance, top)
-        if low_head < after[head]:
-            atomic_lower(after, head, low_head)
-        if low_tail < after[tail]:
-            atomic_lower(after, tail, low_tail)
-    atomic_add(control, EXAMINED, examined)
 
 
 @subroutine
@@ -171,24 +111,24 @@ def _survey_part(control: Any, edges: Any, field: Any, turn: int) -> None:
 
 @subroutine
 def _note_changes(field: Any, turn: int, whole: bool) -> tuple[bool, bool, int]:
-    """Hold what a pass changed for heavy pieces, too.
+    """Keep what a pass changed for heavy pieces, too.
 
-    Returns whether it changed anything, whether anything is held, and the open vertices.
+    Returns whether it changed anything, whether any of it waits, and the open vertices.
     """
     top, changed, waiting, still_open = field.top[0], False, False, 0
     for segment in range(len(field.open)):
         low = field.low[1 - turn, segment]
-        field.held[segment] = low if whole else min(field.held[segment], low)
+        field.least[segment] = low if whole else min(field.least[segment], low)
         field.low[turn, segment] = top
         changed = changed or low < top
-        waiting = waiting or field.held[segment] < top
+        waiting = waiting or field.least[segment] < top
         still_open += field.open[segment]
     return changed, waiting, still_open
 
 
 @subroutine
 def _plan(control: Any, field: Any, turn: int) -> None:
-    """Close a pass and say what the next one is. Thread 0, while the others wait.
+    """End a pass and say what the next one is. Thread 0, while the others wait.
 
     If no vertex was reached since a pass over all pieces ended until the next one did, none will
     be: all edges of all that had a distance have been relaxed towards segments with open
@@ -196,9 +136,9 @@ def _plan(control: Any, field: Any, turn: int) -> None:
     """
     whole = control[WHOLE] != 0
     changed, waiting, still_open = _note_changes(field, turn, whole)
-    closed = whole and still_open == control[STILL_OPEN]
+    is_settled = whole and still_open == control[STILL_OPEN]
     for segment in range(len(field.open)):
-        if closed or field.open[segment] == 0:
+        if is_settled or field.open[segment] == 0:
             field.bound[segment] = field.far[segment]
     control[CHUNK] = 0
     control[PASSES] += 1
@@ -218,7 +158,7 @@ def lost_by_overflow(edges: Any, distance: Any, top: Any) -> bool:
         tails = distance[edges.base[edges.tail[piece]] :]
         for index in range(edges.begin[piece], edges.begin[piece + 1]):
             of_tail = tails[edges.ends[index] & LOW_END]
-            of_head = heads[edges.ends[index] >> _HALF]
+            of_head = heads[edges.ends[index] >> HALF]
             if of_head == top and of_tail < top:
                 return True
             if edges.undirected and of_tail == top and of_head < top:
@@ -250,7 +190,7 @@ def search(
             return
         if control[OPERATION] == SETTLED:
             break
-        _relax_part(control, edges, field, turn)
+        relax_part(control, edges, field, turn)
         if not barrier(control, threads):
             return
         if thread == 0:

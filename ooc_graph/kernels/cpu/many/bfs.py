@@ -1,6 +1,6 @@
 """BFS from many sources at once: every vertex has a bit for each source (CPU).
 
-A row of `WORDS` words says which of `LANES` sources have reached a vertex, another which of them
+A row of `WORDS` words says which of `SLOTS` sources have reached a vertex, another which of them
 did so in the last level, so that one look at an arc serves all of them. A level is pushed along the
 arcs of the rows that it found, or pulled by the rows that some source has not reached, until
 nothing is missing there.
@@ -18,18 +18,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ooc_graph.kernels.common.bitmap import (
-    LOW,
-    ONE,
-    SIX,
-    WORD_BITS,
-    Words,
-    count_bits,
-    has,
-    lowest_bit,
-)
+from ooc_graph.kernels.common.bitmap import LOW, ONE, WORD_BITS, Words, lowest_bit
 from ooc_graph.kernels.common.compiled import kernel, subroutine
-from ooc_graph.kernels.common.many.tallies import BINS, DEEPEST, REACHED, SUM
 from ooc_graph.kernels.common.team import (
     ABORT,
     CHUNK,
@@ -39,51 +29,18 @@ from ooc_graph.kernels.common.team import (
     atomic_store,
 )
 from ooc_graph.kernels.cpu.bfs.push import OutRows
+from ooc_graph.kernels.cpu.many.bfs_settle import FOUND, NONE, VISITS, WORDS, mark, settle, tally
 from ooc_graph.types import AnyArray, IntArray
 
-WORDS = 4
-"""Words of a vertex: a 256-bit vector, half a cache line."""
-LANES = WORDS * WORD_BITS
-"""Most sources of a batch."""
-PLANES = 40
-"""Bits of a count of vertices."""
-FEW_LANES = 32
+FEW_SOURCES = 32
 """A batch of fewer sources says nothing of whether batches are worth it."""
 PULL_ABOVE = 4
 """Pull where the frontier holds more than one in so many of the arcs into rows not yet full."""
 MOST, WIDTH, PATIENCE, WORTH = range(4)
-"""Places in ``options``: last level, width of a bin, and when to give up: after so many visits to
-every row, if fewer sources than that were found in a visit."""
-VISITS, FOUND = range(2)
-"""Places in ``counts``: rows settled, and sources found there."""
-GIVEN_UP = FIRST_FREE
+"""Indices in ``options``: last level, width of a bin, and when to abandon batches: after so many
+visits to every row, if fewer sources than that were found in a visit."""
+ABANDONED = FIRST_FREE
 """Word of the control array: some batch was not worth it."""
-NONE = np.uint64(0)
-
-
-class Batch(NamedTuple):
-    """State of one batch of sources over (rows,) vertices, one thread's own; all uint64.
-
-    ``own`` (rows, 2 * WORDS): who has reached a row, then who reaches it in this level, in one
-    cache line; ``frontier`` (rows, WORDS): who reached it in the last one. Bitmaps (words,):
-    ``active`` rows of the frontier, ``touched`` ones of this level, ``open`` ones that somebody has
-    not reached. ``full`` (WORDS,) has the bits of all sources; ``planes`` (PLANES, WORDS) counts.
-    ``counts`` (2,): see `VISITS`, `FOUND`.
-    """
-
-    own: AnyArray
-    frontier: AnyArray
-    active: AnyArray
-    touched: AnyArray
-    open: AnyArray
-    full: AnyArray
-    planes: AnyArray
-    counts: AnyArray
-
-
-@subroutine
-def _mark(words: Any, row: Any) -> None:
-    words[row >> SIX] |= ONE << (row & LOW)
 
 
 @subroutine
@@ -109,7 +66,7 @@ def _pull(into: Any, batch: Any) -> None:
             f0, f1, f2, f3 = f0 & w0, f1 & w1, f2 & w2, f3 & w3
             if f0 | f1 | f2 | f3 != NONE:
                 own[row, 4], own[row, 5], own[row, 6], own[row, 7] = f0, f1, f2, f3
-                _mark(batch.touched, row)
+                mark(batch.touched, row)
 
 
 @subroutine
@@ -131,93 +88,7 @@ def _push(out: Any, batch: Any) -> None:
                     own[v, 5] |= n1
                     own[v, 6] |= n2
                     own[v, 7] |= n3
-                    _mark(batch.touched, v)
-
-
-@subroutine
-def _count(planes: Any, c0: Any, c1: Any, c2: Any, c3: Any) -> Any:
-    """Add one to the counts of the sources whose bits are set; the planes that changed."""
-    plane = np.int64(0)
-    while c0 | c1 | c2 | c3 != NONE:
-        p0, p1, p2, p3 = planes[plane, 0], planes[plane, 1], planes[plane, 2], planes[plane, 3]
-        planes[plane, 0], planes[plane, 1] = p0 ^ c0, p1 ^ c1
-        planes[plane, 2], planes[plane, 3] = p2 ^ c2, p3 ^ c3
-        c0, c1, c2, c3 = p0 & c0, p1 & c1, p2 & c2, p3 & c3
-        plane += 1
-    return plane
-
-
-@subroutine
-def _write(answer: Any, row: Any, first: int, word: Any, depth: int) -> None:
-    """Give a row its level in the answers of the sources of one word."""
-    while word != 0:
-        answer[first + lowest_bit(word), row] = depth
-        word &= word - ONE
-
-
-@subroutine
-def _settle(
-    out: Any, into: Any, batch: Any, wanted: Any, depth: int, answer: Any, is_told: bool
-) -> Any:
-    """Make what was touched the frontier; write or count it.
-
-    Returns the arcs out of the frontier, those into rows that became full, and the planes in use.
-    """
-    own, frontier, full = batch.own, batch.frontier, batch.full
-    arcs, filled, planes = np.int64(0), np.int64(0), np.int64(0)
-    for index in range(len(batch.active)):
-        word = batch.active[index]
-        while word != 0:
-            row = np.uint64(index * WORD_BITS + lowest_bit(word))
-            word &= word - ONE
-            for k in range(WORDS):
-                frontier[row, k] = NONE
-    for index in range(len(batch.touched)):
-        word = batch.touched[index]
-        batch.active[index] = word
-        batch.touched[index] = NONE
-        while word != 0:
-            row = np.uint64(index * WORD_BITS + lowest_bit(word))
-            word &= word - ONE
-            missing = NONE
-            for k in range(WORDS):
-                new = own[row, WORDS + k]
-                own[row, WORDS + k] = NONE
-                own[row, k] |= new
-                frontier[row, k] = new
-                missing |= full[k] & ~own[row, k]
-                batch.counts[FOUND] += np.uint64(count_bits(new))
-            batch.counts[VISITS] += ONE
-            arcs += out.offsets[row + ONE] - out.offsets[row]
-            if missing == NONE:
-                batch.open[index] &= ~(ONE << (row & LOW))
-                filled += into.offsets[row + ONE] - into.offsets[row]
-            if is_told:
-                for k in range(WORDS):
-                    _write(answer, row, k * WORD_BITS, frontier[row, k], depth)
-            elif has(wanted, row):
-                f0, f1 = frontier[row, 0], frontier[row, 1]
-                f2, f3 = frontier[row, 2], frontier[row, 3]
-                planes = max(planes, _count(batch.planes, f0, f1, f2, f3))
-    return arcs, filled, planes
-
-
-@subroutine
-def _tally(batch: Any, planes: int, depth: int, width: int, tallies: Any) -> None:
-    """Add a level's counts to the sources' tallies, and set them to zero."""
-    bins = tallies.shape[1] - BINS
-    for lane in range(len(tallies)):
-        word, bit = lane >> 6, np.uint64(lane) & LOW
-        count = np.int64(0)
-        for plane in range(planes):
-            count += np.int64((batch.planes[plane, word] >> bit) & ONE) << plane
-        if count > 0:
-            tallies[lane, REACHED] += count
-            tallies[lane, SUM] += count * depth
-            tallies[lane, DEEPEST] = depth
-            if bins > 0:
-                tallies[lane, BINS + min(depth // width, bins - 1)] += count
-    batch.planes[:planes] = NONE
+                    mark(batch.touched, v)
 
 
 @subroutine
@@ -235,35 +106,35 @@ def _begin(batch: Any, sources: Any) -> None:
         batch.open[index] = ~NONE
     if rows & 63:
         batch.open[len(batch.open) - 1] = (ONE << np.uint64(rows & 63)) - ONE
-    for lane in range(len(sources)):
-        row, bit = np.uint64(sources[lane]), ONE << (np.uint64(lane) & LOW)
-        batch.full[lane >> 6] |= bit
-        batch.own[row, WORDS + (lane >> 6)] |= bit
-        _mark(batch.touched, row)
+    for slot in range(len(sources)):
+        row, bit = np.uint64(sources[slot]), ONE << (np.uint64(slot) & LOW)
+        batch.full[slot >> 6] |= bit
+        batch.own[row, WORDS + (slot >> 6)] |= bit
+        mark(batch.touched, row)
 
 
 @subroutine
 def _search(control: Any, batch: Any, task: Any, sources: int, answer: Any, tallies: Any) -> bool:
     """Go from level to level until nothing is found, or the last one that is wanted.
 
-    Returns whether it came to the end; else some batch was not worth it, or the launch was given
-    up, and nothing that was found may be used.
+    Returns whether it came to the end; else some batch was not worth it, or the launch was
+    cancelled, and nothing that was found may be used.
     """
-    out, into, options, is_told = task.out, task.into, task.options, len(answer) > 0
+    out, into, options, has_answer = task.out, task.into, task.options, len(answer) > 0
     depth, open_arcs = 0, len(into.neighbors)
     while True:
         if atomic_load(control, ABORT) != 0:
             return False
-        arcs, filled, planes = _settle(out, into, batch, task.wanted, depth, answer, is_told)
+        arcs, filled, planes = settle(out, into, batch, task.wanted, depth, answer, has_answer)
         open_arcs -= filled
-        if not is_told:
-            _tally(batch, planes, depth, options[WIDTH], tallies)
+        if not has_answer:
+            tally(batch, planes, depth, options[WIDTH], tallies)
         visits, found = np.int64(batch.counts[VISITS]), np.int64(batch.counts[FOUND])
         is_over = visits > options[PATIENCE] * len(batch.own)
         # Of few sources so many are never found.
-        if is_over and sources >= FEW_LANES and found < options[WORTH] * visits:
-            atomic_store(control, GIVEN_UP, 1)
-        if atomic_load(control, GIVEN_UP) != 0:
+        if is_over and sources >= FEW_SOURCES and found < options[WORTH] * visits:
+            atomic_store(control, ABANDONED, 1)
+        if atomic_load(control, ABANDONED) != 0:
             return False
         if arcs == 0 or open_arcs == 0 or depth >= options[MOST]:
             break
@@ -279,7 +150,7 @@ class Task(NamedTuple):
     """What batches search, and where their levels go.
 
     ``wanted`` is the bitmap of the rows that are counted; ``options`` int64 (4,): see `MOST` to
-    `WORTH`; ``far`` (1,): level of what is not reached; ``begins`` int64 (batches + 1,): place of
+    `WORTH`; ``far`` (1,): level of what is not reached; ``begins`` int64 (batches + 1,): index of
     each batch's first source, and how many there are; ``answer`` int32 (sources, rows), levels, or
     (0, rows) if the tallies are wanted; ``tallies`` int64 (sources, 3 + bins), zeros, or (0, 3);
     ``finished`` bool (batches,), false: set if a batch came to its end.
@@ -301,17 +172,17 @@ class Task(NamedTuple):
 def search_batch(control: Any, batch: Any, task: Any) -> Any:
     """Search the next batch of a `Task` on the calling thread.
 
-    Returns its number; -1 if no batch is left, one was not worth it, or the launch was given up.
+    Returns its number; -1 if no batch is left, one was not worth it, or the launch was cancelled.
     """
-    if atomic_load(control, ABORT) != 0 or atomic_load(control, GIVEN_UP) != 0:
+    if atomic_load(control, ABORT) != 0 or atomic_load(control, ABANDONED) != 0:
         return -1
     number = atomic_add(control, CHUNK, 1)
     if number + 1 >= len(task.begins):
         return -1
     first, end = task.begins[number], task.begins[number + 1]
     answer, tallies = task.answer[first:end], task.tallies[first:end]
-    for lane in range(len(answer)):
-        answer[lane, :] = task.far[0]
+    for slot in range(len(answer)):
+        answer[slot, :] = task.far[0]
     _begin(batch, task.sources[first:end])
     if not _search(control, batch, task, end - first, answer, tallies):
         return -1

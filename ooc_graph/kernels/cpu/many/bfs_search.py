@@ -1,6 +1,6 @@
 """BFS from many sources on a graph in memory: batches and threads (CPU).
 
-Batches are given up for single searches if few sources meet, which is counted (`WORTH`).
+Batches are abandoned for single searches if few sources meet, which is counted (`WORTH`).
 """
 
 from __future__ import annotations
@@ -10,23 +10,16 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ooc_graph.kernels.common.bitmap import WORD_BITS, pack_bits, words_for
-from ooc_graph.kernels.common.completion import Told, starts
+from ooc_graph.kernels.common.completion import OnDone, starts
 from ooc_graph.kernels.common.decisions import BfsTree
 from ooc_graph.kernels.common.many.tallies import BINS, empty_tallies, tally_levels, write_levels
 from ooc_graph.kernels.common.team import Team
 from ooc_graph.kernels.common.tuning import WORTH
 from ooc_graph.kernels.cpu.bfs.search import CpuBfsSearch, out_rows
-from ooc_graph.kernels.cpu.many.bfs import (
-    FEW_LANES,
-    LANES,
-    PLANES,
-    WORDS,
-    Batch,
-    Task,
-    search_batch,
-)
+from ooc_graph.kernels.cpu.many.bfs import FEW_SOURCES, Task, search_batch
+from ooc_graph.kernels.cpu.many.bfs_settle import PLANES, SLOTS, WORDS, Batch
 from ooc_graph.kernels.cpu.many.one_by_one import each_alone
-from ooc_graph.kernels.cpu.many.search import even_lanes, run_batches
+from ooc_graph.kernels.cpu.many.search import even_batch, run_batches
 from ooc_graph.types import INT32_UNREACHED, AnyArray, IntArray, Rows
 
 PATIENCE = 2
@@ -42,10 +35,10 @@ class _Run(NamedTuple):
     wanted: AnyArray
     last: int
     width: int
-    lanes: int
+    batch_size: int
 
     def take(self, at: int, level: AnyArray) -> None:
-        """Write, or count, the levels of a single search from the source at a place."""
+        """Write, or count, the levels of a single search from the source at a position."""
         if len(self.answer):
             write_levels(level, self.last, self.answer[at])
         else:
@@ -66,26 +59,18 @@ class CpuManyBfs:
         self._out = out_rows(out)
         self._into = self._out if into is out else out_rows(into)
         self._rows, self._team = (out, into), team
-        self._is_thin = False
-
-    @property
-    def vertices(self) -> int:
-        """Rows of the graph."""
-        return len(self._out.offsets) - 1
-
-    @property
-    def is_one_by_one(self) -> bool:
-        """Whether batches were given up: each thread has a search of its own."""
-        return self._is_thin
+        self.vertices = len(self._out.offsets) - 1
+        self.is_one_by_one = False
+        """Whether batches were abandoned: each thread has a search of its own."""
 
     def run(
         self,
         sources: IntArray,
         answer: AnyArray | None = None,
         *,
-        lanes: int = LANES,
+        batch_size: int = SLOTS,
         most: int | None = None,
-        told: Told | None = None,
+        on_done: OnDone | None = None,
     ) -> AnyArray:
         """Levels from the internal ids ``sources``, as `MultiSourceBfs.run` says."""
         if answer is None:
@@ -93,20 +78,22 @@ class CpuManyBfs:
         last = INT32_UNREACHED - 1 if most is None else most
         nothing = np.empty((0, BINS), np.int64)
         nobody = np.zeros(self.vertices, np.bool_)
-        self._search(_Run(sources, answer, nothing, nobody, last, 1, min(lanes, LANES)), told)
+        self._search(
+            _Run(sources, answer, nothing, nobody, last, 1, min(batch_size, SLOTS)), on_done
+        )
         return answer
 
     def tally(
         self,
         sources: IntArray,
         *,
-        lanes: int = LANES,
+        batch_size: int = SLOTS,
         most: int | None = None,
         wanted: AnyArray | None = None,
         bins: int = 0,
         width: int = 1,
         tallies: IntArray | None = None,
-        told: Told | None = None,
+        on_done: OnDone | None = None,
     ) -> IntArray:
         """Count the vertices that each source reaches, as `MultiSourceBfs.tally` says."""
         chosen = np.ones(self.vertices, np.bool_) if wanted is None else wanted
@@ -114,26 +101,28 @@ class CpuManyBfs:
         if tallies is None:
             tallies = empty_tallies(len(sources), bins)
         nothing = np.empty((0, self.vertices), np.int32)
-        self._search(_Run(sources, nothing, tallies, chosen, last, width, min(lanes, LANES)), told)
+        self._search(
+            _Run(sources, nothing, tallies, chosen, last, width, min(batch_size, SLOTS)), on_done
+        )
         return tallies
 
-    def _search(self, run: _Run, told: Told | None) -> None:
+    def _search(self, run: _Run, on_done: OnDone | None) -> None:
         """Search in batches, and one by one from the sources that are left."""
-        left = self._batches(run, told)
+        left = self._batches(run, on_done)
         if len(run.tallies):
             run.tallies[left] = 0
-        self._singly(run, left, told)
+        self._singly(run, left, on_done)
 
-    def _batches(self, run: _Run, told: Told | None) -> AnyArray:
+    def _batches(self, run: _Run, on_done: OnDone | None) -> AnyArray:
         """Search by batches as long as they are worth it; which sources are left, as bool."""
-        sources, lanes = run.sources, run.lanes
-        if self._is_thin or not len(sources):
+        sources, batch_size = run.sources, run.batch_size
+        if self.is_one_by_one or not len(sources):
             return np.ones(len(sources), np.bool_)
         threads = self._team.threads
-        each = even_lanes(len(sources), lanes, threads)
-        begins = starts(len(sources), each, told, lanes, threads)
+        each = even_batch(len(sources), batch_size, threads)
+        begins = starts(len(sources), each, on_done, batch_size, threads)
         longest = int(np.diff(begins).max())
-        if longest < min(FEW_LANES, lanes):
+        if longest < min(FEW_SOURCES, batch_size):
             return np.ones(len(sources), np.bool_)
         finished = np.zeros(len(begins) - 1, np.bool_)
         task = Task(
@@ -149,22 +138,22 @@ class CpuManyBfs:
             finished,
         )
         states = [_state(self.vertices) for _ in range(threads)]
-        run_batches(self._team, search_batch, states, task, told)
+        run_batches(self._team, search_batch, states, task, on_done)
         # Of few sources it says little: more of them may meet.
-        self._is_thin = not finished.all() and longest >= WORD_BITS
+        self.is_one_by_one = not finished.all() and longest >= WORD_BITS
         return np.repeat(~finished, np.diff(begins))
 
-    def _singly(self, run: _Run, left: AnyArray, told: Told | None) -> None:
+    def _singly(self, run: _Run, left: AnyArray, on_done: OnDone | None) -> None:
         """Search one by one from the sources that are ``left``."""
-        places = np.flatnonzero(left).tolist()
+        positions = np.flatnonzero(left).tolist()
 
         def found(at: int, tree: BfsTree) -> None:
-            run.take(places[at], tree.level)
-            if told is not None:
-                told(places[at], places[at] + 1)
+            run.take(positions[at], tree.level)
+            if on_done is not None:
+                on_done(positions[at], positions[at] + 1)
 
-        if places:
-            threads = min(self._team.threads, len(places))
+        if positions:
+            threads = min(self._team.threads, len(positions))
             searches = [CpuBfsSearch(*self._rows, Team(1)) for _ in range(threads)]
             each_alone(searches, run.sources[left], found)
 

@@ -6,12 +6,12 @@ small dense ones the matrix of all pairs does (`many.floyd_warshall`). The bits 
 
 from __future__ import annotations
 
-from ooc_graph.kernels.common.completion import Told, shifted
+from ooc_graph.kernels.common.completion import OnDone, counted_from
 from ooc_graph.kernels.cpu.many import floyd_warshall
-from ooc_graph.kernels.cpu.many.one_by_one import SideBySide
-from ooc_graph.kernels.cpu.many.search import CpuManySearch, even_lanes
-from ooc_graph.kernels.cpu.many.side_by_side import side_by_side
-from ooc_graph.kernels.cpu.many.sssp import RELAXED, Wanted
+from ooc_graph.kernels.cpu.many.batch import RELAXED
+from ooc_graph.kernels.cpu.many.one_by_one import SideBySide, side_by_side
+from ooc_graph.kernels.cpu.many.search import CpuManySearch, even_batch
+from ooc_graph.kernels.cpu.many.wanted import Wanted
 from ooc_graph.types import AnyArray, Rows
 
 # docs/decisions/0033-batches-by-rules.md; `johnson_settled` in benchmarks/records/johnson.jsonl.
@@ -23,28 +23,26 @@ CACHED_BYTES = 32 << 20
 """A batch of a long thin graph that takes more is not even begun."""
 
 
-def single_searches_pay(
-    rows: int, arcs: int, lane_bytes: int, relaxed: float | None = None
-) -> bool:
+def single_searches_pay(rows: int, arcs: int, row_bytes: int, relaxed: float | None = None) -> bool:
     """Whether single searches take less time than batches.
 
     A batch of a long thin graph relaxes arcs for one source after another. How many it has
     ``relaxed``, on average over batches, tells. Before any was searched (None), a graph is taken
-    for long and thin if its rows have few out-arcs; ``lane_bytes`` are those of a row's distances
+    for long and thin if its rows have few out-arcs; ``row_bytes`` are those of a row's distances
     in a batch.
     """
     if relaxed is not None:
         return relaxed > MANY_RELAXED * arcs
-    return arcs <= FEW_ARCS * rows and rows * lane_bytes > CACHED_BYTES
+    return arcs <= FEW_ARCS * rows and rows * row_bytes > CACHED_BYTES
 
 
 class Chooser:
     """Searches by batches, one by one or for all pairs at once.
 
-    If a matrix of all pairs may be kept, that of a small dense graph is closed at once. Of others
-    the first batches are looked at: what they relax says whether to close the matrix, and whether
-    to go on with single searches. Long thin graphs have these from the beginning. ``search`` is by
-    batches; single searches are made of ``out``, ``into`` and ``tuples``.
+    If a matrix of all pairs may be kept, that of a small dense graph is made at once. Of others
+    the first batches are looked at: what they relax says whether to make the matrix, and whether
+    to continue with single searches. Long thin graphs have these from the beginning. ``search`` is
+    by batches; single searches are made of ``out``, ``into`` and ``tuples``.
     """
 
     def __init__(
@@ -53,88 +51,88 @@ class Chooser:
         self._search, self._threads = search, threads
         self._rows = out, into, tuples
         self._size = search.vertices, len(search.rows[0].neighbors)
-        self._decided, self._expected, self._closing = False, 0, 0
+        self._decided, self._expected, self._matrix_sources = False, 0, 0
         self.side_by_side: SideBySide | None = None
-        self.closed: floyd_warshall.Closed | None = None
+        self.matrix: floyd_warshall.DistanceMatrix | None = None
         self._is_too_long = False
 
-    def expect(self, sources: int, closing: int = 0) -> None:
+    def expect(self, sources: int, matrix_sources: int = 0) -> None:
         """Prepare for so many sources in all runs to come; see `CpuJohnson.expect`."""
-        if not closing and self.closed is not None:
-            self.closed, self._decided = None, False
-        elif closing > self._closing and self.closed is None:
-            # What was chosen for fewer sources, or without room, may not be best for these.
+        if not matrix_sources and self.matrix is not None:
+            self.matrix, self._decided = None, False
+        elif matrix_sources > self._matrix_sources and self.matrix is None:
+            # What was chosen for fewer sources, or without memory, may not be best for these.
             self._decided = False
-        self._expected, self._closing = max(self._expected, sources), closing
+        self._expected, self._matrix_sources = max(self._expected, sources), matrix_sources
 
-    def run(self, wanted: Wanted, lanes: int, told: Told | None = None) -> None:
-        """Search from each source, in batches of at most ``lanes``, if it is batches."""
-        done = 0 if self._decided else self._decide(wanted, lanes, told)
-        rest, told_rest = wanted.part(done), shifted(told, done)
-        if self.closed is not None:
-            self.closed.run(rest)
-            self._tell(told_rest, len(rest.sources), lanes)
+    def run(self, wanted: Wanted, batch_size: int, on_done: OnDone | None = None) -> None:
+        """Search from each source, in batches of at most ``batch_size``, if it is batches."""
+        done = 0 if self._decided else self._decide(wanted, batch_size, on_done)
+        rest, rest_done = wanted.part(done), counted_from(on_done, done)
+        if self.matrix is not None:
+            self.matrix.run(rest)
+            self._tell(rest_done, len(rest.sources), batch_size)
         elif self.side_by_side is not None:
-            self.side_by_side.run(rest, told_rest)
+            self.side_by_side.run(rest, rest_done)
         else:
             self._search.expect(self._expected)
-            self._search.search(rest, lanes, told_rest)
+            self._search.search(rest, batch_size, rest_done)
 
-    def _decide(self, wanted: Wanted, lanes: int, told: Told | None) -> int:
+    def _decide(self, wanted: Wanted, batch_size: int, on_done: OnDone | None) -> int:
         """Choose how to search; how many sources were searched from to know it."""
         if self._may_close() and floyd_warshall.is_sure(*self._size) and self._close():
             return 0
-        if single_searches_pay(*self._size, self._lane_bytes(lanes)):
+        if single_searches_pay(*self._size, self._row_bytes(batch_size)):
             self._decided, self.side_by_side = True, SideBySide(*self._rows, self._threads)
-        elif len(wanted.sources) > lanes * self._threads:
-            return self._look(wanted, lanes, told)
+        elif len(wanted.sources) > batch_size * self._threads:
+            return self._look(wanted, batch_size, on_done)
         return 0
 
-    def _look(self, wanted: Wanted, lanes: int, told: Told | None) -> int:
+    def _look(self, wanted: Wanted, batch_size: int, on_done: OnDone | None) -> int:
         """Search a batch on each thread, and choose by what it relaxes; sources done."""
-        first = lanes * self._threads
+        first = batch_size * self._threads
         if not self._may_close():
             self._search.expect(max(self._expected, len(wanted.sources)))
         before = self._search.counts[:, RELAXED].sum()
         # Lengths are counted along all arcs, however many sources the threads' batches have.
-        self._search.search(wanted.part(0, first), lanes, pruning=False)
+        self._search.search(wanted.part(0, first), batch_size, pruning=False)
         counted = float(self._search.counts[:, RELAXED].sum() - before)
-        self._tell(told, first, lanes)
+        self._tell(on_done, first, batch_size)
         # Not before: a look that was interrupted has decided nothing.
         self._decided = True
         if self._may_close():
-            lengths = counted * lanes * (self._closing - first) / first
+            lengths = counted * batch_size * (self._matrix_sources - first) / first
             if floyd_warshall.pays(self._search.vertices, lengths) and self._close():
                 return first
-        relaxed = counted * lanes / first
-        is_slow = single_searches_pay(*self._size, self._lane_bytes(lanes), relaxed)
+        relaxed = counted * batch_size / first
+        is_slow = single_searches_pay(*self._size, self._row_bytes(batch_size), relaxed)
         self.side_by_side = SideBySide(*self._rows, self._threads) if is_slow else None
         return first
 
-    def _lane_bytes(self, lanes: int) -> int:
-        return lanes * self._search.dtype.itemsize
+    def _row_bytes(self, batch_size: int) -> int:
+        return batch_size * self._search.dtype.itemsize
 
-    def _tell(self, told: Told | None, end: int, lanes: int) -> None:
+    def _tell(self, on_done: OnDone | None, end: int, batch_size: int) -> None:
         """Tell of the sources before ``end``, by all threads."""
-        if told is None or end == 0:
+        if on_done is None or end == 0:
             return
         # As many at a time as a batch has, or all threads have some.
-        each = even_lanes(end, lanes, self._threads)
+        each = even_batch(end, batch_size, self._threads)
         firsts = range(0, end, each)
         side_by_side(
             self._threads,
             len(firsts),
-            lambda _, index: told(firsts[index], min(firsts[index] + each, end)),
+            lambda _, index: on_done(firsts[index], min(firsts[index] + each, end)),
         )
 
     def _may_close(self) -> bool:
         if self._is_too_long or self._search.dtype.kind == "f":
             return False
-        return floyd_warshall.may_close(*self._size, self._closing)
+        return floyd_warshall.may_close(*self._size, self._matrix_sources)
 
     def _close(self) -> bool:
         """Close the matrix of all pairs; whether its numbers are wide enough."""
-        self.closed = floyd_warshall.close(self._search.rows[0], self._search.team)
-        self._is_too_long = self.closed is None
+        self.matrix = floyd_warshall.close(self._search.rows[0], self._search.team)
+        self._is_too_long = self.matrix is None
         self._decided = self._decided or not self._is_too_long
         return not self._is_too_long

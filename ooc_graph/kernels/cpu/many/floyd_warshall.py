@@ -23,16 +23,9 @@ import numpy as np
 from ooc_graph.kernels.common.compiled import kernel
 from ooc_graph.kernels.common.many.lengths import TOP, holds_all, may_be_longer
 from ooc_graph.kernels.common.sssp.rows import LightRows
-from ooc_graph.kernels.common.team import (
-    CHUNK,
-    FIRST_FREE,
-    Team,
-    barrier,
-    new_control,
-    take_chunk,
-)
+from ooc_graph.kernels.common.team import CHUNK, FIRST_FREE, Team, barrier, new_control, take_chunk
 from ooc_graph.kernels.cpu.many.minima import SQUARE, TILE, close_square, lower_square
-from ooc_graph.kernels.cpu.many.sssp import Wanted
+from ooc_graph.kernels.cpu.many.wanted import Wanted
 from ooc_graph.types import AnyArray
 
 FEWEST_ROWS = 256
@@ -47,7 +40,7 @@ MINIMA_A_LENGTH = 8
 """Minima of sums that take less time than one length that a batch relaxes."""
 
 
-def closed_bytes(rows: int) -> int:
+def matrix_bytes(rows: int) -> int:
     """Memory of the matrix."""
     return (-(-rows // TILE) * TILE) ** 2 * 4
 
@@ -134,25 +127,25 @@ def take_rows(
 ) -> None:
     """Write distances of sources, as `ooc_graph.kernels.cpu.many.sssp.Wanted` has it."""
     sources, columns, potential = wanted.sources, wanted.columns, wanted.potential
-    shifted, far, most = len(potential) > 0, columns.ends[0], columns.ends[1]
+    is_reweighted, far, most = len(potential) > 0, columns.ends[0], columns.ends[1]
     while True:
-        place, stop = take_chunk(control, 1, len(sources))
-        if place >= stop:
+        position, stop = take_chunk(control, 1, len(sources))
+        if position >= stop:
             break
-        source = sources[place]
-        mine = potential[source] if shifted else 0
+        source = sources[position]
+        mine = potential[source] if is_reweighted else 0
         first = (source // TILE * count) * SQUARE + source % TILE * TILE
-        row = wanted.answer[columns.at[place]]
+        row = wanted.answer[columns.at[position]]
         for column in range(len(columns.row)):
             v, found = columns.row[column], far
             if v >= 0:
                 distance = np.int64(squares[first + v // TILE * SQUARE + v % TILE])
                 if distance != TOP:
-                    found = distance - mine + potential[v] if shifted else distance
+                    found = distance - mine + potential[v] if is_reweighted else distance
             row[column] = found if found <= most else far
 
 
-class Closed(NamedTuple):
+class DistanceMatrix(NamedTuple):
     """Distances of all pairs of a graph, int32 as `close_squares` has them, ``width`` in a row."""
 
     squares: AnyArray
@@ -164,7 +157,7 @@ class Closed(NamedTuple):
         self.team.launch(take_rows, new_control(), self.squares, self.width, wanted)
 
 
-def close(out: LightRows, team: Team) -> Closed | None:
+def close(out: LightRows, team: Team) -> DistanceMatrix | None:
     """Distances of all pairs, weights being integers >= 0; None if paths may exceed 32 bits."""
     rows, heaviest = len(out.offsets) - 1, int(out.weights.max(initial=0))
     if heaviest >= TOP:
@@ -177,4 +170,4 @@ def close(out: LightRows, team: Team) -> Closed | None:
     team.launch(close_squares, new_control(), narrow, squares, count)
     if not holds_all(heaviest, rows) and may_be_longer(squares, heaviest, count * SQUARE):
         return None
-    return Closed(squares, count, team)
+    return DistanceMatrix(squares, count, team)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from ooc_graph.kernels.common.completion import Told
+from ooc_graph.kernels.common.completion import OnDone
 from ooc_graph.kernels.common.many.bellman_ford import restore, reweighted
 from ooc_graph.kernels.common.many.bellman_ford_search import Potentials, potentials
 from ooc_graph.kernels.common.many.lengths import longest_reweighted
@@ -15,10 +16,10 @@ from ooc_graph.kernels.common.many.sources import ManySources
 from ooc_graph.kernels.common.sssp.distances import unreached
 from ooc_graph.kernels.common.sssp.rows import LightRows, plain_rows
 from ooc_graph.kernels.common.team import Team
-from ooc_graph.kernels.common.tuning import LANES
+from ooc_graph.kernels.common.tuning import BATCH_SIZE
 from ooc_graph.kernels.cpu.many.choice import Chooser
-from ooc_graph.kernels.cpu.many.search import CpuManySearch, all_wanted
-from ooc_graph.kernels.cpu.many.sssp import Wanted
+from ooc_graph.kernels.cpu.many.search import CpuManySearch
+from ooc_graph.kernels.cpu.many.wanted import Wanted, all_wanted
 from ooc_graph.types import AnyArray, IntArray, Rows
 
 
@@ -46,7 +47,7 @@ class CpuJohnson(ManySources):
         out: Rows,
         into: Rows,
         team: Team,
-        lanes: int = LANES,
+        batch_size: int = BATCH_SIZE,
         tuples: AnyArray | None = None,
     ) -> None:
         assert out.weights is not None
@@ -57,27 +58,27 @@ class CpuJohnson(ManySources):
             self.potentials, longest = found.potentials, found.longest
             out, into = found.out, found.into
         self._potential = None if self.potentials is None else self.potentials.potential
-        self._lanes, self.ids = lanes, out.neighbors.dtype
-        self.search = CpuManySearch(out, into, team, lanes, longest)
+        self._batch_size, self.ids = batch_size, out.neighbors.dtype
+        self.search = CpuManySearch(out, into, team, batch_size, longest)
         self.dtype, self.vertices = self.search.dtype, self.search.vertices
         self.chooser: Chooser | None = None
         if tuples is not None:
             self.chooser = Chooser(self.search, out, into, tuples, team.threads)
 
     @property
-    def is_closed(self) -> bool:
+    def has_matrix(self) -> bool:
         """Whether all pairs were found at once, by Floyd-Warshall."""
-        return self.chooser is not None and self.chooser.closed is not None
+        return self.chooser is not None and self.chooser.matrix is not None
 
     @property
     def is_one_by_one(self) -> bool:
         """Whether sources are searched from one by one, each on a thread."""
         return self.chooser is not None and self.chooser.side_by_side is not None
 
-    def expect(self, sources: int, closing: int = 0) -> None:
+    def expect(self, sources: int, matrix_sources: int = 0) -> None:
         """Prepare for so many sources in all runs to come, as `Apsp.expect` says."""
         if self.chooser is not None:
-            self.chooser.expect(sources, closing)
+            self.chooser.expect(sources, matrix_sources)
         else:
             self.search.expect(sources)
 
@@ -90,10 +91,10 @@ class CpuJohnson(ManySources):
         *,
         answer: AnyArray | None = None,
         at: IntArray | None = None,
-        lanes: int | None = None,
-        told: Told | None = None,
+        batch_size: int | None = None,
+        on_done: OnDone | None = None,
     ) -> AnyArray:
-        """As `kernels.cuda.many.johnson.CudaJohnson.run_columns`, in batches of ``lanes``."""
+        """As `kernels.cuda.many.johnson.CudaJohnson.run_columns`, in batches of ``batch_size``."""
         if answer is None:
             answer = np.empty((len(sources), len(targets)), self.dtype)
         wanted = all_wanted(sources, answer, self._potential)
@@ -102,7 +103,7 @@ class CpuJohnson(ManySources):
             columns = columns._replace(at=at)
         if most is not None:
             columns.ends[1] = most
-        self._search(wanted._replace(columns=columns), lanes, told)
+        self._search(wanted._replace(columns=columns), batch_size, on_done)
         return answer
 
     def _find(
@@ -110,11 +111,11 @@ class CpuJohnson(ManySources):
         sources: IntArray,
         answer: AnyArray,
         parents: AnyArray | None,
-        lanes: int | None,
-        told: Told | None,
+        batch_size: int | None,
+        on_done: OnDone | None,
     ) -> None:
         if parents is None:
-            self._search(all_wanted(sources, answer, self._potential), lanes, told)
+            self._search(all_wanted(sources, answer, self._potential), batch_size, on_done)
             return
         # Which finds those of the sources that it has searched from.
         alone, far = Team(1), unreached(answer.dtype)[0]
@@ -125,17 +126,17 @@ class CpuJohnson(ManySources):
             find_parents(*self.search.rows, alone, *some, parents[part])
             if self._potential is not None:
                 restore(some[1], self._potential, some[0], far)
-            if told is not None:
-                told(begin, end)
+            if on_done is not None:
+                on_done(begin, end)
 
-        heard = Told(found) if told is None else told.instead(found)
-        self._search(all_wanted(sources, answer), lanes, heard)
+        finding = OnDone(found) if on_done is None else replace(on_done, tell=found)
+        self._search(all_wanted(sources, answer), batch_size, finding)
 
-    def _search(self, wanted: Wanted, lanes: int | None, told: Told | None) -> None:
+    def _search(self, wanted: Wanted, batch_size: int | None, on_done: OnDone | None) -> None:
         if self.chooser is None:
-            self.search.search(wanted, lanes, told)
+            self.search.search(wanted, batch_size, on_done)
         else:
-            self.chooser.run(wanted, lanes or self._lanes, told)
+            self.chooser.run(wanted, batch_size or self._batch_size, on_done)
 
 
 class Reweighted(NamedTuple):

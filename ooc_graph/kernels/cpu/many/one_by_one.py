@@ -2,7 +2,7 @@
 
 In a batch a row is pushed whenever it improves for any of the sources. Where these lie far apart in
 a long thin graph, such as a road network, that is once for each of them, and every push carries the
-lanes of all others. A batch of BFS visits each row once for almost every source there, and a visit
+slots of all others. A batch of BFS visits each row once for almost every source there, and a visit
 costs more than one of a single search. Then single searches are faster, and threads need not share
 one. The bits are the same.
 """
@@ -10,43 +10,30 @@ one. The bits are the same.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
-from ooc_graph.kernels.common.compiled import kernel
-from ooc_graph.kernels.common.completion import Told
+from ooc_graph.kernels.common.cancellation import current_event, raise_if_cancelled
+from ooc_graph.kernels.common.completion import OnDone
 from ooc_graph.kernels.common.device import SsspSearch
 from ooc_graph.kernels.common.team import Team
-from ooc_graph.kernels.cpu.many.side_by_side import side_by_side
-from ooc_graph.kernels.cpu.many.sssp import Wanted
+from ooc_graph.kernels.cpu.many.wanted import Wanted, put_row
 from ooc_graph.kernels.cpu.sssp.near_far_search import CpuNearFarSearch, suits_near_far
 from ooc_graph.kernels.cpu.sssp.search import CpuSsspSearch
+from ooc_graph.threads import Members, raise_first
 from ooc_graph.types import AnyArray, IntArray, Rows
-
-
-@kernel
-def put_row(distance: Any, place: int, wanted: Any) -> None:
-    """Write the distances from the source at a place, by internal id, as `Wanted`."""
-    columns, potential = wanted.columns, wanted.potential
-    is_reweighted, far, most = len(potential) > 0, columns.ends[0], columns.ends[1]
-    mine = potential[wanted.sources[place]] if is_reweighted else far
-    row = wanted.answer[columns.at[place]]
-    for column in range(len(columns.row)):
-        v, found = columns.row[column], far
-        if v >= 0 and distance[v] < far:
-            found = distance[v] - mine + potential[v] if is_reweighted else distance[v]
-        row[column] = found if found <= most else far
 
 
 def each_alone(
     searches: Sequence[Any], sources: IntArray, take: Callable[[int, Any], None]
 ) -> None:
-    """Call ``take(place, tree)`` for every source, on the thread that searched from it.
+    """Call ``take(position, tree)`` for every source, on the thread that searched from it.
 
     Each thread has one of the searches, whose answer changes with its next one.
     """
 
-    def search(thread: int, place: int) -> None:
-        take(place, searches[thread].run(int(sources[place])))
+    def search(thread: int, position: int) -> None:
+        take(position, searches[thread].run(int(sources[position])))
 
     side_by_side(len(searches), len(sources), search)
 
@@ -66,12 +53,48 @@ class SideBySide:
             else:
                 self._searches.append(CpuSsspSearch(out, into, tuples, Team(1)))
 
-    def run(self, wanted: Wanted, told: Told | None = None) -> None:
+    def run(self, wanted: Wanted, on_done: OnDone | None = None) -> None:
         """As `Chooser.run`."""
 
-        def take(place: int, tree: Any) -> None:
-            put_row(tree.distance, place, wanted)
-            if told is not None:
-                told(place, place + 1)
+        def take(position: int, tree: Any) -> None:
+            put_row(tree.distance, position, wanted)
+            if on_done is not None:
+                on_done(position, position + 1)
 
         each_alone(self._searches, wanted.sources, take)
+
+
+def side_by_side(threads: int, count: int, do: Callable[[int, int], None]) -> None:
+    """Call ``do(thread, index)`` for all indices below ``count``, taken in turn by whoever is free.
+
+    So no thread gets far ahead of another, and what waits for several of them does not wait long.
+    Whatever a call raises, or the thread that waits (KeyboardInterrupt), ends all threads after the
+    calls that they are in, and is raised. So they end, by CancelledError, if the calling thread's
+    own work is cancelled.
+    """
+    # Not an Event, which an interrupt may leave closed for the threads that set it as well.
+    is_ended, cancelled = [False], current_event()
+    # Taking one is a step of the interpreter, whose lock is held meanwhile.
+    indices = iter(range(count))
+
+    def end() -> None:
+        is_ended[0] = True
+
+    def work(thread: int) -> None:
+        for index in indices:
+            if is_ended[0] or (cancelled is not None and cancelled.is_set()):
+                return
+            do(thread, index)
+
+    members, is_given = Members(threads, "ooc-graph-side-by-side"), False
+    try:
+        for thread in range(threads):
+            members.give(thread, partial(work, thread), end)
+        is_given = True
+    finally:
+        # What the calls use is the caller's again.
+        errors = members.settle(end, at_once=not is_given)
+        members.close()
+    raise_first(errors)
+    # What was left out is not to be taken for done.
+    raise_if_cancelled()

@@ -8,19 +8,18 @@ from typing import Any
 import numpy as np
 
 from ooc_graph.kernels.common.bitmap import WORD_BITS, words_for
-from ooc_graph.kernels.common.completion import Told, starts
-from ooc_graph.kernels.common.many.lengths import INTEGER_TOP, require_room
-from ooc_graph.kernels.common.sssp.distances import (
-    distance_dtype,
-    unreached,
-)
+from ooc_graph.kernels.common.completion import OnDone, starts
+from ooc_graph.kernels.common.many.lengths import INTEGER_TOP, require_fit
+from ooc_graph.kernels.common.sssp.distances import distance_dtype, unreached
 from ooc_graph.kernels.common.sssp.rows import LightRows, plain_rows
 from ooc_graph.kernels.common.team import Team, new_control
-from ooc_graph.kernels.common.tuning import FIRST_SPAN, LANES, PRUNED_FROM
+from ooc_graph.kernels.common.tuning import BATCH_SIZE, FIRST_SPAN, PRUNED_FROM
 from ooc_graph.kernels.cpu.many import prune as many_prune
-from ooc_graph.kernels.cpu.many.floors import floors_of, tells_apart
-from ooc_graph.kernels.cpu.many.lanes import lanes_for
-from ooc_graph.kernels.cpu.many.sssp import Batch, Columns, Task, Wanted, search_batch
+from ooc_graph.kernels.cpu.many.batch import Batch
+from ooc_graph.kernels.cpu.many.prune import floors_of, tells_apart
+from ooc_graph.kernels.cpu.many.sssp import Task, search_batch
+from ooc_graph.kernels.cpu.many.vectors import slots_for
+from ooc_graph.kernels.cpu.many.wanted import Wanted, all_wanted
 from ooc_graph.types import AnyArray, IntArray, Rows
 
 
@@ -28,13 +27,13 @@ class CpuManySearch:
     """Distances from any number of sources; rows are read once for a batch of sources.
 
     Every thread searches batches of its own, so threads never wait for each other. In addition to
-    the rows each has ``lanes`` distances a vertex, and 16 to 24 bytes a vertex more.
+    the rows each has ``batch_size`` distances a vertex, and 16 to 24 bytes a vertex more.
 
     Parameters
     ----------
     out, into
         Light-first rows of out- and in-arcs with weights >= 0 (the same object when undirected).
-    lanes
+    batch_size
         Most sources in a batch, 64 at most; rounded up to whole vectors.
     longest
         Bound of a path's length, if integer weights have one that is lower than vertices times
@@ -42,36 +41,27 @@ class CpuManySearch:
     """
 
     def __init__(
-        self, out: Rows, into: Rows, team: Team, lanes: int = LANES, longest: int | None = None
+        self,
+        out: Rows,
+        into: Rows,
+        team: Team,
+        batch_size: int = BATCH_SIZE,
+        longest: int | None = None,
     ) -> None:
-        self._out = plain_rows(out)
-        self._into = self._out if into is out else plain_rows(into)
-        self._team = team
-        self.dtype = distance_dtype(self._out.weights)
-        self._lanes = lanes
+        plain = plain_rows(out)
+        self.rows = plain, plain if into is out else plain_rows(into)
+        """All out- and in-arcs, with the weights that are searched."""
+        self.vertices, self.team = len(plain.offsets) - 1, team
+        self.dtype = distance_dtype(plain.weights)
+        self._batch_size = batch_size
         self._pruned: tuple[LightRows, LightRows] | None = None
         self._floors: AnyArray = np.empty(0, self.dtype)
         self.counts: IntArray = np.zeros((team.threads, 4), np.int64)
-        heaviest = self._out.weights.max(initial=0)
-        require_room(heaviest, self.vertices, self.dtype, longest)
-        # Distances above floors that lie below 0 must have room, too.
+        heaviest = plain.weights.max(initial=0)
+        require_fit(heaviest, self.vertices, self.dtype, longest)
+        # Distances above floors that lie below 0 must fit, too.
         bound = float(heaviest) * self.vertices if longest is None else longest
-        self._has_room = 4 * bound < highest(self.dtype)
-
-    @property
-    def vertices(self) -> int:
-        """Rows of the graph."""
-        return len(self._out.offsets) - 1
-
-    @property
-    def team(self) -> Team:
-        """Threads that search."""
-        return self._team
-
-    @property
-    def rows(self) -> tuple[LightRows, LightRows]:
-        """All out- and in-arcs, with the weights that are searched."""
-        return self._out, self._into
+        self._has_range = 4 * bound < highest(self.dtype)
 
     def expect(self, sources: int) -> None:
         """Drop arcs that nobody needs if so many sources, in all runs to come, pay for it."""
@@ -84,21 +74,21 @@ class CpuManySearch:
     def search(
         self,
         wanted: Wanted,
-        lanes: int | None = None,
-        told: Told | None = None,
+        batch_size: int | None = None,
+        on_done: OnDone | None = None,
         *,
         pruning: bool = True,
     ) -> None:
         """Search from some sources: each row of the answer has the bits of a single search.
 
-        A batch has up to ``lanes`` sources, by default those of this object. With ``pruning``, arcs
-        that nobody needs are dropped first if so many sources pay for it.
+        A batch has up to ``batch_size`` sources, by default those of this object. With ``pruning``,
+        arcs that nobody needs are dropped first if so many sources pay for it.
         """
         if pruning:
             self.expect(len(wanted.sources))
-        out, into = (self._out, self._into) if self._pruned is None else self._pruned
+        out, into = self.rows if self._pruned is None else self._pruned
         if len(wanted.sources):
-            self._search(out, into, wanted, lanes or self._lanes, self._floors, told)
+            self._search(out, into, wanted, batch_size or self._batch_size, self._floors, on_done)
 
     def _search(
         self,
@@ -107,20 +97,21 @@ class CpuManySearch:
         wanted: Wanted,
         most: int,
         floors: AnyArray,
-        told: Told | None = None,
+        on_done: OnDone | None = None,
     ) -> None:
-        dtype, count, threads = wanted.answer.dtype, len(wanted.sources), self._team.threads
-        lanes = lanes_for(dtype, min(even_lanes(count, most, threads), WORD_BITS))
-        begins = starts(count, lanes, told, most, threads)
+        dtype, count, threads = wanted.answer.dtype, len(wanted.sources), self.team.threads
+        slots = slots_for(dtype, min(even_batch(count, most, threads), WORD_BITS))
+        begins = starts(count, slots, on_done, most, threads)
         longest = int(np.diff(begins).max())
         states = [_state(self.vertices, dtype, longest, counts) for counts in self.counts]
         step = np.array([step_of(out, dtype)], dtype)
         task = Task(out, into, leaves_of(out, into), floors, step, begins, wanted)
-        run_batches(self._team, search_batch, states, task, told)
+        run_batches(self.team, search_batch, states, task, on_done)
 
     def _prune(self) -> tuple[LightRows, LightRows]:
         """Rows without arcs that no shortest path needs: of out-arcs, and of in-arcs."""
-        out, into, same = self._out, self._into, self._into is self._out
+        out, into = self.rows
+        same = into is out
         landmarks = np.arange(min(many_prune.LANDMARKS, self.vertices))
         dtype = np.dtype(np.float64 if self.dtype.kind == "f" else np.int64)
         eps = epsilon(self.dtype)
@@ -131,7 +122,7 @@ class CpuManySearch:
             longer = many_prune.inflated(out, error)
             back = longer if same else many_prune.inflated(into, error)
             away = np.empty((len(landmarks), self.vertices), dtype)
-            given = self._lanes, np.empty(0, dtype)
+            given = self._batch_size, np.empty(0, dtype)
             self._search(longer, back, all_wanted(landmarks, away), *given)
             to = away if same else np.empty_like(away)
             if not same:
@@ -140,7 +131,7 @@ class CpuManySearch:
             if found <= span or eps == 0:
                 break
             span = 2 * found
-        if self._has_room and tells_apart(out, error):
+        if self._has_range and tells_apart(out, error):
             self._floors = floors_of(to, top, out, self.dtype)
         margin = np.array(error).astype(dtype)[()]
         pruned = []
@@ -153,13 +144,6 @@ class CpuManySearch:
         return pruned[0], pruned[1]
 
 
-def all_wanted(sources: IntArray, answer: AnyArray, potential: AnyArray | None = None) -> Wanted:
-    """All distances of every source, by internal id, in rows one after the other."""
-    dtype, (count, rows) = answer.dtype, answer.shape
-    columns = Columns(np.arange(rows), np.arange(count), np.repeat(unreached(dtype), 2))
-    return Wanted(sources, answer, columns, np.empty(0, dtype) if potential is None else potential)
-
-
 def leaves_of(out: LightRows, into: LightRows) -> IntArray:
     """Rows that no shortest path leads through: one neighbour, the same in and out, or none out."""
     arcs_out, arcs_in = np.diff(out.offsets), np.diff(into.offsets)
@@ -169,7 +153,7 @@ def leaves_of(out: LightRows, into: LightRows) -> IntArray:
     return np.sort(np.concatenate([ends, single[same]]))
 
 
-def even_lanes(sources: int, most: int, threads: int) -> int:
+def even_batch(sources: int, most: int, threads: int) -> int:
     """Sources in a batch if all threads are to have as many batches, as long as each other."""
     rounds = max(1, -(-sources // (most * threads)))
     return max(1, -(-sources // (rounds * threads)))
@@ -188,17 +172,17 @@ def step_of(rows: LightRows, dtype: np.dtype[Any]) -> Any:
     return np.array(float(rows.weights.mean(dtype=np.float64)) / degree).astype(dtype)[()]
 
 
-def _state(rows: int, dtype: np.dtype[Any], lanes: int, counts: IntArray) -> Batch:
+def _state(rows: int, dtype: np.dtype[Any], slots: int, counts: IntArray) -> Batch:
     """State of one batch; what it does is added to ``counts``."""
-    lanes = lanes_for(dtype, min(lanes, WORD_BITS))
+    slots = slots_for(dtype, min(slots, WORD_BITS))
     limits: list[Any] = [INTEGER_TOP, 2 * INTEGER_TOP, 0]
     if dtype.kind == "f":
         limits = [np.inf, np.nan, 8 * epsilon(dtype)]
     return Batch(
-        np.empty((rows, lanes), dtype),
+        np.empty((rows, slots), dtype),
         np.empty(rows, dtype),
         np.empty(rows, dtype),
-        np.empty(lanes, dtype),
+        np.empty(slots, dtype),
         np.array(limits, dtype),
         np.empty(words_for(rows), np.uint64),
         np.empty(rows, np.uint64),
@@ -207,7 +191,7 @@ def _state(rows: int, dtype: np.dtype[Any], lanes: int, counts: IntArray) -> Bat
 
 
 def run_batches(
-    team: Team, search_batch: Any, states: Sequence[Any], task: Any, told: Told | None
+    team: Team, search_batch: Any, states: Sequence[Any], task: Any, on_done: OnDone | None
 ) -> None:
     """Search batch after batch by all threads, each with a state of its own.
 
@@ -217,8 +201,8 @@ def run_batches(
 
     def batches(thread: int, _: int, control: IntArray) -> None:
         while (number := search_batch(control, states[thread], task)) >= 0:
-            if told is not None:
-                told(int(task.begins[number]), int(task.begins[number + 1]))
+            if on_done is not None:
+                on_done(int(task.begins[number]), int(task.begins[number + 1]))
 
     team.launch(batches, new_control())
 

@@ -1,24 +1,24 @@
 """SSSP from many sources at once: one read of an arc serves a batch of sources (CPU).
 
-Distances lie ``[vertex][lane]``, one lane a source, so an arc is relaxed for all lanes by a few
-vector instructions. Rows that improved push along their out-arcs, lightest first, in place;
+Distances lie ``[vertex][slot]``, one slot a source, so an arc is relaxed for all slots by a few
+vector instructions. Rows that improved push along their out-arcs, lightest first, in index;
 distances fall from +inf to the greatest fixed point, whose bits do not depend on the order, so that
-each lane has the bits of a single search.
+each slot has the bits of a single search.
 
-Every lane has a *floor*, a number that none of its distances lies below, but for the source's own.
+Every slot has a *floor*, a number that none of its distances lies below, except the source's own.
 The largest difference of a row's distances from the floors is the row's *reach*. If the smallest
 improved distance of a row lies ``low`` above its floor, an arc of weight ``w`` can lower nothing in
 a row whose reach is ``low + w`` or less. Rounding does not change that: where ``d + w`` is not
 smaller than a number, the rounded sum is not either. Rows wait for their push in the order of how
 far above the floor they improved, step by step, as in delta-stepping.
 
-The less the lanes of a row differ in that, the fewer arcs are relaxed, and the fewer times. Some
+The less the slots of a row differ in that, the fewer arcs are relaxed, and the fewer times. Some
 sources lie farther from everything than others, so the floor is lower by as much as a source's mean
-distance to some landmarks is smaller than that of sources far away (`many.floors`). Where no
+distance to some landmarks is smaller than that of sources far away (`many.prune`). Where no
 landmarks were searched from, it is the source's lightest arc, since nothing else is nearer.
 
-A lane that can never reach a row is told apart from one that has not yet, and does not widen the
-row's reach; which those are is found first, by one bit a lane.
+A slot that can never reach a row is told apart from one that has not yet, and does not widen the
+row's reach; which those are is found first, by one bit a slot.
 """
 
 from __future__ import annotations
@@ -27,77 +27,18 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ooc_graph.kernels.common.bitmap import LOW, ONE, SIX, WORD_BITS, lowest_bit
+from ooc_graph.kernels.common.bitmap import ONE, WORD_BITS, lowest_bit
 from ooc_graph.kernels.common.compiled import kernel, subroutine
-from ooc_graph.kernels.common.prefetch import prefetch
+from ooc_graph.kernels.common.intrinsics import prefetch
 from ooc_graph.kernels.common.sssp.rows import LightRows
 from ooc_graph.kernels.common.team import ABORT, CHUNK, atomic_add, atomic_load
-from ooc_graph.kernels.cpu.many.lanes import fetch_lanes, push_arc
+from ooc_graph.kernels.cpu.many.batch import LOOKED, RELAXED, ROWS, SWEEPS, begin, wait
+from ooc_graph.kernels.cpu.many.vectors import fetch_row, push_arc
+from ooc_graph.kernels.cpu.many.wanted import PUBLISHED, Wanted, publish
 from ooc_graph.types import AnyArray, IntArray
 
 AHEAD = 4
 """Arcs between fetching a row's distances and using them."""
-PUBLISHED = 16
-"""Rows whose distances are written out together: what a cache line holds."""
-SWEEPS, ROWS, LOOKED, RELAXED = range(4)
-"""Places in ``counts``: sweeps, rows that pushed, arcs looked at, arcs relaxed."""
-
-
-class Batch(NamedTuple):
-    """State of one batch of sources over (rows,) vertices, one thread's own.
-
-    ``distance`` (rows, lanes); ``reach``, ``pending`` (rows,), the latter how far above the floor
-    a waiting row improved; ``floor`` (lanes,); all of the distances' dtype, as are ``limits`` (3,):
-    the distance of what is not reached yet, of what never will be, and by how much a difference may
-    be rounded, relatively. ``changed`` is a bitmap of the waiting rows; ``reached`` (rows,) uint64
-    holds one bit a lane; ``counts`` (4,) int64.
-    """
-
-    distance: AnyArray
-    reach: AnyArray
-    pending: AnyArray
-    floor: AnyArray
-    limits: AnyArray
-    changed: AnyArray
-    reached: AnyArray
-    counts: AnyArray
-
-
-class Columns(NamedTuple):
-    """Which distances are wanted of every source, and where they go.
-
-    ``row`` int64 (columns,): internal ids, -1 for who has no row, whom nobody reaches; ``at`` int64
-    (sources,): each source's row of the answer; ``ends`` (2,) of the distances' dtype: what stands
-    for not reached, and the largest distance that counts as reached.
-    """
-
-    row: AnyArray
-    at: AnyArray
-    ends: AnyArray
-
-
-class Wanted(NamedTuple):
-    """Sources, and where their distances go.
-
-    ``sources`` int64 (sources,), internal ids; ``columns`` are those of ``answer``; ``potential``
-    (rows,) is what the weights were shifted by, which is taken away, or empty.
-    """
-
-    sources: IntArray
-    answer: AnyArray
-    columns: Columns
-    potential: AnyArray
-
-    def part(self, start: int, stop: int | None = None) -> Wanted:
-        """The same of some of the sources."""
-        columns = self.columns._replace(at=self.columns.at[start:stop])
-        return self._replace(sources=self.sources[start:stop], columns=columns)
-
-
-@subroutine
-def _wait(batch: Any, row: Any, away: Any) -> None:
-    batch.changed[row >> SIX] |= ONE << (row & LOW)
-    batch.pending[row] = min(batch.pending[row], away)
 
 
 @subroutine
@@ -110,13 +51,13 @@ def _push(out: Any, batch: Any, row: int, low: Any, ceiling: Any) -> Any:
     begin, end = out.offsets[row], out.offsets[row + 1]
     position, nearest = begin, top
     for ahead in range(begin, min(begin + AHEAD, end)):
-        fetch_lanes(batch.distance, out.neighbors[ahead])
+        fetch_row(batch.distance, out.neighbors[ahead])
     while position < end:
         weight = out.weights[position]
         if low + weight >= ceiling:
             break
         if position + AHEAD < end:
-            fetch_lanes(batch.distance, out.neighbors[position + AHEAD])
+            fetch_row(batch.distance, out.neighbors[position + AHEAD])
         v = np.uint64(out.neighbors[position])
         position += 1
         if low + weight >= batch.reach[v]:
@@ -125,7 +66,7 @@ def _push(out: Any, batch: Any, row: int, low: Any, ceiling: Any) -> Any:
         away, reach = push_arc(batch.distance, row, v, weight, batch.floor, batch.limits)
         if away < top:
             batch.reach[v] = reach + reach * slack
-            _wait(batch, v, away)
+            wait(batch, v, away)
             nearest = min(nearest, away)
     counts[LOOKED] += position - begin
     return nearest
@@ -189,77 +130,6 @@ def settle(out: Any, batch: Any, step: Any) -> None:
 
 
 @subroutine
-def _find_reached(out: Any, batch: Any, sources: Any) -> None:
-    """Set each row's bits of the lanes whose sources reach it."""
-    changed, reached = batch.changed, batch.reached
-    changed[:] = 0
-    reached[:] = 0
-    for lane in range(len(sources)):
-        source = np.uint64(sources[lane])
-        reached[source] |= ONE << np.uint64(lane)
-        changed[source >> SIX] |= ONE << (source & LOW)
-    going = True
-    while going:
-        going = False
-        for index in range(len(changed)):
-            while changed[index] != 0:
-                going = True
-                row = index * WORD_BITS + lowest_bit(changed[index])
-                changed[index] &= changed[index] - ONE
-                bits = reached[row]
-                for position in range(out.offsets[row], out.offsets[row + 1]):
-                    v = np.uint64(out.neighbors[position])
-                    if bits & ~reached[v]:
-                        reached[v] |= bits
-                        changed[v >> SIX] |= ONE << (v & LOW)
-
-
-@subroutine
-def _forget(batch: Any, sources: int) -> None:
-    """Give all lanes their distances before the search; lanes without a source reach nothing."""
-    top, never = batch.limits[0], batch.limits[1]
-    rows, lanes = batch.distance.shape
-    everywhere = ~np.uint64(0) >> np.uint64(WORD_BITS - sources)
-    for row in range(rows):
-        bits = batch.reached[row]
-        # What nobody reaches need not be looked at, nor raise the ceiling.
-        batch.reach[row] = top if bits else 0
-        batch.pending[row] = top
-        if bits == everywhere:
-            for lane in range(sources):
-                batch.distance[row, lane] = top
-        else:
-            for lane in range(sources):
-                batch.distance[row, lane] = top if (bits >> np.uint64(lane)) & ONE else never
-        for lane in range(sources, lanes):
-            batch.distance[row, lane] = never
-
-
-@kernel
-def begin(out: Any, batch: Any, leaves: Any, floors: Any, sources: Any) -> None:
-    """Reset a batch, give every lane its source, and relax the sources' own arcs."""
-    _find_reached(out, batch, sources)
-    _forget(batch, len(sources))
-    # No arc matters to a leaf before the end: it is never pushed to.
-    for leaf in leaves:
-        batch.reach[leaf] = 0
-    batch.floor[:] = 0
-    for lane in range(len(sources)):
-        source = sources[lane]
-        first, end = out.offsets[source], out.offsets[source + 1]
-        batch.distance[source, lane] = 0
-        if len(floors) > 0:
-            batch.floor[lane] = floors[source]
-        elif first < end:
-            batch.floor[lane] = out.weights[first]
-        for position in range(first, end):
-            v = np.uint64(out.neighbors[position])
-            if out.weights[position] < batch.distance[v, lane]:
-                batch.distance[v, lane] = out.weights[position]
-            _wait(batch, v, out.weights[position] - batch.floor[lane])
-
-
-@subroutine
 def _finish(into: Any, batch: Any, leaves: Any) -> None:
     """Relax the arcs into the leaves, once, as all other distances are final."""
     for leaf in leaves:
@@ -268,33 +138,12 @@ def _finish(into: Any, batch: Any, leaves: Any) -> None:
             push_arc(batch.distance, u, np.int64(leaf), weight, batch.floor, batch.limits)
 
 
-@subroutine
-def publish(batch: Any, wanted: Any, first: int, end: int) -> None:
-    """Write a batch's distances, of the sources from ``first`` to ``end``, as `Wanted`."""
-    columns, potential, answer = wanted.columns, wanted.potential, wanted.answer
-    top, far, most = batch.limits[0], columns.ends[0], columns.ends[1]
-    is_reweighted = len(potential) > 0
-    width = len(columns.row)
-    for base in range(0, width, PUBLISHED):
-        stop = min(base + PUBLISHED, width)
-        for lane in range(end - first):
-            mine = potential[wanted.sources[first + lane]] if is_reweighted else top
-            at = columns.at[first + lane]
-            for column in range(base, stop):
-                row, found = columns.row[column], far
-                if row >= 0:
-                    distance = batch.distance[row, lane]
-                    if distance < top:
-                        found = distance - mine + potential[row] if is_reweighted else distance
-                answer[at, column] = found if found <= most else far
-
-
 class Task(NamedTuple):
     """What batches search, and where their distances go.
 
     ``leaves`` lists rows that no shortest path leads through, ``floors`` is (rows,) or empty, and
-    ``step`` an array (1,) of the distances' dtype. ``begins`` int64 (batches + 1,): place of each
-    batch's first source, and how many there are.
+    ``step`` an array (1,) of the distances' dtype. ``begins`` int64 (batches + 1,): position of
+    each batch's first source, and how many there are.
     """
 
     out: LightRows
@@ -310,7 +159,7 @@ class Task(NamedTuple):
 def search_batch(control: Any, batch: Any, task: Any) -> Any:
     """Search the next batch of a `Task` on the calling thread: its sources have their rows then.
 
-    Returns its number, -1 if no batch is left or the launch was given up.
+    Returns its number, -1 if no batch is left or the launch was cancelled.
     """
     if atomic_load(control, ABORT) != 0:
         return -1

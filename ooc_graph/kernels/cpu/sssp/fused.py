@@ -13,19 +13,14 @@ from ooc_graph.kernels.common.decisions import PULL
 from ooc_graph.kernels.common.team import CHUNK, FIRST_FREE, LINE, OPERATION, barrier
 from ooc_graph.kernels.cpu.sssp.parents import (
     EXAMINED,
-    Lane,
+    Scratch,
     inner_parents,
     lost_by_overflow,
     parents_part,
 )
 from ooc_graph.kernels.cpu.sssp.pull import CHANGED, REACHED, pull_part
-from ooc_graph.kernels.cpu.sssp.push import (
-    QUEUED,
-    arcs_of_listed,
-    push_below,
-    push_inner,
-    push_rising,
-)
+from ooc_graph.kernels.cpu.sssp.push import QUEUED, push_below
+from ooc_graph.kernels.cpu.sssp.rising import arcs_of_listed, push_inner, push_rising
 from ooc_graph.types import AnyArray
 
 PARENTS = 2
@@ -42,15 +37,13 @@ class Answer(NamedTuple):
     ``parent`` (rows,) is the wave's queue until parents are looked for. ``limits`` (4,): the
     distance up to which all is final, a lower bound of what may have changed, the largest
     distance reached, the distance beyond the inner vertices. ``ranges`` (threads, 2): what each
-    thread found in a pull pass. ``left`` and ``best`` (threads, `CHUNK_ROWS`): each thread's
-    `Lane`.
+    thread found in a pull pass. ``scratches`` are those of all threads.
     """
 
     parent: AnyArray
     limits: AnyArray
     ranges: AnyArray
-    left: AnyArray
-    best: AnyArray
+    scratches: Scratch
 
 
 FINAL, FLOOR, HIGH, BEYOND = range(4)
@@ -151,7 +144,6 @@ def search(
     if not barrier(control, threads):
         return
     limits = answer.limits
-    lane = Lane(answer.left[thread], answer.best[thread])
     if thread == 0:
         _push(control, out, wave, answer, root, may_pull)
     while True:
@@ -159,8 +151,18 @@ def search(
             return
         if control[OPERATION] == PARENTS:
             break
-        nowhere, range_ = wave.distance[:0], answer.ranges[thread]
-        pull_part(control, into, wave, nowhere, limits[FINAL], limits[FLOOR], range_, lane)
+        pull_part(
+            thread,
+            threads,
+            control,
+            into,
+            wave,
+            wave.distance[:0],
+            limits[FINAL],
+            limits[FLOOR],
+            answer.ranges,
+            answer.scratches,
+        )
         if not barrier(control, threads):
             return
         if thread == 0:
@@ -175,4 +177,5 @@ def search(
         control[EXAMINED] = examined
     if not barrier(control, threads):
         return
-    parents_part(control, into, wave, answer.parent, root, limits[BEYOND], lane)
+    beyond, scratches = limits[BEYOND], answer.scratches
+    parents_part(thread, threads, control, into, wave, answer.parent, root, beyond, scratches)

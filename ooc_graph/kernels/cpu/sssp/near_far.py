@@ -18,7 +18,7 @@ One thread searches. Two shared the work evenly, but were slower than one on roa
 grids: the words of the front moved between their caches.
 
 The state says whether a vertex is queued (`NEAR`) or beyond the bound (`FAR`). Queue and lists may
-be of any size: a vertex for which there is no room is `FAR` without being listed, and the next
+be of any size: a vertex that does not fit is `FAR` without being listed, and the next
 round looks through all words.
 
 References
@@ -35,8 +35,14 @@ import numpy as np
 
 from ooc_graph.kernels.common import decisions
 from ooc_graph.kernels.common.compiled import kernel, subroutine
-from ooc_graph.kernels.common.intrinsics import further, high_value, high_word, is_absorbed, rarely
-from ooc_graph.kernels.common.prefetch import prefetch
+from ooc_graph.kernels.common.intrinsics import (
+    further,
+    high_value,
+    high_word,
+    is_absorbed,
+    prefetch,
+    rarely,
+)
 from ooc_graph.kernels.common.sssp.plateaus import is_better_parent
 from ooc_graph.types import AnyArray
 
@@ -49,23 +55,13 @@ _PARENT, _NEAR, _FAR = _U((1 << PARENT_BITS) - 1), _U(1 << PARENT_BITS), _U(2 <<
 _DISTANCE = _LOW << _SHIFT
 _NOTHING = _U(0)
 AHEAD = 16
-"""Rows are asked for so many places before their turn in the queue, their arcs half as many."""
+"""Rows are asked for so many entries before their turn in the queue, their arcs half as many."""
 
 AGAIN_WEIGHT = 4
 """Only vertices that had left the queue count as improved again: each says as much as so many do
 in `decisions.adapt_step`."""
 
 adapt_step = kernel(decisions.adapt_step)
-
-
-class PairedRows(NamedTuple):
-    """Rows with ``weight << 32 | neighbor`` as uint64 (arcs,); ``offsets`` (rows + 1,) integers.
-
-    A weight is an integer or the bits of a float32.
-    """
-
-    offsets: AnyArray
-    arcs: AnyArray
 
 
 class NearFar(NamedTuple):
@@ -87,24 +83,16 @@ GAVE_UP = -1
 
 
 @subroutine
-def _is_better_parent(word: Any, u: Any, at: Any, seen: Any) -> bool:
-    """Tell whether ``u``, at distance ``at``, is a better parent than the one in ``seen``."""
-    rival = seen & _PARENT
-    away = word[rival] & _DISTANCE
-    return bool(is_better_parent(at, u, away, rival))
-
-
-@subroutine
 def _ask_for_rows(rows: Any, word: Any, near: Any, head: int, count: int) -> None:
     """Prefetch what the next vertices of the queue will need."""
-    room = len(near)
+    capacity = len(near)
     if count > AHEAD:
-        place = head + AHEAD
-        u = np.int64(near[place if place < room else place - room])
+        ahead = head + AHEAD
+        u = np.int64(near[ahead if ahead < capacity else ahead - capacity])
         prefetch(rows.offsets, u)
         prefetch(word, u)
-        place = head + AHEAD // 2
-        u = np.int64(near[place if place < room else place - room])
+        ahead = head + AHEAD // 2
+        u = np.int64(near[ahead if ahead < capacity else ahead - capacity])
         prefetch(rows.arcs, np.int64(rows.offsets[u]))
 
 
@@ -112,18 +100,18 @@ def _ask_for_rows(rows: Any, word: Any, near: Any, head: int, count: int) -> Non
 def _relax_near(rows: Any, state: Any, turn: int, count: int, bound: Any, top: Any) -> None:
     """Relax the rows of the queue ``near[:count]`` and of what they bring into it.
 
-    The trace counts on; ``bound`` is shifted to the place of a distance; ``top`` is of the
+    The trace counts on; ``bound`` is shifted to the bits of a distance; ``top`` is of the
     distances' type.
     """
     word, near, far, trace = state.word, state.near, state.far[turn], state.trace
-    room, most = len(near), len(far)
-    head, tail = 0, 0 if count == room else count
+    capacity, most = len(near), len(far)
+    head, tail = 0, 0 if count == capacity else count
     listed, unlisted, examined, again = trace[LISTED], trace[UNLISTED], 0, 0
     lowest = _U(trace[LOWEST]) << _SHIFT
     while count > 0:
         _ask_for_rows(rows, word, near, head, count)
         u = _U(near[head])
-        head = 0 if head + 1 == room else head + 1
+        head = 0 if head + 1 == capacity else head + 1
         count -= 1
         at = word[u] & _DISTANCE
         word[u] &= ~_NEAR
@@ -138,10 +126,11 @@ def _relax_near(rows: Any, state: Any, turn: int, count: int, bound: Any, top: A
             if candidate > seen & _DISTANCE:
                 continue
             if candidate == seen & _DISTANCE:
-                if _is_better_parent(word, u, at, seen):
+                rival = seen & _PARENT
+                if is_better_parent(at, u, word[rival] & _DISTANCE, rival):
                     word[v] = (seen & ~_PARENT) | u
                 continue
-            is_near = candidate <= bound and (count < room or seen & _NEAR != _NOTHING)
+            is_near = candidate <= bound and (count < capacity or seen & _NEAR != _NOTHING)
             goes_to = _NEAR if is_near else _FAR
             word[v] = candidate | goes_to | u
             if not is_near:
@@ -150,7 +139,7 @@ def _relax_near(rows: Any, state: Any, turn: int, count: int, bound: Any, top: A
                 continue
             if is_near:
                 near[tail] = v
-                tail = 0 if tail + 1 == room else tail + 1
+                tail = 0 if tail + 1 == capacity else tail + 1
                 count += 1
                 again += (seen & _FAR == _NOTHING) & (seen < _DISTANCE)
             elif candidate > bound and listed < most:

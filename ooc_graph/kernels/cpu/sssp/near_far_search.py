@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 from time import perf_counter
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from ooc_graph.kernels.common.decisions import SsspTree, hubs_hold_much
+from ooc_graph.kernels.common.decisions import SsspTree, hubs_are_large
 from ooc_graph.kernels.common.sssp.distances import distance_dtype, unreached
 from ooc_graph.kernels.common.sssp.survey import may_pull, survey
 from ooc_graph.kernels.common.team import Team
@@ -17,7 +17,6 @@ from ooc_graph.kernels.cpu.sssp.near_far import (
     PARENT_BITS,
     UNREACHED,
     NearFar,
-    PairedRows,
     search_near_far,
 )
 from ooc_graph.kernels.cpu.sssp.search import CpuSsspSearch
@@ -44,7 +43,7 @@ def suits_near_far(out: Rows, tuples: AnyArray) -> bool:
     if len(weights) and (weights.min() <= 0 or _farthest(weights) <= 0):
         return False
     found = survey(out, tuples)
-    return not (hubs_hold_much(found.head_share) if weights.dtype.kind == "f" else may_pull(found))
+    return not (hubs_are_large(found.head_share) if weights.dtype.kind == "f" else may_pull(found))
 
 
 def _farthest(weights: AnyArray) -> int:
@@ -97,7 +96,8 @@ class CpuNearFarSearch:
         self._general: CpuSsspSearch | None = None
         self._make_general = lambda: CpuSsspSearch(out, into, tuples, team)
         rows = len(out.offsets) - 1
-        self._rows = paired_rows(out) if paired is None else paired
+        self.paired = paired_rows(out) if paired is None else paired
+        """The rows; another search of the graph may have the same."""
         assert out.weights is not None
         self._farthest = _farthest(out.weights)
         self._step = survey(out, tuples).step
@@ -113,16 +113,11 @@ class CpuNearFarSearch:
         )
 
     @property
-    def paired(self) -> PairedRows:
-        """The rows as they are searched."""
-        return self._rows
-
-    @property
     def layout_bytes(self) -> int:
         """Bytes of rows that were copied: offsets, and arcs with their weights beside them."""
         if self._general is not None:
             return self._general.layout_bytes
-        return sum(array.nbytes for array in self._rows)
+        return sum(array.nbytes for array in self.paired)
 
     def run(self, root: int) -> SsspTree:
         """As `CpuSsspSearch.run`."""
@@ -130,7 +125,7 @@ class CpuNearFarSearch:
             return self._general.run(root)
         start = perf_counter()
         examined = search_near_far(
-            self._rows,
+            self.paired,
             self._state,
             self._distance,
             self._parent,
@@ -141,9 +136,19 @@ class CpuNearFarSearch:
         )
         elapsed_s = perf_counter() - start
         if examined == GAVE_UP:
-            del self._rows, self._state, self._distance, self._parent
+            del self.paired, self._state, self._distance, self._parent
             self._general = self._make_general()
             tree = self._general.run(root)
             return replace(tree, elapsed_s=elapsed_s + tree.elapsed_s)
         phase_arcs = {"push": int(examined), "pull": 0, "finish": 0, "parents": 0}
         return SsspTree(self._parent, self._distance, elapsed_s, phase_arcs)
+
+
+class PairedRows(NamedTuple):
+    """Rows with ``weight << 32 | neighbor`` as uint64 (arcs,); ``offsets`` (rows + 1,) integers.
+
+    A weight is an integer or the bits of a float32.
+    """
+
+    offsets: AnyArray
+    arcs: AnyArray

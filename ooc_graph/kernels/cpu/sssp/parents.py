@@ -27,15 +27,21 @@ CHUNK_ROWS = 1024
 assert DEAL_BLOCK % CHUNK_ROWS == 0
 
 
-class Lane(NamedTuple):
-    """Scratch of one thread for the rows of one chunk, (`CHUNK_ROWS`,) each.
+class Scratch(NamedTuple):
+    """Scratch for the rows of one chunk: (`CHUNK_ROWS`,) of one thread, (threads, ...) of all.
 
-    ``left`` lists the places, in the chunk, of rows that are still being looked at; ``best``
-    holds a distance for each row.
+    ``left`` lists the offsets, in the chunk, of rows that are still being looked at; ``best``
+    has a distance for each row.
     """
 
     left: AnyArray
     best: AnyArray
+
+
+def new_scratches(threads: int, dtype: np.dtype[Any]) -> Scratch:
+    """Scratch of all threads, for distances of a type."""
+    shape = threads, CHUNK_ROWS
+    return Scratch(np.empty(shape, np.int32), np.empty(shape, dtype))
 
 
 @subroutine
@@ -99,7 +105,7 @@ def _offer(
 
 @subroutine
 def _offer_heads(
-    into: Any, wave: Any, parent: Any, base: int, first: int, count: int, floor: Any, lane: Any
+    into: Any, wave: Any, parent: Any, base: int, first: int, count: int, floor: Any, scratch: Any
 ) -> tuple[int, int]:
     """Look for parents along the heads, as `sssp.pull` looks for distances."""
     distance, top, examined = wave.distance, wave.top[0], 0
@@ -108,14 +114,14 @@ def _offer_heads(
         following = into.head_weights[min(column + 1, HEADS - 1)]
         kept = 0
         for index in range(count):
-            place = np.int64(lane.left[index])
-            row, at = base + place, distance[first + place]
+            offset = np.int64(scratch.left[index])
+            row, at = base + offset, distance[first + offset]
             u = np.int64(neighbors[row])
-            lane.best[place] = _offer(
-                distance, parent, row, at, u, weights[row], lane.best[place], top
+            scratch.best[offset] = _offer(
+                distance, parent, row, at, u, weights[row], scratch.best[offset], top
             )
-            examined += u != first + place
-            lane.left[kept] = place
+            examined += u != first + offset
+            scratch.left[kept] = offset
             kept += path_sum(floor, following[row], top) <= at
         count = kept
     return count, examined
@@ -123,14 +129,14 @@ def _offer_heads(
 
 @subroutine
 def _offer_tails(
-    into: Any, wave: Any, parent: Any, base: int, first: int, count: int, floor: Any, lane: Any
+    into: Any, wave: Any, parent: Any, base: int, first: int, count: int, floor: Any, scratch: Any
 ) -> int:
     """Go on along the tails of rows; arcs examined."""
     distance, top, examined = wave.distance, wave.top[0], 0
     for index in range(count):
-        place = np.int64(lane.left[index])
-        row = base + place
-        at, near = distance[first + place], lane.best[place]
+        offset = np.int64(scratch.left[index])
+        row = base + offset
+        at, near = distance[first + offset], scratch.best[offset]
         position, end = into.offsets[row] + HEADS, into.offsets[row + 1]
         while position < end:
             weight = into.weights[position]
@@ -143,9 +149,17 @@ def _offer_tails(
     return examined
 
 
-@subroutine
+@kernel
 def parents_part(
-    control: Any, into: Any, wave: Any, parent: Any, root: int, floor: Any, lane: Any
+    thread: int,
+    _threads: int,
+    control: Any,
+    into: Any,
+    wave: Any,
+    parent: Any,
+    root: int,
+    floor: Any,
+    scratches: Any,
 ) -> None:
     """Find parents chunk after chunk; all threads call it. Word `CHUNK` must be 0 at the start.
 
@@ -156,6 +170,7 @@ def parents_part(
     distance, top = wave.distance, wave.top[0]
     rows, examined = len(parent), 0
     none = parent.dtype.type(-1)
+    scratch = Scratch(scratches.left[thread], scratches.best[thread])
     lightest = into.head_weights[0]
     while True:
         base, end = take_chunk(control, CHUNK_ROWS, rows)
@@ -167,13 +182,13 @@ def parents_part(
         count = 0
         for row in range(base, end):
             at = distance[first + row - base]
-            lane.best[row - base] = at
-            lane.left[count] = row - base
+            scratch.best[row - base] = at
+            scratch.left[count] = row - base
             wanted = (at < top) & (parent[row] == none)
             count += wanted & (path_sum(floor, lightest[row], top) <= at)
-        count, looked = _offer_heads(into, wave, parent, base, first, count, floor, lane)
+        count, looked = _offer_heads(into, wave, parent, base, first, count, floor, scratch)
         examined += looked
-        examined += _offer_tails(into, wave, parent, base, first, count, floor, lane)
+        examined += _offer_tails(into, wave, parent, base, first, count, floor, scratch)
         for row in range(base, end):
             if (parent[row] == none) & (distance[first + row - base] < top):
                 wave.pending[atomic_add(control, UNRESOLVED, 1)] = row

@@ -16,11 +16,11 @@ from typing import Any
 
 import numpy as np
 
-from ooc_graph.kernels.common.compiled import subroutine
+from ooc_graph.kernels.common.compiled import kernel, subroutine
 from ooc_graph.kernels.common.dealt import internal_of
 from ooc_graph.kernels.common.sssp.distances import path_sum
 from ooc_graph.kernels.common.team import FIRST_FREE, LINE, atomic_add, take_chunk
-from ooc_graph.kernels.cpu.sssp.parents import CHUNK_ROWS, EXAMINED
+from ooc_graph.kernels.cpu.sssp.parents import CHUNK_ROWS, EXAMINED, Scratch
 from ooc_graph.kernels.cpu.sssp.push import HEADS
 
 CHANGED, REACHED = (FIRST_FREE + k * LINE for k in range(2))
@@ -29,13 +29,13 @@ CHANGED, REACHED = (FIRST_FREE + k * LINE for k in range(2))
 
 @subroutine
 def _look_at_heads(
-    into: Any, distance: Any, base: int, first: int, count: int, floor: Any, top: Any, lane: Any
+    into: Any, distance: Any, base: int, first: int, count: int, floor: Any, top: Any, scratch: Any
 ) -> tuple[int, int]:
-    """Best candidates along the heads of the rows ``base + lane.left[:count]``.
+    """Best candidates along the heads of the rows ``base + scratch.left[:count]``.
 
     First arcs of all rows, then second arcs of those that go on, and so on: no look-up waits for
     another, and no branch depends on one. Returns how many rows go on beyond the heads (first in
-    ``lane.left``) and the arcs examined.
+    ``scratch.left``) and the arcs examined.
     """
     examined = 0
     for column in range(HEADS):
@@ -43,14 +43,14 @@ def _look_at_heads(
         following = into.head_weights[min(column + 1, HEADS - 1)]
         kept = 0
         for index in range(count):
-            place = np.int64(lane.left[index])
-            row = base + place
+            offset = np.int64(scratch.left[index])
+            row = base + offset
             neighbor = np.int64(neighbors[row])
             candidate = path_sum(distance[neighbor], weights[row], top)
-            best = min(lane.best[place], candidate)
-            lane.best[place] = best
-            examined += neighbor != first + place
-            lane.left[kept] = place
+            best = min(scratch.best[offset], candidate)
+            scratch.best[offset] = best
+            examined += neighbor != first + offset
+            scratch.left[kept] = offset
             kept += path_sum(floor, following[row], top) < best
         count = kept
     return count, examined
@@ -58,14 +58,14 @@ def _look_at_heads(
 
 @subroutine
 def _look_beyond(
-    into: Any, distance: Any, base: int, count: int, floor: Any, top: Any, lane: Any
+    into: Any, distance: Any, base: int, count: int, floor: Any, top: Any, scratch: Any
 ) -> int:
     """Go on along the tails of rows; arcs examined."""
     examined = 0
     for index in range(count):
-        place = np.int64(lane.left[index])
-        row = base + place
-        best = lane.best[place]
+        offset = np.int64(scratch.left[index])
+        row = base + offset
+        best = scratch.best[offset]
         position, end = into.offsets[row] + HEADS, into.offsets[row + 1]
         while position < end:
             weight = into.weights[position]
@@ -74,13 +74,13 @@ def _look_beyond(
             best = min(best, path_sum(distance[np.int64(into.neighbors[position])], weight, top))
             position += 1
             examined += 1
-        lane.best[place] = best
+        scratch.best[offset] = best
     return examined
 
 
 @subroutine
 def _keep(
-    control: Any, wave: Any, found: Any, first: int, rows: int, lane: Any, top: Any
+    control: Any, wave: Any, found: Any, first: int, rows: int, scratch: Any, top: Any
 ) -> tuple[Any, int]:
     """List what improved, and write it back unless ``found`` takes it.
 
@@ -88,8 +88,8 @@ def _keep(
     """
     distance, low, count, reached = wave.distance, top, 0, 0
     for position in range(rows):
-        before, best = distance[first + position], lane.best[position]
-        lane.left[count] = position
+        before, best = distance[first + position], scratch.best[position]
+        scratch.left[count] = position
         if best < before:
             if len(found) == 0:
                 distance[first + position] = best
@@ -98,25 +98,35 @@ def _keep(
             reached += before == top
     start = atomic_add(control, CHANGED, count)
     for index in range(count):
-        place = np.int64(lane.left[index])
-        wave.queue[start + index] = first + place
+        offset = np.int64(scratch.left[index])
+        wave.queue[start + index] = first + offset
         if len(found) > 0:
-            found[start + index] = lane.best[place]
+            found[start + index] = scratch.best[offset]
     return low, reached
 
 
-@subroutine
+@kernel
 def pull_part(
-    control: Any, into: Any, wave: Any, found: Any, final: Any, floor: Any, range_: Any, lane: Any
+    thread: int,
+    _threads: int,
+    control: Any,
+    into: Any,
+    wave: Any,
+    found: Any,
+    final: Any,
+    floor: Any,
+    ranges: Any,
+    scratches: Any,
 ) -> None:
     """Pull chunk after chunk of the rows with a distance above ``final``; all threads call it.
 
     ``wave.queue`` lists those that improved, in any order; their distances are written back, or
-    only to ``found``, in the order of the queue, unless that is empty. ``range_`` (2,), this
-    thread's own, becomes the smallest improved distance and the largest of all reached. Threads
-    read distances that others improve meanwhile: the fixed point does not depend on it. Word
-    `CHUNK` must be 0 at the start.
+    only to ``found``, in the order of the queue, unless that is empty. A thread's row of ``ranges``
+    becomes the smallest improved distance and the largest of all reached. Threads read distances
+    that others improve meanwhile: the fixed point does not depend on it. Word `CHUNK` must be 0 at
+    the start.
     """
+    range_, scratch = ranges[thread], Scratch(scratches.left[thread], scratches.best[thread])
     distance, rows, top = wave.distance, len(into.offsets) - 1, range_[0]
     low, high = top, final
     examined, reached = 0, 0
@@ -128,18 +138,18 @@ def pull_part(
         first, count = internal_of(base, wave.dealt), 0
         for row in range(base, end):
             at = distance[first + row - base]
-            lane.best[row - base] = at
-            lane.left[count] = row - base
+            scratch.best[row - base] = at
+            scratch.left[count] = row - base
             count += (at > final) & (path_sum(floor, lightest[row], top) < at)
         if count > 0:
-            count, looked = _look_at_heads(into, distance, base, first, count, floor, top, lane)
+            count, looked = _look_at_heads(into, distance, base, first, count, floor, top, scratch)
             examined += looked
-            examined += _look_beyond(into, distance, base, count, floor, top, lane)
-            least, new = _keep(control, wave, found, first, end - base, lane, top)
+            examined += _look_beyond(into, distance, base, count, floor, top, scratch)
+            least, new = _keep(control, wave, found, first, end - base, scratch, top)
             low = min(low, least)
             reached += new
-        for place in range(end - base):
-            high = max(high, lane.best[place] if lane.best[place] < top else final)
+        for offset in range(end - base):
+            high = max(high, scratch.best[offset] if scratch.best[offset] < top else final)
     range_[0], range_[1] = low, high
     atomic_add(control, EXAMINED, examined)
     atomic_add(control, REACHED, reached)

@@ -2,7 +2,7 @@
 
 Distances live in the process's shared replica, which only its `merge` changes: a rank reads them
 and says what it found. What the ranks of a process find in a superstep therefore does not depend
-on their order. The steps are those of the fused search, told which vertices the rows are.
+on their order. The steps are those of the fused search, given which vertices the rows are.
 """
 
 from __future__ import annotations
@@ -13,158 +13,43 @@ from typing import Any
 import numpy as np
 
 from ooc_graph.errors import InputError
-from ooc_graph.kernels.common.compiled import kernel
-from ooc_graph.kernels.common.dealt import dealt_of, internal_of, local_of
+from ooc_graph.kernels.common.dealt import copy_own, dealt_of
 from ooc_graph.kernels.common.decisions import SsspTree
 from ooc_graph.kernels.common.sssp.distances import overflow_error, unreached
-from ooc_graph.kernels.common.sssp.plateaus import plateau_parent
 from ooc_graph.kernels.common.sssp.rows import LightRows, Wave
 from ooc_graph.kernels.common.sssp.survey import Known
 from ooc_graph.kernels.common.team import Team, new_control
 from ooc_graph.kernels.cpu.sssp.fused import overflowed
 from ooc_graph.kernels.cpu.sssp.parents import (
-    CHUNK_ROWS,
     EXAMINED,
     UNRESOLVED,
-    Lane,
     inner_parents,
+    new_scratches,
     parents_part,
     take_offered,
 )
 from ooc_graph.kernels.cpu.sssp.pull import CHANGED, pull_part
-from ooc_graph.kernels.cpu.sssp.push import (
-    HeadedRows,
-    push_inner,
-    push_once,
-    queue_improved,
-    smallest_pending,
-    take_pending,
+from ooc_graph.kernels.cpu.sssp.push import HeadedRows
+from ooc_graph.kernels.cpu.sssp.rank_steps import (
+    arcs_of,
+    list_within,
+    push_queued,
+    ready,
+    resolve_rows,
 )
+from ooc_graph.kernels.cpu.sssp.rising import push_inner
 from ooc_graph.kernels.cpu.sssp.search import taken_dtype
 from ooc_graph.kernels.cpu.sssp.shared import CpuSsspShared
-from ooc_graph.types import DEAL_BLOCK, AnyArray, Dealing, owner_of
+from ooc_graph.types import AnyArray, Dealing, owner_of
 
 Payload = tuple[AnyArray, AnyArray, AnyArray]
-
-
-@kernel
-def ready(
-    out: Any, wave: Any, improved: Any, count: int, pending: int, has_risen: bool, bound: Any
-) -> tuple[int, int, int]:
-    """Queue own rows that improved, and under a new bound those pending; their arcs left.
-
-    ``queue[:count]`` has rows already, but none under a new bound.
-    """
-    if has_risen:
-        count, pending = take_pending(out, wave, pending, bound)
-    count, pending = queue_improved(out, wave, improved, count, pending, bound)
-    arcs = 0
-    for index in range(count):
-        row = np.int64(wave.queue[index])
-        arcs += out.offsets[row + 1] - out.offsets[row]
-    return count, pending, arcs
-
-
-@kernel
-def push_queued(
-    out: Any, wave: Any, count: int, pending: int, bound: Any, target: Any, found: Any
-) -> tuple[int, int, int, int, int, Any]:
-    """Push once; as `push_once`, and the smallest candidate of the pending rows."""
-    done, listed, pending, examined, again = push_once(
-        out, wave, count, pending, bound, target, found
-    )
-    return done, listed, pending, examined, again, smallest_pending(out, wave, pending)
-
-
-@kernel
-def _pull(
-    thread: int,
-    _threads: int,
-    control: Any,
-    into: Any,
-    wave: Any,
-    found: Any,
-    final: Any,
-    floor: Any,
-    ranges: Any,
-    lanes: Any,
-) -> None:
-    range_, lane = ranges[thread], Lane(lanes.left[thread], lanes.best[thread])
-    pull_part(control, into, wave, found, final, floor, range_, lane)
-
-
-@kernel
-def _arcs_of(offsets: Any, dealt: Any, vertices: Any) -> int:
-    """Arcs of own rows, named by internal ids."""
-    arcs = 0
-    for index in range(len(vertices)):
-        row = local_of(np.int64(vertices[index]), dealt)
-        arcs += offsets[row + 1] - offsets[row]
-    return arcs
-
-
-@kernel
-def _list_within(wave: Any, bound: Any, rows: Any) -> int:
-    """List the rows with a distance of at most ``bound``; how many."""
-    count = 0
-    for base in range(0, len(wave.taken), DEAL_BLOCK):
-        shift = internal_of(base, wave.dealt) - base
-        for row in range(base, min(base + DEAL_BLOCK, len(wave.taken))):
-            rows[count] = row
-            count += wave.distance[row + shift] <= bound
-    return count
-
-
-@kernel
-def _parents(
-    thread: int,
-    _threads: int,
-    control: Any,
-    into: Any,
-    wave: Any,
-    parent: Any,
-    root: int,
-    floor: Any,
-    lanes: Any,
-) -> None:
-    lane = Lane(lanes.left[thread], lanes.best[thread])
-    parents_part(control, into, wave, parent, root, floor, lane)
-
-
-@kernel
-def _resolve(
-    into: Any, wave: Any, unresolved: Any, parent: Any, count: int, solved: Any
-) -> tuple[int, int]:
-    """Give rows in ``pending`` the plateau parent that they can have now; solved, still left."""
-    found, kept = 0, 0
-    for index in range(count):
-        row = np.int64(wave.pending[index])
-        v = internal_of(row, wave.dealt)
-        u = plateau_parent(into, wave.distance, unresolved, row, wave.distance[v], wave.top[0])
-        if u >= 0:
-            parent[row] = u
-            solved[found] = v
-            found += 1
-        else:
-            wave.pending[kept] = row
-            kept += 1
-    return found, kept
-
-
-@kernel
-def take_own(distance: Any, dealt: Any, own: Any) -> None:
-    """Copy the distances of the own rows."""
-    for base in range(0, len(own), DEAL_BLOCK):
-        shift = internal_of(base, dealt) - base
-        for row in range(base, min(base + DEAL_BLOCK, len(own))):
-            own[row] = distance[row + shift]
 
 
 class CpuSsspRank:
     """SSSP steps on the rows of one shard, on a team of threads.
 
-    Beside the rows, which are light-first, it holds two ids, a distance, a parent and 4 bytes a row
-    (8 if a row has 2**30 arcs). It pushes along ``out``, and pulls along ``into``.
+    In addition to the rows, which are light-first, it has two ids, a distance, a parent and 4 bytes
+    a row (8 if a row has 2**30 arcs). It pushes along ``out``, and pulls along ``into``.
     """
 
     def __init__(
@@ -196,10 +81,7 @@ class CpuSsspRank:
             dealt_of(dealing),
         )
         self._ranges = np.empty((team.threads, 2), top.dtype)
-        self._lanes = Lane(
-            np.empty((team.threads, CHUNK_ROWS), np.int32),
-            np.empty((team.threads, CHUNK_ROWS), top.dtype),
-        )
+        self._scratches = new_scratches(team.threads, top.dtype)
         self._parent = np.empty(rows, self._ids)
         self._pending = self._left = 0
         self._bound, self._floor = self._top, 0.0
@@ -239,10 +121,10 @@ class CpuSsspRank:
         """Candidates up to ``bound`` from own rows just improved or pending."""
         wave, limit, has_risen = self._seen(shared), self._kind(bound), bound != self._bound
         self._bound = bound
-        count, pending, room = ready(
+        count, pending, capacity = ready(
             self._out, wave, shared.improved, 0, self._pending, has_risen, limit
         )
-        target, found = np.empty(room, self._ids), np.empty(room, self._top.dtype)
+        target, found = np.empty(capacity, self._ids), np.empty(capacity, self._top.dtype)
         _, listed, self._pending, examined, again, smallest = push_queued(
             self._out, wave, count, pending, limit, target, found
         )
@@ -268,7 +150,7 @@ class CpuSsspRank:
         return lengths
 
     def _rows_within(self, shared: CpuSsspShared, bound: float) -> AnyArray:
-        count = _list_within(self._seen(shared), self._kind(bound), self._wave.queue)
+        count = list_within(self._seen(shared), self._kind(bound), self._wave.queue)
         return self._wave.queue[:count].astype(np.int64)
 
     def push_within(self, shared: CpuSsspShared, bound: float) -> tuple[Payload, int]:
@@ -281,18 +163,18 @@ class CpuSsspRank:
 
     def _listed(self, rows: AnyArray, dtype: np.dtype[Any]) -> tuple[AnyArray, AnyArray]:
         """Arrays for one entry an arc of some rows, and one at least."""
-        room = 1 + int(self._lengths(rows).sum(dtype=np.int64))
-        return np.empty(room, self._ids), np.empty(room, dtype)
+        capacity = 1 + int(self._lengths(rows).sum(dtype=np.int64))
+        return np.empty(capacity, self._ids), np.empty(capacity, dtype)
 
     def pull(self, shared: CpuSsspShared, final: float, floor: float) -> tuple[Payload, int, int]:
         """Own rows beyond ``final`` that improve; their out-arcs; arcs examined.
 
-        What they are is told in arrays that the next step writes to.
+        The next step writes to the arrays of the payload.
         """
         control, wave = new_control(), self._seen(shared)
         self._ranges[:, 0] = self._top
         self._team.launch(
-            _pull,
+            pull_part,
             control,
             self._into,
             wave,
@@ -300,11 +182,11 @@ class CpuSsspRank:
             self._kind(final),
             self._kind(floor),
             self._ranges,
-            self._lanes,
+            self._scratches,
         )
         count = int(control[CHANGED])
         target = wave.queue[:count]
-        arcs = _arcs_of(self._out.offsets, wave.dealt, target)
+        arcs = arcs_of(self._out.offsets, wave.dealt, target)
         payload = target, self._distance[:count], np.array([self._top])
         return payload, int(arcs), int(control[EXAMINED])
 
@@ -327,14 +209,14 @@ class CpuSsspRank:
         """Find the parents that are still lacking; vertices left on plateaus, and arcs examined."""
         control, wave = new_control(), self._seen(shared)
         self._team.launch(
-            _parents,
+            parents_part,
             control,
             self._into,
             wave,
             self._parent,
             root,
             self._kind(self._floor),
-            self._lanes,
+            self._scratches,
         )
         self._left = int(control[UNRESOLVED])
         return self._dealing.internal_of(wave.pending[: self._left]), int(control[EXAMINED])
@@ -342,7 +224,7 @@ class CpuSsspRank:
     def resolve(self, shared: CpuSsspShared) -> AnyArray:
         """Vertices on plateaus that are next to one that has a parent, and take it."""
         solved = np.empty(self._left, self._ids)
-        found, self._left = _resolve(
+        found, self._left = resolve_rows(
             self._into, self._seen(shared), shared.waiting, self._parent, self._left, solved
         )
         return solved[:found]
@@ -360,5 +242,5 @@ class CpuSsspRank:
 
     def tree(self, shared: CpuSsspShared, phase_arcs: dict[str, int]) -> SsspTree:
         """Answer for the own rows, in local order."""
-        take_own(shared.distance, self._wave.dealt, self._distance)
+        copy_own(shared.distance, self._wave.dealt, self._distance)
         return SsspTree(self._parent, self._distance, 0.0, phase_arcs)

@@ -23,7 +23,7 @@ from ooc_graph.kernels.common.sssp.survey import MOST_FIRST, may_pull, survey
 from ooc_graph.kernels.common.team import Team, new_control
 from ooc_graph.kernels.common.tuning import ENOUGH_PUSHED
 from ooc_graph.kernels.cpu.sssp import fused
-from ooc_graph.kernels.cpu.sssp.parents import CHUNK_ROWS, EXAMINED, UNRESOLVED
+from ooc_graph.kernels.cpu.sssp.parents import EXAMINED, UNRESOLVED, new_scratches
 from ooc_graph.kernels.cpu.sssp.push import FLAG_BITS, HEADS, HeadedRows
 from ooc_graph.types import AnyArray, Dealing, IntArray, Rows
 
@@ -44,8 +44,8 @@ def headed_rows(rows: LightRows, dealing: Dealing) -> HeadedRows:
     neighbors[:] = dealing.owned()
     weights = np.full(shape, _heaviest_of(rows.weights.dtype), rows.weights.dtype)
     for column in range(HEADS):
-        pairs = [(rows.neighbors, neighbors[column]), (rows.weights, weights[column])]
-        _copy_heads(rows.offsets, column, pairs)
+        columns = [(rows.neighbors, neighbors[column]), (rows.weights, weights[column])]
+        _copy_heads(rows.offsets, column, columns)
     return HeadedRows(rows.offsets, rows.neighbors, rows.weights, neighbors, weights)
 
 
@@ -54,12 +54,14 @@ def taken_dtype(longest: int) -> np.dtype[Any]:
     return np.dtype(np.uint32 if longest >> (32 - FLAG_BITS) == 0 else np.uint64)
 
 
-def _copy_heads(offsets: IntArray, column: int, pairs: Sequence[tuple[AnyArray, AnyArray]]) -> None:
+def _copy_heads(
+    offsets: IntArray, column: int, columns: Sequence[tuple[AnyArray, AnyArray]]
+) -> None:
     """Copy arc number ``column`` of each row that has so many, from arcs to rows."""
     position = offsets[:-1] + column
     longer = np.flatnonzero(position < offsets[1:])
     position = position[longer]
-    for arcs, heads in pairs:
+    for arcs, heads in columns:
         heads[longer] = arcs[position]
 
 
@@ -69,7 +71,7 @@ def _heaviest_of(dtype: np.dtype[Any]) -> Any:
 
 
 def new_wave(parent: AnyArray, dtype: np.dtype[Any], arcs: int, longest: int) -> Wave:
-    """Room for a push along so many arcs in all, and in the ``longest`` row.
+    """Buffers for a push along so many arcs in all, and in the ``longest`` row.
 
     ``parent`` (rows,) is the queue, as nobody has a parent before all distances (``dtype``) are
     final.
@@ -116,8 +118,7 @@ class CpuSsspSearch:
             parent,
             np.zeros(4, dtype),
             np.empty((team.threads, 2), dtype),
-            np.empty((team.threads, CHUNK_ROWS), np.int32),
-            np.empty((team.threads, CHUNK_ROWS), dtype),
+            new_scratches(team.threads, dtype),
         )
         self._heaviest = self._out.weights.max(initial=0)
         self._may_overflow = sums_may_overflow(self._heaviest, rows, dtype)

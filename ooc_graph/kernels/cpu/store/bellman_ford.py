@@ -1,8 +1,8 @@
 """Bellman-Ford on rows of which only the heads are in memory: potentials with the same bits (CPU).
 
 Rounded potentials depend on the order in which rows push, and that is the order of the rows. So a
-*stretch* of rows is gathered, each as far as it may have to push, and they push in turn, up to the
-first that falls too far meanwhile, or was not meant to push. There the next stretch begins; after
+*block* of rows is gathered, each as far as it may have to push, and they push in turn, up to the
+first that falls too far meanwhile, or was not meant to push. There the next block begins; after
 one that did not get far it brings all of its rows whole.
 """
 
@@ -20,13 +20,13 @@ from ooc_graph.kernels.common.store.rows import TierRows
 from ooc_graph.kernels.common.store.scans import keep
 from ooc_graph.types import AnyArray, IntArray
 
-MOST_ROOM = 1 << 18
-"""Arcs, and rows, of a stretch, unless a row has more arcs or the graph fewer rows."""
+MOST_GATHERED = 1 << 18
+"""Arcs, and rows, of a block, unless a row has more arcs or the graph fewer rows."""
 FEW_ROWS = 1024
-"""A stretch that ends early after fewer rows did not get far."""
+"""A block that ends early after fewer rows did not get far."""
 
 
-class Stretch(NamedTuple):
+class Gathered(NamedTuple):
     """Arcs of the rows from ``base`` on: those of row r begin at ``starts[r - base]``."""
 
     starts: IntArray
@@ -48,21 +48,21 @@ def first_changed(changed: Any, row: int, rows: int) -> int:
 
 
 @kernel
-def list_stretch(
+def list_gathered(
     heads: Any,
     potential: Any,
     changed: Any,
     window: Any,
     starts: Any,
-    room: int,
+    capacity: int,
     base: int,
     whole: bool,
 ) -> tuple[int, int]:
-    """List the rows from ``base`` on that may push, as many as there is room for, or one.
+    """List the rows from ``base`` on that may push, as many as ``capacity`` arcs allow, or one.
 
     Unless they are wanted ``whole``, rows that have not changed are left out, and of the others
     what follows the head if the arcs there lead no lower than 0 by now. Returns the row after the
-    stretch, and how many are listed in ``window``.
+    block, and how many are listed in ``window``.
     """
     count, total, row = 0, 0, base
     rows, most = len(heads.lengths), base + len(starts) - 1
@@ -74,7 +74,7 @@ def list_stretch(
                 wanted = 0
             elif wanted > head and potential[row] + heads.weights[heads.starts[row + 1] - 1] >= 0:
                 wanted = head
-        if total + wanted > room and row > base:
+        if total + wanted > capacity and row > base:
             break
         if wanted > 0:
             window.row[count], window.cursor[count] = row, 0
@@ -87,7 +87,7 @@ def list_stretch(
 
 @kernel
 def gather_parts(
-    stretch: Any,
+    gathered: Any,
     base: int,
     lengths: Any,  # noqa: ARG001
     window: Any,
@@ -97,23 +97,23 @@ def gather_parts(
     neighbors: Any,
     weights: Any,
 ) -> int:
-    """Copy arcs at hand to the stretch; the rows kept."""
+    """Copy loaded arcs to the block; the rows kept."""
     for index in range(begin, end):
         row, cursor = window.row[index], window.cursor[index]
         there, weighs = window.place[0, index], window.place[1, index]
-        target, stop = stretch.starts[row - base] + cursor, stretch.starts[row - base + 1]
+        target, stop = gathered.starts[row - base] + cursor, gathered.starts[row - base + 1]
         count = min(window.asked[index], stop - target)
         for arc in range(count):
-            stretch.neighbors[target + arc] = neighbors[there + arc]
-            stretch.weights[target + arc] = weights[weighs + arc]
+            gathered.neighbors[target + arc] = neighbors[there + arc]
+            gathered.weights[target + arc] = weights[weighs + arc]
         if target + count < stop:
             kept = keep(window, kept, row, cursor + count)
     return kept
 
 
 @kernel
-def fall_part(stretch: Any, base: int, end: int, lengths: Any, state: Any) -> tuple[int, int]:
-    """Let the rows of a stretch push that have changed when it is their turn.
+def fall_part(gathered: Any, base: int, end: int, lengths: Any, state: Any) -> tuple[int, int]:
+    """Let the rows of a block push that have changed when it is their turn.
 
     Returns the improvements made, and the row to go on with.
     """
@@ -121,9 +121,9 @@ def fall_part(stretch: Any, base: int, end: int, lengths: Any, state: Any) -> tu
     for u in range(base, end):
         if not has(state.changed, u):
             continue
-        first, stop = stretch.starts[u - base], stretch.starts[u - base + 1]
-        # One that has too few arcs here goes on in the next stretch; what it did stays done.
-        columns = stretch.neighbors[first:stop], stretch.weights[first:stop]
+        first, stop = gathered.starts[u - base], gathered.starts[u - base + 1]
+        # One that has too few arcs here continues in the next block; what it did stays done.
+        columns = gathered.neighbors[first:stop], gathered.weights[first:stop]
         more, all_seen = fall_along(state, u, *columns)
         improved += more
         if not all_seen and stop - first < lengths[u]:
@@ -135,7 +135,7 @@ def fall_part(stretch: Any, base: int, end: int, lengths: Any, state: Any) -> tu
 class TierFalling:
     """`ooc_graph.kernels.common.many.bellman_ford_search.Falling` of rows on a tier.
 
-    It has room for a stretch: at most an arc and a row's place for each row of the graph. ``out``
+    It has arrays for a block: at most an arc and an offset for each row of the graph. ``out``
     are light-first rows of out-arcs.
     """
 
@@ -145,12 +145,12 @@ class TierFalling:
         self.dtype = distance_dtype(heads.weights)
         lightest = heads.first.min() if self.rows else heads.weights.dtype.type(0)
         self.ends = min(lightest.item(), 0), max(heaviest.item(), 0)
-        room = min(self.rows, MOST_ROOM)
+        capacity = min(self.rows, MOST_GATHERED)
         longest = int(heads.lengths.max(initial=0))
-        self._stretch = Stretch(
-            np.zeros(room + 1, np.int64),
-            np.empty(max(longest, room), heads.neighbors.dtype),
-            np.empty(max(longest, room), heads.weights.dtype),
+        self._gathered = Gathered(
+            np.zeros(capacity + 1, np.int64),
+            np.empty(max(longest, capacity), heads.neighbors.dtype),
+            np.empty(max(longest, capacity), heads.weights.dtype),
         )
 
     def negative(self) -> Words:
@@ -162,7 +162,7 @@ class TierFalling:
         # This row alone: a cycle is told of row by row, and each would bring all that follow it.
         self._gather(row, np.zeros(0, self.dtype), np.zeros(0, np.uint64), whole=True, most=1)
         count = int(self._out.heads.lengths[row])
-        return self._stretch.neighbors[:count].copy(), self._stretch.weights[:count].copy()
+        return self._gathered.neighbors[:count].copy(), self._gathered.weights[:count].copy()
 
     def fall(self, state: Fall, most: int, most_passes: int) -> tuple[int, int]:
         """As the kernel `ooc_graph.kernels.common.many.bellman_ford.fall`."""
@@ -176,7 +176,7 @@ class TierFalling:
             while row < self.rows:
                 base = row
                 end = self._gather(row, state.potential, state.changed, whole=whole)
-                more, row = fall_part(self._stretch, row, end, self._out.heads.lengths, state)
+                more, row = fall_part(self._gathered, row, end, self._out.heads.lengths, state)
                 improved += int(more)
                 whole = row < end and row - base < FEW_ROWS
                 row = first_changed(state.changed, row, self.rows)
@@ -189,23 +189,23 @@ class TierFalling:
         changed: Words,
         *,
         whole: bool,
-        most: int = MOST_ROOM,
+        most: int = MOST_GATHERED,
     ) -> int:
-        """Bring a stretch of so many rows at most together; the row after it."""
-        out, stretch = self._out, self._stretch
-        end, waiting = list_stretch(
+        """Bring a block of so many rows at most together; the row after it."""
+        out, gathered = self._out, self._gathered
+        end, waiting = list_gathered(
             out.heads,
             potential,
             changed,
             out.window,
-            stretch.starts[: most + 1],
-            len(stretch.neighbors),
+            gathered.starts[: most + 1],
+            len(gathered.neighbors),
             base,
             whole,
         )
 
         def scan(*part: Any) -> int:
-            return int(gather_parts(stretch, base, *part))
+            return int(gather_parts(gathered, base, *part))
 
         out.scan(out.scan_heads(waiting, scan), scan, out.most_look)
         return int(end)

@@ -24,7 +24,7 @@ from ooc_graph.kernels.common.compiled import kernel, subroutine
 from ooc_graph.kernels.common.decisions import PUSH
 from ooc_graph.kernels.common.store.scans import scanner
 from ooc_graph.kernels.common.team import atomic_add, take_chunk
-from ooc_graph.kernels.cpu.bfs.pull import CHUNK_WORDS, FOUND, FOUND_ARCS, Tree, pull_part
+from ooc_graph.kernels.cpu.bfs.pull import CHUNK_WORDS, FOUND, FOUND_ARCS, Tree
 from ooc_graph.kernels.cpu.bfs.push import claim
 from ooc_graph.kernels.cpu.bfs.thin_levels import choose_direction
 from ooc_graph.types import AnyArray, IntArray
@@ -44,14 +44,6 @@ class Level(NamedTuple):
     queue: AnyArray
     counts: IntArray
     depth: int
-
-
-@kernel
-def pull_heads(
-    _thread: int, _threads: int, control: Any, into: Any, tree: Any, frontier: Any, depth: int
-) -> None:
-    """Pull along the heads; ``tree.found`` becomes the bitmap of rows found. All threads."""
-    pull_part(control, into, tree, into.offsets, frontier, depth)
 
 
 @scanner
@@ -122,7 +114,7 @@ def push_levels(
 ) -> tuple[int, Frontier, int, int]:
     """Push level after level along heads; one thread.
 
-    Ends before a level that should pull, when there is no frontier or no room in ``trace``, and in
+    Ends before a level that should pull, when there is no frontier or ``trace`` is full, and in
     the middle of a level that has rows with arcs beyond their heads.
 
     Returns the levels begun, the frontier that is reached, ``tail`` and ``longer``: if so many rows

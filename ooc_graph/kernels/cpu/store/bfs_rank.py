@@ -12,22 +12,17 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ooc_graph.kernels.common.bitmap import WORD_BITS, Words, has, members, pack_bits
+from ooc_graph.kernels.common.bitmap import Words, has, members
 from ooc_graph.kernels.common.compiled import kernel, subroutine
 from ooc_graph.kernels.common.dealt import Dealt, internal_of
 from ooc_graph.kernels.common.store.rows import TierRows
 from ooc_graph.kernels.common.store.scans import scanner
 from ooc_graph.kernels.common.team import Team, new_control
-from ooc_graph.kernels.cpu.bfs.pull import EXAMINED, FOUND, FOUND_ARCS, IntoRows
+from ooc_graph.kernels.cpu.bfs.pull import EXAMINED, FOUND, FOUND_ARCS, IntoRows, pull_part
 from ooc_graph.kernels.cpu.bfs.push import OutRows
 from ooc_graph.kernels.cpu.bfs.rank import CpuBfsRank, CpuBfsShared, push_rows
-from ooc_graph.kernels.cpu.store.bfs import (
-    LOOKED,
-    Level,
-    count_found,
-    pull_heads,
-    pull_tails,
-)
+from ooc_graph.kernels.cpu.bfs.search import never_claimed
+from ooc_graph.kernels.cpu.store.bfs import LOOKED, Level, count_found, pull_tails
 from ooc_graph.types import AnyArray, Dealing, IntArray
 
 LISTED = 1
@@ -86,14 +81,11 @@ class StoreBfsRank(CpuBfsRank):
         self, dealing: Dealing, out: TierRows, into: TierRows, most_listed: int, team: Team
     ) -> None:
         heads, pulled = out.heads, into.heads
-        never = pack_bits(pulled.lengths == 0)
-        if dealing.rows % WORD_BITS:
-            never[-1] |= ~np.uint64(0) << np.uint64(dealing.rows % WORD_BITS)
         super().__init__(
             dealing,
             OutRows(heads.starts, heads.neighbors),
             IntoRows(pulled.starts, pulled.neighbors, pulled.first),
-            never,
+            never_claimed(pulled.lengths == 0),
             team,
         )
         self.arcs = int(heads.lengths.sum(dtype=np.int64))
@@ -134,8 +126,9 @@ class StoreBfsRank(CpuBfsRank):
         """Find the unvisited own rows next to the frontier; return arcs examined."""
         self._depth += 1
         tree, control, counts = self._tree, new_control(), np.zeros(2, np.int64)
-        self._team.launch(pull_heads, control, self._into, tree, shared.frontier, self._depth)
-        level = Level(tree, shared.frontier, self._queue, counts, self._depth)
+        into, frontier = self._into, shared.frontier
+        self._team.launch(pull_part, control, into, tree, into.offsets, frontier, self._depth)
+        level = Level(tree, frontier, self._queue, counts, self._depth)
         self._into_rows.scan_tails(~tree.visited, partial(pull_tails, level))
         found = new_control()
         self._team.launch(count_found, found, tree, self._out_rows.heads.lengths)

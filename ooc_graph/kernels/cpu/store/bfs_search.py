@@ -12,7 +12,7 @@ from ooc_graph.kernels.common.decisions import PULL, PUSH, BfsTree, choose_direc
 from ooc_graph.kernels.common.store.rows import TierRows
 from ooc_graph.kernels.common.team import Team, new_control
 from ooc_graph.kernels.cpu.bfs.fused import Trace
-from ooc_graph.kernels.cpu.bfs.pull import EXAMINED, FOUND, FOUND_ARCS, IntoRows
+from ooc_graph.kernels.cpu.bfs.pull import EXAMINED, FOUND, FOUND_ARCS, IntoRows, pull_part
 from ooc_graph.kernels.cpu.bfs.search import never_claimed, new_trace, new_tree
 from ooc_graph.kernels.cpu.store import bfs as steps
 from ooc_graph.kernels.cpu.store.bfs import Frontier, Level
@@ -84,7 +84,8 @@ class TierBfsSearch:
         """Find the vertices of a level, from a frontier of so many that is in ``found``."""
         tree, frontier, control = self._tree, self._frontier, new_control()
         frontier[:] = tree.found
-        self._team.launch(steps.pull_heads, control, self._pulled, tree, frontier, depth)
+        into = self._pulled
+        self._team.launch(pull_part, control, into, tree, into.offsets, frontier, depth)
         level = self._level(depth)
         self._into.scan_tails(~tree.visited, partial(steps.pull_tails, level))
         total = level.counts[steps.LOOKED] + control[EXAMINED]

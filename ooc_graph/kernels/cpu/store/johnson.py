@@ -12,18 +12,18 @@ from typing import Any
 import numpy as np
 
 from ooc_graph.kernels.common.bitmap import Words, pack_bits, words_for
-from ooc_graph.kernels.common.cancellation import leave_if_given_up
-from ooc_graph.kernels.common.completion import Told, stretches
+from ooc_graph.kernels.common.cancellation import raise_if_cancelled
+from ooc_graph.kernels.common.completion import OnDone, batches_of
 from ooc_graph.kernels.common.many.bellman_ford_search import Potentials, find_potentials
-from ooc_graph.kernels.common.many.lengths import INTEGER_TOP, longest_shifted, require_room
+from ooc_graph.kernels.common.many.lengths import INTEGER_TOP, longest_within, require_fit
 from ooc_graph.kernels.common.many.sources import ManySources
 from ooc_graph.kernels.common.store.rows import Scan, TierRows
-from ooc_graph.kernels.common.tuning import LANES
-from ooc_graph.kernels.cpu.many.lanes import lanes_for
-from ooc_graph.kernels.cpu.many.search import all_wanted
-from ooc_graph.kernels.cpu.store import lanes as steps
+from ooc_graph.kernels.common.tuning import BATCH_SIZE
+from ooc_graph.kernels.cpu.many.vectors import slots_for
+from ooc_graph.kernels.cpu.many.wanted import all_wanted
+from ooc_graph.kernels.cpu.store import batch as steps
+from ooc_graph.kernels.cpu.store.batch import BatchState, ParentState
 from ooc_graph.kernels.cpu.store.bellman_ford import TierFalling
-from ooc_graph.kernels.cpu.store.lanes import LaneState, ParentState
 from ooc_graph.types import AnyArray, IntArray
 
 PARENT_BITS = 3 * 8
@@ -35,8 +35,8 @@ class TierJohnson(ManySources):
 
     The bits are those of `ooc_graph.kernels.cpu.many.johnson.CpuJohnson`, and so are the errors;
     CorruptStoreError if what is fetched is not what was written. In addition to what is in memory
-    of the rows it has `lane_bytes` a row. ``out`` are light-first rows of out-arcs, weights of any
-    sign.
+    of the rows it has `batch_row_bytes` a row. ``out`` are light-first rows of out-arcs, with
+    weights of any sign.
     """
 
     def __init__(self, out: TierRows, heaviest: Any) -> None:
@@ -49,10 +49,10 @@ class TierJohnson(ManySources):
         if falling.ends[0] < 0:
             self.potentials = find_potentials(falling)
             self._potential = self.potentials.potential
-            longest = longest_shifted(falling.ends, self._potential)
+            longest = longest_within(falling.ends, self._potential)
         # A weight may be larger by all the span of the potentials.
-        heaviest_shifted = falling.ends[1] - self._potential.min(initial=0).item()
-        require_room(heaviest_shifted, self.vertices, self.dtype, longest)
+        heaviest_reweighted = falling.ends[1] - self._potential.min(initial=0).item()
+        require_fit(heaviest_reweighted, self.vertices, self.dtype, longest)
         self.relaxed = self.passes = 0
 
     def _find(
@@ -60,49 +60,47 @@ class TierJohnson(ManySources):
         sources: IntArray,
         answer: AnyArray,
         parents: AnyArray | None,
-        lanes: int | None,
-        told: Told | None,
+        batch_size: int | None,
+        on_done: OnDone | None,
     ) -> None:
         if not len(sources):
             return
-        most = lanes or LANES
+        most = batch_size or BATCH_SIZE
         state = self._state(min(most, len(sources)))
         wanted = all_wanted(sources, answer, self._potential)
-        for part in stretches(len(sources), most, told):
+        for part in batches_of(len(sources), most, on_done):
             # A batch may take long, and a chunk may have several.
-            leave_if_given_up()
+            raise_if_cancelled()
             batch = sources[part]
             state = self._settle(state, batch)
-            steps.publish_lanes(state, wanted, part.start, part.stop)
+            steps.publish_batch(state, wanted, part.start, part.stop)
             if parents is not None:
                 parents[part] = self._parents(state, batch).T
-            if told is not None:
-                told(part.start, part.stop)
 
-    def _state(self, lanes: int) -> LaneState:
-        rows, dtype, lanes = self.vertices, self.dtype, lanes_for(self.dtype, lanes)
+    def _state(self, slots: int) -> BatchState:
+        rows, dtype, slots = self.vertices, self.dtype, slots_for(self.dtype, slots)
         limits: list[Any] = [INTEGER_TOP, 2 * INTEGER_TOP]
         if dtype.kind == "f":
             limits = [np.inf, np.nan]
-        return LaneState(
-            np.empty((rows, lanes), dtype),
+        return BatchState(
+            np.empty((rows, slots), dtype),
             np.empty(rows, dtype),
             np.empty(rows, dtype),
             np.empty(rows, dtype),
             np.empty(words_for(rows), np.uint64),
             self._potential,
-            np.zeros(lanes, dtype),
+            np.zeros(slots, dtype),
             np.array(limits, dtype),
             np.zeros(1, np.int64),
         )
 
-    def _settle(self, state: LaneState, sources: IntArray) -> LaneState:
+    def _settle(self, state: BatchState, sources: IntArray) -> BatchState:
         """Distances of a batch, in the weights that are searched."""
         top, never = state.limits
-        lanes = np.arange(len(sources))
+        slots = np.arange(len(sources))
         state.distance[:, : len(sources)] = top
         state.distance[:, len(sources) :] = never
-        state.distance[sources, lanes] = 0
+        state.distance[sources, slots] = 0
         state.reach[:] = state.pending[:] = top
         state.pending[sources] = 0
         state.relaxed[0] = 0
@@ -116,7 +114,7 @@ class TierJohnson(ManySources):
             state = state._replace(waiting=waiting, low=state.pending, pending=state.low)
             state.pending[:] = top
             self.passes += 1
-            self._each(pushing, partial(steps.relax_lanes, state))
+            self._each(pushing, partial(steps.relax_batch, state))
         self.relaxed += int(state.relaxed[0])
         return state
 
@@ -124,18 +122,18 @@ class TierJohnson(ManySources):
         """Scan all arcs of the rows of a bitmap."""
         self._out.scan_rows(bits, scan, self._out.most_look)
 
-    def _parents(self, state: LaneState, sources: IntArray) -> AnyArray:
+    def _parents(self, state: BatchState, sources: IntArray) -> AnyArray:
         """Parents of a batch: ids (rows, sources)."""
-        rows, lanes = self.vertices, np.arange(len(sources))
+        rows, slots = self.vertices, np.arange(len(sources))
         parent = np.full((rows, len(sources)), np.iinfo(self.ids).max, self.ids)
         found, frontier = (np.empty(rows, np.uint64) for _ in range(2))
         parents = ParentState(parent, found, frontier, np.zeros(rows, np.uint64))
         bits = pack_bits(np.ones(rows, np.bool_))
-        self._each(bits, partial(steps.offer_lanes, (state, parents)))
-        parent[sources, lanes] = sources
+        self._each(bits, partial(steps.offer_batch, (state, parents)))
+        parent[sources, slots] = sources
         left = steps.find_lacking(state, parents)
         while left:
-            self._each(bits, partial(steps.spread_lanes, (state, parents)))
+            self._each(bits, partial(steps.spread_batch, (state, parents)))
             found_now = steps.next_hop(parents, bits)
             left -= found_now
             if not found_now:
@@ -143,11 +141,11 @@ class TierJohnson(ManySources):
         return parent
 
 
-def lane_bytes(dtype: np.dtype[Any], lanes: int, parents: int) -> int:
+def batch_row_bytes(dtype: np.dtype[Any], slots: int, parents: int) -> int:
     """Bytes a row that a batch takes, bitmaps aside.
 
     ``parents`` are the bytes of an id if parents are found, else 0.
     """
     # With them the rows' reach, what they push now and next, and potentials.
-    state = (lanes_for(dtype, lanes) + 4) * dtype.itemsize
-    return state + (lanes * parents + PARENT_BITS if parents else 0)
+    state = (slots_for(dtype, slots) + 4) * dtype.itemsize
+    return state + (slots * parents + PARENT_BITS if parents else 0)

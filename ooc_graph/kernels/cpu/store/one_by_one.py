@@ -5,12 +5,13 @@ The searches are those whose arcs stay outside memory, and those of CUDA devices
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
 
-from ooc_graph.kernels.common.cancellation import leave_if_given_up
-from ooc_graph.kernels.common.completion import Told
+from ooc_graph.kernels.common.cancellation import raise_if_cancelled
+from ooc_graph.kernels.common.completion import OnDone, batches_of
 from ooc_graph.kernels.common.decisions import BfsTree, SsspTree
 from ooc_graph.kernels.common.many.bellman_ford import restore
 from ooc_graph.kernels.common.many.sources import ManySources
@@ -25,6 +26,7 @@ class Single(Protocol):
         """Search; the arrays are the search's until the next run."""
 
 
+@dataclass(eq=False)
 class TierSingly(ManySources):
     """Distances, or levels, from any number of sources; what was fetched is kept for the next.
 
@@ -33,41 +35,31 @@ class TierSingly(ManySources):
     are given without it.
     """
 
-    def __init__(
-        self,
-        search: Single,
-        vertices: int,
-        dtype: np.dtype[Any],
-        ids: np.dtype[Any],
-        potential: AnyArray | None = None,
-    ) -> None:
-        self._search, self.vertices, self.dtype, self.ids = search, vertices, dtype, ids
-        self._potential = potential
+    search: Single
+    vertices: int
+    dtype: np.dtype[Any]
+    ids: np.dtype[Any]
+    potential: AnyArray | None = None
 
     def _find(
         self,
         sources: IntArray,
         answer: AnyArray,
         parents: AnyArray | None,
-        lanes: int | None,  # noqa: ARG002 (there are no batches)
-        told: Told | None,
+        batch_size: int | None,  # noqa: ARG002 (there are no batches)
+        on_done: OnDone | None,
     ) -> None:
-        for place, source in enumerate(sources.tolist()):
+        for one in batches_of(len(sources), 1, on_done):
             # A search out of the store may take seconds, and a task has many.
-            leave_if_given_up()
-            if told is not None:
-                told.make_room(1)
-            tree = self._search.run(source)
+            raise_if_cancelled()
+            tree = self.search.run(int(sources[one.start]))
             if isinstance(tree, SsspTree):
-                answer[place] = tree.distance
-                if self._potential is not None:
-                    some = slice(place, place + 1)
+                answer[one] = tree.distance
+                if self.potential is not None:
                     far = unreached(answer.dtype)[0]
-                    restore(answer[some], self._potential, sources[some], far)
+                    restore(answer[one], self.potential, sources[one], far)
             else:
-                answer[place] = tree.level
-                answer[place][tree.level < 0] = INT32_UNREACHED
+                answer[one] = tree.level
+                answer[one][:, tree.level < 0] = INT32_UNREACHED
             if parents is not None:
-                parents[place] = tree.parent
-            if told is not None:
-                told(place, place + 1)
+                parents[one] = tree.parent

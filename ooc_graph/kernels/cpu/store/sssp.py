@@ -1,4 +1,4 @@
-"""SSSP steps along arcs at hand, of rows of which only the heads are in memory (CPU).
+"""SSSP steps along loaded arcs, of rows of which only the heads are in memory (CPU).
 
 Rows ascend by weight, so that all that is looked at is the beginning of a row, and mostly its head.
 Where a head ends, its last weight is a lower bound of those that follow.
@@ -14,9 +14,11 @@ from ooc_graph.kernels.common.bitmap import ONE, WORD_BITS, Words, lowest_bit, p
 from ooc_graph.kernels.common.compiled import kernel, subroutine
 from ooc_graph.kernels.common.dealt import Dealt, internal_of
 from ooc_graph.kernels.common.sssp.distances import path_sum
+from ooc_graph.kernels.common.sssp.rows import LightRows
+from ooc_graph.kernels.common.store.rows import HeadRows
 from ooc_graph.kernels.common.store.scans import scanner
 from ooc_graph.kernels.common.team import FIRST_FREE, LINE, atomic_add, take_chunk
-from ooc_graph.kernels.cpu.sssp.parents import CHUNK_ROWS, Lane
+from ooc_graph.kernels.cpu.sssp.parents import CHUNK_ROWS, Scratch
 from ooc_graph.types import AnyArray, IntArray
 
 EXAMINED, REACHED = FIRST_FREE, FIRST_FREE + LINE
@@ -54,6 +56,11 @@ def beyond_head(heads: Any, row: int, at: Any, top: Any) -> Any:
     if end - start == heads.lengths[row]:
         return top
     return path_sum(at, heads.weights[end - 1], top)
+
+
+def light_heads(heads: HeadRows) -> LightRows:
+    """The heads as rows of their own."""
+    return LightRows(heads.starts, heads.neighbors, heads.weights, heads.first)
 
 
 @kernel
@@ -97,8 +104,10 @@ def relax_arcs(field: Any, row: int, neighbors: Any, weights: Any) -> bool:
 
 
 @subroutine
-def _look_at_heads(heads: Any, field: Any, base: int, count: int, lane: Any, wanting: Any) -> int:
-    """Best candidates along the heads of the rows ``base + lane.left[:count]``; arcs examined.
+def _look_at_heads(
+    heads: Any, field: Any, base: int, count: int, scratch: Any, wanting: Any
+) -> int:
+    """Best candidates along the heads of the rows ``base + scratch.left[:count]``; arcs examined.
 
     First arcs of all rows, then second arcs of those that go on, and so on. Rows that go on beyond
     their heads are put into ``wanting``.
@@ -108,15 +117,15 @@ def _look_at_heads(heads: Any, field: Any, base: int, count: int, lane: Any, wan
     while count > 0:
         kept = 0
         for index in range(count):
-            place = np.int64(lane.left[index])
-            row = base + place
+            offset = np.int64(scratch.left[index])
+            row = base + offset
             position = np.int64(heads.starts[row]) + column
             weight = heads.weights[position]
             candidate = path_sum(distance[np.int64(heads.neighbors[position])], weight, top)
-            best = min(lane.best[place], candidate)
-            lane.best[place] = best
+            best = min(scratch.best[offset], candidate)
+            scratch.best[offset] = best
             if position + 1 < heads.starts[row + 1]:
-                lane.left[kept] = place
+                scratch.left[kept] = offset
                 kept += path_sum(floor, heads.weights[position + 1], top) < best
             elif column + 1 < heads.lengths[row] and path_sum(floor, weight, top) < best:
                 put(wanting, row)
@@ -135,7 +144,7 @@ def pull_heads(
     field: Any,
     final: Any,
     lows: Any,
-    lanes: Any,
+    scratches: Any,
     wanting: Any,
 ) -> None:
     """Pull along the heads of all rows beyond ``final``; all threads call it.
@@ -147,7 +156,7 @@ def pull_heads(
     """
     distance, floor, top = field.distance, field.bound, field.top
     rows, low, examined, reached = len(field.best), top, 0, 0
-    lane = Lane(lanes.left[thread], lanes.best[thread])
+    scratch = Scratch(scratches.left[thread], scratches.best[thread])
     while True:
         base, end = take_chunk(control, CHUNK_ROWS, rows)
         if base >= end:
@@ -157,15 +166,15 @@ def pull_heads(
             field.marks[index] = wanting[index] = 0
         for row in range(base, end):
             at = distance[row + shift]
-            lane.best[row - base] = at
-            lane.left[count] = row - base
+            scratch.best[row - base] = at
+            scratch.left[count] = row - base
             may = (at > final) & (heads.lengths[row] > 0)
             count += may & (path_sum(floor, heads.first[row], top) < at)
         if count == 0:
             continue
-        examined += _look_at_heads(heads, field, base, count, lane, wanting)
+        examined += _look_at_heads(heads, field, base, count, scratch, wanting)
         for row in range(base, end):
-            before, at = distance[row + shift], lane.best[row - base]
+            before, at = distance[row + shift], scratch.best[row - base]
             if at < before:
                 field.best[row] = at
                 put(field.marks, row)
@@ -179,7 +188,7 @@ def pull_heads(
 @scanner
 @subroutine
 def pull_tails(field: Any, row: int, neighbors: Any, weights: Any) -> bool:
-    """Pull along arcs at hand, as `pull_heads` does along heads."""
+    """Pull along loaded arcs, as `pull_heads` does along heads."""
     before, arc = field.best[row], 0
     best = before
     while arc < len(neighbors):

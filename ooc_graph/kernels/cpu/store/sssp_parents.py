@@ -1,4 +1,4 @@
-"""Parents from final distances, along arcs at hand (CPU).
+"""Parents from final distances, along loaded arcs (CPU).
 
 The rules are those of `ooc_graph.kernels.cpu.sssp.parents`.
 """

@@ -23,12 +23,11 @@ from ooc_graph.kernels.common.sssp.distances import (
     sums_may_overflow,
 )
 from ooc_graph.kernels.common.sssp.plateaus import Plateau
-from ooc_graph.kernels.common.sssp.rows import LightRows
 from ooc_graph.kernels.common.sssp.survey import Known, may_pull
 from ooc_graph.kernels.common.store.rows import TAIL_ROWS, TierRows
 from ooc_graph.kernels.common.team import Team, new_control
-from ooc_graph.kernels.cpu.sssp.parents import CHUNK_ROWS, Lane
-from ooc_graph.kernels.cpu.sssp.push import push_rising
+from ooc_graph.kernels.cpu.sssp.parents import new_scratches
+from ooc_graph.kernels.cpu.sssp.rising import push_rising
 from ooc_graph.kernels.cpu.sssp.search import new_wave
 from ooc_graph.kernels.cpu.store import sssp as steps
 from ooc_graph.kernels.cpu.store import sssp_parents as parents
@@ -51,17 +50,14 @@ class TierSsspSearch:
         rows, ids = len(heads.lengths), heads.neighbors.dtype
         dtype = distance_dtype(heads.weights)
         self._out, self._into = out, into
-        self._pushed = LightRows(heads.starts, heads.neighbors, heads.weights, heads.first)
+        self._pushed = steps.light_heads(heads)
         self._arcs = int(heads.lengths.sum(dtype=np.int64))
         self._known, self._may_pull = known, may_pull(known.survey)
         longest = int(heads.lengths.max(initial=0))
         self._parent = np.empty(rows, ids)
         self._wave = new_wave(self._parent, dtype, self._arcs, longest)
         self._top: Any = self._wave.top[0]
-        self._lanes = Lane(
-            np.empty((team.threads, CHUNK_ROWS), np.int32),
-            np.empty((team.threads, CHUNK_ROWS), dtype),
-        )
+        self._scratches = new_scratches(team.threads, dtype)
         self._lows = np.empty(team.threads, dtype)
         self._bits, self._more, self._next = (np.zeros(words_for(rows), np.uint64) for _ in "123")
         self._may_overflow = sums_may_overflow(float(known.heaviest), rows, dtype)
@@ -107,8 +103,10 @@ class TierSsspSearch:
 
     def _bitmap(self, rows: AnyArray) -> AnyArray:
         """Bitmap of some rows."""
-        bits, places = np.zeros_like(self._bits), rows.astype(np.uint64)
-        np.bitwise_or.at(bits, places >> np.uint64(6), np.uint64(1) << (places & np.uint64(63)))
+        bits, positions = np.zeros_like(self._bits), rows.astype(np.uint64)
+        np.bitwise_or.at(
+            bits, positions >> np.uint64(6), np.uint64(1) << (positions & np.uint64(63))
+        )
         return bits
 
     def _field(self, marks: AnyArray, bound: Any) -> Field:
@@ -157,7 +155,7 @@ class TierSsspSearch:
             field,
             final,
             self._lows,
-            self._lanes,
+            self._scratches,
             self._more,
         )
         field.low[0] = self._lows.min()

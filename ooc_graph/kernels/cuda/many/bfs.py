@@ -12,8 +12,8 @@ import numpy as np
 
 from ooc_graph.errors import MemoryBudgetError
 from ooc_graph.kernels.common.bitmap import pack_bits
-from ooc_graph.kernels.common.cancellation import leave_if_given_up
-from ooc_graph.kernels.common.completion import Told, stretches
+from ooc_graph.kernels.common.cancellation import raise_if_cancelled
+from ooc_graph.kernels.common.completion import OnDone, batches_of
 from ooc_graph.kernels.common.many.tallies import empty_tallies, tally_levels, write_levels
 from ooc_graph.kernels.common.tuning import WORTH
 from ooc_graph.kernels.cuda.bfs.search import CudaBfsSearch
@@ -66,14 +66,14 @@ class CudaManyBfs:
         sources: IntArray,
         answer: AnyArray | None = None,
         *,
-        lanes: int | None = None,  # noqa: ARG002 (the device has its own)
+        batch_size: int | None = None,  # noqa: ARG002 (the device has its own)
         most: int | None = None,
-        told: Told | None = None,
+        on_done: OnDone | None = None,
     ) -> AnyArray:
         """Levels of all rows, int32 (sources, rows), by internal id as of `CpuManyBfs.run`."""
         if answer is None:
             answer = np.empty((len(sources), self.vertices), self.dtype)
-        self._levels(sources, None, most, INT32_UNREACHED, answer, None, told)
+        self._levels(sources, None, most, INT32_UNREACHED, answer, None, on_done)
         return answer
 
     def run_columns(
@@ -85,7 +85,7 @@ class CudaManyBfs:
         *,
         answer: AnyArray | None = None,
         at: IntArray | None = None,
-        told: Told | None = None,
+        on_done: OnDone | None = None,
     ) -> AnyArray:
         """Levels to some vertices as `CudaJohnson.run_columns` gives distances: int32, -1 for none.
 
@@ -93,20 +93,20 @@ class CudaManyBfs:
         """
         if answer is None:
             answer = np.empty((len(sources), len(targets)), self.dtype)
-        self._levels(sources, targets, most, -1, answer, at, told)
+        self._levels(sources, targets, most, -1, answer, at, on_done)
         return answer
 
     def tally(
         self,
         sources: IntArray,
         *,
-        lanes: int | None = None,  # noqa: ARG002
+        batch_size: int | None = None,  # noqa: ARG002
         most: int | None = None,
         wanted: AnyArray | None = None,
         bins: int = 0,
         width: int = 1,
         tallies: IntArray | None = None,
-        told: Told | None = None,
+        on_done: OnDone | None = None,
     ) -> IntArray:
         """Count what each source reaches; parameters and answer as of `CpuManyBfs.tally`."""
         if tallies is None:
@@ -116,13 +116,13 @@ class CudaManyBfs:
         with within_memory(_WHAT):
             batches = self._batches_for(sources)
             if batches is not None:
-                self._count(batches, sources, chosen, last, width, tallies, told)
+                self._count(batches, sources, chosen, last, width, tallies, on_done)
                 return tallies
 
         def take(position: int, level: AnyArray) -> None:
             tally_levels(level, last, chosen, width, rows[position])
 
-        self._each(sources, take, told)
+        self._each(sources, take, on_done)
         return tallies
 
     def _levels(
@@ -133,13 +133,13 @@ class CudaManyBfs:
         far: int,
         answer: AnyArray,
         at: IntArray | None,
-        told: Told | None,
+        on_done: OnDone | None,
     ) -> None:
         with within_memory(_WHAT):
             batches = self._batches_for(sources)
             if batches is not None and self._answers is not None:
                 columns = batches.columns(targets, most, far)
-                self._answers.run(sources, answer, columns, None, told, at)
+                self._answers.run(sources, answer, columns, None, on_done, at)
                 return
         last = INT32_UNREACHED - 1 if most is None else most
         rows = None if targets is None else np.maximum(targets, 0)
@@ -152,7 +152,7 @@ class CudaManyBfs:
             row[missed if targets is None else missed | (targets < 0)] = far
             answer[position if at is None else at[position]] = row
 
-        self._each(sources, take, told)
+        self._each(sources, take, on_done)
 
     def _count(
         self,
@@ -162,7 +162,7 @@ class CudaManyBfs:
         last: int,
         width: int,
         tallies: IntArray,
-        told: Told | None,
+        on_done: OnDone | None,
     ) -> None:
         """Tally batch after batch, and bring what was counted to host memory."""
         cupy, bins = cuda(), tallies.shape[1] - 3
@@ -172,9 +172,7 @@ class CudaManyBfs:
             counted = cupy.zeros((part.stop - part.start, tallies.shape[1]), np.int64)
             batches.count(sources[part], last, Counting(wanted, bins, width, counted))
             tallies[part] = counted.get()
-            del counted  # The next batch's would be beside it.
-            if told is not None:
-                told(part.start, part.stop)
+            del counted  # before the next batch's is allocated
 
     def _batches_for(self, sources: IntArray) -> BfsBatches | None:
         """Batches; None where single searches take less time, as is tried if it may pay."""
@@ -211,7 +209,7 @@ class CudaManyBfs:
         return self._singly
 
     def _each(
-        self, sources: IntArray, take: Callable[[int, AnyArray], None], told: Told | None
+        self, sources: IntArray, take: Callable[[int, AnyArray], None], on_done: OnDone | None
     ) -> None:
         """Search one by one, and have levels taken: int32 (rows,), -1 unreached."""
         search = self._single()

@@ -44,7 +44,7 @@ def side_of(rows: int) -> int:
     return -(-max(rows, 1) // SIDE) * SIDE
 
 
-def closed_bytes(rows: int) -> int:
+def matrix_bytes(rows: int) -> int:
     """Device memory that closing takes."""
     return (side_of(rows) + PIVOTS) * side_of(rows) * 4
 

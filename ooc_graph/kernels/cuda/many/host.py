@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ooc_graph.kernels.common.completion import Told, stretches
+from ooc_graph.kernels.common.completion import OnDone, batches_of
 from ooc_graph.kernels.cuda.many.bfs_batch import BfsBatches
 from ooc_graph.kernels.cuda.many.pieces import Pieces, staged_bytes
 from ooc_graph.kernels.cuda.many.search import CudaManySearch
@@ -39,7 +39,7 @@ class HostAnswers:
         answer: AnyArray,
         columns: Any = None,
         own: AnyArray | None = None,
-        told: Told | None = None,
+        on_done: OnDone | None = None,
         at: IntArray | None = None,
     ) -> None:
         """Search from internal ids, int64 (sources,); distances become rows of ``answer``.
@@ -47,22 +47,22 @@ class HostAnswers:
         ``answer``, (sources, columns), has the search's dtype and is C-contiguous. ``columns`` is
         what is asked of each source, as the search's ``columns`` gives it (None: all rows).
         ``own``, uint32 (sources,), is the column of each source, all ones if it has none (None: its
-        row). ``told`` is called for every part that has arrived in ``answer``; the next one
+        row). ``on_done`` is called for every part that has arrived in ``answer``; the next one
         is searched then. ``at`` is as of `CudaJohnson.run_columns`.
         """
         if not answer.size or not len(sources):
             return
         chosen: Any = columns or self._search.columns()
         pitch, length = self._search.pitch(chosen), self._sources_at_once(chosen, len(sources))
-        if told is not None and told.most:
-            length = min(length, told.most)
+        if on_done is not None and on_done.most:
+            length = min(length, on_done.most)
         self._allocate(length * pitch)
         staged = None if at is None and _is_pinned(answer) else self._stage(answer, len(sources))
         copying = cuda().cuda.Stream(non_blocking=True)
         try:
             with Threads(self._threads) as executor:
                 pieces = Pieces(answer, at, staged, copying, executor)
-                self._bring(sources, length, chosen, own, pieces, copying, told)
+                self._bring(sources, length, chosen, own, pieces, copying, on_done)
         finally:
             # Whatever happens, memory is given back only when nothing is copied any more.
             copying.synchronize()
@@ -75,11 +75,11 @@ class HostAnswers:
         own: AnyArray | None,
         pieces: Pieces,
         copying: Any,
-        told: Told | None,
+        on_done: OnDone | None,
     ) -> None:
         """Search from so many sources at once; what the ones before have found is copied then.
 
-        If ``told`` is to be called, it is copied before.
+        If ``on_done`` is to be called, it is copied before.
         """
         cupy, pitch_bytes = cuda(), self._pitch_bytes(columns)
         stream = cupy.cuda.get_current_stream()
@@ -92,16 +92,15 @@ class HostAnswers:
             return last
 
         before: tuple[slice, int, Any] | None = None
-        for number, part in enumerate(stretches(len(sources), length, told)):
+        for number, part in enumerate(batches_of(len(sources), length, on_done)):
             slot = number % 2
             if number > 1:
                 stream.wait_event(copied[slot])
             mine = None if own is None else own[part]
             self._search.search_into(self._device[slot], sources[part], columns, mine)
             found = stream.record()
-            if told is not None:
+            if on_done is not None:
                 pieces.wait_for(send(part, slot, found))
-                told(part.start, part.stop)
                 continue
             if before is not None:
                 send(*before)

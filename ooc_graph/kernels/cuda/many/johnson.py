@@ -13,11 +13,11 @@ from typing import Any
 
 import numpy as np
 
-from ooc_graph.kernels.common.cancellation import leave_if_given_up
-from ooc_graph.kernels.common.completion import Told, stretches
+from ooc_graph.kernels.common.cancellation import raise_if_cancelled
+from ooc_graph.kernels.common.completion import OnDone, batches_of
 from ooc_graph.kernels.common.many.bellman_ford import restore, reweighted
 from ooc_graph.kernels.common.many.bellman_ford_search import Potentials, potentials
-from ooc_graph.kernels.common.many.lengths import longest_reweighted, require_room
+from ooc_graph.kernels.common.many.lengths import longest_reweighted, require_fit
 from ooc_graph.kernels.common.many.parents import find_parents
 from ooc_graph.kernels.common.many.sources import ManySources
 from ooc_graph.kernels.common.sssp.distances import distance_dtype, unreached
@@ -79,14 +79,14 @@ class CudaJohnson(ManySources):
         return replace(loaded, weights=weights)
 
     @property
-    def is_closed(self) -> bool:
+    def has_matrix(self) -> bool:
         """Whether all pairs were found at once, by Floyd-Warshall."""
-        return self.search.is_closed
+        return self.search.has_matrix
 
-    def expect(self, sources: int, closing: int = 0) -> None:
+    def expect(self, sources: int, matrix_sources: int = 0) -> None:
         """Prepare for so many sources in all runs to come; see `CudaManySearch.expect`."""
         with within_memory("many sources on this graph"):
-            self.search.expect(sources, closing)
+            self.search.expect(sources, matrix_sources)
 
     def _find(
         self,
@@ -128,7 +128,7 @@ class CudaJohnson(ManySources):
         *,
         answer: AnyArray | None = None,
         at: IntArray | None = None,
-        told: Told | None = None,
+        on_done: OnDone | None = None,
     ) -> AnyArray:
         """Distances from internal ids to some vertices, in their order: (sources, columns).
 
@@ -136,14 +136,14 @@ class CudaJohnson(ManySources):
         reaches. ``own``, int64 (sources,), is the column of each source, whose distance is 0; -1 if
         it has none. ``most`` is the largest distance that counts as reached (None: any). ``at``,
         int64 (sources,), is the row of ``answer`` of each source; other rows stay as they are.
-        ``told`` is called when rows are in ``answer``, before others are searched.
+        ``on_done`` is called when rows are in ``answer``, before others are searched.
         """
         if answer is None:
             answer = np.empty((len(sources), len(targets)), self.dtype)
         with within_memory("distances from many sources"):
             self.expect(len(sources))
             columns = self.search.columns(targets, most)
-            self._answers.run(sources, answer, columns, own.astype(np.uint32), told, at)
+            self._answers.run(sources, answer, columns, own.astype(np.uint32), on_done, at)
         return answer
 
     def reduce(

@@ -70,17 +70,17 @@ class CudaManySearch:
         return self._core
 
     @property
-    def is_closed(self) -> bool:
+    def has_matrix(self) -> bool:
         """Whether all pairs were found at once, by Floyd-Warshall."""
         return self._matrix is not None
 
-    def expect(self, sources: int, closing: int = 0) -> None:
+    def expect(self, sources: int, matrix_sources: int = 0) -> None:
         """Find all pairs at once, or drop arcs that nobody needs, if it pays for so many sources.
 
-        ``closing`` of them are searched from here if a matrix of all pairs may be kept; else it is
-        0.
+        ``matrix_sources`` of them are searched from here if a matrix of all pairs may be kept;
+        else it is 0.
         """
-        if sources < PRUNED_FROM or not self._into.arcs or self.is_closed:
+        if sources < PRUNED_FROM or not self._into.arcs or self.has_matrix:
             return
         may_close = self.dtype.kind == "i" and cuda_floyd.is_most(closing, self.vertices)
         if may_close and cuda_floyd.is_sure(self.vertices) and self._close():

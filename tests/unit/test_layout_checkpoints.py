@@ -1,4 +1,4 @@
-"""Units of a partial store: recorded once, found again, safe from runs that are over."""
+"""Checkpoints of a partial store: recorded once, found again, safe from runs that are over."""
 
 from __future__ import annotations
 
@@ -9,33 +9,33 @@ import numpy as np
 import pytest
 import zarr
 
+from ooc_graph.layout.checkpoints import Checkpoints, key_of, write_checkpoint
 from ooc_graph.layout.chunks import FileEntry, read_chunk, write_chunk
 from ooc_graph.layout.commit import partial_store
 from ooc_graph.layout.metadata import ArraySpec
 from ooc_graph.layout.stored import Stored
-from ooc_graph.layout.units import Units, finish_unit, key_of
 
 SPEC = ArraySpec("table", 7, np.dtype(np.float32), 5, chunk_rows=3)
 TABLE = np.arange(35, dtype=np.float32).reshape(7, 5)
 
 
-def units_at(tmp_path: Path, attempt: str) -> Units:
+def checkpoints_at(tmp_path: Path, attempt: str) -> Checkpoints:
     (tmp_path / "spill").mkdir(exist_ok=True)
-    return Units(tmp_path, attempt, "some key")
+    return Checkpoints(tmp_path, attempt, "some key")
 
 
-def finish(units: Units, number: int) -> None:
+def finish(checkpoints: Checkpoints, number: int) -> None:
     def write(folder: Path) -> Sequence[FileEntry]:
         return [write_chunk(folder, SPEC, number, [TABLE[slice(*SPEC.bounds(number))]])]
 
-    finish_unit(units.folder, units.attempt, number, write, {"number": number})
+    write_checkpoint(checkpoints.folder, checkpoints.attempt, number, write, {"number": number})
 
 
-def test_units_are_found_by_the_next_run(tmp_path: Path) -> None:
-    first = units_at(tmp_path, "first")
+def test_checkpoints_are_found_by_the_next_run(tmp_path: Path) -> None:
+    first = checkpoints_at(tmp_path, "first")
     finish(first, 0)
     finish(first, 2)
-    second = units_at(tmp_path, "second")
+    second = checkpoints_at(tmp_path, "second")
     assert key_of(tmp_path) == "some key"
     done = dict(second)
     assert sorted(done) == [0, 2]
@@ -48,8 +48,8 @@ def test_units_are_found_by_the_next_run(tmp_path: Path) -> None:
 
 
 def test_a_run_that_is_over_writes_nothing(tmp_path: Path) -> None:
-    first = units_at(tmp_path, "first")
-    second = units_at(tmp_path, "second")
+    first = checkpoints_at(tmp_path, "first")
+    second = checkpoints_at(tmp_path, "second")
     with pytest.raises(FileNotFoundError):
         finish(first, 1)
     assert not dict(second)
@@ -58,37 +58,37 @@ def test_a_run_that_is_over_writes_nothing(tmp_path: Path) -> None:
 
 
 def test_a_unit_that_fails_leaves_nothing(tmp_path: Path) -> None:
-    units = units_at(tmp_path, "first")
+    checkpoints = checkpoints_at(tmp_path, "first")
 
     def write(folder: Path) -> Sequence[FileEntry]:
         (folder / "half").write_bytes(b"half")
         raise OSError("disk full")
 
     with pytest.raises(OSError, match="disk full"):
-        finish_unit(units.folder, units.attempt, 1, write, {})
-    assert sorted(path.name for path in units.attempt.iterdir()) == []
-    assert not dict(units)
+        write_checkpoint(checkpoints.folder, checkpoints.attempt, 1, write, {})
+    assert sorted(path.name for path in checkpoints.attempt.iterdir()) == []
+    assert not dict(checkpoints)
 
 
 def test_a_run_that_ends_while_a_unit_is_written(tmp_path: Path) -> None:
-    first = units_at(tmp_path, "first")
+    first = checkpoints_at(tmp_path, "first")
 
     def write(folder: Path) -> Sequence[FileEntry]:
         entries = [write_chunk(folder, SPEC, 0, [TABLE[:3]])]
-        units_at(tmp_path, "second")
+        checkpoints_at(tmp_path, "second")
         return entries
 
     with pytest.raises(FileNotFoundError):
-        finish_unit(tmp_path, first.attempt, 0, write, {})
+        write_checkpoint(tmp_path, first.attempt, 0, write, {})
     assert not first.attempt.exists()
-    assert not dict(units_at(tmp_path, "third"))
+    assert not dict(checkpoints_at(tmp_path, "third"))
 
 
 @pytest.mark.parametrize("damage", ["record", "gone", "short", "other"])
-def test_damaged_units_are_not_taken(tmp_path: Path, damage: str) -> None:
-    units = units_at(tmp_path, "first")
-    finish(units, 0)
-    finish(units, 1)
+def test_damaged_checkpoints_are_not_taken(tmp_path: Path, damage: str) -> None:
+    checkpoints = checkpoints_at(tmp_path, "first")
+    finish(checkpoints, 0)
+    finish(checkpoints, 1)
     record, chunk = tmp_path / "spill/done/1.json", tmp_path / SPEC.chunk_path(1)
     if damage == "record":
         record.write_bytes(record.read_bytes()[:-9])
@@ -98,7 +98,7 @@ def test_damaged_units_are_not_taken(tmp_path: Path, damage: str) -> None:
         chunk.write_bytes(chunk.read_bytes()[:-8])
     else:
         chunk.write_bytes((tmp_path / SPEC.chunk_path(0)).read_bytes())
-    assert sorted(dict(units)) == [0]
+    assert sorted(dict(checkpoints)) == [0]
 
 
 def test_tables_are_what_zarr_reads(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ import pytest
 from ooc_graph.answers.asked import Asked
 from ooc_graph.kernels.common.cancellation import event_here, heard_by, leave_if_given_up
 from ooc_graph.kernels.common.decisions import BfsTree
-from ooc_graph.kernels.cpu.many.side_by_side import side_by_side
+from ooc_graph.kernels.cpu.many.one_by_one import side_by_side
 from ooc_graph.kernels.cpu.store.one_by_one import TierSingly
 from ooc_graph.shards.plan import BuildBudget
 from ooc_graph.shards.workforce import Workforce, run_all
@@ -30,16 +30,16 @@ def test_a_thread_hears_within_the_call_alone() -> None:
     inner.set()
 
     def both(number: int) -> int:
-        assert event_here() is outer
-        leave_if_given_up()
+        assert current_event() is outer
+        raise_if_cancelled()
         with pytest.raises(CancelledError):
-            heard_by(inner, leave_if_given_up)()
-        assert event_here() is outer
+            cancelled_by(inner, raise_if_cancelled)()
+        assert current_event() is outer
         return number
 
-    assert heard_by(outer, both)(5) == 5
-    assert event_here() is None
-    leave_if_given_up()
+    assert cancelled_by(outer, both)(5) == 5
+    assert current_event() is None
+    raise_if_cancelled()
 
 
 def test_searches_side_by_side_end_when_their_task_is_given_up() -> None:
@@ -53,7 +53,7 @@ def test_searches_side_by_side_end_when_their_task_is_given_up() -> None:
             is_over.set()
 
     with pytest.raises(CancelledError):
-        heard_by(is_over, side_by_side)(2, 2000, do)
+        cancelled_by(is_over, side_by_side)(2, 2000, do)
     # The other thread may not even have begun.
     assert 5 <= len(done) <= 6
     assert set(done) <= set(range(6))
@@ -68,10 +68,10 @@ def test_an_error_ends_what_runs(error: type[BaseException]) -> None:
             assert is_begun.wait(WAIT_S)
             raise error
         is_begun.set()
-        is_over = event_here()
+        is_over = current_event()
         assert is_over is not None
         ended.append(is_over.wait(WAIT_S))
-        leave_if_given_up()
+        raise_if_cancelled()
 
     with ThreadPoolExecutor(2) as executor:
         workforce = Workforce(executor, BuildBudget(1 << 30, 1, 2), lambda function: function())
@@ -93,7 +93,7 @@ def test_an_interrupt_between_tasks_that_are_handed_out_ends_what_runs() -> None
             return future
 
     def task(_: int) -> None:
-        is_over = event_here()
+        is_over = current_event()
         assert is_over is not None
         is_begun.set()
         ended.append(is_over.wait(WAIT_S))
@@ -121,7 +121,7 @@ def test_sources_out_of_the_store_are_left_when_their_task_is_given_up() -> None
     is_over = threading.Event()
     singly = TierSingly(Search(), 3, np.dtype(np.int32), np.dtype(np.uint32))
     with pytest.raises(CancelledError):
-        heard_by(is_over, singly.run)(np.arange(3))
+        cancelled_by(is_over, singly.run)(np.arange(3))
     assert searched == [0, 1]
 
 
@@ -132,4 +132,4 @@ def test_a_task_that_waited_for_the_graph_is_not_begun(monkeypatch: pytest.Monke
     held: Any = nullcontext(SimpleNamespace(allocating=nullcontext))
     monkeypatch.setattr(many_tasks.engine_cache, "engine", lambda *_: held)
     with pytest.raises(CancelledError):
-        heard_by(is_over, many_tasks.solve)(task_of(Asked(hops=True), ()), np.arange(3))
+        cancelled_by(is_over, many_tasks.solve)(task_of(Asked(hops=True), ()), np.arange(3))

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ooc_graph.answers.reduced import SourceNumbers
-from ooc_graph.kernels.common.completion import Told, shifted, starts, stretches
+from ooc_graph.kernels.common.completion import OnDone, batches_of, counted_from, starts
 from ooc_graph.strategies.many import recording as many_recording
 from ooc_graph.strategies.many.recording import Recording
 
@@ -24,10 +24,10 @@ def hear(_: int, __: int) -> None:
 
 
 def test_batches_where_nobody_records() -> None:
-    for told in (None, Told(hear)):
-        assert starts(10, 4, told).tolist() == [0, 4, 8, 10]
-        assert starts(8, 4, told).tolist() == [0, 4, 8]
-        assert starts(0, 4, told).tolist() == [0]
+    for on_done in (None, OnDone(hear)):
+        assert starts(10, 4, on_done).tolist() == [0, 4, 8, 10]
+        assert starts(8, 4, on_done).tolist() == [0, 4, 8]
+        assert starts(0, 4, on_done).tolist() == [0]
 
 
 @pytest.mark.parametrize(
@@ -57,8 +57,8 @@ def test_batches_where_nobody_records() -> None:
 def test_batches_of_units(
     bounds: list[int], each: int, most: int, threads: int, wanted: list[int]
 ) -> None:
-    told = Told(hear, np.array(bounds))
-    assert starts(bounds[-1], each, told, most, threads).tolist() == wanted
+    on_done = OnDone(hear, np.array(bounds))
+    assert starts(bounds[-1], each, on_done, most, threads).tolist() == wanted
 
 
 @given(
@@ -74,8 +74,8 @@ def test_no_batch_has_some_of_a_unit_and_others(
     bounds = np.concatenate([[0], np.cumsum(sizes)])
     count = int(bounds[-1])
     by, most = min(by, count), each + more
-    told = Told(hear, bounds).shifted(by)
-    begins = starts(count - by, each, told, most, threads)
+    on_done = counted_from(OnDone(hear, bounds), by)
+    begins = starts(count - by, each, on_done, most, threads)
     assert (begins[0], begins[-1]) == (0, count - by)
     edges = set(bounds.tolist())
     for begin, end in pairwise((by + begins).tolist()):
@@ -90,22 +90,23 @@ def test_no_batch_has_some_of_a_unit_and_others(
 
 def test_who_hears_of_places_that_are_counted_from_another() -> None:
     heard: list[tuple[int, int]] = []
-    told = Told(lambda *part: heard.append(part), np.array([0, 4, 8]), 5)
-    later = shifted(told, 4)
+    on_done = OnDone(lambda *part: heard.append(part), np.array([0, 4, 8]), 5)
+    later = counted_from(on_done, 4)
     assert later is not None
     later(1, 3)
     assert heard == [(5, 7)]
     assert later.bounds.tolist() == [0, 4]
     assert later.most == 5
-    assert told.shifted(3).bounds.tolist() == [1, 5]
-    assert told.instead(hear).bounds is told.bounds
-    assert shifted(None, 4) is None
+    inside = counted_from(on_done, 3)
+    assert inside is not None
+    assert inside.bounds.tolist() == [1, 5]
+    assert counted_from(None, 4) is None
 
 
 def test_each_stretch_waits_for_room() -> None:
     asked: list[int] = []
-    told = Told(hear, np.array([0, 3, 6]), make_room=asked.append)
-    seen = [(part.start, part.stop, list(asked)) for part in stretches(8, 4, told)]
+    on_done = OnDone(hear, np.array([0, 3, 6]), wait_for=asked.append)
+    seen = [(part.start, part.stop, list(asked)) for part in batches_of(8, 4, on_done)]
     assert seen == [(0, 3, [3]), (3, 6, [3, 3]), (6, 8, [3, 3, 2])]
 
 
@@ -134,15 +135,15 @@ def test_a_thread_that_searches_records_what_it_has_found() -> None:
     written, rows = Written(), rows_of(10)
     written.may_end.set()
     with Recording(written, 10, 4, 0) as recording:
-        told = recording.of(rows, np.arange(10) % 2 == 0)
+        on_done = recording.of(rows, np.arange(10) % 2 == 0)
         # Places among those that are searched from: 0, 2, 4, 6, 8.
-        assert told.bounds.tolist() == [0, 2, 4, 5]
-        told.make_room(100)
-        told(0, 1)
+        assert on_done.bounds.tolist() == [0, 2, 4, 5]
+        on_done.wait_for(100)
+        on_done(0, 1)
         assert written.begun == []
-        told(1, 3)
+        on_done(1, 3)
         assert written.begun == [0]
-        told(3, 5)
+        on_done(3, 5)
         assert written.begun == [0, 1, 2]
         assert written.threads == {threading.get_ident()}
 
@@ -151,16 +152,16 @@ def test_no_more_are_found_than_may_be_lost() -> None:
     written, rows = Written(), rows_of(20)
     gone_on, is_asked = list[int](), threading.Event()
     with Recording(written, 20, 4, 10) as recording:
-        told = recording.of(rows, np.ones(20, np.bool_))
-        told.make_room(4)
-        told(0, 4)
+        on_done = recording.of(rows, np.ones(20, np.bool_))
+        on_done.wait_for(4)
+        on_done(0, 4)
         # Four wait to be recorded, and as many are searched from.
-        told.make_room(4)
-        told(4, 8)
+        on_done.wait_for(4)
+        on_done(4, 8)
 
         def search() -> None:
             is_asked.set()
-            told.make_room(4)
+            on_done.wait_for(4)
             gone_on.append(len(written.begun))
 
         searching = threading.Thread(target=search)
@@ -172,8 +173,8 @@ def test_no_more_are_found_than_may_be_lost() -> None:
         searching.join(WAIT_S)
         assert gone_on
         # A stretch that is larger is searched when nothing waits.
-        told.make_room(11)
-        told(8, 20)
+        on_done.wait_for(11)
+        on_done(8, 20)
     assert sorted(written.begun) == [0, 1, 2, 3, 4]
     assert threading.get_ident() not in written.threads
     assert many_recording._unrecorded._count == 0
@@ -184,13 +185,13 @@ def test_a_chunk_that_is_not_complete_counts(length: int) -> None:
     """Searched one by one: with those that wait no more than there may be, or those of a chunk."""
     written, most, begun = Written(), 10, list[int]()
     with Recording(written, 40, length, most) as recording:
-        told = recording.of(rows_of(40), np.ones(40, np.bool_))
+        on_done = recording.of(rows_of(40), np.ones(40, np.bool_))
 
         def search() -> None:
             for place in range(40):
-                told.make_room(1)
+                on_done.wait_for(1)
                 begun.append(place)
-                told(place, place + 1)
+                on_done(place, place + 1)
 
         searching = threading.Thread(target=search)
         searching.start()
@@ -209,9 +210,9 @@ def test_what_cannot_be_written_is_not_waited_for() -> None:
 
     def search(most: int) -> None:
         with Recording(write, 8, 4, most) as recording:
-            told = recording.of(rows_of(8), np.ones(8, np.bool_))
-            told(4, 8)
-            told.make_room(4)
+            on_done = recording.of(rows_of(8), np.ones(8, np.bool_))
+            on_done(4, 8)
+            on_done.wait_for(4)
             raise AssertionError("was not told that it is over")
 
     with pytest.raises(OSError, match="for 1"):

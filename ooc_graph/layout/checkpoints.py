@@ -1,9 +1,9 @@
-"""Units of work in a partial store that a later run need not do again.
+"""Checkpoints in a partial store: work that a later run need not do again.
 
-A unit's chunk files are written in a folder of the attempt, flushed, and renamed into place; then
-a record of them is. Both happen once or not at all, whoever is killed when. A later run gives its
-attempt another folder and removes the old one, so that a worker which still writes for a run that
-is dead finds no place to write to.
+The chunk files of a checkpoint are written in a folder of the attempt, flushed, and renamed into
+place; then a record of them is. Both happen once or not at all, whoever is killed when. A later run
+gives its attempt another folder and removes the old one, so that a worker which still writes for a
+run that is dead has no folder to write to.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ _ATTEMPT, _REMOVED = "spill/attempt-", "spill/removed-"
 
 
 @dataclass(frozen=True)
-class Unit:
-    """A finished unit: its chunk files, and what else is known of it, JSON-able."""
+class Checkpoint:
+    """Finished work: its chunk files, and what else is known of it, JSON-able."""
 
     entries: tuple[FileEntry, ...]
     facts: dict[str, Any]
 
 
-class Units:
-    """The units of one partial store, for one attempt; their bytes follow from ``key``."""
+class Checkpoints:
+    """The checkpoints of one partial store, for one attempt; their bytes follow from ``key``."""
 
     def __init__(self, folder: Path, attempt: str, key: str) -> None:
         self.folder = folder
@@ -44,36 +44,37 @@ class Units:
         (folder / _DONE).mkdir(exist_ok=True)
         _write(folder / _KEY, self.attempt / "key", key.encode())
 
-    def __iter__(self) -> Iterator[tuple[int, Unit]]:
-        """Units that are recorded and whose files are there, and their numbers; one at a time."""
+    def __iter__(self) -> Iterator[tuple[int, Checkpoint]]:
+        """Those that are recorded and whose files are there, and their numbers; one at a time."""
         for path in sorted((self.folder / _DONE).glob("*.json")):
-            unit = _read(path)
-            if unit is not None and all(_is_there(self.folder, entry) for entry in unit.entries):
-                yield int(path.stem), unit
+            checkpoint = _read(path)
+            if checkpoint is not None and all(
+                _is_there(self.folder, entry) for entry in checkpoint.entries
+            ):
+                yield int(path.stem), checkpoint
 
 
 def key_of(folder: Path) -> str | None:
-    """Key of a partial store, None if it has no units."""
+    """Key of a partial store, None if it has no checkpoints."""
     try:
         return (folder / _KEY).read_text()
     except OSError:
         return None
 
 
-def finish_unit(
+def write_checkpoint(
     folder: Path,
     attempt: Path,
     number: int,
     write: Callable[[Path], Sequence[FileEntry]],
     facts: dict[str, Any],
-) -> Unit:
-    """Write a unit's chunk files, bring them into place and record them with ``facts``.
+) -> Checkpoint:
+    """Write chunk files, bring them into place and record them with ``facts``.
 
     In the partial store ``folder``, for the run that has the folder ``attempt``; FileNotFoundError
-    if it is over and another has taken its place. ``write`` is given the folder
-    to write to.
+    if it is over and another has begun. ``write`` is given the folder to write to.
     """
-    # Two workers may be at the same unit, if the scheduler takes one for lost.
+    # Two workers may be at the same checkpoint, if the scheduler takes one for lost.
     scratch = attempt / f"{number}-{uuid.uuid4().hex[:12]}"
     scratch.mkdir()
     try:
@@ -82,12 +83,12 @@ def finish_unit(
             sync_file(scratch / entry.path)
             make_folders(folder, (folder / entry.path).parent)
             (scratch / entry.path).replace(folder / entry.path)
-        unit = Unit(entries, facts)
+        checkpoint = Checkpoint(entries, facts)
         content = json.dumps({"entries": [asdict(entry) for entry in entries], "facts": facts})
         _write(folder / _DONE / f"{number}.json", scratch / "record", content.encode())
-        return unit
+        return checkpoint
     finally:
-        # On a disk that is full, half a unit would take the space of others.
+        # On a disk that is full, half a checkpoint would take the space of others.
         shutil.rmtree(scratch, ignore_errors=True)
 
 
@@ -97,13 +98,13 @@ def _write(path: Path, scratch: Path, content: bytes) -> None:
     scratch.replace(path)
 
 
-def _read(path: Path) -> Unit | None:
+def _read(path: Path) -> Checkpoint | None:
     try:
         record = json.loads(path.read_bytes())
         entries = [
             FileEntry(**row | {"sidecar": tuple(row["sidecar"])}) for row in record["entries"]
         ]
-        return Unit(tuple(entries), record["facts"])
+        return Checkpoint(tuple(entries), record["facts"])
     except (OSError, ValueError, KeyError, TypeError):
         return None
 

@@ -1,9 +1,9 @@
-"""Vector instructions over the lanes of a batch: one source a lane.
+"""Vector instructions over the slots of a batch, which has one source a slot.
 
-Written as LLVM vectors, since numba's loops keep neither a row of lanes in registers nor take a
-minimum over lanes by vectors without fast math. A row of lanes is a whole number of `CHUNK_BYTES`.
-Floats: a lane that can never be reached holds NaN, which no comparison finds smaller or larger.
-Integers: it holds twice the ``top`` of what is not reached yet.
+Written as LLVM vectors, since numba's loops keep neither a row of slots in registers nor take a
+minimum over slots by vectors without fast math. A row of slots is a whole number of `CHUNK_BYTES`.
+Floats: a slot that can never be reached is NaN, which no comparison finds smaller or larger.
+Integers: it is twice the ``top`` of what is not reached yet.
 """
 
 from __future__ import annotations
@@ -16,22 +16,22 @@ from numba import types
 from numba.core import cgutils
 
 from ooc_graph.kernels.common.compiled import instruction
-from ooc_graph.kernels.common.prefetch import TO_WRITE, generate_fetch
+from ooc_graph.kernels.common.intrinsics import TO_WRITE, generate_fetch
 
 CHUNK_BYTES = 128
-"""Bytes of lanes that are held in registers at once."""
+"""Bytes of slots that are in registers at once."""
 LINE_BYTES = 64
 """Bytes of a cache line."""
 
 
-def lanes_for(dtype: np.dtype[Any], wanted: int) -> int:
+def slots_for(dtype: np.dtype[Any], wanted: int) -> int:
     """Lanes of whole chunks, at least as many as wanted."""
     chunk = CHUNK_BYTES // dtype.itemsize
     return -(-wanted // chunk) * chunk
 
 
-class _Lanes:
-    """Generates loads, stores and comparisons of one chunk of lanes."""
+class _Vector:
+    """Generates loads, stores and comparisons of one chunk of slots."""
 
     def __init__(self, context: Any, builder: Any, dtype: Any) -> None:
         self.builder, self.element = builder, context.get_value_type(dtype)
@@ -40,18 +40,18 @@ class _Lanes:
         self.count = CHUNK_BYTES // self.bytes
         self.vector = ir.VectorType(self.element, self.count)
 
-    def load(self, pointer: Any, lane: Any) -> Any:
-        return self.builder.load(self._chunk(pointer, lane), align=self.bytes)
+    def load(self, pointer: Any, slot: Any) -> Any:
+        return self.builder.load(self._chunk(pointer, slot), align=self.bytes)
 
-    def store(self, value: Any, pointer: Any, lane: Any) -> None:
-        self.builder.store(value, self._chunk(pointer, lane), align=self.bytes)
+    def store(self, value: Any, pointer: Any, slot: Any) -> None:
+        self.builder.store(value, self._chunk(pointer, slot), align=self.bytes)
 
-    def _chunk(self, pointer: Any, lane: Any) -> Any:
-        place = self.builder.gep(pointer, [lane], inbounds=True)
-        return self.builder.bitcast(place, self.vector.as_pointer())
+    def _chunk(self, pointer: Any, slot: Any) -> Any:
+        start = self.builder.gep(pointer, [slot], inbounds=True)
+        return self.builder.bitcast(start, self.vector.as_pointer())
 
     def widened(self, value: Any) -> Any:
-        """An integer as wide as the lanes; a float as it is."""
+        """An integer as wide as the slots; a float as it is."""
         if not self.is_float and value.type.width < self.element.width:
             return self.builder.sext(value, self.element)
         return value
@@ -82,11 +82,11 @@ class _Lanes:
         width = self.count
         while width > 1:
             width //= 2
-            places = ir.VectorType(ir.IntType(32), width)
+            mask = ir.VectorType(ir.IntType(32), width)
             undefined = ir.Constant(vector.type, ir.Undefined)
             halves = [
                 self.builder.shuffle_vector(
-                    vector, undefined, ir.Constant(places, list(range(first, first + width)))
+                    vector, undefined, ir.Constant(mask, list(range(first, first + width)))
                 )
                 for first in (0, width)
             ]
@@ -114,25 +114,25 @@ def push_arc(
     floor: Any,
     limits: Any,
 ) -> Any:
-    """Lower ``distance`` (rows, lanes) of row ``v`` along an arc from ``u``.
+    """Lower ``distance`` (rows, slots) of row ``v`` along an arc from ``u``.
 
-    Returns two differences from ``floor`` (lanes,): the smallest of the improved distances,
+    Returns two differences from ``floor`` (slots,): the smallest of the improved distances,
     ``limits[0]`` if none is; and, only if one is, the largest of all distances but
     ``limits[1]``, those that can never be reached, at least 0.
     """
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         data, floor_data, limit_data = (
-            _data(context, builder, signature.args[place], args[place]) for place in (0, 4, 5)
+            _data(context, builder, signature.args[index], args[index]) for index in (0, 4, 5)
         )
-        lanes = _length(context, builder, signature.args[0], args[0])
+        slots = _length(context, builder, signature.args[0], args[0])
         near, far = (
-            builder.gep(data, [builder.mul(row, lanes)], inbounds=True) for row in args[1:3]
+            builder.gep(data, [builder.mul(row, slots)], inbounds=True) for row in args[1:3]
         )
-        vector = _Lanes(context, builder, distance.dtype)
+        vector = _Vector(context, builder, distance.dtype)
         top, never = (
-            builder.load(builder.gep(limit_data, [lanes.type(place)], inbounds=True))
-            for place in (0, 1)
+            builder.load(builder.gep(limit_data, [slots.type(index)], inbounds=True))
+            for index in (0, 1)
         )
         added = vector.everywhere(vector.widened(args[3]))
         tops, nevers = vector.everywhere(top), vector.everywhere(never)
@@ -140,13 +140,13 @@ def push_arc(
         lowest, highest = (cgutils.alloca_once(builder, vector.vector) for _ in range(2))
         builder.store(tops, lowest)
         builder.store(zero, highest)
-        step = ir.Constant(lanes.type, vector.count)
-        with cgutils.for_range_slice(builder, lanes.type(0), lanes, step) as (lane, _):
-            candidate, old = vector.add(vector.load(near, lane), added), vector.load(far, lane)
+        step = ir.Constant(slots.type, vector.count)
+        with cgutils.for_range_slice(builder, slots.type(0), slots, step) as (slot, _):
+            candidate, old = vector.add(vector.load(near, slot), added), vector.load(far, slot)
             better = vector.less(candidate, old)
             at = builder.select(better, candidate, old)
-            vector.store(at, far, lane)
-            difference = vector.subtract(at, vector.load(floor_data, lane))
+            vector.store(at, far, slot)
+            difference = vector.subtract(at, vector.load(floor_data, slot))
             low, high = builder.load(lowest), builder.load(highest)
             improved = builder.select(better, difference, tops)
             builder.store(vector.smaller(improved, low), lowest)
@@ -168,17 +168,17 @@ def push_arc(
 
 
 @instruction
-def fetch_lanes(typing_context: Any, distance: Any, row: Any) -> Any:  # noqa: ARG001
-    """Fetch a row of ``distance`` (rows, lanes) into cache, without waiting."""
+def fetch_row(typing_context: Any, distance: Any, row: Any) -> Any:  # noqa: ARG001
+    """Fetch a row of ``distance`` (rows, slots) into cache, without waiting."""
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         data = _data(context, builder, signature.args[0], args[0])
-        lanes = _length(context, builder, signature.args[0], args[0])
+        slots = _length(context, builder, signature.args[0], args[0])
         element = context.get_abi_sizeof(context.get_value_type(distance.dtype))
-        start = builder.gep(data, [builder.mul(args[1], lanes)], inbounds=True)
-        step = ir.Constant(lanes.type, LINE_BYTES // element)
-        with cgutils.for_range_slice(builder, lanes.type(0), lanes, step) as (lane, _):
-            generate_fetch(builder, builder.gep(start, [lane], inbounds=True), TO_WRITE)
+        start = builder.gep(data, [builder.mul(args[1], slots)], inbounds=True)
+        step = ir.Constant(slots.type, LINE_BYTES // element)
+        with cgutils.for_range_slice(builder, slots.type(0), slots, step) as (slot, _):
+            generate_fetch(builder, builder.gep(start, [slot], inbounds=True), TO_WRITE)
         return context.get_dummy_value()
 
     return types.void(distance, types.intp), generate

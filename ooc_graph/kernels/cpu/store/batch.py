@@ -1,6 +1,6 @@
-"""Many sources at once along arcs at hand, of rows of which only the heads are in memory (CPU).
+"""Many sources at once along loaded arcs, of rows of which only the heads are in memory (CPU).
 
-Distances lie ``[vertex][lane]`` as in `ooc_graph.kernels.cpu.many.sssp`. Weights are made >= 0 by
+Distances lie ``[vertex][slot]`` as in `ooc_graph.kernels.cpu.many.sssp`. Weights are made >= 0 by
 potentials arc by arc, as `ooc_graph.kernels.common.many.bellman_ford.reweighted` makes those of
 whole rows, so that no copy is needed; distances fall to the same greatest fixed point. Parents are
 offered along out-arcs, by the rule of `ooc_graph.kernels.common.many.parents`.
@@ -16,20 +16,20 @@ from ooc_graph.kernels.common.bitmap import ONE, lowest_bit, put
 from ooc_graph.kernels.common.compiled import kernel, subroutine
 from ooc_graph.kernels.common.sssp.plateaus import offer_parent
 from ooc_graph.kernels.common.store.scans import scanner
-from ooc_graph.kernels.cpu.many import sssp as many_sssp
-from ooc_graph.kernels.cpu.many.lanes import fetch_lanes, push_arc
 from ooc_graph.kernels.cpu.many.sssp import AHEAD
+from ooc_graph.kernels.cpu.many.vectors import fetch_row, push_arc
+from ooc_graph.kernels.cpu.many.wanted import publish
 from ooc_graph.types import AnyArray, IntArray
 
 
-class LaneState(NamedTuple):
+class BatchState(NamedTuple):
     """State of one batch of sources over (rows,) vertices.
 
-    ``distance`` (rows, lanes); ``reach`` (rows,): the largest distance of a row in any lane;
+    ``distance`` (rows, slots); ``reach`` (rows,): the largest distance of a row in any slot;
     ``low`` (rows,): the smallest of those that a row is to push; ``pending`` (rows,): those of the
-    next pass, whose rows the bitmap ``waiting`` has; ``potential`` (rows,); ``floor`` (lanes,)
+    next pass, whose rows the bitmap ``waiting`` has; ``potential`` (rows,); ``floor`` (slots,)
     zeros; all of the distances' dtype, as are ``limits`` (2,): the distance of what is not reached
-    yet, and of lanes without a source. ``relaxed`` (1,) int64 counts arcs.
+    yet, and of slots without a source. ``relaxed`` (1,) int64 counts arcs.
     """
 
     distance: AnyArray
@@ -44,9 +44,9 @@ class LaneState(NamedTuple):
 
 
 class ParentState(NamedTuple):
-    """Parents of a batch, ids (rows, lanes), all ones where there is none.
+    """Parents of a batch, ids (rows, slots), all ones where there is none.
 
-    ``found``, ``frontier`` and ``following`` (rows,) uint64 have one bit a lane: who has a parent,
+    ``found``, ``frontier`` and ``following`` (rows,) uint64 have one bit a slot: who has a parent,
     who found one in the last hop, and who in this one.
     """
 
@@ -57,7 +57,7 @@ class ParentState(NamedTuple):
 
 
 @subroutine
-def _shifted(state: Any, u: int, v: int, weight: Any) -> Any:
+def _reweighted(state: Any, u: int, v: int, weight: Any) -> Any:
     """Weight of an arc as it is searched: rounded twice, and at least 0."""
     by = state.potential
     zero = state.floor[0]
@@ -66,16 +66,16 @@ def _shifted(state: Any, u: int, v: int, weight: Any) -> Any:
 
 @scanner
 @subroutine
-def relax_lanes(state: Any, u: int, neighbors: Any, weights: Any) -> bool:
-    """Lower the distances along arcs at hand in all lanes."""
+def relax_batch(state: Any, u: int, neighbors: Any, weights: Any) -> bool:
+    """Lower the distances along loaded arcs in all slots."""
     count, low, top = len(neighbors), state.low[u], state.limits[0]
     for arc in range(min(AHEAD, count)):
-        fetch_lanes(state.distance, neighbors[arc])
+        fetch_row(state.distance, neighbors[arc])
     for arc in range(count):
         if arc + AHEAD < count:
-            fetch_lanes(state.distance, neighbors[arc + AHEAD])
+            fetch_row(state.distance, neighbors[arc + AHEAD])
         v = np.int64(neighbors[arc])
-        weight = _shifted(state, u, v, weights[arc])
+        weight = _reweighted(state, u, v, weights[arc])
         if low + weight >= state.reach[v]:
             continue
         state.relaxed[0] += 1
@@ -88,22 +88,22 @@ def relax_lanes(state: Any, u: int, neighbors: Any, weights: Any) -> bool:
 
 
 @kernel
-def publish_lanes(state: Any, wanted: Any, first: int, end: int) -> None:
+def publish_batch(state: Any, wanted: Any, first: int, end: int) -> None:
     """Write distances without the potentials, as `many.sssp.Wanted` has it."""
-    many_sssp.publish(state, wanted, first, end)
+    publish(state, wanted, first, end)
 
 
 @scanner
 @subroutine
-def offer_lanes(states: Any, u: int, neighbors: Any, weights: Any) -> bool:
-    """Offer a row as parent to those farther away; ``states`` are `LaneState`, `ParentState`."""
+def offer_batch(states: Any, u: int, neighbors: Any, weights: Any) -> bool:
+    """Offer a row as parent to those farther away; ``states`` are `BatchState`, `ParentState`."""
     state, parents = states
     distance, parent = state.distance, parents.parent
     for arc in range(len(neighbors)):
         v = np.int64(neighbors[arc])
-        weight = _shifted(state, u, v, weights[arc])
-        for lane in range(parent.shape[1]):
-            offer_parent(distance[:, lane], parent[:, lane], v, u, weight, state.limits[0])
+        weight = _reweighted(state, u, v, weights[arc])
+        for slot in range(parent.shape[1]):
+            offer_parent(distance[:, slot], parent[:, slot], v, u, weight, state.limits[0])
     return True
 
 
@@ -114,10 +114,10 @@ def find_lacking(state: Any, parents: Any) -> int:
     none = parents.parent.dtype.type(-1)
     for row in range(len(parents.found)):
         bits = np.uint64(0)
-        for lane in range(parents.parent.shape[1]):
-            if parents.parent[row, lane] != none:
-                bits |= ONE << np.uint64(lane)
-            elif state.distance[row, lane] < top:
+        for slot in range(parents.parent.shape[1]):
+            if parents.parent[row, slot] != none:
+                bits |= ONE << np.uint64(slot)
+            elif state.distance[row, slot] < top:
                 lacking += 1
         parents.found[row] = parents.frontier[row] = bits
     return lacking
@@ -125,7 +125,7 @@ def find_lacking(state: Any, parents: Any) -> int:
 
 @scanner
 @subroutine
-def spread_lanes(states: Any, u: int, neighbors: Any, weights: Any) -> bool:
+def spread_batch(states: Any, u: int, neighbors: Any, weights: Any) -> bool:
     """Offer the frontier as parents to those on its plateaus that lack one."""
     state, parents = states
     distance, parent, bits = state.distance, parents.parent, parents.frontier[u]
@@ -134,15 +134,15 @@ def spread_lanes(states: Any, u: int, neighbors: Any, weights: Any) -> bool:
         wanted = bits & ~parents.found[v]
         if wanted == 0:
             continue
-        weight = _shifted(state, u, v, weights[arc])
+        weight = _reweighted(state, u, v, weights[arc])
         while wanted != 0:
-            lane = lowest_bit(wanted)
+            slot = lowest_bit(wanted)
             wanted &= wanted - ONE
-            at = distance[u, lane]
-            if distance[v, lane] == at and at + weight == at:
+            at = distance[u, slot]
+            if distance[v, slot] == at and at + weight == at:
                 # All ones is the largest id.
-                parent[v, lane] = min(np.uint64(parent[v, lane]), np.uint64(u))
-                parents.following[v] |= ONE << np.uint64(lane)
+                parent[v, slot] = min(np.uint64(parent[v, slot]), np.uint64(u))
+                parents.following[v] |= ONE << np.uint64(slot)
     return True
 
 

@@ -1,0 +1,112 @@
+"""A batch of sources on its way, and how it begins (CPU)."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ooc_graph.kernels.common.bitmap import LOW, ONE, SIX, WORD_BITS, lowest_bit
+from ooc_graph.kernels.common.compiled import kernel, subroutine
+from ooc_graph.types import AnyArray
+
+SWEEPS, ROWS, LOOKED, RELAXED = range(4)
+"""Indices in ``counts``: sweeps, rows that pushed, arcs looked at, arcs relaxed."""
+
+
+class Batch(NamedTuple):
+    """State of one batch of sources over (rows,) vertices, one thread's own.
+
+    ``distance`` (rows, slots); ``reach``, ``pending`` (rows,), the latter how far above the floor
+    a waiting row improved; ``floor`` (slots,); all of the distances' dtype, as are ``limits`` (3,):
+    the distance of what is not reached yet, of what never will be, and by how much a difference may
+    be rounded, relatively. ``changed`` is a bitmap of the waiting rows; ``reached`` (rows,) uint64
+    holds one bit a slot; ``counts`` (4,) int64.
+    """
+
+    distance: AnyArray
+    reach: AnyArray
+    pending: AnyArray
+    floor: AnyArray
+    limits: AnyArray
+    changed: AnyArray
+    reached: AnyArray
+    counts: AnyArray
+
+
+@subroutine
+def wait(batch: Any, row: Any, away: Any) -> None:
+    """Have a row wait for its push, with its smallest improved distance above the floor."""
+    batch.changed[row >> SIX] |= ONE << (row & LOW)
+    batch.pending[row] = min(batch.pending[row], away)
+
+
+@subroutine
+def _find_reached(out: Any, batch: Any, sources: Any) -> None:
+    """Set each row's bits of the slots whose sources reach it."""
+    changed, reached = batch.changed, batch.reached
+    changed[:] = 0
+    reached[:] = 0
+    for slot in range(len(sources)):
+        source = np.uint64(sources[slot])
+        reached[source] |= ONE << np.uint64(slot)
+        changed[source >> SIX] |= ONE << (source & LOW)
+    going = True
+    while going:
+        going = False
+        for index in range(len(changed)):
+            while changed[index] != 0:
+                going = True
+                row = index * WORD_BITS + lowest_bit(changed[index])
+                changed[index] &= changed[index] - ONE
+                bits = reached[row]
+                for position in range(out.offsets[row], out.offsets[row + 1]):
+                    v = np.uint64(out.neighbors[position])
+                    if bits & ~reached[v]:
+                        reached[v] |= bits
+                        changed[v >> SIX] |= ONE << (v & LOW)
+
+
+@subroutine
+def _forget(batch: Any, sources: int) -> None:
+    """Give all slots their distances before the search; slots without a source reach nothing."""
+    top, never = batch.limits[0], batch.limits[1]
+    rows, slots = batch.distance.shape
+    everywhere = ~np.uint64(0) >> np.uint64(WORD_BITS - sources)
+    for row in range(rows):
+        bits = batch.reached[row]
+        # What nobody reaches need not be looked at, nor raise the ceiling.
+        batch.reach[row] = top if bits else 0
+        batch.pending[row] = top
+        if bits == everywhere:
+            for slot in range(sources):
+                batch.distance[row, slot] = top
+        else:
+            for slot in range(sources):
+                batch.distance[row, slot] = top if (bits >> np.uint64(slot)) & ONE else never
+        for slot in range(sources, slots):
+            batch.distance[row, slot] = never
+
+
+@kernel
+def begin(out: Any, batch: Any, leaves: Any, floors: Any, sources: Any) -> None:
+    """Reset a batch, give every slot its source, and relax the sources' own arcs."""
+    _find_reached(out, batch, sources)
+    _forget(batch, len(sources))
+    # No arc matters to a leaf before the end: it is never pushed to.
+    for leaf in leaves:
+        batch.reach[leaf] = 0
+    batch.floor[:] = 0
+    for slot in range(len(sources)):
+        source = sources[slot]
+        first, end = out.offsets[source], out.offsets[source + 1]
+        batch.distance[source, slot] = 0
+        if len(floors) > 0:
+            batch.floor[slot] = floors[source]
+        elif first < end:
+            batch.floor[slot] = out.weights[first]
+        for position in range(first, end):
+            v = np.uint64(out.neighbors[position])
+            if out.weights[position] < batch.distance[v, slot]:
+                batch.distance[v, slot] = out.weights[position]
+            wait(batch, v, out.weights[position] - batch.floor[slot])

@@ -1,0 +1,194 @@
+"""SSSP steps of a rank along heads of rows, and along the arcs that are fetched (CPU)."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ooc_graph.kernels.common.bitmap import Words, drop, has, members_of, put
+from ooc_graph.kernels.common.compiled import kernel, subroutine
+from ooc_graph.kernels.common.dealt import Dealt, internal_of, is_own, local_of
+from ooc_graph.kernels.common.sssp.distances import path_sum
+from ooc_graph.kernels.common.store.scans import scanner
+from ooc_graph.kernels.cpu.sssp.push import FLAG_BITS
+from ooc_graph.kernels.cpu.store.sssp import LOOKED
+from ooc_graph.types import AnyArray, IntArray
+
+LISTED, AGAIN = 1, 2
+"""Places in the counts of a `Listing`: entries, and those of them that were reached before.
+`LOOKED` is the third."""
+
+
+class Tails(NamedTuple):
+    """Rows whose head is exhausted, and how far along their tails they are.
+
+    ``wanting``, a bitmap, has the rows that go on now, and ``waiting`` those whose next candidate,
+    ``later`` (rows,), is above the bound. ``cursor`` (rows,) is a row's next arc.
+    """
+
+    cursor: AnyArray
+    later: AnyArray
+    wanting: Words
+    waiting: Words
+
+
+class Listing(NamedTuple):
+    """What a step lists: vertices and distances, or vertices and possible parents.
+
+    ``counts`` int64 (3,): see `LISTED`.
+    """
+
+    distance: AnyArray
+    dealt: Dealt
+    lengths: AnyArray
+    tails: Tails
+    bound: Any
+    top: Any
+    target: AnyArray
+    found: AnyArray
+    counts: IntArray
+
+
+class Hop(NamedTuple):
+    """State of a step that looks for parents on plateaus; ``unresolved`` has who lacks one."""
+
+    distance: AnyArray
+    dealt: Dealt
+    parent: AnyArray
+    unresolved: Words
+    top: Any
+
+
+@kernel
+def forget(improved: Any, dealt: Any, tails: Any) -> None:
+    """Own rows that are nearer now begin with their heads again."""
+    for index in range(len(improved)):
+        v = np.int64(improved[index])
+        if is_own(v, dealt):
+            row = local_of(v, dealt)
+            drop(tails.wanting, row)
+            drop(tails.waiting, row)
+
+
+@kernel
+def raise_bound(tails: Any, bound: Any) -> None:
+    """Have rows go on whose next candidate is within the bound."""
+    for row in members_of(tails.waiting):
+        if tails.later[row] <= bound:
+            drop(tails.waiting, row)
+            put(tails.wanting, row)
+
+
+@kernel
+def note_exhausted(heads: Any, wave: Any, count: int, tails: Any) -> None:
+    """Have the rows ``queue[:count]`` go on that took all of their head and have more arcs."""
+    for index in range(count):
+        row = np.int64(wave.queue[index])
+        taken = np.int64(wave.taken[row]) >> FLAG_BITS
+        head = heads.starts[row + 1] - heads.starts[row]
+        if taken == head and head < heads.lengths[row]:
+            tails.cursor[row] = head
+            put(tails.wanting, row)
+
+
+@kernel
+def smallest_later(tails: Any, smallest: Any) -> Any:
+    """Smallest candidate of those that wait, or ``smallest``."""
+    for row in members_of(tails.waiting):
+        smallest = min(smallest, tails.later[row])
+    return smallest
+
+
+@kernel
+def set_cursors(window: Any, count: int, cursor: Any) -> None:
+    """Have the rows of a window go on at their cursors."""
+    for index in range(count):
+        window.cursor[index] = cursor[window.row[index]]
+
+
+@scanner
+@subroutine
+def list_improvements(listing: Any, row: int, neighbors: Any, weights: Any) -> bool:
+    """List what gets nearer along a row's arcs, up to the bound and as many as fit."""
+    distance, tails, counts = listing.distance, listing.tails, listing.counts
+    at, listed, arc = distance[internal_of(row, listing.dealt)], counts[LISTED], 0
+    while arc < len(neighbors):
+        candidate = path_sum(at, weights[arc], listing.top)
+        if candidate > listing.bound:
+            tails.later[row] = candidate
+            drop(tails.wanting, row)
+            put(tails.waiting, row)
+            break
+        if listed == len(listing.target):
+            break
+        v = np.int64(neighbors[arc])
+        if candidate < distance[v]:
+            counts[AGAIN] += distance[v] < listing.top
+            listing.target[listed], listing.found[listed] = v, candidate
+            listed += 1
+        arc += 1
+    counts[LISTED] = listed
+    counts[LOOKED] += arc
+    tails.cursor[row] += arc
+    if tails.cursor[row] == listing.lengths[row]:
+        drop(tails.wanting, row)
+    return bool(arc == len(neighbors))
+
+
+@scanner
+@subroutine
+def list_offers(listing: Any, row: int, neighbors: Any, weights: Any) -> bool:
+    """List the vertices that a row may be the parent of."""
+    distance, top, counts = listing.distance, listing.top, listing.counts
+    u = internal_of(row, listing.dealt)
+    at, listed = distance[u], counts[LISTED]
+    for arc in range(len(neighbors)):
+        v = np.int64(neighbors[arc])
+        away = distance[v]
+        if at < away and away < top and path_sum(at, weights[arc], top) == away:
+            listing.target[listed], listing.found[listed] = v, u
+            listed += 1
+    counts[LISTED] = listed
+    counts[LOOKED] += len(neighbors)
+    return True
+
+
+@scanner
+@subroutine
+def find_beside_on_rank(hop: Any, row: int, neighbors: Any, weights: Any) -> bool:
+    """Give a row the smallest neighbour on its plateau that has a parent already."""
+    at = hop.distance[internal_of(row, hop.dealt)]
+    for arc in range(len(neighbors)):
+        if path_sum(at, weights[arc], hop.top) > at:
+            return False
+        u = np.int64(neighbors[arc])
+        if hop.distance[u] == at and not has(hop.unresolved, u):
+            hop.parent[row] = min(hop.parent[row], neighbors[arc])
+    return True
+
+
+@kernel
+def list_lacking(distance: Any, dealt: Any, parent: Any, top: Any, lacking: Any) -> int:
+    """List the reached own rows without a parent; how many."""
+    count, none = 0, parent.dtype.type(-1)
+    for row in range(len(parent)):
+        if parent[row] == none and distance[internal_of(row, dealt)] < top:
+            lacking[count] = row
+            count += 1
+    return count
+
+
+@kernel
+def take_solved(parent: Any, lacking: Any, count: int, solved: Any) -> tuple[int, int]:
+    """Move rows that have a parent now from ``lacking`` to ``solved``; how many, and those left."""
+    found, left, none = 0, 0, parent.dtype.type(-1)
+    for index in range(count):
+        row = np.int64(lacking[index])
+        if parent[row] == none:
+            lacking[left] = row
+            left += 1
+        else:
+            solved[found] = row
+            found += 1
+    return found, left

@@ -1,0 +1,154 @@
+"""Stages that every build begins with: the input is read, its vertices are counted."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass, replace
+from functools import partial as bind
+from pathlib import Path
+from typing import Any
+
+from ooc_graph.edges.interface import EdgeSource, Unit
+from ooc_graph.errors import InputError
+from ooc_graph.layout.chunks import FileEntry
+from ooc_graph.layout.commit import Partial
+from ooc_graph.layout.metadata import ArraySpec
+from ooc_graph.shards import plan
+from ooc_graph.shards.build_options import BuildOptions, BuildReport
+from ooc_graph.shards.degrees import Counted, count_ids, count_units
+from ooc_graph.shards.staged import StagedSource, column_dtype, stage_unit
+from ooc_graph.shards.tables import forget_tables
+from ooc_graph.shards.tally import Tally
+from ooc_graph.shards.workforce import Workforce, run_all
+from ooc_graph.threads import Threads
+from ooc_graph.types import Progress
+
+_STAGE_EDGES = 1 << 22
+
+
+@dataclass(frozen=True)
+class InputStages:
+    """The first stages of one build, and the last, its commit."""
+
+    partial: Partial
+    workforce: Workforce
+    progress: Progress
+    report: BuildReport
+    options: BuildOptions
+
+    def forget(self) -> None:
+        """Have all processes of the workforce give memory back."""
+        # Another build of this process keeps its pieces. A worker may hold what a client that was
+        # killed has left, and gives back everything.
+        spill = None if self.workforce.remote else str(self.partial.spill)
+        self.workforce.everywhere(bind(forget_tables, spill))
+
+    def run(self, source: EdgeSource) -> None:
+        """All stages, from edges to the committed store."""
+        local = getattr(source, "in_memory", False)
+        try:
+            with Threads(1) as own_thread:
+                executor = own_thread if local else self.workforce.executor
+                description = executor.submit(source.describe)
+                self._run(self._rereadable(source, local), description)
+        finally:
+            forget_tables(str(self.partial.spill))
+            self.forget()
+
+    def _run(self, source: EdgeSource, description: Future[dict[str, Any]]) -> None:
+        """All stages from a source that can be read again."""
+        raise NotImplementedError
+
+    def _rereadable(self, source: EdgeSource, local: bool) -> EdgeSource:
+        if not source.rereadable:
+            return self._stage(source, self.workforce)
+        if local and self.workforce.remote:
+            # Its data would travel with every task: stage it from here instead.
+            with Threads(1) as executor:
+                return self._stage(source, replace(self.workforce, executor=executor), local)
+        return source
+
+    def _folder(self, name: str) -> Path:
+        folder = self.partial.spill / name
+        folder.mkdir(exist_ok=True)
+        return folder
+
+    def _stage(self, source: EdgeSource, workforce: Workforce, local: bool = False) -> EdgeSource:
+        folder = str(self._folder("staged"))
+        with self.report.timed("read input"):
+            parts = run_all(
+                workforce,
+                self.progress,
+                "reading input",
+                stage_unit,
+                [(source, unit, folder) for unit in source.units(_STAGE_EDGES)],
+                total=source.edges,
+                unit="edges",
+                amount=lambda part: part.edges,
+            )
+            source.check_totals(sum(part.edges for part in parts))
+        dtype = (source.weight_dtype or column_dtype(parts)) if source.weighted else None
+        lister = None if local else source
+        return StagedSource(source.directed, source.id_range, lister, tuple(parts), dtype)
+
+    def _count(self, source: EdgeSource) -> tuple[list[str], Tally]:
+        """Files with counts of every task, and what all tasks counted."""
+        folder = self._folder("degrees")
+        groups = self._groups(source)
+        with self.report.timed("degrees"):
+            if source.id_range is not None:
+                function: Any = count_units
+                items: list[tuple[Any, ...]] = [
+                    (source, units, source.id_range, str(folder / f"{number}.npy"))
+                    for number, units in enumerate(groups)
+                ]
+            else:
+                function = count_ids
+                most = self.workforce.budget.slot_bytes(0)
+                items = [
+                    (source, units, str(folder / f"{number}"), most)
+                    for number, units in enumerate(groups)
+                ]
+            counted: list[Counted] = run_all(
+                self.workforce,
+                self.progress,
+                "counting degrees",
+                function,
+                items,
+                total=source.edges,
+                unit="edges",
+                amount=lambda part: part.total.edges,
+            )
+        total = Tally.sum(part.total for part in counted)
+        self.report.edges = total.edges
+        self.report.read_s = max(part.read_s for part in counted)
+        if source.id_range is None and total.edges == 0:
+            raise InputError("the input has no edges", advice="nothing was built")
+        return [path for part in counted for path in part.paths], total
+
+    def _groups(self, source: EdgeSource) -> list[Sequence[Unit]]:
+        """One group a slot (each holds a table of the vertices), fewer if they do not fit."""
+        slots = self.workforce.budget.slots
+        if source.id_range is not None:
+            slots = min(slots, self._dense_slots(source.id_range[1]))
+        units = list(source.units(_STAGE_EDGES))
+        return [units[i::slots] for i in range(slots) if units[i::slots]] or [[]]
+
+    def _dense_slots(self, vertices: int) -> int:
+        budget = self.workforce.budget
+        # Renumbering takes so much in one process: refuse now what cannot be done then.
+        plan.BuildBudget(budget.limit_bytes, 1, 1).slot_bytes(plan.RENUMBER_BYTES * vertices)
+        left = budget.limit_bytes - budget.processes * plan.RESERVE_BYTES
+        return max(1, left // (plan.COUNTED_BYTES * vertices + plan.LEAST_SLOT_BYTES))
+
+    def _commit_store(
+        self,
+        attributes: dict[str, Any],
+        arcs: dict[str, int],
+        specs: list[ArraySpec],
+        entries: list[FileEntry],
+    ) -> None:
+        self.report.arcs = sum(arcs.values())
+        with self.report.timed("commit"):
+            self.report.manifest = self.partial.commit("graph", attributes, specs, entries)
