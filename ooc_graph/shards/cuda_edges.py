@@ -97,7 +97,7 @@ class HostRead:
         self._source, self._workforce, self._first = source, workforce, first
         self._weighted, self.block_edges = weighted, block_edges
         slot = workforce.budget.slot_bytes(0)
-        self._unit_edges = max(BLOCK_EDGES, min(MOST_READ, slot // GRANULE_BYTES))
+        self._most_edges = max(BLOCK_EDGES, min(MOST_READ, slot // GRANULE_BYTES))
         self.cheap, self._kept = keep, list[DeviceBlock]()
         self._complete = False
 

@@ -83,7 +83,7 @@ class InMemory:
                 into = [block[self._done :][: len(part)] for block in self._blocks.values()]
                 counted, before = _Counted(bar), self._done
                 io_stats = io_stats.plus(
-                    self._take(solve(task, part, into, Told(counted)), is_there=True)
+                    self._take(solve(task, part, into, OnDone(counted)), is_there=True)
                 )
                 bar.advance(self._done - before - counted.count)
         return io_stats

@@ -1,4 +1,4 @@
-"""Answers of a CUDA device's batches are told of as they arrive, and recorded while others run."""
+"""Answers of a CUDA device's batches are reported as they arrive, recorded while others run."""
 
 from __future__ import annotations
 
@@ -73,8 +73,8 @@ def test_rows_are_there_when_they_are_told_of(weights: str, is_pinned: bool) -> 
     every = np.arange(expected.shape[1])
     found = search.run_columns(sources, every, sources, answer=answer, on_done=OnDone(hear))
     assert found is answer
-    assert len(told) == -(-MANY // search.search.slots)
-    assert places(told) == list(range(MANY))
+    assert len(reported) == -(-MANY // search.search.slots)
+    assert places(reported) == list(range(MANY))
 
 
 @pytest.mark.parametrize("make", [sides, negative_sides])
@@ -89,9 +89,9 @@ def test_parents_are_there_when_they_are_told_of(make: Callable[..., Any]) -> No
             assert mine[begin:end].tobytes() == theirs[begin:end].tobytes()
         reported.append((begin, end))
 
-    search.run_with_parents(sources, answers, told=Told(hear))
-    assert len(told) == -(-MANY // search.search.slots)
-    assert places(told) == list(range(MANY))
+    search.run_with_parents(sources, answers, on_done=OnDone(hear))
+    assert len(reported) == -(-MANY // search.search.slots)
+    assert places(reported) == list(range(MANY))
 
 
 @pytest.fixture(scope="module", params=["float32", "int64", "negative"])

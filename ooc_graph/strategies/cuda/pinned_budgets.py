@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ooc_graph.errors import MemoryBudgetError
-from ooc_graph.kernels.common.decisions import hubs_hold_much, pull_pays
+from ooc_graph.kernels.common.decisions import hubs_are_large, pull_pays
 from ooc_graph.kernels.common.sides import hub_rows
 from ooc_graph.kernels.common.sssp.survey import first_rows
 from ooc_graph.kernels.cuda.pinned.bfs import BfsShare
@@ -68,7 +68,7 @@ def reads_little(graph: Graph, kernel: str) -> bool:
 def _pulling_pays(graph: Graph, _: str) -> bool:
     """Whether hubs hold much, and their weights spread: of a few rows, whose chunks are read."""
     share = graph.head_share(first_rows(graph.rows))
-    return hubs_hold_much(share) and pull_pays(share, spread_share(graph))
+    return hubs_are_large(share) and pull_pays(share, spread_share(graph))
 
 
 def free_within(budget_bytes: int, least: int, beside: int, what: str) -> int:

@@ -160,7 +160,7 @@ def least_on_cpu(job: Job) -> int:
 
 def _on_cpu(found: Description) -> dict[str, Any]:
     plan = found.division
-    matrix_bytes = floyd_warshall.closed_bytes(found.graph.rows) if plan.matrix_sources else 0
+    matrix_bytes = floyd_warshall.matrix_bytes(found.graph.rows) if plan.matrix_sources else 0
     parts = process_parts(found, CPU, plan.batch_size)
     method, others = _method_in_memory(found)
     memory = {
@@ -179,8 +179,8 @@ def _method_in_memory(found: Description) -> tuple[str, list[str]]:
     graph, plan, spec = found.graph, found.division, found.spec
     rows, batch_size = graph.rows, plan.batch_size
     if found.asked.hops:
-        each = even_lanes(found.task_sources, batch_size, found.resources.threads)
-        if each < min(FEW_LANES, batch_size):
+        each = even_batch(found.task_sources, batch_size, found.resources.threads)
+        if each < min(FEW_SOURCES, batch_size):
             return ONE_BY_ONE, []
         return BATCHES, [ONE_BY_ONE]
     arcs = graph.arcs // (2 if graph.directed else 1)

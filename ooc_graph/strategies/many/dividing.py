@@ -71,9 +71,9 @@ def _with_matrix(job: Job, plan: Division, device: str, limit_bytes: int) -> Div
     rows = job.graph.rows
     if device == CUDA:
         spare_bytes = job.resources.device.memory_bytes - cuda_memory.cuda_bytes(job.graph, APSP)
-        may_keep = cuda_floyd.closed_bytes(rows) <= spare_bytes
+        may_keep = cuda_floyd.matrix_bytes(rows) <= spare_bytes
         return replace(plan, matrix_sources=matrix_sources) if may_keep else plan
-    needed = plan.needed_bytes + floyd_warshall.closed_bytes(rows)
+    needed = plan.needed_bytes + floyd_warshall.matrix_bytes(rows)
     if needed > limit_bytes:
         return plan
     return replace(plan, matrix_sources=matrix_sources, needed_bytes=needed)

@@ -69,8 +69,8 @@ def cached_bytes(job: Job, device: str) -> int:
     engine = engine_cache.loaded(Key(*whom, loaded[-1])) if loaded else None
     if engine is None:
         return 0
-    has_matrix = not job.asked.hops and engine.search.is_closed
-    matrix_bytes = floyd_warshall.closed_bytes(job.graph.rows) if has_matrix else 0
+    has_matrix = not job.asked.hops and engine.search.has_matrix
+    matrix_bytes = floyd_warshall.matrix_bytes(job.graph.rows) if has_matrix else 0
     return kept_bytes(job) + matrix_bytes
 
 

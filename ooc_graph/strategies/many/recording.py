@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from ooc_graph.forked import in_child
-from ooc_graph.kernels.common.cancellation import event_here
-from ooc_graph.kernels.common.completion import Told
+from ooc_graph.kernels.common.cancellation import current_event
+from ooc_graph.kernels.common.completion import OnDone
 from ooc_graph.runtime.process import thread_count
 from ooc_graph.threads import Threads
 from ooc_graph.types import AnyArray
@@ -72,7 +72,7 @@ class Recording:
     ) -> None:
         self._write, self._sources, self._length, self._most = write, sources, length, most
         self._pool = Threads(thread_count(), thread_name_prefix="ooc-graph-record")
-        self._cancelled = event_here()
+        self._cancelled = current_event()
         self._lock = threading.Lock()
         self._taken: set[int] = set()
         self._error: BaseException | None = None
@@ -97,7 +97,7 @@ class Recording:
         finally:
             del failed
 
-    def of(self, rows: Any, is_searched: AnyArray) -> Told:
+    def of(self, rows: Any, is_searched: AnyArray) -> OnDone:
         """Return what to call when sources are found; it records chunks.
 
         Rows are read once they are found. ``is_searched``, bool (sources,), says which of them are
@@ -126,7 +126,7 @@ class Recording:
                 self._leave_if_cancelled()
 
         bounds = np.searchsorted(positions, np.arange(self._chunks + 1) * self._length)
-        return Told(on_done, bounds, self._most, wait_for)
+        return OnDone(on_done, bounds, self._most, wait_for)
 
     def finish(self, rows: Any) -> None:
         """Write what was not reported, on the calling thread; the search is over."""

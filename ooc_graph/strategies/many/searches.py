@@ -40,7 +40,7 @@ class Searches:
     # (sources, columns): where distances go if nothing else is asked for; None: to new memory.
     into: AnyArray | None = None
     # Called with sources that have arcs when the CPU has written their rows to ``into``.
-    on_done: Told | None = None
+    on_done: OnDone | None = None
 
     def in_memory(self) -> Rows:
         """What is asked for, with all arcs in memory, or in that of a CUDA device.
@@ -69,15 +69,13 @@ class Searches:
             return self._rows()
         rows = SourceNumbers([None] * len(self.positions))
         on_done = self._on_done_of(rows, of_all=True)
-        for part in stretches(len(self.positions), batch_size, on_done):
+        for part in batches_of(len(self.positions), batch_size, on_done):
             batch = self.positions[part]
             answer = self.search.run(internal_ids(self.ids, batch), lanes=batch_size)
             rows.put(part.start, SourceRows(answer, batch, self.ids, asked).reduced(asked.reduce))
-            if on_done is not None:
-                on_done(part.start, part.stop)
         return rows
 
-    def _on_done_of(self, rows: Any, *, of_all: bool = False) -> Told | None:
+    def _on_done_of(self, rows: Any, *, of_all: bool = False) -> OnDone | None:
         """What to call when sources of rows are found: of all, or of those that have arcs."""
         if self.recording is None:
             return None
@@ -94,11 +92,11 @@ class Searches:
             answers = search.empty(len(internal))
             rows = SourceRows(answers[0], self.positions, self.ids, task.asked, answers[1])
             on_done = self._on_done_of(rows)
-            search.run_with_parents(internal, answers, lanes=task.batch_size, told=on_done)
+            search.run_with_parents(internal, answers, lanes=task.batch_size, on_done=on_done)
             return rows
         answer = np.empty((len(internal), search.vertices), search.dtype)
         rows = SourceRows(answer, self.positions, self.ids, task.asked)
-        search.run(internal, answer, lanes=task.batch_size, told=self._on_done_of(rows), **most)
+        search.run(internal, answer, lanes=task.batch_size, on_done=self._on_done_of(rows), **most)
         return rows
 
     def _few_columns(self) -> SourceColumns:
@@ -112,8 +110,8 @@ class Searches:
         # Sources without arcs have their rows when the others searched with them have.
         on_done = self._on_done_of(rows, of_all=True)
         wide: AnyArray = np.empty((task.reserved.slice_sources, search.vertices), search.dtype)
-        for part in stretches(len(positions), task.reserved.slice_sources, on_done):
-            leave_if_given_up()
+        for part in batches_of(len(positions), task.reserved.slice_sources, on_done):
+            raise_if_cancelled()
             some = positions[part]
             internal = internal_ids(self.ids, some)
             answer = wide[: len(internal)]
@@ -121,8 +119,6 @@ class Searches:
             found = SourceRows(answer, some, self.ids, task.asked)
             for row, one in zip(into[part], found, strict=True):
                 row[:] = one
-            if on_done is not None:
-                on_done(part.start, part.stop)
         return rows
 
     def _columns(self, is_reported: bool = False, **how: Any) -> SourceColumns:
@@ -142,7 +138,7 @@ class Searches:
                 at = np.flatnonzero(self.ids.internal_of[self.positions] >= 0)
         is_whole = self.into is not None
         rows = SourceColumns(answer, self.positions, self.ids, self.task.asked, is_whole=is_whole)
-        how["told"] = self.on_done if is_reported else self._on_done_of(rows)
+        how["on_done"] = self.on_done if is_reported else self._on_done_of(rows)
         self.search.run_columns(sources, aimed, own, most, answer=answer, at=at, **how)
         rows.fill_isolated(thread_count())
         return rows
@@ -167,12 +163,10 @@ class Searches:
             # What no source is asked for gets ready for others.
             search.reduce(sources, aimed, own, most)
         length = max(len(sources), 1) if on_done is None else BLOCK_GROUPS * self.task.batch_size
-        for part in stretches(len(sources), length, on_done):
+        for part in batches_of(len(sources), length, on_done):
             rows.put(part.start, search.reduce(sources[part], aimed, own[part], most))
             if self.task.sums_on_device:
                 self._put_beyond(rows, rows.beyond(part.start, part.stop))
-            if on_done is not None:
-                on_done(part.start, part.stop)
         return rows
 
     def _put_beyond(self, rows: SourceParts, beyond: IntArray) -> None:
@@ -202,7 +196,9 @@ class Searches:
         tallies = empty_tallies(len(internal), bins)
         rows = SourceTallies(tallies, self.positions, self.ids, asked)
         counted = {"most": most, "wanted": wanted, "bins": bins, "width": width, "tallies": tallies}
-        search.tally(internal, lanes=self.task.batch_size, told=self._on_done_of(rows), **counted)
+        search.tally(
+            internal, lanes=self.task.batch_size, on_done=self._on_done_of(rows), **counted
+        )
         return rows
 
 

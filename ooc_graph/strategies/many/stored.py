@@ -13,7 +13,7 @@ from ooc_graph.layout.names import id_dtype
 from ooc_graph.strategies.many.job import Job
 from ooc_graph.strategies.many.tiers import BATCHES, ONE_BY_ONE, methods_of, takes_one_by_one
 
-BATCH_SIZES = (LANES, LANES // 2, LANES // 4)
+BATCH_SIZES = (BATCH_SIZE, BATCH_SIZE // 2, BATCH_SIZE // 4)
 """Most sources of a batch: the first that memory allows."""
 
 
@@ -55,7 +55,7 @@ def beside_parts(job: Job, method: str, batch_size: int) -> dict[str, int]:
     if method == BATCHES:
         ids = id_dtype(job.graph.rows).itemsize if job.asked.parents else 0
         # And each row's place in the answer.
-        state = job.graph.rows * (lane_bytes(job.spec.dtype, batch_size, ids) + 8)
+        state = job.graph.rows * (batch_row_bytes(job.spec.dtype, batch_size, ids) + 8)
     is_sent = job.in_memory and job.resources.has_client
     tasks = 1 if job.in_memory and not is_sent else job.resources.threads
     answers = tasks * _task_bytes(job, batch_size, is_sent=is_sent)
@@ -77,7 +77,7 @@ def in_turn(job: Job, free_bytes: int) -> list[Size]:
 
     A process has ``free_bytes`` for what they hold and for rows.
     """
-    found, row_bytes = list(sizes(job)), LANES * job.spec.dtype.itemsize
+    found, row_bytes = list(sizes(job)), BATCH_SIZE * job.spec.dtype.itemsize
     singly = [
         one
         for one in found

@@ -59,7 +59,7 @@ def how_found(task: ManyTask, io_stats: IoStats) -> str:
         return ""
     if task.is_one_by_one_on_device:
         return note_on_device(task.asked.kernel, engine.note(io_stats) if engine.note else "")
-    if not task.asked.hops and engine.search.is_closed:
+    if not task.asked.hops and engine.search.has_matrix:
         return "all pairs were found at once, by Floyd-Warshall"
     if (task.device == CPU or task.asked.hops) and engine.search.is_one_by_one:
         by = "by every thread" if task.device == CPU else "by the CUDA device: few of them meet"
@@ -68,7 +68,10 @@ def how_found(task: ManyTask, io_stats: IoStats) -> str:
 
 
 def solve(
-    task: ManyTask, positions: IntArray, into: Sequence[AnyArray] = (), on_done: Told | None = None
+    task: ManyTask,
+    positions: IntArray,
+    into: Sequence[AnyArray] = (),
+    on_done: OnDone | None = None,
 ) -> Done:
     """What is asked of sources, given by their positions among all vertices.
 
@@ -80,7 +83,7 @@ def solve(
 
 
 def _solve(
-    task: ManyTask, positions: IntArray, into: Sequence[AnyArray], on_done: Told | None
+    task: ManyTask, positions: IntArray, into: Sequence[AnyArray], on_done: OnDone | None
 ) -> Done:
     rows, io_stats = _search(task, positions, None, into, on_done)
     return Done(len(positions), io_stats, _found(task, rows, len(positions), into))
@@ -145,7 +148,7 @@ def _search(
     positions: IntArray,
     recording: Recording | None = None,
     into: Sequence[AnyArray] = (),
-    on_done: Told | None = None,
+    on_done: OnDone | None = None,
 ) -> tuple[Rows, IoStats]:
     """What is asked of sources, and what was read of the store meanwhile.
 
@@ -155,7 +158,7 @@ def _search(
         loading = engine_cache.engine(task.key, task.strategy.load, task.capacity)
         with loading as engine, engine.allocating():
             # It may have been waited for long.
-            leave_if_given_up()
+            raise_if_cancelled()
             given = engine.ids, positions, recording, into[0] if into else None, on_done
             before = engine.io_stats
             if before is None:

@@ -167,8 +167,8 @@ class CudaManyBfs:
         """Tally batch after batch, and bring what was counted to host memory."""
         cupy, bins = cuda(), tallies.shape[1] - 3
         wanted = cupy.asarray(pack_bits(chosen).view(np.uint32))
-        for part in stretches(len(sources), batches.slots, told):
-            leave_if_given_up()
+        for part in batches_of(len(sources), batches.slots, on_done):
+            raise_if_cancelled()
             counted = cupy.zeros((part.stop - part.start, tallies.shape[1]), np.int64)
             batches.count(sources[part], last, Counting(wanted, bins, width, counted))
             tallies[part] = counted.get()
@@ -213,10 +213,6 @@ class CudaManyBfs:
     ) -> None:
         """Search one by one, and have levels taken: int32 (rows,), -1 unreached."""
         search = self._single()
-        for position, source in enumerate(sources.tolist()):
-            leave_if_given_up()
-            if told is not None:
-                told.make_room(1)
-            take(position, search.run(source).level)
-            if told is not None:
-                told(position, position + 1)
+        for part in batches_of(len(sources), 1, on_done):
+            raise_if_cancelled()
+            take(part.start, search.run(int(sources[part.start])).level)

@@ -57,7 +57,7 @@ class CudaJohnson(ManySources):
         with within_memory("many sources on this graph"):
             loaded = self._load(out, dtype, into=False)
             heaviest = loaded.weights.max().item() if loaded.arcs else 0
-            require_room(heaviest, loaded.rows, dtype, longest)
+            require_fit(heaviest, loaded.rows, dtype, longest)
             is_reweighted = self.potentials is not None
             other = loaded if into is out else self._load(into, dtype, into=True)
             by = on_device(self.potentials.potential) if self.potentials else None
@@ -93,23 +93,21 @@ class CudaJohnson(ManySources):
         sources: IntArray,
         answer: AnyArray,
         parents: AnyArray | None,
-        lanes: int | None,
-        told: Told | None,
+        batch_size: int | None,
+        on_done: OnDone | None,
     ) -> None:
-        del lanes  # the device has its own
+        del batch_size  # the device has its own
         self.expect(len(sources))
         if parents is None:
             with within_memory("distances from many sources"):
-                self._answers.run(sources, answer, told=told)
+                self._answers.run(sources, answer, on_done=on_done)
             return
         if not len(sources):
             # What no source is asked for gets ready for others.
             self._find_trees(sources, answer, parents)
-        for part in stretches(len(sources), BLOCK_GROUPS * self.search.slots, told):
-            leave_if_given_up()
+        for part in batches_of(len(sources), BLOCK_GROUPS * self.search.slots, on_done):
+            raise_if_cancelled()
             self._find_trees(sources[part], answer[part], parents[part])
-            if told is not None:
-                told(part.start, part.stop)
 
     def _find_trees(self, sources: IntArray, answer: AnyArray, parents: AnyArray) -> None:
         """Distances and parents of some sources; the parents are found on the CPU."""

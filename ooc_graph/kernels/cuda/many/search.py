@@ -82,7 +82,7 @@ class CudaManySearch:
         """
         if sources < PRUNED_FROM or not self._into.arcs or self.has_matrix:
             return
-        may_close = self.dtype.kind == "i" and cuda_floyd.is_most(closing, self.vertices)
+        may_close = self.dtype.kind == "i" and cuda_floyd.is_most(matrix_sources, self.vertices)
         if may_close and cuda_floyd.is_sure(self.vertices) and self._close():
             return
         if not self._is_pruned:
@@ -96,7 +96,7 @@ class CudaManySearch:
         if not self._is_too_long:
             self._matrix = cuda_floyd.close(self.core)
             self._is_too_long = self._matrix is None
-        return self.is_closed
+        return self.has_matrix
 
     def _prune(self) -> None:
         pruning = Pruning(self._out, self._into, is_sorted=self._is_sorted)
