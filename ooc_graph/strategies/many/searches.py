@@ -56,7 +56,7 @@ class Searches:
         if asked.parents:
             return self._rows()
         if not is_on_device:
-            return self._columns(self.into is not None, lanes=task.batch_size)
+            return self._columns(self.into is not None, batch_size=task.batch_size)
         return self._reduced() if asked.reduce in ON_DEVICE else self._columns()
 
     def batch_by_batch(self) -> Rows:
@@ -71,7 +71,7 @@ class Searches:
         on_done = self._on_done_of(rows, of_all=True)
         for part in batches_of(len(self.positions), batch_size, on_done):
             batch = self.positions[part]
-            answer = self.search.run(internal_ids(self.ids, batch), lanes=batch_size)
+            answer = self.search.run(internal_ids(self.ids, batch), batch_size=batch_size)
             rows.put(part.start, SourceRows(answer, batch, self.ids, asked).reduced(asked.reduce))
         return rows
 
@@ -92,11 +92,13 @@ class Searches:
             answers = search.empty(len(internal))
             rows = SourceRows(answers[0], self.positions, self.ids, task.asked, answers[1])
             on_done = self._on_done_of(rows)
-            search.run_with_parents(internal, answers, lanes=task.batch_size, on_done=on_done)
+            search.run_with_parents(internal, answers, batch_size=task.batch_size, on_done=on_done)
             return rows
         answer = np.empty((len(internal), search.vertices), search.dtype)
         rows = SourceRows(answer, self.positions, self.ids, task.asked)
-        search.run(internal, answer, lanes=task.batch_size, on_done=self._on_done_of(rows), **most)
+        search.run(
+            internal, answer, batch_size=task.batch_size, on_done=self._on_done_of(rows), **most
+        )
         return rows
 
     def _few_columns(self) -> SourceColumns:
@@ -115,7 +117,7 @@ class Searches:
             some = positions[part]
             internal = internal_ids(self.ids, some)
             answer = wide[: len(internal)]
-            search.run(internal, answer, lanes=task.batch_size)
+            search.run(internal, answer, batch_size=task.batch_size)
             found = SourceRows(answer, some, self.ids, task.asked)
             for row, one in zip(into[part], found, strict=True):
                 row[:] = one
@@ -197,7 +199,7 @@ class Searches:
         rows = SourceTallies(tallies, self.positions, self.ids, asked)
         counted = {"most": most, "wanted": wanted, "bins": bins, "width": width, "tallies": tallies}
         search.tally(
-            internal, lanes=self.task.batch_size, on_done=self._on_done_of(rows), **counted
+            internal, batch_size=self.task.batch_size, on_done=self._on_done_of(rows), **counted
         )
         return rows
 
