@@ -255,9 +255,7 @@ def test_damage_is_named(kernel: str, graph: og.Graph, monkeypatch: pytest.Monke
         for side in rank.sides:
             side.units.keeping = False
             for column in side.units._columns:
-                for part in column._parts:
-                    part.crcs.flags.writeable = True
-                    part.crcs[:] ^= 1
+                column._parts = [replace(part, crcs=part.crcs ^ 1) for part in column._parts]
             for slots in side.units._slots:
                 slots[:] = -1
     with pytest.raises(CorruptStoreError, match="is damaged from byte"):

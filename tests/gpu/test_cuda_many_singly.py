@@ -17,6 +17,7 @@ from ooc_graph.kernels.cuda.runtime import modules as cuda_modules
 from ooc_graph.model.resources import CUDA
 from ooc_graph.runtime import engine_cache
 from ooc_graph.strategies.cuda import in_memory as cuda_memory
+from ooc_graph.strategies.cuda import pinned
 from ooc_graph.strategies.cuda import pinned_budgets as cuda_pinned
 from ooc_graph.strategies.many import one_by_one
 from ooc_graph.strategies.many.job import Job
@@ -50,7 +51,7 @@ def without(*kernels: str) -> Iterator[None]:
         return LARGE if kernel in kernels else plain(graph, kernel)
 
     with pytest.MonkeyPatch.context() as patch:
-        for module in (cuda_memory, cuda_pinned):
+        for module in (cuda_memory, pinned):
             patch.setattr(module, "cuda_bytes", needed)
         patch.setattr(one_by_one, "pinned_budget", least)
         yield

@@ -102,7 +102,7 @@ def test_tasks_of_levels(reduce: str | None) -> None:
     request = Request(asked.kernel, many=Many(specs, asked, in_memory=False))
     plan = Batches(CUDA).reserve(held, request, place)
     assert isinstance(plan, Division)
-    assert plan.batch_size == cuda_many_bfs_plan.LANES
+    assert plan.batch_size == cuda_many_bfs_plan.SLOTS
     assert plan.chunks * specs[0].chunk == 8 * plan.batch_size
     assert not plan.matrix_sources
     job = Job.of(held, request, place)
