@@ -17,7 +17,6 @@ from ooc_graph.errors import (
 )
 from ooc_graph.kernels.cpu.edge_list.grouped import GroupedEdges
 from ooc_graph.layout import names
-from ooc_graph.shards import merge_writer
 from ooc_graph.shards.edge_list import edge_list_bytes, grouping_bytes, load_edges
 from ooc_graph.strategies import edge_list
 from tests.command_line import call
@@ -59,8 +58,7 @@ def test_every_kind_of_store(
     source, target = random.integers(0, 3000, (2, 12_000))
     columns = (source, target, random.integers(0, 50, 12_000).astype(weight))
     # Chunks of ids and of weights end at different arcs, and inside rows.
-    for module in (names, merge_writer):
-        monkeypatch.setattr(module, "CHUNK_BYTES", 4000)
+    monkeypatch.setattr(names, "CHUNK_BYTES", 4000)
     graph = og.build(columns, tmp_path / "g.zarr", directed=directed, rows=rows, shards=2)
     root = int(source[0])
     same(graph, "bfs", root)
@@ -144,8 +142,7 @@ def most_bytes(edges: GroupedEdges, graph: og.Graph) -> int:
 def grouped_and_peak(path: Path, weighted: bool) -> tuple[GroupedEdges, int]:
     """The edges of a graph in small chunks, and what bringing them there holds at once."""
     with pytest.MonkeyPatch.context() as patch:
-        for module in (names, merge_writer):
-            patch.setattr(module, "CHUNK_BYTES", 8192)
+        patch.setattr(names, "CHUNK_BYTES", 8192)
         graph = og.build(og.Kronecker(14), path)
         edges = load_edges(graph, weighted=weighted)
         load = partial(load_edges, graph, weighted=weighted)

@@ -88,11 +88,11 @@ class Searched:
                 return settle(search, state, batch)
 
             def singly(search: Any, sources: Any, *rest: Any) -> Any:
-                single = search._search
+                single = search.search
                 if not isinstance(single, Single):
-                    patch.setattr(search, "_search", _Told(single, partial(self._use, STORED)))
+                    noted = _Told(single, partial(self._use, STORED))
+                    search = replace(search, search=noted)
                 run(search, sources, *rest)
-                patch.setattr(search, "_search", single)
 
             patch.setattr(tier_johnson.TierJohnson, "_settle", settled)
             patch.setattr(tier_singly.TierSingly, "_find", singly)

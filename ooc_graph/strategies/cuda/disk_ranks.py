@@ -24,7 +24,7 @@ from ooc_graph.shards.tiers import TierSearch
 from ooc_graph.strategies.cpu import on_disk as cpu_disk
 from ooc_graph.strategies.cuda import disk_budgets, pinned_ranks
 from ooc_graph.strategies.cuda import pinned_budgets as cuda_pinned
-from ooc_graph.strategies.cuda.in_memory import host_bytes
+from ooc_graph.strategies.cuda.in_memory import host_bytes, require_both
 from ooc_graph.strategies.dealing import most_ranks
 
 
@@ -75,10 +75,15 @@ def budgets(graph: Graph, kernel: str, resources: Resources, exchange: str) -> t
     is_dealt = exchange == SCHEDULER
     on_host = resources.least_limit_bytes if is_dealt else resources.process_limit_bytes
     device_bytes, limit = cuda_pinned.budget_of(resources), resources.cuda_limits.pinned_bytes
-    most = 0
-    for facts in facts_of_any(graph, kernel, resources, exchange):
+    every = list(facts_of_any(graph, kernel, resources, exchange))
+    least = [least_disk_ranks(facts) for facts in every]
+    whole = rank_memory.ranks_bytes(graph, kernel, range(most_ranks(graph, resources, exchange)))
+    if max(plan.device_bytes for plan in least) >= whole:
+        # On small graphs batches of the store take more than the rows.
+        require_both(f"{kernel} on {graph.path}", graph, 0, whole, resources, is_least=is_dealt)
+    for facts in every:
         plan_disk_ranks(facts, device_bytes, on_host)
-        most = max(most, least_disk_ranks(facts).host_bytes)
+    most = max(plan.host_bytes for plan in least)
     return device_bytes, on_host if limit is None else min(on_host, limit + most)
 
 
