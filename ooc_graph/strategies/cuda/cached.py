@@ -4,21 +4,19 @@ from __future__ import annotations
 
 from ooc_graph.memory.cuda.pinned_near_plan import near_arc_bytes
 from ooc_graph.memory.cuda.pinned_plan import BfsPlan
-from ooc_graph.model.request import Request
+from ooc_graph.model.job import Job
 from ooc_graph.model.reservation import Reservation
-from ooc_graph.model.resources import CUDA, Resources
+from ooc_graph.model.resources import CUDA
 from ooc_graph.runtime import engine_cache
 from ooc_graph.shards.load import Graph
 
 
-def cached_on_device(
-    strategy: str, graph: Graph, request: Request, resources: Resources
-) -> Reservation | None:
+def cached_on_device(strategy: str, job: Job) -> Reservation | None:
     """What this process holds by a strategy on its device, or has served by another."""
-    if resources.is_limited or not request.is_plain:
+    if job.resources.is_limited or not job.request.is_plain:
         return None
-    capacity = resources.capacity(request.answer_bytes)
-    held = engine_cache.reservations(graph, request.kernel, CUDA, capacity)
+    capacity = job.resources.capacity(job.request.answer_bytes)
+    held = engine_cache.reservations(job.graph, job.kernel, CUDA, capacity)
     return next((one for one in held if one.strategy == strategy), None)
 
 

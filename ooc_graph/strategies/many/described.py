@@ -7,15 +7,14 @@ from typing import Any
 
 from ooc_graph.memory.cuda.disk import describe_disk
 from ooc_graph.memory.cuda.pinned_plan import describe_device, plan_device
-from ooc_graph.model.request import Request
+from ooc_graph.model.job import Job
 from ooc_graph.model.reservation import Reservation
-from ooc_graph.model.resources import Resources
 from ooc_graph.shards.load import Graph
 from ooc_graph.strategies.cuda import disk_budgets as cuda_disk
 from ooc_graph.strategies.cuda import in_memory as cuda_memory
 from ooc_graph.strategies.cuda import pinned_budgets as cuda_pinned
 from ooc_graph.strategies.many.division import Division
-from ooc_graph.strategies.many.job import Job, beside_bytes, stored_bytes
+from ooc_graph.strategies.many.job import beside_bytes, stored_bytes
 from ooc_graph.strategies.many.memory import batches_device_bytes
 from ooc_graph.strategies.many.tiers import (
     BATCHES,
@@ -36,13 +35,10 @@ class Description(Job):
     division: Division
 
     @classmethod
-    def made(
-        cls, graph: Graph, request: Request, resources: Resources, reserved: Reservation
-    ) -> Description:
-        """The description of what is reserved for a request."""
-        assert request.many is not None
+    def of(cls, job: Job, reserved: Reservation) -> Description:
+        """The description of what is reserved."""
         assert isinstance(reserved, Division)
-        return cls(graph, request.many, resources, reserved)
+        return cls(job.graph, job.request, job.resources, reserved)
 
     @property
     def task_sources(self) -> int:
