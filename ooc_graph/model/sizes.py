@@ -16,17 +16,8 @@ def parse_bytes(
 ) -> int | None:
     """Bytes of "4GiB", "500 MB", "256MiB" or a plain number.
 
-    Parameters
-    ----------
-    option
-        What it is given by, as a message names it.
-    or_none
-        Whether 0 is a limit, too: nothing may be used.
-
-    Raises
-    ------
-    UsageError
-        For anything else, and for zero where that is no limit.
+    A UsageError, for anything else, names the ``option``. Zero is refused unless it is a limit,
+    too, so that nothing may be used (``or_none``).
     """
     if text is None:
         return None

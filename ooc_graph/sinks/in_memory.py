@@ -23,16 +23,8 @@ from ooc_graph.types import AnyArray, IntArray, Progress, StageProgress
 class InMemory:
     """Answers in memory, complete from the first source to some source.
 
-    Parameters
-    ----------
-    graph, sources
-        The graph, and int64 positions of all sources among its vertices.
-    many
-        What is asked of each; distances, and parents if wanted, as a store would have them.
-    into
-        Where distances go; None: to new memory.
-
-    MemoryError: there is too little for all of them.
+    ``sources``, int64, are positions among the graph's vertices. Distances go to ``into``, or to
+    new memory if it is None. MemoryError: there is too little for all answers.
     """
 
     def __init__(
