@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any
 from ooc_graph.boundary import public
 from ooc_graph.edges import open_source
 from ooc_graph.errors import UsageError
-from ooc_graph.model.resources import AUTO, CudaLimits
-from ooc_graph.model.sizes import parse_bytes
+from ooc_graph.model.resources import AUTO, CudaLimits, parse_bytes
 from ooc_graph.runtime.building import build_with_report
 from ooc_graph.runtime.workplace import workplace_for
 from ooc_graph.shards.build_options import BuildOptions

@@ -12,9 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 from ooc_graph.edges.kronecker import Kronecker
 from ooc_graph.errors import DiskFullError
-from ooc_graph.graph500.keys import refuse_few_keys, search_keys
 from ooc_graph.graph500.report import Outcome, leave_report
-from ooc_graph.graph500.run import Graph500Options, Run
+from ooc_graph.graph500.run import Graph500Options, Run, refuse_few_keys, search_keys
 from ooc_graph.graph500.searches import search_all
 from ooc_graph.layout.names import HUB
 from ooc_graph.layout.whole_file import disk_full_reported, raise_if_full

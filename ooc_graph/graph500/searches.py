@@ -23,7 +23,7 @@ from ooc_graph.model.request import Request
 from ooc_graph.model.reservation import DEVICE, said_by
 from ooc_graph.model.resources import CUDA
 from ooc_graph.model.strategy import MEMORY
-from ooc_graph.model.trace import Trace
+from ooc_graph.model.task import Trace
 from ooc_graph.report.data import EnergyRecord
 from ooc_graph.runtime import io_progress
 from ooc_graph.runtime.compile_parts import check_pair

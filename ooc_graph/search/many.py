@@ -33,7 +33,6 @@ from ooc_graph.search.plan import Plan
 from ooc_graph.shards.load import Graph
 from ooc_graph.sinks.in_memory import InMemory
 from ooc_graph.sinks.in_store import InStore
-from ooc_graph.sinks.many import Sink
 from ooc_graph.sinks.single import measure_dtype
 from ooc_graph.strategies.many.division import Division, require_answer
 from ooc_graph.strategies.many.task import ManyTask
@@ -150,7 +149,7 @@ class _Search:
         elapsed_s = 0.0 if self._begun_s is None else perf_counter() - self._begun_s
         return kind(None, elapsed_s, columns)
 
-    def _sink(self, task: ManyTask) -> AbstractContextManager[Sink]:
+    def _sink(self, task: ManyTask) -> AbstractContextManager[InMemory | InStore]:
         if self._out is None:
             return nullcontext(self._in_memory(task.sums_on_device))
         return self._in_store(task, self._out)

@@ -10,8 +10,7 @@ from ooc_graph.answers.result import BfsResult, SsspResult
 from ooc_graph.answers.scatter import Ids, Tree, TreeColumns, unreached
 from ooc_graph.layout.names import id_dtype
 from ooc_graph.model.engine import Engine
-from ooc_graph.model.task import SearchTask
-from ooc_graph.model.trace import Trace, trace_of
+from ooc_graph.model.task import SearchTask, Trace, trace_of
 from ooc_graph.search.algorithm import Algorithm, Arrays
 from ooc_graph.shards.load import Graph
 from ooc_graph.sinks.single import measure_dtype

@@ -26,8 +26,7 @@ from ooc_graph.model import rank_memory
 from ooc_graph.model.job import Job
 from ooc_graph.model.request import Request
 from ooc_graph.model.reservation import Key, Reservation
-from ooc_graph.model.resources import CUDA, CudaLimits, Resources
-from ooc_graph.model.sizes import parse_bytes
+from ooc_graph.model.resources import CUDA, CudaLimits, Resources, parse_bytes
 from ooc_graph.runtime import engine_cache, process
 from ooc_graph.runtime.engine_keys import Kept
 from ooc_graph.runtime.this_process import planned

@@ -22,9 +22,8 @@ from ooc_graph.model.request import SCHEDULER
 from ooc_graph.model.reservation import Reservation
 from ooc_graph.model.resources import CUDA
 from ooc_graph.model.strategy import MEMORY, StrategyDefaults
-from ooc_graph.runtime import process
+from ooc_graph.runtime import engine_cache, process
 from ooc_graph.shards.load import Graph
-from ooc_graph.strategies.cuda.cached import cached_on_device
 from ooc_graph.strategies.dealing import most_ranks
 from ooc_graph.strategies.ranks import RankLoading
 
@@ -111,6 +110,15 @@ class InMemory(StrategyDefaults):
     def summary(self, kernel: str, reserved: Reservation) -> str:
         """What it takes."""
         return f"{kernel} keeps its rows on the device, {reserved.device_bytes:,} bytes in all"
+
+
+def cached_on_device(strategy: str, job: Job) -> Reservation | None:
+    """What this process holds by a strategy on its device, or has served by another."""
+    if job.resources.is_limited or not job.request.is_plain:
+        return None
+    capacity = job.resources.capacity(job.request.answer_bytes)
+    held = engine_cache.reservations(job.graph, job.kernel, CUDA, capacity)
+    return next((one for one in held if one.strategy == strategy), None)
 
 
 def has_narrow_ids(ids: Ids) -> bool:

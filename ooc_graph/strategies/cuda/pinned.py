@@ -22,14 +22,15 @@ from ooc_graph.model.strategy import PINNED
 from ooc_graph.runtime import engine_cache, process
 from ooc_graph.shards.load import Graph
 from ooc_graph.strategies.cuda import pinned_budgets, pinned_ranks
-from ooc_graph.strategies.cuda.cached import cached_on_device, pinned_bytes
 from ooc_graph.strategies.cuda.in_memory import (
     InMemory,
+    cached_on_device,
     cuda_bytes,
     has_narrow_ids,
     host_bytes,
     require_both,
 )
+from ooc_graph.strategies.cuda.pinned_budgets import pinned_bytes
 from ooc_graph.strategies.dealing import most_ranks
 from ooc_graph.strategies.ranks import RankLoading
 

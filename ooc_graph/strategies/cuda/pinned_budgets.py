@@ -16,7 +16,7 @@ from ooc_graph.kernels.cuda.runtime import modules as cuda_modules
 from ooc_graph.kernels.cuda.runtime.rows import MOST_ID
 from ooc_graph.layout.names import CHUNK_BYTES, id_dtype
 from ooc_graph.memory.cuda.device_facts import COLUMNS, DeviceFacts, DevicePlan
-from ooc_graph.memory.cuda.pinned_near_plan import NearPlan
+from ooc_graph.memory.cuda.pinned_near_plan import NearPlan, near_arc_bytes
 from ooc_graph.memory.cuda.pinned_plan import (
     BfsPlan,
     SearchPlan,
@@ -31,7 +31,6 @@ from ooc_graph.model.resources import Resources
 from ooc_graph.runtime.remembered import Remembered
 from ooc_graph.shards.lengths import count_lengths, spread_share
 from ooc_graph.shards.load import Graph
-from ooc_graph.strategies.cuda.cached import pinned_bytes
 from ooc_graph.types import Shard
 
 _KERNELS = "bfs", "sssp"
@@ -45,6 +44,12 @@ _COLUMN_BYTES = 4
 # with distances of 64 bits more. And of a row where names do not fit 32 bits, and are put in place
 # there.
 _ANSWER_BYTES, _WIDE_DISTANCE_BYTES, _WIDE_NAME_BYTES = 32, 4, 16
+
+
+def pinned_bytes(graph: Graph, kernel: str) -> int:
+    """Pinned host memory that a graph's rows take: neighbours, and for SSSP weights as stored."""
+    weights = None if kernel == "bfs" else graph.weight_dtype
+    return graph.arcs * (BfsPlan.arc_bytes if weights is None else near_arc_bytes(weights))
 
 
 def may_pin(graph: Graph, kernel: str) -> bool:

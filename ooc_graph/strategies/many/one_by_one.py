@@ -20,7 +20,7 @@ from ooc_graph.runtime import engine_cache, process
 from ooc_graph.shards.load import Graph
 from ooc_graph.strategies.cuda import disk_budgets as cuda_disk
 from ooc_graph.strategies.cuda import pinned_budgets as cuda_pinned
-from ooc_graph.strategies.cuda.cached import pinned_bytes
+from ooc_graph.strategies.cuda.pinned_budgets import pinned_bytes
 from ooc_graph.strategies.many.batches import fits_on_cpu
 from ooc_graph.strategies.many.described import (
     Description,
