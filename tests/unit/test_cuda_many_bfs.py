@@ -104,7 +104,7 @@ def test_tasks_of_levels(reduce: str | None) -> None:
     job = Job(held, request, place)
     plan = Batches(CUDA).reserve(job)
     assert isinstance(plan, Division)
-    assert plan.batch_size == cuda_many_bfs_plan.LANES
+    assert plan.batch_size == cuda_many_bfs_plan.SLOTS
     assert plan.chunks * specs[0].chunk == 8 * plan.batch_size
     assert not plan.matrix_sources
     assert locked_bytes(job) == (128 << 20 if reduce is None else 0)

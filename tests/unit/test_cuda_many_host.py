@@ -288,11 +288,11 @@ class _Search:
         most: Any,
         *,
         answer: Any,
-        told: Any,
+        on_done: Any,
         at: Any = None,
     ) -> np.ndarray:
         assert most is None
-        assert told is None
+        assert on_done is None
         assert at is not None or len(sources) == len(answer) <= 2
         found = np.where(targets < 0, np.inf, self._of(sources)[:, targets])
         assert (found[np.arange(len(own)), own] == 0).all()
