@@ -144,6 +144,11 @@ class Algorithm:
         return deliver(self.columns(task, graph, arrays, ids), task.folder, trace)
 
 
+def steps_of(kernel: str, device: Any, rows: Shard) -> Any:
+    """The device's steps of a kernel on a rank's rows."""
+    return getattr(device, f"{kernel}_rank")(rows)
+
+
 @dataclass(frozen=True)
 class WritePart:
     """Writes the arrays of what a rank found where the gathering task finds them."""
