@@ -30,7 +30,7 @@ from ooc_graph.runtime import process
 from ooc_graph.runtime.warmup import warm
 from ooc_graph.shards.load import Graph
 from ooc_graph.strategies.cuda import in_memory as cuda_memory
-from ooc_graph.strategies.many.described import Description, least_on_device, shown
+from ooc_graph.strategies.many.described import LEAST, Description, least_on_device, shown
 from ooc_graph.strategies.many.dividing import divide
 from ooc_graph.strategies.many.division import Division, require_answer, too_many
 from ooc_graph.strategies.many.job import batches_name
@@ -158,7 +158,7 @@ def _on_cpu(found: Description) -> dict[str, Any]:
         "threads, each with a batch or search": found.resources.threads,
         "bytes of a batch": batch_bytes(found, plan.batch_size),
         **found.parts(parts, matrix_bytes),
-        **found.least(least_on_cpu(found)),
+        LEAST: least_on_cpu(found),
         "share of arcs in memory": 1.0,
         "bytes that stay in the store": 0,
     }
@@ -198,7 +198,7 @@ def _on_device(found: Description) -> dict[str, Any]:
         "bytes of pinned host memory": locked_bytes(found),
         "share of arcs on the device": 1.0,
         **found.parts(process_parts(found, CUDA, found.division.batch_size)),
-        **found.least(divide(found, CUDA, 0)[1]),
+        LEAST: divide(found, CUDA, 0)[1],
     }
     return shown(found, "device memory", method, others, memory)
 

@@ -25,6 +25,8 @@ from ooc_graph.strategies.many.tiers import (
     single_of,
 )
 
+LEAST = "least bytes that would do"
+"""Name of the least host memory."""
 _MOST_BYTES = 1 << 62
 
 
@@ -45,22 +47,12 @@ class Description(Job):
         """Sources of a task."""
         return min(self.division.chunks * self.spec.chunk, self.spec.length)
 
-    @property
-    def numbers_bytes(self) -> int:
-        """Memory of reductions of all sources."""
-        return beside_bytes(self)
-
     def parts(self, parts: dict[str, int], matrix_bytes: int = 0) -> dict[str, int]:
         """Parts by purpose, with what is left of all: the answers of tasks."""
-        parts = parts | {"matrix of all pairs": matrix_bytes, "numbers": self.numbers_bytes}
+        parts = parts | {"matrix of all pairs": matrix_bytes, "numbers": beside_bytes(self)}
         whole = self.division.needed_bytes
         parts = parts | {"answers of tasks": whole - sum(parts.values()), "in all": whole}
         return {f"bytes: {name}": size for name, size in parts.items()}
-
-    @staticmethod
-    def least(least_bytes: int) -> dict[str, int]:
-        """The least host memory."""
-        return {"least bytes that would do": least_bytes}
 
 
 def shown(

@@ -14,7 +14,7 @@ from ooc_graph.model.strategy import DISK, StrategyDefaults
 from ooc_graph.runtime import process
 from ooc_graph.shards.load import Graph
 from ooc_graph.strategies.many.batches import least_on_cpu
-from ooc_graph.strategies.many.described import Description, shown
+from ooc_graph.strategies.many.described import LEAST, Description, shown
 from ooc_graph.strategies.many.division import Division, require_answer, too_many
 from ooc_graph.strategies.many.job import beside_bytes
 from ooc_graph.strategies.many.stored import beside_parts, in_turn, slice_of
@@ -75,7 +75,7 @@ class OnDisk(StrategyDefaults):
     def describe(self, job: Job, reserved: Reservation) -> dict[str, Any]:
         """Heads, units of the store that are kept, batches and answers."""
         found = Description.of(job, reserved)
-        plan, numbers = found.division, {"numbers": found.numbers_bytes}
+        plan, numbers = found.division, {"numbers": beside_bytes(found)}
         within = describe(plan_within(job.graph, job.kernel, plan.method, plan.host_bytes))
         beside = beside_parts(found, plan.method, plan.batch_size) | numbers
         kept = {name: size for name, size in within.items() if name.startswith("bytes: ")}
@@ -87,7 +87,7 @@ class OnDisk(StrategyDefaults):
             **kept,
             **{f"bytes: {name}": size for name, size in beside.items()},
             "bytes: in all": plan.needed_bytes,
-            **found.least(least),
+            LEAST: least,
             **{name: within[name] for name in rest},
             "bytes that stay in the store": within["bytes that stay in the store"],
         }
