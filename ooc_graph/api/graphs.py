@@ -118,16 +118,6 @@ def open_graph(path: str | Path) -> Graph:
     return Graph.open(path)
 
 
-def opened(graph: Graph | str | Path, client: Client | None) -> Graph:
-    """The graph, opened if it is given by its path."""
-    if isinstance(graph, MemoryGraph) and client is not None:
-        raise UsageError(
-            "a graph in memory is searched in this process alone; leave client= out, or make a "
-            "store of the edges with build()"
-        )
-    return graph if isinstance(graph, Graph) else Graph.open(graph)
-
-
 def located(
     *,
     graph: Graph | str | Path,
@@ -141,8 +131,12 @@ def located(
 ) -> tuple[Graph, dict[str, Any]]:
     """The graph of a search, opened; and its workplace, progress and result's folder."""
     limits = CudaLimits.of(device_memory, host_memory).require_cuda(device)
-    found = opened(graph, client)
-    return found, {
+    if isinstance(graph, MemoryGraph) and client is not None:
+        raise UsageError(
+            "a graph in memory is searched in this process alone; leave client= out, or make a "
+            "store of the edges with build()"
+        )
+    return graph if isinstance(graph, Graph) else Graph.open(graph), {
         "workplace": workplace_for(client, parse_bytes(memory_limit), device, limits, progress),
         "progress": progress or NoProgress(),
         "out": None if out is None else Path(out),
