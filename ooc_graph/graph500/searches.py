@@ -211,6 +211,9 @@ def _answers(engine: Engine, keys: IntArray, found: list[Searched]) -> Iterator[
     graph = engine.graph
     vertices = VertexIndex.dense(graph.first_id or 0, graph.vertices)
     tuples = graph.tuples() if engine.tuples is None else engine.tuples
+    is_bfs = engine.kernel == "bfs"
+    answer: Any = BfsAnswer if is_bfs else SsspAnswer
+    measure = LEVEL if is_bfs else DISTANCE
     for key in keys.tolist():
         before = engine.io_stats
         tree, trace = run_search(engine, key)
@@ -220,10 +223,7 @@ def _answers(engine: Engine, keys: IntArray, found: list[Searched]) -> Iterator[
         count = int(np.count_nonzero(reached))
         found.append(Searched(key, _counted(trace), None, 0.0, edges, count, io_stats))
         columns = TreeColumns(tree, engine.ids).in_memory()
-        if engine.kernel == "bfs":
-            yield BfsAnswer(key, columns[PARENT], columns[LEVEL], vertices)
-        else:
-            yield SsspAnswer(key, columns[PARENT], columns[DISTANCE], vertices)
+        yield answer(key, columns[PARENT], columns[measure], vertices)
 
 
 def _counted(trace: Trace) -> Trace:
