@@ -27,7 +27,7 @@ from ooc_graph.model import rank_memory
 from ooc_graph.model.job import Job
 from ooc_graph.model.kernel import ORDER_OF
 from ooc_graph.model.request import Request
-from ooc_graph.model.reservation import HOST, Refusal
+from ooc_graph.model.reservation import HOST, Refusal, Reservation
 from ooc_graph.model.resources import AUTO, CudaLimits, Resources
 from ooc_graph.runtime import engine_cache, process
 from ooc_graph.search import single
@@ -284,7 +284,9 @@ def test_what_the_device_refuses_is_loaded_with_less(
     monkeypatch.setattr(disk_ranks, "load_disk_rank", noted)
     monkeypatch.setattr(TierSearch, "close", close)
     device.refuses = lambda count: count == 3
-    ranks = disk_ranks.load(graph, kernel, shards, shards, device, budgets)
+    reserved = Reservation("cuda/disk", budgets[1], budgets[0])
+    loading = RankLoading(graph, kernel, shards, shards, reserved, lambda *_: None)
+    ranks = disk_ranks.load(loading, device)
     assert sorted(ranks) == list(shards)
     # Two were loaded before the third was refused; their files are closed.
     assert closed == loaded[1::-1]
@@ -296,7 +298,7 @@ def test_what_the_device_refuses_is_loaded_with_less(
     device.refuses = lambda _: True
     device.shares.clear()
     with pytest.raises(MemoryBudgetError, match="refused"):
-        disk_ranks.load(graph, kernel, shards, shards, device, budgets)
+        disk_ranks.load(loading, device)
     held = [replace(whole, share=share).arcs_on_device for share in device.shares]
     assert held == sorted(held, reverse=True)
     assert device.shares[-1] == HeadRule(1, 63)

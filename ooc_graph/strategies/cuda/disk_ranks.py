@@ -27,6 +27,7 @@ from ooc_graph.strategies.cuda import disk_budgets, pinned_ranks
 from ooc_graph.strategies.cuda import pinned_budgets as cuda_pinned
 from ooc_graph.strategies.cuda.in_memory import host_bytes
 from ooc_graph.strategies.dealing import most_ranks
+from ooc_graph.strategies.ranks import RankLoading
 
 
 def lacks(job: Job) -> str:
@@ -78,24 +79,19 @@ def budgets(job: Job, exchange: str) -> tuple[int, int]:
     return device_bytes, on_host if limit is None else min(on_host, limit + most)
 
 
-def load(
-    graph: Graph,
-    kernel: str,
-    shards: Sequence[int],
-    missing: Sequence[int],
-    device: Any,
-    budgets: tuple[int, int],
-) -> dict[int, TierSearch]:
+def load(loading: RankLoading, device: Any) -> dict[int, TierSearch]:
     """Bring the heads of the missing ranks' rows to the device; a worker's ranks share its budgets.
 
     If the device refuses that, it has less and less of the rows. MemoryBudgetError: the least of
     the device's memory was refused. CorruptStoreError: names the chunk.
     """
-    whole = plan_disk_ranks(facts_of(graph, kernel, shards), *budgets)
-    facts = facts_of(graph, kernel, missing, [one for one in shards if one not in missing])
+    given = loading.graph, loading.kernel
+    budgets = loading.reserved.device_bytes, loading.reserved.host_bytes
+    whole = plan_disk_ranks(facts_of(*given, loading.shards), *budgets)
+    facts = facts_of(*given, loading.missing, loading.kept)
     least = least_disk_ranks(facts).device_bytes
     wanted = DiskRankPlan(facts, 0, 0, whole.share).device_bytes
-    free = cuda_pinned.free_within(wanted, least, 0, f"{kernel} on {graph.path}")
+    free = cuda_pinned.free_within(wanted, least, 0, loading.what)
 
     def within(device_bytes: int) -> DiskRankPlan:
         plan = plan_disk_ranks(facts, device_bytes, budgets[1], most=whole.share)
@@ -104,8 +100,8 @@ def load(
     def make(plan: DiskRankPlan) -> dict[int, TierSearch]:
         with ExitStack() as undo:
             ranks: dict[int, TierSearch] = {}
-            for shard in missing:
-                ranks[shard] = load_disk_rank(graph, kernel, shard, plan, device)
+            for shard in loading.missing:
+                ranks[shard] = load_disk_rank(*given, shard, plan, device)
                 undo.callback(ranks[shard].close)
             undo.pop_all()
         return ranks

@@ -42,14 +42,7 @@ class OnDisk(StrategyDefaults):
 
     def reserve(self, job: Job) -> Reservation:
         """Reads the graph's offsets."""
-        budgets = disk_budgets.budgets_for(
-            job.graph,
-            job.kernel,
-            job.resources,
-            answer_bytes=job.request.answer_bytes,
-            on_device=job.request.on_device,
-        )
-        return self._reserved(job, *budgets)
+        return self._reserved(job, *disk_budgets.budgets_for(job))
 
     def after(self, job: Job, refusal: Refusal) -> Reservation | None:
         """Less of what was refused, down to the least; without host memory if that may be short."""
@@ -140,11 +133,7 @@ class OnDisk(StrategyDefaults):
     def load_ranks(self, loading: RankLoading) -> dict[int, Any]:
         """Bring the heads of rows to the device."""
         device = process.device(CUDA)
-        if not loading.missing:
-            return {}
-        ranks = loading.graph, loading.kernel, loading.shards, loading.missing
-        budgets = loading.reserved.device_bytes, loading.reserved.host_bytes
-        return disk_ranks.load(*ranks, device, budgets)
+        return disk_ranks.load(loading, device) if loading.missing else {}
 
     def summary(self, kernel: str, reserved: Reservation) -> str:
         """Where its arcs are."""

@@ -19,7 +19,7 @@ from ooc_graph.model.request import SCHEDULER
 from ooc_graph.model.reservation import BUSY, DEVICE, Refusal, Reservation
 from ooc_graph.model.resources import CUDA
 from ooc_graph.model.strategy import PINNED
-from ooc_graph.runtime import engine_cache, process
+from ooc_graph.runtime import process
 from ooc_graph.shards.load import Graph
 from ooc_graph.strategies.cuda import pinned_budgets, pinned_ranks
 from ooc_graph.strategies.cuda.in_memory import (
@@ -39,7 +39,7 @@ from ooc_graph.strategies.ranks import RankLoading
 class Pinned:
     """Rows in pinned host memory, and on the device what searches read most."""
 
-    name = "cuda/pinned"
+    name = pinned_budgets.NAME
     device = CUDA
     tier = PINNED
 
@@ -58,26 +58,13 @@ class Pinned:
         if limit is not None and pinned_bytes(job.graph, job.kernel) > limit:
             return None
         held = cached_on_device(self.name, job)
-        wanted = pinned_budgets.budget_for(job.graph, job.resources, named=job.request.on_device)
-        is_same = held is not None and (held.device_bytes, held.named) == (
-            wanted,
-            job.request.on_device,
-        )
+        wanted = pinned_budgets.budget_for(job), job.request.on_device
+        is_same = held is not None and (held.device_bytes, held.named) == wanted
         return held if is_same else None
 
     def reserve(self, job: Job) -> Reservation:
         """Reads the graph's offsets."""
-        held = engine_cache.reservations(job.graph, job.kernel, CUDA)
-        is_pinned = any(one.strategy == self.name for one in held)
-        plan = pinned_budgets.plan_for(
-            job.graph,
-            job.kernel,
-            job.resources,
-            answer_bytes=job.request.answer_bytes,
-            named=job.request.on_device,
-            is_held=is_pinned and not job.resources.is_limited,
-        )
-        return self._reserved(job, plan.budget_bytes)
+        return self._reserved(job, pinned_budgets.plan_for(job).budget_bytes)
 
     def after(self, job: Job, refusal: Refusal) -> Reservation | None:
         """If the device had no room for all rows: most of what is free there, or the least.

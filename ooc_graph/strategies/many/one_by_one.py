@@ -16,7 +16,7 @@ from ooc_graph.model.request import Request
 from ooc_graph.model.reservation import BUSY, DEVICE, HOST, Refusal, Reservation
 from ooc_graph.model.resources import AUTO, CUDA
 from ooc_graph.model.strategy import DISK, MEMORY, PINNED, StrategyDefaults, WholeGraph
-from ooc_graph.runtime import engine_cache, process
+from ooc_graph.runtime import process
 from ooc_graph.shards.load import Graph
 from ooc_graph.strategies.cuda import disk_budgets as cuda_disk
 from ooc_graph.strategies.cuda import pinned_budgets as cuda_pinned
@@ -177,27 +177,17 @@ def pinned_budget(job: Job, strategy: str) -> int:
 
     The strategy may have them loaded.
     """
-    loaded = engine_cache.reservations(job.graph, job.kernel, CUDA)
-    is_loaded = any(one.strategy == strategy for one in loaded) and not job.resources.is_limited
-    plan = cuda_pinned.plan_for(
-        job.graph,
-        single_of(job.kernel),
-        job.resources,
-        answer_bytes=_beside_in_any(job),
-        is_held=is_loaded,
-    )
-    return plan.budget_bytes
+    return cuda_pinned.plan_for(_single(job), (job.kernel, strategy)).budget_bytes
 
 
 def stored_budgets(job: Job, strategy: str) -> tuple[int, int]:
     """As `pinned_budget`, device and host memory for arcs in the store."""
-    return cuda_disk.budgets_for(
-        job.graph,
-        single_of(job.kernel),
-        job.resources,
-        answer_bytes=_beside_in_any(job),
-        held_as=(job.kernel, strategy),
-    )
+    return cuda_disk.budgets_for(_single(job), (job.kernel, strategy))
+
+
+def _single(job: Job) -> Job:
+    """The search from one source that is repeated, with what is held beside its rows."""
+    return replace(job, request=Request(single_of(job.kernel), answer_bytes=_beside_in_any(job)))
 
 
 def _size_of(job: Job) -> Size:
