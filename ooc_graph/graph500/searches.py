@@ -51,7 +51,7 @@ def search_all(
     run.workplace.release()
     beside = check_bytes(graph) if run.options.validate else answer_bytes(graph)
     first = plan_at(run.workplace, graph, Request(kernel, answer_bytes=beside))
-    searches = _Searches(run, graph, source, kernel, keys)
+    searches = _Searches(run, source, kernel, keys)
     with io_progress.reported(graph.identity, kernel, run.workplace.client, run.progress):
         return execute(first, run.workplace, run.progress, searches.run, searches.ease)
 
@@ -59,11 +59,8 @@ def search_all(
 class _Searches:
     """The searches of a kernel: what is found survives a change of plan on its device."""
 
-    def __init__(
-        self, run: Run, graph: Graph, source: Kronecker, kernel: str, keys: IntArray
-    ) -> None:
-        self._run, self._graph, self._source = run, graph, source
-        self._kernel, self._keys = kernel, keys
+    def __init__(self, run: Run, source: Kronecker, kernel: str, keys: IntArray) -> None:
+        self._run, self._source, self._kernel, self._keys = run, source, kernel, keys
         self._found: list[Searched] = []
         self._task: BatchTask | None = None
         self._on_host, self._device = False, ""
