@@ -16,7 +16,7 @@ from ooc_graph.kernels.cuda.runtime import modules as cuda_modules
 from ooc_graph.kernels.cuda.runtime.rows import MOST_ID
 from ooc_graph.layout.names import CHUNK_BYTES, id_dtype
 from ooc_graph.memory.cuda.device_facts import COLUMNS, DeviceFacts, DevicePlan
-from ooc_graph.memory.cuda.pinned_near_plan import NearPlan
+from ooc_graph.memory.cuda.pinned_near_plan import NearPlan, near_arc_bytes
 from ooc_graph.memory.cuda.pinned_plan import (
     BfsPlan,
     SearchPlan,
@@ -26,14 +26,17 @@ from ooc_graph.memory.cuda.pinned_plan import (
     rows_within,
 )
 from ooc_graph.model import rank_memory
+from ooc_graph.model.job import Job
 from ooc_graph.model.kernel import ORDER_OF
-from ooc_graph.model.resources import Resources
+from ooc_graph.model.resources import CUDA, Resources
+from ooc_graph.runtime import engine_cache
 from ooc_graph.runtime.remembered import Remembered
 from ooc_graph.shards.lengths import count_lengths, spread_share
 from ooc_graph.shards.load import Graph
-from ooc_graph.strategies.cuda.cached import pinned_bytes
 from ooc_graph.types import Shard
 
+NAME = "cuda/pinned"
+"""Of the strategy."""
 _KERNELS = "bfs", "sssp"
 # Of a device's memory without a limit: what is left to the driver, and to others.
 LEFT_SHARE = 16
@@ -45,6 +48,12 @@ _COLUMN_BYTES = 4
 # with distances of 64 bits more. And of a row where names do not fit 32 bits, and are put in place
 # there.
 _ANSWER_BYTES, _WIDE_DISTANCE_BYTES, _WIDE_NAME_BYTES = 32, 4, 16
+
+
+def pinned_bytes(graph: Graph, kernel: str) -> int:
+    """Pinned host memory that a graph's rows take: neighbours, and for SSSP weights as stored."""
+    weights = None if kernel == "bfs" else graph.weight_dtype
+    return graph.arcs * (BfsPlan.arc_bytes if weights is None else near_arc_bytes(weights))
 
 
 def may_pin(graph: Graph, kernel: str) -> bool:
@@ -121,36 +130,31 @@ def host_bytes_beside(graph: Graph) -> int:
     return graph.vertices * table + graph.rows * _HOST_ROW_BYTES + chunk
 
 
-def plan_for(
-    graph: Graph,
-    kernel: str,
-    resources: Resources,
-    *,
-    answer_bytes: int = 0,
-    named: bool = False,
-    is_held: bool = False,
-) -> SearchPlan:
+def plan_for(job: Job, held_as: tuple[str, str] | None = None) -> SearchPlan:
     """Plan for a process that searches; reads the graph's offsets.
 
-    ``answer_bytes`` is host memory of an answer that is not written, and ``named`` says whether the
-    answer stays on the device. A process that holds the rows now (``is_held``) drops them for those
-    of the plan.
+    A process that holds the rows now drops them for those of the plan. ``held_as`` is kernel and
+    strategy that they are held for (None: this one).
     """
-    host_bytes = resources.process_limit_bytes - host_bytes_beside(graph) - answer_bytes
-    if is_held:
-        host_bytes = max(host_bytes, pinned_bytes(graph, kernel))
+    graph, resources = job.graph, job.resources
+    kernel, strategy = held_as or (job.kernel, NAME)
+    held = [] if resources.is_limited else engine_cache.reservations(graph, kernel, CUDA)
+    host_bytes = resources.process_limit_bytes - host_bytes_beside(graph) - job.request.answer_bytes
+    if any(one.strategy == strategy for one in held):
+        host_bytes = max(host_bytes, pinned_bytes(graph, job.kernel))
     more = "raise --memory-limit" if resources.is_limited else "that is what is free"
     limit = resources.cuda_limits.pinned_bytes
     if limit is not None and limit <= host_bytes:
         host_bytes, more = limit, "raise --host-memory"
-    budget_bytes = budget_for(graph, resources, named=named)
-    facts = known_facts(graph, kernel, named)
-    return plan_device(kernel, facts, max(budget_bytes, 0), max(host_bytes, 0), more)
+    facts = known_facts(graph, job.kernel, job.request.on_device)
+    return plan_device(job.kernel, facts, max(budget_for(job), 0), max(host_bytes, 0), more)
 
 
-def budget_for(graph: Graph, resources: Resources, *, named: bool) -> int:
+def budget_for(job: Job) -> int:
     """As `budget_of`, less an answer that stays on the device."""
-    return budget_of(resources) - (answer_device_bytes(graph) if named else 0)
+    return budget_of(job.resources) - (
+        answer_device_bytes(job.graph) if job.request.on_device else 0
+    )
 
 
 def known_facts(graph: Graph, kernel: str, named: bool = False) -> DeviceFacts:

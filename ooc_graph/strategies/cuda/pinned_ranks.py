@@ -73,14 +73,8 @@ def load(
 ) -> dict[int, Any]:
     """Bring rows to pinned memory, and to the device what a plan has there.
 
-    If the device refuses that, it has less and less of the rows.
-
-    Raises
-    ------
-    MemoryBudgetError
-        Pinned memory, or the least of the device's, was refused.
-    CorruptStoreError
-        Names the chunk.
+    If the device refuses that, it has less and less of the rows. MemoryBudgetError: pinned memory,
+    or the least of the device's, was refused. CorruptStoreError: names the chunk.
     """
     make = device.tier_bfs_rank if kernel == "bfs" else device.tier_sssp_rank
     room, order = PinnedAllocator(process.thread_count()), ORDER_OF[kernel]
@@ -101,10 +95,7 @@ def made_with_less(
 ) -> Made:
     """What ``make`` makes of the plan within so much device memory; or with less and less of it.
 
-    Raises
-    ------
-    MemoryBudgetError
-        The ``least`` was refused.
+    MemoryBudgetError: the ``least`` was refused.
     """
     while True:
         plan = within(bytes_)
