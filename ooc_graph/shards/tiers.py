@@ -11,7 +11,7 @@ import numpy as np
 
 from ooc_graph.errors import MemoryBudgetError
 from ooc_graph.kernels.common.bitmap import whole_set
-from ooc_graph.kernels.common.sssp.survey import Known, Survey, sampled_rows, survey_of
+from ooc_graph.kernels.common.sssp.survey import Known, Survey, first_rows, sampled_rows, survey_of
 from ooc_graph.kernels.common.store.rows import (
     ALIGNED_ARCS,
     FIRST_LOOK,
@@ -153,10 +153,14 @@ def open_side(
     order: str,
     length: np.dtype[Any],
     plan: Any,
+    undo: ExitStack,
     shard: int | None = None,
     **more: Any,
 ) -> tuple[AnyArray, IntArray, DiskUnits]:
-    """Lengths of a side's rows, the position of every 64th row, and the units with their arcs."""
+    """Lengths of a side's rows, the position of every 64th row, and the units with their arcs.
+
+    ``undo`` closes the units, if it is not popped.
+    """
     stored = graph.stored
     assert isinstance(stored, Stored)
     rows = graph.rows if shard is None else Dealing(graph.rows, graph.shards, shard).rows
@@ -164,7 +168,9 @@ def open_side(
     lengths, places, first = read_lengths(stored, offsets, rows, length)
     columns = [arrays_of(graph, side, order, column, shard) for column in columns_of(order)]
     sizes = {"batch_units": plan.batch_units, "kept_bytes": plan.kept_bytes}
-    return lengths, places, DiskUnits(stored, columns, first, **sizes, **more)
+    units = DiskUnits(stored, columns, first, **sizes, **more)
+    undo.callback(units.close)
+    return lengths, places, units
 
 
 def load_side(
@@ -172,6 +178,7 @@ def load_side(
     side: str,
     order: str,
     plan: Plan,
+    undo: ExitStack,
     *,
     shard: int | None = None,
     window: int = WINDOW_ROWS,
@@ -179,22 +186,19 @@ def load_side(
 ) -> Tiered:
     """Rows of one side, of a shard or in global order: heads in memory, the others in the store."""
     narrow = np.dtype(f"i{plan.facts.offset_bytes}")
-    lengths, places, units = open_side(graph, side, order, narrow, plan, shard)
-    with ExitStack() as undo:
-        undo.callback(units.close)
-        starts = np.zeros(len(lengths) + 1, narrow)
-        np.cumsum(plan.rule.of(lengths), dtype=narrow, out=starts[1:])
-        neighbors = np.empty(int(starts[-1]), units.dtypes[0])
-        weights = np.empty(len(neighbors) if order == LIGHT else 0, units.dtypes[-1])
-        first_of_rows = np.empty(0, units.dtypes[-1])
-        heads = HeadRows(starts, lengths, places, neighbors, weights, first_of_rows)
-        heaviest = _fill(heads, units, window)
-        column, none = (weights, _most(weights.dtype)) if order == LIGHT else (neighbors, 0)
-        firsts = np.full(len(lengths), none, column.dtype)
-        copy_firsts(starts, column, firsts)
-        side_rows = TierRows(heads._replace(first=firsts), units, window, look)
-        undo.pop_all()
-    return Tiered(side_rows, units, heaviest)
+    lengths, places, units = open_side(graph, side, order, narrow, plan, undo, shard)
+    starts = np.zeros(len(lengths) + 1, narrow)
+    np.cumsum(plan.rule.of(lengths), dtype=narrow, out=starts[1:])
+    neighbors = np.empty(int(starts[-1]), units.dtypes[0])
+    weights = np.empty(len(neighbors) if order == LIGHT else 0, units.dtypes[-1])
+    first_of_rows = np.empty(0, units.dtypes[-1])
+    heads = HeadRows(starts, lengths, places, neighbors, weights, first_of_rows)
+    heaviest = _fill(heads, units, window)
+    column, none = (weights, _most(weights.dtype)) if order == LIGHT else (neighbors, 0)
+    firsts = np.full(len(lengths), none, column.dtype)
+    copy_firsts(starts, column, firsts)
+    units.keeping = True
+    return Tiered(TierRows(heads._replace(first=firsts), units, window, look), units, heaviest)
 
 
 def _fill(heads: HeadRows, units: DiskUnits, window: int) -> Any:
@@ -310,6 +314,10 @@ def load_tiers(
     ``head_share`` is the share of the input tuples at the first 1 % of the rows; for SSSP.
     ``sizes`` are ``window`` and ``look`` of `ooc_graph.kernels.common.store.rows.TierRows`.
     """
+    _, order = require_stored(graph, plan.facts.kernel)
+
+    def load(name: str, undo: ExitStack) -> Tiered:
+        return load_side(graph, name, order, plan, undo, **sizes)
 
     def bind(out: Tiered, into: Tiered) -> Any:
         if plan.facts.kernel == "bfs":
@@ -318,29 +326,25 @@ def load_tiers(
         known = Known(survey_tier(out.rows, head_share), heaviest)
         return device.tier_sssp(out.rows, into.rows, known)
 
-    return bind_sides(graph, plan, bind, **sizes)
+    return TierSearch(*bind_sides(graph.sides, load, bind), plan)
 
 
 def bind_sides(
-    graph: Graph,
-    plan: Plan,
+    names: Iterable[str],
+    load: Callable[[str, ExitStack], Tiered],
     bind: Callable[[Tiered, Tiered], Any],
-    *,
-    shard: int | None = None,
-    **sizes: int,
-) -> TierSearch:
-    """Load the sides of a graph, or of a shard, and make a search of them.
+) -> tuple[Any, tuple[Tiered, ...]]:
+    """Load sides and make a search of them; what is on the stack is undone if that fails.
 
     ``bind`` takes the rows of out- and in-arcs (the same object if undirected).
     """
-    _, order = require_stored(graph, plan.facts.kernel)
-    sides: list[Tiered] = []
     with ExitStack() as undo:
-        for name in graph.sides:
-            side = load_side(graph, name, order, plan, shard=shard, **sizes)
-            undo.callback(side.units.close)
-            side.units.keeping = True
-            sides.append(side)
+        sides = tuple(load(name, undo) for name in names)
         search = bind(sides[0], sides[-1])
         undo.pop_all()
-    return TierSearch(search, tuple(sides), plan)
+    return search, sides
+
+
+def known_of_rank(graph: Graph, out: Tiered) -> Known:
+    """What a rank knows of a graph's weights when its own rows are loaded."""
+    return Known(survey_tier(out.rows, graph.head_share(first_rows(graph.rows))), out.heaviest)
