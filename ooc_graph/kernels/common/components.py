@@ -23,15 +23,9 @@ EVERY_ROW = -1
 class ComponentLabels(Answer):
     """Weakly connected components on the rows of one rank, in host memory.
 
-    Parameters
-    ----------
-    label
-        uint32 or uint64 (rows,): smallest internal id of the row's component.
-    elapsed_s
-        Seconds of the search alone; 0.0 where an exchange did the timing.
-    phase_arcs
-        Arcs examined in ``sample`` (the first neighbours of all rows) and ``rest`` (those of
-        rows outside the most common component).
+    ``label``, uint32 or uint64 (rows,): smallest internal id of the row's component. ``elapsed_s``
+    is as of `BfsTree`. ``phase_arcs``: arcs examined in ``sample`` (the first neighbours of all
+    rows) and ``rest`` (those of rows outside the most common component).
     """
 
     label: AnyArray

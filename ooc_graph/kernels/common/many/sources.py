@@ -120,18 +120,10 @@ class MultiSourceBfs(Protocol):
     ) -> AnyArray:
         """Levels of all vertices from each of the internal ids ``sources``.
 
-        Parameters
-        ----------
-        sources
-            int64 (sources,), repetitions allowed.
-        answer
-            int32 (sources, vertices) to write to; the largest int32 if a source does not reach.
-        batch_size
-            Most sources of a batch.
-        most
-            The last level that is wanted; None: all.
-        on_done
-            Is called with sources when their rows are in ``answer``.
+        These are int64 (sources,), repetitions allowed. Levels may be written to ``answer``, int32
+        (sources, vertices): the largest int32 if a source does not reach. ``batch_size`` is most
+        sources of a batch, ``most`` the last level that is wanted; None: all. ``on_done`` is called
+        with sources when their rows are in ``answer``.
         """
 
     def tally(
@@ -148,20 +140,10 @@ class MultiSourceBfs(Protocol):
     ) -> IntArray:
         """Count the vertices that each source reaches, without a matrix of levels.
 
-        Parameters
-        ----------
-        sources, batch_size, most, on_done
-            As for `run`.
-        wanted
-            bool (vertices,): which vertices count; None: all.
-        bins, width
-            Bins of levels, each so wide; the last one has all beyond.
-        tallies
-            As `empty_tallies` makes them, to write to.
+        What is not said here is as for `run`. ``wanted``, bool (vertices,): which vertices count;
+        None: all. There are so many ``bins`` of levels, each of this ``width``; the last one has
+        all beyond. ``tallies`` are as `empty_tallies` makes them, to write to.
 
-        Returns
-        -------
-        ndarray
-            int64 (sources, 3 + bins): vertices reached, the source included; the sum of their
-            levels; the last level with one of them; and how many there are in each bin.
+        Returns int64 (sources, 3 + bins): vertices reached, the source included; the sum of their
+        levels; the last level with one of them; and how many there are in each bin.
         """

@@ -1,6 +1,6 @@
 """SSSP on graphs with positive weights where pulling does not pay, road networks above all.
 
-Near-far [1]_: rows up to a bound are relaxed whole from a queue, what lies beyond waits in a list
+Near-far [1]: rows up to a bound are relaxed whole from a queue, what lies beyond waits in a list
 and becomes near when the bound has risen; there is nothing to gain from cursors or from pulling.
 What is known of a vertex is one word of 64 bits, in the memory of the answer's distance:
 
@@ -21,10 +21,8 @@ The state says whether a vertex is queued (`NEAR`) or beyond the bound (`FAR`). 
 be of any size: a vertex that does not fit is `FAR` without being listed, and the next
 round looks through all words.
 
-References
-----------
-.. [1] A. Davidson et al., "Work-efficient parallel GPU methods for single-source shortest paths",
-   IPDPS 2014.
+[1] A. Davidson et al., "Work-efficient parallel GPU methods for single-source shortest paths",
+IPDPS 2014.
 """
 
 from __future__ import annotations

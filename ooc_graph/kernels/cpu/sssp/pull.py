@@ -2,12 +2,10 @@
 
 With ``floor`` a lower bound of the distances that may have changed since the row looked last, an
 arc of weight w can only help while ``floor + w < best``: rows ascend by weight, so the first arc
-that fails ends the row [1]_.
+that fails ends the row [1].
 
-References
-----------
-.. [1] V. T. Chakaravarthy et al., "Scalable single source shortest path algorithms for massively
-   parallel systems", IPDPS 2014 (the pull of long edges is a relative).
+[1] V. T. Chakaravarthy et al., "Scalable single source shortest path algorithms for massively
+parallel systems", IPDPS 2014 (the pull of long edges is a relative).
 """
 
 from __future__ import annotations
