@@ -224,7 +224,7 @@ def plan_disk(facts: Facts, budget_bytes: int) -> Plan:
         chosen = rule
     bare = Plan(facts, budget_bytes, chosen, batch, 0, slack_bytes)
     rest = min(budget_bytes - bare.bytes, _tail_bytes(facts, bare)) // len(facts.sides)
-    return replace(bare, kept_bytes=rest // names.SIDECAR_BYTES * names.SIDECAR_BYTES)
+    return replace(bare, kept_bytes=whole_blocks(rest))
 
 
 def least_bytes(facts: Facts) -> int:
@@ -259,7 +259,7 @@ def _bitmap_bytes(facts: Facts) -> int:
 def _row_bytes(facts: Facts) -> int:
     """Starts, lengths, the first neighbour or weight, places; crc32c and slot of each unit."""
     each = 2 * facts.offset_bytes + (facts.weight_bytes or facts.id_bytes)
-    rows = sum(side.count * each + 8 * -(-side.count // 64) for side in facts.sides)
+    rows = sum(row_table_bytes(side.count, each) for side in facts.sides)
     units = (facts.arcs * facts.arc_bytes) // names.SIDECAR_BYTES + 8 * facts.shards
     return rows + 8 * units
 
@@ -272,9 +272,23 @@ def _answer_bytes(facts: Facts) -> int:
 
 def _load_bytes(facts: Facts) -> int:
     """A chunk of offsets, or the arcs to read of each row and which of them are short."""
-    chunk = min(names.CHUNK_BYTES, 8 * (facts.rows + 1))
-    stretch = min(STRETCH_ROWS, facts.rows + 1) * STRETCH_ROW_BYTES
-    return max(chunk + stretch, facts.rows * (2 * facts.offset_bytes + 1))
+    return max(offsets_bytes(facts.rows), facts.rows * (2 * facts.offset_bytes + 1))
+
+
+def offsets_bytes(rows: int) -> int:
+    """A chunk of offsets, and what lengths are made of."""
+    chunk = min(names.CHUNK_BYTES, 8 * (rows + 1))
+    return chunk + min(STRETCH_ROWS, rows + 1) * STRETCH_ROW_BYTES
+
+
+def row_table_bytes(rows: int, each: int = 4) -> int:
+    """So many bytes of each row of a side, its length among them, and places of every 64th."""
+    return each * rows + 8 * -(-rows // 64)
+
+
+def whole_blocks(size_bytes: int) -> int:
+    """So many bytes or less, in whole units."""
+    return size_bytes // names.SIDECAR_BYTES * names.SIDECAR_BYTES
 
 
 def _staged_bytes(facts: Facts) -> int:
