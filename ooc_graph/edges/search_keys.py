@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from ooc_graph.edges.multiple_recursive import mrg_seed, mrg_skip
 from ooc_graph.errors import UsageError
-from ooc_graph.kernels.cpu.build.vertices import insert_vertices, mark_touched
+from ooc_graph.kernels.cpu.build.degrees import insert_vertices, mark_touched
 from ooc_graph.threads import Threads
 from ooc_graph.types import AnyArray, IntArray
 

@@ -9,8 +9,7 @@ from time import perf_counter
 import numpy as np
 
 from ooc_graph.edges.interface import EdgeSource, Unit
-from ooc_graph.kernels.cpu.build.degrees import count_dense
-from ooc_graph.kernels.cpu.build.vertices import merge_counts, run_lengths
+from ooc_graph.kernels.cpu.build.degrees import count_dense, merge_counts, run_lengths
 from ooc_graph.layout.whole_file import renamed_file
 from ooc_graph.shards.plan import BLOCK_EDGES, COUNTED_ID_BYTES
 from ooc_graph.shards.tally import Tally

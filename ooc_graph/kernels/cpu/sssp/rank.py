@@ -14,7 +14,7 @@ import numpy as np
 
 from ooc_graph.kernels.common.dealt import copy_own, dealt_of
 from ooc_graph.kernels.common.decisions import SsspTree
-from ooc_graph.kernels.common.sssp.rank import BaseSsspRank, Payload
+from ooc_graph.kernels.common.sssp.distances import BaseSsspRank, Payload
 from ooc_graph.kernels.common.sssp.rows import LightRows, Wave
 from ooc_graph.kernels.common.sssp.survey import Known
 from ooc_graph.kernels.common.team import Team, new_control

@@ -15,7 +15,7 @@ import numpy as np
 from ooc_graph.kernels.common.bitmap import Words, members, put_all, words_for
 from ooc_graph.kernels.common.compiled import kernel
 from ooc_graph.kernels.common.dealt import copy_own
-from ooc_graph.kernels.common.sssp.rank import Payload
+from ooc_graph.kernels.common.sssp.distances import Payload
 from ooc_graph.kernels.common.sssp.survey import Known
 from ooc_graph.kernels.common.store.rows import TierRows
 from ooc_graph.kernels.common.team import Team, new_control
