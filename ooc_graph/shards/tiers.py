@@ -290,20 +290,15 @@ class TierSearch:
     @property
     def io_stats(self) -> IoStats:
         """What was read of the store, loading included."""
-        return moved_of(self.sides)
+        total = IoStats()
+        for side in self.sides:
+            total = total.plus(side.units.io_stats).plus(IoStats(rows=side.rows.asked))
+        return total
 
     def close(self) -> None:
         """End the threads that read."""
         for side in self.sides:
             side.units.close()
-
-
-def moved_of(sides: Iterable[Tiered]) -> IoStats:
-    """What was read of the store for some sides."""
-    total = IoStats()
-    for side in sides:
-        total = total.plus(side.units.io_stats).plus(IoStats(rows=side.rows.asked))
-    return total
 
 
 def load_tiers(
