@@ -40,15 +40,8 @@ class CpuComponentsSearch:
         control, sample = new_control(), np.empty(SAMPLE, np.int64)
         start = perf_counter()
         if len(self._label):
-            self._team.launch(
-                search,
-                control,
-                self._out,
-                self._into,
-                self._directed,
-                self._label,
-                sample,
-            )
+            given = self._out, self._into, self._directed, self._label, sample
+            self._team.launch(search, control, *given)
         elapsed_s = perf_counter() - start
         arcs = {"sample": int(control[SAMPLE_ARCS]), "rest": int(control[REST_ARCS])}
         return ComponentLabels(self._label, elapsed_s, arcs)
@@ -142,16 +135,8 @@ class CpuComponentsRank:
         label, dealing = shared.label, self._dealing
         common = EVERY_ROW if self._common == EVERY_ROW else int(label[self._common])
         one, other = np.empty((2, self._most_listed()), label.dtype)
-        count, examined = _differing(
-            self._side,
-            label,
-            dealt_of(dealing),
-            self._span,
-            common,
-            self._cursor,
-            one,
-            other,
-        )
+        given = label, dealt_of(dealing), self._span, common, self._cursor
+        count, examined = _differing(self._side, *given, one, other)
         ended = bool(self._cursor[0] == dealing.rows)
         return (one[:count], other[:count]), examined, ended
 

@@ -147,17 +147,8 @@ class CpuSsspRank(BaseSsspRank):
         """
         control, wave = new_control(), self._seen(shared)
         self._ranges[:, 0] = self._top
-        self._team.launch(
-            pull_part,
-            control,
-            self._into,
-            wave,
-            self._distance,
-            self._kind(final),
-            self._kind(floor),
-            self._ranges,
-            self._scratches,
-        )
+        bounds, scratch = (self._kind(final), self._kind(floor)), (self._ranges, self._scratches)
+        self._team.launch(pull_part, control, self._into, wave, self._distance, *bounds, *scratch)
         count = int(control[CHANGED])
         target = wave.queue[:count]
         arcs = arcs_of(self._out.offsets, wave.dealt, target)
@@ -182,16 +173,8 @@ class CpuSsspRank(BaseSsspRank):
     def find_parents(self, shared: CpuSsspShared, root: int) -> tuple[AnyArray, int]:
         """Find the parents that are still lacking; vertices left on plateaus, and arcs examined."""
         control, wave = new_control(), self._seen(shared)
-        self._team.launch(
-            parents_part,
-            control,
-            self._into,
-            wave,
-            self._parent,
-            root,
-            self._kind(self._floor),
-            self._scratches,
-        )
+        given = self._into, wave, self._parent, root, self._kind(self._floor), self._scratches
+        self._team.launch(parents_part, control, *given)
         self._left = int(control[UNRESOLVED])
         return self._dealing.internal_of(wave.pending[: self._left]), int(control[EXAMINED])
 

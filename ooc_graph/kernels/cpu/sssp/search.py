@@ -139,16 +139,8 @@ class CpuSsspSearch:
         control = new_control()
         self._wave.step[0] = self._step
         start = perf_counter()
-        self._team.launch(
-            fused.search,
-            control,
-            self._out,
-            self._into,
-            self._wave,
-            self._answer,
-            self._may_pull,
-            root,
-        )
+        given = self._out, self._into, self._wave, self._answer, self._may_pull, root
+        self._team.launch(fused.search, control, *given)
         self._resolve_plateaus(control)
         self._require_whole(control)
         elapsed_s = perf_counter() - start

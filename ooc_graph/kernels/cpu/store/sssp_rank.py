@@ -198,16 +198,8 @@ class StoreSsspRank(CpuSsspRank):
         into, control = self._into_rows, new_control()
         copy_own(shared.distance, self._wave.dealt, self._distance)
         field = self._field(shared, self._bits, self._kind(floor))
-        self._team.launch(
-            pull_heads,
-            control,
-            into.heads,
-            field,
-            self._kind(final),
-            self._lows,
-            self._scratches,
-            self._more,
-        )
+        found = self._lows, self._scratches, self._more
+        self._team.launch(pull_heads, control, into.heads, field, self._kind(final), *found)
         into.scan_tails(self._more, partial(pull_tails, field))
         rows = self._wave.queue[: members(self._bits, self._wave.queue)]
         arcs = self._out_rows.heads.lengths[rows].sum(dtype=np.int64)

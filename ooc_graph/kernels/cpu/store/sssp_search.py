@@ -148,16 +148,8 @@ class TierSsspSearch:
     def _pull_pass(self, final: Any, floor: Any) -> tuple[Any, int]:
         """One pass over all rows: the smallest new distance, and how many were unreached."""
         field, control = self._field(self._bits, floor), new_control()
-        self._team.launch(
-            steps.pull_heads,
-            control,
-            self._into.heads,
-            field,
-            final,
-            self._lows,
-            self._scratches,
-            self._more,
-        )
+        found = self._lows, self._scratches, self._more
+        self._team.launch(steps.pull_heads, control, self._into.heads, field, final, *found)
         field.low[0] = self._lows.min()
         self._into.scan_tails(self._more, partial(steps.pull_tails, field))
         self._phase_arcs["pull"] += int(control[steps.EXAMINED] + field.counts[steps.LOOKED])
