@@ -76,16 +76,9 @@ class GroupedEdges:
     @property
     def pieces(self) -> Pieces:
         """The edges for kernels."""
-        return Pieces(
-            not self.directed,
-            self.ends,
-            self.weights,
-            self.begin,
-            self.tail,
-            self.head,
-            self.lightest,
-            segment_bases(self.vertices),
-        )
+        pieces = self.begin, self.tail, self.head, self.lightest
+        bases = segment_bases(self.vertices)
+        return Pieces(not self.directed, self.ends, self.weights, *pieces, bases)
 
     @property
     def segments(self) -> int:

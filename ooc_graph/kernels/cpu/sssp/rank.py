@@ -102,12 +102,8 @@ class CpuSsspRank(BaseSsspRank):
         _, listed, self._pending, examined, again, smallest = push_queued(
             self._out, wave, count, pending, limit, target, found
         )
-        payload = (
-            target[:listed].copy(),
-            found[:listed].copy(),
-            np.array([smallest], self._top.dtype),
-        )
-        return payload, examined, again
+        least = np.array([smallest], self._top.dtype)
+        return (target[:listed].copy(), found[:listed].copy(), least), examined, again
 
     def _seen(self, shared: CpuSsspShared) -> Wave:
         return self._wave._replace(distance=shared.distance)
