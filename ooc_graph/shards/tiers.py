@@ -48,7 +48,7 @@ def facts_of(graph: Graph, kernel: str) -> Facts:
     MemoryBudgetError if its rows are in memory already, or in an order that the kernel lacks.
     """
     stored, order = require_stored(graph, kernel)
-    offsets = (arrays_of(graph, side, order, "offsets") for side in graph.sides)
+    offsets = graph.arrays_of(order, "offsets")
     sides = tuple(count_lengths(stored, arrays, graph.rows)[0] for arrays in offsets)
     return facts_about(graph, kernel, sides)
 
@@ -101,19 +101,6 @@ def require_stored(graph: Graph, kernel: str) -> tuple[Stored, str]:
     return graph.stored, order
 
 
-def arrays_of(
-    graph: Graph, side: str, order: str, column: str, shard: int | None = None
-) -> list[str]:
-    """Names of the arrays of a column of one side, by shard; or that of one shard."""
-    chosen = range(graph.shards) if shard is None else (shard,)
-    return [f"{rows_path(each, side, order)}/{column}" for each in chosen]
-
-
-def columns_of(order: str) -> tuple[str, ...]:
-    """Columns that rows in an order have."""
-    return ("neighbors", "weights") if order == LIGHT else ("neighbors",)
-
-
 def read_lengths(
     stored: Stored, arrays: list[str], rows: int, dtype: np.dtype[Any]
 ) -> tuple[AnyArray, IntArray, IntArray]:
@@ -164,9 +151,10 @@ def open_side(
     stored = graph.stored
     assert isinstance(stored, Stored)
     rows = graph.rows if shard is None else Dealing(graph.rows, graph.shards, shard).rows
-    offsets = arrays_of(graph, side, order, "offsets", shard)
+    at, shards = graph.sides.index(side), slice(shard, None if shard is None else shard + 1)
+    names = "offsets", "neighbors", *(["weights"] if order == LIGHT else [])
+    offsets, *columns = (graph.arrays_of(order, name)[at][shards] for name in names)
     lengths, places, first = read_lengths(stored, offsets, rows, length)
-    columns = [arrays_of(graph, side, order, column, shard) for column in columns_of(order)]
     sizes = {"batch_units": plan.batch_units, "kept_bytes": plan.kept_bytes}
     units = DiskUnits(stored, columns, first, **sizes, **more)
     undo.callback(units.close)

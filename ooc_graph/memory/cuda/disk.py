@@ -149,11 +149,6 @@ class DiskPlan(TwoMemories):
         """Arcs of each row that are within reach."""
 
     @property
-    @abstractmethod
-    def held(self) -> dict[str, Any]:
-        """Which arcs are at hand, JSON-able."""
-
-    @property
     def host_parts(self) -> dict[str, int]:
         """Bytes of host memory by purpose, when most is held: pinned or not."""
         facts = self.facts
