@@ -11,6 +11,7 @@ import numpy as np
 
 from ooc_graph.errors import MemoryBudgetError
 from ooc_graph.kernels.common.bitmap import whole_set
+from ooc_graph.kernels.common.sssp.distances import largest_of
 from ooc_graph.kernels.common.sssp.survey import Known, Survey, first_rows, sampled_rows, survey_of
 from ooc_graph.kernels.common.store.rows import (
     ALIGNED_ARCS,
@@ -182,7 +183,8 @@ def load_side(
     first_of_rows = np.empty(0, units.dtypes[-1])
     heads = HeadRows(starts, lengths, places, neighbors, weights, first_of_rows)
     heaviest = _fill(heads, units, window)
-    column, none = (weights, _most(weights.dtype)) if order == LIGHT else (neighbors, 0)
+    # A row without arcs has the largest first weight.
+    column, none = (weights, largest_of(weights.dtype)) if order == LIGHT else (neighbors, 0)
     firsts = np.full(len(lengths), none, column.dtype)
     copy_firsts(starts, column, firsts)
     units.keeping = True
@@ -253,11 +255,6 @@ def survey_tier(rows: TierRows, head_share: float) -> Survey:
     middle = arcs_at(rows, sampled, lengths[sampled].astype(np.int64) // 2)
     lightest = firsts[sampled] if len(firsts) else arcs_at(rows, sampled, np.zeros_like(sampled))
     return survey_of(int(head_share * _WHOLE), _WHOLE, lightest, middle)
-
-
-def _most(dtype: np.dtype[Any]) -> Any:
-    """Largest number: the first weight of a row without arcs."""
-    return np.inf if dtype.kind == "f" else np.iinfo(dtype).max
 
 
 @dataclass(frozen=True)

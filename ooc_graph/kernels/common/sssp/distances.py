@@ -39,6 +39,11 @@ def unreached(dtype: np.dtype[Any]) -> AnyArray:
     return np.array([np.inf if dtype.kind == "f" else INT64_UNREACHED], dtype)
 
 
+def largest_of(dtype: np.dtype[Any]) -> Any:
+    """Largest number of a weights' dtype: +inf, or the largest integer."""
+    return np.inf if dtype.kind == "f" else np.iinfo(dtype).max
+
+
 def bound_above(smallest: Any, step: float, top: Any) -> float:
     """Bound that lies ``step`` above ``smallest``, in its dtype; ``top`` if that is too far."""
     scratch = np.empty(1, top.dtype)

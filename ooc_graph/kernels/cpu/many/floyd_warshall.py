@@ -116,12 +116,7 @@ def close_squares(
 
 @kernel
 def take_rows(
-    thread: int,  # noqa: ARG001
-    threads: int,  # noqa: ARG001
-    control: Any,
-    squares: Any,
-    count: int,
-    wanted: Any,
+    _thread: int, _threads: int, control: Any, squares: Any, count: int, wanted: Any
 ) -> None:
     """Write distances of sources, as `ooc_graph.kernels.cpu.many.sssp.Wanted` has it."""
     sources, columns, potential = wanted.sources, wanted.columns, wanted.potential

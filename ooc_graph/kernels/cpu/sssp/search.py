@@ -13,6 +13,7 @@ from ooc_graph.kernels.common.dealt import WHOLE
 from ooc_graph.kernels.common.decisions import SsspTree
 from ooc_graph.kernels.common.sssp.distances import (
     distance_dtype,
+    largest_of,
     overflow_error,
     sums_may_overflow,
     unreached,
@@ -32,7 +33,7 @@ def light_rows(rows: Rows) -> LightRows:
     """Rows with offsets as int64, which uint64 would turn to float in a sum."""
     assert rows.weights is not None
     offsets, dtype = rows.offsets.view(np.int64), rows.weights.dtype
-    lightest = np.full(len(offsets) - 1, _heaviest_of(dtype), dtype)
+    lightest = np.full(len(offsets) - 1, largest_of(dtype), dtype)
     _copy_heads(offsets, 0, [(rows.weights, lightest)])
     return LightRows(offsets, rows.neighbors, rows.weights, lightest)
 
@@ -42,7 +43,7 @@ def headed_rows(rows: LightRows, dealing: Dealing) -> HeadedRows:
     shape = HEADS, dealing.rows
     neighbors = np.empty(shape, rows.neighbors.dtype)
     neighbors[:] = dealing.owned()
-    weights = np.full(shape, _heaviest_of(rows.weights.dtype), rows.weights.dtype)
+    weights = np.full(shape, largest_of(rows.weights.dtype), rows.weights.dtype)
     for column in range(HEADS):
         columns = [(rows.neighbors, neighbors[column]), (rows.weights, weights[column])]
         _copy_heads(rows.offsets, column, columns)
@@ -63,11 +64,6 @@ def _copy_heads(
     position = position[longer]
     for arcs, heads in columns:
         heads[longer] = arcs[position]
-
-
-def _heaviest_of(dtype: np.dtype[Any]) -> Any:
-    """Largest number of a weights' dtype: +inf, or the largest integer."""
-    return np.inf if dtype.kind == "f" else np.iinfo(dtype).max
 
 
 def new_wave(parent: AnyArray, dtype: np.dtype[Any], arcs: int, longest: int) -> Wave:
