@@ -59,7 +59,7 @@ def _a_device(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Of which nothing is asked but its number, and how much memory is free."""
     # As on large graphs, where what is small beside the vertices does not matter.
     monkeypatch.setattr("ooc_graph.memory.cuda.device_facts.FIXED_BYTES", 0)
-    monkeypatch.setattr("ooc_graph.memory.cuda.pinned_plan._SSSP_STRETCHES", 0)
+    monkeypatch.setattr("ooc_graph.memory.cuda.pinned_plan._SSSP_PIECES", 0)
     monkeypatch.setattr(cuda_modules, "device_bytes", lambda: (FREE, FREE))
     monkeypatch.setattr(process, "number_of", lambda _: "0")
     engine_cache.release()
