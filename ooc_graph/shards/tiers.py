@@ -22,15 +22,7 @@ from ooc_graph.kernels.common.store.rows import (
 )
 from ooc_graph.kernels.common.store.scans import copy_firsts, copy_heads
 from ooc_graph.kernels.cpu.device import CpuDevice
-from ooc_graph.layout.names import (
-    HUB,
-    INTERNAL_OF,
-    LIGHT,
-    ORIGINAL_OF,
-    OUT,
-    id_dtype,
-    rows_path,
-)
+from ooc_graph.layout.names import HUB, INTERNAL_OF, LIGHT, ORIGINAL_OF, OUT, id_dtype, rows_path
 from ooc_graph.layout.stored import Stored
 from ooc_graph.memory.cpu.disk import DiskUnits
 from ooc_graph.memory.cpu.plan import Facts, Lengths, Plan

@@ -12,12 +12,7 @@ from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar
 
 from ooc_graph.layout import names
-from ooc_graph.memory.cpu.plan import (
-    RESERVE_BYTES,
-    UNPACKING_BYTES,
-    offsets_bytes,
-    row_table_bytes,
-)
+from ooc_graph.memory.cpu.plan import RESERVE_BYTES, UNPACKING_BYTES, offsets_bytes, row_table_bytes
 from ooc_graph.memory.cuda.device_facts import DeviceFacts
 
 LEAST_BATCH_UNITS, MOST_BATCH_UNITS = 16, 256

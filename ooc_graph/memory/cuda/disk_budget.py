@@ -13,12 +13,7 @@ from typing import Any, TypeVar
 from ooc_graph.errors import MemoryBudgetError
 from ooc_graph.layout import names
 from ooc_graph.memory.cpu.plan import SLACK_SHARE, whole_blocks
-from ooc_graph.memory.cuda.disk import (
-    LEAST_BATCH_UNITS,
-    MOST_BATCH_UNITS,
-    NUMBER_BYTES,
-    DiskPlan,
-)
+from ooc_graph.memory.cuda.disk import LEAST_BATCH_UNITS, MOST_BATCH_UNITS, NUMBER_BYTES, DiskPlan
 
 STAGING_SHARE = 16
 """Staging takes at most one in this many of the bytes beyond the least."""
