@@ -12,8 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from ooc_graph.kernels.common.bitmap import Words, members, put_all, words_for
-from ooc_graph.kernels.common.compiled import kernel
+from ooc_graph.kernels.common.bitmap import Words, mark_only, members, words_for
 from ooc_graph.kernels.common.dealt import copy_own
 from ooc_graph.kernels.common.sssp.distances import Payload
 from ooc_graph.kernels.common.sssp.survey import Known
@@ -52,11 +51,6 @@ from ooc_graph.kernels.cpu.store.sssp_rank_steps import (
     take_solved,
 )
 from ooc_graph.types import AnyArray, Dealing, owner_of
-
-
-@kernel
-def _put_rows(bits: Any, rows: Any) -> None:
-    put_all(bits, rows, len(rows))
 
 
 class StoreSsspRank(CpuSsspRank):
@@ -169,8 +163,7 @@ class StoreSsspRank(CpuSsspRank):
         return listing.target[:listed], listing.found[:listed], int(listing.counts[LOOKED])
 
     def _bitmap(self, rows: AnyArray) -> Words:
-        self._bits[:] = 0
-        _put_rows(self._bits, rows)
+        mark_only(self._bits, rows)
         return self._bits
 
     def push_within(self, shared: CpuSsspShared, bound: float) -> tuple[Payload, int]:
