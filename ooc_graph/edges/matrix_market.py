@@ -21,8 +21,7 @@ _SYMMETRIES = ("general", "symmetric", "skew-symmetric", "hermitian")
 def open_matrix_market(paths: Sequence[str], options: ReadOptions) -> TextSource:
     """Square coordinate matrices; symmetric and hermitian (real) ones are undirected graphs.
 
-    What is not the matrix of a graph with real weights is refused: array, complex, vector,
-    rectangular.
+    Others than of a graph with real weights are refused: array, complex, vector, rectangular.
     """
     read = [_read_header(peek(path), options) for path in paths]
     refuse_different(read, "header", "field, symmetry and size")

@@ -142,8 +142,7 @@ def runs_pay(passes: int, pass_bytes: float, arc_bytes: int) -> bool:
     """Whether sorted runs cost less than so many passes over the tuples, one a range of rows.
 
     ``pass_bytes`` is the cost of a pass, for each tuple: bytes that the disk could give or take in
-    the same time. ``arc_bytes`` are of an arc in a run; a tuple is two arcs, each written once and
-    read once.
+    the same time. ``arc_bytes`` are of an arc in a run; a tuple is two arcs, each written and read.
     """
     return passes * pass_bytes > pass_bytes + 2 * 2 * arc_bytes
 

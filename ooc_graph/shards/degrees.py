@@ -23,8 +23,7 @@ class Counted:
     """What one task of the first pass found.
 
     ``paths`` are a .npy file with uint32 counts by position (dense ids); or .npz files with
-    ascending ids and their counts. ``read_s`` are the seconds that the source took to give the
-    tuples.
+    ascending ids and their counts. ``read_s``: seconds that the source took to give the tuples.
     """
 
     paths: tuple[str, ...]

@@ -149,8 +149,7 @@ def plan_disk_ranks(
 ) -> DiskRankPlan:
     """Plan for the ranks of one worker; no more than ``most`` of each row is on the device.
 
-    MemoryBudgetError below the least of either memory, which it names; or if a row is longer than
-    kernels count.
+    MemoryBudgetError below the least of either memory, which it names, or if a row is too long.
     """
     least = least_disk_ranks(facts)
     require_countable(facts)

@@ -108,8 +108,7 @@ def vertex_on_cycle(parent: Any, seen: Any) -> int:
 def reweighted(rows: LightRows, potential: AnyArray, *, into: bool) -> LightRows:
     """Rows with ``w + potential(u) - potential(v)``, at least 0, light first.
 
-    Only rounding makes it negative. If the rows are ``into``, an arc leads from the neighbour to
-    the row.
+    Only rounding makes it negative. If rows are ``into``, an arc leads from the neighbour to them.
     """
     row = np.repeat(np.arange(len(rows.offsets) - 1), np.diff(rows.offsets))
     source, target = (rows.neighbors, row) if into else (row, rows.neighbors)

@@ -80,8 +80,7 @@ class Apsp(Protocol):
     def expect(self, sources: int, matrix_sources: int = 0) -> None:
         """Prepare for so many sources in all runs to come.
 
-        ``matrix_sources`` of them are searched from here, if a matrix of all pairs may be kept;
-        else it is 0.
+        ``matrix_sources`` of them are searched from here; 0 if no matrix of all pairs may be kept.
         """
 
     def run_columns(

@@ -135,8 +135,7 @@ def sort_strips(
 ) -> None:
     """Order what `split_strips` has split by row and neighbour, in place.
 
-    The largest neighbour has so many ``bits``; ``near`` and ``spare`` are scratch, as large as the
-    largest strip.
+    The largest neighbour has so many ``bits``; ``near`` and ``spare`` are scratch for any strip.
     """
     digits, width = _digits_of(bits)
     cursors = np.empty((digits, 1 << width), np.uint32)

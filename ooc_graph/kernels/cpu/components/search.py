@@ -1,7 +1,6 @@
 """Components of a graph that one rank holds whole, and steps on one shard of many (CPU).
 
-Memory of a whole search in addition to the rows: the labels, 4 bytes a vertex (8 from 2**32
-vertices).
+A whole search takes, in addition to the rows, 4 bytes a vertex (8 from 2**32 vertices) for labels.
 """
 
 from __future__ import annotations

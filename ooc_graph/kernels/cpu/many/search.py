@@ -190,8 +190,7 @@ def run_batches(
 ) -> None:
     """Search batch after batch by all threads, each with a state of its own.
 
-    The kernel ``search_batch`` searches the next one of ``task``; it gives its number, below 0 if
-    there is none.
+    The kernel ``search_batch`` searches the next one of ``task``: its number, below 0 if none is.
     """
 
     def batches(thread: int, _: int, control: IntArray) -> None:

@@ -10,9 +10,8 @@ so one cache line serves all of them. The distance is an integer or the bits
 of a float32, whose order is the same. As weights are positive, a parent is nearer than its child,
 and of all arcs that attain a final distance the last time each is relaxed its start is final, too:
 keeping the parent of smallest (distance, id) on the way gives the canonical one, and no pass over
-the in-arcs is needed. That fails where a distance is so much longer than a weight that their
-rounded sum is the distance itself, or where a distance needs more than 32 bits: then the search
-gives up.
+the in-arcs is needed. The search gives up if a distance is so much longer than a weight that their
+rounded sum is the distance itself, or if a distance needs more than 32 bits.
 
 One thread searches. Two shared the work evenly, but were slower than one on road networks and
 grids: the words of the front moved between their caches.

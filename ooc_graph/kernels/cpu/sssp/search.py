@@ -69,8 +69,7 @@ def _copy_heads(
 def new_wave(parent: AnyArray, dtype: np.dtype[Any], arcs: int, longest: int) -> Wave:
     """Buffers for a push along so many arcs in all, and in the ``longest`` row.
 
-    ``parent`` (rows,) is the queue, as nobody has a parent before all distances (``dtype``) are
-    final.
+    ``parent`` (rows,) is the queue: parents are found once all distances (``dtype``) are final.
     """
     rows, ids = len(parent), parent.dtype
     return Wave(

@@ -57,8 +57,7 @@ class StoreSsspRank(CpuSsspRank):
     """SSSP steps on the rows of one shard, which are light-first, and whose tails are in the store.
 
     A push lists so many entries at a time, at least the arcs of the longest row. ``out`` and
-    ``into`` are the same object if the graph is undirected; the head of every row has its first
-    arc.
+    ``into`` are the same object if the graph is undirected; every head has its row's first arc.
     """
 
     def __init__(
