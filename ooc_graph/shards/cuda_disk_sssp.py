@@ -32,8 +32,7 @@ def load_device_sssp(
     """As `ooc_graph.shards.device_tiers.load_device_bfs`, for SSSP.
 
     The store is read once, in order. Host memory of a side meanwhile is 9 bytes a row, and what is
-    staged; 4 bytes a row stay. What the device writes is allocated before its heads: loading takes
-    nothing besides.
+    staged; 4 bytes a row stay. Loading takes nothing more: what the device writes is there before.
     """
     _, order = require_stored(graph, "sssp")
     room, share = HostRoom(plan.pins, threads), graph.head_share(first_rows(graph.rows))

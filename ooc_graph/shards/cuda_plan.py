@@ -38,8 +38,7 @@ _FREE_PART, _RESERVE_BYTES = 20, 256 << 20
 class DevicePlan:
     """Memory of one build on the device.
 
-    More vertices than 32 bits name are a `UsageError`; if the vertices alone do not fit, that is a
-    `MemoryBudgetError`.
+    UsageError: more vertices than 32 bits name; MemoryBudgetError: vertices alone do not fit.
     """
 
     limit_bytes: int  # all that it may hold

@@ -62,8 +62,7 @@ class ComponentsRank(Protocol):
     def step(self, shared: ComponentsShared) -> tuple[tuple[AnyArray, AnyArray], int, bool]:
         """Go on with the pass: pairs of labels that arcs join; arcs examined; whether it ended.
 
-        Never more pairs than a quarter as many as rows (or a few thousand), so that what is in
-        flight stays small.
+        Never more pairs than a quarter of the rows (or a few thousand): little is in flight.
         """
 
     def answer(self, shared: ComponentsShared, phase_arcs: dict[str, int]) -> ComponentLabels:

@@ -154,8 +154,7 @@ class Team:
         """Call ``kernel(thread, threads, control, *args)`` on every thread and wait for all.
 
         Whatever one thread raises (KeyboardInterrupt in the caller's included) makes the others
-        leave at their next barrier, and is raised here. So is MemoryError if the system starts no
-        further thread.
+        leave at their next barrier, and is raised here; MemoryError if no thread can be started.
         """
         if self.threads == 1:
             kernel(0, 1, control, *args)

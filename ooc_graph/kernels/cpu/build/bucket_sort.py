@@ -180,8 +180,7 @@ def sort_by_weight(
     """Order rows by key, ties by neighbour.
 
     Rows stand one after the other, with these ``lengths`` int64 (r,), and ascend by neighbour; the
-    ``rows`` of ``arcs`` and ``out`` are not looked at. ``near`` and ``spare`` are scratch, as large
-    as the largest strip.
+    ``rows`` of ``arcs`` and ``out`` are not looked at; ``near``, ``spare`` are scratch for a strip.
     """
     offsets = np.empty(len(lengths) + 1, np.int64)
     offsets[0] = 0

@@ -97,8 +97,7 @@ def _ask_for_rows(rows: Any, word: Any, near: Any, head: int, count: int) -> Non
 def _relax_near(rows: Any, state: Any, turn: int, count: int, bound: Any, top: Any) -> None:
     """Relax the rows of the queue ``near[:count]`` and of what they bring into it.
 
-    The trace counts on; ``bound`` is shifted to the bits of a distance; ``top`` is of the
-    distances' type.
+    The trace counts on; ``bound`` is shifted to a distance's bits, ``top`` of the distances' type.
     """
     word, near, far, trace = state.word, state.near, state.far[turn], state.trace
     capacity, most = len(near), len(far)
