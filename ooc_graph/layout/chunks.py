@@ -66,13 +66,8 @@ def write_chunk(store: Path, spec: ArraySpec, index: int, parts: Iterable[AnyArr
         tail = struct.pack("<I", checksums.whole)
         writer.write(memoryview(tail))
         digest.update(tail)
-    return FileEntry(
-        spec.chunk_path(index),
-        written + CRC_BYTES,
-        digest.hexdigest(),
-        checksums.whole,
-        tuple(checksums.blocks),
-    )
+    crcs = checksums.whole, tuple(checksums.blocks)
+    return FileEntry(spec.chunk_path(index), written + CRC_BYTES, digest.hexdigest(), *crcs)
 
 
 def write_array(

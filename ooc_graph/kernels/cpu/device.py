@@ -14,8 +14,11 @@ from ooc_graph.kernels.common.store.rows import TierRows
 from ooc_graph.kernels.common.team import Team
 from ooc_graph.kernels.cpu.bfs.rank import CpuBfsRank, CpuBfsShared
 from ooc_graph.kernels.cpu.bfs.search import CpuBfsSearch, into_rows, never_claimed, out_rows
-from ooc_graph.kernels.cpu.components.rank import CpuComponentsRank, CpuComponentsShared
-from ooc_graph.kernels.cpu.components.search import CpuComponentsSearch
+from ooc_graph.kernels.cpu.components.search import (
+    CpuComponentsRank,
+    CpuComponentsSearch,
+    CpuComponentsShared,
+)
 from ooc_graph.kernels.cpu.edge_list.grouped import GroupedEdges
 from ooc_graph.kernels.cpu.edge_list.search import CpuEdgesBfs, CpuEdgesSssp
 from ooc_graph.kernels.cpu.many.bfs_search import CpuManyBfs
