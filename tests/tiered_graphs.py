@@ -8,7 +8,7 @@ import pytest
 import ooc_graph as og
 from ooc_graph.model.resources import CUDA, CudaLimits, Resources
 from ooc_graph.runtime.this_process import planned
-from ooc_graph.strategies.cuda import on_disk as cuda_disk
+from ooc_graph.strategies.cuda import disk_budgets as cuda_disk
 
 HOST = 1 << 40
 

@@ -47,10 +47,10 @@ def load_disk_rank(
         for name in graph.sides:
             more: dict[str, Any] = {"shard": shard, "window": window, "look": look}
             side = load_side(graph, name, order, plan, None, np.int32, **more)
-            undo.callback(side.units.close)
+            undo.callback(side.blocks.close)
             rows = device.store_rows(side.rows, plan.share.least, plan.share.shift)
             heaviest = fill_side(side, plan.share, window, rows.fill)
-            side.units.keeping = True
+            side.blocks.keeping = True
             sides.append(replace(side, heaviest=heaviest))
             there.append(rows)
         both = dealing, there[0], there[-1]

@@ -17,7 +17,7 @@ from ooc_graph.kernels.cuda.store.sssp import CudaDiskSsspSearch, require_column
 from ooc_graph.memory.cpu.plan import HeadRule
 from ooc_graph.memory.cuda.disk import WINDOW_ROWS
 from ooc_graph.memory.cuda.disk_sssp_plan import DiskSsspPlan
-from ooc_graph.shards.device_tiers import DeviceTierSearch, HostRoom, fill_side, load_side
+from ooc_graph.shards.device_tiers import DeviceTierSearch, HostAllocator, fill_side, load_side
 from ooc_graph.shards.load import Graph
 from ooc_graph.shards.tiers import Tiered, require_stored, survey_tier
 
@@ -37,27 +37,30 @@ def load_device_sssp(
     nothing besides.
     """
     _, order = require_stored(graph, "sssp")
-    room, share = HostRoom(plan.pins, threads), graph.head_share(first_rows(graph.rows))
-    hold, sizes = SsspShare(plan.share.least, plan.share.shift), {"window": window, "look": look}
+    allocator, head_share = (
+        HostAllocator(plan.pins, threads),
+        graph.head_share(first_rows(graph.rows)),
+    )
+    share, sizes = SsspShare(plan.share.least, plan.share.shift), {"window": window, "look": look}
     sides: list[Tiered] = []
     heads: list[DeviceHeads] = []
     buffers: DiskBuffers | None = None
     with ExitStack() as undo:
         for name in graph.sides:
-            side = load_side(graph, name, order, plan, room.buffer, np.uint32, **sizes)
-            undo.callback(side.units.close)
+            side = load_side(graph, name, order, plan, allocator.buffer, np.uint32, **sizes)
+            undo.callback(side.blocks.close)
             require_columns(side.rows.dtypes)
             if buffers is None:  # the other side's windows and batches are as large
                 with within_memory("SSSP on this graph"):
                     buffers = DiskBuffers(side.rows, pins=plan.pins)
-            wanted = side.rows.heads.lengths, hold, plan.near_arcs
-            heads.append(DeviceHeads(*wanted, buffers=buffers, pinned=room.pinned))
+            wanted = side.rows.heads.lengths, share, plan.near_arcs
+            heads.append(DeviceHeads(*wanted, buffers=buffers, pinned=allocator.pinned))
             fill = partial(heads[-1].fill, buffers=buffers)
-            heaviest = fill_side(side, HeadRule(hold.least, hold.shift), window, fill)
+            heaviest = fill_side(side, HeadRule(share.least, share.shift), window, fill)
             sides.append(replace(side, heaviest=heaviest))
-            side.units.keeping = True
-        known = Known(survey_tier(sides[0].rows, share), max(side.heaviest for side in sides))
+            side.blocks.keeping = True
+        known = Known(survey_tier(sides[0].rows, head_share), max(side.heaviest for side in sides))
         both = [DiskSide(s.rows, h) for s, h in zip(sides, heads, strict=True)]
         search = CudaDiskSsspSearch(both[0], both[-1], known, pins=plan.pins, buffers=buffers)
         undo.pop_all()
-    return DeviceTierSearch(search, tuple(sides), plan, room)
+    return DeviceTierSearch(search, tuple(sides), plan, allocator)

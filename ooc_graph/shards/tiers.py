@@ -31,10 +31,10 @@ from ooc_graph.layout.names import (
     rows_path,
 )
 from ooc_graph.layout.stored import Stored
-from ooc_graph.memory.cpu.disk import DiskUnits
+from ooc_graph.memory.cpu.disk import DiskBlocks
 from ooc_graph.memory.cpu.plan import Facts, Lengths, Plan
 from ooc_graph.memory.io_stats import IoStats
-from ooc_graph.shards.lengths import MOST_SURVEYED, count_lengths, stretches
+from ooc_graph.shards.lengths import MOST_SURVEYED, count_lengths, offsets_by_piece
 from ooc_graph.shards.load import Graph
 from ooc_graph.types import AnyArray, Dealing, IntArray
 
@@ -124,18 +124,18 @@ def read_lengths(
     """
     shards = len(arrays)
     lengths = np.empty(rows, dtype)
-    places = np.zeros(-(-rows // GROUP), np.int64)
+    positions = np.zeros(-(-rows // GROUP), np.int64)
     first, begin = np.zeros(shards, np.int64), 0
     for shard, array in enumerate(arrays):
         dealing, first[shard], last = Dealing(rows, shards, shard), begin, 0
-        for at, offsets in stretches(stored, array):
+        for at, offsets in offsets_by_piece(stored, array):
             mine = dealing.internal_of(np.arange(at, at + len(offsets) - 1))
             lengths[mine] = np.diff(offsets)
             starts = np.flatnonzero(mine % GROUP == 0)
-            places[mine[starts] // GROUP] = offsets[starts] + begin
+            positions[mine[starts] // GROUP] = offsets[starts] + begin
             last = int(offsets[-1])
         begin += -(-last // ALIGNED_ARCS) * ALIGNED_ARCS
-    return lengths, places, first
+    return lengths, positions, first
 
 
 @dataclass(frozen=True)
@@ -143,7 +143,7 @@ class Tiered:
     """Rows of one side, heads in memory; ``heaviest`` is 0 of rows without weights."""
 
     rows: TierRows
-    units: DiskUnits
+    blocks: DiskBlocks
     heaviest: Any
 
 
@@ -155,16 +155,16 @@ def open_side(
     plan: Any,
     shard: int | None = None,
     **more: Any,
-) -> tuple[AnyArray, IntArray, DiskUnits]:
-    """Lengths of a side's rows, the position of every 64th row, and the units with their arcs."""
+) -> tuple[AnyArray, IntArray, DiskBlocks]:
+    """Lengths of a side's rows, the position of every 64th row, and the blocks with their arcs."""
     stored = graph.stored
     assert isinstance(stored, Stored)
     rows = graph.rows if shard is None else Dealing(graph.rows, graph.shards, shard).rows
     offsets = arrays_of(graph, side, order, "offsets", shard)
-    lengths, places, first = read_lengths(stored, offsets, rows, length)
+    lengths, positions, first = read_lengths(stored, offsets, rows, length)
     columns = [arrays_of(graph, side, order, column, shard) for column in columns_of(order)]
-    sizes = {"batch_units": plan.batch_units, "kept_bytes": plan.kept_bytes}
-    return lengths, places, DiskUnits(stored, columns, first, **sizes, **more)
+    sizes = {"batch_blocks": plan.batch_blocks, "kept_bytes": plan.kept_bytes}
+    return lengths, positions, DiskBlocks(stored, columns, first, **sizes, **more)
 
 
 def load_side(
@@ -179,40 +179,43 @@ def load_side(
 ) -> Tiered:
     """Rows of one side, of a shard or in global order: heads in memory, the others in the store."""
     narrow = np.dtype(f"i{plan.facts.offset_bytes}")
-    lengths, places, units = open_side(graph, side, order, narrow, plan, shard)
+    lengths, positions, blocks = open_side(graph, side, order, narrow, plan, shard)
     with ExitStack() as undo:
-        undo.callback(units.close)
+        undo.callback(blocks.close)
         starts = np.zeros(len(lengths) + 1, narrow)
         np.cumsum(plan.rule.of(lengths), dtype=narrow, out=starts[1:])
-        neighbors = np.empty(int(starts[-1]), units.dtypes[0])
-        weights = np.empty(len(neighbors) if order == LIGHT else 0, units.dtypes[-1])
-        first_of_rows = np.empty(0, units.dtypes[-1])
-        heads = HeadRows(starts, lengths, places, neighbors, weights, first_of_rows)
-        heaviest = _fill(heads, units, window)
+        neighbors = np.empty(int(starts[-1]), blocks.dtypes[0])
+        weights = np.empty(len(neighbors) if order == LIGHT else 0, blocks.dtypes[-1])
+        first_of_rows = np.empty(0, blocks.dtypes[-1])
+        heads = HeadRows(starts, lengths, positions, neighbors, weights, first_of_rows)
+        heaviest = _fill(heads, blocks, window)
         column, none = (weights, _most(weights.dtype)) if order == LIGHT else (neighbors, 0)
         firsts = np.full(len(lengths), none, column.dtype)
         copy_firsts(starts, column, firsts)
-        side_rows = TierRows(heads._replace(first=firsts), units, window, look)
+        side_rows = TierRows(heads._replace(first=firsts), blocks, window, look)
         undo.pop_all()
-    return Tiered(side_rows, units, heaviest)
+    return Tiered(side_rows, blocks, heaviest)
 
 
-def _fill(heads: HeadRows, units: DiskUnits, window: int) -> Any:
+def _fill(heads: HeadRows, blocks: DiskBlocks, window: int) -> Any:
     """Bring the heads into memory, in the order of the store; the largest weight."""
-    short = units.unit_bytes // units.dtypes[0].itemsize
+    short = blocks.block_bytes // blocks.dtypes[0].itemsize
     limits = np.diff(heads.starts)
     np.copyto(limits, heads.lengths, where=heads.lengths <= short)
-    rows, heaviest = TierRows(heads, units, window, limits=limits), np.zeros(1, heads.weights.dtype)
+    rows, heaviest = (
+        TierRows(heads, blocks, window, limits=limits),
+        np.zeros(1, heads.weights.dtype),
+    )
 
     def scan(*part: Any) -> int:
-        columns = part if len(units.dtypes) > 1 else (*part, heads.weights)
+        columns = part if len(blocks.dtypes) > 1 else (*part, heads.weights)
         return int(copy_heads(heads, heaviest, *columns))
 
     for waiting in rows.rows(whole_set(len(heads.lengths))):
         rows.scan(waiting, scan, rows.most_look)
-    if len(units.dtypes) == 1:
+    if len(blocks.dtypes) == 1:
         return 0
-    return max(heaviest[0], heaviest_of_long(TierRows(heads, units, window), short))
+    return max(heaviest[0], heaviest_of_long(TierRows(heads, blocks, window), short))
 
 
 def heaviest_of_long(rows: TierRows, short: int) -> Any:
@@ -225,12 +228,12 @@ def heaviest_of_long(rows: TierRows, short: int) -> Any:
 def arcs_at(rows: TierRows, which: IntArray, arcs: IntArray) -> AnyArray:
     """Weight of one arc of each of some ascending rows."""
     weights = np.empty(len(which), rows.heads.weights.dtype)
-    room = len(rows.window.row)
-    for begin in range(0, len(which), room):
-        some = which[begin : begin + room]
+    most = len(rows.window.row)
+    for begin in range(0, len(which), most):
+        some = which[begin : begin + most]
         rows.window.row[: len(some)] = some
-        rows.window.cursor[: len(some)] = arcs[begin : begin + room]
-        target = weights[begin : begin + room]
+        rows.window.cursor[: len(some)] = arcs[begin : begin + most]
+        target = weights[begin : begin + most]
 
         def scan(
             _: AnyArray,
@@ -244,7 +247,7 @@ def arcs_at(rows: TierRows, which: IntArray, arcs: IntArray) -> AnyArray:
             target: AnyArray = target,
         ) -> int:
             at = np.searchsorted(some, window.row[first:end])
-            target[at] = column[window.place[1, first:end]]
+            target[at] = column[window.offset[1, first:end]]
             return kept
 
         rows.scan(len(some), scan, 1)
@@ -252,7 +255,7 @@ def arcs_at(rows: TierRows, which: IntArray, arcs: IntArray) -> AnyArray:
 
 
 def survey_tier(rows: TierRows, head_share: float) -> Survey:
-    """Survey of light-first rows, from a few rows alone: each takes a unit or two."""
+    """Survey of light-first rows, from a few rows alone: each takes a block or two."""
     lengths, firsts = rows.heads.lengths, rows.heads.first
     last = max(0, sampled_rows(len(lengths)) - 1)
     sampled = np.unique(np.linspace(0, last, MOST_SURVEYED).astype(np.int64))
@@ -286,19 +289,19 @@ class TierSearch:
     @property
     def io_stats(self) -> IoStats:
         """What was read of the store, loading included."""
-        return moved_of(self.sides)
+        return io_stats_of(self.sides)
 
     def close(self) -> None:
         """End the threads that read."""
         for side in self.sides:
-            side.units.close()
+            side.blocks.close()
 
 
-def moved_of(sides: Iterable[Tiered]) -> IoStats:
+def io_stats_of(sides: Iterable[Tiered]) -> IoStats:
     """What was read of the store for some sides."""
     total = IoStats()
     for side in sides:
-        total = total.plus(side.units.io_stats).plus(IoStats(rows=side.rows.asked))
+        total = total.plus(side.blocks.io_stats).plus(IoStats(rows=side.rows.asked))
     return total
 
 
@@ -338,8 +341,8 @@ def bind_sides(
     with ExitStack() as undo:
         for name in graph.sides:
             side = load_side(graph, name, order, plan, shard=shard, **sizes)
-            undo.callback(side.units.close)
-            side.units.keeping = True
+            undo.callback(side.blocks.close)
+            side.blocks.keeping = True
             sides.append(side)
         search = bind(sides[0], sides[-1])
         undo.pop_all()

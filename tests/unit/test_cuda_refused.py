@@ -32,7 +32,7 @@ from ooc_graph.search.plan import Plan
 from ooc_graph.search.single import ALGORITHMS
 from ooc_graph.shards import cuda_disk_sssp, device_tiers, load, row_loader
 from ooc_graph.shards import tiers as shard_tiers
-from ooc_graph.shards.device_tiers import DeviceTierSearch, HostRoom
+from ooc_graph.shards.device_tiers import DeviceTierSearch, HostAllocator
 from ooc_graph.strategies.cpu import on_disk as cpu_disk
 from ooc_graph.strategies.cuda import disk_budgets as cuda_disk
 from ooc_graph.strategies.cuda import in_memory as cuda_memory
@@ -59,7 +59,7 @@ def _a_device(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Of which nothing is asked but its number, and how much memory is free."""
     # As on large graphs, where what is small beside the vertices does not matter.
     monkeypatch.setattr("ooc_graph.memory.cuda.device_facts.FIXED_BYTES", 0)
-    monkeypatch.setattr("ooc_graph.memory.cuda.pinned_plan._SSSP_STRETCHES", 0)
+    monkeypatch.setattr("ooc_graph.memory.cuda.pinned_plan._SSSP_PIECES", 0)
     monkeypatch.setattr(cuda_modules, "device_bytes", lambda: (FREE, FREE))
     monkeypatch.setattr(process, "number_of", lambda _: "0")
     engine_cache.release()
@@ -221,7 +221,7 @@ class Steps(PlainSteps):
     def __init__(self, out: Any, into: Any, held: Any, **_: int) -> None:
         super().__init__(out, into, len(held.near) + len(held.far))
 
-    def hold_whole(self, *_: Any) -> None:
+    def take_whole(self, *_: Any) -> None:
         raise AssertionError("there are no hubs")
 
 
@@ -236,7 +236,7 @@ class Pinned:
 def load_sssp(graph: og.Graph, plan: Any, *, threads: int) -> DeviceTierSearch:
     """The CPU's search with arcs in the store, in the place of a device's."""
     found = cpu_disk.load_within(graph, "sssp", 1 << 30, CPU)
-    return DeviceTierSearch(found.search, found.sides, plan, HostRoom(False, threads))
+    return DeviceTierSearch(found.search, found.sides, plan, HostAllocator(False, threads))
 
 
 @pytest.fixture

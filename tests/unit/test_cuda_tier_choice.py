@@ -50,7 +50,7 @@ def test_rows_are_pinned_where_the_device_is_too_small(
 ) -> None:
     # As on large graphs, where what is small beside the vertices does not matter.
     monkeypatch.setattr("ooc_graph.memory.cuda.device_facts.FIXED_BYTES", 0)
-    monkeypatch.setattr("ooc_graph.memory.cuda.pinned_plan._SSSP_STRETCHES", 0)
+    monkeypatch.setattr("ooc_graph.memory.cuda.pinned_plan._SSSP_PIECES", 0)
     whole = cuda_memory.cuda_bytes(graph, kernel)
     assert where(chosen(graph, kernel, workplace(whole))) == ("cuda/memory", whole)
     small = whole - 1

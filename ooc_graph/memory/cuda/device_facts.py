@@ -26,7 +26,7 @@ class DeviceFacts:
     sides: tuple[Lengths, ...]  # of rows of out-, and of directed graphs of in-arcs
     longer: tuple[int, ...]  # (COLUMNS,): no in-row from there on has more than 1, 5, 9 … arcs
     longer3: int  # the same of more than 3 arcs
-    named: bool  # parents are named by original ids on the device
+    original_parents: bool  # parents are original ids on the device
     near: np.dtype[Any] | None = None  # of the weights, if SSSP goes by near-far
 
     @property
@@ -57,7 +57,7 @@ class DevicePlan(ABC):
 
     @property
     @abstractmethod
-    def held_arcs(self) -> int:
+    def arcs_on_device(self) -> int:
         """Arcs on the device, at most."""
 
     @property

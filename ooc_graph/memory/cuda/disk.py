@@ -1,8 +1,8 @@
 """What plans for CUDA devices have in common where rows stay in the store, whatever the kernel.
 
-A search has the same frame: units are fetched in batches, two of which are in memory at a time;
+A search has the same frame: blocks are fetched in batches, two of which are in memory at a time;
 rows that want some are listed in windows; and what either memory has room for beside that is for
-arcs within reach, and for units that are kept. `ooc_graph.memory.cuda.disk_budget` fills it.
+arcs within reach, and for blocks that are kept. `ooc_graph.memory.cuda.disk_budget` fills it.
 """
 
 from __future__ import annotations
@@ -13,15 +13,15 @@ from typing import Any, ClassVar
 
 from ooc_graph.layout import names
 from ooc_graph.memory.cpu.plan import (
+    PIECE_ROW_BYTES,
+    PIECE_ROWS,
     RESERVE_BYTES,
-    STRETCH_ROW_BYTES,
-    STRETCH_ROWS,
     UNPACKING_BYTES,
 )
 from ooc_graph.memory.cuda.device_facts import DeviceFacts
 
-LEAST_BATCH_UNITS, MOST_BATCH_UNITS = 16, 256
-"""Units that are fetched at a time."""
+LEAST_BATCH_BLOCKS, MOST_BATCH_BLOCKS = 16, 256
+"""Blocks that are fetched at a time."""
 WINDOW_ROWS = 1 << 16
 """Most rows that are looked at together."""
 READERS = 16
@@ -29,11 +29,11 @@ READERS = 16
 STATE_BYTES = 8
 """Of a row: what a search finds, on the device and in host memory."""
 NUMBER_BYTES = 16
-"""The numbers of a unit, for two who list them."""
+"""The numbers of a block, for two who list them."""
 _COLUMN_BYTES = 4
 # Of a row in the list of a window, and its place in each column; and while it is put in order, or
 # its arcs are counted.
-_LISTED_BYTES, _PLACE_BYTES, _ORDER_BYTES = 32, 8, 24
+_LISTED_BYTES, _POSITION_BYTES, _ORDER_BYTES = 32, 8, 24
 
 
 @dataclass(frozen=True)
@@ -74,8 +74,8 @@ class DiskPlan(ABC):
     device_budget_bytes: int
     host_budget_bytes: int
     _: KW_ONLY
-    batch_units: int = LEAST_BATCH_UNITS  # units of neighbours that are fetched at a time
-    kept_bytes: int = 0  # host memory for units that were read, of each side
+    batch_blocks: int = LEAST_BATCH_BLOCKS  # blocks of neighbours that are fetched at a time
+    kept_bytes: int = 0  # host memory for blocks that were read, of each side
     pins: bool = False  # anything is pinned
 
     columns: ClassVar[int]
@@ -119,8 +119,8 @@ class DiskPlan(ABC):
 
     @property
     @abstractmethod
-    def held(self) -> dict[str, Any]:
-        """Which arcs are at hand, JSON-able."""
+    def reach(self) -> dict[str, Any]:
+        """Which arcs are loaded, JSON-able."""
 
     @property
     def device_bytes(self) -> int:
@@ -158,7 +158,7 @@ class DiskPlan(ABC):
 
     @property
     def staged_bytes(self) -> int:
-        """Bytes of a batch of units on the device, and of what is asked of it."""
+        """Bytes of a batch of blocks on the device, and of what is asked of it."""
         return self._batch_bytes() + self.facts.window * self.request_bytes
 
     @property
@@ -167,33 +167,33 @@ class DiskPlan(ABC):
         return 2 * self.facts.sides * self._batch_bytes()
 
     def _batch_bytes(self) -> int:
-        return self.columns * self.batch_units * names.SIDECAR_BYTES
+        return self.columns * self.batch_blocks * names.SIDECAR_BYTES
 
     def _tables(self) -> int:
-        """Lengths, and places of rows; crc32c of each unit, and where it is kept."""
+        """Lengths, and places of rows; crc32c of each block, and where it is kept."""
         facts = self.facts
-        units = (
+        blocks = (
             self.arcs_bytes // names.SIDECAR_BYTES + 2 * self.columns * facts.sides * facts.shards
         )
-        return facts.sides * (4 * facts.rows + 8 * -(-facts.rows // 64)) + 8 * units
+        return facts.sides * (4 * facts.rows + 8 * -(-facts.rows // 64)) + 8 * blocks
 
     def _batches(self) -> int:
-        """Two batches of a side, and the numbers of their units."""
+        """Two batches of a side, and the numbers of their blocks."""
         unpacking = UNPACKING_BYTES * READERS // 4 if self.facts.packed else 0
-        numbers = self.columns * self.batch_units * NUMBER_BYTES
+        numbers = self.columns * self.batch_blocks * NUMBER_BYTES
         return 2 * (self._batch_bytes() + numbers) + unpacking
 
     def _listed(self) -> int:
         """Of a row in windows: one of each side, and one of what is loaded, in order."""
-        listed = _LISTED_BYTES + _PLACE_BYTES * self.columns
+        listed = _LISTED_BYTES + _POSITION_BYTES * self.columns
         return (self.facts.sides + 1) * listed + self.copied_bytes + _ORDER_BYTES
 
     def _loading(self) -> int:
         """A chunk of offsets, or how many arcs to read of each row and which of them are short."""
         rows = self.facts.rows
         chunk = min(names.CHUNK_BYTES, 8 * (rows + 1))
-        stretch = min(STRETCH_ROWS, rows + 1) * STRETCH_ROW_BYTES
-        return max(chunk + stretch, 5 * rows + self._long_rows())
+        piece = min(PIECE_ROWS, rows + 1) * PIECE_ROW_BYTES
+        return max(chunk + piece, 5 * rows + self._long_rows())
 
     def _long_rows(self) -> int:
         """Bytes for rows that are looked at once more when all are loaded."""
@@ -213,8 +213,8 @@ def describe_disk(plan: Any) -> dict[str, Any]:
         **{f"host bytes: {name}": size for name, size in plan.host_parts.items()},
         "host bytes: in all": plan.host_bytes,
         "bytes of pinned host memory": plan.pinned_bytes,
-        **plan.held,
+        **plan.reach,
         "share of arcs on the device": round(min(1, plan.arcs_on_device / arcs), 4),
         "share of arcs in host memory": round(min(1, plan.arcs_in_host / arcs), 4),
-        "units fetched at a time": plan.batch_units,
+        "units fetched at a time": plan.batch_blocks,
     }

@@ -2,7 +2,7 @@
 
 Computed before rows are read. The device holds all that is written, offsets, and the first arcs of
 each row, the heads: as large a share of each row as there is room for. Host memory holds lengths of
-rows, batches of units on their way to the device, and units that are kept once they were read.
+rows, batches of blocks on their way to the device, and blocks that are kept once they were read.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ from typing import Any
 from ooc_graph.errors import MemoryBudgetError
 from ooc_graph.layout import names
 from ooc_graph.memory.cpu.plan import (
+    PIECE_ROW_BYTES,
+    PIECE_ROWS,
     RESERVE_BYTES,
     SLACK_SHARE,
-    STRETCH_ROW_BYTES,
-    STRETCH_ROWS,
     UNPACKING_BYTES,
     HeadRule,
     rules,
@@ -25,8 +25,8 @@ from ooc_graph.memory.cuda.disk import NUMBER_BYTES, READERS, WINDOW_ROWS
 from ooc_graph.memory.cuda.disk_budget import LONGEST_ROW
 from ooc_graph.memory.cuda.pinned_ranks import RankFacts
 
-BATCH_UNITS = 32
-"""Units of neighbours that a rank fetches at a time."""
+BATCH_BLOCKS = 32
+"""Blocks of neighbours that a rank fetches at a time."""
 REQUEST_BYTES = 5 * 4 + 1
 """Of a row in a window on the device, and on its way there: words of its request, and a flag."""
 # Of a row on the device: offsets of its head and of all its arcs. Of a row of SSSP beside
@@ -37,7 +37,7 @@ _BITMAPS = 4
 # Of a row in host memory while its side is loaded: arcs to read, those on the device, offsets.
 _LOADED_ROW_BYTES = 28
 # Of a row in the list of a window, and its position in each column; while the window is sorted.
-_LISTED_BYTES, _PLACE_BYTES, _ORDER_BYTES = 32, 8, 24
+_LISTED_BYTES, _POSITION_BYTES, _ORDER_BYTES = 32, 8, 24
 
 
 @dataclass(frozen=True)
@@ -66,7 +66,7 @@ class DiskRankFacts:
 
     @property
     def columns_bytes(self) -> int:
-        """Bytes that are fetched for a unit of neighbours, weights included."""
+        """Bytes that are fetched for a block of neighbours, weights included."""
         weight_bytes = self.ranks.arc_bytes - self.id_bytes
         wider = max(1, weight_bytes // self.id_bytes) if weight_bytes else 0
         return (1 + wider) * names.SIDECAR_BYTES
@@ -80,9 +80,9 @@ class DiskRankPlan:
     device_budget_bytes: int
     host_budget_bytes: int
     share: HeadRule  # arcs of each row that are on the device
-    kept_bytes: int = 0  # host memory for units that were read, of each side
+    kept_bytes: int = 0  # host memory for blocks that were read, of each side
 
-    batch_units = BATCH_UNITS
+    batch_blocks = BATCH_BLOCKS
     pinned_bytes = arcs_in_host = 0
 
     @property
@@ -93,7 +93,7 @@ class DiskRankPlan:
         offsets = sum(side.count + 1 for side in sides) + rows + facts.shards
         bitmaps = sum(8 * -(-side.count // 64) for side in sides)
         own = rows * (_CURSOR_BYTES + 2 * facts.distance_bytes) if facts.kernel == "sssp" else 0
-        staged = BATCH_UNITS * facts.columns_bytes
+        staged = BATCH_BLOCKS * facts.columns_bytes
         requests = sum(self._window(side.count) for side in sides) * REQUEST_BYTES
         return {
             "vertex state": facts.ranks.state_bytes + own,
@@ -108,18 +108,18 @@ class DiskRankPlan:
         facts, sides = self.facts, self.facts.ranks.sides
         columns = facts.columns_bytes // names.SIDECAR_BYTES
         tables = sum(4 * side.count + 8 * -(-side.count // 64) for side in sides)
-        units = facts.ranks.arcs * facts.ranks.arc_bytes // names.SIDECAR_BYTES + 4 * len(sides)
-        numbers = BATCH_UNITS * columns * NUMBER_BYTES
-        batches = 2 * (BATCH_UNITS * facts.columns_bytes + numbers)
+        blocks = facts.ranks.arcs * facts.ranks.arc_bytes // names.SIDECAR_BYTES + 4 * len(sides)
+        numbers = BATCH_BLOCKS * columns * NUMBER_BYTES
+        batches = 2 * (BATCH_BLOCKS * facts.columns_bytes + numbers)
         batches += UNPACKING_BYTES * READERS // 4 if facts.packed else 0
-        listed = _LISTED_BYTES + _PLACE_BYTES * columns + _ORDER_BYTES + REQUEST_BYTES
+        listed = _LISTED_BYTES + _POSITION_BYTES * columns + _ORDER_BYTES + REQUEST_BYTES
         windows = sum(self._window(side.count) for side in sides) * listed
         most = max(side.count for side in sides)
         chunk = min(names.CHUNK_BYTES, 8 * (most + 1))
-        stretch = min(STRETCH_ROWS, most + 1) * STRETCH_ROW_BYTES
+        piece = min(PIECE_ROWS, most + 1) * PIECE_ROW_BYTES
         return {
-            "row tables": tables + 8 * units,
-            "vertices": max(facts.host_bytes, chunk + stretch, _LOADED_ROW_BYTES * most),
+            "row tables": tables + 8 * blocks,
+            "vertices": max(facts.host_bytes, chunk + piece, _LOADED_ROW_BYTES * most),
             "staging": len(sides) * batches + windows,
             "kept units": len(sides) * self.kept_bytes,
             "reserve": RESERVE_BYTES,
@@ -146,7 +146,7 @@ class DiskRankPlan:
         return sum(side.kept(self.share) for side in self.facts.ranks.sides)
 
     @property
-    def held(self) -> dict[str, Any]:
+    def reach(self) -> dict[str, Any]:
         """Which arcs are on the device, JSON-able."""
         return {"arcs of each row at hand": str(self.share)}
 

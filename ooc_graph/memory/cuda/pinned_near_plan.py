@@ -37,7 +37,7 @@ class NearPlan(DevicePlan):
         return {
             "vertex state": state + NEAR_ENTRY_BYTES * entries,
             "offsets": self._offsets(),
-            "names": 4 * facts.rows if facts.named else 0,
+            "names": 4 * facts.rows if facts.original_parents else 0,
             "reserve": device_facts.FIXED_BYTES,
         }
 
@@ -48,7 +48,7 @@ class NearPlan(DevicePlan):
         return near_arc_bytes(self.facts.near) * self.facts.arcs
 
     @property
-    def held_arcs(self) -> int:
+    def arcs_on_device(self) -> int:
         """Arcs on the device: none."""
         return 0
 

@@ -13,7 +13,7 @@ from ooc_graph.memory.cpu.plan import HeadRule, Lengths, rules
 
 _OFFSET_BYTES, _START_BYTES = 8, 4
 # Where the first arcs of a row begin is told in 32 bits.
-_MOST_HELD = 1 << 32
+_MOST_ARCS = 1 << 32
 
 
 @dataclass(frozen=True)
@@ -69,7 +69,7 @@ class RankPlan:
         return {
             "vertex state": self.facts.state_bytes,
             "offsets": self.facts.offset_bytes + self.facts.start_bytes,
-            "shares": self.facts.arc_bytes * self.held_arcs,
+            "shares": self.facts.arc_bytes * self.arcs_on_device,
         }
 
     @property
@@ -88,7 +88,7 @@ class RankPlan:
         return self.facts.pinned_bytes
 
     @property
-    def held_arcs(self) -> int:
+    def arcs_on_device(self) -> int:
         """Arcs on the device."""
         return sum(side.kept(self.share) for side in self.facts.sides)
 
@@ -109,7 +109,7 @@ def plan_ranks(facts: RankFacts, budget_bytes: int) -> RankPlan:
         )
     chosen = least.share
     for share in rules(facts.kernel):
-        is_countable = max(side.kept(share) for side in facts.sides) < _MOST_HELD
+        is_countable = max(side.kept(share) for side in facts.sides) < _MOST_ARCS
         if not is_countable or RankPlan(facts, budget_bytes, share).bytes > budget_bytes:
             break
         chosen = share

@@ -121,7 +121,7 @@ class OnDisk:
     def describe_rank(
         self, graph: Graph, request: Request, resources: Resources, reserved: Reservation
     ) -> dict[str, Any]:
-        """Heads, units of the store that are kept, and messages."""
+        """Heads, blocks of the store that are kept, and messages."""
         facts = _busiest_facts(graph, request.kernel, resources)
         return describe(plan_disk(facts, reserved.host_bytes)) | {"tier": "disk, by ranks"}
 
@@ -147,7 +147,7 @@ class OnDisk:
     def describe(
         self, graph: Graph, request: Request, resources: Resources, reserved: Reservation
     ) -> dict[str, Any]:
-        """Heads, units of the store that are kept, and what vertices take."""
+        """Heads, blocks of the store that are kept, and what vertices take."""
         del resources
         return describe(plan_within(graph, request.kernel, reserved.host_bytes))
 

@@ -18,8 +18,8 @@ def cached_on_device(
     if resources.is_limited or not request.is_plain:
         return None
     capacity = resources.capacity(request.answer_bytes)
-    held = engine_cache.reservations(graph, request.kernel, CUDA, capacity)
-    return next((one for one in held if one.strategy == strategy), None)
+    cached = engine_cache.reservations(graph, request.kernel, CUDA, capacity)
+    return next((one for one in cached if one.strategy == strategy), None)
 
 
 def pinned_bytes(graph: Graph, kernel: str) -> int:

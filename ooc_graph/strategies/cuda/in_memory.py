@@ -55,9 +55,9 @@ class InMemory:
 
     def cached(self, graph: Graph, request: Request, resources: Resources) -> Reservation | None:
         """What a search before left here, if all rows fit the device now."""
-        held = cached_on_device(self.name, graph, request, resources)
-        fits = held is not None and held.device_bytes <= resources.device.memory_bytes
-        return held if fits else None
+        cached = cached_on_device(self.name, graph, request, resources)
+        fits = cached is not None and cached.device_bytes <= resources.device.memory_bytes
+        return cached if fits else None
 
     def reserve(self, graph: Graph, request: Request, resources: Resources) -> Reservation:
         """Rows pass through host memory."""

@@ -56,25 +56,25 @@ class Pinned:
         limit = resources.cuda_limits.pinned_bytes
         if limit is not None and pinned_bytes(graph, request.kernel) > limit:
             return None
-        held = cached_on_device(self.name, graph, request, resources)
-        wanted = pinned_budgets.budget_for(graph, resources, named=request.on_device)
-        is_same = held is not None and (held.device_bytes, held.named) == (
+        cached = cached_on_device(self.name, graph, request, resources)
+        wanted = pinned_budgets.budget_for(graph, resources, original_parents=request.on_device)
+        is_same = cached is not None and (cached.device_bytes, cached.original_parents) == (
             wanted,
             request.on_device,
         )
-        return held if is_same else None
+        return cached if is_same else None
 
     def reserve(self, graph: Graph, request: Request, resources: Resources) -> Reservation:
         """Reads the graph's offsets."""
-        held = engine_cache.reservations(graph, request.kernel, CUDA)
-        is_pinned = any(one.strategy == self.name for one in held)
+        cached = engine_cache.reservations(graph, request.kernel, CUDA)
+        is_pinned = any(one.strategy == self.name for one in cached)
         plan = pinned_budgets.plan_for(
             graph,
             request.kernel,
             resources,
             answer_bytes=request.answer_bytes,
-            named=request.on_device,
-            is_held=is_pinned and not resources.is_limited,
+            original_parents=request.on_device,
+            is_cached=is_pinned and not resources.is_limited,
         )
         return self._reserved(graph, request, plan.budget_bytes)
 
@@ -92,27 +92,27 @@ class Pinned:
         if limit is not None and pinned_bytes(graph, kernel) > limit:
             return None
         within = min(refusal.reserved.device_bytes, refusal.freed.device_bytes) // 8 * 7
-        least = pinned_budgets.least_device_bytes(graph, kernel, named=request.on_device)
+        least = pinned_budgets.least_device_bytes(graph, kernel, original_parents=request.on_device)
         return self._reserved(graph, request, max(within, least))
 
     def _reserved(self, graph: Graph, request: Request, budget_bytes: int) -> Reservation:
         pinned = pinned_bytes(graph, request.kernel)
-        held = pinned + pinned_budgets.host_bytes_beside(graph), budget_bytes, pinned
-        return Reservation(self.name, *held, named=request.on_device)
+        memory = pinned + pinned_budgets.host_bytes_beside(graph), budget_bytes, pinned
+        return Reservation(self.name, *memory, original_parents=request.on_device)
 
     def load(self, graph: Graph, kernel: str, reserved: Reservation) -> Engine:
         """Bring rows to pinned memory, and to the device what the budget has room for."""
-        device, named = process.device(CUDA), reserved.named
-        least = pinned_budgets.least_device_bytes(graph, kernel, named=named)
-        beside = pinned_budgets.answer_device_bytes(graph) if named else 0
+        device, original_parents = process.device(CUDA), reserved.original_parents
+        least = pinned_budgets.least_device_bytes(graph, kernel, original_parents=original_parents)
+        beside = pinned_budgets.answer_device_bytes(graph) if original_parents else 0
         what = f"{kernel} on {graph.path}"
         budget_bytes = pinned_budgets.free_within(reserved.device_bytes, least, beside, what)
-        room = PinnedAllocator(process.thread_count())
-        shard, ids = graph.load(ORDER_OF[kernel], room=room), load_ids(graph)
-        is_narrow = named and has_narrow_ids(ids)
+        allocator = PinnedAllocator(process.thread_count())
+        shard, ids = graph.load(ORDER_OF[kernel], room=allocator), load_ids(graph)
+        is_narrow = original_parents and has_narrow_ids(ids)
         names = ids.original_of.astype(np.uint32) if is_narrow else None
         within = graph, kernel, budget_bytes
-        search, plan = pinned_budgets.search_within(*within, device, shard, room, names)
+        search, plan = pinned_budgets.search_within(*within, device, shard, allocator, names)
 
         def note(_: object) -> str:
             had = plan.budget_bytes
@@ -191,7 +191,7 @@ class Pinned:
     ) -> dict[str, Any]:
         """What is on the device, and what is pinned."""
         del resources
-        facts = pinned_budgets.known_facts(graph, request.kernel, reserved.named)
+        facts = pinned_budgets.known_facts(graph, request.kernel, reserved.original_parents)
         return describe_device(
             plan_device(request.kernel, facts, reserved.device_bytes, reserved.host_bytes)
         )

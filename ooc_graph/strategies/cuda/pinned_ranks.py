@@ -83,15 +83,15 @@ def load(
         Names the chunk.
     """
     make = device.tier_bfs_rank if kernel == "bfs" else device.tier_sssp_rank
-    room, order = PinnedAllocator(process.thread_count()), ORDER_OF[kernel]
-    rows = {shard: graph.load(order, shard, room=room) for shard in shards}
+    allocator, order = PinnedAllocator(process.thread_count()), ORDER_OF[kernel]
+    rows = {shard: graph.load(order, shard, room=allocator) for shard in shards}
 
     def within(device_bytes: int) -> RankPlan:
         return plan_ranks(plan.facts, device_bytes)
 
     def made(less: RankPlan) -> dict[int, Any]:
         share = less.share.least, less.share.shift
-        return {shard: make(held, room, *share) for shard, held in rows.items()}
+        return {shard: make(loaded, allocator, *share) for shard, loaded in rows.items()}
 
     return made_with_less(within, made, plan.bytes, least_bytes(plan.facts))
 

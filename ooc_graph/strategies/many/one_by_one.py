@@ -188,7 +188,7 @@ def pinned_budget(job: Job, strategy: str) -> int:
         single_of(job.kernel),
         job.resources,
         answer_bytes=_beside_in_any(job),
-        is_held=is_loaded,
+        is_cached=is_loaded,
     )
     return plan.budget_bytes
 
@@ -200,7 +200,7 @@ def stored_budgets(job: Job, strategy: str) -> tuple[int, int]:
         single_of(job.kernel),
         job.resources,
         answer_bytes=_beside_in_any(job),
-        held_as=(job.kernel, strategy),
+        cached_as=(job.kernel, strategy),
     )
 
 

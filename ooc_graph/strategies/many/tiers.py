@@ -138,10 +138,10 @@ def load_within(
 def _load_batches(graph: Graph, plan: Plan, device: CpuDevice) -> TierSearch:
     side = load_side(graph, OUT, LIGHT, plan)
     try:
-        side.units.keeping = True
+        side.blocks.keeping = True
         search = device.tier_apsp(side.rows, side.heaviest)
     except BaseException:
-        side.units.close()
+        side.blocks.close()
         raise
     give_back_freed_memory()
     return TierSearch(search, (side,), plan)

@@ -175,14 +175,14 @@ class CudaBfsRank:
         self._steps.clear()
         # Pieces as long as the own rows: what the others tell of may be more by far.
         for piece in pieces(len(target), self._dealing.rows):
-            told = [uploaded([column[piece]], self._ids) for column in (target, parent)]
+            given = [uploaded([column[piece]], self._ids) for column in (target, parent)]
             self._steps.launch(
                 "claim_rows",
-                len(told[0]),
-                *(np.uint64(len(told[0])), *told, np.uint32(self._dealing.shards)),
+                len(given[0]),
+                *(np.uint64(len(given[0])), *given, np.uint32(self._dealing.shards)),
                 *(self._visited, self._parent, self._queue, self._steps.counts),
             )
-            del told  # before the next piece is uploaded
+            del given  # before the next piece is uploaded
         self._settle(min(len(target), self._dealing.rows))
 
     @within_memory(_STEP)

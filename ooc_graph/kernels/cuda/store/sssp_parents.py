@@ -23,11 +23,11 @@ def find_parents(state: DiskState, root: int, floor: np.float32) -> int:
     examined, least = 0, bits_of(floor)
     if state.few:
         state.clear()
-        state.over_few("offer_rows", out.heads.places, least, *read, state.more)
+        state.over_few("offer_rows", out.heads.addresses, least, *read, state.more)
         examined += state.go_on(out, "offer_arcs", *read)[EXAMINED]
     state.parent[root : root + 1].fill(np.uint32(root))
     state.clear()
-    state.over_rows("parent_rows", into.heads.places, least, *read, state.more)
+    state.over_rows("parent_rows", into.heads.addresses, least, *read, state.more)
     examined += state.go_on(into, "parent_arcs", least, *read)[EXAMINED]
     return examined + _resolve_plateaus(state)
 
@@ -44,7 +44,7 @@ def _resolve_plateaus(state: DiskState) -> int:
     state.over_words(
         "plateau_rows",
         lacking,
-        into.heads.places,
+        into.heads.addresses,
         state.distance,
         state.parent,
         state.more,
@@ -75,7 +75,7 @@ def _spread(state: DiskState) -> int:
     state.over_words(
         "spread_rows",
         state.waiting,
-        out.heads.places,
+        out.heads.addresses,
         state.distance,
         lacking,
         state.parent,
