@@ -250,7 +250,7 @@ def test_searches_by_the_ranks_of_one_process(
     resources = CudaHere(PLENTY, CudaLimits(1, 0)).resources()
     least, _ = least_of(graph, kernel, resources, "local")
     place = CudaHere(PLENTY, CudaLimits(least, 0))
-    result = single.search(graph, kernel, root, place=place, progress=Said())
+    result = single.search(graph, kernel, root, workplace=place, progress=Said())
     for column in right.names:
         assert np.asarray(result.read(column)).tobytes() == np.asarray(right.read(column)).tobytes()
     assert device.shares == graph.shards * len(graph.sides) * [HeadRule(1, 63)]

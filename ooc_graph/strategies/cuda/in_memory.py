@@ -166,13 +166,7 @@ def describe_rows_on_device(
 
 
 def require_both(
-    what: str,
-    graph: Graph,
-    rows: int,
-    needed: int,
-    resources: Resources,
-    *,
-    is_least: bool = False,
+    what: str, graph: Graph, rows: int, needed: int, resources: Resources, *, is_least: bool = False
 ) -> None:
     """Refuse rows on a device that its memory, or that of the host, has no room for.
 

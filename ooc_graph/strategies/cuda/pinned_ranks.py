@@ -8,12 +8,7 @@ from typing import Any, Protocol, TypeVar
 from ooc_graph.errors import MemoryBudgetError
 from ooc_graph.kernels.cuda.runtime.pinned import PinnedAllocator
 from ooc_graph.layout.names import id_dtype
-from ooc_graph.memory.cuda.pinned_ranks import (
-    RankFacts,
-    RankPlan,
-    least_plan_of_ranks,
-    plan_ranks,
-)
+from ooc_graph.memory.cuda.pinned_ranks import RankFacts, RankPlan, least_plan_of_ranks, plan_ranks
 from ooc_graph.model import rank_memory
 from ooc_graph.model.kernel import ORDER_OF
 from ooc_graph.runtime import process

@@ -9,13 +9,7 @@ from typing import Any, ClassVar, Protocol
 import numpy as np
 
 from ooc_graph.errors import MemoryBudgetError
-from ooc_graph.kernels.cuda.runtime.modules import (
-    THREADS,
-    blocks_for,
-    cuda,
-    kernel,
-    within_memory,
-)
+from ooc_graph.kernels.cuda.runtime.modules import THREADS, blocks_for, cuda, kernel, within_memory
 from ooc_graph.kernels.cuda.runtime.pinned import PinnedAllocator
 from ooc_graph.kernels.cuda.runtime.rows import DeviceRows, on_device, require_rows, rows_on_device
 from ooc_graph.kernels.cuda.runtime.steps import ids_of

@@ -22,13 +22,7 @@ from ooc_graph.kernels.cuda.runtime.steps import (
     threads_for,
     wait,
 )
-from ooc_graph.kernels.cuda.store.rows import (
-    SOURCE,
-    HeadColumns,
-    Requests,
-    WholeRows,
-    padded,
-)
+from ooc_graph.kernels.cuda.store.rows import SOURCE, HeadColumns, Requests, WholeRows, padded
 from ooc_graph.types import AnyArray
 
 _NAME = "BFS with arcs in the store"

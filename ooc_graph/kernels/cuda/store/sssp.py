@@ -130,7 +130,7 @@ class CudaDiskSsspSearch:
         bound, going = TOP if reached else state.farthest(), True
         while going:
             state.clear()
-            state.list_nearer()
+            state.list_rows(state.nearer)
             state.over_listed("push_rows", *given_to_push(state, _ALL, bound, state.more))
             going = self._relax_tails(bound, "finish")
 
@@ -140,9 +140,8 @@ class CudaDiskSsspSearch:
         into, least_far = state.into, bits_of(floor)
         given = state.distance, state.nearer
         state.clear()
-        state.over_rows(
-            "pull_rows", into.heads.addresses, bits_of(final), least_far, *given, state.more
-        )
+        bounds = bits_of(final), least_far
+        state.over_rows("pull_rows", into.heads.addresses, *bounds, *given, state.more)
         found = state.go_on(into, "pull_arcs", least_far, *given)
         self._phase_arcs["pull"] += found[EXAMINED]
         return np.float32(least(found, TOP)), found[EMITTED]

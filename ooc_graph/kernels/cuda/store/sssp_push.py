@@ -93,10 +93,7 @@ def _push_below(
         begin = bits_of(below) + np.uint32(1)
     while True:
         state.clear()
-        if begin:
-            state.list_waiting()
-        else:
-            state.list_nearer()
+        state.list_rows(state.waiting if begin else state.nearer)
         state.over_listed("push_rows", *given_to_push(state, begin, bound, NULL))
         found = state.counts()
         totals += (found[EXAMINED], found[AGAIN], found[EMITTED])
@@ -113,12 +110,6 @@ def given_to_push(state: DiskState, begin: np.uint32, bound: np.float32, more: A
 def _smallest_waiting(state: DiskState, bound: np.float32) -> np.float32:
     """Smallest candidate above the bound along heads; rows without one wait no more."""
     state.clear()
-    state.over_words(
-        "least_waiting",
-        state.waiting,
-        state.out.heads.addresses,
-        state.distance,
-        bits_of(bound),
-        lanes=32,
-    )
+    given = state.waiting, state.out.heads.addresses, state.distance, bits_of(bound)
+    state.over_words("least_waiting", *given, lanes=32)
     return np.float32(least(state.counts(), TOP))

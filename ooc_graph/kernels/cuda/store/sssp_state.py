@@ -108,13 +108,9 @@ class DiskState:
         if self.few:
             self._few[: self.few].set(rows)
 
-    def list_nearer(self) -> None:
-        """List the rows that are nearer; then none are, and all of these wait."""
-        self.over_words("list_members", self.nearer, self.waiting, self.parent)
-
-    def list_waiting(self) -> None:
-        """List the rows that wait."""
-        self.over_words("list_members", self.waiting, self.waiting, self.parent)
+    def list_rows(self, members: Any) -> None:
+        """List the rows that wait, or those that are nearer: then none are, and these wait."""
+        self.over_words("list_members", members, self.waiting, self.parent)
 
     def reached(self) -> AnyArray:
         """Rows that are reached, ascending, in host memory."""
