@@ -35,10 +35,7 @@ class OfRanks(WholeGraph, Protocol):
     ) -> Reservation:
         """What the worker would hold that has most shards.
 
-        Raises
-        ------
-        MemoryBudgetError
-            Says the least that would do.
+        A `MemoryBudgetError` says the least that would do.
         """
 
     def describe_rank(
@@ -55,33 +52,18 @@ class OfRanks(WholeGraph, Protocol):
         reserved: Reservation,
         bind: Callable[[Any, Shard], Any],
     ) -> dict[int, Any]:
-        """The missing ones of a worker's ranks.
+        """The missing ones of a worker's ranks; errors are as of `load`.
 
-        Parameters
-        ----------
-        shards, missing
-            All that the worker has, and those that are not loaded.
-        bind
-            Gives the device's steps for rows in its memory.
-
-        Raises
-        ------
-        MemoryBudgetError, MemoryError, DeviceBusyError, CorruptStoreError
-            As of `load`.
+        ``shards`` are all that the worker has, and ``missing`` those that are not loaded. ``bind``
+        gives the device's steps for rows in its memory.
         """
 
 
 @dataclass(frozen=True)
 class Ranks:
-    """The ranks of all workers, or of one process, which tell each other what they find.
+    """The ranks of all workers, or of one process, which tell each other what they find."""
 
-    Parameters
-    ----------
-    inner
-        Where every rank has its rows.
-    """
-
-    inner: OfRanks
+    inner: OfRanks  # where every rank has its rows
 
     @property
     def name(self) -> str:

@@ -67,10 +67,7 @@ def facts_of_any(
 def budgets(graph: Graph, kernel: str, resources: Resources, exchange: str) -> tuple[int, int]:
     """Device and host memory that the ranks of each worker may use.
 
-    Raises
-    ------
-    MemoryBudgetError
-        Says the least that would do.
+    A `MemoryBudgetError` says the least that would do.
     """
     is_dealt = exchange == SCHEDULER
     on_host = resources.least_limit_bytes if is_dealt else resources.process_limit_bytes
@@ -92,14 +89,8 @@ def load(
 ) -> dict[int, TierSearch]:
     """Bring the heads of the missing ranks' rows to the device; a worker's ranks share its budgets.
 
-    If the device refuses that, it has less and less of the rows.
-
-    Raises
-    ------
-    MemoryBudgetError
-        The least of the device's memory was refused.
-    CorruptStoreError
-        Names the chunk.
+    If the device refuses that, it has less and less of the rows; a `MemoryBudgetError` says that
+    the least was refused. A `CorruptStoreError` names the chunk.
     """
     whole = plan_disk_ranks(facts_of(graph, kernel, shards), *budgets)
     facts = facts_of(graph, kernel, missing, [one for one in shards if one not in missing])

@@ -19,7 +19,7 @@ from ooc_graph.model import rank_memory
 from ooc_graph.model.engine import Engine, load_ids
 from ooc_graph.model.kernel import CUDA_FIXED_BYTES, ORDER_OF
 from ooc_graph.model.request import SCHEDULER, Request
-from ooc_graph.model.reservation import Refusal, Reservation
+from ooc_graph.model.reservation import Reservation
 from ooc_graph.model.resources import CUDA, Resources
 from ooc_graph.model.strategy import MEMORY
 from ooc_graph.runtime import process
@@ -66,13 +66,7 @@ class InMemory:
         require_both(f"{request.kernel} on {graph.path}", graph, rows, needed, resources)
         return Reservation(self.name, host_bytes(graph, rows), needed)
 
-    def after(
-        self,
-        graph: Graph,  # noqa: ARG002
-        request: Request,  # noqa: ARG002
-        resources: Resources,  # noqa: ARG002
-        refusal: Refusal,  # noqa: ARG002
-    ) -> Reservation | None:
+    def after(self, *_: Any) -> Reservation | None:
         """It takes most of all."""
         return None
 

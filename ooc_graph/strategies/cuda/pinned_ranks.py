@@ -68,14 +68,8 @@ def load(
 ) -> dict[int, Any]:
     """Bring rows to pinned memory, and to the device what a plan has there.
 
-    If the device refuses that, it has less and less of the rows.
-
-    Raises
-    ------
-    MemoryBudgetError
-        Pinned memory, or the least of the device's, was refused.
-    CorruptStoreError
-        Names the chunk.
+    If the device refuses that, it has less and less of the rows; a `MemoryBudgetError` says that
+    pinned memory, or the least of the device's, was refused. A `CorruptStoreError` names the chunk.
     """
     make = device.tier_bfs_rank if kernel == "bfs" else device.tier_sssp_rank
     allocator, order = PinnedAllocator(process.thread_count()), ORDER_OF[kernel]
@@ -96,10 +90,7 @@ def made_with_less(
 ) -> Made:
     """What ``make`` makes of the plan within so much device memory; or with less and less of it.
 
-    Raises
-    ------
-    MemoryBudgetError
-        The ``least`` was refused.
+    If the ``least`` is refused, that is a `MemoryBudgetError`.
     """
     while True:
         plan = within(bytes_)
