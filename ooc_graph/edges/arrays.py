@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -70,21 +70,23 @@ class NpySource(SourceDefaults):
 
 def open_npy(paths: Sequence[str], options: ReadOptions) -> NpySource:
     """``.npy`` files with an (m, 2), (m, 3) or (2, m) array."""
-    for path in paths:
-        refuse_compressed(path)
-    return _open("npy", [columns_of(read_header(path)) for path in paths], options, True)
+    return _open("npy", paths, lambda path: columns_of(read_header(path)), options)
 
 
 def open_npz(paths: Sequence[str], options: ReadOptions) -> NpySource:
     """``.npz`` files with arrays source, target and perhaps weight."""
-    for path in paths:
-        refuse_compressed(path)
-    return _open("npz", [npz_columns(path) for path in paths], options, False)
+    return _open("npz", paths, npz_columns, options)
 
 
 def _open(
-    name: str, files: list[list[NpyColumn]], options: ReadOptions, rereadable: bool
+    name: str,
+    paths: Sequence[str],
+    columns_in: Callable[[str], list[NpyColumn]],
+    options: ReadOptions,
 ) -> NpySource:
+    for path in paths:
+        refuse_compressed(path)
+    files = [columns_in(path) for path in paths]
     widths = {len(file) for file in files}
     if len(widths) > 1:
         raise InputError("some files have weights, others not", path=files[0][0].part.path)
@@ -94,7 +96,7 @@ def _open(
     if widths == {3} and not options.no_weight:
         dtype = weight_dtype_of(files[0][2].part.dtype, options.weight_dtype)
     columns = tuple(tuple(file) for file in files)
-    return NpySource(name, columns, options.is_directed(), dtype, rereadable)
+    return NpySource(name, columns, options.is_directed(), dtype, name == "npy")
 
 
 @dataclass(frozen=True, eq=False)
@@ -151,7 +153,10 @@ class ArraySource(SourceDefaults):
 
 def open_arrays(given: AnyArray | Sequence[AnyArray], options: ReadOptions) -> ArraySource:
     """An (m, 2), (m, 3) or (2, m) array, or vectors source, target and perhaps weight."""
-    columns = _columns(given) if isinstance(given, np.ndarray) else [np.asarray(c) for c in given]
+    if isinstance(given, np.ndarray):
+        in_rows = are_rows(given.shape, None, "give vectors (source, target[, weight])")
+        given = list(given.T if in_rows else given)
+    columns = [np.asarray(column) for column in given]
     if len(columns) not in {2, 3} or any(c.shape != columns[0].shape for c in columns):
         raise InputError(
             "arrays of shapes " + ", ".join(str(c.shape) for c in columns),
@@ -166,8 +171,3 @@ def open_arrays(given: AnyArray | Sequence[AnyArray], options: ReadOptions) -> A
     weight = columns[2] if len(columns) == 3 and not options.no_weight else None
     dtype = None if weight is None else weight_dtype_of(weight.dtype, options.weight_dtype)
     return ArraySource(columns[0], columns[1], weight, options.is_directed(), dtype)
-
-
-def _columns(array: AnyArray) -> list[AnyArray]:
-    in_rows = are_rows(array.shape, None, "give vectors (source, target[, weight])")
-    return list(array.T if in_rows else array)

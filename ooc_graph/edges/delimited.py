@@ -58,14 +58,6 @@ def open_delimited(
             path=paths[0],
             advice="expected lines 'source target [weight]'",
         )
-    _same_weighting(files)
-    directed = options.directed
-    if directed is None:
-        directed = all(_says_directed(view) for view in views)
-    return TextSource(name, tuple(files), directed)
-
-
-def _same_weighting(files: Sequence[TextFile]) -> None:
     for file in files:
         if (file.grammar.weight < 0) != (files[0].grammar.weight < 0):
             raise InputError(
@@ -73,6 +65,10 @@ def _same_weighting(files: Sequence[TextFile]) -> None:
                 path=file.path,
                 advice="name the column with --weight, or use --weight none",
             )
+    directed = options.directed
+    if directed is None:
+        directed = all(_says_directed(view) for view in views)
+    return TextSource(name, tuple(files), directed)
 
 
 def _readable(

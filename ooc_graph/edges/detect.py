@@ -46,14 +46,10 @@ def format_of(path: str) -> str:
         name = name.removesuffix(packed)
     if (by_suffix := SUFFIX_FORMATS.get(Path(name).suffix)) is not None:
         return by_suffix
-    if not Path(path).exists() and _is_ldbc_stem(path):
+    edges = (Path(f"{path}.e{packed}") for packed in ("", *_PACKED))
+    if not Path(path).exists() and any(map(Path.is_file, (Path(f"{path}.properties"), *edges))):
         return "graphalytics"
     return _by_magic(path) or _by_lines(peek(path))
-
-
-def _is_ldbc_stem(path: str) -> bool:
-    suffixes = (".properties", *(".e" + packed for packed in ("", *_PACKED)))
-    return any(Path(path + suffix).is_file() for suffix in suffixes)
 
 
 def _by_magic(path: str) -> str | None:

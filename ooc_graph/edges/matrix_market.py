@@ -7,7 +7,6 @@ Format: R. F. Boisvert, R. Pozo, K. A. Remington, "The Matrix Market Exchange Fo
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from ooc_graph.edges.bytestream import Peek, peek
 from ooc_graph.edges.lines import LineGrammar, is_count
@@ -19,23 +18,14 @@ _FIELDS = {"pattern": None, "integer": "int64", "real": "float64", "double": "fl
 _SYMMETRIES = ("general", "symmetric", "skew-symmetric", "hermitian")
 
 
-@dataclass(frozen=True)
-class Banner:
-    """First line: what the entries are."""
-
-    field: str
-    symmetry: str
-
-
 def open_matrix_market(paths: Sequence[str], options: ReadOptions) -> TextSource:
     """Square coordinate matrices; symmetric and hermitian (real) ones are undirected graphs.
 
-    What is not the matrix of a graph with real weights is refused: array, complex, vector,
-    rectangular.
+    Others than of a graph with real weights are refused: array, complex, vector, rectangular.
     """
     read = [_read_header(peek(path), options) for path in paths]
     refuse_different(read, "header", "field, symmetry and size")
-    symmetry, files = read[0][0].symmetry, tuple(file for _, file in read)
+    (_, symmetry), files = read[0][0], tuple(file for _, file in read)
     symmetric = symmetry in {"symmetric", "hermitian"}
     directed = options.is_directed(not symmetric)
     # The file holds one triangle: as a directed graph it has both arcs of every entry.
@@ -47,21 +37,22 @@ def open_matrix_market(paths: Sequence[str], options: ReadOptions) -> TextSource
     return TextSource("mtx", files, directed, files[0].grammar.id_range, sign)
 
 
-def _read_header(view: Peek, options: ReadOptions) -> tuple[Banner, TextFile]:
+def _read_header(view: Peek, options: ReadOptions) -> tuple[tuple[str, str], TextFile]:
+    """Field and symmetry of the entries, and the file."""
     lines = view.lines()
     _, _, first = next(lines, (0, 0, b""))
     banner = _banner(view.path, first)
     for number, after, line in lines:
         if line and not line.startswith(b"%"):
             count, entries = _size(view.path, number, line)
-            grammar = _grammar(view.path, banner, count, options)
+            grammar = _grammar(view.path, banner[0], count, options)
             return banner, text_file(view, grammar, after, entries)
     raise InputError(
         "no size line", path=view.path, advice="expected 'rows columns entries' after the comments"
     )
 
 
-def _banner(path: str, line: bytes) -> Banner:
+def _banner(path: str, line: bytes) -> tuple[str, str]:
     words = line.decode("utf-8", "replace").split()
     if not words or words[0] != "%%MatrixMarket":
         raise InputError(
@@ -84,7 +75,7 @@ def _banner(path: str, line: bytes) -> Banner:
     _require(path, "symmetry", symmetry, _SYMMETRIES)
     if field == "pattern" and symmetry in {"skew-symmetric", "hermitian"}:
         raise InputError(f"a pattern matrix cannot be {symmetry}", path=path, line=1)
-    return Banner(field, symmetry)
+    return field, symmetry
 
 
 def _require(path: str, what: str, word: str, supported: tuple[str, ...]) -> None:
@@ -119,8 +110,8 @@ def _size(path: str, number: int, line: bytes) -> tuple[int, int]:
     return rows, entries
 
 
-def _grammar(path: str, banner: Banner, count: int, options: ReadOptions) -> LineGrammar:
-    declared = _FIELDS[banner.field]
+def _grammar(path: str, field: str, count: int, options: ReadOptions) -> LineGrammar:
+    declared = _FIELDS[field]
     if declared is None and options.needs_weight:
         raise InputError(
             "a pattern matrix has no weights", path=path, line=1, advice="leave --weight out"

@@ -15,6 +15,8 @@ from ooc_graph.kernels.cpu.build import decimals
 from ooc_graph.kernels.cpu.build import row_text as tokenize_rows
 from ooc_graph.types import EdgeBlock, IntArray
 
+_BLANKS = b" ", b"\t", b"\n", b"\r"
+
 
 @dataclass(frozen=True)
 class RowGrammar:
@@ -118,7 +120,8 @@ class RowParser:
                 if at_end and last != 10:
                     self._buffer[filled] = 10
                     filled += 1
-                cut = filled if at_end else _last_blank(self._buffer, filled)
+                blanks = (self._buffer.rfind(blank, 0, filled) for blank in _BLANKS)
+                cut = filled if at_end else max(blanks) + 1
                 if cut == 0 and not at_end:
                     raise InputError(
                         f"a number of more than {size:,} digits", path=self.path, line=self.line
@@ -145,8 +148,3 @@ class RowParser:
             path=self.path,
             number=self.line,
         )
-
-
-def _last_blank(buffer: bytearray, filled: int) -> int:
-    """Index after the last blank or line end."""
-    return max(buffer.rfind(blank, 0, filled) for blank in (b" ", b"\t", b"\n", b"\r")) + 1

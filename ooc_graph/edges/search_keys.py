@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from itertools import islice
-from typing import Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ooc_graph.edges.multiple_recursive import mrg_seed, mrg_skip
 from ooc_graph.errors import UsageError
-from ooc_graph.kernels.cpu.build.vertices import insert_vertices, mark_touched
+from ooc_graph.kernels.cpu.build.degrees import insert_vertices, mark_touched
 from ooc_graph.threads import Threads
 from ooc_graph.types import AnyArray, IntArray
 
@@ -20,27 +20,8 @@ BLOCK_EDGES = 1 << 17
 Degree = Callable[[IntArray], AnyArray] | AnyArray
 
 
-class Generator(Protocol):
-    """What is needed of `ooc_graph.edges.kronecker.Kronecker`."""
-
-    @property
-    def seeds(self) -> tuple[int, int]:
-        """The two user seeds."""
-
-    @property
-    def vertices(self) -> int:
-        """Number of vertices."""
-
-    @property
-    def edges(self) -> int:
-        """Number of tuples."""
-
-    def generate_into(self, start: int, source: AnyArray, target: AnyArray) -> None:
-        """Fill the arrays with the tuples from ``start`` on."""
-
-
-def choose_keys(graph: Generator, count: int, degree: Degree | None, threads: int) -> IntArray:
-    """As `Kronecker.search_keys` says."""
+def choose_keys(graph: Any, count: int, degree: Degree | None, threads: int) -> IntArray:
+    """Keys of a `ooc_graph.edges.kronecker.Kronecker`, as its `search_keys` says."""
     if count < 1:
         raise UsageError(f"count is {count}: give at least 1")
     roots, keys, drawn = _root_draws(graph), list[int](), 0
@@ -56,7 +37,7 @@ def choose_keys(graph: Generator, count: int, degree: Degree | None, threads: in
     return np.array(keys, np.int64)
 
 
-def _root_draws(graph: Generator) -> Iterator[int]:
+def _root_draws(graph: Any) -> Iterator[int]:
     """Yield the reference's candidates for keys, without end."""
     state = mrg_skip(mrg_seed(graph.seeds), high=2)
     while True:
@@ -70,7 +51,7 @@ def _root_draws(graph: Generator) -> Iterator[int]:
 
 
 def _touched(
-    graph: Generator, vertices: IntArray, degree: Degree | None, threads: int
+    graph: Any, vertices: IntArray, degree: Degree | None, threads: int
 ) -> NDArray[np.bool_]:
     """Whether each vertex has an edge other than self-loops, (k,)."""
     if len(vertices) == 0:
@@ -81,7 +62,7 @@ def _touched(
     return _touched_by_edges(graph, vertices, threads)
 
 
-def _touched_by_edges(graph: Generator, vertices: IntArray, threads: int) -> NDArray[np.bool_]:
+def _touched_by_edges(graph: Any, vertices: IntArray, threads: int) -> NDArray[np.bool_]:
     """Go through all edges once; threads have flags of their own, joined at the end."""
     table = np.full(1 << (8 * len(vertices)).bit_length(), -1, np.int64)
     insert_vertices(vertices, table)

@@ -104,8 +104,9 @@ class BlockWriter:
                 whole = True
         finally:
             if not whole:
-                # An interrupt may have left a write of them under way that nobody waits for.
-                _forget_blocks()
+                # An interrupt may have left a write under way that nobody waits for: the blocks are
+                # left to it, and this thread gets new ones.
+                vars(_of_thread).pop("blocks", None)
             with self._in_use:
                 self._open = False
                 os.close(self._descriptor)
@@ -178,9 +179,3 @@ def _blocks() -> tuple[memoryview, memoryview]:
         _of_thread.blocks = tuple(memoryview(mmap.mmap(-1, BLOCK_BYTES)) for _ in range(2))
     blocks: tuple[memoryview, memoryview] = _of_thread.blocks
     return blocks
-
-
-def _forget_blocks() -> None:
-    """Leave the calling thread's blocks to what may be writing them; it gets new ones."""
-    if hasattr(_of_thread, "blocks"):
-        del _of_thread.blocks

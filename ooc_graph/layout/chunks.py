@@ -15,7 +15,7 @@ import numpy as np
 from ooc_graph.errors import CorruptStoreError
 from ooc_graph.layout.blocks import BLOCK_BYTES, BlockWriter, byte_view, read_up_to
 from ooc_graph.layout.metadata import ArraySpec
-from ooc_graph.layout.names import CRC_BYTES, SIDECAR_BYTES
+from ooc_graph.layout.names import CRC_BYTES
 from ooc_graph.layout.packing import Packing, block_length
 from ooc_graph.layout.whole_file import renamed_file
 from ooc_graph.types import AnyArray
@@ -48,8 +48,7 @@ def write_chunk(store: Path, spec: ArraySpec, index: int, parts: Iterable[AnyArr
     """
     path = store / spec.chunk_path(index)
     make_folders(store, path.parent)
-    block_bytes = SIDECAR_BYTES if spec.packing is None else spec.block_bytes
-    digest, checksums = hashlib.sha256(), _Checksums(block_bytes)
+    digest, checksums = hashlib.sha256(), _Checksums(spec.block_bytes)
     with renamed_file(path) as partial, BlockWriter(partial) as writer:
         written = 0
         elements = _padded(spec, index, parts)
@@ -66,13 +65,8 @@ def write_chunk(store: Path, spec: ArraySpec, index: int, parts: Iterable[AnyArr
         tail = struct.pack("<I", checksums.whole)
         writer.write(memoryview(tail))
         digest.update(tail)
-    return FileEntry(
-        spec.chunk_path(index),
-        written + CRC_BYTES,
-        digest.hexdigest(),
-        checksums.whole,
-        tuple(checksums.blocks),
-    )
+    crcs = checksums.whole, tuple(checksums.blocks)
+    return FileEntry(spec.chunk_path(index), written + CRC_BYTES, digest.hexdigest(), *crcs)
 
 
 def write_array(

@@ -1,8 +1,7 @@
 """The loops of `ooc_graph.layout.packing`, compiled; imported where packed numbers first turn up.
 
 They stand here and not among the kernels of searches because reading a chunk is the layout's. No
-loop allocates. The inner ones go along lanes that lie side by side, so that they become vector
-instructions.
+loop allocates. The inner ones go along lanes side by side, so that they become vector instructions.
 """
 
 from __future__ import annotations
@@ -20,8 +19,7 @@ def pack(values: Any, base: Any, mask: Any, words: Any) -> Any:
 
     That is wider than ``bits`` if one of them does not fit. ``values`` are uint32 or uint64
     (blocks, 64, lanes), ``words`` uint64 (blocks, bits, lanes). ``base`` is subtracted modulo
-    2**64; ``mask`` has as many ones as the type of the numbers has bits, as negative ones come in
-    it.
+    2**64; ``mask`` has as many ones as the numbers' type has bits, as negative ones come in it.
     """
     blocks, bits, lanes = words.shape
     every = np.uint64(0)

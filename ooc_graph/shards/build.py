@@ -98,16 +98,9 @@ class Build(InputStages):
         del tuples
         units = source.units(plan.run_edges(slot, arc_bytes, weight_bytes))
         with self.report.timed("runs"):
-            run_all(
-                self.workforce,
-                self.progress,
-                "sorting into runs",
-                write_run,
-                [(task, unit) for unit in units],
-                total=source.edges,
-                unit="edges",
-                amount=lambda edges: edges,
-            )
+            items = [(task, unit) for unit in units]
+            given = self.workforce, self.progress, "sorting into runs", write_run, items
+            run_all(*given, total=source.edges, unit="edges", amount=lambda edges: edges)
         return task, shards, capacity, self.options.packings(vertices.kept, arcs, dtype, total)
 
     def _merge(
@@ -142,13 +135,9 @@ class Build(InputStages):
         """Size of the buffers in which pieces wait; 0 if they wait in files."""
         weight_bytes = runs.weight_dtype.itemsize if runs.weight_dtype else 0
         id_bytes = runs.id_dtype.itemsize
-        budget = self.workforce.budget
-        fit = budget.pieces_fit(
-            budget.slot_bytes(0),
-            orders * id_bytes + weight_bytes,
-            vertices,
-            plan.LENGTH_BYTES * len(runs.sides) * vertices,
-        )
+        budget, piece_bytes = self.workforce.budget, orders * id_bytes + weight_bytes
+        lasting_bytes = plan.LENGTH_BYTES * len(runs.sides) * vertices
+        fit = budget.pieces_fit(budget.slot_bytes(0), piece_bytes, vertices, lasting_bytes)
         return capacity * max(id_bytes, weight_bytes) if fit else 0
 
     def _commit(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from contextlib import ExitStack
-from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -19,7 +18,7 @@ from ooc_graph.memory.cuda.disk import WINDOW_ROWS
 from ooc_graph.memory.cuda.disk_sssp_plan import DiskSsspPlan
 from ooc_graph.shards.device_tiers import DeviceTierSearch, HostAllocator, fill_side, load_side
 from ooc_graph.shards.load import Graph
-from ooc_graph.shards.tiers import Tiered, require_stored, survey_tier
+from ooc_graph.shards.tiers import Tiered, bind_sides, require_stored, survey_tier
 
 
 def load_device_sssp(
@@ -33,34 +32,33 @@ def load_device_sssp(
     """As `ooc_graph.shards.device_tiers.load_device_bfs`, for SSSP.
 
     The store is read once, in order. Host memory of a side meanwhile is 9 bytes a row, and what is
-    staged; 4 bytes a row stay. What the device writes is allocated before its heads: loading takes
-    nothing besides.
+    staged; 4 bytes a row stay. Loading takes nothing more: what the device writes is there before.
     """
     _, order = require_stored(graph, "sssp")
     allocator, head_share = (
         HostAllocator(plan.pins, threads),
         graph.head_share(first_rows(graph.rows)),
     )
-    share, sizes = SsspShare(plan.share.least, plan.share.shift), {"window": window, "look": look}
-    sides: list[Tiered] = []
+    share = SsspShare(plan.share.least, plan.share.shift)
     heads: list[DeviceHeads] = []
     buffers: DiskBuffers | None = None
-    with ExitStack() as undo:
-        for name in graph.sides:
-            side = load_side(graph, name, order, plan, allocator.buffer, np.uint32, **sizes)
-            undo.callback(side.blocks.close)
-            require_columns(side.rows.dtypes)
-            if buffers is None:  # the other side's windows and batches are as large
-                with within_memory("SSSP on this graph"):
-                    buffers = DiskBuffers(side.rows, pins=plan.pins)
-            wanted = side.rows.heads.lengths, share, plan.near_arcs
-            heads.append(DeviceHeads(*wanted, buffers=buffers, pinned=allocator.pinned))
-            fill = partial(heads[-1].fill, buffers=buffers)
-            heaviest = fill_side(side, HeadRule(share.least, share.shift), window, fill)
-            sides.append(replace(side, heaviest=heaviest))
-            side.blocks.keeping = True
-        known = Known(survey_tier(sides[0].rows, head_share), max(side.heaviest for side in sides))
-        both = [DiskSide(s.rows, h) for s, h in zip(sides, heads, strict=True)]
-        search = CudaDiskSsspSearch(both[0], both[-1], known, pins=plan.pins, buffers=buffers)
-        undo.pop_all()
-    return DeviceTierSearch(search, tuple(sides), plan, allocator)
+
+    def load(name: str, undo: ExitStack) -> Tiered:
+        nonlocal buffers
+        given = plan, undo, allocator.buffer, np.uint32
+        side = load_side(graph, name, order, *given, window=window, look=look)
+        require_columns(side.rows.dtypes)
+        if buffers is None:  # the other side's windows and batches are as large
+            with within_memory("SSSP on this graph"):
+                buffers = DiskBuffers(side.rows, pins=plan.pins)
+        wanted = side.rows.heads.lengths, share, plan.near_arcs
+        heads.append(DeviceHeads(*wanted, buffers=buffers, pinned=allocator.pinned))
+        fill = partial(heads[-1].fill, buffers=buffers)
+        return fill_side(side, HeadRule(share.least, share.shift), window, fill)
+
+    def bind(out: Tiered, into: Tiered) -> CudaDiskSsspSearch:
+        known = Known(survey_tier(out.rows, head_share), max(out.heaviest, into.heaviest))
+        both = list(map(DiskSide, (out.rows, into.rows), heads))
+        return CudaDiskSsspSearch(both[0], both[-1], known, pins=plan.pins, buffers=buffers)
+
+    return DeviceTierSearch(*bind_sides(graph.sides, load, bind), plan, allocator)

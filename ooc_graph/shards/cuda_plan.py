@@ -38,8 +38,7 @@ _FREE_PART, _RESERVE_BYTES = 20, 256 << 20
 class DevicePlan:
     """Memory of one build on the device.
 
-    More vertices than 32 bits name are a `UsageError`; if the vertices alone do not fit, that is a
-    `MemoryBudgetError`.
+    UsageError: more vertices than 32 bits name; MemoryBudgetError: vertices alone do not fit.
     """
 
     limit_bytes: int  # all that it may hold
@@ -142,8 +141,7 @@ def runs_pay(passes: int, pass_bytes: float, arc_bytes: int) -> bool:
     """Whether sorted runs cost less than so many passes over the tuples, one a range of rows.
 
     ``pass_bytes`` is the cost of a pass, for each tuple: bytes that the disk could give or take in
-    the same time. ``arc_bytes`` are of an arc in a run; a tuple is two arcs, each written once and
-    read once.
+    the same time. ``arc_bytes`` are of an arc in a run; a tuple is two arcs, each written and read.
     """
     return passes * pass_bytes > pass_bytes + 2 * 2 * arc_bytes
 

@@ -73,17 +73,8 @@ class DeviceStages(InputStages):
             None if layout.weight_dtype is None else source.weight_dtype,
             layout.weight_dtype,
         )
-        arcs = Sides(
-            self.partial,
-            sink,
-            self.workforce,
-            self.progress,
-            self.report,
-            layout,
-            plan,
-            edges,
-            maker,
-        ).write(numbering)
+        shared = self.partial, sink, self.workforce, self.progress, self.report
+        arcs = Sides(*shared, layout, plan, edges, maker).write(numbering)
         return layout, arcs
 
     def _count_ids(self, source: EdgeSource) -> tuple[VertexSpace, Path, Tally]:

@@ -9,8 +9,7 @@ from time import perf_counter
 import numpy as np
 
 from ooc_graph.edges.interface import EdgeSource, Unit
-from ooc_graph.kernels.cpu.build.degrees import count_dense
-from ooc_graph.kernels.cpu.build.vertices import merge_counts, run_lengths
+from ooc_graph.kernels.cpu.build.degrees import count_dense, merge_counts, run_lengths
 from ooc_graph.layout.whole_file import renamed_file
 from ooc_graph.shards.plan import BLOCK_EDGES, COUNTED_ID_BYTES
 from ooc_graph.shards.tally import Tally
@@ -24,8 +23,7 @@ class Counted:
     """What one task of the first pass found.
 
     ``paths`` are a .npy file with uint32 counts by position (dense ids); or .npz files with
-    ascending ids and their counts. ``read_s`` are the seconds that the source took to give the
-    tuples.
+    ascending ids and their counts. ``read_s``: seconds that the source took to give the tuples.
     """
 
     paths: tuple[str, ...]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -20,15 +20,18 @@ from ooc_graph.kernels.cuda.store.rows import NO_VERTEX
 from ooc_graph.memory.cpu.plan import HeadRule
 from ooc_graph.memory.cuda.disk import READERS, WINDOW_ROWS
 from ooc_graph.memory.cuda.disk_bfs_plan import MOST_HUBS, DiskDevicePlan
+from ooc_graph.memory.cuda.disk_ranks import DiskRankPlan
 from ooc_graph.shards.load import Graph
 from ooc_graph.shards.tiers import (
     Tiered,
     TierSearch,
+    bind_sides,
     heaviest_of_long,
+    known_of_rank,
     open_side,
     require_stored,
 )
-from ooc_graph.types import AnyArray
+from ooc_graph.types import AnyArray, Dealing
 
 
 class PinningRefusedError(MemoryBudgetError):
@@ -86,6 +89,7 @@ def load_side(
     side: str,
     order: str,
     plan: Any,
+    undo: ExitStack,
     make: Callable[[int], AnyArray] | None,
     length: type[np.int32 | np.uint32],
     *,
@@ -99,20 +103,15 @@ def load_side(
     blocks are staged in. Weights are fetched with rows in the order ``light``.
     """
     more: dict[str, Any] = {"readers": READERS, "make": make}
-    lengths, positions, blocks = open_side(
-        graph, side, order, np.dtype(length), plan, shard, **more
-    )
-    with ExitStack() as undo:
-        undo.callback(blocks.close)
-        none, last = (np.empty(0, blocks.dtypes[column]) for column in (0, -1))
-        heads = HeadRows(np.empty(0, length), lengths, positions, none, last, last)
-        rows = TierRows(heads, blocks, window, look)
-        undo.pop_all()
-    return Tiered(rows, blocks, 0)
+    narrow = np.dtype(length)
+    lengths, positions, blocks = open_side(graph, side, order, narrow, plan, undo, shard, **more)
+    none, last = (np.empty(0, blocks.dtypes[column]) for column in (0, -1))
+    heads = HeadRows(np.empty(0, length), lengths, positions, none, last, last)
+    return Tiered(TierRows(heads, blocks, window, look), blocks, 0)
 
 
-def fill_side(side: Tiered, rule: HeadRule, window: int, fill: Callable[[TierRows], Any]) -> Any:
-    """Have the heads of a side filled; the largest weight of all, 0 without weights.
+def fill_side(side: Tiered, rule: HeadRule, window: int, fill: Callable[[TierRows], Any]) -> Tiered:
+    """Have the heads of a side filled; the side with the largest weight of all, 0 without weights.
 
     ``fill`` fetches what the limits of the rows that it is given say, in the order of the store,
     and returns the largest weight of the rows that it has seen whole.
@@ -124,10 +123,11 @@ def fill_side(side: Tiered, rule: HeadRule, window: int, fill: Callable[[TierRow
     if weighted:
         # What is short is read to its end, where its heaviest arc is.
         np.copyto(limits, bare.lengths, where=bare.lengths <= short)
-    seen = fill(TierRows(bare, blocks, window, limits=limits))
-    if not weighted:
-        return 0
-    return max(seen, heaviest_of_long(TierRows(bare, blocks, window), short))
+    heaviest = fill(TierRows(bare, blocks, window, limits=limits))
+    if weighted:
+        heaviest = max(heaviest, heaviest_of_long(TierRows(bare, blocks, window), short))
+    blocks.keeping = True
+    return replace(side, heaviest=heaviest if weighted else 0)
 
 
 def load_device_bfs(
@@ -144,16 +144,16 @@ def load_device_bfs(
     PinningRefusedError; MemoryBudgetError if the device's memory is too small.
     """
     _, order = require_stored(graph, "bfs")
-    allocator, sides = HostAllocator(plan.pins, threads), list[Tiered]()
-    sizes = {"window": window, "look": look}
-    with ExitStack() as undo:
-        for name in graph.sides:
-            sides.append(load_side(graph, name, order, plan, allocator.buffer, np.int32, **sizes))
-            undo.callback(sides[-1].blocks.close)
-        out, into = sides[0].rows, sides[-1].rows
-        steps = _steps_of(plan, allocator, sides[0], sides[-1])
-        _fill(sides[-1], steps)
-        whole = TierRows(out.heads, sides[0].blocks, len(out.window.row))
+    allocator = HostAllocator(plan.pins, threads)
+
+    def load(name: str, undo: ExitStack) -> Tiered:
+        given = plan, undo, allocator.buffer, np.int32
+        return load_side(graph, name, order, *given, window=window, look=look)
+
+    def bind(out: Tiered, into: Tiered) -> DiskBfsSearch:
+        steps = _steps_of(plan, allocator, out, into)
+        _fill(into, steps)
+        whole = TierRows(out.rows.heads, out.blocks, len(out.rows.window.row))
         _bring(whole, steps.hubs, steps.take_whole)
         del whole
         # Not before: what loading takes is gone now.
@@ -161,11 +161,10 @@ def load_device_bfs(
             allocator.array(graph.rows, np.uint32),
             allocator.array(graph.rows, np.int32),
         )
-        for side in sides:
-            side.blocks.keeping = True
-        search = DiskBfsSearch(steps, out, into)
-        undo.pop_all()
-    return DeviceTierSearch(search, tuple(sides), plan, allocator)
+        out.blocks.keeping = into.blocks.keeping = True
+        return DiskBfsSearch(steps, out.rows, into.rows)
+
+    return DeviceTierSearch(*bind_sides(graph.sides, load, bind), plan, allocator)
 
 
 def _steps_of(
@@ -216,3 +215,30 @@ def _bring(rows: TierRows, count: int, take: Callable[[Window, int, int, AnyArra
 
     for waiting in rows.rows(whole_set(count)):
         rows.scan(waiting, scan, rows.most_look)
+
+
+def load_disk_rank(
+    graph: Graph, kernel: str, shard: int, plan: DiskRankPlan, device: Any
+) -> TierSearch:
+    """Bring the heads of a shard's rows to the device; the rank is the ``search`` of what returns.
+
+    The store is read once, in order. ``plan`` is of all ranks of the worker. MemoryBudgetError if
+    the device's memory is too small; CorruptStoreError names the chunk.
+    """
+    _, order = require_stored(graph, kernel)
+    dealing = Dealing(graph.rows, graph.shards, shard)
+    there: list[Any] = []
+
+    def load(name: str, undo: ExitStack) -> Tiered:
+        side = load_side(graph, name, order, plan, undo, None, np.int32, shard=shard)
+        rows = device.store_rows(side.rows, plan.share.least, plan.share.shift)
+        there.append(rows)
+        return fill_side(side, plan.share, WINDOW_ROWS, rows.fill)
+
+    def bind(out: Tiered, _into: Tiered) -> Any:
+        both = dealing, there[0], there[-1]
+        if kernel == "bfs":
+            return device.store_bfs_rank(*both)
+        return device.store_sssp_rank(*both, known_of_rank(graph, out))
+
+    return TierSearch(*bind_sides(graph.sides, load, bind), plan)

@@ -77,15 +77,10 @@ class InputStages:
     def _stage(self, source: EdgeSource, workforce: Workforce, local: bool = False) -> EdgeSource:
         folder = str(self._folder("staged"))
         with self.report.timed("read input"):
+            items = [(source, unit, folder) for unit in source.units(_STAGE_EDGES)]
+            given = workforce, self.progress, "reading input", stage_unit, items
             parts = run_all(
-                workforce,
-                self.progress,
-                "reading input",
-                stage_unit,
-                [(source, unit, folder) for unit in source.units(_STAGE_EDGES)],
-                total=source.edges,
-                unit="edges",
-                amount=lambda part: part.edges,
+                *given, total=source.edges, unit="edges", amount=lambda part: part.edges
             )
             source.check_totals(sum(part.edges for part in parts))
         dtype = (source.weight_dtype or column_dtype(parts)) if source.weighted else None
@@ -110,15 +105,9 @@ class InputStages:
                     (source, units, str(folder / f"{number}"), most)
                     for number, units in enumerate(groups)
                 ]
+            given = self.workforce, self.progress, "counting degrees", function, items
             counted: list[Counted] = run_all(
-                self.workforce,
-                self.progress,
-                "counting degrees",
-                function,
-                items,
-                total=source.edges,
-                unit="edges",
-                amount=lambda part: part.total.edges,
+                *given, total=source.edges, unit="edges", amount=lambda part: part.total.edges
             )
         total = Tally.sum(part.total for part in counted)
         self.report.edges = total.edges

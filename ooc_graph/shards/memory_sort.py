@@ -112,10 +112,12 @@ class Sorting:
 
     def _bucket(self, bucket: int, scratch: _Scratch) -> None:
         part = slice(self._starts[bucket], self._starts[bucket + 1])
-        arrays, tuples = self._arrays, self._tuples_of(bucket)
+        arrays, buckets = self._arrays, self._plan.buckets
+        first = int(buckets.first[bucket])
+        tuples = self._plan.tuples[first : first + int(buckets.rows[bucket])]
         arcs = Arcs(arrays.rows[part], arrays.neighbors[part], arrays.keys[part])
         split = scratch.like("split", arcs, part.stop - part.start)
-        strips = np.empty(int(self._plan.buckets.arcs[bucket]) // STRIP_ARCS + 2, np.int64)
+        strips = np.empty(int(buckets.arcs[bucket]) // STRIP_ARCS + 2, np.int64)
         offsets = np.empty(len(tuples) + 1, np.int64)
         strip_of = np.empty(len(tuples), np.uint32)
         largest = split_strips(arcs, tuples, STRIP_ARCS, strip_of, strips, offsets, split)
@@ -126,10 +128,6 @@ class Sorting:
         merged = Arcs(split.rows[:0], split.neighbors[:kept], split.weights[:kept])
         start = self._start_of(bucket, kept)
         self._write(bucket, start, strips, lengths, merged, spare)
-
-    def _tuples_of(self, bucket: int) -> AnyArray:
-        first = int(self._plan.buckets.first[bucket])
-        return self._plan.tuples[first : first + int(self._plan.buckets.rows[bucket])]
 
     def _start_of(self, bucket: int, kept: int) -> int:
         """First position of a bucket, known when all before it have been sorted."""

@@ -4,8 +4,7 @@ Buckets are merged in store order. As soon as all buckets before some element of
 merged, the chunks up to it are written, and the pieces they were made from are removed: while
 later buckets are sorted, the system brings earlier chunks to the disk.
 
-Several buckets, or several chunks, go into a task: a scheduler takes milliseconds of a core for
-each of them.
+Several buckets, or chunks, go into a task: a scheduler takes milliseconds of a core for each task.
 """
 
 from __future__ import annotations

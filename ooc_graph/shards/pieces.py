@@ -97,8 +97,12 @@ class Pieces:
 
 
 def forget_pieces(within: str | None = None) -> None:
-    """Free the pieces of this process, or only those ``within`` a folder; and unused buffers."""
+    """Free the pieces of this process, or only those ``within`` a folder; and all buffers.
+
+    No thread that borrowed one may be at work.
+    """
     with _lock:
+        _of_thread.clear()
         for key in list(_in_memory):
             if within is None or key.startswith(f"{within}/"):
                 del _in_memory[key]
@@ -128,9 +132,3 @@ def borrow(name: str, length: int, dtype: np.dtype[Any] | type[Any]) -> AnyArray
         mine.pop(name, None)
         mine[name] = np.empty(needed, np.uint8)
     return mine[name][:needed].view(dtype)
-
-
-def give_back() -> None:
-    """Free the buffers of all threads; none of them may be at work."""
-    with _lock:
-        _of_thread.clear()

@@ -147,8 +147,7 @@ def plan_buckets(tuples: AnyArray, shards: int, capacity: int) -> Buckets:
     """Cut the rows of every shard into buckets of at most ``capacity`` arcs.
 
     ``tuples`` are at least as many as arcs of one side, for each row. Only the blocks of the
-    largest rows, first by construction, are cut row by row; a row above the capacity is a bucket of
-    its own.
+    largest rows, first by construction, are cut row by row; a row above the capacity is a bucket.
     """
     blocks = -(-len(tuples) // DEAL_BLOCK)
     starts = np.arange(0, len(tuples), DEAL_BLOCK)

@@ -93,7 +93,6 @@ def renumber(space: VertexSpace, degree: AnyArray, store: Path, spill: Path) -> 
     Memory: about 24 bytes a vertex, ``degree`` included (32-bit case).
     """
     order = falling_order(degree)
-    kept = len(order)
     internal_of = ranks_of(order, space.count)
     originals = None if space.originals is None else np.load(space.originals)
     top = int(degree.max(initial=0))
@@ -106,15 +105,9 @@ def renumber(space: VertexSpace, degree: AnyArray, store: Path, spill: Path) -> 
         original_of = order.astype(np.int64)
         original_of += space.first
     columns[ORIGINAL_OF] = original_of
-    specs, entries = _store(columns, store)
-    return Renumbered(
-        space,
-        kept,
-        save(spill, "internal_of", internal_of),
-        save(spill, "tuples", tuples),
-        specs,
-        entries,
-    )
+    stored = _store(columns, store)
+    paths = save(spill, "internal_of", internal_of), save(spill, "tuples", tuples)
+    return Renumbered(space, len(order), *paths, *stored)
 
 
 def _store(

@@ -51,8 +51,7 @@ Allocator = Callable[[int, np.dtype[Any]], AnyArray]
 class RowLoader:
     """Brings rows of a graph into host memory, every chunk checked.
 
-    ``allocate`` makes the arrays of neighbours and weights, which are filled chunk by chunk; None:
-    ordinary memory.
+    ``allocate`` makes the arrays of neighbours and weights; None: they are of ordinary memory.
     """
 
     stored: Arrays

@@ -71,8 +71,7 @@ def column_dtype(parts: Sequence[Part]) -> np.dtype[Any] | None:
 class StagedSource:
     """`EdgeSource` over staged parts; units may begin and end inside parts.
 
-    ``lister`` is the source that lists vertices, or None if it cannot (data in memory would travel
-    with every task).
+    ``lister`` lists vertices; None if it cannot, as data in memory would travel with every task.
     """
 
     directed: bool

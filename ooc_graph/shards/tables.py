@@ -13,7 +13,7 @@ from ooc_graph.forked import free_in_child, in_child
 from ooc_graph.kernels.cpu.build.arcs import translate_dense, translate_sorted
 from ooc_graph.layout.names import internal_dtype
 from ooc_graph.layout.whole_file import renamed_file
-from ooc_graph.shards.pieces import forget_pieces, give_back
+from ooc_graph.shards.pieces import forget_pieces
 from ooc_graph.shards.plan import Buckets
 from ooc_graph.types import AnyArray, IntArray
 
@@ -81,7 +81,6 @@ def forget_tables(spill: str | None = None) -> None:
     Pieces of the one build with this folder, or of every build. Tables and buffers of all builds
     are given back: one that is at work loads them again.
     """
-    give_back()
     forget_pieces(spill)
     with _lock:
         _loaded.clear()

@@ -8,10 +8,10 @@ there are more workers, but for SSSP's own rows; heads are divided among the wor
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
 from dataclasses import replace
 from typing import Any
 
-from ooc_graph.kernels.common.sssp.survey import Known, first_rows
 from ooc_graph.kernels.common.tuning import ENOUGH_PUSHED
 from ooc_graph.kernels.cpu.device import CpuDevice
 from ooc_graph.memory.cpu.plan import Facts, Plan, plan_disk
@@ -22,8 +22,9 @@ from ooc_graph.shards.tiers import (
     TierSearch,
     bind_sides,
     facts_about,
+    known_of_rank,
+    load_side,
     require_stored,
-    survey_tier,
 )
 from ooc_graph.types import Dealing
 
@@ -118,15 +119,18 @@ def load_rank(
 
     The plan is of all ranks of the worker; sizes are ``window`` and ``look`` of `TierRows`.
     """
+    _, order = require_stored(graph, kernel)
     dealing = Dealing(graph.rows, graph.shards, shard)
+
+    def load(name: str, undo: ExitStack) -> Tiered:
+        return load_side(graph, name, order, plan, undo, shard=shard, **sizes)
 
     def bind(out: Tiered, into: Tiered) -> Any:
         lengths = out.rows.heads.lengths
         listed = _most_listed(dealing.rows, int(lengths.max(initial=0)))
         if kernel == "bfs":
             return device.tier_bfs_rank(dealing, out.rows, into.rows, listed)
-        survey = survey_tier(out.rows, graph.head_share(first_rows(graph.rows)))
-        known = Known(survey, out.heaviest)
+        known = known_of_rank(graph, out)
         return device.tier_sssp_rank(dealing, out.rows, into.rows, known, listed)
 
-    return bind_sides(graph, plan, bind, shard=shard, **sizes)
+    return TierSearch(*bind_sides(graph.sides, load, bind), plan)

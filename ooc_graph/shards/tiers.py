@@ -11,7 +11,8 @@ import numpy as np
 
 from ooc_graph.errors import MemoryBudgetError
 from ooc_graph.kernels.common.bitmap import whole_set
-from ooc_graph.kernels.common.sssp.survey import Known, Survey, sampled_rows, survey_of
+from ooc_graph.kernels.common.sssp.distances import largest_of
+from ooc_graph.kernels.common.sssp.survey import Known, Survey, first_rows, sampled_rows, survey_of
 from ooc_graph.kernels.common.store.rows import (
     ALIGNED_ARCS,
     FIRST_LOOK,
@@ -21,15 +22,7 @@ from ooc_graph.kernels.common.store.rows import (
 )
 from ooc_graph.kernels.common.store.scans import copy_firsts, copy_heads
 from ooc_graph.kernels.cpu.device import CpuDevice
-from ooc_graph.layout.names import (
-    HUB,
-    INTERNAL_OF,
-    LIGHT,
-    ORIGINAL_OF,
-    OUT,
-    id_dtype,
-    rows_path,
-)
+from ooc_graph.layout.names import HUB, INTERNAL_OF, LIGHT, ORIGINAL_OF, OUT, id_dtype, rows_path
 from ooc_graph.layout.stored import Stored
 from ooc_graph.memory.cpu.disk import DiskBlocks
 from ooc_graph.memory.cpu.plan import Facts, Lengths, Plan
@@ -48,7 +41,7 @@ def facts_of(graph: Graph, kernel: str) -> Facts:
     MemoryBudgetError if its rows are in memory already, or in an order that the kernel lacks.
     """
     stored, order = require_stored(graph, kernel)
-    offsets = (arrays_of(graph, side, order, "offsets") for side in graph.sides)
+    offsets = graph.arrays_of(order, "offsets")
     sides = tuple(count_lengths(stored, arrays, graph.rows)[0] for arrays in offsets)
     return facts_about(graph, kernel, sides)
 
@@ -101,19 +94,6 @@ def require_stored(graph: Graph, kernel: str) -> tuple[Stored, str]:
     return graph.stored, order
 
 
-def arrays_of(
-    graph: Graph, side: str, order: str, column: str, shard: int | None = None
-) -> list[str]:
-    """Names of the arrays of a column of one side, by shard; or that of one shard."""
-    chosen = range(graph.shards) if shard is None else (shard,)
-    return [f"{rows_path(each, side, order)}/{column}" for each in chosen]
-
-
-def columns_of(order: str) -> tuple[str, ...]:
-    """Columns that rows in an order have."""
-    return ("neighbors", "weights") if order == LIGHT else ("neighbors",)
-
-
 def read_lengths(
     stored: Stored, arrays: list[str], rows: int, dtype: np.dtype[Any]
 ) -> tuple[AnyArray, IntArray, IntArray]:
@@ -153,18 +133,25 @@ def open_side(
     order: str,
     length: np.dtype[Any],
     plan: Any,
+    undo: ExitStack,
     shard: int | None = None,
     **more: Any,
 ) -> tuple[AnyArray, IntArray, DiskBlocks]:
-    """Lengths of a side's rows, the position of every 64th row, and the blocks with their arcs."""
+    """Lengths of a side's rows, the position of every 64th row, and the blocks with their arcs.
+
+    ``undo`` closes the blocks, if it is not popped.
+    """
     stored = graph.stored
     assert isinstance(stored, Stored)
     rows = graph.rows if shard is None else Dealing(graph.rows, graph.shards, shard).rows
-    offsets = arrays_of(graph, side, order, "offsets", shard)
+    at, shards = graph.sides.index(side), slice(shard, None if shard is None else shard + 1)
+    names = "offsets", "neighbors", *(["weights"] if order == LIGHT else [])
+    offsets, *columns = (graph.arrays_of(order, name)[at][shards] for name in names)
     lengths, positions, first = read_lengths(stored, offsets, rows, length)
-    columns = [arrays_of(graph, side, order, column, shard) for column in columns_of(order)]
     sizes = {"batch_blocks": plan.batch_blocks, "kept_bytes": plan.kept_bytes}
-    return lengths, positions, DiskBlocks(stored, columns, first, **sizes, **more)
+    blocks = DiskBlocks(stored, columns, first, **sizes, **more)
+    undo.callback(blocks.close)
+    return lengths, positions, blocks
 
 
 def load_side(
@@ -172,6 +159,7 @@ def load_side(
     side: str,
     order: str,
     plan: Plan,
+    undo: ExitStack,
     *,
     shard: int | None = None,
     window: int = WINDOW_ROWS,
@@ -179,22 +167,20 @@ def load_side(
 ) -> Tiered:
     """Rows of one side, of a shard or in global order: heads in memory, the others in the store."""
     narrow = np.dtype(f"i{plan.facts.offset_bytes}")
-    lengths, positions, blocks = open_side(graph, side, order, narrow, plan, shard)
-    with ExitStack() as undo:
-        undo.callback(blocks.close)
-        starts = np.zeros(len(lengths) + 1, narrow)
-        np.cumsum(plan.rule.of(lengths), dtype=narrow, out=starts[1:])
-        neighbors = np.empty(int(starts[-1]), blocks.dtypes[0])
-        weights = np.empty(len(neighbors) if order == LIGHT else 0, blocks.dtypes[-1])
-        first_of_rows = np.empty(0, blocks.dtypes[-1])
-        heads = HeadRows(starts, lengths, positions, neighbors, weights, first_of_rows)
-        heaviest = _fill(heads, blocks, window)
-        column, none = (weights, _most(weights.dtype)) if order == LIGHT else (neighbors, 0)
-        firsts = np.full(len(lengths), none, column.dtype)
-        copy_firsts(starts, column, firsts)
-        side_rows = TierRows(heads._replace(first=firsts), blocks, window, look)
-        undo.pop_all()
-    return Tiered(side_rows, blocks, heaviest)
+    lengths, positions, blocks = open_side(graph, side, order, narrow, plan, undo, shard)
+    starts = np.zeros(len(lengths) + 1, narrow)
+    np.cumsum(plan.rule.of(lengths), dtype=narrow, out=starts[1:])
+    neighbors = np.empty(int(starts[-1]), blocks.dtypes[0])
+    weights = np.empty(len(neighbors) if order == LIGHT else 0, blocks.dtypes[-1])
+    first_of_rows = np.empty(0, blocks.dtypes[-1])
+    heads = HeadRows(starts, lengths, positions, neighbors, weights, first_of_rows)
+    heaviest = _fill(heads, blocks, window)
+    # A row without arcs has the largest first weight.
+    column, none = (weights, largest_of(weights.dtype)) if order == LIGHT else (neighbors, 0)
+    firsts = np.full(len(lengths), none, column.dtype)
+    copy_firsts(starts, column, firsts)
+    blocks.keeping = True
+    return Tiered(TierRows(heads._replace(first=firsts), blocks, window, look), blocks, heaviest)
 
 
 def _fill(heads: HeadRows, blocks: DiskBlocks, window: int) -> Any:
@@ -266,11 +252,6 @@ def survey_tier(rows: TierRows, head_share: float) -> Survey:
     return survey_of(int(head_share * _WHOLE), _WHOLE, lightest, middle)
 
 
-def _most(dtype: np.dtype[Any]) -> Any:
-    """Largest number: the first weight of a row without arcs."""
-    return np.inf if dtype.kind == "f" else np.iinfo(dtype).max
-
-
 @dataclass(frozen=True)
 class TierSearch:
     """A search of rows whose tails stay in the store.
@@ -289,20 +270,15 @@ class TierSearch:
     @property
     def io_stats(self) -> IoStats:
         """What was read of the store, loading included."""
-        return io_stats_of(self.sides)
+        total = IoStats()
+        for side in self.sides:
+            total = total.plus(side.blocks.io_stats).plus(IoStats(rows=side.rows.asked))
+        return total
 
     def close(self) -> None:
         """End the threads that read."""
         for side in self.sides:
             side.blocks.close()
-
-
-def io_stats_of(sides: Iterable[Tiered]) -> IoStats:
-    """What was read of the store for some sides."""
-    total = IoStats()
-    for side in sides:
-        total = total.plus(side.blocks.io_stats).plus(IoStats(rows=side.rows.asked))
-    return total
 
 
 def load_tiers(
@@ -313,6 +289,10 @@ def load_tiers(
     ``head_share`` is the share of the input tuples at the first 1 % of the rows; for SSSP.
     ``sizes`` are ``window`` and ``look`` of `ooc_graph.kernels.common.store.rows.TierRows`.
     """
+    _, order = require_stored(graph, plan.facts.kernel)
+
+    def load(name: str, undo: ExitStack) -> Tiered:
+        return load_side(graph, name, order, plan, undo, **sizes)
 
     def bind(out: Tiered, into: Tiered) -> Any:
         if plan.facts.kernel == "bfs":
@@ -321,29 +301,25 @@ def load_tiers(
         known = Known(survey_tier(out.rows, head_share), heaviest)
         return device.tier_sssp(out.rows, into.rows, known)
 
-    return bind_sides(graph, plan, bind, **sizes)
+    return TierSearch(*bind_sides(graph.sides, load, bind), plan)
 
 
 def bind_sides(
-    graph: Graph,
-    plan: Plan,
+    names: Iterable[str],
+    load: Callable[[str, ExitStack], Tiered],
     bind: Callable[[Tiered, Tiered], Any],
-    *,
-    shard: int | None = None,
-    **sizes: int,
-) -> TierSearch:
-    """Load the sides of a graph, or of a shard, and make a search of them.
+) -> tuple[Any, tuple[Tiered, ...]]:
+    """Load sides and make a search of them; what is on the stack is undone if that fails.
 
     ``bind`` takes the rows of out- and in-arcs (the same object if undirected).
     """
-    _, order = require_stored(graph, plan.facts.kernel)
-    sides: list[Tiered] = []
     with ExitStack() as undo:
-        for name in graph.sides:
-            side = load_side(graph, name, order, plan, shard=shard, **sizes)
-            undo.callback(side.blocks.close)
-            side.blocks.keeping = True
-            sides.append(side)
+        sides = tuple(load(name, undo) for name in names)
         search = bind(sides[0], sides[-1])
         undo.pop_all()
-    return TierSearch(search, tuple(sides), plan)
+    return search, sides
+
+
+def known_of_rank(graph: Graph, out: Tiered) -> Known:
+    """What a rank knows of a graph's weights when its own rows are loaded."""
+    return Known(survey_tier(out.rows, graph.head_share(first_rows(graph.rows))), out.heaviest)

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ooc_graph.kernels.common.sssp.distances import distance_dtype
+from ooc_graph.kernels.common.sssp.distances import distance_dtype, largest_of
 from ooc_graph.kernels.common.sssp.survey import Known, Survey, survey
 from ooc_graph.kernels.common.store.rows import FIRST_LOOK, WINDOW_ROWS, HeadRows, TierRows
 from ooc_graph.kernels.cpu.device import CpuDevice
@@ -45,8 +45,7 @@ def bind_rows(
     some = lengths > 0
     first = np.zeros(len(lengths), columns[-1].dtype)
     if rows.weights is not None:
-        dtype = rows.weights.dtype
-        first[:] = np.inf if dtype.kind == "f" else np.iinfo(dtype).max
+        first[:] = largest_of(rows.weights.dtype)
     first[some] = columns[-1][offsets[:-1][some]]
     weights = heads[1] if len(heads) > 1 else np.empty(0, rows.neighbors.dtype)
     tier = MemoryTier(columns, block_bytes, batch_blocks)

@@ -24,7 +24,7 @@ from ooc_graph.model import rank_memory
 from ooc_graph.model.kernel import CUDA_FIXED_BYTES
 from ooc_graph.runtime import engine_cache
 from ooc_graph.search import single
-from ooc_graph.shards import cuda_disk_ranks
+from ooc_graph.shards import device_tiers
 from ooc_graph.strategies.cuda import disk_ranks
 from tests.gpu import stores
 from tests.gpu.graphs import flat, roots, sparse
@@ -240,7 +240,7 @@ def test_the_least_that_is_said_is_enough(
 def test_damage_is_named(kernel: str, graph: og.Graph, monkeypatch: pytest.MonkeyPatch) -> None:
     """Also if it is found while a rank searches."""
     plan, loaded = plan_of(graph, kernel, 4), []
-    plain = cuda_disk_ranks.load_disk_rank
+    plain = device_tiers.load_disk_rank
 
     def noted(*given: Any, **more: Any) -> Any:
         loaded.append(plain(*given, **more))

@@ -124,7 +124,7 @@ def search(store: str, out: str, kind: str, log: str, kill_at: int | None = None
             patch.setattr(batches, "_search", launching(batches._search))
         # Batches of levels have no more sources than there are chunks enough for, and no trial.
         patch.setattr(BfsBatches, "slots", LANES // 2)
-        patch.setattr(dividing, "CUDA_BFS_LANES", LANES // 2)
+        patch.setattr(dividing, "CUDA_BFS_SLOTS", LANES // 2)
         patch.setattr(cuda_many_bfs, "TRIED_FROM", SOURCES)
         patch.setattr(tier_singly, "raise_if_cancelled", beginning)
         patch.setattr(many_tasks, "_search", searching)

@@ -18,7 +18,7 @@ from ooc_graph.kernels.cuda.runtime import modules as cuda_modules
 from ooc_graph.kernels.cuda.runtime.rows import NULL
 from ooc_graph.kernels.cuda.sssp.near_far import NearFar
 from ooc_graph.kernels.cuda.sssp.sums import STORED_TYPES
-from ooc_graph.memory.cuda.pinned_near_plan import NearPlan
+from ooc_graph.memory.cuda.device_facts import NearPlan
 from ooc_graph.runtime import engine_cache
 from ooc_graph.strategies.cuda import in_memory as cuda_memory
 from ooc_graph.strategies.cuda import pinned_budgets as cuda_pinned

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from ooc_graph.errors import UsageError
 from ooc_graph.kernels.common.components import ComponentLabels
-from ooc_graph.kernels.cpu.components import rank as components_rank
+from ooc_graph.kernels.cpu.components import search as components_rank
 from ooc_graph.kernels.cpu.device import CpuDevice
 from ooc_graph.traverse.components import components
 from tests import local_exchange, oracles

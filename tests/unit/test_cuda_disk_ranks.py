@@ -32,7 +32,7 @@ from ooc_graph.runtime import engine_cache, process
 from ooc_graph.search import single
 from ooc_graph.search.execute import plan_at
 from ooc_graph.search.plan import Plan
-from ooc_graph.shards import cuda_disk_ranks
+from ooc_graph.shards import device_tiers
 from ooc_graph.shards.tiers import TierSearch
 from ooc_graph.strategies.cuda import disk_ranks
 from ooc_graph.strategies.cuda.on_disk import OnDisk
@@ -267,7 +267,7 @@ def test_what_the_device_refuses_is_loaded_with_less(
     budgets = whole.device_bytes - 1, PLENTY
     most = plan_disk_ranks(facts, *budgets)
     loaded: list[TierSearch] = []
-    plain, closed = cuda_disk_ranks.load_disk_rank, []
+    plain, closed = device_tiers.load_disk_rank, []
 
     def noted(*given: Any) -> TierSearch:
         loaded.append(plain(*given))

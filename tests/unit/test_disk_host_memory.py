@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import ooc_graph as og
+from ooc_graph.memory.cpu import plan as memory_plan
 from ooc_graph.memory.cpu.plan import RESERVE_BYTES
-from ooc_graph.memory.cuda import disk as device_disk
 from ooc_graph.memory.io_stats import IoStats
 from ooc_graph.shards import lengths
 from ooc_graph.strategies.cuda import disk_budgets as cuda_disk
@@ -67,7 +67,7 @@ def plans_and_peaks(kernel: str, path: Path) -> list[tuple[dict[str, int], int, 
         idle_device.stand_in(patch)
         # As on large graphs, where what lengths are made of is little beside the tree.
         patch.setattr(lengths, "_MOST_OFFSETS", PIECE_ROWS)
-        patch.setattr(device_disk, "PIECE_ROWS", PIECE_ROWS)
+        patch.setattr(memory_plan, "PIECE_ROWS", PIECE_ROWS)
         graph = og.open(path)
         facts = cuda_disk.known_facts(graph, kernel)
         least, arcs = cuda_disk.least_plan(facts), 4 * facts.device.arcs

@@ -26,9 +26,8 @@ from ooc_graph.kernels.cuda.sssp.search import CudaSsspSearch
 from ooc_graph.kernels.cuda.sssp.sums import STORED_TYPES, Sums, sums_of_stored
 from ooc_graph.layout.names import CHUNK_BYTES
 from ooc_graph.memory.cpu.plan import Lengths
-from ooc_graph.memory.cuda import device_facts, pinned_near_plan
-from ooc_graph.memory.cuda.device_facts import COLUMNS, DeviceFacts
-from ooc_graph.memory.cuda.pinned_near_plan import NearPlan
+from ooc_graph.memory.cuda import device_facts
+from ooc_graph.memory.cuda.device_facts import COLUMNS, DeviceFacts, NearPlan
 from ooc_graph.memory.cuda.pinned_plan import SsspPlan, describe_device, least_plan, plan_device
 from ooc_graph.model.request import Request
 from ooc_graph.model.resources import CUDA, CudaLimits, Resources
@@ -119,9 +118,9 @@ def test_a_plan_has_all_that_the_search_allocates(
 
 def test_plan_and_kernels_count_alike() -> None:
     assert (
-        pinned_near_plan.NEAR_ENTRY_BYTES,
-        pinned_near_plan.NEAR_FRONT,
-        pinned_near_plan.NEAR_LISTS,
+        device_facts.NEAR_ENTRY_BYTES,
+        device_facts.NEAR_FRONT,
+        device_facts.NEAR_LISTS,
     ) == (
         cuda_sssp_near._ENTRY_BYTES,
         cuda_sssp_near.MOST_FRONT,

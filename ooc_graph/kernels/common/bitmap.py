@@ -113,6 +113,13 @@ def put_all(words: Any, queue: Any, count: int) -> None:
         put(words, np.int64(queue[index]))
 
 
+@kernel
+def mark_only(words: Any, queue: Any) -> None:
+    """Make a bitmap that of the entries of ``queue``."""
+    words[:] = 0
+    put_all(words, queue, len(queue))
+
+
 BLOCK_WORDS = DEAL_BLOCK // WORD_BITS
 
 

@@ -23,15 +23,9 @@ EVERY_ROW = -1
 class ComponentLabels(Answer):
     """Weakly connected components on the rows of one rank, in host memory.
 
-    Parameters
-    ----------
-    label
-        uint32 or uint64 (rows,): smallest internal id of the row's component.
-    elapsed_s
-        Seconds of the search alone; 0.0 where an exchange did the timing.
-    phase_arcs
-        Arcs examined in ``sample`` (the first neighbours of all rows) and ``rest`` (those of
-        rows outside the most common component).
+    ``label``, uint32 or uint64 (rows,): smallest internal id of the row's component. ``elapsed_s``
+    is as of `BfsTree`. ``phase_arcs``: arcs examined in ``sample`` (the first neighbours of all
+    rows) and ``rest`` (those of rows outside the most common component).
     """
 
     label: AnyArray
@@ -68,8 +62,7 @@ class ComponentsRank(Protocol):
     def step(self, shared: ComponentsShared) -> tuple[tuple[AnyArray, AnyArray], int, bool]:
         """Go on with the pass: pairs of labels that arcs join; arcs examined; whether it ended.
 
-        Never more pairs than a quarter as many as rows (or a few thousand), so that what is in
-        flight stays small.
+        Never more pairs than a quarter of the rows (or a few thousand): little is in flight.
         """
 
     def answer(self, shared: ComponentsShared, phase_arcs: dict[str, int]) -> ComponentLabels:

@@ -37,15 +37,13 @@ PUSH, PULL = 0, 1
 def choose_direction(
     direction: int, frontier: int, frontier_arcs: int, unvisited_arcs: int, vertices: int
 ) -> int:
-    """Direction of the next level of a BFS, from what was measured on the way [1]_.
+    """Direction of the next level of a BFS, from what was measured on the way [1].
 
     ``direction`` is that of the level that found the frontier; ``frontier`` counts vertices, and
     ``unvisited_arcs`` the out-arcs of all vertices not visited yet.
 
-    References
-    ----------
-    .. [1] S. Beamer, K. Asanovic, D. Patterson, "Direction-optimizing breadth-first search",
-       SC 2012. The thresholds there are 14 and 24.
+    [1] S. Beamer, K. Asanovic, D. Patterson, "Direction-optimizing breadth-first search", SC 2012.
+    The thresholds there are 14 and 24.
     """
     is_wide = frontier * PUSH_BELOW > vertices
     if direction == PULL:
@@ -161,17 +159,11 @@ class Answer:
 class BfsTree(Answer):
     """Answer of a BFS on the rows of one rank, in host memory.
 
-    Parameters
-    ----------
-    parent
-        uint32 or uint64 (rows,): internal ids; all ones where unreached, the root its own.
-    level
-        int32 (rows,): hops from the root, -1 where unreached.
-    elapsed_s
-        Seconds of the search alone; 0.0 where an exchange did the timing.
-    level_vertices, level_arcs, level_direction
-        int64, int64, int8 (levels,): vertices in the frontier of each level, arcs examined to
-        find the next one, and `PUSH` or `PULL`.
+    ``parent``, uint32 or uint64 (rows,): internal ids; all ones where unreached, the root its own.
+    ``level``, int32 (rows,): hops from the root, -1 where unreached. ``elapsed_s`` is of the search
+    alone; 0.0 where an exchange did the timing. ``level_vertices``, ``level_arcs`` and
+    ``level_direction``, int64, int64 and int8 (levels,): vertices in the frontier of each level,
+    arcs examined to find the next one, and `PUSH` or `PULL`.
     """
 
     parent: AnyArray
@@ -186,16 +178,9 @@ class BfsTree(Answer):
 class SsspTree(Answer):
     """Answer of an SSSP on the rows of one rank, in host memory.
 
-    Parameters
-    ----------
-    parent
-        uint32 or uint64 (rows,): internal ids; all ones where unreached, the root its own.
-    distance
-        float32, float64 or int64 (rows,): +inf or `INT64_UNREACHED` where unreached.
-    elapsed_s
-        Seconds of the search alone; 0.0 where an exchange did the timing.
-    phase_arcs
-        Arcs examined by ``push``, ``pull``, ``finish`` (the push after pulling) and ``parents``.
+    ``parent`` and ``elapsed_s`` are as of `BfsTree`. ``distance``, float32, float64 or int64
+    (rows,): +inf or `INT64_UNREACHED` where unreached. ``phase_arcs``: arcs examined by ``push``,
+    ``pull``, ``finish`` (the push after pulling) and ``parents``.
     """
 
     parent: AnyArray

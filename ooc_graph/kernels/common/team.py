@@ -140,13 +140,7 @@ def take_chunk(
 
 
 class Team:
-    """A fixed number of threads that run kernels together; thread 0 is the caller's.
-
-    Parameters
-    ----------
-    threads
-        How many, the caller's included.
-    """
+    """So many ``threads`` that run kernels together; thread 0 is the caller's."""
 
     def __init__(self, threads: int) -> None:
         if threads < 1:
@@ -160,12 +154,7 @@ class Team:
         """Call ``kernel(thread, threads, control, *args)`` on every thread and wait for all.
 
         Whatever one thread raises (KeyboardInterrupt in the caller's included) makes the others
-        leave at their next barrier, and is raised here.
-
-        Raises
-        ------
-        MemoryError
-            The system starts no further thread.
+        leave at their next barrier, and is raised here; MemoryError if no thread can be started.
         """
         if self.threads == 1:
             kernel(0, 1, control, *args)

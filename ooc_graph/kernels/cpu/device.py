@@ -14,16 +14,19 @@ from ooc_graph.kernels.common.store.rows import TierRows
 from ooc_graph.kernels.common.team import Team
 from ooc_graph.kernels.cpu.bfs.rank import CpuBfsRank, CpuBfsShared
 from ooc_graph.kernels.cpu.bfs.search import CpuBfsSearch, into_rows, never_claimed, out_rows
-from ooc_graph.kernels.cpu.components.rank import CpuComponentsRank, CpuComponentsShared
-from ooc_graph.kernels.cpu.components.search import CpuComponentsSearch
+from ooc_graph.kernels.cpu.components.search import (
+    CpuComponentsRank,
+    CpuComponentsSearch,
+    CpuComponentsShared,
+)
 from ooc_graph.kernels.cpu.edge_list.grouped import GroupedEdges
 from ooc_graph.kernels.cpu.edge_list.search import CpuEdgesBfs, CpuEdgesSssp
 from ooc_graph.kernels.cpu.many.bfs_search import CpuManyBfs
 from ooc_graph.kernels.cpu.many.johnson import CpuJohnson
 from ooc_graph.kernels.cpu.sssp.near_far_search import CpuNearFarSearch, suits_near_far
 from ooc_graph.kernels.cpu.sssp.rank import CpuSsspRank
+from ooc_graph.kernels.cpu.sssp.rank_steps import CpuSsspShared
 from ooc_graph.kernels.cpu.sssp.search import CpuSsspSearch, headed_rows, light_rows
-from ooc_graph.kernels.cpu.sssp.shared import CpuSsspShared
 from ooc_graph.kernels.cpu.store.bfs_rank import StoreBfsRank
 from ooc_graph.kernels.cpu.store.bfs_search import TierBfsSearch
 from ooc_graph.kernels.cpu.store.johnson import TierJohnson

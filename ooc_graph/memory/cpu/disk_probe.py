@@ -44,8 +44,7 @@ def probe_disk(
 ) -> Probe:
     """Read at most so many bytes of a stored graph's neighbours, past the page cache if it lets go.
 
-    The page cache loses what it had of these files: not to be called between searches that are
-    timed. Memory: 4 MiB.
+    The page cache loses what it had of these files: not for between timed searches. Memory: 4 MiB.
     """
     parts = list(_parts(sorted(store.glob("shards/*/*/*/neighbors/c/*")), most_bytes))
     cached = [_drop(path, size) for path, size in parts]

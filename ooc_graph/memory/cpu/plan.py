@@ -178,8 +178,10 @@ class Plan:
     def parts(self) -> dict[str, int]:
         """Bytes in memory by purpose, as they are when most is held."""
         facts, sides = self.facts, len(self.facts.sides)
-        # While rows are loaded there is no state yet, but what lengths are made of.
-        state = max(_state_bytes(facts) + _answer_bytes(facts), _load_bytes(facts))
+        # While rows are loaded there is no state yet, but what lengths are made of, or the arcs to
+        # read of each row and which of them are short.
+        loading = max(offsets_bytes(facts.rows), facts.rows * (2 * facts.offset_bytes + 1))
+        state = max(_state_bytes(facts) + _answer_bytes(facts), loading)
         staging = self.batch_blocks * _staged_bytes(facts)
         staging += min(WINDOW_ROWS, facts.rows + 64) * WINDOW_ROW_BYTES
         staging += UNPACKING_BYTES if facts.packed_bits else 0
@@ -223,8 +225,12 @@ def plan_disk(facts: Facts, budget_bytes: int) -> Plan:
             break
         chosen = rule
     bare = Plan(facts, budget_bytes, chosen, batch, 0, slack_bytes)
-    rest = min(budget_bytes - bare.bytes, _tail_bytes(facts, bare)) // len(facts.sides)
-    return replace(bare, kept_bytes=rest // names.SIDECAR_BYTES * names.SIDECAR_BYTES)
+    # Nothing is worth keeping of what is read if all arcs are in memory.
+    if bare.head_arcs == facts.arcs:
+        return bare
+    tail_bytes = facts.arcs * facts.arc_bytes + 4 * len(facts.sides) * names.SIDECAR_BYTES
+    rest = min(budget_bytes - bare.bytes, tail_bytes) // len(facts.sides)
+    return replace(bare, kept_bytes=whole_blocks(rest))
 
 
 def least_bytes(facts: Facts) -> int:
@@ -232,34 +238,22 @@ def least_bytes(facts: Facts) -> int:
     return Plan(facts, 0, next(rules(facts.kernel)), LEAST_BATCH_BLOCKS, 0).bytes
 
 
-def _tail_bytes(facts: Facts, plan: Plan) -> int:
-    """Bytes that are worth keeping of what is read: none where all arcs are in memory."""
-    if plan.head_arcs == facts.arcs:
-        return 0
-    return facts.arcs * facts.arc_bytes + 4 * len(facts.sides) * names.SIDECAR_BYTES
-
-
 def _state_bytes(facts: Facts) -> int:
-    if facts.kernel == "bfs":
-        # Parent, queue and level; visited, found, never, frontier and what a pull leaves.
-        return facts.rows * (2 * facts.id_bytes + facts.distance_bytes) + 5 * _bitmap_bytes(facts)
+    bitmap = 8 * -(-facts.rows // 64)
     if facts.kernel == names.APSP:
-        return 3 * _bitmap_bytes(facts)
-    longest = max(int(side.length.max(initial=0)) for side in facts.sides)
-    taken = 4 if longest < 1 << 30 else 8
-    return facts.rows * (2 * facts.id_bytes + facts.distance_bytes + taken) + 5 * _bitmap_bytes(
-        facts
-    )
-
-
-def _bitmap_bytes(facts: Facts) -> int:
-    return 8 * -(-facts.rows // 64)
+        return 3 * bitmap
+    # Parent, queue and level; visited, found, never, frontier and what a pull leaves.
+    each = 2 * facts.id_bytes + facts.distance_bytes
+    if facts.kernel == "sssp":
+        longest = max(int(side.length.max(initial=0)) for side in facts.sides)
+        each += 4 if longest < 1 << 30 else 8
+    return facts.rows * each + 5 * bitmap
 
 
 def _row_bytes(facts: Facts) -> int:
     """Starts, lengths, the first neighbour or weight, places; crc32c and slot of each block."""
     each = 2 * facts.offset_bytes + (facts.weight_bytes or facts.id_bytes)
-    rows = sum(side.count * each + 8 * -(-side.count // 64) for side in facts.sides)
+    rows = sum(row_table_bytes(side.count, each) for side in facts.sides)
     blocks = (facts.arcs * facts.arc_bytes) // names.SIDECAR_BYTES + 8 * facts.shards
     return rows + 8 * blocks
 
@@ -270,11 +264,20 @@ def _answer_bytes(facts: Facts) -> int:
     return max(pieces, min(names.CHUNK_BYTES, 8 * facts.vertices))
 
 
-def _load_bytes(facts: Facts) -> int:
-    """A chunk of offsets, or the arcs to read of each row and which of them are short."""
-    chunk = min(names.CHUNK_BYTES, 8 * (facts.rows + 1))
-    piece = min(PIECE_ROWS, facts.rows + 1) * PIECE_ROW_BYTES
-    return max(chunk + piece, facts.rows * (2 * facts.offset_bytes + 1))
+def offsets_bytes(rows: int) -> int:
+    """A chunk of offsets, and what lengths are made of."""
+    chunk = min(names.CHUNK_BYTES, 8 * (rows + 1))
+    return chunk + min(PIECE_ROWS, rows + 1) * PIECE_ROW_BYTES
+
+
+def row_table_bytes(rows: int, each: int = 4) -> int:
+    """So many bytes of each row of a side, its length among them, and places of every 64th."""
+    return each * rows + 8 * -(-rows // 64)
+
+
+def whole_blocks(size_bytes: int) -> int:
+    """So many bytes or less, in whole blocks."""
+    return size_bytes // names.SIDECAR_BYTES * names.SIDECAR_BYTES
 
 
 def _staged_bytes(facts: Facts) -> int:

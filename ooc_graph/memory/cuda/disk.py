@@ -12,12 +12,7 @@ from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar
 
 from ooc_graph.layout import names
-from ooc_graph.memory.cpu.plan import (
-    PIECE_ROW_BYTES,
-    PIECE_ROWS,
-    RESERVE_BYTES,
-    UNPACKING_BYTES,
-)
+from ooc_graph.memory.cpu.plan import RESERVE_BYTES, UNPACKING_BYTES, offsets_bytes, row_table_bytes
 from ooc_graph.memory.cuda.device_facts import DeviceFacts
 
 LEAST_BATCH_BLOCKS, MOST_BATCH_BLOCKS = 16, 256
@@ -30,10 +25,22 @@ STATE_BYTES = 8
 """Of a row: what a search finds, on the device and in host memory."""
 NUMBER_BYTES = 16
 """The numbers of a block, for two who list them."""
+ORDER_BYTES = 24
+"""Of a row in a window while it is put in order, or its arcs are counted."""
 _COLUMN_BYTES = 4
-# Of a row in the list of a window, and its place in each column; and while it is put in order, or
-# its arcs are counted.
-_LISTED_BYTES, _POSITION_BYTES, _ORDER_BYTES = 32, 8, 24
+# Of a row in the list of a window, and its place in each column.
+_LISTED_BYTES, _POSITION_BYTES = 32, 8
+
+
+def listed_bytes(columns: int) -> int:
+    """Of a row in the list of a window, if so many columns are fetched."""
+    return _LISTED_BYTES + _POSITION_BYTES * columns
+
+
+def batches_bytes(columns: int, batch_blocks: int, packed: bool) -> int:
+    """Host memory of two batches of a side, and the numbers of their blocks."""
+    unpacking = UNPACKING_BYTES * READERS // 4 if packed else 0
+    return 2 * columns * batch_blocks * (names.SIDECAR_BYTES + NUMBER_BYTES) + unpacking
 
 
 @dataclass(frozen=True)
@@ -66,8 +73,32 @@ class DiskFacts:
         return min(WINDOW_ROWS, self.rows + 64)
 
 
+class TwoMemories(ABC):
+    """What is on the device, and what in host memory."""
+
+    @property
+    @abstractmethod
+    def device_parts(self) -> dict[str, int]:
+        """Bytes on the device by purpose."""
+
+    @property
+    @abstractmethod
+    def host_parts(self) -> dict[str, int]:
+        """Bytes of host memory by purpose, when most is held: pinned or not."""
+
+    @property
+    def device_bytes(self) -> int:
+        """Bytes on the device when most is held."""
+        return sum(self.device_parts.values())
+
+    @property
+    def host_bytes(self) -> int:
+        """Bytes of host memory when most is held."""
+        return sum(self.host_parts.values())
+
+
 @dataclass(frozen=True)
-class DiskPlan(ABC):
+class DiskPlan(TwoMemories):
     """What is where, within budgets."""
 
     facts: DiskFacts
@@ -86,11 +117,6 @@ class DiskPlan(ABC):
     """Of a row in a window on its way there and back."""
     host_bitmaps: ClassVar[int]
     """Sets of rows that the host has for a while."""
-
-    @property
-    @abstractmethod
-    def device_parts(self) -> dict[str, int]:
-        """Bytes on the device by purpose."""
 
     @property
     @abstractmethod
@@ -118,33 +144,23 @@ class DiskPlan(ABC):
         """Arcs of each row that are within reach."""
 
     @property
-    @abstractmethod
-    def reach(self) -> dict[str, Any]:
-        """Which arcs are loaded, JSON-able."""
-
-    @property
-    def device_bytes(self) -> int:
-        """Bytes on the device when most is held."""
-        return sum(self.device_parts.values())
-
-    @property
     def host_parts(self) -> dict[str, int]:
         """Bytes of host memory by purpose, when most is held: pinned or not."""
         facts = self.facts
+        batches = batches_bytes(self.columns, self.batch_blocks, facts.packed)
+        # A row is in a window of each side, and of what is loaded, in order.
+        listed = (facts.sides + 1) * listed_bytes(self.columns) + self.copied_bytes + ORDER_BYTES
+        # While rows are loaded: how many arcs to read of each, and which of them are short.
+        loading = max(offsets_bytes(facts.rows), 5 * facts.rows + self._long_rows())
         return {
             "row tables": self._tables(),
-            "tree": max(STATE_BYTES * facts.rows, self._loading()),
+            "tree": max(STATE_BYTES * facts.rows, loading),
             "bitmaps": self.host_bitmaps * facts.device.padded // 8,
-            "staging": facts.sides * self._batches() + facts.window * self._listed(),
+            "staging": facts.sides * batches + facts.window * listed,
             **self.reach_parts,
             "kept units": facts.sides * self.kept_bytes,
             "reserve": RESERVE_BYTES,
         }
-
-    @property
-    def host_bytes(self) -> int:
-        """Bytes of host memory when most is held."""
-        return sum(self.host_parts.values())
 
     @property
     def arcs(self) -> int:
@@ -175,25 +191,7 @@ class DiskPlan(ABC):
         blocks = (
             self.arcs_bytes // names.SIDECAR_BYTES + 2 * self.columns * facts.sides * facts.shards
         )
-        return facts.sides * (4 * facts.rows + 8 * -(-facts.rows // 64)) + 8 * blocks
-
-    def _batches(self) -> int:
-        """Two batches of a side, and the numbers of their blocks."""
-        unpacking = UNPACKING_BYTES * READERS // 4 if self.facts.packed else 0
-        numbers = self.columns * self.batch_blocks * NUMBER_BYTES
-        return 2 * (self._batch_bytes() + numbers) + unpacking
-
-    def _listed(self) -> int:
-        """Of a row in windows: one of each side, and one of what is loaded, in order."""
-        listed = _LISTED_BYTES + _POSITION_BYTES * self.columns
-        return (self.facts.sides + 1) * listed + self.copied_bytes + _ORDER_BYTES
-
-    def _loading(self) -> int:
-        """A chunk of offsets, or how many arcs to read of each row and which of them are short."""
-        rows = self.facts.rows
-        chunk = min(names.CHUNK_BYTES, 8 * (rows + 1))
-        piece = min(PIECE_ROWS, rows + 1) * PIECE_ROW_BYTES
-        return max(chunk + piece, 5 * rows + self._long_rows())
+        return facts.sides * row_table_bytes(facts.rows) + 8 * blocks
 
     def _long_rows(self) -> int:
         """Bytes for rows that are looked at once more when all are loaded."""

@@ -17,11 +17,7 @@ import numpy as np
 from ooc_graph.memory.cpu.plan import Lengths
 from ooc_graph.memory.cuda import device_facts
 from ooc_graph.memory.cuda.device_facts import COLUMNS
-from ooc_graph.memory.cuda.disk import (
-    STATE_BYTES,
-    DiskFacts,
-    DiskPlan,
-)
+from ooc_graph.memory.cuda.disk import STATE_BYTES, DiskFacts, DiskPlan
 from ooc_graph.memory.cuda.disk_budget import KEPT_SHARE, begin_plan, with_kept
 
 ENOUGH_COLUMNS = 4

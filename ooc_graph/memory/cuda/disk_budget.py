@@ -8,18 +8,12 @@ are kept once they were read.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from ooc_graph.errors import MemoryBudgetError
 from ooc_graph.layout import names
-from ooc_graph.memory.cpu.plan import SLACK_SHARE
-from ooc_graph.memory.cuda.disk import (
-    LEAST_BATCH_BLOCKS,
-    MOST_BATCH_BLOCKS,
-    NUMBER_BYTES,
-    DiskFacts,
-    DiskPlan,
-)
+from ooc_graph.memory.cpu.plan import SLACK_SHARE, whole_blocks
+from ooc_graph.memory.cuda.disk import LEAST_BATCH_BLOCKS, MOST_BATCH_BLOCKS, NUMBER_BYTES, DiskPlan
 
 STAGING_SHARE = 16
 """Staging takes at most one in this many of the bytes beyond the least."""
@@ -40,7 +34,7 @@ def begin_plan(
     would do; so is a graph with rows that are longer than the kernels count.
     """
     facts = least.facts
-    _require_countable(facts)
+    require_countable(facts)
     if least.device_bytes > device_bytes:
         said = (
             f"{facts.kernel} on {facts.rows:,} rows with arcs in the store needs at least "
@@ -74,10 +68,10 @@ def with_kept(plan: Made, host_bytes: int) -> Made:
     sides = plan.facts.sides
     tail = plan.arcs_bytes + 4 * plan.columns * sides * names.SIDECAR_BYTES
     rest = max(min(host_bytes - plan.host_bytes, tail) // sides, 0)
-    return replace(plan, kept_bytes=rest // names.SIDECAR_BYTES * names.SIDECAR_BYTES)
+    return replace(plan, kept_bytes=whole_blocks(rest))
 
 
-def _require_countable(facts: DiskFacts) -> None:
+def require_countable(facts: Any) -> None:
     """Refuse rows that are longer than the kernels count."""
     if facts.longest >= LONGEST_ROW:
         raise MemoryBudgetError(

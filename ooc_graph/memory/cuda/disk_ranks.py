@@ -13,16 +13,22 @@ from typing import Any
 from ooc_graph.errors import MemoryBudgetError
 from ooc_graph.layout import names
 from ooc_graph.memory.cpu.plan import (
-    PIECE_ROW_BYTES,
-    PIECE_ROWS,
     RESERVE_BYTES,
     SLACK_SHARE,
-    UNPACKING_BYTES,
     HeadRule,
+    offsets_bytes,
+    row_table_bytes,
     rules,
+    whole_blocks,
 )
-from ooc_graph.memory.cuda.disk import NUMBER_BYTES, READERS, WINDOW_ROWS
-from ooc_graph.memory.cuda.disk_budget import LONGEST_ROW
+from ooc_graph.memory.cuda.disk import (
+    ORDER_BYTES,
+    WINDOW_ROWS,
+    TwoMemories,
+    batches_bytes,
+    listed_bytes,
+)
+from ooc_graph.memory.cuda.disk_budget import require_countable
 from ooc_graph.memory.cuda.pinned_ranks import RankFacts
 
 BATCH_BLOCKS = 32
@@ -36,8 +42,6 @@ _OFFSET_BYTES, _CURSOR_BYTES = 8, 4
 _BITMAPS = 4
 # Of a row in host memory while its side is loaded: arcs to read, those on the device, offsets.
 _LOADED_ROW_BYTES = 28
-# Of a row in the list of a window, and its position in each column; while the window is sorted.
-_LISTED_BYTES, _POSITION_BYTES, _ORDER_BYTES = 32, 8, 24
 
 
 @dataclass(frozen=True)
@@ -73,7 +77,7 @@ class DiskRankFacts:
 
 
 @dataclass(frozen=True)
-class DiskRankPlan:
+class DiskRankPlan(TwoMemories):
     """What is where, within budgets."""
 
     facts: DiskRankFacts
@@ -107,33 +111,19 @@ class DiskRankPlan:
         """Bytes of host memory by purpose, when most is held."""
         facts, sides = self.facts, self.facts.ranks.sides
         columns = facts.columns_bytes // names.SIDECAR_BYTES
-        tables = sum(4 * side.count + 8 * -(-side.count // 64) for side in sides)
-        blocks = facts.ranks.arcs * facts.ranks.arc_bytes // names.SIDECAR_BYTES + 4 * len(sides)
-        numbers = BATCH_BLOCKS * columns * NUMBER_BYTES
-        batches = 2 * (BATCH_BLOCKS * facts.columns_bytes + numbers)
-        batches += UNPACKING_BYTES * READERS // 4 if facts.packed else 0
-        listed = _LISTED_BYTES + _POSITION_BYTES * columns + _ORDER_BYTES + REQUEST_BYTES
+        tables = sum(row_table_bytes(side.count) for side in sides)
+        blocks = facts.ranks.pinned_bytes // names.SIDECAR_BYTES + 4 * len(sides)
+        batches = batches_bytes(columns, BATCH_BLOCKS, facts.packed)
+        listed = listed_bytes(columns) + ORDER_BYTES + REQUEST_BYTES
         windows = sum(self._window(side.count) for side in sides) * listed
         most = max(side.count for side in sides)
-        chunk = min(names.CHUNK_BYTES, 8 * (most + 1))
-        piece = min(PIECE_ROWS, most + 1) * PIECE_ROW_BYTES
         return {
             "row tables": tables + 8 * blocks,
-            "vertices": max(facts.host_bytes, chunk + piece, _LOADED_ROW_BYTES * most),
+            "vertices": max(facts.host_bytes, offsets_bytes(most), _LOADED_ROW_BYTES * most),
             "staging": len(sides) * batches + windows,
             "kept units": len(sides) * self.kept_bytes,
             "reserve": RESERVE_BYTES,
         }
-
-    @property
-    def device_bytes(self) -> int:
-        """Bytes on the device when most is held."""
-        return sum(self.device_parts.values())
-
-    @property
-    def host_bytes(self) -> int:
-        """Bytes of host memory when most is held."""
-        return sum(self.host_parts.values())
 
     @property
     def arcs(self) -> int:
@@ -159,17 +149,10 @@ def plan_disk_ranks(
 ) -> DiskRankPlan:
     """Plan for the ranks of one worker; no more than ``most`` of each row is on the device.
 
-    Raises
-    ------
-    MemoryBudgetError
-        Below the least of either memory, which it names; or a row is longer than kernels count.
+    MemoryBudgetError below the least of either memory, which it names, or if a row is too long.
     """
     least = least_disk_ranks(facts)
-    if facts.longest >= LONGEST_ROW:
-        raise MemoryBudgetError(
-            f"{facts.kernel} with arcs in the store has a row of {facts.longest:,} arcs, and fewer "
-            f"than {LONGEST_ROW:,} can be counted on a CUDA device; use --device cpu"
-        )
+    require_countable(facts)
     for kind, option, needed, there in (
         ("device", "--device-memory", least.device_bytes, device_bytes),
         ("host", "--memory-limit", least.host_bytes, host_bytes),
@@ -194,7 +177,7 @@ def plan_disk_ranks(
     spare = host_bytes - least.host_bytes
     arcs_bytes = facts.ranks.pinned_bytes // len(facts.ranks.sides)
     each = min((spare - spare // SLACK_SHARE) // len(facts.ranks.sides), arcs_bytes)
-    return replace(plan, kept_bytes=each // names.SIDECAR_BYTES * names.SIDECAR_BYTES)
+    return replace(plan, kept_bytes=whole_blocks(each))
 
 
 def least_disk_ranks(facts: DiskRankFacts) -> DiskRankPlan:

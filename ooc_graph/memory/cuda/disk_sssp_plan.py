@@ -14,11 +14,7 @@ from typing import Any
 from ooc_graph.layout import names
 from ooc_graph.memory.cpu.plan import HeadRule, rules
 from ooc_graph.memory.cuda import device_facts
-from ooc_graph.memory.cuda.disk import (
-    STATE_BYTES,
-    DiskFacts,
-    DiskPlan,
-)
+from ooc_graph.memory.cuda.disk import STATE_BYTES, DiskFacts, DiskPlan
 from ooc_graph.memory.cuda.disk_budget import KEPT_SHARE, begin_plan, with_kept
 
 REQUEST_BYTES = 4 * 5 + 1

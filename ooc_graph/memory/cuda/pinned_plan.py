@@ -16,8 +16,7 @@ from typing import Any, TypeAlias
 from ooc_graph.errors import MemoryBudgetError
 from ooc_graph.memory.cpu.plan import HeadRule, rules
 from ooc_graph.memory.cuda import device_facts
-from ooc_graph.memory.cuda.device_facts import COLUMNS, DeviceFacts, DevicePlan
-from ooc_graph.memory.cuda.pinned_near_plan import NearPlan
+from ooc_graph.memory.cuda.device_facts import COLUMNS, DeviceFacts, DevicePlan, NearPlan
 from ooc_graph.memory.cuda.pinned_ranks import RankPlan
 
 PIECE_ARCS = 1024

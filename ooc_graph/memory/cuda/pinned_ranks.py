@@ -11,9 +11,8 @@ from dataclasses import dataclass
 from ooc_graph.errors import MemoryBudgetError
 from ooc_graph.memory.cpu.plan import HeadRule, Lengths, rules
 
-_OFFSET_BYTES, _START_BYTES = 8, 4
-# Where the first arcs of a row begin is told in 32 bits.
-_MOST_ARCS = 1 << 32
+# Of a row: its offset, and where its first arcs begin, which is told in 32 bits.
+_OFFSET_BYTES, _START_BYTES, _MOST_ARCS = 8, 4, 1 << 32
 
 
 @dataclass(frozen=True)
@@ -33,15 +32,11 @@ class RankFacts:
     @property
     def offset_bytes(self) -> int:
         """Bytes of the offsets."""
-        return _OFFSET_BYTES * self._ends
+        return _OFFSET_BYTES * self.ends
 
     @property
-    def start_bytes(self) -> int:
-        """Bytes that tell where the first arcs of each row begin."""
-        return _START_BYTES * self._ends
-
-    @property
-    def _ends(self) -> int:
+    def ends(self) -> int:
+        """Offsets of all sides."""
         return sum(side.count + 1 for side in self.sides)
 
     @property
@@ -68,7 +63,7 @@ class RankPlan:
         """Bytes on the device by purpose."""
         return {
             "vertex state": self.facts.state_bytes,
-            "offsets": self.facts.offset_bytes + self.facts.start_bytes,
+            "offsets": (_OFFSET_BYTES + _START_BYTES) * self.facts.ends,
             "shares": self.facts.arc_bytes * self.arcs_on_device,
         }
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ooc_graph.memory.cuda.pinned_near_plan import near_arc_bytes
+from ooc_graph.memory.cuda.device_facts import near_arc_bytes
 from ooc_graph.memory.cuda.pinned_plan import BfsPlan
 from ooc_graph.model.request import Request
 from ooc_graph.model.reservation import Reservation

@@ -18,7 +18,7 @@ from ooc_graph.model.kernel import ORDER_OF
 from ooc_graph.model.request import SCHEDULER
 from ooc_graph.model.resources import AUTO, Resources
 from ooc_graph.runtime.machine import give_back_freed_memory
-from ooc_graph.shards.cuda_disk_ranks import load_disk_rank
+from ooc_graph.shards.device_tiers import load_disk_rank
 from ooc_graph.shards.load import Graph
 from ooc_graph.shards.tiers import TierSearch
 from ooc_graph.strategies.cpu import on_disk as cpu_disk

@@ -15,8 +15,7 @@ from ooc_graph.kernels.cuda.pinned.bfs import BfsShare
 from ooc_graph.kernels.cuda.runtime import modules as cuda_modules
 from ooc_graph.kernels.cuda.runtime.rows import MOST_ID
 from ooc_graph.layout.names import CHUNK_BYTES, id_dtype
-from ooc_graph.memory.cuda.device_facts import COLUMNS, DeviceFacts, DevicePlan
-from ooc_graph.memory.cuda.pinned_near_plan import NearPlan
+from ooc_graph.memory.cuda.device_facts import COLUMNS, DeviceFacts, DevicePlan, NearPlan
 from ooc_graph.memory.cuda.pinned_plan import (
     BfsPlan,
     SearchPlan,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack
 from dataclasses import replace
 from typing import Any
 
@@ -23,7 +24,7 @@ from ooc_graph.model import rank_memory
 from ooc_graph.runtime.machine import give_back_freed_memory
 from ooc_graph.runtime.warmup import TIERS, warm
 from ooc_graph.shards.load import Graph
-from ooc_graph.shards.tiers import TierSearch, load_side
+from ooc_graph.shards.tiers import Tiered, TierSearch, bind_sides, load_side
 from ooc_graph.strategies.cpu import on_disk as cpu_disk
 from ooc_graph.types import Shard
 
@@ -136,15 +137,15 @@ def load_within(
 
 
 def _load_batches(graph: Graph, plan: Plan, device: CpuDevice) -> TierSearch:
-    side = load_side(graph, OUT, LIGHT, plan)
-    try:
-        side.blocks.keeping = True
-        search = device.tier_apsp(side.rows, side.heaviest)
-    except BaseException:
-        side.blocks.close()
-        raise
+    def load(name: str, undo: ExitStack) -> Tiered:
+        return load_side(graph, name, LIGHT, plan, undo)
+
+    def bind(out: Tiered, _into: Tiered) -> Any:
+        return device.tier_apsp(out.rows, out.heaviest)
+
+    loaded = bind_sides((OUT,), load, bind)
     give_back_freed_memory()
-    return TierSearch(search, (side,), plan)
+    return TierSearch(*loaded, plan)
 
 
 def singly_on_device(search: Any, graph: Graph, kernel: str) -> TierSingly:

@@ -1,16 +1,13 @@
 """Bellman-Ford from an added vertex: passes over the rows, and new weights by what they find (CPU).
 
-The added vertex has an arc of weight 0 to every vertex [1]_, so all potentials start at 0 and fall.
+The added vertex has an arc of weight 0 to every vertex [1], so all potentials start at 0 and fall.
 Only vertices whose potential fell push along their arcs, and a row, lightest first, is left at the
 first arc that leads no lower than 0. A pass goes once over the rows, in their order, and each that
 waits when its turn comes pushes; what falls after its turn waits for the next pass. So exact sums
 without a negative cycle need no more passes than vertices. How long passes go on is said by
 `ooc_graph.kernels.common.many.bellman_ford_search`.
 
-References
-----------
-.. [1] D. B. Johnson, "Efficient algorithms for shortest paths in sparse networks", J. ACM 24
-   (1977).
+[1] D. B. Johnson, "Efficient algorithms for shortest paths in sparse networks", J. ACM 24 (1977).
 """
 
 from __future__ import annotations
@@ -111,8 +108,7 @@ def vertex_on_cycle(parent: Any, seen: Any) -> int:
 def reweighted(rows: LightRows, potential: AnyArray, *, into: bool) -> LightRows:
     """Rows with ``w + potential(u) - potential(v)``, at least 0, light first.
 
-    Only rounding makes it negative. If the rows are ``into``, an arc leads from the neighbour to
-    the row.
+    Only rounding makes it negative. If rows are ``into``, an arc leads from the neighbour to them.
     """
     row = np.repeat(np.arange(len(rows.offsets) - 1), np.diff(rows.offsets))
     source, target = (rows.neighbors, row) if into else (row, rows.neighbors)

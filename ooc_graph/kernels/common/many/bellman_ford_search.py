@@ -1,7 +1,7 @@
 """Potentials by Bellman-Ford from an added vertex, with the negative cycle if there is one (CPU).
 
 Passes are those of `ooc_graph.kernels.common.many.bellman_ford`. After passes with so many
-improvements the parents are looked through: a cycle among them is a cycle of negative weight [1]_.
+improvements the parents are looked through: a cycle among them is a cycle of negative weight [1].
 
 Rounded sums around a cycle of weight zero may fall for ever. So an improvement counts only if it
 is larger than the rounding of an addition, relatively to the lowest potential along its path, and a
@@ -16,10 +16,8 @@ where `PASSES` times as many do not do, rounding is at work, and improvements ha
 large, too. No cycle of weight zero or more is closed once they exceed the roundings along a path of
 all rows, so that there is a bound for the times they are doubled as well.
 
-References
-----------
-.. [1] B. V. Cherkassky, A. V. Goldberg, "Negative-cycle detection algorithms", Math. Program. 85
-   (1999).
+[1] B. V. Cherkassky, A. V. Goldberg, "Negative-cycle detection algorithms", Math. Program. 85
+(1999).
 """
 
 from __future__ import annotations
@@ -121,13 +119,9 @@ class _InMemory:
 def potentials(out: LightRows) -> Potentials:
     """Find potentials for light-first rows of out-arcs in memory, with weights of any sign.
 
-    Raises
-    ------
-    NegativeCycleError
-        There is a cycle of negative weight; the error holds its vertices and exact weight.
-    InputError
-        Integer weights so large that a sum of as many as there are vertices might not fit, or
-        floats whose rounded sums do not settle.
+    NegativeCycleError: there is a cycle of negative weight; the error holds its vertices and exact
+    weight. InputError: integer weights so large that a sum of as many as there are vertices might
+    not fit, or floats whose rounded sums do not settle.
     """
     return find_potentials(_InMemory(out))
 

@@ -90,11 +90,8 @@ def find_parents(
     if parents is None:
         parents = np.empty(answer.shape, ids)
     shape, words = (team.threads, rows), (team.threads, words_for(rows))
-    scratch = Scratch(
-        np.empty(shape, ids),
-        np.zeros(words, np.uint64),
-        np.zeros(team.threads, np.int64),
-    )
+    left = np.zeros(team.threads, np.int64)
+    scratch = Scratch(np.empty(shape, ids), np.zeros(words, np.uint64), left)
     top, given = unreached(dtype)[0], (scratch, sources, answer, parents)
     team.launch(parents_of_sources, new_control(), out, into, top, *given)
     if scratch.left.any():

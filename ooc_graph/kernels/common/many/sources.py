@@ -7,7 +7,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from ooc_graph.kernels.common.completion import OnDone
-from ooc_graph.types import AnyArray, IntArray
+from ooc_graph.types import INT32_UNREACHED, AnyArray, IntArray
 
 
 class ManySources:
@@ -80,8 +80,7 @@ class Apsp(Protocol):
     def expect(self, sources: int, matrix_sources: int = 0) -> None:
         """Prepare for so many sources in all runs to come.
 
-        ``matrix_sources`` of them are searched from here, if a matrix of all pairs may be kept;
-        else it is 0.
+        ``matrix_sources`` of them are searched from here; 0 if no matrix of all pairs may be kept.
         """
 
     def run_columns(
@@ -120,18 +119,10 @@ class MultiSourceBfs(Protocol):
     ) -> AnyArray:
         """Levels of all vertices from each of the internal ids ``sources``.
 
-        Parameters
-        ----------
-        sources
-            int64 (sources,), repetitions allowed.
-        answer
-            int32 (sources, vertices) to write to; the largest int32 if a source does not reach.
-        batch_size
-            Most sources of a batch.
-        most
-            The last level that is wanted; None: all.
-        on_done
-            Is called with sources when their rows are in ``answer``.
+        These are int64 (sources,), repetitions allowed. Levels may be written to ``answer``, int32
+        (sources, vertices): the largest int32 if a source does not reach. ``batch_size`` is most
+        sources of a batch, ``most`` the last level that is wanted; None: all. ``on_done`` is called
+        with sources when their rows are in ``answer``.
         """
 
     def tally(
@@ -148,20 +139,35 @@ class MultiSourceBfs(Protocol):
     ) -> IntArray:
         """Count the vertices that each source reaches, without a matrix of levels.
 
-        Parameters
-        ----------
-        sources, batch_size, most, on_done
-            As for `run`.
-        wanted
-            bool (vertices,): which vertices count; None: all.
-        bins, width
-            Bins of levels, each so wide; the last one has all beyond.
-        tallies
-            As `empty_tallies` makes them, to write to.
+        What is not said here is as for `run`. ``wanted``, bool (vertices,): which vertices count;
+        None: all. There are so many ``bins`` of levels, each of this ``width``; the last one has
+        all beyond. ``tallies`` are as `empty_tallies` makes them, to write to.
 
-        Returns
-        -------
-        ndarray
-            int64 (sources, 3 + bins): vertices reached, the source included; the sum of their
-            levels; the last level with one of them; and how many there are in each bin.
+        Returns int64 (sources, 3 + bins): vertices reached, the source included; the sum of their
+        levels; the last level with one of them; and how many there are in each bin.
         """
+
+
+REACHED, SUM, DEEPEST, BINS = range(4)
+"""Columns of the tallies: vertices, sum of their levels, last level; from here on bins."""
+
+
+def empty_tallies(sources: int, bins: int) -> IntArray:
+    """What `CpuManyBfs.tally` writes to: int64 (sources, 3 + bins), zeros."""
+    return np.zeros((sources, BINS + bins), np.int64)
+
+
+def tally_levels(level: AnyArray, most: int, wanted: AnyArray, width: int, row: IntArray) -> None:
+    """Write the tally of levels up to ``most`` of rows that are ``wanted``: int64 (3 + bins,)."""
+    counts = np.bincount(level[wanted & (level >= 0) & (level <= most)])
+    at = np.arange(len(counts))
+    row[:3] = counts.sum(), (counts * at).sum(), max(len(counts) - 1, 0)
+    bins = len(row) - 3
+    if bins:
+        np.add.at(row[3:], np.minimum(at // width, bins - 1), counts)
+
+
+def write_levels(level: AnyArray, most: int, row: AnyArray) -> None:
+    """Write levels up to ``most`` to a row of an answer; the largest int32 for all others."""
+    row[:] = level
+    row[(level < 0) | (level > most)] = INT32_UNREACHED

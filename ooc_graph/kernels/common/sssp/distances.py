@@ -1,4 +1,4 @@
-"""Distances of SSSP on any device: their type, their sums, and what the ranks' bounds are."""
+"""Distances of SSSP on any device: their type and sums, the ranks' bounds, and what ranks share."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ import numpy as np
 
 from ooc_graph.errors import InputError
 from ooc_graph.kernels.common.compiled import kernel, subroutine
-from ooc_graph.types import INT64_UNREACHED, AnyArray
+from ooc_graph.kernels.common.sssp.survey import Known
+from ooc_graph.types import INT64_UNREACHED, AnyArray, Dealing, owner_of
 
 
 def distance_dtype(weights: AnyArray) -> np.dtype[np.generic]:
@@ -36,6 +37,11 @@ def overflow_error(dtype: np.dtype[Any]) -> InputError:
 def unreached(dtype: np.dtype[Any]) -> AnyArray:
     """Distance of what is not reached, as an array (1,)."""
     return np.array([np.inf if dtype.kind == "f" else INT64_UNREACHED], dtype)
+
+
+def largest_of(dtype: np.dtype[Any]) -> Any:
+    """Largest number of a weights' dtype: +inf, or the largest integer."""
+    return np.inf if dtype.kind == "f" else np.iinfo(dtype).max
 
 
 def bound_above(smallest: Any, step: float, top: Any) -> float:
@@ -91,3 +97,47 @@ def raised(scratch: Any, smallest: Any, step: float, top: Any) -> Any:
         return top
     scratch[0] = total
     return max(smallest, scratch[0])
+
+
+Payload = tuple[AnyArray, AnyArray, AnyArray]
+
+
+class BaseSsspRank:
+    """A rank with the rows of one shard, so many ``arcs``; ids and weights are of these dtypes."""
+
+    def __init__(
+        self,
+        dealing: Dealing,
+        arcs: int,
+        ids: np.dtype[Any],
+        weights: np.dtype[Any],
+        known: Known,
+    ) -> None:
+        self.vertices, self.arcs = dealing.vertices, arcs
+        self._dealing, self._ids, self._known = dealing, ids, known
+        self._top = unreached(distance_dtype(np.empty(0, weights)))[0]
+        self._pending = self._left = 0
+
+    def survey(self) -> tuple[tuple[int, int, int, int], float]:
+        """Tuples at the first rows and at all, first rows with spread weights and all; a step."""
+        s = self._known.survey
+        return (s.head_tuples, s.tuples, s.spread_rows, s.sampled_rows), s.step
+
+    def nothing(self, smallest: float) -> Payload:
+        """Payload that relaxes nothing."""
+        dtype = self._top.dtype
+        # The first step is a float64; beyond the largest float32 it is as good as infinite.
+        with np.errstate(over="ignore"):
+            least = np.array([min(self._top, smallest)], dtype)
+        return np.empty(0, self._ids), np.empty(0, dtype), least
+
+    def seed(self, root: int) -> Payload:
+        """Payload that puts the root at distance 0, if this rank owns it."""
+        if owner_of(np.array(root, np.int64), self._dealing.shards) != self._dealing.shard:
+            return self.nothing(self._top)
+        dtype = self._top.dtype
+        return np.array([root], self._ids), np.zeros(1, dtype), np.array([self._top], dtype)
+
+    def refuse_overflow(self) -> None:
+        """Raise the error that says that a distance exceeds its dtype."""
+        raise overflow_error(self._top.dtype)

@@ -64,13 +64,8 @@ def survey_of(head: int, total: int, lightest: AnyArray, typical: AnyArray) -> S
     """
     light, middle = lightest.astype(np.float64), typical.astype(np.float64)
     medians = (float(np.median(w)) if len(w) else 0.0 for w in (light, middle))
-    return Survey(
-        head,
-        total,
-        int((light <= middle / WEIGHT_SPREAD).sum()),
-        len(light),
-        first_step(*medians),
-    )
+    spread_rows = int((light <= middle / WEIGHT_SPREAD).sum())
+    return Survey(head, total, spread_rows, len(light), first_step(*medians))
 
 
 def may_pull(found: Survey) -> bool:

@@ -84,8 +84,7 @@ def search_level(
 ) -> tuple[Any, Any]:
     """Append the unseen neighbours of ``queue[begin:end]``, some more than once.
 
-    Sets levels, and parents as they are where in-rows are the out-rows. Returns the list's end and
-    the arcs seen.
+    Sets levels, and parents as they are if in-rows are the out-rows. The list's end, and arcs seen.
     """
     stays_apart()
     # Unsigned throughout: numba checks signed indices for being negative, at each access.

@@ -54,8 +54,7 @@ def claim(
 def push_alone(out: Any, tree: Any, queue: Any, begin: int, end: int) -> tuple[int, Any]:
     """Push ``queue[begin:end]`` on one thread; new vertices go to ``queue[end:]``.
 
-    Returns the end of the new vertices and the arcs examined. Parents are set; `settle` does
-    the rest.
+    Returns the end of the new vertices and the arcs examined. Only parents are set; see `settle`.
     """
     tail, examined = end, np.int64(0)
     for index in range(begin, end):

@@ -27,7 +27,7 @@ from ooc_graph.kernels.common.team import Team, new_control
 from ooc_graph.kernels.cpu.bfs.pull import EXAMINED, FOUND, FOUND_ARCS, IntoRows, pull_part
 from ooc_graph.kernels.cpu.bfs.push import OutRows
 from ooc_graph.kernels.cpu.bfs.search import new_tree
-from ooc_graph.types import AnyArray, Dealing, owner_of, rows_of_shard
+from ooc_graph.types import AnyArray, Dealing, owner_of
 
 
 class CpuBfsShared:
@@ -175,31 +175,15 @@ class CpuBfsRank:
     def pull(self, shared: CpuBfsShared) -> int:
         """Find the unvisited own rows next to the frontier; return arcs examined."""
         self._depth += 1
-        control = new_control()
-        self._team.launch(
-            pull_part,
-            control,
-            self._into,
-            self._tree,
-            self._out.offsets,
-            shared.frontier,
-            self._depth,
-        )
+        control, offsets = new_control(), self._out.offsets
+        given = self._into, self._tree, offsets, shared.frontier, self._depth
+        self._team.launch(pull_part, control, *given)
         self._count, self._frontier_arcs = int(control[FOUND]), int(control[FOUND_ARCS])
         return int(control[EXAMINED])
 
     def tree(
         self, vertices: Sequence[int], arcs: Sequence[int], direction: Sequence[int]
     ) -> BfsTree:
-        """Answer for the own rows; `rows_of_shard` of them, in local order."""
-        assert len(self._tree.parent) == rows_of_shard(
-            self.vertices, self._dealing.shards, self._dealing.shard
-        )
-        return BfsTree(
-            self._tree.parent,
-            self._tree.level,
-            0.0,
-            np.array(vertices, np.int64),
-            np.array(arcs, np.int64),
-            np.array(direction, np.int8),
-        )
+        """Answer for the own rows, in local order."""
+        tree, counts = self._tree, (np.array(vertices, np.int64), np.array(arcs, np.int64))
+        return BfsTree(tree.parent, tree.level, 0.0, *counts, np.array(direction, np.int8))

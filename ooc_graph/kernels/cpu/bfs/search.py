@@ -121,7 +121,11 @@ class CpuBfsSearch:
         """Search from internal id ``root``; the arrays stay this search's until the next run."""
         control = new_control()
         start = perf_counter()
-        listed = -1 if self._list is None else self._search_list(control, root)
+        listed = -1
+        if self._list is not None:
+            # On the calling thread, and mostly it ends there: nobody is woken up for it.
+            given = self._list, self._tree, self._scratch, self._trace
+            listed = int(thin_levels.search_list(control, *given, root))
         if control[REACHED] < len(self._tree.parent) or control[FOUND] > 0:
             self._search(control, root, listed)
         elapsed_s = perf_counter() - start
@@ -129,23 +133,10 @@ class CpuBfsSearch:
         trace: list[AnyArray] = [column[:levels] for column in self._trace]
         return BfsTree(self._tree.parent, self._tree.level, elapsed_s, *trace)
 
-    def _search_list(self, control: IntArray, root: int) -> int:
-        """Begin on the calling thread, and mostly end there: nobody is woken up for it."""
-        given = self._list, self._tree, self._scratch, self._trace
-        return int(thin_levels.search_list(control, *given, root))
-
     def _search(self, control: IntArray, root: int, listed: int) -> None:
         """Search, or go on from a list; or clear what was not reached, if the list did all."""
-        arguments = (
-            self._out,
-            self._into,
-            self._tree,
-            self._scratch,
-            self._trace,
-            root,
-            listed,
-        )
+        given = self._out, self._into, self._tree, self._scratch, self._trace, root, listed
         if self._alone or (listed >= 0 and control[FOUND] == 0):
-            search(0, 1, control, *arguments)
+            search(0, 1, control, *given)
         else:
-            self._team.launch(search, control, *arguments)
+            self._team.launch(search, control, *given)

@@ -76,8 +76,7 @@ def search_list(control: Any, sides: Any, tree: Any, scratch: Any, trace: Any, r
 
     Words `BEGIN`, `END` and `DEPTH` of the control array become the bounds of the frontier in
     ``queue`` and its level; `FOUND` and `FOUND_ARCS` its vertices and out-arcs, 0 when the search
-    is over; `REACHED` all vertices that were seen. These have parents and levels; `leave_list`
-    does the rest.
+    is over; `REACHED` all vertices that were seen. These have parents and levels; see `leave_list`.
 
     The queue, ids (rows + `LIST_EXTRA`,), is zeros before the first search. The out-arcs of the
     widest row bound those of the frontier at no cost. Returns the out-arcs of the frontier and of

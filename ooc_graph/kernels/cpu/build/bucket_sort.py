@@ -135,8 +135,7 @@ def sort_strips(
 ) -> None:
     """Order what `split_strips` has split by row and neighbour, in place.
 
-    The largest neighbour has so many ``bits``; ``near`` and ``spare`` are scratch, as large as the
-    largest strip.
+    The largest neighbour has so many ``bits``; ``near`` and ``spare`` are scratch for any strip.
     """
     digits, width = _digits_of(bits)
     cursors = np.empty((digits, 1 << width), np.uint32)
@@ -181,8 +180,7 @@ def sort_by_weight(
     """Order rows by key, ties by neighbour.
 
     Rows stand one after the other, with these ``lengths`` int64 (r,), and ascend by neighbour; the
-    ``rows`` of ``arcs`` and ``out`` are not looked at. ``near`` and ``spare`` are scratch, as large
-    as the largest strip.
+    ``rows`` of ``arcs`` and ``out`` are not looked at; ``near``, ``spare`` are scratch for a strip.
     """
     offsets = np.empty(len(lengths) + 1, np.int64)
     offsets[0] = 0

@@ -1,13 +1,11 @@
 """A union-find forest that threads join without locks: every parent is the smaller id.
 
 ``parent[v] <= v`` always, so there are no cycles, and the root of a tree is its smallest id
-whatever the order of the links. Linking is Afforest's [1]_, with an atomic minimum in place of its
+whatever the order of the links. Linking is Afforest's [1], with an atomic minimum in place of its
 compare-and-swap: what the minimum displaces is linked again, so no link is ever lost.
 
-References
-----------
-.. [1] M. Sutton, T. Ben-Nun, A. Barak, "Optimizing parallel graph connectivity computation via
-   subgraph sampling", IPDPS 2018.
+[1] M. Sutton, T. Ben-Nun, A. Barak, "Optimizing parallel graph connectivity computation via
+subgraph sampling", IPDPS 2018.
 """
 
 from __future__ import annotations

@@ -2,16 +2,14 @@
 
 A segment is at most `SEGMENT` consecutive internal ids, so that inside a group of edges both ends
 are 16 bits, and the state of the two segments that a group touches stays in the core's cache while
-all of its edges are relaxed [1]_. The first segments are small and double in length: that is where
+all of its edges are relaxed [1]. The first segments are small and double in length: that is where
 the hubs are, whose distances are short and whose edges are most, and what holds for all vertices
 of a segment decides what may be left unread. With weights, a group is cut into bands, lightest
 first, so that a pass may leave out what is too heavy to improve anything. Bands are cut into
 pieces, which are what threads take.
 
-References
-----------
-.. [1] X. Zhu, W. Han, W. Chen, "GridGraph: large-scale graph processing on a single machine using
-   2-level hierarchical partitioning", USENIX ATC 2015 (there for edges on disk).
+[1] X. Zhu, W. Han, W. Chen, "GridGraph: large-scale graph processing on a single machine using
+2-level hierarchical partitioning", USENIX ATC 2015 (there for edges on disk).
 """
 
 from __future__ import annotations
@@ -78,16 +76,9 @@ class GroupedEdges:
     @property
     def pieces(self) -> Pieces:
         """The edges for kernels."""
-        return Pieces(
-            not self.directed,
-            self.ends,
-            self.weights,
-            self.begin,
-            self.tail,
-            self.head,
-            self.lightest,
-            segment_bases(self.vertices),
-        )
+        pieces = self.begin, self.tail, self.head, self.lightest
+        bases = segment_bases(self.vertices)
+        return Pieces(not self.directed, self.ends, self.weights, *pieces, bases)
 
     @property
     def segments(self) -> int:

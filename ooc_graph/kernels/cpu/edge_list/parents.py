@@ -13,8 +13,8 @@ import numpy as np
 
 from ooc_graph.kernels.common.bitmap import ONE, WORD_BITS, drop, has, members_of
 from ooc_graph.kernels.common.compiled import subroutine
+from ooc_graph.kernels.common.intrinsics import atomic_replace
 from ooc_graph.kernels.common.team import CHUNK, FIRST_FREE, LINE, atomic_add, atomic_umin, barrier
-from ooc_graph.kernels.cpu.edge_list.atomics import atomic_replace
 from ooc_graph.kernels.cpu.edge_list.grouped import LOW_END, SEGMENT_BITS, pieces_of
 
 PARENTS_EXAMINED, UNRESOLVED, RESOLVED = (FIRST_FREE + k * LINE for k in range(3))

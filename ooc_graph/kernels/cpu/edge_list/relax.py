@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from ooc_graph.kernels.common.compiled import subroutine
+from ooc_graph.kernels.common.intrinsics import atomic_lower
 from ooc_graph.kernels.common.team import FIRST_FREE, LINE, atomic_add
-from ooc_graph.kernels.cpu.edge_list.atomics import atomic_lower
 from ooc_graph.kernels.cpu.edge_list.grouped import LOW_END, SEGMENT_BITS, pieces_of
 
 EXAMINED, PASSES, STILL_OPEN, WHOLE, LIGHT_PASSES = (FIRST_FREE + k * LINE for k in range(4, 9))

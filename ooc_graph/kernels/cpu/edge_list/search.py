@@ -67,8 +67,7 @@ class CpuEdgesBfs:
 class CpuEdgesSssp:
     """SSSP searches over grouped edges, one at a time; buffers are allocated once.
 
-    In addition to edges and answer, a search has 1 bit a vertex. ``ids`` is the type of the
-    parents.
+    In addition to edges and answer, a search has 1 bit a vertex. ``ids`` is the parents' type.
     """
 
     passes = 0

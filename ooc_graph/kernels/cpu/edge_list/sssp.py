@@ -167,14 +167,7 @@ def lost_by_overflow(edges: Any, distance: Any, top: Any) -> bool:
 
 
 @kernel
-def search(
-    thread: int,
-    threads: int,
-    control: Any,
-    edges: Any,
-    field: Any,
-    root: int,
-) -> None:
+def search(thread: int, threads: int, control: Any, edges: Any, field: Any, root: int) -> None:
     """Search from ``root``: distances by passes, then parents.
 
     Word `UNRESOLVED` ends with the reached vertices that found no parent, which are none.

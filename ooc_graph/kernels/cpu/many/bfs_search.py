@@ -12,7 +12,7 @@ import numpy as np
 from ooc_graph.kernels.common.bitmap import WORD_BITS, pack_bits, words_for
 from ooc_graph.kernels.common.completion import OnDone, starts
 from ooc_graph.kernels.common.decisions import BfsTree
-from ooc_graph.kernels.common.many.tallies import BINS, empty_tallies, tally_levels, write_levels
+from ooc_graph.kernels.common.many.sources import BINS, empty_tallies, tally_levels, write_levels
 from ooc_graph.kernels.common.team import Team
 from ooc_graph.kernels.common.tuning import WORTH
 from ooc_graph.kernels.cpu.bfs.search import CpuBfsSearch, out_rows

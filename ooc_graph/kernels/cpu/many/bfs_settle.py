@@ -8,7 +8,7 @@ import numpy as np
 
 from ooc_graph.kernels.common.bitmap import LOW, ONE, SIX, WORD_BITS, count_bits, has, lowest_bit
 from ooc_graph.kernels.common.compiled import subroutine
-from ooc_graph.kernels.common.many.tallies import BINS, DEEPEST, REACHED, SUM
+from ooc_graph.kernels.common.many.sources import BINS, DEEPEST, REACHED, SUM
 from ooc_graph.types import AnyArray
 
 WORDS = 4

@@ -28,8 +28,7 @@ def single_searches_pay(rows: int, arcs: int, row_bytes: int, relaxed: float | N
 
     A batch of a long thin graph relaxes arcs for one source after another. How many it has
     ``relaxed``, on average over batches, tells. Before any was searched (None), a graph is taken
-    for long and thin if its rows have few out-arcs; ``row_bytes`` are those of a row's distances
-    in a batch.
+    for long and thin if its rows have few out-arcs; ``row_bytes`` are of a row's batch distances.
     """
     if relaxed is not None:
         return relaxed > MANY_RELAXED * arcs

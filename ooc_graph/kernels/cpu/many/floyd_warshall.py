@@ -2,16 +2,14 @@
 
 The matrix of all pairs lies in squares. Those of `TILE` vertices at a time become ones that paths
 may lead through: first the square on the diagonal is closed, then squares beside and above it are
-lowered through it, then all others through these [1]_.
+lowered through it, then all others through these [1].
 
 It serves integer weights >= 0 alone. Of floats a distance is the minimum of sums rounded from the
 source outward, and here sums are rounded in another order. All is done in 32 bits: `TOP` stands
 where there is no path, or one that long, and twice as much still fits.
 
-References
-----------
-.. [1] G. Venkataraman, S. Sahni, S. Mukhopadhyaya, "A blocked all-pairs shortest-paths algorithm",
-   ACM J. Exp. Algorithmics 8 (2003).
+[1] G. Venkataraman, S. Sahni, S. Mukhopadhyaya, "A blocked all-pairs shortest-paths algorithm", ACM
+J. Exp. Algorithmics 8 (2003).
 """
 
 from __future__ import annotations
@@ -118,12 +116,7 @@ def close_squares(
 
 @kernel
 def take_rows(
-    thread: int,  # noqa: ARG001
-    threads: int,  # noqa: ARG001
-    control: Any,
-    squares: Any,
-    count: int,
-    wanted: Any,
+    _thread: int, _threads: int, control: Any, squares: Any, count: int, wanted: Any
 ) -> None:
     """Write distances of sources, as `ooc_graph.kernels.cpu.many.sssp.Wanted` has it."""
     sources, columns, potential = wanted.sources, wanted.columns, wanted.potential

@@ -34,12 +34,8 @@ class CpuJohnson(ManySources):
     negative weight is a negative cycle). A batch has 64 sources at most. Without ``tuples``, the
     input tuples at each row, sources are never searched from one by one.
 
-    Raises
-    ------
-    NegativeCycleError
-        There is a cycle of negative weight.
-    InputError
-        The longest path might not fit the distances' dtype.
+    NegativeCycleError: there is a cycle of negative weight; InputError: the longest path might not
+    fit the distances' dtype.
     """
 
     def __init__(

@@ -69,8 +69,7 @@ def side_by_side(threads: int, count: int, do: Callable[[int, int], None]) -> No
 
     So no thread gets far ahead of another, and what waits for several of them does not wait long.
     Whatever a call raises, or the thread that waits (KeyboardInterrupt), ends all threads after the
-    calls that they are in, and is raised. So they end, by CancelledError, if the calling thread's
-    own work is cancelled.
+    calls that they are in, and is raised; so does CancelledError if the caller's work is cancelled.
     """
     # Not an Event, which an interrupt may leave closed for the threads that set it as well.
     is_ended, cancelled = [False], current_event()

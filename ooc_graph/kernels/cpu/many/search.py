@@ -29,15 +29,10 @@ class CpuManySearch:
     Every thread searches batches of its own, so threads never wait for each other. In addition to
     the rows each has ``batch_size`` distances a vertex, and 16 to 24 bytes a vertex more.
 
-    Parameters
-    ----------
-    out, into
-        Light-first rows of out- and in-arcs with weights >= 0 (the same object when undirected).
-    batch_size
-        Most sources in a batch, 64 at most; rounded up to whole vectors.
-    longest
-        Bound of a path's length, if integer weights have one that is lower than vertices times
-        heaviest weight. InputError: it might not fit the distances' dtype.
+    ``out`` and ``into`` are light-first rows with weights >= 0 (the same object when undirected). A
+    batch has ``batch_size`` sources at most, 64 or less; rounded up to whole vectors. ``longest``
+    bounds a path's length, if integer weights have a bound that is lower than vertices times
+    heaviest weight. InputError: it might not fit the distances' dtype.
     """
 
     def __init__(
@@ -195,8 +190,7 @@ def run_batches(
 ) -> None:
     """Search batch after batch by all threads, each with a state of its own.
 
-    The kernel ``search_batch`` searches the next one of ``task``; it gives its number, below 0 if
-    there is none.
+    The kernel ``search_batch`` searches the next one of ``task``: its number, below 0 if none is.
     """
 
     def batches(thread: int, _: int, control: IntArray) -> None:

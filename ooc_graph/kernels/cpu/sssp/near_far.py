@@ -1,6 +1,6 @@
 """SSSP on graphs with positive weights where pulling does not pay, road networks above all.
 
-Near-far [1]_: rows up to a bound are relaxed whole from a queue, what lies beyond waits in a list
+Near-far [1]: rows up to a bound are relaxed whole from a queue, what lies beyond waits in a list
 and becomes near when the bound has risen; there is nothing to gain from cursors or from pulling.
 What is known of a vertex is one word of 64 bits, in the memory of the answer's distance:
 
@@ -10,9 +10,8 @@ so one cache line serves all of them. The distance is an integer or the bits
 of a float32, whose order is the same. As weights are positive, a parent is nearer than its child,
 and of all arcs that attain a final distance the last time each is relaxed its start is final, too:
 keeping the parent of smallest (distance, id) on the way gives the canonical one, and no pass over
-the in-arcs is needed. That fails where a distance is so much longer than a weight that their
-rounded sum is the distance itself, or where a distance needs more than 32 bits: then the search
-gives up.
+the in-arcs is needed. The search gives up if a distance is so much longer than a weight that their
+rounded sum is the distance itself, or if a distance needs more than 32 bits.
 
 One thread searches. Two shared the work evenly, but were slower than one on road networks and
 grids: the words of the front moved between their caches.
@@ -21,10 +20,8 @@ The state says whether a vertex is queued (`NEAR`) or beyond the bound (`FAR`). 
 be of any size: a vertex that does not fit is `FAR` without being listed, and the next
 round looks through all words.
 
-References
-----------
-.. [1] A. Davidson et al., "Work-efficient parallel GPU methods for single-source shortest paths",
-   IPDPS 2014.
+[1] A. Davidson et al., "Work-efficient parallel GPU methods for single-source shortest paths",
+IPDPS 2014.
 """
 
 from __future__ import annotations
@@ -100,8 +97,7 @@ def _ask_for_rows(rows: Any, word: Any, near: Any, head: int, count: int) -> Non
 def _relax_near(rows: Any, state: Any, turn: int, count: int, bound: Any, top: Any) -> None:
     """Relax the rows of the queue ``near[:count]`` and of what they bring into it.
 
-    The trace counts on; ``bound`` is shifted to the bits of a distance; ``top`` is of the
-    distances' type.
+    The trace counts on; ``bound`` is shifted to a distance's bits, ``top`` of the distances' type.
     """
     word, near, far, trace = state.word, state.near, state.far[turn], state.trace
     capacity, most = len(near), len(far)

@@ -2,12 +2,10 @@
 
 With ``floor`` a lower bound of the distances that may have changed since the row looked last, an
 arc of weight w can only help while ``floor + w < best``: rows ascend by weight, so the first arc
-that fails ends the row [1]_.
+that fails ends the row [1].
 
-References
-----------
-.. [1] V. T. Chakaravarthy et al., "Scalable single source shortest path algorithms for massively
-   parallel systems", IPDPS 2014 (the pull of long edges is a relative).
+[1] V. T. Chakaravarthy et al., "Scalable single source shortest path algorithms for massively
+parallel systems", IPDPS 2014 (the pull of long edges is a relative).
 """
 
 from __future__ import annotations
@@ -123,8 +121,7 @@ def pull_part(
     ``wave.queue`` lists those that improved, in any order; their distances are written back, or
     only to ``found``, in the order of the queue, unless that is empty. A thread's row of ``ranges``
     becomes the smallest improved distance and the largest of all reached. Threads read distances
-    that others improve meanwhile: the fixed point does not depend on it. Word `CHUNK` must be 0 at
-    the start.
+    that others improve meanwhile: the fixed point does not depend on it. Word `CHUNK` begins as 0.
     """
     range_, scratch = ranges[thread], Scratch(scratches.left[thread], scratches.best[thread])
     distance, rows, top = wave.distance, len(into.offsets) - 1, range_[0]

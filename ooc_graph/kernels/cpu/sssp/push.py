@@ -3,12 +3,10 @@
 Rows ascend by weight, so a row's arcs below the bound are its first ones. A row that is left with
 arcs above the bound waits with a cursor on the first of them: no candidate above the bound is ever
 applied, every distance up to the bound is final, and nothing is kept for later but the cursors.
-Raising the bound by `step` makes this near-far / delta-stepping [1]_ without far lists.
+Raising the bound by `step` makes this near-far / delta-stepping [1] without far lists.
 
-References
-----------
-.. [1] U. Meyer, P. Sanders, "Delta-stepping: a parallelizable shortest path algorithm",
-   J. Algorithms 49 (2003).
+[1] U. Meyer, P. Sanders, "Delta-stepping: a parallelizable shortest path algorithm", J. Algorithms
+49 (2003).
 """
 
 from __future__ import annotations

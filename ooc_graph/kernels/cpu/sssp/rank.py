@@ -12,10 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from ooc_graph.errors import InputError
 from ooc_graph.kernels.common.dealt import copy_own, dealt_of
 from ooc_graph.kernels.common.decisions import SsspTree
-from ooc_graph.kernels.common.sssp.distances import overflow_error, unreached
+from ooc_graph.kernels.common.sssp.distances import BaseSsspRank, Payload
 from ooc_graph.kernels.common.sssp.rows import LightRows, Wave
 from ooc_graph.kernels.common.sssp.survey import Known
 from ooc_graph.kernels.common.team import Team, new_control
@@ -31,6 +30,7 @@ from ooc_graph.kernels.cpu.sssp.parents import (
 from ooc_graph.kernels.cpu.sssp.pull import CHANGED, pull_part
 from ooc_graph.kernels.cpu.sssp.push import HeadedRows
 from ooc_graph.kernels.cpu.sssp.rank_steps import (
+    CpuSsspShared,
     arcs_of,
     list_within,
     push_queued,
@@ -39,13 +39,10 @@ from ooc_graph.kernels.cpu.sssp.rank_steps import (
 )
 from ooc_graph.kernels.cpu.sssp.rising import push_inner
 from ooc_graph.kernels.cpu.sssp.search import taken_dtype
-from ooc_graph.kernels.cpu.sssp.shared import CpuSsspShared
-from ooc_graph.types import AnyArray, Dealing, owner_of
-
-Payload = tuple[AnyArray, AnyArray, AnyArray]
+from ooc_graph.types import AnyArray, Dealing
 
 
-class CpuSsspRank:
+class CpuSsspRank(BaseSsspRank):
     """SSSP steps on the rows of one shard, on a team of threads.
 
     In addition to the rows, which are light-first, it has two ids, a distance, a parent and 4 bytes
@@ -60,21 +57,19 @@ class CpuSsspRank:
         known: Known,
         team: Team,
     ) -> None:
-        rows, self._ids = dealing.rows, out.neighbors.dtype
-        self.vertices, self.arcs = dealing.vertices, len(out.neighbors)
-        self._dealing, self._team = dealing, team
-        self._out, self._into, self._known = out, into, known
-        dtype = out.weights.dtype
-        top = unreached(dtype if dtype.kind == "f" else np.dtype(np.int64))
-        self._top, self._kind = top[0], top.dtype.type
+        rows, ids = dealing.rows, out.neighbors.dtype
+        super().__init__(dealing, len(out.neighbors), ids, out.weights.dtype, known)
+        self._out, self._into, self._team = out, into, team
+        top = np.array([self._top])
+        self._kind = top.dtype.type
         # What a pull finds, and then the answer.
         self._distance = np.empty(rows, top.dtype)
         self._wave = Wave(
             self._distance[:0],
             np.zeros(rows, taken_dtype(int(np.diff(out.offsets).max(initial=0)))),
-            np.empty(rows, self._ids),
-            np.empty(rows, self._ids),
-            np.empty(0, self._ids),
+            np.empty(rows, ids),
+            np.empty(rows, ids),
+            np.empty(0, ids),
             top,
             np.empty(1, top.dtype),
             np.empty(1, np.float64),
@@ -82,8 +77,7 @@ class CpuSsspRank:
         )
         self._ranges = np.empty((team.threads, 2), top.dtype)
         self._scratches = new_scratches(team.threads, top.dtype)
-        self._parent = np.empty(rows, self._ids)
-        self._pending = self._left = 0
+        self._parent = np.empty(rows, ids)
         self._bound, self._floor = self._top, 0.0
 
     def start(self) -> None:
@@ -91,26 +85,6 @@ class CpuSsspRank:
         self.drop_pending()
         self._bound, self._floor, self._left = self._top, 0.0, 0
         self._parent[:] = np.iinfo(self._ids).max
-
-    def survey(self) -> tuple[tuple[int, int, int, int], float]:
-        """Tuples at the first rows and at all, first rows with spread weights and all; a step."""
-        s = self._known.survey
-        return (s.head_tuples, s.tuples, s.spread_rows, s.sampled_rows), s.step
-
-    def nothing(self, smallest: float) -> Payload:
-        """Payload that relaxes nothing."""
-        dtype = self._top.dtype
-        # The first step is a float64; beyond the largest float32 it is as good as infinite.
-        with np.errstate(over="ignore"):
-            least = np.array([min(self._top, smallest)], dtype)
-        return np.empty(0, self._ids), np.empty(0, dtype), least
-
-    def seed(self, root: int) -> Payload:
-        """Payload that puts the root at distance 0, if this rank owns it."""
-        if owner_of(np.array(root), self._dealing.shards) != self._dealing.shard:
-            return self.nothing(self._top)
-        dtype = self._top.dtype
-        return np.array([root], self._ids), np.zeros(1, dtype), np.array([self._top], dtype)
 
     def drop_pending(self) -> None:
         """Forget the rows that wait above the bound."""
@@ -128,12 +102,8 @@ class CpuSsspRank:
         _, listed, self._pending, examined, again, smallest = push_queued(
             self._out, wave, count, pending, limit, target, found
         )
-        payload = (
-            target[:listed].copy(),
-            found[:listed].copy(),
-            np.array([smallest], self._top.dtype),
-        )
-        return payload, examined, again
+        least = np.array([smallest], self._top.dtype)
+        return (target[:listed].copy(), found[:listed].copy(), least), examined, again
 
     def _seen(self, shared: CpuSsspShared) -> Wave:
         return self._wave._replace(distance=shared.distance)
@@ -173,17 +143,8 @@ class CpuSsspRank:
         """
         control, wave = new_control(), self._seen(shared)
         self._ranges[:, 0] = self._top
-        self._team.launch(
-            pull_part,
-            control,
-            self._into,
-            wave,
-            self._distance,
-            self._kind(final),
-            self._kind(floor),
-            self._ranges,
-            self._scratches,
-        )
+        bounds, scratch = (self._kind(final), self._kind(floor)), (self._ranges, self._scratches)
+        self._team.launch(pull_part, control, self._into, wave, self._distance, *bounds, *scratch)
         count = int(control[CHANGED])
         target = wave.queue[:count]
         arcs = arcs_of(self._out.offsets, wave.dealt, target)
@@ -208,16 +169,8 @@ class CpuSsspRank:
     def find_parents(self, shared: CpuSsspShared, root: int) -> tuple[AnyArray, int]:
         """Find the parents that are still lacking; vertices left on plateaus, and arcs examined."""
         control, wave = new_control(), self._seen(shared)
-        self._team.launch(
-            parents_part,
-            control,
-            self._into,
-            wave,
-            self._parent,
-            root,
-            self._kind(self._floor),
-            self._scratches,
-        )
+        given = self._into, wave, self._parent, root, self._kind(self._floor), self._scratches
+        self._team.launch(parents_part, control, *given)
         self._left = int(control[UNRESOLVED])
         return self._dealing.internal_of(wave.pending[: self._left]), int(control[EXAMINED])
 
@@ -234,11 +187,6 @@ class CpuSsspRank:
         wave = self._seen(shared)
         heaviest = self._known.heaviest
         return bool(overflowed(self._out, wave.distance, wave.dealt, heaviest, self._top))
-
-    def refuse_overflow(self) -> None:
-        """Raise the error that says so."""
-        error: InputError = overflow_error(self._top.dtype)
-        raise error
 
     def tree(self, shared: CpuSsspShared, phase_arcs: dict[str, int]) -> SsspTree:
         """Answer for the own rows, in local order."""

@@ -13,6 +13,7 @@ from ooc_graph.kernels.common.dealt import WHOLE
 from ooc_graph.kernels.common.decisions import SsspTree
 from ooc_graph.kernels.common.sssp.distances import (
     distance_dtype,
+    largest_of,
     overflow_error,
     sums_may_overflow,
     unreached,
@@ -32,7 +33,7 @@ def light_rows(rows: Rows) -> LightRows:
     """Rows with offsets as int64, which uint64 would turn to float in a sum."""
     assert rows.weights is not None
     offsets, dtype = rows.offsets.view(np.int64), rows.weights.dtype
-    lightest = np.full(len(offsets) - 1, _heaviest_of(dtype), dtype)
+    lightest = np.full(len(offsets) - 1, largest_of(dtype), dtype)
     _copy_heads(offsets, 0, [(rows.weights, lightest)])
     return LightRows(offsets, rows.neighbors, rows.weights, lightest)
 
@@ -42,7 +43,7 @@ def headed_rows(rows: LightRows, dealing: Dealing) -> HeadedRows:
     shape = HEADS, dealing.rows
     neighbors = np.empty(shape, rows.neighbors.dtype)
     neighbors[:] = dealing.owned()
-    weights = np.full(shape, _heaviest_of(rows.weights.dtype), rows.weights.dtype)
+    weights = np.full(shape, largest_of(rows.weights.dtype), rows.weights.dtype)
     for column in range(HEADS):
         columns = [(rows.neighbors, neighbors[column]), (rows.weights, weights[column])]
         _copy_heads(rows.offsets, column, columns)
@@ -65,16 +66,10 @@ def _copy_heads(
         heads[longer] = arcs[position]
 
 
-def _heaviest_of(dtype: np.dtype[Any]) -> Any:
-    """Largest number of a weights' dtype: +inf, or the largest integer."""
-    return np.inf if dtype.kind == "f" else np.iinfo(dtype).max
-
-
 def new_wave(parent: AnyArray, dtype: np.dtype[Any], arcs: int, longest: int) -> Wave:
     """Buffers for a push along so many arcs in all, and in the ``longest`` row.
 
-    ``parent`` (rows,) is the queue, as nobody has a parent before all distances (``dtype``) are
-    final.
+    ``parent`` (rows,) is the queue: parents are found once all distances (``dtype``) are final.
     """
     rows, ids = len(parent), parent.dtype
     return Wave(
@@ -139,16 +134,8 @@ class CpuSsspSearch:
         control = new_control()
         self._wave.step[0] = self._step
         start = perf_counter()
-        self._team.launch(
-            fused.search,
-            control,
-            self._out,
-            self._into,
-            self._wave,
-            self._answer,
-            self._may_pull,
-            root,
-        )
+        given = self._out, self._into, self._wave, self._answer, self._may_pull, root
+        self._team.launch(fused.search, control, *given)
         self._resolve_plateaus(control)
         self._require_whole(control)
         elapsed_s = perf_counter() - start

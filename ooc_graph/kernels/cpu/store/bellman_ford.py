@@ -193,16 +193,8 @@ class TierFalling:
     ) -> int:
         """Bring a block of so many rows at most together; the row after it."""
         out, gathered = self._out, self._gathered
-        end, waiting = list_gathered(
-            out.heads,
-            potential,
-            changed,
-            out.window,
-            gathered.starts[: most + 1],
-            len(gathered.neighbors),
-            base,
-            whole,
-        )
+        sizes = gathered.starts[: most + 1], len(gathered.neighbors)
+        end, waiting = list_gathered(out.heads, potential, changed, out.window, *sizes, base, whole)
 
         def scan(*part: Any) -> int:
             return int(gather_parts(gathered, base, *part))

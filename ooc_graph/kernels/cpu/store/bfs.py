@@ -18,7 +18,6 @@ from ooc_graph.kernels.common.bitmap import (
     has,
     lowest_bit,
     put,
-    put_all,
 )
 from ooc_graph.kernels.common.compiled import kernel, subroutine
 from ooc_graph.kernels.common.decisions import PUSH
@@ -136,13 +135,6 @@ def push_levels(
         if choose_direction(PUSH, tail - end, arcs, left - arcs, len(tree.level)) != PUSH:
             break
     return levels, frontier, tail, 0
-
-
-@kernel
-def mark_queue(bits: Any, queue: Any, begin: int, end: int) -> None:
-    """Make a bitmap that of ``queue[begin:end]``."""
-    bits[:] = 0
-    put_all(bits, queue[begin:end], end - begin)
 
 
 @kernel

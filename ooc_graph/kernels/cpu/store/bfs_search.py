@@ -7,7 +7,7 @@ from time import perf_counter
 
 import numpy as np
 
-from ooc_graph.kernels.common.bitmap import members
+from ooc_graph.kernels.common.bitmap import mark_only, members
 from ooc_graph.kernels.common.decisions import PULL, PUSH, BfsTree, choose_direction
 from ooc_graph.kernels.common.store.rows import TierRows
 from ooc_graph.kernels.common.team import Team, new_control
@@ -52,7 +52,7 @@ class TierBfsSearch:
             wanted = choose_direction(direction, found, at.arcs, at.unvisited, rows)
             if wanted == PULL:
                 if direction == PUSH:
-                    steps.mark_queue(self._tree.found, self._queue, at.begin, at.end)
+                    mark_only(self._tree.found, self._queue[at.begin : at.end])
                 self._pull(at.depth + 1, found)
                 found, arcs = self._count()
                 at = Frontier(0, found, arcs, at.unvisited - arcs, at.depth + 1)

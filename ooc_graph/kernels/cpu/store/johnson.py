@@ -35,8 +35,7 @@ class TierJohnson(ManySources):
 
     The bits are those of `ooc_graph.kernels.cpu.many.johnson.CpuJohnson`, and so are the errors;
     CorruptStoreError if what is fetched is not what was written. In addition to what is in memory
-    of the rows it has `batch_row_bytes` a row. ``out`` are light-first rows of out-arcs, with
-    weights of any sign.
+    of the rows it has `batch_row_bytes` a row. ``out`` are light-first, with weights of any sign.
     """
 
     def __init__(self, out: TierRows, heaviest: Any) -> None:

@@ -6,24 +6,21 @@ The searches are those whose arcs stay outside memory, and those of CUDA devices
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
 from ooc_graph.kernels.common.cancellation import raise_if_cancelled
 from ooc_graph.kernels.common.completion import OnDone, batches_of
-from ooc_graph.kernels.common.decisions import BfsTree, SsspTree
+from ooc_graph.kernels.common.decisions import SsspTree
+from ooc_graph.kernels.common.device import BfsSearch, SsspSearch
 from ooc_graph.kernels.common.many.bellman_ford import restore
 from ooc_graph.kernels.common.many.sources import ManySources
 from ooc_graph.kernels.common.sssp.distances import unreached
 from ooc_graph.types import INT32_UNREACHED, AnyArray, IntArray
 
-
-class Single(Protocol):
-    """A search from one source, of BFS or SSSP."""
-
-    def run(self, root: int) -> BfsTree | SsspTree:
-        """Search; the arrays are the search's until the next run."""
+Single = BfsSearch | SsspSearch
+"""A search from one source."""
 
 
 @dataclass(eq=False)

@@ -49,8 +49,7 @@ def parent_heads(_thread: int, _threads: int, control: Any, heads: Any, field: A
     """Find parents along the heads of reached rows that have none; all threads call it.
 
     ``field.marks`` becomes the bitmap of the rows whose arcs beyond their heads may hold a better
-    one. ``field.bound`` is a lower bound of the distances of all that has not been offered as a
-    parent.
+    one. ``field.bound`` is a lower bound of the distances of all that no row was offered yet.
     """
     distance, parent, floor, top = field.distance, field.parent, field.bound, field.top
     rows, examined, none = len(parent), 0, parent.dtype.type(-1)

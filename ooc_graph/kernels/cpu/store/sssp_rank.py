@@ -12,15 +12,14 @@ from typing import Any
 
 import numpy as np
 
-from ooc_graph.kernels.common.bitmap import Words, members, put_all, words_for
-from ooc_graph.kernels.common.compiled import kernel
+from ooc_graph.kernels.common.bitmap import Words, mark_only, members, words_for
 from ooc_graph.kernels.common.dealt import copy_own
+from ooc_graph.kernels.common.sssp.distances import Payload
 from ooc_graph.kernels.common.sssp.survey import Known
 from ooc_graph.kernels.common.store.rows import TierRows
 from ooc_graph.kernels.common.team import Team, new_control
-from ooc_graph.kernels.cpu.sssp.rank import CpuSsspRank, Payload
-from ooc_graph.kernels.cpu.sssp.rank_steps import push_queued, ready
-from ooc_graph.kernels.cpu.sssp.shared import CpuSsspShared
+from ooc_graph.kernels.cpu.sssp.rank import CpuSsspRank
+from ooc_graph.kernels.cpu.sssp.rank_steps import CpuSsspShared, push_queued, ready
 from ooc_graph.kernels.cpu.store.sssp import (
     EXAMINED,
     LOOKED,
@@ -54,17 +53,11 @@ from ooc_graph.kernels.cpu.store.sssp_rank_steps import (
 from ooc_graph.types import AnyArray, Dealing, owner_of
 
 
-@kernel
-def _put_rows(bits: Any, rows: Any) -> None:
-    put_all(bits, rows, len(rows))
-
-
 class StoreSsspRank(CpuSsspRank):
     """SSSP steps on the rows of one shard, which are light-first, and whose tails are in the store.
 
     A push lists so many entries at a time, at least the arcs of the longest row. ``out`` and
-    ``into`` are the same object if the graph is undirected; the head of every row has its first
-    arc.
+    ``into`` are the same object if the graph is undirected; every head has its row's first arc.
     """
 
     def __init__(
@@ -169,8 +162,7 @@ class StoreSsspRank(CpuSsspRank):
         return listing.target[:listed], listing.found[:listed], int(listing.counts[LOOKED])
 
     def _bitmap(self, rows: AnyArray) -> Words:
-        self._bits[:] = 0
-        _put_rows(self._bits, rows)
+        mark_only(self._bits, rows)
         return self._bits
 
     def push_within(self, shared: CpuSsspShared, bound: float) -> tuple[Payload, int]:
@@ -197,16 +189,8 @@ class StoreSsspRank(CpuSsspRank):
         into, control = self._into_rows, new_control()
         copy_own(shared.distance, self._wave.dealt, self._distance)
         field = self._field(shared, self._bits, self._kind(floor))
-        self._team.launch(
-            pull_heads,
-            control,
-            into.heads,
-            field,
-            self._kind(final),
-            self._lows,
-            self._scratches,
-            self._more,
-        )
+        found = self._lows, self._scratches, self._more
+        self._team.launch(pull_heads, control, into.heads, field, self._kind(final), *found)
         into.scan_tails(self._more, partial(pull_tails, field))
         rows = self._wave.queue[: members(self._bits, self._wave.queue)]
         arcs = self._out_rows.heads.lengths[rows].sum(dtype=np.int64)

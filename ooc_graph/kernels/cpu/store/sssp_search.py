@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from ooc_graph.kernels.common.bitmap import words_for
+from ooc_graph.kernels.common.bitmap import mark_only, words_for
 from ooc_graph.kernels.common.dealt import WHOLE
 from ooc_graph.kernels.common.decisions import SsspTree, finish_by_push
 from ooc_graph.kernels.common.sssp import plateaus
@@ -103,10 +103,8 @@ class TierSsspSearch:
 
     def _bitmap(self, rows: AnyArray) -> AnyArray:
         """Bitmap of some rows."""
-        bits, positions = np.zeros_like(self._bits), rows.astype(np.uint64)
-        np.bitwise_or.at(
-            bits, positions >> np.uint64(6), np.uint64(1) << (positions & np.uint64(63))
-        )
+        bits = np.empty_like(self._bits)
+        mark_only(bits, rows)
         return bits
 
     def _field(self, marks: AnyArray, bound: Any) -> Field:
@@ -148,16 +146,8 @@ class TierSsspSearch:
     def _pull_pass(self, final: Any, floor: Any) -> tuple[Any, int]:
         """One pass over all rows: the smallest new distance, and how many were unreached."""
         field, control = self._field(self._bits, floor), new_control()
-        self._team.launch(
-            steps.pull_heads,
-            control,
-            self._into.heads,
-            field,
-            final,
-            self._lows,
-            self._scratches,
-            self._more,
-        )
+        found = self._lows, self._scratches, self._more
+        self._team.launch(steps.pull_heads, control, self._into.heads, field, final, *found)
         field.low[0] = self._lows.min()
         self._into.scan_tails(self._more, partial(steps.pull_tails, field))
         self._phase_arcs["pull"] += int(control[steps.EXAMINED] + field.counts[steps.LOOKED])

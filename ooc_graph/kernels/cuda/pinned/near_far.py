@@ -22,7 +22,7 @@ class CudaTierNearSearch(CudaSsspSearch):
     Rows are light-first, their offsets on the device or in host memory (copied), neighbours and
     weights the device's views of pinned host memory, of the types that stores have. Integers of 32
     bits are summed in 32 as long as that is enough, those of 64 bits in 64 from the start. What it
-    has on the device is `ooc_graph.memory.cuda.pinned_near_plan.NearPlan`.
+    has on the device is `ooc_graph.memory.cuda.device_facts.NearPlan`.
     """
 
     def _sums_of(self, weights: Any) -> Sums:

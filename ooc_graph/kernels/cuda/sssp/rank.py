@@ -13,7 +13,7 @@ import numpy as np
 from ooc_graph.errors import UsageError
 from ooc_graph.kernels.common.bitmap import words_for
 from ooc_graph.kernels.common.decisions import SsspTree
-from ooc_graph.kernels.common.sssp.distances import distance_dtype, overflow_error, unreached
+from ooc_graph.kernels.common.sssp.distances import BaseSsspRank, Payload
 from ooc_graph.kernels.common.sssp.survey import Known, survey
 from ooc_graph.kernels.cuda.runtime.modules import cuda, within_memory
 from ooc_graph.kernels.cuda.runtime.shares import RankRows
@@ -27,15 +27,12 @@ from ooc_graph.kernels.cuda.runtime.steps import (
     dealt,
     ids_of,
     least,
-    owned_row,
     starts_of,
     threads_for,
     values_at,
 )
 from ooc_graph.kernels.cuda.sssp.shared import C_TYPES, STEP, CudaSsspShared, steps_for
 from ooc_graph.types import AnyArray, Dealing, Rows
-
-Payload = tuple[AnyArray, AnyArray, AnyArray]
 
 
 class Queued(NamedTuple):
@@ -52,7 +49,7 @@ class Queued(NamedTuple):
     least: Any
 
 
-class CudaSsspRank:
+class CudaSsspRank(BaseSsspRank):
     """SSSP steps on the rows of one shard; buffers for the own rows are allocated once.
 
     They take 12 bytes and two ids a row beside the rows. A push takes as much as the distances of
@@ -65,13 +62,11 @@ class CudaSsspRank:
     def __init__(self, dealing: Dealing, rows: RankRows, known: Known) -> None:
         cupy, count = cuda(), dealing.rows
         assert rows.weights is not None
-        self._ids = ids = ids_of(dealing.vertices)
-        dtype = distance_dtype(np.empty(0, rows.weights))
-        self.vertices, self.arcs = dealing.vertices, rows.arcs
-        self._dealing, self._rows, self._dealt = dealing, np.uint32(count), dealt(dealing)
-        self._survey, self._top = known.survey, unreached(dtype)[0]
+        ids = ids_of(dealing.vertices)
+        super().__init__(dealing, rows.arcs, ids, rows.weights, known)
+        dtype = self._top.dtype
+        self._rows, self._dealt = np.uint32(count), dealt(dealing)
         self._heaviest = dtype.type(known.heaviest)
-        self._pending = self._left = 0
         self._out, self._into, self._out_offsets = rows.out, rows.into, rows.offsets
         with within_memory("SSSP on these rows"):
             self._steps = steps_for(rows.weights, dtype, ids, rows.constants)
@@ -89,26 +84,6 @@ class CudaSsspRank:
         self.drop_pending()
         self._left = 0
         self._parent.fill(np.iinfo(self._ids).max)
-
-    def survey(self) -> tuple[tuple[int, int, int, int], float]:
-        """Tuples at the first rows and at all, first rows with spread weights and all; a step."""
-        s = self._survey
-        return (s.head_tuples, s.tuples, s.spread_rows, s.sampled_rows), s.step
-
-    def nothing(self, smallest: float) -> Payload:
-        """Payload that relaxes nothing."""
-        dtype = self._top.dtype
-        # The first step is a float64; beyond the largest float32 it is as good as infinite.
-        with np.errstate(over="ignore"):
-            near = np.array([min(self._top, smallest)], dtype)
-        return np.empty(0, self._ids), np.empty(0, dtype), near
-
-    def seed(self, root: int) -> Payload:
-        """Payload that puts the root at distance 0, if this rank owns it."""
-        if owned_row(root, self._dealing) is None:
-            return self.nothing(self._top)
-        dtype = self._top.dtype
-        return np.array([root], self._ids), np.zeros(1, dtype), np.array([self._top], dtype)
 
     def drop_pending(self) -> None:
         """Forget the rows that wait above the bound."""
@@ -259,10 +234,6 @@ class CudaSsspRank:
         given = shared.distance, self._heaviest, self._top, self._steps.counts
         self._steps.launch("find_overflow", int(self._rows) * 32, *rows, *given)
         return self._steps.fetch()[LISTED] > 0
-
-    def refuse_overflow(self) -> None:
-        """Raise the error that says so."""
-        raise overflow_error(self._top.dtype)
 
     @within_memory(STEP)
     def tree(self, shared: CudaSsspShared, phase_arcs: dict[str, int]) -> SsspTree:
