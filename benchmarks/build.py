@@ -22,7 +22,7 @@ from harness.program import Program, load_average
 from harness.timing import sampled
 
 from ooc_graph import Kronecker
-from ooc_graph.model.sizes import parse_bytes
+from ooc_graph.model.resources import parse_bytes
 from ooc_graph.report.memory_watch import MemoryWatch
 from ooc_graph.runtime.building import build_with_report
 from ooc_graph.runtime.cluster import local_cluster

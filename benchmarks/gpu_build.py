@@ -44,7 +44,7 @@ from ooc_graph.errors import MemoryBudgetError
 from ooc_graph.layout.blocks import BlockWriter, byte_view
 from ooc_graph.layout.commit import partial_store
 from ooc_graph.layout.names import CHUNK_BYTES
-from ooc_graph.model.sizes import parse_bytes
+from ooc_graph.model.resources import parse_bytes
 from ooc_graph.runtime.this_process import ThisProcess
 from ooc_graph.shards.build import build
 from ooc_graph.shards.build_options import BuildOptions, BuildReport

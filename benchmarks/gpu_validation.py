@@ -25,7 +25,7 @@ from harness.timing import measure_of, reached_by
 from ooc_graph.edges.kronecker import Kronecker
 from ooc_graph.kernels.cuda.runtime.scatter import scatter
 from ooc_graph.validate.cuda_batch import CudaValidator
-from ooc_graph.validate.cuda_memory import bytes_per_answer, largest_batch
+from ooc_graph.validate.cuda_loader import bytes_per_answer, largest_batch
 from ooc_graph.validate.cuda_validator import CudaBfsValidator, CudaSsspValidator
 from ooc_graph.validate.wording import RULE_TREE_EDGE
 

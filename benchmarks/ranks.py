@@ -44,6 +44,7 @@ from ooc_graph.search.single import ALGORITHMS
 from ooc_graph.shards.load import Graph
 from ooc_graph.strategies.cpu.in_memory import InMemory
 from ooc_graph.strategies.cpu.on_disk import OnDisk
+from ooc_graph.strategies.ranks import RankLoading
 from ooc_graph.traverse.bfs import bfs
 from ooc_graph.traverse.sssp import sssp
 from ooc_graph.types import AnyArray, Dealing
@@ -112,7 +113,7 @@ def load_ranks(
     kernel: str, reserved: Reservation, mine: Sequence[int], graph: Graph, _: Any
 ) -> dict[int, Any]:
     strategy, bind = strategy_for(reserved.host_bytes), ALGORITHMS[kernel].rank
-    return strategy.load_ranks(graph, kernel, mine, mine, reserved, bind)
+    return strategy.load_ranks(RankLoading(graph, kernel, mine, mine, reserved, bind))
 
 
 def load_alone(graph: Graph, kernel: str, budget_bytes: int) -> Any:

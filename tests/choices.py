@@ -20,6 +20,7 @@ import numpy as np
 
 import ooc_graph as og
 from ooc_graph.errors import OocGraphError
+from ooc_graph.model.job import Job
 from ooc_graph.model.rank_memory import ranks_bytes as device_ranks_bytes
 from ooc_graph.model.request import Request
 from ooc_graph.model.resources import AUTO, CPU, CUDA, CudaLimits, Device, Resources
@@ -88,7 +89,7 @@ def _on_cpus(graph: og.Graph, kernel: str) -> Iterator[Resources]:
     two = replace(one, processes=2, has_client=True)
     here = replace(one, has_ranks=False)
     sizes = {resident_bytes(graph, kernel), resident_bytes(graph, kernel, copies=False)}
-    sizes |= {ranks_bytes(graph, kernel, two)}
+    sizes |= {ranks_bytes(Job(graph, Request(kernel), two))}
     if cpu_disk.has_tiers(graph, kernel):
         least = cpu_disk.least_within(graph, kernel)
         sizes |= {least, least + _answer_bytes(graph)}

@@ -8,7 +8,7 @@ import pytest
 import ooc_graph as og
 from ooc_graph.model.resources import CUDA, CudaLimits, Resources
 from ooc_graph.runtime.this_process import planned
-from ooc_graph.strategies.cuda import disk_budgets as cuda_disk
+from ooc_graph.strategies.cuda import disk_budgets
 
 HOST = 1 << 40
 
@@ -16,7 +16,7 @@ HOST = 1 << 40
 @pytest.fixture(autouse=True)
 def nothing_stays(monkeypatch: pytest.MonkeyPatch) -> None:
     """What comes behind pinned memory has tests of its own."""
-    monkeypatch.setattr(cuda_disk, "LOADERS", {})
+    monkeypatch.setattr(disk_budgets, "LOADERS", {})
 
 
 @pytest.fixture(scope="module")

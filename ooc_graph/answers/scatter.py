@@ -11,9 +11,10 @@ from typing import Any
 
 import numpy as np
 
+from ooc_graph.kernels.cpu.components.forest import first_positions
 from ooc_graph.layout.chunks import FileEntry, write_array
 from ooc_graph.layout.metadata import ArraySpec
-from ooc_graph.layout.names import DISTANCE, LEVEL, PARENT, VERTEX
+from ooc_graph.layout.names import COMPONENT, DISTANCE, LEVEL, PARENT, VERTEX
 from ooc_graph.types import INT64_UNREACHED, AnyArray, IntArray
 
 _LEAST_PIECE, _MOST_PIECE = 1 << 10, 1 << 15
@@ -151,3 +152,28 @@ def unreached(kernel: str, dtype: np.dtype[Any]) -> Any:
     if kernel == "bfs":
         return -1
     return INT64_UNREACHED if dtype.kind == "i" else np.inf
+
+
+class ComponentColumns(Columns):
+    """Columns of components; the number of these is stored with them.
+
+    ``label``, uint32 or uint64 (rows,), names each internal id's component by one of its rows.
+    """
+
+    def __init__(self, label: AnyArray, ids: Ids) -> None:
+        self._label = label
+        self._first = np.full(len(label), -1, ids.internal_of.dtype)
+        first_positions(ids.internal_of, label, self._first)
+        isolated = np.count_nonzero(ids.internal_of < 0)
+        count = int(isolated + np.count_nonzero(self._first >= 0))
+        dtypes = dict.fromkeys((VERTEX, COMPONENT), np.dtype(np.int64))
+        super().__init__(ids, dtypes, {"components": count})
+
+    def part(self, name: str, start: int, stop: int) -> AnyArray:  # noqa: ARG002
+        """Smallest original id of each one's component; those without arcs are their own."""
+        position = np.arange(start, stop)
+        internal = self.ids.internal_of[start:stop]
+        has_row = internal >= 0
+        position[has_row] = self._first[self._label[internal[has_row]]]
+        originals = self.ids.originals
+        return position + (self.ids.first or 0) if originals is None else originals[position]

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any
 from ooc_graph.boundary import public
 from ooc_graph.edges import open_source
 from ooc_graph.errors import UsageError
-from ooc_graph.model.resources import AUTO, CudaLimits
-from ooc_graph.model.sizes import parse_bytes
+from ooc_graph.model.resources import AUTO, CudaLimits, parse_bytes
 from ooc_graph.runtime.building import build_with_report
 from ooc_graph.runtime.workplace import workplace_for
 from ooc_graph.shards.build_options import BuildOptions
@@ -119,16 +118,6 @@ def open_graph(path: str | Path) -> Graph:
     return Graph.open(path)
 
 
-def opened(graph: Graph | str | Path, client: Client | None) -> Graph:
-    """The graph, opened if it is given by its path."""
-    if isinstance(graph, MemoryGraph) and client is not None:
-        raise UsageError(
-            "a graph in memory is searched in this process alone; leave client= out, or make a "
-            "store of the edges with build()"
-        )
-    return graph if isinstance(graph, Graph) else Graph.open(graph)
-
-
 def located(
     *,
     graph: Graph | str | Path,
@@ -142,8 +131,12 @@ def located(
 ) -> tuple[Graph, dict[str, Any]]:
     """The graph of a search, opened; and its workplace, progress and result's folder."""
     limits = CudaLimits.of(device_memory, host_memory).require_cuda(device)
-    found = opened(graph, client)
-    return found, {
+    if isinstance(graph, MemoryGraph) and client is not None:
+        raise UsageError(
+            "a graph in memory is searched in this process alone; leave client= out, or make a "
+            "store of the edges with build()"
+        )
+    return graph if isinstance(graph, Graph) else Graph.open(graph), {
         "workplace": workplace_for(client, parse_bytes(memory_limit), device, limits, progress),
         "progress": progress or NoProgress(),
         "out": None if out is None else Path(out),

@@ -14,8 +14,7 @@ from ooc_graph.errors import UsageError
 from ooc_graph.layout.names import MULTI_SOURCE_BFS
 from ooc_graph.model.kernel import ORDER_OF
 from ooc_graph.model.request import Many, Request
-from ooc_graph.model.resources import CPU, CUDA, CudaLimits
-from ooc_graph.model.sizes import parse_bytes
+from ooc_graph.model.resources import CPU, CUDA, CudaLimits, parse_bytes
 from ooc_graph.runtime.machine import default_limit_bytes
 from ooc_graph.runtime.this_process import planned
 from ooc_graph.shards.load import Graph

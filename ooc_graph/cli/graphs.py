@@ -45,8 +45,7 @@ from ooc_graph.model.resources import CudaLimits
 def graph500(scale: int, searches: int, out: Path | None, **given: Any) -> None:
     """Run Graph500: generate, build, search, validate, report."""
     from ooc_graph.graph500.job import graph500 as run  # noqa: PLC0415
-    from ooc_graph.graph500.keys import refuse_few_keys  # noqa: PLC0415
-    from ooc_graph.graph500.run import Graph500Options  # noqa: PLC0415
+    from ooc_graph.graph500.run import Graph500Options, refuse_few_keys  # noqa: PLC0415
 
     options = Graph500Options(
         scale=scale,

@@ -43,21 +43,19 @@ method_option = click.option(
 @method_option
 @cuda_memory_options
 @common_options
-def bfs(
-    graph: Path, source: int | None, out: Path, exchange: str, method: str, **given: Any
-) -> None:
+def bfs(graph: Path, source: int | None, out: Path, **given: Any) -> None:
     """Breadth-first search: levels and parents; or the levels from many sources."""
     if (source is None) == (given["sources"] is None):
         raise UsageError("give --source V, or --sources FILE for many")
     if source is None:
-        if method != "rows" or exchange == "scheduler":
+        if given["method"] != "rows" or given["exchange"] == "scheduler":
             raise UsageError("--method edges and --exchange scheduler are for one --source")
         run_many(graph, out, given, hops=True)
         return
     for name in _MANY:
         if given[name] is not None:
             raise UsageError(f"--{name.replace('_', '-')} is for many --sources")
-    _search("bfs", graph, source, out, exchange, method, given)
+    _search("bfs", graph, source, out, given)
 
 
 @click.command()
@@ -68,30 +66,23 @@ def bfs(
 @method_option
 @cuda_memory_options
 @common_options
-def sssp(graph: Path, source: int, out: Path, exchange: str, method: str, **common: Any) -> None:
+def sssp(graph: Path, source: int, out: Path, **given: Any) -> None:
     """Single-source shortest paths on weights of zero or more."""
-    _search("sssp", graph, source, out, exchange, method, common)
+    _search("sssp", graph, source, out, given)
 
 
-def _search(
-    kernel: str,
-    graph: Path,
-    source: int,
-    out: Path,
-    exchange: str,
-    method: str,
-    common: dict[str, Any],
-) -> None:
+def _search(kernel: str, graph: Path, source: int, out: Path, given: dict[str, Any]) -> None:
     from ooc_graph.model.kernel import ORDER_OF  # noqa: PLC0415
     from ooc_graph.search.single import search  # noqa: PLC0415
 
+    exchange, method = given["exchange"], given["method"]
     opened = Graph.open(graph)
     opened.require(ORDER_OF[kernel])
     opened.position_of(source)
-    Request(kernel, exchange, method).require_together(common["device"])
-    limits = cuda_limits(common)
-    refuse_output(out, "result", common["overwrite"])
-    with searching(common, limits, for_cuda=method == "rows") as options:
+    Request(kernel, exchange, method).require_together(given["device"])
+    limits = cuda_limits(given)
+    refuse_output(out, "result", given["overwrite"])
+    with searching(given, limits, for_cuda=method == "rows") as options:
         result: Any = search(
             opened, kernel, source, out=out, exchange=exchange, method=method, **options
         )

@@ -8,8 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from ooc_graph.errors import ClusterLostError, UsageError
-from ooc_graph.model.resources import CPU, CUDA, NO_LIMITS, CudaLimits
-from ooc_graph.model.sizes import parse_bytes
+from ooc_graph.model.resources import CPU, CUDA, NO_LIMITS, CudaLimits, parse_bytes
 from ooc_graph.report.progress import Progress
 from ooc_graph.runtime.devices import choose_in_process
 from ooc_graph.runtime.machine import default_limit_bytes

@@ -80,18 +80,24 @@ class LastSeen:
         # With many workers Dask's heartbeats come more seldom.
         longest_s = max(answer_timeout_s(), 3 * (1 + len(workers) / 200))
         heartbeats: dict[str, tuple[float, float]] = {}
+        states: dict[str, WorkerState] = {}
         for address, worker in workers.items():
             seen_s, silent_s = self._heartbeats.get(address, (0.0, 0.0))
             is_same = seen_s == worker["last_seen"]
-            heartbeats[address] = (
-                worker["last_seen"],
-                silent_s + min(step_s, _LONGEST_STEP_S) if is_same else 0.0,
+            silent_s = silent_s + min(step_s, _LONGEST_STEP_S) if is_same else 0.0
+            heartbeats[address] = worker["last_seen"], silent_s
+            states[address] = WorkerState(
+                address,
+                str(worker["name"]),
+                worker["host"],
+                worker["status"],
+                silent_s,
+                silent_s >= longest_s,
+                int(worker["nthreads"]),
+                int(worker["metrics"].get("memory") or 0),
+                int(worker["memory_limit"] or 0),
             )
-        self._heartbeats = heartbeats
-        self.states = {
-            address: _state_of(address, worker, heartbeats[address][1], longest_s)
-            for address, worker in workers.items()
-        }
+        self._heartbeats, self.states = heartbeats, states
 
     def note_silent(self, addresses: Collection[str]) -> None:
         """Take workers that did not answer for silent, until their next heartbeat."""
@@ -100,20 +106,3 @@ class LastSeen:
             silent_s = max(silent_s, answer_timeout_s())
             self._heartbeats[address] = seen_s, silent_s
             self.states[address] = replace(self.states[address], silent_s=silent_s, is_silent=True)
-
-
-def _state_of(
-    address: str, worker: Mapping[str, Any], silent_s: float, longest_s: float
-) -> WorkerState:
-    """State of a worker, given its entry in the scheduler's answer."""
-    return WorkerState(
-        address,
-        str(worker["name"]),
-        worker["host"],
-        worker["status"],
-        silent_s,
-        silent_s >= longest_s,
-        int(worker["nthreads"]),
-        int(worker["metrics"].get("memory") or 0),
-        int(worker["memory_limit"] or 0),
-    )

@@ -17,7 +17,7 @@ from ooc_graph.search.trees import run_search
 from ooc_graph.shards.load import Graph
 from ooc_graph.strategies.cpu.in_memory import resident_bytes
 from ooc_graph.strategies.cuda import disk_budgets as cuda_disk
-from ooc_graph.strategies.cuda.cached import pinned_bytes
+from ooc_graph.strategies.cuda.pinned_budgets import pinned_bytes
 from ooc_graph.threads import cores
 from ooc_graph.types import IntArray
 

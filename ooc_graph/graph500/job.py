@@ -12,9 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 from ooc_graph.edges.kronecker import Kronecker
 from ooc_graph.errors import DiskFullError
-from ooc_graph.graph500.keys import refuse_few_keys, search_keys
 from ooc_graph.graph500.report import Outcome, leave_report
-from ooc_graph.graph500.run import Graph500Options, Run
+from ooc_graph.graph500.run import Graph500Options, Run, refuse_few_keys, search_keys
 from ooc_graph.graph500.searches import search_all
 from ooc_graph.layout.names import HUB
 from ooc_graph.layout.whole_file import disk_full_reported, raise_if_full
@@ -48,25 +47,9 @@ def graph500(
 ) -> Outcome:
     """Run Graph500's benchmark and leave graph, records and report in ``folder``.
 
-    Parameters
-    ----------
-    device_memory
-        Memory of a CUDA device that the build, searches and validation may use; None: as the build
-        and `ooc_graph.bfs` have it without.
-    host_memory
-        As of `ooc_graph.bfs`: host memory for rows that do not fit the device; 0: none is pinned.
-
-    Returns
-    -------
-    Outcome
-        Its block says that there are no results if an answer broke a rule.
-
-    Raises
-    ------
-    UsageError
-        Sizes that are none, or are given for the CPU.
-    MemoryBudgetError
-        Says the least that would do.
+    The sizes of memory are as of `ooc_graph.build` and `ooc_graph.bfs`. The outcome's block says
+    that there are no results if an answer broke a rule. UsageError: sizes that are none, or are
+    given for the CPU. MemoryBudgetError: says the least that would do.
     """
     limits = CudaLimits.of(device_memory, host_memory).require_cuda(device)
     workplace = workplace_for(client, memory_limit_bytes, device, limits, progress)

@@ -15,9 +15,9 @@ from ooc_graph.kernels.cuda.runtime.modules import cuda, device_bytes, within_me
 from ooc_graph.kernels.cuda.runtime.rows import on_device
 from ooc_graph.kernels.cuda.runtime.scatter import scatter
 from ooc_graph.model.engine import Engine
-from ooc_graph.model.trace import Trace, trace_of
+from ooc_graph.model.task import Trace, trace_of
 from ooc_graph.types import IntArray
-from ooc_graph.validate.cuda_memory import largest_batch
+from ooc_graph.validate.cuda_loader import largest_batch
 from ooc_graph.validate.cuda_validator import CudaBfsValidator, CudaSsspValidator
 
 _BLOCK_EDGES = 1 << 26

@@ -105,19 +105,11 @@ def leave_report(
 
 def _record(kernel: str, one: Searched) -> SearchRecord:
     levels = tuple(LevelRecord(v, arcs, direction) for v, arcs, direction in one.trace.levels)
-    return SearchRecord(
-        kernel,
-        one.root,
-        one.trace.elapsed_s,
-        edges=one.edges,
-        reached=one.reached,
-        validate_s=one.validate_s if one.verdict is not None else None,
-        levels=levels,
-        read_bytes=None if one.io_stats is None else one.io_stats.bytes,
-        fetched_rows=None if one.io_stats is None else one.io_stats.rows,
-        reading_s=None if one.io_stats is None else one.io_stats.reading_s,
-        waited_s=None if one.io_stats is None else one.io_stats.waited_s,
-    )
+    validate_s = one.validate_s if one.verdict is not None else None
+    found = kernel, one.root, one.trace.elapsed_s, one.edges, one.reached, validate_s, levels
+    if (read := one.io_stats) is None:
+        return SearchRecord(*found)
+    return SearchRecord(*found, read.bytes, read.rows, read.reading_s, read.waited_s)
 
 
 def _failure(searched: dict[str, list[Searched]], validated: bool) -> str | None:

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from pathlib import Path
 from time import perf_counter
 from typing import Any
+
+import numpy as np
 
 from ooc_graph.edges.kronecker import Kronecker
 from ooc_graph.errors import UsageError
@@ -15,14 +18,14 @@ from ooc_graph.memory.io_stats import IoStats
 from ooc_graph.model.engine import Engine
 from ooc_graph.model.resources import CUDA
 from ooc_graph.model.strategy import MEMORY
-from ooc_graph.model.task import SearchTask
-from ooc_graph.model.trace import Trace
+from ooc_graph.model.task import SearchTask, Trace
 from ooc_graph.report.data import Stage
 from ooc_graph.runtime.workplace import Workplace
 from ooc_graph.search.algorithm import engine_for
 from ooc_graph.search.single import KERNELS
 from ooc_graph.shards.build_options import BuildOptions
-from ooc_graph.types import Progress
+from ooc_graph.shards.load import Graph
+from ooc_graph.types import IntArray, Progress
 from ooc_graph.validate import Verdict
 
 
@@ -140,3 +143,39 @@ class BatchTask:
     def engine(self) -> AbstractContextManager[Engine]:
         """The graph on its device."""
         return engine_for(self.search)
+
+
+_SURELY_ENOUGH_SCALE, _SURELY_ENOUGH_KEYS = 12, 64
+_MOST_COUNTED_SCALE = 20
+
+
+def refuse_few_keys(source: Kronecker, searches: int) -> None:
+    """Refuse a graph too small to have so many vertices with an arc.
+
+    Graph500's draw of search keys gives up on such graphs and takes isolated vertices, from
+    which there is nothing to time. From scale 12 on there are always enough for 64.
+    """
+    if source.scale >= _SURELY_ENOUGH_SCALE and searches <= _SURELY_ENOUGH_KEYS:
+        return
+    if source.scale > _MOST_COUNTED_SCALE:
+        return
+    # Weights do not matter.
+    usable = _usable_keys(replace(source, weighted=False))
+    if usable < searches:
+        raise UsageError(
+            f"scale {source.scale} has {usable} vertices with an arc, which is fewer than "
+            f"{searches} searches; give a smaller --searches or a larger --scale"
+        )
+
+
+@lru_cache(maxsize=1)
+def _usable_keys(source: Kronecker) -> int:
+    """Vertices with an arc; asked for twice, by the command before it starts a cluster."""
+    u, v, _ = source.block(0, source.edges)
+    return len(np.unique(np.concatenate([u[u != v], v[u != v]])))
+
+
+def search_keys(graph: Graph, source: Kronecker, count: int) -> IntArray:
+    """Graph500's search keys: drawn at random, vertices without an arc left out."""
+    internal_of = graph.internal_of()
+    return source.search_keys(count, degree=lambda ids: internal_of[ids] >= 0)

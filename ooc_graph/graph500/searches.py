@@ -23,7 +23,7 @@ from ooc_graph.model.request import Request
 from ooc_graph.model.reservation import DEVICE, said_by
 from ooc_graph.model.resources import CUDA
 from ooc_graph.model.strategy import MEMORY
-from ooc_graph.model.trace import Trace
+from ooc_graph.model.task import Trace
 from ooc_graph.report.data import EnergyRecord
 from ooc_graph.runtime import io_progress
 from ooc_graph.runtime.compile_parts import check_pair
@@ -51,7 +51,7 @@ def search_all(
     run.workplace.release()
     beside = check_bytes(graph) if run.options.validate else answer_bytes(graph)
     first = plan_at(run.workplace, graph, Request(kernel, answer_bytes=beside))
-    searches = _Searches(run, graph, source, kernel, keys)
+    searches = _Searches(run, source, kernel, keys)
     with io_progress.reported(graph.identity, kernel, run.workplace.client, run.progress):
         return execute(first, run.workplace, run.progress, searches.run, searches.ease)
 
@@ -59,11 +59,8 @@ def search_all(
 class _Searches:
     """The searches of a kernel: what is found survives a change of plan on its device."""
 
-    def __init__(
-        self, run: Run, graph: Graph, source: Kronecker, kernel: str, keys: IntArray
-    ) -> None:
-        self._run, self._graph, self._source = run, graph, source
-        self._kernel, self._keys = kernel, keys
+    def __init__(self, run: Run, source: Kronecker, kernel: str, keys: IntArray) -> None:
+        self._run, self._source, self._kernel, self._keys = run, source, kernel, keys
         self._found: list[Searched] = []
         self._task: BatchTask | None = None
         self._on_host, self._device = False, ""
@@ -211,6 +208,9 @@ def _answers(engine: Engine, keys: IntArray, found: list[Searched]) -> Iterator[
     graph = engine.graph
     vertices = VertexIndex.dense(graph.first_id or 0, graph.vertices)
     tuples = graph.tuples() if engine.tuples is None else engine.tuples
+    is_bfs = engine.kernel == "bfs"
+    answer: Any = BfsAnswer if is_bfs else SsspAnswer
+    measure = LEVEL if is_bfs else DISTANCE
     for key in keys.tolist():
         before = engine.io_stats
         tree, trace = run_search(engine, key)
@@ -220,10 +220,7 @@ def _answers(engine: Engine, keys: IntArray, found: list[Searched]) -> Iterator[
         count = int(np.count_nonzero(reached))
         found.append(Searched(key, _counted(trace), None, 0.0, edges, count, io_stats))
         columns = TreeColumns(tree, engine.ids).in_memory()
-        if engine.kernel == "bfs":
-            yield BfsAnswer(key, columns[PARENT], columns[LEVEL], vertices)
-        else:
-            yield SsspAnswer(key, columns[PARENT], columns[DISTANCE], vertices)
+        yield answer(key, columns[PARENT], columns[measure], vertices)
 
 
 def _counted(trace: Trace) -> Trace:

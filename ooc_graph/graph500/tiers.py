@@ -63,7 +63,7 @@ def with_disk(
     if all(facts["tier"] != DISK for facts in run.tiers.values()):
         return dict(run.tiers)
     try:
-        probe = run.workplace.call(probe_of, str(graph.path))
+        probe = run.workplace.call(probe_disk, Path(graph.path))
     except OSError:
         # Searches have been made by what is there: their report is not to be lost for this.
         return dict(run.tiers)
@@ -101,11 +101,6 @@ def describe_probe(probe: Probe, read_bytes_s: float | None) -> dict[str, Any]:
         "disk: had the page cache most of that": probe.is_cached,
         "share of the disk's rate in sequence": rounded(share),
     }
-
-
-def probe_of(path: str) -> Probe:
-    """Measure the disk under a graph, from the process that calls; see `probe_disk`."""
-    return probe_disk(Path(path))
 
 
 def rounded(value: float | None) -> float | None:

@@ -6,9 +6,8 @@ from typing import Any, Protocol
 
 from ooc_graph.errors import MemoryBudgetError
 from ooc_graph.model.engine import Engine
-from ooc_graph.model.request import Request
+from ooc_graph.model.job import Job
 from ooc_graph.model.reservation import Refusal, Reservation
-from ooc_graph.model.resources import Resources
 from ooc_graph.shards.load import Graph
 
 MEMORY, PINNED, DISK = 0, 1, 2
@@ -35,21 +34,19 @@ class Strategy(Protocol):
     def tier(self) -> int:
         """One of the tiers above."""
 
-    def lacks(self, graph: Graph, request: Request, resources: Resources) -> str:
+    def lacks(self, job: Job) -> str:
         """Why it is no candidate for this request; or empty."""
 
-    def cached(self, graph: Graph, request: Request, resources: Resources) -> Reservation | None:
+    def cached(self, job: Job) -> Reservation | None:
         """What this process still has loaded, if it will do; it needs no free memory."""
 
-    def reserve(self, graph: Graph, request: Request, resources: Resources) -> Reservation:
+    def reserve(self, job: Job) -> Reservation:
         """What it would hold in memory.
 
         MemoryBudgetError: says the least that would do.
         """
 
-    def after(
-        self, graph: Graph, request: Request, resources: Resources, refusal: Refusal
-    ) -> Reservation | None:
+    def after(self, job: Job, refusal: Refusal) -> Reservation | None:
         """What it would hold now that this, or a strategy before it, was refused memory.
 
         None if that would not help: it would hold no less of what was refused.
@@ -57,9 +54,7 @@ class Strategy(Protocol):
         MemoryBudgetError: there is too little for it.
         """
 
-    def describe(
-        self, graph: Graph, request: Request, resources: Resources, reserved: Reservation
-    ) -> dict[str, Any]:
+    def describe(self, job: Job, reserved: Reservation) -> dict[str, Any]:
         """What it holds in memory by purpose, JSON-able."""
 
     def summary(self, kernel: str, reserved: Reservation) -> str:
@@ -75,6 +70,18 @@ class WholeGraph(Strategy, Protocol):
         DeviceError, DeviceBusyError: there is no CUDA device, or others have it, or its memory.
         MemoryBudgetError, MemoryError: the memory is refused. CorruptStoreError: names the chunk.
         """
+
+
+class StrategyDefaults:
+    """What strategies have if they say nothing else."""
+
+    def cached(self, job: Job) -> Reservation | None:  # noqa: ARG002
+        """Nothing that is loaded decides."""
+        return None
+
+    def after(self, job: Job, refusal: Refusal) -> Reservation | None:  # noqa: ARG002
+        """Nothing else would help."""
+        return None
 
 
 def too_little(what: str, needed: int, there: int, advice: str) -> MemoryBudgetError:

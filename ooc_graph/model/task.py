@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +13,32 @@ from ooc_graph.model.request import Request
 from ooc_graph.model.reservation import Key, Reservation
 from ooc_graph.model.resources import FREE, Capacity
 from ooc_graph.model.strategy import Strategy
-from ooc_graph.model.trace import Trace
 from ooc_graph.types import AnyArray
+
+
+@dataclass(frozen=True)
+class Trace:
+    """How a search went."""
+
+    elapsed_s: float  # the search alone
+    # (vertices, arcs examined, direction) per level or phase.
+    levels: tuple[tuple[int | None, int, str], ...]
+
+
+def trace_of(kernel: str, found: Any) -> Trace:
+    """Trace of what a device found."""
+    if kernel != "bfs":
+        phases = tuple((None, arcs, phase) for phase, arcs in found.phase_arcs.items())
+        return Trace(found.elapsed_s, phases)
+    columns = (found.level_vertices, found.level_arcs, found.level_direction)
+    levels = zip(*(column.tolist() for column in columns), strict=True)
+    steps = ((count, arcs, "pull" if is_pull else "push") for count, arcs, is_pull in levels)
+    return Trace(found.elapsed_s, tuple(steps))
+
+
+def slowest(traces: Sequence[Trace]) -> Trace:
+    """Trace of all ranks, which agree on everything but the clock."""
+    return replace(traces[0], elapsed_s=max(trace.elapsed_s for trace in traces))
 
 
 @dataclass(frozen=True)

@@ -14,8 +14,7 @@ from ooc_graph.kernels.cuda.runtime import modules as cuda_modules
 from ooc_graph.layout.commit import Partial, partial_store
 from ooc_graph.layout.whole_file import whole_file
 from ooc_graph.model.reservation import said_by
-from ooc_graph.model.resources import AUTO, CUDA, CudaLimits
-from ooc_graph.model.sizes import parse_bytes
+from ooc_graph.model.resources import AUTO, CUDA, CudaLimits, parse_bytes
 from ooc_graph.report.records import host_facts, package_versions
 from ooc_graph.runtime.this_process import ThisProcess
 from ooc_graph.runtime.workplace import Workplace, workplace_for

@@ -148,4 +148,3 @@ class OnCluster(Offer):
         given = process.without_traceback, function, *arguments
         done: Done = self._tasks.result(self._tasks.submit_to(choose, *given))
         return done
-        return done

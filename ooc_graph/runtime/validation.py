@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from ooc_graph.answers.result import BfsResult, ComponentsResult, Result, SsspResult
+from ooc_graph.answers.result import BfsResult, ComponentsResult, Result
 from ooc_graph.edges.interface import EdgeSource
 from ooc_graph.layout.names import DISTANCE, LEVEL, PARENT, VERTEX
 from ooc_graph.threads import Threads
@@ -29,19 +29,12 @@ def validator_of(results: Sequence[Result], directed: bool) -> Any:
     vertices = VertexIndex.ascending(results[0].on_host(VERTEX))
     if isinstance(results[0], ComponentsResult):
         return ComponentsValidator(ComponentsAnswer(results[0].component, vertices))
-    if isinstance(results[0], BfsResult):
-        levels: list[Any] = [
-            BfsAnswer(r.root, r.on_host(PARENT), r.on_host(LEVEL), vertices)
-            for r in results
-            if isinstance(r, BfsResult)
-        ]
-        return BfsValidator(levels, directed=directed)
-    distances: list[Any] = [
-        SsspAnswer(r.root, r.on_host(PARENT), r.on_host(DISTANCE), vertices)
-        for r in results
-        if isinstance(r, SsspResult)
-    ]
-    return SsspValidator(distances, directed=directed)
+    is_bfs = isinstance(results[0], BfsResult)
+    answer: Any = BfsAnswer if is_bfs else SsspAnswer
+    validator: Any = BfsValidator if is_bfs else SsspValidator
+    columns = PARENT, LEVEL if is_bfs else DISTANCE
+    answers = [answer(r.root, *map(r.on_host, columns), vertices) for r in results]
+    return validator(answers, directed=directed)
 
 
 def check_edges(validator: Any, source: EdgeSource, threads: int) -> list[Verdict]:

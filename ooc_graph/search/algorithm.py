@@ -18,8 +18,7 @@ from ooc_graph.exchange.ranks import run_in_process
 from ooc_graph.model.engine import Engine, load_ids
 from ooc_graph.model.reservation import LOCAL, ONE
 from ooc_graph.model.strategy import WholeGraph
-from ooc_graph.model.task import SearchTask, Written
-from ooc_graph.model.trace import Trace, slowest, trace_of
+from ooc_graph.model.task import SearchTask, Trace, Written, slowest, trace_of
 from ooc_graph.runtime import engine_cache, same_graph
 from ooc_graph.runtime.machine import give_back_freed_memory
 from ooc_graph.runtime.process import without_traceback
@@ -143,6 +142,11 @@ class Algorithm:
         self, task: SearchTask, graph: Graph, arrays: Arrays, ids: Ids, trace: Trace
     ) -> Written:
         return deliver(self.columns(task, graph, arrays, ids), task.folder, trace)
+
+
+def steps_of(kernel: str, device: Any, rows: Shard) -> Any:
+    """The device's steps of a kernel on a rank's rows."""
+    return getattr(device, f"{kernel}_rank")(rows)
 
 
 @dataclass(frozen=True)

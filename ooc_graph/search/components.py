@@ -2,24 +2,18 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
 
-from ooc_graph.answers.components import ComponentColumns
 from ooc_graph.answers.result import ComponentsResult
-from ooc_graph.answers.scatter import Ids
+from ooc_graph.answers.scatter import ComponentColumns, Ids
 from ooc_graph.layout.names import id_dtype
 from ooc_graph.model.task import SearchTask
-from ooc_graph.search.algorithm import Algorithm, Arrays
+from ooc_graph.search.algorithm import Algorithm, Arrays, steps_of
 from ooc_graph.shards.load import Graph
 from ooc_graph.traverse import components as traverse
-from ooc_graph.types import Shard
-
-
-def components_rank(device: Any, rows: Shard) -> Any:
-    """The steps on a rank's rows."""
-    return device.components_rank(rows)
 
 
 def start(
@@ -49,4 +43,5 @@ def columns(
     return ComponentColumns(label, ids)
 
 
+components_rank = partial(steps_of, "components")
 COMPONENTS = Algorithm(ComponentsResult, components_rank, start, ("label",), nothing, columns)

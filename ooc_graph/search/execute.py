@@ -77,26 +77,12 @@ def execute(
     """Carry a search out; if memory is refused, by one plan after another.
 
     No other loop goes from one plan to another. Planning and loading try once more by themselves,
-    with nothing else held (`retry_after_release`, `ooc_graph.runtime.engine_cache`).
-
-    Parameters
-    ----------
-    first
-        The plan to begin with.
-    progress
-        Gets a line if a plan is not the one before, or not for the device that would be preferred.
-    run
-        Carries the search out by a plan.
-    ease
-        Has the caller take less of the kind of memory that was refused, given the kind and what the
-        error says; gives a note, or nothing if it takes none.
-
-    Raises
-    ------
-    MemoryBudgetError, MemoryError
-        The least was refused: of a plan, or by the system.
-    DeviceBusyError
-        Others have the device's memory, all but less than what would do.
+    with nothing else held (`retry_after_release`, `ooc_graph.runtime.engine_cache`). ``progress``
+    gets a line if a plan is not the one before, or not for the device that would be preferred.
+    ``ease`` has the caller take less of the kind of memory that was refused, given the kind and
+    what the error says; it gives a note, or nothing if it takes none. MemoryBudgetError,
+    MemoryError: the least was refused, of a plan or by the system. DeviceBusyError: others have
+    the device's memory, all but less than what would do.
     """
     tried, busy = first, ""
     while True:

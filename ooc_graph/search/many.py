@@ -21,6 +21,7 @@ from ooc_graph.errors import MemoryBudgetError, UsageError
 from ooc_graph.layout.commit import partial_store
 from ooc_graph.layout.metadata import ArraySpec
 from ooc_graph.memory.io_stats import IoStats
+from ooc_graph.model.job import Job
 from ooc_graph.model.kernel import ORDER_OF
 from ooc_graph.model.request import Many, Request
 from ooc_graph.model.resources import CPU
@@ -32,10 +33,8 @@ from ooc_graph.search.plan import Plan
 from ooc_graph.shards.load import Graph
 from ooc_graph.sinks.in_memory import InMemory
 from ooc_graph.sinks.in_store import InStore
-from ooc_graph.sinks.many import Sink
 from ooc_graph.sinks.single import measure_dtype
 from ooc_graph.strategies.many.division import Division, require_answer
-from ooc_graph.strategies.many.job import Job
 from ooc_graph.strategies.many.task import ManyTask
 from ooc_graph.strategies.many.tasks import how_found, prepare, refuse_negative_loop
 from ooc_graph.strategies.many.tiers import note_after, note_before, single_of
@@ -65,15 +64,15 @@ def search_many(
     if into is not None:
         require_array(into, specs[0], out)
     many = Many(specs, asked, out is None)
+    request = Request(asked.kernel, many=many)
     if out is None:
-        _require_answer(Job(graph, many, workplace.resources(on_cpu=True)), workplace)
+        _require_answer(Job(graph, request, workplace.resources(on_cpu=True)), workplace)
     search = _Search(graph, sources, many, workplace, progress, out, into, overwrite)
 
     def run(found: Plan) -> PairsResult:
         with io_progress.reported(graph.identity, asked.kernel, workplace.client, progress):
             return search.run(found)
 
-    request = Request(asked.kernel, many=many)
     return execute(plan_at(workplace, graph, request), workplace, progress, run)
 
 
@@ -150,7 +149,7 @@ class _Search:
         elapsed_s = 0.0 if self._begun_s is None else perf_counter() - self._begun_s
         return kind(None, elapsed_s, columns)
 
-    def _sink(self, task: ManyTask) -> AbstractContextManager[Sink]:
+    def _sink(self, task: ManyTask) -> AbstractContextManager[InMemory | InStore]:
         if self._out is None:
             return nullcontext(self._in_memory(task.sums_on_device))
         return self._in_store(task, self._out)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from ooc_graph.errors import MemoryBudgetError, UsageError
+from ooc_graph.model.job import Job
 from ooc_graph.model.request import SCHEDULER, Request
 from ooc_graph.model.reservation import BUSY, Refusal, Reservation
 from ooc_graph.model.resources import AUTO, CPU, CUDA, Capacity, Resources
@@ -17,13 +18,9 @@ from ooc_graph.shards.load import Graph
 
 
 @dataclass(frozen=True)
-class Plan:
+class Plan(Job):
     """How a search is to be carried out."""
 
-    # What is searched, as the caller asked for it, and what it may use.
-    graph: Graph
-    request: Request
-    resources: Resources
     strategy: Strategy  # where rows are
     reserved: Reservation  # what it holds
     why: str = ""  # why it is not what would be preferred; else empty
@@ -51,7 +48,7 @@ class Plan:
 
     def describe(self) -> dict[str, Any]:
         """What it holds in memory, JSON-able."""
-        return self.strategy.describe(self.graph, self.request, self.resources, self.reserved)
+        return self.strategy.describe(self, self.reserved)
 
     def after(self, refusal: Refusal, measure: Callable[..., Resources]) -> Plan | None:
         """The plan to continue with now that this one was refused memory.
@@ -65,14 +62,15 @@ class Plan:
         wanted, request = self.resources.wanted, self.request
         if refusal.kind != BUSY or wanted == CUDA:
             resources = measure(on_cpu=self.device == CPU)
+            job = Job(self.graph, request, resources)
             all_of_them = candidates(request, self.device)
             left = all_of_them[all_of_them.index(self.strategy) :]
             too_little: MemoryBudgetError | None = None
             for strategy in left:
-                if strategy.lacks(self.graph, request, refusal.less(resources)):
+                if strategy.lacks(replace(job, resources=refusal.less(resources))):
                     continue
                 try:
-                    reserved = strategy.after(self.graph, request, resources, refusal)
+                    reserved = strategy.after(job, refusal)
                 except MemoryBudgetError as error:
                     too_little = error
                     continue
@@ -119,19 +117,19 @@ def on_cpu(graph: Graph, request: Request, resources: Resources, why: str) -> Pl
 
 def _first(graph: Graph, request: Request, resources: Resources, device: str) -> Plan:
     """The first strategy of a device; what is loaded goes before all others."""
-    given = graph, request, resources
+    job = Job(graph, request, resources)
     strategies = candidates(request, device)
     for strategy in strategies:
-        if (reserved := strategy.cached(*given)) is not None:
-            return Plan(*given, strategy, reserved)
+        if (reserved := strategy.cached(job)) is not None:
+            return Plan(graph, request, resources, strategy, reserved)
     lacks: list[str] = []
     refusals: list[tuple[int, MemoryBudgetError]] = []
     for strategy in strategies:
-        if why := strategy.lacks(*given):
+        if why := strategy.lacks(job):
             lacks.append(why)
             continue
         try:
-            reserved = strategy.reserve(*given)
+            reserved = strategy.reserve(job)
         except MemoryBudgetError as error:
             refusals.append((strategy.tier, error))
         except MemoryError:
@@ -142,7 +140,7 @@ def _first(graph: Graph, request: Request, resources: Resources, device: str) ->
             if request.many is not None and device == CUDA and (lacks or refusals):
                 first = str(refusals[0][-1]) if refusals else lacks[0]
                 why = f"{strategy.summary(request.kernel, reserved)}: {first}"
-            return Plan(*given, strategy, reserved, why, is_short=bool(refusals))
+            return Plan(graph, request, resources, strategy, reserved, why, is_short=bool(refusals))
     if not refusals:
         raise UsageError(lacks[0])
     raise _most_helpful(refusals)

@@ -13,7 +13,7 @@ from ooc_graph.model.strategy import MEMORY
 from ooc_graph.model.task import SearchTask
 from ooc_graph.runtime import engine_cache, process
 from ooc_graph.shards.load import Graph
-from ooc_graph.strategies.ranks import Ranks
+from ooc_graph.strategies.ranks import RankLoading, Ranks
 from ooc_graph.types import Shard
 
 Coroutines = tuple[dict[int, Any], Any]
@@ -49,8 +49,8 @@ class MakeRanks:
         """Load the ranks that the worker does not have already."""
         task, strategy = self.task, cast(Ranks, self.task.strategy)
         missing = [shard for shard in shards if shard not in before]
-        given = graph, task.kernel, shards, missing, task.reserved, self.rank
-        return {**before, **strategy.load_ranks(*given)}
+        loading = RankLoading(graph, task.kernel, shards, missing, task.reserved, self.rank)
+        return {**before, **strategy.load_ranks(loading)}
 
 
 def _timed(coroutine: Any) -> Generator[Any, Any, Any]:

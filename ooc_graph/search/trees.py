@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -10,24 +11,12 @@ from ooc_graph.answers.result import BfsResult, SsspResult
 from ooc_graph.answers.scatter import Ids, Tree, TreeColumns, unreached
 from ooc_graph.layout.names import id_dtype
 from ooc_graph.model.engine import Engine
-from ooc_graph.model.task import SearchTask
-from ooc_graph.model.trace import Trace, trace_of
-from ooc_graph.search.algorithm import Algorithm, Arrays
+from ooc_graph.model.task import SearchTask, Trace, trace_of
+from ooc_graph.search.algorithm import Algorithm, Arrays, steps_of
 from ooc_graph.shards.load import Graph
 from ooc_graph.sinks.single import measure_dtype
 from ooc_graph.traverse.bfs import bfs
 from ooc_graph.traverse.sssp import sssp
-from ooc_graph.types import Shard
-
-
-def bfs_rank(device: Any, rows: Shard) -> Any:
-    """The steps of BFS on a rank's rows."""
-    return device.bfs_rank(rows)
-
-
-def sssp_rank(device: Any, rows: Shard) -> Any:
-    """The steps of SSSP on a rank's rows."""
-    return device.sssp_rank(rows)
 
 
 def start_bfs(
@@ -72,5 +61,6 @@ def run_search(engine: Engine, root: int) -> tuple[Tree, Trace]:
     return tree, trace_of(engine.kernel, found)
 
 
+bfs_rank, sssp_rank = partial(steps_of, "bfs"), partial(steps_of, "sssp")
 BFS = Algorithm(BfsResult, bfs_rank, start_bfs, ("parent", "level"), nothing, columns)
 SSSP = Algorithm(SsspResult, sssp_rank, start_sssp, ("parent", "distance"), nothing, columns)

@@ -12,8 +12,7 @@ from ooc_graph.kernels.cuda.runtime.rows import on_device
 from ooc_graph.kernels.cuda.runtime.scatter import scatter
 from ooc_graph.layout.names import DISTANCE, LEVEL, PARENT, VERTEX
 from ooc_graph.model.engine import Engine
-from ooc_graph.model.task import SearchTask, Written
-from ooc_graph.model.trace import Trace
+from ooc_graph.model.task import SearchTask, Trace, Written
 from ooc_graph.shards.load import Graph
 from ooc_graph.sinks.single import measure_dtype
 

@@ -6,15 +6,15 @@ import threading
 
 import numpy as np
 
+from ooc_graph.answers.asked import Asked
 from ooc_graph.answers.reductions import Reduced, reduced_dtype
 from ooc_graph.kernels.common.completion import OnDone
-from ooc_graph.layout.names import REACHED, SOURCE
+from ooc_graph.layout.names import REACHED, SOURCE, VERTEX
 from ooc_graph.memory.io_stats import IoStats
 from ooc_graph.model.request import Many
 from ooc_graph.runtime.workplace import Workplace
 from ooc_graph.shards.load import Graph
 from ooc_graph.shards.workforce import run_all
-from ooc_graph.sinks.many import ids_of
 from ooc_graph.strategies.many.task import ManyTask
 from ooc_graph.strategies.many.tasks import Done, solve
 from ooc_graph.types import AnyArray, IntArray, Progress, StageProgress
@@ -23,16 +23,8 @@ from ooc_graph.types import AnyArray, IntArray, Progress, StageProgress
 class InMemory:
     """Answers in memory, complete from the first source to some source.
 
-    Parameters
-    ----------
-    graph, sources
-        The graph, and int64 positions of all sources among its vertices.
-    many
-        What is asked of each; distances, and parents if wanted, as a store would have them.
-    into
-        Where distances go; None: to new memory.
-
-    MemoryError: there is too little for all of them.
+    ``sources``, int64, are positions among the graph's vertices. Distances go to ``into``, or to
+    new memory if it is None. MemoryError: there is too little for all answers.
     """
 
     def __init__(
@@ -123,3 +115,10 @@ class _Counted:
         with self._lock:
             self.count += end - begin
             self._bar.advance(end - begin)
+
+
+def ids_of(graph: Graph, asked: Asked, sources: IntArray) -> dict[str, IntArray]:
+    """Original ids of sources and of columns."""
+    originals = graph.original_ids()
+    targets = originals if asked.targets is None else originals[asked.targets]
+    return {SOURCE: originals[sources], VERTEX: targets}

@@ -21,7 +21,7 @@ from ooc_graph.model.request import Many
 from ooc_graph.runtime.workplace import Workplace
 from ooc_graph.shards.load import Graph
 from ooc_graph.shards.workforce import run_all
-from ooc_graph.sinks.many import ids_of
+from ooc_graph.sinks.in_memory import ids_of
 from ooc_graph.strategies.many.task import ManyTask
 from ooc_graph.strategies.many.tasks import write_batch
 from ooc_graph.types import AnyArray, IntArray, Progress

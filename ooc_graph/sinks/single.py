@@ -9,8 +9,7 @@ import numpy as np
 
 from ooc_graph.answers.scatter import Columns
 from ooc_graph.model import rank_memory
-from ooc_graph.model.task import Written
-from ooc_graph.model.trace import Trace
+from ooc_graph.model.task import Trace, Written
 from ooc_graph.shards.load import Graph
 
 NUMPY, CUPY = "numpy", "cupy"

@@ -12,11 +12,11 @@ from ooc_graph.kernels.cpu.device import CpuDevice
 from ooc_graph.kernels.cpu.edge_list.grouped import GroupedEdges
 from ooc_graph.layout.names import id_dtype
 from ooc_graph.model.engine import Engine, load_ids
+from ooc_graph.model.job import Job
 from ooc_graph.model.kernel import EDGES
-from ooc_graph.model.request import Request
-from ooc_graph.model.reservation import Refusal, Reservation
-from ooc_graph.model.resources import CPU, Resources
-from ooc_graph.model.strategy import MEMORY, too_little
+from ooc_graph.model.reservation import Reservation
+from ooc_graph.model.resources import CPU
+from ooc_graph.model.strategy import MEMORY, StrategyDefaults, too_little
 from ooc_graph.runtime import process
 from ooc_graph.shards.edge_list import edge_list_bytes, grouping_bytes, load_edges
 from ooc_graph.shards.load import Graph
@@ -29,26 +29,26 @@ _warm: set[tuple[Any, ...]] = set()
 
 
 @dataclass(frozen=True)
-class EdgeList:
+class EdgeList(StrategyDefaults):
     """Each edge once, grouped; one process searches."""
 
     name = "cpu/edges"
     device = CPU
     tier = MEMORY
 
-    def lacks(self, graph: Graph, request: Request, resources: Resources) -> str:  # noqa: ARG002
+    def lacks(self, job: Job) -> str:
         """It is taken if it is asked for."""
-        return "" if request.method == EDGES else "another method is asked for"
+        return "" if job.request.method == EDGES else "another method is asked for"
 
-    def cached(self, graph: Graph, request: Request, resources: Resources) -> Reservation | None:
+    def cached(self, job: Job) -> Reservation | None:
         """What a search before left here."""
-        return cached_on_cpu(self, graph, request, resources)
+        return cached_on_cpu(self, job)
 
-    def reserve(self, graph: Graph, request: Request, resources: Resources) -> Reservation:
+    def reserve(self, job: Job) -> Reservation:
         """Edges while they are grouped, and what vertices take."""
-        needed, available = resident_bytes(graph, request.kernel), resources.process_limit_bytes
+        needed, available = resident_bytes(job.graph, job.kernel), job.resources.process_limit_bytes
         if needed > available:
-            what = f"{request.kernel} on {graph.path} by the method 'edges'"
+            what = f"{job.what} by the method 'edges'"
             advice = (
                 "raise --memory-limit, or use the method 'rows', which can spread the graph over "
                 "several"
@@ -56,30 +56,17 @@ class EdgeList:
             raise too_little(what, needed, available, advice)
         return Reservation(self.name, needed)
 
-    def after(
-        self,
-        graph: Graph,  # noqa: ARG002
-        request: Request,  # noqa: ARG002
-        resources: Resources,  # noqa: ARG002
-        refusal: Refusal,  # noqa: ARG002
-    ) -> Reservation | None:
-        """Nothing else is as it was asked for."""
-        return None
-
     def load(self, graph: Graph, kernel: str, reserved: Reservation) -> Engine:  # noqa: ARG002
         """Group all edges."""
         search = load_search(graph, kernel, process.device())
         return Engine(kernel, search, graph, load_ids(graph), graph.tuples())
 
-    def describe(
-        self, graph: Graph, request: Request, resources: Resources, reserved: Reservation
-    ) -> dict[str, Any]:
+    def describe(self, job: Job, reserved: Reservation) -> dict[str, Any]:
         """What it takes in all."""
-        del graph
         return {
-            "kernel": request.kernel,
+            "kernel": job.kernel,
             "tier": "memory, as a list of edges",
-            "budget": resources.process_limit_bytes,
+            "budget": job.resources.process_limit_bytes,
             "bytes: in all": reserved.host_bytes,
         }
 

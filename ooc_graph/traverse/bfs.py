@@ -23,31 +23,14 @@ FEW_ARCS = 1 << 12
 
 
 def bfs(rank: BfsRank, root: int, shared: BfsShared) -> Superstep[BfsTree]:
-    """Search from ``root`` on one rank of many.
+    """Search from ``root``, an internal id, on one rank of many; the same on all.
 
-    Parameters
-    ----------
-    rank
-        The device's steps on this rank's rows.
-    root
-        Internal id, the same on all ranks.
-    shared
-        What this process knows of everyone's frontier; made new for each search.
-
-    Yields
-    ------
-    Share
-        The frontier found last: vertices, out-arcs, the own rows' out-arcs and arcs examined;
-        the bitmap of the own rows in it, or its words that are not zero. If it has few arcs, its
-        neighbours and their parents come along, before the level's direction is known.
-        Counts alone: the ranks that have not pushed all of their frontier.
-    Route
-        In other levels that push: the frontier's unvisited neighbours and their parents.
-
-    Returns
-    -------
-    BfsTree
-        Parents and levels of the own rows, in local order.
+    ``shared`` is what this process knows of everyone's frontier, made new for each search. Ranks
+    `Share` the frontier found last: vertices, out-arcs, the own rows' out-arcs and arcs examined;
+    and the bitmap of the own rows in it, or its words that are not zero. If it has few arcs, its
+    neighbours and their parents come along, before the level's direction is known. In other levels
+    that push, ranks `Route` the frontier's unvisited neighbours and their parents, and share how
+    many have not pushed all. Returns parents and levels of the own rows, in local order.
     """
     rank.start(root)
     vertices: list[int] = []

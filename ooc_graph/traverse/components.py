@@ -30,22 +30,9 @@ from ooc_graph.kernels.common.components import (
 def components(rank: ComponentsRank, shared: ComponentsShared) -> Superstep[ComponentLabels]:
     """Find the components on one rank of many.
 
-    Parameters
-    ----------
-    rank
-        The device's steps on this rank's rows.
-    shared
-        This process's forest over all vertices; made new for each search.
-
-    Yields
-    ------
-    Share
-        Ranks that have not ended the pass, and arcs examined; pairs of labels to unite.
-
-    Returns
-    -------
-    ComponentLabels
-        Smallest internal id of the component of each own row, in local order.
+    ``shared`` is this process's forest over all vertices, made new for each search. Ranks `Share`
+    how many have not ended the pass, arcs examined, and pairs of labels to unite. Returns the
+    smallest internal id of the component of each own row, in local order.
     """
     sample = 0
     for neighbor in range(SAMPLED):

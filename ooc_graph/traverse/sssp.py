@@ -23,35 +23,13 @@ from ooc_graph.kernels.common.device import SsspInnerRank, SsspRank, SsspShared
 
 
 def sssp(rank: SsspRank, root: int, shared: SsspShared) -> Superstep[SsspTree]:
-    """Search from ``root`` on one rank of many; all weights are >= 0.
+    """Search from ``root``, an internal id, on one rank of many; all weights are >= 0.
 
-    Parameters
-    ----------
-    rank
-        The device's steps on this rank's rows.
-    root
-        Internal id, the same on all ranks.
-    shared
-        This process's replica of the distances; made new for each search.
-
-    Yields
-    ------
-    Share
-        Counts, and improvements that everyone's replica takes.
-    Route
-        Once after pulling: vertices and their possible parents among those next to the root.
-
-    Returns
-    -------
-    SsspTree
-        Parents and distances of the own rows, in local order.
-
-    Raises
-    ------
-    InputError
-        A shortest distance exceeds the distances' dtype.
-    AssertionError
-        The graph's out- and in-arcs contradict each other.
+    ``shared`` is this process's replica of the distances, made new for each search. Ranks `Share`
+    counts and improvements that everyone's replica takes; once after pulling they `Route` vertices
+    and their possible parents among those next to the root. Returns parents and distances of the
+    own rows, in local order. InputError: a shortest distance exceeds the distances' dtype.
+    AssertionError: the graph's out- and in-arcs contradict each other.
     """
     rank.start()
     phase_arcs = {"push": 0, "pull": 0, "finish": 0, "parents": 0}

@@ -16,13 +16,13 @@ from ooc_graph.errors import UsageError
 from ooc_graph.validate import cuda_trees as trees
 from ooc_graph.validate.batch import BATCH_ANSWERS
 from ooc_graph.validate.cuda_loader import (
+    FOUR,
     THREADS,
     cuda,
     kernel,
     multiprocessors,
     within_memory,
 )
-from ooc_graph.validate.cuda_memory import FOUR
 from ooc_graph.validate.cuda_trees import NO_VERTEX, parent_at
 from ooc_graph.validate.wording import Problem, Verdict, Wording
 

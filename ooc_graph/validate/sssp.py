@@ -45,15 +45,11 @@ class SsspValidator(Validator[SsspAnswer]):
         loops.sssp_tree_rules(answer.parent, position, answer.distance, far, root, broken)
 
     def _tree_problem(self, answer: SsspAnswer, position: AnyArray, root: int) -> Problem | None:
-        problem = super()._tree_problem(answer, position, root)
-        return problem or self._cycle_problem(answer, position, root)
-
-    def _cycle_problem(self, answer: SsspAnswer, position: AnyArray, root: int) -> Problem | None:
+        if problem := super()._tree_problem(answer, position, root):
+            return problem
         stamp = np.zeros_like(position)
         start = loops.find_cycle(answer.parent, position, answer.distance, root, stamp)
-        if start < 0:
-            return None
-        return self._wording.cycle(self.vertices.id_of(start))
+        return None if start < 0 else self._wording.cycle(self.vertices.id_of(start))
 
     def _column(self, answer: SsspAnswer, ok: bool) -> AnyArray:
         if self._dtype not in (None, answer.distance.dtype):

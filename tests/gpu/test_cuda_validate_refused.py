@@ -9,7 +9,7 @@ import pytest
 
 from ooc_graph.errors import InputError, MemoryBudgetError, NegativeWeightError, UsageError
 from ooc_graph.types import EdgeBlock
-from ooc_graph.validate.cuda_memory import bytes_per_answer, largest_batch
+from ooc_graph.validate.cuda_loader import bytes_per_answer, largest_batch
 from ooc_graph.validate.cuda_validator import CudaBfsValidator, CudaSsspValidator
 from tests.gpu.memory import assert_refused_without_memory
 from tests.gpu.validated import agreed, ends_of

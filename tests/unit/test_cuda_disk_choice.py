@@ -23,10 +23,10 @@ from ooc_graph.memory.cuda.disk import DiskFacts, describe_disk
 from ooc_graph.memory.cuda.disk_bfs_plan import DiskDevicePlan, least_disk_plan, plan_disk_device
 from ooc_graph.memory.io_stats import IoStats
 from ooc_graph.model import rank_memory
+from ooc_graph.model.job import Job
 from ooc_graph.model.request import Request
 from ooc_graph.model.reservation import Key, Reservation
-from ooc_graph.model.resources import CUDA, CudaLimits, Resources
-from ooc_graph.model.sizes import parse_bytes
+from ooc_graph.model.resources import CUDA, CudaLimits, Resources, parse_bytes
 from ooc_graph.runtime import engine_cache, process
 from ooc_graph.runtime.engine_keys import Kept
 from ooc_graph.runtime.this_process import planned
@@ -244,8 +244,8 @@ def test_the_search_before_is_taken_again(graph: og.Graph, monkeypatch: pytest.M
     # Hardly anything is free, for it is held.
     for pinned, taken in ((None, True), (5000, True), (4999, False)):
         tight = replace(place(small, pinned, 1), is_limited=False)
-        assert cuda_memory.InMemory().cached(graph, Request("bfs"), tight) is None
-        assert Pinned().cached(graph, Request("bfs"), tight) is None
+        assert cuda_memory.InMemory().cached(Job(graph, Request("bfs"), tight)) is None
+        assert Pinned().cached(Job(graph, Request("bfs"), tight)) is None
         if taken:
             assert in_store(graph, tight) == held
         else:

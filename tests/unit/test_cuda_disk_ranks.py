@@ -24,9 +24,10 @@ from ooc_graph.memory.cuda.disk_ranks import (
 )
 from ooc_graph.memory.cuda.pinned_ranks import RankFacts
 from ooc_graph.model import rank_memory
+from ooc_graph.model.job import Job
 from ooc_graph.model.kernel import ORDER_OF
 from ooc_graph.model.request import Request
-from ooc_graph.model.reservation import HOST, Refusal
+from ooc_graph.model.reservation import HOST, Refusal, Reservation
 from ooc_graph.model.resources import AUTO, CudaLimits, Resources
 from ooc_graph.runtime import engine_cache, process
 from ooc_graph.search import single
@@ -36,6 +37,7 @@ from ooc_graph.shards import device_tiers
 from ooc_graph.shards.tiers import TierSearch
 from ooc_graph.strategies.cuda import disk_ranks
 from ooc_graph.strategies.cuda.on_disk import OnDisk
+from ooc_graph.strategies.ranks import RankLoading
 from ooc_graph.types import Dealing
 from tests.made_up_place import CudaHere, TwoWorkers, plan_for
 from tests.refused_in_turn import followed
@@ -118,7 +120,8 @@ def test_rows_are_counted_in_31_bits() -> None:
 
 def least_of(graph: og.Graph, kernel: str, resources: Resources, exchange: str) -> tuple[int, int]:
     """Least device and host memory of the workers that need most of each."""
-    found = list(disk_ranks.facts_of_any(graph, kernel, resources, exchange))
+    job = Job(graph, Request(kernel), resources)
+    found = list(disk_ranks.facts_of_any(job, exchange))
     least = [least_disk_ranks(facts) for facts in found]
     return max(one.device_bytes for one in least), max(one.host_bytes for one in least)
 
@@ -169,10 +172,12 @@ def test_one_device_with_arcs_in_the_store_comes_first(
     assert plan_for(graph, kernel, roomy.resources()).reserved.strategy == "cuda/disk"
     monkeypatch.setattr(disk_ranks.cuda_pinned, "reads_little", lambda *_: False)
     resources = replace(roomy.resources(), wanted=AUTO)
-    assert disk_ranks.lacks(graph, kernel, resources) == "it does not pay"
-    assert disk_ranks.lacks(graph, kernel, roomy.resources()) == ""
+    assert disk_ranks.lacks(Job(graph, Request(kernel), resources)) == "it does not pay"
+    assert disk_ranks.lacks(Job(graph, Request(kernel), roomy.resources())) == ""
     held = og.from_edges(np.array([0, 1]), np.array([1, 2]), np.ones(2, np.float32))
-    assert disk_ranks.lacks(held, kernel, resources) == "arcs cannot stay in the store"
+    assert (
+        disk_ranks.lacks(Job(held, Request(kernel), resources)) == "arcs cannot stay in the store"
+    )
 
 
 @KERNELS
@@ -279,7 +284,9 @@ def test_what_the_device_refuses_is_loaded_with_less(
     monkeypatch.setattr(disk_ranks, "load_disk_rank", noted)
     monkeypatch.setattr(TierSearch, "close", close)
     device.refuses = lambda count: count == 3
-    ranks = disk_ranks.load(graph, kernel, shards, shards, device, budgets)
+    reserved = Reservation("cuda/disk", budgets[1], budgets[0])
+    loading = RankLoading(graph, kernel, shards, shards, reserved, lambda *_: None)
+    ranks = disk_ranks.load(loading, device)
     assert sorted(ranks) == list(shards)
     # Two were loaded before the third was refused; their files are closed.
     assert closed == loaded[1::-1]
@@ -291,7 +298,7 @@ def test_what_the_device_refuses_is_loaded_with_less(
     device.refuses = lambda _: True
     device.shares.clear()
     with pytest.raises(MemoryBudgetError, match="refused"):
-        disk_ranks.load(graph, kernel, shards, shards, device, budgets)
+        disk_ranks.load(loading, device)
     held = [replace(whole, share=share).arcs_on_device for share in device.shares]
     assert held == sorted(held, reverse=True)
     assert device.shares[-1] == HeadRule(1, 63)
@@ -312,11 +319,12 @@ def test_ranks_of_a_worker_share_its_budgets(
     planned = plan_disk_ranks(facts, budget, PLENTY).share
     for missing in ([0, 1, 2, 3], [2]):
         device.shares.clear()
-        given = graph, kernel, range(4), missing, reserved, lambda *_: None
-        assert sorted(strategy.load_ranks(*given)) == missing
+        loading = RankLoading(graph, kernel, range(4), missing, reserved, lambda *_: None)
+        assert sorted(strategy.load_ranks(loading)) == missing
         assert set(device.shares) == {planned}
-    assert strategy.load_ranks(graph, kernel, range(4), [], reserved, lambda *_: None) == {}
+    loading = RankLoading(graph, kernel, range(4), range(4), reserved, lambda *_: None)
+    assert strategy.load_ranks(replace(loading, missing=[])) == {}
     monkeypatch.setattr(cuda_modules, "device_bytes", lambda: (least, PLENTY))
     device.shares.clear()
-    strategy.load_ranks(graph, kernel, range(4), range(4), reserved, lambda *_: None)
+    strategy.load_ranks(loading)
     assert set(device.shares) == {HeadRule(1, 63)}

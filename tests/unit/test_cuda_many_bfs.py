@@ -21,13 +21,13 @@ from ooc_graph.kernels.cuda.many import bfs_plan as cuda_many_bfs_plan
 from ooc_graph.kernels.cuda.many.bfs import CudaManyBfs
 from ooc_graph.kernels.cuda.many.bfs_batch import BATCH_REPORT
 from ooc_graph.layout.names import HUB
+from ooc_graph.model.job import Job
 from ooc_graph.model.request import Many, Request
 from ooc_graph.model.resources import CUDA, CudaLimits
 from ooc_graph.runtime.this_process import planned
 from ooc_graph.strategies.cuda import in_memory as cuda_memory
 from ooc_graph.strategies.many.batches import Batches
 from ooc_graph.strategies.many.division import Division
-from ooc_graph.strategies.many.job import Job
 from ooc_graph.strategies.many.memory import batches_device_bytes, locked_bytes, process_bytes
 from ooc_graph.types import AnyArray, IntArray, Rows
 from tests.gpu.comparison import hub_sides
@@ -82,10 +82,11 @@ def test_counts_of_a_histogram_are_in_the_plan(monkeypatch: pytest.MonkeyPatch) 
         asked = Asked(reduce="histogram", bins=Bins(bins), hops=True)
         specs = answer_specs(asked, sources, 50, np.dtype(np.int32))
         counted = min(sources, 256) * (bins + 3) * 8
-        job = Job(held, Many(specs, asked, in_memory=False), planned(1))
-        assert batches_device_bytes(job) == 1000 + counted
+        request = Request(asked.kernel, many=Many(specs, asked, in_memory=False))
+        assert batches_device_bytes(Job(held, request, planned(1))) == 1000 + counted
     many = Many(specs, Asked(reduce="closeness", hops=True), in_memory=False)
-    assert batches_device_bytes(Job(held, many, planned(1))) == 1000
+    job = Job(held, Request(many.asked.kernel, many=many), planned(1))
+    assert batches_device_bytes(job) == 1000
 
 
 @pytest.mark.parametrize("reduce", [None, "closeness", "histogram"])
@@ -100,12 +101,12 @@ def test_tasks_of_levels(reduce: str | None) -> None:
     place = replace(planned(1 << 50, CUDA, CudaLimits(1 << 40)), threads=4)
     specs = answer_specs(asked, 1 << 20, 1 << 20, np.dtype(np.int32))
     request = Request(asked.kernel, many=Many(specs, asked, in_memory=False))
-    plan = Batches(CUDA).reserve(held, request, place)
+    job = Job(held, request, place)
+    plan = Batches(CUDA).reserve(job)
     assert isinstance(plan, Division)
-    assert plan.batch_size == cuda_many_bfs_plan.LANES
+    assert plan.batch_size == cuda_many_bfs_plan.SLOTS
     assert plan.chunks * specs[0].chunk == 8 * plan.batch_size
     assert not plan.matrix_sources
-    job = Job.of(held, request, place)
     assert locked_bytes(job) == (128 << 20 if reduce is None else 0)
     tallies = 2 * plan.chunks * specs[0].chunk * place.threads * (400 + 16 + 48 * 64)
     rows = (1 << 30) + (24 + 36) * (1 << 20) + (128 << 20)

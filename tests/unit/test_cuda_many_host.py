@@ -21,6 +21,7 @@ from ooc_graph.kernels.cuda.many import search_plan as cuda_many
 from ooc_graph.kernels.cuda.many.core import SHARED_ROW, TILE_ARCS, tiles_of
 from ooc_graph.kernels.cuda.many.prune import fit_floats
 from ooc_graph.kernels.cuda.many.search_plan import part_dtype
+from ooc_graph.model.job import Job
 from ooc_graph.model.request import Many, Request
 from ooc_graph.model.resources import CPU, CUDA, Device, Resources
 from ooc_graph.runtime.this_process import ThisProcess
@@ -211,7 +212,7 @@ def _divided(
 ) -> Division:
     """How batches on the device divide the sources."""
     request = Request(asked.kernel, many=Many(specs, asked, in_memory))
-    found = Batches(CUDA).reserve(graph, request, resources)
+    found = Batches(CUDA).reserve(Job(graph, request, resources))
     assert isinstance(found, Division)
     return found
 
@@ -287,11 +288,11 @@ class _Search:
         most: Any,
         *,
         answer: Any,
-        told: Any,
+        on_done: Any,
         at: Any = None,
     ) -> np.ndarray:
         assert most is None
-        assert told is None
+        assert on_done is None
         assert at is not None or len(sources) == len(answer) <= 2
         found = np.where(targets < 0, np.inf, self._of(sources)[:, targets])
         assert (found[np.arange(len(own)), own] == 0).all()

@@ -32,6 +32,7 @@ from ooc_graph.strategies.cuda import in_memory as cuda_memory
 from ooc_graph.strategies.cuda import pinned_budgets as cuda_pinned
 from ooc_graph.strategies.cuda import pinned_ranks
 from ooc_graph.strategies.cuda.pinned import Pinned
+from ooc_graph.strategies.ranks import RankLoading
 from ooc_graph.types import Shard
 from tests import tiered_graphs
 from tests.made_up_place import CudaHere, TwoWorkers, plan_for
@@ -252,8 +253,8 @@ def test_ranks_of_a_worker_share_its_budget(
     def held_of(missing: list[int]) -> tuple[int, int]:
         """Arcs on the device, of the ranks that are loaded, and as planned for all of them."""
         device.shares.clear()
-        given = graph, kernel, range(4), missing, reserved, lambda *_: None
-        assert sorted(strategy.load_ranks(*given)) == missing
+        loading = RankLoading(graph, kernel, range(4), missing, reserved, lambda *_: None)
+        assert sorted(strategy.load_ranks(loading)) == missing
         (share,) = set(device.shares)
         loaded = RankPlan(pinned_ranks.facts_of(graph, kernel, missing), 0, HeadRule(*share))
         return loaded.arcs_on_device, replace(
@@ -263,6 +264,7 @@ def test_ranks_of_a_worker_share_its_budget(
     for missing in ([0, 1, 2, 3], [2]):
         held, planned = held_of(missing)
         assert held == planned > least_plan_of_ranks(facts).arcs_on_device // 4
-    assert strategy.load_ranks(graph, kernel, range(4), [], reserved, lambda *_: None) == {}
+    nothing = RankLoading(graph, kernel, range(4), [], reserved, lambda *_: None)
+    assert strategy.load_ranks(nothing) == {}
     monkeypatch.setattr(cuda_modules, "device_bytes", lambda: (least, PLENTY))
     assert held_of([0, 1, 2, 3])[0] == least_plan_of_ranks(facts).arcs_on_device

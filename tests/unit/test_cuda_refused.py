@@ -21,8 +21,7 @@ from ooc_graph.memory.cpu import disk
 from ooc_graph.model import rank_memory
 from ooc_graph.model.request import Request
 from ooc_graph.model.resources import CudaLimits
-from ooc_graph.model.task import SearchTask, Written
-from ooc_graph.model.trace import Trace
+from ooc_graph.model.task import SearchTask, Trace, Written
 from ooc_graph.runtime import engine_cache, process
 from ooc_graph.runtime.engine_keys import Kept
 from ooc_graph.search import single

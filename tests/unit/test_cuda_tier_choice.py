@@ -17,8 +17,7 @@ from ooc_graph.memory.cuda.pinned_plan import least_plan
 from ooc_graph.model import rank_memory
 from ooc_graph.model.reservation import Key, Reservation
 from ooc_graph.model.resources import CUDA, CudaLimits
-from ooc_graph.model.task import SearchTask, Written
-from ooc_graph.model.trace import Trace
+from ooc_graph.model.task import SearchTask, Trace, Written
 from ooc_graph.runtime import engine_cache, process
 from ooc_graph.runtime.engine_keys import Kept
 from ooc_graph.runtime.this_process import planned

@@ -19,8 +19,7 @@ from ooc_graph.memory.cuda.pinned_plan import BfsPlan
 from ooc_graph.model import rank_memory
 from ooc_graph.model.reservation import Reservation
 from ooc_graph.model.resources import CUDA, CudaLimits
-from ooc_graph.model.task import Written
-from ooc_graph.model.trace import Trace
+from ooc_graph.model.task import Trace, Written
 from ooc_graph.runtime import devices, engine_cache, process
 from ooc_graph.runtime.this_process import planned
 from ooc_graph.search import algorithm as search_algorithm

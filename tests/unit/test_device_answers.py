@@ -11,7 +11,7 @@ import pytest
 
 from ooc_graph.answers.scatter import Ids, Tree, TreeColumns
 from ooc_graph.graph500 import on_device
-from ooc_graph.model.trace import trace_of
+from ooc_graph.model.task import trace_of
 from ooc_graph.sinks import device_columns
 
 NONE = np.uint32(0xFFFFFFFF)

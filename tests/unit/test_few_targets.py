@@ -15,14 +15,14 @@ from ooc_graph.answers import asked as answers
 from ooc_graph.answers.asked import Asked, answer_specs
 from ooc_graph.errors import UnexpectedError
 from ooc_graph.layout.stored import Stored
-from ooc_graph.model.request import Many
+from ooc_graph.model.job import Job
+from ooc_graph.model.request import Many, Request
 from ooc_graph.model.resources import CPU
 from ooc_graph.runtime import engine_cache, this_process
 from ooc_graph.runtime.this_process import ThisProcess
 from ooc_graph.search import many
 from ooc_graph.strategies.many import dividing, searches, stored
 from ooc_graph.strategies.many import tasks as many_tasks
-from ooc_graph.strategies.many.job import Job
 from ooc_graph.strategies.many.task import ManyTask
 from tests.small_pairs import stopped_after
 from tests.test_pairs_stored import edges, no_room
@@ -163,7 +163,8 @@ def test_few_targets_take_memory_of_few_sources(
     monkeypatch.setattr(this_process, "cores", lambda: 1)
     specs = answer_specs(Asked(np.arange(10)), 1000, 10, np.dtype(np.float32))
     many_sources = Many(specs, Asked(np.arange(10)), in_memory=False)
-    job = Job(store, many_sources, ThisProcess(GIB, CPU).resources())
+    request = Request(many_sources.asked.kernel, many=many_sources)
+    job = Job(store, request, ThisProcess(GIB, CPU).resources())
 
     def answers_of(lanes: int) -> int:
         return stored.beside_parts(job, "batches", lanes)["answers of tasks"]

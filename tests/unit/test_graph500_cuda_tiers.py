@@ -33,8 +33,7 @@ from ooc_graph.model.kernel import ORDER_OF
 from ooc_graph.model.request import Request
 from ooc_graph.model.reservation import Key, Reservation
 from ooc_graph.model.resources import CUDA, CudaLimits, Device
-from ooc_graph.model.task import SearchTask
-from ooc_graph.model.trace import Trace
+from ooc_graph.model.task import SearchTask, Trace
 from ooc_graph.runtime import building, engine_cache, process, same_graph, this_process
 from ooc_graph.runtime.engine_keys import Kept
 from ooc_graph.search.plan import Plan

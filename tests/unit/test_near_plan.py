@@ -29,6 +29,7 @@ from ooc_graph.memory.cpu.plan import Lengths
 from ooc_graph.memory.cuda import device_facts
 from ooc_graph.memory.cuda.device_facts import COLUMNS, DeviceFacts, NearPlan
 from ooc_graph.memory.cuda.pinned_plan import SsspPlan, describe_device, least_plan, plan_device
+from ooc_graph.model.job import Job
 from ooc_graph.model.request import Request
 from ooc_graph.model.resources import CUDA, CudaLimits, Resources
 from ooc_graph.runtime import engine_cache, process
@@ -269,10 +270,10 @@ def test_host_memory_holds_a_chunk_of_the_widest_column(graph: og.Graph) -> None
     for limit, fits in ((needed, True), (needed - 1, False)):
         there = planned(limit, CUDA, CudaLimits(small))
         if fits:
-            assert cuda_pinned.plan_for(graph, "sssp", there).budget_bytes == small
+            assert cuda_pinned.plan_for(Job(graph, Request("sssp"), there)).budget_bytes == small
         else:
             with pytest.raises(MemoryBudgetError, match="of pinned host memory"):
-                cuda_pinned.plan_for(graph, "sssp", there)
+                cuda_pinned.plan_for(Job(graph, Request("sssp"), there))
 
 
 def test_an_answer_on_the_device_has_room_for_its_distances(graph: og.Graph) -> None:

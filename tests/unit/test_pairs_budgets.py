@@ -15,14 +15,14 @@ from ooc_graph.answers.asked import Asked, answer_specs
 from ooc_graph.errors import MemoryBudgetError, UsageError
 from ooc_graph.layout.metadata import ArraySpec
 from ooc_graph.model import engine
-from ooc_graph.model.request import Many
+from ooc_graph.model.job import Job
+from ooc_graph.model.request import Many, Request
 from ooc_graph.model.resources import AUTO, CUDA
 from ooc_graph.runtime import engine_cache
 from ooc_graph.runtime.this_process import planned
 from ooc_graph.strategies.cuda import in_memory as cuda_memory
 from ooc_graph.strategies.cuda import pinned_budgets as cuda_pinned
 from ooc_graph.strategies.many import batches as many_batches
-from ooc_graph.strategies.many.job import Job
 from ooc_graph.strategies.many.memory import locked_bytes
 from tests.command_line import call
 from tests.made_up_device import (
@@ -157,7 +157,8 @@ def test_batches_are_loaded_and_search_within_the_budget(
 
 
 def job_of(graph: og.Graph, specs: tuple[ArraySpec, ...], asked: Asked) -> Job:
-    return Job(graph, Many(specs, asked, in_memory=True), planned(1))
+    request = Request(asked.kernel, many=Many(specs, asked, in_memory=True))
+    return Job(graph, request, planned(1))
 
 
 @pytest.mark.parametrize("options", [{}, {"parents": True}], ids=str)

@@ -20,6 +20,7 @@ from ooc_graph.errors import DeviceBusyError, InputError, MemoryBudgetError
 from ooc_graph.kernels.cuda.runtime import modules as cuda_modules
 from ooc_graph.layout.stored import Stored
 from ooc_graph.memory.cuda.disk import DiskPlan
+from ooc_graph.model.job import Job
 from ooc_graph.model.reservation import HOST, Refusal, Reservation
 from ooc_graph.model.resources import AUTO, CUDA, CudaLimits
 from ooc_graph.runtime import engine_cache, this_process
@@ -32,7 +33,6 @@ from ooc_graph.strategies.cuda import in_memory as cuda_memory
 from ooc_graph.strategies.cuda import pinned_budgets as cuda_pinned
 from ooc_graph.strategies.cuda.on_disk import OnDisk
 from ooc_graph.strategies.many.division import Division
-from ooc_graph.strategies.many.job import Job
 from ooc_graph.strategies.many.one_by_one import OneByOne, stored_budgets
 from ooc_graph.strategies.many.tiers import ONE_BY_ONE
 from tests import made_up_device as made
@@ -245,12 +245,12 @@ def test_answers_are_beside_the_host_budget(graph: og.Graph, kernel: str) -> Non
 
     def budgets(limit: int) -> tuple[int, int]:
         there = ThisProcess(limit, CUDA, CudaLimits(memory)).resources()
-        return stored_budgets(Job.of(graph, request, there), strategy.name)
+        return stored_budgets(Job(graph, request, there), strategy.name)
 
     # What is left for the search is what its plan may take.
     _, host_bytes = budgets(GIB)
-    given = graph, request, ThisProcess(GIB, CUDA, CudaLimits(memory)).resources()
-    plan = strategy.reserve(*given)
+    job = Job(graph, request, ThisProcess(GIB, CUDA, CudaLimits(memory)).resources())
+    plan = strategy.reserve(job)
     assert isinstance(plan, Division)
     assert (plan.method, *within(plan)) == (ONE_BY_ONE, memory, host_bytes)
     needed = GIB - host_bytes + least
@@ -258,7 +258,7 @@ def test_answers_are_beside_the_host_budget(graph: og.Graph, kernel: str) -> Non
     assert budgets(needed) == (memory, least)
     with pytest.raises(MemoryBudgetError, match=f"needs at least {needed:,} bytes of host memory"):
         budgets(needed - 1)
-    without = strategy.after(*given, Refusal(plan, HOST, "refused"))
+    without = strategy.after(job, Refusal(plan, HOST, "refused"))
     assert isinstance(without, Division)
     assert (without.method, *within(without)) == (ONE_BY_ONE, memory, 0)
     assert without.needed_bytes == needed <= plan.needed_bytes <= GIB

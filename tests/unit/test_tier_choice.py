@@ -12,6 +12,7 @@ import pytest
 import ooc_graph as og
 from ooc_graph.errors import MemoryBudgetError
 from ooc_graph.kernels.cpu.sssp.near_far_search import CpuNearFarSearch
+from ooc_graph.model.job import Job
 from ooc_graph.model.request import Request
 from ooc_graph.model.reservation import HOST, Refusal, Reservation
 from ooc_graph.model.resources import Resources
@@ -84,7 +85,7 @@ def test_the_least_that_is_told_is_the_least_of_all_ways(kernel, path_graph, mon
     ways = (
         cpu_disk.least_within(graph, kernel),
         resident_bytes(graph, kernel, copies=False),
-        ranks_bytes(graph, kernel, worker),
+        ranks_bytes(Job(graph, Request(kernel), worker)),
     )
     with pytest.raises(MemoryBudgetError, match=f"needs at least {min(ways):,} bytes"):
         chosen(graph, kernel, worker)
@@ -103,7 +104,7 @@ def test_memory_refused_is_not_tried_with_more(path_graph):
 
     def after(budget_bytes: int) -> Reservation | None:
         refusal = Refusal(Reservation(strategy.name, budget_bytes), HOST, "refused")
-        return strategy.after(graph, Request("bfs"), workers_with(least), refusal)
+        return strategy.after(Job(graph, Request("bfs"), workers_with(least)), refusal)
 
     with pytest.raises(MemoryBudgetError, match=f"needs {least:,} bytes at least .* refuses"):
         after(least)
@@ -115,7 +116,7 @@ def test_a_large_worker_leaves_arcs_in_the_store_beside_a_small_one(path_graph):
     graph = og.open(path_graph)
     least, ranks = cpu_disk.least_within(graph, "sssp"), resident_bytes(graph, "sssp", copies=False)
     two = workers_with(ranks - 1, 2)
-    small = replace(two, least_limit_bytes=ranks_bytes(graph, "sssp", two) - 1)
+    small = replace(two, least_limit_bytes=ranks_bytes(Job(graph, Request("sssp"), two)) - 1)
     assert least < ranks - 1
     assert chosen(graph, "sssp", small) == Reservation("cpu/disk", ranks - 1)
 

@@ -22,6 +22,7 @@ from ooc_graph.kernels.cpu.device import CpuDevice
 from ooc_graph.layout import chunks, names
 from ooc_graph.memory.cpu.plan import ALL, RESERVE_BYTES, HeadRule, Plan, describe, least_bytes
 from ooc_graph.model.engine import RankEngine
+from ooc_graph.model.job import Job
 from ooc_graph.model.kernel import ORDER_OF
 from ooc_graph.model.request import Request
 from ooc_graph.runtime import engine_cache, this_process
@@ -420,14 +421,15 @@ def test_the_plan_says_that_ranks_read_from_the_store(tmp_path):
     least = least_rank_bytes(Graph.open(graph.path), "sssp", 1)
     resources = replace(this_process.planned(least), processes=2, has_client=True)
     strategy, request = Ranks(OnDisk()), Request("sssp", "scheduler")
-    held = strategy.reserve(graph, request, resources)
+    job = Job(graph, request, resources)
+    held = strategy.reserve(job)
     assert (held.exchange, held.host_bytes) == ("scheduler", least)
-    told = strategy.describe(graph, request, resources, held)
+    told = strategy.describe(job, held)
     assert told["tier"] == "disk, by ranks"
     assert told["bytes: in all"] <= told["budget"] == least
-    assert strategy.lacks(graph, request, resources) == ""
+    assert strategy.lacks(job) == ""
     alone = replace(resources, processes=1)
-    assert strategy.lacks(graph, replace(request, exchange="auto"), alone)
-    assert strategy.lacks(graph, replace(request, kernel="components"), resources)
+    assert strategy.lacks(Job(graph, replace(request, exchange="auto"), alone))
+    assert strategy.lacks(Job(graph, replace(request, kernel="components"), resources))
     with pytest.raises(MemoryBudgetError, match="needs at least"):
-        strategy.reserve(graph, request, replace(resources, least_limit_bytes=100_000))
+        strategy.reserve(Job(graph, request, replace(resources, least_limit_bytes=100_000)))

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from ooc_graph.errors import DeviceError, MemoryBudgetError, UsageError
-from ooc_graph.validate.cuda_memory import bytes_per_answer, largest_batch
+from ooc_graph.validate.cuda_loader import bytes_per_answer, largest_batch
 from ooc_graph.validate.cuda_validator import CudaBfsValidator, CudaSsspValidator
 
 

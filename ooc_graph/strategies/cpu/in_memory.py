@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,16 +10,17 @@ from ooc_graph.kernels.common.device import search_of
 from ooc_graph.kernels.common.sssp.survey import first_rows
 from ooc_graph.kernels.cpu.sssp.near_far_search import CpuNearFarSearch, may_pair_rows, paired_bytes
 from ooc_graph.model.engine import Engine, load_ids
+from ooc_graph.model.job import Job
 from ooc_graph.model.kernel import ORDER_OF
-from ooc_graph.model.request import SCHEDULER, Request
+from ooc_graph.model.request import SCHEDULER
 from ooc_graph.model.reservation import Refusal, Reservation
-from ooc_graph.model.resources import CPU, Resources
+from ooc_graph.model.resources import CPU
 from ooc_graph.model.strategy import MEMORY, Strategy, too_little
 from ooc_graph.runtime import engine_cache, process
 from ooc_graph.runtime.warmup import NEAR_FAR, RANKS, warm
 from ooc_graph.shards.load import Graph
 from ooc_graph.strategies.dealing import ADVICE, STATE_BYTES, ranks_bytes
-from ooc_graph.types import Shard
+from ooc_graph.strategies.ranks import RankLoading
 
 
 @dataclass(frozen=True)
@@ -31,33 +31,27 @@ class InMemory:
     device = CPU
     tier = MEMORY
 
-    def lacks(self, graph: Graph, request: Request, resources: Resources) -> str:  # noqa: ARG002
+    def lacks(self, job: Job) -> str:
         """Refuses other methods, and ranks."""
-        return "" if request.is_plain else "another method or ranks are asked for"
+        return "" if job.request.is_plain else "another method or ranks are asked for"
 
-    def cached(self, graph: Graph, request: Request, resources: Resources) -> Reservation | None:
+    def cached(self, job: Job) -> Reservation | None:
         """What a search before left here."""
-        return cached_on_cpu(self, graph, request, resources)
+        return cached_on_cpu(self, job)
 
-    def reserve(self, graph: Graph, request: Request, resources: Resources) -> Reservation:
+    def reserve(self, job: Job) -> Reservation:
         """Rows in a second form, too, if there is room for it."""
-        available = resources.process_limit_bytes
-        least = resident_bytes(graph, request.kernel, copies=False)
+        available = job.resources.process_limit_bytes
+        least = resident_bytes(job.graph, job.kernel, copies=False)
         if least > available:
-            raise too_little(f"{request.kernel} on {graph.path}", least, available, ADVICE)
-        whole = resident_bytes(graph, request.kernel)
+            raise too_little(job.what, least, available, ADVICE)
+        whole = resident_bytes(job.graph, job.kernel)
         copies = whole <= available
         return Reservation(self.name, whole if copies else least, copies=copies)
 
-    def after(
-        self,
-        graph: Graph,
-        request: Request,
-        resources: Resources,  # noqa: ARG002
-        refusal: Refusal,
-    ) -> Reservation | None:
+    def after(self, job: Job, refusal: Refusal) -> Reservation | None:
         """Rows in one form, if there was another."""
-        least = resident_bytes(graph, request.kernel, copies=False)
+        least = resident_bytes(job.graph, job.kernel, copies=False)
         if refusal.reserved.strategy != self.name or refusal.reserved.host_bytes <= least:
             return None
         return Reservation(self.name, least)
@@ -74,44 +68,31 @@ class InMemory:
         """Nothing."""
         return ""
 
-    def reserve_rank(
-        self, graph: Graph, request: Request, resources: Resources, exchange: str
-    ) -> Reservation:
+    def reserve_rank(self, job: Job, exchange: str) -> Reservation:
         """Rows of its shards, and the state of all vertices."""
-        needed = ranks_bytes(graph, request.kernel, resources)
-        available = resources.least_limit_bytes
+        needed = ranks_bytes(job)
+        available = job.resources.least_limit_bytes
         if exchange == SCHEDULER and needed > available:
-            raise too_little(f"{request.kernel} on {graph.path}", needed, available, ADVICE)
+            raise too_little(job.what, needed, available, ADVICE)
         return Reservation(self.name, needed)
 
-    def describe_rank(
-        self, graph: Graph, request: Request, resources: Resources, reserved: Reservation
-    ) -> dict[str, Any]:
+    def describe_rank(self, job: Job, reserved: Reservation) -> dict[str, Any]:
         """Rows of all shards, and what vertices take."""
         tier, needed = "memory, by ranks", reserved.host_bytes
-        return describe_rows(graph, request.kernel, resources, tier, needed, 0)
+        return describe_rows(job, tier, needed, 0)
 
-    def load_ranks(
-        self,
-        graph: Graph,
-        kernel: str,
-        shards: Sequence[int],  # noqa: ARG002
-        missing: Sequence[int],
-        reserved: Reservation,  # noqa: ARG002
-        bind: Callable[[Any, Shard], Any],
-    ) -> dict[int, Any]:
+    def load_ranks(self, loading: RankLoading) -> dict[int, Any]:
         """Read the rows of each shard."""
-        warm(kernel, graph, process.device(), variant=RANKS)
+        graph, kernel, device = loading.graph, loading.kernel, process.device()
+        warm(kernel, graph, device, variant=RANKS)
         order = ORDER_OF[kernel]
-        return {shard: bind(process.device(), graph.load(order, shard)) for shard in missing}
+        return {shard: loading.bind(device, graph.load(order, shard)) for shard in loading.missing}
 
-    def describe(
-        self, graph: Graph, request: Request, resources: Resources, reserved: Reservation
-    ) -> dict[str, Any]:
+    def describe(self, job: Job, reserved: Reservation) -> dict[str, Any]:
         """Rows, their second form, and what vertices take."""
-        least = resident_bytes(graph, request.kernel, copies=False)
+        least = resident_bytes(job.graph, job.kernel, copies=False)
         copied = reserved.host_bytes - least
-        return describe_rows(graph, request.kernel, resources, "memory", least, copied)
+        return describe_rows(job, "memory", least, copied)
 
     def summary(self, kernel: str, reserved: Reservation) -> str:
         """How rows are kept."""
@@ -124,36 +105,27 @@ def variant_of(search: Any) -> str:
     return NEAR_FAR if isinstance(search, CpuNearFarSearch) else ""
 
 
-def cached_on_cpu(
-    strategy: Strategy, graph: Graph, request: Request, resources: Resources
-) -> Reservation | None:
+def cached_on_cpu(strategy: Strategy, job: Job) -> Reservation | None:
     """What this process holds by a strategy; None if there is a memory limit.
 
     Then the plan is made by the order of the table, and finds the engine by its key.
     """
-    if resources.is_limited or strategy.lacks(graph, request, resources):
+    if job.resources.is_limited or strategy.lacks(job):
         return None
-    loaded = engine_cache.reservations(graph, request.kernel, CPU)
+    loaded = engine_cache.reservations(job.graph, job.kernel, CPU)
     return next((one for one in loaded if one.strategy == strategy.name), None)
 
 
-def describe_rows(
-    graph: Graph, kernel: str, resources: Resources, tier: str, least: int, copied: int
-) -> dict[str, Any]:
+def describe_rows(job: Job, tier: str, least: int, copied: int) -> dict[str, Any]:
     """What a process holds that has rows in memory, JSON-able.
 
-    Parameters
-    ----------
-    tier
-        Its name.
-    least, copied
-        Bytes without rows in another form, and bytes of these.
+    ``least`` and ``copied`` are bytes without rows in another form, and of these.
     """
-    rows = graph.resident_bytes(ORDER_OF[kernel])
+    rows = job.graph.resident_bytes(ORDER_OF[job.kernel])
     return {
-        "kernel": kernel,
+        "kernel": job.kernel,
         "tier": tier,
-        "budget": resources.process_limit_bytes,
+        "budget": job.resources.process_limit_bytes,
         "bytes: rows": rows,
         "bytes: rows in another form": copied,
         "bytes: id tables and vertex state": least - rows,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,9 +11,9 @@ from ooc_graph.kernels.cpu.device import CpuDevice
 from ooc_graph.memory.cpu.plan import Facts, Plan, describe, least_bytes, plan_disk
 from ooc_graph.memory.io_stats import IoStats
 from ooc_graph.model.engine import Engine, load_ids
-from ooc_graph.model.request import Request
+from ooc_graph.model.job import Job
 from ooc_graph.model.reservation import LOCAL, Refusal, Reservation
-from ooc_graph.model.resources import CPU, Resources
+from ooc_graph.model.resources import CPU
 from ooc_graph.model.strategy import DISK, too_little
 from ooc_graph.runtime import process
 from ooc_graph.runtime.machine import give_back_freed_memory
@@ -26,7 +25,7 @@ from ooc_graph.shards.tier_ranks import facts_of_any_ranks, lengths_by_shard, lo
 from ooc_graph.shards.tiers import TierSearch, facts_of, load_tiers, require_stored
 from ooc_graph.strategies.cpu.in_memory import cached_on_cpu, resident_bytes
 from ooc_graph.strategies.dealing import ADVICE, busiest
-from ooc_graph.types import Shard
+from ooc_graph.strategies.ranks import RankLoading
 
 KERNELS = ("bfs", "sssp")
 
@@ -42,43 +41,36 @@ class OnDisk:
     device = CPU
     tier = DISK
 
-    def lacks(self, graph: Graph, request: Request, resources: Resources) -> str:  # noqa: ARG002
+    def lacks(self, job: Job) -> str:
         """Refuses other methods, ranks, and graphs that are not in a store."""
-        if not request.is_plain:
+        if not job.request.is_plain:
             return "another method or ranks are asked for"
-        return "" if has_tiers(graph, request.kernel) else "arcs cannot stay in the store"
+        return "" if has_tiers(job.graph, job.kernel) else "arcs cannot stay in the store"
 
-    def cached(self, graph: Graph, request: Request, resources: Resources) -> Reservation | None:
+    def cached(self, job: Job) -> Reservation | None:
         """What a search before left here, unless all rows would fit by now."""
-        whole = resident_bytes(graph, request.kernel, copies=False)
-        if whole <= resources.process_limit_bytes:
+        whole = resident_bytes(job.graph, job.kernel, copies=False)
+        if whole <= job.resources.process_limit_bytes:
             return None
-        return cached_on_cpu(self, graph, request, resources)
+        return cached_on_cpu(self, job)
 
-    def reserve(self, graph: Graph, request: Request, resources: Resources) -> Reservation:
+    def reserve(self, job: Job) -> Reservation:
         """Reads the graph's offsets."""
-        least = least_within(graph, request.kernel) + request.answer_bytes
-        available = resources.process_limit_bytes
+        least = least_within(job.graph, job.kernel) + job.request.answer_bytes
+        available = job.resources.process_limit_bytes
         if least > available:
-            raise too_little(f"{request.kernel} on {graph.path}", least, available, ADVICE)
-        return Reservation(self.name, available - request.answer_bytes)
+            raise too_little(job.what, least, available, ADVICE)
+        return Reservation(self.name, available - job.request.answer_bytes)
 
-    def after(
-        self,
-        graph: Graph,
-        request: Request,
-        resources: Resources,
-        refusal: Refusal,
-    ) -> Reservation | None:
+    def after(self, job: Job, refusal: Refusal) -> Reservation | None:
         """Half of what was refused, or the least there is; after ranks, what there is."""
         if refusal.reserved.is_of_ranks:
-            return self.reserve(graph, request, resources)
-        kernel, refused = request.kernel, refusal.reserved.host_bytes
-        least = least_within(graph, kernel)
+            return self.reserve(job)
+        refused, least = refusal.reserved.host_bytes, least_within(job.graph, job.kernel)
         if refused <= least:
             raise MemoryBudgetError(
-                f"{kernel} on {graph.path} needs {refused:,} bytes at least in one worker, and the "
-                "system refuses them"
+                f"{job.what} needs {refused:,} bytes at least in one worker, and the system "
+                "refuses them"
             )
         return Reservation(self.name, max(refused // 2, least))
 
@@ -92,64 +84,39 @@ class OnDisk:
 
         return Engine(kernel, search, graph, load_ids(graph), None, note=note)
 
-    def lacks_rank(
-        self,
-        graph: Graph,
-        request: Request,
-        resources: Resources,  # noqa: ARG002
-        exchange: str,
-    ) -> str:
+    def lacks_rank(self, job: Job, exchange: str) -> str:
         """Out of the store one process does as well as its ranks."""
         if exchange == LOCAL:
             return "there are no workers to share the work"
-        return "" if has_tiers(graph, request.kernel) else "arcs cannot stay in the store"
+        return "" if has_tiers(job.graph, job.kernel) else "arcs cannot stay in the store"
 
-    def reserve_rank(
-        self,
-        graph: Graph,
-        request: Request,
-        resources: Resources,
-        exchange: str,  # noqa: ARG002
-    ) -> Reservation:
+    def reserve_rank(self, job: Job, exchange: str) -> Reservation:  # noqa: ARG002
         """The memory of the worker that has least; reads the graph's offsets."""
-        kernel, available = request.kernel, resources.least_limit_bytes
-        least = least_bytes(_busiest_facts(graph, kernel, resources))
+        available = job.resources.least_limit_bytes
+        least = least_bytes(_busiest_facts(job))
         if least > available:
-            raise too_little(f"{kernel} on {graph.path}", least, available, ADVICE)
+            raise too_little(job.what, least, available, ADVICE)
         return Reservation(self.name, available)
 
-    def describe_rank(
-        self, graph: Graph, request: Request, resources: Resources, reserved: Reservation
-    ) -> dict[str, Any]:
-        """Heads, blocks of the store that are kept, and messages."""
-        facts = _busiest_facts(graph, request.kernel, resources)
+    def describe_rank(self, job: Job, reserved: Reservation) -> dict[str, Any]:
+        """Heads, units of the store that are kept, and messages."""
+        facts = _busiest_facts(job)
         return describe(plan_disk(facts, reserved.host_bytes)) | {"tier": "disk, by ranks"}
 
-    def load_ranks(
-        self,
-        graph: Graph,
-        kernel: str,
-        shards: Sequence[int],
-        missing: Sequence[int],
-        reserved: Reservation,
-        bind: Callable[[Any, Shard], Any],  # noqa: ARG002
-    ) -> dict[int, Any]:
+    def load_ranks(self, loading: RankLoading) -> dict[int, Any]:
         """Read the heads of rows; the ranks of a worker share its budget."""
-        device = process.device()
-        warm(kernel, graph, device, variant=TIER_RANKS)
-        if not missing:
+        given, device = (loading.graph, loading.kernel), process.device()
+        warm(loading.kernel, loading.graph, device, variant=TIER_RANKS)
+        if not loading.missing:
             return {}
-        plan = plan_rank(graph, kernel, shards, reserved.host_bytes)
-        ranks = {shard: load_rank(graph, kernel, shard, plan, device) for shard in missing}
+        plan = plan_rank(*given, loading.shards, loading.reserved.host_bytes)
+        ranks = {shard: load_rank(*given, shard, plan, device) for shard in loading.missing}
         give_back_freed_memory()
         return ranks
 
-    def describe(
-        self, graph: Graph, request: Request, resources: Resources, reserved: Reservation
-    ) -> dict[str, Any]:
-        """Heads, blocks of the store that are kept, and what vertices take."""
-        del resources
-        return describe(plan_within(graph, request.kernel, reserved.host_bytes))
+    def describe(self, job: Job, reserved: Reservation) -> dict[str, Any]:
+        """Heads, units of the store that are kept, and what vertices take."""
+        return describe(plan_within(job.graph, job.kernel, reserved.host_bytes))
 
     def summary(self, kernel: str, reserved: Reservation) -> str:
         """How much it reads."""
@@ -160,10 +127,11 @@ class OnDisk:
 _known_lengths: Remembered[LengthsByShard] = Remembered(lengths_by_shard)
 
 
-def _busiest_facts(graph: Graph, kernel: str, resources: Resources) -> Facts:
+def _busiest_facts(job: Job) -> Facts:
     """Of the worker whose ranks need most."""
-    lengths, ranks = _known_lengths(graph, kernel), busiest(graph, resources)
-    return max(facts_of_any_ranks(graph, kernel, ranks, lengths), key=least_bytes)
+    lengths = _known_lengths(job.graph, job.kernel)
+    facts = facts_of_any_ranks(job.graph, job.kernel, busiest(job), lengths)
+    return max(facts, key=least_bytes)
 
 
 def has_tiers(graph: Graph, kernel: str) -> bool:

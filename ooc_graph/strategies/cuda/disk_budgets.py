@@ -15,6 +15,7 @@ from ooc_graph.memory.cuda.disk_bfs_plan import least_disk_plan, plan_disk_devic
 from ooc_graph.memory.cuda.disk_sssp_plan import least_disk_sssp, plan_disk_sssp
 from ooc_graph.memory.io_stats import IoStats
 from ooc_graph.model import rank_memory
+from ooc_graph.model.job import Job
 from ooc_graph.model.resources import AUTO, CUDA, Resources
 from ooc_graph.runtime import engine_cache
 from ooc_graph.runtime.machine import give_back_freed_memory
@@ -38,25 +39,17 @@ LOADERS: dict[str, Callable[..., DeviceTierSearch]] = {
 _NAME_BYTES = 16
 
 
-def budgets_for(
-    graph: Graph,
-    kernel: str,
-    resources: Resources,
-    *,
-    answer_bytes: int,
-    on_device: bool = False,
-    cached_as: tuple[str, str] | None = None,
-) -> tuple[int, int]:
+def budgets_for(job: Job, cached_as: tuple[str, str] | None = None) -> tuple[int, int]:
     """Bytes of device and of host memory; those of the search before if it is still cached.
 
-    What it holds is no longer free, so that the next would have less. ``answer_bytes`` is host
-    memory of an answer that is not written, and ``on_device`` says whether it stays on the device.
-    ``cached_as`` is kernel and strategy that a search is cached for (None: this one).
+    What it holds is no longer free, so that the next would have less. ``cached_as`` is kernel and
+    strategy that a search is cached for (None: this one).
     """
-    name, strategy = cached_as or (kernel, NAME)
+    graph, resources, answer_bytes = job.graph, job.resources, job.request.answer_bytes
+    name, strategy = cached_as or (job.kernel, NAME)
     capacity, limit = resources.capacity(answer_bytes), resources.cuda_limits.pinned_bytes
     cached = [] if resources.is_limited else engine_cache.reservations(graph, name, CUDA, capacity)
-    on_top = answer_device_bytes(graph) if on_device else 0
+    on_top = answer_device_bytes(graph) if job.request.on_device else 0
     device_bytes = cuda_pinned.budget_of(resources) - on_top
     beside = beside_bytes(graph) + answer_bytes
     free = max(resources.process_limit_bytes - beside, 0)
@@ -69,12 +62,12 @@ def budgets_for(
         fits = limit is None or one.host_bytes <= limit
         if one.host_bytes == limit or (fits and 2 * one.host_bytes >= host_bytes):
             return one.device_bytes, one.host_bytes
-    facts = known_facts(graph, kernel)
+    facts = known_facts(graph, job.kernel)
     needed = least_plan(facts).host_bytes + beside
     if needed > resources.process_limit_bytes:
         more = "raise --memory-limit" if resources.is_limited else "that is what is free"
         said = (
-            f"{kernel} on {facts.rows:,} rows with arcs in the store needs at least {needed:,} "
+            f"{job.kernel} on {facts.rows:,} rows with arcs in the store needs at least {needed:,} "
             f"bytes of host memory, and {resources.process_limit_bytes:,} may be used; {more}"
         )
         raise MemoryBudgetError(said).needing(needed)

@@ -14,9 +14,10 @@ from ooc_graph.memory.cuda.disk_ranks import (
     plan_disk_ranks,
 )
 from ooc_graph.model import rank_memory
+from ooc_graph.model.job import Job
 from ooc_graph.model.kernel import ORDER_OF
 from ooc_graph.model.request import SCHEDULER
-from ooc_graph.model.resources import AUTO, Resources
+from ooc_graph.model.resources import AUTO
 from ooc_graph.runtime.machine import give_back_freed_memory
 from ooc_graph.shards.device_tiers import load_disk_rank
 from ooc_graph.shards.load import Graph
@@ -26,13 +27,14 @@ from ooc_graph.strategies.cuda import disk_budgets, pinned_ranks
 from ooc_graph.strategies.cuda import pinned_budgets as cuda_pinned
 from ooc_graph.strategies.cuda.in_memory import host_bytes
 from ooc_graph.strategies.dealing import most_ranks
+from ooc_graph.strategies.ranks import RankLoading
 
 
-def lacks(graph: Graph, kernel: str, resources: Resources) -> str:
+def lacks(job: Job) -> str:
     """Why ranks cannot leave arcs in the store; or empty."""
-    if kernel not in disk_budgets.LOADERS or not cpu_disk.has_tiers(graph, kernel):
+    if job.kernel not in disk_budgets.LOADERS or not cpu_disk.has_tiers(job.graph, job.kernel):
         return "arcs cannot stay in the store"
-    pays = resources.wanted != AUTO or cuda_pinned.reads_little(graph, kernel)
+    pays = job.resources.wanted != AUTO or cuda_pinned.reads_little(job.graph, job.kernel)
     return "" if pays else "it does not pay"
 
 
@@ -55,48 +57,41 @@ def facts_of(
     )
 
 
-def facts_of_any(
-    graph: Graph, kernel: str, resources: Resources, exchange: str
-) -> Iterator[DiskRankFacts]:
+def facts_of_any(job: Job, exchange: str) -> Iterator[DiskRankFacts]:
     """Facts of the workers that have most ranks, consecutive ones each."""
-    ranks = most_ranks(graph, resources, exchange)
-    for first in range(graph.shards - ranks + 1):
-        yield facts_of(graph, kernel, range(first, first + ranks))
+    ranks = most_ranks(job, exchange)
+    for first in range(job.graph.shards - ranks + 1):
+        yield facts_of(job.graph, job.kernel, range(first, first + ranks))
 
 
-def budgets(graph: Graph, kernel: str, resources: Resources, exchange: str) -> tuple[int, int]:
+def budgets(job: Job, exchange: str) -> tuple[int, int]:
     """Device and host memory that the ranks of each worker may use.
 
-    A `MemoryBudgetError` says the least that would do.
+    MemoryBudgetError: says the least that would do.
     """
-    is_dealt = exchange == SCHEDULER
+    is_dealt, resources = exchange == SCHEDULER, job.resources
     on_host = resources.least_limit_bytes if is_dealt else resources.process_limit_bytes
     device_bytes, limit = cuda_pinned.budget_of(resources), resources.cuda_limits.pinned_bytes
     most = 0
-    for facts in facts_of_any(graph, kernel, resources, exchange):
+    for facts in facts_of_any(job, exchange):
         plan_disk_ranks(facts, device_bytes, on_host)
         most = max(most, least_disk_ranks(facts).host_bytes)
     return device_bytes, on_host if limit is None else min(on_host, limit + most)
 
 
-def load(
-    graph: Graph,
-    kernel: str,
-    shards: Sequence[int],
-    missing: Sequence[int],
-    device: Any,
-    budgets: tuple[int, int],
-) -> dict[int, TierSearch]:
+def load(loading: RankLoading, device: Any) -> dict[int, TierSearch]:
     """Bring the heads of the missing ranks' rows to the device; a worker's ranks share its budgets.
 
-    If the device refuses that, it has less and less of the rows; a `MemoryBudgetError` says that
-    the least was refused. A `CorruptStoreError` names the chunk.
+    If the device refuses that, it has less and less of the rows. MemoryBudgetError: the least of
+    the device's memory was refused. CorruptStoreError: names the chunk.
     """
-    whole = plan_disk_ranks(facts_of(graph, kernel, shards), *budgets)
-    facts = facts_of(graph, kernel, missing, [one for one in shards if one not in missing])
+    given = loading.graph, loading.kernel
+    budgets = loading.reserved.device_bytes, loading.reserved.host_bytes
+    whole = plan_disk_ranks(facts_of(*given, loading.shards), *budgets)
+    facts = facts_of(*given, loading.missing, loading.kept)
     least = least_disk_ranks(facts).device_bytes
     wanted = DiskRankPlan(facts, 0, 0, whole.share).device_bytes
-    free = cuda_pinned.free_within(wanted, least, 0, f"{kernel} on {graph.path}")
+    free = cuda_pinned.free_within(wanted, least, 0, loading.what)
 
     def within(device_bytes: int) -> DiskRankPlan:
         plan = plan_disk_ranks(facts, device_bytes, budgets[1], most=whole.share)
@@ -105,8 +100,8 @@ def load(
     def make(plan: DiskRankPlan) -> dict[int, TierSearch]:
         with ExitStack() as undo:
             ranks: dict[int, TierSearch] = {}
-            for shard in missing:
-                ranks[shard] = load_disk_rank(graph, kernel, shard, plan, device)
+            for shard in loading.missing:
+                ranks[shard] = load_disk_rank(*given, shard, plan, device)
                 undo.callback(ranks[shard].close)
             undo.pop_all()
         return ranks

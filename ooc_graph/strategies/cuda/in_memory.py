@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,16 +16,16 @@ from ooc_graph.kernels.cuda.runtime.rows import MOST_ID
 from ooc_graph.layout.names import APSP, MULTI_SOURCE_BFS, id_dtype
 from ooc_graph.model import rank_memory
 from ooc_graph.model.engine import Engine, load_ids
+from ooc_graph.model.job import Job
 from ooc_graph.model.kernel import CUDA_FIXED_BYTES, ORDER_OF
-from ooc_graph.model.request import SCHEDULER, Request
+from ooc_graph.model.request import SCHEDULER
 from ooc_graph.model.reservation import Reservation
-from ooc_graph.model.resources import CUDA, Resources
-from ooc_graph.model.strategy import MEMORY
-from ooc_graph.runtime import process
+from ooc_graph.model.resources import CUDA
+from ooc_graph.model.strategy import MEMORY, StrategyDefaults
+from ooc_graph.runtime import engine_cache, process
 from ooc_graph.shards.load import Graph
-from ooc_graph.strategies.cuda.cached import cached_on_device
 from ooc_graph.strategies.dealing import most_ranks
-from ooc_graph.types import Shard
+from ooc_graph.strategies.ranks import RankLoading
 
 # Host memory a vertex beside the rows: id tables and the answer; and for each byte of an id.
 _HOST_BYTES, _HOST_IDS = 32, 2
@@ -40,35 +39,31 @@ _CUDA_MANY_ARC_BYTES, _CUDA_MANY_BYTES, _ANSWER_BYTES = 64, 1100, 1100
 
 
 @dataclass(frozen=True)
-class InMemory:
+class InMemory(StrategyDefaults):
     """All rows on the device."""
 
     name = "cuda/memory"
     device = CUDA
     tier = MEMORY
 
-    def lacks(self, graph: Graph, request: Request, resources: Resources) -> str:  # noqa: ARG002
+    def lacks(self, job: Job) -> str:
         """It is one rank, whose ids have 32 bits."""
-        if not request.is_plain:
+        if not job.request.is_plain:
             return "another method or ranks are asked for"
-        return "it needs ids of 32 bits" if rank_memory.only_ranks(graph) else ""
+        return "it needs ids of 32 bits" if rank_memory.only_ranks(job.graph) else ""
 
-    def cached(self, graph: Graph, request: Request, resources: Resources) -> Reservation | None:
+    def cached(self, job: Job) -> Reservation | None:
         """What a search before left here, if all rows fit the device now."""
-        cached = cached_on_device(self.name, graph, request, resources)
-        fits = cached is not None and cached.device_bytes <= resources.device.memory_bytes
+        cached = cached_on_device(self.name, job)
+        fits = cached is not None and cached.device_bytes <= job.resources.device.memory_bytes
         return cached if fits else None
 
-    def reserve(self, graph: Graph, request: Request, resources: Resources) -> Reservation:
+    def reserve(self, job: Job) -> Reservation:
         """Rows pass through host memory."""
-        needed = cuda_bytes(graph, request.kernel)
-        rows = graph.resident_bytes(ORDER_OF[request.kernel])
-        require_both(f"{request.kernel} on {graph.path}", graph, rows, needed, resources)
-        return Reservation(self.name, host_bytes(graph, rows), needed)
-
-    def after(self, *_: Any) -> Reservation | None:
-        """It takes most of all."""
-        return None
+        needed = cuda_bytes(job.graph, job.kernel)
+        rows = job.graph.resident_bytes(ORDER_OF[job.kernel])
+        require_both(job, rows, needed)
+        return Reservation(self.name, host_bytes(job.graph, rows), needed)
 
     def load(self, graph: Graph, kernel: str, reserved: Reservation) -> Engine:  # noqa: ARG002
         """Bring all rows to the device."""
@@ -85,56 +80,45 @@ class InMemory:
         """Nothing."""
         return ""
 
-    def reserve_rank(
-        self, graph: Graph, request: Request, resources: Resources, exchange: str
-    ) -> Reservation:
+    def reserve_rank(self, job: Job, exchange: str) -> Reservation:
         """Rows of its shards on the device, which pass through host memory."""
-        kernel, is_dealt = request.kernel, exchange == SCHEDULER
-        shards = range(most_ranks(graph, resources, exchange))
-        rows = graph.resident_bytes(ORDER_OF[kernel]) * len(shards) // graph.shards
-        needed = rank_memory.ranks_bytes(graph, kernel, shards)
-        what = f"{kernel} on {graph.path}"
-        require_both(what, graph, rows, needed, resources, is_least=is_dealt)
-        return Reservation(self.name, host_bytes(graph, rows), needed)
+        kernel = job.kernel
+        shards = range(most_ranks(job, exchange))
+        rows = job.graph.resident_bytes(ORDER_OF[kernel]) * len(shards) // job.graph.shards
+        needed = rank_memory.ranks_bytes(job.graph, kernel, shards)
+        require_both(job, rows, needed, is_least=exchange == SCHEDULER)
+        return Reservation(self.name, host_bytes(job.graph, rows), needed)
 
-    def describe_rank(
-        self,
-        graph: Graph,
-        request: Request,
-        resources: Resources,
-        reserved: Reservation,  # noqa: ARG002
-    ) -> dict[str, Any]:
+    def describe_rank(self, job: Job, reserved: Reservation) -> dict[str, Any]:  # noqa: ARG002
         """All ranks on one device."""
-        needed = rank_memory.ranks_bytes(graph, request.kernel, range(graph.shards))
+        needed = rank_memory.ranks_bytes(job.graph, job.kernel, range(job.graph.shards))
         tier = "device memory, by ranks"
-        return describe_rows_on_device(graph, request.kernel, resources, tier, needed)
+        return describe_rows_on_device(job, tier, needed)
 
-    def load_ranks(
-        self,
-        graph: Graph,
-        kernel: str,
-        shards: Sequence[int],
-        missing: Sequence[int],
-        reserved: Reservation,  # noqa: ARG002
-        bind: Callable[[Any, Shard], Any],
-    ) -> dict[int, Any]:
+    def load_ranks(self, loading: RankLoading) -> dict[int, Any]:
         """Bring the rows of each shard to the device."""
-        device, order = process.device(CUDA), ORDER_OF[kernel]
-        there = [shard for shard in shards if shard not in missing]
-        needed = rank_memory.ranks_bytes(graph, kernel, missing, there)
-        cuda_modules.require_memory(needed, f"{kernel} on {graph.path}")
-        return {shard: bind(device, graph.load(order, shard)) for shard in missing}
+        device, graph, order = process.device(CUDA), loading.graph, ORDER_OF[loading.kernel]
+        needed = rank_memory.ranks_bytes(graph, loading.kernel, loading.missing, loading.kept)
+        cuda_modules.require_memory(needed, loading.what)
+        return {shard: loading.bind(device, graph.load(order, shard)) for shard in loading.missing}
 
-    def describe(
-        self, graph: Graph, request: Request, resources: Resources, reserved: Reservation
-    ) -> dict[str, Any]:
+    def describe(self, job: Job, reserved: Reservation) -> dict[str, Any]:
         """Rows, and all else together."""
         needed = reserved.device_bytes
-        return describe_rows_on_device(graph, request.kernel, resources, "device memory", needed)
+        return describe_rows_on_device(job, "device memory", needed)
 
     def summary(self, kernel: str, reserved: Reservation) -> str:
         """What it takes."""
         return f"{kernel} keeps its rows on the device, {reserved.device_bytes:,} bytes in all"
+
+
+def cached_on_device(strategy: str, job: Job) -> Reservation | None:
+    """What this process holds by a strategy on its device, or has served by another."""
+    if job.resources.is_limited or not job.request.is_plain:
+        return None
+    capacity = job.resources.capacity(job.request.answer_bytes)
+    cached = engine_cache.reservations(job.graph, job.kernel, CUDA, capacity)
+    return next((one for one in cached if one.strategy == strategy), None)
 
 
 def has_narrow_ids(ids: Ids) -> bool:
@@ -142,15 +126,13 @@ def has_narrow_ids(ids: Ids) -> bool:
     return int(ids.original_of.max(initial=0)) <= MOST_ID
 
 
-def describe_rows_on_device(
-    graph: Graph, kernel: str, resources: Resources, tier: str, needed: int
-) -> dict[str, Any]:
+def describe_rows_on_device(job: Job, tier: str, needed: int) -> dict[str, Any]:
     """What a device holds that has rows in its memory, JSON-able."""
-    rows = graph.resident_bytes(ORDER_OF[kernel])
+    rows = job.graph.resident_bytes(ORDER_OF[job.kernel])
     return {
-        "kernel": kernel,
+        "kernel": job.kernel,
         "tier": tier,
-        "device budget": resources.device.memory_bytes,
+        "device budget": job.resources.device.memory_bytes,
         "device bytes: rows": rows,
         "device bytes: first arcs, vertex state and names, at most": needed - rows,
         "device bytes: in all": needed,
@@ -160,14 +142,14 @@ def describe_rows_on_device(
 
 
 def require_both(
-    what: str, graph: Graph, rows: int, needed: int, resources: Resources, *, is_least: bool = False
+    job: Job, rows: int, needed: int, *, is_least: bool = False, how: str = ""
 ) -> None:
     """Refuse rows on a device that its memory, or that of the host, has no room for.
 
     They need so much device memory, and ``rows`` bytes of host memory on their way there, in this
     process or (``is_least``) the one that has least.
     """
-    host = host_bytes(graph, rows)
+    host, resources = host_bytes(job.graph, rows), job.resources
     on_host = resources.least_limit_bytes if is_least else resources.process_limit_bytes
     there = resources.device.memory_bytes
     if needed > there:
@@ -177,8 +159,8 @@ def require_both(
     else:
         return
     raise MemoryBudgetError(
-        f"{what} needs {needed:,} bytes of {kind} memory in one worker, and a worker may use "
-        f"{there:,}; add workers, or use --device cpu"
+        f"{job.what}{how} needs {needed:,} bytes of {kind} memory in one worker, and a worker may "
+        f"use {there:,}; add workers, or use --device cpu"
     )
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -10,71 +9,61 @@ from ooc_graph.memory.cuda.disk import describe_disk
 from ooc_graph.memory.cuda.disk_ranks import plan_disk_ranks
 from ooc_graph.memory.io_stats import IoStats
 from ooc_graph.model.engine import Engine, load_ids
-from ooc_graph.model.request import Request
+from ooc_graph.model.job import Job
 from ooc_graph.model.reservation import BUSY, HOST, UNSUPPORTED, Refusal, Reservation
-from ooc_graph.model.resources import CUDA, Resources
-from ooc_graph.model.strategy import DISK
+from ooc_graph.model.resources import CUDA
+from ooc_graph.model.strategy import DISK, StrategyDefaults
 from ooc_graph.runtime import process
 from ooc_graph.shards.load import Graph
 from ooc_graph.strategies.cpu import on_disk as cpu_disk
 from ooc_graph.strategies.cuda import disk_budgets, disk_ranks
 from ooc_graph.strategies.cuda import pinned_budgets as cuda_pinned
 from ooc_graph.strategies.cuda.pinned import Pinned
-from ooc_graph.types import Shard
+from ooc_graph.strategies.ranks import RankLoading
 
 
 @dataclass(frozen=True)
-class OnDisk:
-    """Arcs in the store; on the device and in host memory those that searches read most."""
+class OnDisk(StrategyDefaults):
+    """Arcs in the store; on the device and in host memory those that searches read most.
+
+    Rows are loaded again if strategies that come before have room by now.
+    """
 
     name = disk_budgets.NAME
     device = CUDA
     tier = DISK
 
-    def lacks(self, graph: Graph, request: Request, resources: Resources) -> str:
+    def lacks(self, job: Job) -> str:
         """It is one rank, of a graph in a store."""
-        if not request.is_plain:
+        if not job.request.is_plain:
             return "another method or ranks are asked for"
-        is_suited = disk_budgets.suits(graph, request.kernel, resources)
+        is_suited = disk_budgets.suits(job.graph, job.kernel, job.resources)
         return "" if is_suited else "arcs cannot stay in the store, or it does not pay"
 
-    def cached(self, graph: Graph, request: Request, resources: Resources) -> Reservation | None:  # noqa: ARG002
-        """Others come first: if they have room by now, rows are loaded again."""
-        return None
-
-    def reserve(self, graph: Graph, request: Request, resources: Resources) -> Reservation:
+    def reserve(self, job: Job) -> Reservation:
         """Reads the graph's offsets."""
-        budgets = disk_budgets.budgets_for(
-            graph,
-            request.kernel,
-            resources,
-            answer_bytes=request.answer_bytes,
-            on_device=request.on_device,
-        )
-        return self._reserved(request, *budgets)
+        return self._reserved(job, *disk_budgets.budgets_for(job))
 
-    def after(
-        self, graph: Graph, request: Request, resources: Resources, refusal: Refusal
-    ) -> Reservation | None:
+    def after(self, job: Job, refusal: Refusal) -> Reservation | None:
         """Less of what was refused, down to the least; without host memory if that may be short."""
-        kernel, refused = request.kernel, refusal.reserved
+        refused = refusal.reserved
         if refusal.kind == UNSUPPORTED:
             return None
         if refused.strategy == self.name:
-            return self._shrunk(graph, kernel, refusal)
+            return self._shrunk(job, refusal)
         if refused.is_of_ranks:
-            return None if refusal.kind == BUSY else self.reserve(graph, request, resources)
+            return None if refusal.kind == BUSY else self.reserve(job)
         is_hosts = refusal.kind == HOST or refused.strategy == Pinned.name
-        host_bytes = 0 if is_hosts else resources.cuda_limits.pinned_bytes or 0
+        host_bytes = 0 if is_hosts else job.resources.cuda_limits.pinned_bytes or 0
         within = min(refused.device_bytes, refusal.freed.device_bytes // 8 * 7)
-        device_bytes = max(within, disk_budgets.least_device_bytes(graph, kernel))
-        return self._reserved(request, device_bytes, host_bytes)
+        device_bytes = max(within, disk_budgets.least_device_bytes(job.graph, job.kernel))
+        return self._reserved(job, device_bytes, host_bytes)
 
-    def _reserved(self, request: Request, device_bytes: int, host_bytes: int) -> Reservation:
+    def _reserved(self, job: Job, device_bytes: int, host_bytes: int) -> Reservation:
         memory = host_bytes, device_bytes, host_bytes
-        return Reservation(self.name, *memory, original_parents=request.on_device)
+        return Reservation(self.name, *memory, original_parents=job.request.on_device)
 
-    def _shrunk(self, graph: Graph, kernel: str, refusal: Refusal) -> Reservation | None:
+    def _shrunk(self, job: Job, refusal: Refusal) -> Reservation | None:
         refused = refusal.reserved
         if refusal.kind == HOST:
             less = replace(refused, host_bytes=0, pinned_bytes=0)
@@ -82,7 +71,7 @@ class OnDisk:
         if not refusal.freed.was_loaded:
             # Loading goes down to the least itself.
             return None
-        facts = disk_budgets.known_facts(graph, kernel)
+        facts = disk_budgets.known_facts(job.graph, job.kernel)
         least = disk_budgets.least_plan(facts).device_bytes
         device_bytes = max(refused.device_bytes, least)
         needed = disk_budgets.plan_within(facts, device_bytes, refused.host_bytes).device_bytes
@@ -112,60 +101,39 @@ class OnDisk:
 
         return Engine(kernel, search, graph, ids, None, note=note)
 
-    def describe(
-        self, graph: Graph, request: Request, resources: Resources, reserved: Reservation
-    ) -> dict[str, Any]:
+    def describe(self, job: Job, reserved: Reservation) -> dict[str, Any]:
         """What is on the device and in host memory, and what stays in the store."""
-        del resources
-        disk_facts = disk_budgets.known_facts(graph, request.kernel)
+        disk_facts = disk_budgets.known_facts(job.graph, job.kernel)
         plan = disk_budgets.plan_within(disk_facts, reserved.device_bytes, reserved.host_bytes)
-        facts = cpu_disk.known_facts(graph, request.kernel)
+        facts = cpu_disk.known_facts(job.graph, job.kernel)
         # At least: some arcs of hubs may be held twice.
         left = max(facts.arcs - plan.arcs_on_device - plan.arcs_in_host, 0)
         return {**describe_disk(plan), "bytes that stay in the store": facts.stored_bytes(left)}
 
-    def lacks_rank(
-        self, graph: Graph, request: Request, resources: Resources, exchange: str
-    ) -> str:
+    def lacks_rank(self, job: Job, exchange: str) -> str:  # noqa: ARG002
         """Of a graph in a store; ids of 64 bits, and weights of every type, are searched."""
-        del exchange
-        return disk_ranks.lacks(graph, request.kernel, resources)
+        return disk_ranks.lacks(job)
 
-    def reserve_rank(
-        self, graph: Graph, request: Request, resources: Resources, exchange: str
-    ) -> Reservation:
+    def reserve_rank(self, job: Job, exchange: str) -> Reservation:
         """What there is of either memory; reads the graph's offsets."""
-        budgets = disk_ranks.budgets(graph, request.kernel, resources, exchange)
+        budgets = disk_ranks.budgets(job, exchange)
         return Reservation(self.name, budgets[1], budgets[0])
 
-    def describe_rank(
-        self, graph: Graph, request: Request, resources: Resources, reserved: Reservation
-    ) -> dict[str, Any]:
+    def describe_rank(self, job: Job, reserved: Reservation) -> dict[str, Any]:
         """As `describe`, of the worker whose ranks have most arcs."""
-        facts = disk_ranks.facts_of_any(graph, request.kernel, resources, reserved.exchange)
+        facts = disk_ranks.facts_of_any(job, reserved.exchange)
         most = max(facts, key=lambda one: one.ranks.arcs)
         plan = plan_disk_ranks(most, reserved.device_bytes, reserved.host_bytes)
-        left = cpu_disk.known_facts(graph, request.kernel).stored_bytes(
+        left = cpu_disk.known_facts(job.graph, job.kernel).stored_bytes(
             plan.arcs - plan.arcs_on_device
         )
         tier = {"tier": "disk, by ranks"}
         return describe_disk(plan) | tier | {"bytes that stay in the store": left}
 
-    def load_ranks(
-        self,
-        graph: Graph,
-        kernel: str,
-        shards: Sequence[int],
-        missing: Sequence[int],
-        reserved: Reservation,
-        bind: Callable[[Any, Shard], Any],  # noqa: ARG002
-    ) -> dict[int, Any]:
+    def load_ranks(self, loading: RankLoading) -> dict[int, Any]:
         """Bring the heads of rows to the device."""
         device = process.device(CUDA)
-        if not missing:
-            return {}
-        budgets = reserved.device_bytes, reserved.host_bytes
-        return disk_ranks.load(graph, kernel, shards, missing, device, budgets)
+        return disk_ranks.load(loading, device) if loading.missing else {}
 
     def summary(self, kernel: str, reserved: Reservation) -> str:
         """Where its arcs are."""

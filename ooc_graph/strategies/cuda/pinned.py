@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -14,73 +13,60 @@ from ooc_graph.memory.cuda.pinned_plan import describe_device, plan_device
 from ooc_graph.memory.cuda.pinned_ranks import plan_ranks
 from ooc_graph.model import rank_memory
 from ooc_graph.model.engine import Engine, load_ids
+from ooc_graph.model.job import Job
 from ooc_graph.model.kernel import ORDER_OF
-from ooc_graph.model.request import SCHEDULER, Request
+from ooc_graph.model.request import SCHEDULER
 from ooc_graph.model.reservation import BUSY, DEVICE, Refusal, Reservation
-from ooc_graph.model.resources import CUDA, Resources
+from ooc_graph.model.resources import CUDA
 from ooc_graph.model.strategy import PINNED
-from ooc_graph.runtime import engine_cache, process
+from ooc_graph.runtime import process
 from ooc_graph.shards.load import Graph
 from ooc_graph.strategies.cuda import pinned_budgets, pinned_ranks
-from ooc_graph.strategies.cuda.cached import cached_on_device, pinned_bytes
 from ooc_graph.strategies.cuda.in_memory import (
     InMemory,
+    cached_on_device,
     cuda_bytes,
     has_narrow_ids,
     host_bytes,
     require_both,
 )
+from ooc_graph.strategies.cuda.pinned_budgets import pinned_bytes
 from ooc_graph.strategies.dealing import most_ranks
-from ooc_graph.types import Shard
+from ooc_graph.strategies.ranks import RankLoading
 
 
 @dataclass(frozen=True)
 class Pinned:
     """Rows in pinned host memory, and on the device what searches read most."""
 
-    name = "cuda/pinned"
+    name = pinned_budgets.NAME
     device = CUDA
     tier = PINNED
 
-    def lacks(self, graph: Graph, request: Request, resources: Resources) -> str:
+    def lacks(self, job: Job) -> str:
         """It is one rank, and pays only if the device has no room for all rows."""
-        if not request.is_plain:
+        if not job.request.is_plain:
             return "another method or ranks are asked for"
-        if not pinned_budgets.may_pin(graph, request.kernel):
+        if not pinned_budgets.may_pin(job.graph, job.kernel):
             return "there are no kernels for such rows"
-        fits = cuda_bytes(graph, request.kernel) <= resources.device.memory_bytes
+        fits = cuda_bytes(job.graph, job.kernel) <= job.resources.device.memory_bytes
         return "all rows fit the device" if fits else ""
 
-    def cached(self, graph: Graph, request: Request, resources: Resources) -> Reservation | None:
+    def cached(self, job: Job) -> Reservation | None:
         """What a search before left here, if it was planned for as much device memory."""
-        limit = resources.cuda_limits.pinned_bytes
-        if limit is not None and pinned_bytes(graph, request.kernel) > limit:
+        limit = job.resources.cuda_limits.pinned_bytes
+        if limit is not None and pinned_bytes(job.graph, job.kernel) > limit:
             return None
-        cached = cached_on_device(self.name, graph, request, resources)
-        wanted = pinned_budgets.budget_for(graph, resources, original_parents=request.on_device)
-        is_same = cached is not None and (cached.device_bytes, cached.original_parents) == (
-            wanted,
-            request.on_device,
-        )
+        cached = cached_on_device(self.name, job)
+        wanted = pinned_budgets.budget_for(job), job.request.on_device
+        is_same = cached is not None and (cached.device_bytes, cached.original_parents) == wanted
         return cached if is_same else None
 
-    def reserve(self, graph: Graph, request: Request, resources: Resources) -> Reservation:
+    def reserve(self, job: Job) -> Reservation:
         """Reads the graph's offsets."""
-        cached = engine_cache.reservations(graph, request.kernel, CUDA)
-        is_pinned = any(one.strategy == self.name for one in cached)
-        plan = pinned_budgets.plan_for(
-            graph,
-            request.kernel,
-            resources,
-            answer_bytes=request.answer_bytes,
-            original_parents=request.on_device,
-            is_cached=is_pinned and not resources.is_limited,
-        )
-        return self._reserved(graph, request, plan.budget_bytes)
+        return self._reserved(job, pinned_budgets.plan_for(job).budget_bytes)
 
-    def after(
-        self, graph: Graph, request: Request, resources: Resources, refusal: Refusal
-    ) -> Reservation | None:
+    def after(self, job: Job, refusal: Refusal) -> Reservation | None:
         """If the device had no room for all rows: most of what is free there, or the least.
 
         The least may not be free either: then loading says so. If it was the host that had no
@@ -88,17 +74,19 @@ class Pinned:
         """
         if refusal.kind not in (DEVICE, BUSY) or refusal.reserved.strategy != InMemory.name:
             return None
-        kernel, limit = request.kernel, resources.cuda_limits.pinned_bytes
-        if limit is not None and pinned_bytes(graph, kernel) > limit:
+        kernel, limit = job.kernel, job.resources.cuda_limits.pinned_bytes
+        if limit is not None and pinned_bytes(job.graph, kernel) > limit:
             return None
         within = min(refusal.reserved.device_bytes, refusal.freed.device_bytes) // 8 * 7
-        least = pinned_budgets.least_device_bytes(graph, kernel, original_parents=request.on_device)
-        return self._reserved(graph, request, max(within, least))
+        least = pinned_budgets.least_device_bytes(
+            job.graph, kernel, original_parents=job.request.on_device
+        )
+        return self._reserved(job, max(within, least))
 
-    def _reserved(self, graph: Graph, request: Request, budget_bytes: int) -> Reservation:
-        pinned = pinned_bytes(graph, request.kernel)
-        memory = pinned + pinned_budgets.host_bytes_beside(graph), budget_bytes, pinned
-        return Reservation(self.name, *memory, original_parents=request.on_device)
+    def _reserved(self, job: Job, budget_bytes: int) -> Reservation:
+        pinned = pinned_bytes(job.graph, job.kernel)
+        memory = pinned + pinned_budgets.host_bytes_beside(job.graph), budget_bytes, pinned
+        return Reservation(self.name, *memory, original_parents=job.request.on_device)
 
     def load(self, graph: Graph, kernel: str, reserved: Reservation) -> Engine:
         """Bring rows to pinned memory, and to the device what the budget has room for."""
@@ -121,79 +109,63 @@ class Pinned:
 
         return Engine(kernel, search, graph, ids, shard.tuples, is_narrow, plan, note=note)
 
-    def lacks_rank(
-        self, graph: Graph, request: Request, resources: Resources, exchange: str
-    ) -> str:
+    def lacks_rank(self, job: Job, exchange: str) -> str:
         """It pays only if the devices have no room for all rows, as of one rank."""
-        shards = range(most_ranks(graph, resources, exchange))
-        needed = rank_memory.ranks_bytes(graph, request.kernel, shards)
-        fits = needed <= resources.device.memory_bytes
+        shards = range(most_ranks(job, exchange))
+        needed = rank_memory.ranks_bytes(job.graph, job.kernel, shards)
+        fits = needed <= job.resources.device.memory_bytes
         return "all rows fit the devices" if fits else ""
 
-    def reserve_rank(
-        self, graph: Graph, request: Request, resources: Resources, exchange: str
-    ) -> Reservation:
+    def reserve_rank(self, job: Job, exchange: str) -> Reservation:
         """Rows of its shards in pinned memory; reads the graph's offsets."""
-        kernel, limit = request.kernel, resources.cuda_limits.pinned_bytes
-        ranks = most_ranks(graph, resources, exchange)
-        facts = list(pinned_ranks.facts_of_any(graph, kernel, ranks))
+        kernel, limit = job.kernel, job.resources.cuda_limits.pinned_bytes
+        ranks = most_ranks(job, exchange)
+        facts = list(pinned_ranks.facts_of_any(job.graph, kernel, ranks))
         least = max(map(pinned_ranks.least_bytes, facts))
         pinned = max(one.pinned_bytes for one in facts)
         rows = pinned + max(one.offset_bytes for one in facts)
-        what = f"{kernel} on {graph.path}"
         # Of short rows the first arcs, and where these begin, may be more than the rows.
-        whole = rank_memory.ranks_bytes(graph, kernel, range(ranks))
-        if least < whole:
-            what += " by ranks with rows in pinned host memory"
-        needed = min(least, whole)
-        require_both(what, graph, rows, needed, resources, is_least=exchange == SCHEDULER)
+        whole = rank_memory.ranks_bytes(job.graph, kernel, range(ranks))
+        how = " by ranks with rows in pinned host memory" if least < whole else ""
+        is_least = exchange == SCHEDULER
+        require_both(job, rows, min(least, whole), is_least=is_least, how=how)
         if limit is not None and pinned > limit:
             raise MemoryBudgetError(
-                f"{what} needs {pinned:,} bytes of it in one worker, and {limit:,} may be used; "
-                "raise --host-memory"
+                f"{job.what}{how} needs {pinned:,} bytes of it in one worker, and {limit:,} may "
+                "be used; raise --host-memory"
             )
-        device_bytes = max(pinned_budgets.budget_of(resources), least)
-        return Reservation(self.name, host_bytes(graph, rows), device_bytes, pinned)
+        device_bytes = max(pinned_budgets.budget_of(job.resources), least)
+        return Reservation(self.name, host_bytes(job.graph, rows), device_bytes, pinned)
 
-    def describe_rank(
-        self, graph: Graph, request: Request, resources: Resources, reserved: Reservation
-    ) -> dict[str, Any]:
+    def describe_rank(self, job: Job, reserved: Reservation) -> dict[str, Any]:
         """As `describe`, of the worker that pins most."""
-        ranks = most_ranks(graph, resources, reserved.exchange)
-        facts = pinned_ranks.facts_of_any(graph, request.kernel, ranks)
+        ranks = most_ranks(job, reserved.exchange)
+        facts = pinned_ranks.facts_of_any(job.graph, job.kernel, ranks)
         most = max(facts, key=lambda one: one.pinned_bytes)
         tier = {"tier": "pinned, by ranks"}
         return describe_device(plan_ranks(most, reserved.device_bytes)) | tier
 
-    def load_ranks(
-        self,
-        graph: Graph,
-        kernel: str,
-        shards: Sequence[int],
-        missing: Sequence[int],
-        reserved: Reservation,
-        bind: Callable[[Any, Shard], Any],  # noqa: ARG002
-    ) -> dict[int, Any]:
+    def load_ranks(self, loading: RankLoading) -> dict[int, Any]:
         """Bring the rows of each shard to pinned memory; a worker's ranks share its budget."""
-        device = process.device(CUDA)
+        device, given, missing = (
+            process.device(CUDA),
+            (loading.graph, loading.kernel),
+            loading.missing,
+        )
         if not missing:
             return {}
-        kept = [shard for shard in shards if shard not in missing]
-        facts = pinned_ranks.facts_of(graph, kernel, missing, kept)
-        whole = plan_ranks(pinned_ranks.facts_of(graph, kernel, shards), reserved.device_bytes)
+        facts = pinned_ranks.facts_of(*given, missing, loading.kept)
+        of_all = pinned_ranks.facts_of(*given, loading.shards)
+        whole = plan_ranks(of_all, loading.reserved.device_bytes)
         wanted, least = replace(whole, facts=facts).bytes, pinned_ranks.least_bytes(facts)
-        budget_bytes = pinned_budgets.free_within(wanted, least, 0, f"{kernel} on {graph.path}")
-        plan = plan_ranks(facts, budget_bytes)
-        return pinned_ranks.load(graph, kernel, missing, device, plan)
+        budget_bytes = pinned_budgets.free_within(wanted, least, 0, loading.what)
+        return pinned_ranks.load(*given, missing, device, plan_ranks(facts, budget_bytes))
 
-    def describe(
-        self, graph: Graph, request: Request, resources: Resources, reserved: Reservation
-    ) -> dict[str, Any]:
+    def describe(self, job: Job, reserved: Reservation) -> dict[str, Any]:
         """What is on the device, and what is pinned."""
-        del resources
-        facts = pinned_budgets.known_facts(graph, request.kernel, reserved.original_parents)
+        facts = pinned_budgets.known_facts(job.graph, job.kernel, reserved.original_parents)
         return describe_device(
-            plan_device(request.kernel, facts, reserved.device_bytes, reserved.host_bytes)
+            plan_device(job.kernel, facts, reserved.device_bytes, reserved.host_bytes)
         )
 
     def summary(self, kernel: str, reserved: Reservation) -> str:

@@ -15,7 +15,13 @@ from ooc_graph.kernels.cuda.pinned.bfs import BfsShare
 from ooc_graph.kernels.cuda.runtime import modules as cuda_modules
 from ooc_graph.kernels.cuda.runtime.rows import MOST_ID
 from ooc_graph.layout.names import CHUNK_BYTES, id_dtype
-from ooc_graph.memory.cuda.device_facts import COLUMNS, DeviceFacts, DevicePlan, NearPlan
+from ooc_graph.memory.cuda.device_facts import (
+    COLUMNS,
+    DeviceFacts,
+    DevicePlan,
+    NearPlan,
+    near_arc_bytes,
+)
 from ooc_graph.memory.cuda.pinned_plan import (
     BfsPlan,
     SearchPlan,
@@ -25,14 +31,17 @@ from ooc_graph.memory.cuda.pinned_plan import (
     rows_within,
 )
 from ooc_graph.model import rank_memory
+from ooc_graph.model.job import Job
 from ooc_graph.model.kernel import ORDER_OF
-from ooc_graph.model.resources import Resources
+from ooc_graph.model.resources import CUDA, Resources
+from ooc_graph.runtime import engine_cache
 from ooc_graph.runtime.remembered import Remembered
 from ooc_graph.shards.lengths import count_lengths, spread_share
 from ooc_graph.shards.load import Graph
-from ooc_graph.strategies.cuda.cached import pinned_bytes
 from ooc_graph.types import Shard
 
+NAME = "cuda/pinned"
+"""Of the strategy."""
 _KERNELS = "bfs", "sssp"
 # Of a device's memory without a limit: what is left to the driver, and to others.
 LEFT_SHARE = 16
@@ -44,6 +53,12 @@ _COLUMN_BYTES = 4
 # with distances of 64 bits more. And of a row where names do not fit 32 bits, and are put in place
 # there.
 _ANSWER_BYTES, _WIDE_DISTANCE_BYTES, _WIDE_NAME_BYTES = 32, 4, 16
+
+
+def pinned_bytes(graph: Graph, kernel: str) -> int:
+    """Pinned host memory that a graph's rows take: neighbours, and for SSSP weights as stored."""
+    weights = None if kernel == "bfs" else graph.weight_dtype
+    return graph.arcs * (BfsPlan.arc_bytes if weights is None else near_arc_bytes(weights))
 
 
 def may_pin(graph: Graph, kernel: str) -> bool:
@@ -120,36 +135,31 @@ def host_bytes_beside(graph: Graph) -> int:
     return graph.vertices * table + graph.rows * _HOST_ROW_BYTES + chunk
 
 
-def plan_for(
-    graph: Graph,
-    kernel: str,
-    resources: Resources,
-    *,
-    answer_bytes: int = 0,
-    original_parents: bool = False,
-    is_cached: bool = False,
-) -> SearchPlan:
+def plan_for(job: Job, cached_as: tuple[str, str] | None = None) -> SearchPlan:
     """Plan for a process that searches; reads the graph's offsets.
 
-    ``answer_bytes`` is host memory of an answer that is not written, and ``original_parents`` says
-    whether the answer stays on the device. A process that has the rows now (``is_cached``) drops
-    them for those of the plan.
+    A process that holds the rows now drops them for those of the plan. ``cached_as`` is kernel and
+    strategy that they are cached for (None: this one).
     """
-    host_bytes = resources.process_limit_bytes - host_bytes_beside(graph) - answer_bytes
-    if is_cached:
-        host_bytes = max(host_bytes, pinned_bytes(graph, kernel))
+    graph, resources = job.graph, job.resources
+    kernel, strategy = cached_as or (job.kernel, NAME)
+    cached = [] if resources.is_limited else engine_cache.reservations(graph, kernel, CUDA)
+    host_bytes = resources.process_limit_bytes - host_bytes_beside(graph) - job.request.answer_bytes
+    if any(one.strategy == strategy for one in cached):
+        host_bytes = max(host_bytes, pinned_bytes(graph, job.kernel))
     more = "raise --memory-limit" if resources.is_limited else "that is what is free"
     limit = resources.cuda_limits.pinned_bytes
     if limit is not None and limit <= host_bytes:
         host_bytes, more = limit, "raise --host-memory"
-    budget_bytes = budget_for(graph, resources, original_parents=original_parents)
-    facts = known_facts(graph, kernel, original_parents)
-    return plan_device(kernel, facts, max(budget_bytes, 0), max(host_bytes, 0), more)
+    facts = known_facts(graph, job.kernel, job.request.on_device)
+    return plan_device(job.kernel, facts, max(budget_for(job), 0), max(host_bytes, 0), more)
 
 
-def budget_for(graph: Graph, resources: Resources, *, original_parents: bool) -> int:
+def budget_for(job: Job) -> int:
     """As `budget_of`, less an answer that stays on the device."""
-    return budget_of(resources) - (answer_device_bytes(graph) if original_parents else 0)
+    return budget_of(job.resources) - (
+        answer_device_bytes(job.graph) if job.request.on_device else 0
+    )
 
 
 def known_facts(graph: Graph, kernel: str, original_parents: bool = False) -> DeviceFacts:

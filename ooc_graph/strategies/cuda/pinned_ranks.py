@@ -68,8 +68,8 @@ def load(
 ) -> dict[int, Any]:
     """Bring rows to pinned memory, and to the device what a plan has there.
 
-    If the device refuses that, it has less and less of the rows; a `MemoryBudgetError` says that
-    pinned memory, or the least of the device's, was refused. A `CorruptStoreError` names the chunk.
+    If the device refuses that, it has less and less of the rows. MemoryBudgetError: pinned memory,
+    or the least of the device's, was refused. CorruptStoreError: names the chunk.
     """
     make = device.tier_bfs_rank if kernel == "bfs" else device.tier_sssp_rank
     allocator, order = PinnedAllocator(process.thread_count()), ORDER_OF[kernel]
@@ -90,7 +90,7 @@ def made_with_less(
 ) -> Made:
     """What ``make`` makes of the plan within so much device memory; or with less and less of it.
 
-    If the ``least`` is refused, that is a `MemoryBudgetError`.
+    MemoryBudgetError: the ``least`` was refused.
     """
     while True:
         plan = within(bytes_)

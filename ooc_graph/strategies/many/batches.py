@@ -20,20 +20,20 @@ from ooc_graph.kernels.cuda.runtime import modules as cuda_modules
 from ooc_graph.kernels.cuda.runtime.pool import allocating, pool_within
 from ooc_graph.layout.names import APSP
 from ooc_graph.model.engine import Engine, load_ids
+from ooc_graph.model.job import Job
 from ooc_graph.model.kernel import ORDER_OF
 from ooc_graph.model.rank_memory import only_ranks
-from ooc_graph.model.request import Request
 from ooc_graph.model.reservation import HOST, Refusal, Reservation
-from ooc_graph.model.resources import CPU, CUDA, Resources
-from ooc_graph.model.strategy import MEMORY
+from ooc_graph.model.resources import CPU, CUDA
+from ooc_graph.model.strategy import MEMORY, StrategyDefaults
 from ooc_graph.runtime import process
 from ooc_graph.runtime.warmup import warm
 from ooc_graph.shards.load import Graph
 from ooc_graph.strategies.cuda import in_memory as cuda_memory
-from ooc_graph.strategies.many.described import Description, least_on_device, shown
+from ooc_graph.strategies.many.described import LEAST, Description, least_on_device, shown
 from ooc_graph.strategies.many.dividing import divide
-from ooc_graph.strategies.many.division import Division, ManyStrategy, require_answer, too_many
-from ooc_graph.strategies.many.job import Job, batches_name
+from ooc_graph.strategies.many.division import Division, require_answer, too_many
+from ooc_graph.strategies.many.job import batches_name
 from ooc_graph.strategies.many.memory import (
     batch_bytes,
     batches_device_bytes,
@@ -47,7 +47,7 @@ ALL_AT_ONCE = "all pairs at once"
 
 
 @dataclass(frozen=True)
-class Batches(ManyStrategy):
+class Batches(StrategyDefaults):
     """Batches with all arcs in the memory of a device."""
 
     device: str  # ``cpu`` or ``cuda``
@@ -59,38 +59,32 @@ class Batches(ManyStrategy):
         """Device and method."""
         return batches_name(self.device)
 
-    def lacks(self, graph: Graph, request: Request, resources: Resources) -> str:  # noqa: ARG002
+    def lacks(self, job: Job) -> str:
         """On a CUDA device there are kernels for ids of 32 bits."""
-        if self.device == CPU:
-            return ""
-        if not only_ranks(graph):
+        if self.device == CPU or not only_ranks(job.graph):
             return ""
         return (
             "many sources on a CUDA device need ids of 32 bits, and the graph has "
-            f"{graph.rows:,} vertices with edges: use --device cpu"
+            f"{job.graph.rows:,} vertices with edges: use --device cpu"
         )
 
-    def reserve(self, graph: Graph, request: Request, resources: Resources) -> Reservation:
+    def reserve(self, job: Job) -> Reservation:
         """The most lanes that fit every process, beside the answer if that stays there."""
-        job = Job.of(graph, request, resources)
         if self.device == CUDA:
             _require_device(job)
         require_answer(job)
-        limit = resources.least_limit_bytes + cached_bytes(job, self.device)
+        limit = job.resources.least_limit_bytes + cached_bytes(job, self.device)
         division, needed = divide(job, self.device, limit)
         if division is None:
             raise too_many(job, needed)
         return division
 
-    def after(
-        self, graph: Graph, request: Request, resources: Resources, refusal: Refusal
-    ) -> Reservation | None:
+    def after(self, job: Job, refusal: Refusal) -> Reservation | None:
         """By a quarter less host memory, or the least; on a CUDA device tasks are smaller."""
         refused = refusal.reserved
         if refusal.kind != HOST or refused.strategy != self.name:
             return None
         assert isinstance(refused, Division)
-        job = Job.of(graph, request, resources)
         division, least = divide(job, self.device, refused.needed_bytes // 4 * 3)
         if division is None and least < refused.needed_bytes:
             division, _ = divide(job, self.device, least)
@@ -121,11 +115,9 @@ class Batches(ManyStrategy):
             f"{reserved.needed_bytes:,} bytes"
         )
 
-    def describe(
-        self, graph: Graph, request: Request, resources: Resources, reserved: Reservation
-    ) -> dict[str, Any]:
+    def describe(self, job: Job, reserved: Reservation) -> dict[str, Any]:
         """Batches, answers, and what is kept of rows."""
-        found = Description.made(graph, request, resources, reserved)
+        found = Description.of(job, reserved)
         return _on_cpu(found) if self.device == CPU else _on_device(found)
 
 
@@ -146,10 +138,9 @@ def _require_device(job: Job) -> None:
         )
 
 
-def fits_on_cpu(graph: Graph, request: Request, resources: Resources) -> bool:
+def fits_on_cpu(job: Job) -> bool:
     """Whether the CPU's memory has room for all arcs and for batches."""
-    job = Job.of(graph, request, resources)
-    limit = resources.least_limit_bytes + cached_bytes(job, CPU)
+    limit = job.resources.least_limit_bytes + cached_bytes(job, CPU)
     return divide(job, CPU, limit)[0] is not None
 
 
@@ -167,7 +158,7 @@ def _on_cpu(found: Description) -> dict[str, Any]:
         "threads, each with a batch or search": found.resources.threads,
         "bytes of a batch": batch_bytes(found, plan.batch_size),
         **found.parts(parts, matrix_bytes),
-        **found.least(least_on_cpu(found)),
+        LEAST: least_on_cpu(found),
         "share of arcs in memory": 1.0,
         "bytes that stay in the store": 0,
     }
@@ -207,7 +198,7 @@ def _on_device(found: Description) -> dict[str, Any]:
         "bytes of pinned host memory": locked_bytes(found),
         "share of arcs on the device": 1.0,
         **found.parts(process_parts(found, CUDA, found.division.batch_size)),
-        **found.least(divide(found, CUDA, 0)[1]),
+        LEAST: divide(found, CUDA, 0)[1],
     }
     return shown(found, "device memory", method, others, memory)
 

@@ -7,15 +7,14 @@ from typing import Any
 
 from ooc_graph.memory.cuda.disk import describe_disk
 from ooc_graph.memory.cuda.pinned_plan import describe_device, plan_device
-from ooc_graph.model.request import Request
+from ooc_graph.model.job import Job
 from ooc_graph.model.reservation import Reservation
-from ooc_graph.model.resources import Resources
 from ooc_graph.shards.load import Graph
 from ooc_graph.strategies.cuda import disk_budgets as cuda_disk
 from ooc_graph.strategies.cuda import in_memory as cuda_memory
 from ooc_graph.strategies.cuda import pinned_budgets as cuda_pinned
 from ooc_graph.strategies.many.division import Division
-from ooc_graph.strategies.many.job import Job, beside_bytes, stored_bytes
+from ooc_graph.strategies.many.job import beside_bytes, stored_bytes
 from ooc_graph.strategies.many.memory import batches_device_bytes
 from ooc_graph.strategies.many.tiers import (
     BATCHES,
@@ -26,6 +25,8 @@ from ooc_graph.strategies.many.tiers import (
     single_of,
 )
 
+LEAST = "least bytes that would do"
+"""Name of the least host memory."""
 _MOST_BYTES = 1 << 62
 
 
@@ -36,35 +37,22 @@ class Description(Job):
     division: Division
 
     @classmethod
-    def made(
-        cls, graph: Graph, request: Request, resources: Resources, reserved: Reservation
-    ) -> Description:
-        """The description of what is reserved for a request."""
-        assert request.many is not None
+    def of(cls, job: Job, reserved: Reservation) -> Description:
+        """The description of what is reserved."""
         assert isinstance(reserved, Division)
-        return cls(graph, request.many, resources, reserved)
+        return cls(job.graph, job.request, job.resources, reserved)
 
     @property
     def task_sources(self) -> int:
         """Sources of a task."""
         return min(self.division.chunks * self.spec.chunk, self.spec.length)
 
-    @property
-    def numbers_bytes(self) -> int:
-        """Memory of reductions of all sources."""
-        return beside_bytes(self)
-
     def parts(self, parts: dict[str, int], matrix_bytes: int = 0) -> dict[str, int]:
         """Parts by purpose, with what is left of all: the answers of tasks."""
-        parts = parts | {"matrix of all pairs": matrix_bytes, "numbers": self.numbers_bytes}
+        parts = parts | {"matrix of all pairs": matrix_bytes, "numbers": beside_bytes(self)}
         whole = self.division.needed_bytes
         parts = parts | {"answers of tasks": whole - sum(parts.values()), "in all": whole}
         return {f"bytes: {name}": size for name, size in parts.items()}
-
-    @staticmethod
-    def least(least_bytes: int) -> dict[str, int]:
-        """The least host memory."""
-        return {"least bytes that would do": least_bytes}
 
 
 def shown(

@@ -6,11 +6,9 @@ from dataclasses import dataclass, fields
 
 from ooc_graph.answers.reductions import BINS, HISTOGRAM
 from ooc_graph.errors import MemoryBudgetError
-from ooc_graph.model.request import Request
+from ooc_graph.model.job import Job
 from ooc_graph.model.reservation import Reservation
-from ooc_graph.model.resources import Resources
-from ooc_graph.shards.load import Graph
-from ooc_graph.strategies.many.job import Job, answer_bytes, beside_bytes
+from ooc_graph.strategies.many.job import answer_bytes, beside_bytes
 
 
 @dataclass(frozen=True)
@@ -36,14 +34,6 @@ class Division(Reservation):
     def whole_bytes(self) -> int:
         """With answers."""
         return self.needed_bytes
-
-
-class ManyStrategy:
-    """What strategies of many sources have in common."""
-
-    def cached(self, graph: Graph, request: Request, resources: Resources) -> Reservation | None:  # noqa: ARG002
-        """How sources are divided depends on more than what is loaded."""
-        return None
 
 
 def require_answer(job: Job) -> None:

@@ -2,14 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
-from ooc_graph.answers.asked import Asked
 from ooc_graph.answers.reductions import HISTOGRAM
-from ooc_graph.layout.metadata import ArraySpec
-from ooc_graph.model.request import Many, Request
-from ooc_graph.model.resources import CUDA, Resources
-from ooc_graph.shards.load import Graph
+from ooc_graph.model.job import Job
+from ooc_graph.model.resources import CUDA
 
 ON_DEVICE = ("eccentricity", "closeness", "sum")
 """Reductions that a CUDA device makes itself."""
@@ -22,46 +17,6 @@ BEYOND = 64
 _REDUCED_BYTES, _BIN_BYTES = 16, 48
 # Of a number, or of a bin's count, in a column.
 _COUNT_BYTES = 8
-
-
-@dataclass(frozen=True)
-class Job:
-    """Many sources of a graph, and the processes that search from them."""
-
-    graph: Graph
-    many: Many
-    resources: Resources
-
-    @classmethod
-    def of(cls, graph: Graph, request: Request, resources: Resources) -> Job:
-        """What a request asks for."""
-        assert request.many is not None
-        return cls(graph, request.many, resources)
-
-    @property
-    def asked(self) -> Asked:
-        """What is asked of every source."""
-        return self.many.asked
-
-    @property
-    def specs(self) -> tuple[ArraySpec, ...]:
-        """How distances, and parents if wanted, are stored."""
-        return self.many.specs
-
-    @property
-    def spec(self) -> ArraySpec:
-        """How distances are stored."""
-        return self.many.specs[0]
-
-    @property
-    def in_memory(self) -> bool:
-        """Whether the answer stays in the memory of the process that asks."""
-        return self.many.in_memory
-
-    @property
-    def kernel(self) -> str:
-        """``apsp`` or ``multi_source_bfs``."""
-        return self.many.asked.kernel
 
 
 def batches_name(device: str) -> str:

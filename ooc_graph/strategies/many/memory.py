@@ -9,6 +9,7 @@ from ooc_graph.kernels.cuda.many.bfs_plan import tallied_bytes
 from ooc_graph.kernels.cuda.many.pieces import STAGED_BYTES, staged_bytes
 from ooc_graph.kernels.cuda.many.search_plan import part_dtype
 from ooc_graph.layout.names import HUB, LIGHT
+from ooc_graph.model.job import Job
 from ooc_graph.model.kernel import ORDER_OF
 from ooc_graph.model.reservation import Key
 from ooc_graph.model.resources import CPU, CUDA
@@ -18,7 +19,6 @@ from ooc_graph.strategies.many.job import (
     BEYOND,
     ON_DEVICE,
     SUMMED,
-    Job,
     _reduced_bytes,
     _stays_in_process,
     batches_name,

@@ -7,16 +7,16 @@ from typing import Any
 
 from ooc_graph.memory.cpu.plan import describe
 from ooc_graph.model.engine import Engine, load_ids
-from ooc_graph.model.request import Request
+from ooc_graph.model.job import Job
 from ooc_graph.model.reservation import HOST, Refusal, Reservation
-from ooc_graph.model.resources import CPU, Resources
-from ooc_graph.model.strategy import DISK
+from ooc_graph.model.resources import CPU
+from ooc_graph.model.strategy import DISK, StrategyDefaults
 from ooc_graph.runtime import process
 from ooc_graph.shards.load import Graph
 from ooc_graph.strategies.many.batches import least_on_cpu
-from ooc_graph.strategies.many.described import Description, shown
-from ooc_graph.strategies.many.division import Division, ManyStrategy, require_answer, too_many
-from ooc_graph.strategies.many.job import Job, beside_bytes
+from ooc_graph.strategies.many.described import LEAST, Description, shown
+from ooc_graph.strategies.many.division import Division, require_answer, too_many
+from ooc_graph.strategies.many.job import beside_bytes
 from ooc_graph.strategies.many.stored import beside_parts, in_turn, slice_of
 from ooc_graph.strategies.many.tiers import (
     BATCHES,
@@ -28,37 +28,33 @@ from ooc_graph.strategies.many.tiers import (
 
 
 @dataclass(frozen=True)
-class OnDisk(ManyStrategy):
+class OnDisk(StrategyDefaults):
     """Batches or searches one by one, with arcs in the store."""
 
     name = "cpu/disk"
     device = CPU
     tier = DISK
 
-    def lacks(self, graph: Graph, request: Request, resources: Resources) -> str:  # noqa: ARG002
+    def lacks(self, job: Job) -> str:
         """The graph is in a store."""
-        may = graph.rows and may_stay(graph, request.kernel)
+        may = job.graph.rows and may_stay(job.graph, job.kernel)
         return "" if may else "arcs cannot stay in the store"
 
-    def reserve(self, graph: Graph, request: Request, resources: Resources) -> Reservation:
+    def reserve(self, job: Job) -> Reservation:
         """Reads the graph's offsets."""
-        job = Job.of(graph, request, resources)
         require_answer(job)
-        division, least = _divide(job, resources.least_limit_bytes)
+        division, least = _divide(job, job.resources.least_limit_bytes)
         if division is None:
             raise too_many(job, least)
         return division
 
-    def after(
-        self, graph: Graph, request: Request, resources: Resources, refusal: Refusal
-    ) -> Reservation | None:
+    def after(self, job: Job, refusal: Refusal) -> Reservation | None:
         """Half as much host memory, or the least."""
         refused = refusal.reserved
         if refusal.kind != HOST or not isinstance(refused, Division):
             return None
         before = refused.needed_bytes
         limit = before // 2 if refused.strategy == self.name else before // 4 * 3
-        job = Job.of(graph, request, resources)
         division, least = _divide(job, limit)
         if division is None and least < before:
             division, _ = _divide(job, least)
@@ -76,13 +72,11 @@ class OnDisk(ManyStrategy):
         within = f"goes on within {reserved.needed_bytes:,} bytes"
         return f"{kernel} leaves arcs in the store and {within}"
 
-    def describe(
-        self, graph: Graph, request: Request, resources: Resources, reserved: Reservation
-    ) -> dict[str, Any]:
+    def describe(self, job: Job, reserved: Reservation) -> dict[str, Any]:
         """Heads, units of the store that are kept, batches and answers."""
-        found = Description.made(graph, request, resources, reserved)
-        plan, numbers = found.division, {"numbers": found.numbers_bytes}
-        within = describe(plan_within(graph, request.kernel, plan.method, plan.host_bytes))
+        found = Description.of(job, reserved)
+        plan, numbers = found.division, {"numbers": beside_bytes(found)}
+        within = describe(plan_within(job.graph, job.kernel, plan.method, plan.host_bytes))
         beside = beside_parts(found, plan.method, plan.batch_size) | numbers
         kept = {name: size for name, size in within.items() if name.startswith("bytes: ")}
         kept.pop("bytes: in all")
@@ -93,7 +87,7 @@ class OnDisk(ManyStrategy):
             **kept,
             **{f"bytes: {name}": size for name, size in beside.items()},
             "bytes: in all": plan.needed_bytes,
-            **found.least(least),
+            LEAST: least,
             **{name: within[name] for name in rest},
             "bytes that stay in the store": within["bytes that stay in the store"],
         }

@@ -9,17 +9,18 @@ from typing import Any
 from ooc_graph.errors import MemoryBudgetError
 from ooc_graph.kernels.cuda.runtime import modules as cuda_modules
 from ooc_graph.model.engine import Engine, load_ids
+from ooc_graph.model.job import Job
 from ooc_graph.model.kernel import ORDER_OF
 from ooc_graph.model.rank_memory import only_ranks
 from ooc_graph.model.request import Request
 from ooc_graph.model.reservation import BUSY, DEVICE, HOST, Refusal, Reservation
-from ooc_graph.model.resources import AUTO, CUDA, Resources
-from ooc_graph.model.strategy import DISK, MEMORY, PINNED, WholeGraph
-from ooc_graph.runtime import engine_cache, process
+from ooc_graph.model.resources import AUTO, CUDA
+from ooc_graph.model.strategy import DISK, MEMORY, PINNED, StrategyDefaults, WholeGraph
+from ooc_graph.runtime import process
 from ooc_graph.shards.load import Graph
 from ooc_graph.strategies.cuda import disk_budgets as cuda_disk
 from ooc_graph.strategies.cuda import pinned_budgets as cuda_pinned
-from ooc_graph.strategies.cuda.cached import pinned_bytes
+from ooc_graph.strategies.cuda.pinned_budgets import pinned_bytes
 from ooc_graph.strategies.many.batches import fits_on_cpu
 from ooc_graph.strategies.many.described import (
     Description,
@@ -29,8 +30,8 @@ from ooc_graph.strategies.many.described import (
     shown,
     single_device_bytes,
 )
-from ooc_graph.strategies.many.division import Division, ManyStrategy, require_answer
-from ooc_graph.strategies.many.job import Job, beside_bytes
+from ooc_graph.strategies.many.division import Division, require_answer
+from ooc_graph.strategies.many.job import beside_bytes
 from ooc_graph.strategies.many.memory import ID_BYTES, reweighted_bytes
 from ooc_graph.strategies.many.stored import Size, size_of, slice_of
 from ooc_graph.strategies.many.tiers import (
@@ -48,7 +49,7 @@ _TREE_BYTES = 20
 
 
 @dataclass(frozen=True)
-class OneByOne(ManyStrategy):
+class OneByOne(StrategyDefaults):
     """One source after the other, by a strategy of one source."""
 
     inner: WholeGraph  # the strategy: where rows are
@@ -65,34 +66,31 @@ class OneByOne(ManyStrategy):
         """Where rows are."""
         return self.inner.tier
 
-    def lacks(self, graph: Graph, request: Request, resources: Resources) -> str:
+    def lacks(self, job: Job) -> str:
         """If rows are not on the device, their weights are taken as the store has them."""
-        if only_ranks(graph):
-            return f"{request.kernel} on a CUDA device needs ids of 32 bits: use --device cpu"
-        if resources.wanted == AUTO and fits_on_cpu(graph, request, resources):
+        if only_ranks(job.graph):
+            return f"{job.kernel} on a CUDA device needs ids of 32 bits: use --device cpu"
+        if job.resources.wanted == AUTO and fits_on_cpu(job):
             return "batches on the CPU may well be quicker"
         if self.tier == MEMORY:
             return ""
-        if is_reweighted(graph, request.kernel):
+        if is_reweighted(job.graph, job.kernel):
             return "some weights are negative"
-        return self.inner.lacks(graph, Request(single_of(request.kernel)), resources)
+        return self.inner.lacks(replace(job, request=Request(single_of(job.kernel))))
 
-    def reserve(self, graph: Graph, request: Request, resources: Resources) -> Reservation:
+    def reserve(self, job: Job) -> Reservation:
         """As a search from one source, with answers of many in host memory beside it."""
-        job = Job.of(graph, request, resources)
         require_answer(job)
         if self.tier == MEMORY:
             return self._in_memory(job)
         if self.tier == PINNED:
             division = self._divided(job, pinned_budget(job, self.name))
-            rows = pinned_bytes(graph, single_of(request.kernel))
+            rows = pinned_bytes(job.graph, single_of(job.kernel))
             needed = division.needed_bytes + rows
             return replace(division, host_bytes=rows, pinned_bytes=rows, needed_bytes=needed)
         return self._in_store(job, *stored_budgets(job, self.name))
 
-    def after(
-        self, graph: Graph, request: Request, resources: Resources, refusal: Refusal
-    ) -> Reservation | None:
+    def after(self, job: Job, refusal: Refusal) -> Reservation | None:
         """What leaves more elsewhere; of the host only what has arcs in the store takes less.
 
         Batches take more of it than searches with all rows on the device.
@@ -101,13 +99,13 @@ class OneByOne(ManyStrategy):
         if refused.strategy == self.name:
             if refusal.kind != HOST or self.tier != DISK or not refused.host_bytes:
                 return None
-            return self._in_store(Job.of(graph, request, resources), refused.device_bytes, 0)
+            return self._in_store(job, refused.device_bytes, 0)
         is_single = refused.method == ONE_BY_ONE
         has_less = self.tier == DISK or (self.tier == MEMORY and not is_single)
         may = {HOST: has_less, DEVICE: True, BUSY: is_single}
         if not may.get(refusal.kind) or (is_busy and self.tier == MEMORY):
             return None
-        return self.reserve(graph, request, resources)
+        return self.reserve(job)
 
     def load(self, graph: Graph, kernel: str, reserved: Reservation) -> Engine:
         """Load the search from one source."""
@@ -123,11 +121,9 @@ class OneByOne(ManyStrategy):
         where = rows.get(self.tier, "arcs in the store")
         return f"{kernel} {ONE_BY_ONE} on the CUDA device, {where}"
 
-    def describe(
-        self, graph: Graph, request: Request, resources: Resources, reserved: Reservation
-    ) -> dict[str, Any]:
+    def describe(self, job: Job, reserved: Reservation) -> dict[str, Any]:
         """What the inner strategy holds, and answers."""
-        found = Description.made(graph, request, resources, reserved)
+        found = Description.of(job, reserved)
         tables = {MEMORY: describe_on_device, PINNED: describe_pinned, DISK: describe_stored}
         memory = tables[self.tier](found)
         return shown(found, memory.pop("tier"), ONE_BY_ONE, [], memory)
@@ -181,27 +177,17 @@ def pinned_budget(job: Job, strategy: str) -> int:
 
     The strategy may have them loaded.
     """
-    loaded = engine_cache.reservations(job.graph, job.kernel, CUDA)
-    is_loaded = any(one.strategy == strategy for one in loaded) and not job.resources.is_limited
-    plan = cuda_pinned.plan_for(
-        job.graph,
-        single_of(job.kernel),
-        job.resources,
-        answer_bytes=_beside_in_any(job),
-        is_cached=is_loaded,
-    )
-    return plan.budget_bytes
+    return cuda_pinned.plan_for(_single(job), (job.kernel, strategy)).budget_bytes
 
 
 def stored_budgets(job: Job, strategy: str) -> tuple[int, int]:
     """As `pinned_budget`, device and host memory for arcs in the store."""
-    return cuda_disk.budgets_for(
-        job.graph,
-        single_of(job.kernel),
-        job.resources,
-        answer_bytes=_beside_in_any(job),
-        cached_as=(job.kernel, strategy),
-    )
+    return cuda_disk.budgets_for(_single(job), (job.kernel, strategy))
+
+
+def _single(job: Job) -> Job:
+    """The search from one source that is repeated, with what is held beside its rows."""
+    return replace(job, request=Request(single_of(job.kernel), answer_bytes=_beside_in_any(job)))
 
 
 def _size_of(job: Job) -> Size:

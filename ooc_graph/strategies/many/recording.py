@@ -53,18 +53,10 @@ class Recording:
     tasks of the process. When the context ends nothing is written any more; what went wrong is
     raised there, as the search is only cancelled for it.
 
-    Parameters
-    ----------
-    write
-        ``write(rows, number)`` writes and records a chunk, counted from the first of the task;
-        several threads call it.
-    sources
-        How many the task has.
-    length
-        Sources of a chunk.
-    most
-        Sources that may be found and not recorded, or searched from, except those of a chunk that
-        has more; 0: threads record what they have found.
+    ``write(rows, number)`` writes and records a chunk, counted from the first of the task; several
+    threads call it. Chunks have ``length`` of the task's ``sources``. ``most`` of them may be found
+    and not recorded, or searched from, except those of a chunk that has more; 0: threads record
+    what they have found.
     """
 
     def __init__(

@@ -10,7 +10,7 @@ from ooc_graph.answers.reductions import HISTOGRAM
 from ooc_graph.kernels.common.tuning import BATCH_SIZE
 from ooc_graph.kernels.cpu.store.johnson import batch_row_bytes
 from ooc_graph.layout.names import id_dtype
-from ooc_graph.strategies.many.job import Job
+from ooc_graph.model.job import Job
 from ooc_graph.strategies.many.tiers import BATCHES, ONE_BY_ONE, methods_of, takes_one_by_one
 
 BATCH_SIZES = (BATCH_SIZE, BATCH_SIZE // 2, BATCH_SIZE // 4)
