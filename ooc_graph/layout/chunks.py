@@ -15,7 +15,7 @@ import numpy as np
 from ooc_graph.errors import CorruptStoreError
 from ooc_graph.layout.blocks import BLOCK_BYTES, BlockWriter, byte_view, read_up_to
 from ooc_graph.layout.metadata import ArraySpec
-from ooc_graph.layout.names import CRC_BYTES
+from ooc_graph.layout.names import CRC_BYTES, SIDECAR_BYTES
 from ooc_graph.layout.packing import Packing, block_length
 from ooc_graph.layout.whole_file import renamed_file
 from ooc_graph.types import AnyArray
@@ -48,7 +48,8 @@ def write_chunk(store: Path, spec: ArraySpec, index: int, parts: Iterable[AnyArr
     """
     path = store / spec.chunk_path(index)
     make_folders(store, path.parent)
-    digest, checksums = hashlib.sha256(), _Checksums(spec.block_bytes)
+    block_bytes = SIDECAR_BYTES if spec.packing is None else spec.block_bytes
+    digest, checksums = hashlib.sha256(), _Checksums(block_bytes)
     with renamed_file(path) as partial, BlockWriter(partial) as writer:
         written = 0
         elements = _padded(spec, index, parts)

@@ -25,8 +25,8 @@ from ooc_graph.kernels.cpu.many.bfs_search import CpuManyBfs
 from ooc_graph.kernels.cpu.many.johnson import CpuJohnson
 from ooc_graph.kernels.cpu.sssp.near_far_search import CpuNearFarSearch, suits_near_far
 from ooc_graph.kernels.cpu.sssp.rank import CpuSsspRank
-from ooc_graph.kernels.cpu.sssp.rank_steps import CpuSsspShared
 from ooc_graph.kernels.cpu.sssp.search import CpuSsspSearch, headed_rows, light_rows
+from ooc_graph.kernels.cpu.sssp.shared import CpuSsspShared
 from ooc_graph.kernels.cpu.store.bfs_rank import StoreBfsRank
 from ooc_graph.kernels.cpu.store.bfs_search import TierBfsSearch
 from ooc_graph.kernels.cpu.store.johnson import TierJohnson

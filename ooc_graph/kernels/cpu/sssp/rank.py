@@ -30,7 +30,6 @@ from ooc_graph.kernels.cpu.sssp.parents import (
 from ooc_graph.kernels.cpu.sssp.pull import CHANGED, pull_part
 from ooc_graph.kernels.cpu.sssp.push import HeadedRows
 from ooc_graph.kernels.cpu.sssp.rank_steps import (
-    CpuSsspShared,
     arcs_of,
     list_within,
     push_queued,
@@ -39,6 +38,7 @@ from ooc_graph.kernels.cpu.sssp.rank_steps import (
 )
 from ooc_graph.kernels.cpu.sssp.rising import push_inner
 from ooc_graph.kernels.cpu.sssp.search import taken_dtype
+from ooc_graph.kernels.cpu.sssp.shared import CpuSsspShared
 from ooc_graph.types import AnyArray, Dealing
 
 

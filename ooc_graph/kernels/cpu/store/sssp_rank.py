@@ -19,7 +19,8 @@ from ooc_graph.kernels.common.sssp.survey import Known
 from ooc_graph.kernels.common.store.rows import TierRows
 from ooc_graph.kernels.common.team import Team, new_control
 from ooc_graph.kernels.cpu.sssp.rank import CpuSsspRank
-from ooc_graph.kernels.cpu.sssp.rank_steps import CpuSsspShared, push_queued, ready
+from ooc_graph.kernels.cpu.sssp.rank_steps import push_queued, ready
+from ooc_graph.kernels.cpu.sssp.shared import CpuSsspShared
 from ooc_graph.kernels.cpu.store.sssp import (
     EXAMINED,
     LOOKED,
