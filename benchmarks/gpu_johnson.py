@@ -136,7 +136,7 @@ def kronecker(program: DeviceProgram, options: argparse.Namespace) -> None:
     graph = device.build_kronecker(edges, "sssp")
     rows = graph.rows
     free_memory()
-    single = device.new_search(graph, "sssp", named=False)
+    single = device.new_search(graph, "sssp", original_parents=False)
     sources = device.connected_sources(single, options.sources)
     expected = np.stack([single.run(int(s)).distance for s in sources[:COMPARED]])
     del single

@@ -66,7 +66,7 @@ def measure(options: argparse.Namespace) -> tuple[dict[str, Any], dict[str, Any]
     graph = device.build_kronecker(edges, "bfs")
     rows = graph.rows
     free_memory()
-    single = device.new_search(graph, "bfs", named=False)
+    single = device.new_search(graph, "bfs", original_parents=False)
     sources = device.connected_sources(single, options.sources)
     count = len(sources)
     few = sources[: options.singly]

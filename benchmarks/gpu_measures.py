@@ -73,7 +73,7 @@ def cold(graph: DeviceGraph, search: Any, roots: Sequence[int]) -> Iterator[Any]
 
 def internal_times(graph: DeviceGraph, kernel: str, roots: Sequence[int]) -> list[float]:
     """Seconds of the searches whose parents are internal ids."""
-    search = device.new_search(graph, kernel, named=False)
+    search = device.new_search(graph, kernel, original_parents=False)
     return [tree.elapsed_s for tree in cold(graph, search, roots)]
 
 

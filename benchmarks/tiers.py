@@ -45,7 +45,7 @@ from ooc_graph.types import AnyArray
 
 SHARES = (1.0, 0.5, 0.25, 0.12, 0.06)
 STREAMED = 2
-BATCH_UNITS = 32
+BATCH_BLOCKS = 32
 REPEATS = 3
 
 
@@ -116,7 +116,7 @@ def plan_of_share(graph: og.Graph, kernel: str, share: float) -> Plan | None:
     facts = facts_of(graph, kernel)
     chosen = None
     for rule in rules(kernel):
-        plan = Plan(facts, 0, rule, BATCH_UNITS, 0)
+        plan = Plan(facts, 0, rule, BATCH_BLOCKS, 0)
         if plan.head_arcs <= share * facts.arcs:
             chosen = plan
     return None if chosen is None else replace(chosen, budget_bytes=chosen.bytes)

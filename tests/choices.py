@@ -106,7 +106,9 @@ def _on_devices(graph: og.Graph, kernel: str) -> Iterator[Resources]:
     sizes |= {device_ranks_bytes(graph, kernel, range(graph.shards))}
     sizes |= {device_ranks_bytes(graph, kernel, range(-(-graph.shards // 2)))}
     if cuda_pinned.may_pin(graph, kernel):
-        sizes |= {cuda_pinned.least_device_bytes(graph, kernel, named=n) for n in (False, True)}
+        sizes |= {
+            cuda_pinned.least_device_bytes(graph, kernel, original_parents=n) for n in (False, True)
+        }
     if cuda_disk.may_stay(graph, kernel):
         sizes |= {cuda_disk.least_device_bytes(graph, kernel)}
     pinned = cuda_pinned.pinned_bytes(graph, kernel)

@@ -21,12 +21,12 @@ class PlainSteps:
         columns: int,
         whole: list[AnyArray] | None = None,
     ) -> None:
-        self.rows, self.at_hand = len(into_lengths), 1 + 4 * columns
-        self.pushed_at_hand = self.at_hand if out_lengths is into_lengths else 0
+        self.rows, self.loaded = len(into_lengths), 1 + 4 * columns
+        self.loaded_out = self.loaded if out_lengths is into_lengths else 0
         # Out-rows from the first on that are at hand whole.
         self._whole = whole or []
         self._out, self._into = out_lengths, into_lengths
-        self._held = np.full((self.rows, self.at_hand), NO_VERTEX, np.uint32)
+        self._held = np.full((self.rows, self.loaded), NO_VERTEX, np.uint32)
         self._parent = np.empty(self.rows, np.uint32)
         self._level = np.empty(self.rows, np.int32)
         self._visited, self._frontier, self._found, self._left = (
@@ -34,9 +34,9 @@ class PlainSteps:
         )
         self.pushed = self.pulled = 0
 
-    def hold(self, window: Window, begin: int, end: int, units: AnyArray) -> None:
+    def take_heads(self, window: Window, begin: int, end: int, blocks: AnyArray) -> None:
         assert (window.cursor[begin:end] == 0).all()
-        for row, arcs in self._asked(window, begin, end, units):
+        for row, arcs in self._asked(window, begin, end, blocks):
             self._held[row, : len(arcs)] = arcs
 
     def begin(self, root: int) -> None:
@@ -60,28 +60,28 @@ class PlainSteps:
             if hit is not None:
                 self._parent[row], self._found[row] = hit, True
             else:
-                self._left[row] = self._into[row] > self.at_hand
+                self._left[row] = self._into[row] > self.loaded
         return int(self._left.sum()), total
 
     def push(self) -> int:
         self._found[:] = False
-        self._left[:] = self._frontier & (self._out > self.pushed_at_hand)
+        self._left[:] = self._frontier & (self._out > self.loaded_out)
         self._left[: len(self._whole)] = False
         for row in np.flatnonzero(self._frontier):
             if row < len(self._whole):
                 self._claim(row, self._whole[row])
-            elif self.pushed_at_hand:
+            elif self.loaded_out:
                 self._claim(row, self._held[row, : self._into[row]])
         return int(self._left.sum())
 
     def left(self) -> AnyArray:
         return pack_bits(self._left)
 
-    def pull_units(
-        self, window: Window, begin: int, end: int, units: AnyArray
+    def pull_blocks(
+        self, window: Window, begin: int, end: int, blocks: AnyArray
     ) -> tuple[AnyArray, int]:
         hits, total = np.zeros(end - begin, np.uint8), 0
-        for index, (row, arcs) in enumerate(self._asked(window, begin, end, units)):
+        for index, (row, arcs) in enumerate(self._asked(window, begin, end, blocks)):
             hit, looked = self._first(arcs)
             total += looked
             self.pulled += 1
@@ -89,8 +89,8 @@ class PlainSteps:
                 self._parent[row], self._found[row], hits[index] = hit, True, 1
         return hits, total
 
-    def push_units(self, window: Window, begin: int, end: int, units: AnyArray) -> None:
-        for row, arcs in self._asked(window, begin, end, units):
+    def push_blocks(self, window: Window, begin: int, end: int, blocks: AnyArray) -> None:
+        for row, arcs in self._asked(window, begin, end, blocks):
             self.pushed += 1
             self._claim(row, arcs)
 
@@ -100,10 +100,10 @@ class PlainSteps:
     answer_there = answer
 
     @staticmethod
-    def _asked(window: Window, begin: int, end: int, units: AnyArray):
+    def _asked(window: Window, begin: int, end: int, blocks: AnyArray):
         for index in range(begin, end):
-            place = window.place[0, index]
-            yield int(window.row[index]), units[place : place + window.asked[index]].copy()
+            offset = window.offset[0, index]
+            yield int(window.row[index]), blocks[offset : offset + window.asked[index]].copy()
 
     def _first(self, arcs: AnyArray) -> tuple[int | None, int]:
         hits = np.flatnonzero(self._frontier[arcs])

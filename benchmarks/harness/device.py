@@ -181,9 +181,11 @@ def build_kronecker(kronecker: Kronecker, kernel: str) -> DeviceGraph:
     return build(kronecker.vertices, lambda: edges, kernel)
 
 
-def new_search(graph: DeviceGraph, kernel: str, *, named: bool = True, **options: bool) -> Any:
-    """A search whose parents are original ids, or internal ones unless ``named``."""
-    rows, names = graph.rows, {"original_of": graph.original_of} if named else {}
+def new_search(
+    graph: DeviceGraph, kernel: str, *, original_parents: bool = True, **options: bool
+) -> Any:
+    """A search whose parents are original ids, or internal ones unless ``original_parents``."""
+    rows, names = graph.rows, {"original_of": graph.original_of} if original_parents else {}
     if kernel == "bfs":
         return CudaBfsSearch(rows, rows, **{"count_arcs": False, **options}, **names)
     return CudaSsspSearch(rows, rows, graph.tuples, **names)

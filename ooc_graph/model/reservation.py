@@ -28,7 +28,7 @@ class Reservation:
     method: str = ""
     copies: bool = False  # whether rows in memory are kept in another form as well
     # Whether memory is kept for original ids as parents, since answers stay on the device.
-    named: bool = False
+    original_parents: bool = False
     exchange: str = ONE  # ``one`` rank; or of many ranks ``local`` or ``scheduler``
     fills_device: bool = False  # whether it takes all of the device that is free
 

@@ -16,7 +16,7 @@ from ooc_graph.kernels.cuda.store.sssp import CudaDiskSsspSearch, require_column
 from ooc_graph.memory.cpu.plan import HeadRule
 from ooc_graph.memory.cuda.disk import WINDOW_ROWS
 from ooc_graph.memory.cuda.disk_sssp_plan import DiskSsspPlan
-from ooc_graph.shards.device_tiers import DeviceTierSearch, HostRoom, fill_side, load_side
+from ooc_graph.shards.device_tiers import DeviceTierSearch, HostAllocator, fill_side, load_side
 from ooc_graph.shards.load import Graph
 from ooc_graph.shards.tiers import Tiered, bind_sides, require_stored, survey_tier
 
@@ -35,27 +35,30 @@ def load_device_sssp(
     staged; 4 bytes a row stay. Loading takes nothing more: what the device writes is there before.
     """
     _, order = require_stored(graph, "sssp")
-    room, share = HostRoom(plan.pins, threads), graph.head_share(first_rows(graph.rows))
-    hold = SsspShare(plan.share.least, plan.share.shift)
+    allocator, head_share = (
+        HostAllocator(plan.pins, threads),
+        graph.head_share(first_rows(graph.rows)),
+    )
+    share = SsspShare(plan.share.least, plan.share.shift)
     heads: list[DeviceHeads] = []
     buffers: DiskBuffers | None = None
 
     def load(name: str, undo: ExitStack) -> Tiered:
         nonlocal buffers
-        given = plan, undo, room.buffer, np.uint32
+        given = plan, undo, allocator.buffer, np.uint32
         side = load_side(graph, name, order, *given, window=window, look=look)
         require_columns(side.rows.dtypes)
         if buffers is None:  # the other side's windows and batches are as large
             with within_memory("SSSP on this graph"):
                 buffers = DiskBuffers(side.rows, pins=plan.pins)
-        wanted = side.rows.heads.lengths, hold, plan.near_arcs
-        heads.append(DeviceHeads(*wanted, buffers=buffers, pinned=room.pinned))
+        wanted = side.rows.heads.lengths, share, plan.near_arcs
+        heads.append(DeviceHeads(*wanted, buffers=buffers, pinned=allocator.pinned))
         fill = partial(heads[-1].fill, buffers=buffers)
-        return fill_side(side, HeadRule(hold.least, hold.shift), window, fill)
+        return fill_side(side, HeadRule(share.least, share.shift), window, fill)
 
     def bind(out: Tiered, into: Tiered) -> CudaDiskSsspSearch:
-        known = Known(survey_tier(out.rows, share), max(out.heaviest, into.heaviest))
+        known = Known(survey_tier(out.rows, head_share), max(out.heaviest, into.heaviest))
         both = list(map(DiskSide, (out.rows, into.rows), heads))
         return CudaDiskSsspSearch(both[0], both[-1], known, pins=plan.pins, buffers=buffers)
 
-    return DeviceTierSearch(*bind_sides(graph.sides, load, bind), plan, room)
+    return DeviceTierSearch(*bind_sides(graph.sides, load, bind), plan, allocator)

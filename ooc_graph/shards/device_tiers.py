@@ -14,7 +14,7 @@ from ooc_graph.kernels.common.bitmap import whole_set
 from ooc_graph.kernels.common.store.requests import keep_flagged
 from ooc_graph.kernels.common.store.rows import FIRST_LOOK, HeadRows, TierRows, Window
 from ooc_graph.kernels.cuda.runtime.pinned import PinnedArray
-from ooc_graph.kernels.cuda.store.bfs import CudaDiskBfsSteps, DiskHold
+from ooc_graph.kernels.cuda.store.bfs import CudaDiskBfsSteps, DiskBfsShare
 from ooc_graph.kernels.cuda.store.bfs_search import DiskBfsSearch
 from ooc_graph.kernels.cuda.store.rows import NO_VERTEX
 from ooc_graph.memory.cpu.plan import HeadRule
@@ -38,7 +38,7 @@ class PinningRefusedError(MemoryBudgetError):
     """The system gives no pinned memory: the search can do without."""
 
 
-class HostRoom:
+class HostAllocator:
     """Host memory that the device copies from and to: pinned if ``pins``, or ordinary."""
 
     def __init__(self, pins: bool, threads: int) -> None:
@@ -76,7 +76,7 @@ class HostRoom:
 class DeviceTierSearch(TierSearch):
     """As `TierSearch`, on a CUDA device; ``unpinned`` says why no host memory is pinned."""
 
-    room: HostRoom
+    allocator: HostAllocator
     unpinned: str = ""
 
     def run_on_device(self, root: int) -> Any:
@@ -90,7 +90,7 @@ def load_side(
     order: str,
     plan: Any,
     undo: ExitStack,
-    room: Callable[[int], AnyArray] | None,
+    make: Callable[[int], AnyArray] | None,
     length: type[np.int32 | np.uint32],
     *,
     shard: int | None = None,
@@ -100,14 +100,14 @@ def load_side(
     """Rows of one side of a graph, or of a shard, in the store; only their lengths are in memory.
 
     Host memory is that of ``length``, the type of a length, and an eighth of a byte a row, and what
-    units are staged in. Weights are fetched with rows in the order ``light``.
+    blocks are staged in. Weights are fetched with rows in the order ``light``.
     """
-    more: dict[str, Any] = {"readers": READERS, "room": room}
+    more: dict[str, Any] = {"readers": READERS, "make": make}
     narrow = np.dtype(length)
-    lengths, places, units = open_side(graph, side, order, narrow, plan, undo, shard, **more)
-    none, last = (np.empty(0, units.dtypes[column]) for column in (0, -1))
-    heads = HeadRows(np.empty(0, length), lengths, places, none, last, last)
-    return Tiered(TierRows(heads, units, window, look), units, 0)
+    lengths, positions, blocks = open_side(graph, side, order, narrow, plan, undo, shard, **more)
+    none, last = (np.empty(0, blocks.dtypes[column]) for column in (0, -1))
+    heads = HeadRows(np.empty(0, length), lengths, positions, none, last, last)
+    return Tiered(TierRows(heads, blocks, window, look), blocks, 0)
 
 
 def fill_side(side: Tiered, rule: HeadRule, window: int, fill: Callable[[TierRows], Any]) -> Tiered:
@@ -116,17 +116,17 @@ def fill_side(side: Tiered, rule: HeadRule, window: int, fill: Callable[[TierRow
     ``fill`` fetches what the limits of the rows that it is given say, in the order of the store,
     and returns the largest weight of the rows that it has seen whole.
     """
-    bare, units = side.rows.heads, side.units
-    short = units.unit_bytes // units.dtypes[0].itemsize
+    bare, blocks = side.rows.heads, side.blocks
+    short = blocks.block_bytes // blocks.dtypes[0].itemsize
     limits = rule.of(bare.lengths)
-    weighted = len(units.dtypes) > 1
+    weighted = len(blocks.dtypes) > 1
     if weighted:
         # What is short is read to its end, where its heaviest arc is.
         np.copyto(limits, bare.lengths, where=bare.lengths <= short)
-    heaviest = fill(TierRows(bare, units, window, limits=limits))
+    heaviest = fill(TierRows(bare, blocks, window, limits=limits))
     if weighted:
-        heaviest = max(heaviest, heaviest_of_long(TierRows(bare, units, window), short))
-    units.keeping = True
+        heaviest = max(heaviest, heaviest_of_long(TierRows(bare, blocks, window), short))
+    blocks.keeping = True
     return replace(side, heaviest=heaviest if weighted else 0)
 
 
@@ -144,37 +144,42 @@ def load_device_bfs(
     PinningRefusedError; MemoryBudgetError if the device's memory is too small.
     """
     _, order = require_stored(graph, "bfs")
-    room = HostRoom(plan.pins, threads)
+    allocator = HostAllocator(plan.pins, threads)
 
     def load(name: str, undo: ExitStack) -> Tiered:
-        given = plan, undo, room.buffer, np.int32
+        given = plan, undo, allocator.buffer, np.int32
         return load_side(graph, name, order, *given, window=window, look=look)
 
     def bind(out: Tiered, into: Tiered) -> DiskBfsSearch:
-        steps = _steps_of(plan, room, out, into)
+        steps = _steps_of(plan, allocator, out, into)
         _fill(into, steps)
-        whole = TierRows(out.rows.heads, out.units, len(out.rows.window.row))
-        _bring(whole, steps.hubs, steps.hold_whole)
+        whole = TierRows(out.rows.heads, out.blocks, len(out.rows.window.row))
+        _bring(whole, steps.hubs, steps.take_whole)
         del whole
         # Not before: what loading takes is gone now.
-        steps.copied_to = room.array(graph.rows, np.uint32), room.array(graph.rows, np.int32)
-        out.units.keeping = into.units.keeping = True
+        steps.copied_to = (
+            allocator.array(graph.rows, np.uint32),
+            allocator.array(graph.rows, np.int32),
+        )
+        out.blocks.keeping = into.blocks.keeping = True
         return DiskBfsSearch(steps, out.rows, into.rows)
 
-    return DeviceTierSearch(*bind_sides(graph.sides, load, bind), plan, room)
+    return DeviceTierSearch(*bind_sides(graph.sides, load, bind), plan, allocator)
 
 
-def _steps_of(plan: DiskDevicePlan, room: HostRoom, out: Tiered, into: Tiered) -> CudaDiskBfsSteps:
+def _steps_of(
+    plan: DiskDevicePlan, allocator: HostAllocator, out: Tiered, into: Tiered
+) -> CudaDiskBfsSteps:
     lengths = into.rows.heads.lengths
-    far = [room.column(count) for count in plan.far_rows]
+    far = [allocator.column(count) for count in plan.far_rows]
     near_hubs, far_hubs, arcs = _hubs_of(plan, out.rows.heads.lengths)
-    hub_arcs = room.pinned(arcs, np.uint32) if far_hubs else None
+    hub_arcs = allocator.pinned(arcs, np.uint32) if far_hubs else None
     return CudaDiskBfsSteps(
         out.rows.heads.lengths,
         lengths,
-        DiskHold(plan.near_rows, far, near_hubs, far_hubs, hub_arcs),
+        DiskBfsShare(plan.near_rows, far, near_hubs, far_hubs, hub_arcs),
         window=len(into.rows.window.row),
-        units=into.units.batch_units * into.units.unit_bytes // into.units.dtypes[0].itemsize,
+        blocks=into.blocks.batch_blocks * into.blocks.block_bytes // into.blocks.dtypes[0].itemsize,
     )
 
 
@@ -191,20 +196,20 @@ def _hubs_of(plan: DiskDevicePlan, lengths: AnyArray) -> tuple[int, int, int]:
 def _fill(into: Tiered, steps: CudaDiskBfsSteps) -> None:
     """Bring the first arcs of the in-rows to their places."""
     heads = into.rows.heads
-    limits = np.minimum(heads.lengths, np.int32(steps.at_hand))
-    rows = TierRows(heads, into.units, len(into.rows.window.row), limits=limits)
-    if steps.at_hand > rows.most_look:
-        raise ValueError(f"{steps.at_hand} arcs of a row do not fit a batch of {rows.most_look}")
-    _bring(rows, len(limits), steps.hold)
+    limits = np.minimum(heads.lengths, np.int32(steps.loaded))
+    rows = TierRows(heads, into.blocks, len(into.rows.window.row), limits=limits)
+    if steps.loaded > rows.most_look:
+        raise ValueError(f"{steps.loaded} arcs of a row do not fit a batch of {rows.most_look}")
+    _bring(rows, len(limits), steps.take_heads)
 
 
-def _bring(rows: TierRows, count: int, hold: Callable[[Window, int, int, AnyArray], None]) -> None:
-    """Have what is fetched of the first rows held, in the order of the store."""
+def _bring(rows: TierRows, count: int, take: Callable[[Window, int, int, AnyArray], None]) -> None:
+    """Have what is fetched of the first rows taken, in the order of the store."""
 
     def scan(
-        limits: AnyArray, window: Any, begin: int, end: int, kept: int, units: AnyArray
+        limits: AnyArray, window: Any, begin: int, end: int, kept: int, blocks: AnyArray
     ) -> int:
-        hold(window, begin, end, units)
+        take(window, begin, end, blocks)
         flags = np.ones(end - begin, np.uint8)
         return int(keep_flagged(limits, window, begin, end, kept, flags))
 

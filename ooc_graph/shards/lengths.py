@@ -29,7 +29,7 @@ def count_lengths(
     longer = [0] * len(beyond)
     for shard, array in enumerate(arrays):
         dealing = Dealing(rows, len(arrays), shard)
-        for first, offsets in stretches(stored, array):
+        for first, offsets in offsets_by_piece(stored, array):
             inside = np.diff(offsets)
             found, times = np.unique(inside, return_counts=True)
             length, index = np.unique(np.concatenate([length, found]), return_inverse=True)
@@ -55,7 +55,7 @@ def lengths_of_shards(graph: Graph, order: str) -> LengthsByShard:
     )
 
 
-def stretches(stored: Arrays, array: str) -> Iterator[tuple[int, IntArray]]:
+def offsets_by_piece(stored: Arrays, array: str) -> Iterator[tuple[int, IntArray]]:
     """Offsets of some rows at a time: the first row, and the offsets around the rows."""
     row, last, spec = 0, np.empty(0, np.int64), stored.spec(array)
     for index in range(spec.chunks):

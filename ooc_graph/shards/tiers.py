@@ -24,10 +24,10 @@ from ooc_graph.kernels.common.store.scans import copy_firsts, copy_heads
 from ooc_graph.kernels.cpu.device import CpuDevice
 from ooc_graph.layout.names import HUB, INTERNAL_OF, LIGHT, ORIGINAL_OF, OUT, id_dtype, rows_path
 from ooc_graph.layout.stored import Stored
-from ooc_graph.memory.cpu.disk import DiskUnits
+from ooc_graph.memory.cpu.disk import DiskBlocks
 from ooc_graph.memory.cpu.plan import Facts, Lengths, Plan
 from ooc_graph.memory.io_stats import IoStats
-from ooc_graph.shards.lengths import MOST_SURVEYED, count_lengths, stretches
+from ooc_graph.shards.lengths import MOST_SURVEYED, count_lengths, offsets_by_piece
 from ooc_graph.shards.load import Graph
 from ooc_graph.types import AnyArray, Dealing, IntArray
 
@@ -104,18 +104,18 @@ def read_lengths(
     """
     shards = len(arrays)
     lengths = np.empty(rows, dtype)
-    places = np.zeros(-(-rows // GROUP), np.int64)
+    positions = np.zeros(-(-rows // GROUP), np.int64)
     first, begin = np.zeros(shards, np.int64), 0
     for shard, array in enumerate(arrays):
         dealing, first[shard], last = Dealing(rows, shards, shard), begin, 0
-        for at, offsets in stretches(stored, array):
+        for at, offsets in offsets_by_piece(stored, array):
             mine = dealing.internal_of(np.arange(at, at + len(offsets) - 1))
             lengths[mine] = np.diff(offsets)
             starts = np.flatnonzero(mine % GROUP == 0)
-            places[mine[starts] // GROUP] = offsets[starts] + begin
+            positions[mine[starts] // GROUP] = offsets[starts] + begin
             last = int(offsets[-1])
         begin += -(-last // ALIGNED_ARCS) * ALIGNED_ARCS
-    return lengths, places, first
+    return lengths, positions, first
 
 
 @dataclass(frozen=True)
@@ -123,7 +123,7 @@ class Tiered:
     """Rows of one side, heads in memory; ``heaviest`` is 0 of rows without weights."""
 
     rows: TierRows
-    units: DiskUnits
+    blocks: DiskBlocks
     heaviest: Any
 
 
@@ -136,10 +136,10 @@ def open_side(
     undo: ExitStack,
     shard: int | None = None,
     **more: Any,
-) -> tuple[AnyArray, IntArray, DiskUnits]:
-    """Lengths of a side's rows, the position of every 64th row, and the units with their arcs.
+) -> tuple[AnyArray, IntArray, DiskBlocks]:
+    """Lengths of a side's rows, the position of every 64th row, and the blocks with their arcs.
 
-    ``undo`` closes the units, if it is not popped.
+    ``undo`` closes the blocks, if it is not popped.
     """
     stored = graph.stored
     assert isinstance(stored, Stored)
@@ -147,11 +147,11 @@ def open_side(
     at, shards = graph.sides.index(side), slice(shard, None if shard is None else shard + 1)
     names = "offsets", "neighbors", *(["weights"] if order == LIGHT else [])
     offsets, *columns = (graph.arrays_of(order, name)[at][shards] for name in names)
-    lengths, places, first = read_lengths(stored, offsets, rows, length)
-    sizes = {"batch_units": plan.batch_units, "kept_bytes": plan.kept_bytes}
-    units = DiskUnits(stored, columns, first, **sizes, **more)
-    undo.callback(units.close)
-    return lengths, places, units
+    lengths, positions, first = read_lengths(stored, offsets, rows, length)
+    sizes = {"batch_blocks": plan.batch_blocks, "kept_bytes": plan.kept_bytes}
+    blocks = DiskBlocks(stored, columns, first, **sizes, **more)
+    undo.callback(blocks.close)
+    return lengths, positions, blocks
 
 
 def load_side(
@@ -167,38 +167,41 @@ def load_side(
 ) -> Tiered:
     """Rows of one side, of a shard or in global order: heads in memory, the others in the store."""
     narrow = np.dtype(f"i{plan.facts.offset_bytes}")
-    lengths, places, units = open_side(graph, side, order, narrow, plan, undo, shard)
+    lengths, positions, blocks = open_side(graph, side, order, narrow, plan, undo, shard)
     starts = np.zeros(len(lengths) + 1, narrow)
     np.cumsum(plan.rule.of(lengths), dtype=narrow, out=starts[1:])
-    neighbors = np.empty(int(starts[-1]), units.dtypes[0])
-    weights = np.empty(len(neighbors) if order == LIGHT else 0, units.dtypes[-1])
-    first_of_rows = np.empty(0, units.dtypes[-1])
-    heads = HeadRows(starts, lengths, places, neighbors, weights, first_of_rows)
-    heaviest = _fill(heads, units, window)
+    neighbors = np.empty(int(starts[-1]), blocks.dtypes[0])
+    weights = np.empty(len(neighbors) if order == LIGHT else 0, blocks.dtypes[-1])
+    first_of_rows = np.empty(0, blocks.dtypes[-1])
+    heads = HeadRows(starts, lengths, positions, neighbors, weights, first_of_rows)
+    heaviest = _fill(heads, blocks, window)
     # A row without arcs has the largest first weight.
     column, none = (weights, largest_of(weights.dtype)) if order == LIGHT else (neighbors, 0)
     firsts = np.full(len(lengths), none, column.dtype)
     copy_firsts(starts, column, firsts)
-    units.keeping = True
-    return Tiered(TierRows(heads._replace(first=firsts), units, window, look), units, heaviest)
+    blocks.keeping = True
+    return Tiered(TierRows(heads._replace(first=firsts), blocks, window, look), blocks, heaviest)
 
 
-def _fill(heads: HeadRows, units: DiskUnits, window: int) -> Any:
+def _fill(heads: HeadRows, blocks: DiskBlocks, window: int) -> Any:
     """Bring the heads into memory, in the order of the store; the largest weight."""
-    short = units.unit_bytes // units.dtypes[0].itemsize
+    short = blocks.block_bytes // blocks.dtypes[0].itemsize
     limits = np.diff(heads.starts)
     np.copyto(limits, heads.lengths, where=heads.lengths <= short)
-    rows, heaviest = TierRows(heads, units, window, limits=limits), np.zeros(1, heads.weights.dtype)
+    rows, heaviest = (
+        TierRows(heads, blocks, window, limits=limits),
+        np.zeros(1, heads.weights.dtype),
+    )
 
     def scan(*part: Any) -> int:
-        columns = part if len(units.dtypes) > 1 else (*part, heads.weights)
+        columns = part if len(blocks.dtypes) > 1 else (*part, heads.weights)
         return int(copy_heads(heads, heaviest, *columns))
 
     for waiting in rows.rows(whole_set(len(heads.lengths))):
         rows.scan(waiting, scan, rows.most_look)
-    if len(units.dtypes) == 1:
+    if len(blocks.dtypes) == 1:
         return 0
-    return max(heaviest[0], heaviest_of_long(TierRows(heads, units, window), short))
+    return max(heaviest[0], heaviest_of_long(TierRows(heads, blocks, window), short))
 
 
 def heaviest_of_long(rows: TierRows, short: int) -> Any:
@@ -211,12 +214,12 @@ def heaviest_of_long(rows: TierRows, short: int) -> Any:
 def arcs_at(rows: TierRows, which: IntArray, arcs: IntArray) -> AnyArray:
     """Weight of one arc of each of some ascending rows."""
     weights = np.empty(len(which), rows.heads.weights.dtype)
-    room = len(rows.window.row)
-    for begin in range(0, len(which), room):
-        some = which[begin : begin + room]
+    most = len(rows.window.row)
+    for begin in range(0, len(which), most):
+        some = which[begin : begin + most]
         rows.window.row[: len(some)] = some
-        rows.window.cursor[: len(some)] = arcs[begin : begin + room]
-        target = weights[begin : begin + room]
+        rows.window.cursor[: len(some)] = arcs[begin : begin + most]
+        target = weights[begin : begin + most]
 
         def scan(
             _: AnyArray,
@@ -230,7 +233,7 @@ def arcs_at(rows: TierRows, which: IntArray, arcs: IntArray) -> AnyArray:
             target: AnyArray = target,
         ) -> int:
             at = np.searchsorted(some, window.row[first:end])
-            target[at] = column[window.place[1, first:end]]
+            target[at] = column[window.offset[1, first:end]]
             return kept
 
         rows.scan(len(some), scan, 1)
@@ -238,7 +241,7 @@ def arcs_at(rows: TierRows, which: IntArray, arcs: IntArray) -> AnyArray:
 
 
 def survey_tier(rows: TierRows, head_share: float) -> Survey:
-    """Survey of light-first rows, from a few rows alone: each takes a unit or two."""
+    """Survey of light-first rows, from a few rows alone: each takes a block or two."""
     lengths, firsts = rows.heads.lengths, rows.heads.first
     last = max(0, sampled_rows(len(lengths)) - 1)
     sampled = np.unique(np.linspace(0, last, MOST_SURVEYED).astype(np.int64))
@@ -269,13 +272,13 @@ class TierSearch:
         """What was read of the store, loading included."""
         total = IoStats()
         for side in self.sides:
-            total = total.plus(side.units.io_stats).plus(IoStats(rows=side.rows.asked))
+            total = total.plus(side.blocks.io_stats).plus(IoStats(rows=side.rows.asked))
         return total
 
     def close(self) -> None:
         """End the threads that read."""
         for side in self.sides:
-            side.units.close()
+            side.blocks.close()
 
 
 def load_tiers(

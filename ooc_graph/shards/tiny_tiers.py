@@ -27,8 +27,8 @@ def bind_rows(
     rows: Rows,
     rule: HeadRule,
     *,
-    unit_bytes: int = _BLOCK_BYTES,
-    batch_units: int = 4,
+    block_bytes: int = _BLOCK_BYTES,
+    batch_blocks: int = 4,
     window: int = WINDOW_ROWS,
     look: int = FIRST_LOOK,
     narrow: str = "int32",
@@ -48,7 +48,7 @@ def bind_rows(
         first[:] = largest_of(rows.weights.dtype)
     first[some] = columns[-1][offsets[:-1][some]]
     weights = heads[1] if len(heads) > 1 else np.empty(0, rows.neighbors.dtype)
-    tier = MemoryTier(columns, unit_bytes, batch_units)
+    tier = MemoryTier(columns, block_bytes, batch_blocks)
     bound = HeadRows(starts, lengths, offsets[:-1:64].copy(), heads[0], weights, first)
     return TierRows(bound, tier, window, look)
 
@@ -117,12 +117,12 @@ def _reweighted(neighbors: IntArray, weight: AnyArray) -> tuple[IntArray, AnyArr
 class MemoryTier:
     """Columns in host memory as a tier: what a disk would give, from arrays."""
 
-    def __init__(self, columns: Sequence[AnyArray], unit_bytes: int, batch_units: int) -> None:
-        self.unit_bytes, self.batch_units = unit_bytes, batch_units
+    def __init__(self, columns: Sequence[AnyArray], block_bytes: int, batch_blocks: int) -> None:
+        self.block_bytes, self.batch_blocks = block_bytes, batch_blocks
         self.dtypes = tuple(column.dtype for column in columns)
         self.given = 0
         """Blocks given."""
-        self._columns = [_in_blocks(column, unit_bytes) for column in columns]
+        self._columns = [_in_blocks(column, block_bytes) for column in columns]
 
     def stage(
         self, batches: Iterator[Sequence[IntArray]]
@@ -136,9 +136,9 @@ class MemoryTier:
             )
 
 
-def _in_blocks(column: AnyArray, unit_bytes: int) -> AnyArray:
+def _in_blocks(column: AnyArray, block_bytes: int) -> AnyArray:
     """Whole blocks, the last one filled up with zeros."""
-    each = unit_bytes // column.dtype.itemsize
+    each = block_bytes // column.dtype.itemsize
     padded = np.zeros(-(-len(column) // each) * each, column.dtype)
     padded[: len(column)] = column
     return padded.reshape(-1, each)

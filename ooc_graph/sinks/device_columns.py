@@ -57,7 +57,7 @@ def _by_original(engine: Engine, tree: Any) -> tuple[Any, Any]:
     reached = by_vertex != np.iinfo(by_vertex.dtype).max
     found = by_vertex[reached]
     parent = cupy.full(len(by_vertex), -1, np.int64)
-    parent[reached] = found if engine.named else on_device(engine.ids.original_of)[found]
+    parent[reached] = found if engine.original_parents else on_device(engine.ids.original_of)[found]
     if engine.kernel == "bfs":
         # Levels of a byte have another value for what is not reached.
         measure = measure.astype(np.int32)

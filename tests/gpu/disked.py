@@ -18,7 +18,7 @@ from tests.gpu.comparison import light_sides
 def bare(heads: HeadRows) -> HeadRows:
     """What host memory has of rows whose heads are on a device."""
     none, weights = np.empty(0, np.uint32), np.empty(0, np.float32)
-    return HeadRows(none, heads.lengths, heads.places, none, weights, weights)
+    return HeadRows(none, heads.lengths, heads.positions, none, weights, weights)
 
 
 def disk_side(
@@ -26,11 +26,11 @@ def disk_side(
 ) -> DiskSide:
     """Rows whose heads are on the device, and whose other arcs come from a tier in memory."""
     bound = bind_rows(rows, HeadRule(1), narrow="uint32", **sizes)
-    units, window, known = bound._units, len(bound.window.row), bare(bound.heads)
+    blocks, window, known = bound._blocks, len(bound.window.row), bare(bound.heads)
     heads = DeviceHeads(known.lengths, hold, device_arcs)
     limits = HeadRule(hold.least, hold.shift).of(known.lengths)
-    heads.fill(TierRows(known, units, window, limits=limits))
-    return DiskSide(TierRows(known, units, window, look), heads)
+    heads.fill(TierRows(known, blocks, window, limits=limits))
+    return DiskSide(TierRows(known, blocks, window, look), heads)
 
 
 def disk_search(

@@ -195,14 +195,14 @@ def in_store(directed: bool) -> None:
         facts = cuda_disk.known_facts(graph, "bfs")
         for near, far, hubs in ((0, 0, 0), (1, 0, 500), (1, 2, 1000), (0, 7, 0)):
             held = near, far, hubs, hubs * (far > 0)
-            plan = DiskDevicePlan(facts, 0, 0, *held, batch_units=2, pins=far > 0)
+            plan = DiskDevicePlan(facts, 0, 0, *held, batch_blocks=2, pins=far > 0)
             search = load_device_bfs(graph, plan, threads=1, window=128, look=20)
             for root in (0, graph.rows - 1):
                 search.run(root)
             search.close()
         facts = cuda_disk.known_facts(graph, "sssp")
         for share, near_arcs in ((HeadRule(1), 1 << 20), (HeadRule(2, 3), 500)):
-            more: dict[str, Any] = {"batch_units": 2, "pins": near_arcs == 500}
+            more: dict[str, Any] = {"batch_blocks": 2, "pins": near_arcs == 500}
             shares = DiskSsspPlan(facts, 0, 0, share, near_arcs, **more)
             search = load_device_sssp(graph, shares, threads=1, window=128, look=20)
             for root in (0, graph.rows - 1):
@@ -230,7 +230,7 @@ def disk(directed: bool) -> None:
     for weight in (found.weight, flat, found.weight * np.float32(2e38)):
         shard = replace(found, weight=weight.astype(np.float32)).shards(1)[0]
         for hold, device_arcs in ((SsspShare(1, 63), None), (SsspShare(2, 2), 500)):
-            sizes = {"unit_bytes": 256, "batch_units": 4, "window": 128, "look": 20}
+            sizes = {"block_bytes": 256, "batch_blocks": 4, "window": 128, "look": 20}
             search = disk_search(shard, hold, device_arcs, **sizes)
             with suppress(InputError):  # the sums of the last ones
                 search.run(0)
@@ -254,7 +254,7 @@ def deep() -> None:
 def ranks(dtype: str, ids: str) -> None:
     """All steps of ranks, on one type of weights, some of them zero; two of them have no rows."""
     names.WIDE_VERTICES = WIDTHS[ids]
-    small = {"unit_bytes": 256, "batch_units": 4, "window": 128, "look": 20}
+    small = {"block_bytes": 256, "batch_blocks": 4, "window": 128, "look": 20}
     devices = CudaDevice(), PinnedRanks(2, 2), StoreRanks(1, 4, **small)
     for directed, device in itertools.product((False, True), devices):
         found = skewed(1500, 6000, dtype, directed=directed, seed=3)

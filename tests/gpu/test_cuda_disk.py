@@ -81,7 +81,7 @@ def loaded(
     **sizes: int,
 ) -> Any:
     pins = far > 0 or hubs[1] > 0
-    more: dict[str, Any] = {"batch_units": batch, "kept_bytes": kept, "pins": pins}
+    more: dict[str, Any] = {"batch_blocks": batch, "kept_bytes": kept, "pins": pins}
     plan = DiskDevicePlan(facts_of(graph), 0, 0, near, far, *hubs, **more)
     return load_device_bfs(graph, plan, threads=2, **sizes)
 

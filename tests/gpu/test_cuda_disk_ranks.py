@@ -40,8 +40,8 @@ from tests.strategies import WEIGHTS, Arcs, arcs_of, skewed
 CPU = CpuDevice(2)
 # Batches end within rows, windows within words, and looks before rows do.
 SIZES = [
-    {"unit_bytes": 1024, "batch_units": 64},
-    {"unit_bytes": 64, "batch_units": 5, "window": 128, "look": 20},
+    {"block_bytes": 1024, "batch_blocks": 64},
+    {"block_bytes": 64, "batch_blocks": 5, "window": 128, "look": 20},
 ]
 
 
@@ -253,10 +253,10 @@ def test_damage_is_named(kernel: str, graph: og.Graph, monkeypatch: pytest.Monke
     assert len(loaded) == 4
     for rank in loaded:
         for side in rank.sides:
-            side.units.keeping = False
-            for column in side.units._columns:
+            side.blocks.keeping = False
+            for column in side.blocks._columns:
                 column._parts = [replace(part, crcs=part.crcs ^ 1) for part in column._parts]
-            for slots in side.units._slots:
+            for slots in side.blocks._slots:
                 slots[:] = -1
     with pytest.raises(CorruptStoreError, match="is damaged from byte"):
         search(kernel)(graph, hub(graph), **options)

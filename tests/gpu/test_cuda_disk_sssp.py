@@ -24,8 +24,8 @@ from tests.gpu.memory import refuse_each_allocation
 from tests.strategies import arcs_of, skewed, small_arcs
 
 ALL = 1 << 40
-TINY = {"unit_bytes": 256, "batch_units": 4, "window": 128, "look": 20}
-MODEST = {"unit_bytes": 8192, "batch_units": 8, "window": 4096}
+TINY = {"block_bytes": 256, "batch_blocks": 4, "window": 128, "look": 20}
+MODEST = {"block_bytes": 8192, "batch_blocks": 8, "window": 4096}
 # Arcs of each row within reach, and how many of them stand on the device; the others are pinned.
 HOLDS = [
     (SsspShare(1, 63), None),
@@ -113,8 +113,8 @@ def test_rows_that_are_pushed_whole(name: str, hold: SsspShare, device_arcs: int
 
 SIZES = st.fixed_dictionaries(
     {
-        "unit_bytes": st.sampled_from([8, 16, 64]),
-        "batch_units": st.integers(2, 5),
+        "block_bytes": st.sampled_from([8, 16, 64]),
+        "batch_blocks": st.integers(2, 5),
         "window": st.sampled_from([64, 128]),
         "look": st.sampled_from([1, 3, 1024]),
     }
@@ -217,7 +217,7 @@ def test_memory_is_that_of_rows_heads_and_batches() -> None:
         search = disk_search(shard, SsspShare(2, 4), **MODEST)
         same_sssp(search.run(1), CPU.sssp(shard).run(1))
     rows, heads = shard.dealing.rows, search._state.out.heads
-    batches = 2 * MODEST["unit_bytes"] * MODEST["batch_units"] + 21 * MODEST["window"]
+    batches = 2 * MODEST["block_bytes"] * MODEST["batch_blocks"] + 21 * MODEST["window"]
     # Distance, parent, where a head begins, and five bitmaps; then heads.
     planned = 12 * rows + 5 * rows // 8 + 8 * heads.arcs + batches
     assert planned <= pool.used_bytes() <= planned + (64 << 10)

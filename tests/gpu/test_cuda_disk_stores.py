@@ -58,11 +58,11 @@ def loaded(opened: Graph, held: dict[str, Any]) -> DeviceTierSearch:
     return load_device_sssp(opened, plan, threads=2, window=128, look=20)
 
 
-LEAST: dict[str, Any] = {"batch_units": 4}
+LEAST: dict[str, Any] = {"batch_blocks": 4}
 STORED: list[dict[str, Any]] = [
-    {"batch_units": 2},
-    {"share": HeadRule(2, 3), "batch_units": 5, "near_arcs": 3000, "kept_bytes": 40 * UNIT},
-    {"share": HeadRule(ALL, 63), "batch_units": 4, "near_arcs": 0, "pins": False},
+    {"batch_blocks": 2},
+    {"share": HeadRule(2, 3), "batch_blocks": 5, "near_arcs": 3000, "kept_bytes": 40 * UNIT},
+    {"share": HeadRule(ALL, 63), "batch_blocks": 4, "near_arcs": 0, "pins": False},
 ]
 
 
@@ -161,6 +161,6 @@ def test_nothing_is_pinned_where_nothing_may_be(
 
     monkeypatch.setattr(cupy.cuda.runtime, "hostRegister", refuse)
     monkeypatch.setattr("ooc_graph.kernels.cuda.store.staged.pinned_buffer", refuse)
-    search = loaded(opened, {"share": HeadRule(2, 4), "batch_units": 2, "pins": False})
+    search = loaded(opened, {"share": HeadRule(2, 4), "batch_blocks": 2, "pins": False})
     same_sssp(search.run(3), reference.run(3))
     search.close()

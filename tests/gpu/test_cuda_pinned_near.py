@@ -218,7 +218,7 @@ def test_an_answer_on_the_device_stays_within_the_budget(
     weight = weigh(dtype, len(side.source))
     edges = side.source, side.target, weight
     built = og.build(edges, tmp_path / "g.zarr", directed=True, device="cpu")
-    budget = cuda_pinned.least_device_bytes(built, "sssp", named=True)
+    budget = cuda_pinned.least_device_bytes(built, "sssp", original_parents=True)
     budget += cuda_pinned.answer_device_bytes(built)
     root, pool = int(built.original_of()[0]), cupy.cuda.MemoryPool()
     pool.set_limit(size=budget)

@@ -129,7 +129,7 @@ def plan_with(graph: og.Graph, kernel: str, ranks: int) -> RankPlan:
     facts = max(pinned_ranks.facts_of_any(graph, kernel, ranks), key=lambda one: one.pinned_bytes)
     least = max(map(pinned_ranks.least_bytes, pinned_ranks.facts_of_any(graph, kernel, ranks)))
     plan = plan_ranks(facts, least + facts.pinned_bytes // 4)
-    assert 0 < plan.held_arcs < facts.arcs // 2
+    assert 0 < plan.arcs_on_device < facts.arcs // 2
     return plan
 
 

@@ -34,7 +34,7 @@ def test_an_answer_on_the_device_stays_within_the_budget(
     # Less than what is of vertices, so that none of it can be forgotten.
     monkeypatch.setattr("ooc_graph.memory.cuda.device_facts.FIXED_BYTES", LITTLE)
     monkeypatch.setattr("ooc_graph.memory.cuda.pinned_plan._TRACE_BYTES", {1: 10_240, 4: 10_240})
-    least = cuda_pinned.least_device_bytes(graph, kernel, named=True)
+    least = cuda_pinned.least_device_bytes(graph, kernel, original_parents=True)
     budget = least + cuda_pinned.answer_device_bytes(graph)
     root, pool = hub(graph), cupy.cuda.MemoryPool()
     pool.set_limit(size=budget)

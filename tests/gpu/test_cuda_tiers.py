@@ -170,7 +170,7 @@ def test_levels_of_more_than_a_byte_stay_within_the_plan(
     target = np.concatenate([arcs.target, arcs.vertices + chain])
     shard = arcs_of(source, target, np.ones(len(source), np.float32), directed=False).shards(1)[0]
     both = hub_sides(shard)
-    facts = facts_of(both, named=False)
+    facts = facts_of(both, original_parents=False)
     plan = plan_bfs(facts, least_plan("bfs", facts).bytes + spare)
     held, deep = (hold_of(one, both) for one in (plan, plan.deep))
     assert held != deep
@@ -216,13 +216,13 @@ def hold_of(plan: BfsPlan, sides: tuple[Rows, Rows]) -> BfsShare:
     return BfsShare(plan.columns, *(rows_within(rows.offsets, plan.hub_arcs) for rows in sides))
 
 
-def facts_of(sides: tuple[Rows, Rows], *, named: bool = True) -> DeviceFacts:
+def facts_of(sides: tuple[Rows, Rows], *, original_parents: bool = True) -> DeviceFacts:
     out, into = sides
     lengths = lengths_of(into)
     longer = tuple(last_longer(lengths, 1 + 4 * k) for k in range(COLUMNS))
     each = [lengths_of(rows) for rows in ((out,) if into is out else sides)]
     counted = tuple(Lengths(*np.unique(one, return_counts=True)) for one in each)
-    return DeviceFacts(len(lengths), counted, longer, last_longer(lengths, 3), named)
+    return DeviceFacts(len(lengths), counted, longer, last_longer(lengths, 3), original_parents)
 
 
 def test_columns_are_counted_alike_on_both_devices() -> None:

@@ -73,12 +73,12 @@ class StoreRanks:
 
     def _rows(self, rows: Rows) -> StoreRows:
         bound = bind_rows(rows, HeadRule(1), **self._sizes)
-        units, window, look = bound._units, len(bound.window.row), self._sizes.get("look", 1024)
+        blocks, window, look = bound._blocks, len(bound.window.row), self._sizes.get("look", 1024)
         known = bare(bound.heads)
         there = self._device.store_rows(
-            TierRows(known, units, window, look), self._rule.least, self._rule.shift
+            TierRows(known, blocks, window, look), self._rule.least, self._rule.shift
         )
-        there.fill(TierRows(known, units, window, limits=self._rule.of(known.lengths)))
+        there.fill(TierRows(known, blocks, window, limits=self._rule.of(known.lengths)))
         return there
 
     def bfs_rank(self, shard: Shard) -> CudaStoreBfsRank:

@@ -17,7 +17,7 @@ from ooc_graph.layout.commit import partial_store
 from ooc_graph.layout.metadata import ArraySpec
 from ooc_graph.layout.packing import Packing
 from ooc_graph.layout.stored import Stored
-from ooc_graph.memory.cpu.disk import DiskUnits
+from ooc_graph.memory.cpu.disk import DiskBlocks
 from ooc_graph.memory.cpu.plan import (
     ALL,
     RESERVE_BYTES,
@@ -138,13 +138,13 @@ def test_a_harmed_chunk_stops_searches_by_name(kernel: str, harm: str, stores: S
     wanted = answer(search.run(1))
     column = "neighbors" if kernel == "bfs" else "weights"
     array = f"{names.rows_path(0, 'out', order)}/{column}"
-    path, unit_bytes = graph.path / array / "c/1", graph.stored.spec(array).block_bytes
+    path, block_bytes = graph.path / array / "c/1", graph.stored.spec(array).block_bytes
     content = path.read_bytes()
     said = {"flip": "is damaged from byte", "cut": "ends at byte", "remove": "is missing"}
     try:
         if harm == "flip":
             units = np.frombuffer(content, np.uint8).copy()
-            units[10::unit_bytes] ^= 1
+            units[10::block_bytes] ^= 1
             path.write_bytes(units.tobytes())
         elif harm == "cut":
             path.write_bytes(content[:100])
@@ -180,7 +180,7 @@ def test_units_of_any_width_are_read_alone(
     whole = np.zeros(67 * each, dtype)
     for begin, shard in zip(first, shards.values(), strict=True):
         whole[begin : begin + len(shard)] = shard
-    units = DiskUnits(Stored.open(tmp_path / "s.zarr"), [("0", "1")], first, batch_units=41)
+    units = DiskBlocks(Stored.open(tmp_path / "s.zarr"), [("0", "1")], first, batch_blocks=41)
     every = np.concatenate([np.arange(38), 64 + np.arange(3)])
     wanted = [every, every[[0]], every[[37, 40]], every[5:36:3], every[14:19]]
     staged = units.stage(iter([[one] for one in wanted]))

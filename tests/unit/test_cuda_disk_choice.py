@@ -132,7 +132,7 @@ def test_the_numbers_of_the_device_are_the_plans() -> None:
     assert device_disk_plan.REQUEST_BYTES == REQUEST_BYTES
     known = facts()
     assert known.device.padded == padded(known.rows)
-    more: dict[str, Any] = {"batch_units": 20, "kept_bytes": 3 * SIDECAR_BYTES, "pins": True}
+    more: dict[str, Any] = {"batch_blocks": 20, "kept_bytes": 3 * SIDECAR_BYTES, "pins": True}
     plan = DiskDevicePlan(known, 0, 0, 1, 2, **more)
     table = describe_disk(plan)
     assert table["tier"] == "disk"
@@ -384,9 +384,9 @@ def test_memory_that_others_have_makes_the_budget_smaller(
     monkeypatch.setattr(cuda_disk, "load_within", load)
     monkeypatch.setattr(process, "device", lambda _: None)
     strategy = OnDisk()
-    for named in (False, True):
-        reserved = Reservation(strategy.name, 7, 2 * least, named=named)
-        beside = cuda_disk.answer_device_bytes(graph) if named else 0
+    for original_parents in (False, True):
+        reserved = Reservation(strategy.name, 7, 2 * least, original_parents=original_parents)
+        beside = cuda_disk.answer_device_bytes(graph) if original_parents else 0
         for free in (least - 1, least, 3 * least):
             monkeypatch.setattr(cuda_modules, "device_bytes", lambda n=free + beside: (n, 9 * n))
             if free < least:

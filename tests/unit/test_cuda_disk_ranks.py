@@ -58,8 +58,8 @@ def _a_device(monkeypatch: pytest.MonkeyPatch) -> None:
     """
     monkeypatch.setattr(cuda_modules, "device_bytes", lambda: (PLENTY, PLENTY))
     monkeypatch.setattr(process, "number_of", lambda _: "0")
-    monkeypatch.setattr(plans, "BATCH_UNITS", 2)
-    monkeypatch.setattr(DiskRankPlan, "batch_units", 2)
+    monkeypatch.setattr(plans, "BATCH_BLOCKS", 2)
+    monkeypatch.setattr(DiskRankPlan, "batch_blocks", 2)
     monkeypatch.setattr(plans, "WINDOW_ROWS", 64)
     engine_cache.release()
 

@@ -151,7 +151,7 @@ def test_the_numbers_of_the_device_are_the_plans() -> None:
     request_bytes = 4 * request_words(2) + 1
     assert request_bytes == device_disk_sssp_plan.REQUEST_BYTES
     assert device_disk_sssp_plan.FEW_ROWS == MOST_FIRST
-    more: dict[str, Any] = {"batch_units": 20, "kept_bytes": 3 * SIDECAR_BYTES, "pins": True}
+    more: dict[str, Any] = {"batch_blocks": 20, "kept_bytes": 3 * SIDECAR_BYTES, "pins": True}
     plan = DiskSsspPlan(facts(True), 0, 0, HeadRule(2, 4), 5000, **more)
     table = describe_disk(plan)
     assert table["tier"] == "disk"

@@ -67,12 +67,12 @@ def test_bytes_on_the_device() -> None:
     # Offsets of 8 bytes, starts of 4, and the first arcs of ten rows.
     assert least_plan_of_ranks(FACTS).bytes == 1000 + 11 * 12 + 4 * (5 + 3)
     whole = RankPlan(FACTS, 0, HeadRule(ALL))
-    assert whole.held_arcs == FACTS.arcs == 5 + 27
+    assert whole.arcs_on_device == FACTS.arcs == 5 + 27
     assert whole.pinned_bytes == 4 * FACTS.arcs
     budgets = range(least_plan_of_ranks(FACTS).bytes, whole.bytes + 1)
     plans = [plan_ranks(FACTS, budget) for budget in budgets]
     assert all(plan.bytes <= plan.budget_bytes for plan in plans)
-    held = [plan.held_arcs for plan in plans]
+    held = [plan.arcs_on_device for plan in plans]
     assert held == sorted(held)
     assert (held[0], held[-1]) == (8, FACTS.arcs)
     with pytest.raises(MemoryBudgetError, match=f"needs at least {budgets[0]:,} bytes of device"):
@@ -81,7 +81,7 @@ def test_bytes_on_the_device() -> None:
 
 def test_arcs_on_the_device_are_counted_in_32_bits() -> None:
     long = replace(FACTS, sides=(Lengths(np.array([1 << 31]), np.array([4])),))
-    assert plan_ranks(long, 1 << 60).held_arcs < 1 << 32
+    assert plan_ranks(long, 1 << 60).arcs_on_device < 1 << 32
 
 
 @KERNELS
@@ -227,15 +227,15 @@ def test_what_the_device_refuses_is_loaded_with_less(
     assert first == most.share
     less = plan_ranks(facts, most.bytes // 4 * 3)
     assert last == less.share
-    assert less.held_arcs < most.held_arcs
+    assert less.arcs_on_device < most.arcs_on_device
     # Down to the least, and no further.
     device.refuses = lambda _: True
     device.shares.clear()
     with pytest.raises(MemoryBudgetError, match="refused"):
         pinned_ranks.load(graph, kernel, range(4), device, most)
-    held = [RankPlan(facts, 0, HeadRule(*share)).held_arcs for share in device.shares]
+    held = [RankPlan(facts, 0, HeadRule(*share)).arcs_on_device for share in device.shares]
     assert held == sorted(set(held), reverse=True)
-    assert held[-1] == least_plan_of_ranks(facts).held_arcs
+    assert held[-1] == least_plan_of_ranks(facts).arcs_on_device
 
 
 @KERNELS
@@ -257,12 +257,14 @@ def test_ranks_of_a_worker_share_its_budget(
         assert sorted(strategy.load_ranks(loading)) == missing
         (share,) = set(device.shares)
         loaded = RankPlan(pinned_ranks.facts_of(graph, kernel, missing), 0, HeadRule(*share))
-        return loaded.held_arcs, replace(loaded, share=plan_ranks(facts, budget).share).held_arcs
+        return loaded.arcs_on_device, replace(
+            loaded, share=plan_ranks(facts, budget).share
+        ).arcs_on_device
 
     for missing in ([0, 1, 2, 3], [2]):
         held, planned = held_of(missing)
-        assert held == planned > least_plan_of_ranks(facts).held_arcs // 4
+        assert held == planned > least_plan_of_ranks(facts).arcs_on_device // 4
     nothing = RankLoading(graph, kernel, range(4), [], reserved, lambda *_: None)
     assert strategy.load_ranks(nothing) == {}
     monkeypatch.setattr(cuda_modules, "device_bytes", lambda: (least, PLENTY))
-    assert held_of([0, 1, 2, 3])[0] == least_plan_of_ranks(facts).held_arcs
+    assert held_of([0, 1, 2, 3])[0] == least_plan_of_ranks(facts).arcs_on_device

@@ -31,7 +31,7 @@ from ooc_graph.search.plan import Plan
 from ooc_graph.search.single import ALGORITHMS
 from ooc_graph.shards import cuda_disk_sssp, device_tiers, load, row_loader
 from ooc_graph.shards import tiers as shard_tiers
-from ooc_graph.shards.device_tiers import DeviceTierSearch, HostRoom
+from ooc_graph.shards.device_tiers import DeviceTierSearch, HostAllocator
 from ooc_graph.strategies.cpu import on_disk as cpu_disk
 from ooc_graph.strategies.cuda import disk_budgets as cuda_disk
 from ooc_graph.strategies.cuda import in_memory as cuda_memory
@@ -220,7 +220,7 @@ class Steps(PlainSteps):
     def __init__(self, out: Any, into: Any, held: Any, **_: int) -> None:
         super().__init__(out, into, len(held.near) + len(held.far))
 
-    def hold_whole(self, *_: Any) -> None:
+    def take_whole(self, *_: Any) -> None:
         raise AssertionError("there are no hubs")
 
 
@@ -235,7 +235,7 @@ class Pinned:
 def load_sssp(graph: og.Graph, plan: Any, *, threads: int) -> DeviceTierSearch:
     """The CPU's search with arcs in the store, in the place of a device's."""
     found = cpu_disk.load_within(graph, "sssp", 1 << 30, CPU)
-    return DeviceTierSearch(found.search, found.sides, plan, HostRoom(False, threads))
+    return DeviceTierSearch(found.search, found.sides, plan, HostAllocator(False, threads))
 
 
 @pytest.fixture

@@ -117,16 +117,16 @@ def test_an_answer_on_the_device_is_planned_for(graph: og.Graph, kernel: str) ->
     # There the parents have names, which take memory of their own.
     least = cuda_pinned.least_device_bytes(graph, kernel)
     names = (8 if kernel == "bfs" else 4) * graph.rows
-    named = cuda_pinned.least_device_bytes(graph, kernel, named=True)
-    assert names <= named - least <= names + 4 * 128
+    more = cuda_pinned.least_device_bytes(graph, kernel, original_parents=True)
+    assert names <= more - least <= names + 4 * 128
     here, there = (
         chosen(graph, kernel, workplace(small), on_device=on_device) for on_device in (False, True)
     )
     assert (here.device_bytes, there.device_bytes) == (small, small - answer)
-    enough = chosen(graph, kernel, workplace(named + answer), on_device=True)
-    assert enough.device_bytes == named
-    with pytest.raises(MemoryBudgetError, match=f"at least {named:,} bytes of device memory"):
-        chosen(graph, kernel, workplace(named + answer - 1), on_device=True)
+    enough = chosen(graph, kernel, workplace(more + answer), on_device=True)
+    assert enough.device_bytes == more
+    with pytest.raises(MemoryBudgetError, match=f"at least {more:,} bytes of device memory"):
+        chosen(graph, kernel, workplace(more + answer - 1), on_device=True)
 
 
 @pytest.mark.parametrize("kernel", ["bfs", "sssp"])
@@ -156,13 +156,13 @@ def test_names_are_held_only_for_answers_on_the_device(
         assert names.tolist() == graph.original_of().tolist()
 
 
-@pytest.mark.parametrize("named", [False, True])
+@pytest.mark.parametrize("original_parents", [False, True])
 @pytest.mark.parametrize("kernel", ["bfs", "sssp"])
 def test_memory_that_others_have_makes_the_budget_smaller(
-    graph: og.Graph, kernel: str, named: bool, monkeypatch: pytest.MonkeyPatch
+    graph: og.Graph, kernel: str, original_parents: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    least = cuda_pinned.least_device_bytes(graph, kernel, named=named)
-    beside = cuda_pinned.answer_device_bytes(graph) if named else 0
+    least = cuda_pinned.least_device_bytes(graph, kernel, original_parents=original_parents)
+    beside = cuda_pinned.answer_device_bytes(graph) if original_parents else 0
     budgets: list[int] = []
 
     def search_within(
@@ -175,7 +175,7 @@ def test_memory_that_others_have_makes_the_budget_smaller(
     monkeypatch.setattr(process, "device", lambda _: None)
     monkeypatch.setattr(pinned_strategy, "PinnedAllocator", lambda _: np.empty)
     strategy = Pinned()
-    reserved = Reservation(strategy.name, device_bytes=2 * least, named=named)
+    reserved = Reservation(strategy.name, device_bytes=2 * least, original_parents=original_parents)
     for free in (least - 1, least, 3 * least):
         there = free + beside
         monkeypatch.setattr(cuda_modules, "device_bytes", lambda n=there: (n, 4 * n))

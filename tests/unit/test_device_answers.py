@@ -47,18 +47,18 @@ def numpy_for_cupy(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(module, "scatter", plain_scatter)
 
 
-@pytest.mark.parametrize("named", [False, True])
+@pytest.mark.parametrize("original_parents", [False, True])
 @pytest.mark.parametrize("dtype", MEASURES)
-def test_columns_are_those_of_the_cpu(dtype: str, named: bool) -> None:
+def test_columns_are_those_of_the_cpu(dtype: str, original_parents: bool) -> None:
     kernel, measure = "bfs" if dtype in ("uint8", "int32") else "sssp", MEASURES[dtype]
     ids = Ids(INTERNAL_OF, ORIGINAL_OF, 0, None)
     parent = PARENT.copy()
-    if named:
+    if original_parents:
         parent[parent != NONE] = ORIGINAL_OF[parent[parent != NONE]]
     found = SimpleNamespace(parent=parent, level=measure, distance=measure, elapsed_s=0.25)
     held: Any = SimpleNamespace(
         kernel=kernel,
-        named=named,
+        original_parents=original_parents,
         ids=ids,
         graph=SimpleNamespace(position_of=lambda root: root),
         search=SimpleNamespace(run_on_device=lambda root: found),

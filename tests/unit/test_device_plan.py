@@ -33,11 +33,13 @@ from ooc_graph.memory.cuda.pinned_plan import (
 ALL_HOST = 1 << 50
 
 
-def facts_of(lengths: np.ndarray, *, directed: bool = False, named: bool = True) -> DeviceFacts:
+def facts_of(
+    lengths: np.ndarray, *, directed: bool = False, original_parents: bool = True
+) -> DeviceFacts:
     side = Lengths(*np.unique(lengths, return_counts=True))
     longer = tuple(last_longer(lengths, 1 + 4 * k) for k in range(COLUMNS))
     sides = (side,) * (1 + directed)
-    return DeviceFacts(len(lengths), sides, longer, last_longer(lengths, 3), named)
+    return DeviceFacts(len(lengths), sides, longer, last_longer(lengths, 3), original_parents)
 
 
 def hubs(rows: int) -> np.ndarray:
@@ -51,12 +53,12 @@ def hubs(rows: int) -> np.ndarray:
     rows=st.integers(1, 3000),
     budget=st.integers(0, 1 << 28),
     directed=st.booleans(),
-    named=st.booleans(),
+    original_parents=st.booleans(),
 )
 def test_plans_fit_and_refusals_name_what_would_do(
-    kernel: str, rows: int, budget: int, directed: bool, named: bool
+    kernel: str, rows: int, budget: int, directed: bool, original_parents: bool
 ) -> None:
-    facts = facts_of(hubs(rows), directed=directed, named=named)
+    facts = facts_of(hubs(rows), directed=directed, original_parents=original_parents)
     try:
         plan = plan_device(kernel, facts, budget, ALL_HOST)
     except MemoryBudgetError as error:
@@ -79,7 +81,7 @@ def test_more_memory_holds_more(kernel: str) -> None:
     facts = facts_of(hubs(1 << 20))
     least = least_plan(kernel, facts).bytes
     held = [
-        plan_device(kernel, facts, least + share * facts.arcs // 4, ALL_HOST).held_arcs
+        plan_device(kernel, facts, least + share * facts.arcs // 4, ALL_HOST).arcs_on_device
         for share in range(33)
     ]
     assert held == sorted(held)
@@ -108,7 +110,7 @@ def test_levels_of_four_bytes_take_the_room_of_columns_and_hubs() -> None:
     assert isinstance(plan, BfsPlan)
     more = plan.deep.parts["vertex state"] - plan.parts["vertex state"]
     assert more == 3 * facts.padded + 40 * ((1 << 16) - (1 << 8))
-    less = 4 * (plan.held_arcs - plan.deep.held_arcs)
+    less = 4 * (plan.arcs_on_device - plan.deep.arcs_on_device)
     assert more - 4 < less < more + 4
     assert plan.bytes - 4 < plan.deep.bytes <= plan.budget_bytes
 

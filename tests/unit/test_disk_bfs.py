@@ -18,7 +18,7 @@ from tests.disk_steps import PlainSteps
 from tests.strategies import Arcs, skewed, small_arcs
 
 CPU = CpuDevice(1)
-SIZES = {"unit_bytes": 128, "batch_units": 3, "window": 128, "look": 5}
+SIZES = {"block_bytes": 128, "batch_blocks": 3, "window": 128, "look": 5}
 
 
 def stored(rows, **sizes) -> TierRows:
@@ -26,7 +26,7 @@ def stored(rows, **sizes) -> TierRows:
     bound = bind_rows(rows, HeadRule(1), **sizes)
     none = bound.heads.neighbors[:0]
     heads = bound.heads._replace(starts=np.empty(0, np.int32), neighbors=none, first=none)
-    return TierRows(heads, bound._units, len(bound.window.row), sizes["look"])
+    return TierRows(heads, bound._blocks, len(bound.window.row), sizes["look"])
 
 
 def search_of(arcs: Arcs, columns: int, hubs: int = 0, **sizes) -> tuple[DiskBfsSearch, PlainSteps]:
@@ -39,7 +39,7 @@ def search_of(arcs: Arcs, columns: int, hubs: int = 0, **sizes) -> tuple[DiskBfs
     hub = shard.into_hub if arcs.directed else shard.out_hub
     offsets = hub.offsets.astype(np.int64)
     for row in range(arcs.vertices):
-        held = hub.neighbors[offsets[row] : offsets[row + 1]][: steps.at_hand]
+        held = hub.neighbors[offsets[row] : offsets[row + 1]][: steps.loaded]
         steps._held[row, : len(held)] = held
     return DiskBfsSearch(steps, out, into), steps
 
@@ -62,9 +62,9 @@ def same(found, wanted) -> None:
     st.sampled_from([1, 3, 1024]),
     st.data(),
 )
-def test_small_graphs(arcs, columns, hubs, unit_bytes, batch_units, look, data):
+def test_small_graphs(arcs, columns, hubs, block_bytes, batch_blocks, look, data):
     root = data.draw(st.integers(0, arcs.vertices - 1))
-    sizes = {"unit_bytes": unit_bytes, "batch_units": batch_units, "window": 64, "look": look}
+    sizes = {"block_bytes": block_bytes, "batch_blocks": batch_blocks, "window": 64, "look": look}
     search, _ = search_of(arcs, columns, hubs, **sizes)
     wanted = CPU.bfs(arcs.shards(1)[0]).run(root)
     for _ in range(2):  # what the first leaves behind is no matter
@@ -97,7 +97,7 @@ def test_rows_are_listed_beyond_what_is_at_hand():
     chosen = np.random.default_rng(1).random(len(lengths)) < 0.7
     for cursor in (0, 5, 29, int(lengths.max())):
         listed = []
-        for waiting in rows.tails(pack_bits(chosen), rows.at_hand(cursor)):
+        for waiting in rows.tails(pack_bits(chosen), rows.loaded(cursor)):
             assert 0 < waiting <= len(rows.window.row)
             assert (rows.window.cursor[:waiting] == cursor).all()
             listed += rows.window.row[:waiting].tolist()

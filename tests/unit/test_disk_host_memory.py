@@ -19,7 +19,7 @@ from tests.memory_limits import traced_peak
 from tests.own_process import in_own_process
 
 ROWS, EDGES = 150_000, 1_000_000
-STRETCH_ROWS = 1024
+PIECE_ROWS = 1024
 # Of what all neighbours take, on the device and in host memory beside the least; and whether
 # memory may be pinned.
 BUDGETS = [(0.0, 0.0, True), (0.1, 0.3, False), (0.1, 0.3, True), (0.5, 2.0, True)]
@@ -66,8 +66,8 @@ def plans_and_peaks(kernel: str, path: Path) -> list[tuple[dict[str, int], int, 
     with pytest.MonkeyPatch.context() as patch:
         idle_device.stand_in(patch)
         # As on large graphs, where what lengths are made of is little beside the tree.
-        patch.setattr(lengths, "_MOST_OFFSETS", STRETCH_ROWS)
-        patch.setattr(memory_plan, "STRETCH_ROWS", STRETCH_ROWS)
+        patch.setattr(lengths, "_MOST_OFFSETS", PIECE_ROWS)
+        patch.setattr(memory_plan, "PIECE_ROWS", PIECE_ROWS)
         graph = og.open(path)
         facts = cuda_disk.known_facts(graph, kernel)
         least, arcs = cuda_disk.least_plan(facts), 4 * facts.device.arcs

@@ -19,7 +19,7 @@ from ooc_graph.layout.commit import partial_store
 from ooc_graph.layout.metadata import ArraySpec
 from ooc_graph.layout.stored import Stored
 from ooc_graph.memory.cpu import columns
-from ooc_graph.memory.cpu.disk import DiskUnits
+from ooc_graph.memory.cpu.disk import DiskBlocks
 from ooc_graph.memory.cpu.disk_probe import Probe, probe_disk
 from ooc_graph.memory.io_stats import IoStats, Meter
 from ooc_graph.strategies.cpu import on_disk as cpu_disk
@@ -64,10 +64,10 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-def units_of(store: Path, meter: Meter, **options: Any) -> DiskUnits:
+def units_of(store: Path, meter: Meter, **options: Any) -> DiskBlocks:
     array = "shards/00000/out/hub/neighbors"
-    wanted = {"batch_units": 8, "readers": 1, **options}
-    return DiskUnits(Stored.open(store), [[array]], np.zeros(1, np.int64), meter=meter, **wanted)
+    wanted = {"batch_blocks": 8, "readers": 1, **options}
+    return DiskBlocks(Stored.open(store), [[array]], np.zeros(1, np.int64), meter=meter, **wanted)
 
 
 BATCHES = [[0, 1, 2], [5], [6, 7, 8]]

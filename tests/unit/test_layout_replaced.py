@@ -19,7 +19,7 @@ from ooc_graph.errors import CorruptStoreError, NotAStoreError, RetryableError, 
 from ooc_graph.layout import commit, manifest, stored
 from ooc_graph.layout.manifest import Manifest
 from ooc_graph.layout.stored import Stored
-from ooc_graph.memory.cpu.disk import DiskUnits
+from ooc_graph.memory.cpu.disk import DiskBlocks
 from ooc_graph.runtime import same_graph
 
 PATIENCE_S = 60.0
@@ -70,7 +70,7 @@ def read_all(opened: Stored) -> None:
 
 
 def read_units(opened: Stored) -> None:
-    units = DiskUnits(opened, [[ROWS]], np.zeros(1, np.int64), batch_units=2)
+    units = DiskBlocks(opened, [[ROWS]], np.zeros(1, np.int64), batch_blocks=2)
     try:
         list(units.stage(iter([[np.array([0])]])))
     finally:
@@ -140,7 +140,7 @@ def test_a_chunk_or_file_of_another_store(
 
 def test_units_of_another_store_of_the_same_size(store: Path, replace: Replace) -> None:
     opened = Stored.open(store, "graph")
-    units = DiskUnits(opened, [[ROWS]], np.zeros(1, np.int64), batch_units=2)
+    units = DiskBlocks(opened, [[ROWS]], np.zeros(1, np.int64), batch_blocks=2)
     replace(1)
     try:
         with pytest.raises(StoreReplacedError, match=REPLACED):

@@ -51,10 +51,12 @@ WEIGHTS = [str(dtype) for dtype in STORED_TYPES]
 
 
 def facts_of(
-    rows: int, weights: str, *, directed: bool = False, named: bool = False
+    rows: int, weights: str, *, directed: bool = False, original_parents: bool = False
 ) -> DeviceFacts:
     side = Lengths(np.array([3]), np.array([rows]))
-    return DeviceFacts(rows, (side,) * (1 + directed), (0,) * COLUMNS, 0, named, np.dtype(weights))
+    return DeviceFacts(
+        rows, (side,) * (1 + directed), (0,) * COLUMNS, 0, original_parents, np.dtype(weights)
+    )
 
 
 @settings(max_examples=100, deadline=None)
@@ -63,12 +65,12 @@ def facts_of(
     weights=st.sampled_from(WEIGHTS),
     budget=st.integers(0, 1 << 40),
     directed=st.booleans(),
-    named=st.booleans(),
+    original_parents=st.booleans(),
 )
 def test_plans_fit_and_refusals_name_what_would_do(
-    rows: int, weights: str, budget: int, directed: bool, named: bool
+    rows: int, weights: str, budget: int, directed: bool, original_parents: bool
 ) -> None:
-    facts = facts_of(rows, weights, directed=directed, named=named)
+    facts = facts_of(rows, weights, directed=directed, original_parents=original_parents)
     try:
         plan = plan_device("sssp", facts, budget, 1 << 60)
     except MemoryBudgetError as error:
@@ -128,7 +130,7 @@ def test_plan_and_kernels_count_alike() -> None:
 
 
 def test_a_plan_as_a_table() -> None:
-    plan = NearPlan(facts_of(5000, "float64", named=True), 1 << 30)
+    plan = NearPlan(facts_of(5000, "float64", original_parents=True), 1 << 30)
     table = describe_device(plan)
     parts = [size for name, size in table.items() if name.startswith("device bytes: ")]
     assert sum(parts) == 2 * plan.bytes == 2 * table["device bytes: in all"]
@@ -335,7 +337,7 @@ def test_a_search_is_made_by_its_plan(graph: og.Graph) -> None:
                 raise MemoryBudgetError("refused")
             return "search"
 
-    least = cuda_pinned.least_device_bytes(graph, "sssp", named=True)
+    least = cuda_pinned.least_device_bytes(graph, "sssp", original_parents=True)
     given_: Any = (Device(), "shard", "room", "names")
     found, plan = cuda_pinned.search_within(graph, "sssp", 2 * least, *given_)
     assert (found, made) == ("search", [("shard", "room", "names")])

@@ -26,7 +26,7 @@ from ooc_graph.model.resources import AUTO, CUDA, CudaLimits
 from ooc_graph.runtime import engine_cache, this_process
 from ooc_graph.runtime.this_process import ThisProcess
 from ooc_graph.search.plan import Plan
-from ooc_graph.shards.device_tiers import DeviceTierSearch, HostRoom, PinningRefusedError
+from ooc_graph.shards.device_tiers import DeviceTierSearch, HostAllocator, PinningRefusedError
 from ooc_graph.strategies.cpu import on_disk as cpu_disk
 from ooc_graph.strategies.cuda import disk_budgets as cuda_disk
 from ooc_graph.strategies.cuda import in_memory as cuda_memory
@@ -77,7 +77,7 @@ class Plans(list[DiskPlan]):
             least = cpu_disk.least_within(graph, kernel)
             found = cpu_disk.load_within(graph, kernel, least, made.CPU)
             search = made.Single(device, found.search, IN_STORE)
-            return DeviceTierSearch(search, found.sides, plan, HostRoom(plan.pins, threads))
+            return DeviceTierSearch(search, found.sides, plan, HostAllocator(plan.pins, threads))
 
         return load
 

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from ooc_graph.memory.cpu.plan import STRETCH_ROW_BYTES, STRETCH_ROWS
+from ooc_graph.memory.cpu.plan import PIECE_ROW_BYTES, PIECE_ROWS
 from ooc_graph.memory.cuda.device_facts import last_longer
 from ooc_graph.shards.lengths import count_lengths
 from ooc_graph.shards.tiers import read_lengths
@@ -78,7 +78,7 @@ def held_while_counting(rows: int, most: float) -> int:
 
 def test_one_chunk_of_offsets_is_in_memory_at_a_time() -> None:
     rows, chunk = 1_500_000, 500_000
-    planned = 8 * chunk + STRETCH_ROWS * STRETCH_ROW_BYTES
+    planned = 8 * chunk + PIECE_ROWS * PIECE_ROW_BYTES
     kept = 4 * rows + 8 * -(-rows // 64)
     assert 8 * chunk < in_own_process(held_while_reading, rows, chunk) - kept <= planned
 
@@ -104,6 +104,6 @@ def held_while_reading(rows: int, chunk: int) -> int:
     def read() -> None:
         found[:] = read_lengths(stored, ["0"], rows, np.dtype(np.int32))  # type: ignore[arg-type]
 
-    most = traced_peak(read, 4 * rows + 8 * -(-rows // 64) + 8 * chunk + 64 * STRETCH_ROWS)
+    most = traced_peak(read, 4 * rows + 8 * -(-rows // 64) + 8 * chunk + 64 * PIECE_ROWS)
     assert (found[0] == 1).all()
     return most

@@ -20,7 +20,7 @@ from ooc_graph.graph500.job import graph500
 from ooc_graph.graph500.run import Graph500Options
 from ooc_graph.memory import watch
 from ooc_graph.memory.cpu import columns, disk
-from ooc_graph.memory.cpu.disk import DiskUnits
+from ooc_graph.memory.cpu.disk import DiskBlocks
 from ooc_graph.memory.io_stats import IoStats, Meter
 from ooc_graph.memory.watch import BEST_BYTES, Watch, watched_by
 from ooc_graph.runtime import cluster, engine_cache, io_progress
@@ -172,7 +172,7 @@ def test_a_disk_that_gives_nothing_at_all_is_told_of(
     monkeypatch.setattr(disk, "LOOK_EVERY_S", 0.01)
     graph = og.open(store)
     arrays = cpu_disk.require_stored(graph, "bfs")[0], [["shards/00000/out/hub/neighbors"]]
-    units = DiskUnits(*arrays, np.zeros(1, np.int64), batch_units=2, meter=Meter(clock))
+    units = DiskBlocks(*arrays, np.zeros(1, np.int64), batch_blocks=2, meter=Meter(clock))
     with closing(units), watched_by(Watch(say)):
         for _ in units.stage(iter([[np.array([0])]])):
             pass

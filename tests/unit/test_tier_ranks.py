@@ -107,8 +107,8 @@ def bound(
 
 SIZES = st.fixed_dictionaries(
     {
-        "unit_bytes": st.sampled_from([8, 16, 64]),
-        "batch_units": st.integers(2, 5),
+        "block_bytes": st.sampled_from([8, 16, 64]),
+        "batch_blocks": st.integers(2, 5),
         "window": st.sampled_from([64, 128]),
         "look": st.sampled_from([1, 3, 1024]),
     }
@@ -310,7 +310,7 @@ def test_the_same_bytes_from_the_least_up(kernel, directed, packed, stores):
 def test_a_harmed_chunk_is_refused_by_name(kernel, stores):
     graph = Graph.open(stores[False, False])
     whole = tier_ranks.plan_rank(graph, kernel, range(4), 1 << 30)
-    plan = replace(whole, rule=HeadRule(1), batch_units=2, kept_bytes=0)
+    plan = replace(whole, rule=HeadRule(1), batch_blocks=2, kept_bytes=0)
     ranks = [tier_ranks.load_rank(graph, kernel, s, plan, DEVICE) for s in range(4)]
     folder = graph.path / names.rows_path(2, "out", ORDER_OF[kernel])
     files = sorted((folder / "neighbors" / "c").iterdir())

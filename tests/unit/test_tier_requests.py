@@ -16,7 +16,7 @@ from ooc_graph.kernels.common.store.requests import (
     request_words,
 )
 from ooc_graph.kernels.common.store.rows import TierRows, Window, new_window
-from ooc_graph.kernels.common.store.windows import AtHand, list_tails
+from ooc_graph.kernels.common.store.windows import LoadedArcs, list_tails
 from ooc_graph.memory.cpu.plan import HeadRule
 from ooc_graph.shards.tiny_tiers import bind_rows
 from ooc_graph.types import Rows
@@ -26,14 +26,14 @@ RULES = [(1, 63), (1, 0), (2, 3), (5, 1), (7, 63), (ALL, 63)]
 LENGTHS = st.lists(st.sampled_from([0, 1, 2, 3, 5, 8, 9, 40, 1000, 70_000]), min_size=1)
 
 
-def by_rule(lengths: np.ndarray, rule: tuple[int, int]) -> AtHand:
-    return AtHand(lengths, lengths[:0], *rule)
+def by_rule(lengths: np.ndarray, rule: tuple[int, int]) -> LoadedArcs:
+    return LoadedArcs(lengths, lengths[:0], *rule)
 
 
-def listed(bits: np.ndarray, at_hand: AtHand, window: Window) -> list:
+def listed(bits: np.ndarray, loaded: LoadedArcs, window: Window) -> list:
     found, word = [], 0
     while word < len(bits):
-        count, after = list_tails(bits, at_hand, window, word)
+        count, after = list_tails(bits, loaded, window, word)
         assert after > word
         word = after
         pairs = zip(window.row[:count], window.cursor[:count], strict=True)
@@ -55,10 +55,10 @@ def test_rows_behind_their_heads(
     ]
     bits = pack_bits(some)
     starts = np.concatenate([[0], np.cumsum(heads)])
-    for at_hand in (by_rule(of_rows, rule), AtHand(of_rows, starts, 0, 0)):
-        assert listed(bits, at_hand, new_window(1, room)) == wanted
+    for loaded in (by_rule(of_rows, rule), LoadedArcs(of_rows, starts, 0, 0)):
+        assert listed(bits, loaded, new_window(1, room)) == wanted
         beyond = sum(lengths[row] - head for row, head in wanted)
-        assert arcs_beyond(bits, at_hand) == beyond
+        assert arcs_beyond(bits, loaded) == beyond
 
 
 def test_windows_are_filled_word_by_word() -> None:
@@ -84,7 +84,7 @@ def test_requests_stand_word_by_word(columns: int) -> None:
     window, packed = some_window(columns), np.zeros(request_words(columns) * 64, np.uint32)
     pack_requests(window, 3, 10, packed)
     words = packed[: 7 * request_words(columns)].reshape(-1, 7)
-    wanted = [window.row, window.cursor, window.asked, *window.place]
+    wanted = [window.row, window.cursor, window.asked, *window.offset]
     assert words.tolist() == [part[3:10].tolist() for part in wanted]
     assert not packed[7 * request_words(columns) :].any()
 
@@ -104,7 +104,7 @@ def test_the_heaviest_arc_ends_a_row() -> None:
     lengths = np.array([4, 9, 2, 0], np.uint32)
     window = new_window(2, 64)
     window.row[:3], window.cursor[:3], window.asked[:3] = [0, 1, 2], [2, 0, 0], [2, 4, 2]
-    window.place[1, :3] = [0, 2, 6]
+    window.offset[1, :3] = [0, 2, 6]
     weights = np.array([1, 5, 7, 7, 7, 9, 3, 4], np.float32)
     heaviest = np.array([2], np.float32)
     heaviest_ends(lengths, window, 0, 3, weights, heaviest)
@@ -117,7 +117,7 @@ def a_row(arcs: int) -> TierRows:
     """One row with weights, of which the first arc is in memory, and batches of eight arcs."""
     neighbors, weights = np.zeros(arcs, np.uint32), np.ones(arcs, np.float64)
     rows = Rows(np.array([0, arcs], np.uint64), neighbors, weights)
-    return bind_rows(rows, HeadRule(1), unit_bytes=16, batch_units=2)
+    return bind_rows(rows, HeadRule(1), block_bytes=16, batch_blocks=2)
 
 
 def scan_whole(rows: TierRows) -> None:
@@ -135,7 +135,7 @@ def test_a_request_larger_than_a_batch_is_refused() -> None:
 
 def test_a_column_without_room_for_a_batch_is_refused() -> None:
     rows = a_row(8)
-    for room in rows._room:
+    for room in rows._numbers:
         room[1] = room[1][:1]
     with pytest.raises(AssertionError, match="column 1 has no room"):
         scan_whole(rows)

@@ -45,8 +45,8 @@ def same(found, wanted) -> None:
 
 SIZES = st.fixed_dictionaries(
     {
-        "unit_bytes": st.sampled_from([8, 16, 64]),
-        "batch_units": st.integers(2, 5),
+        "block_bytes": st.sampled_from([8, 16, 64]),
+        "batch_blocks": st.integers(2, 5),
         "window": st.sampled_from([64, 128]),
         "look": st.sampled_from([1, 3, 1024]),
     }
@@ -99,7 +99,7 @@ def test_graphs_with_hubs_cut_over_many_units(kernel, ids, directed):
     reference = getattr(DEVICES[2], kernel)(arcs.shards(1, ids)[0])
     for rule in (HeadRule(1), HeadRule(4), HeadRule(2, 4)):
         search, rows = bound(
-            arcs, kernel, rule, 2, ids, unit_bytes=512, batch_units=3, window=192, look=50
+            arcs, kernel, rule, 2, ids, block_bytes=512, batch_blocks=3, window=192, look=50
         )
         assert rows.heads.lengths.max() * np.dtype(ids).itemsize > 3 * 3 * 512
         for root in (0, 17, arcs.vertices // 2, arcs.vertices - 1):
@@ -108,16 +108,16 @@ def test_graphs_with_hubs_cut_over_many_units(kernel, ids, directed):
 
 def test_both_directions_read_units():
     arcs = skewed(30_000, 300_000, "float32", directed=False, seed=5)
-    search, rows = bound(arcs, "bfs", HeadRule(2), 2, unit_bytes=512)
+    search, rows = bound(arcs, "bfs", HeadRule(2), 2, block_bytes=512)
     tree = search.run(arcs.vertices - 1)
     assert set(tree.level_direction.tolist()) == {PUSH, PULL}
     units = len(arcs.source) * 4 // 512
-    assert 0 < rows._units.given < units
-    wide, _ = bound(arcs, "bfs", HeadRule(2), 2, unit_bytes=512, narrow="int64")
+    assert 0 < rows._blocks.given < units
+    wide, _ = bound(arcs, "bfs", HeadRule(2), 2, block_bytes=512, narrow="int64")
     same(wide.run(arcs.vertices - 1), tree)
-    whole, rows = bound(arcs, "bfs", HeadRule(ALL), 2, unit_bytes=512)
+    whole, rows = bound(arcs, "bfs", HeadRule(ALL), 2, block_bytes=512)
     same(whole.run(arcs.vertices - 1), tree)
-    assert rows._units.given == 0
+    assert rows._blocks.given == 0
 
 
 def test_levels_of_a_long_path_are_pushed_together(monkeypatch):
@@ -158,7 +158,7 @@ def test_long_thin_graphs_and_plateaus(dtype):
         False,
     )
     for rule in (HeadRule(1), HeadRule(2)):
-        search, _ = bound(arcs, "sssp", rule, 2, unit_bytes=16, look=1)
+        search, _ = bound(arcs, "sssp", rule, 2, block_bytes=16, look=1)
         for root in (0, arcs.vertices - 1):
             same(search.run(root), DEVICES[1].sssp(arcs.shards(1)[0]).run(root))
 
@@ -176,7 +176,7 @@ def test_deep_plateaus_are_gone_over_once(dtype, directed, monkeypatch):
     arcs = arcs_of(named[ends], named[ends + steps], weights.astype(dtype), directed=directed)
     reference = DEVICES[1].sssp(arcs.shards(1)[0])
     for rule in (HeadRule(1), HeadRule(2), HeadRule(ALL)):
-        search, _ = bound(arcs, "sssp", rule, 2, unit_bytes=64, look=2)
+        search, _ = bound(arcs, "sssp", rule, 2, block_bytes=64, look=2)
         into, windows = search._into, []
         rows = into.rows
 
@@ -229,4 +229,4 @@ def test_the_ring_that_compiles_kernels_takes_all_common_ways(kernel):
     else:
         assert tree.distance.tolist() == distance.tolist()
         assert all(tree.phase_arcs[phase] > 0 for phase in ("push", "pull", "parents"))
-    assert search._into._units.given > 0
+    assert search._into._blocks.given > 0

@@ -94,14 +94,14 @@ def test_hubs_cut_over_many_units(dtype, rule, monkeypatch):
     sources = np.random.default_rng(6).choice(arcs.vertices, 40, replace=False)
     reference = johnson_of(arcs)
     wanted = reference.run_with_parents(sources)
-    search, out = bound(arcs, rule, unit_bytes=512, batch_units=3, window=192)
+    search, out = bound(arcs, rule, block_bytes=512, batch_blocks=3, window=192)
     assert out.heads.lengths.max() > 100
     assert reference.potentials is not None
     assert search.potentials is not None
     assert search.potentials.potential.tobytes() == reference.potentials.potential.tobytes()
     assert search.potentials.improvements == reference.potentials.improvements
     same(search.run_with_parents(sources, batch_size=16), wanted)
-    assert (out._units.given > 0) == (rule.least != ALL)
+    assert (out._blocks.given > 0) == (rule.least != ALL)
 
 
 def test_rows_that_do_not_change_are_not_read():
@@ -118,14 +118,14 @@ def test_rows_that_do_not_change_are_not_read():
     )
     search, out = bound(arcs, HeadRule(1), window=64)
     last = int(np.flatnonzero(johnson_of(arcs).run(np.arange(3)).max(axis=1) >= 0)[0])
-    before = out._units.given
+    before = out._blocks.given
     found = search.run(np.array([last]))
     same([found], [johnson_of(arcs).run(np.array([last]))])
     sink = int(np.flatnonzero(np.bincount(arcs.source, minlength=arcs.vertices) == 0)[0])
-    read = out._units.given
+    read = out._blocks.given
     assert read > before
     search.run(np.array([sink]))
-    assert out._units.given == read
+    assert out._blocks.given == read
 
 
 def test_potentials_read_no_tails_that_lead_no_lower():
@@ -142,7 +142,7 @@ def test_potentials_read_no_tails_that_lead_no_lower():
     assert search.potentials.potential.tolist() == whole.potential.tolist()
     # Of all rows the one whose first arc is negative, and a stretch around where that leads.
     units = len(light.neighbors) * (light.neighbors.itemsize + light.weights.itemsize) // 16
-    assert 0 < out._units.given < units / 4
+    assert 0 < out._blocks.given < units / 4
 
 
 def test_passes_are_counted_as_in_memory(monkeypatch):

@@ -151,13 +151,13 @@ def test_a_unit_is_counted_as_read_or_as_kept(stores, monkeypatch):
     graph = Graph.open(stores[False, 1])
     search = loaded(graph, "sssp", HeadRule(1), 2, 1 << 20, look=20)
     given = []
-    begin = disk.DiskUnits._begin
+    begin = disk.DiskBlocks._begin
 
     def count(self: Any, batch: Any, *others: Any) -> None:
         given.append(sum(map(len, batch)))
         begin(self, batch, *others)
 
-    monkeypatch.setattr(disk.DiskUnits, "_begin", count)
+    monkeypatch.setattr(disk.DiskBlocks, "_begin", count)
     before = search.io_stats
     search.run(3)
     io_stats = search.io_stats.since(before)
@@ -184,9 +184,9 @@ def test_an_interrupt_while_units_are_kept_leaves_what_is_right(kernel, stores, 
     graph = Graph.open(stores[False, 1])
     wanted = getattr(DEVICE, kernel)(graph.load(ORDER_OF[kernel])).run(1).copy()
     search = loaded(graph, kernel, HeadRule(1), 8, 1 << 20)
-    units = search.sides[0].units
-    units._kept[units._used * UNIT :] = 0
-    units._kept = units._kept.view(Interrupted)
+    blocks = search.sides[0].blocks
+    blocks._kept[blocks._used * UNIT :] = 0
+    blocks._kept = blocks._kept.view(Interrupted)
     for left in (1, 3, 10):
         monkeypatch.setattr(Interrupted, "left", left)
         with pytest.raises(KeyboardInterrupt):
@@ -201,8 +201,8 @@ def test_reading_ahead_has_ended_when_an_error_arrives(stores):
     search = loaded(graph, "bfs", HeadRule(1), 2, look=20)
     side = search.sides[0]
     stages = []
-    stage = side.units.stage
-    side.units.stage = lambda batches: stages.append(stage(batches)) or stages[-1]
+    stage = side.blocks.stage
+    side.blocks.stage = lambda batches: stages.append(stage(batches)) or stages[-1]
 
     def fail(*_: Any) -> int:
         raise MemoryError
@@ -221,16 +221,16 @@ def test_readers_end_where_loading_fails(stores, monkeypatch):
     made = []
     fill = tiers._fill
 
-    def fail_late(heads: Any, units: Any, window: int) -> Any:
-        made.append(units)
+    def fail_late(heads: Any, blocks: Any, window: int) -> Any:
+        made.append(blocks)
         if len(made) == 2:
             raise MemoryError
-        return fill(heads, units, window)
+        return fill(heads, blocks, window)
 
     monkeypatch.setattr(tiers, "_fill", fail_late)
     with pytest.raises(MemoryError):
         loaded(graph, "bfs", HeadRule(1))
-    threads = [thread for units in made for thread in units._readers._threads]
+    threads = [thread for blocks in made for thread in blocks._readers._threads]
     assert threads
     assert not any(thread.is_alive() for thread in threads)
 
@@ -241,7 +241,7 @@ def test_a_file_cut_short_is_told_from_a_damaged_one(stores):
     search = loaded(graph, "bfs", HeadRule(1))
     path = chunk_file(graph.path, "bfs", "neighbors")
     content = path.read_bytes()
-    column = search.sides[0].units._columns[0]
+    column = search.sides[0].blocks._columns[0]
     begin = column._parts[0].chunk_blocks
     room = memoryview(bytearray(4 * UNIT))
     try:
@@ -290,9 +290,9 @@ def test_a_chunk_harmed_during_searches_stops_them_by_name(kernel, harm, stores)
     content = path.read_bytes()
     try:
         if harm == "flip":
-            units = np.frombuffer(content, np.uint8).copy()
-            units[10::UNIT] ^= 1
-            path.write_bytes(units.tobytes())
+            blocks = np.frombuffer(content, np.uint8).copy()
+            blocks[10::UNIT] ^= 1
+            path.write_bytes(blocks.tobytes())
         elif harm == "cut":
             path.write_bytes(content[:100])
         else:

@@ -274,7 +274,7 @@ def test_plans_fill_the_budget_and_never_exceed_it(kernel, sides):
     for budget in range(least, least + 3 * known.arcs * known.arc_bytes, 1_234_567):
         plan = plan_disk(known, budget)
         assert plan.bytes <= budget
-        assert plan.batch_units >= 2
+        assert plan.batch_blocks >= 2
         shares.append(plan.head_arcs)
         rest = budget - plan.bytes
         assert (

@@ -59,23 +59,23 @@ class CudaDevice:
     def tier_bfs(
         self,
         shard: Shard,
-        room: PinnedAllocator,
-        held: BfsShare,
+        allocator: PinnedAllocator,
+        share: BfsShare,
         deep: BfsShare,
         *,
         original_of: AnyArray | None = None,
     ) -> CudaTierBfsSearch:
-        """BFS on hub-first rows of a whole graph, loaded into pinned host memory (``room``)."""
+        """BFS on hub-first rows of a whole graph in pinned host memory (of the ``allocator``)."""
         require_whole(shard.dealing)
-        out, into = _seen(hub_rows(shard), room)
+        out, into = _seen(hub_rows(shard), allocator)
         return CudaTierBfsSearch(
-            out, into, held, deep=deep, original_of=original_of, count_arcs=False
+            out, into, share, deep=deep, original_of=original_of, count_arcs=False
         )
 
     def tier_sssp(
         self,
         shard: Shard,
-        room: PinnedAllocator,
+        allocator: PinnedAllocator,
         least: int,
         shift: int,
         *,
@@ -83,16 +83,16 @@ class CudaDevice:
     ) -> CudaTierSsspSearch:
         """As `tier_bfs` for SSSP, of light-first rows; ``least``, ``shift`` as of `SsspShare`."""
         require_whole(shard.dealing)
-        out, into = _seen(light_rows(shard), room)
-        held = SsspShare(least, shift)
-        return CudaTierSsspSearch(out, into, shard.tuples, held, original_of=original_of)
+        out, into = _seen(light_rows(shard), allocator)
+        share = SsspShare(least, shift)
+        return CudaTierSsspSearch(out, into, shard.tuples, share, original_of=original_of)
 
     def tier_near(
-        self, shard: Shard, room: PinnedAllocator, *, original_of: AnyArray | None = None
+        self, shard: Shard, allocator: PinnedAllocator, *, original_of: AnyArray | None = None
     ) -> CudaTierNearSearch:
         """As `tier_sssp` for weights of every type, with nothing of the rows on the device too."""
         require_whole(shard.dealing)
-        out, into = _seen(light_rows(shard), room)
+        out, into = _seen(light_rows(shard), allocator)
         return CudaTierNearSearch(out, into, shard.tuples, original_of=original_of)
 
     def sssp_rank(self, shard: Shard) -> CudaSsspRank:
@@ -100,20 +100,20 @@ class CudaDevice:
         return _sssp_rank(shard, ON_DEVICE)
 
     def tier_bfs_rank(
-        self, shard: Shard, room: PinnedAllocator, least: int, shift: int
+        self, shard: Shard, allocator: PinnedAllocator, least: int, shift: int
     ) -> CudaBfsRank:
-        """BFS steps on one shard, whose hub-first rows are in pinned host memory (``room``).
+        """BFS steps on one shard, whose hub-first rows are in pinned host memory (``allocator``).
 
         ``least`` and ``shift`` are as of `ooc_graph.kernels.cuda.runtime.shares.Shares`.
         """
-        tier = Pinned(room, least, shift)
+        tier = Pinned(allocator, least, shift)
         return CudaBfsRank(shard.dealing, rank_rows(shard.dealing, *hub_rows(shard), tier))
 
     def tier_sssp_rank(
-        self, shard: Shard, room: PinnedAllocator, least: int, shift: int
+        self, shard: Shard, allocator: PinnedAllocator, least: int, shift: int
     ) -> CudaSsspRank:
         """As `tier_bfs_rank` for SSSP, of light-first rows."""
-        return _sssp_rank(shard, Pinned(room, least, shift))
+        return _sssp_rank(shard, Pinned(allocator, least, shift))
 
     def store_rows(self, rows: TierRows, least: int, shift: int) -> StoreRows:
         """Rows of one side of a shard in a store, of whose first arcs the device has a share."""
@@ -156,7 +156,7 @@ def _sssp_rank(shard: Shard, tier: Tier) -> CudaSsspRank:
     )
 
 
-def _seen(sides: tuple[Rows, Rows], room: PinnedAllocator) -> tuple[Rows, Rows]:
+def _seen(sides: tuple[Rows, Rows], allocator: PinnedAllocator) -> tuple[Rows, Rows]:
     """Both sides as the device sees them; one and the same object when undirected."""
-    out = room.on_device(sides[0])
-    return out, out if sides[1] is sides[0] else room.on_device(sides[1])
+    out = allocator.on_device(sides[0])
+    return out, out if sides[1] is sides[0] else allocator.on_device(sides[1])

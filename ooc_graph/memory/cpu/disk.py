@@ -28,12 +28,12 @@ LOOK_EVERY_S = 1.0
 """Between looks at how reading goes, while the search waits for it."""
 
 
-class DiskUnits:
+class DiskBlocks:
     """Columns of the rows of one side of a graph, in a store; names of arrays by shard.
 
     ``first``, int64 (shards,), are positions at which each shard's rows begin, multiples of whole
-    blocks. A batch has ``batch_units`` of the first column, two are in memory at a time;
-    ``kept_bytes`` are for blocks that are kept. ``room`` allocates a uint8 buffer that batches are
+    blocks. A batch has ``batch_blocks`` of the first column, two are in memory at a time;
+    ``kept_bytes`` are for blocks that are kept. ``make`` allocates a uint8 buffer that batches are
     staged in; None: ordinary memory.
     """
 
@@ -43,22 +43,22 @@ class DiskUnits:
         columns: Sequence[Sequence[str]],
         first: IntArray,
         *,
-        batch_units: int,
+        batch_blocks: int,
         kept_bytes: int = 0,
         readers: int = READERS,
         meter: Meter | None = None,
-        room: Callable[[int], AnyArray] | None = None,
+        make: Callable[[int], AnyArray] | None = None,
     ) -> None:
-        self.unit_bytes, self.batch_units = names.SIDECAR_BYTES, max(2, batch_units)
+        self.block_bytes, self.batch_blocks = names.SIDECAR_BYTES, max(2, batch_blocks)
         self._stored = stored
         self._columns = [Column(stored, arrays, first) for arrays in columns]
         self.dtypes = tuple(column.dtype for column in self._columns)
         self._given, self._meter = IoStats(), meter or Meter()
-        make = room or partial(np.empty, dtype=np.uint8)
+        make = make or partial(np.empty, dtype=np.uint8)
         first_bytes = self.dtypes[0].itemsize
-        blocks = [self.batch_units * max(1, one.itemsize // first_bytes) for one in self.dtypes]
-        self._buffers = [[make(most * self.unit_bytes) for most in blocks] for _ in range(2)]
-        self._kept = np.empty(kept_bytes // self.unit_bytes * self.unit_bytes, np.uint8)
+        blocks = [self.batch_blocks * max(1, one.itemsize // first_bytes) for one in self.dtypes]
+        self._buffers = [[make(most * self.block_bytes) for most in blocks] for _ in range(2)]
+        self._kept = np.empty(kept_bytes // self.block_bytes * self.block_bytes, np.uint8)
         self._used = 0
         self.keeping = False
         """Whether blocks that are read are kept; those of a first pass over all do not pay."""
@@ -75,7 +75,7 @@ class DiskUnits:
     def stage(
         self, batches: Iterator[Sequence[IntArray]]
     ) -> Generator[tuple[AnyArray, ...], None, None]:
-        """Give batch after batch of blocks; see `ooc_graph.kernels.common.store.rows.Units`."""
+        """Give batch after batch of blocks; see `ooc_graph.kernels.common.store.rows.Blocks`."""
         turn = 0
         try:
             blocks = next(batches, None)
@@ -84,7 +84,7 @@ class DiskUnits:
             while blocks is not None:
                 self._finish(blocks, turn)
                 staged = tuple(
-                    buffer[: len(wanted) * self.unit_bytes].view(dtype)
+                    buffer[: len(wanted) * self.block_bytes].view(dtype)
                     for buffer, wanted, dtype in zip(
                         self._buffers[turn], blocks, self.dtypes, strict=True
                     )
@@ -111,7 +111,7 @@ class DiskUnits:
             wanted = slots[blocks] < 0
             self._given.kept_blocks += len(blocks) - int(np.count_nonzero(wanted))
             for begin, end in column.runs(blocks, wanted):
-                data = view[begin * self.unit_bytes : end * self.unit_bytes]
+                data = view[begin * self.block_bytes : end * self.block_bytes]
                 reads.append((column, int(blocks[begin]), data))
                 self._given.blocks += end - begin
         self._given.requests += len(reads)
@@ -126,8 +126,8 @@ class DiskUnits:
             self._wait()
         self._given.bytes += sum(self._got)
         for blocks, slots, buffer in zip(batch, self._slots, self._buffers[turn], strict=True):
-            staged = buffer.reshape(-1, self.unit_bytes)
-            kept = self._kept.reshape(-1, self.unit_bytes)
+            staged = buffer.reshape(-1, self.block_bytes)
+            kept = self._kept.reshape(-1, self.block_bytes)
             kept_at = slots[blocks]
             again = np.flatnonzero(kept_at >= 0)
             # The next batch was begun before this one's blocks were kept: both read some of them.
@@ -156,7 +156,7 @@ class DiskUnits:
         """Read runs of blocks one after the other, and note their bytes."""
         with self._stored.reading(), LastFile() as last:
             for column, block, data in reads:
-                with self._meter.reading(len(data) // self.unit_bytes):
+                with self._meter.reading(len(data) // self.block_bytes):
                     size = column.read(block, data, last)
                     self._got[share] += size
                     self._meter.count(size)

@@ -2,7 +2,7 @@
 
 Heads are what a search reads most: the first arcs of each row, hubs first for BFS; for SSSP, whose
 rows ascend by weight, a share of each row too, since the arcs below any weight are a share of a
-row. As many are kept as the budget has room for; what is left keeps units that were read.
+row. As many are kept as the budget has room for; what is left keeps blocks that were read.
 """
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ SLACK_SHARE = 32
 """Besides, one in this many of the bytes beyond the least is left alone."""
 ANSWER_VERTICES, ANSWER_VERTEX_BYTES, ANSWER_BLOCK_BYTES = 1 << 18, 48, 2 << 20
 """Vertices in a piece of an answer that is written, bytes of each, and blocks on their way."""
-MOST_BATCH_UNITS = 32
-LEAST_BATCH_UNITS = 2
+MOST_BATCH_BLOCKS = 32
+LEAST_BATCH_BLOCKS = 2
 STAGING_SHARE = 8
 """Staging takes at most one in this many of the bytes beyond the least."""
 WINDOW_ROWS, WINDOW_ROW_BYTES = 1 << 14, 48
 """Most rows that are looked at together, of one side, and bytes of each in their list."""
-STRETCH_ROWS, STRETCH_ROW_BYTES = 1 << 16, 64
+PIECE_ROWS, PIECE_ROW_BYTES = 1 << 16, 64
 """Rows whose lengths are made of offsets at a time, and bytes of each meanwhile."""
 UNPACKING_BYTES = 512 << 10
-"""Packed units of a side in memory beside the unpacked ones: one a reader, or a few of a chunk."""
+"""Packed blocks of a side in memory beside the unpacked ones: one a reader, or a few of a chunk."""
 ALL = 1 << 62
 """Least arcs of a rule that keeps all."""
 
@@ -158,14 +158,14 @@ class Facts:
 class Plan:
     """What is where.
 
-    ``rule`` says which arcs are in memory. ``batch_units`` of neighbours are fetched at a time;
-    ``kept_bytes`` are for units that were read, of each side. ``slack_bytes`` are left alone, too.
+    ``rule`` says which arcs are in memory. ``batch_blocks`` of neighbours are fetched at a time;
+    ``kept_bytes`` are for blocks that were read, of each side. ``slack_bytes`` are left alone, too.
     """
 
     facts: Facts
     budget_bytes: int
     rule: HeadRule
-    batch_units: int
+    batch_blocks: int
     kept_bytes: int
     slack_bytes: int = 0
 
@@ -182,7 +182,7 @@ class Plan:
         # read of each row and which of them are short.
         loading = max(offsets_bytes(facts.rows), facts.rows * (2 * facts.offset_bytes + 1))
         state = max(_state_bytes(facts) + _answer_bytes(facts), loading)
-        staging = self.batch_units * _staged_bytes(facts)
+        staging = self.batch_blocks * _staged_bytes(facts)
         staging += min(WINDOW_ROWS, facts.rows + 64) * WINDOW_ROW_BYTES
         staging += UNPACKING_BYTES if facts.packed_bits else 0
         return {
@@ -216,8 +216,8 @@ def plan_disk(facts: Facts, budget_bytes: int) -> Plan:
             "raise --memory-limit"
         )
     staged = len(facts.sides) * _staged_bytes(facts)
-    batch = LEAST_BATCH_UNITS + min(
-        MOST_BATCH_UNITS - LEAST_BATCH_UNITS, spare // STAGING_SHARE // staged
+    batch = LEAST_BATCH_BLOCKS + min(
+        MOST_BATCH_BLOCKS - LEAST_BATCH_BLOCKS, spare // STAGING_SHARE // staged
     )
     slack_bytes = spare // SLACK_SHARE
     for rule in larger:
@@ -235,7 +235,7 @@ def plan_disk(facts: Facts, budget_bytes: int) -> Plan:
 
 def least_bytes(facts: Facts) -> int:
     """Least memory that a search with arcs in the store does with."""
-    return Plan(facts, 0, next(rules(facts.kernel)), LEAST_BATCH_UNITS, 0).bytes
+    return Plan(facts, 0, next(rules(facts.kernel)), LEAST_BATCH_BLOCKS, 0).bytes
 
 
 def _state_bytes(facts: Facts) -> int:
@@ -251,11 +251,11 @@ def _state_bytes(facts: Facts) -> int:
 
 
 def _row_bytes(facts: Facts) -> int:
-    """Starts, lengths, the first neighbour or weight, places; crc32c and slot of each unit."""
+    """Starts, lengths, the first neighbour or weight, places; crc32c and slot of each block."""
     each = 2 * facts.offset_bytes + (facts.weight_bytes or facts.id_bytes)
     rows = sum(row_table_bytes(side.count, each) for side in facts.sides)
-    units = (facts.arcs * facts.arc_bytes) // names.SIDECAR_BYTES + 8 * facts.shards
-    return rows + 8 * units
+    blocks = (facts.arcs * facts.arc_bytes) // names.SIDECAR_BYTES + 8 * facts.shards
+    return rows + 8 * blocks
 
 
 def _answer_bytes(facts: Facts) -> int:
@@ -267,7 +267,7 @@ def _answer_bytes(facts: Facts) -> int:
 def offsets_bytes(rows: int) -> int:
     """A chunk of offsets, and what lengths are made of."""
     chunk = min(names.CHUNK_BYTES, 8 * (rows + 1))
-    return chunk + min(STRETCH_ROWS, rows + 1) * STRETCH_ROW_BYTES
+    return chunk + min(PIECE_ROWS, rows + 1) * PIECE_ROW_BYTES
 
 
 def row_table_bytes(rows: int, each: int = 4) -> int:
@@ -276,12 +276,12 @@ def row_table_bytes(rows: int, each: int = 4) -> int:
 
 
 def whole_blocks(size_bytes: int) -> int:
-    """So many bytes or less, in whole units."""
+    """So many bytes or less, in whole blocks."""
     return size_bytes // names.SIDECAR_BYTES * names.SIDECAR_BYTES
 
 
 def _staged_bytes(facts: Facts) -> int:
-    """Bytes of two buffers, for each unit of neighbours in a batch."""
+    """Bytes of two buffers, for each block of neighbours in a batch."""
     wider = max(1, facts.weight_bytes // facts.id_bytes) if facts.weight_bytes else 0
     return 2 * (1 + wider) * (names.SIDECAR_BYTES + 8)
 

@@ -26,7 +26,7 @@ class DeviceFacts:
     sides: tuple[Lengths, ...]  # of rows of out-, and of directed graphs of in-arcs
     longer: tuple[int, ...]  # (COLUMNS,): no in-row from there on has more than 1, 5, 9 … arcs
     longer3: int  # the same of more than 3 arcs
-    named: bool  # parents are named by original ids on the device
+    original_parents: bool  # parents are original ids on the device
     near: np.dtype[Any] | None = None  # of the weights, if SSSP goes by near-far
 
     @property
@@ -57,7 +57,7 @@ class DevicePlan(ABC):
 
     @property
     @abstractmethod
-    def held_arcs(self) -> int:
+    def arcs_on_device(self) -> int:
         """Arcs on the device, at most."""
 
     @property
@@ -112,7 +112,7 @@ class NearPlan(DevicePlan):
         return {
             "vertex state": state + NEAR_ENTRY_BYTES * entries,
             "offsets": self._offsets(),
-            "names": 4 * facts.rows if facts.named else 0,
+            "names": 4 * facts.rows if facts.original_parents else 0,
             "reserve": FIXED_BYTES,
         }
 
@@ -123,7 +123,7 @@ class NearPlan(DevicePlan):
         return near_arc_bytes(self.facts.near) * self.facts.arcs
 
     @property
-    def held_arcs(self) -> int:
+    def arcs_on_device(self) -> int:
         """Arcs on the device: none."""
         return 0
 

@@ -1,8 +1,8 @@
 """What plans for CUDA devices have in common where rows stay in the store, whatever the kernel.
 
-A search has the same frame: units are fetched in batches, two of which are in memory at a time;
+A search has the same frame: blocks are fetched in batches, two of which are in memory at a time;
 rows that want some are listed in windows; and what either memory has room for beside that is for
-arcs within reach, and for units that are kept. `ooc_graph.memory.cuda.disk_budget` fills it.
+arcs within reach, and for blocks that are kept. `ooc_graph.memory.cuda.disk_budget` fills it.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from ooc_graph.layout import names
 from ooc_graph.memory.cpu.plan import RESERVE_BYTES, UNPACKING_BYTES, offsets_bytes, row_table_bytes
 from ooc_graph.memory.cuda.device_facts import DeviceFacts
 
-LEAST_BATCH_UNITS, MOST_BATCH_UNITS = 16, 256
-"""Units that are fetched at a time."""
+LEAST_BATCH_BLOCKS, MOST_BATCH_BLOCKS = 16, 256
+"""Blocks that are fetched at a time."""
 WINDOW_ROWS = 1 << 16
 """Most rows that are looked at together."""
 READERS = 16
@@ -24,23 +24,23 @@ READERS = 16
 STATE_BYTES = 8
 """Of a row: what a search finds, on the device and in host memory."""
 NUMBER_BYTES = 16
-"""The numbers of a unit, for two who list them."""
+"""The numbers of a block, for two who list them."""
 ORDER_BYTES = 24
 """Of a row in a window while it is put in order, or its arcs are counted."""
 _COLUMN_BYTES = 4
 # Of a row in the list of a window, and its place in each column.
-_LISTED_BYTES, _PLACE_BYTES = 32, 8
+_LISTED_BYTES, _POSITION_BYTES = 32, 8
 
 
 def listed_bytes(columns: int) -> int:
     """Of a row in the list of a window, if so many columns are fetched."""
-    return _LISTED_BYTES + _PLACE_BYTES * columns
+    return _LISTED_BYTES + _POSITION_BYTES * columns
 
 
-def batches_bytes(columns: int, batch_units: int, packed: bool) -> int:
-    """Host memory of two batches of a side, and the numbers of their units."""
+def batches_bytes(columns: int, batch_blocks: int, packed: bool) -> int:
+    """Host memory of two batches of a side, and the numbers of their blocks."""
     unpacking = UNPACKING_BYTES * READERS // 4 if packed else 0
-    return 2 * columns * batch_units * (names.SIDECAR_BYTES + NUMBER_BYTES) + unpacking
+    return 2 * columns * batch_blocks * (names.SIDECAR_BYTES + NUMBER_BYTES) + unpacking
 
 
 @dataclass(frozen=True)
@@ -105,8 +105,8 @@ class DiskPlan(TwoMemories):
     device_budget_bytes: int
     host_budget_bytes: int
     _: KW_ONLY
-    batch_units: int = LEAST_BATCH_UNITS  # units of neighbours that are fetched at a time
-    kept_bytes: int = 0  # host memory for units that were read, of each side
+    batch_blocks: int = LEAST_BATCH_BLOCKS  # blocks of neighbours that are fetched at a time
+    kept_bytes: int = 0  # host memory for blocks that were read, of each side
     pins: bool = False  # anything is pinned
 
     columns: ClassVar[int]
@@ -147,7 +147,7 @@ class DiskPlan(TwoMemories):
     def host_parts(self) -> dict[str, int]:
         """Bytes of host memory by purpose, when most is held: pinned or not."""
         facts = self.facts
-        batches = batches_bytes(self.columns, self.batch_units, facts.packed)
+        batches = batches_bytes(self.columns, self.batch_blocks, facts.packed)
         # A row is in a window of each side, and of what is loaded, in order.
         listed = (facts.sides + 1) * listed_bytes(self.columns) + self.copied_bytes + ORDER_BYTES
         # While rows are loaded: how many arcs to read of each, and which of them are short.
@@ -174,7 +174,7 @@ class DiskPlan(TwoMemories):
 
     @property
     def staged_bytes(self) -> int:
-        """Bytes of a batch of units on the device, and of what is asked of it."""
+        """Bytes of a batch of blocks on the device, and of what is asked of it."""
         return self._batch_bytes() + self.facts.window * self.request_bytes
 
     @property
@@ -183,15 +183,15 @@ class DiskPlan(TwoMemories):
         return 2 * self.facts.sides * self._batch_bytes()
 
     def _batch_bytes(self) -> int:
-        return self.columns * self.batch_units * names.SIDECAR_BYTES
+        return self.columns * self.batch_blocks * names.SIDECAR_BYTES
 
     def _tables(self) -> int:
-        """Lengths, and places of rows; crc32c of each unit, and where it is kept."""
+        """Lengths, and places of rows; crc32c of each block, and where it is kept."""
         facts = self.facts
-        units = (
+        blocks = (
             self.arcs_bytes // names.SIDECAR_BYTES + 2 * self.columns * facts.sides * facts.shards
         )
-        return facts.sides * row_table_bytes(facts.rows) + 8 * units
+        return facts.sides * row_table_bytes(facts.rows) + 8 * blocks
 
     def _long_rows(self) -> int:
         """Bytes for rows that are looked at once more when all are loaded."""
@@ -211,8 +211,8 @@ def describe_disk(plan: Any) -> dict[str, Any]:
         **{f"host bytes: {name}": size for name, size in plan.host_parts.items()},
         "host bytes: in all": plan.host_bytes,
         "bytes of pinned host memory": plan.pinned_bytes,
-        **plan.held,
+        **plan.reach,
         "share of arcs on the device": round(min(1, plan.arcs_on_device / arcs), 4),
         "share of arcs in host memory": round(min(1, plan.arcs_in_host / arcs), 4),
-        "units fetched at a time": plan.batch_units,
+        "units fetched at a time": plan.batch_blocks,
     }

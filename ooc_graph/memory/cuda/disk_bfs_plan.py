@@ -3,7 +3,7 @@
 Computed before rows are read, from their lengths. The device holds all that a search writes, and
 the first arcs of the in-rows: the first of each, and behind it columns of four. The columns that it
 has no room for stand in pinned host memory, as far as the host's budget goes. What room either
-has then takes the out-rows of the hubs, whole, which searches push; and the host keeps units that
+has then takes the out-rows of the hubs, whole, which searches push; and the host keeps blocks that
 were read. With no budget the host has what it cannot do without, and pins nothing.
 """
 
@@ -21,11 +21,11 @@ from ooc_graph.memory.cuda.disk import STATE_BYTES, DiskFacts, DiskPlan
 from ooc_graph.memory.cuda.disk_budget import KEPT_SHARE, begin_plan, with_kept
 
 ENOUGH_COLUMNS = 4
-"""Columns at hand from which on hubs, and units that are kept, are better than more of them."""
+"""Columns at hand from which on hubs, and blocks that are kept, are better than more of them."""
 COLUMN_SHARE = 4
 """Behind those a column is held if it takes at most one in this many of what is left."""
 MOST_HUBS = 1 << 16
-"""Rows that are held whole, at most."""
+"""Rows that are kept whole, at most."""
 REQUEST_BYTES = 4 * 8 + 1
 """Of a row in a window on the device."""
 _ARC_BYTES = 4
@@ -39,7 +39,7 @@ class DiskDevicePlan(DiskPlan):
     # Columns on the device, and behind them in pinned host memory.
     near: int = 0
     far: int = 0
-    # Room for arcs of out-rows that are held whole, on the device and in pinned memory.
+    # Room for arcs of out-rows that are kept whole, on the device and in pinned memory.
     near_hub_arcs: int = 0
     far_hub_arcs: int = 0
 
@@ -67,7 +67,7 @@ class DiskDevicePlan(DiskPlan):
             "vertex state": padded * STATE_BYTES + _BITMAPS * padded // 8,
             "row lengths": 4 * facts.rows * facts.sides,
             "first arcs": 4 * padded + _column_bytes(self.near_rows),
-            "hub rows": _ARC_BYTES * self.near_hub_arcs + self._hub_places(),
+            "hub rows": _ARC_BYTES * self.near_hub_arcs + self._hub_offsets(),
             "staging": self.staged_bytes,
             "reserve": device_facts.FIXED_BYTES,
         }
@@ -77,7 +77,7 @@ class DiskDevicePlan(DiskPlan):
         """Bytes of host memory for columns and hubs."""
         return {
             "columns": _column_bytes(self.far_rows),
-            "hub rows": _ARC_BYTES * self.far_hub_arcs + self._hub_places(),
+            "hub rows": _ARC_BYTES * self.far_hub_arcs + self._hub_offsets(),
         }
 
     @property
@@ -85,8 +85,8 @@ class DiskDevicePlan(DiskPlan):
         """Bytes of pinned host memory, at most: with what answers are copied to."""
         if not self.pins:
             return 0
-        held = _column_bytes(self.far_rows) + _ARC_BYTES * self.far_hub_arcs
-        return self.staged_host_bytes + STATE_BYTES * self.facts.rows + held
+        arcs = _column_bytes(self.far_rows) + _ARC_BYTES * self.far_hub_arcs
+        return self.staged_host_bytes + STATE_BYTES * self.facts.rows + arcs
 
     @property
     def arcs_on_device(self) -> int:
@@ -100,20 +100,20 @@ class DiskDevicePlan(DiskPlan):
 
     @property
     def rule(self) -> str:
-        """First arcs of each row at hand: on the device, and in all."""
+        """First arcs of each row that are loaded: on the device, and in all."""
         return f"{1 + 4 * self.near} and {1 + 4 * (self.near + self.far)}"
 
     @property
-    def held(self) -> dict[str, Any]:
-        """Which arcs are at hand, JSON-able."""
+    def reach(self) -> dict[str, Any]:
+        """Which arcs are loaded, JSON-able."""
         return {
             "arcs of each row on the device, and at hand": self.rule,
             "room for arcs of hubs on the device": self.near_hub_arcs,
             "room for arcs of hubs in host memory": self.far_hub_arcs,
         }
 
-    def _hub_places(self) -> int:
-        """Where rows begin that are held whole, on the device and in host memory."""
+    def _hub_offsets(self) -> int:
+        """Where rows begin that are kept whole, on the device and in host memory."""
         return 8 * (min(self.facts.rows, MOST_HUBS) + 2)
 
 

@@ -1,7 +1,7 @@
 """Budgets of a CUDA device and its host, shared out where rows stay in the store.
 
 A plan begins with what it must have. What there is beyond that is for larger batches, up to a share
-of it, for arcs within the device's reach, which is for each kernel to say, and then for units that
+of it, for arcs within the device's reach, which is for each kernel to say, and then for blocks that
 are kept once they were read.
 """
 
@@ -13,12 +13,12 @@ from typing import Any, TypeVar
 from ooc_graph.errors import MemoryBudgetError
 from ooc_graph.layout import names
 from ooc_graph.memory.cpu.plan import SLACK_SHARE, whole_blocks
-from ooc_graph.memory.cuda.disk import LEAST_BATCH_UNITS, MOST_BATCH_UNITS, NUMBER_BYTES, DiskPlan
+from ooc_graph.memory.cuda.disk import LEAST_BATCH_BLOCKS, MOST_BATCH_BLOCKS, NUMBER_BYTES, DiskPlan
 
 STAGING_SHARE = 16
 """Staging takes at most one in this many of the bytes beyond the least."""
 KEPT_SHARE = 4
-"""Of what hubs or heads may take, and units that are kept, one in this many bytes is for these."""
+"""Of what hubs or heads may take, and blocks that are kept, one in this many bytes is for these."""
 LONGEST_ROW = 1 << 31
 """A row has fewer arcs than this."""
 
@@ -48,21 +48,23 @@ def begin_plan(
         least,
         device_budget_bytes=device_bytes,
         host_budget_bytes=host_bytes,
-        batch_units=_batch_units(least, device_bytes - least.device_bytes, spare),
+        batch_blocks=_batch_blocks(least, device_bytes - least.device_bytes, spare),
         pins=may_pin and least.host_bytes <= host_bytes,
     )
     return plan, least.host_bytes + spare
 
 
-def _batch_units(plan: DiskPlan, device_spare: int, host_spare: int) -> int:
+def _batch_blocks(plan: DiskPlan, device_spare: int, host_spare: int) -> int:
     on_device = device_spare // STAGING_SHARE // (plan.columns * names.SIDECAR_BYTES)
     each = 2 * plan.columns * plan.facts.sides * (names.SIDECAR_BYTES + NUMBER_BYTES)
-    more = min(on_device, host_spare // STAGING_SHARE // each, MOST_BATCH_UNITS - LEAST_BATCH_UNITS)
-    return LEAST_BATCH_UNITS + max(more, 0)
+    more = min(
+        on_device, host_spare // STAGING_SHARE // each, MOST_BATCH_BLOCKS - LEAST_BATCH_BLOCKS
+    )
+    return LEAST_BATCH_BLOCKS + max(more, 0)
 
 
 def with_kept(plan: Made, host_bytes: int) -> Made:
-    """The plan with as many units kept as there is room for, and are worth it: all there are."""
+    """The plan with as many blocks kept as there is room for, and are worth it: all there are."""
     sides = plan.facts.sides
     tail = plan.arcs_bytes + 4 * plan.columns * sides * names.SIDECAR_BYTES
     rest = max(min(host_bytes - plan.host_bytes, tail) // sides, 0)

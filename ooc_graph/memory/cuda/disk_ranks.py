@@ -2,7 +2,7 @@
 
 Computed before rows are read. The device holds all that is written, offsets, and the first arcs of
 each row, the heads: as large a share of each row as there is room for. Host memory holds lengths of
-rows, batches of units on their way to the device, and units that are kept once they were read.
+rows, batches of blocks on their way to the device, and blocks that are kept once they were read.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ from ooc_graph.memory.cuda.disk import (
 from ooc_graph.memory.cuda.disk_budget import require_countable
 from ooc_graph.memory.cuda.pinned_ranks import RankFacts
 
-BATCH_UNITS = 32
-"""Units of neighbours that a rank fetches at a time."""
+BATCH_BLOCKS = 32
+"""Blocks of neighbours that a rank fetches at a time."""
 REQUEST_BYTES = 5 * 4 + 1
 """Of a row in a window on the device, and on its way there: words of its request, and a flag."""
 # Of a row on the device: offsets of its head and of all its arcs. Of a row of SSSP beside
@@ -70,7 +70,7 @@ class DiskRankFacts:
 
     @property
     def columns_bytes(self) -> int:
-        """Bytes that are fetched for a unit of neighbours, weights included."""
+        """Bytes that are fetched for a block of neighbours, weights included."""
         weight_bytes = self.ranks.arc_bytes - self.id_bytes
         wider = max(1, weight_bytes // self.id_bytes) if weight_bytes else 0
         return (1 + wider) * names.SIDECAR_BYTES
@@ -84,9 +84,9 @@ class DiskRankPlan(TwoMemories):
     device_budget_bytes: int
     host_budget_bytes: int
     share: HeadRule  # arcs of each row that are on the device
-    kept_bytes: int = 0  # host memory for units that were read, of each side
+    kept_bytes: int = 0  # host memory for blocks that were read, of each side
 
-    batch_units = BATCH_UNITS
+    batch_blocks = BATCH_BLOCKS
     pinned_bytes = arcs_in_host = 0
 
     @property
@@ -97,7 +97,7 @@ class DiskRankPlan(TwoMemories):
         offsets = sum(side.count + 1 for side in sides) + rows + facts.shards
         bitmaps = sum(8 * -(-side.count // 64) for side in sides)
         own = rows * (_CURSOR_BYTES + 2 * facts.distance_bytes) if facts.kernel == "sssp" else 0
-        staged = BATCH_UNITS * facts.columns_bytes
+        staged = BATCH_BLOCKS * facts.columns_bytes
         requests = sum(self._window(side.count) for side in sides) * REQUEST_BYTES
         return {
             "vertex state": facts.ranks.state_bytes + own,
@@ -112,13 +112,13 @@ class DiskRankPlan(TwoMemories):
         facts, sides = self.facts, self.facts.ranks.sides
         columns = facts.columns_bytes // names.SIDECAR_BYTES
         tables = sum(row_table_bytes(side.count) for side in sides)
-        units = facts.ranks.pinned_bytes // names.SIDECAR_BYTES + 4 * len(sides)
-        batches = batches_bytes(columns, BATCH_UNITS, facts.packed)
+        blocks = facts.ranks.pinned_bytes // names.SIDECAR_BYTES + 4 * len(sides)
+        batches = batches_bytes(columns, BATCH_BLOCKS, facts.packed)
         listed = listed_bytes(columns) + ORDER_BYTES + REQUEST_BYTES
         windows = sum(self._window(side.count) for side in sides) * listed
         most = max(side.count for side in sides)
         return {
-            "row tables": tables + 8 * units,
+            "row tables": tables + 8 * blocks,
             "vertices": max(facts.host_bytes, offsets_bytes(most), _LOADED_ROW_BYTES * most),
             "staging": len(sides) * batches + windows,
             "kept units": len(sides) * self.kept_bytes,
@@ -136,7 +136,7 @@ class DiskRankPlan(TwoMemories):
         return sum(side.kept(self.share) for side in self.facts.ranks.sides)
 
     @property
-    def held(self) -> dict[str, Any]:
+    def reach(self) -> dict[str, Any]:
         """Which arcs are on the device, JSON-able."""
         return {"arcs of each row at hand": str(self.share)}
 

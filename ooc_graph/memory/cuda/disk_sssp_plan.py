@@ -3,7 +3,7 @@
 Rows ascend by weight, and a search reads their lightest arcs: of each row a share of its first arcs
 is within reach, its head. Heads stand on the device as far as there is room, those of the first
 rows, and behind that in pinned host memory. As many arcs are held as both have room for; what
-the host has left keeps units that were read.
+the host has left keeps blocks that were read.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ FEW_ROWS = 4096
 """Rows that are pushed whole, at most; 4 bytes each."""
 _ARC_BYTES, _BITMAPS = 8, 4
 _MOST_ARCS = 1 << 32
-# Of a row that is longer than a unit while its last weight is read.
+# Of a row that is longer than a block while its last weight is read.
 _LONG_ROW_BYTES = 28
 
 
@@ -88,12 +88,12 @@ class DiskSsspPlan(DiskPlan):
         return str(self.share)
 
     @property
-    def held(self) -> dict[str, Any]:
-        """Which arcs are at hand, JSON-able."""
+    def reach(self) -> dict[str, Any]:
+        """Which arcs are loaded, JSON-able."""
         return {"arcs of each row at hand": self.rule}
 
     def _long_rows(self) -> int:
-        """Bytes for rows that are longer than a unit, whose last weight is read by itself."""
+        """Bytes for rows that are longer than a block, whose last weight is read by itself."""
         return _LONG_ROW_BYTES * (self.facts.device.arcs * 4 // names.SIDECAR_BYTES)
 
 
@@ -118,13 +118,13 @@ def _with_heads(plan: DiskSsspPlan, host_bytes: int) -> DiskSsspPlan:
     facts, chosen = plan.facts, plan
     bare = replace(plan, near_arcs=0)
     arcs = (plan.device_budget_bytes - bare.device_bytes) // _ARC_BYTES
-    # Units that are kept have a share of what heads may take.
-    room = max(host_bytes - plan.host_bytes, 0) if plan.pins else 0
-    room -= room // KEPT_SHARE
+    # Blocks that are kept have a share of what heads may take.
+    spare = max(host_bytes - plan.host_bytes, 0) if plan.pins else 0
+    spare -= spare // KEPT_SHARE
     for share in rules("sssp"):
         more = replace(plan, share=share, near_arcs=_near_arcs(facts, share, arcs))
         too_many = _most_kept(facts, share) >= _MOST_ARCS
-        if too_many or _ARC_BYTES * more.arcs_in_host > room:
+        if too_many or _ARC_BYTES * more.arcs_in_host > spare:
             break
         chosen = more
     return chosen

@@ -49,19 +49,19 @@ class BfsPlan(DevicePlan):
         """Bytes on the device by purpose."""
         facts = self.facts
         state = facts.padded * (4 + self.level_bytes) + _BFS_BITMAPS * facts.padded // 8
-        room = facts.rows + facts.sides[-1].arcs // PIECE_ARCS + 1
-        lists = facts.rows // 32 * 4 + 8 * room + _TRACE_BYTES[self.level_bytes]
+        queued = facts.rows + facts.sides[-1].arcs // PIECE_ARCS + 1
+        lists = facts.rows // 32 * 4 + 8 * queued + _TRACE_BYTES[self.level_bytes]
         return {
             "vertex state": state + lists,
             "offsets": self._offsets(),
-            "names": 4 * facts.padded + 4 * facts.rows if facts.named else 0,
+            "names": 4 * facts.padded + 4 * facts.rows if facts.original_parents else 0,
             "first arcs": 4 * facts.padded + 16 * sum(facts.longer[: self.columns]),
             "hub rows": 4 * self.hub_arcs * len(facts.sides),
             "reserve": device_facts.FIXED_BYTES,
         }
 
     @property
-    def held_arcs(self) -> int:
+    def arcs_on_device(self) -> int:
         """Arcs on the device, at most."""
         columns = 4 * sum(self.facts.longer[: self.columns])
         return self.facts.rows + columns + self.hub_arcs * len(self.facts.sides)
@@ -97,14 +97,14 @@ class SsspPlan(DevicePlan):
         return {
             "vertex state": state + _SSSP_BITMAPS * facts.padded // 8 + 8 * _SSSP_PIECES,
             "offsets": self._offsets() + 4 * (facts.rows + 1) * len(facts.sides),
-            "names": 4 * facts.rows if facts.named else 0,
+            "names": 4 * facts.rows if facts.original_parents else 0,
             "first arcs": 8 * facts.rows + 20 * longer[0] + 16 * facts.longer3 + lightest,
-            "shares": 8 * self.held_arcs,
+            "shares": 8 * self.arcs_on_device,
             "reserve": device_facts.FIXED_BYTES,
         }
 
     @property
-    def held_arcs(self) -> int:
+    def arcs_on_device(self) -> int:
         """Arcs on the device, at most."""
         return sum(side.kept(self.share) for side in self.facts.sides)
 
@@ -185,8 +185,8 @@ def _require_countable(kernel: str, facts: DeviceFacts) -> None:
         said = f"{arcs:,} arcs of a side, and fewer than {_MOST_ARCS:,}"
     elif kernel == "bfs" and (queued := facts.rows + arcs // PIECE_ARCS + 1) >= _MOST_WORDS:
         said = f"{queued:,} rows and pieces of rows, and fewer than {_MOST_WORDS:,}"
-    elif kernel == "sssp" and (held := SsspPlan(facts, 0).counted_arcs) >= _MOST_WORDS:
-        said = f"{held:,} first arcs of rows, and fewer than {_MOST_WORDS:,}"
+    elif kernel == "sssp" and (first := SsspPlan(facts, 0).counted_arcs) >= _MOST_WORDS:
+        said = f"{first:,} first arcs of rows, and fewer than {_MOST_WORDS:,}"
     else:
         return
     raise MemoryBudgetError(
@@ -235,5 +235,5 @@ def describe_device(plan: DevicePlan | RankPlan) -> dict[str, Any]:
         "device bytes: in all": plan.bytes,
         "bytes of pinned host memory": plan.pinned_bytes,
         "arcs of each row on the device": plan.rule,
-        "share of arcs on the device": round(min(1, plan.held_arcs / arcs), 4),
+        "share of arcs on the device": round(min(1, plan.arcs_on_device / arcs), 4),
     }

@@ -12,7 +12,7 @@ from ooc_graph.errors import MemoryBudgetError
 from ooc_graph.memory.cpu.plan import HeadRule, Lengths, rules
 
 # Of a row: its offset, and where its first arcs begin, which is told in 32 bits.
-_OFFSET_BYTES, _START_BYTES, _MOST_HELD = 8, 4, 1 << 32
+_OFFSET_BYTES, _START_BYTES, _MOST_ARCS = 8, 4, 1 << 32
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,7 @@ class RankPlan:
         return {
             "vertex state": self.facts.state_bytes,
             "offsets": (_OFFSET_BYTES + _START_BYTES) * self.facts.ends,
-            "shares": self.facts.arc_bytes * self.held_arcs,
+            "shares": self.facts.arc_bytes * self.arcs_on_device,
         }
 
     @property
@@ -83,7 +83,7 @@ class RankPlan:
         return self.facts.pinned_bytes
 
     @property
-    def held_arcs(self) -> int:
+    def arcs_on_device(self) -> int:
         """Arcs on the device."""
         return sum(side.kept(self.share) for side in self.facts.sides)
 
@@ -104,7 +104,7 @@ def plan_ranks(facts: RankFacts, budget_bytes: int) -> RankPlan:
         )
     chosen = least.share
     for share in rules(facts.kernel):
-        is_countable = max(side.kept(share) for side in facts.sides) < _MOST_HELD
+        is_countable = max(side.kept(share) for side in facts.sides) < _MOST_ARCS
         if not is_countable or RankPlan(facts, budget_bytes, share).bytes > budget_bytes:
             break
         chosen = share

@@ -39,28 +39,28 @@ LOADERS: dict[str, Callable[..., DeviceTierSearch]] = {
 _NAME_BYTES = 16
 
 
-def budgets_for(job: Job, held_as: tuple[str, str] | None = None) -> tuple[int, int]:
-    """Bytes of device and of host memory; those of the search before if it is still held.
+def budgets_for(job: Job, cached_as: tuple[str, str] | None = None) -> tuple[int, int]:
+    """Bytes of device and of host memory; those of the search before if it is still cached.
 
-    What it holds is no longer free, so that the next would have less. ``held_as`` is kernel and
-    strategy that a search is held for (None: this one).
+    What it holds is no longer free, so that the next would have less. ``cached_as`` is kernel and
+    strategy that a search is cached for (None: this one).
     """
     graph, resources, answer_bytes = job.graph, job.resources, job.request.answer_bytes
-    name, strategy = held_as or (job.kernel, NAME)
-    room, limit = resources.capacity(answer_bytes), resources.cuda_limits.pinned_bytes
-    held = [] if resources.is_limited else engine_cache.reservations(graph, name, CUDA, room)
+    name, strategy = cached_as or (job.kernel, NAME)
+    capacity, limit = resources.capacity(answer_bytes), resources.cuda_limits.pinned_bytes
+    cached = [] if resources.is_limited else engine_cache.reservations(graph, name, CUDA, capacity)
     on_top = answer_device_bytes(graph) if job.request.on_device else 0
     device_bytes = cuda_pinned.budget_of(resources) - on_top
     beside = beside_bytes(graph) + answer_bytes
     free = max(resources.process_limit_bytes - beside, 0)
     host_bytes = free if limit is None else min(limit, free)
-    for one in held:
+    for one in cached:
         if (one.strategy, one.device_bytes) != (strategy, device_bytes):
             continue
         # A limit that was met is met again. If less was free, or there is no limit, what is free
         # comes and goes, and loading again pays only for much more.
-        may_hold = limit is None or one.host_bytes <= limit
-        if one.host_bytes == limit or (may_hold and 2 * one.host_bytes >= host_bytes):
+        fits = limit is None or one.host_bytes <= limit
+        if one.host_bytes == limit or (fits and 2 * one.host_bytes >= host_bytes):
             return one.device_bytes, one.host_bytes
     facts = known_facts(graph, job.kernel)
     needed = least_plan(facts).host_bytes + beside
@@ -181,7 +181,7 @@ def note_of(search: DeviceTierSearch, io_stats: IoStats) -> str:
     """What is said of a search with arcs in the store."""
     plan: DiskPlan = search.plan
     arcs = max(plan.facts.device.arcs, 1)
-    shares = [100 * min(1, held / arcs) for held in (plan.arcs_on_device, plan.arcs_in_host)]
+    shares = [100 * min(1, some / arcs) for some in (plan.arcs_on_device, plan.arcs_in_host)]
     said = (
         f"{plan.facts.kernel} had {shares[0]:.1f} % of the arcs on the device and {shares[1]:.1f} "
         f"% in host memory ({plan.rule} of each row), {plan.device_bytes:,} bytes of the device "

@@ -54,9 +54,9 @@ class InMemory(StrategyDefaults):
 
     def cached(self, job: Job) -> Reservation | None:
         """What a search before left here, if all rows fit the device now."""
-        held = cached_on_device(self.name, job)
-        fits = held is not None and held.device_bytes <= job.resources.device.memory_bytes
-        return held if fits else None
+        cached = cached_on_device(self.name, job)
+        fits = cached is not None and cached.device_bytes <= job.resources.device.memory_bytes
+        return cached if fits else None
 
     def reserve(self, job: Job) -> Reservation:
         """Rows pass through host memory."""
@@ -117,8 +117,8 @@ def cached_on_device(strategy: str, job: Job) -> Reservation | None:
     if job.resources.is_limited or not job.request.is_plain:
         return None
     capacity = job.resources.capacity(job.request.answer_bytes)
-    held = engine_cache.reservations(job.graph, job.kernel, CUDA, capacity)
-    return next((one for one in held if one.strategy == strategy), None)
+    cached = engine_cache.reservations(job.graph, job.kernel, CUDA, capacity)
+    return next((one for one in cached if one.strategy == strategy), None)
 
 
 def has_narrow_ids(ids: Ids) -> bool:

@@ -60,8 +60,8 @@ class OnDisk(StrategyDefaults):
         return self._reserved(job, device_bytes, host_bytes)
 
     def _reserved(self, job: Job, device_bytes: int, host_bytes: int) -> Reservation:
-        held = host_bytes, device_bytes, host_bytes
-        return Reservation(self.name, *held, named=job.request.on_device)
+        memory = host_bytes, device_bytes, host_bytes
+        return Reservation(self.name, *memory, original_parents=job.request.on_device)
 
     def _shrunk(self, job: Job, refusal: Refusal) -> Reservation | None:
         refused = refusal.reserved
@@ -83,7 +83,7 @@ class OnDisk(StrategyDefaults):
         """Bring what the budgets have room for to the device and to host memory."""
         process.device(CUDA)
         least = disk_budgets.least_device_bytes(graph, kernel)
-        beside = disk_budgets.answer_device_bytes(graph) if reserved.named else 0
+        beside = disk_budgets.answer_device_bytes(graph) if reserved.original_parents else 0
         what = f"{kernel} on {graph.path}"
         device_bytes = cuda_pinned.free_within(reserved.device_bytes, least, beside, what)
         ids = load_ids(graph)

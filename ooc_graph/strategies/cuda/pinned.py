@@ -57,10 +57,10 @@ class Pinned:
         limit = job.resources.cuda_limits.pinned_bytes
         if limit is not None and pinned_bytes(job.graph, job.kernel) > limit:
             return None
-        held = cached_on_device(self.name, job)
+        cached = cached_on_device(self.name, job)
         wanted = pinned_budgets.budget_for(job), job.request.on_device
-        is_same = held is not None and (held.device_bytes, held.named) == wanted
-        return held if is_same else None
+        is_same = cached is not None and (cached.device_bytes, cached.original_parents) == wanted
+        return cached if is_same else None
 
     def reserve(self, job: Job) -> Reservation:
         """Reads the graph's offsets."""
@@ -78,27 +78,29 @@ class Pinned:
         if limit is not None and pinned_bytes(job.graph, kernel) > limit:
             return None
         within = min(refusal.reserved.device_bytes, refusal.freed.device_bytes) // 8 * 7
-        least = pinned_budgets.least_device_bytes(job.graph, kernel, named=job.request.on_device)
+        least = pinned_budgets.least_device_bytes(
+            job.graph, kernel, original_parents=job.request.on_device
+        )
         return self._reserved(job, max(within, least))
 
     def _reserved(self, job: Job, budget_bytes: int) -> Reservation:
         pinned = pinned_bytes(job.graph, job.kernel)
-        held = pinned + pinned_budgets.host_bytes_beside(job.graph), budget_bytes, pinned
-        return Reservation(self.name, *held, named=job.request.on_device)
+        memory = pinned + pinned_budgets.host_bytes_beside(job.graph), budget_bytes, pinned
+        return Reservation(self.name, *memory, original_parents=job.request.on_device)
 
     def load(self, graph: Graph, kernel: str, reserved: Reservation) -> Engine:
         """Bring rows to pinned memory, and to the device what the budget has room for."""
-        device, named = process.device(CUDA), reserved.named
-        least = pinned_budgets.least_device_bytes(graph, kernel, named=named)
-        beside = pinned_budgets.answer_device_bytes(graph) if named else 0
+        device, original_parents = process.device(CUDA), reserved.original_parents
+        least = pinned_budgets.least_device_bytes(graph, kernel, original_parents=original_parents)
+        beside = pinned_budgets.answer_device_bytes(graph) if original_parents else 0
         what = f"{kernel} on {graph.path}"
         budget_bytes = pinned_budgets.free_within(reserved.device_bytes, least, beside, what)
-        room = PinnedAllocator(process.thread_count())
-        shard, ids = graph.load(ORDER_OF[kernel], room=room), load_ids(graph)
-        is_narrow = named and has_narrow_ids(ids)
+        allocator = PinnedAllocator(process.thread_count())
+        shard, ids = graph.load(ORDER_OF[kernel], room=allocator), load_ids(graph)
+        is_narrow = original_parents and has_narrow_ids(ids)
         names = ids.original_of.astype(np.uint32) if is_narrow else None
         within = graph, kernel, budget_bytes
-        search, plan = pinned_budgets.search_within(*within, device, shard, room, names)
+        search, plan = pinned_budgets.search_within(*within, device, shard, allocator, names)
 
         def note(_: object) -> str:
             had = plan.budget_bytes
@@ -161,7 +163,7 @@ class Pinned:
 
     def describe(self, job: Job, reserved: Reservation) -> dict[str, Any]:
         """What is on the device, and what is pinned."""
-        facts = pinned_budgets.known_facts(job.graph, job.kernel, reserved.named)
+        facts = pinned_budgets.known_facts(job.graph, job.kernel, reserved.original_parents)
         return describe_device(
             plan_device(job.kernel, facts, reserved.device_bytes, reserved.host_bytes)
         )

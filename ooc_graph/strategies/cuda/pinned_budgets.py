@@ -114,9 +114,9 @@ def budget_of(resources: Resources) -> int:
     )
 
 
-def least_device_bytes(graph: Graph, kernel: str, *, named: bool = False) -> int:
+def least_device_bytes(graph: Graph, kernel: str, *, original_parents: bool = False) -> int:
     """Least device memory of a search with rows in pinned memory; reads the graph's offsets."""
-    return least_plan(kernel, known_facts(graph, kernel, named)).bytes
+    return least_plan(kernel, known_facts(graph, kernel, original_parents)).bytes
 
 
 def answer_device_bytes(graph: Graph) -> int:
@@ -135,17 +135,17 @@ def host_bytes_beside(graph: Graph) -> int:
     return graph.vertices * table + graph.rows * _HOST_ROW_BYTES + chunk
 
 
-def plan_for(job: Job, held_as: tuple[str, str] | None = None) -> SearchPlan:
+def plan_for(job: Job, cached_as: tuple[str, str] | None = None) -> SearchPlan:
     """Plan for a process that searches; reads the graph's offsets.
 
-    A process that holds the rows now drops them for those of the plan. ``held_as`` is kernel and
-    strategy that they are held for (None: this one).
+    A process that holds the rows now drops them for those of the plan. ``cached_as`` is kernel and
+    strategy that they are cached for (None: this one).
     """
     graph, resources = job.graph, job.resources
-    kernel, strategy = held_as or (job.kernel, NAME)
-    held = [] if resources.is_limited else engine_cache.reservations(graph, kernel, CUDA)
+    kernel, strategy = cached_as or (job.kernel, NAME)
+    cached = [] if resources.is_limited else engine_cache.reservations(graph, kernel, CUDA)
     host_bytes = resources.process_limit_bytes - host_bytes_beside(graph) - job.request.answer_bytes
-    if any(one.strategy == strategy for one in held):
+    if any(one.strategy == strategy for one in cached):
         host_bytes = max(host_bytes, pinned_bytes(graph, job.kernel))
     more = "raise --memory-limit" if resources.is_limited else "that is what is free"
     limit = resources.cuda_limits.pinned_bytes
@@ -162,9 +162,9 @@ def budget_for(job: Job) -> int:
     )
 
 
-def known_facts(graph: Graph, kernel: str, named: bool = False) -> DeviceFacts:
-    """Facts of a graph, ``named`` for answers that stay on the device; reads its offsets once."""
-    return replace(_facts(graph, kernel), named=named)
+def known_facts(graph: Graph, kernel: str, original_parents: bool = False) -> DeviceFacts:
+    """Facts of a graph, also for answers that stay on the device; reads its offsets once."""
+    return replace(_facts(graph, kernel), original_parents=original_parents)
 
 
 def facts_of(graph: Graph, kernel: str) -> DeviceFacts:
@@ -185,11 +185,17 @@ _facts = Remembered(facts_of)
 
 
 def search_within(
-    graph: Graph, kernel: str, budget_bytes: int, device: Any, shard: Shard, room: Any, names: Any
+    graph: Graph,
+    kernel: str,
+    budget_bytes: int,
+    device: Any,
+    shard: Shard,
+    allocator: Any,
+    names: Any,
 ) -> tuple[Any, DevicePlan]:
     """A search within a budget of device memory; with less and less if that is refused.
 
-    ``room`` has the rows of the shard, and ``names`` are original ids or None.
+    ``allocator`` has the rows of the shard, and ``names`` are original ids or None.
     """
     facts = known_facts(graph, kernel, names is not None)
     plan = plan_device(kernel, facts, budget_bytes, 1 << 62)
@@ -197,7 +203,7 @@ def search_within(
     least = type(plan)(facts, 0).bytes
     while True:
         try:
-            return _made(plan, device, shard, room, names), plan
+            return _made(plan, device, shard, allocator, names), plan
         except MemoryBudgetError:
             if plan.bytes <= least:
                 raise
@@ -206,16 +212,16 @@ def search_within(
         plan = fill(kernel, facts, max(least, min(plan.budget_bytes, plan.bytes) // 4 * 3))
 
 
-def _made(plan: SearchPlan, device: Any, shard: Shard, room: Any, names: Any) -> Any:
+def _made(plan: SearchPlan, device: Any, shard: Shard, allocator: Any, names: Any) -> Any:
     if isinstance(plan, NearPlan):
-        return device.tier_near(shard, room, original_of=names)
+        return device.tier_near(shard, allocator, original_of=names)
     if isinstance(plan, BfsPlan):
-        held, deep = (_hold_of(one, shard) for one in (plan, plan.deep))
-        return device.tier_bfs(shard, room, held, deep, original_of=names)
-    return device.tier_sssp(shard, room, plan.share.least, plan.share.shift, original_of=names)
+        share, deep = (_share_of(one, shard) for one in (plan, plan.deep))
+        return device.tier_bfs(shard, allocator, share, deep, original_of=names)
+    return device.tier_sssp(shard, allocator, plan.share.least, plan.share.shift, original_of=names)
 
 
-def _hold_of(plan: BfsPlan, shard: Shard) -> BfsShare:
+def _share_of(plan: BfsPlan, shard: Shard) -> BfsShare:
     """Columns, and whole rows of each side."""
     return BfsShare(
         plan.columns, *(rows_within(rows.offsets, plan.hub_arcs) for rows in hub_rows(shard))
@@ -224,7 +230,7 @@ def _hold_of(plan: BfsPlan, shard: Shard) -> BfsShare:
 
 def note_of(plan: DevicePlan) -> str:
     """What is said of a search with rows in pinned memory."""
-    share = 100 * min(1, plan.held_arcs / max(plan.facts.arcs, 1))
+    share = 100 * min(1, plan.arcs_on_device / max(plan.facts.arcs, 1))
     return (
         f"{plan.kernel} had {plan.pinned_bytes:,} bytes of rows in pinned host memory, and "
         f"{plan.bytes:,} bytes on the device with {share:.1f} % of the arcs "

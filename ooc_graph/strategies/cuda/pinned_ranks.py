@@ -8,12 +8,7 @@ from typing import Any, Protocol, TypeVar
 from ooc_graph.errors import MemoryBudgetError
 from ooc_graph.kernels.cuda.runtime.pinned import PinnedAllocator
 from ooc_graph.layout.names import id_dtype
-from ooc_graph.memory.cuda.pinned_ranks import (
-    RankFacts,
-    RankPlan,
-    least_plan_of_ranks,
-    plan_ranks,
-)
+from ooc_graph.memory.cuda.pinned_ranks import RankFacts, RankPlan, least_plan_of_ranks, plan_ranks
 from ooc_graph.model import rank_memory
 from ooc_graph.model.kernel import ORDER_OF
 from ooc_graph.runtime import process
@@ -77,15 +72,15 @@ def load(
     or the least of the device's, was refused. CorruptStoreError: names the chunk.
     """
     make = device.tier_bfs_rank if kernel == "bfs" else device.tier_sssp_rank
-    room, order = PinnedAllocator(process.thread_count()), ORDER_OF[kernel]
-    rows = {shard: graph.load(order, shard, room=room) for shard in shards}
+    allocator, order = PinnedAllocator(process.thread_count()), ORDER_OF[kernel]
+    rows = {shard: graph.load(order, shard, room=allocator) for shard in shards}
 
     def within(device_bytes: int) -> RankPlan:
         return plan_ranks(plan.facts, device_bytes)
 
     def made(less: RankPlan) -> dict[int, Any]:
         share = less.share.least, less.share.shift
-        return {shard: make(held, room, *share) for shard, held in rows.items()}
+        return {shard: make(loaded, allocator, *share) for shard, loaded in rows.items()}
 
     return made_with_less(within, made, plan.bytes, least_bytes(plan.facts))
 

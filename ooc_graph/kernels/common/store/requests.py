@@ -12,18 +12,18 @@ import numpy as np
 from ooc_graph.kernels.common.bitmap import members_of
 from ooc_graph.kernels.common.compiled import kernel
 from ooc_graph.kernels.common.store.scans import keep_rest
-from ooc_graph.kernels.common.store.windows import arcs_at_hand
+from ooc_graph.kernels.common.store.windows import loaded_arcs
 
 REQUEST_WORDS = 3
 """Words of a request beside the places of its arcs, one in each column: row, cursor, asked."""
 
 
 @kernel
-def arcs_beyond(bits: Any, at_hand: Any) -> int:
-    """Arcs that the rows of a bitmap have beyond what is at hand."""
+def arcs_beyond(bits: Any, loaded: Any) -> int:
+    """Arcs that the rows of a bitmap have beyond what is loaded."""
     arcs = 0
     for row in members_of(bits):
-        arcs += np.int64(at_hand.lengths[row]) - arcs_at_hand(at_hand, row)
+        arcs += np.int64(loaded.lengths[row]) - loaded_arcs(loaded, row)
     return arcs
 
 
@@ -45,8 +45,8 @@ def pack_requests(window: Any, begin: int, end: int, packed: Any) -> None:
         packed[index] = window.row[at]
         packed[count + index] = window.cursor[at]
         packed[2 * count + index] = window.asked[at]
-        for column in range(len(window.place)):
-            packed[(REQUEST_WORDS + column) * count + index] = window.place[column, at]
+        for column in range(len(window.offset)):
+            packed[(REQUEST_WORDS + column) * count + index] = window.offset[column, at]
 
 
 @kernel
@@ -69,5 +69,5 @@ def heaviest_ends(
     for index in range(begin, end):
         count = window.asked[index]
         if count and window.cursor[index] + count == lengths[window.row[index]]:
-            last = weights[window.place[1, index] + count - 1]
+            last = weights[window.offset[1, index] + count - 1]
             heaviest[0] = max(heaviest[0], last)

@@ -1,6 +1,6 @@
 """Rows whose first arcs, the heads, are in memory, and whose others are fetched where needed.
 
-What is fetched are units of equal size of the columns as they are stored. A *window* is a bounded
+What is fetched are blocks of equal size of the columns as they are stored. A *window* is a bounded
 list of rows that want arcs beyond their heads; it is scanned in rounds, each of which fetches a few
 more arcs of the rows that are not content yet, in the order in which they lie on the tier. While a
 batch of a round is scanned, the next one is read.
@@ -16,7 +16,7 @@ import numpy as np
 
 from ooc_graph.kernels.common.bitmap import WORD_BITS, Words
 from ooc_graph.kernels.common.store.windows import (
-    AtHand,
+    LoadedArcs,
     ask,
     list_queue,
     list_tails,
@@ -31,16 +31,16 @@ LOOK_GROWTH = 4
 WINDOW_ROWS = 1 << 14
 """Most rows in a window: what a window takes does not grow with the graph."""
 ALIGNED_ARCS = 1 << 16
-"""Positions on the tier begin at multiples of this for each shard: whole units in any column."""
+"""Positions on the tier begin at multiples of this for each shard: whole blocks in any column."""
 Scan = Callable[..., int]
-"""Looks at arcs at hand; see `TierRows.scan`."""
+"""Looks at arcs loaded; see `TierRows.scan`."""
 
 
 class HeadRows(NamedTuple):
     """The part of some rows that is in memory, and where the others lie.
 
     ``starts`` (rows + 1,), int32 or int64: row r's head is ``neighbors[starts[r]:starts[r + 1]]``.
-    ``lengths`` (rows,), int32 or int64: arcs of the whole row. ``places`` int64: position, on the
+    ``lengths`` (rows,), int32 or int64: arcs of the whole row. ``positions``, int64: those, on the
     tier, of the first arc of every 64 rows, which follow one another there. ``weights`` is empty
     for rows without; ``first`` (rows,) holds the first neighbour of each row, or with weights the
     first weight: 0, or the largest number, where there is none.
@@ -48,29 +48,29 @@ class HeadRows(NamedTuple):
 
     starts: AnyArray
     lengths: AnyArray
-    places: IntArray
+    positions: IntArray
     neighbors: AnyArray
     weights: AnyArray
     first: AnyArray
 
 
-class Units(Protocol):
-    """A tier: gives units of the columns of some rows, checked, in memory of a fixed size."""
+class Blocks(Protocol):
+    """A tier: gives blocks of the columns of some rows, checked, in memory of a fixed size."""
 
-    unit_bytes: int
-    """Bytes of a unit, a power of two."""
-    batch_units: int
-    """Most units of the first column in a batch, at least 2."""
+    block_bytes: int
+    """Bytes of a block, a power of two."""
+    batch_blocks: int
+    """Most blocks of the first column in a batch, at least 2."""
     dtypes: tuple[np.dtype[Any], ...]
     """Types of the columns: neighbours, and weights where there are any."""
 
     def stage(
         self, batches: Iterator[Sequence[IntArray]]
     ) -> Generator[tuple[AnyArray, ...], None, None]:
-        """Give batch after batch of units, each valid until the next is asked for.
+        """Give batch after batch of blocks, each valid until the next is asked for.
 
-        A batch has ascending numbers of units for each column, counted from position 0 on. What it
-        gives has each column's units one after the other, in the column's dtype. Closing the
+        A batch has ascending numbers of blocks for each column, counted from position 0 on. What it
+        gives has each column's blocks one after the other, in the column's dtype. Closing the
         generator ends what is being read ahead.
         """
 
@@ -79,18 +79,18 @@ class Window(NamedTuple):
     """Rows that want arcs, the arc of each to go on with, and what is asked for: int64 each.
 
     ``asked`` arcs from ``cursor`` on are at ``position`` on the tier; once they are staged, they
-    are at ``place`` of the staged columns (columns, rows).
+    are at ``offset`` of the staged columns (columns, rows).
     """
 
     row: IntArray
     cursor: IntArray
     position: IntArray
     asked: IntArray
-    place: IntArray
+    offset: IntArray
 
 
 def new_window(columns: int, rows: int = WINDOW_ROWS) -> Window:
-    """Room for a window."""
+    """A window of so many rows."""
     row, cursor, position, asked = (np.empty(rows, np.int64) for _ in range(4))
     return Window(row, cursor, position, asked, np.empty((columns, rows), np.int64))
 
@@ -98,7 +98,7 @@ def new_window(columns: int, rows: int = WINDOW_ROWS) -> Window:
 class TierRows:
     """Rows of one side of a graph on a tier.
 
-    ``heads`` is what is in memory of them, and ``units`` the tier that has all. So many rows as
+    ``heads`` is what is in memory of them, and ``blocks`` the tier that has all. So many rows as
     ``window`` says, a multiple of 64, are looked at together; ``look`` arcs of each are fetched at
     first. Of a row no more arcs are asked for than ``limits`` has; None: all.
     """
@@ -106,44 +106,44 @@ class TierRows:
     def __init__(
         self,
         heads: HeadRows,
-        units: Units,
+        blocks: Blocks,
         window: int = WINDOW_ROWS,
         look: int = FIRST_LOOK,
         limits: AnyArray | None = None,
     ) -> None:
-        self.heads, self._units, self._look = heads, units, look
-        self._in_heads = AtHand(heads.lengths, heads.starts, 0, 0)
+        self.heads, self._blocks, self._look = heads, blocks, look
+        self._in_heads = LoadedArcs(heads.lengths, heads.starts, 0, 0)
         self.asked = 0
         """Rows, counted each time, of which arcs were asked for."""
         self._limits = heads.lengths if limits is None else limits
         whole = -(-max(1, len(heads.lengths)) // WORD_BITS) * WORD_BITS
-        self.window = new_window(len(units.dtypes), min(window, whole))
-        elements = [units.unit_bytes // dtype.itemsize for dtype in units.dtypes]
+        self.window = new_window(len(blocks.dtypes), min(window, whole))
+        elements = [blocks.block_bytes // dtype.itemsize for dtype in blocks.dtypes]
         self._shifts = [count.bit_length() - 1 for count in elements]
-        self.most_look = (units.batch_units - 1) * elements[0]
+        self.most_look = (blocks.batch_blocks - 1) * elements[0]
         """Arcs that always fit a batch, wherever they begin."""
         wider = max(1, elements[0] // min(elements))
-        self._room = [
-            [np.empty(units.batch_units * wider, np.int64) for _ in elements] for _ in range(2)
+        self._numbers = [
+            [np.empty(blocks.batch_blocks * wider, np.int64) for _ in elements] for _ in range(2)
         ]
-        for room in self._room:
-            room[0] = room[0][: units.batch_units]
-        self.dtypes = units.dtypes
-        self.staged = [len(r) * n for r, n in zip(self._room[0], elements, strict=True)]
+        for numbers in self._numbers:
+            numbers[0] = numbers[0][: blocks.batch_blocks]
+        self.dtypes = blocks.dtypes
+        self.staged = [len(r) * n for r, n in zip(self._numbers[0], elements, strict=True)]
         """Most elements of each column in a batch."""
 
-    def at_hand(self, least: int, shift: int = 63) -> AtHand:
-        """What is at hand of each row by such a rule."""
-        return AtHand(self.heads.lengths, self.heads.starts[:0], least, shift)
+    def loaded(self, least: int, shift: int = 63) -> LoadedArcs:
+        """What is loaded of each row by such a rule."""
+        return LoadedArcs(self.heads.lengths, self.heads.starts[:0], least, shift)
 
-    def tails(self, bits: Words, at_hand: AtHand | None = None) -> Iterator[int]:
+    def tails(self, bits: Words, loaded: LoadedArcs | None = None) -> Iterator[int]:
         """Window after window of a bitmap's rows with more than is at hand: how many they are.
 
-        By default their heads are at hand.
+        By default their heads are loaded.
         """
         word = 0
         while word < len(bits):
-            waiting, word = list_tails(bits, at_hand or self._in_heads, self.window, word)
+            waiting, word = list_tails(bits, loaded or self._in_heads, self.window, word)
             if waiting:
                 yield waiting
 
@@ -159,7 +159,7 @@ class TierRows:
 
     def rows(self, bits: Words) -> Iterator[int]:
         """As `tails`, of all rows that have arcs, from their first arcs on."""
-        return self.tails(bits, self.at_hand(0))
+        return self.tails(bits, self.loaded(0))
 
     def scan_tails(self, bits: Words, scan: Scan) -> None:
         """Scan the arcs beyond their heads of the rows of a bitmap; parameters as for `scan`."""
@@ -192,7 +192,7 @@ class TierRows:
             if not ask(self.heads, self._limits, self.window, waiting, look):
                 self._sort(waiting)
             kept, bounds = 0, [0]
-            with closing(self._units.stage(self._batches(waiting, bounds))) as staged:
+            with closing(self._blocks.stage(self._batches(waiting, bounds))) as staged:
                 for columns in staged:
                     begin = bounds.pop(0)
                     kept = scan(self._limits, self.window, begin, bounds[0], kept, *columns)
@@ -200,23 +200,23 @@ class TierRows:
             look = min(look * LOOK_GROWTH, self.most_look)
 
     def _batches(self, waiting: int, bounds: list[int]) -> Iterator[Sequence[IntArray]]:
-        """Units of batch after batch; ``bounds`` receives the request after each."""
+        """Blocks of batch after batch; ``bounds`` receives the request after each."""
         begin, turn = 0, 0
         while begin < waiting:
-            room, units = self._room[turn], []
-            end, count = locate(self.window, begin, waiting, 0, self._shifts[0], room[0])
+            numbers, blocks = self._numbers[turn], []
+            end, count = locate(self.window, begin, waiting, 0, self._shifts[0], numbers[0])
             if end == begin:
                 raise AssertionError(f"{self.window.asked[begin]} arcs do not fit a batch")
-            units.append(room[0][:count])
+            blocks.append(numbers[0][:count])
             for column in range(1, len(self._shifts)):
                 shift = self._shifts[column]
-                last, count = locate(self.window, begin, end, column, shift, room[column])
+                last, count = locate(self.window, begin, end, column, shift, numbers[column])
                 if last < end:
                     raise AssertionError(f"column {column} has no room for a batch of the first")
-                units.append(room[column][:count])
+                blocks.append(numbers[column][:count])
             bounds.append(end)
             begin, turn = end, 1 - turn
-            yield units
+            yield blocks
 
     def _sort(self, waiting: int) -> None:
         """Order a window as it lies on the tier: rows of several shards do not follow there."""
@@ -226,4 +226,4 @@ class TierRows:
 
 
 TAIL_ROWS = 4096
-"""A pass looks at so many rows while a unit is read: one row's tail is rarely in another's unit."""
+"""A pass looks at so many rows while a block is read: a row's tail is rarely in another's block."""

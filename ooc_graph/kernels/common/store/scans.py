@@ -1,4 +1,4 @@
-"""What looks at the arcs at hand of a window's rows.
+"""What looks at the arcs loaded of a window's rows.
 
 See `Scan` and `TierRows.scan` of `ooc_graph.kernels.common.store.rows`.
 """
@@ -26,7 +26,7 @@ def keep_rest(window: Any, kept: int, index: int, limits: Any) -> int:
 
 
 def scanner(step: Callable[..., bool]) -> Any:
-    """Kernel that looks at the arcs at hand of a window's rows, one row after another.
+    """Kernel that looks at the arcs loaded of a window's rows, one row after another.
 
     It takes a state, and then what `TierRows.scan` gives. ``step(state, row, neighbors, weights)``,
     compiled, looks at some arcs of a row and tells whether it wants more. Rows without weights have
@@ -36,10 +36,10 @@ def scanner(step: Callable[..., bool]) -> Any:
     def scan(
         state: Any, limits: Any, window: Any, begin: int, end: int, kept: int, *columns: Any
     ) -> int:
-        neighbors, weights, last = columns[0], columns[-1], len(window.place) - 1
+        neighbors, weights, last = columns[0], columns[-1], len(window.offset) - 1
         for index in range(begin, end):
             row, count = window.row[index], window.asked[index]
-            first, weighs = window.place[0, index], window.place[last, index]
+            first, weighs = window.offset[0, index], window.offset[last, index]
             if step(state, row, neighbors[first : first + count], weights[weighs : weighs + count]):
                 kept = keep_rest(window, kept, index, limits)
         return kept
@@ -61,23 +61,23 @@ def copy_heads(
     neighbors: Any,
     weights: Any,
 ) -> int:
-    """Copy arcs that are at hand to the heads of their rows; the rows kept.
+    """Copy arcs that are loaded to the heads of their rows; the rows kept.
 
     ``heaviest`` (1,) becomes the largest of it and of the last weights of rows seen to their end.
     """
     weighted = len(heads.weights) > 0
     for index in range(begin, end):
         row, cursor, count = window.row[index], window.cursor[index], window.asked[index]
-        target, place = heads.starts[row] + cursor, window.place[0, index]
+        target, offset = heads.starts[row] + cursor, window.offset[0, index]
         copied = min(count, heads.starts[row + 1] - target)
         for arc in range(copied):
-            heads.neighbors[target + arc] = neighbors[place + arc]
+            heads.neighbors[target + arc] = neighbors[offset + arc]
         if weighted:
-            place = window.place[1, index]
+            offset = window.offset[1, index]
             for arc in range(copied):
-                heads.weights[target + arc] = weights[place + arc]
+                heads.weights[target + arc] = weights[offset + arc]
             if cursor + count == heads.lengths[row]:
-                heaviest[0] = max(heaviest[0], weights[place + count - 1])
+                heaviest[0] = max(heaviest[0], weights[offset + count - 1])
         kept = keep_rest(window, kept, index, limits)
     return kept
 

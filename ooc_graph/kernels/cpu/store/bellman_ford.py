@@ -100,7 +100,7 @@ def gather_parts(
     """Copy loaded arcs to the block; the rows kept."""
     for index in range(begin, end):
         row, cursor = window.row[index], window.cursor[index]
-        there, weighs = window.place[0, index], window.place[1, index]
+        there, weighs = window.offset[0, index], window.offset[1, index]
         target, stop = gathered.starts[row - base] + cursor, gathered.starts[row - base + 1]
         count = min(window.asked[index], stop - target)
         for arc in range(count):
@@ -193,8 +193,8 @@ class TierFalling:
     ) -> int:
         """Bring a block of so many rows at most together; the row after it."""
         out, gathered = self._out, self._gathered
-        room = gathered.starts[: most + 1], len(gathered.neighbors)
-        end, waiting = list_gathered(out.heads, potential, changed, out.window, *room, base, whole)
+        sizes = gathered.starts[: most + 1], len(gathered.neighbors)
+        end, waiting = list_gathered(out.heads, potential, changed, out.window, *sizes, base, whole)
 
         def scan(*part: Any) -> int:
             return int(gather_parts(gathered, base, *part))

@@ -90,10 +90,8 @@ class CudaBfsRank:
             self._never, self._visited, self._found = (
                 cupy.empty(self._words, np.uint32) for _ in range(3)
             )
-        sizes = np.uint32(count), np.uint32(self._words)
-        self._steps.launch(
-            "never_claimed", self._words * 32, *sizes, self._into.offsets, self._never
-        )
+        given = np.uint32(count), np.uint32(self._words), self._into.offsets, self._never
+        self._steps.launch("never_claimed", self._words * 32, *given)
 
     @within_memory(_STEP)
     def start(self, root: int) -> None:
@@ -112,17 +110,9 @@ class CudaBfsRank:
         """Make the rows just listed, ``most`` of them, the frontier."""
         self._depth += 1
         self._found.fill(0)
-        self._steps.launch(
-            "settle_rows",
-            most,
-            self._queue,
-            self._out_offsets,
-            np.int32(self._depth),
-            self._visited,
-            self._found,
-            self._level,
-            self._steps.counts,
-        )
+        listed = self._queue, self._out_offsets, np.int32(self._depth)
+        tree = self._visited, self._found, self._level
+        self._steps.launch("settle_rows", most, *listed, *tree, self._steps.counts)
         self._count_found()
 
     def _count_found(self) -> int:
@@ -155,19 +145,12 @@ class CudaBfsRank:
     def _offer(self, shared: CudaBfsShared, best: Any, target: Any) -> None:
         """List unvisited neighbours of the frontier; ``best`` has the smallest parent of each."""
         steps, arcs = self._steps, cuda().empty(self._count, np.uint64)
-        steps.launch(
-            "list_found",
-            self._words * 32,
-            *(np.uint32(self._words), self._found, self._out.offsets),
-            *(self._queue, arcs, steps.counts),
-        )
-        steps.launch(
-            "push_rows",
-            threads_for(self._frontier_arcs),
-            *(np.uint32(self._count), starts_of(arcs), self._queue),
-            *(self._out.offsets, self._out.neighbors, *dealt(self._dealing)),
-            *(shared.visited, best, target, steps.counts),
-        )
+        found = np.uint32(self._words), self._found, self._out.offsets, self._queue, arcs
+        steps.launch("list_found", self._words * 32, *found, steps.counts)
+        queue = np.uint32(self._count), starts_of(arcs), self._queue
+        rows = self._out.offsets, self._out.neighbors, *dealt(self._dealing)
+        listed = shared.visited, best, target, steps.counts
+        steps.launch("push_rows", threads_for(self._frontier_arcs), *queue, *rows, *listed)
 
     @within_memory(_STEP)
     def claim(self, target: AnyArray, parent: AnyArray) -> None:
@@ -175,14 +158,11 @@ class CudaBfsRank:
         self._steps.clear()
         # Pieces as long as the own rows: what the others tell of may be more by far.
         for piece in pieces(len(target), self._dealing.rows):
-            told = [uploaded([column[piece]], self._ids) for column in (target, parent)]
-            self._steps.launch(
-                "claim_rows",
-                len(told[0]),
-                *(np.uint64(len(told[0])), *told, np.uint32(self._dealing.shards)),
-                *(self._visited, self._parent, self._queue, self._steps.counts),
-            )
-            del told  # before the next piece is uploaded
+            given = [uploaded([column[piece]], self._ids) for column in (target, parent)]
+            sizes = np.uint64(len(given[0])), np.uint32(self._dealing.shards)
+            tree = self._visited, self._parent, self._queue, self._steps.counts
+            self._steps.launch("claim_rows", len(given[0]), sizes[0], *given, sizes[1], *tree)
+            del given  # before the next piece is uploaded
         self._settle(min(len(target), self._dealing.rows))
 
     @within_memory(_STEP)
@@ -195,24 +175,16 @@ class CudaBfsRank:
 
     def _find(self, shared: CudaBfsShared) -> None:
         """Make the unvisited own rows next to the frontier those found."""
-        self._steps.launch(
-            "pull_rows",
-            self._words * 32,
-            *(np.uint32(self._dealing.rows), np.uint32(self._words)),
-            *(self._into.offsets, self._into.neighbors, self._out_offsets, shared.frontier),
-            *(np.int32(self._depth), self._visited, self._found, self._parent, self._level),
-            self._steps.counts,
-        )
+        sizes, rows = (np.uint32(self._dealing.rows), np.uint32(self._words)), self._into
+        given = rows.offsets, rows.neighbors, self._out_offsets, shared.frontier
+        tree = np.int32(self._depth), self._visited, self._found, self._parent, self._level
+        counts = self._steps.counts
+        self._steps.launch("pull_rows", self._words * 32, *sizes, *given, *tree, counts)
 
     def tree(
         self, vertices: Sequence[int], arcs: Sequence[int], direction: Sequence[int]
     ) -> BfsTree:
         """Answer for the own rows, in local order; copied to host memory."""
-        return BfsTree(
-            self._parent.get(),
-            self._level.get(),
-            0.0,
-            np.array(vertices, np.int64),
-            np.array(arcs, np.int64),
-            np.array(direction, np.int8),
-        )
+        levels = np.array(vertices, np.int64), np.array(arcs, np.int64)
+        tree = self._parent.get(), self._level.get(), 0.0
+        return BfsTree(*tree, *levels, np.array(direction, np.int8))

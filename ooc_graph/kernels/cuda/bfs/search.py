@@ -20,12 +20,7 @@ from ooc_graph.kernels.cuda.bfs.compiled import (
 )
 from ooc_graph.kernels.cuda.bfs.heads import Heads
 from ooc_graph.kernels.cuda.bfs.short_rows import FixedRows, are_short
-from ooc_graph.kernels.cuda.runtime.modules import (
-    cuda,
-    kernel,
-    limits,
-    within_memory,
-)
+from ooc_graph.kernels.cuda.runtime.modules import cuda, kernel, limits, within_memory
 from ooc_graph.kernels.cuda.runtime.rows import (
     NULL,
     QUAD_ROWS,

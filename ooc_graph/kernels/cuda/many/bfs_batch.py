@@ -68,10 +68,7 @@ class BfsBatches:
         return self._into.rows
 
     def columns(
-        self,
-        positions: AnyArray | None = None,
-        most: int | None = None,
-        far: int = INT32_UNREACHED,
+        self, positions: AnyArray | None = None, most: int | None = None, far: int = INT32_UNREACHED
     ) -> LevelColumns:
         """Columns of internal ids, -1 without a row (None: all rows), and levels up to ``most``."""
         cupy, last = cuda(), INT32_UNREACHED - 1 if most is None else most

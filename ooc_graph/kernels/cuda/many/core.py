@@ -132,18 +132,9 @@ def core_of(into: DeviceRows) -> Core:
     kept = number[row[inner]]
     core_rows = int(rows - leaf.sum())
     counts = cupy.bincount(kept, minlength=max(core_rows, 1)).get().astype(np.int64)
-    return Core(
-        core_rows,
-        cupy.asarray(tiles_of(counts)),
-        number[into.neighbors[inner]],
-        kept,
-        into.weights[inner],
-        entry_row,
-        entry_add,
-        start_row,
-        start_add,
-        cupy.flatnonzero(~leaf),
-    )
+    arcs = number[into.neighbors[inner]], kept, into.weights[inner]
+    ends = entry_row, entry_add, start_row, start_add
+    return Core(core_rows, cupy.asarray(tiles_of(counts)), *arcs, *ends, cupy.flatnonzero(~leaf))
 
 
 @dataclass(frozen=True)

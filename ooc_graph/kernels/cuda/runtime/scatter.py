@@ -45,10 +45,7 @@ def scatter(
     if [into[0].shape, into[0].dtype, into[1].shape, into[1].dtype] != wanted:
         raise UsageError("the columns to write to are not those of an answer of this graph")
     bits = np.dtype(f"u{measure.dtype.itemsize}")
-    constants = {
-        "ID": f"u{8 * internal_of.dtype.itemsize}",
-        "MEASURE": f"u{8 * bits.itemsize}",
-    }
+    constants = {"ID": f"u{8 * internal_of.dtype.itemsize}", "MEASURE": f"u{8 * bits.itemsize}"}
     unreached = np.array([_UNREACHED[measure.dtype.name]], measure.dtype).view(bits)[0]
     arguments = np.uint64(vertices), *arrays, unreached, *into
     name = "scatter.cu", "to_original"

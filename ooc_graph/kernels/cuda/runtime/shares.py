@@ -9,13 +9,7 @@ from typing import Any, ClassVar, Protocol
 import numpy as np
 
 from ooc_graph.errors import MemoryBudgetError
-from ooc_graph.kernels.cuda.runtime.modules import (
-    THREADS,
-    blocks_for,
-    cuda,
-    kernel,
-    within_memory,
-)
+from ooc_graph.kernels.cuda.runtime.modules import THREADS, blocks_for, cuda, kernel, within_memory
 from ooc_graph.kernels.cuda.runtime.pinned import PinnedAllocator
 from ooc_graph.kernels.cuda.runtime.rows import DeviceRows, on_device, require_rows, rows_on_device
 from ooc_graph.kernels.cuda.runtime.steps import ids_of
@@ -48,10 +42,10 @@ class Shares:
             raise MemoryBudgetError("2^32 arcs and more are held of all rows at most")
         self.starts = cupy.cumsum(counts, dtype=np.uint32)
         del counts
-        self.neighbors = self._held(rows, rows.neighbors)
-        self.weights = None if rows.weights is None else self._held(rows, rows.weights)
+        self.neighbors = self._copied(rows, rows.neighbors)
+        self.weights = None if rows.weights is None else self._copied(rows, rows.weights)
 
-    def _held(self, rows: DeviceRows, words: Any) -> Any:
+    def _copied(self, rows: DeviceRows, words: Any) -> Any:
         """The first words of each row."""
         kept = cuda().empty(int(self.starts[-1].get()), words.dtype)
         fill = kernel("heads.cu", "hold_shares", {} if words.itemsize == 4 else WIDE_WORDS)
@@ -89,7 +83,7 @@ class Tier(Protocol):
     def constants(self) -> Mapping[str, int | str]:
         """What its kernels are compiled with."""
 
-    def hold(self, rows: Rows, *, weighted: bool, ids: np.dtype[Any]) -> DeviceRows:
+    def load(self, rows: Rows, *, weighted: bool, ids: np.dtype[Any]) -> DeviceRows:
         """Rows of one side as its kernels are given them."""
 
 
@@ -99,7 +93,7 @@ class OnDevice:
 
     constants: ClassVar[dict[str, int | str]] = {}
 
-    def hold(self, rows: Rows, *, weighted: bool, ids: np.dtype[Any]) -> DeviceRows:
+    def load(self, rows: Rows, *, weighted: bool, ids: np.dtype[Any]) -> DeviceRows:
         """See `ooc_graph.kernels.cuda.runtime.rows.rows_on_device`."""
         return rows_on_device(rows, weighted=weighted, ids=ids)
 
@@ -109,17 +103,17 @@ ON_DEVICE = OnDevice()
 
 @dataclass(frozen=True)
 class Pinned:
-    """Rows are in pinned memory (``room``), and `Shares` of them on the device too."""
+    """Rows are in pinned memory (``allocator``), and `Shares` of them on the device too."""
 
-    room: PinnedAllocator
+    allocator: PinnedAllocator
     least: int
     shift: int
 
     constants: ClassVar[dict[str, int | str]] = TIERED
 
-    def hold(self, rows: Rows, *, weighted: bool, ids: np.dtype[Any]) -> DeviceRows:
+    def load(self, rows: Rows, *, weighted: bool, ids: np.dtype[Any]) -> DeviceRows:
         """As of `OnDevice`."""
-        outside = rows_on_device(self.room.on_device(rows), weighted=weighted, ids=ids)
+        outside = rows_on_device(self.allocator.on_device(rows), weighted=weighted, ids=ids)
         return TieredRows.of(outside, Shares(outside, self.least, self.shift))
 
 
@@ -130,10 +124,10 @@ def rank_rows(
     ids = ids_of(dealing.vertices)
     require_rows(dealing.rows)
     with within_memory("the rows of a rank"):
-        held = tier.hold(out, weighted=weighted, ids=ids)
-        others = held if into is out else tier.hold(into, weighted=weighted, ids=ids)
+        pushed = tier.load(out, weighted=weighted, ids=ids)
+        pulled = pushed if into is out else tier.load(into, weighted=weighted, ids=ids)
     weights = out.weights.dtype if weighted and out.weights is not None else None
-    return RankRows(held, others, len(out.neighbors), held.offsets, weights, tier.constants)
+    return RankRows(pushed, pulled, len(out.neighbors), pushed.offsets, weights, tier.constants)
 
 
 @dataclass(frozen=True)
@@ -141,16 +135,16 @@ class TieredRows(DeviceRows):
     """Rows for kernels compiled with `TIERED`; columns are addresses (`Tiered` of ``rank.cuh``)."""
 
     outside: DeviceRows | None = None
-    held: Shares | None = None
+    shares: Shares | None = None
 
     @classmethod
-    def of(cls, outside: DeviceRows, held: Shares) -> TieredRows:
+    def of(cls, outside: DeviceRows, shares: Shares) -> TieredRows:
         """Rows in host memory, with their first arcs on the device."""
 
         def column(near: Any, far: Any) -> Any:
-            arrays = near, far, held.starts, outside.offsets
+            arrays = near, far, shares.starts, outside.offsets
             return on_device(np.array([array.data.ptr for array in arrays], np.uint64))
 
-        weights = None if outside.weights is None else column(held.weights, outside.weights)
-        neighbors = column(held.neighbors, outside.neighbors)
-        return cls(outside.offsets, neighbors, weights, outside, held)
+        weights = None if outside.weights is None else column(shares.weights, outside.weights)
+        neighbors = column(shares.neighbors, outside.neighbors)
+        return cls(outside.offsets, neighbors, weights, outside, shares)

@@ -106,12 +106,12 @@ def wait() -> None:
     cuda().cuda.get_current_stream().synchronize()
 
 
-def values_at(values: Any, places: Any) -> AnyArray:
+def values_at(values: Any, positions: Any) -> AnyArray:
     """Values at these places of an array on the device, in host memory; piece by piece."""
-    found = np.empty(len(places), values.dtype)
-    for piece in pieces(len(places), _PIECE):
+    found = np.empty(len(positions), values.dtype)
+    for piece in pieces(len(positions), _PIECE):
         # CuPy looks up places as signed numbers, which ids of 64 bits are small enough for.
-        at = places[piece]
+        at = positions[piece]
         found[piece] = values[at.view(np.int64) if at.itemsize == 8 else at].get()
     return found
 

@@ -9,13 +9,7 @@ import numpy as np
 
 from ooc_graph.errors import DeviceError
 from ooc_graph.kernels.common.decisions import FIXED_ARCS, fixed_rows_pay
-from ooc_graph.kernels.cuda.runtime.modules import (
-    SHARED_RESERVE,
-    cuda,
-    launch,
-    limits,
-    on_all,
-)
+from ooc_graph.kernels.cuda.runtime.modules import SHARED_RESERVE, cuda, launch, limits, on_all
 from ooc_graph.kernels.cuda.runtime.rows import NULL
 from ooc_graph.kernels.cuda.sssp.method import Method, Weighted
 from ooc_graph.kernels.cuda.sssp.sums import Sums

@@ -7,13 +7,7 @@ from typing import Any
 import numpy as np
 
 from ooc_graph.errors import DeviceError
-from ooc_graph.kernels.cuda.runtime.modules import (
-    SHARED_RESERVE,
-    cuda,
-    launch,
-    limits,
-    on_all,
-)
+from ooc_graph.kernels.cuda.runtime.modules import SHARED_RESERVE, cuda, launch, limits, on_all
 from ooc_graph.kernels.cuda.runtime.rows import QUAD_ROWS, DeviceRows, Extents, extents
 from ooc_graph.kernels.cuda.sssp.method import Method, Weighted
 from ooc_graph.kernels.cuda.sssp.sums import Sums

@@ -119,13 +119,9 @@ class CudaSsspRank(BaseSsspRank):
             return Queued(first, arcs, 0, 0, self._top)
         self._queue_rows(shared, bound)
         waiting, kept = self._waiting
-        self._steps.launch(
-            "measure_queue",
-            most,
-            *(self._queue, *self._dealt, self._out.offsets, self._out.weights, shared.distance),
-            *(bound, self._top, self._taken, self._queued, kept),
-            *(first, arcs, self._steps.counts),
-        )
+        rows = self._queue, *self._dealt, self._out.offsets, self._out.weights, shared.distance
+        state = bound, self._top, self._taken, self._queued, kept
+        self._steps.launch("measure_queue", most, *rows, *state, first, arcs, self._steps.counts)
         counts = self._steps.fetch()
         self._waiting, self._pending = [kept, waiting], counts[KEPT]
         examined, arcs = counts[EXAMINED], arcs[: counts[LISTED]]
@@ -140,32 +136,22 @@ class CudaSsspRank(BaseSsspRank):
         steps, improved = self._steps, shared.improved
         waiting, kept = self._waiting
         steps.clear()
-        steps.launch(
-            "queue_improved",
-            len(improved),
-            *(np.uint64(len(improved)), improved, *self._dealt),
-            *(self._taken, self._queued, self._queue, steps.counts),
-        )
-        steps.launch(
-            "queue_waiting",
-            self._pending,
-            *(np.uint64(self._pending), waiting, *self._dealt),
-            *(self._out.offsets, self._out.weights, shared.distance, bound, self._top),
-            *(self._taken, self._queued, self._queue, kept, steps.counts),
-        )
+        state = self._taken, self._queued, self._queue
+        listed = np.uint64(len(improved)), improved, *self._dealt
+        steps.launch("queue_improved", len(improved), *listed, *state, steps.counts)
+        listed = np.uint64(self._pending), waiting, *self._dealt
+        rows = self._out.offsets, self._out.weights, shared.distance, bound, self._top
+        steps.launch("queue_waiting", self._pending, *listed, *rows, *state, kept, steps.counts)
 
     def _offer(
         self, shared: CudaSsspShared, queued: Queued, bound: Any, best: Any, target: Any
     ) -> None:
         """List vertices that the queue improves; ``best`` has the smallest candidate of each."""
         del bound  # all arcs that were measured are within it
-        self._steps.launch(
-            "push_arcs",
-            threads_for(queued.examined),
-            *(np.uint32(len(queued.arcs)), starts_of(queued.arcs), self._queue, queued.first),
-            *(self._out.neighbors, self._out.weights, *self._dealt, shared.distance, self._top),
-            *(best, target, self._steps.counts),
-        )
+        queue = np.uint32(len(queued.arcs)), starts_of(queued.arcs), self._queue, queued.first
+        rows = self._out.neighbors, self._out.weights, *self._dealt, shared.distance, self._top
+        listed = best, target, self._steps.counts
+        self._steps.launch("push_arcs", threads_for(queued.examined), *queue, *rows, *listed)
 
     @within_memory(STEP)
     def pull(self, shared: CudaSsspShared, final: float, floor: float) -> tuple[Payload, int, int]:
@@ -184,13 +170,9 @@ class CudaSsspRank(BaseSsspRank):
         self, shared: CudaSsspShared, final: Any, floor: Any, target: Any, found: Any
     ) -> None:
         """List the rows that improve and their distances."""
-        self._steps.launch(
-            "pull_rows",
-            int(self._rows),
-            *(self._rows, *self._dealt, self._out_offsets, self._into.offsets),
-            *(self._into.neighbors, self._into.weights, shared.distance),
-            *(final, floor, self._top, target, found, self._steps.counts),
-        )
+        rows = self._rows, *self._dealt, self._out_offsets, *self._in_rows, shared.distance
+        given = final, floor, self._top, target, found, self._steps.counts
+        self._steps.launch("pull_rows", int(self._rows), *rows, *given)
 
     @within_memory(STEP)
     def find_parents(self, shared: CudaSsspShared, root: int) -> tuple[AnyArray, int]:
@@ -210,21 +192,15 @@ class CudaSsspRank(BaseSsspRank):
         """Find the parents that are nearer to the root than their rows; arcs examined."""
         cupy, steps, rows, into = cuda(), self._steps, int(self._rows), self._into
         arcs, nearest = cupy.empty(rows, np.uint64), cupy.empty(rows, self._top.dtype)
-        steps.launch(
-            "measure_rows",
-            rows,
-            *(self._rows, *self._dealt, into.offsets, into.weights, shared.distance, root),
-            *(self._top, arcs, nearest, self._parent, steps.counts),
-        )
+        given = self._rows, *self._dealt, into.offsets, into.weights, shared.distance, root
+        measured = self._top, arcs, nearest, self._parent, steps.counts
+        steps.launch("measure_rows", rows, *given, *measured)
         examined, starts = steps.fetch()[EXAMINED], starts_of(arcs)
-        del arcs
+        del arcs, measured
+        offered = self._rows, starts, *self._dealt, *self._in_rows, shared.distance, self._top
         for choose in range(2):
-            steps.launch(
-                "offer_parents",
-                threads_for(examined),
-                *(self._rows, starts, *self._dealt, into.offsets, into.neighbors, into.weights),
-                *(shared.distance, self._top, np.uint32(choose), nearest, self._parent),
-            )
+            found = np.uint32(choose), nearest, self._parent
+            steps.launch("offer_parents", threads_for(examined), *offered, *found)
         return examined
 
     @within_memory(STEP)
@@ -241,24 +217,22 @@ class CudaSsspRank(BaseSsspRank):
 
     def _resolve(self, shared: CudaSsspShared, left: Any, kept: Any, solved: Any) -> None:
         """Part the rows that are left into those that find a parent, by id, and the others."""
-        into = self._into
-        self._steps.launch(
-            "resolve_rows",
-            self._left * 32,
-            *(np.uint64(self._left), left, *self._dealt),
-            *(into.offsets, into.neighbors, into.weights, shared.distance, self._top),
-            *(shared.waiting, self._parent, kept, solved, self._steps.counts),
-        )
+        listed = np.uint64(self._left), left, *self._dealt
+        plateau = *self._in_rows, shared.distance, self._top, shared.waiting, self._parent
+        counts = self._steps.counts
+        self._steps.launch("resolve_rows", self._left * 32, *listed, *plateau, kept, solved, counts)
+
+    @property
+    def _in_rows(self) -> tuple[Any, Any, Any]:
+        """The in-rows as kernels are given them."""
+        return self._into.offsets, self._into.neighbors, self._into.weights
 
     def overflowed(self, shared: CudaSsspShared) -> bool:
         """Tell whether a shortest distance from here exceeds the distances' dtype."""
         self._steps.clear()
-        self._steps.launch(
-            "find_overflow",
-            int(self._rows) * 32,
-            *(self._rows, *self._dealt, self._out.offsets, self._out.neighbors),
-            *(shared.distance, self._heaviest, self._top, self._steps.counts),
-        )
+        rows = self._rows, *self._dealt, self._out.offsets, self._out.neighbors
+        given = shared.distance, self._heaviest, self._top, self._steps.counts
+        self._steps.launch("find_overflow", int(self._rows) * 32, *rows, *given)
         return self._steps.fetch()[LISTED] > 0
 
     @within_memory(STEP)

@@ -100,11 +100,11 @@ def grouped(
 ) -> Iterator[list[tuple[AnyArray, ...]]]:
     """Payloads in their order, in groups of at most so many entries, or of one that has more."""
     group: list[tuple[AnyArray, ...]] = []
-    room = most
+    left = most
     for payload in payloads:
-        if group and len(payload[0]) > room:
+        if group and len(payload[0]) > left:
             yield group
-            group, room = [], most
+            group, left = [], most
         group.append(payload)
-        room -= len(payload[0])
+        left -= len(payload[0])
     yield group

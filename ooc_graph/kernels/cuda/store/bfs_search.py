@@ -1,6 +1,6 @@
 """BFS on a whole graph whose rows are in a store, by the steps of a device.
 
-A level goes along the arcs at hand first, in one step of the device; rows that want more are listed
+A level goes along the arcs loaded first, in one step of the device; rows that want more are listed
 on the host, and their arcs fetched and given to the device batch by batch.
 """
 
@@ -67,16 +67,16 @@ class DiskBfsSearch:
         left, total = steps.pull()
 
         def scan(
-            lengths: AnyArray, window: Window, begin: int, end: int, kept: int, units: AnyArray
+            lengths: AnyArray, window: Window, begin: int, end: int, kept: int, blocks: AnyArray
         ) -> int:
             nonlocal total
-            hit, examined = steps.pull_units(window, begin, end, units)
+            hit, examined = steps.pull_blocks(window, begin, end, blocks)
             total += examined
             missed = (hit == 0).view(np.uint8)
             return int(keep_flagged(lengths, window, begin, end, kept, missed))
 
         if left:
-            for waiting in into.tails(steps.left(), into.at_hand(steps.at_hand)):
+            for waiting in into.tails(steps.left(), into.loaded(steps.loaded)):
                 into.scan(waiting, scan)
         return total
 
@@ -85,18 +85,18 @@ class DiskBfsSearch:
         steps, out = self._steps, self._out
 
         def scan(
-            lengths: AnyArray, window: Window, begin: int, end: int, kept: int, units: AnyArray
+            lengths: AnyArray, window: Window, begin: int, end: int, kept: int, blocks: AnyArray
         ) -> int:
-            steps.push_units(window, begin, end, units)
+            steps.push_blocks(window, begin, end, blocks)
             flags = np.ones(end - begin, np.uint8)
             return int(keep_flagged(lengths, window, begin, end, kept, flags))
 
         if steps.push():
-            for waiting in out.tails(steps.left(), out.at_hand(steps.pushed_at_hand)):
+            for waiting in out.tails(steps.left(), out.loaded(steps.loaded_out)):
                 out.scan(waiting, scan, out.most_look)
 
 
 def _compile_lists(rows: TierRows) -> None:
     """Have the kernels compiled for these rows, so that no search waits for that."""
-    list_tails(np.empty(0, np.uint64), rows.at_hand(0), rows.window, 0)
+    list_tails(np.empty(0, np.uint64), rows.loaded(0), rows.window, 0)
     keep_flagged(rows.heads.lengths, rows.window, 0, 0, 0, np.empty(0, np.uint8))

@@ -12,7 +12,7 @@ from ooc_graph.errors import MemoryBudgetError
 from ooc_graph.kernels.common.bitmap import WORD_BITS, Words, whole_set, words_for
 from ooc_graph.kernels.common.store.requests import heaviest_ends
 from ooc_graph.kernels.common.store.rows import TierRows
-from ooc_graph.kernels.common.store.windows import AtHand
+from ooc_graph.kernels.common.store.windows import LoadedArcs
 from ooc_graph.kernels.cuda.pinned.sssp import SsspShare
 from ooc_graph.kernels.cuda.runtime.modules import cuda, within_memory
 from ooc_graph.kernels.cuda.runtime.pinned import PinnedArray
@@ -43,7 +43,7 @@ class DiskBuffers:
 class DeviceHeads:
     """The first arcs of every row, neighbours and weights: room for them, and then they.
 
-    ``lengths``, uint32 (rows,), are in host memory, and ``hold`` says how many arcs of each row.
+    ``lengths``, uint32 (rows,), are in host memory, and ``share`` says how many arcs of each row.
     The first rows' heads are on the device, ``device_arcs`` at most (None: all), and those of the
     other rows in pinned host memory, which the device reads over the bus; ``pinned`` makes its
     arrays. On the device are also 4 bytes and a bit a row. Without ``buffers`` 8 bytes a row are
@@ -55,14 +55,14 @@ class DeviceHeads:
     def __init__(
         self,
         lengths: AnyArray,
-        hold: SsspShare,
+        share: SsspShare,
         device_arcs: int | None = None,
         *,
         buffers: DiskBuffers | None = None,
         pinned: Callable[[int, Any], PinnedArray] = PinnedArray,
     ) -> None:
         require_rows(len(lengths))
-        self.hold = SsspShare(min(hold.least, _MOST_LEAST), min(hold.shift, WORD_BITS - 1))
+        self.share = SsspShare(min(share.least, _MOST_LEAST), min(share.shift, WORD_BITS - 1))
         with within_memory("the first arcs of every row"):
             self._measure(lengths, buffers)
             self._release_others(self.arcs if device_arcs is None else device_arcs, pinned)
@@ -77,7 +77,7 @@ class DeviceHeads:
             counts, there = buffers.parent, buffers.distance
         counts[:1].fill(0)
         there.set(lengths)  # `asarray` would pin as much host memory
-        rule = np.uint32(self.hold.least), np.uint32(self.hold.shift)
+        rule = np.uint32(self.share.least), np.uint32(self.share.shift)
         sizes = np.uint32(rows), np.uint32(words)
         steps = Steps(HEAD_SOURCE)
         steps.launch("measure_heads", 32 * words, *sizes, *rule, there, counts[1:], self.longer)
@@ -99,8 +99,8 @@ class DeviceHeads:
         self._far = [pinned(rest, kind) for kind in (np.uint32, np.float32) if rest]
         near = [array.data.ptr for array in self._near]
         far = [array.device.data.ptr for array in self._far] or [int(NULL)] * 2
-        places = [self._starts.data.ptr, self.longer.data.ptr, *near, *far, self.device_arcs]
-        self.places = cupy.asarray(np.array(places, np.uint64))
+        addresses = [self._starts.data.ptr, self.longer.data.ptr, *near, *far, self.device_arcs]
+        self.addresses = cupy.asarray(np.array(addresses, np.uint64))
         """What kernels are given: `Heads` in ``disk_arcs.cuh``."""
 
     @property
@@ -114,14 +114,14 @@ class DeviceHeads:
         """Bring all heads here, in the order of the tier; the largest weight of rows seen whole.
 
         Rows are of the same side, with limits: what is fetched of each, its head or more. Without
-        ``buffers`` units are staged in as much memory, which is free again.
+        ``buffers`` blocks are staged in as much memory, which is free again.
         """
         with within_memory("room for what is fetched of the store"):
             staged = Staged(rows, pins=pins) if buffers is None else buffers.staged
             steps = Steps(TAIL_SOURCE)
 
         def launch(count: int, fetched: tuple[Any, ...]) -> None:
-            steps.launch("hold_arcs", 32 * count, *fetched, self.places)
+            steps.launch("hold_arcs", 32 * count, *fetched, self.addresses)
 
         return np.float32(fill_heads(rows, staged, launch))
 
@@ -151,9 +151,9 @@ class DiskSide:
 
     def behind(self, bits: Words) -> Iterator[int]:
         """Window after window of a bitmap's rows that go beyond their heads: how many they are."""
-        return self.rows.tails(bits, self.at_hand)
+        return self.rows.tails(bits, self.loaded)
 
     @property
-    def at_hand(self) -> AtHand:
+    def loaded(self) -> LoadedArcs:
         """How many arcs of each row the heads are."""
-        return self.rows.at_hand(self.heads.hold.least, self.heads.hold.shift)
+        return self.rows.loaded(self.heads.share.least, self.heads.share.shift)

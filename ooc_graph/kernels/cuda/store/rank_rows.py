@@ -29,8 +29,8 @@ class StoreRows:
     def __init__(self, rows: TierRows, least: int, shift: int) -> None:
         lengths = rows.heads.lengths
         require_rows(len(lengths))
-        self.rows, self.at_hand = rows, rows.at_hand(min(least, 1 << 32), shift)
-        kept = np.minimum((lengths.astype(np.int64) >> shift) + self.at_hand.least, lengths)
+        self.rows, self.loaded = rows, rows.loaded(min(least, 1 << 32), shift)
+        kept = np.minimum((lengths.astype(np.int64) >> shift) + self.loaded.least, lengths)
         cupy, ids, last = cuda(), rows.dtypes[0], rows.dtypes[-1]
         self.weights = last if len(rows.dtypes) > 1 else None
         """Type of the weights."""
@@ -66,7 +66,7 @@ class StoreRows:
             self.steps.launch(name, 32 * count, *fetched, *arguments)
 
         window = self.rows.window
-        for waiting in self.rows.tails(bits.get().view(np.uint64), self.at_hand):
+        for waiting in self.rows.tails(bits.get().view(np.uint64), self.loaded):
             if cursor is not None:
                 window.cursor[:waiting] = cursor[on_device(window.row[:waiting])].get()
             self.staged.scan(self.rows, waiting, launch)

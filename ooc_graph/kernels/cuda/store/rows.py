@@ -1,4 +1,4 @@
-"""What a CUDA device has of rows in a store: first arcs in columns, and units on their way.
+"""What a CUDA device has of rows in a store: first arcs in columns, and blocks on their way.
 
 Nothing here knows of a search. The first arc of each row stands apart; behind it come columns of
 four, the k-th as long as there are rows of more than 1 + 4 k arcs. The first few columns are in
@@ -31,7 +31,7 @@ def padded(rows: int) -> int:
     return -(-max(rows, 1) // QUAD_ROWS) * QUAD_ROWS
 
 
-class HeldColumns:
+class HeadColumns:
     """First arcs of the in-rows, where the current device reads them; none are there at first.
 
     ``near`` are the rows of each column in device memory, which is allocated here, and ``far`` the
@@ -47,11 +47,11 @@ class HeldColumns:
         addresses = [column.data.ptr for column in self._kept]
         self.column = cupy.asarray(np.array(addresses or [0], np.uint64))  # on the device
         self.columns = len(addresses)
-        self.at_hand = 1 + 4 * self.columns
+        self.loaded = 1 + 4 * self.columns
 
 
 class WholeRows:
-    """Some rows that are held whole, one after the other, where the current device reads them.
+    """Some rows that are kept whole, one after the other, where the current device reads them.
 
     Their lengths are int32, in host memory, and arcs stand in ``pinned`` host memory, uint32 of all
     of them, or in device memory that is allocated here. On the device are ``starts``, uint64 (rows
@@ -68,15 +68,15 @@ class WholeRows:
         count = int(self._starts[-1])
         self.arcs = cupy.empty(count, np.uint32) if pinned is None else pinned.device
 
-    def take(self, window: Window, begin: int, end: int, units: AnyArray) -> None:
+    def take(self, window: Window, begin: int, end: int, blocks: AnyArray) -> None:
         """Take what was asked for of these rows; others are left out. Waits."""
         for index in range(begin, end):
             row = int(window.row[index]) - self.first
             if not 0 <= row < self.rows:
                 continue
-            place = window.place[0, index]
+            offset = window.offset[0, index]
             target = int(self._starts[row]) + int(window.cursor[index])
-            arcs = units[place : place + window.asked[index]]
+            arcs = blocks[offset : offset + window.asked[index]]
             if self._pinned is None:
                 _send(self.arcs[target:], arcs)
             else:
@@ -85,24 +85,24 @@ class WholeRows:
 
 
 class Requests:
-    """Room on the device for a batch of units, and for a request for each row of a window."""
+    """Room on the device for a batch of blocks, and for a request for each row of a window."""
 
     def __init__(self, rows: int, arcs: int) -> None:
         cupy = cuda()
-        self.row, self.place, self.asked = (cupy.empty(rows, np.int64) for _ in range(3))
+        self.row, self.offset, self.asked = (cupy.empty(rows, np.int64) for _ in range(3))
         self.starts = cupy.empty(rows + 1, np.uint64)
         self._sent_starts: AnyArray | None = None
         self.hit = cupy.empty(rows, np.uint8)
-        self.units = cupy.empty(arcs, np.uint32)
+        self.blocks = cupy.empty(arcs, np.uint32)
 
-    def send(self, window: Window, begin: int, end: int, units: AnyArray) -> np.uint32:
-        """Have requests ``begin … end - 1`` and their units brought here; how many there are.
+    def send(self, window: Window, begin: int, end: int, blocks: AnyArray) -> np.uint32:
+        """Have requests ``begin … end - 1`` and their blocks brought here; how many there are.
 
-        ``units`` must stay as they are until the current stream was waited for.
+        ``blocks`` must stay as they are until the current stream was waited for.
         """
-        _send(self.units, units)
+        _send(self.blocks, blocks)
         _send(self.row, window.row[begin:end])
-        _send(self.place, window.place[0, begin:end])
+        _send(self.offset, window.offset[0, begin:end])
         _send(self.asked, window.asked[begin:end])
         return np.uint32(end - begin)
 

@@ -33,7 +33,7 @@ _ALL = np.uint32(0)
 class CudaDiskSsspSearch:
     """SSSP searches of one whole graph, one at a time; buffers are allocated once.
 
-    In addition to heads it holds 8 bytes a row on the device, four bitmaps, and a batch of units
+    In addition to heads it holds 8 bytes a row on the device, four bitmaps, and a batch of blocks
     with its requests (``buffers``, if the rows were loaded with such). Everything happens on the
     device and the stream that are CuPy's current ones.
 
@@ -130,7 +130,7 @@ class CudaDiskSsspSearch:
         bound, going = TOP if reached else state.farthest(), True
         while going:
             state.clear()
-            state.list_nearer()
+            state.list_rows(state.nearer)
             state.over_listed("push_rows", *given_to_push(state, _ALL, bound, state.more))
             going = self._relax_tails(bound, "finish")
 
@@ -140,9 +140,8 @@ class CudaDiskSsspSearch:
         into, least_far = state.into, bits_of(floor)
         given = state.distance, state.nearer
         state.clear()
-        state.over_rows(
-            "pull_rows", into.heads.places, bits_of(final), least_far, *given, state.more
-        )
+        bounds = bits_of(final), least_far
+        state.over_rows("pull_rows", into.heads.addresses, *bounds, *given, state.more)
         found = state.go_on(into, "pull_arcs", least_far, *given)
         self._phase_arcs["pull"] += found[EXAMINED]
         return np.float32(least(found, TOP)), found[EMITTED]
@@ -151,13 +150,13 @@ class CudaDiskSsspSearch:
         """Rows that are nearer now, and their out-arcs; None where many go beyond their heads."""
         state, out = self._state, self._state.out
         state.clear()
-        state.over_words("count_members", state.nearer, out.heads.places, state.more)
+        state.over_words("count_members", state.nearer, out.heads.addresses, state.more)
         found = state.counts()
         if found[KEPT] * TAIL_ROWS > state.rows:
             return found[LISTED], None
         arcs = found[ARCS]
         if found[KEPT]:
-            arcs += arcs_beyond(state.noted(), out.at_hand)
+            arcs += arcs_beyond(state.noted(), out.loaded)
         return found[LISTED], arcs
 
     def _require_no_overflow(self) -> None:
@@ -171,7 +170,7 @@ class CudaDiskSsspSearch:
             return
         state.clear()
         far = state.next
-        state.over_words("lose_rows", far, heads.places, state.distance, state.more, lanes=32)
+        state.over_words("lose_rows", far, heads.addresses, state.distance, state.more, lanes=32)
         if state.go_on(state.out, "lose_arcs", state.distance)[EMITTED]:
             raise overflow_error(_FLOAT)
 

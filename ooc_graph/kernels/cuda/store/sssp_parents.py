@@ -23,11 +23,11 @@ def find_parents(state: DiskState, root: int, floor: np.float32) -> int:
     examined, least = 0, bits_of(floor)
     if state.few:
         state.clear()
-        state.over_few("offer_rows", out.heads.places, least, *read, state.more)
+        state.over_few("offer_rows", out.heads.addresses, least, *read, state.more)
         examined += state.go_on(out, "offer_arcs", *read)[EXAMINED]
     state.parent[root : root + 1].fill(np.uint32(root))
     state.clear()
-    state.over_rows("parent_rows", into.heads.places, least, *read, state.more)
+    state.over_rows("parent_rows", into.heads.addresses, least, *read, state.more)
     examined += state.go_on(into, "parent_arcs", least, *read)[EXAMINED]
     return examined + _resolve_plateaus(state)
 
@@ -41,15 +41,8 @@ def _resolve_plateaus(state: DiskState) -> int:
     if not left:
         return 0
     state.clear()
-    state.over_words(
-        "plateau_rows",
-        lacking,
-        into.heads.places,
-        state.distance,
-        state.parent,
-        state.more,
-        lanes=32,
-    )
+    given = into.heads.addresses, state.distance, state.parent, state.more
+    state.over_words("plateau_rows", lacking, *given, lanes=32)
     taken = state.go_on(into, "plateau_arcs", state.distance, lacking, state.parent)
     examined = taken[EXAMINED]
     state.clear()
@@ -70,18 +63,8 @@ def _resolve_plateaus(state: DiskState) -> int:
 
 def _spread(state: DiskState) -> int:
     """Offer the rows found last to those behind them; arcs examined."""
-    out, lacking = state.out, state.nearer
+    out, given = state.out, (state.distance, state.nearer, state.parent, state.next)
     state.clear()
-    state.over_words(
-        "spread_rows",
-        state.waiting,
-        out.heads.places,
-        state.distance,
-        lacking,
-        state.parent,
-        state.next,
-        state.more,
-        lanes=32,
-    )
-    given = state.distance, lacking, state.parent, state.next
+    heads = state.waiting, out.heads.addresses
+    state.over_words("spread_rows", *heads, *given, state.more, lanes=32)
     return state.go_on(out, "spread_arcs", *given)[EXAMINED]

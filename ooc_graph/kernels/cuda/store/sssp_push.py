@@ -43,13 +43,13 @@ class _Inner:
 
     def grow(self, reached: int, smallest: np.float32) -> None:
         """Take all that are reached, if they are few; all others are ``smallest`` away at least."""
-        room = min(MOST_FIRST, max(1, self.arcs // ENOUGH_PUSHED))
-        self.growing = self.growing and reached <= room
+        most = min(MOST_FIRST, max(1, self.arcs // ENOUGH_PUSHED))
+        self.growing = self.growing and reached <= most
         if not self.growing:
             return
         rows = self.state.reached()
-        held = int(self.state.out.rows.heads.lengths[rows].sum(dtype=np.int64))
-        self.growing = not push_is_enough(held, self.arcs)
+        arcs = int(self.state.out.rows.heads.lengths[rows].sum(dtype=np.int64))
+        self.growing = not push_is_enough(arcs, self.arcs)
         if self.growing:
             self.state.keep_few(rows)
             self.floor = smallest
@@ -93,10 +93,7 @@ def _push_below(
         begin = bits_of(below) + np.uint32(1)
     while True:
         state.clear()
-        if begin:
-            state.list_waiting()
-        else:
-            state.list_nearer()
+        state.list_rows(state.waiting if begin else state.nearer)
         state.over_listed("push_rows", *given_to_push(state, begin, bound, NULL))
         found = state.counts()
         totals += (found[EXAMINED], found[AGAIN], found[EMITTED])
@@ -107,18 +104,12 @@ def _push_below(
 
 def given_to_push(state: DiskState, begin: np.uint32, bound: np.float32, more: Any) -> Any:
     """Arguments of ``push_rows``: candidates from ``begin`` on, as bits, up to a bound."""
-    return state.out.heads.places, begin, bits_of(bound), state.distance, state.nearer, more
+    return state.out.heads.addresses, begin, bits_of(bound), state.distance, state.nearer, more
 
 
 def _smallest_waiting(state: DiskState, bound: np.float32) -> np.float32:
     """Smallest candidate above the bound along heads; rows without one wait no more."""
     state.clear()
-    state.over_words(
-        "least_waiting",
-        state.waiting,
-        state.out.heads.places,
-        state.distance,
-        bits_of(bound),
-        lanes=32,
-    )
+    given = state.waiting, state.out.heads.addresses, state.distance, bits_of(bound)
+    state.over_words("least_waiting", *given, lanes=32)
     return np.float32(least(state.counts(), TOP))

@@ -60,12 +60,9 @@ class CudaStoreSsspRank(CudaSsspRank):
         given = words, self._later, bound, waiting, self._wanting
         self._step("enter_tails", 32 * self._words, *given)
         queued = super()._measure(shared, bound)
-        self._step(
-            "note_exhausted",
-            len(queued.arcs),
-            *(self._queue, self._out.offsets, self._out_rows.longer, self._taken),
-            *(self._cursor, self._wanting, self._steps.counts),
-        )
+        heads = self._queue, self._out.offsets, self._out_rows.longer, self._taken
+        tails = self._cursor, self._wanting, self._steps.counts
+        self._step("note_exhausted", len(queued.arcs), *heads, *tails)
         return queued._replace(most=self.vertices) if self._wanting.any() else queued
 
     def _offer(
@@ -74,9 +71,8 @@ class CudaStoreSsspRank(CudaSsspRank):
         super()._offer(shared, queued, bound, best, target)
         given = *self._dealt, shared.distance, bound, self._top, best, target
         tails = self._cursor, self._later, self._in_tails
-        self._out_rows.scan(
-            self._wanting, "push_fetched", *given, *tails, self._steps.counts, cursor=self._cursor
-        )
+        counts, cursor = self._steps.counts, self._cursor
+        self._out_rows.scan(self._wanting, "push_fetched", *given, *tails, counts, cursor=cursor)
 
     def _least_waiting(self, queued: Queued) -> Any:
         steps = self._steps
@@ -85,17 +81,17 @@ class CudaStoreSsspRank(CudaSsspRank):
         self._step("least_later", 32 * self._words, *given, steps.counts)
         return min(queued.least, least(steps.fetch(), self._top))
 
-    def _heads(self, rows: StoreRows) -> tuple[Any, ...]:
-        """Heads of one side as kernels are given them."""
-        heads = rows.heads
-        return heads.offsets, heads.neighbors, heads.weights, rows.longer
+    @property
+    def _heads(self) -> tuple[Any, ...]:
+        """Heads of the in-rows as kernels are given them."""
+        return *self._in_rows, self._into_rows.longer
 
     def _find_nearer(
         self, shared: CudaSsspShared, final: Any, floor: Any, target: Any, found: Any
     ) -> None:
         into, counts, distance = self._into_rows, self._steps.counts, shared.distance
         bounds, best, more = (final, floor, self._top), self._nearest, self._wanting
-        self._over_rows("pull_heads", *self._heads(into), distance, *bounds, best, more, counts)
+        self._over_rows("pull_heads", *self._heads, distance, *bounds, best, more, counts)
         into.scan(more, "pull_fetched", distance, *bounds[1:], best, counts)
         known = self._out_offsets, best, distance
         given = self._rows, *self._dealt, *known, target, found, counts
@@ -105,7 +101,7 @@ class CudaStoreSsspRank(CudaSsspRank):
         into, steps, distance = self._into_rows, self._steps, shared.distance
         found, more = (self._nearest, self._parent), self._wanting
         given = distance, root, self._top, *found, more, steps.counts
-        self._over_rows("parent_heads", *self._heads(into), *given)
+        self._over_rows("parent_heads", *self._heads, *given)
         given = *self._dealt, distance, self._top, *found, steps.counts
         into.scan(more, "parent_fetched", *given)
         return steps.fetch()[EXAMINED]
@@ -115,7 +111,7 @@ class CudaStoreSsspRank(CudaSsspRank):
         more.fill(0)
         listed = np.uint64(self._left), left, *self._dealt
         found = shared.waiting, self._parent
-        given = *listed, *self._heads(into), *plateau, *found, more
+        given = *listed, *self._heads, *plateau, *found, more
         self._step("plateau_heads", 32 * self._left, *given)
         into.scan(more, "plateau_fetched", *self._dealt, *plateau, *found)
         given = *listed, self._parent, kept, solved, self._steps.counts

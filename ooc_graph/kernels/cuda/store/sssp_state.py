@@ -48,10 +48,10 @@ class DiskState:
         self.rows = len(out.rows.heads.lengths)
         self.words = bitmap_words(self.rows)
         sides = (out.rows,) if into is out else (out.rows, into.rows)
-        room = buffers or DiskBuffers(*sides, pins=pins)
+        buffers = buffers or DiskBuffers(*sides, pins=pins)
         # uint32 (rows,): bits of float32, and ids; before there are parents, rows that are listed.
-        self.distance, self.parent = room.distance, room.parent[: self.rows]
-        self._staged = room.staged
+        self.distance, self.parent = buffers.distance, buffers.parent[: self.rows]
+        self._staged = buffers.staged
         # Sets of the rows that are nearer since it was listed, and that go on beyond their heads;
         # the other two are for each phase's own use.
         self.nearer, self.waiting, self.more, self.next = (
@@ -108,13 +108,9 @@ class DiskState:
         if self.few:
             self._few[: self.few].set(rows)
 
-    def list_nearer(self) -> None:
-        """List the rows that are nearer; then none are, and all of these wait."""
-        self.over_words("list_members", self.nearer, self.waiting, self.parent)
-
-    def list_waiting(self) -> None:
-        """List the rows that wait."""
-        self.over_words("list_members", self.waiting, self.waiting, self.parent)
+    def list_rows(self, members: Any) -> None:
+        """List the rows that wait, or those that are nearer: then none are, and these wait."""
+        self.over_words("list_members", members, self.waiting, self.parent)
 
     def reached(self) -> AnyArray:
         """Rows that are reached, ascending, in host memory."""
@@ -127,7 +123,7 @@ class DiskState:
         """Smallest distance that out-arcs beyond heads may offer: of the few rows, or of all."""
         self._heads.clear()
         count, listed = (self.few, self._few) if of_few else (self.rows, NULL)
-        given = np.uint64(count), listed, self.out.heads.places, self.distance
+        given = np.uint64(count), listed, self.out.heads.addresses, self.distance
         self.step("least_beyond", count, *given)
         return np.float32(least(self.counts(), TOP))
 

@@ -1,4 +1,4 @@
-"""Units of a tier that a CUDA device scans: a batch and its requests go there, flags come back."""
+"""Blocks of a tier that a CUDA device scans: a batch and its requests go there, flags come back."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Launch = Callable[[int, tuple[Any, ...]], None]
 
 
 class Staged:
-    """Room on the device for a batch of units, and for what is asked of it; allocated once.
+    """Room on the device for a batch of blocks, and for what is asked of it; allocated once.
 
     All happens on CuPy's current stream, for one side at a time. What goes and comes passes through
     host memory that is pinned if the system pins it, 21 bytes a row of a window at most.
@@ -61,7 +61,7 @@ class Staged:
             launch(count, self._upload(window, begin, end, columns))
             if note is not None:
                 note(window, begin, end, columns)
-            # Waits for the device: then the staged units may be written over.
+            # Waits for the device: then the staged blocks may be written over.
             self._flags[:count].get(out=self._returned[:count])
             return int(keep_flagged(limits, window, begin, end, kept, self._returned))
 
