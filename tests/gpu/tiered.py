@@ -11,8 +11,8 @@ from ooc_graph.kernels.common.store.rows import TierRows
 from ooc_graph.kernels.cuda.bfs.rank import CudaBfsRank, CudaBfsShared
 from ooc_graph.kernels.cuda.device import CudaDevice
 from ooc_graph.kernels.cuda.runtime.pinned import PinnedAllocator
-from ooc_graph.kernels.cuda.sssp.rank import CudaSsspRank, known_of
-from ooc_graph.kernels.cuda.sssp.shared import CudaSsspShared
+from ooc_graph.kernels.cuda.sssp.rank import CudaSsspRank
+from ooc_graph.kernels.cuda.sssp.shared import CudaSsspShared, known_of
 from ooc_graph.kernels.cuda.store.bfs_rank import CudaStoreBfsRank
 from ooc_graph.kernels.cuda.store.rank_rows import StoreRows
 from ooc_graph.kernels.cuda.store.sssp_rank import CudaStoreSsspRank

@@ -19,9 +19,9 @@ from ooc_graph.kernels.cuda.pinned.sssp import CudaTierSsspSearch, SsspShare
 from ooc_graph.kernels.cuda.runtime.modules import cuda
 from ooc_graph.kernels.cuda.runtime.pinned import PinnedAllocator
 from ooc_graph.kernels.cuda.runtime.shares import ON_DEVICE, Pinned, Tier, rank_rows
-from ooc_graph.kernels.cuda.sssp.rank import CudaSsspRank, known_of
+from ooc_graph.kernels.cuda.sssp.rank import CudaSsspRank
 from ooc_graph.kernels.cuda.sssp.search import CudaSsspSearch
-from ooc_graph.kernels.cuda.sssp.shared import CudaSsspShared
+from ooc_graph.kernels.cuda.sssp.shared import CudaSsspShared, known_of
 from ooc_graph.kernels.cuda.store.bfs_rank import CudaStoreBfsRank
 from ooc_graph.kernels.cuda.store.rank_rows import StoreRows
 from ooc_graph.kernels.cuda.store.sssp_rank import CudaStoreSsspRank

@@ -10,11 +10,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ooc_graph.errors import UsageError
 from ooc_graph.kernels.common.bitmap import words_for
 from ooc_graph.kernels.common.decisions import SsspTree
 from ooc_graph.kernels.common.sssp.distances import BaseSsspRank, Payload
-from ooc_graph.kernels.common.sssp.survey import Known, survey
+from ooc_graph.kernels.common.sssp.survey import Known
 from ooc_graph.kernels.cuda.runtime.modules import cuda, within_memory
 from ooc_graph.kernels.cuda.runtime.shares import RankRows
 from ooc_graph.kernels.cuda.runtime.steps import (
@@ -31,8 +30,8 @@ from ooc_graph.kernels.cuda.runtime.steps import (
     threads_for,
     values_at,
 )
-from ooc_graph.kernels.cuda.sssp.shared import C_TYPES, STEP, CudaSsspShared, steps_for
-from ooc_graph.types import AnyArray, Dealing, Rows
+from ooc_graph.kernels.cuda.sssp.shared import STEP, CudaSsspShared, steps_for
+from ooc_graph.types import AnyArray, Dealing
 
 
 class Queued(NamedTuple):
@@ -242,16 +241,3 @@ class CudaSsspRank(BaseSsspRank):
         own = cuda().empty(rows, self._top.dtype)
         self._steps.launch("take_own", rows, self._rows, *self._dealt, shared.distance, own)
         return SsspTree(self._parent.get(), own.get(), 0.0, phase_arcs)
-
-
-def known_of(rows: Rows, tuples: AnyArray) -> Known:
-    """What a search knows of light-first rows, with the input tuples at each, in host memory.
-
-    Weights are float32, float64, int32 or int64, not negative; others are refused (`UsageError`).
-    """
-    if rows.weights is None or rows.weights.dtype.name not in C_TYPES:
-        found = "none" if rows.weights is None else str(rows.weights.dtype)
-        raise UsageError(
-            f"SSSP on a CUDA device takes weights of type {', '.join(C_TYPES)}, not {found}"
-        )
-    return Known(survey(rows, tuples), rows.weights.max(initial=0))

@@ -8,11 +8,13 @@ from typing import Any
 
 import numpy as np
 
+from ooc_graph.errors import UsageError
 from ooc_graph.kernels.common.bitmap import words_for
 from ooc_graph.kernels.common.sssp.distances import SharedBounds
+from ooc_graph.kernels.common.sssp.survey import Known, survey
 from ooc_graph.kernels.cuda.runtime.modules import cuda, within_memory
 from ooc_graph.kernels.cuda.runtime.steps import LISTED, Steps, ids_of, least, uploaded, wait, width
-from ooc_graph.types import AnyArray
+from ooc_graph.types import AnyArray, Rows
 
 C_TYPES = {"float32": "float", "float64": "double", "int32": "int", "int64": "i64"}
 """Types of weights, as ``sssp_rank.cu`` calls them."""
@@ -108,3 +110,16 @@ def grouped(
         group.append(payload)
         left -= len(payload[0])
     yield group
+
+
+def known_of(rows: Rows, tuples: AnyArray) -> Known:
+    """What a search knows of light-first rows, with the input tuples at each, in host memory.
+
+    Weights are float32, float64, int32 or int64, not negative; others are refused (`UsageError`).
+    """
+    if rows.weights is None or rows.weights.dtype.name not in C_TYPES:
+        found = "none" if rows.weights is None else str(rows.weights.dtype)
+        raise UsageError(
+            f"SSSP on a CUDA device takes weights of type {', '.join(C_TYPES)}, not {found}"
+        )
+    return Known(survey(rows, tuples), rows.weights.max(initial=0))
