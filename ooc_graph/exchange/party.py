@@ -122,11 +122,11 @@ class Party:
             return
         self._quiet_since_s = time.monotonic()
         self._work = asyncio.ensure_future(self._trade(kind, parts))
-        self._work.add_done_callback(self._hand_over)
+        self._work.add_done_callback(self._pass_on)
         if self._guarding is None:
             self._guarding = asyncio.ensure_future(self._guard())
 
-    def _hand_over(self, work: asyncio.Future[Mapping[int, Sequence[Parcel]]]) -> None:
+    def _pass_on(self, work: asyncio.Future[Mapping[int, Sequence[Parcel]]]) -> None:
         """Give the task's thread what came of a trade, and keep nothing of it."""
         self._work = None
         if work.cancelled():

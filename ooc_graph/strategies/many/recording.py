@@ -106,7 +106,7 @@ class Recording:
             for number in chunks:
                 if self._most:
                     count = int(is_searched[slice(*self._bounds(number))].sum())
-                    self._hand_over(rows, number, count)
+                    self._pass_on(rows, number, count)
                 else:
                     self._record(rows, number)
             self._leave_if_cancelled()
@@ -136,7 +136,7 @@ class Recording:
         first = number * self._length
         return first, min(first + self._length, self._sources)
 
-    def _hand_over(self, rows: Any, number: int, sources: int) -> None:
+    def _pass_on(self, rows: Any, number: int, sources: int) -> None:
         _unrecorded.add(sources)
         is_counted = threading.Lock()
 
