@@ -33,7 +33,7 @@ TUNING = "ooc_graph.kernels.common.tuning"
 DECIDES = {
     "bfs": ("PULL_ABOVE", "PUSH_BELOW", "SHORT_ROW", "LIST_ARCS", "TEAM_ARCS", "FEW_LONGER"),
     "sssp": ("ENOUGH_PUSHED", "HEAD_SHARE", "WEIGHT_SPREAD", "FIRST_STEP"),
-    "johnson": ("LANES", "PRUNED_FROM", "FIRST_SPAN"),
+    "johnson": ("BATCH_SIZE", "PRUNED_FROM", "FIRST_SPAN"),
     "levels": ("WORTH",),
 }
 """What the constants of `TUNING` decide."""
