@@ -31,7 +31,6 @@ from ooc_graph.kernels.cuda.pinned.bfs import BfsShare, CudaTierBfsSearch, colum
 from ooc_graph.kernels.cuda.pinned.sssp import CudaTierSsspSearch, SsspShare
 from ooc_graph.kernels.cuda.runtime.pinned import PinnedArray
 from ooc_graph.kernels.cuda.runtime.rows import DeviceRows, extents
-from ooc_graph.memory.cpu.plan import Lengths
 from ooc_graph.memory.cuda.device_facts import COLUMNS, DeviceFacts
 from ooc_graph.memory.cuda.pinned_plan import (
     BfsPlan,
@@ -41,6 +40,7 @@ from ooc_graph.memory.cuda.pinned_plan import (
     plan_bfs,
     rows_within,
 )
+from ooc_graph.memory.heads import Lengths
 from ooc_graph.types import Rows
 
 BLOCK_EDGES = 1 << 27

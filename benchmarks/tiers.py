@@ -33,13 +33,14 @@ from tiers_limit import limits_of, within_limits
 
 import ooc_graph as og
 from ooc_graph.kernels.common.compiled import kernel as compiled
-from ooc_graph.kernels.common.sssp.survey import first_rows
 from ooc_graph.kernels.cpu.device import CpuDevice
 from ooc_graph.layout.names import rows_path
-from ooc_graph.memory.cpu.plan import Plan, describe, rules
+from ooc_graph.memory.cpu.plan import Plan, describe
+from ooc_graph.memory.heads import rules
 from ooc_graph.model.kernel import ORDER_OF
 from ooc_graph.report.statistics import teps_statistics
-from ooc_graph.shards.tiers import facts_of, load_tiers
+from ooc_graph.shards.tier_facts import facts_of
+from ooc_graph.shards.tiers import load_tiers
 from ooc_graph.threads import cores
 from ooc_graph.types import AnyArray
 
@@ -142,13 +143,12 @@ def compare(program: Program, graph: og.Graph, kernel: str, roots: list[int]) ->
         "searches": len(roots),
         "threads": cores(),
     }
-    head_share = graph.head_share(first_rows(graph.rows))
     for share in SHARES:
         plan = plan_of_share(graph, kernel, share)
         if plan is None:
             print(f"{kernel:4} {share:4.0%}: the first arcs of all rows are more than that")
             continue
-        load_s, _, tier = timed(lambda plan=plan: load_tiers(graph, plan, device, head_share))
+        load_s, _, tier = timed(lambda plan=plan: load_tiers(graph, plan, device))
         loaded = tier.io_stats.bytes
         tier.run(roots[0])
         figures = {

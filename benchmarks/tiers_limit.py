@@ -34,7 +34,7 @@ from ooc_graph.model.engine import Engine
 from ooc_graph.model.kernel import ORDER_OF
 from ooc_graph.report.memory_watch import MemoryWatch
 from ooc_graph.runtime import engine_cache, process, warmup
-from ooc_graph.shards.tiers import facts_of
+from ooc_graph.shards.tier_facts import facts_of
 from ooc_graph.threads import cores
 
 KERNELS = ("bfs", "sssp")

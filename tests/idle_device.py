@@ -26,7 +26,7 @@ from ooc_graph.kernels.cuda.store import rows as cuda_disk_rows
 from ooc_graph.kernels.cuda.store import sssp as cuda_disk_sssp
 from ooc_graph.kernels.cuda.store import sssp_state as cuda_disk_state
 from ooc_graph.kernels.cuda.store import staged as cuda_staged
-from ooc_graph.memory.cpu.plan import HeadRule
+from ooc_graph.memory.heads import HeadRule
 from ooc_graph.shards import device_tiers
 
 _PIECE = 4096

@@ -13,12 +13,14 @@ from ooc_graph.kernels.cuda.pinned.sssp import SsspShare
 from ooc_graph.kernels.cuda.runtime.modules import within_memory
 from ooc_graph.kernels.cuda.store.heads import DeviceHeads, DiskBuffers, DiskSide
 from ooc_graph.kernels.cuda.store.sssp import CudaDiskSsspSearch, require_columns
-from ooc_graph.memory.cpu.plan import HeadRule
 from ooc_graph.memory.cuda.disk import WINDOW_ROWS
 from ooc_graph.memory.cuda.disk_sssp_plan import DiskSsspPlan
+from ooc_graph.memory.heads import HeadRule
 from ooc_graph.shards.device_tiers import DeviceTierSearch, HostAllocator, fill_side, load_side
 from ooc_graph.shards.load import Graph
-from ooc_graph.shards.tiers import Tiered, bind_sides, require_stored, survey_tier
+from ooc_graph.shards.tier_facts import require_stored
+from ooc_graph.shards.tier_weights import survey_tier
+from ooc_graph.shards.tiers import Tiered, bind_sides
 
 
 def load_device_sssp(

@@ -17,20 +17,14 @@ from ooc_graph.kernels.cuda.runtime.pinned import PinnedArray
 from ooc_graph.kernels.cuda.store.bfs import CudaDiskBfsSteps, DiskBfsShare
 from ooc_graph.kernels.cuda.store.bfs_search import DiskBfsSearch
 from ooc_graph.kernels.cuda.store.rows import NO_VERTEX
-from ooc_graph.memory.cpu.plan import HeadRule
 from ooc_graph.memory.cuda.disk import READERS, WINDOW_ROWS
 from ooc_graph.memory.cuda.disk_bfs_plan import MOST_HUBS, DiskDevicePlan
 from ooc_graph.memory.cuda.disk_ranks import DiskRankPlan
+from ooc_graph.memory.heads import HeadRule
 from ooc_graph.shards.load import Graph
-from ooc_graph.shards.tiers import (
-    Tiered,
-    TierSearch,
-    bind_sides,
-    heaviest_of_long,
-    known_of_rank,
-    open_side,
-    require_stored,
-)
+from ooc_graph.shards.tier_facts import require_stored
+from ooc_graph.shards.tier_weights import heaviest_of_long, known_weights
+from ooc_graph.shards.tiers import Tiered, TierSearch, bind_sides, open_side
 from ooc_graph.types import AnyArray, Dealing
 
 
@@ -239,6 +233,6 @@ def load_disk_rank(
         both = dealing, there[0], there[-1]
         if kernel == "bfs":
             return device.store_bfs_rank(*both)
-        return device.store_sssp_rank(*both, known_of_rank(graph, out))
+        return device.store_sssp_rank(*both, known_weights(graph, out.rows, out.heaviest))
 
     return TierSearch(*bind_sides(graph.sides, load, bind), plan)

@@ -8,8 +8,8 @@ import numpy as np
 
 from ooc_graph.kernels.common.sssp.survey import sampled_rows, survey_of
 from ooc_graph.layout.names import LIGHT, OUT, rows_path
-from ooc_graph.memory.cpu.plan import Lengths
 from ooc_graph.memory.cuda.device_facts import last_longer
+from ooc_graph.memory.heads import Lengths
 from ooc_graph.shards.load import Graph
 from ooc_graph.shards.row_loader import Arrays
 from ooc_graph.types import DEAL_BLOCK, AnyArray, Dealing, IntArray, owner_of, rows_of_shard

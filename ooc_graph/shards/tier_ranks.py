@@ -17,15 +17,9 @@ from ooc_graph.kernels.cpu.device import CpuDevice
 from ooc_graph.memory.cpu.plan import Facts, Plan, plan_disk
 from ooc_graph.shards.lengths import LengthsByShard, lengths_of_shards
 from ooc_graph.shards.load import Graph
-from ooc_graph.shards.tiers import (
-    Tiered,
-    TierSearch,
-    bind_sides,
-    facts_about,
-    known_of_rank,
-    load_side,
-    require_stored,
-)
+from ooc_graph.shards.tier_facts import facts_about, require_stored
+from ooc_graph.shards.tier_weights import known_weights
+from ooc_graph.shards.tiers import Tiered, TierSearch, bind_sides, load_side
 from ooc_graph.types import Dealing
 
 LISTED_SHARE = 8
@@ -130,7 +124,7 @@ def load_rank(
         listed = _most_listed(dealing.rows, int(lengths.max(initial=0)))
         if kernel == "bfs":
             return device.tier_bfs_rank(dealing, out.rows, into.rows, listed)
-        known = known_of_rank(graph, out)
+        known = known_weights(graph, out.rows, out.heaviest)
         return device.tier_sssp_rank(dealing, out.rows, into.rows, known, listed)
 
     return TierSearch(*bind_sides(graph.sides, load, bind), plan)

@@ -9,10 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from ooc_graph.errors import MemoryBudgetError
 from ooc_graph.kernels.common.bitmap import whole_set
 from ooc_graph.kernels.common.sssp.distances import largest_of
-from ooc_graph.kernels.common.sssp.survey import Known, Survey, first_rows, sampled_rows, survey_of
 from ooc_graph.kernels.common.store.rows import (
     ALIGNED_ARCS,
     FIRST_LOOK,
@@ -22,76 +20,19 @@ from ooc_graph.kernels.common.store.rows import (
 )
 from ooc_graph.kernels.common.store.scans import copy_firsts, copy_heads
 from ooc_graph.kernels.cpu.device import CpuDevice
-from ooc_graph.layout.names import HUB, INTERNAL_OF, LIGHT, ORIGINAL_OF, OUT, id_dtype, rows_path
+from ooc_graph.layout.names import LIGHT
 from ooc_graph.layout.stored import Stored
 from ooc_graph.memory.cpu.disk import DiskBlocks
-from ooc_graph.memory.cpu.plan import Facts, Lengths, Plan
+from ooc_graph.memory.cpu.plan import Plan
 from ooc_graph.memory.io_stats import IoStats
-from ooc_graph.shards.lengths import MOST_SURVEYED, count_lengths, offsets_by_piece
+from ooc_graph.shards.lengths import offsets_by_piece
 from ooc_graph.shards.load import Graph
+from ooc_graph.shards.tier_facts import require_stored
+from ooc_graph.shards.tier_weights import heaviest_of_long, known_weights
 from ooc_graph.types import AnyArray, Dealing, IntArray
 
 GROUP = 64
 _WHOLE = 1 << 30
-
-
-def facts_of(graph: Graph, kernel: str) -> Facts:
-    """What a plan for searches of a graph depends on; reads its offsets.
-
-    MemoryBudgetError if its rows are in memory already, or in an order that the kernel lacks.
-    """
-    stored, order = require_stored(graph, kernel)
-    offsets = graph.arrays_of(order, "offsets")
-    sides = tuple(count_lengths(stored, arrays, graph.rows)[0] for arrays in offsets)
-    return facts_about(graph, kernel, sides)
-
-
-def facts_about(graph: Graph, kernel: str, sides: tuple[Lengths, ...]) -> Facts:
-    """As `facts_of`, with the lengths of the rows given."""
-    stored, order = require_stored(graph, kernel)
-    weights = graph.weight_dtype if kernel == "sssp" else None
-    distance = 4 if weights is None else weights.itemsize if weights.kind == "f" else 8
-    tables = stored.spec(INTERNAL_OF), stored.spec(ORIGINAL_OF)
-    gapped = 0 if graph.first_id is not None else 8 * graph.vertices
-    return Facts(
-        kernel,
-        graph.vertices,
-        graph.rows,
-        graph.shards,
-        id_dtype(graph.rows).itemsize,
-        0 if weights is None else weights.itemsize,
-        distance,
-        gapped + sum(spec.length * spec.dtype.itemsize for spec in tables),
-        sides,
-        _packed_bits(graph, order, weighted=weights is not None),
-    )
-
-
-def _packed_bits(graph: Graph, order: str, *, weighted: bool) -> int:
-    """Bits of an arc where its columns are packed, else 0."""
-    columns = ["neighbors", *(["weights"] if weighted else [])]
-    specs = [graph.stored.spec(f"{rows_path(0, OUT, order)}/{column}") for column in columns]
-    if all(spec.packing is None for spec in specs):
-        return 0
-    return sum(
-        8 * spec.dtype.itemsize if spec.packing is None else spec.packing.bits for spec in specs
-    )
-
-
-def require_stored(graph: Graph, kernel: str) -> tuple[Stored, str]:
-    """The store that holds a graph's rows in the order that a kernel wants, and the order.
-
-    MemoryBudgetError if there is none.
-    """
-    order = HUB if kernel == "bfs" else LIGHT
-    if not isinstance(graph.stored, Stored):
-        raise MemoryBudgetError(f"{graph.path}: is in memory, and has no arcs elsewhere")
-    if order not in graph.attributes["row_orders"]:
-        raise MemoryBudgetError(
-            f"{graph.path}: {kernel} sorts its rows in memory, since it has none in the order "
-            f"{order!r}; build it with --rows both"
-        )
-    return graph.stored, order
 
 
 def read_lengths(
@@ -204,54 +145,6 @@ def _fill(heads: HeadRows, blocks: DiskBlocks, window: int) -> Any:
     return max(heaviest[0], heaviest_of_long(TierRows(heads, blocks, window), short))
 
 
-def heaviest_of_long(rows: TierRows, short: int) -> Any:
-    """Largest weight of the rows of more than ``short`` arcs: that of the last arc of one."""
-    lengths = rows.heads.lengths
-    long = np.flatnonzero(lengths > short)
-    return arcs_at(rows, long, lengths[long].astype(np.int64) - 1).max(initial=0)
-
-
-def arcs_at(rows: TierRows, which: IntArray, arcs: IntArray) -> AnyArray:
-    """Weight of one arc of each of some ascending rows."""
-    weights = np.empty(len(which), rows.heads.weights.dtype)
-    most = len(rows.window.row)
-    for begin in range(0, len(which), most):
-        some = which[begin : begin + most]
-        rows.window.row[: len(some)] = some
-        rows.window.cursor[: len(some)] = arcs[begin : begin + most]
-        target = weights[begin : begin + most]
-
-        def scan(
-            _: AnyArray,
-            window: Any,
-            first: int,
-            end: int,
-            kept: int,
-            _neighbors: AnyArray,
-            column: AnyArray,
-            some: IntArray = some,
-            target: AnyArray = target,
-        ) -> int:
-            at = np.searchsorted(some, window.row[first:end])
-            target[at] = column[window.offset[1, first:end]]
-            return kept
-
-        rows.scan(len(some), scan, 1)
-    return weights
-
-
-def survey_tier(rows: TierRows, head_share: float) -> Survey:
-    """Survey of light-first rows, from a few rows alone: each takes a block or two."""
-    lengths, firsts = rows.heads.lengths, rows.heads.first
-    last = max(0, sampled_rows(len(lengths)) - 1)
-    sampled = np.unique(np.linspace(0, last, MOST_SURVEYED).astype(np.int64))
-    sampled = sampled[: len(lengths)]
-    sampled = sampled[lengths[sampled] > 0]
-    middle = arcs_at(rows, sampled, lengths[sampled].astype(np.int64) // 2)
-    lightest = firsts[sampled] if len(firsts) else arcs_at(rows, sampled, np.zeros_like(sampled))
-    return survey_of(int(head_share * _WHOLE), _WHOLE, lightest, middle)
-
-
 @dataclass(frozen=True)
 class TierSearch:
     """A search of rows whose tails stay in the store.
@@ -281,12 +174,9 @@ class TierSearch:
             side.blocks.close()
 
 
-def load_tiers(
-    graph: Graph, plan: Plan, device: CpuDevice, head_share: float, **sizes: int
-) -> TierSearch:
+def load_tiers(graph: Graph, plan: Plan, device: CpuDevice, **sizes: int) -> TierSearch:
     """Bring into memory what a plan keeps there, with buffers for its kernel.
 
-    ``head_share`` is the share of the input tuples at the first 1 % of the rows; for SSSP.
     ``sizes`` are ``window`` and ``look`` of `ooc_graph.kernels.common.store.rows.TierRows`.
     """
     _, order = require_stored(graph, plan.facts.kernel)
@@ -298,8 +188,7 @@ def load_tiers(
         if plan.facts.kernel == "bfs":
             return device.tier_bfs(out.rows, into.rows)
         heaviest = max(out.heaviest, into.heaviest)
-        known = Known(survey_tier(out.rows, head_share), heaviest)
-        return device.tier_sssp(out.rows, into.rows, known)
+        return device.tier_sssp(out.rows, into.rows, known_weights(graph, out.rows, heaviest))
 
     return TierSearch(*bind_sides(graph.sides, load, bind), plan)
 
@@ -318,8 +207,3 @@ def bind_sides(
         search = bind(sides[0], sides[-1])
         undo.pop_all()
     return search, sides
-
-
-def known_of_rank(graph: Graph, out: Tiered) -> Known:
-    """What a rank knows of a graph's weights when its own rows are loaded."""
-    return Known(survey_tier(out.rows, graph.head_share(first_rows(graph.rows))), out.heaviest)

@@ -12,7 +12,7 @@ from ooc_graph.kernels.common.sssp.survey import Known, Survey, survey
 from ooc_graph.kernels.common.store.rows import FIRST_LOOK, WINDOW_ROWS, HeadRows, TierRows
 from ooc_graph.kernels.cpu.device import CpuDevice
 from ooc_graph.layout.names import APSP
-from ooc_graph.memory.cpu.plan import HeadRule
+from ooc_graph.memory.heads import HeadRule
 from ooc_graph.types import AnyArray, Dealing, IntArray, Rows
 
 _BLOCK_BYTES = 16

@@ -9,7 +9,7 @@ from ooc_graph.kernels.common.store.rows import HeadRows, TierRows
 from ooc_graph.kernels.cuda.pinned.sssp import SsspShare
 from ooc_graph.kernels.cuda.store.heads import DeviceHeads, DiskSide
 from ooc_graph.kernels.cuda.store.sssp import CudaDiskSsspSearch
-from ooc_graph.memory.cpu.plan import HeadRule
+from ooc_graph.memory.heads import HeadRule
 from ooc_graph.shards.tiny_tiers import bind_rows
 from ooc_graph.types import Rows, Shard
 from tests.gpu.comparison import light_sides

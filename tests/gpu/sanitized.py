@@ -48,9 +48,9 @@ from ooc_graph.kernels.cuda.sssp.sums import STORED_TYPES
 from ooc_graph.kernels.cuda.store import sssp as cuda_disk_sssp
 from ooc_graph.kernels.cuda.store import sssp_push as cuda_disk_push
 from ooc_graph.layout import names
-from ooc_graph.memory.cpu.plan import HeadRule
 from ooc_graph.memory.cuda.disk_bfs_plan import DiskDevicePlan
 from ooc_graph.memory.cuda.disk_sssp_plan import DiskSsspPlan
+from ooc_graph.memory.heads import HeadRule
 from ooc_graph.shards import cuda_sides
 from ooc_graph.shards.cuda_disk_sssp import load_device_sssp
 from ooc_graph.shards.device_tiers import load_device_bfs

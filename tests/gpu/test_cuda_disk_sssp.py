@@ -16,7 +16,7 @@ from ooc_graph.kernels.cpu.store import sssp_search as tier_sssp_search
 from ooc_graph.kernels.cuda.pinned.sssp import SsspShare
 from ooc_graph.kernels.cuda.store import sssp_push as cuda_disk_push
 from ooc_graph.kernels.cuda.store.heads import DeviceHeads
-from ooc_graph.memory.cpu.plan import HeadRule
+from ooc_graph.memory.heads import HeadRule
 from tests.gpu.comparison import CPU, graph, light_sides, same_sssp
 from tests.gpu.disked import disk_search, disk_side
 from tests.gpu.graphs import GRAPHS, flat, path, roots, sparse, star, valued

@@ -11,8 +11,8 @@ import pytest
 import ooc_graph as og
 from ooc_graph.errors import CorruptStoreError, UsageError
 from ooc_graph.layout import chunks, names
-from ooc_graph.memory.cpu.plan import HeadRule
 from ooc_graph.memory.cuda.disk_sssp_plan import DiskSsspPlan
+from ooc_graph.memory.heads import HeadRule
 from ooc_graph.shards.cuda_disk_sssp import load_device_sssp
 from ooc_graph.shards.device_tiers import DeviceTierSearch
 from ooc_graph.shards.load import Graph

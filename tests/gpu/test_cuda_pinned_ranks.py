@@ -18,8 +18,8 @@ from ooc_graph.kernels.common.decisions import PULL, PUSH
 from ooc_graph.kernels.cpu.device import CpuDevice
 from ooc_graph.kernels.cuda.runtime import modules as cuda_modules
 from ooc_graph.layout import names
-from ooc_graph.memory.cpu.plan import ALL
 from ooc_graph.memory.cuda.pinned_ranks import RankPlan, plan_ranks
+from ooc_graph.memory.heads import ALL
 from ooc_graph.model import rank_memory
 from ooc_graph.model.kernel import CUDA_FIXED_BYTES
 from ooc_graph.runtime import engine_cache

@@ -22,7 +22,6 @@ from ooc_graph.kernels.cuda.pinned.sssp import CudaTierSsspSearch, SsspShare
 from ooc_graph.kernels.cuda.runtime.pinned import PinnedArray
 from ooc_graph.kernels.cuda.runtime.shares import TIERED
 from ooc_graph.kernels.cuda.sssp import search as cuda_sssp
-from ooc_graph.memory.cpu.plan import HeadRule, Lengths
 from ooc_graph.memory.cuda.device_facts import COLUMNS, DeviceFacts, last_longer
 from ooc_graph.memory.cuda.pinned_plan import (
     BfsPlan,
@@ -32,6 +31,7 @@ from ooc_graph.memory.cuda.pinned_plan import (
     plan_device,
     rows_within,
 )
+from ooc_graph.memory.heads import HeadRule, Lengths
 from ooc_graph.types import Rows, Shard
 from tests.gpu import comparison
 from tests.gpu.comparison import CPU, graph, hub_sides, same_sssp

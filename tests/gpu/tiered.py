@@ -16,7 +16,7 @@ from ooc_graph.kernels.cuda.sssp.shared import CudaSsspShared, known_of
 from ooc_graph.kernels.cuda.store.bfs_rank import CudaStoreBfsRank
 from ooc_graph.kernels.cuda.store.rank_rows import StoreRows
 from ooc_graph.kernels.cuda.store.sssp_rank import CudaStoreSsspRank
-from ooc_graph.memory.cpu.plan import HeadRule
+from ooc_graph.memory.heads import HeadRule
 from ooc_graph.shards.tiny_tiers import bind_rows
 from ooc_graph.types import Rows, Shard
 from tests.gpu.comparison import hub_sides, light_sides
@@ -58,7 +58,7 @@ class StoreRanks:
     Parameters
     ----------
     least, shift
-        See `ooc_graph.memory.cpu.plan.HeadRule`.
+        See `ooc_graph.memory.heads.HeadRule`.
     sizes
         Of units, batches, windows and looks, as of `ooc_graph.shards.tiny_tiers.bind_rows`.
     """

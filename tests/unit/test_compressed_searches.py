@@ -19,18 +19,17 @@ from ooc_graph.layout.packing import Packing
 from ooc_graph.layout.stored import Stored
 from ooc_graph.memory.cpu.disk import DiskBlocks
 from ooc_graph.memory.cpu.plan import (
-    ALL,
     RESERVE_BYTES,
     UNPACKING_BYTES,
-    HeadRule,
     Plan,
     describe,
     least_bytes,
     plan_disk,
 )
+from ooc_graph.memory.heads import ALL, HeadRule
 from ooc_graph.model.kernel import ORDER_OF
 from ooc_graph.runtime import engine_cache
-from ooc_graph.shards import tiers
+from ooc_graph.shards import tier_facts, tiers
 from ooc_graph.shards.load import Graph
 from tests.command_line import call
 from tests.memory_limits import traced_peak
@@ -76,8 +75,8 @@ def tiny(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def loaded(graph: Graph, kernel: str, rule: HeadRule, batch: int = 4, kept: int = 0) -> Any:
-    plan = Plan(tiers.facts_of(graph, kernel), 0, rule, batch, kept)
-    return tiers.load_tiers(graph, plan, DEVICE, 0.5, window=128, look=20)
+    plan = Plan(tier_facts.facts_of(graph, kernel), 0, rule, batch, kept)
+    return tiers.load_tiers(graph, plan, DEVICE, window=128, look=20)
 
 
 def search_from_some(search: Any) -> None:
@@ -242,9 +241,9 @@ def test_other_kernels_answer_the_same(pair: tuple[Path, Path]) -> None:
 @pytest.mark.parametrize("kernel", KERNELS)
 def test_within_the_least_memory(kernel: str, pair: tuple[Path, Path]) -> None:
     plain, packed = (og.open(path) for path in pair)
-    facts = tiers.facts_of(packed, kernel)
+    facts = tier_facts.facts_of(packed, kernel)
     assert facts.packed_bits == (12 if kernel == "bfs" else 12 + 7)
-    assert least_bytes(facts) == least_bytes(tiers.facts_of(plain, kernel)) + UNPACKING_BYTES
+    assert least_bytes(facts) == least_bytes(tier_facts.facts_of(plain, kernel)) + UNPACKING_BYTES
     whole = describe(plan_disk(facts, 1 << 40))
     assert (whole["arcs of each row in memory"], whole["bytes that stay in the store"]) == (
         str(HeadRule(ALL)),
@@ -269,11 +268,11 @@ def test_memory_stays_within_the_plan(kernel: str, pair: tuple[Path, Path]) -> N
 def plan_and_peak(kernel: str, path: Path) -> tuple[Plan, int, int]:
     """What is planned, what loading and searching hold at once, and units that were read."""
     graph = og.open(path)
-    facts = tiers.facts_of(graph, kernel)
+    facts = tier_facts.facts_of(graph, kernel)
     plan, io_stats = plan_disk(facts, least_bytes(facts)), []
 
     def search() -> None:
-        found = tiers.load_tiers(graph, plan, DEVICE, 0.5)
+        found = tiers.load_tiers(graph, plan, DEVICE)
         found.run(0)
         io_stats.append(found.io_stats.blocks)
         found.close()

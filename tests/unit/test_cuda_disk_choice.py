@@ -16,11 +16,11 @@ from ooc_graph.errors import DeviceBusyError, MemoryBudgetError, UsageError
 from ooc_graph.kernels.cuda.runtime import modules as cuda_modules
 from ooc_graph.kernels.cuda.store.rows import REQUEST_BYTES, padded
 from ooc_graph.layout.names import SIDECAR_BYTES
-from ooc_graph.memory.cpu.plan import Lengths
 from ooc_graph.memory.cuda import disk_bfs_plan as device_disk_plan
 from ooc_graph.memory.cuda.device_facts import COLUMNS, DeviceFacts
 from ooc_graph.memory.cuda.disk import DiskFacts, describe_disk
 from ooc_graph.memory.cuda.disk_bfs_plan import DiskDevicePlan, least_disk_plan, plan_disk_device
+from ooc_graph.memory.heads import Lengths
 from ooc_graph.memory.io_stats import IoStats
 from ooc_graph.model import rank_memory
 from ooc_graph.model.job import Job

@@ -17,7 +17,6 @@ from ooc_graph.errors import MemoryBudgetError
 from ooc_graph.kernels.common.sssp.survey import MOST_FIRST
 from ooc_graph.kernels.common.store.requests import request_words
 from ooc_graph.layout.names import SIDECAR_BYTES
-from ooc_graph.memory.cpu.plan import ALL, HeadRule, Lengths
 from ooc_graph.memory.cuda import disk_sssp_plan as device_disk_sssp_plan
 from ooc_graph.memory.cuda.device_facts import COLUMNS, DeviceFacts
 from ooc_graph.memory.cuda.disk import DiskFacts, describe_disk
@@ -26,6 +25,7 @@ from ooc_graph.memory.cuda.disk_sssp_plan import (
     least_disk_sssp,
     plan_disk_sssp,
 )
+from ooc_graph.memory.heads import ALL, HeadRule, Lengths
 from ooc_graph.memory.io_stats import IoStats
 from ooc_graph.model import rank_memory
 from ooc_graph.model.resources import CUDA, CudaLimits, Resources

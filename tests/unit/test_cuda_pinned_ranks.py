@@ -13,13 +13,13 @@ import ooc_graph as og
 from ooc_graph.errors import MemoryBudgetError
 from ooc_graph.kernels.cpu.device import CpuDevice
 from ooc_graph.kernels.cuda.runtime import modules as cuda_modules
-from ooc_graph.memory.cpu.plan import ALL, HeadRule, Lengths
 from ooc_graph.memory.cuda.pinned_ranks import (
     RankFacts,
     RankPlan,
     least_plan_of_ranks,
     plan_ranks,
 )
+from ooc_graph.memory.heads import ALL, HeadRule, Lengths
 from ooc_graph.model import rank_memory
 from ooc_graph.model.request import Request
 from ooc_graph.model.reservation import HOST, Refusal

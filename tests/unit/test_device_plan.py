@@ -17,7 +17,6 @@ from ooc_graph.kernels.cuda.pinned import bfs as cuda_tier_bfs
 from ooc_graph.kernels.cuda.pinned import sssp as cuda_tier_sssp
 from ooc_graph.kernels.cuda.runtime import rows as cuda_held
 from ooc_graph.kernels.cuda.sssp import pull as cuda_sssp_pull
-from ooc_graph.memory.cpu.plan import Lengths
 from ooc_graph.memory.cuda import device_facts
 from ooc_graph.memory.cuda import pinned_plan as device_plan
 from ooc_graph.memory.cuda.device_facts import COLUMNS, DeviceFacts, last_longer
@@ -29,6 +28,7 @@ from ooc_graph.memory.cuda.pinned_plan import (
     plan_device,
     rows_within,
 )
+from ooc_graph.memory.heads import Lengths
 
 ALL_HOST = 1 << 50
 

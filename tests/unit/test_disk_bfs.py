@@ -12,7 +12,7 @@ from ooc_graph.kernels.common.decisions import PULL, PUSH
 from ooc_graph.kernels.common.store.rows import TierRows
 from ooc_graph.kernels.cpu.device import CpuDevice
 from ooc_graph.kernels.cuda.store.bfs_search import DiskBfsSearch
-from ooc_graph.memory.cpu.plan import HeadRule
+from ooc_graph.memory.heads import HeadRule
 from ooc_graph.shards.tiny_tiers import bind_rows
 from tests.disk_steps import PlainSteps
 from tests.strategies import Arcs, skewed, small_arcs

@@ -25,10 +25,10 @@ from ooc_graph.kernels.cuda.sssp import search as cuda_sssp
 from ooc_graph.kernels.cuda.sssp.search import CudaSsspSearch
 from ooc_graph.kernels.cuda.sssp.sums import STORED_TYPES, Sums, sums_of_stored
 from ooc_graph.layout.names import CHUNK_BYTES
-from ooc_graph.memory.cpu.plan import Lengths
 from ooc_graph.memory.cuda import device_facts
 from ooc_graph.memory.cuda.device_facts import COLUMNS, DeviceFacts, NearPlan
 from ooc_graph.memory.cuda.pinned_plan import SsspPlan, describe_device, least_plan, plan_device
+from ooc_graph.memory.heads import Lengths
 from ooc_graph.model.job import Job
 from ooc_graph.model.request import Request
 from ooc_graph.model.resources import CUDA, CudaLimits, Resources

@@ -17,7 +17,7 @@ from ooc_graph.kernels.common.store.requests import (
 )
 from ooc_graph.kernels.common.store.rows import TierRows, Window, new_window
 from ooc_graph.kernels.common.store.windows import LoadedArcs, list_tails
-from ooc_graph.memory.cpu.plan import HeadRule
+from ooc_graph.memory.heads import HeadRule
 from ooc_graph.shards.tiny_tiers import bind_rows
 from ooc_graph.types import Rows
 

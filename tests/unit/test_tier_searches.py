@@ -11,7 +11,7 @@ from ooc_graph.errors import InputError
 from ooc_graph.kernels.common.decisions import PULL, PUSH
 from ooc_graph.kernels.cpu.device import CpuDevice
 from ooc_graph.kernels.cpu.store import bfs_search as tier_bfs_search
-from ooc_graph.memory.cpu.plan import ALL, HeadRule
+from ooc_graph.memory.heads import ALL, HeadRule
 from ooc_graph.shards.tiny_tiers import bind_rows, ring_search, search_of
 from tests import oracles
 from tests.strategies import WEIGHTS, Arcs, arcs_of, grid, skewed, small_arcs

@@ -22,7 +22,7 @@ from ooc_graph.kernels.cpu.many.johnson import CpuJohnson
 from ooc_graph.kernels.cpu.store import bellman_ford as tier_falling
 from ooc_graph.kernels.cpu.store.bellman_ford import TierFalling
 from ooc_graph.kernels.cpu.store.johnson import TierJohnson
-from ooc_graph.memory.cpu.plan import ALL, HeadRule
+from ooc_graph.memory.heads import ALL, HeadRule
 from ooc_graph.shards.tiny_tiers import bind_rows
 from tests.strategies import Arcs, arcs_of, skewed
 from tests.unit.test_johnson import johnson_of, signed_arcs, tall

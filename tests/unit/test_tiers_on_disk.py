@@ -15,14 +15,11 @@ from ooc_graph.kernels.common.store import rows as tier_rows
 from ooc_graph.kernels.cpu.device import CpuDevice
 from ooc_graph.layout import chunks, names
 from ooc_graph.memory.cpu import columns, disk
-from ooc_graph.memory.cpu.plan import (
-    ALL,
-    HeadRule,
-    Plan,
-)
+from ooc_graph.memory.cpu.plan import Plan
+from ooc_graph.memory.heads import ALL, HeadRule
 from ooc_graph.model.kernel import ORDER_OF
 from ooc_graph.runtime import engine_cache
-from ooc_graph.shards import tiers
+from ooc_graph.shards import tier_facts, tiers
 from ooc_graph.shards.load import Graph
 from tests.unit.test_build_oracle import small_steps
 
@@ -72,9 +69,9 @@ def tiny(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def loaded(graph: Graph, kernel: str, rule: HeadRule, batch: int = 4, kept: int = 0, **sizes: int):
-    facts = tiers.facts_of(graph, kernel)
+    facts = tier_facts.facts_of(graph, kernel)
     plan = Plan(facts, 0, rule, batch, kept)
-    return tiers.load_tiers(graph, plan, DEVICE, 0.5, **sizes)
+    return tiers.load_tiers(graph, plan, DEVICE, **sizes)
 
 
 @pytest.mark.usefixtures("tiny")

@@ -15,23 +15,13 @@ import pytest
 import ooc_graph as og
 from ooc_graph.errors import MemoryBudgetError
 from ooc_graph.layout import names
-from ooc_graph.memory.cpu.plan import (
-    ALL,
-    RESERVE_BYTES,
-    Facts,
-    HeadRule,
-    Lengths,
-    Plan,
-    describe,
-    least_bytes,
-    plan_disk,
-    rules,
-)
+from ooc_graph.memory.cpu.plan import RESERVE_BYTES, Facts, Plan, describe, least_bytes, plan_disk
+from ooc_graph.memory.heads import ALL, HeadRule, Lengths, rules
 from ooc_graph.model.kernel import ORDER_OF
 from ooc_graph.model.reservation import Key, Reservation
 from ooc_graph.runtime import engine_cache, process, this_process
 from ooc_graph.runtime.warmup import TIERS, warm
-from ooc_graph.shards import tiers
+from ooc_graph.shards import tier_facts, tiers
 from ooc_graph.shards.load import Graph
 from ooc_graph.strategies.cpu import on_disk as cpu_disk
 from ooc_graph.strategies.cpu.in_memory import resident_bytes
@@ -56,7 +46,7 @@ def kronecker(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def least_of(graph: Graph, kernel: str) -> int:
-    return least_bytes(tiers.facts_of(graph, kernel))
+    return least_bytes(tier_facts.facts_of(graph, kernel))
 
 
 @pytest.mark.parametrize("kernel", ["bfs", pytest.param("sssp", marks=pytest.mark.slow)])
@@ -150,7 +140,7 @@ def plans_and_peaks(kernel: str, path: Path) -> list[tuple[Plan, int]]:
     least, whole = least_of(graph, kernel), graph.resident_bytes(ORDER_OF[kernel])
     for budget in (least, (least + whole) // 2):
         cpu_disk.known_facts.forget()
-        plan = plan_disk(tiers.facts_of(graph, kernel), budget)
+        plan = plan_disk(tier_facts.facts_of(graph, kernel), budget)
         assert plan.bytes <= budget
         strategy = cpu_disk.OnDisk()
         reserved = Reservation(strategy.name, budget)

@@ -1,22 +1,17 @@
 """What of a graph is kept in memory for searches within a budget, computed before rows are read.
 
-Heads are what a search reads most: the first arcs of each row, hubs first for BFS; for SSSP, whose
-rows ascend by weight, a share of each row too, since the arcs below any weight are a share of a
-row. As many are kept as the budget has room for; what is left keeps blocks that were read.
+As many arcs of the heads of rows (`ooc_graph.memory.heads`) are kept as the budget allows. What is
+left of it keeps blocks that were read.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Any
-
-import numpy as np
 
 from ooc_graph.errors import MemoryBudgetError
 from ooc_graph.layout import names
-from ooc_graph.types import AnyArray, IntArray
+from ooc_graph.memory.heads import HeadRule, Lengths, rules
 
 RESERVE_BYTES = 4 << 20
 """What interpreter, threads and allocator take beside the arrays."""
@@ -34,80 +29,6 @@ PIECE_ROWS, PIECE_ROW_BYTES = 1 << 16, 64
 """Rows whose lengths are made of offsets at a time, and bytes of each meanwhile."""
 UNPACKING_BYTES = 512 << 10
 """Packed blocks of a side in memory beside the unpacked ones: one a reader, or a few of a chunk."""
-ALL = 1 << 62
-"""Least arcs of a rule that keeps all."""
-
-_HUB_LEAST = (1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16, 20, 24, 28, 32, 40, 48, 56, 64)
-_LIGHT = (
-    *((1, shift) for shift in (63, 8, 7, 6)),
-    *((least, 6) for least in (2, 3, 4)),
-    *((least, 5) for least in (4, 5, 6)),
-    *((least, 4) for least in (6, 8, 10, 12)),
-    *((least, 3) for least in (12, 16, 20, 24)),
-    *((least, 2) for least in (24, 32, 40)),
-    *((least, 1) for least in (40, 64)),
-)
-
-
-@dataclass(frozen=True)
-class HeadRule:
-    """How many arcs of a row are kept in memory: ``least``, and one in ``2**shift`` of its arcs.
-
-    The first of every row is, as ``least`` is 1 at least. From 63 on, ``shift`` adds none.
-    """
-
-    least: int
-    shift: int = 63
-
-    def of(self, lengths: AnyArray) -> AnyArray:
-        """Arcs kept of rows of these lengths, in their dtype."""
-        kept: AnyArray = lengths >> min(self.shift, lengths.dtype.itemsize * 8 - 1)
-        # What is more than the longest row is as good, and adds up without overflow.
-        longest = int(lengths.max(initial=0))
-        if self.least >= longest:
-            return lengths.copy()
-        np.minimum(kept, longest - self.least, out=kept)
-        kept += lengths.dtype.type(self.least)
-        np.minimum(kept, lengths, out=kept)
-        return kept
-
-    def __str__(self) -> str:
-        if self.least == ALL:
-            return "all"
-        share = f" + 1/{1 << self.shift}" if self.shift < 63 else ""
-        return f"{self.least}{share}"
-
-
-def rules(kernel: str) -> Iterator[HeadRule]:
-    """Rules for a kernel, each of which keeps at least what the one before it does."""
-    if kernel == "bfs":
-        yield from (HeadRule(least) for least in _HUB_LEAST)
-        yield from (HeadRule(_HUB_LEAST[-1], shift) for shift in (4, 3, 2, 1))
-    else:
-        yield from (HeadRule(*rule) for rule in _LIGHT)
-    yield HeadRule(ALL)
-
-
-@dataclass(frozen=True)
-class Lengths:
-    """How many rows of a side, int64, have how many arcs, for each distinct length."""
-
-    length: IntArray
-    rows: IntArray
-
-    @property
-    def count(self) -> int:
-        """Rows."""
-        return int(self.rows.sum())
-
-    @cached_property
-    def arcs(self) -> int:
-        """Arcs of all rows."""
-        return int(self.length @ self.rows)
-
-    def kept(self, rule: HeadRule) -> int:
-        """Arcs that a rule keeps."""
-        return int(rule.of(self.length) @ self.rows)
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from ooc_graph.memory.cpu.plan import Lengths
+from ooc_graph.memory.heads import Lengths
 
 FIXED_BYTES = 16 << 20
 """Small buffers, and what the allocator rounds up."""

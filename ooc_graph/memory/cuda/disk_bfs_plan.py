@@ -14,11 +14,11 @@ from typing import Any
 
 import numpy as np
 
-from ooc_graph.memory.cpu.plan import Lengths
 from ooc_graph.memory.cuda import device_facts
 from ooc_graph.memory.cuda.device_facts import COLUMNS
 from ooc_graph.memory.cuda.disk import STATE_BYTES, DiskFacts, DiskPlan
 from ooc_graph.memory.cuda.disk_budget import KEPT_SHARE, begin_plan, with_kept
+from ooc_graph.memory.heads import Lengths
 
 ENOUGH_COLUMNS = 4
 """Columns at hand from which on hubs, and blocks that are kept, are better than more of them."""

@@ -15,10 +15,8 @@ from ooc_graph.layout import names
 from ooc_graph.memory.cpu.plan import (
     RESERVE_BYTES,
     SLACK_SHARE,
-    HeadRule,
     offsets_bytes,
     row_table_bytes,
-    rules,
     whole_blocks,
 )
 from ooc_graph.memory.cuda.disk import (
@@ -30,6 +28,7 @@ from ooc_graph.memory.cuda.disk import (
 )
 from ooc_graph.memory.cuda.disk_budget import require_countable
 from ooc_graph.memory.cuda.pinned_ranks import RankFacts
+from ooc_graph.memory.heads import HeadRule, rules
 
 BATCH_BLOCKS = 32
 """Blocks of neighbours that a rank fetches at a time."""

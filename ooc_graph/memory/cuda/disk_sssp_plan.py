@@ -12,10 +12,10 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from ooc_graph.layout import names
-from ooc_graph.memory.cpu.plan import HeadRule, rules
 from ooc_graph.memory.cuda import device_facts
 from ooc_graph.memory.cuda.disk import STATE_BYTES, DiskFacts, DiskPlan
 from ooc_graph.memory.cuda.disk_budget import KEPT_SHARE, begin_plan, with_kept
+from ooc_graph.memory.heads import HeadRule, rules
 
 REQUEST_BYTES = 4 * 5 + 1
 """Of a row in a window on the device, and as much on its way there and back."""

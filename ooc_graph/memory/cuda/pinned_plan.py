@@ -14,10 +14,10 @@ from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
 from ooc_graph.errors import MemoryBudgetError
-from ooc_graph.memory.cpu.plan import HeadRule, rules
 from ooc_graph.memory.cuda import device_facts
 from ooc_graph.memory.cuda.device_facts import COLUMNS, DeviceFacts, DevicePlan, NearPlan
 from ooc_graph.memory.cuda.pinned_ranks import RankPlan
+from ooc_graph.memory.heads import HeadRule, rules
 
 PIECE_ARCS = 1024
 """BFS looks at long rows in pieces of so many arcs."""

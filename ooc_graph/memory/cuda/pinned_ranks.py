@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ooc_graph.errors import MemoryBudgetError
-from ooc_graph.memory.cpu.plan import HeadRule, Lengths, rules
+from ooc_graph.memory.heads import HeadRule, Lengths, rules
 
 # Of a row: its offset, and where its first arcs begin, which is told in 32 bits.
 _OFFSET_BYTES, _START_BYTES, _MOST_ARCS = 8, 4, 1 << 32

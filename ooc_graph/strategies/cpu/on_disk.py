@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from ooc_graph.errors import MemoryBudgetError
-from ooc_graph.kernels.common.sssp.survey import first_rows
 from ooc_graph.kernels.cpu.device import CpuDevice
 from ooc_graph.memory.cpu.plan import Facts, Plan, describe, least_bytes, plan_disk
 from ooc_graph.memory.io_stats import IoStats
@@ -21,8 +20,9 @@ from ooc_graph.runtime.remembered import Remembered
 from ooc_graph.runtime.warmup import TIER_RANKS, TIERS, warm
 from ooc_graph.shards.lengths import LengthsByShard
 from ooc_graph.shards.load import Graph
+from ooc_graph.shards.tier_facts import facts_of, require_stored
 from ooc_graph.shards.tier_ranks import facts_of_any_ranks, lengths_by_shard, load_rank, plan_rank
-from ooc_graph.shards.tiers import TierSearch, facts_of, load_tiers, require_stored
+from ooc_graph.shards.tiers import TierSearch, load_tiers
 from ooc_graph.strategies.cpu.in_memory import cached_on_cpu, resident_bytes
 from ooc_graph.strategies.dealing import ADVICE, busiest
 from ooc_graph.strategies.ranks import RankLoading
@@ -161,8 +161,7 @@ def load_within(graph: Graph, kernel: str, budget_bytes: int, device: CpuDevice)
 
     MemoryBudgetError: says the least that would do. CorruptStoreError: names the chunk.
     """
-    share = graph.head_share(first_rows(graph.rows)) if kernel == "sssp" else 0.0
-    search = load_tiers(graph, plan_within(graph, kernel, budget_bytes), device, share)
+    search = load_tiers(graph, plan_within(graph, kernel, budget_bytes), device)
     give_back_freed_memory()
     return search
 

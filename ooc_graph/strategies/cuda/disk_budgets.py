@@ -23,7 +23,7 @@ from ooc_graph.runtime.remembered import Remembered
 from ooc_graph.shards.cuda_disk_sssp import load_device_sssp
 from ooc_graph.shards.device_tiers import DeviceTierSearch, PinningRefusedError, load_device_bfs
 from ooc_graph.shards.load import Graph
-from ooc_graph.shards.tiers import require_stored
+from ooc_graph.shards.tier_facts import require_stored
 from ooc_graph.strategies.cpu import on_disk as cpu_disk
 from ooc_graph.strategies.cuda import pinned_budgets as cuda_pinned
 
