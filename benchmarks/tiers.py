@@ -8,7 +8,7 @@ The store is that of Graph500's generator of the scale; it is built where it is 
 Without --limit: every source is searched in memory and with 100, 50, 25, 12 and 6 % of the arcs in
 memory at most, in turn, the page cache warm, and each answer is compared byte for byte. Memory
 keeps nothing of what is read. Times are of the search alone, the best of three. Bytes are counted
-in whole units of 64 KiB, as read and checked. For comparison a plain pass over all arcs a level
+in whole blocks of 64 KiB, as read and checked. For comparison a plain pass over all arcs a level
 (BFS), or a round until nothing changes (SSSP), streams the store as GridGraph does; its bytes are
 passes times arcs, of the first two sources.
 

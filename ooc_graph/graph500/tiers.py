@@ -79,14 +79,14 @@ def describe_io(io_stats: IoStats) -> dict[str, Any]:
     """What was read of the store, and how, as names and numbers, JSON-able."""
     return {
         "bytes read of the store": io_stats.bytes,
-        "units read": io_stats.blocks,
-        "units given again from memory": io_stats.kept_blocks,
+        "blocks read": io_stats.blocks,
+        "blocks given again from memory": io_stats.kept_blocks,
         "bytes given again from memory": io_stats.kept_bytes,
         "rows fetched": io_stats.rows,
         "seconds of reading": rounded(io_stats.reading_s),
         "seconds that searches waited for it": rounded(io_stats.waited_s),
         "share of reading time in which searches went on": rounded(io_stats.overlap),
-        "units in flight, on average": rounded(io_stats.blocks_in_flight),
+        "blocks in flight, on average": rounded(io_stats.blocks_in_flight),
         "bytes read a second of reading": rounded(io_stats.bytes_s),
     }
 

@@ -54,7 +54,7 @@ def test_memory_stays_within_the_plan(
         assert peak > planned - passing
         # All was read, by loading and then by the search.
         assert read + kept > 2 * EDGES // 16384
-        assert (kept > 0) == (parts["kept units"] > 0)
+        assert (kept > 0) == (parts["kept blocks"] > 0)
 
 
 def plans_and_peaks(kernel: str, path: Path) -> list[tuple[dict[str, int], int, int, int]]:

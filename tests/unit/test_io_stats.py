@@ -213,17 +213,17 @@ def test_what_was_moved_adds_up() -> None:
 def test_it_is_said_in_a_line_and_in_a_table() -> None:
     io_stats = IoStats(10, 5_000_000, 4, 3, 8, 0.5, 2.0, 0.125)
     assert cpu_disk.how_read(io_stats) == (
-        " in 0.5 s of reading, 10 MB/s with 4.0 units in flight; in 75 % of that time the search "
+        " in 0.5 s of reading, 10 MB/s with 4.0 blocks in flight; in 75 % of that time the search "
         "went on"
     )
     assert cpu_disk.how_read(IoStats()) == ""
     facts = tiers.describe_io(io_stats)
     assert facts["seconds that searches waited for it"] == 0.125
     assert facts["share of reading time in which searches went on"] == 0.75
-    assert facts["units in flight, on average"] == 4.0
+    assert facts["blocks in flight, on average"] == 4.0
     assert facts["bytes given again from memory"] == 4 * UNIT
     assert facts["bytes read a second of reading"] == 1e7
-    assert tiers.describe_io(IoStats())["units in flight, on average"] is None
+    assert tiers.describe_io(IoStats())["blocks in flight, on average"] is None
 
 
 def test_the_disk_is_probed_by_the_store_s_own_chunks(store: Path) -> None:

@@ -272,7 +272,7 @@ def out_of_the_store(data):
         )
         for one in data.searches
     ]
-    facts = {"units in flight, on average": 2.625, "disk: had the page cache most of that": True}
+    facts = {"blocks in flight, on average": 2.625, "disk: had the page cache most of that": True}
     tiers = dict.fromkeys(("bfs", "sssp"), facts)
     return dataclasses.replace(data, searches=tuple(searches), tiers=tiers)
 

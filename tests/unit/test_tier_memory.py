@@ -155,7 +155,7 @@ def test_graph500_goes_on_with_arcs_in_the_store(why, tmp_path, monkeypatch):
         assert facts["bytes read of the store"] == sum(one["read_bytes"] for one in mine)
         assert facts["rows fetched"] == sum(one["fetched_rows"] for one in mine)
         assert facts["rows fetched"] > 0
-        assert facts["units given again from memory"] > 0
+        assert facts["blocks given again from memory"] > 0
         assert facts["share of arcs in memory"] < 0.5
         for name, seconds in (
             ("seconds of reading", "reading_s"),
@@ -165,9 +165,9 @@ def test_graph500_goes_on_with_arcs_in_the_store(why, tmp_path, monkeypatch):
         assert facts["bytes given again from memory"] > 0
         assert 0 < facts["disk: bytes read in sequence"] <= 256 << 20
         assert facts["disk: bytes a second in sequence"] > 0
-        if facts["units read"]:
+        if facts["blocks read"]:
             assert 0 <= facts["share of reading time in which searches went on"] <= 1
-            assert facts["units in flight, on average"] > 0
+            assert facts["blocks in flight, on average"] > 0
             rate = facts["bytes read a second of reading"]
             expected = rate / facts["disk: bytes a second in sequence"]
             assert facts["share of the disk's rate in sequence"] == pytest.approx(expected, 1e-2)

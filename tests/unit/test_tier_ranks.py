@@ -353,7 +353,7 @@ def test_memory_stays_within_the_plan(kernel, tmp_path):
     og.build(og.Kronecker(15, edge_factor=64), path, shards=2)
     for plan, peak in in_own_process(plans_and_peaks, kernel, path):
         assert peak <= plan.bytes - RESERVE_BYTES
-        assert peak >= plan.parts["heads"] + plan.parts["row tables"] + plan.parts["kept units"]
+        assert peak >= plan.parts["heads"] + plan.parts["row tables"] + plan.parts["kept blocks"]
 
 
 def plans_and_peaks(kernel: str, path: Path) -> list[tuple[Plan, int]]:

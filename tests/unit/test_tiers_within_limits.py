@@ -127,7 +127,7 @@ def test_memory_stays_within_the_plan(kernel, kronecker):
     for plan, peak in in_own_process(plans_and_peaks, kernel, kronecker):
         assert peak <= plan.bytes - RESERVE_BYTES
         # And the plan is no empty promise.
-        assert peak >= plan.parts["heads"] + plan.parts["row tables"] + plan.parts["kept units"]
+        assert peak >= plan.parts["heads"] + plan.parts["row tables"] + plan.parts["kept blocks"]
 
 
 def plans_and_peaks(kernel: str, path: Path) -> list[tuple[Plan, int]]:

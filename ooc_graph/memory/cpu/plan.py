@@ -112,7 +112,7 @@ class Plan:
             "row tables": _row_bytes(facts),
             "heads": self.head_arcs * facts.arc_bytes,
             "staging": sides * staging,
-            "kept units": sides * self.kept_bytes,
+            "kept blocks": sides * self.kept_bytes,
             "reserve": RESERVE_BYTES + self.slack_bytes,
             **dict(facts.others),
         }

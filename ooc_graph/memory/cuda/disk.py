@@ -158,7 +158,7 @@ class DiskPlan(TwoMemories):
             "bitmaps": self.host_bitmaps * facts.device.padded // 8,
             "staging": facts.sides * batches + facts.window * listed,
             **self.reach_parts,
-            "kept units": facts.sides * self.kept_bytes,
+            "kept blocks": facts.sides * self.kept_bytes,
             "reserve": RESERVE_BYTES,
         }
 

@@ -120,7 +120,7 @@ class DiskRankPlan(TwoMemories):
             "row tables": tables + 8 * blocks,
             "vertices": max(facts.host_bytes, offsets_bytes(most), _LOADED_ROW_BYTES * most),
             "staging": len(sides) * batches + windows,
-            "kept units": len(sides) * self.kept_bytes,
+            "kept blocks": len(sides) * self.kept_bytes,
             "reserve": RESERVE_BYTES,
         }
 

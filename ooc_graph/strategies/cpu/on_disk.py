@@ -99,7 +99,7 @@ class OnDisk:
         return Reservation(self.name, available)
 
     def describe_rank(self, job: Job, reserved: Reservation) -> dict[str, Any]:
-        """Heads, units of the store that are kept, and messages."""
+        """Heads, blocks of the store that are kept, and messages."""
         facts = _busiest_facts(job)
         return describe(plan_disk(facts, reserved.host_bytes)) | {"tier": "disk, by ranks"}
 
@@ -115,7 +115,7 @@ class OnDisk:
         return ranks
 
     def describe(self, job: Job, reserved: Reservation) -> dict[str, Any]:
-        """Heads, units of the store that are kept, and what vertices take."""
+        """Heads, blocks of the store that are kept, and what vertices take."""
         return describe(plan_within(job.graph, job.kernel, reserved.host_bytes))
 
     def summary(self, kernel: str, reserved: Reservation) -> str:
@@ -182,6 +182,6 @@ def how_read(io_stats: IoStats) -> str:
         return ""
     return (
         f" in {io_stats.reading_s:.3g} s of reading, {io_stats.bytes_s / 1e6:,.0f} MB/s with "
-        f"{io_stats.blocks_in_flight:.1f} units in flight; in {100 * io_stats.overlap:.0f} % of "
+        f"{io_stats.blocks_in_flight:.1f} blocks in flight; in {100 * io_stats.overlap:.0f} % of "
         "that time the search went on"
     )

@@ -25,7 +25,7 @@ from ooc_graph.strategies.many.tiers import (
     single_of,
 )
 
-LEAST = "least bytes that would do"
+LEAST = "least bytes"
 """Name of the least host memory."""
 _MOST_BYTES = 1 << 62
 

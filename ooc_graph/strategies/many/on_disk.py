@@ -73,7 +73,7 @@ class OnDisk(StrategyDefaults):
         return f"{kernel} leaves arcs in the store and {within}"
 
     def describe(self, job: Job, reserved: Reservation) -> dict[str, Any]:
-        """Heads, units of the store that are kept, batches and answers."""
+        """Heads, blocks of the store that are kept, batches and answers."""
         found = Description.of(job, reserved)
         plan, numbers = found.division, {"numbers": beside_bytes(found)}
         within = describe(plan_within(job.graph, job.kernel, plan.method, plan.host_bytes))
