@@ -7,6 +7,7 @@ from worker to worker through Dask's own connections (pooled, TLS if the cluster
 from __future__ import annotations
 
 import asyncio
+import pickle
 import queue
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -28,7 +29,7 @@ PROBE_S = 10.0
 LOOP_CHECK_S = 30.0
 LOOP_STOPPED = "the worker's event loop was stopped"
 
-# Small parcels are copied and go without an acknowledgement, which would double the messages of a
+# Small parcels are pickled and go without an acknowledgement, which would double the messages of a
 # superstep. One that a peer refuses, or that never arrived, is found by `Party._probe`.
 UNANSWERED_BYTES = 1 << 20
 
@@ -159,7 +160,9 @@ class Party:
                 number, len(parts), kind, part.header, part.arrays,
             )  # fmt: skip
             if len(parts) == 1 and parcel.array_bytes <= UNANSWERED_BYTES:
-                await self._call(address, POST_OP, parcel=_wrap(parcel.copied()), reply=False)
+                # Bytes go through Dask at once; for an object it makes a frame of each array.
+                packed = pickle.dumps(parcel, protocol=5)
+                await self._call(address, POST_OP, parcel=packed, reply=False)
             else:
                 async with self._in_flight:
                     if await self._call(address, POST_OP, parcel=_wrap(parcel)) != KEPT:

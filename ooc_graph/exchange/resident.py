@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import pickle
 from typing import cast
 
 from distributed import Worker, WorkerPlugin
@@ -77,14 +78,17 @@ class ExchangePlugin(WorkerPlugin):
         box.abort(cause)
         return box.is_manned
 
-    async def post(self, parcel: Parcel) -> str:
-        """Handler: take a parcel; the answer comes when there was space for it."""
+    async def post(self, parcel: Parcel | bytes) -> str:
+        """Handler: take a parcel, or a pickled one; the answer comes once there is space for it."""
+        if isinstance(parcel, bytes):
+            # As Dask itself does with what workers of its cluster send.
+            parcel = cast(Parcel, pickle.loads(parcel))  # noqa: S301
+        elif self._shares_memory and parcel.kind is Kind.SHARE:
+            # Nothing was serialized: these are the sender's arrays, which it may overwrite next.
+            parcel = parcel.copied()
         box = self.box(parcel.run_id, parcel.attempt)
         if box is None:
             return STALE
-        if self._shares_memory and parcel.kind is Kind.SHARE:
-            # Nothing was serialized: these are the sender's arrays, which it may overwrite next.
-            parcel = parcel.copied()
         try:
             await box.put(parcel)
         except StaleParcelError:
