@@ -142,25 +142,20 @@ def _in_memory(source: Any, options: ReadOptions) -> EdgeSource | None:
 
 
 def _paths(source: Any) -> list[str]:
-    if isinstance(source, (str, os.PathLike)):
-        _refuse_empty([source])
-        return [os.path.abspath(source)]  # noqa: PTH100 (no links followed)
-    is_list = isinstance(source, Sequence) and bool(source)
-    if is_list and all(isinstance(path, (str, os.PathLike)) for path in source):
-        _refuse_empty(source)
-        paths = [os.path.abspath(path) for path in source]  # noqa: PTH100
-        if len(set(paths)) < len(paths):
-            raise UsageError("a file is named twice")
-        return paths
-    raise UsageError(
-        f"cannot read edges from {type(source).__name__}; give paths, arrays or a Dask collection"
-    )
-
-
-def _refuse_empty(paths: Sequence[str | os.PathLike[str]]) -> None:
-    """Refuse an empty word, which the system would take for the folder we are in."""
-    if not all(map(os.fspath, paths)):
+    given = [source] if isinstance(source, (str, os.PathLike)) else source
+    is_list = isinstance(given, Sequence) and bool(given)
+    if not is_list or not all(isinstance(path, (str, os.PathLike)) for path in given):
+        raise UsageError(
+            f"cannot read edges from {type(source).__name__}; give paths, arrays or a Dask "
+            "collection"
+        )
+    # The system would take it for the folder we are in.
+    if not all(map(os.fspath, given)):
         raise UsageError("an empty word is no path: name a file or a folder")
+    paths = [os.path.abspath(path) for path in given]  # noqa: PTH100 (no links followed)
+    if len(set(paths)) < len(paths):
+        raise UsageError("a file is named twice")
+    return paths
 
 
 def _parts(path: str) -> list[str]:
