@@ -13,7 +13,7 @@ from markupsafe import Markup
 
 from ooc_graph.layout.whole_file import whole_file
 from ooc_graph.report import figures, search_figures
-from ooc_graph.report.data import ReportData, Scalar, SearchRecord
+from ooc_graph.report.data import ReportData, Scalar, SearchRecord, by_kernel
 from ooc_graph.report.statistics import teps_statistics
 from ooc_graph.report.svg import drawing_style
 
@@ -47,6 +47,7 @@ def page_html(data: ReportData) -> str:
         sections = _sections(data)
     return template.render(
         data=data,
+        kernels=by_kernel(data.searches),
         status=status,
         key_figures=list(_key_figures(data)),
         sections=sections,
@@ -69,7 +70,7 @@ def _environment() -> Environment:
 
 
 def _key_figures(data: ReportData) -> Iterator[KeyFigure]:
-    for kernel, searches in data.kernels().items():
+    for kernel, searches in by_kernel(data.searches).items():
         yield _speed(kernel, searches)
     for energy in data.energy:
         if energy.mteps_per_watt is not None:
@@ -98,11 +99,10 @@ def _speed(kernel: str, searches: list[SearchRecord]) -> KeyFigure:
 
 def _sections(data: ReportData) -> list[tuple[str, str, list[figures.Drawing]]]:
     """Sections of drawings as (heading, text for an empty one, drawings)."""
-    kernels = data.kernels().items()
     speed: list[figures.Drawing | None] = []
     levels = [figures.degree_distribution(data.degree_histogram)]
     cost: list[figures.Drawing | None] = []
-    for kernel, searches in kernels:
+    for kernel, searches in by_kernel(data.searches).items():
         speed.append(search_figures.time_per_search(kernel, searches))
         speed.append(search_figures.teps_per_search(kernel, searches))
         levels.append(search_figures.vertices_per_level(kernel, searches))
