@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import importlib
 from abc import abstractmethod
+from importlib import import_module
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -31,11 +31,11 @@ class Exports:
         """The stored result as a read-only Zarr group."""
         if not isinstance(self.columns, Stored):
             raise UsageError("this result was not written; search with out=PATH to get a store")
-        return imported("zarr").open_group(str(self.columns.path), mode="r")
+        return import_module("zarr").open_group(str(self.columns.path), mode="r")
 
     def to_dask_array(self, name: str) -> Any:
         """One column as a Dask array; read lazily, and checked, if the result is stored."""
-        da = imported("dask.array")
+        da = import_module("dask.array")
         if not isinstance(self.columns, Stored):
             return da.from_array(self.columns[name])
         return lazy_column(self.columns, name)
@@ -43,7 +43,7 @@ class Exports:
     def to_dask_dataframe(self) -> Any:
         """All columns as a Dask DataFrame with the column names of `to_frame`."""
         frame_of({})
-        dd = imported("dask.dataframe")
+        dd = import_module("dask.dataframe")
         series = [
             dd.from_dask_array(self.to_dask_array(column), columns=name)
             for name, column in self._frame_names.items()
@@ -77,15 +77,10 @@ def flat_columns(table: dict[str, AnyArray]) -> dict[str, AnyArray]:
     return flat
 
 
-def imported(name: str) -> Any:
-    """Import a library that only some callers need, when they need it."""
-    return importlib.import_module(name)
-
-
 def frame_of(data: Any, **axes: Any) -> pd.DataFrame:
     """A pandas frame; UsageError if pandas is not installed."""
     try:
-        pandas = imported("pandas")
+        pandas = import_module("pandas")
     except ImportError:
         raise UsageError("frames need pandas: pip install 'ooc-graph[tables]'") from None
     frame: pd.DataFrame = pandas.DataFrame(data, **axes)
@@ -94,8 +89,8 @@ def frame_of(data: Any, **axes: Any) -> pd.DataFrame:
 
 def lazy_column(stored: Stored, name: str) -> Any:
     """A column as a Dask array, a chunk of the store in each of its chunks."""
-    da, spec = imported("dask.array"), stored.spec(name)
-    read = imported("dask").delayed(_chunk, pure=True)
+    da, spec = import_module("dask.array"), stored.spec(name)
+    read = import_module("dask").delayed(_chunk, pure=True)
     parts = [
         da.from_delayed(
             read(str(stored.path), stored.identity, name, index),

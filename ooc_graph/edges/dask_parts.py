@@ -95,7 +95,7 @@ def _column(part: Any, position: int, rows: slice) -> AnyArray:
 def open_dask_frame(frame: Any, options: ReadOptions) -> DaskSource:
     """A Dask DataFrame with columns source, target and perhaps weight."""
     names = [str(name) for name in frame.columns]
-    chosen = choose_columns(options, names, len(names), "Dask DataFrame", third_is_weight=False)
+    chosen = choose_columns(options, names, len(names), "Dask DataFrame")
     ids = (chosen.source, chosen.target)
     for position in ids:
         if np.dtype(_plain(frame.dtypes.iloc[position])).kind not in "iu":
@@ -108,7 +108,8 @@ def open_dask_frame(frame: Any, options: ReadOptions) -> DaskSource:
         given = np.dtype(_plain(frame.dtypes.iloc[chosen.weight]))
         dtype = weight_dtype_of(given, options.weight_dtype)
     positions = ids if chosen.weight is None else (*ids, chosen.weight)
-    return _source(tuple(frame.to_delayed()), positions, dtype, frame, options)
+    parts = tuple(frame.to_delayed())
+    return DaskSource(parts, positions, options.is_directed(), dtype, str(tokenize(frame)))
 
 
 def _plain(dtype: Any) -> Any:
@@ -131,15 +132,5 @@ def open_dask_array(array: Any, options: ReadOptions) -> DaskSource:
     weighted = array.shape[1] == 3 and not options.no_weight
     dtype = weight_dtype_of(array.dtype, options.weight_dtype) if weighted else None
     parts = tuple(whole.to_delayed()[:, 0])
-    return _source(parts, (0, 1, 2) if weighted else (0, 1), dtype, array, options)
-
-
-def _source(
-    parts: tuple[Any, ...],
-    positions: tuple[int, ...],
-    dtype: np.dtype[Any] | None,
-    collection: Any,
-    options: ReadOptions,
-) -> DaskSource:
-    token = str(tokenize(collection))
-    return DaskSource(parts, positions, options.is_directed(), dtype, token)
+    positions = (0, 1, 2) if weighted else (0, 1)
+    return DaskSource(parts, positions, options.is_directed(), dtype, str(tokenize(array)))

@@ -63,6 +63,11 @@ class Kronecker(SourceDefaults):
     seeds: tuple[int, int] = (2, 3)
     weighted: bool = True
 
+    # A tuple joins its vertices both ways.
+    directed = False
+    # Making the edges again is cheaper than storing them.
+    rereadable = True
+
     def __post_init__(self) -> None:
         object.__setattr__(self, "scale", _integer("scale", self.scale))
         object.__setattr__(self, "edge_factor", _integer("edge_factor", self.edge_factor))
@@ -88,19 +93,9 @@ class Kronecker(SourceDefaults):
         return self.edge_factor << self.scale
 
     @property
-    def directed(self) -> bool:
-        """False: a tuple joins its vertices both ways."""
-        return False
-
-    @property
     def weight_dtype(self) -> np.dtype[Any] | None:  # type: ignore[override]
         """float32, or None when unweighted."""
         return np.dtype(np.float32) if self.weighted else None
-
-    @property
-    def rereadable(self) -> bool:
-        """True: making the edges again is cheaper than storing them."""
-        return True
 
     @property
     def id_range(self) -> tuple[int, int]:  # type: ignore[override]

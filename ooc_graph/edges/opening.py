@@ -13,7 +13,7 @@ import numpy as np
 
 from ooc_graph.boundary import public
 from ooc_graph.edges.adjacency import open_adjacency, open_metis
-from ooc_graph.edges.arrays import open_arrays, open_npy, open_npz
+from ooc_graph.edges.arrays import open_arrays, open_npy
 from ooc_graph.edges.counted import open_algs4, open_counted, open_dimacs
 from ooc_graph.edges.delimited import open_delimited
 from ooc_graph.edges.detect import format_of
@@ -35,8 +35,8 @@ FORMATS: dict[str, Callable[[Sequence[str], ReadOptions], EdgeSource]] = {
     "algs4": open_algs4,
     "counted": open_counted,
     "adjacency": open_adjacency,
-    "npy": open_npy,
-    "npz": open_npz,
+    "npy": partial(open_npy, "npy"),
+    "npz": partial(open_npy, "npz"),
     "parquet": open_parquet,
 }
 
@@ -142,25 +142,20 @@ def _in_memory(source: Any, options: ReadOptions) -> EdgeSource | None:
 
 
 def _paths(source: Any) -> list[str]:
-    if isinstance(source, (str, os.PathLike)):
-        _refuse_empty([source])
-        return [os.path.abspath(source)]  # noqa: PTH100 (no links followed)
-    is_list = isinstance(source, Sequence) and bool(source)
-    if is_list and all(isinstance(path, (str, os.PathLike)) for path in source):
-        _refuse_empty(source)
-        paths = [os.path.abspath(path) for path in source]  # noqa: PTH100
-        if len(set(paths)) < len(paths):
-            raise UsageError("a file is named twice")
-        return paths
-    raise UsageError(
-        f"cannot read edges from {type(source).__name__}; give paths, arrays or a Dask collection"
-    )
-
-
-def _refuse_empty(paths: Sequence[str | os.PathLike[str]]) -> None:
-    """Refuse an empty word, which the system would take for the folder we are in."""
-    if not all(map(os.fspath, paths)):
+    given = [source] if isinstance(source, (str, os.PathLike)) else source
+    is_list = isinstance(given, Sequence) and bool(given)
+    if not is_list or not all(isinstance(path, (str, os.PathLike)) for path in given):
+        raise UsageError(
+            f"cannot read edges from {type(source).__name__}; give paths, arrays or a Dask "
+            "collection"
+        )
+    # The system would take it for the folder we are in.
+    if not all(map(os.fspath, given)):
         raise UsageError("an empty word is no path: name a file or a folder")
+    paths = [os.path.abspath(path) for path in given]  # noqa: PTH100 (no links followed)
+    if len(set(paths)) < len(paths):
+        raise UsageError("a file is named twice")
+    return paths
 
 
 def _parts(path: str) -> list[str]:

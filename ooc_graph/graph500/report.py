@@ -25,7 +25,7 @@ from ooc_graph.report.data import (
     Validation,
     write_report_data,
 )
-from ooc_graph.report.graph500 import Graph500Result, KernelRuns, output_block
+from ooc_graph.report.graph500 import Graph500Result, output_block
 from ooc_graph.report.memory_watch import MemoryWatch, thinned
 from ooc_graph.report.records import append_record, host_facts, package_versions
 from ooc_graph.runtime.devices import cuda_facts
@@ -146,10 +146,7 @@ def _block(run: Run, built: BuildReport, records: list[SearchRecord], valid: boo
             generation_s=built.read_s,
             processes=run.workplace.resources(on_cpu=True).processes,
             construction_s=built.elapsed_s - built.read_s,
-            kernels=tuple(
-                KernelRuns.of([record for record in records if record.kernel == kernel])
-                for kernel in options.kernels
-            ),
+            records=tuple(records),
             valid=valid,
         )
     )

@@ -51,7 +51,10 @@ class Stored:
                 raise NotAStoreError(f"{folder}: holds a {manifest.kind}, a {kind} is needed here")
             # The manifest of one store, and files of the next: the next is opened.
             with suppress(StoreReplacedError), manifest.reading(folder):
-                return cls(folder, manifest, _attributes(folder, manifest))
+                for entry in manifest.files.values():
+                    _check_quickly(folder, entry)
+                attributes = _document(folder, manifest, "zarr.json")["attributes"]
+                return cls(folder, manifest, attributes[ATTRIBUTES_KEY])
         raise replaced(folder)
 
     @property
@@ -177,16 +180,6 @@ class Cursor:
             parts.append(self.take(start, end))
             start = end
         return np.concatenate(parts)
-
-
-def _attributes(store: Path, manifest: Manifest) -> dict[str, Any]:
-    """Check all files as far as opening does; the canonical attributes."""
-    for entry in manifest.files.values():
-        _check_quickly(store, entry)
-    attributes: dict[str, Any] = _document(store, manifest, "zarr.json")["attributes"][
-        ATTRIBUTES_KEY
-    ]
-    return attributes
 
 
 def _document(store: Path, manifest: Manifest, name: str) -> dict[str, Any]:

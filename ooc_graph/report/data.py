@@ -7,7 +7,7 @@ of the run, on one clock.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Literal
@@ -161,12 +161,13 @@ class ReportData:
         """Whether searches are there whose arcs stayed in the store."""
         return any(search.read_bytes is not None for search in self.searches)
 
-    def kernels(self) -> dict[str, list[SearchRecord]]:
-        """Searches by kernel, kernels in the order of their first search."""
-        grouped: dict[str, list[SearchRecord]] = {}
-        for search in self.searches:
-            grouped.setdefault(search.kernel, []).append(search)
-        return grouped
+
+def by_kernel(searches: Iterable[SearchRecord]) -> dict[str, list[SearchRecord]]:
+    """Searches by kernel, kernels in the order of their first search."""
+    grouped: dict[str, list[SearchRecord]] = {}
+    for search in searches:
+        grouped.setdefault(search.kernel, []).append(search)
+    return grouped
 
 
 def write_report_data(path: str | Path, data: ReportData) -> None:

@@ -28,7 +28,9 @@ LEAST_S = 10.0
 """Seconds of work from which on a figure counts: the counters move in steps of up to 0.1 s."""
 
 POWERCAP = Path("/sys/class/powercap")
-_INTERVAL_S = 30.0
+"""Folder of RAPL's zones."""
+INTERVAL_S = 30.0
+"""Seconds between readings: a package's counter runs around within a quarter of an hour."""
 _NO_BINDING = (
     "NVML's Python binding is not installed (nvidia-ml-py; the extras cuda12 and cuda13 have it)"
 )
@@ -47,15 +49,11 @@ class Energy:
     reason: str = ""
 
     @property
-    def total_joules(self) -> float | None:
-        """Of all domains, or None if there is none."""
-        return sum(self.joules.values()) if self.joules else None
-
-    @property
     def watts(self) -> float | None:
         """Average power of all domains, or None if there is none."""
-        total = self.total_joules
-        return total / self.seconds if total is not None and self.seconds > 0 else None
+        if not self.joules or self.seconds <= 0:
+            return None
+        return sum(self.joules.values()) / self.seconds
 
     @property
     def counts(self) -> bool:
@@ -68,24 +66,16 @@ class EnergyMeter:
 
     What cannot be read is left out, and `Energy.reason` says why: measuring energy never makes a
     run fail. CUDA devices are given by UUID (``GPU-...``) or PCI bus id (``0000:1b:00.0``), as NVML
-    does not know how ``CUDA_VISIBLE_DEVICES`` numbers them. RAPL's zones are in the folder
-    ``powercap``; a package's counter runs around within a quarter of an hour, so it is read every
-    ``interval_s``.
+    does not know how ``CUDA_VISIBLE_DEVICES`` numbers them. CPU packages are left out if
+    ``packages`` is false.
     """
 
-    def __init__(
-        self,
-        devices: Sequence[str] = (),
-        *,
-        packages: bool = True,
-        powercap: Path = POWERCAP,
-        interval_s: float = _INTERVAL_S,
-    ) -> None:
-        self._devices, self._packages, self._powercap = tuple(devices), packages, powercap
-        self._interval_s = interval_s
+    def __init__(self, devices: Sequence[str] = (), *, packages: bool = True) -> None:
+        self._devices, self._packages = tuple(devices), packages
         self._counters: list[Counter] = []
         self._reasons: list[str] = []
         self._nvml: Any = None
+        self._unreadable: tuple[type[Exception], ...] = (OSError, ValueError)
         self._stop = threading.Event()
         self._reading = threading.Lock()
         self._thread: threading.Thread | None = None
@@ -128,10 +118,10 @@ class EnergyMeter:
         if self._devices:
             self._counters += self._open_devices()
         if self._packages:
-            found = list(package_counters(self._powercap))
+            found = list(package_counters(POWERCAP))
             if not found:
                 self._reasons.append(
-                    f"no CPU package has a RAPL counter that may be read: {self._powercap}"
+                    f"no CPU package has a RAPL counter that may be read: {POWERCAP}"
                 )
             self._counters += found
 
@@ -147,6 +137,7 @@ class EnergyMeter:
             self._reasons.append(f"NVML cannot be used: {error}")
             return
         self._nvml = pynvml
+        self._unreadable += (pynvml.NVMLError,)
         for device in self._devices:
             try:
                 yield device_counter(pynvml, device)
@@ -159,18 +150,16 @@ class EnergyMeter:
             for counter in list(self._counters):
                 try:
                     counter.read()
-                except _errors(self._nvml) as error:
+                except self._unreadable as error:
                     self._counters.remove(counter)
                     self._reasons.append(f"{counter.name} cannot be read: {error}")
 
     def _watch(self) -> None:
-        while not self._stop.wait(self._interval_s):
+        while not self._stop.wait(INTERVAL_S):
             self._read()
 
 
-def over_repeats(
-    meter: EnergyMeter, turn: Callable[[], object], least_s: float = LEAST_S
-) -> tuple[Energy, int]:
+def over_repeats(meter: EnergyMeter, turn: Callable[[], object]) -> tuple[Energy, int]:
     """Repeat a piece of work until its energy counts; not at all if nothing can be read.
 
     Returns the energy and how often ``turn`` was called, which does the work once.
@@ -178,22 +167,17 @@ def over_repeats(
     turns = 0
     with meter:
         begun = perf_counter()
-        while meter.measures and (turns == 0 or perf_counter() - begun < least_s):
+        while meter.measures and (turns == 0 or perf_counter() - begun < LEAST_S):
             turn()
             turns += 1
     return meter.energy, turns
 
 
-def mteps_per_watt(teps: float, energy: Energy) -> float | None:
-    """Green Graph500's figure from harmonic mean TEPS; None if the energy does not count."""
-    if not energy.counts or not energy.watts:
-        return None
-    return teps / 1e6 / energy.watts
-
-
 def energy_record(kernel: str, teps: float, searches: int, energy: Energy) -> EnergyRecord:
     """What a report keeps of a kernel's energy; ``teps`` is the harmonic mean."""
-    reason = energy.reason
+    reason, mteps_per_watt = energy.reason, None
+    if energy.counts and energy.watts:
+        mteps_per_watt = teps / 1e6 / energy.watts
     if energy.joules and not energy.counts:
         short = f"measured over {energy.seconds:.1f} s; a figure counts from {LEAST_S:g} s on"
         reason = "; ".join(filter(None, (short, reason)))
@@ -203,10 +187,6 @@ def energy_record(kernel: str, teps: float, searches: int, energy: Energy) -> En
         seconds=energy.seconds,
         joules=dict(energy.joules),
         watts=energy.watts,
-        mteps_per_watt=mteps_per_watt(teps, energy),
+        mteps_per_watt=mteps_per_watt,
         reason=reason,
     )
-
-
-def _errors(nvml: Any) -> tuple[type[Exception], ...]:
-    return (OSError, ValueError) if nvml is None else (OSError, ValueError, nvml.NVMLError)

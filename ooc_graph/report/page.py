@@ -13,7 +13,7 @@ from markupsafe import Markup
 
 from ooc_graph.layout.whole_file import whole_file
 from ooc_graph.report import figures, search_figures
-from ooc_graph.report.data import ReportData, Scalar, SearchRecord
+from ooc_graph.report.data import ReportData, Scalar, SearchRecord, by_kernel
 from ooc_graph.report.statistics import teps_statistics
 from ooc_graph.report.svg import drawing_style
 
@@ -47,12 +47,12 @@ def page_html(data: ReportData) -> str:
         sections = _sections(data)
     return template.render(
         data=data,
+        kernels=by_kernel(data.searches),
         status=status,
         key_figures=list(_key_figures(data)),
         sections=sections,
         tables=_tables(data),
         seconds=_seconds,
-        kernel_name=figures.kernel_name,
     )
 
 
@@ -69,11 +69,11 @@ def _environment() -> Environment:
 
 
 def _key_figures(data: ReportData) -> Iterator[KeyFigure]:
-    for kernel, searches in data.kernels().items():
+    for kernel, searches in by_kernel(data.searches).items():
         yield _speed(kernel, searches)
     for energy in data.energy:
         if energy.mteps_per_watt is not None:
-            name = f"{figures.kernel_name(energy.kernel)}, over average power"
+            name = f"{energy.kernel.upper()}, over average power"
             yield KeyFigure(f"{energy.mteps_per_watt:,.4g}", "MTEPS/W", name)
     if data.stages:
         elapsed_s = max(s.stop_s for s in data.stages) - min(s.start_s for s in data.stages)
@@ -85,7 +85,7 @@ def _key_figures(data: ReportData) -> Iterator[KeyFigure]:
 
 def _speed(kernel: str, searches: list[SearchRecord]) -> KeyFigure:
     """Harmonic mean TEPS, or the median time if edges were not counted."""
-    name, count = figures.kernel_name(kernel), len(searches)
+    name, count = kernel.upper(), len(searches)
     plural = "search" if count == 1 else "searches"
     counted = [(s.time_s, s.edges) for s in searches if s.edges is not None and s.teps is not None]
     if len(counted) == count:
@@ -98,11 +98,10 @@ def _speed(kernel: str, searches: list[SearchRecord]) -> KeyFigure:
 
 def _sections(data: ReportData) -> list[tuple[str, str, list[figures.Drawing]]]:
     """Sections of drawings as (heading, text for an empty one, drawings)."""
-    kernels = data.kernels().items()
     speed: list[figures.Drawing | None] = []
     levels = [figures.degree_distribution(data.degree_histogram)]
     cost: list[figures.Drawing | None] = []
-    for kernel, searches in kernels:
+    for kernel, searches in by_kernel(data.searches).items():
         speed.append(search_figures.time_per_search(kernel, searches))
         speed.append(search_figures.teps_per_search(kernel, searches))
         levels.append(search_figures.vertices_per_level(kernel, searches))
@@ -124,7 +123,7 @@ def _tables(data: ReportData) -> list[tuple[str, Mapping[str, Scalar]]]:
         ("Machine", data.machine),
         ("Software", data.packages),
         *(
-            (f"Memory and {_elsewhere(facts)}: {figures.kernel_name(kernel)}", facts)
+            (f"Memory and {_elsewhere(facts)}: {kernel.upper()}", facts)
             for kernel, facts in data.tiers.items()
         ),
     ]

@@ -21,7 +21,6 @@ from ooc_graph.runtime.machine import default_limit_bytes, give_back_freed_memor
 
 _WATCH = "ooc-graph-memory"
 _WATCH_EVERY_MS = 500
-_THRESHOLDS = ("spill", "pause", "terminate")
 # Where Dask has no thresholds: the limit may be that of a control group.
 _WITHOUT_THRESHOLDS = 0.95
 # Of Python, Dask, numba and compiled kernels. In steps, so that a budget, and with it the rows that
@@ -76,15 +75,13 @@ def memory_brought(workers_on: Mapping[str, int], dask_worker: Any) -> Brought:
 
 def _lowest_threshold(worker: Any) -> float:
     manager = worker.memory_manager
-    thresholds: dict[str, float] = {
-        "spill": manager.memory_spill_fraction,
-        "pause": manager.memory_pause_fraction,
+    thresholds: list[float] = [
+        manager.memory_spill_fraction,
+        manager.memory_pause_fraction,
         # The nanny's, whose configuration its worker has as well.
-        "terminate": dask.config.get("distributed.worker.memory.terminate"),
-    }
-    return min(
-        [thresholds[name] for name in _THRESHOLDS if thresholds[name]] or [_WITHOUT_THRESHOLDS]
-    )
+        dask.config.get("distributed.worker.memory.terminate"),
+    ]
+    return min(filter(None, thresholds), default=_WITHOUT_THRESHOLDS)
 
 
 def _taken_bytes(worker: Any) -> int:

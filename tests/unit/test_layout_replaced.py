@@ -183,14 +183,14 @@ def replaced_while_opened(
     replace: Replace, monkeypatch: pytest.MonkeyPatch, contents: list[int]
 ) -> list[str]:
     """Replace a store as often between its manifest and its files are read; the identities."""
-    real, built = stored._attributes, []
+    real, built = Manifest.reading, []
 
-    def late(*arguments: Any) -> Any:
+    def reading(of: Manifest, folder: Path) -> Any:
         if contents:
             built.append(replace(contents.pop(0)))
-        return real(*arguments)
+        return real(of, folder)
 
-    monkeypatch.setattr(stored, "_attributes", late)
+    monkeypatch.setattr(Manifest, "reading", reading)
     return built
 
 

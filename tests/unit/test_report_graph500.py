@@ -3,26 +3,32 @@
 from __future__ import annotations
 
 import dataclasses
+from itertools import chain
 
 import pytest
 
 from ooc_graph.report.data import SearchRecord
-from ooc_graph.report.graph500 import Graph500Result, KernelRuns, output_block
+from ooc_graph.report.graph500 import Graph500Result, output_block
 
 HEAD = ["SCALE", "edgefactor", "NBFS", "graph_generation", "num_mpi_processes", "construction_time"]
 SEVEN = ["min", "firstquartile", "median", "thirdquartile", "max", "mean", "stddev"]
 TEPS = [*SEVEN[:5], "harmonic_mean", "harmonic_stddev"]
 
 
-def runs(name: str, *, validated: bool = True) -> KernelRuns:
-    times_s = tuple(0.25 * (1 + key) for key in range(4))
-    return KernelRuns(
-        name, (5, 6, 7, 8), times_s, (4193472,) * 4, (0.5, 0.5, 1.5, 1.5) if validated else ()
-    )
+def runs(name: str, *, validated: bool = True) -> list[SearchRecord]:
+    validate_s = (0.5, 0.5, 1.5, 1.5) if validated else (None,) * 4
+    return [
+        SearchRecord(name, 5 + key, 0.25 * (1 + key), 4193472, validate_s=validate_s[key])
+        for key in range(4)
+    ]
 
 
-def result(*kernels: KernelRuns, **changes: object) -> Graph500Result:
-    made = Graph500Result(18, 16, 4, 0.123456789, 2, 12345678.9, kernels)
+def changed(searches: list[SearchRecord], **changes: object) -> list[SearchRecord]:
+    return [dataclasses.replace(one, **changes) for one in searches]
+
+
+def result(*kernels: list[SearchRecord], **changes: object) -> Graph500Result:
+    made = Graph500Result(18, 16, 4, 0.123456789, 2, 12345678.9, tuple(chain(*kernels)))
     return dataclasses.replace(made, **changes)
 
 
@@ -79,8 +85,7 @@ def test_exact_lines():
 
 
 def test_edge_counts_have_eleven_digits():
-    kernel = dataclasses.replace(runs("bfs"), edges=(17179869184,) * 4)
-    block = output_block(result(kernel))
+    block = output_block(result(changed(runs("bfs"), edges=17179869184)))
     assert "min_nedge:                      17179869184\n" in block
 
 
@@ -95,34 +100,32 @@ def test_invalid_run_prints_no_figure():
 
 
 def test_one_search_does_not_crash():
-    kernel = KernelRuns("bfs", (1,), (0.5,), (100,), (0.1,))
-    block = output_block(Graph500Result(4, 16, 1, 0.1, 1, 0.1, (kernel,)))
+    search = SearchRecord("bfs", 1, 0.5, 100, validate_s=0.1)
+    block = output_block(Graph500Result(4, 16, 1, 0.1, 1, 0.1, (search,)))
     assert "bfs  harmonic_mean_TEPS:     !  200\n" in block
     assert "bfs  stddev_time:               nan\n" in block
 
 
+def test_searches_of_kernels_may_be_mixed():
+    bfs, sssp = runs("bfs"), runs("sssp")
+    mixed = chain(*zip(bfs, sssp, strict=True))
+    assert output_block(result(mixed)) == output_block(result(bfs, sssp))
+
+
 def test_refuses_inconsistent_runs():
-    with pytest.raises(ValueError, match="none of"):
-        runs("apsp")
-    with pytest.raises(ValueError, match="differ in number"):
-        KernelRuns("bfs", (1, 2), (0.5,), (1,))
+    bfs = runs("bfs")
+    for searches in ([], runs("apsp"), [*bfs, *runs("apsp")]):
+        with pytest.raises(ValueError, match="of each"):
+            result(searches)
     with pytest.raises(ValueError, match="has not run"):
-        result(runs("bfs"), searches=64)
-    with pytest.raises(ValueError, match="of each"):
-        result(runs("bfs"), runs("bfs"))
+        result(bfs, searches=64)
+    with pytest.raises(ValueError, match="has not run"):
+        result(bfs, bfs)
+    with pytest.raises(ValueError, match="edges of some"):
+        result([*changed(bfs[:1], edges=None), *bfs[1:]])
+    with pytest.raises(ValueError, match="validated, others not"):
+        result([*changed(bfs[:1], validate_s=None), *bfs[1:]])
     with pytest.raises(ValueError, match="edge counts"):
-        result(runs("bfs"), dataclasses.replace(runs("sssp"), edges=(1, 1, 1, 1)))
-
-
-def test_runs_of_search_records():
-    records = [SearchRecord("bfs", 5 + n, 0.25 * (1 + n), 4193472) for n in range(4)]
-    assert KernelRuns.of(records) == runs("bfs", validated=False)
-    validated = [dataclasses.replace(one, validate_s=0.5) for one in records]
-    assert KernelRuns.of(validated).validate_s == (0.5,) * 4
-    with pytest.raises(ValueError, match="differ in number"):
-        KernelRuns.of([validated[0], *records[1:]])
-    with pytest.raises(ValueError, match="differ in number"):
-        KernelRuns.of([dataclasses.replace(records[0], edges=None), *records[1:]])
-    for searches in ([], [records[0], dataclasses.replace(records[0], kernel="sssp")]):
-        with pytest.raises(ValueError, match="of one kernel"):
-            KernelRuns.of(searches)
+        result(bfs, changed(runs("sssp"), edges=1))
+    with pytest.raises(ValueError, match="edge counts"):
+        result(bfs, changed(runs("sssp"), root=9))
