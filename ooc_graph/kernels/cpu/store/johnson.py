@@ -52,7 +52,7 @@ class TierJohnson(ManySources):
         # A weight may be larger by all the span of the potentials.
         heaviest_reweighted = falling.ends[1] - self._potential.min(initial=0).item()
         require_fit(heaviest_reweighted, self.vertices, self.dtype, longest)
-        self.relaxed = self.passes = 0
+        self.passes = 0
 
     def _find(
         self,
@@ -90,7 +90,6 @@ class TierJohnson(ManySources):
             self._potential,
             np.zeros(slots, dtype),
             np.array(limits, dtype),
-            np.zeros(1, np.int64),
         )
 
     def _settle(self, state: BatchState, sources: IntArray) -> BatchState:
@@ -102,7 +101,6 @@ class TierJohnson(ManySources):
         state.distance[sources, slots] = 0
         state.reach[:] = state.pending[:] = top
         state.pending[sources] = 0
-        state.relaxed[0] = 0
         begun = np.zeros(self.vertices, np.bool_)
         begun[sources] = True
         state.waiting[:] = pack_bits(begun)
@@ -114,7 +112,6 @@ class TierJohnson(ManySources):
             state.pending[:] = top
             self.passes += 1
             self._each(pushing, partial(steps.relax_batch, state))
-        self.relaxed += int(state.relaxed[0])
         return state
 
     def _each(self, bits: Words, scan: Scan) -> None:
