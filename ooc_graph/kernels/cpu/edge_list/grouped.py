@@ -30,7 +30,9 @@ SEGMENT = 1 << SEGMENT_BITS
 FIRST_BITS = 9
 """The first two segments have two to the power of this many vertices each."""
 _SMALL = SEGMENT_BITS - FIRST_BITS
+HALF = np.uint32(SEGMENT_BITS)
 LOW_END = np.uint32(SEGMENT - 1)
+"""Mask of the bits of an edge that its tail has; those above, `HALF` of them, are the head's."""
 PIECES_AT_ONCE = 8
 """Pieces that a thread takes at once."""
 
