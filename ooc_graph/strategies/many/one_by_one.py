@@ -126,8 +126,13 @@ class OneByOne(StrategyDefaults):
     def describe(self, job: Job, reserved: Reservation) -> dict[str, Any]:
         """What the inner strategy holds, and answers."""
         found = Description.of(job, reserved)
-        tables = {MEMORY: describe_on_device, PINNED: describe_pinned, DISK: describe_stored}
-        memory = tables[self.tier](found)
+        if self.tier == MEMORY:
+            memory = describe_on_device(found)
+        else:
+            single = self.inner.describe(_single(job), reserved)
+            del single["kernel"]
+            describe = describe_pinned if self.tier == PINNED else describe_stored
+            memory = describe(found, single)
         return shown(found, memory.pop("tier"), ONE_BY_ONE, [], memory)
 
     def _in_memory(self, job: Job) -> Division:
