@@ -73,11 +73,6 @@ def single_of(kernel: str) -> str:
     return "bfs" if kernel == MULTI_SOURCE_BFS else "sssp"
 
 
-def may_stay(graph: Graph, kernel: str) -> bool:
-    """Whether a graph's arcs can stay in a store while many sources are searched from."""
-    return cpu_disk.has_tiers(graph, single_of(kernel))
-
-
 def known_facts(graph: Graph, kernel: str, method: str) -> Facts:
     """What a plan depends on; reads the graph's offsets once."""
     facts = cpu_disk.known_facts(graph, single_of(kernel))
