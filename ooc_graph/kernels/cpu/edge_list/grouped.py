@@ -87,17 +87,6 @@ class GroupedEdges:
         """Number of segments."""
         return segments_for(self.vertices)
 
-    @property
-    def edge_bytes(self) -> int:
-        """Bytes of the edges: ends and weights."""
-        return int(self.ends.nbytes + self.weights.nbytes)
-
-    @property
-    def table_bytes(self) -> int:
-        """Bytes of the table of pieces."""
-        tables = (self.begin, self.tail, self.head, self.lightest)
-        return int(sum(table.nbytes for table in tables))
-
 
 def segments_for(vertices: int) -> int:
     """Segments of so many vertices."""
