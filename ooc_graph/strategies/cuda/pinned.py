@@ -31,8 +31,7 @@ from ooc_graph.strategies.cuda.in_memory import (
     require_both,
 )
 from ooc_graph.strategies.cuda.pinned_budgets import pinned_bytes
-from ooc_graph.strategies.dealing import most_ranks
-from ooc_graph.strategies.ranks import RankLoading
+from ooc_graph.strategies.ranks import RankLoading, most_ranks
 
 
 @dataclass(frozen=True)
