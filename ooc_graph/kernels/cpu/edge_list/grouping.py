@@ -77,7 +77,7 @@ def grouped(
     positions = np.cumsum(counts) - counts
     _group(blocks(), directed, Cells(base, marks, positions, ends, weights))
     lightest = np.minimum.reduceat(weights, begin[:-1]) if len(weights) else weights
-    return GroupedEdges(vertices, directed, ends, weights, begin, tail, head, lightest)
+    return GroupedEdges(not directed, ends, weights, begin, tail, head, lightest, base)
 
 
 def _group(blocks: Iterable[ArcBlock], directed: bool, cells: Cells) -> None:
