@@ -50,7 +50,6 @@ from ooc_graph.kernels.cpu.store.sssp_rank_steps import (
     list_offers,
     note_exhausted,
     raise_bound,
-    set_cursors,
     smallest_later,
 )
 from ooc_graph.types import AnyArray, Dealing, owner_of
@@ -148,7 +147,7 @@ class StoreSsspRank(CpuSsspRank):
         for count in out.tails(tails.wanting):
             if listing.counts[LISTED] == len(listing.target):
                 return
-            set_cursors(out.window, count, tails.cursor)
+            out.window.cursor[:count] = tails.cursor[out.window.row[:count]]
             out.scan(count, partial(list_improvements, listing))
 
     def _lengths(self, rows: AnyArray) -> AnyArray:

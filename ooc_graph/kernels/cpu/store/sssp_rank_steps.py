@@ -90,13 +90,6 @@ def smallest_later(tails: Any, smallest: Any) -> Any:
     return smallest
 
 
-@kernel
-def set_cursors(window: Any, count: int, cursor: Any) -> None:
-    """Have the rows of a window go on at their cursors."""
-    for index in range(count):
-        window.cursor[index] = cursor[window.row[index]]
-
-
 @scanner
 @subroutine
 def list_improvements(listing: Any, row: int, neighbors: Any, weights: Any) -> bool:
