@@ -32,7 +32,7 @@ from ooc_graph.strategies.cpu.in_memory import resident_bytes
 from ooc_graph.strategies.cuda import disk_budgets as cuda_disk
 from ooc_graph.strategies.cuda import in_memory as cuda_memory
 from ooc_graph.strategies.cuda import pinned_budgets as cuda_pinned
-from ooc_graph.strategies.dealing import ranks_bytes
+from ooc_graph.strategies.ranks import ranks_bytes
 
 RECORDED = Path(__file__).with_name("choices.json.gz")
 PLENTY = 1 << 40

@@ -19,7 +19,7 @@ from unittest.mock import patch
 import numpy as np
 
 import ooc_graph as og
-from ooc_graph.strategies import dealing
+from ooc_graph.strategies.ranks import STATE_BYTES
 from tests.command_line import listing
 from tests.local_ranks import by_ranks
 
@@ -139,7 +139,7 @@ class Corpus:
         if how != BY_RANKS_ON_DISK:
             return _of(search())
         # Rows this small would have room in memory.
-        with patch.dict(dealing.STATE_BYTES, dict.fromkeys(RANKS_ON_DISK, 1 << 20)):
+        with patch.dict(STATE_BYTES, dict.fromkeys(RANKS_ON_DISK, 1 << 20)):
             return _of(search(memory_limit=RANKS_ON_DISK[kernel]))
 
     def stored_answer(self, name: str, kernel: str) -> str:

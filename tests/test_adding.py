@@ -27,10 +27,9 @@ from ooc_graph.search.algorithm import Algorithm, Arrays
 from ooc_graph.search.execute import plan_at
 from ooc_graph.search.plan import plan
 from ooc_graph.shards.load import Graph
-from ooc_graph.strategies import dealing
 from ooc_graph.strategies.cpu.in_memory import InMemory
 from ooc_graph.strategies.cpu.on_disk import OnDisk, least_within
-from ooc_graph.strategies.ranks import Ranks
+from ooc_graph.strategies.ranks import STATE_BYTES, Ranks
 from ooc_graph.types import AnyArray, NoProgress, Shard
 from tests.said import Said
 
@@ -186,7 +185,7 @@ def in_tables(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(CpuDevice, LARGEST, search_whole, raising=False)
     monkeypatch.setitem(single.ALGORITHMS, LARGEST, ALGORITHM)
     monkeypatch.setitem(model_kernel.ORDER_OF, LARGEST, "hub")
-    monkeypatch.setitem(dealing.STATE_BYTES, LARGEST, 8)
+    monkeypatch.setitem(STATE_BYTES, LARGEST, 8)
 
 
 @pytest.mark.usefixtures("in_tables")

@@ -20,6 +20,7 @@ from ooc_graph.layout import names
 from ooc_graph.shards.edge_list import edge_list_bytes, grouping_bytes, load_edges
 from ooc_graph.strategies import edge_list
 from tests.command_line import call
+from tests.grouped_bytes import edge_bytes, table_bytes
 from tests.memory_limits import traced_peak
 from tests.own_process import in_own_process
 from tests.shared_data import need_shared
@@ -126,17 +127,17 @@ def test_a_damaged_chunk_is_named(tmp_path: Path) -> None:
 def test_rows_are_never_all_in_memory(tmp_path: Path, weighted: bool) -> None:
     graph = og.build(og.Kronecker(14), tmp_path / "g.zarr")
     edges, peak_bytes = in_own_process(grouped_and_peak, tmp_path / "small.zarr", weighted)
-    assert edges.edge_bytes == edge_list_bytes(graph, weighted=weighted)
-    assert edges.table_bytes < grouping_bytes(graph, weighted=weighted) < edges.edge_bytes
+    assert edge_bytes(edges) == edge_list_bytes(graph, weighted=weighted)
+    assert table_bytes(edges) < grouping_bytes(graph, weighted=weighted) < edge_bytes(edges)
     offsets_bytes = 8 * (graph.rows + 1)
     order = "light" if weighted else "hub"
-    assert graph.resident_bytes(order) == 2 * edges.edge_bytes + offsets_bytes
-    assert peak_bytes < most_bytes(edges, graph) < 2 * edges.edge_bytes + edges.table_bytes
+    assert graph.resident_bytes(order) == 2 * edge_bytes(edges) + offsets_bytes
+    assert peak_bytes < most_bytes(edges, graph) < 2 * edge_bytes(edges) + table_bytes(edges)
 
 
 def most_bytes(edges: GroupedEdges, graph: og.Graph) -> int:
     """What grouped edges, a shard's offsets and some chunks take."""
-    return edges.edge_bytes + edges.table_bytes + 3 * 8 * (graph.rows + 1) + (1 << 18)
+    return edge_bytes(edges) + table_bytes(edges) + 3 * 8 * (graph.rows + 1) + (1 << 18)
 
 
 def grouped_and_peak(path: Path, weighted: bool) -> tuple[GroupedEdges, int]:

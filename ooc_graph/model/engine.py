@@ -25,9 +25,8 @@ class Engine:
     graph: Graph
     ids: Ids
     tuples: Any
-    original_parents: bool = (
-        False  # whether an answer that stays on the device has original ids as parents
-    )
+    # Whether an answer that stays on the device has original ids as parents.
+    original_parents: bool = False
     # What the device holds if rows are in pinned host memory, else None.
     pinned: DevicePlan | None = None
     pool: WholePieces | None = None  # what device memory comes from if it has a limit, else None

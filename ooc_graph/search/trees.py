@@ -19,22 +19,16 @@ from ooc_graph.traverse.bfs import bfs
 from ooc_graph.traverse.sssp import sssp
 
 
-def start_bfs(
+def start(
     task: SearchTask, graph: Graph, ranks: dict[int, Any], device: Any
 ) -> tuple[dict[int, Any], Any]:
     """The coroutines of a worker's ranks, and what they share."""
     assert task.root is not None
-    shared, root = device.bfs_shared(graph.rows, graph.shards), graph.internal(task.root)
-    return {shard: bfs(rank, root, shared) for shard, rank in ranks.items()}, shared
-
-
-def start_sssp(
-    task: SearchTask, graph: Graph, ranks: dict[int, Any], device: Any
-) -> tuple[dict[int, Any], Any]:
-    """As `start_bfs`."""
-    assert task.root is not None
-    shared = device.sssp_shared(graph.rows, measure_dtype(graph, "sssp"))
     root = graph.internal(task.root)
+    if task.kernel == "bfs":
+        shared = device.bfs_shared(graph.rows, graph.shards)
+        return {shard: bfs(rank, root, shared) for shard, rank in ranks.items()}, shared
+    shared = device.sssp_shared(graph.rows, measure_dtype(graph, task.kernel))
     return {shard: sssp(rank, root, shared) for shard, rank in ranks.items()}, shared
 
 
@@ -62,5 +56,5 @@ def run_search(engine: Engine, root: int) -> tuple[Tree, Trace]:
 
 
 bfs_rank, sssp_rank = partial(steps_of, "bfs"), partial(steps_of, "sssp")
-BFS = Algorithm(BfsResult, bfs_rank, start_bfs, ("parent", "level"), nothing, columns)
-SSSP = Algorithm(SsspResult, sssp_rank, start_sssp, ("parent", "distance"), nothing, columns)
+BFS = Algorithm(BfsResult, bfs_rank, start, ("parent", "level"), nothing, columns)
+SSSP = Algorithm(SsspResult, sssp_rank, start, ("parent", "distance"), nothing, columns)

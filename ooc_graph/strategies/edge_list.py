@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ooc_graph.kernels.cpu.device import CpuDevice
-from ooc_graph.kernels.cpu.edge_list.grouped import GroupedEdges
+from ooc_graph.kernels.cpu.edge_list.grouped import GroupedEdges, segment_bases
 from ooc_graph.layout.names import id_dtype
 from ooc_graph.model.engine import Engine, load_ids
 from ooc_graph.model.job import Job
@@ -98,14 +98,14 @@ def _compile(kernel: str, graph: Graph, bind: Callable[..., Any], ids: np.dtype[
     weights = np.ones(1 if weighted else 0, graph.weight_dtype if weighted else np.float32)
     segment = np.zeros(1, np.int32)
     pair = GroupedEdges(
-        2,
-        graph.directed,
+        not graph.directed,
         np.array([1 << 16], np.uint32),
         weights,
         np.array([0, 1]),
         segment,
         segment,
         weights,
+        segment_bases(2),
     )
     bind(pair, ids).run(0)
     _warm.add(key)

@@ -30,6 +30,7 @@ from ooc_graph.kernels.cpu.edge_list.grouping import (
     grouped,
 )
 from tests import oracles
+from tests.grouped_bytes import edge_bytes, table_bytes
 from tests.strategies import WEIGHTS, Arcs, arcs_of, grid, skewed, small_arcs
 
 DEVICES = {threads: CpuDevice(threads) for threads in (1, 2, 3)}
@@ -277,10 +278,10 @@ def test_every_edge_stands_once_in_its_group():
 def test_bytes_are_half_of_the_rows():
     arcs = skewed(24_000, 600_000, "float32", directed=False, seed=5)
     edges, rows = edges_of(arcs, weighted=True), arcs.shards(1)[0].out_light
-    assert edges.edge_bytes == 8 * len(arcs.source) // 2
-    assert 2 * edges.edge_bytes == rows.neighbors.nbytes + rows.weights.nbytes
-    assert edges.table_bytes < edges.edge_bytes / 20
-    assert edges_of(arcs, weighted=False).edge_bytes == 4 * len(arcs.source) // 2
+    assert edge_bytes(edges) == 8 * len(arcs.source) // 2
+    assert 2 * edge_bytes(edges) == rows.neighbors.nbytes + rows.weights.nbytes
+    assert table_bytes(edges) < edge_bytes(edges) / 20
+    assert edge_bytes(edges_of(arcs, weighted=False)) == 4 * len(arcs.source) // 2
 
 
 def test_light_bands_spare_most_of_a_skewed_graph():

@@ -33,7 +33,7 @@ from ooc_graph.strategies.cuda import in_memory as cuda_memory
 from ooc_graph.strategies.cuda import pinned_budgets as cuda_pinned
 from ooc_graph.strategies.cuda.on_disk import OnDisk
 from ooc_graph.strategies.many.division import Division
-from ooc_graph.strategies.many.one_by_one import OneByOne, stored_budgets
+from ooc_graph.strategies.many.one_by_one import OneByOne
 from ooc_graph.strategies.many.tiers import ONE_BY_ONE
 from tests import made_up_device as made
 from tests.command_line import call
@@ -245,7 +245,7 @@ def test_answers_are_beside_the_host_budget(graph: og.Graph, kernel: str) -> Non
 
     def budgets(limit: int) -> tuple[int, int]:
         there = ThisProcess(limit, CUDA, CudaLimits(memory)).resources()
-        return stored_budgets(Job(graph, request, there), strategy.name)
+        return within(strategy.reserve(Job(graph, request, there)))
 
     # What is left for the search is what its plan may take.
     _, host_bytes = budgets(GIB)

@@ -16,7 +16,7 @@ from ooc_graph.model.reservation import Key, Reservation
 from ooc_graph.model.resources import FREE, Capacity
 from ooc_graph.runtime import engine_cache
 from ooc_graph.shards.load import Graph
-from ooc_graph.strategies.dealing import STATE_BYTES
+from ooc_graph.strategies.ranks import STATE_BYTES
 from ooc_graph.types import Dealing
 
 KERNELS = ("bfs", "sssp")

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from ooc_graph.errors import InputError, UsageError
 from ooc_graph.kernels.common.bitmap import words_for
+from ooc_graph.kernels.common.dealt import WHOLE
 from ooc_graph.kernels.common.decisions import SsspTree
 from ooc_graph.kernels.common.sssp.distances import sums_may_overflow
 from ooc_graph.kernels.common.sssp.plateaus import Plateau, list_lacking, resolve_plateaus
@@ -170,7 +171,7 @@ def test_ids_on_plateaus_are_not_cut():
     parent[0] = 0
     lacking, queue = np.zeros(words_for(rows), np.uint64), np.empty(rows, np.uint32)
     distance = np.zeros(rows, np.float32)
-    plateau = Plateau(distance, parent, lacking, queue, np.float32(np.inf))
+    plateau = Plateau(distance, parent, lacking, queue, np.float32(np.inf), WHOLE)
     assert list_lacking(plateau) == rows - 1
     assert resolve_plateaus(path, path, plateau, rows - 1) == 0
     assert parent[1:].tolist() == list(range(rows - 1))

@@ -19,7 +19,7 @@ from ooc_graph.model.resources import Resources
 from ooc_graph.runtime import engine_cache, this_process
 from ooc_graph.strategies.cpu import on_disk as cpu_disk
 from ooc_graph.strategies.cpu.in_memory import resident_bytes
-from ooc_graph.strategies.dealing import ranks_bytes
+from ooc_graph.strategies.ranks import ranks_bytes
 from tests.command_line import call
 from tests.made_up_place import chosen
 

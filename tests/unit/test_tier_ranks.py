@@ -31,9 +31,8 @@ from ooc_graph.runtime.warmup import TIER_RANKS, warm
 from ooc_graph.shards import tier_ranks
 from ooc_graph.shards.load import Graph
 from ooc_graph.shards.tiny_tiers import bind_rows
-from ooc_graph.strategies import dealing
 from ooc_graph.strategies.cpu.on_disk import OnDisk
-from ooc_graph.strategies.ranks import Ranks
+from ooc_graph.strategies.ranks import STATE_BYTES, Ranks
 from ooc_graph.traverse.bfs import bfs
 from ooc_graph.traverse.sssp import sssp
 from ooc_graph.types import AnyArray, Dealing
@@ -385,7 +384,7 @@ def test_workers_hold_the_budget(kernel, tmp_path, monkeypatch):
     source = int(graph.original_of()[9])
     wanted = getattr(og, kernel)(graph, source, device="cpu")
     # Rows this small would have room in memory.
-    monkeypatch.setitem(dealing.STATE_BYTES, kernel, 1 << 20)
+    monkeypatch.setitem(STATE_BYTES, kernel, 1 << 20)
     budget = least_rank_bytes(Graph.open(graph.path), kernel, 1) + 3_000_000
     how = {"memory_limit": 2 * budget, "out": tmp_path / "r.zarr", "overwrite": True}
     how["exchange"] = "scheduler"

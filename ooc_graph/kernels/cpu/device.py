@@ -8,7 +8,6 @@ import numpy as np
 
 from ooc_graph.kernels.common import sides
 from ooc_graph.kernels.common.device import SsspSearch
-from ooc_graph.kernels.common.sssp.distances import distance_dtype
 from ooc_graph.kernels.common.sssp.survey import Known, survey
 from ooc_graph.kernels.common.store.rows import TierRows
 from ooc_graph.kernels.common.team import Team
@@ -30,7 +29,6 @@ from ooc_graph.kernels.cpu.sssp.shared import CpuSsspShared
 from ooc_graph.kernels.cpu.store.bfs_rank import StoreBfsRank
 from ooc_graph.kernels.cpu.store.bfs_search import TierBfsSearch
 from ooc_graph.kernels.cpu.store.johnson import TierJohnson
-from ooc_graph.kernels.cpu.store.one_by_one import Single, TierSingly
 from ooc_graph.kernels.cpu.store.sssp_rank import StoreSsspRank
 from ooc_graph.kernels.cpu.store.sssp_search import TierSsspSearch
 from ooc_graph.types import Dealing, Shard
@@ -72,12 +70,6 @@ class CpuDevice:
     def tier_sssp(self, out: TierRows, into: TierRows, known: Known) -> TierSsspSearch:
         """SSSP on a whole graph of which only heads of rows are in memory (light-first rows)."""
         return TierSsspSearch(out, into, known, self._team)
-
-    def tier_singly(self, search: Single, rows: TierRows) -> TierSingly:
-        """Many sources, one after the other by such a search of ``rows``."""
-        heads = rows.heads
-        dtype = distance_dtype(heads.weights) if len(heads.weights) else np.dtype(np.int32)
-        return TierSingly(search, len(heads.lengths), dtype, heads.neighbors.dtype)
 
     def tier_apsp(self, out: TierRows, heaviest: Any) -> TierJohnson:
         """Distances from many sources, with heads alone in memory (weights of any sign)."""

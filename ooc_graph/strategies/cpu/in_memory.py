@@ -19,8 +19,7 @@ from ooc_graph.model.strategy import MEMORY, Strategy, too_little
 from ooc_graph.runtime import engine_cache, process
 from ooc_graph.runtime.warmup import NEAR_FAR, RANKS, warm
 from ooc_graph.shards.load import Graph
-from ooc_graph.strategies.dealing import ADVICE, STATE_BYTES, ranks_bytes
-from ooc_graph.strategies.ranks import RankLoading
+from ooc_graph.strategies.ranks import ADVICE, STATE_BYTES, RankLoading, ranks_bytes
 
 
 @dataclass(frozen=True)

@@ -24,8 +24,7 @@ from ooc_graph.shards.tier_facts import facts_of, require_stored
 from ooc_graph.shards.tier_ranks import facts_of_any_ranks, lengths_by_shard, load_rank, plan_rank
 from ooc_graph.shards.tiers import TierSearch, load_tiers
 from ooc_graph.strategies.cpu.in_memory import cached_on_cpu, resident_bytes
-from ooc_graph.strategies.dealing import ADVICE, busiest
-from ooc_graph.strategies.ranks import RankLoading
+from ooc_graph.strategies.ranks import ADVICE, RankLoading, busiest
 
 KERNELS = ("bfs", "sssp")
 

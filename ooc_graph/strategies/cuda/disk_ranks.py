@@ -26,8 +26,7 @@ from ooc_graph.strategies.cpu import on_disk as cpu_disk
 from ooc_graph.strategies.cuda import disk_budgets, pinned_ranks
 from ooc_graph.strategies.cuda import pinned_budgets as cuda_pinned
 from ooc_graph.strategies.cuda.in_memory import host_bytes, require_both
-from ooc_graph.strategies.dealing import most_ranks
-from ooc_graph.strategies.ranks import RankLoading
+from ooc_graph.strategies.ranks import RankLoading, most_ranks
 
 
 def lacks(job: Job) -> str:

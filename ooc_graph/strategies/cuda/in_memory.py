@@ -24,8 +24,7 @@ from ooc_graph.model.resources import CUDA
 from ooc_graph.model.strategy import MEMORY, StrategyDefaults
 from ooc_graph.runtime import engine_cache, process
 from ooc_graph.shards.load import Graph
-from ooc_graph.strategies.dealing import most_ranks
-from ooc_graph.strategies.ranks import RankLoading
+from ooc_graph.strategies.ranks import RankLoading, most_ranks
 
 # Host memory a vertex beside the rows: id tables and the answer; and for each byte of an id.
 _HOST_BYTES, _HOST_IDS = 32, 2

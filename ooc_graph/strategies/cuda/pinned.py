@@ -31,8 +31,7 @@ from ooc_graph.strategies.cuda.in_memory import (
     require_both,
 )
 from ooc_graph.strategies.cuda.pinned_budgets import pinned_bytes
-from ooc_graph.strategies.dealing import most_ranks
-from ooc_graph.strategies.ranks import RankLoading
+from ooc_graph.strategies.ranks import RankLoading, most_ranks
 
 
 @dataclass(frozen=True)
@@ -147,11 +146,8 @@ class Pinned:
 
     def load_ranks(self, loading: RankLoading) -> dict[int, Any]:
         """Bring the rows of each shard to pinned memory; a worker's ranks share its budget."""
-        device, given, missing = (
-            process.device(CUDA),
-            (loading.graph, loading.kernel),
-            loading.missing,
-        )
+        device, missing = process.device(CUDA), loading.missing
+        given = loading.graph, loading.kernel
         if not missing:
             return {}
         facts = pinned_ranks.facts_of(*given, missing, loading.kept)

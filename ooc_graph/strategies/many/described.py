@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from ooc_graph.memory.cuda.disk import describe_disk
-from ooc_graph.memory.cuda.pinned_plan import describe_device, plan_device
 from ooc_graph.model.job import Job
 from ooc_graph.model.reservation import Reservation
 from ooc_graph.shards.load import Graph
@@ -20,14 +18,12 @@ from ooc_graph.strategies.many.tiers import (
     BATCHES,
     ONE_BY_ONE,
     is_reweighted,
-    known_facts,
     reweighted_device_bytes,
     single_of,
 )
 
 LEAST = "least bytes"
 """Name of the least host memory."""
-_MOST_BYTES = 1 << 62
 
 
 @dataclass(frozen=True)
@@ -111,32 +107,21 @@ def describe_on_device(found: Description) -> dict[str, Any]:
     }
 
 
-def describe_pinned(found: Description) -> dict[str, Any]:
-    """As `describe_on_device`, with rows in pinned host memory."""
-    single, plan = single_of(found.asked.kernel), found.division
-    facts = cuda_pinned.known_facts(found.graph, single)
-    memory = describe_device(plan_device(single, facts, plan.device_bytes, _MOST_BYTES))
-    del memory["kernel"]
+def describe_pinned(found: Description, single: dict[str, Any]) -> dict[str, Any]:
+    """As `describe_on_device`, with rows in pinned host memory as a ``single`` search has them."""
     return {
-        **memory,
+        **single,
         **least_on_device(found),
-        "bytes beside rows and id tables": plan.needed_bytes - plan.host_bytes,
+        "bytes beside rows and id tables": found.division.needed_bytes - found.division.host_bytes,
     }
 
 
-def describe_stored(found: Description) -> dict[str, Any]:
-    """As `describe_on_device`, with arcs in the store."""
-    graph, division = found.graph, found.division
-    facts = cuda_disk.known_facts(graph, single_of(found.asked.kernel))
-    plan = cuda_disk.plan_within(facts, division.device_bytes, division.host_bytes)
-    memory = describe_disk(plan)
-    del memory["kernel"]
-    rows = known_facts(graph, found.asked.kernel, ONE_BY_ONE)
-    # At least: some arcs of hubs may be held twice.
-    left = max(rows.arcs - plan.arcs_on_device - plan.arcs_in_host, 0)
+def describe_stored(found: Description, single: dict[str, Any]) -> dict[str, Any]:
+    """As `describe_on_device`, with arcs in the store as a ``single`` search has them."""
+    left = single.pop("bytes that stay in the store")
     return {
-        **memory,
+        **single,
         **least_on_device(found),
-        "bytes: in all": division.needed_bytes,
-        "bytes that stay in the store": rows.stored_bytes(left),
+        "bytes: in all": found.division.needed_bytes,
+        "bytes that stay in the store": left,
     }

@@ -13,6 +13,7 @@ from ooc_graph.model.resources import CPU
 from ooc_graph.model.strategy import DISK, StrategyDefaults
 from ooc_graph.runtime import process
 from ooc_graph.shards.load import Graph
+from ooc_graph.strategies.cpu.on_disk import has_tiers
 from ooc_graph.strategies.many.batches import least_on_cpu
 from ooc_graph.strategies.many.described import LEAST, Description, shown
 from ooc_graph.strategies.many.division import Division, require_answer, too_many
@@ -22,8 +23,8 @@ from ooc_graph.strategies.many.tiers import (
     BATCHES,
     least_within,
     load_within,
-    may_stay,
     plan_within,
+    single_of,
 )
 
 
@@ -37,7 +38,7 @@ class OnDisk(StrategyDefaults):
 
     def lacks(self, job: Job) -> str:
         """The graph is in a store."""
-        may = job.graph.rows and may_stay(job.graph, job.kernel)
+        may = job.graph.rows and has_tiers(job.graph, single_of(job.kernel))
         return "" if may else "arcs cannot stay in the store"
 
     def reserve(self, job: Job) -> Reservation:

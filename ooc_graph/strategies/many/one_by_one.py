@@ -33,7 +33,7 @@ from ooc_graph.strategies.many.described import (
 from ooc_graph.strategies.many.division import Division, require_answer
 from ooc_graph.strategies.many.job import beside_bytes
 from ooc_graph.strategies.many.memory import ID_BYTES, reweighted_bytes
-from ooc_graph.strategies.many.stored import Size, size_of, slice_of
+from ooc_graph.strategies.many.stored import size_of, slice_of
 from ooc_graph.strategies.many.tiers import (
     ONE_BY_ONE,
     is_reweighted,
@@ -84,11 +84,13 @@ class OneByOne(StrategyDefaults):
         if self.tier == MEMORY:
             return self._in_memory(job)
         if self.tier == PINNED:
-            division = self._divided(job, pinned_budget(job, self.name))
+            plan = cuda_pinned.plan_for(_single(job), (job.kernel, self.name))
+            division = self._divided(job, plan.budget_bytes)
             rows = pinned_bytes(job.graph, single_of(job.kernel))
             needed = division.needed_bytes + rows
             return replace(division, host_bytes=rows, pinned_bytes=rows, needed_bytes=needed)
-        return self._in_store(job, *stored_budgets(job, self.name))
+        budgets = cuda_disk.budgets_for(_single(job), (job.kernel, self.name))
+        return self._in_store(job, *budgets)
 
     def after(self, job: Job, refusal: Refusal) -> Reservation | None:
         """What leaves more elsewhere; of the host only what has arcs in the store takes less.
@@ -124,8 +126,13 @@ class OneByOne(StrategyDefaults):
     def describe(self, job: Job, reserved: Reservation) -> dict[str, Any]:
         """What the inner strategy holds, and answers."""
         found = Description.of(job, reserved)
-        tables = {MEMORY: describe_on_device, PINNED: describe_pinned, DISK: describe_stored}
-        memory = tables[self.tier](found)
+        if self.tier == MEMORY:
+            memory = describe_on_device(found)
+        else:
+            single = self.inner.describe(_single(job), reserved)
+            del single["kernel"]
+            describe = describe_pinned if self.tier == PINNED else describe_stored
+            memory = describe(found, single)
         return shown(found, memory.pop("tier"), ONE_BY_ONE, [], memory)
 
     def _in_memory(self, job: Job) -> Division:
@@ -160,7 +167,7 @@ class OneByOne(StrategyDefaults):
 
     def _divided(self, job: Job, device_bytes: int) -> Division:
         """How sources are divided, with what is held beside rows and id tables."""
-        size = _size_of(job)
+        size = size_of(job, ONE_BY_ONE, 1)
         return Division(
             self.name,
             device_bytes=device_bytes,
@@ -172,37 +179,20 @@ class OneByOne(StrategyDefaults):
         )
 
 
-def pinned_budget(job: Job, strategy: str) -> int:
-    """Device memory for rows in pinned host memory, as a search from one source has.
-
-    The strategy may have them loaded.
-    """
-    return cuda_pinned.plan_for(_single(job), (job.kernel, strategy)).budget_bytes
-
-
-def stored_budgets(job: Job, strategy: str) -> tuple[int, int]:
-    """As `pinned_budget`, device and host memory for arcs in the store."""
-    return cuda_disk.budgets_for(_single(job), (job.kernel, strategy))
-
-
 def _single(job: Job) -> Job:
-    """The search from one source that is repeated, with what is held beside its rows."""
-    return replace(job, request=Request(single_of(job.kernel), answer_bytes=_beside_in_any(job)))
+    """The search from one source that is repeated, with what is held beside its rows.
 
-
-def _size_of(job: Job) -> Size:
-    return size_of(job, ONE_BY_ONE, 1)
-
-
-def _beside_in_any(job: Job) -> int:
-    """As `_beside`, so that what is left suffices every process, also the one that has least."""
+    What is left suffices every process, also the one that has least.
+    """
     resources = job.resources
-    return _beside(job) + resources.process_limit_bytes - resources.least_limit_bytes
+    beside = _beside(job) + resources.process_limit_bytes - resources.least_limit_bytes
+    return replace(job, request=Request(single_of(job.kernel), answer_bytes=beside))
 
 
 def _beside(job: Job) -> int:
     """Host memory beside rows and id tables."""
-    return beside_bytes(job) + _size_of(job).beside_bytes + job.graph.rows * _TREE_BYTES
+    size = size_of(job, ONE_BY_ONE, 1)
+    return beside_bytes(job) + size.beside_bytes + job.graph.rows * _TREE_BYTES
 
 
 def _load_reweighted(graph: Graph, kernel: str) -> Engine:

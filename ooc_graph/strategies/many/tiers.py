@@ -16,8 +16,7 @@ from ooc_graph.kernels.cpu.device import CpuDevice
 from ooc_graph.kernels.cpu.many.choice import single_searches_pay
 from ooc_graph.kernels.cpu.many.johnson import reweighted_rows
 from ooc_graph.kernels.cpu.store.one_by_one import TierSingly
-from ooc_graph.kernels.cuda.runtime.rows import NARROW
-from ooc_graph.layout.names import APSP, LIGHT, MULTI_SOURCE_BFS, OUT
+from ooc_graph.layout.names import APSP, LIGHT, MULTI_SOURCE_BFS, OUT, id_dtype
 from ooc_graph.memory.cpu.plan import Facts, Plan, least_bytes, plan_disk
 from ooc_graph.memory.io_stats import IoStats
 from ooc_graph.model import rank_memory
@@ -73,11 +72,6 @@ def single_of(kernel: str) -> str:
     return "bfs" if kernel == MULTI_SOURCE_BFS else "sssp"
 
 
-def may_stay(graph: Graph, kernel: str) -> bool:
-    """Whether a graph's arcs can stay in a store while many sources are searched from."""
-    return cpu_disk.has_tiers(graph, single_of(kernel))
-
-
 def known_facts(graph: Graph, kernel: str, method: str) -> Facts:
     """What a plan depends on; reads the graph's offsets once."""
     facts = cpu_disk.known_facts(graph, single_of(kernel))
@@ -126,14 +120,7 @@ def load_within(
         return _load_batches(graph, plan_within(graph, kernel, method, budget_bytes), device)
     single = single_of(kernel)
     warm(single, graph, device, variant=TIERS)
-    loaded = cpu_disk.load_within(graph, single, budget_bytes, device)
-    rows = loaded.sides[0].rows
-    search = device.tier_singly(loaded.search, rows)
-    if single == "sssp":
-        # The bounds are those of searches in memory.
-        heaviest = max(side.heaviest for side in loaded.sides)
-        require_fit(heaviest, graph.rows, search.dtype, None)
-    return replace(loaded, search=search)
+    return singly_in_store(cpu_disk.load_within(graph, single, budget_bytes, device), graph, kernel)
 
 
 def _load_batches(graph: Graph, plan: Plan, device: CpuDevice) -> TierSearch:
@@ -158,7 +145,10 @@ def singly_on_device(search: Any, graph: Graph, kernel: str) -> TierSingly:
 
 
 def singly_in_store(loaded: TierSearch, graph: Graph, kernel: str) -> TierSearch:
-    """As `singly_on_device`, with arcs in the store; the search is closed if it will not do."""
+    """As `singly_on_device`, of any device with arcs in the store.
+
+    The search is closed if it will not do.
+    """
     try:
         heaviest = max(side.heaviest for side in loaded.sides)
         return replace(loaded, search=_singly(loaded.search, heaviest, graph, kernel))
@@ -172,7 +162,7 @@ def _singly(search: Any, heaviest: Any, graph: Graph, kernel: str) -> TierSingly
     if single_of(kernel) == "sssp":
         dtype = rank_memory.distance_dtype(graph)
         require_fit(heaviest, graph.rows, dtype, None)
-    return TierSingly(search, graph.rows, dtype, NARROW)
+    return TierSingly(search, graph.rows, dtype, id_dtype(graph.rows))
 
 
 def is_reweighted(graph: Graph, kernel: str) -> bool:
@@ -197,7 +187,8 @@ def reweighted_on_device(shard: Shard, graph: Graph, device: Any) -> TierSingly:
     found, dtype = reweighted_rows(*light_rows(shard)), rank_memory.distance_dtype(graph)
     search = device.sssp(replace(shard, out_light=found.out, into_light=found.into))
     require_fit(search.heaviest, graph.rows, dtype, found.longest)
-    return TierSingly(search, graph.rows, dtype, NARROW, found.potentials.potential)
+    potential = found.potentials.potential
+    return TierSingly(search, graph.rows, dtype, id_dtype(graph.rows), potential)
 
 
 def note_on_device(kernel: str, where: str) -> str:

@@ -14,6 +14,7 @@ import numpy as np
 
 from ooc_graph.kernels.common.bitmap import put, words_for
 from ooc_graph.kernels.common.compiled import kernel
+from ooc_graph.kernels.common.dealt import WHOLE
 from ooc_graph.kernels.common.sssp.distances import unreached
 from ooc_graph.kernels.common.sssp.plateaus import Plateau, best_parent, resolve_plateaus
 from ooc_graph.kernels.common.sssp.rows import LightRows
@@ -68,7 +69,7 @@ def parents_of_sources(
                 count += 1
         parent[sources[index]] = sources[index]
         if count > 0:
-            plateau = Plateau(distance, parent, lacking, queue, top)
+            plateau = Plateau(distance, parent, lacking, queue, top, WHOLE)
             scratch.left[thread] += resolve_plateaus(out, into, plateau, count)
 
 

@@ -11,6 +11,7 @@ import numpy as np
 
 from ooc_graph.kernels.common.bitmap import Words, drop, has, members_of, put
 from ooc_graph.kernels.common.compiled import inlined, kernel, subroutine
+from ooc_graph.kernels.common.dealt import Dealt, internal_of
 from ooc_graph.kernels.common.sssp.distances import path_sum
 from ooc_graph.types import AnyArray
 
@@ -57,24 +58,12 @@ def offer_parent(distance: Any, parent: Any, v: int, u: int, weight: Any, top: A
         parent[v] = u
 
 
-@subroutine
-def plateau_parent(into: Any, distance: Any, unresolved: Any, row: int, at: Any, top: Any) -> Any:
-    """Smallest neighbour at the same distance that is resolved, -1 if there is none yet."""
-    parent = np.int64(-1)
-    for position in range(into.offsets[row], into.offsets[row + 1]):
-        if path_sum(at, into.weights[position], top) > at:
-            break
-        u = np.int64(into.neighbors[position])
-        if distance[u] == at and not has(unresolved, u) and (parent < 0 or u < parent):
-            parent = u
-    return parent
-
-
 class Plateau(NamedTuple):
     """Rows that lack a parent, and what they are found with.
 
-    ``lacking`` is their bitmap, ``queue`` (rows,) lists those that have found one, and ``top`` is
-    the distance of what is not reached.
+    ``lacking`` is the bitmap of their vertices, ``queue`` (rows,) lists those that have found one,
+    and ``top`` is the distance of what is not reached. ``dealt`` says which vertices the rows are;
+    only `find_beside` takes those of one shard.
     """
 
     distance: AnyArray
@@ -82,6 +71,7 @@ class Plateau(NamedTuple):
     lacking: Words
     queue: AnyArray
     top: Any
+    dealt: Dealt
 
 
 @kernel
@@ -103,7 +93,7 @@ def find_beside(plateau: Any, row: int, neighbors: Any, weights: Any) -> bool:
 
     Tells whether all of these arcs may lie on the plateau.
     """
-    at, parent = plateau.distance[row], plateau.parent
+    at, parent = plateau.distance[internal_of(row, plateau.dealt)], plateau.parent
     for arc in range(len(neighbors)):
         if path_sum(at, weights[arc], plateau.top) > at:
             return False

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ooc_graph.kernels.common import decisions
-from ooc_graph.kernels.common.bitmap import Words, pack_bits
+from ooc_graph.kernels.common.bitmap import Words, pack_bits, whole_set
 from ooc_graph.kernels.common.compiled import kernel
 from ooc_graph.kernels.common.decisions import BfsTree
 from ooc_graph.kernels.common.team import Team, new_control
@@ -36,11 +36,7 @@ def into_rows(rows: Rows) -> IntoRows:
 
 def never_claimed(is_empty: AnyArray) -> Words:
     """Bitmap of what a pull must leave out: rows without in-arcs, and the last word's padding."""
-    words = pack_bits(is_empty)
-    used = len(is_empty) % 64
-    if used:
-        words[-1] |= ~np.uint64(0) << np.uint64(used)
-    return words
+    return pack_bits(is_empty) | ~whole_set(len(is_empty))
 
 
 def new_tree(never: Words, rows: int, ids: np.dtype[Any]) -> Tree:
@@ -105,17 +101,14 @@ class CpuBfsSearch:
 
     def _rows_to_list(self, out: Rows, into: Rows, copies: bool) -> Sides | None:
         """Rows to search from a list; None if they are not short."""
+        is_same = into is out
         widest, longer = survey_rows(self._out.offsets)
-        if into is out:
-            if not decisions.rows_are_short(widest, widest):
-                return None
-            rows = list_rows(out, longer, copies)
-            return Sides(rows, rows, True, int(widest))
-        widest_in, longer_in = survey_rows(self._into.offsets)
+        widest_in, longer_in = (widest, longer) if is_same else survey_rows(self._into.offsets)
         if not decisions.rows_are_short(widest, widest_in):
             return None
-        fixed = list_rows(out, longer, copies), list_rows(into, longer_in, copies)
-        return Sides(*fixed, False, int(widest))
+        rows = list_rows(out, longer, copies)
+        rows_in = rows if is_same else list_rows(into, longer_in, copies)
+        return Sides(rows, rows_in, is_same, int(widest))
 
     def run(self, root: int) -> BfsTree:
         """Search from internal id ``root``; the arrays stay this search's until the next run."""

@@ -105,10 +105,8 @@ def merge_counts(
 
 def run_lengths(ids: IntArray) -> tuple[IntArray, AnyArray]:
     """Ascending distinct ids and how often each occurs (uint64)."""
-    ordered = np.sort(ids)
-    first = np.flatnonzero(np.diff(ordered, prepend=ordered[:1] - 1)) if len(ids) else ids
-    counts = np.diff(first, append=len(ordered)).astype(np.uint64)
-    return ordered[first], counts
+    distinct, counts = np.unique(ids, return_counts=True)
+    return distinct, counts.astype(np.uint64)
 
 
 @inlined

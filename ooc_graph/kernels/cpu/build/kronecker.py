@@ -11,9 +11,8 @@ from typing import Any
 import numpy as np
 from llvmlite import ir
 from numba import types
-from numba.extending import intrinsic
 
-from ooc_graph.kernels.common.compiled import inlined, kernel, subroutine
+from ooc_graph.kernels.common.compiled import inlined, instruction, kernel, subroutine
 from ooc_graph.kernels.cpu.build.random_draws import (
     DIFFER,
     LANE_BITS,
@@ -36,7 +35,8 @@ _SCRAMBLE_1 = U(0x3050852102C843A5)
 _WEIGHT_SCALE = 4.65661287524579692e-10
 
 
-def _type_bit_reverse(_context: Any, word: Any) -> Any:
+@instruction
+def _bit_reverse(typing_context: Any, word: Any) -> Any:  # noqa: ARG001
     """Reverse the 64 bits of a word (LLVM has a name for it, numba has none)."""
 
     def generate(_context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
@@ -44,9 +44,6 @@ def _type_bit_reverse(_context: Any, word: Any) -> Any:
         return builder.call(function, arguments)
 
     return types.uint64(word), generate
-
-
-_bit_reverse: Any = intrinsic(_type_bit_reverse)
 
 
 @inlined

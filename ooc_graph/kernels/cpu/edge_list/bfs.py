@@ -23,13 +23,12 @@ from ooc_graph.kernels.common.team import (
     atomic_umin,
     barrier,
 )
-from ooc_graph.kernels.cpu.edge_list.grouped import LOW_END, SEGMENT_BITS, pieces_of, segment_of_id
+from ooc_graph.kernels.cpu.edge_list.grouped import HALF, LOW_END, pieces_of, segment_of_id
 from ooc_graph.types import AnyArray, IntArray
 
 GO, DONE, WIDEN = 0, 1, 2
 DEPTH, EXAMINED = FIRST_FREE, FIRST_FREE + LINE
 """Words of the control array: level of the frontier, edges read in a level."""
-_HALF = np.uint32(SEGMENT_BITS)
 
 
 class Reach(NamedTuple):
@@ -78,7 +77,7 @@ def _read_piece(edges: Any, piece: int, reach: Any, depth: Any) -> tuple[int, in
     parent_of_tail, parent_of_head = reach.parent[tail_id:], reach.parent[head_id:]
     found_heads, found_tails = 0, 0
     for index in range(edges.begin[piece], edges.begin[piece + 1]):
-        tail, head = edges.ends[index] & LOW_END, edges.ends[index] >> _HALF
+        tail, head = edges.ends[index] & LOW_END, edges.ends[index] >> HALF
         of_tail, of_head = tails[tail], heads[head]
         # One branch for both ways: most edges fail it, and which ones cannot be predicted.
         if (min(of_tail, of_head) != depth) | (max(of_tail, of_head) == depth):

@@ -15,7 +15,6 @@ pieces, which are what threads take.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -30,13 +29,27 @@ SEGMENT = 1 << SEGMENT_BITS
 FIRST_BITS = 9
 """The first two segments have two to the power of this many vertices each."""
 _SMALL = SEGMENT_BITS - FIRST_BITS
+HALF = np.uint32(SEGMENT_BITS)
 LOW_END = np.uint32(SEGMENT - 1)
+"""Mask of the bits of an edge that its tail has; those above, `HALF` of them, are the head's."""
 PIECES_AT_ONCE = 8
 """Pieces that a thread takes at once."""
 
 
-class Pieces(NamedTuple):
-    """A `GroupedEdges` as kernels take it; ``undirected`` edges lead both ways."""
+class GroupedEdges(NamedTuple):
+    """A whole graph as edges, in host memory.
+
+    It takes 4 bytes an edge and the weight. Rows take twice that for an undirected graph, whose
+    edges stand in them from both ends, and for a directed one, whose in-arcs are stored, too; and 8
+    bytes a vertex and side for offsets.
+
+    An edge that is ``undirected`` leads both ways, and has the smaller id as its tail. ``ends``
+    uint32 (edges,): position of the tail in its segment in the low 16 bits, of the head above.
+    ``weights`` (edges,) are of the stored kind; (0,) without. ``begin`` int64 (pieces + 1,): piece
+    p is ``begin[p]:begin[p + 1]``; pieces are ordered by segment of the head, segment of the tail,
+    and band. ``tail`` and ``head`` int32 (pieces,): segments of the ends. ``lightest`` (pieces,):
+    the smallest weight in the piece; (0,) without weights. ``base`` is that of `segment_bases`.
+    """
 
     undirected: bool
     ends: AnyArray
@@ -47,54 +60,15 @@ class Pieces(NamedTuple):
     lightest: AnyArray
     base: IntArray
 
-
-@dataclass(frozen=True)
-class GroupedEdges:
-    """A whole graph as edges, in host memory.
-
-    It takes 4 bytes an edge and the weight. Rows take twice that for an undirected graph, whose
-    edges stand in them from both ends, and for a directed one, whose in-arcs are stored, too; and 8
-    bytes a vertex and side for offsets.
-
-    An undirected edge has the smaller id as its tail. ``ends`` uint32 (edges,): position of the
-    tail in its segment in the low 16 bits, of the head above. ``weights`` (edges,) are of the
-    stored kind; (0,) without. ``begin`` int64 (pieces + 1,): piece p is ``begin[p]:begin[p + 1]``;
-    pieces are ordered by segment of the head, segment of the tail, and band. ``tail`` and ``head``
-    int32 (pieces,): segments of the ends. ``lightest`` (pieces,): the smallest weight in the piece;
-    (0,) without weights.
-    """
-
-    vertices: int
-    directed: bool
-    ends: AnyArray
-    weights: AnyArray
-    begin: IntArray
-    tail: AnyArray
-    head: AnyArray
-    lightest: AnyArray
-
     @property
-    def pieces(self) -> Pieces:
-        """The edges for kernels."""
-        pieces = self.begin, self.tail, self.head, self.lightest
-        bases = segment_bases(self.vertices)
-        return Pieces(not self.directed, self.ends, self.weights, *pieces, bases)
+    def vertices(self) -> int:
+        """Number of vertices."""
+        return int(self.base[-1])
 
     @property
     def segments(self) -> int:
         """Number of segments."""
-        return segments_for(self.vertices)
-
-    @property
-    def edge_bytes(self) -> int:
-        """Bytes of the edges: ends and weights."""
-        return int(self.ends.nbytes + self.weights.nbytes)
-
-    @property
-    def table_bytes(self) -> int:
-        """Bytes of the table of pieces."""
-        tables = (self.begin, self.tail, self.head, self.lightest)
-        return int(sum(table.nbytes for table in tables))
+        return len(self.base) - 1
 
 
 def segments_for(vertices: int) -> int:

@@ -10,7 +10,7 @@ import numpy as np
 from ooc_graph.kernels.common.compiled import kernel, subroutine
 from ooc_graph.kernels.common.dealt import Dealt, internal_of
 from ooc_graph.kernels.cpu.edge_list.grouped import (
-    SEGMENT_BITS,
+    HALF,
     GroupedEdges,
     segment_bases,
     segment_of_id,
@@ -22,7 +22,6 @@ PIECE_EDGES = 1 << 14
 MOST_BANDS = 16
 BAND_EDGES = 1 << 12
 """A band holds at least this many edges, on average over groups."""
-_HALF = np.uint32(SEGMENT_BITS)
 
 
 class ArcBlock(NamedTuple):
@@ -78,7 +77,7 @@ def grouped(
     positions = np.cumsum(counts) - counts
     _group(blocks(), directed, Cells(base, marks, positions, ends, weights))
     lightest = np.minimum.reduceat(weights, begin[:-1]) if len(weights) else weights
-    return GroupedEdges(vertices, directed, ends, weights, begin, tail, head, lightest)
+    return GroupedEdges(not directed, ends, weights, begin, tail, head, lightest, base)
 
 
 def _group(blocks: Iterable[ArcBlock], directed: bool, cells: Cells) -> None:
@@ -139,7 +138,7 @@ def _group_arcs(block: Any, row: int, undirected: bool, cells: Any) -> None:
         position = cells.counts[cell]
         cells.counts[cell] = position + 1
         if placing:
-            cells.ends[position] = (np.uint32(v - base[head]) << _HALF) | np.uint32(u - base[tail])
+            cells.ends[position] = (np.uint32(v - base[head]) << HALF) | np.uint32(u - base[tail])
             if weighted:
                 cells.weights[position] = block.weights[index]
 

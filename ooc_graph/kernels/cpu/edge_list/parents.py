@@ -15,13 +15,12 @@ from ooc_graph.kernels.common.bitmap import ONE, WORD_BITS, drop, has, members_o
 from ooc_graph.kernels.common.compiled import subroutine
 from ooc_graph.kernels.common.intrinsics import atomic_replace
 from ooc_graph.kernels.common.team import CHUNK, FIRST_FREE, LINE, atomic_add, atomic_umin, barrier
-from ooc_graph.kernels.cpu.edge_list.grouped import LOW_END, SEGMENT_BITS, pieces_of
+from ooc_graph.kernels.cpu.edge_list.grouped import HALF, LOW_END, pieces_of
 
 PARENTS_EXAMINED, UNRESOLVED, RESOLVED = (FIRST_FREE + k * LINE for k in range(3))
 """Words of the control array: edges read, vertices on plateaus, those that the last hop found."""
 ABSORBED = 1024
 """A weight that a distance absorbs is less than one in this many of it, in any dtype."""
-_HALF = np.uint32(SEGMENT_BITS)
 
 
 @subroutine
@@ -43,7 +42,7 @@ def _offer_piece(edges: Any, piece: int, field: Any) -> None:
     tail_id, head_id = edges.base[edges.tail[piece]], edges.base[edges.head[piece]]
     tails, heads, top = field.distance[tail_id:], field.distance[head_id:], field.top[0]
     for index in range(edges.begin[piece], edges.begin[piece + 1]):
-        tail, head = edges.ends[index] & LOW_END, edges.ends[index] >> _HALF
+        tail, head = edges.ends[index] & LOW_END, edges.ends[index] >> HALF
         of_tail, of_head = tails[tail], heads[head]
         weight = tails.dtype.type(edges.weights[index])
         if of_tail < of_head:
@@ -95,7 +94,7 @@ def _cross_piece(edges: Any, piece: int, field: Any) -> None:
     distance, unresolved, top = field.distance, field.unresolved, field.top[0]
     for index in range(edges.begin[piece], edges.begin[piece + 1]):
         tail = np.int64(tail_id + (edges.ends[index] & LOW_END))
-        head = np.int64(head_id + (edges.ends[index] >> _HALF))
+        head = np.int64(head_id + (edges.ends[index] >> HALF))
         at = distance[tail]
         if at != distance[head] or at == top:
             continue

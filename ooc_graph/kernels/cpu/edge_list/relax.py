@@ -4,17 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from ooc_graph.kernels.common.compiled import subroutine
 from ooc_graph.kernels.common.intrinsics import atomic_lower
 from ooc_graph.kernels.common.team import FIRST_FREE, LINE, atomic_add
-from ooc_graph.kernels.cpu.edge_list.grouped import LOW_END, SEGMENT_BITS, pieces_of
+from ooc_graph.kernels.cpu.edge_list.grouped import HALF, LOW_END, pieces_of
 
 EXAMINED, PASSES, STILL_OPEN, WHOLE, LIGHT_PASSES = (FIRST_FREE + k * LINE for k in range(4, 9))
 """Words of the control array: edges read by passes, passes; vertices without a distance after the
 last pass over all pieces, 1 if the next is over all, light passes since."""
-HALF = np.uint32(SEGMENT_BITS)
 
 
 @subroutine

@@ -34,7 +34,7 @@ class CpuEdgesBfs:
 
     def __init__(self, edges: GroupedEdges, ids: np.dtype[Any], team: Team) -> None:
         rows = edges.vertices
-        self._edges, self._team = edges.pieces, team
+        self._edges, self._team = edges, team
         self._parent, self._level = np.empty(rows, ids), np.empty(rows, np.int32)
         self._narrow = np.empty(rows, np.uint8)
         self._front = np.empty((2, edges.segments), np.int64)
@@ -75,7 +75,7 @@ class CpuEdgesSssp:
 
     def __init__(self, edges: GroupedEdges, ids: np.dtype[Any], team: Team) -> None:
         rows, segments = edges.vertices, edges.segments
-        self._edges, self._team = edges.pieces, team
+        self._edges, self._team = edges, team
         dtype = distance_dtype(edges.weights)
         self._distance = np.empty(rows, dtype)
         unsigned = dtype if dtype.kind == "f" else np.dtype(np.uint64)

@@ -20,10 +20,9 @@ from typing import Any, NamedTuple
 from ooc_graph.kernels.common.bitmap import Words
 from ooc_graph.kernels.common.compiled import kernel, subroutine
 from ooc_graph.kernels.common.team import CHUNK, OPERATION, barrier, take_chunk
-from ooc_graph.kernels.cpu.edge_list.grouped import LOW_END, segment_of_id
+from ooc_graph.kernels.cpu.edge_list.grouped import HALF, LOW_END, segment_of_id
 from ooc_graph.kernels.cpu.edge_list.parents import gather_unresolved, offer_part, resolve_plateaus
 from ooc_graph.kernels.cpu.edge_list.relax import (
-    HALF,
     LIGHT_PASSES,
     PASSES,
     STILL_OPEN,

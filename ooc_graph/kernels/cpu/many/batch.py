@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ooc_graph.kernels.common.bitmap import LOW, ONE, SIX, WORD_BITS, lowest_bit
+from ooc_graph.kernels.common.bitmap import ONE, WORD_BITS, lowest_bit, put
 from ooc_graph.kernels.common.compiled import kernel, subroutine
 from ooc_graph.types import AnyArray
 
@@ -37,7 +37,7 @@ class Batch(NamedTuple):
 @subroutine
 def wait(batch: Any, row: Any, away: Any) -> None:
     """Have a row wait for its push, with its smallest improved distance above the floor."""
-    batch.changed[row >> SIX] |= ONE << (row & LOW)
+    put(batch.changed, row)
     batch.pending[row] = min(batch.pending[row], away)
 
 
@@ -50,7 +50,7 @@ def _find_reached(out: Any, batch: Any, sources: Any) -> None:
     for slot in range(len(sources)):
         source = np.uint64(sources[slot])
         reached[source] |= ONE << np.uint64(slot)
-        changed[source >> SIX] |= ONE << (source & LOW)
+        put(changed, source)
     going = True
     while going:
         going = False
@@ -64,7 +64,7 @@ def _find_reached(out: Any, batch: Any, sources: Any) -> None:
                     v = np.uint64(out.neighbors[position])
                     if bits & ~reached[v]:
                         reached[v] |= bits
-                        changed[v >> SIX] |= ONE << (v & LOW)
+                        put(changed, v)
 
 
 @subroutine

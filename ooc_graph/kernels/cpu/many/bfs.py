@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ooc_graph.kernels.common.bitmap import LOW, ONE, WORD_BITS, Words, lowest_bit
+from ooc_graph.kernels.common.bitmap import LOW, ONE, WORD_BITS, Words, lowest_bit, put
 from ooc_graph.kernels.common.compiled import kernel, subroutine
 from ooc_graph.kernels.common.team import (
     ABORT,
@@ -29,7 +29,7 @@ from ooc_graph.kernels.common.team import (
     atomic_store,
 )
 from ooc_graph.kernels.cpu.bfs.push import OutRows
-from ooc_graph.kernels.cpu.many.bfs_settle import FOUND, NONE, VISITS, WORDS, mark, settle, tally
+from ooc_graph.kernels.cpu.many.bfs_settle import FOUND, NONE, VISITS, WORDS, settle, tally
 from ooc_graph.types import AnyArray, IntArray
 
 FEW_SOURCES = 32
@@ -66,7 +66,7 @@ def _pull(into: Any, batch: Any) -> None:
             f0, f1, f2, f3 = f0 & w0, f1 & w1, f2 & w2, f3 & w3
             if f0 | f1 | f2 | f3 != NONE:
                 own[row, 4], own[row, 5], own[row, 6], own[row, 7] = f0, f1, f2, f3
-                mark(batch.touched, row)
+                put(batch.touched, row)
 
 
 @subroutine
@@ -88,7 +88,7 @@ def _push(out: Any, batch: Any) -> None:
                     own[v, 5] |= n1
                     own[v, 6] |= n2
                     own[v, 7] |= n3
-                    mark(batch.touched, v)
+                    put(batch.touched, v)
 
 
 @subroutine
@@ -110,7 +110,7 @@ def _begin(batch: Any, sources: Any) -> None:
         row, bit = np.uint64(sources[slot]), ONE << (np.uint64(slot) & LOW)
         batch.full[slot >> 6] |= bit
         batch.own[row, WORDS + (slot >> 6)] |= bit
-        mark(batch.touched, row)
+        put(batch.touched, row)
 
 
 @subroutine

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ooc_graph.kernels.common.bitmap import LOW, ONE, SIX, WORD_BITS, count_bits, has, lowest_bit
+from ooc_graph.kernels.common.bitmap import LOW, ONE, WORD_BITS, count_bits, has, lowest_bit
 from ooc_graph.kernels.common.compiled import subroutine
 from ooc_graph.kernels.common.many.sources import BINS, DEEPEST, REACHED, SUM
 from ooc_graph.types import AnyArray
@@ -40,12 +40,6 @@ class Batch(NamedTuple):
     full: AnyArray
     planes: AnyArray
     counts: AnyArray
-
-
-@subroutine
-def mark(words: Any, row: Any) -> None:
-    """Add a row to a bitmap."""
-    words[row >> SIX] |= ONE << (row & LOW)
 
 
 @subroutine

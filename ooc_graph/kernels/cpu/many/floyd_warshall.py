@@ -120,7 +120,7 @@ def take_rows(
 ) -> None:
     """Write distances of sources, as `ooc_graph.kernels.cpu.many.sssp.Wanted` has it."""
     sources, columns, potential = wanted.sources, wanted.columns, wanted.potential
-    is_reweighted, far, most = len(potential) > 0, columns.ends[0], columns.ends[1]
+    is_reweighted, far, most = len(potential) > 0, wanted.ends[0], wanted.ends[1]
     while True:
         position, stop = take_chunk(control, 1, len(sources))
         if position >= stop:
@@ -128,9 +128,9 @@ def take_rows(
         source = sources[position]
         mine = potential[source] if is_reweighted else 0
         first = (source // TILE * count) * SQUARE + source % TILE * TILE
-        row = wanted.answer[columns.at[position]]
-        for column in range(len(columns.row)):
-            v, found = columns.row[column], far
+        row = wanted.answer[wanted.at[position]]
+        for column in range(len(columns)):
+            v, found = columns[column], far
             if v >= 0:
                 distance = np.int64(squares[first + v // TILE * SQUARE + v % TILE])
                 if distance != TOP:

@@ -93,13 +93,12 @@ class CpuJohnson(ManySources):
         """As `kernels.cuda.many.johnson.CudaJohnson.run_columns`, in batches of ``batch_size``."""
         if answer is None:
             answer = np.empty((len(sources), len(targets)), self.dtype)
-        wanted = all_wanted(sources, answer, self._potential)
-        columns = wanted.columns._replace(row=targets)
+        wanted = all_wanted(sources, answer, self._potential)._replace(columns=targets)
         if at is not None:
-            columns = columns._replace(at=at)
+            wanted = wanted._replace(at=at)
         if most is not None:
-            columns.ends[1] = most
-        self._search(wanted._replace(columns=columns), batch_size, on_done)
+            wanted.ends[1] = most
+        self._search(wanted, batch_size, on_done)
         return answer
 
     def _find(

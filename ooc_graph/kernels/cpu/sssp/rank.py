@@ -15,6 +15,7 @@ import numpy as np
 from ooc_graph.kernels.common.dealt import copy_own, dealt_of
 from ooc_graph.kernels.common.decisions import SsspTree
 from ooc_graph.kernels.common.sssp.distances import BaseSsspRank, Payload
+from ooc_graph.kernels.common.sssp.plateaus import Plateau
 from ooc_graph.kernels.common.sssp.rows import LightRows, Wave
 from ooc_graph.kernels.common.sssp.survey import Known
 from ooc_graph.kernels.common.team import Team, new_control
@@ -31,10 +32,11 @@ from ooc_graph.kernels.cpu.sssp.pull import CHANGED, pull_part
 from ooc_graph.kernels.cpu.sssp.push import HeadedRows
 from ooc_graph.kernels.cpu.sssp.rank_steps import (
     arcs_of,
+    find_beside_rows,
     list_within,
     push_queued,
     ready,
-    resolve_rows,
+    take_solved,
 )
 from ooc_graph.kernels.cpu.sssp.rising import push_inner
 from ooc_graph.kernels.cpu.sssp.search import taken_dtype
@@ -176,11 +178,18 @@ class CpuSsspRank(BaseSsspRank):
 
     def resolve(self, shared: CpuSsspShared) -> AnyArray:
         """Vertices on plateaus that are next to one that has a parent, and take it."""
-        solved = np.empty(self._left, self._ids)
-        found, self._left = resolve_rows(
-            self._into, self._seen(shared), shared.waiting, self._parent, self._left, solved
+        wave, parent, left = self._wave, self._parent, self._left
+        plateau = Plateau(
+            shared.distance, parent, shared.waiting, wave.pending, self._top, wave.dealt
         )
-        return solved[:found]
+        self._find_beside(plateau, wave.pending[:left])
+        solved = np.empty(left, self._ids)
+        found, self._left = take_solved(parent, wave.pending, left, solved)
+        return self._dealing.internal_of(solved[:found])
+
+    def _find_beside(self, plateau: Plateau, rows: AnyArray) -> None:
+        """Give rows the parents on their plateaus that they can have now."""
+        find_beside_rows(self._into, plateau, rows)
 
     def overflowed(self, shared: CpuSsspShared) -> bool:
         """Tell whether a shortest distance from here exceeds the distances' dtype."""

@@ -8,7 +8,7 @@ import numpy as np
 
 from ooc_graph.kernels.common.compiled import kernel
 from ooc_graph.kernels.common.dealt import internal_of, local_of
-from ooc_graph.kernels.common.sssp.plateaus import plateau_parent
+from ooc_graph.kernels.common.sssp.plateaus import find_beside
 from ooc_graph.kernels.cpu.sssp.push import (
     push_once,
     queue_improved,
@@ -70,20 +70,24 @@ def list_within(wave: Any, bound: Any, rows: Any) -> int:
 
 
 @kernel
-def resolve_rows(
-    into: Any, wave: Any, unresolved: Any, parent: Any, count: int, solved: Any
-) -> tuple[int, int]:
-    """Give rows in ``pending`` the plateau parent that they can have now; solved, still left."""
-    found, kept = 0, 0
+def find_beside_rows(into: Any, plateau: Any, rows: Any) -> None:
+    """Give rows the smallest neighbour on their plateau that has a parent, if there is one."""
+    for index in range(len(rows)):
+        row = np.int64(rows[index])
+        start, stop = into.offsets[row], into.offsets[row + 1]
+        find_beside(plateau, row, into.neighbors[start:stop], into.weights[start:stop])
+
+
+@kernel
+def take_solved(parent: Any, lacking: Any, count: int, solved: Any) -> tuple[int, int]:
+    """Move rows that have a parent now from ``lacking`` to ``solved``; how many, and those left."""
+    found, left, none = 0, 0, parent.dtype.type(-1)
     for index in range(count):
-        row = np.int64(wave.pending[index])
-        v = internal_of(row, wave.dealt)
-        u = plateau_parent(into, wave.distance, unresolved, row, wave.distance[v], wave.top[0])
-        if u >= 0:
-            parent[row] = u
-            solved[found] = v
-            found += 1
+        row = np.int64(lacking[index])
+        if parent[row] == none:
+            lacking[left] = row
+            left += 1
         else:
-            wave.pending[kept] = row
-            kept += 1
-    return found, kept
+            solved[found] = row
+            found += 1
+    return found, left

@@ -152,7 +152,7 @@ class CpuSsspSearch:
         if control[UNRESOLVED]:
             wave, parent = self._wave, self._answer.parent
             lacking = np.empty(words_for(len(parent)), np.uint64)
-            plateau = Plateau(wave.distance, parent, lacking, wave.pending, wave.top[0])
+            plateau = Plateau(wave.distance, parent, lacking, wave.pending, wave.top[0], WHOLE)
             left = list_lacking(plateau)
             control[UNRESOLVED] = resolve_plateaus(self._out, self._into, plateau, left)
 

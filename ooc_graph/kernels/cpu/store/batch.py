@@ -19,7 +19,7 @@ from ooc_graph.kernels.common.store.scans import scanner
 from ooc_graph.kernels.cpu.many.sssp import AHEAD
 from ooc_graph.kernels.cpu.many.vectors import fetch_row, push_arc
 from ooc_graph.kernels.cpu.many.wanted import publish
-from ooc_graph.types import AnyArray, IntArray
+from ooc_graph.types import AnyArray
 
 
 class BatchState(NamedTuple):
@@ -29,7 +29,7 @@ class BatchState(NamedTuple):
     ``low`` (rows,): the smallest of those that a row is to push; ``pending`` (rows,): those of the
     next pass, whose rows the bitmap ``waiting`` has; ``potential`` (rows,); ``floor`` (slots,)
     zeros; all of the distances' dtype, as are ``limits`` (2,): the distance of what is not reached
-    yet, and of slots without a source. ``relaxed`` (1,) int64 counts arcs.
+    yet, and of slots without a source.
     """
 
     distance: AnyArray
@@ -40,7 +40,6 @@ class BatchState(NamedTuple):
     potential: AnyArray
     floor: AnyArray
     limits: AnyArray
-    relaxed: IntArray
 
 
 class ParentState(NamedTuple):
@@ -78,7 +77,6 @@ def relax_batch(state: Any, u: int, neighbors: Any, weights: Any) -> bool:
         weight = _reweighted(state, u, v, weights[arc])
         if low + weight >= state.reach[v]:
             continue
-        state.relaxed[0] += 1
         nearest, reach = push_arc(state.distance, u, v, weight, state.floor, state.limits)
         if nearest < top:
             state.reach[v] = reach

@@ -19,9 +19,6 @@ from ooc_graph.kernels.common.many.sources import ManySources
 from ooc_graph.kernels.common.sssp.distances import unreached
 from ooc_graph.types import INT32_UNREACHED, AnyArray, IntArray
 
-Single = BfsSearch | SsspSearch
-"""A search from one source."""
-
 
 @dataclass(eq=False)
 class TierSingly(ManySources):
@@ -32,7 +29,7 @@ class TierSingly(ManySources):
     are given without it.
     """
 
-    search: Single
+    search: BfsSearch | SsspSearch
     vertices: int
     dtype: np.dtype[Any]
     ids: np.dtype[Any]

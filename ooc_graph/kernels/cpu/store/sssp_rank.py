@@ -15,6 +15,7 @@ import numpy as np
 from ooc_graph.kernels.common.bitmap import Words, mark_only, members, words_for
 from ooc_graph.kernels.common.dealt import copy_own
 from ooc_graph.kernels.common.sssp.distances import Payload
+from ooc_graph.kernels.common.sssp.plateaus import Plateau
 from ooc_graph.kernels.common.sssp.survey import Known
 from ooc_graph.kernels.common.store.rows import TierRows
 from ooc_graph.kernels.common.team import Team, new_control
@@ -33,23 +34,23 @@ from ooc_graph.kernels.cpu.store.sssp import (
     pull_heads,
     pull_tails,
 )
-from ooc_graph.kernels.cpu.store.sssp_parents import parent_heads, parent_tails
+from ooc_graph.kernels.cpu.store.sssp_parents import (
+    find_beside_tails,
+    parent_heads,
+    parent_tails,
+)
 from ooc_graph.kernels.cpu.store.sssp_rank_steps import (
     AGAIN,
     LISTED,
-    Hop,
     Listing,
     Tails,
-    find_beside_on_rank,
     forget,
     list_improvements,
     list_lacking,
     list_offers,
     note_exhausted,
     raise_bound,
-    set_cursors,
     smallest_later,
-    take_solved,
 )
 from ooc_graph.types import AnyArray, Dealing, owner_of
 
@@ -146,7 +147,7 @@ class StoreSsspRank(CpuSsspRank):
         for count in out.tails(tails.wanting):
             if listing.counts[LISTED] == len(listing.target):
                 return
-            set_cursors(out.window, count, tails.cursor)
+            out.window.cursor[:count] = tails.cursor[out.window.row[:count]]
             out.scan(count, partial(list_improvements, listing))
 
     def _lengths(self, rows: AnyArray) -> AnyArray:
@@ -213,14 +214,8 @@ class StoreSsspRank(CpuSsspRank):
         examined = int(control[EXAMINED] + field.counts[LOOKED])
         return dealing.internal_of(pending[: self._left]), examined
 
-    def resolve(self, shared: CpuSsspShared) -> AnyArray:
-        """Vertices on plateaus that are next to one that has a parent, and take it."""
-        pending, solved = self._wave.pending, np.empty(self._left, self._ids)
-        hop = Hop(shared.distance, self._wave.dealt, self._parent, shared.waiting, self._top)
-        bits = self._bitmap(pending[: self._left])
-        self._into_rows.scan_rows(bits, partial(find_beside_on_rank, hop))
-        found, self._left = take_solved(self._parent, pending, self._left, solved)
-        return self._dealing.internal_of(solved[:found])
+    def _find_beside(self, plateau: Plateau, rows: AnyArray) -> None:
+        self._into_rows.scan_rows(self._bitmap(rows), partial(find_beside_tails, plateau))
 
     def overflowed(self, shared: CpuSsspShared) -> bool:
         """Tell whether a shortest distance from here exceeds the distances' dtype."""

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ooc_graph.kernels.common.bitmap import Words, drop, has, members_of, put
+from ooc_graph.kernels.common.bitmap import Words, drop, members_of, put
 from ooc_graph.kernels.common.compiled import kernel, subroutine
 from ooc_graph.kernels.common.dealt import Dealt, internal_of, is_own, local_of
 from ooc_graph.kernels.common.sssp.distances import path_sum
@@ -50,16 +50,6 @@ class Listing(NamedTuple):
     counts: IntArray
 
 
-class Hop(NamedTuple):
-    """State of a step that looks for parents on plateaus; ``unresolved`` has who lacks one."""
-
-    distance: AnyArray
-    dealt: Dealt
-    parent: AnyArray
-    unresolved: Words
-    top: Any
-
-
 @kernel
 def forget(improved: Any, dealt: Any, tails: Any) -> None:
     """Own rows that are nearer now begin with their heads again."""
@@ -98,13 +88,6 @@ def smallest_later(tails: Any, smallest: Any) -> Any:
     for row in members_of(tails.waiting):
         smallest = min(smallest, tails.later[row])
     return smallest
-
-
-@kernel
-def set_cursors(window: Any, count: int, cursor: Any) -> None:
-    """Have the rows of a window go on at their cursors."""
-    for index in range(count):
-        window.cursor[index] = cursor[window.row[index]]
 
 
 @scanner
@@ -154,20 +137,6 @@ def list_offers(listing: Any, row: int, neighbors: Any, weights: Any) -> bool:
     return True
 
 
-@scanner
-@subroutine
-def find_beside_on_rank(hop: Any, row: int, neighbors: Any, weights: Any) -> bool:
-    """Give a row the smallest neighbour on its plateau that has a parent already."""
-    at = hop.distance[internal_of(row, hop.dealt)]
-    for arc in range(len(neighbors)):
-        if path_sum(at, weights[arc], hop.top) > at:
-            return False
-        u = np.int64(neighbors[arc])
-        if hop.distance[u] == at and not has(hop.unresolved, u):
-            hop.parent[row] = min(hop.parent[row], neighbors[arc])
-    return True
-
-
 @kernel
 def list_lacking(distance: Any, dealt: Any, parent: Any, top: Any, lacking: Any) -> int:
     """List the reached own rows without a parent; how many."""
@@ -177,18 +146,3 @@ def list_lacking(distance: Any, dealt: Any, parent: Any, top: Any, lacking: Any)
             lacking[count] = row
             count += 1
     return count
-
-
-@kernel
-def take_solved(parent: Any, lacking: Any, count: int, solved: Any) -> tuple[int, int]:
-    """Move rows that have a parent now from ``lacking`` to ``solved``; how many, and those left."""
-    found, left, none = 0, 0, parent.dtype.type(-1)
-    for index in range(count):
-        row = np.int64(lacking[index])
-        if parent[row] == none:
-            lacking[left] = row
-            left += 1
-        else:
-            solved[found] = row
-            found += 1
-    return found, left

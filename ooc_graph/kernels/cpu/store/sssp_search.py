@@ -173,7 +173,8 @@ class TierSsspSearch:
         After the first hop only those found in the one before can be parents, so they are pushed.
         """
         wave = self._wave
-        plateau = Plateau(wave.distance, self._parent, self._bits, wave.pending, self._top)
+        given = wave.distance, self._parent, self._bits, wave.pending
+        plateau = Plateau(*given, self._top, WHOLE)
         left = plateaus.list_lacking(plateau)
         if left == 0:
             return
