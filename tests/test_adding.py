@@ -19,6 +19,7 @@ from ooc_graph.model import kernel as model_kernel
 from ooc_graph.model.engine import Engine
 from ooc_graph.model.request import Request
 from ooc_graph.model.reservation import LOCAL, Reservation
+from ooc_graph.model.resources import CudaLimits
 from ooc_graph.model.task import SearchTask
 from ooc_graph.runtime import engine_cache
 from ooc_graph.runtime.this_process import ThisProcess, planned
@@ -143,7 +144,7 @@ def rank(_: Any, rows: Shard) -> LargestRank:
     return LargestRank(rows)
 
 
-def search_whole(_: CpuDevice, rows: Shard, **__: Any) -> LargestSearch:
+def search_whole(_: CpuDevice, rows: Shard) -> LargestSearch:
     return LargestSearch(LargestRank(rows))
 
 
@@ -209,6 +210,16 @@ def test_an_algorithm(graph: og.Graph, by_ranks: bool, monkeypatch: pytest.Monke
         right[original] = int(original_of[out.neighbors[offsets[row] : offsets[row + 1]].max()])
     assert result.read("largest").tolist() == list(right.values())
     engine_cache.release()
+
+
+@pytest.mark.usefixtures("in_tables")
+def test_an_algorithm_that_no_device_has_is_for_the_cpu(graph: og.Graph) -> None:
+    there = planned(1 << 30, "cuda", CudaLimits(device_bytes=1 << 36))
+    found = plan(graph, Request(LARGEST), replace(there, wanted="auto"))
+    assert found.strategy.name == "cpu/memory"
+    assert plan(graph, Request("bfs"), there).strategy.name == "cuda/memory"
+    with pytest.raises(og.errors.UsageError, match="on the CPU only"):
+        plan(graph, Request(LARGEST), there)
 
 
 @pytest.mark.usefixtures("in_tables")

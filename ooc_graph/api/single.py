@@ -63,7 +63,7 @@ def bfs(
     device_memory, host_memory
         Bytes (or "16GiB") of a CUDA device that a search may use, and of pinned host memory; None:
         15/16 of what the device has, and what the process may use. Rows that do not fit the device
-        are in pinned host memory; with BFS, where that does not do, or is 0, in the store.
+        are in pinned host memory; if that is too small, or 0, in the store.
     overwrite
         Replace an existing result.
     progress

@@ -12,6 +12,8 @@ ORDER_OF = {
     MULTI_SOURCE_BFS: HUB,
 }
 """Order of the rows that a kernel searches."""
+ON_CUDA = ("bfs", "sssp", APSP, MULTI_SOURCE_BFS)
+"""Kernels that CUDA devices have."""
 CUDA_FIXED_BYTES = 32 << 20
 """Device memory that a search takes whatever the graph."""
 

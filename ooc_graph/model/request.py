@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from ooc_graph.answers.asked import Asked
 from ooc_graph.errors import UsageError
 from ooc_graph.layout.metadata import ArraySpec
-from ooc_graph.model.kernel import EDGES, METHODS, ROWS
+from ooc_graph.model.kernel import EDGES, METHODS, ON_CUDA, ROWS
 from ooc_graph.model.resources import CUDA
 
 ANY, SCHEDULER = "auto", "scheduler"
@@ -45,8 +45,8 @@ class Request:
     @property
     def only_on_cpu(self) -> str:
         """Why no CUDA device does this; empty if one may."""
-        if self.kernel == "components":
-            return "components are found on the CPU only: use --device cpu"
+        if self.kernel not in ON_CUDA:
+            return f"{self.kernel} are found on the CPU only: use --device cpu"
         if self.method == EDGES:
             return "method 'edges' searches on the CPU only: use --device cpu"
         return ""

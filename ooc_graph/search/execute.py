@@ -109,8 +109,9 @@ def execute(
             raise _last(tried, kind, refused, busy)
         tried = found
     is_other = tried.reserved != first.reserved and tried.device == first.device
+    is_of_ranks = first.reserved.is_of_ranks or tried.reserved.is_of_ranks
     # Of many sources another engine searches in another way.
-    if is_other and first.request.many is None and not tried.reserved.is_of_ranks:
+    if is_other and first.request.many is None and not is_of_ranks:
         # The next search need not be refused first; if the worker is gone, it will be.
         with suppress(ClusterLostError):
             workplace.call(engine_cache.use_instead, key_of(first), key_of(tried), first.capacity)

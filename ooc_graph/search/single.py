@@ -55,6 +55,8 @@ def search(
         root = _as_id(root)
         graph.position_of(root)
         what = f"{kernel} from {root}"
+    if arrays not in (NUMPY, CUPY):
+        raise UsageError(f"arrays {arrays!r}: choose {NUMPY} or {CUPY}")
     kept_bytes = 0 if out is not None else answer_bytes(graph, kernel, arrays)
     request = Request(kernel, exchange, method, kept_bytes, arrays == CUPY)
     first = plan_at(workplace, graph, request)
@@ -87,8 +89,6 @@ def _as_id(source: Any) -> int:
 
 
 def _require_arrays(arrays: str, found: Plan, workplace: Workplace, out: Path | None) -> None:
-    if arrays not in (NUMPY, CUPY):
-        raise UsageError(f"arrays {arrays!r}: choose {NUMPY} or {CUPY}")
     if arrays == NUMPY:
         return
     if workplace.client is not None or out is not None:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
+from ooc_graph.layout.names import id_dtype
 from ooc_graph.model import rank_memory
 from ooc_graph.model.job import Job
 from ooc_graph.model.kernel import ORDER_OF, ROWS
@@ -18,8 +19,8 @@ from ooc_graph.types import Shard
 
 ADVICE = "raise --memory-limit or add workers that have the memory"
 STATE_BYTES = {"bfs": 56, "sssp": 96, "components": 40}
-"""Bytes a vertex beside the rows: state of a search, heads kept apart, id tables, the answer's
-pieces. Measured peaks are below it."""
+"""Bytes of a vertex with arcs beside the rows: state of a search, heads kept apart, id tables, the
+answer's pieces. Measured peaks are below it."""
 
 _ROWS = {
     MEMORY: "",
@@ -127,6 +128,9 @@ class Ranks(StrategyDefaults):
             is_hosts = refusal.kind == HOST and self.tier == PINNED
             if is_hosts or refused.strategy == self.name or self.tier == MEMORY:
                 return None
+        elif most_ranks(job, self._exchange(job)) == job.graph.shards:
+            # All ranks in one process need no less.
+            return None
         return self.reserve(job)
 
     def load_ranks(self, loading: RankLoading) -> dict[int, Any]:
@@ -167,4 +171,13 @@ def most_ranks(job: Job, exchange: str) -> int:
 def ranks_bytes(job: Job) -> int:
     """Host memory of the busiest worker whose ranks search on the CPU."""
     rows = job.graph.resident_bytes(ORDER_OF[job.kernel]) * busiest(job) // job.graph.shards
-    return rows + job.graph.rows * STATE_BYTES[job.kernel]
+    return rows + vertex_bytes(job.graph, job.kernel)
+
+
+def vertex_bytes(graph: Graph, kernel: str) -> int:
+    """Host memory beside the rows, of a process that searches on the CPU.
+
+    Vertices without arcs are in one id table alone.
+    """
+    isolated = graph.vertices - graph.rows
+    return graph.rows * STATE_BYTES[kernel] + isolated * id_dtype(graph.rows).itemsize

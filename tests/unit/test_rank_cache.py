@@ -16,7 +16,7 @@ from ooc_graph.model.reservation import Key, Reservation
 from ooc_graph.model.resources import FREE, Capacity
 from ooc_graph.runtime import engine_cache
 from ooc_graph.shards.load import Graph
-from ooc_graph.strategies.ranks import STATE_BYTES
+from ooc_graph.strategies.ranks import vertex_bytes
 from ooc_graph.types import Dealing
 
 KERNELS = ("bfs", "sssp")
@@ -88,7 +88,7 @@ def test_searches_in_turn_load_nothing_again(graphs: list[og.Graph], two: Client
 
 def test_a_limit_holds_for_all_that_a_worker_keeps(graphs: list[og.Graph], two: Client) -> None:
     both = sum(
-        graph.resident_bytes(order) // 2 + graph.rows * STATE_BYTES[kernel]
+        graph.resident_bytes(order) // 2 + vertex_bytes(graph, kernel)
         for graph in graphs[1:]
         for kernel, order in (("bfs", "hub"), ("sssp", "light"))
     )

@@ -26,7 +26,7 @@ from ooc_graph.memory.watch import BEST_BYTES, Watch, watched_by
 from ooc_graph.runtime import cluster, engine_cache, io_progress
 from ooc_graph.runtime.io_progress import AtGrowingIntervals
 from ooc_graph.shards.load import Graph
-from ooc_graph.strategies.cpu import in_memory
+from ooc_graph.strategies import ranks
 from ooc_graph.strategies.cpu import on_disk as cpu_disk
 from ooc_graph.strategies.many import tiers as many_tiers
 from ooc_graph.types import NoProgress
@@ -264,7 +264,7 @@ def test_many_sources_say_it_too(
 def test_graph500_says_it_too(
     tmp_path: Path, slow_disk: Callable[[float], Clock], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(in_memory, "STATE_BYTES", dict.fromkeys(KERNELS, 1 << 20))
+    monkeypatch.setattr(ranks, "STATE_BYTES", dict.fromkeys(KERNELS, 1 << 20))
     slow_disk(6.0)
     said = Said()
     outcome = graph500(

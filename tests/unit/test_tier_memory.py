@@ -25,6 +25,7 @@ from ooc_graph.memory.cpu import disk, plan
 from ooc_graph.runtime import engine_cache
 from ooc_graph.shards import load, tiers
 from ooc_graph.shards.load import Graph
+from ooc_graph.strategies import ranks
 from ooc_graph.strategies.cpu import in_memory
 from tests.said import Said
 
@@ -122,7 +123,7 @@ def test_graph500_goes_on_with_arcs_in_the_store(why, tmp_path, monkeypatch):
     """Validated, with what was held and read in the report and the record."""
     small = og.build(og.Kronecker(10), tmp_path / "small.zarr")
     row_bytes = 1 << 20
-    monkeypatch.setattr(in_memory, "STATE_BYTES", dict.fromkeys(KERNELS, row_bytes))
+    monkeypatch.setattr(ranks, "STATE_BYTES", dict.fromkeys(KERNELS, row_bytes))
     monkeypatch.setattr(plan, "rules", lambda _: iter([plan.HeadRule(1)]))
     limit, said = None, Said()
     if why == "limit":

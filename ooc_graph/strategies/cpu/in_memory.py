@@ -19,7 +19,7 @@ from ooc_graph.model.strategy import MEMORY, Strategy, too_little
 from ooc_graph.runtime import engine_cache, process
 from ooc_graph.runtime.warmup import NEAR_FAR, RANKS, warm
 from ooc_graph.shards.load import Graph
-from ooc_graph.strategies.ranks import ADVICE, STATE_BYTES, RankLoading, ranks_bytes
+from ooc_graph.strategies.ranks import ADVICE, RankLoading, ranks_bytes, vertex_bytes
 
 
 @dataclass(frozen=True)
@@ -40,12 +40,12 @@ class InMemory:
 
     def reserve(self, job: Job) -> Reservation:
         """Rows in a second form, too, if there is room for it."""
-        available = job.resources.process_limit_bytes
+        answer, limit = job.request.answer_bytes, job.resources.process_limit_bytes
         least = resident_bytes(job.graph, job.kernel, copies=False)
-        if least > available:
-            raise too_little(job.what, least, available, ADVICE)
+        if least + answer > limit:
+            raise too_little(job.what, least + answer, limit, ADVICE)
         whole = resident_bytes(job.graph, job.kernel)
-        copies = whole <= available
+        copies = whole + answer <= limit
         return Reservation(self.name, whole if copies else least, copies=copies)
 
     def after(self, job: Job, refusal: Refusal) -> Reservation | None:
@@ -58,7 +58,7 @@ class InMemory:
     def load(self, graph: Graph, kernel: str, reserved: Reservation) -> Engine:
         """Read all rows."""
         shard = graph.load(ORDER_OF[kernel])
-        with_copies = {"copies": reserved.copies} if kernel != "components" else {}
+        with_copies = {} if reserved.copies else {"copies": False}
         search = search_of(process.device(), kernel)(shard, **with_copies)
         warm(kernel, graph, process.device(), variant=variant_of(search))
         return Engine(kernel, search, graph, load_ids(graph), shard.tuples)
@@ -138,7 +138,7 @@ def resident_bytes(graph: Graph, kernel: str, *, copies: bool = True) -> int:
     """Memory of one rank that searches the whole graph; without ``copies``, the least."""
     rows = graph.resident_bytes(ORDER_OF[kernel])
     copied = _copied_bytes(graph, kernel) if copies else 0
-    return rows + copied + graph.rows * STATE_BYTES[kernel]
+    return rows + copied + vertex_bytes(graph, kernel)
 
 
 def _copied_bytes(graph: Graph, kernel: str) -> int:

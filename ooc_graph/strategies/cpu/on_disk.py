@@ -48,7 +48,7 @@ class OnDisk:
 
     def cached(self, job: Job) -> Reservation | None:
         """What a search before left here, unless all rows would fit by now."""
-        whole = resident_bytes(job.graph, job.kernel, copies=False)
+        whole = resident_bytes(job.graph, job.kernel, copies=False) + job.request.answer_bytes
         if whole <= job.resources.process_limit_bytes:
             return None
         return cached_on_cpu(self, job)
@@ -62,15 +62,20 @@ class OnDisk:
         return Reservation(self.name, available - job.request.answer_bytes)
 
     def after(self, job: Job, refusal: Refusal) -> Reservation | None:
-        """Half of what was refused, or the least there is; after ranks, what there is."""
-        if refusal.reserved.is_of_ranks:
-            return self.reserve(job)
+        """No more than ranks were refused; else half of what was, or the least there is."""
         refused, least = refusal.reserved.host_bytes, least_within(job.graph, job.kernel)
+        if refusal.reserved.is_of_ranks:
+            most = self.reserve(job).host_bytes
+            return Reservation(self.name, max(min(most, refused), least))
         if refused <= least:
             raise MemoryBudgetError(
                 f"{job.what} needs {refused:,} bytes at least in one worker, and the system "
                 "refuses them"
             )
+        if refusal.reserved.strategy == self.name:
+            # The plan may need far less than its budget, and no less within half of that.
+            plan = plan_within(job.graph, job.kernel, refused)
+            refused = min(refused, plan.bytes - plan.slack_bytes)
         return Reservation(self.name, max(refused // 2, least))
 
     def load(self, graph: Graph, kernel: str, reserved: Reservation) -> Engine:

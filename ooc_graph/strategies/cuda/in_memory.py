@@ -165,7 +165,7 @@ def require_both(
 
 def host_bytes(graph: Graph, rows: int) -> int:
     """Host memory that a search on a device takes: rows on their way there, id tables, answer."""
-    return rows + graph.rows * (_HOST_BYTES + _HOST_IDS * id_dtype(graph.rows).itemsize)
+    return rows + graph.vertices * (_HOST_BYTES + _HOST_IDS * id_dtype(graph.rows).itemsize)
 
 
 def cuda_bytes(graph: Graph, kernel: str) -> int:
