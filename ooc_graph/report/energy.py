@@ -47,15 +47,11 @@ class Energy:
     reason: str = ""
 
     @property
-    def total_joules(self) -> float | None:
-        """Of all domains, or None if there is none."""
-        return sum(self.joules.values()) if self.joules else None
-
-    @property
     def watts(self) -> float | None:
         """Average power of all domains, or None if there is none."""
-        total = self.total_joules
-        return total / self.seconds if total is not None and self.seconds > 0 else None
+        if not self.joules or self.seconds <= 0:
+            return None
+        return sum(self.joules.values()) / self.seconds
 
     @property
     def counts(self) -> bool:
