@@ -46,22 +46,14 @@ def _properties(cupy: Any) -> dict[str, Any]:
 
 def choose_in_process(wanted: str) -> Device:
     """Device of this process; DeviceError if ``cuda`` is wanted, and there is none."""
-    require_name(wanted)
-    if wanted == CPU:
-        return Device(CPU)
-    try:
-        return Device(CUDA, cuda_memory_bytes())
-    except DeviceError as error:
-        if wanted == CUDA:
-            raise
-        return Device(CPU, why=_cause(str(error)))
+    return choose_on_workers(wanted, lambda look: {"": look()})
 
 
 def choose_on_workers(wanted: str, ask: Callable[[Callable[..., Any]], dict[str, Any]]) -> Device:
     """Device of all workers of a cluster: CUDA if each of them has one.
 
-    ``ask`` has every worker call a function, and gives the answers by address. DeviceError names a
-    worker that lacks the device that is wanted.
+    ``ask`` has every worker call a function, and gives the answers by address, which is empty of
+    this process. DeviceError names a worker that lacks the device that is wanted.
     """
     require_name(wanted)
     if wanted == CPU:
@@ -73,12 +65,8 @@ def choose_on_workers(wanted: str, ask: Callable[[Callable[..., Any]], dict[str,
     address, why = min(without.items(), default=("", "no worker answers"))
     if wanted == CUDA:
         raise DeviceError(f"worker {address}: {why}" if address else why)
-    return Device(CPU, why=_cause(why))
-
-
-def _cause(message: str) -> str:
-    """What is wrong, without the advice, which nobody asked for who said ``auto``."""
-    return message.partition(": ")[0]
+    # Without the advice, which nobody asked for who said ``auto``.
+    return Device(CPU, why=why.partition(": ")[0])
 
 
 def _look() -> int | str:
