@@ -29,8 +29,7 @@ def open_algs4(paths: Sequence[str], options: ReadOptions) -> TextSource:
     if len(lines) > 1 and len(lines[1][2].split()) == 1:
         declared = _counts(view, lines[1], 1, "E, the number of edges")[0]
         header = 2
-    file = _file(view, options, lines, header, (0, vertices), declared)
-    return _source("algs4", file, options)
+    return _source("algs4", view, options, lines, header, (0, vertices), declared)
 
 
 def open_counted(paths: Sequence[str], options: ReadOptions) -> TextSource:
@@ -38,7 +37,7 @@ def open_counted(paths: Sequence[str], options: ReadOptions) -> TextSource:
     view = peek_only(paths, "counted")
     lines = [entry for entry in view.lines() if not is_comment(entry[2])]
     vertices, declared = _counts(view, lines[0] if lines else None, 2, "'vertices edges'")
-    return _source("counted", _file(view, options, lines, 1, (1, vertices), declared), options)
+    return _source("counted", view, options, lines, 1, (1, vertices), declared)
 
 
 def _counts(
@@ -57,14 +56,15 @@ def _counts(
     return [int(word) for word in found]
 
 
-def _file(
+def _source(
+    name: str,
     view: Peek,
     options: ReadOptions,
     lines: list[tuple[int, int, bytes]],
     header: int,
     id_range: tuple[int, int],
     declared: int | None,
-) -> TextFile:
+) -> TextSource:
     number, _, line = lines[header] if len(lines) > header else (0, 0, b"0 0")
     fields = line.split()
     weighted = len(fields) == 3 and is_number(fields[2].decode("utf-8", "replace"))
@@ -84,11 +84,8 @@ def _file(
         weight_type=options.column_type if weighted else None,
         id_range=id_range,
     )
-    return text_file(view, grammar, lines[header - 1][1], declared)
-
-
-def _source(name: str, file: TextFile, options: ReadOptions) -> TextSource:
-    return TextSource(name, (file,), options.is_directed(), file.grammar.id_range)
+    file = text_file(view, grammar, lines[header - 1][1], declared)
+    return TextSource(name, (file,), options.is_directed(), id_range)
 
 
 class Problem(NamedTuple):
