@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -150,7 +150,7 @@ class TextSource(SourceDefaults):
 
     def describe(self) -> dict[str, Any]:
         """Format, columns, and name, size and SHA-256 of each file."""
-        grammar = replace(self.files[0].grammar, id_range=None)
+        grammar = self.files[0].grammar
         record: dict[str, Any] = {
             "format": self.format,
             "directed": self.directed,
