@@ -17,7 +17,7 @@ from ooc_graph.graph500 import on_device
 from ooc_graph.graph500.batches import answer_bytes, check_bytes, measure_energy, task_for
 from ooc_graph.graph500.run import BatchTask, Run, Searched
 from ooc_graph.graph500.tiers import describe_engine, tier_facts, where_rows_are
-from ooc_graph.layout.names import DISTANCE, LEVEL, PARENT
+from ooc_graph.layout.names import PARENT
 from ooc_graph.model.engine import Engine
 from ooc_graph.model.request import Request
 from ooc_graph.model.reservation import DEVICE, said_by
@@ -28,7 +28,7 @@ from ooc_graph.report.data import EnergyRecord
 from ooc_graph.runtime import io_progress
 from ooc_graph.runtime.compile_parts import check_pair
 from ooc_graph.runtime.process import thread_count
-from ooc_graph.runtime.validation import check_edges, validator_of
+from ooc_graph.runtime.validation import TREES, check_edges, validator_of
 from ooc_graph.search.execute import execute, plan_at
 from ooc_graph.search.plan import Plan
 from ooc_graph.search.single import result_of, search_by
@@ -36,7 +36,7 @@ from ooc_graph.search.trees import run_search
 from ooc_graph.shards.load import Graph
 from ooc_graph.threads import cores
 from ooc_graph.types import IntArray
-from ooc_graph.validate import BfsAnswer, BfsValidator, SsspAnswer, SsspValidator, VertexIndex
+from ooc_graph.validate import VertexIndex
 from ooc_graph.validate.cuda_batch import MOST_VERTICES
 
 
@@ -192,7 +192,7 @@ def _validated(task: BatchTask, engine: Engine, keys: IntArray) -> list[Searched
         for _ in answers:
             pass
         return found
-    kind: Any = BfsValidator if task.kernel == "bfs" else SsspValidator
+    _, kind, _ = TREES[task.kernel]
     validator = kind(answers, directed=False)
     begun = perf_counter()
     verdicts = check_edges(validator, task.source, thread_count())
@@ -208,9 +208,7 @@ def _answers(engine: Engine, keys: IntArray, found: list[Searched]) -> Iterator[
     graph = engine.graph
     vertices = VertexIndex.dense(graph.first_id or 0, graph.vertices)
     tuples = graph.tuples() if engine.tuples is None else engine.tuples
-    is_bfs = engine.kernel == "bfs"
-    answer: Any = BfsAnswer if is_bfs else SsspAnswer
-    measure = LEVEL if is_bfs else DISTANCE
+    answer, _, measure = TREES[engine.kernel]
     for key in keys.tolist():
         before = engine.io_stats
         tree, trace = run_search(engine, key)

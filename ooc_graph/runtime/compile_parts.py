@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
 
 import numpy as np
 
@@ -15,10 +14,10 @@ from ooc_graph.model.resources import CPU
 from ooc_graph.runtime import process
 from ooc_graph.runtime.building import build_with_report
 from ooc_graph.runtime.first_use import Part
-from ooc_graph.runtime.validation import check_edges
+from ooc_graph.runtime.validation import TREES, check_edges
 from ooc_graph.runtime.warmup import warm_part
 from ooc_graph.shards.build_options import BuildOptions
-from ooc_graph.validate import BfsAnswer, BfsValidator, SsspAnswer, SsspValidator, VertexIndex
+from ooc_graph.validate import VertexIndex
 
 
 def parts_of_graph500(source: Kronecker, kernels: tuple[str, ...], validate: bool) -> list[Part]:
@@ -59,12 +58,8 @@ def check_pair(kernel: str, weighted: bool) -> None:
     ends = np.zeros(1, np.int64), np.ones(1, np.int64)
     source = ArraySource(*ends, one, False, None if one is None else one.dtype)
     vertices, parent = VertexIndex.dense(0, 2), np.zeros(2, np.int64)
-    validator: Any
-    if kernel == "bfs":
-        level = np.arange(2, dtype=np.int32)
-        validator = BfsValidator([BfsAnswer(0, parent, level, vertices)], directed=False)
-    else:
-        distance = np.arange(2, dtype=np.float32)
-        validator = SsspValidator([SsspAnswer(0, parent, distance, vertices)], directed=False)
-    for verdict in check_edges(validator, source, 1):
+    answer, validator, _ = TREES[kernel]
+    measure = np.arange(2, dtype=np.int32 if kernel == "bfs" else np.float32)
+    answers = [answer(0, parent, measure, vertices)]
+    for verdict in check_edges(validator(answers, directed=False), source, 1):
         verdict.raise_if_failed()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from ooc_graph.answers.result import BfsResult, ComponentsResult, Result
+from ooc_graph.answers.result import ComponentsResult, Result
 from ooc_graph.edges.interface import EdgeSource
 from ooc_graph.layout.names import DISTANCE, LEVEL, PARENT, VERTEX
 from ooc_graph.threads import Threads
@@ -23,17 +23,20 @@ from ooc_graph.validate import (
 _UNIT_EDGES = 1 << 22
 _BLOCK_EDGES = 1 << 16
 
+TREES: dict[str, tuple[Any, Any, str]] = {
+    "bfs": (BfsAnswer, BfsValidator, LEVEL),
+    "sssp": (SsspAnswer, SsspValidator, DISTANCE),
+}
+"""By kernel: the answer that its validator takes, the validator, the column beside the parents."""
+
 
 def validator_of(results: Sequence[Result], directed: bool) -> Any:
     """Validator of some results of one kernel on one graph; of components, one result."""
     vertices = VertexIndex.ascending(results[0].on_host(VERTEX))
     if isinstance(results[0], ComponentsResult):
         return ComponentsValidator(ComponentsAnswer(results[0].component, vertices))
-    is_bfs = isinstance(results[0], BfsResult)
-    answer: Any = BfsAnswer if is_bfs else SsspAnswer
-    validator: Any = BfsValidator if is_bfs else SsspValidator
-    columns = PARENT, LEVEL if is_bfs else DISTANCE
-    answers = [answer(r.root, *map(r.on_host, columns), vertices) for r in results]
+    answer, validator, measure = TREES[results[0].kernel]
+    answers = [answer(r.root, *map(r.on_host, (PARENT, measure)), vertices) for r in results]
     return validator(answers, directed=directed)
 
 
