@@ -27,7 +27,9 @@ from ooc_graph.report.memory_watch import MemoryWatch
 from ooc_graph.runtime.building import build_with_report
 from ooc_graph.runtime.cluster import local_cluster
 from ooc_graph.runtime.machine import default_limit_bytes
+from ooc_graph.runtime.workplace import workplace_for
 from ooc_graph.shards.build_options import BuildOptions
+from ooc_graph.types import NoProgress
 
 
 class DiskWaits:
@@ -52,13 +54,9 @@ def one(client: Any, source: Kronecker, folder: Path, limit: int) -> dict[str, A
     os.sync()
     disk = DiskWaits(list(client.run(os.getpid).values()))
     with MemoryWatch(interval_s=0.02) as watch, sampled(disk.look, 0.1):
-        _, report = build_with_report(
-            source,
-            folder / "graph.zarr",
-            BuildOptions(overwrite=True),
-            client=client,
-            memory_limit=limit,
-        )
+        store, options = folder / "graph.zarr", BuildOptions(overwrite=True)
+        workplace = workplace_for(client, limit)
+        _, report = build_with_report(workplace, source, store, options, NoProgress())
     return {
         "elapsed_s": report.elapsed_s,
         "edges_per_s": report.edges / report.elapsed_s,

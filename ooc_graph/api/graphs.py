@@ -92,16 +92,9 @@ def build(
     """
     edges = open_source(source, format=format, directed=directed, weight=weight, **options)
     chosen = BuildOptions(rows=rows, shards=shards, overwrite=overwrite, compress=compress)
-    graph, _ = build_with_report(
-        edges,
-        Path(out),
-        chosen,
-        client=client,
-        device=device,
-        device_memory=device_memory,
-        memory_limit=memory_limit,
-        progress=progress,
-    )
+    limits = CudaLimits.of(device_memory, None).require_cuda(device)
+    workplace = workplace_for(client, parse_bytes(memory_limit), device, limits, progress)
+    graph, _ = build_with_report(workplace, edges, Path(out), chosen, progress or NoProgress())
     return graph
 
 

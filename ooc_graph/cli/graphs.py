@@ -99,6 +99,7 @@ def graph500(scale: int, searches: int, out: Path | None, **given: Any) -> None:
 def build(sources: tuple[str, ...], weight: str | None, columns: str | None, **given: Any) -> None:
     """Build a graph store from edge files; the last argument is the store."""
     from ooc_graph.runtime.building import build_with_report  # noqa: PLC0415
+    from ooc_graph.runtime.workplace import workplace_for  # noqa: PLC0415
     from ooc_graph.shards.build_options import BuildOptions  # noqa: PLC0415
 
     if "" in sources:
@@ -106,7 +107,7 @@ def build(sources: tuple[str, ...], weight: str | None, columns: str | None, **g
     *inputs, out = sources
     if not inputs:
         raise UsageError("give at least one edge file and then the store to write")
-    CudaLimits.of(given["device_memory"], None).require_cuda(given["device"])
+    limits = CudaLimits.of(given["device_memory"], None).require_cuda(given["device"])
     refuse_output(Path(out), "graph", given["overwrite"])
     source = open_source(
         inputs if len(inputs) > 1 else inputs[0],
@@ -122,14 +123,6 @@ def build(sources: tuple[str, ...], weight: str | None, columns: str | None, **g
     options.orders(source.weighted)
     options.require_filled(most_rows(source))
     with working(given) as (client, progress):
-        graph, report = build_with_report(
-            source,
-            Path(out),
-            options,
-            client=client,
-            device=given["device"],
-            device_memory=given["device_memory"],
-            memory_limit=limit(given, client),
-            progress=progress,
-        )
+        workplace = workplace_for(client, limit(given, client), given["device"], limits, progress)
+        graph, report = build_with_report(workplace, source, Path(out), options, progress)
     click.echo(f"{out}: {graph.summary}, built in {report.elapsed_s:.1f} s")

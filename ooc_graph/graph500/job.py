@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from time import perf_counter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ooc_graph.edges.kronecker import Kronecker
 from ooc_graph.errors import DiskFullError
@@ -23,10 +23,10 @@ from ooc_graph.report.memory_watch import MemoryWatch
 from ooc_graph.runtime.building import build_with_report
 from ooc_graph.runtime.compile_ahead import compile_ahead
 from ooc_graph.runtime.compile_parts import parts_of_graph500
-from ooc_graph.runtime.workplace import Workplace, workplace_for
+from ooc_graph.runtime.workplace import workplace_for
 from ooc_graph.shards.build_options import BuildOptions, BuildReport
 from ooc_graph.shards.load import Graph
-from ooc_graph.types import Progress
+from ooc_graph.types import NoProgress, Progress
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -65,7 +65,7 @@ def graph500(
         if workplace.device.name == CPU:
             parts = parts_of_graph500(source, options.kernels, options.validate)
             workplace.call(compile_ahead, parts)
-        _warm_up(workplace, source, folder, compress=options.compress)
+        _warm_up(run, source)
     with MemoryWatch(origin_s=run.begun) as watch:
         graph, built = _build(run, source, overwrite)
         keys = run.timed("search keys", lambda: search_keys(graph, source, options.searches))
@@ -76,17 +76,17 @@ def graph500(
     return leave_report(run, graph, built, searched, watch, command, energy=energy)
 
 
-def _warm_up(workplace: Workplace, source: Kronecker, folder: Path, *, compress: bool) -> None:
+def _warm_up(run: Run, source: Kronecker) -> None:
     """Build a tiny graph of the same kind, so that no figure has compilation in it."""
     with (
-        _reporting_full_folder(folder),
-        TemporaryDirectory(prefix=".warm-up-", dir=folder) as scratch,
+        _reporting_full_folder(run.folder),
+        TemporaryDirectory(prefix=".warm-up-", dir=run.folder) as scratch,
     ):
         tiny = replace(source, scale=min(source.scale, 8))
-        options = BuildOptions(shards=2, compress=compress)
+        options = BuildOptions(shards=2, compress=run.options.compress)
         store = Path(scratch) / "tiny.zarr"
-        graph, _ = build_with_report(tiny, store, options, **_workplace_options(workplace))
-        if compress:
+        graph, _ = build_with_report(run.workplace, tiny, store, options, NoProgress())
+        if options.compress:
             # Not before rows are loaded would what unpacks them be compiled.
             graph.load(HUB)
 
@@ -104,22 +104,7 @@ def _reporting_full_folder(folder: Path) -> Iterator[None]:
 
 def _build(run: Run, source: Kronecker, overwrite: bool) -> tuple[Graph, BuildReport]:
     start = perf_counter() - run.begun
-    graph, built = build_with_report(
-        source,
-        run.folder / "graph.zarr",
-        run.options.building(overwrite=overwrite),
-        **_workplace_options(run.workplace),
-        memory_limit=run.workplace.limit_bytes,
-        progress=run.progress,
-    )
+    store, options = run.folder / "graph.zarr", run.options.building(overwrite=overwrite)
+    graph, built = build_with_report(run.workplace, source, store, options, run.progress)
     run.stages += [Stage(name, start + a, start + b) for name, a, b in built.stages]
     return graph, built
-
-
-def _workplace_options(workplace: Workplace) -> dict[str, Any]:
-    """Where a store is built, as options of a build."""
-    return {
-        "client": workplace.client,
-        "device": workplace.wanted,
-        "device_memory": workplace.cuda_limits.device_bytes,
-    }

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ooc_graph.edges.dask_parts import DaskSource
 from ooc_graph.edges.interface import EdgeSource, most_rows
@@ -14,10 +14,10 @@ from ooc_graph.kernels.cuda.runtime import modules as cuda_modules
 from ooc_graph.layout.commit import Partial, partial_store
 from ooc_graph.layout.whole_file import whole_file
 from ooc_graph.model.reservation import said_by
-from ooc_graph.model.resources import AUTO, CUDA, CudaLimits, parse_bytes
+from ooc_graph.model.resources import AUTO, CUDA
 from ooc_graph.report.records import host_facts, package_versions
 from ooc_graph.runtime.this_process import ThisProcess
-from ooc_graph.runtime.workplace import Workplace, workplace_for
+from ooc_graph.runtime.workplace import Workplace
 from ooc_graph.shards.build import build as build_on_cpu
 from ooc_graph.shards.build_options import BuildOptions, BuildReport
 from ooc_graph.shards.cuda_build import build_into
@@ -25,14 +25,22 @@ from ooc_graph.shards.cuda_plan import usable_bytes
 from ooc_graph.shards.load import Graph
 from ooc_graph.types import NoProgress, Progress
 
-if TYPE_CHECKING:
-    from distributed import Client
-
 # A device of which others have more than one part in so many is not at our disposal.
 _OTHERS_PART = 4
 
 
-def build_store(
+def build_with_report(
+    workplace: Workplace, source: EdgeSource, out: Path, options: BuildOptions, progress: Progress
+) -> tuple[Graph, BuildReport]:
+    """Build a store as `ooc_graph.build` does, of an opened source; give it and its report."""
+    options.require_filled(most_rows(source))
+    workplace.release()
+    report = _build(workplace, source, out, options, progress)
+    write_run_facts(out, {"stages": report.stages, "edges": report.edges})
+    return Graph.open(out), report
+
+
+def _build(
     workplace: Workplace, source: EdgeSource, out: Path, options: BuildOptions, progress: Progress
 ) -> BuildReport:
     """Build and commit the store of a graph; its bytes do not depend on the place.
@@ -136,27 +144,6 @@ class _Noted(NoProgress):
 
     def note(self, text: str) -> None:
         self.notes.append(text)
-
-
-def build_with_report(
-    source: EdgeSource,
-    out: Path,
-    options: BuildOptions,
-    *,
-    client: Client | None = None,
-    device: str = AUTO,
-    device_memory: str | int | None = None,
-    memory_limit: str | int | None = None,
-    progress: Progress | None = None,
-) -> tuple[Graph, BuildReport]:
-    """Build a store as `ooc_graph.build` does, of an opened source; give it and its report."""
-    limits = CudaLimits.of(device_memory, None).require_cuda(device)
-    options.require_filled(most_rows(source))
-    workplace = workplace_for(client, parse_bytes(memory_limit), device, limits, progress)
-    workplace.release()
-    report = build_store(workplace, source, out, options, progress or NoProgress())
-    write_run_facts(out, {"stages": report.stages, "edges": report.edges})
-    return Graph.open(out), report
 
 
 def write_run_facts(store: Path, facts: dict[str, Any]) -> None:

@@ -14,9 +14,11 @@ from ooc_graph.model.resources import CPU
 from ooc_graph.runtime import process
 from ooc_graph.runtime.building import build_with_report
 from ooc_graph.runtime.first_use import Part
+from ooc_graph.runtime.this_process import ThisProcess
 from ooc_graph.runtime.validation import TREES, check_edges
 from ooc_graph.runtime.warmup import warm_part
 from ooc_graph.shards.build_options import BuildOptions
+from ooc_graph.types import NoProgress
 from ooc_graph.validate import VertexIndex
 
 
@@ -49,7 +51,8 @@ def _build(weighted: bool) -> None:
     weight, dtype = (np.ones(16, np.float32), np.dtype(np.float32)) if weighted else (None, None)
     source = ArraySource(ends, ends[::-1], weight, False, dtype, id_range=(0, 16))
     with TemporaryDirectory() as folder:
-        build_with_report(source, Path(folder) / "tiny.zarr", BuildOptions(shards=2), device=CPU)
+        store, workplace = Path(folder) / "tiny.zarr", ThisProcess(wanted=CPU)
+        build_with_report(workplace, source, store, BuildOptions(shards=2), NoProgress())
 
 
 def check_pair(kernel: str, weighted: bool) -> None:
