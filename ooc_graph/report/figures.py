@@ -32,11 +32,6 @@ class Drawing:
     wide: bool = False
 
 
-def kernel_name(kernel: str) -> str:
-    """Name of a kernel as shown."""
-    return kernel.upper()
-
-
 def degree_distribution(histogram: DegreeHistogram | None) -> Drawing | None:
     """Vertices per degree on logarithmic axes, one dot per degree."""
     if histogram is None or not any(histogram.degree):

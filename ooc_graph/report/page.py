@@ -53,7 +53,6 @@ def page_html(data: ReportData) -> str:
         sections=sections,
         tables=_tables(data),
         seconds=_seconds,
-        kernel_name=figures.kernel_name,
     )
 
 
@@ -74,7 +73,7 @@ def _key_figures(data: ReportData) -> Iterator[KeyFigure]:
         yield _speed(kernel, searches)
     for energy in data.energy:
         if energy.mteps_per_watt is not None:
-            name = f"{figures.kernel_name(energy.kernel)}, over average power"
+            name = f"{energy.kernel.upper()}, over average power"
             yield KeyFigure(f"{energy.mteps_per_watt:,.4g}", "MTEPS/W", name)
     if data.stages:
         elapsed_s = max(s.stop_s for s in data.stages) - min(s.start_s for s in data.stages)
@@ -86,7 +85,7 @@ def _key_figures(data: ReportData) -> Iterator[KeyFigure]:
 
 def _speed(kernel: str, searches: list[SearchRecord]) -> KeyFigure:
     """Harmonic mean TEPS, or the median time if edges were not counted."""
-    name, count = figures.kernel_name(kernel), len(searches)
+    name, count = kernel.upper(), len(searches)
     plural = "search" if count == 1 else "searches"
     counted = [(s.time_s, s.edges) for s in searches if s.edges is not None and s.teps is not None]
     if len(counted) == count:
@@ -124,7 +123,7 @@ def _tables(data: ReportData) -> list[tuple[str, Mapping[str, Scalar]]]:
         ("Machine", data.machine),
         ("Software", data.packages),
         *(
-            (f"Memory and {_elsewhere(facts)}: {figures.kernel_name(kernel)}", facts)
+            (f"Memory and {_elsewhere(facts)}: {kernel.upper()}", facts)
             for kernel, facts in data.tiers.items()
         ),
     ]

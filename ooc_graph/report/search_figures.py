@@ -9,7 +9,7 @@ from matplotlib.axes import Axes
 from matplotlib.ticker import EngFormatter, MaxNLocator, PercentFormatter
 
 from ooc_graph.report.data import SearchRecord
-from ooc_graph.report.figures import Drawing, kernel_name
+from ooc_graph.report.figures import Drawing
 from ooc_graph.report.statistics import statistics_of
 from ooc_graph.report.svg import INK, SHADE, axes_of_size, inline_svg, series_colour
 
@@ -37,7 +37,7 @@ def vertices_per_level(kernel: str, searches: Sequence[SearchRecord]) -> Drawing
     axes.xaxis.set_major_locator(MaxNLocator(integer=True))
     axes.yaxis.set_major_formatter(EngFormatter(sep=""))
     _legend(axes)
-    name = kernel_name(kernel)
+    name = kernel.upper()
     label = f"{name}: vertices per {step}, {len(levels)} in all, median at most {max(middle):,.0f}."
     caption = f"Over the searches that have the {step}; line: median, band: smallest to largest."
     svg = inline_svg(axes, name=f"{kernel}-vertices", label=label)
@@ -52,7 +52,7 @@ def arcs_per_level(
     levels = _per_level([[level.arcs / whole for level in s.levels] for s in searches])
     if not levels:
         return None
-    step, name = _step_name(kernel), kernel_name(kernel)
+    step, name = _step_name(kernel), kernel.upper()
     axes = axes_of_size(*_HALF)
     axes.set(xlabel=step, ylabel="share of all arcs" if graph_arcs else "arcs examined")
     phases = _phase_names(searches)
@@ -99,7 +99,7 @@ def waiting_per_search(kernel: str, searches: Sequence[SearchRecord]) -> Drawing
         return None
     times = [search.time_s for search in searches]
     rest = [max(time - wait, 0) for time, wait in zip(times, waited, strict=True)]
-    numbers, name = range(1, len(searches) + 1), kernel_name(kernel)
+    numbers, name = range(1, len(searches) + 1), kernel.upper()
     axes = axes_of_size(*_HALF)
     axes.set(xlabel="search", ylabel="time")
     colour = series_colour(kernel)
@@ -141,7 +141,7 @@ def _per_search(kernel: str, values: Sequence[float], quantity: str, unit: str) 
     _legend(axes)
     short = EngFormatter(unit=unit, places=2)
     quartiles = f"{short(low)}, {short(figures.median)}, {short(high)}"
-    name = kernel_name(kernel)
+    name = kernel.upper()
     caption = f"Quartiles {quartiles}; range {short(figures.minimum)} to {short(figures.maximum)}."
     svg = inline_svg(
         axes, name=f"{kernel}-{quantity.lower()}", label=f"{name}: {quantity} per search. {caption}"
