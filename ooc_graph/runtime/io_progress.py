@@ -72,10 +72,6 @@ def watched(identity: str, worker: Any) -> AbstractContextManager[None]:
 
     ``worker`` is the Dask worker whose task this is, or None.
     """
-    return watched_by(_watch_of(identity, worker))
-
-
-def _watch_of(identity: str, worker: Any) -> Watch | None:
     if worker is not None:
         key = identity, worker.address
         if key not in _of_worker:
@@ -84,8 +80,9 @@ def _watch_of(identity: str, worker: Any) -> Watch | None:
             _of_worker[key] = Watch(
                 lambda text: worker.log_event(topic, f"worker {name}: {text}"), growth=1
             )
-        return _of_worker[key]
-    return next((watch for graph, watch in reversed(_subscribers) if graph == identity), None)
+        return watched_by(_of_worker[key])
+    watches = (watch for graph, watch in reversed(_subscribers) if graph == identity)
+    return watched_by(next(watches, None))
 
 
 def _topic(identity: str) -> str:
