@@ -34,9 +34,7 @@ def vertices_per_level(kernel: str, searches: Sequence[SearchRecord]) -> Drawing
     )
     middle = [median(v) for v in levels]
     axes.plot(x, middle, color=series_colour(kernel), marker=marker, markersize=4, label="median")
-    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
-    axes.yaxis.set_major_formatter(EngFormatter(sep=""))
-    _legend(axes)
+    _finish(axes, EngFormatter(sep=""))
     name = kernel.upper()
     label = f"{name}: vertices per {step}, {len(levels)} in all, median at most {max(middle):,.0f}."
     caption = f"Over the searches that have the {step}; line: median, band: smallest to largest."
@@ -109,9 +107,7 @@ def waiting_per_search(kernel: str, searches: Sequence[SearchRecord]) -> Drawing
         numbers, reading, color=INK, linestyle="none", marker="_", markersize=5, label="reading"
     )
     axes.set_ylim(bottom=0, top=max(*times, *reading, *waited) * 1.3)
-    axes.yaxis.set_major_formatter(EngFormatter(unit="s"))
-    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
-    _legend(axes, columns=3)
+    _finish(axes, EngFormatter(unit="s"), columns=3)
     short = EngFormatter(unit="s", places=2)
     caption = (
         f"Medians: {short(median(times))} a search, {short(median(waited))} of it waiting, "
@@ -123,7 +119,7 @@ def waiting_per_search(kernel: str, searches: Sequence[SearchRecord]) -> Drawing
 
 
 def _per_search(kernel: str, values: Sequence[float], quantity: str, unit: str) -> Drawing:
-    figures, form = statistics_of(values), EngFormatter(unit=unit, places=None)
+    figures = statistics_of(values)
     axes = axes_of_size(*_HALF)
     axes.set(xlabel="search", ylabel=quantity)
     low, high = figures.first_quartile, figures.third_quartile
@@ -136,9 +132,7 @@ def _per_search(kernel: str, values: Sequence[float], quantity: str, unit: str) 
         numbers, values, linestyle="none", marker="o", markersize=3.5, color=series_colour(kernel)
     )
     axes.set_ylim(bottom=0, top=figures.maximum * 1.25)
-    axes.yaxis.set_major_formatter(form)
-    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
-    _legend(axes)
+    _finish(axes, EngFormatter(unit=unit))
     short = EngFormatter(unit=unit, places=2)
     quartiles = f"{short(low)}, {short(figures.median)}, {short(high)}"
     name = kernel.upper()
@@ -197,5 +191,8 @@ def _step_name(kernel: str) -> str:
     return "level" if kernel == "bfs" else "phase"
 
 
-def _legend(axes: Axes, columns: int = 1) -> None:
+def _finish(axes: Axes, form: EngFormatter, columns: int = 1) -> None:
+    """Number searches or levels by integers, and give measures and a legend."""
+    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+    axes.yaxis.set_major_formatter(form)
     axes.legend(frameon=False, labelcolor=INK, loc="upper right", ncol=columns, fontsize=8)
