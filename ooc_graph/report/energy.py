@@ -82,6 +82,7 @@ class EnergyMeter:
         self._counters: list[Counter] = []
         self._reasons: list[str] = []
         self._nvml: Any = None
+        self._unreadable: tuple[type[Exception], ...] = (OSError, ValueError)
         self._stop = threading.Event()
         self._reading = threading.Lock()
         self._thread: threading.Thread | None = None
@@ -143,6 +144,7 @@ class EnergyMeter:
             self._reasons.append(f"NVML cannot be used: {error}")
             return
         self._nvml = pynvml
+        self._unreadable += (pynvml.NVMLError,)
         for device in self._devices:
             try:
                 yield device_counter(pynvml, device)
@@ -155,7 +157,7 @@ class EnergyMeter:
             for counter in list(self._counters):
                 try:
                     counter.read()
-                except _errors(self._nvml) as error:
+                except self._unreadable as error:
                     self._counters.remove(counter)
                     self._reasons.append(f"{counter.name} cannot be read: {error}")
 
@@ -202,7 +204,3 @@ def energy_record(kernel: str, teps: float, searches: int, energy: Energy) -> En
         mteps_per_watt=mteps_per_watt(teps, energy),
         reason=reason,
     )
-
-
-def _errors(nvml: Any) -> tuple[type[Exception], ...]:
-    return (OSError, ValueError) if nvml is None else (OSError, ValueError, nvml.NVMLError)
