@@ -14,9 +14,7 @@ ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
 _BUFFER_BYTES = 64 << 10
 _BLOCK_BYTES = 128 << 10
 _RUN = 1
-# Sizes of the fields in a frame's header, by two bits of its descriptor (RFC 8878, 3.1.1.1).
-_DICTIONARY_BYTES = (0, 1, 2, 4)
-_CONTENT_BYTES = (0, 2, 4, 8)
+_HAS_CHECKSUM = 4  # bit of the descriptor, a frame's fifth byte (RFC 8878, 3.1.1.1)
 
 
 def is_skippable(start: bytes) -> bool:
@@ -70,15 +68,8 @@ class ZstdReader:
 
     def _pieces(self) -> Iterator[bytes]:
         """The rest of a frame: its header, each block, its checksum."""
-        descriptor = self._exactly(1)
-        flags = descriptor[0]
-        single = bool(flags & 32)
-        content = max(_CONTENT_BYTES[flags >> 6], int(single))
-        yield (
-            ZSTD_MAGIC
-            + descriptor
-            + self._exactly((not single) + _DICTIONARY_BYTES[flags & 3] + content)
-        )
+        begun = ZSTD_MAGIC + self._exactly(1)
+        yield begun + self._exactly(zstandard.frame_header_size(begun) - len(begun))
         last = False
         while not last:
             start = self._exactly(3)
@@ -87,7 +78,7 @@ class ZstdReader:
             if size > _BLOCK_BYTES:
                 raise zstandard.ZstdError("a block of more than 128 KiB")
             yield start + self._exactly(1 if kind == _RUN else size)
-        if flags & 4:
+        if begun[-1] & _HAS_CHECKSUM:
             yield self._exactly(4)
 
     def _skip_frame(self) -> None:
