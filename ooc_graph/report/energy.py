@@ -28,7 +28,9 @@ LEAST_S = 10.0
 """Seconds of work from which on a figure counts: the counters move in steps of up to 0.1 s."""
 
 POWERCAP = Path("/sys/class/powercap")
-_INTERVAL_S = 30.0
+"""Folder of RAPL's zones."""
+INTERVAL_S = 30.0
+"""Seconds between readings: a package's counter runs around within a quarter of an hour."""
 _NO_BINDING = (
     "NVML's Python binding is not installed (nvidia-ml-py; the extras cuda12 and cuda13 have it)"
 )
@@ -64,21 +66,12 @@ class EnergyMeter:
 
     What cannot be read is left out, and `Energy.reason` says why: measuring energy never makes a
     run fail. CUDA devices are given by UUID (``GPU-...``) or PCI bus id (``0000:1b:00.0``), as NVML
-    does not know how ``CUDA_VISIBLE_DEVICES`` numbers them. RAPL's zones are in the folder
-    ``powercap``; a package's counter runs around within a quarter of an hour, so it is read every
-    ``interval_s``.
+    does not know how ``CUDA_VISIBLE_DEVICES`` numbers them. CPU packages are left out if
+    ``packages`` is false.
     """
 
-    def __init__(
-        self,
-        devices: Sequence[str] = (),
-        *,
-        packages: bool = True,
-        powercap: Path = POWERCAP,
-        interval_s: float = _INTERVAL_S,
-    ) -> None:
-        self._devices, self._packages, self._powercap = tuple(devices), packages, powercap
-        self._interval_s = interval_s
+    def __init__(self, devices: Sequence[str] = (), *, packages: bool = True) -> None:
+        self._devices, self._packages = tuple(devices), packages
         self._counters: list[Counter] = []
         self._reasons: list[str] = []
         self._nvml: Any = None
@@ -125,10 +118,10 @@ class EnergyMeter:
         if self._devices:
             self._counters += self._open_devices()
         if self._packages:
-            found = list(package_counters(self._powercap))
+            found = list(package_counters(POWERCAP))
             if not found:
                 self._reasons.append(
-                    f"no CPU package has a RAPL counter that may be read: {self._powercap}"
+                    f"no CPU package has a RAPL counter that may be read: {POWERCAP}"
                 )
             self._counters += found
 
@@ -162,13 +155,11 @@ class EnergyMeter:
                     self._reasons.append(f"{counter.name} cannot be read: {error}")
 
     def _watch(self) -> None:
-        while not self._stop.wait(self._interval_s):
+        while not self._stop.wait(INTERVAL_S):
             self._read()
 
 
-def over_repeats(
-    meter: EnergyMeter, turn: Callable[[], object], least_s: float = LEAST_S
-) -> tuple[Energy, int]:
+def over_repeats(meter: EnergyMeter, turn: Callable[[], object]) -> tuple[Energy, int]:
     """Repeat a piece of work until its energy counts; not at all if nothing can be read.
 
     Returns the energy and how often ``turn`` was called, which does the work once.
@@ -176,7 +167,7 @@ def over_repeats(
     turns = 0
     with meter:
         begun = perf_counter()
-        while meter.measures and (turns == 0 or perf_counter() - begun < least_s):
+        while meter.measures and (turns == 0 or perf_counter() - begun < LEAST_S):
             turn()
             turns += 1
     return meter.energy, turns

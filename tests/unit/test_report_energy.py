@@ -63,6 +63,12 @@ def nvml(monkeypatch: pytest.MonkeyPatch) -> Nvml:
     return driver
 
 
+@pytest.fixture
+def powercap(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    monkeypatch.setattr(energy, "POWERCAP", tmp_path)
+    return tmp_path
+
+
 def zone(folder: Path, entry: str, name: str, microjoules: int, most: int = 999_999) -> Path:
     made = folder / entry
     made.mkdir(parents=True)
@@ -116,16 +122,16 @@ def test_no_binding_and_no_driver(monkeypatch: pytest.MonkeyPatch, nvml: Nvml) -
     assert "nvidia-ml-py" in meter.energy.reason
 
 
-def test_packages_and_not_their_parts(tmp_path: Path) -> None:
-    first = zone(tmp_path, "intel-rapl:0", "package-0", 1_000_000, most=9_999_999)
-    second = zone(tmp_path, "intel-rapl:1", "package-1", 500, most=9_999_999)
+def test_packages_and_not_their_parts(powercap: Path) -> None:
+    first = zone(powercap, "intel-rapl:0", "package-0", 1_000_000, most=9_999_999)
+    second = zone(powercap, "intel-rapl:1", "package-1", 500, most=9_999_999)
     parts = [
-        zone(tmp_path, "intel-rapl:0:0", "core", 10),
-        zone(tmp_path, "intel-rapl:0:1", "dram", 10),
-        zone(tmp_path, "intel-rapl:2", "psys", 10),
+        zone(powercap, "intel-rapl:0:0", "core", 10),
+        zone(powercap, "intel-rapl:0:1", "dram", 10),
+        zone(powercap, "intel-rapl:2", "psys", 10),
     ]
-    (tmp_path / "intel-rapl").mkdir()
-    with EnergyMeter(powercap=tmp_path) as meter:
+    (powercap / "intel-rapl").mkdir()
+    with EnergyMeter() as meter:
         first.write_text("3500000\n")
         second.write_text("1000500\n")
         for part in parts:
@@ -137,23 +143,26 @@ def test_packages_and_not_their_parts(tmp_path: Path) -> None:
     assert sum(meter.energy.joules.values()) == pytest.approx(3.5)
 
 
-def test_a_counter_that_runs_around(tmp_path: Path) -> None:
-    counter = zone(tmp_path, "intel-rapl:0", "package-0", 900_000, most=999_999)
-    with EnergyMeter(powercap=tmp_path) as meter:
+def test_a_counter_that_runs_around(powercap: Path) -> None:
+    counter = zone(powercap, "intel-rapl:0", "package-0", 900_000, most=999_999)
+    with EnergyMeter() as meter:
         counter.write_text("100000\n")
     assert sum(meter.energy.joules.values()) == pytest.approx(0.2)
 
 
-def test_a_counter_that_runs_around_again_and_again(tmp_path: Path) -> None:
+def test_a_counter_that_runs_around_again_and_again(
+    powercap: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Readings in between see each time round."""
-    counter = zone(tmp_path, "intel-rapl:0", "package-0", 0, most=999_999)
-    with EnergyMeter(powercap=tmp_path, interval_s=0.002) as meter:
+    monkeypatch.setattr(energy, "INTERVAL_S", 0.002)
+    counter = zone(powercap, "intel-rapl:0", "package-0", 0, most=999_999)
+    with EnergyMeter() as meter:
         seen = meter._counters[0]
         for microjoules in (600_000, 200_000, 800_000, 400_000):
             before = seen.used_uj
             # Whole at once: a reader never finds an empty file.
-            (tmp_path / "next").write_text(f"{microjoules}\n")
-            (tmp_path / "next").replace(counter)
+            (powercap / "next").write_text(f"{microjoules}\n")
+            (powercap / "next").replace(counter)
             deadline = time.monotonic() + 120
             while seen.used_uj == before and time.monotonic() < deadline:
                 time.sleep(0.001)
@@ -161,18 +170,18 @@ def test_a_counter_that_runs_around_again_and_again(tmp_path: Path) -> None:
     assert "energy" not in {thread.name for thread in threading.enumerate()}
 
 
-def test_no_package_can_be_read(tmp_path: Path) -> None:
-    (tmp_path / "intel-rapl:0").mkdir()
-    (tmp_path / "intel-rapl:0" / "name").write_text("package-0\n")
-    with EnergyMeter(powercap=tmp_path) as meter:
+def test_no_package_can_be_read(powercap: Path) -> None:
+    (powercap / "intel-rapl:0").mkdir()
+    (powercap / "intel-rapl:0" / "name").write_text("package-0\n")
+    with EnergyMeter() as meter:
         pass
     assert meter.energy.joules == {}
     assert meter.energy.watts is None
-    assert meter.energy.reason == f"no CPU package has a RAPL counter that may be read: {tmp_path}"
+    assert meter.energy.reason == f"no CPU package has a RAPL counter that may be read: {powercap}"
 
 
-def test_one_measurement_a_meter(tmp_path: Path) -> None:
-    meter = EnergyMeter(powercap=tmp_path)
+def test_one_measurement_a_meter(powercap: Path) -> None:
+    meter = EnergyMeter()
     with pytest.raises(RuntimeError, match="when the block has ended"):
         _ = meter.energy
     with meter:
@@ -190,7 +199,7 @@ def test_work_is_repeated_until_it_counts(nvml: Nvml, monkeypatch: pytest.Monkey
         now_s[0] += 3.0
         done.append(now_s[0])
 
-    taken, turns = over_repeats(EnergyMeter([UUID], packages=False), turn, least_s=10.0)
+    taken, turns = over_repeats(EnergyMeter([UUID], packages=False), turn)
     assert turns == len(done) == 4
     assert taken.seconds == 12.0
     assert sum(taken.joules.values()) == pytest.approx(turns)
