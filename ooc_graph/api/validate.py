@@ -9,8 +9,7 @@ from ooc_graph.answers.result import PairsResult, Result, SsspResult
 from ooc_graph.boundary import public
 from ooc_graph.edges import open_source
 from ooc_graph.errors import UsageError
-from ooc_graph.runtime.validation import check_edges, validator_of
-from ooc_graph.threads import cores
+from ooc_graph.runtime.validation import check
 from ooc_graph.validate import Verdict
 
 
@@ -46,7 +45,6 @@ def validate(result: Result | str | Path, edges: Any, **options: Any) -> Verdict
     source = open_source(edges, **options)
     if isinstance(answer, SsspResult) and not source.weighted:
         raise UsageError("distances can only be checked against edges with weights")
-    validator = validator_of([answer], source.directed)
-    (verdict,) = check_edges(validator, source, cores())
+    verdict = check(answer, source)
     verdict.raise_if_failed()
     return verdict

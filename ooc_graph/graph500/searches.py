@@ -28,13 +28,12 @@ from ooc_graph.report.data import EnergyRecord
 from ooc_graph.runtime import io_progress
 from ooc_graph.runtime.compile_parts import check_pair
 from ooc_graph.runtime.process import thread_count
-from ooc_graph.runtime.validation import TREES, check_edges, validator_of
+from ooc_graph.runtime.validation import TREES, check, check_edges
 from ooc_graph.search.execute import execute, plan_at
 from ooc_graph.search.plan import Plan
 from ooc_graph.search.single import result_of, search_by
 from ooc_graph.search.trees import run_search
 from ooc_graph.shards.load import Graph
-from ooc_graph.threads import cores
 from ooc_graph.types import IntArray
 from ooc_graph.validate import VertexIndex
 from ooc_graph.validate.cuda_batch import MOST_VERTICES
@@ -163,7 +162,7 @@ def _search_one(run: Run, plan: Plan, source: Kronecker, keys: IntArray) -> list
     if not run.options.validate:
         return [one]
     begun = perf_counter()
-    (verdict,) = check_edges(validator_of([result], source.directed), source, cores())
+    verdict = check(result, source)
     return [replace(one, verdict=verdict, validate_s=perf_counter() - begun)]
 
 

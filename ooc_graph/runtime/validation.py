@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 from ooc_graph.answers.result import ComponentsResult, Result
 from ooc_graph.edges.interface import EdgeSource
 from ooc_graph.layout.names import DISTANCE, LEVEL, PARENT, VERTEX
-from ooc_graph.threads import Threads
+from ooc_graph.threads import Threads, cores
 from ooc_graph.validate import (
     BfsAnswer,
     BfsValidator,
@@ -30,14 +29,17 @@ TREES: dict[str, tuple[Any, Any, str]] = {
 """By kernel: the answer that its validator takes, the validator, the column beside the parents."""
 
 
-def validator_of(results: Sequence[Result], directed: bool) -> Any:
-    """Validator of some results of one kernel on one graph; of components, one result."""
-    vertices = VertexIndex.ascending(results[0].on_host(VERTEX))
-    if isinstance(results[0], ComponentsResult):
-        return ComponentsValidator(ComponentsAnswer(results[0].component, vertices))
-    answer, validator, measure = TREES[results[0].kernel]
-    answers = [answer(r.root, *map(r.on_host, (PARENT, measure)), vertices) for r in results]
-    return validator(answers, directed=directed)
+def check(result: Result, source: EdgeSource) -> Verdict:
+    """Hold an answer against the edges that it should follow from, on all cores."""
+    vertices = VertexIndex.ascending(result.on_host(VERTEX))
+    if isinstance(result, ComponentsResult):
+        validator: Any = ComponentsValidator(ComponentsAnswer(result.component, vertices))
+    else:
+        answer, kind, measure = TREES[result.kernel]
+        columns = result.on_host(PARENT), result.on_host(measure)
+        validator = kind([answer(result.root, *columns, vertices)], directed=source.directed)
+    (verdict,) = check_edges(validator, source, cores())
+    return verdict
 
 
 def check_edges(validator: Any, source: EdgeSource, threads: int) -> list[Verdict]:
