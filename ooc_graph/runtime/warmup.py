@@ -23,8 +23,6 @@ from ooc_graph.types import Dealing, Rows, Shard
 
 NEAR_FAR, RANKS, TIERS, TIER_RANKS = "near-far", "ranks", "tiers", "tier-ranks"
 
-_COMPILED = ("bfs", "sssp", "components", APSP, MULTI_SOURCE_BFS)
-
 _done: set[Part] = set()
 
 
@@ -33,8 +31,6 @@ def warm(kernel: str, graph: Graph, device: CpuDevice, *, variant: str = "") -> 
 
     ``variant`` is one of the constants above, or empty for a search in memory by one rank.
     """
-    if kernel not in _COMPILED:
-        return
     weights = None if graph.weight_dtype is None else graph.weight_dtype.name
     part = Part(kernel, graph.directed, id_dtype(graph.rows).name, weights, variant)
     if part not in _done:
