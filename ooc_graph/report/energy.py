@@ -173,16 +173,11 @@ def over_repeats(meter: EnergyMeter, turn: Callable[[], object]) -> tuple[Energy
     return meter.energy, turns
 
 
-def mteps_per_watt(teps: float, energy: Energy) -> float | None:
-    """Green Graph500's figure from harmonic mean TEPS; None if the energy does not count."""
-    if not energy.counts or not energy.watts:
-        return None
-    return teps / 1e6 / energy.watts
-
-
 def energy_record(kernel: str, teps: float, searches: int, energy: Energy) -> EnergyRecord:
     """What a report keeps of a kernel's energy; ``teps`` is the harmonic mean."""
-    reason = energy.reason
+    reason, mteps_per_watt = energy.reason, None
+    if energy.counts and energy.watts:
+        mteps_per_watt = teps / 1e6 / energy.watts
     if energy.joules and not energy.counts:
         short = f"measured over {energy.seconds:.1f} s; a figure counts from {LEAST_S:g} s on"
         reason = "; ".join(filter(None, (short, reason)))
@@ -192,6 +187,6 @@ def energy_record(kernel: str, teps: float, searches: int, energy: Energy) -> En
         seconds=energy.seconds,
         joules=dict(energy.joules),
         watts=energy.watts,
-        mteps_per_watt=mteps_per_watt(teps, energy),
+        mteps_per_watt=mteps_per_watt,
         reason=reason,
     )

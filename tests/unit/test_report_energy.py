@@ -207,12 +207,11 @@ def test_work_is_repeated_until_it_counts(nvml: Nvml, monkeypatch: pytest.Monkey
 
 def test_only_ten_seconds_count() -> None:
     long, short = Energy(10.0, {"a": 1500.0, "b": 500.0}), Energy(9.9, {"a": 1980.0})
-    assert energy.mteps_per_watt(4e11, long) == pytest.approx(4e5 / 200)
-    assert energy.mteps_per_watt(4e11, short) is None
-    assert energy.mteps_per_watt(4e11, Energy(20.0)) is None
+    assert energy_record("bfs", 4e11, 1, short).mteps_per_watt is None
+    assert energy_record("bfs", 4e11, 1, Energy(20.0)).mteps_per_watt is None
     record = energy_record("bfs", 4e11, 640, long)
     assert (record.kernel, record.searches, record.watts) == ("bfs", 640, 200)
-    assert record.mteps_per_watt == pytest.approx(2000)
+    assert record.mteps_per_watt == pytest.approx(4e5 / 200)
     assert record.reason == ""
     record = energy_record("sssp", 4e11, 3, Energy(9.9, {"a": 1980.0}, "no package"))
     assert record.mteps_per_watt is None
