@@ -12,7 +12,7 @@ from ooc_graph.answers.frames import flat_columns
 from ooc_graph.answers.result import PairsResult, Result
 from ooc_graph.boundary import public
 from ooc_graph.errors import OutputExistsError, UsageError
-from ooc_graph.layout.outputs import refuse_inside_store
+from ooc_graph.layout.outputs import refuse_folder
 from ooc_graph.layout.stored import Cursor, Stored
 from ooc_graph.layout.whole_file import whole_file
 from ooc_graph.types import AnyArray
@@ -56,9 +56,7 @@ def check_target(path: Path, *, overwrite: bool) -> None:
         raise OutputExistsError(f"{path}: is a folder; give the name of a file to write")
     if path.exists() and not overwrite:
         raise OutputExistsError(f"{path}: exists already; give --overwrite to replace it")
-    if not path.parent.is_dir():
-        raise OutputExistsError(f"{path.parent}: no such folder to write {path.name} into")
-    refuse_inside_store(path)
+    refuse_folder(path)
 
 
 def _tables(result: Result) -> Iterator[dict[str, AnyArray]]:

@@ -18,9 +18,7 @@ def refuse_output(final: Path, kind: str, overwrite: bool) -> None:
     """Refuse to write a store of some kind, ``graph`` or ``result``, to a path."""
     refuse_long_name(final)
     refuse_existing(final, kind, overwrite)
-    if not final.absolute().parent.is_dir():
-        raise OutputExistsError(f"{final.parent}: no such folder to write {final.name} into")
-    refuse_inside_store(final)
+    refuse_folder(final)
 
 
 def refuse_existing(final: Path, kind: str, overwrite: bool) -> None:
@@ -55,8 +53,10 @@ def refuse_long_name(path: Path) -> None:
         )
 
 
-def refuse_inside_store(path: Path) -> None:
-    """Refuse an output inside a finished store, which would be damaged by it."""
+def refuse_folder(path: Path) -> None:
+    """Refuse an output in no folder, or inside a finished store, which would be damaged by it."""
+    if not path.absolute().parent.is_dir():
+        raise OutputExistsError(f"{path.parent}: no such folder to write {path.name} into")
     for folder in path.absolute().parents:
         if kind_of(folder) is not None:
             raise OutputExistsError(f"{path}: lies inside the store {folder}; give another folder")
