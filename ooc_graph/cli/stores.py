@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from pathlib import Path
 from typing import Any
@@ -26,7 +27,17 @@ from ooc_graph.shards.load import Graph
 @click.option("--json", "as_json", is_flag=True, help="Machine-readable.")
 def info(path: Path, as_json: bool) -> None:
     """Say what a store holds."""
-    _show(describe_store(Stored.open(path)), as_json)
+    stored = Stored.open(path)
+    files = stored.manifest.files.values()
+    facts = {
+        "path": str(stored.path),
+        "kind": stored.manifest.kind,
+        **stored.attributes,
+        "files": len(files),
+        "bytes": sum(entry.size for entry in files),
+        "manifest_sha256": stored.manifest.sha256,
+    }
+    _show(facts, as_json)
 
 
 @click.command()
@@ -77,16 +88,6 @@ def plan(
     _show(plan_of(opened, kernel, **many, **given), as_json)
 
 
-def _show(facts: dict[str, Any], as_json: bool) -> None:
-
-    if as_json:
-        import json  # noqa: PLC0415
-
-        click.echo(json.dumps(facts, indent=1))
-    else:
-        print_table(facts)
-
-
 @click.command()
 @click.argument("path", type=PATH)
 @quiet_option
@@ -116,21 +117,11 @@ def export(result: Path, file: Path, quiet: bool, overwrite: bool) -> None:
 _WIDE = 100_000
 
 
-def describe_store(stored: Stored) -> dict[str, Any]:
-    """Facts of a store, JSON-able."""
-    files = stored.manifest.files.values()
-    return {
-        "path": str(stored.path),
-        "kind": stored.manifest.kind,
-        **stored.attributes,
-        "files": len(files),
-        "bytes": sum(entry.size for entry in files),
-        "manifest_sha256": stored.manifest.sha256,
-    }
-
-
-def print_table(facts: dict[str, Any]) -> None:
-    """Facts as a table on stdout."""
+def _show(facts: dict[str, Any], as_json: bool) -> None:
+    """Print facts as JSON, or as a table."""
+    if as_json:
+        click.echo(json.dumps(facts, indent=1))
+        return
     table = Table(show_header=False, box=None, pad_edge=False)
     for name, value in facts.items():
         for key, text in _rows(name, value):
