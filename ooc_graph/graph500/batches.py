@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from ooc_graph.edges.kronecker import Kronecker
 from ooc_graph.graph500 import on_device
 from ooc_graph.graph500.run import BatchTask, Run, Searched
@@ -43,11 +41,10 @@ def check_bytes(graph: Graph) -> int:
 
 def task_for(plan: Plan, run: Run, source: Kronecker, *, on_host: bool = False) -> BatchTask:
     """The batch as a plan has it carried out."""
-    limits = run.workplace.cuda_limits
-    given = plan.task(), source, run.options.validate
-    task = BatchTask(*given, limits.device_bytes, on_host)
+    device_bytes = run.workplace.cuda_limits.device_bytes
     limit_bytes = run.workplace.resources(on_cpu=True).process_limit_bytes
-    return replace(task, at_once=_at_once(plan, limit_bytes))
+    given = plan.task(), source, run.options.validate, device_bytes, on_host
+    return BatchTask(*given, at_once=_at_once(plan, limit_bytes))
 
 
 def _at_once(plan: Plan, available: int) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
+from functools import lru_cache, reduce
 from pathlib import Path
 from time import perf_counter
 from typing import Any
@@ -77,10 +77,8 @@ class Searched:
 
 def io_of(found: Sequence[Searched]) -> IoStats:
     """What searches together read of the store."""
-    total = IoStats()
-    for one in found:
-        total = total.plus(one.io_stats or IoStats())
-    return total
+    read = (one.io_stats for one in found if one.io_stats is not None)
+    return reduce(IoStats.plus, read, IoStats())
 
 
 @dataclass

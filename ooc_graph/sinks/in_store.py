@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import reduce
 
 import numpy as np
 
@@ -86,10 +87,7 @@ class InStore:
                 unit="sources",
                 amount=lambda done: done.sources,
             )
-        io_stats = IoStats()
-        for batch in batches:
-            io_stats = io_stats.plus(batch.io_stats)
-        return io_stats
+        return reduce(IoStats.plus, (batch.io_stats for batch in batches), IoStats())
 
     def finish(self) -> Stored:
         """Make all of it the store that was asked for."""
