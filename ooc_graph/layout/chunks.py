@@ -162,19 +162,21 @@ def read_chunk(store: Path, spec: ArraySpec, index: int, out: AnyArray, expected
     CorruptStoreError if it is missing, has another length, or not the crc32c of the manifest.
     """
     path = store / spec.chunk_path(index)
+    whole = spec.chunk_bytes + CRC_BYTES
     try:
         with path.open("rb", buffering=0) as file:
             if spec.packing is None:
-                crc, stored = _read_plain(file.fileno(), spec, out)
+                done, crc, stored = _read_plain(file.fileno(), spec, out)
             else:
-                crc, stored = _read_packed(file.fileno(), spec, spec.packing, out)
+                done, crc, stored = _read_packed(file.fileno(), spec, spec.packing, out)
+            extra = os.pread(file.fileno(), 1, whole)
     except FileNotFoundError:
         raise CorruptStoreError(f"{path}: chunk {index} of {spec.path} is missing") from None
-    except _LengthError as error:
+    if done != whole or extra:
         raise CorruptStoreError(
-            f"{path}: chunk {index} of {spec.path} has {error}; restore the file or build the "
-            "store again"
-        ) from None
+            f"{path}: chunk {index} of {spec.path} has {'more than ' if extra else ''}{done} "
+            f"bytes, expected {whole}; restore the file or build the store again"
+        )
     if crc != stored or stored != expected:
         raise CorruptStoreError(
             f"{path}: chunk {index} of {spec.path} is damaged (its content has crc32c {crc:08x}, "
@@ -183,31 +185,25 @@ def read_chunk(store: Path, spec: ArraySpec, index: int, out: AnyArray, expected
         )
 
 
-class _LengthError(Exception):
-    """How many bytes a file has, and how many it should have."""
-
-
-def _read_plain(descriptor: int, spec: ArraySpec, out: AnyArray) -> tuple[int, int]:
-    """Fill ``out``; the crc32c of what was read, and the one that the file ends in."""
-    whole = spec.chunk_bytes + CRC_BYTES
-    padding = np.empty(whole - out.nbytes, np.uint8)
+def _read_plain(descriptor: int, spec: ArraySpec, out: AnyArray) -> tuple[int, int, int]:
+    """Fill ``out``; bytes that were read, their crc32c, and the one that the file ends in."""
+    padding = np.empty(spec.chunk_bytes + CRC_BYTES - out.nbytes, np.uint8)
     done = read_up_to(descriptor, byte_view(out), 0)
     done += read_up_to(descriptor, byte_view(padding), done)
-    _require_length(descriptor, done, whole)
     crc = google_crc32c.value(out.reshape(-1))
     crc = google_crc32c.extend(crc, padding[:-CRC_BYTES])
-    return crc, struct.unpack("<I", padding[-CRC_BYTES:].tobytes())[0]
+    return done, crc, struct.unpack("<I", padding[-CRC_BYTES:].tobytes())[0]
 
 
 def _read_packed(
     descriptor: int, spec: ArraySpec, packing: Packing, out: AnyArray
-) -> tuple[int, int]:
+) -> tuple[int, int, int]:
     """As `_read_plain`, a few blocks at a time, so that no second chunk is in memory.
 
     They are unpacked before the chunk's crc32c is known to be right; any bytes are numbers, and
     nobody uses them if it is not.
     """
-    whole, crc, done = spec.chunk_bytes + CRC_BYTES, 0, 0
+    crc, done = 0, 0
     step = UNPACKED_BLOCKS * block_length(spec.dtype)
     packed = np.empty(packing.bytes_of(min(step, spec.chunk), spec.dtype), np.uint8)
     for begin in range(0, spec.chunk, step):
@@ -222,11 +218,4 @@ def _read_packed(
             packing.unpack(part, length, out[begin : begin + length])
     tail = np.empty(CRC_BYTES, np.uint8)
     done += read_up_to(descriptor, byte_view(tail), done)
-    _require_length(descriptor, done, whole)
-    return crc, struct.unpack("<I", tail.tobytes())[0]
-
-
-def _require_length(descriptor: int, done: int, whole: int) -> None:
-    extra = os.pread(descriptor, 1, whole)
-    if done != whole or extra:
-        raise _LengthError(f"{'more than ' if extra else ''}{done} bytes, expected {whole}")
+    return done, crc, struct.unpack("<I", tail.tobytes())[0]
