@@ -65,14 +65,12 @@ def engine(key: Key, load: Load, capacity: Capacity = FREE) -> Iterator[Engine]:
     with _lock, io_progress.watched(key.identity, process.dask_worker()):
         wanted = Kept(key, process.number_of(key.device))
         kept = _instead.get((wanted, capacity), wanted)
-        if kept in _engines:
-            # The last is the one that was used last.
-            _engines[kept] = _engines.pop(kept)
-            _release_others(kept, capacity)
-        else:
+        if kept not in _engines:
             kept = wanted
-            _release_others(kept, capacity)
-            _engines[kept] = _load(kept.key, load)
+        _release_others(kept, capacity)
+        # The last is the one that was used last.
+        found = _engines.pop(kept, None)
+        _engines[kept] = _load(kept.key, load) if found is None else found
         try:
             yield cast(Engine, _engines[kept])
         except StoreReplacedError:
