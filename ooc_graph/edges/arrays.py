@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -68,25 +68,17 @@ class NpySource(SourceDefaults):
         }
 
 
-def open_npy(paths: Sequence[str], options: ReadOptions) -> NpySource:
-    """``.npy`` files with an (m, 2), (m, 3) or (2, m) array."""
-    return _open("npy", paths, lambda path: columns_of(read_header(path)), options)
+def open_npy(name: str, paths: Sequence[str], options: ReadOptions) -> NpySource:
+    """``.npy`` files with an (m, 2), (m, 3) or (2, m) array, or ``.npz`` files with vectors.
 
-
-def open_npz(paths: Sequence[str], options: ReadOptions) -> NpySource:
-    """``.npz`` files with arrays source, target and perhaps weight."""
-    return _open("npz", paths, npz_columns, options)
-
-
-def _open(
-    name: str,
-    paths: Sequence[str],
-    columns_in: Callable[[str], list[NpyColumn]],
-    options: ReadOptions,
-) -> NpySource:
+    These have the names source, target and perhaps weight.
+    """
     for path in paths:
         refuse_compressed(path)
-    files = [columns_in(path) for path in paths]
+    if name == "npz":
+        files = [npz_columns(path) for path in paths]
+    else:
+        files = [columns_of(read_header(path)) for path in paths]
     widths = {len(file) for file in files}
     if len(widths) > 1:
         raise InputError("some files have weights, others not", path=files[0][0].part.path)

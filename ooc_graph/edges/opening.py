@@ -13,7 +13,7 @@ import numpy as np
 
 from ooc_graph.boundary import public
 from ooc_graph.edges.adjacency import open_adjacency, open_metis
-from ooc_graph.edges.arrays import open_arrays, open_npy, open_npz
+from ooc_graph.edges.arrays import open_arrays, open_npy
 from ooc_graph.edges.counted import open_algs4, open_counted, open_dimacs
 from ooc_graph.edges.delimited import open_delimited
 from ooc_graph.edges.detect import format_of
@@ -35,8 +35,8 @@ FORMATS: dict[str, Callable[[Sequence[str], ReadOptions], EdgeSource]] = {
     "algs4": open_algs4,
     "counted": open_counted,
     "adjacency": open_adjacency,
-    "npy": open_npy,
-    "npz": open_npz,
+    "npy": partial(open_npy, "npy"),
+    "npz": partial(open_npy, "npz"),
     "parquet": open_parquet,
 }
 
