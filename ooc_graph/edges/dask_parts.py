@@ -95,7 +95,7 @@ def _column(part: Any, position: int, rows: slice) -> AnyArray:
 def open_dask_frame(frame: Any, options: ReadOptions) -> DaskSource:
     """A Dask DataFrame with columns source, target and perhaps weight."""
     names = [str(name) for name in frame.columns]
-    chosen = choose_columns(options, names, len(names), "Dask DataFrame", third_is_weight=False)
+    chosen = choose_columns(options, names, len(names), "Dask DataFrame")
     ids = (chosen.source, chosen.target)
     for position in ids:
         if np.dtype(_plain(frame.dtypes.iloc[position])).kind not in "iu":

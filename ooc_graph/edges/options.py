@@ -120,7 +120,7 @@ def choose_columns(
     fields: int,
     where: str,
     *,
-    third_is_weight: bool,
+    third_is_weight: bool = False,
 ) -> ChosenColumns:
     """Columns that the caller chose, else those with usual names, else the first ones.
 

@@ -81,9 +81,7 @@ def open_parquet(paths: Sequence[str], options: ReadOptions) -> ParquetSource:
     """Open Parquet files with the same columns."""
     read = [_open_file(path) for path in paths]
     schema = read[0][1]
-    chosen = choose_columns(
-        options, schema.names, len(schema.names), paths[0], third_is_weight=False
-    )
+    chosen = choose_columns(options, schema.names, len(schema.names), paths[0])
     positions = [chosen.source, chosen.target]
     if chosen.weight is not None:
         positions.append(chosen.weight)
