@@ -18,19 +18,10 @@ from ooc_graph.edges.delimited import is_comment
 from ooc_graph.edges.interface import SourceDefaults, Unit
 from ooc_graph.edges.lines import BUFFER_BYTES, is_count
 from ooc_graph.edges.options import ReadOptions
-from ooc_graph.edges.rows import RowGrammar, RowParser
+from ooc_graph.edges.rows import RowFile, RowGrammar, RowParser
 from ooc_graph.errors import InputError
 from ooc_graph.kernels.cpu.build import row_text as tokenize_rows
 from ooc_graph.types import EdgeBlock, IntArray
-
-
-@dataclass(frozen=True)
-class RowFile:
-    """One file: where its rows begin (text offset and line number)."""
-
-    path: str
-    data_start: int
-    first_line: int
 
 
 @dataclass(frozen=True)
@@ -76,7 +67,8 @@ class AdjacencySource(SourceDefaults):
         At the end the counts of the header are checked, and that an undirected METIS graph has each
         edge from both ends.
         """
-        parser = self._parser(unit.path or "", block_edges)
+        file = next(file for file in self.files if file.path == unit.path)
+        parser = RowParser(file, self.grammar, block_edges, self.buffer_bytes)
         rows, balance = 0, 0
         # Each entry (u, v, w) has to come with (v, u, w).
         is_mirrored = self.declared is not None and not self.directed
@@ -94,17 +86,6 @@ class AdjacencySource(SourceDefaults):
                 path=parser.path,
                 advice="METIS graphs are symmetric; use --directed for rows of out-arcs",
             )
-
-    def _parser(self, path: str, block_edges: int) -> RowParser:
-        file = next(file for file in self.files if file.path == path)
-        return RowParser(
-            path,
-            self.grammar,
-            start=file.data_start,
-            first_line=file.first_line,
-            block_edges=block_edges,
-            buffer_bytes=self.buffer_bytes,
-        )
 
     def _check_counts(self, parser: RowParser, entries: int) -> None:
         _, count = self.grammar.id_range or (1, 0)
@@ -133,7 +114,8 @@ class AdjacencySource(SourceDefaults):
         if self.format != "adjacency":
             return
         for file in self.files:
-            for block, heads in self._parser(file.path, 1 << 18).blocks():
+            parser = RowParser(file, self.grammar, 1 << 18, self.buffer_bytes)
+            for block, heads in parser.blocks():
                 yield np.unique(np.concatenate([heads, block.target]))
 
     def describe(self) -> dict[str, Any]:

@@ -49,25 +49,27 @@ class RowGrammar:
         return np.array(values, dtype=np.int64)
 
 
+@dataclass(frozen=True)
+class RowFile:
+    """One file: where its rows begin (text offset and line number)."""
+
+    path: str
+    data_start: int
+    first_line: int
+
+
 class RowParser:
     """Reads one file of rows from beginning to end."""
 
     def __init__(
-        self,
-        path: str,
-        grammar: RowGrammar,
-        *,
-        start: int,
-        first_line: int,
-        block_edges: int,
-        buffer_bytes: int = BUFFER_BYTES,
+        self, file: RowFile, grammar: RowGrammar, block_edges: int, buffer_bytes: int
     ) -> None:
-        self.path, self.grammar, self._start = path, grammar, start
+        self.path, self.grammar, self._start = file.path, grammar, file.data_start
         self._buffer = bytearray(buffer_bytes)
         self._parameters = grammar.parameters()
         self._state = np.zeros(tokenize_rows.STATES, dtype=np.int64)
         self._state[tokenize_rows.S_VERTEX] = id_bounds(grammar.id_range)[0]
-        self._state[tokenize_rows.S_LINE] = first_line
+        self._state[tokenize_rows.S_LINE] = file.first_line
         self._state[tokenize_rows.S_NEIGHBOR] = -1
         rows = max(1, min(block_edges, BUFFER_BYTES // 2))
         self._columns = FilledColumns(
