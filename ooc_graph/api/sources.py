@@ -113,10 +113,7 @@ def _array_in(path: Path) -> IntArray:
     part = read_header(str(path))
     if len(part.shape) != 1 or part.dtype.kind not in "iu":
         raise InputError("is no .npy file of a list of integers", path=path)
-    with part.open() as file:
-        file.seek(part.start)
-        found: AnyArray = np.fromfile(file, part.dtype, part.shape[0])
-    return _integers(found, str(path))
+    return _integers(np.load(path), str(path))
 
 
 def _parsed(path: Path, lines: Iterable[str]) -> Iterable[int]:
