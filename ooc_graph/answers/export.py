@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import numpy as np
 
@@ -80,16 +80,14 @@ def _write_text(result: Result, path: Path, separator: str) -> None:
         for index, table in enumerate(_tables(result)):
             if index == 0:
                 file.write(separator.join(table) + "\n")
-            _write_rows(file, list(table.values()), separator)
+            texts = [_texts(column) for column in table.values()]
+            file.writelines(separator.join(row) + "\n" for row in zip(*texts, strict=True))
 
 
-def _write_rows(file: IO[str], columns: list[AnyArray], separator: str) -> None:
+def _texts(column: AnyArray) -> list[str]:
     # repr of a Python float reads back to the same bits; float32 has its own shortest form.
-    texts = [
-        column.astype(str).tolist() if column.dtype.kind == "f" else list(map(str, column.tolist()))
-        for column in columns
-    ]
-    file.writelines(separator.join(row) + "\n" for row in zip(*texts, strict=True))
+    texts = column if column.dtype.kind != "f" else column.astype(str)
+    return list(map(str, texts.tolist()))
 
 
 def _write_npz(result: Result, path: Path) -> None:
