@@ -131,7 +131,7 @@ def energy(kernel: str, search: Any, roots: Sequence[int], edges: Sequence[int])
     meter = EnergyMeter([cupy.cuda.Device().pci_bus_id], packages=False)
     taken, turns = over_repeats(meter, turn)
     teps = teps_statistics(times, list(edges) * turns).harmonic_mean
-    joules = taken.total_joules
+    joules = sum(taken.joules.values())
     return {
         **vars(energy_record(kernel, teps, len(times), taken)),
         "harmonic_mean_teps": teps,

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from ooc_graph.edges.bytestream import Peek, file_record, peek, peek_only
+from ooc_graph.edges.bytestream import Peek, peek, peek_only
 from ooc_graph.edges.delimited import is_comment
 from ooc_graph.edges.interface import SourceDefaults, Unit
 from ooc_graph.edges.lines import BUFFER_BYTES, is_count
@@ -120,13 +120,8 @@ class AdjacencySource(SourceDefaults):
 
     def describe(self) -> dict[str, Any]:
         """Format and name, size and SHA-256 of each file."""
-        return {
-            "format": self.format,
-            "directed": self.directed,
-            "weighted": self.weighted,
-            "weight_type": self.grammar.weight_type,
-            "files": [file_record(file.path) for file in self.files],
-        }
+        paths = (file.path for file in self.files)
+        return self.describe_files(self.format, paths, weighted=self.weighted)
 
 
 def _mirror_sum(block: EdgeBlock) -> int:

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ooc_graph.edges.bytestream import file_record, refuse_compressed
+from ooc_graph.edges.bytestream import refuse_compressed
 from ooc_graph.edges.idcheck import checked_block, weight_dtype_of
 from ooc_graph.edges.interface import SourceDefaults, Unit, ranges, units_of
 from ooc_graph.edges.npyfiles import (
@@ -60,12 +60,7 @@ class NpySource(SourceDefaults):
 
     def describe(self) -> dict[str, Any]:
         """Format and name, size and SHA-256 of each file."""
-        return {
-            "format": self.format,
-            "directed": self.directed,
-            "weight_type": self.weight_type,
-            "files": [file_record(file[0].part.path) for file in self.columns],
-        }
+        return self.describe_files(self.format, (file[0].part.path for file in self.columns))
 
 
 def open_npy(name: str, paths: Sequence[str], options: ReadOptions) -> NpySource:

@@ -8,6 +8,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from ooc_graph.edges.bytestream import file_record
 from ooc_graph.errors import InputError
 from ooc_graph.types import EdgeBlock, IntArray
 
@@ -90,6 +91,7 @@ class EdgeSource(Protocol):
 class SourceDefaults:
     """What most sources have in common; see ``EdgeSource``."""
 
+    directed: bool
     weight_dtype: np.dtype[Any] | None
     id_range: tuple[int, int] | None = None
 
@@ -102,6 +104,16 @@ class SourceDefaults:
     def weight_type(self) -> str | None:
         """Name of the weights' type."""
         return None if self.weight_dtype is None else str(self.weight_dtype)
+
+    def describe_files(self, name: str, paths: Iterable[str], **facts: Any) -> dict[str, Any]:
+        """Description of a source of files: its format, each file, and what else is to be said."""
+        return {
+            "format": name,
+            "directed": self.directed,
+            "weight_type": self.weight_type,
+            "files": [file_record(path) for path in paths],
+            **facts,
+        }
 
     def check_totals(self, tuples_read: int) -> None:
         """Compare the number of tuples with the one that was known before."""

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ooc_graph.edges.bytestream import file_record, refuse_compressed
+from ooc_graph.edges.bytestream import refuse_compressed
 from ooc_graph.edges.idcheck import checked_block, weight_dtype_of
 from ooc_graph.edges.interface import SourceDefaults, Unit, units_of
 from ooc_graph.edges.options import ReadOptions, choose_columns
@@ -68,13 +68,8 @@ class ParquetSource(SourceDefaults):
 
     def describe(self) -> dict[str, Any]:
         """Columns and name, size and SHA-256 of each file."""
-        return {
-            "format": "parquet",
-            "directed": self.directed,
-            "columns": list(self.names),
-            "weight_type": self.weight_type,
-            "files": [file_record(file.path) for file in self.files],
-        }
+        paths = (file.path for file in self.files)
+        return self.describe_files("parquet", paths, columns=list(self.names))
 
 
 def open_parquet(paths: Sequence[str], options: ReadOptions) -> ParquetSource:

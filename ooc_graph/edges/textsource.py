@@ -151,15 +151,13 @@ class TextSource(SourceDefaults):
     def describe(self) -> dict[str, Any]:
         """Format, columns, and name, size and SHA-256 of each file."""
         grammar = self.files[0].grammar
-        record: dict[str, Any] = {
-            "format": self.format,
-            "directed": self.directed,
-            "columns": [grammar.source, grammar.target],
-            "weight_column": grammar.weight if self.weighted else None,
-            "weight_type": grammar.weight_type if self.weighted else None,
-            "delimiter": grammar.delimiter,
-            "files": [file_record(file.path) for file in self.files],
-        }
+        record = self.describe_files(
+            self.format,
+            (file.path for file in self.files),
+            columns=[grammar.source, grammar.target],
+            weight_column=grammar.weight if self.weighted else None,
+            delimiter=grammar.delimiter,
+        )
         if self.vertex_file is not None:
             record["vertex_file"] = file_record(self.vertex_file)
         return record

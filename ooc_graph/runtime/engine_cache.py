@@ -69,7 +69,8 @@ def engine(key: Key, load: Load, capacity: Capacity = FREE) -> Iterator[Engine]:
             kept = wanted
         _release_others(kept, capacity)
         # The last is the one that was used last.
-        _engines[kept] = _engines.pop(kept, None) or _load(kept.key, load)
+        found = _engines.pop(kept, None)
+        _engines[kept] = _load(kept.key, load) if found is None else found
         try:
             yield cast(Engine, _engines[kept])
         except StoreReplacedError:
