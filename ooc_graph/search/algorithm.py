@@ -58,7 +58,8 @@ class Algorithm:
             return workplace.call(self.without_arcs, task)
         exchange = task.reserved.exchange
         if exchange == ONE:
-            return workplace.call(without_traceback, self.whole, task)
+            written: Written = workplace.call(without_traceback, self.whole, task)
+            return written
         if exchange == LOCAL:
             return workplace.call(self.ranks_in_process, task)
         if workplace.client is None:
