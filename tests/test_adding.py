@@ -160,10 +160,10 @@ class LargestColumns(Columns):
         super().__init__(ids, dtypes, {})
         self._largest = largest
 
-    def part(self, name: str, start: int, stop: int) -> AnyArray:
-        internal = self.ids.internal_of[start:stop]
+    def fill(self, name: str, start: int, out: AnyArray) -> None:
+        internal = self.ids.internal_of[start : start + len(out)]
         original = self.ids.original_of[self._largest[internal]]
-        return np.where(internal < 0, -1, original)
+        out[:] = np.where(internal < 0, -1, original)
 
 
 def columns(_: SearchTask, __: Graph, arrays: Arrays, ids: Ids) -> LargestColumns:

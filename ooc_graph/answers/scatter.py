@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -11,10 +12,13 @@ from typing import Any
 
 import numpy as np
 
+from ooc_graph.forked import free_in_child
 from ooc_graph.kernels.cpu.components.forest import first_positions
+from ooc_graph.kernels.cpu.original_order import order_measures, order_parents
 from ooc_graph.layout.chunks import FileEntry, write_array
 from ooc_graph.layout.metadata import ArraySpec
 from ooc_graph.layout.names import COMPONENT, DISTANCE, LEVEL, PARENT, VERTEX
+from ooc_graph.threads import Threads
 from ooc_graph.types import INT64_UNREACHED, AnyArray, IntArray
 
 _LEAST_PIECE, _MOST_PIECE = 1 << 10, 1 << 15
@@ -71,41 +75,90 @@ class Columns(ABC):
     def __init__(
         self, ids: Ids, dtypes: Mapping[str, np.dtype[Any]], attributes: Mapping[str, Any]
     ) -> None:
-        self.ids, self._dtypes, self.attributes = ids, dtypes, attributes
+        self.ids, self.dtypes, self.attributes = ids, dtypes, attributes
         self.size = len(ids.internal_of)
 
     @abstractmethod
-    def part(self, name: str, start: int, stop: int) -> AnyArray:
-        """Values of a column, except `VERTEX`, at a range of positions."""
+    def fill(self, name: str, start: int, out: AnyArray) -> None:
+        """Put values of a column, except `VERTEX`, into ``out``: those from ``start`` on."""
 
-    def in_memory(self) -> dict[str, AnyArray]:
-        """All columns in host memory."""
-        columns: dict[str, AnyArray] = {}
-        for name, dtype in self._dtypes.items():
-            if name == VERTEX:
-                columns[name] = self.ids.original_ids(0, self.size)
-                continue
-            columns[name] = np.empty(self.size, dtype)
-            for piece in self._pieces(0, self.size):
-                columns[name][slice(*piece)] = self.part(name, *piece)
-        return columns
+    def in_memory(self, threads: int = 1) -> LazyColumns:
+        """All columns in host memory, each made by so many threads when it is first asked for."""
+        return LazyColumns(self, threads)
+
+    def whole(self, name: str, threads: int) -> AnyArray:
+        """One column in host memory."""
+        if name == VERTEX:
+            return self.ids.original_ids(0, self.size)
+        column = np.empty(self.size, self.dtypes[name])
+        if threads == 1 or self.size <= _MOST_PIECE:
+            self.fill(name, 0, column)
+            return column
+        share = -(-self.size // threads)
+        with Threads(threads) as executor:
+            firsts = range(0, self.size, share)
+            list(executor.map(lambda at: self.fill(name, at, column[at : at + share]), firsts))
+        return column
 
     def write(self, store: Path) -> tuple[list[ArraySpec], list[FileEntry]]:
         """Write all columns as chunks of a partial store."""
         specs, entries = [], []
-        for name, dtype in self._dtypes.items():
+        for name, dtype in self.dtypes.items():
             specs.append(ArraySpec(name, self.size, dtype))
             entries += write_array(store, specs[-1], partial(self._parts, name))
         return specs, entries
 
     def _parts(self, name: str, start: int, stop: int) -> Iterator[AnyArray]:
-        read = self.ids.original_ids if name == VERTEX else partial(self.part, name)
-        return (read(*piece) for piece in self._pieces(start, stop))
-
-    def _pieces(self, start: int, stop: int) -> Iterator[tuple[int, int]]:
         size = _piece_size(self.size)
         for begin in range(start, stop, size):
-            yield begin, min(begin + size, stop)
+            end = min(begin + size, stop)
+            if name == VERTEX:
+                yield self.ids.original_ids(begin, end)
+                continue
+            part = np.empty(end - begin, self.dtypes[name])
+            self.fill(name, begin, part)
+            yield part
+
+
+class LazyColumns(Mapping[str, AnyArray]):
+    """Columns of an answer in host memory, each made when it is first asked for.
+
+    What they are made of may be a search's own arrays: `finish` makes all columns before the next
+    search overwrites these. A pickled copy is a dictionary of all columns.
+    """
+
+    def __init__(self, columns: Columns, threads: int) -> None:
+        self._columns: Columns | None = columns
+        self._names, self._threads = tuple(columns.dtypes), threads
+        self._made: dict[str, AnyArray] = {}
+        self._lock = free_in_child(threading.Lock())
+
+    def __getitem__(self, name: str) -> AnyArray:
+        """One column."""
+        with self._lock:
+            if name not in self._made:
+                if self._columns is None or name not in self._names:
+                    raise KeyError(name)
+                self._made[name] = self._columns.whole(name, self._threads)
+                if len(self._made) == len(self._names):
+                    self._columns = None
+            return self._made[name]
+
+    def __iter__(self) -> Iterator[str]:
+        """Names of the columns, in order."""
+        return iter(self._names)
+
+    def __len__(self) -> int:
+        """How many columns there are."""
+        return len(self._names)
+
+    def finish(self) -> dict[str, AnyArray]:
+        """Make all columns."""
+        return {name: self[name] for name in self._names}
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Another process gets the columns themselves."""
+        return dict, (self.finish(),)
 
 
 class TreeColumns(Columns):
@@ -120,26 +173,19 @@ class TreeColumns(Columns):
         stored = "+inf" if self._unreached == np.inf else self._unreached
         super().__init__(ids, dtypes, {"root": tree.root, "unreached": stored})
 
-    def part(self, name: str, start: int, stop: int) -> AnyArray:
-        """Parents or measures of a range of positions."""
-        internal = self.ids.internal_of[start:stop]
-        has_row = internal >= 0
-        rows = internal[has_row]
-        values: AnyArray
-        if name == PARENT:
-            values, of_root = np.full(stop - start, -1, np.int64), self._tree.root
-            by_internal = self._tree.parent[rows]
-            reached = by_internal != np.iinfo(by_internal.dtype).max
-            mine = np.full(len(rows), -1, np.int64)
-            mine[reached] = self.ids.original_of[by_internal[reached]]
-            values[has_row] = mine
+    def fill(self, name: str, start: int, out: AnyArray) -> None:
+        """Put parents or measures of some vertices into ``out``."""
+        tree, internal_of = self._tree, self.ids.internal_of[start : start + len(out)]
+        is_parent = name == PARENT
+        if not len(tree.parent):
+            out.fill(-1 if is_parent else self._unreached)
+        elif is_parent:
+            order_parents(internal_of, tree.parent, self.ids.original_of, out)
         else:
-            values, of_root = np.full(stop - start, self._unreached, self._tree.measure.dtype), 0
-            values[has_row] = self._tree.measure[rows]
-        if start <= self._tree.root_position < stop:
+            order_measures(internal_of, tree.measure, out.dtype.type(self._unreached), out)
+        if start <= tree.root_position < start + len(out):
             # A root without any arc has no row, and yet it is reached.
-            values[self._tree.root_position - start] = of_root
-        return values
+            out[tree.root_position - start] = tree.root if is_parent else 0
 
 
 def _piece_size(size: int) -> int:
@@ -169,11 +215,14 @@ class ComponentColumns(Columns):
         dtypes = dict.fromkeys((VERTEX, COMPONENT), np.dtype(np.int64))
         super().__init__(ids, dtypes, {"components": count})
 
-    def part(self, name: str, start: int, stop: int) -> AnyArray:  # noqa: ARG002
-        """Smallest original id of each one's component; those without arcs are their own."""
-        position = np.arange(start, stop)
-        internal = self.ids.internal_of[start:stop]
+    def fill(self, name: str, start: int, out: AnyArray) -> None:  # noqa: ARG002
+        """Put the smallest original id of each one's component into ``out``.
+
+        Vertices without arcs are components of their own.
+        """
+        position = np.arange(start, start + len(out))
+        internal = self.ids.internal_of[start : start + len(out)]
         has_row = internal >= 0
         position[has_row] = self._first[self._label[internal[has_row]]]
         originals = self.ids.originals
-        return position + (self.ids.first or 0) if originals is None else originals[position]
+        out[:] = position + (self.ids.first or 0) if originals is None else originals[position]

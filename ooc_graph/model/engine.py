@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Callable
-from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from contextlib import AbstractContextManager, suppress
+from dataclasses import dataclass, field
 from typing import Any
 
-from ooc_graph.answers.scatter import Ids
+from ooc_graph.answers.scatter import Ids, LazyColumns
 from ooc_graph.kernels.cuda.runtime.pool import WholePieces, allocating
 from ooc_graph.memory.cuda.device_facts import DevicePlan
 from ooc_graph.memory.io_stats import IoStats
@@ -34,14 +35,31 @@ class Engine:
     # store (`IoStats`; None if arcs are in memory). None if there is nothing to say.
     note: Callable[[Any], str] | None = None
 
+    lent: list[weakref.ref[LazyColumns]] = field(default_factory=list)
+
+    def lend(self, columns: Any) -> None:
+        """Let columns be made of the search's arrays until the next search."""
+        if isinstance(columns, LazyColumns):
+            self.lent[:] = [weakref.ref(columns)]
+
+    def take_back(self) -> None:
+        """Make the columns of the last answer, if somebody has it still."""
+        for lent in self.lent:
+            if (columns := lent()) is not None:
+                columns.finish()
+        self.lent.clear()
+
     def allocating(self) -> AbstractContextManager[None]:
         """Have this thread take device memory from where the search has its own."""
         return allocating(self.pool)
 
     def close(self) -> None:
-        """Close the store's files, if arcs stay there."""
+        """Close the store's files, if arcs stay there; an answer keeps no more than its columns."""
         if isinstance(self.search, TierSearch):
             self.search.close()
+        # An answer that is refused memory now keeps the search's arrays.
+        with suppress(MemoryError):
+            self.take_back()
 
     @property
     def io_stats(self) -> IoStats | None:

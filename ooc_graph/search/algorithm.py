@@ -87,6 +87,7 @@ class Algorithm:
         device's.
         """
         with engine_for(task) as engine:
+            engine.take_back()
             before = engine.io_stats
             if task.request.on_device:
                 assert task.root is not None
@@ -96,6 +97,7 @@ class Algorithm:
                 trace = trace_of(task.kernel, found)
                 arrays = self._arrays_of(found)
                 written = self._delivered(task, engine.graph, arrays, engine.ids, trace)
+                engine.lend(written.columns)
             if engine.note is None:
                 return written
             io_stats = engine.read_since(before)

@@ -10,6 +10,7 @@ import numpy as np
 from ooc_graph.answers.scatter import Columns
 from ooc_graph.model import rank_memory
 from ooc_graph.model.task import Trace, Written
+from ooc_graph.runtime import process
 from ooc_graph.shards.load import Graph
 
 NUMPY, CUPY = "numpy", "cupy"
@@ -38,6 +39,7 @@ def answer_bytes(graph: Graph, kernel: str, arrays: str) -> int:
 def deliver(columns: Columns, folder: str | None, trace: Trace) -> Written:
     """The answer by original id: in a partial store, or as columns if there is none."""
     if folder is None:
-        return Written(trace, columns=columns.in_memory(), attributes=columns.attributes)
+        lazy = columns.in_memory(process.thread_count())
+        return Written(trace, columns=lazy, attributes=columns.attributes)
     specs, entries = columns.write(Path(folder))
     return Written(trace, tuple(specs), tuple(entries), attributes=columns.attributes)
