@@ -58,7 +58,8 @@ class Algorithm:
             return workplace.call(self.without_arcs, task)
         exchange = task.reserved.exchange
         if exchange == ONE:
-            return workplace.call(self.whole, task)
+            written: Written = workplace.call(without_traceback, self.whole, task)
+            return written
         if exchange == LOCAL:
             return workplace.call(self.ranks_in_process, task)
         if workplace.client is None:
@@ -85,9 +86,6 @@ class Algorithm:
         MemoryBudgetError, MemoryError, DeviceBusyError: memory was refused, or others have the
         device's.
         """
-        return without_traceback(self._whole, task)
-
-    def _whole(self, task: SearchTask) -> Written:
         with engine_for(task) as engine:
             before = engine.io_stats
             if task.request.on_device:
