@@ -105,17 +105,14 @@ class CpuBfsSearch:
 
     def _rows_to_list(self, out: Rows, into: Rows, copies: bool) -> Sides | None:
         """Rows to search from a list; None if they are not short."""
+        is_same = into is out
         widest, longer = survey_rows(self._out.offsets)
-        if into is out:
-            if not decisions.rows_are_short(widest, widest):
-                return None
-            rows = list_rows(out, longer, copies)
-            return Sides(rows, rows, True, int(widest))
-        widest_in, longer_in = survey_rows(self._into.offsets)
+        widest_in, longer_in = (widest, longer) if is_same else survey_rows(self._into.offsets)
         if not decisions.rows_are_short(widest, widest_in):
             return None
-        fixed = list_rows(out, longer, copies), list_rows(into, longer_in, copies)
-        return Sides(*fixed, False, int(widest))
+        rows = list_rows(out, longer, copies)
+        rows_in = rows if is_same else list_rows(into, longer_in, copies)
+        return Sides(rows, rows_in, is_same, int(widest))
 
     def run(self, root: int) -> BfsTree:
         """Search from internal id ``root``; the arrays stay this search's until the next run."""
