@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ooc_graph.kernels.common import decisions
-from ooc_graph.kernels.common.bitmap import Words, pack_bits
+from ooc_graph.kernels.common.bitmap import Words, pack_bits, whole_set
 from ooc_graph.kernels.common.compiled import kernel
 from ooc_graph.kernels.common.decisions import BfsTree
 from ooc_graph.kernels.common.team import Team, new_control
@@ -36,11 +36,7 @@ def into_rows(rows: Rows) -> IntoRows:
 
 def never_claimed(is_empty: AnyArray) -> Words:
     """Bitmap of what a pull must leave out: rows without in-arcs, and the last word's padding."""
-    words = pack_bits(is_empty)
-    used = len(is_empty) % 64
-    if used:
-        words[-1] |= ~np.uint64(0) << np.uint64(used)
-    return words
+    return pack_bits(is_empty) | ~whole_set(len(is_empty))
 
 
 def new_tree(never: Words, rows: int, ids: np.dtype[Any]) -> Tree:

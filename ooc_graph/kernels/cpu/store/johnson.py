@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from ooc_graph.kernels.common.bitmap import Words, pack_bits, words_for
+from ooc_graph.kernels.common.bitmap import Words, mark_only, whole_set, words_for
 from ooc_graph.kernels.common.cancellation import raise_if_cancelled
 from ooc_graph.kernels.common.completion import OnDone, batches_of
 from ooc_graph.kernels.common.many.bellman_ford_search import Potentials, find_potentials
@@ -101,9 +101,7 @@ class TierJohnson(ManySources):
         state.distance[sources, slots] = 0
         state.reach[:] = state.pending[:] = top
         state.pending[sources] = 0
-        begun = np.zeros(self.vertices, np.bool_)
-        begun[sources] = True
-        state.waiting[:] = pack_bits(begun)
+        mark_only(state.waiting, sources)
         pushing = np.empty_like(state.waiting)
         while state.waiting.any():
             pushing, waiting = state.waiting, pushing
@@ -124,7 +122,7 @@ class TierJohnson(ManySources):
         parent = np.full((rows, len(sources)), np.iinfo(self.ids).max, self.ids)
         found, frontier = (np.empty(rows, np.uint64) for _ in range(2))
         parents = ParentState(parent, found, frontier, np.zeros(rows, np.uint64))
-        bits = pack_bits(np.ones(rows, np.bool_))
+        bits = whole_set(rows)
         self._each(bits, partial(steps.offer_batch, (state, parents)))
         parent[sources, slots] = sources
         left = steps.find_lacking(state, parents)
