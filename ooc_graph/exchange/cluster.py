@@ -52,10 +52,7 @@ class Cluster:
     @classmethod
     def of(cls, client: Client) -> Cluster:
         """The cluster of a client."""
-        found = cls._known.get(client)
-        if found is None:
-            found = cls._known.setdefault(client, cls(client))
-        return found
+        return cls._known.setdefault(client, cls(client))
 
     @property
     def client(self) -> Any:

@@ -85,10 +85,8 @@ def stuck_tasks(
             task.finished_s = None
         elif task.finished_s is None:
             task.finished_s = monotonic()
-        if future is None:
-            stuck[task] = ""
-        elif status == "cancelled":
-            # The scheduler forgot it, as when all workers are restarted.
+        if future is None or status == "cancelled":
+            # Not sent yet; or the scheduler forgot it, as when all workers are restarted.
             stuck[task] = ""
         elif task.workers is not None and not task.workers & states.keys():
             stuck[task] = f"{' and '.join(sorted(task.workers))} left the cluster"
