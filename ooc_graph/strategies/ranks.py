@@ -6,10 +6,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
-from ooc_graph.layout.names import id_dtype
+from ooc_graph.layout.names import ORDER_OF, id_dtype
 from ooc_graph.model import rank_memory
 from ooc_graph.model.job import Job
-from ooc_graph.model.kernel import ORDER_OF, ROWS
+from ooc_graph.model.kernel import ROWS
 from ooc_graph.model.request import ANY, SCHEDULER
 from ooc_graph.model.reservation import BUSY, HOST, LOCAL, UNSUPPORTED, Refusal, Reservation
 from ooc_graph.model.resources import CPU

@@ -20,11 +20,11 @@ from ooc_graph.kernels.common.sssp.distances import distance_dtype
 from ooc_graph.kernels.common.sssp.survey import Known, Survey, survey
 from ooc_graph.kernels.cpu.device import CpuDevice
 from ooc_graph.layout import chunks, names
+from ooc_graph.layout.names import ORDER_OF
 from ooc_graph.memory.cpu.plan import RESERVE_BYTES, Plan, describe, least_bytes
 from ooc_graph.memory.heads import ALL, HeadRule
 from ooc_graph.model.engine import RankEngine
 from ooc_graph.model.job import Job
-from ooc_graph.model.kernel import ORDER_OF
 from ooc_graph.model.request import Request
 from ooc_graph.runtime import engine_cache, this_process
 from ooc_graph.runtime.warmup import TIER_RANKS, warm

@@ -7,6 +7,7 @@ from typing import Any
 
 from ooc_graph.errors import MemoryBudgetError
 from ooc_graph.kernels.cpu.device import CpuDevice
+from ooc_graph.layout.names import FROM_ONE
 from ooc_graph.memory.cpu.plan import Facts, Plan, describe, least_bytes, plan_disk
 from ooc_graph.memory.io_stats import IoStats
 from ooc_graph.model.engine import Engine, load_ids
@@ -25,8 +26,6 @@ from ooc_graph.shards.tier_ranks import facts_of_any_ranks, lengths_by_shard, lo
 from ooc_graph.shards.tiers import TierSearch, load_tiers
 from ooc_graph.strategies.cpu.in_memory import cached_on_cpu, resident_bytes
 from ooc_graph.strategies.ranks import ADVICE, RankLoading, busiest
-
-KERNELS = ("bfs", "sssp")
 
 known_facts: Remembered[Facts] = Remembered(facts_of)
 """Facts of a graph; its offsets are read once, for reading takes memory beside what is held."""
@@ -144,7 +143,7 @@ def has_tiers(graph: Graph, kernel: str) -> bool:
         require_stored(graph, kernel)
     except MemoryBudgetError:
         return False
-    return kernel in KERNELS
+    return kernel in FROM_ONE
 
 
 def plan_within(graph: Graph, kernel: str, budget_bytes: int) -> Plan:

@@ -7,7 +7,7 @@ from contextlib import ExitStack
 from typing import Any
 
 from ooc_graph.kernels.common.sssp.distances import distances_of
-from ooc_graph.layout.names import id_dtype
+from ooc_graph.layout.names import ORDER_OF, id_dtype
 from ooc_graph.memory.cuda.disk_ranks import (
     DiskRankFacts,
     DiskRankPlan,
@@ -16,7 +16,6 @@ from ooc_graph.memory.cuda.disk_ranks import (
 )
 from ooc_graph.model import rank_memory
 from ooc_graph.model.job import Job
-from ooc_graph.model.kernel import ORDER_OF
 from ooc_graph.model.request import SCHEDULER
 from ooc_graph.model.resources import AUTO
 from ooc_graph.runtime.machine import give_back_freed_memory

@@ -7,10 +7,9 @@ from typing import Any, Protocol, TypeVar
 
 from ooc_graph.errors import MemoryBudgetError
 from ooc_graph.kernels.cuda.runtime.pinned import PinnedAllocator
-from ooc_graph.layout.names import id_dtype
+from ooc_graph.layout.names import ORDER_OF, id_dtype
 from ooc_graph.memory.cuda.pinned_ranks import RankFacts, RankPlan, least_plan_of_ranks, plan_ranks
 from ooc_graph.model import rank_memory
-from ooc_graph.model.kernel import ORDER_OF
 from ooc_graph.runtime import process
 from ooc_graph.runtime.remembered import Remembered
 from ooc_graph.shards.lengths import LengthsByShard, lengths_of_shards
