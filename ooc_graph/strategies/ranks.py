@@ -133,10 +133,6 @@ class Ranks(StrategyDefaults):
             return None
         return self.reserve(job)
 
-    def load_ranks(self, loading: RankLoading) -> dict[int, Any]:
-        """As of `OfRanks`."""
-        return self.inner.load_ranks(loading)
-
     def summary(self, kernel: str, reserved: Reservation) -> str:
         """How they tell each other."""
         rows = _ROWS[self.tier]
