@@ -14,6 +14,8 @@ from ooc_graph.model.request import ANY, SCHEDULER
 from ooc_graph.model.reservation import BUSY, HOST, LOCAL, UNSUPPORTED, Refusal, Reservation
 from ooc_graph.model.resources import CPU
 from ooc_graph.model.strategy import DISK, MEMORY, PINNED, StrategyDefaults, WholeGraph
+from ooc_graph.runtime.remembered import Remembered
+from ooc_graph.shards.lengths import LengthsByShard, lengths_by_shard
 from ooc_graph.shards.load import Graph
 from ooc_graph.types import Shard
 
@@ -151,6 +153,10 @@ class Ranks(StrategyDefaults):
         if job.resources.has_client:
             return SCHEDULER
         return LOCAL if rank_memory.only_ranks(job.graph) else ""
+
+
+known_lengths: Remembered[LengthsByShard] = Remembered(lengths_by_shard)
+"""Lengths of a graph's rows by shard; its offsets are read once in a process."""
 
 
 def busiest(job: Job) -> int:
