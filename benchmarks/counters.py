@@ -29,7 +29,7 @@ from harness.timing import arcs_of
 
 import ooc_graph as og
 from ooc_graph.kernels.cpu.device import CpuDevice
-from ooc_graph.model.kernel import ORDER_OF
+from ooc_graph.layout.names import ORDER_OF
 
 KERNELS = ("bfs", "sssp")
 # What valgrind can run, whatever this machine has.

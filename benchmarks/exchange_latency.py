@@ -23,7 +23,7 @@ from harness.timing import timed
 
 import ooc_graph as og
 from ooc_graph.exchange.cluster import Cluster
-from ooc_graph.exchange.interface import Request, Route, Share
+from ooc_graph.exchange.interface import Question, Route, Share
 from ooc_graph.exchange.scheduler import run
 from ooc_graph.types import DEAL_BLOCK
 
@@ -50,32 +50,32 @@ def route(_rank: int, shards: int, pair_bytes: int) -> Route:
     return Route((np.arange(each * shards) % shards) * DEAL_BLOCK)
 
 
-def clocked(request: Request, supersteps: int) -> Generator[Request, Any, list[float]]:
+def clocked(question: Question, supersteps: int) -> Generator[Question, Any, list[float]]:
     times = []
     for _ in range(supersteps):
         began_s = time.perf_counter()
-        yield request
+        yield question
         times.append(time.perf_counter() - began_s)
     return times
 
 
 def make(
-    request_of: Callable[[int, int, int], Request],
+    question_of: Callable[[int, int, int], Question],
     shards: int,
     pair_bytes: int,
     supersteps: int,
     ranks: Sequence[int],
 ) -> nullcontext[tuple[dict[int, Any], Nothing]]:
     return nullcontext(
-        ({r: clocked(request_of(r, shards, pair_bytes), supersteps) for r in ranks}, Nothing())
+        ({r: clocked(question_of(r, shards, pair_bytes), supersteps) for r in ranks}, Nothing())
     )
 
 
 def measure(
-    client: Client, workers: list[str], shards: int, request_of: Any, pair_bytes: int
+    client: Client, workers: list[str], shards: int, question_of: Any, pair_bytes: int
 ) -> dict[str, float]:
     supersteps = WARM_UP + (200 if pair_bytes == 0 else 30)
-    factory = partial(make, request_of, shards, pair_bytes, supersteps)
+    factory = partial(make, question_of, shards, pair_bytes, supersteps)
     whole_s, _, (results, stats) = timed(lambda: run(client, factory, shards, workers=workers))
     times = np.array(results[0][WARM_UP:]) * 1e3
     return {

@@ -30,9 +30,9 @@ from harness.files import drop_from_cache
 from harness.timing import reached_by, timed
 
 import ooc_graph as og
+from ooc_graph.layout.names import ORDER_OF
 from ooc_graph.memory.cuda.disk import READERS, describe_disk
 from ooc_graph.memory.io_stats import IoStats
-from ooc_graph.model.kernel import ORDER_OF
 from ooc_graph.report.memory_watch import MemoryWatch
 from ooc_graph.report.statistics import teps_statistics
 from ooc_graph.shards.device_tiers import DeviceTierSearch

@@ -31,7 +31,7 @@ from ooc_graph.kernels.common.sides import hub_rows, light_rows
 from ooc_graph.kernels.cpu.device import CpuDevice
 from ooc_graph.kernels.cuda.bfs.search import CudaBfsSearch
 from ooc_graph.kernels.cuda.sssp.search import CudaSsspSearch
-from ooc_graph.model.kernel import ORDER_OF
+from ooc_graph.layout.names import ORDER_OF
 from ooc_graph.threads import cores
 from ooc_graph.types import Shard
 

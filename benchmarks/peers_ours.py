@@ -12,9 +12,9 @@ from peers_graphs import Edges
 
 import ooc_graph as og
 from ooc_graph.answers.scatter import TreeColumns
-from ooc_graph.layout.names import DISTANCE, LEVEL
+from ooc_graph.layout.names import DISTANCE, LEVEL, ORDER_OF
 from ooc_graph.model.engine import Engine, load_ids
-from ooc_graph.model.kernel import EDGES, ORDER_OF, ROWS
+from ooc_graph.model.kernel import EDGES, ROWS
 from ooc_graph.runtime import process
 from ooc_graph.runtime.warmup import warm
 from ooc_graph.search.trees import run_search

@@ -34,10 +34,9 @@ from tiers_limit import limits_of, within_limits
 import ooc_graph as og
 from ooc_graph.kernels.common.compiled import kernel as compiled
 from ooc_graph.kernels.cpu.device import CpuDevice
-from ooc_graph.layout.names import rows_path
+from ooc_graph.layout.names import ORDER_OF, rows_path
 from ooc_graph.memory.cpu.plan import Plan, describe
 from ooc_graph.memory.heads import rules
-from ooc_graph.model.kernel import ORDER_OF
 from ooc_graph.report.statistics import teps_statistics
 from ooc_graph.shards.tier_facts import facts_of
 from ooc_graph.shards.tiers import load_tiers

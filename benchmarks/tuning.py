@@ -54,7 +54,7 @@ def graph_of(kind: str, scale: int) -> Any:
 def seconds_of(given: dict[str, Any]) -> dict[str, Any]:
     """Seconds of the searches with the value that has been set, and a hash of their answers."""
     from ooc_graph.kernels.cpu.device import CpuDevice  # noqa: PLC0415
-    from ooc_graph.model.kernel import ORDER_OF  # noqa: PLC0415
+    from ooc_graph.layout.names import ORDER_OF  # noqa: PLC0415
 
     search, graph = given["search"], graph_of(given["graph"], given["scale"])
     device, answers = CpuDevice(given["threads"]), hashlib.sha256()

@@ -14,7 +14,7 @@ import numpy as np
 from ooc_graph.exchange.interface import (
     Arrived,
     ExchangeStats,
-    Request,
+    Question,
     Result,
     Route,
     Share,
@@ -52,38 +52,38 @@ def run(
     answers: Sequence[object] = [None] * shards
     supersteps = 0
     while True:
-        requests, results = _advance(coroutines, answers)
+        questions, results = _advance(coroutines, answers)
         if results:
             return results, ExchangeStats(supersteps, 0)
-        answers = _answer(requests, shared, shards)
+        answers = _answer(questions, shared, shards)
         supersteps += 1
 
 
 def _advance(
     coroutines: Sequence[Superstep[Result]], answers: Sequence[object]
-) -> tuple[list[Request], list[Result]]:
-    """Let each rank take its answer: all of their requests, or all of their results."""
-    requests: list[Request] = []
+) -> tuple[list[Question], list[Result]]:
+    """Let each rank take its answer: all of their questions, or all of their results."""
+    questions: list[Question] = []
     results: list[Result] = []
     for coroutine, answer in zip(coroutines, answers, strict=True):
         try:
-            requests.append(coroutine.send(answer))
+            questions.append(coroutine.send(answer))
         except StopIteration as stop:
             results.append(stop.value)
-    if requests and results:
-        raise RuntimeError(f"{len(results)} ranks finished while {len(requests)} continue")
-    return requests, results
+    if questions and results:
+        raise RuntimeError(f"{len(results)} ranks finished while {len(questions)} continue")
+    return questions, results
 
 
 def _answer(
-    requests: Sequence[Request], shared: Shared, shards: int
+    questions: Sequence[Question], shared: Shared, shards: int
 ) -> list[World] | list[Arrived]:
-    shares = [request for request in requests if isinstance(request, Share)]
+    shares = [question for question in questions if isinstance(question, Share)]
     if len(shares) == shards:
         return _share(shares, shared)
     if shares:
         raise RuntimeError(f"{len(shares)} of {shards} ranks share while the others route")
-    return _route([request for request in requests if isinstance(request, Route)], shards)
+    return _route([question for question in questions if isinstance(question, Route)], shards)
 
 
 def _share(shares: Sequence[Share], shared: Shared) -> list[World]:

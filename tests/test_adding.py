@@ -14,8 +14,8 @@ from ooc_graph.answers.result import Result
 from ooc_graph.answers.scatter import Columns, Ids
 from ooc_graph.exchange.interface import Share, Superstep, World
 from ooc_graph.kernels.cpu.device import CpuDevice
+from ooc_graph.layout.names import ORDER_OF
 from ooc_graph.memory.io_stats import IoStats
-from ooc_graph.model import kernel as model_kernel
 from ooc_graph.model.engine import Engine
 from ooc_graph.model.request import Request
 from ooc_graph.model.reservation import LOCAL, Reservation
@@ -185,7 +185,7 @@ def in_tables(monkeypatch: pytest.MonkeyPatch) -> None:
     """The lines in the tables, and the device's search."""
     monkeypatch.setattr(CpuDevice, LARGEST, search_whole, raising=False)
     monkeypatch.setitem(single.ALGORITHMS, LARGEST, ALGORITHM)
-    monkeypatch.setitem(model_kernel.ORDER_OF, LARGEST, "hub")
+    monkeypatch.setitem(ORDER_OF, LARGEST, "hub")
     monkeypatch.setitem(STATE_BYTES, LARGEST, 8)
 
 

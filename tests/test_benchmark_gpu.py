@@ -15,7 +15,7 @@ import pytest
 import ooc_graph as og
 from ooc_graph.edges.kronecker import Kronecker
 from ooc_graph.kernels.cuda.build.gather import DeviceBlock
-from ooc_graph.model.kernel import ORDER_OF
+from ooc_graph.layout.names import ORDER_OF
 from tests import numpy_device
 from tests.command_line import REPOSITORY, script
 from tests.nvrtc import compile_cuda, need_nvrtc

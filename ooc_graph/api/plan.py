@@ -11,14 +11,12 @@ from ooc_graph.answers.reductions import BINS, Bins
 from ooc_graph.api.sources import positions_of
 from ooc_graph.boundary import public
 from ooc_graph.errors import UsageError
-from ooc_graph.layout.names import MULTI_SOURCE_BFS
-from ooc_graph.model.kernel import ORDER_OF
+from ooc_graph.layout.names import FROM_ONE, MULTI_SOURCE_BFS, ORDER_OF
 from ooc_graph.model.request import Many, Request
 from ooc_graph.model.resources import CPU, CUDA, CudaLimits, parse_bytes
 from ooc_graph.runtime.machine import default_limit_bytes
 from ooc_graph.runtime.this_process import planned
 from ooc_graph.shards.load import Graph
-from ooc_graph.strategies.cpu.on_disk import KERNELS
 from ooc_graph.strategies.many.tiers import KERNELS as MANY
 
 
@@ -92,8 +90,8 @@ def plan(
             raise UsageError(
                 f"sources, targets and what is asked of them are for kernels {' and '.join(MANY)}"
             )
-        if kernel not in KERNELS:
-            raise UsageError(f"kernel {kernel!r}: choose {', '.join(KERNELS + MANY)}")
+        if kernel not in FROM_ONE:
+            raise UsageError(f"kernel {kernel!r}: choose {', '.join(FROM_ONE + MANY)}")
         request = Request(kernel)
     opened.require(ORDER_OF[kernel], signed=kernel in MANY)
     return plan_for(opened, request, planned(limit_bytes, device, limits)).describe()

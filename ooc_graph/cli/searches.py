@@ -72,7 +72,7 @@ def sssp(graph: Path, source: int, out: Path, **given: Any) -> None:
 
 
 def _search(kernel: str, graph: Path, source: int, out: Path, given: dict[str, Any]) -> None:
-    from ooc_graph.model.kernel import ORDER_OF  # noqa: PLC0415
+    from ooc_graph.layout.names import ORDER_OF  # noqa: PLC0415
     from ooc_graph.search.single import search  # noqa: PLC0415
 
     exchange, method = given["exchange"], given["method"]

@@ -13,7 +13,7 @@ from distributed import CancelledError, Future, KilledWorker
 from ooc_graph.errors import ClusterLostError, OocGraphError
 from ooc_graph.exchange.cluster import Cluster
 from ooc_graph.exchange.handle import Aborted, Failed, Finish, Finished, Outcome, serve
-from ooc_graph.exchange.placement import Plan
+from ooc_graph.exchange.placement import Terms
 from ooc_graph.exchange.ranks import Make
 from ooc_graph.exchange.resident import close_attempt, open_attempt
 from ooc_graph.exchange.task import executing
@@ -49,7 +49,7 @@ class Attempt:
         self._cluster = cluster
         self._client: Any = cluster.client  # Dask annotates some of its methods only
         party = tuple((address, tuple(ranks)) for address, ranks in placement.items())
-        self._plan = Plan(run_id, number, party, threads)
+        self._terms = Terms(run_id, number, party, threads)
         self._id = (run_id, number)
         self._pending: dict[Future[Any], str] = {}
         self._fetches: dict[Future[Any], tuple[concurrent.futures.Future[Any], float]] = {}
@@ -73,10 +73,10 @@ class Attempt:
             raise
 
     def _open(self) -> None:
-        members = frozenset(range(len(self._plan.party)))
+        members = frozenset(range(len(self._terms.party)))
         arguments = {
             address: (*self._id, members - {member})
-            for member, (address, _) in enumerate(self._plan.party)
+            for member, (address, _) in enumerate(self._terms.party)
         }
         answers = self._cluster.ask_each(open_attempt, arguments)
         for address, answer in answers.items():
@@ -88,10 +88,10 @@ class Attempt:
             self._raise_loss()
 
     def _submit(self, make: Make, finish: Finish | None) -> None:
-        for member, (address, _) in enumerate(self._plan.party):
+        for member, (address, _) in enumerate(self._terms.party):
             future = self._client.submit(
-                serve, self._plan, member, make, finish,
-                key=f"ooc-graph-ranks-{self._plan.run_id}-{self._plan.attempt}-{member}",
+                serve, self._terms, member, make, finish,
+                key=f"ooc-graph-ranks-{self._terms.run_id}-{self._terms.attempt}-{member}",
                 workers=[address], allow_other_workers=False,
                 retries=0, pure=False, priority=10,
             )  # fmt: skip
@@ -177,7 +177,7 @@ class Attempt:
 
     def _end(self, cause: str, *, keep_running: bool = False) -> None:
         """End the attempt on its workers and forget tasks, except those that still run."""
-        arguments = {address: (*self._id, cause) for address, _ in self._plan.party}
+        arguments = {address: (*self._id, cause) for address, _ in self._terms.party}
         states = self._cluster.look()
         there = [a for a in arguments if a in states and a not in self._lost]
         answers = self._cluster.ask_each(
@@ -192,7 +192,7 @@ class Attempt:
         self._cluster.cancel([future])
 
     def _finished(self) -> list[Finished]:
-        ordered = sorted(self._plan.party, key=lambda member: member[1])
+        ordered = sorted(self._terms.party, key=lambda member: member[1])
         outcomes = [self._outcomes.get(address) for address, _ in ordered]
         for (address, _), outcome in zip(ordered, outcomes, strict=True):
             if isinstance(outcome, Failed):

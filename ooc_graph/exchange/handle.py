@@ -12,7 +12,7 @@ from typing import Any
 from distributed import Worker, get_worker, secede
 
 from ooc_graph.exchange.party import AttemptAbortedError, Party
-from ooc_graph.exchange.placement import Plan
+from ooc_graph.exchange.placement import Terms
 from ooc_graph.exchange.ranks import Make, Ranks
 from ooc_graph.exchange.resident import find_resident
 from ooc_graph.exchange.routing import Apply
@@ -49,7 +49,7 @@ class Aborted:
 Outcome = Finished | Failed | Aborted
 
 
-def serve(plan: Plan, member: int, make: Make, finish: Finish | None) -> Outcome:
+def serve(terms: Terms, member: int, make: Make, finish: Finish | None) -> Outcome:
     """Run one worker's ranks; the body of a task pinned to that worker.
 
     The task secedes: two runs that share workers must not wait for each other's threads, and the
@@ -61,29 +61,29 @@ def serve(plan: Plan, member: int, make: Make, finish: Finish | None) -> Outcome
     leave_pool()
     # A worker that was restarted under its address has neither plugin nor postbox.
     resident = find_resident(worker)
-    box = None if resident is None else resident.box(plan.run_id, plan.attempt)
+    box = None if resident is None else resident.box(terms.run_id, terms.attempt)
     if resident is None or box is None:
         return Aborted(f"{worker.address} no longer has the attempt", None)
     box.is_manned = True
     try:
-        party = Party(plan, member, worker, box, lambda: _is_wanted(worker, key))
+        party = Party(terms, member, worker, box, lambda: _is_wanted(worker, key))
         return _play(party, make, finish)
     except AttemptAbortedError as error:
         return Aborted(error.cause, error.lost)
     except Exception as error:  # noqa: BLE001 -- carried to the client, who raises it again
         return Failed(_portable(error), traceback.format_exc())
     finally:
-        resident.close_soon(plan.run_id, plan.attempt)
+        resident.close_soon(terms.run_id, terms.attempt)
 
 
 def _play(party: Party, make: Make, finish: Finish | None) -> Finished:
-    plan = party.plan
-    ranks_of = [ranks for _, ranks in plan.party]
+    terms = party.terms
+    ranks_of = [ranks for _, ranks in terms.party]
     mine = ranks_of[party.member]
     with ExitStack() as stack:
         apply: Apply[Any, Any] = map
-        if plan.threads > 1:
-            apply = stack.enter_context(Threads(plan.threads)).map
+        if terms.threads > 1:
+            apply = stack.enter_context(Threads(terms.threads)).map
         given = party.trade, ranks_of, party.member, *stack.enter_context(make(mine))
         ranks = stack.enter_context(closing(Ranks(*given, apply=apply)))
         results = ranks.run()

@@ -2,7 +2,7 @@
 
 An algorithm is a generator function (a coroutine over supersteps) that runs once for every rank,
 a rank being one shard. It yields `Share` or `Route` and is sent `World` or `Arrived`. All ranks
-yield the same kind of request in the same superstep and finish in the same superstep.
+yield the same kind of question in the same superstep and finish in the same superstep.
 """
 
 from __future__ import annotations
@@ -61,10 +61,10 @@ class World:
     arrived: Arrived | None = None
 
 
-Request = Share | Route
+Question = Share | Route
 Answer = World | Arrived
 Result = TypeVar("Result")
-Superstep = Generator[Request, Any, Result]
+Superstep = Generator[Question, Any, Result]
 
 
 class DivergedRanksError(RuntimeError):

@@ -18,7 +18,7 @@ from distributed.protocol.serialize import Serialize
 
 from ooc_graph.exchange.interface import DivergedRanksError
 from ooc_graph.exchange.parcel import Kind, Parcel, Part
-from ooc_graph.exchange.placement import Plan
+from ooc_graph.exchange.placement import Terms
 from ooc_graph.exchange.postbox import Postbox
 from ooc_graph.exchange.resident import KEPT, POST_OP, WAITS_FOR_OP
 
@@ -45,14 +45,14 @@ class AttemptAbortedError(Exception):
 class Party:
     """Trades parts of one attempt with every other worker.
 
-    ``member`` is this worker's position in the plan's party; ``is_wanted`` is False once the client
+    ``member`` is this worker's position in the terms' party; ``is_wanted`` is False once the client
     has cancelled the task.
     """
 
     def __init__(
-        self, plan: Plan, member: int, worker: Worker, box: Postbox, is_wanted: Callable[[], bool]
+        self, terms: Terms, member: int, worker: Worker, box: Postbox, is_wanted: Callable[[], bool]
     ) -> None:
-        self.plan, self.member = plan, member
+        self.terms, self.member = terms, member
         self.supersteps = 0
         self.bytes_sent = 0
         self._worker, self._box, self._is_wanted = worker, box, is_wanted
@@ -65,7 +65,7 @@ class Party:
         self._work: asyncio.Future[Mapping[int, Sequence[Parcel]]] | None = None
         self._guarding: asyncio.Future[None] | None = None
         self._failure: Exception | None = None
-        members = len(plan.party)
+        members = len(terms.party)
         # Everyone begins with its successor, so that nobody is everybody's first.
         self._others = [(member + step) % members for step in range(1, members)]
 
@@ -111,8 +111,8 @@ class Party:
         for member, parcels in mail.items():
             if parcels[0].kind is not kind:
                 raise DivergedRanksError(
-                    f"superstep {self.supersteps - 1}: ranks {self.plan.party[self.member][1]} "
-                    f"ask to {kind.value}, ranks {self.plan.party[member][1]} "
+                    f"superstep {self.supersteps - 1}: ranks {self.terms.party[self.member][1]} "
+                    f"ask to {kind.value}, ranks {self.terms.party[member][1]} "
                     f"to {parcels[0].kind.value}"
                 )
 
@@ -153,10 +153,10 @@ class Party:
         return await self._box.collect()
 
     async def _send(self, member: int, kind: Kind, parts: Sequence[Part]) -> None:
-        address = self.plan.party[member][0]
+        address = self.terms.party[member][0]
         for number, part in enumerate(parts):
             parcel = Parcel(
-                self.plan.run_id, self.plan.attempt, self.supersteps, self.member,
+                self.terms.run_id, self.terms.attempt, self.supersteps, self.member,
                 number, len(parts), kind, part.header, part.arrays,
             )  # fmt: skip
             if len(parts) == 1 and parcel.array_bytes <= UNANSWERED_BYTES:
@@ -202,12 +202,12 @@ class Party:
     async def _probe(self) -> None:
         """Ask those on whom this worker waits whether they are still in the attempt."""
         for member in self._awaited():
-            address = self.plan.party[member][0]
+            address = self.terms.party[member][0]
             question = self._call(
                 address,
                 WAITS_FOR_OP,
-                run_id=self.plan.run_id,
-                attempt=self.plan.attempt,
+                run_id=self.terms.run_id,
+                attempt=self.terms.attempt,
                 sender=self.member,
             )
             try:
@@ -229,7 +229,7 @@ class Party:
         if superstep < 0 or is_in_flight:
             self._missed.pop(member, None)
         elif self._missed.get(member) == superstep:
-            raise AttemptAbortedError(f"a parcel to {self.plan.party[member][0]} was lost")
+            raise AttemptAbortedError(f"a parcel to {self.terms.party[member][0]} was lost")
         else:
             self._missed[member] = superstep
 

@@ -26,7 +26,7 @@ def deal(shards: int, workers: Iterable[str], previous: Mapping[str, Sequence[in
 
 
 @dataclass(frozen=True)
-class Plan:
+class Terms:
     """What the client gives every worker of an attempt.
 
     The party has address and ranks of every worker; the position in it names the worker in parcels.

@@ -13,7 +13,7 @@ from ooc_graph.exchange.interface import (
     Answer,
     Arrived,
     DivergedRanksError,
-    Request,
+    Question,
     Route,
     Share,
     Shared,
@@ -69,15 +69,15 @@ class Ranks:
         """Advance all ranks to their end; results by rank."""
         answers: Sequence[Answer | None] = [None] * len(self._mine)
         while True:
-            requests = list(self._apply(_advance, zip(self._coroutines, answers, strict=True)))
-            kind = self._kind_of(requests)
+            questions = list(self._apply(_advance, zip(self._coroutines, answers, strict=True)))
+            kind = self._kind_of(questions)
             if kind is Kind.SHARE:
-                answers = self._share(requests)
+                answers = self._share(questions)
             elif kind is Kind.ROUTE:
-                answers = self._route(requests)
+                answers = self._route(questions)
             else:
                 self._trade(Kind.DONE, lambda _member: cut_arrays(()))
-                return {r: end.result for r, end in zip(self._mine, requests, strict=True)}
+                return {r: end.result for r, end in zip(self._mine, questions, strict=True)}
             self._superstep += 1
 
     def close(self) -> None:
@@ -85,19 +85,19 @@ class Ranks:
         for coroutine in self._coroutines:
             coroutine.close()
 
-    def _kind_of(self, requests: Sequence[Request | _End]) -> Kind:
-        kinds = [_KIND_OF_TYPE[type(request)] for request in requests]
+    def _kind_of(self, questions: Sequence[Question | _End]) -> Kind:
+        kinds = [_KIND_OF_TYPE[type(question)] for question in questions]
         if len(set(kinds)) > 1:
             asked = {r: kind.value for r, kind in zip(self._mine, kinds, strict=True)}
             raise DivergedRanksError(f"superstep {self._superstep}: ranks ask for {asked}")
         return kinds[0]
 
-    def _share(self, requests: Sequence[Share]) -> list[World]:
-        mine = [request.payload for request in requests]
+    def _share(self, questions: Sequence[Share]) -> list[World]:
+        mine = [question.payload for question in questions]
         arrays = [array for payload in mine for array in payload]
-        lengths, counts = [len(payload) for payload in mine], _sum([r.counts for r in requests])
-        routes = [request.route for request in requests if request.route is not None]
-        sent = self._sorted(routes) if len(routes) == len(requests) else []
+        lengths, counts = [len(payload) for payload in mine], _sum([r.counts for r in questions])
+        routes = [question.route for question in questions if question.route is not None]
+        sent = self._sorted(routes) if len(routes) == len(questions) else []
 
         def parts(member: int) -> list[Part]:
             columns, entries = self._for_member(sent, member) if sent else ((), None)
@@ -119,11 +119,11 @@ class Ranks:
         if any(payloads.values()):
             self._shared.merge([payloads[rank] for rank in sorted(payloads)])
         if len(inbound) < len(self._ranks_of):
-            return [World(total)] * len(requests)
+            return [World(total)] * len(questions)
         return [World(total, arrived) for arrived in deliver(inbound)]
 
-    def _route(self, requests: Sequence[Route]) -> list[Arrived]:
-        sent = self._sorted(requests)
+    def _route(self, questions: Sequence[Route]) -> list[Arrived]:
+        sent = self._sorted(questions)
         mail = self._trade(Kind.ROUTE, lambda member: cut_rows(*self._for_member(sent, member)))
         inbound = [
             Inbound([p.arrays for p in parcels], parcels[0].header, self._ranks_of[member])
@@ -160,7 +160,7 @@ class _End:
 _KIND_OF_TYPE: dict[type, Kind] = {Share: Kind.SHARE, Route: Kind.ROUTE, _End: Kind.DONE}
 
 
-def _advance(step: tuple[Superstep[Any], Answer | None]) -> Request | _End:
+def _advance(step: tuple[Superstep[Any], Answer | None]) -> Question | _End:
     coroutine, answer = step
     try:
         return coroutine.send(answer)

@@ -14,6 +14,7 @@ import numpy as np
 
 from ooc_graph.edges.kronecker import Kronecker
 from ooc_graph.errors import UsageError
+from ooc_graph.layout.names import FROM_ONE
 from ooc_graph.memory.io_stats import IoStats
 from ooc_graph.model.engine import Engine
 from ooc_graph.model.resources import CUDA
@@ -22,7 +23,6 @@ from ooc_graph.model.task import SearchTask, Trace
 from ooc_graph.report.data import Stage
 from ooc_graph.runtime.workplace import Workplace
 from ooc_graph.search.algorithm import engine_for
-from ooc_graph.search.single import KERNELS
 from ooc_graph.shards.build_options import BuildOptions
 from ooc_graph.shards.load import Graph
 from ooc_graph.types import IntArray, Progress
@@ -38,7 +38,7 @@ class Graph500Options:
     edge_factor: int = 16
     seeds: tuple[int, int] = (2, 3)
     searches: int = 64  # search keys per kernel; Graph500 has 64
-    kernels: tuple[str, ...] = KERNELS  # ``bfs``, ``sssp`` or both
+    kernels: tuple[str, ...] = FROM_ONE  # ``bfs``, ``sssp`` or both
     # Whether every answer is checked (a run counts as Graph500 only if it is).
     validate: bool = True
     shards: int | None = None  # as for a build
@@ -47,7 +47,7 @@ class Graph500Options:
     compress: bool = False  # as for a build
 
     def __post_init__(self) -> None:
-        unknown = [kernel for kernel in self.kernels if kernel not in KERNELS]
+        unknown = [kernel for kernel in self.kernels if kernel not in FROM_ONE]
         if unknown or not self.kernels or len(set(self.kernels)) < len(self.kernels):
             raise UsageError(f"--kernels {','.join(self.kernels)}: choose bfs, sssp or bfs,sssp")
         if self.searches < 1:

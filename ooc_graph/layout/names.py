@@ -34,6 +34,16 @@ VERTEX, PARENT, LEVEL, DISTANCE = "vertex", "parent", "level", "distance"
 COMPONENT = "component"
 SOURCE, REACHED = "source", "reached"
 APSP, MULTI_SOURCE_BFS = "apsp", "multi_source_bfs"
+FROM_ONE = ("bfs", "sssp")
+"""Kernels that search from one source."""
+ORDER_OF = {
+    "bfs": HUB,
+    "sssp": LIGHT,
+    "components": HUB,
+    APSP: LIGHT,
+    MULTI_SOURCE_BFS: HUB,
+}
+"""Order of the rows that a kernel searches."""
 
 
 def rows_path(shard: int, side: str, order: str) -> str:

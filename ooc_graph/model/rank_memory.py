@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
-import numpy as np
-
+from ooc_graph.kernels.common.sssp.distances import distances_of
 from ooc_graph.kernels.cuda.runtime.rank_bytes import bfs_bytes, sssp_bytes
 from ooc_graph.kernels.cuda.runtime.rows import MOST_ROWS, NARROW
-from ooc_graph.layout.names import id_dtype
-from ooc_graph.model.kernel import CUDA_FIXED_BYTES, ORDER_OF
+from ooc_graph.layout.names import ORDER_OF, id_dtype
+from ooc_graph.model.kernel import CUDA_FIXED_BYTES
 from ooc_graph.shards.load import Graph
 from ooc_graph.types import Dealing
 
@@ -18,12 +16,6 @@ from ooc_graph.types import Dealing
 def only_ranks(graph: Graph) -> bool:
     """Whether a graph has too many vertices for the searches of one rank on a CUDA device."""
     return graph.rows > MOST_ROWS or id_dtype(graph.rows) != NARROW
-
-
-def distance_dtype(graph: Graph) -> np.dtype[Any]:
-    """Type of the distances that SSSP finds."""
-    weights = graph.weight_dtype
-    return weights if weights is not None and weights.kind == "f" else np.dtype(np.int64)
 
 
 def ranks_bytes(graph: Graph, kernel: str, shards: Sequence[int], kept: Sequence[int] = ()) -> int:
@@ -38,7 +30,8 @@ def ranks_bytes(graph: Graph, kernel: str, shards: Sequence[int], kept: Sequence
 def state_bytes(graph: Graph, kernel: str, shards: Sequence[int], kept: Sequence[int] = ()) -> int:
     """As `ranks_bytes`, without the rows."""
     ids = id_dtype(graph.rows)
-    each = bfs_bytes(ids) if kernel == "bfs" else sssp_bytes(ids, distance_dtype(graph))
+    distances = distances_of(graph.weight_dtype)
+    each = bfs_bytes(ids) if kernel == "bfs" else sssp_bytes(ids, distances)
     own, before = (
         sum(Dealing(graph.rows, graph.shards, shard).rows for shard in some)
         for some in (shards, kept)

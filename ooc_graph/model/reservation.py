@@ -76,6 +76,8 @@ class Refusal:
     kind: str  # one of the kinds above
     said: str  # what the error says
     freed: Freed = Freed()  # what the process found afterwards
+    # Whether rows were to be in pinned host memory, which a device refuses as it does its own.
+    is_pinned: bool = False
 
     def less(self, resources: Resources) -> Resources:
         """What there is, without the device memory that was not to be had."""
@@ -90,7 +92,7 @@ class Refusal:
         """What was refused, in words."""
         if self.kind == BUSY:
             return "others have memory of the device: device memory was refused"
-        is_of_either = self.kind == DEVICE and self.reserved.strategy.startswith("cuda/pinned")
+        is_of_either = self.kind == DEVICE and self.is_pinned
         is_on_device = self.reserved.device_bytes or self.reserved.fills_device
         if is_of_either or not is_on_device:
             return "memory was refused"

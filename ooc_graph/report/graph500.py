@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from ooc_graph.layout.names import FROM_ONE
 from ooc_graph.report.data import SearchRecord, by_kernel
 from ooc_graph.report.statistics import (
     Quartiles,
@@ -22,7 +23,6 @@ from ooc_graph.report.statistics import (
 INVALID_RUN = "No results printed for invalid run.\n"
 
 _VALUE_COLUMN = 32
-_KERNELS = ("bfs", "sssp")
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ class Graph500Result:
 
     def __post_init__(self) -> None:
         kernels = by_kernel(self.records)
-        if not kernels or not kernels.keys() <= set(_KERNELS):
+        if not kernels or not kernels.keys() <= set(FROM_ONE):
             raise ValueError(f"searches of bfs, of sssp or of each are needed, not {list(kernels)}")
         for name, records in kernels.items():
             if len(records) != self.searches:
@@ -93,7 +93,7 @@ def _lines(result: Graph500Result) -> Iterator[str]:
     yield _line("num_mpi_processes:", "%d", result.processes)
     yield _line("construction_time:", "%g", result.construction_s)
     searched = by_kernel(result.records)
-    kernels = {name.ljust(5): searched[name] for name in _KERNELS if name in searched}
+    kernels = {name.ljust(5): searched[name] for name in FROM_ONE if name in searched}
     for prefix, records in kernels.items():
         yield from _seven(prefix, "time", "%g", statistics_of(_times_s(records)))
     yield from _seven("", "nedge", "%.11g", statistics_of(_edges(next(iter(kernels.values())))))

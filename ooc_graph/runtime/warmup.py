@@ -8,6 +8,7 @@ import numpy as np
 
 from ooc_graph.exchange.ranks import run_in_process
 from ooc_graph.kernels.common.device import search_of
+from ooc_graph.kernels.common.sssp.distances import distances_of
 from ooc_graph.kernels.cpu.device import CpuDevice
 from ooc_graph.kernels.cpu.many.bfs import FEW_SOURCES
 from ooc_graph.layout.names import APSP, MULTI_SOURCE_BFS, id_dtype
@@ -88,7 +89,7 @@ def _ranks(part: Part, device: Any, tiny: Shard) -> tuple[Any, Any]:
         shared = device.components_shared(2)
         return components(device.components_rank(tiny), shared), shared
     dtype = np.dtype(part.weights or np.float32)
-    shared = device.sssp_shared(2, dtype if dtype.kind == "f" else np.dtype(np.int64))
+    shared = device.sssp_shared(2, distances_of(dtype))
     return sssp(device.sssp_rank(tiny), 0, shared), shared
 
 

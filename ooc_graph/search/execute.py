@@ -12,6 +12,7 @@ from ooc_graph.kernels.cuda.runtime.modules import forget_frames
 from ooc_graph.model.request import Request
 from ooc_graph.model.reservation import BUSY, HOST, UNSUPPORTED, Key, Refusal, kind_of, said_by
 from ooc_graph.model.resources import AUTO, CUDA
+from ooc_graph.model.strategy import PINNED
 from ooc_graph.runtime import engine_cache
 from ooc_graph.runtime.workplace import Workplace
 from ooc_graph.search.plan import Plan, plan
@@ -138,7 +139,8 @@ def _last(tried: Plan, kind: str, error: Exception, busy: str) -> Exception:
 
 def _after(tried: Plan, kind: str, error: Exception, workplace: Workplace) -> Plan | None:
     """The plan to continue with; the same one if other engines had taken memory."""
-    refusal = Refusal(tried.reserved, kind, said_by(error))
+    is_pinned = tried.strategy.tier == PINNED
+    refusal = Refusal(tried.reserved, kind, said_by(error), is_pinned=is_pinned)
     leaves_device = kind == UNSUPPORTED or (kind == BUSY and workplace.wanted == AUTO)
     # Of many sources every worker has an engine.
     on_workers = tried.request.many is not None and workplace.client is not None

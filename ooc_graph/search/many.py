@@ -20,9 +20,9 @@ from ooc_graph.answers.result import LevelsResult, PairsResult
 from ooc_graph.errors import MemoryBudgetError, UsageError
 from ooc_graph.layout.commit import partial_store
 from ooc_graph.layout.metadata import ArraySpec
+from ooc_graph.layout.names import ORDER_OF
 from ooc_graph.memory.io_stats import IoStats
 from ooc_graph.model.job import Job
-from ooc_graph.model.kernel import ORDER_OF
 from ooc_graph.model.request import Many, Request
 from ooc_graph.model.resources import CPU
 from ooc_graph.model.strategy import DISK, WholeGraph

@@ -50,7 +50,7 @@ class MakeRanks:
         task, strategy = self.task, cast(Ranks, self.task.strategy)
         missing = [shard for shard in shards if shard not in before]
         loading = RankLoading(graph, task.kernel, shards, missing, task.reserved, self.rank)
-        return {**before, **strategy.load_ranks(loading)}
+        return {**before, **strategy.inner.load_ranks(loading)}
 
 
 def _timed(coroutine: Any) -> Generator[Any, Any, Any]:

@@ -11,7 +11,8 @@ from typing import Any
 from ooc_graph.answers.result import Result, TreeResult
 from ooc_graph.errors import UsageError
 from ooc_graph.layout.commit import partial_store
-from ooc_graph.model.kernel import ORDER_OF, ROWS
+from ooc_graph.layout.names import ORDER_OF
+from ooc_graph.model.kernel import ROWS
 from ooc_graph.model.request import ANY, Request
 from ooc_graph.model.reservation import ONE
 from ooc_graph.model.resources import CUDA
@@ -26,7 +27,6 @@ from ooc_graph.shards.load import Graph
 from ooc_graph.sinks.single import CUPY, NUMPY, answer_bytes
 from ooc_graph.types import Progress
 
-KERNELS = ("bfs", "sssp")
 ALGORITHMS = {"bfs": BFS, "sssp": SSSP, "components": COMPONENTS}
 """By kernel."""
 

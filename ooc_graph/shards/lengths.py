@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from ooc_graph.kernels.common.sssp.survey import sampled_rows, survey_of
-from ooc_graph.layout.names import LIGHT, OUT, rows_path
+from ooc_graph.layout.names import LIGHT, ORDER_OF, OUT, rows_path
 from ooc_graph.memory.cuda.device_facts import last_longer
 from ooc_graph.memory.heads import Lengths
 from ooc_graph.shards.load import Graph
@@ -45,9 +45,9 @@ LengthsByShard = tuple[tuple[Lengths, ...], ...]
 """Lengths of the rows of every side, by shard."""
 
 
-def lengths_of_shards(graph: Graph, order: str) -> LengthsByShard:
-    """Lengths of the rows of every side, by shard, in an order that the graph has."""
-    sides = graph.arrays_of(order, "offsets")
+def lengths_by_shard(graph: Graph, kernel: str) -> LengthsByShard:
+    """Lengths of the rows of every side, by shard; reads the graph's offsets."""
+    sides = graph.arrays_of(ORDER_OF[kernel], "offsets")
     rows = [rows_of_shard(graph.rows, graph.shards, shard) for shard in range(graph.shards)]
     return tuple(
         tuple(count_lengths(graph.stored, [arrays[shard]], count)[0] for arrays in sides)

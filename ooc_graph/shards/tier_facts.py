@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from ooc_graph.errors import MemoryBudgetError
-from ooc_graph.layout.names import HUB, INTERNAL_OF, LIGHT, ORIGINAL_OF, OUT, id_dtype, rows_path
+from ooc_graph.kernels.common.sssp.distances import distances_of
+from ooc_graph.layout.names import INTERNAL_OF, ORDER_OF, ORIGINAL_OF, OUT, id_dtype, rows_path
 from ooc_graph.layout.stored import Stored
 from ooc_graph.memory.cpu.plan import Facts
 from ooc_graph.memory.heads import Lengths
@@ -26,7 +27,7 @@ def facts_about(graph: Graph, kernel: str, sides: tuple[Lengths, ...]) -> Facts:
     """As `facts_of`, with the lengths of the rows given."""
     stored, order = require_stored(graph, kernel)
     weights = graph.weight_dtype if kernel == "sssp" else None
-    distance = 4 if weights is None else weights.itemsize if weights.kind == "f" else 8
+    distance = 4 if weights is None else distances_of(weights).itemsize
     tables = stored.spec(INTERNAL_OF), stored.spec(ORIGINAL_OF)
     gapped = 0 if graph.first_id is not None else 8 * graph.vertices
     return Facts(
@@ -59,7 +60,7 @@ def require_stored(graph: Graph, kernel: str) -> tuple[Stored, str]:
 
     MemoryBudgetError if there is none.
     """
-    order = HUB if kernel == "bfs" else LIGHT
+    order = ORDER_OF[kernel]
     if not isinstance(graph.stored, Stored):
         raise MemoryBudgetError(f"{graph.path}: is in memory, and has no arcs elsewhere")
     if order not in graph.attributes["row_orders"]:

@@ -14,8 +14,8 @@ from typing import Any
 
 from ooc_graph.kernels.common.tuning import ENOUGH_PUSHED
 from ooc_graph.kernels.cpu.device import CpuDevice
-from ooc_graph.memory.cpu.plan import Facts, Plan, plan_disk
-from ooc_graph.shards.lengths import LengthsByShard, lengths_of_shards
+from ooc_graph.memory.cpu.plan import Facts, Plan
+from ooc_graph.shards.lengths import LengthsByShard
 from ooc_graph.shards.load import Graph
 from ooc_graph.shards.tier_facts import facts_about, require_stored
 from ooc_graph.shards.tier_weights import known_weights
@@ -33,12 +33,6 @@ SHARED_COPIES = 3
 """Copies of an entry that is sent to everyone: listed, as it arrives, and put together."""
 
 EVERYONES = "everyone's state, messages"
-
-
-def lengths_by_shard(graph: Graph, kernel: str) -> LengthsByShard:
-    """Lengths of the rows of every side, by shard; reads the graph's offsets."""
-    _, order = require_stored(graph, kernel)
-    return lengths_of_shards(graph, order)
 
 
 def facts_of_ranks(
@@ -87,15 +81,6 @@ def _rows(graph: Graph) -> list[int]:
 def _most_listed(rows: int, longest: int) -> int:
     """Entries that a rank lists at a time: the arcs of any row fit."""
     return max(LEAST_LISTED, rows // LISTED_SHARE, longest)
-
-
-def plan_rank(graph: Graph, kernel: str, shards: Sequence[int], budget_bytes: int) -> Plan:
-    """Plan for the ranks of one worker, which has these shards and may use so much.
-
-    MemoryBudgetError says the least that is enough.
-    """
-    lengths = lengths_by_shard(graph, kernel)
-    return plan_disk(facts_of_ranks(graph, kernel, shards, lengths), budget_bytes)
 
 
 def facts_of_any_ranks(

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ooc_graph.answers.scatter import Columns
-from ooc_graph.model import rank_memory
+from ooc_graph.kernels.common.sssp.distances import distances_of
 from ooc_graph.model.task import Trace, Written
 from ooc_graph.runtime import process
 from ooc_graph.shards.load import Graph
@@ -21,7 +21,7 @@ def measure_dtype(graph: Graph, kernel: str) -> np.dtype[Any]:
     """Type of levels, or of distances."""
     if kernel == "bfs":
         return np.dtype(np.int32)
-    return rank_memory.distance_dtype(graph)
+    return distances_of(graph.weight_dtype)
 
 
 def answer_bytes(graph: Graph, kernel: str, arrays: str) -> int:

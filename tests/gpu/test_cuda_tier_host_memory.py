@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import ooc_graph as og
-from ooc_graph.model.kernel import ORDER_OF
+from ooc_graph.layout.names import ORDER_OF
 from ooc_graph.runtime import engine_cache
 from ooc_graph.shards.load import Graph
 from ooc_graph.sinks.single import answer_bytes

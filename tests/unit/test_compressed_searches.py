@@ -15,6 +15,7 @@ from ooc_graph.layout import chunks, names
 from ooc_graph.layout.chunks import write_chunk
 from ooc_graph.layout.commit import partial_store
 from ooc_graph.layout.metadata import ArraySpec
+from ooc_graph.layout.names import ORDER_OF
 from ooc_graph.layout.packing import Packing
 from ooc_graph.layout.stored import Stored
 from ooc_graph.memory.cpu.disk import DiskBlocks
@@ -27,7 +28,6 @@ from ooc_graph.memory.cpu.plan import (
     plan_disk,
 )
 from ooc_graph.memory.heads import ALL, HeadRule
-from ooc_graph.model.kernel import ORDER_OF
 from ooc_graph.runtime import engine_cache
 from ooc_graph.shards import tier_facts, tiers
 from ooc_graph.shards.load import Graph

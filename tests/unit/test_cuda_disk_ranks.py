@@ -14,6 +14,7 @@ from ooc_graph.errors import MemoryBudgetError
 from ooc_graph.kernels.cpu.device import CpuDevice
 from ooc_graph.kernels.cuda.runtime import modules as cuda_modules
 from ooc_graph.layout import names
+from ooc_graph.layout.names import ORDER_OF
 from ooc_graph.memory.cuda import disk_ranks as plans
 from ooc_graph.memory.cuda.disk_ranks import (
     DiskRankFacts,
@@ -25,7 +26,6 @@ from ooc_graph.memory.cuda.pinned_ranks import RankFacts
 from ooc_graph.memory.heads import ALL, HeadRule, Lengths
 from ooc_graph.model import rank_memory
 from ooc_graph.model.job import Job
-from ooc_graph.model.kernel import ORDER_OF
 from ooc_graph.model.request import Request
 from ooc_graph.model.reservation import HOST, Refusal, Reservation
 from ooc_graph.model.resources import AUTO, CudaLimits, Resources

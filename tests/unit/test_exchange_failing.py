@@ -235,7 +235,7 @@ def lose_a_parcel(dask_worker: Any) -> None:
     plain = party_module.Party._send
 
     async def send(self: Any, member: int, kind: Any, parts: Any) -> None:
-        if self.supersteps == 2 and self.member == 0 and self.plan.attempt == 0:
+        if self.supersteps == 2 and self.member == 0 and self.terms.attempt == 0:
             self._unanswered.discard(member)
             return
         await plain(self, member, kind, parts)

@@ -25,11 +25,11 @@ from ooc_graph.graph500.job import graph500
 from ooc_graph.graph500.run import BatchTask, Graph500Options, Run, Searched
 from ooc_graph.graph500.searches import search_all, search_batch, warm_up
 from ooc_graph.kernels.cuda.runtime import modules as cuda_modules
+from ooc_graph.layout.names import ORDER_OF
 from ooc_graph.memory.cpu import plan
 from ooc_graph.memory.cuda.pinned_plan import plan_device
 from ooc_graph.memory.io_stats import IoStats
 from ooc_graph.model.engine import Engine, load_ids
-from ooc_graph.model.kernel import ORDER_OF
 from ooc_graph.model.request import Request
 from ooc_graph.model.reservation import Key, Reservation
 from ooc_graph.model.resources import CUDA, CudaLimits, Device

@@ -17,6 +17,7 @@ from ooc_graph.model.request import Request
 from ooc_graph.model.reservation import HOST, Refusal, Reservation
 from ooc_graph.model.resources import Resources
 from ooc_graph.runtime import engine_cache, this_process
+from ooc_graph.sinks.single import NUMPY, answer_bytes
 from ooc_graph.strategies.cpu import on_disk as cpu_disk
 from ooc_graph.strategies.cpu.in_memory import resident_bytes
 from ooc_graph.strategies.ranks import ranks_bytes
@@ -68,7 +69,8 @@ def test_rows_that_fit_once_are_kept_once(kernel, path_graph, monkeypatch, capsy
         told = json.loads(call(monkeypatch, capsys, *words, limit, "--json").out)
         assert (told["tier"], told["bytes: in all"]) == ("memory", whole if copies else bare)
         assert (told["bytes: rows in another form"] > 0) == copies
-        found = getattr(og, kernel)(graph, 7, device="cpu", memory_limit=limit)
+        beside = limit + answer_bytes(graph, kernel, NUMPY)
+        found = getattr(og, kernel)(graph, 7, device="cpu", memory_limit=beside)
         with engine_cache._lock:
             held = list(engine_cache._engines.values())[-1]
         if kernel == "bfs":

@@ -15,7 +15,7 @@ import pytest
 import ooc_graph as og
 from ooc_graph.graph500 import searches
 from ooc_graph.graph500.run import BatchTask
-from ooc_graph.model.kernel import ORDER_OF
+from ooc_graph.layout.names import ORDER_OF
 from ooc_graph.model.request import Request
 from ooc_graph.model.reservation import Reservation
 from ooc_graph.model.task import SearchTask

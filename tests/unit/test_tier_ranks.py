@@ -20,15 +20,16 @@ from ooc_graph.kernels.common.sssp.distances import distance_dtype
 from ooc_graph.kernels.common.sssp.survey import Known, Survey, survey
 from ooc_graph.kernels.cpu.device import CpuDevice
 from ooc_graph.layout import chunks, names
-from ooc_graph.memory.cpu.plan import RESERVE_BYTES, Plan, describe, least_bytes
+from ooc_graph.layout.names import ORDER_OF
+from ooc_graph.memory.cpu.plan import RESERVE_BYTES, Plan, describe, least_bytes, plan_disk
 from ooc_graph.memory.heads import ALL, HeadRule
 from ooc_graph.model.engine import RankEngine
 from ooc_graph.model.job import Job
-from ooc_graph.model.kernel import ORDER_OF
 from ooc_graph.model.request import Request
 from ooc_graph.runtime import engine_cache, this_process
 from ooc_graph.runtime.warmup import TIER_RANKS, warm
 from ooc_graph.shards import tier_ranks
+from ooc_graph.shards.lengths import lengths_by_shard
 from ooc_graph.shards.load import Graph
 from ooc_graph.shards.tiny_tiers import bind_rows
 from ooc_graph.strategies.cpu.on_disk import OnDisk
@@ -265,8 +266,14 @@ def shared_of(graph: Graph, kernel: str) -> Any:
 
 def least_rank_bytes(graph: Graph, kernel: str, ranks: int) -> int:
     """Least memory that a worker with so many consecutive ranks needs."""
-    lengths = tier_ranks.lengths_by_shard(graph, kernel)
+    lengths = lengths_by_shard(graph, kernel)
     return max(map(least_bytes, tier_ranks.facts_of_any_ranks(graph, kernel, ranks, lengths)))
+
+
+def plan_rank(graph: Graph, kernel: str, shards: Sequence[int], budget: int) -> Plan:
+    """Plan for the ranks of one worker, which has these shards and may use so much."""
+    lengths = lengths_by_shard(graph, kernel)
+    return plan_disk(tier_ranks.facts_of_ranks(graph, kernel, shards, lengths), budget)
 
 
 def loaded(graph: Graph, kernel: str, budget: int, workers: int = 2) -> list[Any]:
@@ -275,7 +282,7 @@ def loaded(graph: Graph, kernel: str, budget: int, workers: int = 2) -> list[Any
     found = []
     for first in range(0, graph.shards, each):
         shards = range(first, first + each)
-        plan = tier_ranks.plan_rank(graph, kernel, shards, budget)
+        plan = plan_rank(graph, kernel, shards, budget)
         found += [tier_ranks.load_rank(graph, kernel, s, plan, DEVICE) for s in shards]
     return found
 
@@ -309,7 +316,7 @@ def test_the_same_bytes_from_the_least_up(kernel, directed, packed, stores):
 @pytest.mark.parametrize("kernel", KERNELS)
 def test_a_harmed_chunk_is_refused_by_name(kernel, stores):
     graph = Graph.open(stores[False, False])
-    whole = tier_ranks.plan_rank(graph, kernel, range(4), 1 << 30)
+    whole = plan_rank(graph, kernel, range(4), 1 << 30)
     plan = replace(whole, rule=HeadRule(1), batch_blocks=2, kept_bytes=0)
     ranks = [tier_ranks.load_rank(graph, kernel, s, plan, DEVICE) for s in range(4)]
     folder = graph.path / names.rows_path(2, "out", ORDER_OF[kernel])
@@ -335,7 +342,7 @@ def test_plans_of_a_worker_say_what_its_ranks_take(stores):
     graph = Graph.open(stores[True, False])
     one, two = (least_rank_bytes(graph, "sssp", ranks) for ranks in (1, 2))
     assert one < two < 2 * one
-    plan = tier_ranks.plan_rank(graph, "sssp", [0, 1], two)
+    plan = plan_rank(graph, "sssp", [0, 1], two)
     told = describe(plan)
     assert told[f"bytes: {tier_ranks.EVERYONES}"] >= 3 * 12 * graph.rows
     assert told["bytes: in all"] == plan.bytes <= two
@@ -361,7 +368,7 @@ def plans_and_peaks(kernel: str, path: Path) -> list[tuple[Plan, int]]:
     least = least_rank_bytes(graph, kernel, 2)
     for budget in (least, 2 * least):
         # All ranks of a local exchange are in one process: the plan is one for both.
-        plan = tier_ranks.plan_rank(graph, kernel, [0, 1], budget)
+        plan = plan_rank(graph, kernel, [0, 1], budget)
 
         def search(plan: Plan = plan) -> None:
             ranks = [tier_ranks.load_rank(graph, kernel, s, plan, DEVICE) for s in (0, 1)]

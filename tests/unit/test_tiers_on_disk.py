@@ -14,10 +14,10 @@ from ooc_graph.errors import CorruptStoreError
 from ooc_graph.kernels.common.store import rows as tier_rows
 from ooc_graph.kernels.cpu.device import CpuDevice
 from ooc_graph.layout import chunks, names
+from ooc_graph.layout.names import ORDER_OF
 from ooc_graph.memory.cpu import columns, disk
 from ooc_graph.memory.cpu.plan import Plan
 from ooc_graph.memory.heads import ALL, HeadRule
-from ooc_graph.model.kernel import ORDER_OF
 from ooc_graph.runtime import engine_cache
 from ooc_graph.shards import tier_facts, tiers
 from ooc_graph.shards.load import Graph

@@ -15,9 +15,9 @@ import pytest
 import ooc_graph as og
 from ooc_graph.errors import MemoryBudgetError
 from ooc_graph.layout import names
+from ooc_graph.layout.names import ORDER_OF
 from ooc_graph.memory.cpu.plan import RESERVE_BYTES, Facts, Plan, describe, least_bytes, plan_disk
 from ooc_graph.memory.heads import ALL, HeadRule, Lengths, rules
-from ooc_graph.model.kernel import ORDER_OF
 from ooc_graph.model.reservation import Key, Reservation
 from ooc_graph.runtime import engine_cache, process, this_process
 from ooc_graph.runtime.warmup import TIERS, warm

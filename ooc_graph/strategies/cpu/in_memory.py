@@ -9,9 +9,9 @@ from ooc_graph.kernels.common.decisions import FIXED_ROW_BYTES, hubs_are_large, 
 from ooc_graph.kernels.common.device import search_of
 from ooc_graph.kernels.common.sssp.survey import first_rows
 from ooc_graph.kernels.cpu.sssp.near_far_search import CpuNearFarSearch, may_pair_rows, paired_bytes
+from ooc_graph.layout.names import ORDER_OF
 from ooc_graph.model.engine import Engine, load_ids
 from ooc_graph.model.job import Job
-from ooc_graph.model.kernel import ORDER_OF
 from ooc_graph.model.request import SCHEDULER
 from ooc_graph.model.reservation import Refusal, Reservation
 from ooc_graph.model.resources import CPU

@@ -7,6 +7,7 @@ from typing import Any
 
 from ooc_graph.errors import MemoryBudgetError
 from ooc_graph.kernels.cpu.device import CpuDevice
+from ooc_graph.layout.names import FROM_ONE
 from ooc_graph.memory.cpu.plan import Facts, Plan, describe, least_bytes, plan_disk
 from ooc_graph.memory.io_stats import IoStats
 from ooc_graph.model.engine import Engine, load_ids
@@ -18,15 +19,12 @@ from ooc_graph.runtime import process
 from ooc_graph.runtime.machine import give_back_freed_memory
 from ooc_graph.runtime.remembered import Remembered
 from ooc_graph.runtime.warmup import TIER_RANKS, TIERS, warm
-from ooc_graph.shards.lengths import LengthsByShard
 from ooc_graph.shards.load import Graph
 from ooc_graph.shards.tier_facts import facts_of, require_stored
-from ooc_graph.shards.tier_ranks import facts_of_any_ranks, lengths_by_shard, load_rank, plan_rank
+from ooc_graph.shards.tier_ranks import facts_of_any_ranks, facts_of_ranks, load_rank
 from ooc_graph.shards.tiers import TierSearch, load_tiers
 from ooc_graph.strategies.cpu.in_memory import cached_on_cpu, resident_bytes
-from ooc_graph.strategies.ranks import ADVICE, RankLoading, busiest
-
-KERNELS = ("bfs", "sssp")
+from ooc_graph.strategies.ranks import ADVICE, RankLoading, busiest, known_lengths
 
 known_facts: Remembered[Facts] = Remembered(facts_of)
 """Facts of a graph; its offsets are read once, for reading takes memory beside what is held."""
@@ -113,7 +111,8 @@ class OnDisk:
         warm(loading.kernel, loading.graph, device, variant=TIER_RANKS)
         if not loading.missing:
             return {}
-        plan = plan_rank(*given, loading.shards, loading.reserved.host_bytes)
+        facts = facts_of_ranks(*given, loading.shards, known_lengths(*given))
+        plan = plan_disk(facts, loading.reserved.host_bytes)
         ranks = {shard: load_rank(*given, shard, plan, device) for shard in loading.missing}
         give_back_freed_memory()
         return ranks
@@ -128,12 +127,9 @@ class OnDisk:
         return f"{kernel} leaves arcs in the store and {within}"
 
 
-_known_lengths: Remembered[LengthsByShard] = Remembered(lengths_by_shard)
-
-
 def _busiest_facts(job: Job) -> Facts:
     """Of the worker whose ranks need most."""
-    lengths = _known_lengths(job.graph, job.kernel)
+    lengths = known_lengths(job.graph, job.kernel)
     facts = facts_of_any_ranks(job.graph, job.kernel, busiest(job), lengths)
     return max(facts, key=least_bytes)
 
@@ -144,7 +140,7 @@ def has_tiers(graph: Graph, kernel: str) -> bool:
         require_stored(graph, kernel)
     except MemoryBudgetError:
         return False
-    return kernel in KERNELS
+    return kernel in FROM_ONE
 
 
 def plan_within(graph: Graph, kernel: str, budget_bytes: int) -> Plan:

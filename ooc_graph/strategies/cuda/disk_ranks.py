@@ -6,7 +6,8 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from typing import Any
 
-from ooc_graph.layout.names import id_dtype
+from ooc_graph.kernels.common.sssp.distances import distances_of
+from ooc_graph.layout.names import ORDER_OF, id_dtype
 from ooc_graph.memory.cuda.disk_ranks import (
     DiskRankFacts,
     DiskRankPlan,
@@ -15,7 +16,6 @@ from ooc_graph.memory.cuda.disk_ranks import (
 )
 from ooc_graph.model import rank_memory
 from ooc_graph.model.job import Job
-from ooc_graph.model.kernel import ORDER_OF
 from ooc_graph.model.request import SCHEDULER
 from ooc_graph.model.resources import AUTO
 from ooc_graph.runtime.machine import give_back_freed_memory
@@ -44,7 +44,7 @@ def facts_of(
 
     Ranks that are ``kept`` from an earlier search take what their steps take.
     """
-    distance_bytes = 4 if kernel == "bfs" else rank_memory.distance_dtype(graph).itemsize
+    distance_bytes = 4 if kernel == "bfs" else distances_of(graph.weight_dtype).itemsize
     neighbors = graph.arrays_of(ORDER_OF[kernel], "neighbors")[0][0]
     return DiskRankFacts(
         pinned_ranks.facts_of(graph, kernel, shards, kept),

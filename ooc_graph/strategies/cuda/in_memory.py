@@ -13,11 +13,11 @@ from ooc_graph.kernels.cuda.many import bfs_plan as cuda_many_bfs_plan
 from ooc_graph.kernels.cuda.many.host import PART_BYTES
 from ooc_graph.kernels.cuda.runtime import modules as cuda_modules
 from ooc_graph.kernels.cuda.runtime.rows import MOST_ID
-from ooc_graph.layout.names import APSP, MULTI_SOURCE_BFS, id_dtype
+from ooc_graph.layout.names import APSP, MULTI_SOURCE_BFS, ORDER_OF, id_dtype
 from ooc_graph.model import rank_memory
 from ooc_graph.model.engine import Engine, load_ids
 from ooc_graph.model.job import Job
-from ooc_graph.model.kernel import CUDA_FIXED_BYTES, ORDER_OF
+from ooc_graph.model.kernel import CUDA_FIXED_BYTES
 from ooc_graph.model.request import SCHEDULER
 from ooc_graph.model.reservation import Reservation
 from ooc_graph.model.resources import CUDA

@@ -9,12 +9,12 @@ import numpy as np
 
 from ooc_graph.errors import MemoryBudgetError
 from ooc_graph.kernels.cuda.runtime.pinned import PinnedAllocator
+from ooc_graph.layout.names import ORDER_OF
 from ooc_graph.memory.cuda.pinned_plan import describe_device, plan_device
 from ooc_graph.memory.cuda.pinned_ranks import plan_ranks
 from ooc_graph.model import rank_memory
 from ooc_graph.model.engine import Engine, load_ids
 from ooc_graph.model.job import Job
-from ooc_graph.model.kernel import ORDER_OF
 from ooc_graph.model.request import SCHEDULER
 from ooc_graph.model.reservation import BUSY, DEVICE, Refusal, Reservation
 from ooc_graph.model.resources import CUDA

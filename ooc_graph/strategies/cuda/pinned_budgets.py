@@ -14,7 +14,7 @@ from ooc_graph.kernels.common.sssp.survey import first_rows
 from ooc_graph.kernels.cuda.pinned.bfs import BfsShare
 from ooc_graph.kernels.cuda.runtime import modules as cuda_modules
 from ooc_graph.kernels.cuda.runtime.rows import MOST_ID
-from ooc_graph.layout.names import CHUNK_BYTES, id_dtype
+from ooc_graph.layout.names import CHUNK_BYTES, FROM_ONE, ORDER_OF, id_dtype
 from ooc_graph.memory.cuda.device_facts import (
     COLUMNS,
     DeviceFacts,
@@ -32,7 +32,6 @@ from ooc_graph.memory.cuda.pinned_plan import (
 )
 from ooc_graph.model import rank_memory
 from ooc_graph.model.job import Job
-from ooc_graph.model.kernel import ORDER_OF
 from ooc_graph.model.resources import CUDA, Resources
 from ooc_graph.runtime import engine_cache
 from ooc_graph.runtime.remembered import Remembered
@@ -42,7 +41,6 @@ from ooc_graph.types import Shard
 
 NAME = "cuda/pinned"
 """Of the strategy."""
-_KERNELS = "bfs", "sssp"
 # Of a device's memory without a limit: what is left to the driver, and to others.
 LEFT_SHARE = 16
 # Host memory a row beside its arcs: names, offsets, tuples, and the tree by internal id.
@@ -63,7 +61,7 @@ def pinned_bytes(graph: Graph, kernel: str) -> int:
 
 def may_pin(graph: Graph, kernel: str) -> bool:
     """Whether a CUDA device may search a graph where it is: whether there are kernels for that."""
-    if kernel not in _KERNELS or rank_memory.only_ranks(graph):
+    if kernel not in FROM_ONE or rank_memory.only_ranks(graph):
         return False
     return kernel == "bfs" or graph.weighted
 

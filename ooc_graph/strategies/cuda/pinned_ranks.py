@@ -7,14 +7,12 @@ from typing import Any, Protocol, TypeVar
 
 from ooc_graph.errors import MemoryBudgetError
 from ooc_graph.kernels.cuda.runtime.pinned import PinnedAllocator
-from ooc_graph.layout.names import id_dtype
+from ooc_graph.layout.names import ORDER_OF, id_dtype
 from ooc_graph.memory.cuda.pinned_ranks import RankFacts, RankPlan, least_plan_of_ranks, plan_ranks
 from ooc_graph.model import rank_memory
-from ooc_graph.model.kernel import ORDER_OF
 from ooc_graph.runtime import process
-from ooc_graph.runtime.remembered import Remembered
-from ooc_graph.shards.lengths import LengthsByShard, lengths_of_shards
 from ooc_graph.shards.load import Graph
+from ooc_graph.strategies.ranks import known_lengths
 
 
 class _Plan(Protocol):
@@ -27,13 +25,6 @@ Planned = TypeVar("Planned", bound=_Plan)
 Made = TypeVar("Made")
 
 
-def _lengths(graph: Graph, kernel: str) -> LengthsByShard:
-    return lengths_of_shards(graph, ORDER_OF[kernel])
-
-
-_known_lengths: Remembered[LengthsByShard] = Remembered(_lengths)
-
-
 def facts_of(
     graph: Graph, kernel: str, shards: Sequence[int], kept: Sequence[int] = ()
 ) -> RankFacts:
@@ -41,7 +32,7 @@ def facts_of(
 
     Ranks that are ``kept`` from an earlier search take what their steps take.
     """
-    lengths, weights = _known_lengths(graph, kernel), None
+    lengths, weights = known_lengths(graph, kernel), None
     if kernel == "sssp":
         weights = graph.weight_dtype
     return RankFacts(

@@ -18,10 +18,9 @@ from ooc_graph.kernels.cuda.many.bfs import TRIED_FROM
 from ooc_graph.kernels.cuda.many.search_plan import BATCH_BYTES as CUDA_BATCH_BYTES
 from ooc_graph.kernels.cuda.runtime import modules as cuda_modules
 from ooc_graph.kernels.cuda.runtime.pool import allocating, pool_within
-from ooc_graph.layout.names import APSP
+from ooc_graph.layout.names import APSP, ORDER_OF
 from ooc_graph.model.engine import Engine, load_ids
 from ooc_graph.model.job import Job
-from ooc_graph.model.kernel import ORDER_OF
 from ooc_graph.model.rank_memory import only_ranks
 from ooc_graph.model.reservation import HOST, Refusal, Reservation
 from ooc_graph.model.resources import CPU, CUDA

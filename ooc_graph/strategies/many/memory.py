@@ -8,9 +8,8 @@ from ooc_graph.kernels.cuda.many.bfs_plan import SLOTS as LEVEL_SLOTS
 from ooc_graph.kernels.cuda.many.bfs_plan import tallied_bytes
 from ooc_graph.kernels.cuda.many.pieces import STAGED_BYTES, staged_bytes
 from ooc_graph.kernels.cuda.many.search_plan import part_dtype
-from ooc_graph.layout.names import HUB, LIGHT
+from ooc_graph.layout.names import HUB, LIGHT, ORDER_OF
 from ooc_graph.model.job import Job
-from ooc_graph.model.kernel import ORDER_OF
 from ooc_graph.model.reservation import Key
 from ooc_graph.model.resources import CPU, CUDA
 from ooc_graph.runtime import engine_cache

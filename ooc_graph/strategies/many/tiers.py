@@ -11,6 +11,7 @@ import numpy as np
 from ooc_graph.kernels.common.decisions import hubs_are_large
 from ooc_graph.kernels.common.many.lengths import require_fit
 from ooc_graph.kernels.common.sides import light_rows
+from ooc_graph.kernels.common.sssp.distances import distances_of
 from ooc_graph.kernels.common.sssp.survey import first_rows
 from ooc_graph.kernels.cpu.device import CpuDevice
 from ooc_graph.kernels.cpu.many.choice import single_searches_pay
@@ -19,7 +20,6 @@ from ooc_graph.kernels.cpu.store.one_by_one import TierSingly
 from ooc_graph.layout.names import APSP, LIGHT, MULTI_SOURCE_BFS, OUT, id_dtype
 from ooc_graph.memory.cpu.plan import Facts, Plan, least_bytes, plan_disk
 from ooc_graph.memory.io_stats import IoStats
-from ooc_graph.model import rank_memory
 from ooc_graph.runtime.machine import give_back_freed_memory
 from ooc_graph.runtime.warmup import TIERS, warm
 from ooc_graph.shards.load import Graph
@@ -160,7 +160,7 @@ def singly_in_store(loaded: TierSearch, graph: Graph, kernel: str) -> TierSearch
 def _singly(search: Any, heaviest: Any, graph: Graph, kernel: str) -> TierSingly:
     dtype = np.dtype(np.int32)
     if single_of(kernel) == "sssp":
-        dtype = rank_memory.distance_dtype(graph)
+        dtype = distances_of(graph.weight_dtype)
         require_fit(heaviest, graph.rows, dtype, None)
     return TierSingly(search, graph.rows, dtype, id_dtype(graph.rows))
 
@@ -174,7 +174,7 @@ def reweighted_device_bytes(graph: Graph, kernel: str) -> int:
     """Device memory that such weights take beside the stored ones' bytes."""
     if not is_reweighted(graph, kernel) or graph.weight_dtype is None:
         return 0
-    wider = max(rank_memory.distance_dtype(graph).itemsize - graph.weight_dtype.itemsize, 0)
+    wider = max(distances_of(graph.weight_dtype).itemsize - graph.weight_dtype.itemsize, 0)
     # Weights that are wider than the stored ones are searched by kernels with more state.
     return graph.arcs * wider + (graph.rows * _WIDER_STATE_BYTES if wider else 0)
 
@@ -184,7 +184,7 @@ def reweighted_on_device(shard: Shard, graph: Graph, device: Any) -> TierSingly:
 
     The shard has light-first rows of the whole graph, in host memory.
     """
-    found, dtype = reweighted_rows(*light_rows(shard)), rank_memory.distance_dtype(graph)
+    found, dtype = reweighted_rows(*light_rows(shard)), distances_of(graph.weight_dtype)
     search = device.sssp(replace(shard, out_light=found.out, into_light=found.into))
     require_fit(search.heaviest, graph.rows, dtype, found.longest)
     potential = found.potentials.potential

@@ -13,8 +13,13 @@ from ooc_graph.types import INT64_UNREACHED, AnyArray, Dealing, owner_of
 
 
 def distance_dtype(weights: AnyArray) -> np.dtype[np.generic]:
-    """Distances have the weights' kind: float32, float64, or int64 for all integers."""
-    return weights.dtype if weights.dtype.kind == "f" else np.dtype(np.int64)
+    """Type of the distances by such weights."""
+    return distances_of(weights.dtype)
+
+
+def distances_of(weights: np.dtype[Any] | None) -> np.dtype[Any]:
+    """Type of distances by the type of the weights: theirs if it is a float's, else int64."""
+    return weights if weights is not None and weights.kind == "f" else np.dtype(np.int64)
 
 
 def sums_may_overflow(heaviest: float, vertices: int, dtype: np.dtype[Any]) -> bool:
@@ -115,7 +120,7 @@ class BaseSsspRank:
     ) -> None:
         self.vertices, self.arcs = dealing.vertices, arcs
         self._dealing, self._ids, self._known = dealing, ids, known
-        self._top = unreached(distance_dtype(np.empty(0, weights)))[0]
+        self._top = unreached(distances_of(weights))[0]
         self._pending = self._left = 0
 
     def survey(self) -> tuple[tuple[int, int, int, int], float]:

@@ -118,7 +118,7 @@ def close_squares(
 def take_rows(
     _thread: int, _threads: int, control: Any, squares: Any, count: int, wanted: Any
 ) -> None:
-    """Write distances of sources, as `ooc_graph.kernels.cpu.many.sssp.Wanted` has it."""
+    """Write distances of sources, as `ooc_graph.kernels.cpu.many.wanted.Wanted` has it."""
     sources, columns, potential = wanted.sources, wanted.columns, wanted.potential
     is_reweighted, far, most = len(potential) > 0, wanted.ends[0], wanted.ends[1]
     while True:

@@ -87,7 +87,7 @@ def relax_batch(state: Any, u: int, neighbors: Any, weights: Any) -> bool:
 
 @kernel
 def publish_batch(state: Any, wanted: Any, first: int, end: int) -> None:
-    """Write distances without the potentials, as `many.sssp.Wanted` has it."""
+    """Write distances without the potentials, as `many.wanted.Wanted` has it."""
     publish(state, wanted, first, end)
 
 
