@@ -12,6 +12,7 @@ from ooc_graph.memory.cuda.disk_ranks import (
     DiskRankPlan,
     least_disk_ranks,
     plan_disk_ranks,
+    require_disk_ranks,
 )
 from ooc_graph.model import rank_memory
 from ooc_graph.model.job import Job
@@ -25,7 +26,7 @@ from ooc_graph.shards.tiers import TierSearch
 from ooc_graph.strategies.cpu import on_disk as cpu_disk
 from ooc_graph.strategies.cuda import disk_budgets, pinned_ranks
 from ooc_graph.strategies.cuda import pinned_budgets as cuda_pinned
-from ooc_graph.strategies.cuda.in_memory import host_bytes, require_both
+from ooc_graph.strategies.cuda.in_memory import host_bytes
 from ooc_graph.strategies.ranks import RankLoading, most_ranks
 
 
@@ -72,15 +73,11 @@ def budgets(job: Job, exchange: str) -> tuple[int, int]:
     on_host = resources.least_limit_bytes if is_dealt else resources.process_limit_bytes
     device_bytes, limit = cuda_pinned.budget_of(resources), resources.cuda_limits.pinned_bytes
     every = list(facts_of_any(job, exchange))
-    least = [least_disk_ranks(facts) for facts in every]
-    whole = rank_memory.ranks_bytes(job.graph, job.kernel, range(most_ranks(job, exchange)))
-    if max(plan.device_bytes for plan in least) >= whole:
-        # On small graphs batches of the store take more than the rows.
-        require_both(job, 0, whole, is_least=is_dealt)
-    for facts in every:
-        plan_disk_ranks(facts, device_bytes, on_host)
-    most = max(plan.host_bytes for plan in least)
-    return device_bytes, on_host if limit is None else min(on_host, limit + most)
+    require_disk_ranks(every, device_bytes, on_host)
+    if limit is None:
+        return device_bytes, on_host
+    least = max(least_disk_ranks(facts).host_bytes for facts in every)
+    return device_bytes, min(on_host, limit + least)
 
 
 def load(loading: RankLoading, device: Any) -> dict[int, TierSearch]:

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from ooc_graph.errors import MemoryBudgetError
 from ooc_graph.kernels.cuda.runtime.pinned import PinnedAllocator
 from ooc_graph.memory.cuda.pinned_plan import describe_device, plan_device
 from ooc_graph.memory.cuda.pinned_ranks import plan_ranks
@@ -28,7 +27,7 @@ from ooc_graph.strategies.cuda.in_memory import (
     cuda_bytes,
     has_narrow_ids,
     host_bytes,
-    require_both,
+    require_memory,
 )
 from ooc_graph.strategies.cuda.pinned_budgets import pinned_bytes
 from ooc_graph.strategies.ranks import RankLoading, most_ranks
@@ -117,22 +116,13 @@ class Pinned:
 
     def reserve_rank(self, job: Job, exchange: str) -> Reservation:
         """Rows of its shards in pinned memory; reads the graph's offsets."""
-        kernel, limit = job.kernel, job.resources.cuda_limits.pinned_bytes
         ranks = most_ranks(job, exchange)
-        facts = list(pinned_ranks.facts_of_any(job.graph, kernel, ranks))
+        facts = list(pinned_ranks.facts_of_any(job.graph, job.kernel, ranks))
         least = max(map(pinned_ranks.least_bytes, facts))
         pinned = max(one.pinned_bytes for one in facts)
         rows = pinned + max(one.offset_bytes for one in facts)
-        # Of short rows the first arcs, and where these begin, may be more than the rows.
-        whole = rank_memory.ranks_bytes(job.graph, kernel, range(ranks))
-        how = " by ranks with rows in pinned host memory" if least < whole else ""
-        is_least = exchange == SCHEDULER
-        require_both(job, rows, min(least, whole), is_least=is_least, how=how)
-        if limit is not None and pinned > limit:
-            raise MemoryBudgetError(
-                f"{job.what}{how} needs {pinned:,} bytes of it in one worker, and {limit:,} may "
-                "be used; raise --host-memory"
-            )
+        is_least, how = exchange == SCHEDULER, " by ranks with rows in pinned host memory"
+        require_memory(job, rows, least, pinned, is_least=is_least, how=how)
         device_bytes = max(pinned_budgets.budget_of(job.resources), least)
         return Reservation(self.name, host_bytes(job.graph, rows), device_bytes, pinned)
 
