@@ -159,10 +159,8 @@ def require_disk_ranks(every: Sequence[DiskRankFacts], device_bytes: int, host_b
         require_bytes(what, kind, needed, there, advice, of=" in one worker")
 
 
-def plan_disk_ranks(
-    facts: DiskRankFacts, device_bytes: int, host_bytes: int, most: HeadRule | None = None
-) -> DiskRankPlan:
-    """Plan for the ranks of one worker; no more than ``most`` of each row is on the device.
+def plan_disk_ranks(facts: DiskRankFacts, device_bytes: int, host_bytes: int) -> DiskRankPlan:
+    """Plan for the ranks of one worker.
 
     MemoryBudgetError below the least of either memory, which it names, or if a row is too long.
     """
@@ -174,8 +172,6 @@ def plan_disk_ranks(
         if more.device_bytes > device_bytes:
             break
         plan = more
-        if share == most:
-            break
     if plan.arcs_on_device == plan.arcs:
         return plan
     spare = host_bytes - least.host_bytes

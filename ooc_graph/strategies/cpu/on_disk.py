@@ -111,10 +111,8 @@ class OnDisk:
         """Read the heads of rows; the ranks of a worker share its budget."""
         given, device = (loading.graph, loading.kernel), process.device()
         warm(loading.kernel, loading.graph, device, variant=TIER_RANKS)
-        if not loading.missing:
-            return {}
         plan = plan_rank(*given, loading.shards, loading.reserved.host_bytes)
-        ranks = {shard: load_rank(*given, shard, plan, device) for shard in loading.missing}
+        ranks = {shard: load_rank(*given, shard, plan, device) for shard in loading.shards}
         give_back_freed_memory()
         return ranks
 

@@ -38,17 +38,12 @@ def lacks(job: Job) -> str:
     return "" if pays else "it does not pay"
 
 
-def facts_of(
-    graph: Graph, kernel: str, shards: Sequence[int], kept: Sequence[int] = ()
-) -> DiskRankFacts:
-    """What a plan for these ranks of one worker depends on; reads the graph's offsets.
-
-    Ranks that are ``kept`` from an earlier search take what their steps take.
-    """
+def facts_of(graph: Graph, kernel: str, shards: Sequence[int]) -> DiskRankFacts:
+    """What a plan for these ranks of one worker depends on; reads the graph's offsets."""
     distance_bytes = 4 if kernel == "bfs" else rank_memory.distance_dtype(graph).itemsize
     neighbors = graph.arrays_of(ORDER_OF[kernel], "neighbors")[0][0]
     return DiskRankFacts(
-        pinned_ranks.facts_of(graph, kernel, shards, kept),
+        pinned_ranks.facts_of(graph, kernel, shards),
         len(shards),
         id_dtype(graph.rows).itemsize,
         distance_bytes,
@@ -81,27 +76,23 @@ def budgets(job: Job, exchange: str) -> tuple[int, int]:
 
 
 def load(loading: RankLoading, device: Any) -> dict[int, TierSearch]:
-    """Bring the heads of the missing ranks' rows to the device; a worker's ranks share its budgets.
+    """Bring the heads of rows to the device; a worker's ranks share its budgets.
 
     If the device refuses that, it has less and less of the rows. MemoryBudgetError: the least of
     the device's memory was refused. CorruptStoreError: names the chunk.
     """
-    given = loading.graph, loading.kernel
-    budgets = loading.reserved.device_bytes, loading.reserved.host_bytes
-    whole = plan_disk_ranks(facts_of(*given, loading.shards), *budgets)
-    facts = facts_of(*given, loading.missing, loading.kept)
+    given, reserved = (loading.graph, loading.kernel), loading.reserved
+    facts = facts_of(*given, loading.shards)
     least = least_disk_ranks(facts).device_bytes
-    wanted = DiskRankPlan(facts, 0, 0, whole.share).device_bytes
-    free = cuda_pinned.free_within(wanted, least, 0, loading.what)
+    free = cuda_pinned.free_within(reserved.device_bytes, least, 0, loading.what)
 
     def within(device_bytes: int) -> DiskRankPlan:
-        plan = plan_disk_ranks(facts, device_bytes, budgets[1], most=whole.share)
-        return DiskRankPlan(facts, *budgets, plan.share, whole.kept_bytes)
+        return plan_disk_ranks(facts, device_bytes, reserved.host_bytes)
 
     def make(plan: DiskRankPlan) -> dict[int, TierSearch]:
         with ExitStack() as undo:
             ranks: dict[int, TierSearch] = {}
-            for shard in loading.missing:
+            for shard in loading.shards:
                 ranks[shard] = load_disk_rank(*given, shard, plan, device)
                 undo.callback(ranks[shard].close)
             undo.pop_all()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -136,16 +136,11 @@ class Pinned:
 
     def load_ranks(self, loading: RankLoading) -> dict[int, Any]:
         """Bring the rows of each shard to pinned memory; a worker's ranks share its budget."""
-        device, missing = process.device(CUDA), loading.missing
-        given = loading.graph, loading.kernel
-        if not missing:
-            return {}
-        facts = pinned_ranks.facts_of(*given, missing, loading.kept)
-        of_all = pinned_ranks.facts_of(*given, loading.shards)
-        whole = plan_ranks(of_all, loading.reserved.device_bytes)
-        wanted, least = replace(whole, facts=facts).bytes, pinned_ranks.least_bytes(facts)
+        device, given = process.device(CUDA), (loading.graph, loading.kernel, loading.shards)
+        facts = pinned_ranks.facts_of(*given)
+        wanted, least = loading.reserved.device_bytes, pinned_ranks.least_bytes(facts)
         budget_bytes = pinned_budgets.free_within(wanted, least, 0, loading.what)
-        return pinned_ranks.load(*given, missing, device, plan_ranks(facts, budget_bytes))
+        return pinned_ranks.load(*given, device, plan_ranks(facts, budget_bytes))
 
     def describe(self, job: Job, reserved: Reservation) -> dict[str, Any]:
         """What is on the device, and what is pinned."""
