@@ -81,13 +81,16 @@ def may_stay(graph: Graph, kernel: str) -> bool:
 
 
 def suits(graph: Graph, kernel: str, resources: Resources) -> bool:
-    """As `may_stay`, for the device that was asked for.
+    """As `may_stay`, for the device that was asked for."""
+    return may_stay(graph, kernel) and pays(graph, kernel, resources)
+
+
+def pays(graph: Graph, kernel: str, resources: Resources) -> bool:
+    """Whether a device is to search with arcs in the store: if it was asked for, or reads little.
 
     Where SSSP has nothing to gain from pulling it goes on by many small steps, each of which may
     read: ``auto`` leaves that to the CPU, whose memory may have the rows.
     """
-    if not may_stay(graph, kernel):
-        return False
     return resources.wanted != AUTO or cuda_pinned.reads_little(graph, kernel)
 
 

@@ -18,7 +18,6 @@ from ooc_graph.model import rank_memory
 from ooc_graph.model.job import Job
 from ooc_graph.model.kernel import ORDER_OF
 from ooc_graph.model.request import SCHEDULER
-from ooc_graph.model.resources import AUTO
 from ooc_graph.runtime.machine import give_back_freed_memory
 from ooc_graph.shards.device_tiers import load_disk_rank
 from ooc_graph.shards.load import Graph
@@ -34,7 +33,7 @@ def lacks(job: Job) -> str:
     """Why ranks cannot leave arcs in the store; or empty."""
     if job.kernel not in disk_budgets.LOADERS or not cpu_disk.has_tiers(job.graph, job.kernel):
         return "arcs cannot stay in the store"
-    pays = job.resources.wanted != AUTO or cuda_pinned.reads_little(job.graph, job.kernel)
+    pays = disk_budgets.pays(job.graph, job.kernel, job.resources)
     return "" if pays else "it does not pay"
 
 
