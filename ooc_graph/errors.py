@@ -18,6 +18,10 @@ DISK_FULL_ERRNOS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 """Numbers of what a system says if a file cannot become larger."""
 
 
+PINNED, DEVICE, HOST = "pinned host", "device", "host"
+"""Kinds of memory, in the order in which a search on a CUDA device says what it lacks."""
+
+
 class OocGraphError(Exception):
     """Base of everything this package raises on purpose."""
 
@@ -135,11 +139,11 @@ class MemoryBudgetError(OocGraphError):
     """The budget is smaller than the least that would do; the message gives both in bytes."""
 
     exit_code = 2
-    least_bytes = 0
+    least_bytes, kind = 0, HOST
 
-    def needing(self, least_bytes: int) -> MemoryBudgetError:
-        """The error, with the least that would do as a number."""
-        self.least_bytes = least_bytes
+    def needing(self, least_bytes: int, kind: str = HOST) -> MemoryBudgetError:
+        """The error, with the least that would do as a number, of a kind of memory."""
+        self.least_bytes, self.kind = least_bytes, kind
         return self
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from ooc_graph.errors import MemoryBudgetError, UsageError
+from ooc_graph.errors import HOST, MemoryBudgetError, UsageError
 from ooc_graph.model.job import Job
 from ooc_graph.model.request import SCHEDULER, Request
 from ooc_graph.model.reservation import BUSY, Refusal, Reservation
@@ -147,8 +147,13 @@ def _first(graph: Graph, request: Request, resources: Resources, device: str) ->
 
 
 def _most_helpful(refusals: Sequence[tuple[int, MemoryBudgetError]]) -> MemoryBudgetError:
-    """The error that says the least that is enough; else the last of the tier that keeps least."""
-    known = [error for _, error in refusals if error.least_bytes]
-    if known:
-        return min(known, key=lambda error: error.least_bytes)
-    return max(reversed(refusals), key=lambda refusal: refusal[0])[1]
+    """The error that says the least that is enough; else the last of the tier that keeps least.
+
+    Only what is said of the same kind of memory is compared. A strategy that lacks host memory
+    lacks no other kind; if none does, it is the kind that the last of that tier lacks.
+    """
+    known = [refusal for refusal in refusals if refusal[1].least_bytes]
+    last = max(reversed(known or refusals), key=lambda refusal: refusal[0])[1]
+    kind = HOST if any(error.kind == HOST for _, error in known) else last.kind
+    alike = [error for _, error in known if error.kind == kind]
+    return min(alike, key=lambda error: error.least_bytes, default=last)

@@ -37,7 +37,8 @@ class RankLoading:
 
     graph: Graph
     kernel: str
-    # All shards that the worker has, and those whose ranks are not loaded.
+    # All shards that the worker has, and those whose ranks are not loaded: all of them, unless
+    # rows are in memory.
     shards: Sequence[int]
     missing: Sequence[int]
     reserved: Reservation  # what all of them hold

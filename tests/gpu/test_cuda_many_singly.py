@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -40,12 +41,15 @@ def store(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
 def without(*kernels: str) -> Iterator[None]:
     """As if the device were too small for batches, or for all rows: then it has the least."""
 
-    def least(job: Job, strategy: str) -> int:
-        found = cuda_pinned.least_device_bytes(job.graph, "bfs" if job.asked.hops else "sssp")
-        assert budget(job, strategy) > found
-        return found
+    def least(job: Job, cached_as: tuple[str, str] | None = None) -> Any:
+        found = plan_for(job, cached_as)
+        if cached_as is None:
+            return found
+        budget = cuda_pinned.least_device_bytes(job.graph, job.kernel)
+        assert found.budget_bytes > budget
+        return replace(found, budget_bytes=budget)
 
-    plain, budget = cuda_memory.cuda_bytes, one_by_one.pinned_budget
+    plain, plan_for = cuda_memory.cuda_bytes, cuda_pinned.plan_for
 
     def needed(graph: og.Graph, kernel: str) -> int:
         return LARGE if kernel in kernels else plain(graph, kernel)
@@ -53,7 +57,7 @@ def without(*kernels: str) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         for module in (cuda_memory, pinned):
             patch.setattr(module, "cuda_bytes", needed)
-        patch.setattr(one_by_one, "pinned_budget", least)
+        patch.setattr(cuda_pinned, "plan_for", least)
         yield
 
 

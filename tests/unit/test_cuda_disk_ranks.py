@@ -308,7 +308,7 @@ def test_what_the_device_refuses_is_loaded_with_less(
 def test_ranks_of_a_worker_share_its_budgets(
     graph: og.Graph, kernel: str, device: OnCpu, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Also those that a search before has left; and within what others leave of the device."""
+    """Within what others leave of the device."""
     device.graph = graph
     least, _ = least_of(graph, kernel, CudaHere(PLENTY, CudaLimits(1, 0)).resources(), "local")
     facts = disk_ranks.facts_of(graph, kernel, range(4))
@@ -317,13 +317,9 @@ def test_ranks_of_a_worker_share_its_budgets(
     reserved = plan_for(graph, kernel, resources).reserved
     strategy = OnDisk()
     planned = plan_disk_ranks(facts, budget, PLENTY).share
-    for missing in ([0, 1, 2, 3], [2]):
-        device.shares.clear()
-        loading = RankLoading(graph, kernel, range(4), missing, reserved, lambda *_: None)
-        assert sorted(strategy.load_ranks(loading)) == missing
-        assert set(device.shares) == {planned}
     loading = RankLoading(graph, kernel, range(4), range(4), reserved, lambda *_: None)
-    assert strategy.load_ranks(replace(loading, missing=[])) == {}
+    assert sorted(strategy.load_ranks(loading)) == [0, 1, 2, 3]
+    assert set(device.shares) == {planned}
     monkeypatch.setattr(cuda_modules, "device_bytes", lambda: (least, PLENTY))
     device.shares.clear()
     strategy.load_ranks(loading)

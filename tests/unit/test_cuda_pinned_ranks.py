@@ -242,29 +242,16 @@ def test_what_the_device_refuses_is_loaded_with_less(
 def test_ranks_of_a_worker_share_its_budget(
     graph: og.Graph, kernel: str, device: OnCpu, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Also those that a search before has left; and within what others leave of the device."""
+    """Within what others leave of the device."""
     least, facts = least_of(graph, kernel, 4), pinned_ranks.facts_of(graph, kernel, range(4))
     budget = least + facts.pinned_bytes // 3
     resources = CudaHere(PLENTY, CudaLimits(budget)).resources()
     monkeypatch.setattr(rank_memory, "only_ranks", lambda _: True)
     reserved = plan_for(graph, kernel, resources).reserved
-    strategy = Pinned()
-
-    def held_of(missing: list[int]) -> tuple[int, int]:
-        """Arcs on the device, of the ranks that are loaded, and as planned for all of them."""
+    loading = RankLoading(graph, kernel, range(4), range(4), reserved, lambda *_: None)
+    for free, planned in ((PLENTY, plan_ranks(facts, budget)), (least, least_plan_of_ranks(facts))):
+        monkeypatch.setattr(cuda_modules, "device_bytes", lambda n=free: (n, PLENTY))
         device.shares.clear()
-        loading = RankLoading(graph, kernel, range(4), missing, reserved, lambda *_: None)
-        assert sorted(strategy.load_ranks(loading)) == missing
+        assert sorted(Pinned().load_ranks(loading)) == [0, 1, 2, 3]
         (share,) = set(device.shares)
-        loaded = RankPlan(pinned_ranks.facts_of(graph, kernel, missing), 0, HeadRule(*share))
-        return loaded.arcs_on_device, replace(
-            loaded, share=plan_ranks(facts, budget).share
-        ).arcs_on_device
-
-    for missing in ([0, 1, 2, 3], [2]):
-        held, planned = held_of(missing)
-        assert held == planned > least_plan_of_ranks(facts).arcs_on_device // 4
-    nothing = RankLoading(graph, kernel, range(4), [], reserved, lambda *_: None)
-    assert strategy.load_ranks(nothing) == {}
-    monkeypatch.setattr(cuda_modules, "device_bytes", lambda: (least, PLENTY))
-    assert held_of([0, 1, 2, 3])[0] == least_plan_of_ranks(facts).arcs_on_device
+        assert HeadRule(*share) == planned.share

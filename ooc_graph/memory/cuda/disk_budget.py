@@ -10,10 +10,17 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any, TypeVar
 
-from ooc_graph.errors import MemoryBudgetError
+from ooc_graph.errors import DEVICE, MemoryBudgetError
 from ooc_graph.layout import names
 from ooc_graph.memory.cpu.plan import SLACK_SHARE, whole_blocks
-from ooc_graph.memory.cuda.disk import LEAST_BATCH_BLOCKS, MOST_BATCH_BLOCKS, NUMBER_BYTES, DiskPlan
+from ooc_graph.memory.cuda.disk import (
+    LEAST_BATCH_BLOCKS,
+    MOST_BATCH_BLOCKS,
+    NUMBER_BYTES,
+    DiskFacts,
+    DiskPlan,
+)
+from ooc_graph.memory.cuda.least import require_bytes
 
 STAGING_SHARE = 16
 """Staging takes at most one in this many of the bytes beyond the least."""
@@ -35,13 +42,7 @@ def begin_plan(
     """
     facts = least.facts
     require_countable(facts)
-    if least.device_bytes > device_bytes:
-        said = (
-            f"{facts.kernel} on {facts.rows:,} rows with arcs in the store needs at least "
-            f"{least.device_bytes:,} bytes of device memory, and {device_bytes:,} may be used; "
-            "raise --device-memory"
-        )
-        raise MemoryBudgetError(said).needing(least.device_bytes)
+    require_device(facts, least.device_bytes, device_bytes)
     spare = max(host_bytes - least.host_bytes, 0)
     spare -= spare // SLACK_SHARE
     plan = replace(
@@ -69,6 +70,12 @@ def with_kept(plan: Made, host_bytes: int) -> Made:
     tail = plan.arcs_bytes + 4 * plan.columns * sides * names.SIDECAR_BYTES
     rest = max(min(host_bytes - plan.host_bytes, tail) // sides, 0)
     return replace(plan, kept_bytes=whole_blocks(rest))
+
+
+def require_device(facts: DiskFacts, needed: int, there: int) -> None:
+    """Refuse a search that needs more device memory than there is."""
+    what = f"{facts.kernel} on {facts.rows:,} rows with arcs in the store"
+    require_bytes(what, DEVICE, needed, there, "raise --device-memory")
 
 
 def require_countable(facts: Any) -> None:

@@ -7,10 +7,11 @@ rows, batches of blocks on their way to the device, and blocks that are kept onc
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from ooc_graph.errors import MemoryBudgetError
+from ooc_graph.errors import DEVICE, HOST
 from ooc_graph.layout import names
 from ooc_graph.memory.cpu.plan import (
     RESERVE_BYTES,
@@ -27,6 +28,7 @@ from ooc_graph.memory.cuda.disk import (
     listed_bytes,
 )
 from ooc_graph.memory.cuda.disk_budget import require_countable
+from ooc_graph.memory.cuda.least import require_bytes
 from ooc_graph.memory.cuda.pinned_ranks import RankFacts
 from ooc_graph.memory.heads import HeadRule, rules
 
@@ -143,34 +145,33 @@ class DiskRankPlan(TwoMemories):
         return min(WINDOW_ROWS, rows + 64)
 
 
-def plan_disk_ranks(
-    facts: DiskRankFacts, device_bytes: int, host_bytes: int, most: HeadRule | None = None
-) -> DiskRankPlan:
-    """Plan for the ranks of one worker; no more than ``most`` of each row is on the device.
+def require_disk_ranks(every: Sequence[DiskRankFacts], device_bytes: int, host_bytes: int) -> None:
+    """Refuse ranks if the worker that needs most of either memory has too little of it."""
+    least = [least_disk_ranks(facts) for facts in every]
+    for facts in every:
+        require_countable(facts)
+    what = f"{every[0].kernel} by ranks with arcs in the store"
+    for kind, option, needed, there in (
+        (DEVICE, "--device-memory", max(plan.device_bytes for plan in least), device_bytes),
+        (HOST, "--memory-limit", max(plan.host_bytes for plan in least), host_bytes),
+    ):
+        advice = f"raise {option}, or add workers"
+        require_bytes(what, kind, needed, there, advice, of=" in one worker")
+
+
+def plan_disk_ranks(facts: DiskRankFacts, device_bytes: int, host_bytes: int) -> DiskRankPlan:
+    """Plan for the ranks of one worker.
 
     MemoryBudgetError below the least of either memory, which it names, or if a row is too long.
     """
+    require_disk_ranks([facts], device_bytes, host_bytes)
     least = least_disk_ranks(facts)
-    require_countable(facts)
-    for kind, option, needed, there in (
-        ("device", "--device-memory", least.device_bytes, device_bytes),
-        ("host", "--memory-limit", least.host_bytes, host_bytes),
-    ):
-        if needed > there:
-            said = (
-                f"{facts.kernel} by ranks with arcs in the store needs at least {needed:,} bytes "
-                f"of {kind} memory in one worker, and {there:,} may be used; raise {option}, or "
-                "add workers"
-            )
-            raise MemoryBudgetError(said).needing(needed)
     plan = replace(least, device_budget_bytes=device_bytes, host_budget_bytes=host_bytes)
     for share in rules(facts.kernel):
         more = replace(plan, share=share)
         if more.device_bytes > device_bytes:
             break
         plan = more
-        if share == most:
-            break
     if plan.arcs_on_device == plan.arcs:
         return plan
     spare = host_bytes - least.host_bytes

@@ -13,9 +13,10 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
-from ooc_graph.errors import MemoryBudgetError
+from ooc_graph.errors import DEVICE, PINNED, MemoryBudgetError
 from ooc_graph.memory.cuda import device_facts
 from ooc_graph.memory.cuda.device_facts import COLUMNS, DeviceFacts, DevicePlan, NearPlan
+from ooc_graph.memory.cuda.least import require_bytes
 from ooc_graph.memory.cuda.pinned_ranks import RankPlan
 from ooc_graph.memory.heads import HeadRule, rules
 
@@ -124,31 +125,25 @@ SearchPlan: TypeAlias = BfsPlan | SsspPlan | NearPlan
 
 
 def plan_device(
-    kernel: str,
-    facts: DeviceFacts,
-    budget_bytes: int,
-    host_bytes: int,
-    more_host: str = "raise --host-memory",
+    kernel: str, facts: DeviceFacts, budget_bytes: int, host_bytes: int, beside: int = 0
 ) -> SearchPlan:
-    """Plan for a search with all rows in pinned host memory.
+    """Plan for a search with all rows in pinned host memory, of which there may be ``host_bytes``.
 
-    ``host_bytes`` may be pinned; ``more_host`` is what to do for more of them. If a budget is too
-    small, that is a `MemoryBudgetError`, which names the least that would do; so is a graph that is
-    too large for the kernels of one rank, whatever the budget.
+    If a budget is too small, that is a `MemoryBudgetError`, which names the least that would do,
+    with what is on the device ``beside`` it; so is a graph that is too large for the kernels of one
+    rank, whatever the budget.
     """
     _require_countable(kernel, facts)
     least = least_plan(kernel, facts)
-    if least.bytes > budget_bytes:
-        raise MemoryBudgetError(
-            f"{kernel} on {facts.rows:,} rows with arcs in host memory needs at least "
-            f"{least.bytes:,} bytes of device memory, and {budget_bytes:,} may be used; raise "
-            "--device-memory"
-        )
     if least.pinned_bytes > host_bytes:
-        raise MemoryBudgetError(
+        said = (
             f"{kernel} on a graph that does not fit the device needs {least.pinned_bytes:,} bytes "
-            f"of pinned host memory, and {host_bytes:,} may be used; {more_host}"
+            f"of pinned host memory, and {host_bytes:,} may be used; raise --host-memory"
         )
+        raise MemoryBudgetError(said).needing(least.pinned_bytes, PINNED)
+    what = f"{kernel} on {facts.rows:,} rows with arcs in host memory"
+    needed, there = least.bytes + beside, budget_bytes + beside
+    require_bytes(what, DEVICE, needed, there, "raise --device-memory")
     return fill(kernel, facts, budget_bytes)
 
 

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ooc_graph.errors import MemoryBudgetError
+from ooc_graph.errors import DEVICE
+from ooc_graph.memory.cuda.least import require_bytes
 from ooc_graph.memory.heads import HeadRule, Lengths, rules
 
 # Of a row: its offset, and where its first arcs begin, which is told in 32 bits.
@@ -96,12 +97,9 @@ class RankPlan:
 def plan_ranks(facts: RankFacts, budget_bytes: int) -> RankPlan:
     """Plan for the ranks of one worker; `MemoryBudgetError` below the least."""
     least = least_plan_of_ranks(facts)
-    if least.bytes > budget_bytes:
-        raise MemoryBudgetError(
-            f"{facts.kernel} by ranks with rows in pinned host memory needs at least "
-            f"{least.bytes:,} bytes of device memory in one worker, and {budget_bytes:,} may be "
-            "used; raise --device-memory, or add workers"
-        )
+    what = f"{facts.kernel} by ranks with rows in pinned host memory"
+    advice = "raise --device-memory, or add workers"
+    require_bytes(what, DEVICE, least.bytes, budget_bytes, advice, of=" in one worker")
     chosen = least.share
     for share in rules(facts.kernel):
         is_countable = max(side.kept(share) for side in facts.sides) < _MOST_ARCS

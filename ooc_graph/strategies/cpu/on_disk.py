@@ -109,11 +109,9 @@ class OnDisk:
         """Read the heads of rows; the ranks of a worker share its budget."""
         given, device = (loading.graph, loading.kernel), process.device()
         warm(loading.kernel, loading.graph, device, variant=TIER_RANKS)
-        if not loading.missing:
-            return {}
         facts = facts_of_ranks(*given, loading.shards, known_lengths(*given))
         plan = plan_disk(facts, loading.reserved.host_bytes)
-        ranks = {shard: load_rank(*given, shard, plan, device) for shard in loading.missing}
+        ranks = {shard: load_rank(*given, shard, plan, device) for shard in loading.shards}
         give_back_freed_memory()
         return ranks
 

@@ -12,6 +12,7 @@ from ooc_graph.layout.names import id_dtype
 from ooc_graph.memory.cpu.plan import ANSWER_BLOCK_BYTES, ANSWER_VERTEX_BYTES, ANSWER_VERTICES
 from ooc_graph.memory.cuda.disk import DiskFacts, DiskPlan
 from ooc_graph.memory.cuda.disk_bfs_plan import least_disk_plan, plan_disk_device
+from ooc_graph.memory.cuda.disk_budget import require_countable, require_device
 from ooc_graph.memory.cuda.disk_sssp_plan import least_disk_sssp, plan_disk_sssp
 from ooc_graph.memory.io_stats import IoStats
 from ooc_graph.model import rank_memory
@@ -63,16 +64,11 @@ def budgets_for(job: Job, cached_as: tuple[str, str] | None = None) -> tuple[int
         if one.host_bytes == limit or (fits and 2 * one.host_bytes >= host_bytes):
             return one.device_bytes, one.host_bytes
     facts = known_facts(graph, job.kernel)
-    needed = least_plan(facts).host_bytes + beside
-    if needed > resources.process_limit_bytes:
-        more = "raise --memory-limit" if resources.is_limited else "that is what is free"
-        said = (
-            f"{job.kernel} on {facts.rows:,} rows with arcs in the store needs at least {needed:,} "
-            f"bytes of host memory, and {resources.process_limit_bytes:,} may be used; {more}"
-        )
-        raise MemoryBudgetError(said).needing(needed)
-    plan = plan_within(facts, max(device_bytes, 0), host_bytes)
-    return plan.device_budget_bytes, plan.host_budget_bytes
+    require_countable(facts)
+    least = least_plan(facts)
+    require_device(facts, least.device_bytes + on_top, device_bytes + on_top)
+    cuda_pinned.require_host(job, "the store", least.host_bytes + beside)
+    return device_bytes, host_bytes
 
 
 def may_stay(graph: Graph, kernel: str) -> bool:
@@ -85,13 +81,16 @@ def may_stay(graph: Graph, kernel: str) -> bool:
 
 
 def suits(graph: Graph, kernel: str, resources: Resources) -> bool:
-    """As `may_stay`, for the device that was asked for.
+    """As `may_stay`, for the device that was asked for."""
+    return may_stay(graph, kernel) and pays(graph, kernel, resources)
+
+
+def pays(graph: Graph, kernel: str, resources: Resources) -> bool:
+    """Whether a device is to search with arcs in the store: if it was asked for, or reads little.
 
     Where SSSP has nothing to gain from pulling it goes on by many small steps, each of which may
     read: ``auto`` leaves that to the CPU, whose memory may have the rows.
     """
-    if not may_stay(graph, kernel):
-        return False
     return resources.wanted != AUTO or cuda_pinned.reads_little(graph, kernel)
 
 

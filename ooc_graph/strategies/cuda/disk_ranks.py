@@ -13,11 +13,10 @@ from ooc_graph.memory.cuda.disk_ranks import (
     DiskRankPlan,
     least_disk_ranks,
     plan_disk_ranks,
+    require_disk_ranks,
 )
-from ooc_graph.model import rank_memory
 from ooc_graph.model.job import Job
 from ooc_graph.model.request import SCHEDULER
-from ooc_graph.model.resources import AUTO
 from ooc_graph.runtime.machine import give_back_freed_memory
 from ooc_graph.shards.device_tiers import load_disk_rank
 from ooc_graph.shards.load import Graph
@@ -25,7 +24,7 @@ from ooc_graph.shards.tiers import TierSearch
 from ooc_graph.strategies.cpu import on_disk as cpu_disk
 from ooc_graph.strategies.cuda import disk_budgets, pinned_ranks
 from ooc_graph.strategies.cuda import pinned_budgets as cuda_pinned
-from ooc_graph.strategies.cuda.in_memory import host_bytes, require_both
+from ooc_graph.strategies.cuda.in_memory import host_bytes
 from ooc_graph.strategies.ranks import RankLoading, most_ranks
 
 
@@ -33,21 +32,16 @@ def lacks(job: Job) -> str:
     """Why ranks cannot leave arcs in the store; or empty."""
     if job.kernel not in disk_budgets.LOADERS or not cpu_disk.has_tiers(job.graph, job.kernel):
         return "arcs cannot stay in the store"
-    pays = job.resources.wanted != AUTO or cuda_pinned.reads_little(job.graph, job.kernel)
+    pays = disk_budgets.pays(job.graph, job.kernel, job.resources)
     return "" if pays else "it does not pay"
 
 
-def facts_of(
-    graph: Graph, kernel: str, shards: Sequence[int], kept: Sequence[int] = ()
-) -> DiskRankFacts:
-    """What a plan for these ranks of one worker depends on; reads the graph's offsets.
-
-    Ranks that are ``kept`` from an earlier search take what their steps take.
-    """
+def facts_of(graph: Graph, kernel: str, shards: Sequence[int]) -> DiskRankFacts:
+    """What a plan for these ranks of one worker depends on; reads the graph's offsets."""
     distance_bytes = 4 if kernel == "bfs" else distances_of(graph.weight_dtype).itemsize
     neighbors = graph.arrays_of(ORDER_OF[kernel], "neighbors")[0][0]
     return DiskRankFacts(
-        pinned_ranks.facts_of(graph, kernel, shards, kept),
+        pinned_ranks.facts_of(graph, kernel, shards),
         len(shards),
         id_dtype(graph.rows).itemsize,
         distance_bytes,
@@ -72,39 +66,31 @@ def budgets(job: Job, exchange: str) -> tuple[int, int]:
     on_host = resources.least_limit_bytes if is_dealt else resources.process_limit_bytes
     device_bytes, limit = cuda_pinned.budget_of(resources), resources.cuda_limits.pinned_bytes
     every = list(facts_of_any(job, exchange))
-    least = [least_disk_ranks(facts) for facts in every]
-    whole = rank_memory.ranks_bytes(job.graph, job.kernel, range(most_ranks(job, exchange)))
-    if max(plan.device_bytes for plan in least) >= whole:
-        # On small graphs batches of the store take more than the rows.
-        require_both(job, 0, whole, is_least=is_dealt)
-    for facts in every:
-        plan_disk_ranks(facts, device_bytes, on_host)
-    most = max(plan.host_bytes for plan in least)
-    return device_bytes, on_host if limit is None else min(on_host, limit + most)
+    require_disk_ranks(every, device_bytes, on_host)
+    if limit is None:
+        return device_bytes, on_host
+    least = max(least_disk_ranks(facts).host_bytes for facts in every)
+    return device_bytes, min(on_host, limit + least)
 
 
 def load(loading: RankLoading, device: Any) -> dict[int, TierSearch]:
-    """Bring the heads of the missing ranks' rows to the device; a worker's ranks share its budgets.
+    """Bring the heads of rows to the device; a worker's ranks share its budgets.
 
     If the device refuses that, it has less and less of the rows. MemoryBudgetError: the least of
     the device's memory was refused. CorruptStoreError: names the chunk.
     """
-    given = loading.graph, loading.kernel
-    budgets = loading.reserved.device_bytes, loading.reserved.host_bytes
-    whole = plan_disk_ranks(facts_of(*given, loading.shards), *budgets)
-    facts = facts_of(*given, loading.missing, loading.kept)
+    given, reserved = (loading.graph, loading.kernel), loading.reserved
+    facts = facts_of(*given, loading.shards)
     least = least_disk_ranks(facts).device_bytes
-    wanted = DiskRankPlan(facts, 0, 0, whole.share).device_bytes
-    free = cuda_pinned.free_within(wanted, least, 0, loading.what)
+    free = cuda_pinned.free_within(reserved.device_bytes, least, 0, loading.what)
 
     def within(device_bytes: int) -> DiskRankPlan:
-        plan = plan_disk_ranks(facts, device_bytes, budgets[1], most=whole.share)
-        return DiskRankPlan(facts, *budgets, plan.share, whole.kept_bytes)
+        return plan_disk_ranks(facts, device_bytes, reserved.host_bytes)
 
     def make(plan: DiskRankPlan) -> dict[int, TierSearch]:
         with ExitStack() as undo:
             ranks: dict[int, TierSearch] = {}
-            for shard in loading.missing:
+            for shard in loading.shards:
                 ranks[shard] = load_disk_rank(*given, shard, plan, device)
                 undo.callback(ranks[shard].close)
             undo.pop_all()

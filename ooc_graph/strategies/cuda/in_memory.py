@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ooc_graph.answers.scatter import Ids
-from ooc_graph.errors import MemoryBudgetError
+from ooc_graph.errors import DEVICE, HOST, PINNED, MemoryBudgetError
 from ooc_graph.kernels.common.device import search_of
 from ooc_graph.kernels.cuda.bfs.short_rows import may_fix_rows
 from ooc_graph.kernels.cuda.many import bfs_plan as cuda_many_bfs_plan
@@ -61,7 +61,7 @@ class InMemory(StrategyDefaults):
         """Rows pass through host memory."""
         needed = cuda_bytes(job.graph, job.kernel)
         rows = job.graph.resident_bytes(ORDER_OF[job.kernel])
-        require_both(job, rows, needed)
+        require_memory(job, rows, needed)
         return Reservation(self.name, host_bytes(job.graph, rows), needed)
 
     def load(self, graph: Graph, kernel: str, reserved: Reservation) -> Engine:  # noqa: ARG002
@@ -85,7 +85,7 @@ class InMemory(StrategyDefaults):
         shards = range(most_ranks(job, exchange))
         rows = job.graph.resident_bytes(ORDER_OF[kernel]) * len(shards) // job.graph.shards
         needed = rank_memory.ranks_bytes(job.graph, kernel, shards)
-        require_both(job, rows, needed, is_least=exchange == SCHEDULER)
+        require_memory(job, rows, needed, is_least=exchange == SCHEDULER)
         return Reservation(self.name, host_bytes(job.graph, rows), needed)
 
     def describe_rank(self, job: Job, reserved: Reservation) -> dict[str, Any]:  # noqa: ARG002
@@ -140,27 +140,28 @@ def describe_rows_on_device(job: Job, tier: str, needed: int) -> dict[str, Any]:
     }
 
 
-def require_both(
-    job: Job, rows: int, needed: int, *, is_least: bool = False, how: str = ""
+def require_memory(
+    job: Job, rows: int, on_device: int, pinned: int = 0, *, is_least: bool = False, how: str = ""
 ) -> None:
     """Refuse rows on a device that its memory, or that of the host, has no room for.
 
-    They need so much device memory, and ``rows`` bytes of host memory on their way there, in this
-    process or (``is_least``) the one that has least.
+    They need so much device memory, and ``rows`` bytes of host memory, some of it ``pinned``, in
+    this process or (``is_least``) the one that has least.
     """
-    host, resources = host_bytes(job.graph, rows), job.resources
+    resources = job.resources
     on_host = resources.least_limit_bytes if is_least else resources.process_limit_bytes
-    there = resources.device.memory_bytes
-    if needed > there:
-        kind = "device"
-    elif host > on_host:
-        kind, needed, there = "host", host, on_host
-    else:
-        return
-    raise MemoryBudgetError(
-        f"{job.what}{how} needs {needed:,} bytes of {kind} memory in one worker, and a worker may "
-        f"use {there:,}; add workers, or use --device cpu"
-    )
+    to_pin, advice = resources.cuda_limits.pinned_bytes, "add workers, or use --device cpu"
+    for kind, needed, there, more in (
+        (PINNED, pinned, pinned if to_pin is None else to_pin, "raise --host-memory, "),
+        (DEVICE, on_device, resources.device.memory_bytes, ""),
+        (HOST, host_bytes(job.graph, rows), on_host, ""),
+    ):
+        if needed > there:
+            said = (
+                f"{job.what}{how} needs {needed:,} bytes of {kind} memory in one worker, and a "
+                f"worker may use {there:,}; {more}{advice}"
+            )
+            raise MemoryBudgetError(said).needing(needed, kind)
 
 
 def host_bytes(graph: Graph, rows: int) -> int:

@@ -132,8 +132,7 @@ class OnDisk(StrategyDefaults):
 
     def load_ranks(self, loading: RankLoading) -> dict[int, Any]:
         """Bring the heads of rows to the device."""
-        device = process.device(CUDA)
-        return disk_ranks.load(loading, device) if loading.missing else {}
+        return disk_ranks.load(loading, process.device(CUDA))
 
     def summary(self, kernel: str, reserved: Reservation) -> str:
         """Where its arcs are."""

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from ooc_graph.errors import MemoryBudgetError
 from ooc_graph.kernels.cuda.runtime.pinned import PinnedAllocator
 from ooc_graph.layout.names import ORDER_OF
 from ooc_graph.memory.cuda.pinned_plan import describe_device, plan_device
@@ -28,7 +27,7 @@ from ooc_graph.strategies.cuda.in_memory import (
     cuda_bytes,
     has_narrow_ids,
     host_bytes,
-    require_both,
+    require_memory,
 )
 from ooc_graph.strategies.cuda.pinned_budgets import pinned_bytes
 from ooc_graph.strategies.ranks import RankLoading, most_ranks
@@ -117,22 +116,13 @@ class Pinned:
 
     def reserve_rank(self, job: Job, exchange: str) -> Reservation:
         """Rows of its shards in pinned memory; reads the graph's offsets."""
-        kernel, limit = job.kernel, job.resources.cuda_limits.pinned_bytes
         ranks = most_ranks(job, exchange)
-        facts = list(pinned_ranks.facts_of_any(job.graph, kernel, ranks))
+        facts = list(pinned_ranks.facts_of_any(job.graph, job.kernel, ranks))
         least = max(map(pinned_ranks.least_bytes, facts))
         pinned = max(one.pinned_bytes for one in facts)
         rows = pinned + max(one.offset_bytes for one in facts)
-        # Of short rows the first arcs, and where these begin, may be more than the rows.
-        whole = rank_memory.ranks_bytes(job.graph, kernel, range(ranks))
-        how = " by ranks with rows in pinned host memory" if least < whole else ""
-        is_least = exchange == SCHEDULER
-        require_both(job, rows, min(least, whole), is_least=is_least, how=how)
-        if limit is not None and pinned > limit:
-            raise MemoryBudgetError(
-                f"{job.what}{how} needs {pinned:,} bytes of it in one worker, and {limit:,} may "
-                "be used; raise --host-memory"
-            )
+        is_least, how = exchange == SCHEDULER, " by ranks with rows in pinned host memory"
+        require_memory(job, rows, least, pinned, is_least=is_least, how=how)
         device_bytes = max(pinned_budgets.budget_of(job.resources), least)
         return Reservation(self.name, host_bytes(job.graph, rows), device_bytes, pinned)
 
@@ -146,16 +136,11 @@ class Pinned:
 
     def load_ranks(self, loading: RankLoading) -> dict[int, Any]:
         """Bring the rows of each shard to pinned memory; a worker's ranks share its budget."""
-        device, missing = process.device(CUDA), loading.missing
-        given = loading.graph, loading.kernel
-        if not missing:
-            return {}
-        facts = pinned_ranks.facts_of(*given, missing, loading.kept)
-        of_all = pinned_ranks.facts_of(*given, loading.shards)
-        whole = plan_ranks(of_all, loading.reserved.device_bytes)
-        wanted, least = replace(whole, facts=facts).bytes, pinned_ranks.least_bytes(facts)
+        device, given = process.device(CUDA), (loading.graph, loading.kernel, loading.shards)
+        facts = pinned_ranks.facts_of(*given)
+        wanted, least = loading.reserved.device_bytes, pinned_ranks.least_bytes(facts)
         budget_bytes = pinned_budgets.free_within(wanted, least, 0, loading.what)
-        return pinned_ranks.load(*given, missing, device, plan_ranks(facts, budget_bytes))
+        return pinned_ranks.load(*given, device, plan_ranks(facts, budget_bytes))
 
     def describe(self, job: Job, reserved: Reservation) -> dict[str, Any]:
         """What is on the device, and what is pinned."""

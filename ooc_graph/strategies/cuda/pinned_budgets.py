@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ooc_graph.errors import MemoryBudgetError
+from ooc_graph.errors import HOST, MemoryBudgetError
 from ooc_graph.kernels.common.decisions import hubs_are_large, pull_pays
 from ooc_graph.kernels.common.sides import hub_rows
 from ooc_graph.kernels.common.sssp.survey import first_rows
@@ -22,6 +22,7 @@ from ooc_graph.memory.cuda.device_facts import (
     NearPlan,
     near_arc_bytes,
 )
+from ooc_graph.memory.cuda.least import require_bytes
 from ooc_graph.memory.cuda.pinned_plan import (
     BfsPlan,
     SearchPlan,
@@ -142,15 +143,23 @@ def plan_for(job: Job, cached_as: tuple[str, str] | None = None) -> SearchPlan:
     graph, resources = job.graph, job.resources
     kernel, strategy = cached_as or (job.kernel, NAME)
     cached = [] if resources.is_limited else engine_cache.reservations(graph, kernel, CUDA)
-    host_bytes = resources.process_limit_bytes - host_bytes_beside(graph) - job.request.answer_bytes
-    if any(one.strategy == strategy for one in cached):
-        host_bytes = max(host_bytes, pinned_bytes(graph, job.kernel))
-    more = "raise --memory-limit" if resources.is_limited else "that is what is free"
-    limit = resources.cuda_limits.pinned_bytes
-    if limit is not None and limit <= host_bytes:
-        host_bytes, more = limit, "raise --host-memory"
     facts = known_facts(graph, job.kernel, job.request.on_device)
-    return plan_device(job.kernel, facts, max(budget_for(job), 0), max(host_bytes, 0), more)
+    limit = resources.cuda_limits.pinned_bytes
+    most = pinned_bytes(graph, job.kernel) if limit is None else limit
+    budget_bytes = budget_for(job)
+    on_top = budget_of(resources) - budget_bytes
+    plan = plan_device(job.kernel, facts, budget_bytes, most, on_top)
+    if all(one.strategy != strategy for one in cached):
+        beside = host_bytes_beside(graph) + job.request.answer_bytes
+        require_host(job, "pinned host memory", plan.pinned_bytes + beside)
+    return plan
+
+
+def require_host(job: Job, where: str, needed: int) -> None:
+    """Refuse a search that needs more host memory than its process may use."""
+    what = f"{job.kernel} on {job.graph.rows:,} rows with arcs in {where}"
+    advice = "raise --memory-limit" if job.resources.is_limited else "that is what is free"
+    require_bytes(what, HOST, needed, job.resources.process_limit_bytes, advice)
 
 
 def budget_for(job: Job) -> int:

@@ -25,20 +25,15 @@ Planned = TypeVar("Planned", bound=_Plan)
 Made = TypeVar("Made")
 
 
-def facts_of(
-    graph: Graph, kernel: str, shards: Sequence[int], kept: Sequence[int] = ()
-) -> RankFacts:
-    """What a plan for these ranks of one worker depends on; reads the graph's offsets.
-
-    Ranks that are ``kept`` from an earlier search take what their steps take.
-    """
+def facts_of(graph: Graph, kernel: str, shards: Sequence[int]) -> RankFacts:
+    """What a plan for these ranks of one worker depends on; reads the graph's offsets."""
     lengths, weights = known_lengths(graph, kernel), None
     if kernel == "sssp":
         weights = graph.weight_dtype
     return RankFacts(
         kernel,
         tuple(side for shard in shards for side in lengths[shard]),
-        rank_memory.state_bytes(graph, kernel, shards, kept),
+        rank_memory.state_bytes(graph, kernel, shards),
         id_dtype(graph.rows).itemsize + (0 if weights is None else weights.itemsize),
     )
 
