@@ -86,19 +86,23 @@ class Columns(ABC):
         """All columns in host memory, each made by so many threads when it is first asked for."""
         return LazyColumns(self, threads)
 
-    def whole(self, name: str, threads: int) -> AnyArray:
-        """One column in host memory."""
-        if name == VERTEX:
-            return self.ids.original_ids(0, self.size)
-        column = np.empty(self.size, self.dtypes[name])
-        if threads == 1 or self.size <= _MOST_PIECE:
-            self.fill(name, 0, column)
-            return column
-        share = -(-self.size // threads)
+    def fill_whole(self, name: str, out: AnyArray, threads: int) -> None:
+        """Put a column into an array of its length, by threads."""
+        size = -(-len(out) // threads) if len(out) > _MOST_PIECE else max(len(out), 1)
+
+        def fill(start: int) -> None:
+            part = out[start : start + size]
+            if name == VERTEX:
+                part[:] = self.ids.original_ids(start, start + len(part))
+            else:
+                self.fill(name, start, part)
+
+        starts = range(0, len(out), size)
+        if len(starts) == 1:
+            fill(0)
+            return
         with Threads(threads) as executor:
-            firsts = range(0, self.size, share)
-            list(executor.map(lambda at: self.fill(name, at, column[at : at + share]), firsts))
-        return column
+            list(executor.map(fill, starts))
 
     def write(self, store: Path) -> tuple[list[ArraySpec], list[FileEntry]]:
         """Write all columns as chunks of a partial store."""
@@ -123,38 +127,48 @@ class Columns(ABC):
 class LazyColumns(Mapping[str, AnyArray]):
     """Columns of an answer in host memory, each made when it is first asked for.
 
-    What they are made of may be a search's own arrays: `finish` makes all columns before the next
-    search overwrites these. A pickled copy is a dictionary of all columns.
+    They may be made of a search's own arrays: `settle` makes those columns before the next search
+    overwrites the arrays. A pickled copy is a dictionary of all columns.
     """
 
     def __init__(self, columns: Columns, threads: int) -> None:
         self._columns: Columns | None = columns
-        self._names, self._threads = tuple(columns.dtypes), threads
-        self._made: dict[str, AnyArray] = {}
+        self._threads = threads
+        # Memory is refused here, where it can be answered, and is touched when it is filled.
+        self._arrays = {name: np.empty(columns.size, of) for name, of in columns.dtypes.items()}
+        self._left = set(self._arrays)
         self._lock = free_in_child(threading.Lock())
 
     def __getitem__(self, name: str) -> AnyArray:
         """One column."""
+        array = self._arrays[name]
         with self._lock:
-            if name not in self._made:
-                if self._columns is None or name not in self._names:
-                    raise KeyError(name)
-                self._made[name] = self._columns.whole(name, self._threads)
-                if len(self._made) == len(self._names):
+            if name in self._left:
+                assert self._columns is not None
+                self._columns.fill_whole(name, array, self._threads)
+                self._left.remove(name)
+                if not self._left:
+                    # Of the search and the id tables nothing is needed any more.
                     self._columns = None
-            return self._made[name]
+        return array
 
     def __iter__(self) -> Iterator[str]:
         """Names of the columns, in order."""
-        return iter(self._names)
+        return iter(self._arrays)
 
     def __len__(self) -> int:
         """How many columns there are."""
-        return len(self._names)
+        return len(self._arrays)
+
+    def settle(self) -> None:
+        """Make all columns but the ids of the vertices, which need no array of a search."""
+        for name in self._arrays:
+            if name != VERTEX:
+                self[name]
 
     def finish(self) -> dict[str, AnyArray]:
         """Make all columns."""
-        return {name: self[name] for name in self._names}
+        return dict(self)
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Another process gets the columns themselves."""

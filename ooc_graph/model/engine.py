@@ -35,19 +35,21 @@ class Engine:
     # store (`IoStats`; None if arcs are in memory). None if there is nothing to say.
     note: Callable[[Any], str] | None = None
 
+    # The last answer, if its columns are made of the search's arrays and somebody has it still.
     lent: list[weakref.ref[LazyColumns]] = field(default_factory=list)
 
     def lend(self, columns: Any) -> None:
         """Let columns be made of the search's arrays until the next search."""
-        if isinstance(columns, LazyColumns):
-            self.lent[:] = [weakref.ref(columns)]
+        self.lent[:] = [weakref.ref(columns)] if isinstance(columns, LazyColumns) else []
 
     def take_back(self) -> None:
-        """Make the columns of the last answer, if somebody has it still."""
-        for lent in self.lent:
-            if (columns := lent()) is not None:
-                columns.finish()
+        """Make the columns of the last answer: a search is to write to its arrays."""
+        for columns in self._lent():
+            columns.settle()
         self.lent.clear()
+
+    def _lent(self) -> list[LazyColumns]:
+        return [columns for lent in self.lent if (columns := lent()) is not None]
 
     def allocating(self) -> AbstractContextManager[None]:
         """Have this thread take device memory from where the search has its own."""
@@ -57,9 +59,10 @@ class Engine:
         """Close the store's files, if arcs stay there; an answer keeps no more than its columns."""
         if isinstance(self.search, TierSearch):
             self.search.close()
-        # An answer that is refused memory now keeps the search's arrays.
+        # Only a thread may be refused by now: then the answer keeps the search's arrays.
         with suppress(MemoryError):
-            self.take_back()
+            for columns in self._lent():
+                columns.finish()
 
     @property
     def io_stats(self) -> IoStats | None:
