@@ -2,9 +2,9 @@
 
     python benchmarks/answers.py --store G.zarr --scale 22 [--searches 12]
 
-The store is that of Graph500's generator of the scale; its search keys are the sources. `og.bfs` and
-`og.sssp` are called on the CPU, and parents and levels or distances are read; three calls that do not
-count go before. Appends to records/answers.jsonl.
+The store is that of Graph500's generator of the scale, and its search keys are the sources.
+`og.bfs` and `og.sssp` are called on the CPU; then parents, and levels or distances, are read. Three
+calls that do not count go before. Appends to records/answers.jsonl.
 """
 
 from __future__ import annotations
