@@ -14,7 +14,7 @@ import numpy as np
 
 from ooc_graph.forked import free_in_child
 from ooc_graph.kernels.cpu.components.forest import first_positions
-from ooc_graph.kernels.cpu.original_order import order_measures, order_parents
+from ooc_graph.kernels.cpu.original_order import count_from, order_measures, order_parents
 from ooc_graph.layout.chunks import FileEntry, write_array
 from ooc_graph.layout.metadata import ArraySpec
 from ooc_graph.layout.names import COMPONENT, DISTANCE, LEVEL, PARENT, VERTEX
@@ -60,6 +60,13 @@ class Ids:
             return self.originals[start:stop]
         return np.arange(start, stop) + (self.first or 0)
 
+    def fill_original(self, start: int, out: AnyArray) -> None:
+        """Put original ids from a position on into ``out``; allocates nothing."""
+        if self.originals is not None:
+            out[:] = self.originals[start : start + len(out)]
+        else:
+            count_from(start + (self.first or 0), out)
+
     def original_at(self, position: int) -> int:
         """Original id of one position."""
         return int(self.original_ids(position, position + 1)[0])
@@ -93,7 +100,7 @@ class Columns(ABC):
         def fill(start: int) -> None:
             part = out[start : start + size]
             if name == VERTEX:
-                part[:] = self.ids.original_ids(start, start + len(part))
+                self.ids.fill_original(start, part)
             else:
                 self.fill(name, start, part)
 

@@ -10,9 +10,11 @@ import pytest
 from numpy.testing import assert_array_equal
 
 import ooc_graph as og
+from ooc_graph.answers import scatter
 from ooc_graph.answers.scatter import LazyColumns
 from ooc_graph.kernels.cpu.original_order import order_measures, order_parents
 from ooc_graph.runtime import engine_cache
+from tests.unit.test_tier_memory import Scarce
 
 KERNELS = ("bfs", "sssp")
 
@@ -85,3 +87,16 @@ def test_orders_are_those_of_a_plain_loop(bits: int, dtype: str) -> None:
         assert parents[vertex] == (original_of[parent[row]] if reached else -1)
         assert measures[vertex] == (measure[row] if row >= 0 else unreached)
     assert_array_equal(parents[internal_of < 0], -1)
+
+
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_reading_allocates_nothing_that_may_be_refused(
+    graph: og.Graph, kernel: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Memory is refused with the search, where a plan with less can follow."""
+    root = int(graph.original_of()[3])
+    right = read_at_once(graph, kernel, root)
+    late = getattr(og, kernel)(graph, root, device="cpu")
+    monkeypatch.setattr(scatter, "np", scarce := Scarce())
+    assert {name: column.tobytes() for name, column in late.columns.items()} == right
+    assert not scarce.places

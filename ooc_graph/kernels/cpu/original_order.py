@@ -38,3 +38,10 @@ def order_parents(internal_of: Any, parent: Any, original_of: Any, out: Any) -> 
         found = np.uint64(row) if row < 0 else found
         original = original_of[min(found, last)]
         out[position] = original if found <= last else -1
+
+
+@kernel
+def count_from(first: Any, out: Any) -> None:
+    """Write ascending numbers."""
+    for position in range(len(out)):
+        out[position] = first + position
