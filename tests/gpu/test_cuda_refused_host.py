@@ -28,7 +28,7 @@ from tests.said import Said
 from tests.unit.test_tier_memory import Scarce
 
 pytestmark = pytest.mark.usefixtures("released")
-LEAST_PLACES = 5
+LEAST_PLACES = 2
 # Where the host's part allocates, once it is known which way a search goes.
 ALLOCATE = (
     *(disk, shard_tiers, device_tiers, load, row_loader, scatter, tier_rows),
