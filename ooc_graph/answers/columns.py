@@ -9,8 +9,7 @@ import numpy as np
 
 from ooc_graph.answers.asked import Asked
 from ooc_graph.answers.many import OrderedRows, unreached_value
-from ooc_graph.answers.scatter import Ids
-from ooc_graph.threads import Threads
+from ooc_graph.answers.scatter import Ids, in_ranges
 from ooc_graph.types import AnyArray, IntArray
 
 
@@ -63,17 +62,12 @@ class SourceColumns(OrderedRows):
 
     def fill_isolated(self, threads: int) -> None:
         """Write the rows of isolated sources, if ``answer`` has them, by so many threads."""
-        isolated = self._isolated
-        if not len(isolated):
-            return
-        share = -(-len(isolated) // threads)
 
-        def fill(low: int) -> None:
-            for source in isolated[low : low + share].tolist():
+        def fill(low: int, end: int) -> None:
+            for source in self._isolated[low:end].tolist():
                 self._fill_row(self._answer[source], int(self._own[source]))
 
-        with Threads(threads) as executor:
-            list(executor.map(fill, range(0, len(isolated), share)))
+        in_ranges(threads, len(self._isolated), fill)
 
     def _found(self) -> Iterator[AnyArray]:
         # Of levels nothing is reduced here: -1 would be taken for a level.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -94,22 +94,15 @@ class Columns(ABC):
         return LazyColumns(self, threads)
 
     def fill_whole(self, name: str, out: AnyArray, threads: int) -> None:
-        """Put a column into an array of its length, by threads."""
-        size = -(-len(out) // threads) if len(out) > _MOST_PIECE else max(len(out), 1)
+        """Put a column into an array of its length, by threads if it is long."""
+        threads = threads if len(out) > _MOST_PIECE else 1
+        in_ranges(threads, len(out), lambda low, end: self._fill_any(name, low, out[low:end]))
 
-        def fill(start: int) -> None:
-            part = out[start : start + size]
-            if name == VERTEX:
-                self.ids.fill_original(start, part)
-            else:
-                self.fill(name, start, part)
-
-        starts = range(0, len(out), size)
-        if len(starts) == 1:
-            fill(0)
-            return
-        with Threads(threads) as executor:
-            list(executor.map(fill, starts))
+    def _fill_any(self, name: str, start: int, out: AnyArray) -> None:
+        if name == VERTEX:
+            self.ids.fill_original(start, out)
+        else:
+            self.fill(name, start, out)
 
     def write(self, store: Path) -> tuple[list[ArraySpec], list[FileEntry]]:
         """Write all columns as chunks of a partial store."""
@@ -122,12 +115,8 @@ class Columns(ABC):
     def _parts(self, name: str, start: int, stop: int) -> Iterator[AnyArray]:
         size = _piece_size(self.size)
         for begin in range(start, stop, size):
-            end = min(begin + size, stop)
-            if name == VERTEX:
-                yield self.ids.original_ids(begin, end)
-                continue
-            part = np.empty(end - begin, self.dtypes[name])
-            self.fill(name, begin, part)
+            part = np.empty(min(size, stop - begin), self.dtypes[name])
+            self._fill_any(name, begin, part)
             yield part
 
 
@@ -207,6 +196,16 @@ class TreeColumns(Columns):
         if start <= tree.root_position < start + len(out):
             # A root without any arc has no row, and yet it is reached.
             out[tree.root_position - start] = tree.root if is_parent else 0
+
+
+def in_ranges(threads: int, count: int, do: Callable[[int, int], None]) -> None:
+    """Call ``do(first, end)`` for equal ranges of numbers, on a thread each if there are more."""
+    share = -(-count // threads)
+    if share >= count:
+        do(0, count)
+        return
+    with Threads(threads) as executor:
+        list(executor.map(lambda low: do(low, min(low + share, count)), range(0, count, share)))
 
 
 def _piece_size(size: int) -> int:
