@@ -87,7 +87,6 @@ class Algorithm:
         device's.
         """
         with engine_for(task) as engine:
-            engine.take_back()
             before = engine.io_stats
             if task.request.on_device:
                 assert task.root is not None

@@ -91,7 +91,7 @@ def plan(graph: Graph, request: Request, resources: Resources) -> Plan:
     With ``auto`` it is the CPU's if no CUDA device has the memory.
 
     UsageError: if what is asked for does not go together, or no CUDA device does it.
-    MemoryBudgetError: says the least that would do.
+    MemoryBudgetError: says how much memory is needed.
     """
     request.require_together(resources.wanted)
     if request.exchange == SCHEDULER and not resources.has_client:

@@ -49,7 +49,6 @@ def columns(task: SearchTask, graph: Graph, arrays: Arrays, ids: Ids) -> TreeCol
 def run_search(engine: Engine, root: int) -> tuple[Tree, Trace]:
     """Search a loaded graph from an original id; the tree is valid until the next search."""
     position = engine.graph.position_of(root)
-    engine.take_back()
     found = engine.search.run(int(engine.ids.internal_of[position]))
     measure = found.level if engine.kernel == "bfs" else found.distance
     tree = Tree(engine.kernel, root, position, found.parent, measure)
