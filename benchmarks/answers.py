@@ -1,4 +1,4 @@
-"""From the call of a search to its columns by original id, beside the search alone.
+"""Time of a search with its columns, in the order of the input, beside the search alone.
 
     python benchmarks/answers.py --store G.zarr --scale 22 [--searches 12]
 

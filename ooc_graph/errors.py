@@ -136,13 +136,13 @@ class UnexpectedError(OocGraphError):
 
 
 class MemoryBudgetError(OocGraphError):
-    """The budget is smaller than the least that would do; the message gives both in bytes."""
+    """The budget is smaller than what is needed at least; the message gives both in bytes."""
 
     exit_code = 2
     least_bytes, kind = 0, HOST
 
     def needing(self, least_bytes: int, kind: str = HOST) -> MemoryBudgetError:
-        """The error, with the least that would do as a number, of a kind of memory."""
+        """The error, with the bytes that are needed at least, of a kind of memory."""
         self.least_bytes, self.kind = least_bytes, kind
         return self
 

@@ -62,12 +62,12 @@ def plan(
         As ``ooc-graph plan --json`` prints it: ``tier``, bytes in memory by purpose (``bytes: …``),
         ``share of arcs in memory``, ``bytes that stay in the store``; of a CUDA device
         ``device bytes: …``, ``share of arcs on the device``, ``bytes of pinned host memory``. For
-        many sources also how they are divided, and the least that would do (docs/apsp.md).
+        many sources also how they are divided, and the least memory (docs/apsp.md).
 
     Raises
     ------
     MemoryBudgetError
-        Says the least that would do.
+        Says how much memory is needed.
     UsageError, NegativeWeightError
         There is no such kernel, or the graph has no rows for it.
     UnknownVertexError, InputError

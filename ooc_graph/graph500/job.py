@@ -49,7 +49,7 @@ def graph500(
 
     The sizes of memory are as of `ooc_graph.build` and `ooc_graph.bfs`. The outcome's block says
     that there are no results if an answer broke a rule. UsageError: sizes that are none, or are
-    given for the CPU. MemoryBudgetError: says the least that would do.
+    given for the CPU. MemoryBudgetError: says how much memory is needed.
     """
     limits = CudaLimits.of(device_memory, host_memory).require_cuda(device)
     workplace = workplace_for(client, memory_limit_bytes, device, limits, progress)

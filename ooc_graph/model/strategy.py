@@ -43,7 +43,7 @@ class Strategy(Protocol):
     def reserve(self, job: Job) -> Reservation:
         """What it would hold in memory.
 
-        MemoryBudgetError: says the least that would do.
+        MemoryBudgetError: says how much memory is needed.
         """
 
     def after(self, job: Job, refusal: Refusal) -> Reservation | None:

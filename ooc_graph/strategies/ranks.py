@@ -64,7 +64,7 @@ class OfRanks(WholeGraph, Protocol):
     def reserve_rank(self, job: Job, exchange: str) -> Reservation:
         """What the worker would hold that has most shards.
 
-        MemoryBudgetError: says the least that would do.
+        MemoryBudgetError: says how much memory is needed.
         """
 
     def describe_rank(self, job: Job, reserved: Reservation) -> dict[str, Any]:

@@ -129,7 +129,7 @@ def plan_device(
 ) -> SearchPlan:
     """Plan for a search with all rows in pinned host memory, of which there may be ``host_bytes``.
 
-    If a budget is too small, that is a `MemoryBudgetError`, which names the least that would do,
+    If a budget is too small, that is a `MemoryBudgetError`, which says how much memory is needed,
     with what is on the device ``beside`` it; so is a graph that is too large for the kernels of one
     rank, whatever the budget.
     """

@@ -60,7 +60,7 @@ def facts_of_any(job: Job, exchange: str) -> Iterator[DiskRankFacts]:
 def budgets(job: Job, exchange: str) -> tuple[int, int]:
     """Device and host memory that the ranks of each worker may use.
 
-    MemoryBudgetError: says the least that would do.
+    MemoryBudgetError: says how much memory is needed.
     """
     is_dealt, resources = exchange == SCHEDULER, job.resources
     on_host = resources.least_limit_bytes if is_dealt else resources.process_limit_bytes

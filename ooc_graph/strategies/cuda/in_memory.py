@@ -61,7 +61,7 @@ class InMemory(StrategyDefaults):
         """Rows pass through host memory."""
         needed = cuda_bytes(job.graph, job.kernel)
         rows = job.graph.resident_bytes(ORDER_OF[job.kernel])
-        require_memory(job, rows, needed)
+        require_rows(job, rows, needed)
         return Reservation(self.name, host_bytes(job.graph, rows), needed)
 
     def load(self, graph: Graph, kernel: str, reserved: Reservation) -> Engine:  # noqa: ARG002
@@ -85,7 +85,7 @@ class InMemory(StrategyDefaults):
         shards = range(most_ranks(job, exchange))
         rows = job.graph.resident_bytes(ORDER_OF[kernel]) * len(shards) // job.graph.shards
         needed = rank_memory.ranks_bytes(job.graph, kernel, shards)
-        require_memory(job, rows, needed, is_least=exchange == SCHEDULER)
+        require_rows(job, rows, needed, is_least=exchange == SCHEDULER)
         return Reservation(self.name, host_bytes(job.graph, rows), needed)
 
     def describe_rank(self, job: Job, reserved: Reservation) -> dict[str, Any]:  # noqa: ARG002
@@ -140,7 +140,7 @@ def describe_rows_on_device(job: Job, tier: str, needed: int) -> dict[str, Any]:
     }
 
 
-def require_memory(
+def require_rows(
     job: Job, rows: int, on_device: int, pinned: int = 0, *, is_least: bool = False, how: str = ""
 ) -> None:
     """Refuse rows on a device that its memory, or that of the host, has no room for.

@@ -27,7 +27,7 @@ from ooc_graph.strategies.cuda.in_memory import (
     cuda_bytes,
     has_narrow_ids,
     host_bytes,
-    require_memory,
+    require_rows,
 )
 from ooc_graph.strategies.cuda.pinned_budgets import pinned_bytes
 from ooc_graph.strategies.ranks import RankLoading, most_ranks
@@ -122,7 +122,7 @@ class Pinned:
         pinned = max(one.pinned_bytes for one in facts)
         rows = pinned + max(one.offset_bytes for one in facts)
         is_least, how = exchange == SCHEDULER, " by ranks with rows in pinned host memory"
-        require_memory(job, rows, least, pinned, is_least=is_least, how=how)
+        require_rows(job, rows, least, pinned, is_least=is_least, how=how)
         device_bytes = max(pinned_budgets.budget_of(job.resources), least)
         return Reservation(self.name, host_bytes(job.graph, rows), device_bytes, pinned)
 

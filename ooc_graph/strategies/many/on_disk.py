@@ -96,7 +96,7 @@ class OnDisk(StrategyDefaults):
 
 
 def _divide(job: Job, limit_bytes: int) -> tuple[Division | None, int]:
-    """The division that holds most within so many bytes, or None; and the least that would do."""
+    """The division that holds most within a limit, or None; and the bytes needed at least."""
     graph, kernel, beside, least = job.graph, job.kernel, beside_bytes(job), 0
     for method, batch_size, chunks, memory in in_turn(job, limit_bytes - beside):
         spare = limit_bytes - beside - memory
