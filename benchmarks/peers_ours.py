@@ -119,7 +119,7 @@ class Ours:
         tree, trace = run_search(held, root)
         if not self._publish:
             return Search(trace.elapsed_s, lambda: tree.measure)
-        columns = TreeColumns(tree, held.ids).in_memory(process.thread_count()).finish()
+        columns = TreeColumns(tree, held.ids).in_memory(process.thread_count())
         published_s = perf_counter() - begun
         measure = columns[LEVEL if kernel == "bfs" else DISTANCE]
         arcs = sum(examined for _, examined, _ in trace.levels)

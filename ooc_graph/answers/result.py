@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
@@ -40,7 +39,7 @@ class Result(Exports):
 
     root: int | None
     elapsed_s: float | None
-    columns: Mapping[str, AnyArray] | Stored
+    columns: dict[str, AnyArray] | Stored
 
     kernel = ""
 
@@ -168,10 +167,9 @@ class PairsResult(Result):
     @property
     def reduced(self) -> str | None:
         """Which reduction there is for each source; None if there are the distances."""
+        there = set(self.columns) if isinstance(self.columns, dict) else set[str]()
         if isinstance(self.columns, Stored):
             there = {spec.path for spec in self.columns.arrays()}
-        else:
-            there = set(self.columns)
         return next(iter(there - {SOURCE, REACHED, VERTEX, self.measure, PARENT}), None)
 
     @property

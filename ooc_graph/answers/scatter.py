@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -12,7 +11,6 @@ from typing import Any
 
 import numpy as np
 
-from ooc_graph.forked import free_in_child
 from ooc_graph.kernels.cpu.components.forest import first_positions
 from ooc_graph.kernels.cpu.original_order import count_from, order_measures, order_parents
 from ooc_graph.layout.chunks import FileEntry, write_array
@@ -89,14 +87,17 @@ class Columns(ABC):
     def fill(self, name: str, start: int, out: AnyArray) -> None:
         """Put values of a column, except `VERTEX`, into ``out``: those from ``start`` on."""
 
-    def in_memory(self, threads: int = 1) -> LazyColumns:
-        """All columns in host memory, each made by so many threads when it is first asked for."""
-        return LazyColumns(self, threads)
+    def in_memory(self, threads: int = 1) -> dict[str, AnyArray]:
+        """All columns in host memory, by threads if they are long."""
+        columns = {name: np.empty(self.size, dtype) for name, dtype in self.dtypes.items()}
+        threads = threads if self.size > _MOST_PIECE else 1
 
-    def fill_whole(self, name: str, out: AnyArray, threads: int) -> None:
-        """Put a column into an array of its length, by threads if it is long."""
-        threads = threads if len(out) > _MOST_PIECE else 1
-        in_ranges(threads, len(out), lambda low, end: self._fill_any(name, low, out[low:end]))
+        def fill(low: int, end: int) -> None:
+            for name, column in columns.items():
+                self._fill_any(name, low, column[low:end])
+
+        in_ranges(threads, self.size, fill)
+        return columns
 
     def _fill_any(self, name: str, start: int, out: AnyArray) -> None:
         if name == VERTEX:
@@ -118,57 +119,6 @@ class Columns(ABC):
             part = np.empty(min(size, stop - begin), self.dtypes[name])
             self._fill_any(name, begin, part)
             yield part
-
-
-class LazyColumns(Mapping[str, AnyArray]):
-    """Columns of an answer in host memory, each made when it is first asked for.
-
-    They may be made of a search's own arrays: `settle` makes those columns before the next search
-    overwrites the arrays. A pickled copy is a dictionary of all columns.
-    """
-
-    def __init__(self, columns: Columns, threads: int) -> None:
-        self._columns: Columns | None = columns
-        self._threads = threads
-        # Memory is refused here, where it can be answered, and is touched when it is filled.
-        self._arrays = {name: np.empty(columns.size, of) for name, of in columns.dtypes.items()}
-        self._left = set(self._arrays)
-        self._lock = free_in_child(threading.Lock())
-
-    def __getitem__(self, name: str) -> AnyArray:
-        """One column."""
-        array = self._arrays[name]
-        with self._lock:
-            if name in self._left:
-                assert self._columns is not None
-                self._columns.fill_whole(name, array, self._threads)
-                self._left.remove(name)
-                if not self._left:
-                    # Of the search and the id tables nothing is needed any more.
-                    self._columns = None
-        return array
-
-    def __iter__(self) -> Iterator[str]:
-        """Names of the columns, in order."""
-        return iter(self._arrays)
-
-    def __len__(self) -> int:
-        """How many columns there are."""
-        return len(self._arrays)
-
-    def settle(self) -> None:
-        """Make all columns but the ids of the vertices, which need no array of a search."""
-        for name in self._arrays:
-            if name != VERTEX:
-                self[name]
-
-    def finish(self) -> dict[str, AnyArray]:
-        """Make all columns."""
-        return dict(self)
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        """Another process gets the columns themselves."""
-        return dict, (self.finish(),)
 
 
 class TreeColumns(Columns):
@@ -240,9 +190,14 @@ class ComponentColumns(Columns):
 
         Vertices without arcs are components of their own.
         """
-        position = np.arange(start, start + len(out))
-        internal = self.ids.internal_of[start : start + len(out)]
-        has_row = internal >= 0
-        position[has_row] = self._first[self._label[internal[has_row]]]
-        originals = self.ids.originals
-        out[:] = position + (self.ids.first or 0) if originals is None else originals[position]
+        for low in range(0, len(out), _MOST_PIECE):
+            piece = out[low : low + _MOST_PIECE]
+            first = start + low
+            position = np.arange(first, first + len(piece))
+            internal = self.ids.internal_of[first : first + len(piece)]
+            has_row = internal >= 0
+            position[has_row] = self._first[self._label[internal[has_row]]]
+            originals = self.ids.originals
+            piece[:] = (
+                position + (self.ids.first or 0) if originals is None else originals[position]
+            )

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import weakref
 from collections.abc import Callable
-from contextlib import AbstractContextManager, suppress
-from dataclasses import dataclass, field
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
 from typing import Any
 
-from ooc_graph.answers.scatter import Ids, LazyColumns
+from ooc_graph.answers.scatter import Ids
 from ooc_graph.kernels.cuda.runtime.pool import WholePieces, allocating
 from ooc_graph.memory.cuda.device_facts import DevicePlan
 from ooc_graph.memory.io_stats import IoStats
@@ -35,34 +34,14 @@ class Engine:
     # store (`IoStats`; None if arcs are in memory). None if there is nothing to say.
     note: Callable[[Any], str] | None = None
 
-    # The last answer, if its columns are made of the search's arrays and somebody has it still.
-    lent: list[weakref.ref[LazyColumns]] = field(default_factory=list)
-
-    def lend(self, columns: Any) -> None:
-        """Let columns be made of the search's arrays until the next search."""
-        self.lent[:] = [weakref.ref(columns)] if isinstance(columns, LazyColumns) else []
-
-    def take_back(self) -> None:
-        """Make the columns of the last answer: a search is to write to its arrays."""
-        for columns in self._lent():
-            columns.settle()
-        self.lent.clear()
-
-    def _lent(self) -> list[LazyColumns]:
-        return [columns for lent in self.lent if (columns := lent()) is not None]
-
     def allocating(self) -> AbstractContextManager[None]:
         """Have this thread take device memory from where the search has its own."""
         return allocating(self.pool)
 
     def close(self) -> None:
-        """Close the store's files, if arcs stay there; an answer keeps no more than its columns."""
+        """Close the store's files, if arcs stay there."""
         if isinstance(self.search, TierSearch):
             self.search.close()
-        # Only a thread may be refused by now: then the answer keeps the search's arrays.
-        with suppress(MemoryError):
-            for columns in self._lent():
-                columns.finish()
 
     @property
     def io_stats(self) -> IoStats | None:

@@ -71,10 +71,8 @@ def engine(key: Key, load: Load, capacity: Capacity = FREE) -> Iterator[Engine]:
         # The last is the one that was used last.
         found = _engines.pop(kept, None)
         _engines[kept] = _load(kept.key, load) if found is None else found
-        engine = cast(Engine, _engines[kept])
-        engine.take_back()
         try:
-            yield engine
+            yield cast(Engine, _engines[kept])
         except StoreReplacedError:
             # Even if a store of the same content stands there, its files are others.
             release()

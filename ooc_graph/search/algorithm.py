@@ -96,7 +96,6 @@ class Algorithm:
                 trace = trace_of(task.kernel, found)
                 arrays = self._arrays_of(found)
                 written = self._delivered(task, engine.graph, arrays, engine.ids, trace)
-                engine.lend(written.columns)
             if engine.note is None:
                 return written
             io_stats = engine.read_since(before)

@@ -39,7 +39,7 @@ def answer_bytes(graph: Graph, kernel: str, arrays: str) -> int:
 def deliver(columns: Columns, folder: str | None, trace: Trace) -> Written:
     """The answer by original id: in a partial store, or as columns if there is none."""
     if folder is None:
-        lazy = columns.in_memory(process.thread_count())
-        return Written(trace, columns=lazy, attributes=columns.attributes)
+        in_memory = columns.in_memory(process.thread_count())
+        return Written(trace, columns=in_memory, attributes=columns.attributes)
     specs, entries = columns.write(Path(folder))
     return Written(trace, tuple(specs), tuple(entries), attributes=columns.attributes)

@@ -12,7 +12,6 @@ import numpy as np
 from distributed import Client
 
 import ooc_graph as og
-from ooc_graph.layout.stored import Stored
 
 SCALE = 16
 SOURCES = 2000
@@ -106,7 +105,7 @@ def _where(client: Client | None, exchange: str) -> dict[str, Any]:
 
 
 def _digest(result: Any) -> str:
-    if isinstance(result.columns, Stored):
+    if not isinstance(result.columns, dict):
         return str(result.columns.manifest.sha256)
     digest = hashlib.sha256()
     for name, values in sorted(result.columns.items()):

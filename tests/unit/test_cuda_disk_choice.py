@@ -263,7 +263,7 @@ def test_what_is_loaded_serves_the_next_search(
 
     def load(_: object, __: object, ___: str, reserved: Reservation) -> object:
         loaded.append(reserved)
-        return SimpleNamespace(close=lambda: None, take_back=lambda: None, search=None)
+        return SimpleNamespace(close=lambda: None, search=None)
 
     def search(found: Plan) -> None:
         with engine_for(found.task(0, None)):

@@ -54,8 +54,7 @@ def test_a_search_that_was_refused_memory_is_not_refused_again(
         loaded.append(reserved.strategy)
         search = SimpleNamespace(run=lambda: None)
         names = dict.fromkeys(("note", "io_stats", "graph", "ids"))
-        steps = dict.fromkeys(("close", "take_back"), lambda: None)
-        return SimpleNamespace(**names, **steps, search=search, lend=lambda _: None)
+        return SimpleNamespace(**names, search=search, close=lambda: None)
 
     def search(pinned_bytes: int | None = None, *, limit_bytes: int = 0) -> list[str]:
         there, said = CudaHere(limit_bytes or HOST, CudaLimits(whole, pinned_bytes)), Said()

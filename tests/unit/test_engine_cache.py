@@ -50,13 +50,10 @@ class Loads:
 
 @dataclass
 class Closing:
-    """An engine that can only be closed; nobody has an answer of its."""
+    """An engine that can only be closed."""
 
     kernel: str
     closed: list[str]
-
-    def take_back(self) -> None:
-        pass
 
     def close(self) -> None:
         self.closed.append(self.kernel)
