@@ -136,7 +136,7 @@ class UnexpectedError(OocGraphError):
 
 
 class MemoryBudgetError(OocGraphError):
-    """The budget is smaller than what is needed at least; the message gives both in bytes."""
+    """The budget is smaller than the least that is needed; the message gives both in bytes."""
 
     exit_code = 2
     least_bytes, kind = 0, HOST

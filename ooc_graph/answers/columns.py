@@ -9,7 +9,8 @@ import numpy as np
 
 from ooc_graph.answers.asked import Asked
 from ooc_graph.answers.many import OrderedRows, unreached_value
-from ooc_graph.answers.scatter import Ids, in_ranges
+from ooc_graph.answers.scatter import Ids
+from ooc_graph.ranges import in_ranges
 from ooc_graph.types import AnyArray, IntArray
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Mapping
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 class Exports:
     """A result in the forms of other libraries: Zarr, Dask and pandas."""
 
-    columns: dict[str, AnyArray] | Stored
+    columns: Mapping[str, AnyArray] | Stored
     # Columns by the names that cuGraph gives them.
     _frame_names: ClassVar[dict[str, str]] = {}
 

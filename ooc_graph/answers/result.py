@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
@@ -39,7 +40,7 @@ class Result(Exports):
 
     root: int | None
     elapsed_s: float | None
-    columns: dict[str, AnyArray] | Stored
+    columns: Mapping[str, AnyArray] | Stored
 
     kernel = ""
 
@@ -167,9 +168,10 @@ class PairsResult(Result):
     @property
     def reduced(self) -> str | None:
         """Which reduction there is for each source; None if there are the distances."""
-        there = set(self.columns) if isinstance(self.columns, dict) else set[str]()
         if isinstance(self.columns, Stored):
             there = {spec.path for spec in self.columns.arrays()}
+        else:
+            there = set(self.columns)
         return next(iter(there - {SOURCE, REACHED, VERTEX, self.measure, PARENT}), None)
 
     @property

@@ -11,15 +11,21 @@ from typing import Any
 
 import numpy as np
 
-from ooc_graph.kernels.cpu.components.forest import first_positions
-from ooc_graph.kernels.cpu.original_order import count_from, order_measures, order_parents
+from ooc_graph.kernels.cpu.original_order import (
+    count_from,
+    order_measures,
+    order_parents,
+    parent_ids_of,
+)
 from ooc_graph.layout.chunks import FileEntry, write_array
 from ooc_graph.layout.metadata import ArraySpec
-from ooc_graph.layout.names import COMPONENT, DISTANCE, LEVEL, PARENT, VERTEX
-from ooc_graph.threads import Threads
+from ooc_graph.layout.names import DISTANCE, LEVEL, PARENT, VERTEX
+from ooc_graph.ranges import in_ranges
 from ooc_graph.types import INT64_UNREACHED, AnyArray, IntArray
 
 _LEAST_PIECE, _MOST_PIECE = 1 << 10, 1 << 15
+# Vertices of a column that are worth a thread.
+_THREAD_VERTICES = 1 << 18
 
 
 @dataclass(frozen=True)
@@ -59,11 +65,17 @@ class Ids:
         return np.arange(start, stop) + (self.first or 0)
 
     def fill_original(self, start: int, out: AnyArray) -> None:
-        """Put original ids from a position on into ``out``; allocates nothing."""
+        """Put original ids from a position on into ``out``, without a temporary array."""
         if self.originals is not None:
             out[:] = self.originals[start : start + len(out)]
         else:
             count_from(start + (self.first or 0), out)
+
+    @property
+    def largest(self) -> int:
+        """Largest original id; -1 if there is no vertex."""
+        size = len(self.internal_of)
+        return self.original_at(size - 1) if size else -1
 
     def original_at(self, position: int) -> int:
         """Original id of one position."""
@@ -80,24 +92,41 @@ class Columns(ABC):
     def __init__(
         self, ids: Ids, dtypes: Mapping[str, np.dtype[Any]], attributes: Mapping[str, Any]
     ) -> None:
-        self.ids, self.dtypes, self.attributes = ids, dtypes, attributes
+        self.ids, self._dtypes, self.attributes = ids, dtypes, attributes
         self.size = len(ids.internal_of)
 
     @abstractmethod
     def fill(self, name: str, start: int, out: AnyArray) -> None:
-        """Put values of a column, except `VERTEX`, into ``out``: those from ``start`` on."""
+        """Put values of a column, except `VERTEX`, into ``out``: those from ``start`` on.
+
+        Several threads call it at once, each with up to 32,768 values.
+        """
 
     def in_memory(self, threads: int = 1) -> dict[str, AnyArray]:
-        """All columns in host memory, by threads if they are long."""
-        columns = {name: np.empty(self.size, dtype) for name, dtype in self.dtypes.items()}
-        threads = threads if self.size > _MOST_PIECE else 1
-
-        def fill(low: int, end: int) -> None:
-            for name, column in columns.items():
-                self._fill_any(name, low, column[low:end])
-
-        in_ranges(threads, self.size, fill)
+        """All columns in host memory."""
+        columns = self.empty()
+        for name, column in columns.items():
+            self.fill_all(name, column, threads)
         return columns
+
+    def empty(self) -> dict[str, AnyArray]:
+        """Memory for all columns; nothing is written to it yet."""
+        return {name: np.empty(self.size, dtype) for name, dtype in self._dtypes.items()}
+
+    def fill_all(self, name: str, out: AnyArray, threads: int) -> None:
+        """Put a whole column into ``out``, one of `empty`, by so many threads if it is long."""
+
+        def fill(first: int, end: int) -> None:
+            for start, part in self._pieces(first, end):
+                self._fill_any(name, start, out[start : start + part])
+
+        _by_threads(threads, self.size, fill)
+
+    def _pieces(self, first: int, end: int) -> Iterator[tuple[int, int]]:
+        """Where pieces of a range begin, and how long they are."""
+        size = _piece_size(self.size)
+        for start in range(first, end, size):
+            yield start, min(size, end - start)
 
     def _fill_any(self, name: str, start: int, out: AnyArray) -> None:
         if name == VERTEX:
@@ -108,15 +137,14 @@ class Columns(ABC):
     def write(self, store: Path) -> tuple[list[ArraySpec], list[FileEntry]]:
         """Write all columns as chunks of a partial store."""
         specs, entries = [], []
-        for name, dtype in self.dtypes.items():
+        for name, dtype in self._dtypes.items():
             specs.append(ArraySpec(name, self.size, dtype))
             entries += write_array(store, specs[-1], partial(self._parts, name))
         return specs, entries
 
     def _parts(self, name: str, start: int, stop: int) -> Iterator[AnyArray]:
-        size = _piece_size(self.size)
-        for begin in range(start, stop, size):
-            part = np.empty(min(size, stop - begin), self.dtypes[name])
+        for begin, size in self._pieces(start, stop):
+            part = np.empty(size, self._dtypes[name])
             self._fill_any(name, begin, part)
             yield part
 
@@ -127,6 +155,7 @@ class TreeColumns(Columns):
     def __init__(self, tree: Tree, ids: Ids) -> None:
         self._tree = tree
         self._unreached = unreached(tree.kernel, tree.measure.dtype)
+        self._parent_ids = np.empty(0, np.int32)
         measure = LEVEL if tree.kernel == "bfs" else DISTANCE
         wide = np.dtype(np.int64)
         dtypes = {VERTEX: wide, PARENT: wide, measure: tree.measure.dtype}
@@ -147,20 +176,28 @@ class TreeColumns(Columns):
             # A root without any arc has no row, and yet it is reached.
             out[tree.root_position - start] = tree.root if is_parent else 0
 
+    def empty(self) -> dict[str, AnyArray]:
+        """Memory for all columns, and for the original ids of parents by row."""
+        self._parent_ids = np.empty(len(self._tree.parent), parent_id_dtype(self.ids.largest))
+        return super().empty()
 
-def in_ranges(threads: int, count: int, do: Callable[[int, int], None]) -> None:
-    """Call ``do(first, end)`` for equal ranges of numbers, on a thread each if there are more."""
-    share = -(-count // threads)
-    if share >= count:
-        do(0, count)
-        return
-    with Threads(threads) as executor:
-        list(executor.map(lambda low: do(low, min(low + share, count)), range(0, count, share)))
+    def fill_all(self, name: str, out: AnyArray, threads: int) -> None:
+        """Put a whole column into ``out``; parents by row first."""
+        rows, parent_ids = len(self._tree.parent), self._parent_ids
+        if name != PARENT or not rows:
+            super().fill_all(name, out, threads)
+            return
+        parent, ids = self._tree.parent, self.ids
 
+        def give_ids(low: int, end: int) -> None:
+            parent_ids_of(parent[low:end], ids.original_of, parent_ids[low:end])
 
-def _piece_size(size: int) -> int:
-    """Vertices whose columns are made at a time: a small part of them, of small graphs, too."""
-    return min(max(size >> 3, _LEAST_PIECE), _MOST_PIECE)
+        def order(low: int, end: int) -> None:
+            order_measures(ids.internal_of[low:end], parent_ids, out.dtype.type(-1), out[low:end])
+
+        _by_threads(threads, rows, give_ids)
+        _by_threads(threads, self.size, order)
+        out[self._tree.root_position] = self._tree.root
 
 
 def unreached(kernel: str, dtype: np.dtype[Any]) -> Any:
@@ -170,34 +207,20 @@ def unreached(kernel: str, dtype: np.dtype[Any]) -> Any:
     return INT64_UNREACHED if dtype.kind == "i" else np.inf
 
 
-class ComponentColumns(Columns):
-    """Columns of components; the number of these is stored with them.
+def _piece_size(size: int) -> int:
+    """Vertices whose columns are made at a time: a small part of them, of small graphs, too."""
+    return min(max(size >> 3, _LEAST_PIECE), _MOST_PIECE)
 
-    ``label``, uint32 or uint64 (rows,), names each internal id's component by one of its rows.
-    """
 
-    def __init__(self, label: AnyArray, ids: Ids) -> None:
-        self._label = label
-        self._first = np.full(len(label), -1, ids.internal_of.dtype)
-        first_positions(ids.internal_of, label, self._first)
-        isolated = np.count_nonzero(ids.internal_of < 0)
-        count = int(isolated + np.count_nonzero(self._first >= 0))
-        dtypes = dict.fromkeys((VERTEX, COMPONENT), np.dtype(np.int64))
-        super().__init__(ids, dtypes, {"components": count})
+def parent_id_dtype(largest: int) -> np.dtype[Any]:
+    """Type of the original ids of parents by row, which exist while their column is made."""
+    return np.dtype(np.int32 if largest <= np.iinfo(np.int32).max else np.int64)
 
-    def fill(self, name: str, start: int, out: AnyArray) -> None:  # noqa: ARG002
-        """Put the smallest original id of each one's component into ``out``.
 
-        Vertices without arcs are components of their own.
-        """
-        for low in range(0, len(out), _MOST_PIECE):
-            piece = out[low : low + _MOST_PIECE]
-            first = start + low
-            position = np.arange(first, first + len(piece))
-            internal = self.ids.internal_of[first : first + len(piece)]
-            has_row = internal >= 0
-            position[has_row] = self._first[self._label[internal[has_row]]]
-            originals = self.ids.originals
-            piece[:] = (
-                position + (self.ids.first or 0) if originals is None else originals[position]
-            )
+def fill_dense(first: int, out: AnyArray, threads: int) -> None:
+    """Put ids without gaps, from ``first`` on, into a whole column."""
+    _by_threads(threads, len(out), lambda low, end: count_from(first + low, out[low:end]))
+
+
+def _by_threads(threads: int, vertices: int, do: Callable[[int, int], None]) -> None:
+    in_ranges(min(threads, vertices // _THREAD_VERTICES), vertices, do)

@@ -38,8 +38,8 @@ def plan(
     """What a search by one worker holds in memory, and what stays elsewhere.
 
     Nothing is searched; of the store the lengths of the rows are read, if they matter. An answer
-    that is not written (``out=None``) takes 20 or 24 bytes a vertex besides, and from many sources
-    all of ``bytes of the answer``.
+    that is not written (``out=None``) takes 20 or 24 bytes a vertex besides, and 4 or 8 a row until
+    it is in order; from many sources all of ``bytes of the answer``.
 
     Parameters
     ----------

@@ -45,7 +45,8 @@ def slowest(traces: Sequence[Trace]) -> Trace:
 class Written:
     """An answer that was written into a partial store, or its columns; and what is said of it.
 
-    ``attributes`` are stored with it, besides the kernel and the graph.
+    ``attributes`` are stored with it, besides the kernel and the graph. ``order_s`` are seconds
+    until its columns were in order, or written.
     """
 
     trace: Trace
@@ -54,6 +55,7 @@ class Written:
     columns: Mapping[str, AnyArray] | None = None
     notes: tuple[str, ...] = ()
     attributes: Mapping[str, Any] = field(default_factory=dict)
+    order_s: float = 0.0
 
 
 @dataclass(frozen=True)

@@ -18,6 +18,7 @@ from ooc_graph.model.reservation import Freed, Key, Reservation
 from ooc_graph.model.resources import CUDA, FREE, Capacity
 from ooc_graph.runtime import io_progress, process
 from ooc_graph.runtime.engine_keys import Kept, serve_the_same, short_of
+from ooc_graph.runtime.lent_arrays import take_back
 from ooc_graph.runtime.same_graph import open_same
 from ooc_graph.shards.load import Graph
 
@@ -71,6 +72,7 @@ def engine(key: Key, load: Load, capacity: Capacity = FREE) -> Iterator[Engine]:
         # The last is the one that was used last.
         found = _engines.pop(kept, None)
         _engines[kept] = _load(kept.key, load) if found is None else found
+        take_back(_engines[kept])
         try:
             yield cast(Engine, _engines[kept])
         except StoreReplacedError:
@@ -213,6 +215,7 @@ def release() -> None:
 def _release(kept: Kept) -> None:
     # Forgotten first: an interrupt while it is closed is to leave none that is not usable.
     engine = _engines.pop(kept)
+    take_back(engine)
     for asked in [asked for asked, serving in _instead.items() if serving == kept]:
         del _instead[asked]
     # Nobody has it after this: what it had of a device's memory is unused then.

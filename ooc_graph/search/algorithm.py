@@ -17,17 +17,18 @@ from ooc_graph.errors import UsageError
 from ooc_graph.exchange.ranks import run_in_process
 from ooc_graph.model.engine import Engine, load_ids
 from ooc_graph.model.reservation import LOCAL, ONE
+from ooc_graph.model.resources import CPU
 from ooc_graph.model.strategy import WholeGraph
 from ooc_graph.model.task import SearchTask, Trace, Written, slowest, trace_of
-from ooc_graph.runtime import engine_cache, same_graph
+from ooc_graph.runtime import engine_cache, process, same_graph
+from ooc_graph.runtime.lent_arrays import lend
 from ooc_graph.runtime.machine import give_back_freed_memory
-from ooc_graph.runtime.process import without_traceback
 from ooc_graph.runtime.workplace import Workplace
 from ooc_graph.search.ranks import MakeRanks
 from ooc_graph.shards.load import Graph
 from ooc_graph.shards.tables import save
 from ooc_graph.sinks import device_columns
-from ooc_graph.sinks.single import deliver
+from ooc_graph.sinks.single import deliver, deliver_late
 from ooc_graph.types import AnyArray, Dealing, Shard
 
 Arrays = tuple[AnyArray, ...]
@@ -58,7 +59,7 @@ class Algorithm:
             return workplace.call(self.without_arcs, task)
         exchange = task.reserved.exchange
         if exchange == ONE:
-            written: Written = workplace.call(without_traceback, self.whole, task)
+            written: Written = workplace.call(process.without_traceback, self.whole, task)
             return written
         if exchange == LOCAL:
             return workplace.call(self.ranks_in_process, task)
@@ -95,7 +96,12 @@ class Algorithm:
                 found = engine.search.run(*_internal(engine, task.root))
                 trace = trace_of(task.kernel, found)
                 arrays = self._arrays_of(found)
-                written = self._delivered(task, engine.graph, arrays, engine.ids, trace)
+                if _may_be_late(task):
+                    columns = self.columns(task, engine.graph, arrays, engine.ids)
+                    written, late = deliver_late(columns, trace)
+                    lend(engine, late.settle)
+                else:
+                    written = self._delivered(task, engine.graph, arrays, engine.ids, trace)
             if engine.note is None:
                 return written
             io_stats = engine.read_since(before)
@@ -182,6 +188,11 @@ def _of_all_rows(graph: Graph, parts: Iterable[Arrays]) -> Arrays:
 def _has_arcs(graph: Graph, root: int | None) -> bool:
     """Whether there is anything to search."""
     return graph.rows > 0 if root is None else graph.internal(root) >= 0
+
+
+def _may_be_late(task: SearchTask) -> bool:
+    """Whether columns may be made when they are read: by this process, of arrays in its memory."""
+    return task.folder is None and task.strategy.device == CPU and process.dask_worker() is None
 
 
 def _internal(engine: Engine, root: int | None) -> tuple[int, ...]:

@@ -7,8 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from ooc_graph.answers.component_columns import ComponentColumns
 from ooc_graph.answers.result import ComponentsResult
-from ooc_graph.answers.scatter import ComponentColumns, Ids
+from ooc_graph.answers.scatter import Ids
 from ooc_graph.layout.names import id_dtype
 from ooc_graph.model.task import SearchTask
 from ooc_graph.search.algorithm import Algorithm, Arrays, steps_of

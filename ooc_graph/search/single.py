@@ -116,5 +116,4 @@ def search_by(
 
 def result_of(kernel: str, root: int | None, written: Written) -> Any:
     """The answer whose columns came back: what the kernel's algorithm gives."""
-    columns = dict(written.columns or {})
-    return ALGORITHMS[kernel].result(root, written.trace.elapsed_s, columns)
+    return ALGORITHMS[kernel].result(root, written.trace.elapsed_s, written.columns or {})

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
+from time import perf_counter
 from typing import Any
 
 import numpy as np
 
-from ooc_graph.answers.scatter import Columns
+from ooc_graph.answers.late import LateColumns
+from ooc_graph.answers.scatter import Columns, parent_id_dtype
 from ooc_graph.kernels.common.sssp.distances import distances_of
 from ooc_graph.model.task import Trace, Written
 from ooc_graph.runtime import process
@@ -27,19 +30,33 @@ def measure_dtype(graph: Graph, kernel: str) -> np.dtype[Any]:
 def answer_bytes(graph: Graph, kernel: str, arrays: str) -> int:
     """Host memory of an answer that is not written: vertices, parents, and levels or distances.
 
-    Components have one column besides the vertices. If the answer stays on a device, it is the
-    vertices alone, on their way there.
+    While parents are put in order, there are also those by row. Components have one column
+    besides the vertices. If the answer stays on a device, it is the vertices alone, on their way
+    there.
     """
     if arrays == CUPY:
         return graph.vertices * 8
-    measure = 0 if kernel == "components" else measure_dtype(graph, kernel).itemsize
-    return graph.vertices * (16 + measure)
+    if kernel == "components":
+        return graph.vertices * 16
+    # The largest id of those with gaps is not known before they are read.
+    first = np.iinfo(np.int64).max if graph.first_id is None else graph.first_id
+    by_row = graph.rows * parent_id_dtype(first + graph.vertices).itemsize
+    return graph.vertices * (16 + measure_dtype(graph, kernel).itemsize) + by_row
 
 
 def deliver(columns: Columns, folder: str | None, trace: Trace) -> Written:
     """The answer by original id: in a partial store, or as columns if there is none."""
+    begun = perf_counter()
     if folder is None:
-        in_memory = columns.in_memory(process.thread_count())
-        return Written(trace, columns=in_memory, attributes=columns.attributes)
-    specs, entries = columns.write(Path(folder))
-    return Written(trace, tuple(specs), tuple(entries), attributes=columns.attributes)
+        arrays = columns.in_memory(process.thread_count())
+        written = Written(trace, columns=arrays, attributes=columns.attributes)
+    else:
+        specs, entries = columns.write(Path(folder))
+        written = Written(trace, tuple(specs), tuple(entries), attributes=columns.attributes)
+    return replace(written, order_s=perf_counter() - begun)
+
+
+def deliver_late(columns: Columns, trace: Trace) -> tuple[Written, LateColumns]:
+    """The answer as columns that are put in order when they are read, or settled."""
+    late = LateColumns(columns, process.thread_count())
+    return Written(trace, columns=late, attributes=columns.attributes), late

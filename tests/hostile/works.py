@@ -12,6 +12,7 @@ import numpy as np
 from distributed import Client
 
 import ooc_graph as og
+from ooc_graph.layout.stored import Stored
 
 SCALE = 16
 SOURCES = 2000
@@ -105,7 +106,7 @@ def _where(client: Client | None, exchange: str) -> dict[str, Any]:
 
 
 def _digest(result: Any) -> str:
-    if not isinstance(result.columns, dict):
+    if isinstance(result.columns, Stored):
         return str(result.columns.manifest.sha256)
     digest = hashlib.sha256()
     for name, values in sorted(result.columns.items()):

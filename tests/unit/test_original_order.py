@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
 
+from ooc_graph.answers import scatter
 from ooc_graph.answers.scatter import Ids, Tree, TreeColumns
 from ooc_graph.kernels.cpu.original_order import order_measures, order_parents
 
@@ -33,25 +34,44 @@ def test_orders_are_those_of_a_plain_loop(bits: int, dtype: str) -> None:
     assert_array_equal(parents[internal_of < 0], -1)
 
 
-@pytest.mark.parametrize("threads", [2, 3, 7])
+@pytest.mark.parametrize("threads", [1, 2, 7])
 @pytest.mark.parametrize("is_dense", [True, False])
-def test_any_number_of_threads_gives_the_same_columns(threads: int, is_dense: bool) -> None:
+@pytest.mark.parametrize("kernel", ["bfs", "sssp"])
+@pytest.mark.parametrize("root_has_row", [True, False])
+def test_columns_are_those_of_plain_numpy(
+    threads: int,
+    is_dense: bool,
+    kernel: str,
+    root_has_row: bool,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(scatter, "_THREAD_VERTICES", 1 << 10)
     random = np.random.default_rng(7)
     vertices, rows = 100_001, 60_000
     internal_of = np.full(vertices, -1, np.int32)
-    at = random.choice(vertices, rows, replace=False)
-    internal_of[at] = random.permutation(rows)
-    originals = None if is_dense else np.sort(random.choice(1 << 40, vertices, replace=False))
-    original_of = np.empty(rows, np.int64)
-    original_of[internal_of[at]] = at + 5 if originals is None else originals[at]
-    ids = Ids(internal_of, original_of, 5 if is_dense else None, originals)
+    at = random.permutation(vertices)[:rows]
+    internal_of[at] = np.arange(rows)
+    largest = (1 << 30, 1 << 40)[root_has_row]
+    ascending = np.sort(random.choice(largest, vertices, replace=False))
+    originals = np.arange(5, vertices + 5) if is_dense else ascending
+    ids = Ids(internal_of, originals[at], 5 if is_dense else None, None if is_dense else originals)
     parent = random.integers(0, rows, rows).astype(np.uint32)
-    level = random.integers(0, 9, rows).astype(np.int32)
-    root = int(at[0])
-    tree = Tree("bfs", ids.original_at(root), root, parent, level)
-    one = TreeColumns(tree, ids).in_memory()
-    several = TreeColumns(tree, ids).in_memory(threads)
-    assert list(one) == list(several) == ["vertex", "parent", "level"]
-    for name, column in one.items():
-        assert_array_equal(several[name], column)
-    assert_array_equal(one["vertex"], ids.original_ids(0, vertices))
+    unreached = random.random(rows) < 0.3
+    parent[unreached] = np.iinfo(np.uint32).max
+    none = -1 if kernel == "bfs" else np.inf
+    measure = np.where(unreached, none, random.integers(0, 9, rows))
+    measure = measure.astype(np.int32 if kernel == "bfs" else np.float32)
+    isolated = int(np.flatnonzero(internal_of < 0)[0])
+    root = int(at[0]) if root_has_row else isolated
+    tree = Tree(kernel, int(originals[root]), root, parent, measure)
+
+    expected_parent, expected = np.full(vertices, -1), np.full(vertices, none, measure.dtype)
+    expected_parent[at] = np.where(unreached, -1, originals[at][np.where(unreached, 0, parent)])
+    expected[at] = measure
+    expected_parent[root], expected[root] = originals[root], 0
+    columns = TreeColumns(tree, ids).in_memory(threads)
+    name = "level" if kernel == "bfs" else "distance"
+    assert list(columns) == ["vertex", "parent", name]
+    assert_array_equal(columns["vertex"], originals)
+    assert_array_equal(columns["parent"], expected_parent)
+    assert_array_equal(columns[name], expected)

@@ -23,6 +23,7 @@ from ooc_graph.runtime import engine_cache, process, this_process
 from ooc_graph.runtime.warmup import TIERS, warm
 from ooc_graph.shards import tier_facts, tiers
 from ooc_graph.shards.load import Graph
+from ooc_graph.sinks.single import NUMPY, answer_bytes
 from ooc_graph.strategies.cpu import on_disk as cpu_disk
 from ooc_graph.strategies.cpu.in_memory import resident_bytes
 from tests.command_line import call
@@ -181,7 +182,7 @@ def least_and_peak(kernel: str, folder: Path) -> tuple[int, int]:
 def test_what_is_held_serves_again_though_less_is_free(kronecker, monkeypatch):
     graph = og.open(kronecker)
     source = int(graph.original_of()[9])
-    answer = 20 * graph.vertices
+    answer = answer_bytes(graph, "bfs", NUMPY)
     whole = resident_bytes(graph, "bfs") + answer
     loads = []
     load = engine_cache._load

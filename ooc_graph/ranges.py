@@ -1,0 +1,40 @@
+"""Ranges of numbers, shared out among threads."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from contextlib import suppress
+
+from ooc_graph.threads import Threads
+
+
+def in_ranges(threads: int, count: int, do: Callable[[int, int], None]) -> None:
+    """Call ``do(first, end)`` for equal ranges of 0 to ``count``, by so many threads.
+
+    The calling thread is one of them. It does all if the system starts no other, or if the
+    interpreter is about to end.
+    """
+    share = max(1, -(-count // max(1, threads)))
+    ranges = [(first, min(first + share, count)) for first in range(0, count, share)]
+    if len(ranges) <= 1:
+        do(0, count)
+        return
+    left = deque(ranges)
+
+    def work() -> None:
+        while left:
+            try:
+                first, end = left.popleft()
+            except IndexError:
+                return
+            do(first, end)
+
+    with Threads(len(ranges) - 1) as executor:
+        others = []
+        for _ in ranges[1:]:
+            with suppress(MemoryError, RuntimeError):
+                others.append(executor.submit(work))
+        work()
+        for other in others:
+            other.result()

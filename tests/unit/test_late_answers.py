@@ -1,0 +1,130 @@
+"""Columns of an answer are made when they are read, and stay those of their own search."""
+
+from __future__ import annotations
+
+import gc
+import pickle
+import threading
+import weakref
+from typing import Any
+
+import pytest
+
+import ooc_graph as og
+from ooc_graph.answers.late import LateColumns
+from ooc_graph.answers.scatter import TreeColumns
+from ooc_graph.runtime import engine_cache
+
+TREES = ("bfs", "sssp")
+KERNELS = (*TREES, "components")
+
+
+@pytest.fixture(scope="module")
+def graphs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, og.Graph]:
+    folder = tmp_path_factory.mktemp("graphs")
+    dense = og.build(og.Kronecker(11), folder / "g.zarr", rows="both", device="cpu")
+    u, v, w = og.Kronecker(9).block(0, 4096)
+    sparse = og.build((7 * u + 5, 7 * v + 5, w), folder / "s.zarr", rows="both", device="cpu")
+    return {"dense": dense, "sparse": sparse}
+
+
+def searched(graph: og.Graph, kernel: str, number: int) -> Any:
+    if kernel == "components":
+        return og.components(graph, device="cpu")
+    root = int(graph.original_of()[number])
+    return getattr(og, kernel)(graph, root, device="cpu")
+
+
+def read_at_once(graph: og.Graph, kernel: str, number: int) -> dict[str, bytes]:
+    columns = searched(graph, kernel, number).columns
+    return {name: column.tobytes() for name, column in columns.items()}
+
+
+@pytest.mark.parametrize("ids", ["dense", "sparse"])
+@pytest.mark.parametrize("kernel", KERNELS)
+@pytest.mark.parametrize("between", ["search", "release", "search release search", "pickle"])
+def test_an_answer_that_is_read_late_is_its_own(
+    graphs: dict[str, og.Graph], kernel: str, between: str, ids: str
+) -> None:
+    graph = graphs[ids]
+    right = read_at_once(graph, kernel, 3)
+    if kernel in TREES:
+        assert right != read_at_once(graph, kernel, 40)
+    late = searched(graph, kernel, 3)
+    columns = late.columns
+    for event in between.split():
+        if event == "search":
+            searched(graph, kernel, 40)
+        elif event == "release":
+            engine_cache.release()
+        else:
+            columns = pickle.loads(pickle.dumps(columns))
+    assert {name: column.tobytes() for name, column in columns.items()} == right
+
+
+@pytest.mark.parametrize("ids", ["dense", "sparse"])
+@pytest.mark.parametrize("kernel", TREES)
+def test_a_column_that_nobody_reads_is_not_made(
+    graphs: dict[str, og.Graph], kernel: str, ids: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made: list[str] = []
+    fill_all = TreeColumns.fill_all
+
+    def noted(self: TreeColumns, name: str, *rest: Any) -> None:
+        made.append(name)
+        fill_all(self, name, *rest)
+
+    monkeypatch.setattr(TreeColumns, "fill_all", noted)
+    graph, measure = graphs[ids], "level" if kernel == "bfs" else "distance"
+    result = searched(graph, kernel, 3)
+    assert "parent" in result.columns
+    assert made == []
+    result.read(measure)
+    result.read(measure)
+    assert made == [measure]
+    # The search's arrays are written to; ids without gaps are not made of these.
+    searched(graph, kernel, 4)
+    assert made[1:] == (["parent"] if ids == "dense" else ["parent", "vertex"])
+    with pytest.raises(KeyError):
+        result.columns["weight"]
+
+
+def test_an_answer_that_is_gone_is_not_completed(
+    graphs: dict[str, og.Graph], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    searched(graphs["dense"], "bfs", 3)
+    gc.collect()
+    monkeypatch.setattr(TreeColumns, "fill_all", lambda *_: pytest.fail("was made"))
+    searched(graphs["dense"], "bfs", 4)
+
+
+def test_an_answer_does_not_keep_the_graph(graphs: dict[str, og.Graph]) -> None:
+    result = searched(graphs["dense"], "bfs", 3)
+    assert isinstance(result.columns, LateColumns)
+    ids = weakref.ref(result.columns._columns.ids.internal_of)  # type: ignore[union-attr]
+    engine_cache.release()
+    gc.collect()
+    assert ids() is None
+    assert len(result.vertex) == graphs["dense"].vertices
+
+
+def test_readers_and_searches_at_the_same_time(graphs: dict[str, og.Graph]) -> None:
+    graph = graphs["dense"]
+    right = [read_at_once(graph, "bfs", number) for number in range(8)]
+    wrong: list[int] = []
+
+    def read(result: Any, number: int) -> None:
+        names = "level", "parent", "vertex"
+        if any(result.read(name).tobytes() != right[number][name] for name in names):
+            wrong.append(number)
+
+    for _ in range(20):
+        readers: list[threading.Thread] = []
+        for number in range(8):
+            result = searched(graph, "bfs", number)
+            reader = threading.Thread(target=read, args=(result, number))
+            reader.start()
+            readers.append(reader)
+        for reader in readers:
+            reader.join()
+    assert wrong == []

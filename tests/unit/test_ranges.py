@@ -1,0 +1,68 @@
+"""Ranges that threads share: each number once, whatever is refused."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import threading
+
+import pytest
+
+from ooc_graph.ranges import in_ranges
+
+
+@pytest.mark.parametrize("threads", [0, 1, 2, 3, 39])
+@pytest.mark.parametrize("count", [0, 1, 2, 29])
+@pytest.mark.parametrize("refused", [False, True])
+def test_each_number_is_in_one_range(
+    threads: int, count: int, refused: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if refused:
+        monkeypatch.setattr(threading.Thread, "start", not_started)
+    seen = [0] * count
+
+    def see(first: int, end: int) -> None:
+        for number in range(first, end):
+            seen[number] += 1
+
+    in_ranges(threads, count, see)
+    assert seen == [1] * count
+
+
+def not_started(_: threading.Thread) -> None:
+    raise RuntimeError("can't start new thread")
+
+
+@pytest.mark.parametrize("bad", [0, 9])
+def test_what_a_range_raises_is_raised_after_the_others(bad: int) -> None:
+    done: list[int] = []
+
+    def do(first: int, end: int) -> None:
+        if first <= bad < end:
+            raise IndexError(bad)
+        done.append(first)
+
+    with pytest.raises(IndexError):
+        in_ranges(2, 10, do)
+    assert len(done) == 1
+
+
+AT_THE_END = """
+import threading
+from ooc_graph.ranges import in_ranges
+
+def late():
+    threading.main_thread().join()
+    seen = []
+    in_ranges(2, 4, lambda first, end: seen.append((first, end)))
+    print(sorted(seen))
+
+threading.Thread(target=late).start()
+"""
+
+
+def test_ranges_are_done_while_the_interpreter_ends() -> None:
+    ended = subprocess.run(
+        [sys.executable, "-c", AT_THE_END], capture_output=True, text=True, check=True
+    )
+    assert (ended.stdout, ended.stderr) == ("[(0, 2), (2, 4)]\n", "")
