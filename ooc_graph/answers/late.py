@@ -18,8 +18,8 @@ class LateColumns(Mapping[str, AnyArray]):
 
     They are made of arrays that the next search overwrites. Whoever starts that search calls
     `settle` before. Memory for all columns is allocated at once, since a search can be planned
-    anew if memory is refused, and a read cannot. ``order_s`` are the seconds spent so far on
-    making columns.
+    anew if memory is refused, and a read cannot. ``seconds["order"]`` is what making columns has
+    taken so far.
     """
 
     def __init__(self, columns: Columns, threads: int) -> None:
@@ -27,7 +27,7 @@ class LateColumns(Mapping[str, AnyArray]):
         self._left, self._first = set(self._arrays), columns.ids.first
         self._columns: Columns | None = columns
         self._lock = free_in_child(threading.RLock())
-        self.order_s = 0.0
+        self.seconds = {"order": 0.0}
 
     def __getitem__(self, name: str) -> AnyArray:
         with self._lock:
@@ -63,4 +63,4 @@ class LateColumns(Mapping[str, AnyArray]):
         else:
             self._columns.fill_all(name, self._arrays[name], self._threads)
         self._left.discard(name)
-        self.order_s += perf_counter() - begun
+        self.seconds["order"] += perf_counter() - begun

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
@@ -36,11 +36,16 @@ class Result(Exports):
 
     ``root`` is the original id where the search began; None if an algorithm has none. ``elapsed_s``
     are seconds of the search alone, as Graph500 times it; None if opened from a store.
+
+    ``seconds`` has the wall time of each part: ``plan``; ``load``, until the graph is ready, and on
+    a cluster what travels; ``search``, which is ``elapsed_s``; ``order``, making the columns that
+    were read so far, or ``write``, a store of all. It is empty if the result was opened.
     """
 
     root: int | None
     elapsed_s: float | None
     columns: Mapping[str, AnyArray] | Stored
+    seconds: Mapping[str, float] = field(default_factory=dict)
 
     kernel = ""
 

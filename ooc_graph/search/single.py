@@ -6,8 +6,10 @@ import operator
 from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
+from time import perf_counter
 from typing import Any
 
+from ooc_graph.answers.late import LateColumns
 from ooc_graph.answers.result import Result, TreeResult
 from ooc_graph.errors import UsageError
 from ooc_graph.layout.commit import partial_store
@@ -59,26 +61,38 @@ def search(
         raise UsageError(f"arrays {arrays!r}: choose {NUMPY} or {CUPY}")
     kept_bytes = 0 if out is not None else answer_bytes(graph, kernel, arrays)
     request = Request(kernel, exchange, method, kept_bytes, arrays == CUPY)
+    begun = perf_counter()
     first = plan_at(workplace, graph, request)
+    planned = perf_counter()
     _require_arrays(arrays, first, workplace, out)
     writing = nullcontext() if out is None else partial_store(out, "result", overwrite=overwrite)
     reported = io_progress.reported(graph.identity, what, workplace.client, progress)
     with writing as store, progress.stage(what), reported:
 
-        def run(found: Plan) -> Written:
-            return search_by(found, root, workplace, None if store is None else str(store.folder))
+        def run(plan: Plan) -> Written:
+            return search_by(plan, root, workplace, None if store is None else str(store.folder))
 
         written = execute(first, workplace, progress, run)
+        found = perf_counter()
         for note in written.notes:
             progress.note(note)
         if store is not None:
             attributes = {"kernel": kernel, "graph_sha256": graph.content_sha256}
             attributes |= written.attributes
             store.commit("result", attributes, written.specs, written.entries)
+    search_s, order_s = written.trace.elapsed_s, written.order_s
+    spent = {"plan": planned - begun, "load": found - planned - search_s - order_s}
+    spent |= {
+        "search": search_s,
+        "order" if out is None else "write": order_s + perf_counter() - found,
+    }
     if out is not None:
-        return replace(Result.open(out), elapsed_s=written.trace.elapsed_s)
+        return replace(Result.open(out), elapsed_s=search_s, seconds=spent)
     result: Result = result_of(kernel, root, written)
-    return result
+    if isinstance(result.columns, LateColumns):
+        spent |= result.columns.seconds
+        result.columns.seconds = spent
+    return replace(result, seconds=spent)
 
 
 def _as_id(source: Any) -> int:

@@ -6,6 +6,8 @@ import gc
 import pickle
 import threading
 import weakref
+from pathlib import Path
+from time import perf_counter
 from typing import Any
 
 import pytest
@@ -128,3 +130,28 @@ def test_readers_and_searches_at_the_same_time(graphs: dict[str, og.Graph]) -> N
         for reader in readers:
             reader.join()
     assert wrong == []
+
+
+@pytest.mark.parametrize("is_stored", [False, True])
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_seconds_by_part(
+    graphs: dict[str, og.Graph], kernel: str, is_stored: bool, tmp_path: Path
+) -> None:
+    graph = graphs["dense"]
+    root = () if kernel == "components" else (int(graph.original_of()[3]),)
+    out = tmp_path / "r.zarr" if is_stored else None
+    begun = perf_counter()
+    result = getattr(og, kernel)(graph, *root, device="cpu", out=out)
+    elapsed_s = perf_counter() - begun
+    seconds, last = result.seconds, "write" if is_stored else "order"
+    assert list(seconds) == ["plan", "load", "search", last]
+    assert seconds["search"] == result.elapsed_s
+    assert all(part >= 0 for part in seconds.values())
+    assert sum(seconds.values()) <= elapsed_s
+    if is_stored:
+        assert seconds["write"] > 0
+        assert type(result).open(out).seconds == {}
+    else:
+        assert seconds["order"] == 0
+        result.read(result.names[1])
+        assert result.seconds["order"] > 0
