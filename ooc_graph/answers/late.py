@@ -47,6 +47,12 @@ class LateColumns(Mapping[str, AnyArray]):
     def __reduce__(self) -> tuple[Any, ...]:
         return dict, (dict(self),)
 
+    def put_into(self, arrays: Mapping[str, AnyArray]) -> None:
+        """Make some columns, none of which was read yet, in the arrays that are given for them."""
+        self._arrays |= arrays
+        for name in arrays:
+            self[name]
+
     def settle(self) -> None:
         """Make the columns that need the search's arrays, and let go of these."""
         with self._lock:

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from ooc_graph.answers.result import BfsResult, ComponentsResult, Result, SsspResult
 from ooc_graph.api.graphs import located
 from ooc_graph.boundary import public
+from ooc_graph.errors import UsageError
 from ooc_graph.model.kernel import ROWS
 from ooc_graph.model.resources import AUTO
 from ooc_graph.search.single import search
 from ooc_graph.shards.load import Graph
-from ooc_graph.sinks.single import NUMPY
-from ooc_graph.types import Progress
+from ooc_graph.sinks.single import CUPY, NUMPY
+from ooc_graph.types import AnyArray, Progress
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -25,6 +27,7 @@ def bfs(
     source: int,
     *,
     out: str | Path | None = None,
+    into: Mapping[str, AnyArray] | None = None,
     client: Client | None = None,
     exchange: str = "auto",
     method: str = "rows",
@@ -46,6 +49,11 @@ def bfs(
         Original id to begin at.
     out
         Folder of the result's store; None: the answer stays in memory.
+    into
+        Arrays for columns by name, such as ``{"parent": p, "level": l}``: NumPy, C-contiguous,
+        (vertices,), of the column's type. They hold the answer when the call returns, and do not
+        count with ``memory_limit``. Memory that has been used before saves the time in which new
+        memory is given.
     client
         Dask client whose workers search; None: this process.
     exchange
@@ -95,6 +103,7 @@ def sssp(
     source: int,
     *,
     out: str | Path | None = None,
+    into: Mapping[str, AnyArray] | None = None,
     client: Client | None = None,
     exchange: str = "auto",
     method: str = "rows",
@@ -123,11 +132,15 @@ def _search(
     exchange: str,
     method: str = ROWS,
     arrays: str = NUMPY,
+    into: Mapping[str, AnyArray] | None = None,
     overwrite: bool,
     **where: Any,
 ) -> Result:
     graph, options = located(**where)
-    options |= {"exchange": exchange, "method": method, "arrays": arrays, "overwrite": overwrite}
+    if into is not None and arrays == CUPY:
+        raise UsageError("into= takes arrays in host memory: leave arrays='cupy' out")
+    options |= {"exchange": exchange, "method": method, "overwrite": overwrite}
+    options["arrays"] = arrays if into is None else into
     return search(graph, kernel, source, **options)
 
 

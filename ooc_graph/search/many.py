@@ -9,15 +9,14 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 from time import perf_counter
-from typing import Any, cast
-
-import numpy as np
+from typing import cast
 
 from ooc_graph import kernel_cache
 from ooc_graph.answers.asked import Asked, answer_specs
+from ooc_graph.answers.into import require_array, require_no_store
 from ooc_graph.answers.reductions import HISTOGRAM
 from ooc_graph.answers.result import LevelsResult, PairsResult
-from ooc_graph.errors import MemoryBudgetError, UsageError
+from ooc_graph.errors import MemoryBudgetError
 from ooc_graph.layout.commit import partial_store
 from ooc_graph.layout.metadata import ArraySpec
 from ooc_graph.layout.names import ORDER_OF
@@ -62,7 +61,8 @@ def search_many(
     require_answerable(graph, asked)
     specs = specs_of(graph, len(sources), asked)
     if into is not None:
-        require_array(into, specs[0], out)
+        require_no_store(into, out)
+        require_array("into", into, specs[0])
     many = Many(specs, asked, out is None)
     request = Request(asked.kernel, many=many)
     if out is None:
@@ -91,22 +91,6 @@ def specs_of(graph: Graph, sources: int, asked: Asked) -> tuple[ArraySpec, ...]:
     """How distances from so many sources of a graph are stored, and parents where wanted."""
     width = graph.vertices if asked.targets is None else len(asked.targets)
     return answer_specs(asked, sources, width, measure_dtype(graph, single_of(asked.kernel)))
-
-
-def require_array(into: Any, spec: ArraySpec, out: Path | None) -> None:
-    """Refuse an array that distances cannot go to, or an array and a store at once."""
-    if out is not None:
-        raise UsageError("into= and out=: give one of them, an array or a store")
-    wanted = spec.shape(spec.length)
-    # Of its kinds a matrix keeps two dimensions in each row.
-    is_array = isinstance(into, np.ndarray) and not isinstance(into, np.matrix)
-    if not is_array or into.dtype != spec.dtype or into.shape != wanted:
-        found = type(into).__name__
-        if is_array:
-            found = f"{into.dtype} {into.shape}"
-        raise UsageError(f"into: give a NumPy array of {spec.dtype} {wanted}, not {found}")
-    if not into.flags.carray:
-        raise UsageError("into: give an array that is C-contiguous, aligned, and may be written to")
 
 
 def require_answerable(graph: Graph, asked: Asked) -> None:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import operator
+from collections.abc import Mapping
 from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 from time import perf_counter
 from typing import Any
 
+from ooc_graph.answers.into import columns_into, require_columns, require_no_store
 from ooc_graph.answers.late import LateColumns
 from ooc_graph.answers.result import Result, TreeResult
 from ooc_graph.errors import UsageError
@@ -26,8 +28,8 @@ from ooc_graph.search.execute import execute, plan_at
 from ooc_graph.search.plan import Plan
 from ooc_graph.search.trees import BFS, SSSP
 from ooc_graph.shards.load import Graph
-from ooc_graph.sinks.single import CUPY, NUMPY, answer_bytes
-from ooc_graph.types import Progress
+from ooc_graph.sinks.single import CUPY, NUMPY, answer_bytes, tree_specs
+from ooc_graph.types import AnyArray, Progress
 
 ALGORITHMS = {"bfs": BFS, "sssp": SSSP, "components": COMPONENTS}
 """By kernel."""
@@ -44,9 +46,11 @@ def search(
     exchange: str = ANY,
     method: str = ROWS,
     overwrite: bool = False,
-    arrays: str = NUMPY,
+    arrays: str | Mapping[str, AnyArray] = NUMPY,
 ) -> Result:
     """Search from one vertex, or the whole graph, and give the answer, or write it.
+
+    ``arrays`` says where an answer lies that is not written, or gives arrays for columns by name.
 
     Errors are those of `ooc_graph.bfs`, and NegativeWeightError; nothing is written then.
     """
@@ -57,9 +61,14 @@ def search(
         root = _as_id(root)
         graph.position_of(root)
         what = f"{kernel} from {root}"
+    into, arrays = (None, arrays) if isinstance(arrays, str) else (arrays, NUMPY)
     if arrays not in (NUMPY, CUPY):
         raise UsageError(f"arrays {arrays!r}: choose {NUMPY} or {CUPY}")
+    if into is not None:
+        require_no_store(into, out)
+        require_columns(into, tree_specs(graph, kernel))
     kept_bytes = 0 if out is not None else answer_bytes(graph, kernel, arrays)
+    kept_bytes -= sum(array.nbytes for array in (into or {}).values())
     request = Request(kernel, exchange, method, kept_bytes, arrays == CUPY)
     begun = perf_counter()
     first = plan_at(workplace, graph, request)
@@ -82,13 +91,15 @@ def search(
             store.commit("result", attributes, written.specs, written.entries)
     search_s, order_s = written.trace.elapsed_s, written.order_s
     spent = {"plan": planned - begun, "load": found - planned - search_s - order_s}
-    spent |= {
-        "search": search_s,
-        "order" if out is None else "write": order_s + perf_counter() - found,
-    }
-    if out is not None:
-        return replace(Result.open(out), elapsed_s=search_s, seconds=spent)
-    result: Result = result_of(kernel, root, written)
+    spent["search"] = search_s
+    result: Result
+    if out is None:
+        result = result_of(kernel, root, written)
+        if into is not None:
+            result = replace(result, columns=columns_into(written.columns or {}, into))
+    else:
+        result = replace(Result.open(out), elapsed_s=search_s)
+    spent["order" if out is None else "write"] = order_s + perf_counter() - found
     if isinstance(result.columns, LateColumns):
         spent |= result.columns.seconds
         result.columns.seconds = spent

@@ -12,6 +12,8 @@ import numpy as np
 from ooc_graph.answers.late import LateColumns
 from ooc_graph.answers.scatter import Columns, parent_id_dtype
 from ooc_graph.kernels.common.sssp.distances import distances_of
+from ooc_graph.layout.metadata import ArraySpec
+from ooc_graph.layout.names import DISTANCE, LEVEL, PARENT, VERTEX
 from ooc_graph.model.task import Trace, Written
 from ooc_graph.runtime import process
 from ooc_graph.shards.load import Graph
@@ -25,6 +27,15 @@ def measure_dtype(graph: Graph, kernel: str) -> np.dtype[Any]:
     if kernel == "bfs":
         return np.dtype(np.int32)
     return distances_of(graph.weight_dtype)
+
+
+def tree_specs(graph: Graph, kernel: str) -> dict[str, ArraySpec]:
+    """The columns of a tree by name."""
+    wide = np.dtype(np.int64)
+    dtypes = {VERTEX: wide, PARENT: wide, LEVEL: measure_dtype(graph, kernel)}
+    if kernel == "sssp":
+        dtypes[DISTANCE] = dtypes.pop(LEVEL)
+    return {name: ArraySpec(name, graph.vertices, dtype) for name, dtype in dtypes.items()}
 
 
 def answer_bytes(graph: Graph, kernel: str, arrays: str) -> int:

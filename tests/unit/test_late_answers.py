@@ -10,11 +10,13 @@ from pathlib import Path
 from time import perf_counter
 from typing import Any
 
+import numpy as np
 import pytest
 
 import ooc_graph as og
 from ooc_graph.answers.late import LateColumns
 from ooc_graph.answers.scatter import TreeColumns
+from ooc_graph.errors import UsageError
 from ooc_graph.runtime import engine_cache
 
 TREES = ("bfs", "sssp")
@@ -155,3 +157,47 @@ def test_seconds_by_part(
         assert seconds["order"] == 0
         result.read(result.names[1])
         assert result.seconds["order"] > 0
+
+
+@pytest.mark.parametrize("kernel", TREES)
+@pytest.mark.parametrize("ids", ["dense", "sparse"])
+def test_columns_go_to_arrays_that_are_given(
+    graphs: dict[str, og.Graph], kernel: str, ids: str
+) -> None:
+    graph = graphs[ids]
+    right, root = read_at_once(graph, kernel, 3), int(graph.original_of()[3])
+    measure = "level" if kernel == "bfs" else "distance"
+    dtype = {"level": np.int32, "distance": np.float32}[measure]
+    given = {"parent": np.empty(graph.vertices, np.int64), measure: np.empty(graph.vertices, dtype)}
+    search = getattr(og, kernel)
+    result = search(graph, root, device="cpu", into=given)
+    assert {name: array.tobytes() for name, array in given.items()} == {
+        name: right[name] for name in given
+    }
+    assert result.parent is given["parent"]
+    assert result.read(measure) is given[measure]
+    assert result.vertex.tobytes() == right["vertex"]
+    assert result.seconds["order"] > 0
+
+
+@pytest.mark.parametrize(
+    ("into", "said"),
+    [
+        ([1], "give a dictionary of arrays by column, not list"),
+        ({"distance": np.empty(2048)}, "no column 'distance': choose vertex, parent, level"),
+        ({"level": np.empty(2048)}, r"\['level'\]: give a NumPy array of int32 \(2048,\), not flo"),
+        ({"level": np.empty(7, np.int32)}, r"not int32 \(7,\)"),
+        ({"level": np.empty(4096, np.int32)[::2]}, "C-contiguous"),
+    ],
+)
+def test_arrays_that_cannot_be_given(graphs: dict[str, og.Graph], into: Any, said: str) -> None:
+    with pytest.raises(UsageError, match=said):
+        og.bfs(graphs["dense"], 3, into=into)
+
+
+def test_arrays_and_a_store_are_not_given_together(
+    graphs: dict[str, og.Graph], tmp_path: Path
+) -> None:
+    with pytest.raises(UsageError, match="give one of them"):
+        og.bfs(graphs["dense"], 3, into={}, out=tmp_path / "r.zarr")
+    assert not (tmp_path / "r.zarr").exists()
