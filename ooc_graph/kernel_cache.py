@@ -15,14 +15,14 @@ import hashlib
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from importlib.metadata import version
 from pathlib import Path
 from pickle import UnpicklingError
 from typing import Any, TypeVar, cast
 
 import platformdirs
-from numba import config, njit
+from numba import __version__, config, njit
 from numba.core.caching import CompileResultCacheImpl, FunctionCache
+from numba.core.runtime.nrt import rtsys
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -70,7 +70,7 @@ def _content(path: Path) -> bytes:
 
 if not config.CACHE_DIR:
     _root = Path(platformdirs.user_cache_dir("ooc_graph"))
-    config.CACHE_DIR = str(_root / f"numba-{version('numba')}-{source_hash()}")
+    config.CACHE_DIR = str(_root / f"numba-{__version__}-{source_hash()}")
 
 
 _UNUSABLE = (OSError, EOFError, UnpicklingError)
@@ -88,6 +88,7 @@ def kept(dispatcher: Any) -> Any:
     """Keep what one of numba's dispatchers compiles, if it can be kept."""
     if hasattr(dispatcher, "py_func"):  # not if NUMBA_DISABLE_JIT is set
         dispatcher._cache = _Cache(dispatcher.py_func)  # type: ignore[no-untyped-call]
+        dispatcher._cache.allocates = dispatcher.targetoptions.get("_nrt", True)
     return dispatcher
 
 
@@ -129,6 +130,7 @@ class _Impl(CompileResultCacheImpl):
 
 class _Cache(FunctionCache):
     _impl_class = _Impl
+    allocates: bool
 
     def _index_key(self, sig: Any, codegen: Any) -> Any:
         if self._py_func.__closure__ is None:
@@ -138,8 +140,12 @@ class _Cache(FunctionCache):
         return sig, codegen.magic_tuple(), self._py_func.__qualname__
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
+        # numba would make its compiler ready before, which takes a quarter of a second. What was
+        # compiled needs its allocator at most; without it, the process would end at a symbol.
+        if self.allocates:
+            rtsys.initialize(target_context)
         with _going_on():
-            return super().load_overload(sig, target_context)  # type: ignore[no-untyped-call]
+            return self._load_overload(sig, target_context)  # type: ignore[no-untyped-call]
 
     def save_overload(self, sig: Any, data: Any) -> None:
         with _going_on():

@@ -6,12 +6,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ooc_graph.boundary import public
-from ooc_graph.edges import open_source
 from ooc_graph.errors import UsageError
 from ooc_graph.model.resources import AUTO, CudaLimits, parse_bytes
-from ooc_graph.runtime.building import build_with_report
 from ooc_graph.runtime.workplace import workplace_for
-from ooc_graph.shards.build_options import BuildOptions
 from ooc_graph.shards.in_memory import MemoryGraph
 from ooc_graph.shards.load import Graph
 from ooc_graph.types import NoProgress, Progress
@@ -90,6 +87,11 @@ def build(
     >>> import ooc_graph as og
     >>> g = og.build("edges.txt", "edges.zarr")  # doctest: +SKIP
     """
+    # No search needs what a build does, and it takes long to import.
+    from ooc_graph.edges import open_source  # noqa: PLC0415
+    from ooc_graph.runtime.building import build_with_report  # noqa: PLC0415
+    from ooc_graph.shards.build_options import BuildOptions  # noqa: PLC0415
+
     edges = open_source(source, format=format, directed=directed, weight=weight, **options)
     chosen = BuildOptions(rows=rows, shards=shards, overwrite=overwrite, compress=compress)
     limits = CudaLimits.of(device_memory, None).require_cuda(device)

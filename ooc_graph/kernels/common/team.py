@@ -20,7 +20,6 @@ import numpy as np
 from llvmlite import ir
 from numba import types
 from numba.core import cgutils
-from numba.np.arrayobj import make_array
 
 from ooc_graph.forked import free_in_child
 from ooc_graph.kernels.common.compiled import instruction, kernel, subroutine
@@ -44,7 +43,7 @@ def new_control() -> IntArray:
 
 def element_pointer(context: Any, builder: Any, array_type: Any, array: Any, index: Any) -> Any:
     """Generate the address of ``array[index]``, for functions made by `instruction`."""
-    view = make_array(array_type)(context, builder, array)
+    view = context.make_array(array_type)(context, builder, array)
     return cgutils.get_item_pointer(context, builder, array_type, view, [index], wraparound=False)
 
 
