@@ -41,13 +41,16 @@ def manifest_at(store: Path) -> tuple[bytes, Stamp] | None:
     for _ in range(_LOOKS):
         try:
             with path.open("rb") as file:
-                state = os.fstat(file.fileno())
-                return file.read(), (state.st_ino, state.st_ctime_ns)
+                return file.read(), _stamp(os.fstat(file.fileno()))
         except _MISSING:
             if not _is_aside(store) and not path.is_file():
                 return None
         sleep(_PAUSE_S)
     return None
+
+
+def _stamp(state: os.stat_result) -> Stamp:
+    return state.st_ino, state.st_ctime_ns
 
 
 def _is_aside(store: Path) -> bool:
@@ -131,6 +134,12 @@ class Manifest:
         if manifest.encode() != content:
             raise CorruptStoreError(f"{path}: damaged manifest (not written by this package)")
         return manifest
+
+    def stands_at(self, store: Path) -> bool:
+        """Whether the file that this was read from is there still, and was not changed."""
+        with suppress(OSError):
+            return _stamp((store / MANIFEST).stat()) == self.stamp
+        return False
 
     @contextmanager
     def reading(self, store: Path) -> Iterator[None]:

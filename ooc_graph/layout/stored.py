@@ -7,7 +7,7 @@ import json
 import os
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +21,7 @@ from ooc_graph.layout.names import ATTRIBUTES_KEY, MANIFEST, sidecar_path
 from ooc_graph.layout.whole_file import PARTIAL
 from ooc_graph.types import AnyArray
 
+_METADATA = "damaged metadata"
 _READ_BYTES = 1 << 20
 _OPENINGS = 20
 """Most times that a store is opened which is replaced meanwhile."""
@@ -34,6 +35,8 @@ class Stored:
     path: Path
     manifest: Manifest
     attributes: dict[str, Any]
+    # What the manifest's metadata say, by array.
+    _specs: dict[str, ArraySpec] = field(default_factory=dict, compare=False, repr=False)
 
     @classmethod
     def open(cls, path: str | Path, kind: str | None = None, identity: str | None = None) -> Stored:
@@ -72,7 +75,11 @@ class Stored:
 
     def spec(self, array: str) -> ArraySpec:
         """Shape and dtype of an array, read again and checked against the manifest."""
-        return ArraySpec.from_document(array, self._document(f"{array}/zarr.json"))
+        with self.reading():
+            content = _small_file(self.path, self.manifest, f"{array}/zarr.json", _METADATA)
+        if array not in self._specs:
+            self._specs[array] = ArraySpec.from_document(array, json.loads(content))
+        return self._specs[array]
 
     def arrays(self) -> Iterator[ArraySpec]:
         """All arrays of the store."""
@@ -183,7 +190,7 @@ class Cursor:
 
 
 def _document(store: Path, manifest: Manifest, name: str) -> dict[str, Any]:
-    document: dict[str, Any] = json.loads(_small_file(store, manifest, name, "damaged metadata"))
+    document: dict[str, Any] = json.loads(_small_file(store, manifest, name, _METADATA))
     return document
 
 
@@ -220,7 +227,7 @@ def _check_quickly(store: Path, entry: FileEntry) -> None:
             f"from the manifest's); {_REPAIR}"
         )
     if entry.path.endswith("zarr.json") and _sha256_of(path) != entry.sha256:
-        raise CorruptStoreError(f"{path}: damaged metadata; {_REPAIR}")
+        raise CorruptStoreError(f"{path}: {_METADATA}; {_REPAIR}")
 
 
 def _sha256_of(path: Path, advance: Callable[[int], None] = lambda _: None) -> str:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from ooc_graph.layout.manifest import load_same, refuse_other
 from ooc_graph.layout.stored import Stored
 from ooc_graph.shards.in_memory import find_graph
@@ -19,10 +17,8 @@ def open_same(path: str, identity: str) -> Graph:
     return graph
 
 
-def require_same(path: Path, identity: str) -> None:
-    """Refuse a store that is not the one that was opened; reads the manifest alone."""
-    graph = find_graph(path)
-    if graph is None:
-        load_same(path, identity)
-    else:
-        refuse_other(path, graph.identity, identity)
+def require_same(graph: Graph) -> None:
+    """Refuse a store that is not the one that was opened; reads the manifest alone, if it must."""
+    stored = graph.stored
+    if isinstance(stored, Stored) and not stored.manifest.stands_at(stored.path):
+        load_same(stored.path, stored.identity)

@@ -55,8 +55,8 @@ class Algorithm:
 
         UsageError: if the ranks are those of a cluster, and there is none.
         """
-        if not _has_arcs(graph, task.root):
-            return workplace.call(self.without_arcs, task)
+        if not _has_arcs(graph, task):
+            return self.without_arcs(graph, task)
         exchange = task.reserved.exchange
         if exchange == ONE:
             written: Written = workplace.call(process.without_traceback, self.whole, task)
@@ -110,13 +110,14 @@ class Algorithm:
                 give_back_freed_memory()
             return replace(written, notes=(engine.note(io_stats),))
 
-    def without_arcs(self, task: SearchTask) -> Written:
-        """The answer if there is nothing to search; it needs no rows."""
-        graph = same_graph.open_same(task.path, task.identity)
+    def without_arcs(self, graph: Graph, task: SearchTask) -> Written:
+        """The answer if there is nothing to search; it needs no rows, nor whose ids they have."""
+        originals = None if graph.first_id is not None else graph.original_ids()
+        internal_of = np.full(graph.vertices, -1, np.int32)
+        ids = Ids(internal_of, np.empty(0, np.int64), graph.first_id, originals)
         if task.request.on_device:
-            return device_columns.without_arcs(graph, load_ids(graph), task)
-        arrays = self.nothing(task, graph)
-        return self._delivered(task, graph, arrays, load_ids(graph), Trace(0.0, ()))
+            return device_columns.without_arcs(graph, ids, task)
+        return self._delivered(task, graph, self.nothing(task, graph), ids, Trace(0.0, ()))
 
     def ranks_in_process(self, task: SearchTask) -> Written:
         """All ranks in this process, in turn."""
@@ -185,9 +186,14 @@ def _of_all_rows(graph: Graph, parts: Iterable[Arrays]) -> Arrays:
     return whole
 
 
-def _has_arcs(graph: Graph, root: int | None) -> bool:
-    """Whether there is anything to search."""
-    return graph.rows > 0 if root is None else graph.internal(root) >= 0
+def _has_arcs(graph: Graph, task: SearchTask) -> bool:
+    """Whether there is anything to search; an engine that is loaded knows it without reading."""
+    if task.root is None:
+        return graph.rows > 0
+    engine = engine_cache.loaded(task.key, task.capacity)
+    if engine is None:
+        return graph.internal(task.root) >= 0
+    return _internal(engine, task.root) >= (0,)
 
 
 def _may_be_late(task: SearchTask) -> bool:

@@ -57,7 +57,7 @@ def search_many(
     one. Errors are those of `ooc_graph.johnson`; except for a CorruptStoreError they are raised
     before any distance is written.
     """
-    same_graph.require_same(graph.path, graph.identity)
+    same_graph.require_same(graph)
     require_answerable(graph, asked)
     specs = specs_of(graph, len(sources), asked)
     if into is not None:

@@ -54,7 +54,7 @@ def search(
 
     Errors are those of `ooc_graph.bfs`, and NegativeWeightError; nothing is written then.
     """
-    same_graph.require_same(graph.path, graph.identity)
+    same_graph.require_same(graph)
     graph.require(ORDER_OF[kernel])
     what = kernel
     if issubclass(ALGORITHMS[kernel].result, TreeResult):

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ooc_graph.answers.result import BfsResult, SsspResult
-from ooc_graph.answers.scatter import Ids, Tree, TreeColumns, unreached
+from ooc_graph.answers.scatter import Ids, Tree, TreeColumns
 from ooc_graph.layout.names import id_dtype
 from ooc_graph.model.engine import Engine
 from ooc_graph.model.task import SearchTask, Trace, trace_of
@@ -33,10 +33,8 @@ def start(
 
 
 def nothing(task: SearchTask, graph: Graph) -> Arrays:
-    """Parents and measures if nothing but the root is reached."""
-    ids, dtype = id_dtype(graph.rows), measure_dtype(graph, task.kernel)
-    parent = np.full(graph.rows, np.iinfo(ids).max, ids)
-    return parent, np.full(graph.rows, unreached(task.kernel, dtype), dtype)
+    """Parents and measures of no row: nothing but the root is reached."""
+    return np.empty(0, id_dtype(graph.rows)), np.empty(0, measure_dtype(graph, task.kernel))
 
 
 def columns(task: SearchTask, graph: Graph, arrays: Arrays, ids: Ids) -> TreeColumns:

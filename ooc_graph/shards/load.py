@@ -89,6 +89,13 @@ class Graph(GraphFacts):
         )
 
     def _bisect(self, original: int) -> int | None:
+        # A search asks for the same one several times.
+        last: tuple[int, int | None] | None = self.__dict__.get("_last")
+        if last is None or last[0] != original:
+            self.__dict__["_last"] = last = original, self._bisected(original)
+        return last[1]
+
+    def _bisected(self, original: int) -> int | None:
         spec = self.stored.spec(ORIGINALS)
         low, high = 0, spec.chunks
         while low < high:

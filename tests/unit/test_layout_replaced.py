@@ -230,15 +230,37 @@ def test_attributes_are_those_of_the_manifest(
 
 
 def test_another_store_than_the_one_that_was_opened_before(store: Path, replace: Replace) -> None:
-    identity = Stored.open(store).identity
+    graph = og.open(store)
+    asks = (
+        lambda: same_graph.open_same(str(store), graph.identity),
+        lambda: same_graph.require_same(graph),
+    )
     replace(1)
-    for ask in (same_graph.open_same, same_graph.require_same):
+    for ask in asks:
         with pytest.raises(StoreReplacedError, match=REPLACED):
-            ask(str(store) if ask is same_graph.open_same else store, identity)
+            ask()
     shutil.rmtree(store)
-    for ask in (same_graph.open_same, same_graph.require_same):
+    for ask in asks:
         with pytest.raises(NotAStoreError, match="the store is gone"):
-            ask(str(store) if ask is same_graph.open_same else store, identity)
+            ask()
+
+
+def test_an_unchanged_store_is_known_by_the_file_of_its_manifest(
+    store: Path, replace: Replace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is read again if it is another file, even of the same bytes, or was written to."""
+    graph, real, read = og.open(store), manifest.manifest_at, []
+    monkeypatch.setattr(manifest, "manifest_at", lambda path: read.append(path) or real(path))
+    same_graph.require_same(graph)
+    assert read == []
+    replace(0)
+    read.clear()
+    same_graph.require_same(graph)
+    assert read == [store]
+    graph = og.open(store)
+    (store / "manifest.json").write_bytes(b"{}")
+    with pytest.raises(CorruptStoreError, match="damaged manifest"):
+        same_graph.require_same(graph)
 
 
 def test_a_newer_format_took_the_place(store: Path, replace: Replace) -> None:
