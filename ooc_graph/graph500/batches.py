@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import numpy as np
+
 from ooc_graph.edges.kronecker import Kronecker
 from ooc_graph.graph500 import on_device
 from ooc_graph.graph500.run import BatchTask, Run, Searched
@@ -18,15 +22,15 @@ from ooc_graph.strategies.cuda import disk_budgets as cuda_disk
 from ooc_graph.strategies.cuda.pinned_budgets import pinned_bytes
 from ooc_graph.threads import cores
 from ooc_graph.types import IntArray
+from ooc_graph.validate.batch import batch_bytes
 
-_ANSWER_BYTES = 40
-# Where rows are not all where they are searched: bytes a vertex of an answer's columns, of tuples
-# and a copy of those of rows reached, of a validation of one answer; and of the edges that each
-# thread looks at.
-_COLUMNS_BYTES, _TUPLES_BYTES, _CHECK_BYTES, _CHECK_BLOCK_BYTES = 24, 17, 64, 8 << 20
+# Where rows are not all where they are searched: bytes a vertex of an answer's columns, and of
+# tuples and a copy of those of rows reached; and of the edges that each thread looks at.
+_COLUMNS_BYTES, _TUPLES_BYTES, _CHECK_BLOCK_BYTES = 24, 17, 8 << 20
 # Host memory a row beside its arcs and a vertex, where a CUDA device searches: id tables, the tree.
 _ROW_BYTES, _TABLE_BYTES = 48, 12
-_MOST_AT_ONCE = 16
+_MOST_AT_ONCE = 32
+_MEASURES: dict[str, np.dtype[Any]] = {"bfs": np.dtype(np.uint8), "sssp": np.dtype(np.float32)}
 
 
 def answer_bytes(graph: Graph) -> int:
@@ -36,7 +40,8 @@ def answer_bytes(graph: Graph) -> int:
 
 def check_bytes(graph: Graph) -> int:
     """As `answer_bytes`, with what its validation takes."""
-    return answer_bytes(graph) + graph.vertices * _CHECK_BYTES + cores() * _CHECK_BLOCK_BYTES
+    one = batch_bytes(graph.vertices, 1, _MEASURES["sssp"])
+    return answer_bytes(graph) + one + cores() * _CHECK_BLOCK_BYTES
 
 
 def task_for(plan: Plan, run: Run, source: Kronecker, *, on_host: bool = False) -> BatchTask:
@@ -50,15 +55,16 @@ def task_for(plan: Plan, run: Run, source: Kronecker, *, on_host: bool = False) 
 def _at_once(plan: Plan, available: int) -> int:
     """Answers held at a time, in what the graph leaves of the worker's memory."""
     graph, kernel = plan.graph, plan.request.kernel
-    each = max(graph.vertices * _ANSWER_BYTES, 1)
+    if plan.device == CPU and plan.strategy.tier == DISK:
+        return 1  # what is beside the arcs that are held has room for one answer
     if plan.device == CPU:
-        # If arcs stay in the store, what is beside them has room for one answer.
-        in_store = plan.strategy.tier == DISK
-        left = 0 if in_store else available - resident_bytes(graph, kernel)
-        return min(_MOST_AT_ONCE, max(1, left // each))
-    beside = check_bytes(graph) + graph.rows * _ROW_BYTES + graph.vertices * _TABLE_BYTES
-    left = available - beside - _rows_bytes(plan)
-    return min(_MOST_AT_ONCE, 1 + max(0, left // each))
+        rows = resident_bytes(graph, kernel)
+    else:
+        rows = graph.rows * _ROW_BYTES + graph.vertices * _TABLE_BYTES + _rows_bytes(plan)
+    left = available - rows - check_bytes(graph)
+    each = (batch_bytes(graph.vertices, n, _MEASURES[kernel]) for n in range(2, _MOST_AT_ONCE + 1))
+    alone = batch_bytes(graph.vertices, 1, _MEASURES[kernel])
+    return 1 + sum(many - alone <= left for many in each)
 
 
 def _rows_bytes(plan: Plan) -> int:

@@ -192,9 +192,10 @@ def _validated(task: BatchTask, engine: Engine, keys: IntArray) -> list[Searched
             pass
         return found
     _, kind, _ = TREES[task.kernel]
-    validator = kind(answers, directed=False)
+    threads = thread_count()
+    validator = kind(answers, directed=False, count=len(keys), threads=threads)
     begun = perf_counter()
-    verdicts = check_edges(validator, task.source, thread_count())
+    verdicts = check_edges(validator, task.source, threads)
     each = (perf_counter() - begun) / len(keys)
     return [
         replace(one, verdict=verdict, validate_s=each)
@@ -207,7 +208,6 @@ def _answers(engine: Engine, keys: IntArray, found: list[Searched]) -> Iterator[
     graph = engine.graph
     vertices = VertexIndex.dense(graph.first_id or 0, graph.vertices)
     tuples = graph.tuples() if engine.tuples is None else engine.tuples
-    answer, _, measure = TREES[engine.kernel]
     for key in keys.tolist():
         before = engine.io_stats
         tree, trace = run_search(engine, key)
@@ -216,8 +216,15 @@ def _answers(engine: Engine, keys: IntArray, found: list[Searched]) -> Iterator[
         edges = int(tuples[reached].sum(dtype=np.int64)) // 2
         count = int(np.count_nonzero(reached))
         found.append(Searched(key, _counted(trace), None, 0.0, edges, count, io_stats))
-        columns = TreeColumns(tree, engine.ids).in_memory()
-        yield answer(key, columns[PARENT], columns[measure], vertices)
+        yield _answer(engine, key, tree, vertices)
+        del tree
+
+
+def _answer(engine: Engine, key: int, tree: Any, vertices: VertexIndex) -> Any:
+    """What is validated; the caller alone has its columns."""
+    answer, _, measure = TREES[engine.kernel]
+    columns = TreeColumns(tree, engine.ids).in_memory()
+    return answer(key, columns[PARENT], columns[measure], vertices)
 
 
 def _counted(trace: Trace) -> Trace:

@@ -63,6 +63,7 @@ def check_pair(kernel: str, weighted: bool) -> None:
     vertices, parent = VertexIndex.dense(0, 2), np.zeros(2, np.int64)
     answer, validator, _ = TREES[kernel]
     measure = np.arange(2, dtype=np.int32 if kernel == "bfs" else np.float32)
-    answers = [answer(0, parent, measure, vertices)]
-    for verdict in check_edges(validator(answers, directed=False), source, 1):
-        verdict.raise_if_failed()
+    for count in (1, 2):  # alone, and in a batch
+        answers = [answer(0, parent, measure, vertices)] * count
+        for verdict in check_edges(validator(answers, directed=False), source, 1):
+            verdict.raise_if_failed()

@@ -1,39 +1,44 @@
-"""Up to 64 answers side by side, and what the edges have said about them so far."""
+"""Answers side by side, and what the edges have said about them so far."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ooc_graph.types import AnyArray, IntArray
-from ooc_graph.validate import loops
+from ooc_graph.validate import edge_loops, loops
 
-BATCH_ANSWERS = 64  # bits of a uint64
-_TILE = 4096
+BATCH_ANSWERS = 64
+"""Answers of one batch on a CUDA device, at most."""
+MOST_ANSWERS = 56
+"""Answers of one batch on the CPU, at most: as many levels of a byte fill a line with a word."""
+BYTE_UNREACHED = np.uint8(126)
+"""Unreached in a batch of levels of one byte; no reached level is within one of it."""
 NONE = int(np.iinfo(np.int64).max)  # no id, no arc: above all others
+
+_LINE_BYTES = 64
+_WORD_BYTES = 8
+_BYTE = np.dtype(np.uint8)
 
 
 @dataclass
 class Tally:
     """What a pass over edges found; tallies of disjoint sets of edges add up in any order.
 
-    ``pending``, uint64 (arcs,), has a bit for each answer whose tree arc no edge has shown yet;
     ``counts``, int64 (k + 1,), are tuples inside each answer, less those inside all (last entry);
-    ``broken``, int64 (2, k, 2), is the smallest arc (positions) that breaks each edge rule, and
-    ``unknown_id`` the smallest id of an edge that the answers do not have; `NONE` if there is none.
+    ``broken``, int64 (3, k, 2), is the smallest arc (positions) that breaks each edge rule, or is
+    of the tree and between equal distances; ``unknown_id`` the smallest id of an edge that the
+    answers do not have; `NONE` if there is none.
     """
 
-    pending: NDArray[np.uint64]
     counts: IntArray
     broken: IntArray
     unknown_id: int = NONE
 
     def merge(self, other: Tally) -> None:
         """Add what another pass found on other edges."""
-        self.pending &= other.pending
         self.counts += other.counts
         self.unknown_id = min(self.unknown_id, other.unknown_id)
         start, end = self.broken[..., 0], self.broken[..., 1]
@@ -53,70 +58,107 @@ class Tally:
 
 @dataclass(frozen=True)
 class Batch:
-    """``count`` answers in the layout that the edge loops read; read-only, shared by all threads.
+    """Answers in the layout that the edge loops read; shared by all threads.
 
-    ``value`` (V, at least count) are levels or distances in one dtype; ``reached``, uint64 (V,),
-    says which answers reach a vertex. ``offsets``, int64 (V + 1,), ``parents``, int32 or int64
-    (arcs,), and ``answers``, uint64 (arcs,), are the distinct tree arcs into each vertex, and who
-    has each.
+    ``value`` (V, at least k) are levels or distances in one dtype, ``unreached`` its largest value;
+    what is beside the answers is zero. ``parent``, int32 or int64 (V, k), are positions, -1 if
+    there is none; edges confirm them. ``words`` are the same memory as ``value`` if that is levels
+    of a byte, with a word more for each vertex (`edge_loops.look_at_bytes`).
     """
 
-    count: int
     value: AnyArray
-    reached: NDArray[np.uint64]
-    offsets: IntArray
-    parents: AnyArray
-    answers: NDArray[np.uint64]
+    unreached: Any
+    parent: AnyArray
+    words: AnyArray | None = None
+
+    @classmethod
+    def of(cls, vertices: int, answers: int, position: np.dtype[Any], unreached: Any) -> Batch:
+        """Return room for some answers, none of which is there yet."""
+        dtype = unreached.dtype
+        value = _lines(vertices, row_bytes(answers, dtype)).view(dtype)
+        parent = _lines(vertices, answers * position.itemsize).view(position)
+        parent.fill(-1)
+        return cls(value, unreached, parent, value.view(np.uint64) if dtype == _BYTE else None)
 
     @property
-    def full(self) -> np.uint64:
-        """The bits of all answers."""
-        return np.uint64((1 << self.count) - 1)
+    def answers(self) -> int:
+        """How many answers there is room for."""
+        return int(self.parent.shape[1])
+
+    def fitting(self, unreached: Any) -> Batch:
+        """Return this batch, its levels widened if they are bytes and ``unreached`` is not."""
+        if self.unreached.dtype == unreached.dtype or self.words is None:
+            return self
+        wide = Batch.of(len(self.parent), self.answers, self.parent.dtype, unreached)
+        levels = self.value[:, : self.answers]
+        wide.value[:, : self.answers] = np.where(levels == self.unreached, unreached, levels)
+        return replace(wide, parent=self.parent)
+
+    def put(self, slot: int, column: AnyArray, position: AnyArray, start: int, stop: int) -> None:
+        """Copy a range of vertices of an answer."""
+        ends = slot, start, stop
+        if self.words is None:
+            loops.lay_out(column, position, *ends, self.value, self.parent)
+        else:
+            loops.lay_out_bytes(column, position, *ends, self.value, self.words, self.parent)
+
+    def look(
+        self, source: AnyArray, target: AnyArray, weight: Any, directed: bool, tally: Tally
+    ) -> None:
+        """Show the answers tuples by position, with weights, or None if each arc counts 1."""
+        if weight is None:
+            weight = np.broadcast_to(self.unreached.dtype.type(1), len(source))
+        marks = np.empty(len(source), np.uint8)
+        value = self.value.view()
+        value.flags.writeable = False  # as columns may be: the loops are compiled once
+        if self.words is None:
+            edge_loops.look(source, target, weight, value, self.unreached, marks)
+        else:
+            edge_loops.look_at_bytes(source, target, self.words, marks)
+        listed = np.empty(len(marks), np.int64)
+        count = edge_loops.list_marked(source, target, marks, tally.counts, listed)
+        state = value, self.unreached, self.parent, listed[:count]
+        edge_loops.settle(source, target, weight, directed, *state, tally.counts, tally.broken)
 
     def tally(self) -> Tally:
         """Nothing seen yet."""
-        broken = np.full((2, self.count, 2), NONE, dtype=np.int64)
-        return Tally(self.answers.copy(), np.zeros(self.count + 1, dtype=np.int64), broken)
+        broken = np.full((3, self.answers, 2), NONE, dtype=np.int64)
+        return Tally(np.zeros(self.answers + 1, dtype=np.int64), broken)
 
-    def first_unconfirmed(self, tally: Tally, answer: int) -> tuple[int, int] | None:
+    def first_unconfirmed(self, answer: int) -> tuple[int, int] | None:
         """Tree arc of the smallest vertex that no edge has confirmed, as positions."""
-        arcs = np.flatnonzero(tally.pending & np.uint64(1 << answer))
-        if len(arcs) == 0:
-            return None
-        child = int(np.searchsorted(self.offsets, arcs[0], side="right")) - 1
-        return int(self.parents[arcs[0]]), child
+        child = loops.first_pending(self.parent, answer)
+        return None if child < 0 else (int(self.parent[child, answer]), child)
 
 
-def assemble(parents: AnyArray, value: AnyArray) -> Batch:
-    """Collect the tree arcs of k answers and join them with their levels or distances.
+def row_bytes(answers: int, dtype: np.dtype[Any]) -> int:
+    """Bytes of the levels or distances of a vertex: a power of two, or whole lines of memory."""
+    least = answers * dtype.itemsize + (_WORD_BYTES if dtype == _BYTE else 0)
+    short = 1 << max(least - 1, _WORD_BYTES).bit_length()
+    return short if short <= _LINE_BYTES else -(-least // _LINE_BYTES) * _LINE_BYTES
 
-    ``parents`` are positions (k, V): -1 unreached, the root's its own. ``value`` is (V, at least
-    k).
+
+def batch_bytes(vertices: int, answers: int, dtype: np.dtype[Any]) -> int:
+    """Memory of a batch beside the answer that is taken in, by the dtype of its values.
+
+    Levels are uint8 in batches that have none above 124. One answer alone stays where it is: there
+    are its parents' positions beside it.
     """
-    answers, vertices = parents.shape
-    reached = np.zeros(vertices, dtype=np.uint64)
-    for j in range(answers):
-        reached |= (parents[j] >= 0).astype(np.uint64) << np.uint64(j)
-    offsets = np.empty(vertices + 1, dtype=np.int64)
-    scratch = loops.tile_of(parents), np.empty(answers, np.uint64)
-    loops.tree_arcs(parents, *scratch, offsets, parents[0, :0], reached[:0])
-    arcs = int(offsets[-1])
-    arc_parents = np.empty(arcs, dtype=parents.dtype)
-    arc_answers = np.empty(arcs, dtype=np.uint64)
-    if arcs:
-        loops.tree_arcs(parents, *scratch, offsets, arc_parents, arc_answers)
-    return Batch(answers, value, reached, offsets, arc_parents, arc_answers)
+    each = 4 if vertices <= np.iinfo(np.int32).max else 8
+    rows = 0 if answers == 1 else row_bytes(answers, dtype) + answers * each
+    return vertices * (each + rows)
 
 
-def side_by_side(columns: Sequence[AnyArray], multiple: int = 1) -> AnyArray:
-    """Turn k columns (V,) into (V, k rounded up to a multiple), further columns zero.
+def _lines(rows: int, width: int) -> AnyArray:
+    """Zeroed bytes (rows, width) that begin where a line of memory does."""
+    memory = np.empty(rows * width + _LINE_BYTES, np.uint8)  # not zeros: its pages are small ones
+    memory.fill(0)
+    first = -memory.ctypes.data % _LINE_BYTES
+    return memory[first : first + rows * width].reshape(rows, width)
 
-    The dtype is the widest of the columns'.
-    """
-    vertices, width = len(columns[0]), -(-len(columns) // multiple) * multiple
-    out = np.zeros((vertices, width), dtype=np.result_type(*{c.dtype for c in columns}))
-    for first in range(0, vertices, _TILE):
-        tile = slice(first, first + _TILE)
-        for j, column in enumerate(columns):
-            out[tile, j] = column[tile]
-    return out
+
+def first_unknown(ids: IntArray, positions: AnyArray) -> int:
+    """Smallest id without a position, int64's largest if there is none."""
+    if len(ids) == 0 or positions.min() >= 0:
+        return NONE
+    return int(ids[positions < 0].min())

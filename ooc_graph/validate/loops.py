@@ -1,4 +1,4 @@
-"""Compiled loops over vertices: positions of ids, rules without edges, tree arcs, components."""
+"""Compiled loops over vertices: positions of ids, rules without edges, rows, components."""
 
 from __future__ import annotations
 
@@ -9,9 +9,7 @@ from numpy.typing import NDArray
 
 from ooc_graph.kernel_cache import compiled, subroutine
 from ooc_graph.types import AnyArray, IntArray
-
-_TILE = 512
-_ONE = np.uint64(1)
+from ooc_graph.validate.edge_loops import CONFIRMED, hashed
 
 
 @compiled
@@ -36,125 +34,128 @@ def sorted_positions(ids: IntArray, vertices: IntArray, out: AnyArray) -> None:
 
 
 @compiled
-def bfs_tree_rules(
-    parent: IntArray, position: AnyArray, level: AnyArray, root: int, broken: IntArray
-) -> None:
-    """Check every vertex against its parent: original id and position (-1: no vertex), and level.
-
-    ``broken``, int64 (3,), is -1 at entry. It receives the smallest position whose parent is not a
-    vertex, that is reached by one column only, whose level is not its parent's plus one.
-    """
-    for v in range(len(parent) - 1, -1, -1):
-        if parent[v] != -1 and position[v] < 0:
-            broken[0] = v
-        elif (parent[v] == -1) != (level[v] == -1) or level[v] < -1:
-            broken[1] = v
-        elif parent[v] != -1 and v != root and not 1 <= level[v] == level[position[v]] + 1:
-            broken[2] = v
-
-
-@compiled
-def sssp_tree_rules(
+def column_rules(
     parent: IntArray,
     position: AnyArray,
-    distance: AnyArray,
+    value: AnyArray,
     unreached: Any,
-    root: int,
-    broken: IntArray,
+    start: int,
+    stop: int,
+    first: IntArray,
 ) -> None:
-    """Check every vertex against its parent; as `bfs_tree_rules`, with distances.
+    """Check vertices ``start`` to ``stop - 1`` of an answer, each alone.
 
-    The last rule is that a parent is reached and no farther than its child. NaN and negative
-    distances break the second.
+    ``parent`` are original ids, ``position`` their positions (-1: no vertex), ``value`` levels or
+    distances. ``first``, int64 (2,), is at entry larger than any position. It receives the smallest
+    whose parent is not a vertex, and that is reached by one column only or has a value that is no
+    level or distance, as NaN and what is negative.
     """
-    for v in range(len(parent) - 1, -1, -1):
+    for v in range(stop - 1, start - 1, -1):
+        is_reached = value[v] != unreached
         if parent[v] != -1 and position[v] < 0:
-            broken[0] = v
-        elif (parent[v] == -1) != (distance[v] == unreached) or not distance[v] >= 0:
-            broken[1] = v
-        elif parent[v] != -1 and v != root and not distance[position[v]] <= distance[v]:
-            broken[2] = v
+            first[0] = v
+        elif (parent[v] != -1) != is_reached or (is_reached and not value[v] >= 0):
+            first[1] = v
 
 
 @compiled
-def find_cycle(
-    parent: IntArray, position: AnyArray, distance: AnyArray, root: int, stamp: AnyArray
-) -> int:
-    """Return the smallest position whose chain of parents ends in a cycle, -1 if there is none.
+def first_bad_step(value: AnyArray, parent: AnyArray, answer: int, is_level: bool) -> int:
+    """Smallest vertex that does not fit its parent, of those that no tuple has confirmed, or -1.
 
-    If no parent is farther than its child, a cycle consists of equal distances: only those links
-    are followed, each once. ``stamp`` (V,) is zero at entry.
+    Levels are one more than a parent's, distances not less. ``value`` and ``parent`` are those of a
+    batch; its value for unreached is the largest, so that nothing reached fits such a parent.
     """
-    for start in range(len(parent)):
-        v = start
-        while parent[v] != -1 and v != root and distance[position[v]] == distance[v]:
-            if stamp[v] != 0:
-                if stamp[v] == start + 1:
-                    return start
-                break
-            stamp[v] = start + 1
-            v = position[v]
+    for v in range(len(parent)):
+        above = np.int64(parent[v, answer])
+        if above >= 0:
+            near, far = value[above, answer], value[v, answer]
+            if near > far or (is_level and near + 1 != far):
+                return v
     return -1
 
 
 @subroutine
-def _distinct(row: AnyArray, child: int, parents: AnyArray, answers: NDArray[np.uint64]) -> int:
-    """Distinct parents of ``child`` in ``row``, ascending, without itself; their places as bits."""
-    count = 0
-    for j in range(len(row)):
-        if row[j] < 0 or row[j] == child:
-            continue
-        at = 0
-        while at < count and parents[at] < row[j]:
-            at += 1
-        if at == count or parents[at] != row[j]:
-            for after in range(count, at, -1):
-                parents[after], answers[after] = parents[after - 1], answers[after - 1]
-            parents[at], answers[at] = row[j], 0
-            count += 1
-        answers[at] |= _ONE << np.uint64(j)
-    return count
-
-
-def tile_of(columns: AnyArray) -> AnyArray:
-    """Working space of `tree_arcs`: some vertices' entries of all columns, and one row more."""
-    return np.empty((_TILE + 1, len(columns)), columns.dtype)
+def _equal_parent(value: AnyArray, parent: AnyArray, answer: int, root: int, v: Any) -> Any:
+    """Parent of a vertex, confirmed or not, if it is at the same distance; -1 if not."""
+    above = np.int64(parent[v, answer])
+    if above < -1:
+        above = CONFIRMED - above
+    is_equal = above >= 0 and v != root and value[above, answer] == value[v, answer]
+    return above if is_equal else np.int64(-1)
 
 
 @compiled
-def tree_arcs(
-    columns: AnyArray,
-    tile: AnyArray,
-    bits: NDArray[np.uint64],
-    offsets: IntArray,
-    parents: AnyArray,
-    answers: NDArray[np.uint64],
-) -> None:
-    """Collect the distinct tree arcs into each vertex.
+def find_cycle(value: AnyArray, parent: AnyArray, answer: int, root: int, seen: AnyArray) -> int:
+    """Return the smallest position whose chain of parents ends in a cycle, -1 if there is none.
 
-    ``columns``, int32 or int64 (k, V), k <= 64, are positions of the parents, -1 unreached, the
-    root's its own. ``tile`` (`tile_of`) and ``bits``, uint64 (k,), are working space. ``offsets``,
-    int64 (V + 1,), receives where each vertex's arcs begin; ``parents`` and ``answers`` (total,)
-    the parent of each arc and a bit for each answer that has it. If they are empty, only
-    ``offsets`` is written: the first of two passes.
+    If no parent is farther than its child, a cycle consists of equal distances: only those links
+    are followed, each once or twice. ``seen``, uint8, has a bit for each vertex, 0 at entry.
     """
-    count, vertices = columns.shape
-    row_parents = tile[_TILE]
-    offsets[0] = 0
-    for first in range(0, vertices, _TILE):
-        rows = min(_TILE, vertices - first)
-        # Through a tile: k columns a power of two apart would fall on the same cache sets.
-        for j in range(count):
-            for i in range(rows):
-                tile[i, j] = columns[j, first + i]
-        for i in range(rows):
-            start = offsets[first + i]
-            arcs = _distinct(tile[i], first + i, row_parents, bits)
-            offsets[first + i + 1] = start + arcs
-            if len(parents) > 0:
-                for arc in range(arcs):
-                    parents[start + arc] = row_parents[arc]
-                    answers[start + arc] = bits[arc]
+    for start in range(len(parent)):
+        v: Any = np.int64(start)
+        steps = 0
+        while v >= 0 and seen[v >> 3] >> (v & 7) & 1 == 0:
+            seen[v >> 3] |= 1 << (v & 7)
+            v = _equal_parent(value, parent, answer, root, v)
+            steps += 1
+        # If the walk met what was seen before: was that in this walk?
+        met, v = v, np.int64(start)
+        for _ in range(steps if met >= 0 else 0):
+            if v == met:
+                return start
+            v = _equal_parent(value, parent, answer, root, v)
+    return -1
+
+
+@compiled
+def lay_out(
+    column: AnyArray,
+    position: AnyArray,
+    answer: int,
+    start: int,
+    stop: int,
+    value: AnyArray,
+    parent: AnyArray,
+) -> None:
+    """Copy vertices ``start`` to ``stop - 1`` of an answer into its place in the rows of a batch.
+
+    ``column`` and ``value`` (V, at least k) are of one dtype; ``position`` and ``parent`` (V, k).
+    """
+    for v in range(start, stop):
+        value[v, answer] = column[v]
+        parent[v, answer] = position[v]
+
+
+@compiled
+def lay_out_bytes(
+    level: AnyArray,
+    position: AnyArray,
+    answer: int,
+    start: int,
+    stop: int,
+    value: AnyArray,
+    words: NDArray[np.uint64],
+    parent: AnyArray,
+) -> None:
+    """As `lay_out`, for levels below 125; ``words`` are the memory of ``value``, uint8.
+
+    Unreached is 126. The last word gets the bit of the parent.
+    """
+    last_word = words.shape[1] - 1
+    for v in range(start, stop):
+        value[v, answer] = 126 if position[v] == -1 else level[v]
+        parent[v, answer] = position[v]
+        if position[v] >= 0:
+            words[v, last_word] |= hashed(position[v])
+
+
+@compiled
+def first_pending(parent: AnyArray, answer: int) -> int:
+    """Smallest vertex whose tree arc no tuple has confirmed, -1 if there is none."""
+    for v in range(len(parent)):
+        if parent[v, answer] >= 0:
+            return v
+    return -1
 
 
 @subroutine

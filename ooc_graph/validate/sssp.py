@@ -8,18 +8,16 @@ never joined. Also asked for, since weights may be zero: that the parents form n
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
 
 from ooc_graph.errors import InputError, NegativeWeightError, UsageError
-from ooc_graph.types import AnyArray, EdgeBlock, IntArray
-from ooc_graph.validate import loops, sssp_loops, wording
-from ooc_graph.validate.answers import SsspAnswer, unreached_distance
-from ooc_graph.validate.batch import Batch, Tally, side_by_side
-from ooc_graph.validate.validator import Placed, Validator
-from ooc_graph.validate.wording import Problem
+from ooc_graph.types import AnyArray, EdgeBlock
+from ooc_graph.validate import wording
+from ooc_graph.validate.answers import SsspAnswer
+from ooc_graph.validate.validator import Validator
 
 
 class SsspValidator(Validator[SsspAnswer]):
@@ -30,35 +28,26 @@ class SsspValidator(Validator[SsspAnswer]):
     """
 
     _wording = wording.SSSP
+    _is_level = False
 
-    def __init__(self, answers: Iterable[SsspAnswer], *, directed: bool) -> None:
+    def __init__(self, answers: Iterable[SsspAnswer], **options: Any) -> None:
         self._dtype: np.dtype[Any] | None = None
-        super().__init__(answers, directed=directed)
+        super().__init__(answers, **options)
 
     def _value(self, answer: SsspAnswer) -> AnyArray:
-        return answer.distance
-
-    def _tree_rules(
-        self, answer: SsspAnswer, position: AnyArray, root: int, broken: IntArray
-    ) -> None:
-        far = answer.unreached
-        loops.sssp_tree_rules(answer.parent, position, answer.distance, far, root, broken)
-
-    def _tree_problem(self, answer: SsspAnswer, position: AnyArray, root: int) -> Problem | None:
-        if problem := super()._tree_problem(answer, position, root):
-            return problem
-        stamp = np.zeros_like(position)
-        start = loops.find_cycle(answer.parent, position, answer.distance, root, stamp)
-        return None if start < 0 else self._wording.cycle(self.vertices.id_of(start))
-
-    def _column(self, answer: SsspAnswer, ok: bool) -> AnyArray:
         if self._dtype not in (None, answer.distance.dtype):
             raise UsageError("the answers of one validation must have distances of one dtype")
         self._dtype = answer.distance.dtype
-        return answer.distance if ok else np.full_like(answer.distance, answer.unreached)
+        return answer.distance
 
-    def _lay_out(self, columns: Sequence[AnyArray]) -> AnyArray:
-        return side_by_side(columns)
+    def _unreached(self, answer: SsspAnswer) -> Any:
+        return answer.unreached
+
+    def _column(self, answer: SsspAnswer) -> tuple[AnyArray, Any]:
+        return answer.distance, answer.unreached
+
+    def _least(self, answer: SsspAnswer) -> Any:
+        return answer.unreached
 
     def _weight(self, edges: EdgeBlock) -> AnyArray | None:
         if self._dtype is None:  # no answers
@@ -68,13 +57,6 @@ class SsspValidator(Validator[SsspAnswer]):
         weight: AnyArray = given.astype(self._dtype, copy=False)
         require_lengths(weight)
         return weight
-
-    def _pass(self, batch: Batch, tally: Tally, edges: Placed) -> None:
-        far = unreached_distance(batch.value.dtype)
-        tuples = edges.source, edges.target, edges.weight, self.directed
-        sssp_loops.sssp_spans(*tuples, batch.value, far, batch.reached, tally.broken)
-        tree = batch.offsets, batch.parents, tally.pending
-        sssp_loops.sssp_tree(*tuples, batch.value, far, *tree)
 
 
 def require_weights(weight: Any, dtype: np.dtype[Any]) -> None:

@@ -3,87 +3,111 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable
 from copy import copy
-from dataclasses import dataclass
+from operator import length_hint
 from typing import Any, Generic, TypeVar
 
 import numpy as np
 
 from ooc_graph.errors import UsageError
-from ooc_graph.types import AnyArray, EdgeBlock, IntArray
-from ooc_graph.validate import edge_loops
+from ooc_graph.threads import Threads
+from ooc_graph.types import AnyArray, EdgeBlock
+from ooc_graph.validate import loops
 from ooc_graph.validate.answers import BfsAnswer, SsspAnswer, VertexIndex
-from ooc_graph.validate.batch import BATCH_ANSWERS, NONE, Batch, Tally, assemble
-from ooc_graph.validate.edge_loops import LEAVES, SPAN
+from ooc_graph.validate.batch import MOST_ANSWERS, NONE, Batch, Tally, first_unknown
+from ooc_graph.validate.edge_loops import CONFIRMED, LEAVES, LEVEL, SPAN
 from ooc_graph.validate.wording import Problem, Verdict, Wording
 
 Answer = TypeVar("Answer", BfsAnswer, SsspAnswer)
+Arc = tuple[int, int]
 
-
-@dataclass(frozen=True)
-class Placed:
-    """Tuples by position (m,), -1 for unknown vertices; weights in the distances' dtype."""
-
-    source: AnyArray
-    target: AnyArray
-    weight: Any  # AnyArray, or None for BFS
+_RANGE = 1 << 16  # vertices that a thread looks at before it takes others
 
 
 class Validator(ABC, Generic[Answer]):
     """Checks answers of one graph in one pass over its edges; arcs if they are ``directed``.
 
-    Memory: O(V) for each answer (about 9 bytes a vertex while an answer is taken in; afterwards a
-    level (1 or 4 bytes) or distance a vertex and answer, and 12 bytes for each distinct tree arc),
-    nothing that grows with the edges.
+    Memory: one answer stays where it is, with 4 bytes a vertex beside it (8 from 2**31 vertices
+    on). Several are copied into a batch as they come, see `batch_bytes`. Nothing grows with the
+    edges.
 
     The answers are over the same vertices and, for SSSP, of one dtype; else it is a UsageError.
-    They may come from a generator; SSSP keeps up to 64 distance columns until they are laid out.
+    They may come from a generator; ``count``, how many they are, then keeps a batch from having
+    room for more. ``threads`` take them in.
     """
 
     _wording: Wording
+    _is_level: bool
 
-    def __init__(self, answers: Iterable[Answer], *, directed: bool) -> None:
+    def __init__(
+        self,
+        answers: Iterable[Answer],
+        *,
+        directed: bool,
+        count: int | None = None,
+        threads: int = 1,
+    ) -> None:
         self.directed = directed
         self.vertices = VertexIndex.dense(0, 0)
         self._before: list[Verdict] = []
         self._batches: list[Batch] = []
-        self._fill(answers)
+        self._slots: list[tuple[int, int]] = []  # batch of each answer, and where it is there
+        expected = length_hint(answers, MOST_ANSWERS) if count is None else count
+        answer: Any
+        with Threads(threads) as pool:
+            for answer in answers:
+                self._take(answer, expected - len(self._before), pool)
+                del answer  # before the next one is made
         self.tallies = [batch.tally() for batch in self._batches]
 
-    def _fill(self, answers: Iterable[Answer]) -> None:
-        parents: AnyArray = np.empty((0, 0), dtype=np.int32)
-        values: list[AnyArray] = []
-        for answer in answers:
-            if not self._before:
-                self.vertices = answer.vertices
-            if not values:
-                shape = (BATCH_ANSWERS, self.vertices.count)
-                parents = np.empty(shape, dtype=self.vertices.position_dtype)
-            values.append(self._take(answer, parents[len(values)]))
-            if len(values) == BATCH_ANSWERS:
-                self._batches.append(assemble(parents, self._lay_out(values)))
-                values = []
-        if values:
-            self._batches.append(assemble(parents[: len(values)], self._lay_out(values)))
-
-    def _take(self, answer: Answer, parents: AnyArray) -> AnyArray:
-        """Check the tree; return the column of values and write that of parents' positions."""
-        if not answer.vertices.same_as(self.vertices):
+    def _take(self, answer: Answer, expected: int, pool: Threads) -> None:
+        """Check the tree and put it into its slot, in a new batch if the last one is full."""
+        vertices = answer.vertices
+        if not self._before:
+            self.vertices = vertices
+        if not vertices.same_as(self.vertices):
             raise UsageError("the answers of one validation must have the same vertices")
-        root = int(self.vertices.positions(np.array([answer.root], dtype=np.int64))[0])
-        parents[:] = self.vertices.positions(answer.parent)
-        verdict = self._tree_verdict(answer, parents, root)
+        which, slot = self._slots[-1] if self._slots else (-1, 0)
+        slot += 1
+        if which < 0 or slot == self._batches[which].answers:
+            which, slot = which + 1, 0
+        self._slots.append((which, slot))
+        position = np.empty(vertices.count, vertices.position_dtype)
+        root = int(vertices.positions(np.array([answer.root], dtype=np.int64))[0])
+        verdict = self._column_verdict(answer, position, root, pool)
         self._before.append(verdict)
-        if not verdict.ok:
-            parents[:] = -1  # reaches nothing: the edges have nothing to say about it
-        return self._column(answer, verdict.ok)
+        column, unreached = self._column(answer)
+        if verdict.ok:
+            position[root] = CONFIRMED - root  # needs no tuple
+        else:
+            position.fill(-1)  # the edges have nothing to say about it
+        if slot == 0 and expected <= 1:
+            self._batches.append(Batch(column[:, None], unreached, position[:, None]))
+            return
+        if slot == 0:
+            shape = vertices.count, min(expected, MOST_ANSWERS), position.dtype
+            self._batches.append(Batch.of(*shape, self._least(answer)))
+        if verdict.ok:
+            batch = self._batches[which] = self._batches[which].fitting(self._least(answer))
+            self._in_ranges(pool, lambda *range_: batch.put(slot, column, position, *range_))
 
-    def _tree_verdict(self, answer: Answer, position: AnyArray, root: int) -> Verdict:
-        problem = self._root_problem(answer, root) or self._tree_problem(answer, position, root)
+    def _in_ranges(self, pool: Threads, look: Callable[[int, int], Any]) -> list[Any]:
+        """Call a function with the start and stop of ranges of vertices; what it returned."""
+        starts = range(0, self.vertices.count, _RANGE)
+        stops = (min(start + _RANGE, self.vertices.count) for start in starts)
+        return list(pool.map(look, starts, stops))
+
+    def _column_verdict(
+        self, answer: Answer, position: AnyArray, root: int, pool: Threads
+    ) -> Verdict:
+        """Outcome of the rules for a vertex alone; ``position`` of the parents is written."""
+        problem, reached = self._root_problem(answer, root), 0
+        if problem is None:
+            problem, reached = self._column_problem(answer, position, pool)
         if problem is not None:
             return Verdict(answer.root, False, *problem)
-        return Verdict(answer.root, True, reached=int(np.count_nonzero(answer.parent != -1)))
+        return Verdict(answer.root, True, reached=reached)
 
     def _root_problem(self, answer: Answer, root: int) -> Problem | None:
         if root < 0:
@@ -94,30 +118,35 @@ class Validator(ABC, Generic[Answer]):
             return self._wording.root_value(self._value(answer)[root])
         return None
 
-    def _tree_problem(self, answer: Answer, position: AnyArray, root: int) -> Problem | None:
-        """Rule and message of the first tree rule that an answer breaks."""
-        value, broken = self._value(answer), np.full(3, -1, dtype=np.int64)
-        self._tree_rules(answer, position, root, broken)
-        outside, half, step = (int(v) for v in broken)
+    def _column_problem(
+        self, answer: Answer, position: AnyArray, pool: Threads
+    ) -> tuple[Problem | None, int]:
+        """Rule and message of the first such rule that an answer breaks; what it reaches."""
+        value, unreached = self._value(answer), self._unreached(answer)
+
+        def look(start: int, stop: int) -> tuple[AnyArray, int]:
+            part, first = slice(start, stop), np.full(2, NONE, dtype=np.int64)
+            position[part] = self.vertices.positions(answer.parent[part])
+            loops.column_rules(answer.parent, position, value, unreached, start, stop, first)
+            return first, int(np.count_nonzero(position[part] >= 0))
+
+        found, counts = zip(*self._in_ranges(pool, look), strict=True)
+        outside, half = (int(first) for first in np.min(found, axis=0))
         name = self.vertices.id_of
-        if outside >= 0:
-            return self._wording.no_parent(name(outside), answer.parent[outside])
-        if half >= 0:
-            return self._wording.half_reached(name(half), answer.parent[half], value[half])
-        if step >= 0:
-            ends = value[position[step]], value[step]
-            return self._wording.bad_step(name(step), answer.parent[step], *ends)
-        return None
+        if outside != NONE:
+            return self._wording.no_parent(name(outside), answer.parent[outside]), 0
+        if half != NONE:
+            return self._wording.half_reached(name(half), answer.parent[half], value[half]), 0
+        return None, sum(counts)
 
     def before(self) -> list[Verdict]:
-        """Outcome, for each answer, of the rules that need no edges."""
+        """Outcome, for each answer, of the rules for the root and for each vertex alone."""
         return list(self._before)
 
     def fork(self) -> Validator[Answer]:
-        """Return a validator of the same answers that has seen no edges.
+        """Return a validator of the same answers that has seen no edges, for another thread.
 
-        It shares the read-only arrays; threads must each have their own, since the tallies are
-        written without locks. `merge` brings them together.
+        What has been confirmed is shared, and what else was seen is brought together by `merge`.
         """
         twin = copy(self)
         twin.tallies = [batch.tally() for batch in self._batches]
@@ -128,26 +157,21 @@ class Validator(ABC, Generic[Answer]):
         source = self.vertices.positions(edges.source)
         target = self.vertices.positions(edges.target)
         weight: Any = self._weight(edges)
-        unknown = min(_first_unknown(edges.source, source), _first_unknown(edges.target, target))
+        unknown = min(first_unknown(edges.source, source), first_unknown(edges.target, target))
         if unknown != NONE:
             keep = (source >= 0) & (target >= 0)
             weight = None if weight is None else weight[keep]
             source, target = source[keep], target[keep]
-        placed = Placed(source, target, weight)
+        if source.itemsize == 4:
+            source, target = source.view(np.uint32), target.view(np.uint32)
         for batch, tally in zip(self._batches, self.tallies, strict=True):
             tally.unknown_id = min(tally.unknown_id, unknown)
-            tuples = source, target, self.directed
-            edge_loops.inside(*tuples, batch.reached, batch.full, tally.counts, tally.broken)
-            self._pass(batch, tally, placed)
+            batch.look(source, target, weight, self.directed, tally)
 
-    def merge(self, other: Validator[Answer] | Sequence[Tally]) -> None:
-        """Take in what another validator of the same answers, or its ``tallies``, saw.
-
-        A validator on another worker need send only its ``tallies``.
-        """
-        theirs = other.tallies if isinstance(other, Validator) else other
-        for mine, tally in zip(self.tallies, theirs, strict=True):
-            mine.merge(tally)
+    def merge(self, other: Validator[Answer]) -> None:
+        """Take in what a fork saw."""
+        for mine, theirs in zip(self.tallies, other.tallies, strict=True):
+            mine.merge(theirs)
 
     def finish(self) -> list[Verdict]:
         """Outcome for each answer, after all edges have been seen."""
@@ -157,53 +181,70 @@ class Validator(ABC, Generic[Answer]):
         before = self._before[number]
         if not before.ok:
             return before
-        which, answer = divmod(number, BATCH_ANSWERS)
-        edges = self.tallies[which].edges(answer)
-        problem = self._edge_problem(self._batches[which], self.tallies[which], answer)
+        which, slot = self._slots[number]
+        batch, tally = self._batches[which], self.tallies[which]
+        pending = batch.first_unconfirmed(slot)
+        if problem := self._tree_problem(batch, tally, slot, before.root, pending):
+            return Verdict(before.root, False, *problem)
+        problem = self._edge_problem(batch, tally, slot, pending)
         rule, message = problem or ("", "")
-        return Verdict(before.root, problem is None, rule, message, before.reached, edges)
+        return Verdict(
+            before.root, problem is None, rule, message, before.reached, tally.edges(slot)
+        )
 
-    def _edge_problem(self, batch: Batch, tally: Tally, answer: int) -> Problem | None:
+    def _tree_problem(
+        self, batch: Batch, tally: Tally, slot: int, root: int, pending: Arc | None
+    ) -> Problem | None:
+        """Vertices against their parents, as far as no tuple has shown that they fit."""
+        name, rows = self.vertices.id_of, (batch.value, batch.parent, slot)
+        if pending and (step := loops.first_bad_step(*rows, self._is_level)) >= 0:
+            above = int(batch.parent[step, slot])
+            ends = (self._shown(batch, v, slot) for v in (above, step))
+            return self._wording.bad_step(name(step), name(above), *ends)
+        if not self._is_level and (pending or tally.first_broken(LEVEL, slot)):
+            seen = np.zeros(-(-self.vertices.count // 8), np.uint8)
+            at = int(self.vertices.positions(np.array([root], dtype=np.int64))[0])
+            if (start := loops.find_cycle(*rows, at, seen)) >= 0:
+                return self._wording.cycle(name(start))
+        return None
+
+    def _edge_problem(
+        self, batch: Batch, tally: Tally, slot: int, pending: Arc | None
+    ) -> Problem | None:
         name = self.vertices.id_of
         if tally.unknown_id != NONE:
             return self._wording.unknown_vertex(tally.unknown_id)
-        if arc := tally.first_broken(LEAVES, answer):
+        if arc := tally.first_broken(LEAVES, slot):
             return self._wording.leaves(*map(name, arc))
-        if arc := tally.first_broken(SPAN, answer):
+        if arc := tally.first_broken(SPAN, slot):
             u, v = arc
-            ends = batch.value[u, answer], batch.value[v, answer]
+            ends = self._shown(batch, u, slot), self._shown(batch, v, slot)
             return self._wording.spans(name(u), name(v), *ends)
-        if arc := batch.first_unconfirmed(tally, answer):
-            return self._wording.no_tree_edge(*map(name, arc))
+        if pending:
+            return self._wording.no_tree_edge(*map(name, pending))
         return None
+
+    def _shown(self, batch: Batch, vertex: int, slot: int) -> Any:
+        """A level or distance as an answer has it."""
+        value = batch.value[vertex, slot]
+        return -1 if self._is_level and value == batch.unreached else value
 
     @abstractmethod
     def _value(self, answer: Answer) -> AnyArray:
         """Levels or distances of an answer."""
 
     @abstractmethod
-    def _tree_rules(self, answer: Answer, position: AnyArray, root: int, broken: IntArray) -> None:
-        """Write the first vertex that breaks each tree rule: parent, reached, step."""
+    def _unreached(self, answer: Answer) -> Any:
+        """Level or distance of its unreached vertices."""
 
     @abstractmethod
-    def _column(self, answer: Answer, ok: bool) -> AnyArray:
-        """Values to be laid out; all unreached unless ``ok``."""
+    def _column(self, answer: Answer) -> tuple[AnyArray, Any]:
+        """The values as a batch has them, if not in bytes; unreached, the largest."""
 
     @abstractmethod
-    def _lay_out(self, columns: Sequence[AnyArray]) -> AnyArray:
-        """Columns side by side, as the edge loops read them."""
+    def _least(self, answer: Answer) -> Any:
+        """What stands for unreached in a batch of the smallest dtype that holds the values."""
 
     @abstractmethod
     def _weight(self, edges: EdgeBlock) -> AnyArray | None:
-        """Weights in the dtype of the distances."""
-
-    @abstractmethod
-    def _pass(self, batch: Batch, tally: Tally, edges: Placed) -> None:
-        """Run the edge loops of the kernel."""
-
-
-def _first_unknown(ids: IntArray, positions: AnyArray) -> int:
-    """Smallest id without a position, int64's largest if there is none."""
-    if len(ids) == 0 or positions.min() >= 0:
-        return NONE
-    return int(ids[positions < 0].min())
+        """Weights in the dtype of the distances; None for levels."""

@@ -226,7 +226,7 @@ def test_processes_fill_the_cache(cache: Path) -> None:
         "from ooc_graph.runtime.compile_parts import check_pair\n"
         "from ooc_graph.validate import edge_loops, loops\n"
         "check_pair('bfs', False)\n"
-        "used = [loops.tree_arcs, edge_loops.inside, edge_loops.bfs_spans]\n"
+        "used = [loops.column_rules, edge_loops.look, edge_loops.look_at_bytes]\n"
         "print([(len(f.stats.cache_hits), len(f.stats.cache_misses)) for f in used])\n"
     )
     with program(text, cache) as checker:

@@ -47,6 +47,7 @@ from ooc_graph.strategies.cuda import pinned_budgets as cuda_pinned
 from ooc_graph.strategies.cuda.on_disk import OnDisk
 from ooc_graph.strategies.cuda.pinned import Pinned
 from ooc_graph.types import NoProgress
+from ooc_graph.validate.batch import batch_bytes
 from tests.command_line import call
 from tests.made_up_place import CudaHere
 from tests.said import Said
@@ -509,10 +510,12 @@ def test_what_the_host_has_beside_the_rows_is_for_answers(graph: og.Graph) -> No
         reserved = Reservation(strategy.name, 1 << 20, SMALL)
         plan = Plan(graph, Request("bfs"), resources, strategy, reserved)
         first = rows + tables + check_bytes(graph)
-        for more in (0, 1, 3):
-            assert _at_once(plan, first + more * 40 * graph.vertices) == 1 + more
+        alone = batch_bytes(graph.vertices, 1, np.dtype(np.uint8))
+        for count in (1, 2, 4):
+            batch = batch_bytes(graph.vertices, count, np.dtype(np.uint8)) - alone
+            assert _at_once(plan, first + batch) == count
         assert _at_once(plan, 1) == 1
-        assert _at_once(plan, 1 << 40) == 16
+        assert _at_once(plan, 1 << 40) == 32
 
 
 def test_what_was_read_of_the_store_is_summed() -> None:

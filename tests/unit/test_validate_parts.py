@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import pickle
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -78,16 +77,6 @@ def test_a_part_left_out_is_missed(edges):
     blocks = cut(edges, 3)
     assert validate_bfs([answer], blocks, directed=False)[0].ok
     assert not validate_bfs([answer], blocks[1:], directed=False)[0].ok
-
-
-def test_tallies_travel_between_processes(edges):
-    answers = spoil(bfs_answers(edges, range(6)))
-    first, second = (BfsValidator(answers, directed=False) for _ in range(2))
-    front, back = cut(edges, 2)
-    first.block(front)
-    second.block(back)
-    first.merge(pickle.loads(pickle.dumps(second.tallies)))
-    assert first.finish() == validate_bfs(answers, [edges], directed=False)
 
 
 def test_an_unknown_vertex_seen_by_one_part_fails_the_whole(edges):

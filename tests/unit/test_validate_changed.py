@@ -1,0 +1,143 @@
+"""A thousand answers, each with an entry changed, in batches and alone; memory that this takes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pytest
+
+from ooc_graph.edges.interface import SourceDefaults, Unit, ranges, units_of
+from ooc_graph.runtime import validation
+from ooc_graph.runtime.validation import TREES, check_edges
+from ooc_graph.types import EdgeBlock
+from ooc_graph.validate import BfsAnswer, SsspAnswer, VertexIndex
+from ooc_graph.validate.batch import MOST_ANSWERS, batch_bytes
+from tests.memory_limits import traced_peak
+from tests.own_process import in_own_process
+from tests.unit.test_validate_oracle import plain_bfs, plain_sssp, right_bfs, right_sssp
+from tests.validating import validate_bfs, validate_sssp
+
+VERTICES, TUPLES = 12, 18
+ANSWERS = MOST_ANSWERS + 7  # a batch and a smaller one
+DENSE, SPARSE = list(range(VERTICES)), [3, 7, *(2**33 + 5 * i for i in range(9)), 2**63 - 1]
+
+
+def graph_of(rng: np.random.Generator, ids: list[int], kind: Any) -> EdgeBlock:
+    """A graph with isolated vertices, a self-loop and a duplicate."""
+    ends = rng.choice(ids[:-2], (2, TUPLES))
+    ends[1, 0] = ends[0, 0]
+    ends[:, 1] = ends[:, 2]
+    weight = rng.integers(0, 4, TUPLES).astype(kind)
+    if kind is np.float32:
+        weight *= np.float32(0.1)
+    return EdgeBlock(ends[0].copy(), ends[1].copy(), weight)
+
+
+def change(rng: np.random.Generator, ids: list[int], answer: Any, column: str) -> None:
+    entries = getattr(answer, column)
+    at = rng.integers(len(entries))
+    if column == "parent":
+        entries[at] = rng.choice([*ids, -1, -2, 2**40])
+    elif column == "level":
+        entries[at] += rng.choice([-1, 1, 2])
+    else:
+        far = entries.dtype.type(answer.unreached)
+        other = rng.choice(entries)
+        entries[at] = rng.choice([other, far, entries.dtype.type(-1), entries.dtype.type(0.25)])
+
+
+@pytest.mark.parametrize("ids", [DENSE, SPARSE], ids=["dense", "sparse"])
+@pytest.mark.parametrize("directed", [False, True])
+@pytest.mark.parametrize("kind", [None, np.float32, np.int64], ids=["bfs", "float32", "int64"])
+def test_what_breaks_a_rule_is_found_and_nothing_else(
+    kind: Any, directed: bool, ids: list[int]
+) -> None:
+    rng = np.random.default_rng([directed, len(str(kind)), len(str(ids))])
+    plain, right, validate = plain_sssp, right_sssp, validate_sssp
+    if kind is None:
+        plain, right, validate = plain_bfs, right_bfs, validate_bfs
+    outcomes = []
+    for _ in range(2):
+        edges = graph_of(rng, ids, kind or np.float32)
+        answers: list[Any] = []
+        for number in range(ANSWERS):
+            answer = plain(ids, edges, int(rng.choice(ids)), directed=directed)
+            column = "parent" if number % 2 else "level" if kind is None else "distance"
+            change(rng, ids, answer, column)
+            answers.append(answer)
+        expected = [right(ids, edges, answer, directed=directed) for answer in answers]
+        together = validate(answers, [edges], directed=directed)
+        assert [verdict.ok for verdict in together] == expected
+        assert [validate([a], [edges], directed=directed)[0] for a in answers] == together
+        outcomes += expected
+    assert 0 < sum(outcomes) < len(outcomes) - 50
+
+
+SIZE, THREADS = 1 << 20, 2
+
+
+@dataclass(frozen=True)
+class Halving(SourceDefaults):
+    """Edges (i - 1) // 2 - i of a tree, the root 0; their weights are all ``weight``."""
+
+    weight: float
+    directed = False
+    weight_dtype = np.dtype(np.float32)
+    edges = SIZE - 1
+
+    def units(self, edges_per_unit: int) -> list[Unit]:
+        return units_of(ranges(1, SIZE, edges_per_unit))
+
+    def read(self, unit: Unit, block_edges: int) -> Iterator[EdgeBlock]:
+        for start, stop in ranges(unit.start, unit.stop, block_edges):
+            child = np.arange(start, stop)
+            yield EdgeBlock((child - 1) >> 1, child, np.full(len(child), self.weight, np.float32))
+
+
+def answer_of(kernel: str, weight: float) -> Any:
+    child = np.arange(SIZE)
+    parent, depth = (child - 1) >> 1, np.frexp(child + 1)[1] - 1
+    parent[0] = 0
+    vertices = VertexIndex.dense(0, SIZE)
+    if kernel == "bfs":
+        return BfsAnswer(0, parent, depth.astype(np.int32), vertices)
+    return SsspAnswer(0, parent, (depth * weight).astype(np.float32), vertices)
+
+
+def memory_beside(kernel: str, count: int, weight: float, most: int) -> int:
+    """Bytes that are held beside the answer, all of ``count`` made one after the other."""
+    validation._BLOCK_EDGES = 1 << 12
+    answer, source = answer_of(kernel, weight), Halving(weight)
+    measure = TREES[kernel][2]
+
+    def copies() -> Iterator[Any]:
+        for _ in range(count - 1):
+            columns = answer.parent.copy(), getattr(answer, measure).copy()
+            yield type(answer)(0, *columns, answer.vertices)
+            del columns
+        yield answer
+
+    def check() -> None:
+        kind = TREES[kernel][1]
+        validator = kind(copies(), directed=False, count=count, threads=THREADS)
+        for verdict in check_edges(validator, source, THREADS):
+            verdict.raise_if_failed()
+
+    check()  # compiled
+    return traced_peak(check, most)
+
+
+@pytest.mark.parametrize("count", [1, 3, 9])
+@pytest.mark.parametrize(("kernel", "weight"), [("bfs", 1), ("sssp", 0.5), ("sssp", 0)])
+def test_memory_is_what_is_said(kernel: str, count: int, weight: float) -> None:
+    dtype = np.dtype(np.uint8 if kernel == "bfs" else np.float32)
+    blocks, cycle = 2 << 20, SIZE // 8 if weight == 0 else 0
+    copy = 12 * SIZE if count > 1 else 0
+    most = batch_bytes(SIZE, count, dtype) + copy + cycle + blocks
+    if count == 1:
+        assert batch_bytes(SIZE, count, dtype) == 4 * SIZE
+    peak = in_own_process(memory_beside, kernel, count, weight, most)
+    assert 4 * SIZE < peak <= most
