@@ -1,0 +1,138 @@
+"""Seconds of validating Graph500's answers on the CPU, beside making the same edges alone.
+
+    python benchmarks/validation.py [--scale 20] [--answers 1,16,32] [--earlier CHECKOUT]
+
+Answers of 8 keys are searched first. Then processes in turn, of this package and of another
+checkout of it, take so many answers in and show them all edges once. For each number of answers:
+seconds an answer of taking in, of the pass and of both, the best of the repeats, and the ratio of
+the pass to the generator's time. With ``--earlier``, also the ratio of the earlier package's
+seconds to these. Appends to records/validation.jsonl.
+"""
+
+from __future__ import annotations
+
+import inspect
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+
+KEYS = 8
+
+
+class Nobody:
+    """A validator that looks at nothing."""
+
+    def fork(self) -> Nobody:
+        return self
+
+    def block(self, edges: Any) -> None: ...
+
+    def merge(self, other: Nobody) -> None: ...
+
+    def finish(self) -> list[Any]:
+        return []
+
+
+def searched(scale: int, folder: Path) -> None:
+    """Leave the answers of some keys in a folder."""
+    import ooc_graph as og  # noqa: PLC0415
+
+    source = og.Kronecker(scale)
+    graph = og.build(source, folder / "graph.zarr", rows="both", device="cpu")
+    for kernel, measure in (("bfs", "level"), ("sssp", "distance")):
+        for number, key in enumerate(source.search_keys(KEYS).tolist()):
+            result = getattr(og, kernel)(graph, key, device="cpu")
+            columns = {"parent": result.parent, measure: result.read(measure)}
+            np.savez(folder / f"{kernel}-{number}.npz", root=key, **columns)
+
+
+def measured(scale: int, folder: Path, counts: list[int]) -> dict[str, list[float]]:
+    """Seconds by kernel and number of answers: taking in, pass; in a process of its own."""
+    from ooc_graph.edges.kronecker import Kronecker  # noqa: PLC0415
+    from ooc_graph.runtime.compile_parts import check_pair  # noqa: PLC0415
+    from ooc_graph.runtime.validation import TREES, check_edges  # noqa: PLC0415
+    from ooc_graph.threads import cores  # noqa: PLC0415
+    from ooc_graph.validate import VertexIndex  # noqa: PLC0415
+
+    source, vertices = Kronecker(scale), VertexIndex.dense(0, 1 << scale)
+    found: dict[str, list[float]] = {}
+    for kernel, (answer, kind, measure) in TREES.items():
+        check_pair(kernel, weighted=True)
+        loaded = [np.load(folder / f"{kernel}-{number}.npz") for number in range(KEYS)]
+        answers = [answer(int(f["root"]), f["parent"], f[measure], vertices) for f in loaded]
+        begun = perf_counter()
+        check_edges(Nobody(), source, cores())
+        found[f"{kernel}, edges alone"] = [0.0, perf_counter() - begun]
+        for count in counts:
+            options = {"count": count, "threads": cores()}
+            if "count" not in inspect.getsource(kind.__mro__[1].__init__):
+                options = {}  # an earlier package
+            given = (answers[number % KEYS] for number in range(count))
+            begun = perf_counter()
+            validator = kind(given, directed=False, **options)
+            taken = perf_counter()
+            for verdict in check_edges(validator, source, cores()):
+                verdict.raise_if_failed()
+            found[f"{kernel}, {count} answers"] = [taken - begun, perf_counter() - taken]
+    return found
+
+
+def in_process(package: Path, *arguments: Any) -> dict[str, list[float]]:
+    environment = os.environ | {"PYTHONPATH": str(package)}
+    command = [sys.executable, __file__, "--measure", *map(str, arguments)]
+    done = subprocess.run(command, env=environment, stdout=subprocess.PIPE, check=True)
+    measured_: dict[str, list[float]] = json.loads(done.stdout.splitlines()[-1])
+    return measured_
+
+
+def best(runs: list[dict[str, list[float]]]) -> dict[str, list[float]]:
+    return {case: min((run[case] for run in runs), key=sum) for case in runs[0]}
+
+
+def main() -> None:
+    from harness.program import Program, load_average, words  # noqa: PLC0415
+
+    here = Path(__file__).resolve().parents[1]
+    program = Program("validation", __doc__, scale=20, repeats=3, folder=None)
+    program.add("--answers", type=words, default=["1", "16", "32"])
+    program.add("--earlier", type=Path, default=None, help="checkout to compare with")
+    options = program.parse()
+    packages = {"this": here} | ({"earlier": options.earlier} if options.earlier else {})
+    runs: dict[str, list[dict[str, list[float]]]] = {name: [] for name in packages}
+    with program.scratch() as folder:
+        searched(options.scale, folder)
+        for _ in range(options.repeats):
+            for name, package in packages.items():
+                counts = ",".join(options.answers)
+                runs[name].append(in_process(package, options.scale, folder, counts))
+    found = {name: best(each) for name, each in runs.items()}
+    figures: dict[str, dict[str, float]] = {}
+    for case, (taking_s, pass_s) in found["this"].items():
+        kernel, _, what = case.partition(", ")
+        count = int(what.split()[0]) if what[0].isdigit() else 1
+        each = figures[case] = {"taking in, s": taking_s / count, "pass, s": pass_s / count}
+        each["s an answer"] = (taking_s + pass_s) / count
+        each["pass / edges alone"] = pass_s / found["this"][f"{kernel}, edges alone"][1]
+        if options.earlier:
+            each["earlier, s an answer"] = sum(found["earlier"][case]) / count
+            each["earlier / this"] = sum(found["earlier"][case]) / (taking_s + pass_s)
+    parameters = program.given("scale", "repeats") | load_average()
+    if options.earlier:
+        command = ["git", "-C", str(options.earlier), "rev-parse", "HEAD"]
+        parameters["earlier_commit"] = subprocess.check_output(command, text=True).strip()
+    program.record(parameters, figures)
+
+
+if __name__ == "__main__":
+    if sys.argv[1:2] == ["--measure"]:
+        scale, folder, counts = sys.argv[2:]
+        given = int(scale), Path(folder), [int(count) for count in counts.split(",")]
+        print(json.dumps(measured(*given)))
+    else:
+        main()
