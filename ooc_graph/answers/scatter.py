@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -92,7 +92,7 @@ class Columns(ABC):
     def __init__(
         self, ids: Ids, dtypes: Mapping[str, np.dtype[Any]], attributes: Mapping[str, Any]
     ) -> None:
-        self.ids, self._dtypes, self.attributes = ids, dtypes, attributes
+        self.ids, self.dtypes, self.attributes = ids, dtypes, attributes
         self.size = len(ids.internal_of)
 
     @abstractmethod
@@ -102,16 +102,18 @@ class Columns(ABC):
         Several threads call it at once, each with up to 32,768 values.
         """
 
-    def in_memory(self, threads: int = 1) -> dict[str, AnyArray]:
-        """All columns in host memory."""
+    def in_memory(self, threads: int = 1, names: Sequence[str] = ()) -> dict[str, AnyArray]:
+        """All columns in host memory, or some."""
         columns = self.empty()
+        for name in set(columns).difference(names or columns):
+            del columns[name]
         for name, column in columns.items():
             self.fill_all(name, column, threads)
         return columns
 
     def empty(self) -> dict[str, AnyArray]:
         """Memory for all columns; nothing is written to it yet."""
-        return {name: np.empty(self.size, dtype) for name, dtype in self._dtypes.items()}
+        return {name: np.empty(self.size, dtype) for name, dtype in self.dtypes.items()}
 
     def fill_all(self, name: str, out: AnyArray, threads: int) -> None:
         """Put a whole column into ``out``, one of `empty`, by so many threads if it is long."""
@@ -137,14 +139,15 @@ class Columns(ABC):
     def write(self, store: Path) -> tuple[list[ArraySpec], list[FileEntry]]:
         """Write all columns as chunks of a partial store."""
         specs, entries = [], []
-        for name, dtype in self._dtypes.items():
+        for name, dtype in self.dtypes.items():
             specs.append(ArraySpec(name, self.size, dtype))
-            entries += write_array(store, specs[-1], partial(self._parts, name))
+            entries += write_array(store, specs[-1], partial(self.parts, name))
         return specs, entries
 
-    def _parts(self, name: str, start: int, stop: int) -> Iterator[AnyArray]:
+    def parts(self, name: str, start: int, stop: int) -> Iterator[AnyArray]:
+        """Values of a range of a column, a piece at a time."""
         for begin, size in self._pieces(start, stop):
-            part = np.empty(size, self._dtypes[name])
+            part = np.empty(size, self.dtypes[name])
             self._fill_any(name, begin, part)
             yield part
 

@@ -10,8 +10,10 @@ from ooc_graph.answers.asked import Asked
 from ooc_graph.answers.reductions import BINS, Bins
 from ooc_graph.api.sources import positions_of
 from ooc_graph.boundary import public
+from ooc_graph.edges.kronecker import Kronecker
 from ooc_graph.errors import UsageError
 from ooc_graph.layout.names import FROM_ONE, MULTI_SOURCE_BFS, ORDER_OF
+from ooc_graph.model.kernel import GRAPH500
 from ooc_graph.model.request import Many, Request
 from ooc_graph.model.resources import CPU, CUDA, CudaLimits, parse_bytes
 from ooc_graph.runtime.machine import default_limit_bytes
@@ -22,7 +24,7 @@ from ooc_graph.strategies.many.tiers import KERNELS as MANY
 
 @public
 def plan(
-    graph: Graph | str | Path,
+    graph: Graph | str | Path | Kronecker,
     kernel: str = "bfs",
     *,
     sources: Any = None,
@@ -44,9 +46,10 @@ def plan(
     Parameters
     ----------
     graph
-        A built graph, or its path.
+        A built graph, or its path; for ``graph500`` the generator, `Kronecker`.
     kernel
-        ``bfs`` or ``sssp``; or of many sources ``apsp`` (as `johnson`) or ``multi_source_bfs``.
+        ``bfs`` or ``sssp``; or of many sources ``apsp`` (as `johnson`) or ``multi_source_bfs``; or
+        ``graph500``: the least memory of each part of that job, on the CPU.
     sources, targets, reduce, bins, parents
         As of `johnson`, for kernels of many sources alone.
     memory_limit
@@ -77,16 +80,20 @@ def plan(
 
     if device not in (CPU, CUDA):
         raise UsageError(f"device {device!r}: choose {CPU} or {CUDA}")
-    opened = graph if isinstance(graph, Graph) else Graph.open(graph)
     given_bytes = parse_bytes(memory_limit)
     limit_bytes = default_limit_bytes() if given_bytes is None else given_bytes
+    is_of_many = any(one is not None for one in (sources, targets, reduce)) or parents
+    if isinstance(graph, Kronecker) or kernel == GRAPH500:
+        if not isinstance(graph, Kronecker) or kernel != GRAPH500 or device != CPU or is_of_many:
+            raise UsageError(f"{GRAPH500}: give a Kronecker graph, and a memory limit of the CPU")
+        return _of_graph500(graph, limit_bytes)
+    opened = graph if isinstance(graph, Graph) else Graph.open(graph)
     limits = CudaLimits.of(device_memory, host_memory).require_cuda(device)
     if kernel in MANY:
         asked = Asked(None, None, reduce, parents, Bins(bins), kernel == MULTI_SOURCE_BFS)
         request = _of_many(opened, sources, targets, asked)
     else:
-        is_asked = any(one is not None for one in (sources, targets, reduce)) or parents
-        if is_asked or bins != BINS:
+        if is_of_many or bins != BINS:
             raise UsageError(
                 f"sources, targets and what is asked of them are for kernels {' and '.join(MANY)}"
             )
@@ -95,6 +102,14 @@ def plan(
         request = Request(kernel)
     opened.require(ORDER_OF[kernel], signed=kernel in MANY)
     return plan_for(opened, request, planned(limit_bytes, device, limits)).describe()
+
+
+def _of_graph500(source: Kronecker, limit_bytes: int) -> dict[str, Any]:
+    from ooc_graph.graph500.budget import describe  # noqa: PLC0415 (many modules)
+    from ooc_graph.graph500.run import Graph500Options  # noqa: PLC0415
+
+    options = Graph500Options(source.scale, source.edge_factor, source.seeds)
+    return describe(source, options, limit_bytes)
 
 
 def _of_many(graph: Graph, sources: Any, targets: Any, asked: Asked) -> Request:

@@ -16,8 +16,10 @@ from ooc_graph.answers.export import export as export_result
 from ooc_graph.answers.result import Result
 from ooc_graph.cli.many import given_sources, many_options
 from ooc_graph.cli.options import PATH, cuda_memory_options, quiet_option
+from ooc_graph.edges.kronecker import Kronecker
 from ooc_graph.errors import UsageError
 from ooc_graph.layout.stored import Stored
+from ooc_graph.model.kernel import GRAPH500
 from ooc_graph.report.progress import Progress
 from ooc_graph.shards.load import Graph
 
@@ -41,14 +43,16 @@ def info(path: Path, as_json: bool) -> None:
 
 
 @click.command()
-@click.argument("graph", type=PATH)
+@click.argument("graph", type=PATH, required=False)
 @click.option(
     "--kernel",
-    type=click.Choice(["bfs", "sssp", "apsp", "multi_source_bfs"]),
+    type=click.Choice(["bfs", "sssp", "apsp", "multi_source_bfs", GRAPH500]),
     default="bfs",
     show_default=True,
-    help="Search; the last two are from many sources.",
+    help="Search; apsp and multi_source_bfs are from many sources. graph500: all that `ooc-graph "
+    "graph500 --scale N` does, of which no graph is there yet.",
 )
+@click.option("--scale", type=int, help="Of graph500 alone: log2 of the number of vertices.")
 @many_options(None, for_plan=True)
 @click.option("--parents", is_flag=True, help="Also each vertex's parent on its way.")
 @click.option(
@@ -62,8 +66,9 @@ def info(path: Path, as_json: bool) -> None:
 @cuda_memory_options
 @click.option("--json", "as_json", is_flag=True, help="Machine-readable.")
 def plan(
-    graph: Path,
+    graph: Path | None,
     kernel: str,
+    scale: int | None,
     as_json: bool,
     sources: str | None,
     targets: Path | None,
@@ -78,6 +83,14 @@ def plan(
 
     if bins is not None and given["reduce"] != HISTOGRAM:
         raise UsageError("--bins is for --reduce histogram")
+    if kernel == GRAPH500:
+        if scale is None or graph is not None:
+            raise UsageError(f"--kernel {GRAPH500}: give --scale N, and no graph")
+        options = {"sources": sources, "targets": targets, **given}
+        _show(plan_of(Kronecker(scale), kernel, **options), as_json)
+        return
+    if graph is None or scale is not None:
+        raise UsageError(f"give a graph; --scale is for --kernel {GRAPH500}")
     opened = Graph.open(graph)
     is_given = sources is not None and kernel in MANY
     many: dict[str, Any] = {

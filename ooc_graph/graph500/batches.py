@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from ooc_graph.answers.scatter import parent_id_dtype
 from ooc_graph.edges.kronecker import Kronecker
 from ooc_graph.graph500 import on_device
 from ooc_graph.graph500.run import BatchTask, Run, Searched
@@ -17,6 +18,7 @@ from ooc_graph.report.statistics import teps_statistics
 from ooc_graph.search.plan import Plan
 from ooc_graph.search.trees import run_search
 from ooc_graph.shards.load import Graph
+from ooc_graph.sinks.single import measure_dtype
 from ooc_graph.strategies.cpu.in_memory import resident_bytes
 from ooc_graph.strategies.cuda import disk_budgets as cuda_disk
 from ooc_graph.strategies.cuda.pinned_budgets import pinned_bytes
@@ -24,58 +26,68 @@ from ooc_graph.threads import cores
 from ooc_graph.types import IntArray
 from ooc_graph.validate.batch import batch_bytes
 
-# Where rows are not all where they are searched: bytes a vertex of an answer's columns, and of
-# tuples and a copy of those of rows reached; and of the edges that each thread looks at.
-_COLUMNS_BYTES, _TUPLES_BYTES, _CHECK_BLOCK_BYTES = 24, 17, 8 << 20
+# Bytes a vertex of the parents of an answer, and of the edges that each thread looks at.
+_PARENT_BYTES, _CHECK_BLOCK_BYTES = 8, 8 << 20
 # Host memory a row beside its arcs and a vertex, where a CUDA device searches: id tables, the tree.
 _ROW_BYTES, _TABLE_BYTES = 48, 12
 _MOST_AT_ONCE = 32
 _MEASURES: dict[str, np.dtype[Any]] = {"bfs": np.dtype(np.uint8), "sssp": np.dtype(np.float32)}
 
 
-def answer_bytes(graph: Graph) -> int:
-    """Memory beside a search whose rows are not in it: an answer, and tuples at each row."""
-    return graph.vertices * _COLUMNS_BYTES + graph.rows * _TUPLES_BYTES
+def check_bytes(graph: Graph, kernel: str) -> int:
+    """Memory of an answer and its validation, beside its search."""
+    return _answer_bytes(graph, kernel) + batch_check_bytes(graph.vertices, kernel, 1)
 
 
-def check_bytes(graph: Graph) -> int:
-    """As `answer_bytes`, with what its validation takes."""
-    one = batch_bytes(graph.vertices, 1, _MEASURES["sssp"])
-    return answer_bytes(graph) + one + cores() * _CHECK_BLOCK_BYTES
+def _answer_bytes(graph: Graph, kernel: str) -> int:
+    columns = graph.vertices * (_PARENT_BYTES + measure_dtype(graph, kernel).itemsize)
+    return columns + graph.rows * parent_id_dtype(graph.vertices).itemsize
 
 
-def task_for(plan: Plan, run: Run, source: Kronecker, *, on_host: bool = False) -> BatchTask:
+def batch_check_bytes(vertices: int, kernel: str, answers: int) -> int:
+    """Memory of a validation of some answers beside the one that is taken in."""
+    return batch_bytes(vertices, answers, _MEASURES[kernel]) + cores() * _CHECK_BLOCK_BYTES
+
+
+def most_at_once(vertices: int, kernel: str, available: int) -> int:
+    """Answers that one pass over the edges validates in so much memory, one at least."""
+    counts = range(2, _MOST_AT_ONCE + 1)
+    return 1 + sum(batch_check_bytes(vertices, kernel, n) <= available for n in counts)
+
+
+def task_for(
+    plan: Plan, run: Run, source: Kronecker, *, on_host: bool = False, in_files: bool = False
+) -> BatchTask:
     """The batch as a plan has it carried out."""
     device_bytes = run.workplace.cuda_limits.device_bytes
     limit_bytes = run.workplace.resources(on_cpu=True).process_limit_bytes
     given = plan.task(), source, run.options.validate, device_bytes, on_host
-    return BatchTask(*given, at_once=_at_once(plan, limit_bytes))
+    if not in_files:
+        return BatchTask(*given, at_once=_at_once(plan, limit_bytes))
+    at_once = most_at_once(plan.graph.vertices, plan.request.kernel, limit_bytes)
+    return BatchTask(*given, at_once=at_once, folder=str(run.folder))
 
 
 def _at_once(plan: Plan, available: int) -> int:
-    """Answers held at a time, in what the graph leaves of the worker's memory."""
+    """Answers in memory at a time, beside the graph."""
     graph, kernel = plan.graph, plan.request.kernel
-    if plan.device == CPU and plan.strategy.tier == DISK:
-        return 1  # what is beside the arcs that are held has room for one answer
-    if plan.device == CPU:
-        rows = resident_bytes(graph, kernel)
-    else:
-        rows = graph.rows * _ROW_BYTES + graph.vertices * _TABLE_BYTES + _rows_bytes(plan)
-    left = available - rows - check_bytes(graph)
-    each = (batch_bytes(graph.vertices, n, _MEASURES[kernel]) for n in range(2, _MOST_AT_ONCE + 1))
-    alone = batch_bytes(graph.vertices, 1, _MEASURES[kernel])
-    return 1 + sum(many - alone <= left for many in each)
+    left = available - _rows_bytes(plan) - _answer_bytes(graph, kernel)
+    return most_at_once(graph.vertices, kernel, left)
 
 
 def _rows_bytes(plan: Plan) -> int:
-    """Host memory of rows that a CUDA device searches."""
+    """Host memory of a graph that is searched."""
     graph, kernel, reserved = plan.graph, plan.request.kernel, plan.reserved
+    if plan.device == CPU:
+        return resident_bytes(graph, kernel)
+    tables = graph.rows * _ROW_BYTES + graph.vertices * _TABLE_BYTES
     if plan.strategy.tier == PINNED:
-        return pinned_bytes(graph, kernel)
+        return tables + pinned_bytes(graph, kernel)
     if plan.strategy.tier == DISK:
         facts = cuda_disk.known_facts(graph, kernel)
-        return cuda_disk.plan_within(facts, reserved.device_bytes, reserved.host_bytes).host_bytes
-    return 0
+        pinned = cuda_disk.plan_within(facts, reserved.device_bytes, reserved.host_bytes)
+        return tables + pinned.host_bytes
+    return tables
 
 
 def measure_energy(

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from ooc_graph.edges.kronecker import Kronecker
 from ooc_graph.errors import DiskFullError
+from ooc_graph.graph500.budget import require_budget
 from ooc_graph.graph500.report import Outcome, leave_report
 from ooc_graph.graph500.run import Graph500Options, Run, refuse_few_keys, search_keys
 from ooc_graph.graph500.searches import search_all
@@ -59,6 +60,9 @@ def graph500(
         options.scale, edge_factor=options.edge_factor, seeds=options.seeds, weighted=weighted
     )
     refuse_few_keys(source, options.searches)
+    offered = workplace.resources()
+    if offered.device.name == CPU and offered.processes == 1:
+        require_budget(source, options, offered.process_limit_bytes)
     with disk_full_reported(folder / "graph.zarr"):
         folder.mkdir(parents=True, exist_ok=True)
     with progress.stage("compiling kernels (once on a machine)"):

@@ -2,40 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from time import perf_counter
-from typing import Any
 
 import numpy as np
 
-from ooc_graph.answers.scatter import TreeColumns
 from ooc_graph.edges.kronecker import Kronecker
 from ooc_graph.errors import DeviceBusyError, MemoryBudgetError
 from ooc_graph.graph500 import on_device
-from ooc_graph.graph500.batches import answer_bytes, check_bytes, measure_energy, task_for
+from ooc_graph.graph500.batches import check_bytes, measure_energy, task_for
+from ooc_graph.graph500.filed import remove_filed
+from ooc_graph.graph500.on_host import search_batch, warm_up
 from ooc_graph.graph500.run import BatchTask, Run, Searched
 from ooc_graph.graph500.tiers import describe_engine, tier_facts, where_rows_are
-from ooc_graph.layout.names import PARENT
-from ooc_graph.model.engine import Engine
 from ooc_graph.model.request import Request
 from ooc_graph.model.reservation import DEVICE, said_by
-from ooc_graph.model.resources import CUDA
-from ooc_graph.model.strategy import MEMORY
+from ooc_graph.model.resources import CPU, CUDA
+from ooc_graph.model.strategy import DISK, MEMORY
 from ooc_graph.model.task import Trace
 from ooc_graph.report.data import EnergyRecord
 from ooc_graph.runtime import io_progress
-from ooc_graph.runtime.compile_parts import check_pair
-from ooc_graph.runtime.process import thread_count
-from ooc_graph.runtime.validation import TREES, check, check_edges
+from ooc_graph.runtime.validation import check
 from ooc_graph.search.execute import execute, plan_at
 from ooc_graph.search.plan import Plan
 from ooc_graph.search.single import result_of, search_by
-from ooc_graph.search.trees import run_search
 from ooc_graph.shards.load import Graph
 from ooc_graph.types import IntArray
-from ooc_graph.validate import VertexIndex
 from ooc_graph.validate.cuda_batch import MOST_VERTICES
 
 
@@ -48,11 +42,34 @@ def search_all(
     """
     # Validation has the memory that another kernel's searches would keep.
     run.workplace.release()
-    beside = check_bytes(graph) if run.options.validate else answer_bytes(graph)
-    first = plan_at(run.workplace, graph, Request(kernel, answer_bytes=beside))
+    remove_filed(run.folder)
+    first = _plan(run, graph, kernel)
     searches = _Searches(run, source, kernel, keys)
     with io_progress.reported(graph.identity, kernel, run.workplace.client, run.progress):
         return execute(first, run.workplace, run.progress, searches.run, searches.ease)
+
+
+def _plan(run: Run, graph: Graph, kernel: str) -> Plan:
+    """The first plan, with room for an answer and its validation if all rows stay in memory.
+
+    If they do not, searches have all memory: answers wait in files, and are validated when the
+    graph is released.
+    """
+    alone = Request(kernel)
+    if not run.options.validate:
+        return plan_at(run.workplace, graph, alone)
+    try:
+        first = plan_at(
+            run.workplace, graph, Request(kernel, answer_bytes=check_bytes(graph, kernel))
+        )
+    except MemoryBudgetError:
+        return plan_at(run.workplace, graph, alone)
+    return plan_at(run.workplace, graph, alone) if _is_in_store(first) else first
+
+
+def _is_in_store(plan: Plan) -> bool:
+    """Whether one process searches on the CPU, with arcs in the store."""
+    return plan.device == CPU and plan.strategy.tier == DISK and not plan.reserved.is_of_ranks
 
 
 class _Searches:
@@ -98,7 +115,8 @@ class _Searches:
 
     def _in_batches(self, plan: Plan) -> tuple[list[Searched], list[EnergyRecord]]:
         run, kernel, keys, call = self._run, self._kernel, self._keys, self._run.workplace.call
-        task = task_for(plan, run, self._source, on_host=self._on_host)
+        in_files = run.options.validate and not plan.request.answer_bytes
+        task = task_for(plan, run, self._source, on_host=self._on_host, in_files=in_files)
         with run.progress.stage(f"{kernel}: loading, warming up"):
             run.timed(f"{kernel} warm-up", lambda: call(warm_up, task, int(keys[0])))
         self._task = task
@@ -164,69 +182,3 @@ def _search_one(run: Run, plan: Plan, source: Kronecker, keys: IntArray) -> list
     begun = perf_counter()
     verdict = check(result, source)
     return [replace(one, verdict=verdict, validate_s=perf_counter() - begun)]
-
-
-def warm_up(task: BatchTask, key: int) -> None:
-    """Load the graph, compile, and search once untimed, as the reference does."""
-    with task.engine() as engine:
-        run_search(engine, key)
-    if task.validate and not task.stays_there:
-        check_pair(task.kernel, task.source.weighted)
-
-
-def search_batch(task: BatchTask, keys: IntArray) -> list[Searched]:
-    """Search from each key and validate the answers, in as few passes over the edges as fit."""
-    if task.stays_there:
-        return on_device.search_batch(task, keys)
-    with task.engine() as engine:
-        batches = [keys[i : i + task.at_once] for i in range(0, len(keys), task.at_once)]
-        return [one for batch in batches for one in _validated(task, engine, batch)]
-
-
-def _validated(task: BatchTask, engine: Engine, keys: IntArray) -> list[Searched]:
-    """Search from each key and validate the answers in one pass over the edges."""
-    found: list[Searched] = []
-    answers = _answers(engine, keys, found)
-    if not task.validate:
-        for _ in answers:
-            pass
-        return found
-    _, kind, _ = TREES[task.kernel]
-    threads = thread_count()
-    validator = kind(answers, directed=False, count=len(keys), threads=threads)
-    begun = perf_counter()
-    verdicts = check_edges(validator, task.source, threads)
-    each = (perf_counter() - begun) / len(keys)
-    return [
-        replace(one, verdict=verdict, validate_s=each)
-        for one, verdict in zip(found, verdicts, strict=True)
-    ]
-
-
-def _answers(engine: Engine, keys: IntArray, found: list[Searched]) -> Iterator[Any]:
-    """Search as the answers are asked for; what is known of each goes to ``found``."""
-    graph = engine.graph
-    vertices = VertexIndex.dense(graph.first_id or 0, graph.vertices)
-    tuples = graph.tuples() if engine.tuples is None else engine.tuples
-    for key in keys.tolist():
-        before = engine.io_stats
-        tree, trace = run_search(engine, key)
-        io_stats = engine.read_since(before)
-        reached = tree.parent != np.iinfo(tree.parent.dtype).max
-        edges = int(tuples[reached].sum(dtype=np.int64)) // 2
-        count = int(np.count_nonzero(reached))
-        found.append(Searched(key, _counted(trace), None, 0.0, edges, count, io_stats))
-        yield _answer(engine, key, tree, vertices)
-        del tree
-
-
-def _answer(engine: Engine, key: int, tree: Any, vertices: VertexIndex) -> Any:
-    """What is validated; the caller alone has its columns."""
-    answer, _, measure = TREES[engine.kernel]
-    columns = TreeColumns(tree, engine.ids).in_memory()
-    return answer(key, columns[PARENT], columns[measure], vertices)
-
-
-def _counted(trace: Trace) -> Trace:
-    """Without levels whose arcs were not counted on the way: that comes after all searches."""
-    return replace(trace, levels=()) if any(arcs < 0 for _, arcs, _ in trace.levels) else trace

@@ -509,7 +509,7 @@ def test_what_the_host_has_beside_the_rows_is_for_answers(graph: og.Graph) -> No
     for strategy, rows in ((Pinned(), 4 * graph.arcs), (OnDisk(), stored)):
         reserved = Reservation(strategy.name, 1 << 20, SMALL)
         plan = Plan(graph, Request("bfs"), resources, strategy, reserved)
-        first = rows + tables + check_bytes(graph)
+        first = rows + tables + check_bytes(graph, "bfs")
         alone = batch_bytes(graph.vertices, 1, np.dtype(np.uint8))
         for count in (1, 2, 4):
             batch = batch_bytes(graph.vertices, count, np.dtype(np.uint8)) - alone

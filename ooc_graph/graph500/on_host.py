@@ -1,0 +1,132 @@
+"""Batches of searches whose answers are in host memory, or in files; runs on the worker."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+
+from ooc_graph.answers.scatter import Tree, TreeColumns
+from ooc_graph.graph500 import on_device
+from ooc_graph.graph500.filed import answer_files
+from ooc_graph.graph500.run import BatchTask, Searched
+from ooc_graph.layout.names import PARENT, TUPLES
+from ooc_graph.layout.stored import Cursor
+from ooc_graph.model.engine import Engine
+from ooc_graph.model.task import Trace
+from ooc_graph.runtime import engine_cache
+from ooc_graph.runtime.compile_parts import check_pair
+from ooc_graph.runtime.process import thread_count
+from ooc_graph.runtime.validation import TREES, check_edges
+from ooc_graph.search.trees import run_search
+from ooc_graph.shards.load import Graph
+from ooc_graph.types import IntArray
+from ooc_graph.validate import VertexIndex
+
+_PIECE_ROWS = 1 << 18
+
+
+def warm_up(task: BatchTask, key: int) -> None:
+    """Load the graph, compile, and search once untimed, as the reference does."""
+    with task.engine() as engine:
+        run_search(engine, key)
+    if task.validate and not task.stays_there:
+        check_pair(task.kernel, task.source.weighted)
+
+
+def search_batch(task: BatchTask, keys: IntArray) -> list[Searched]:
+    """Search from each key and validate the answers, in as few passes over the edges as fit."""
+    if task.stays_there:
+        return on_device.search_batch(task, keys)
+    batches = [keys[i : i + task.at_once] for i in range(0, len(keys), task.at_once)]
+    return [one for batch in batches for one in _searched(task, batch)]
+
+
+def _searched(task: BatchTask, keys: IntArray) -> list[Searched]:
+    """Search from each key and validate the answers in one pass over the edges."""
+    found: list[Searched] = []
+    if task.validate and task.folder is not None:
+        return _by_files(task, keys, Path(task.folder))
+    with task.engine() as engine:
+        trees = _trees(engine, keys, found)
+        if task.validate:
+            answers = (_answer(engine, tree) for tree in trees)
+            return _validated(task, found, answers, len(keys))
+        for _ in trees:
+            pass
+    return found
+
+
+def _by_files(task: BatchTask, keys: IntArray, folder: Path) -> list[Searched]:
+    """As `_searched`; the graph is released before the answers, which are in files, are read."""
+    found: list[Searched] = []
+    with answer_files(folder) as files:
+        with task.engine() as engine:
+            vertices = _vertices(engine.graph)
+            for tree in _trees(engine, keys, found):
+                files.write(TreeColumns(tree, engine.ids), (PARENT, TREES[task.kernel][2]))
+        del engine, tree
+        engine_cache.release()
+        kind = TREES[task.kernel][0]
+        answers = (kind(key, *files.read(), vertices) for key in keys.tolist())
+        return _validated(task, found, answers, len(keys))
+
+
+def _validated(
+    task: BatchTask, found: list[Searched], answers: Iterable[Any], count: int
+) -> list[Searched]:
+    """What was found, with verdicts; ``found`` may be filled as answers are asked for."""
+    threads = thread_count()
+    validator = TREES[task.kernel][1](answers, directed=False, count=count, threads=threads)
+    begun = perf_counter()
+    verdicts = check_edges(validator, task.source, threads)
+    each = (perf_counter() - begun) / count
+    return [
+        replace(one, verdict=verdict, validate_s=each)
+        for one, verdict in zip(found, verdicts, strict=True)
+    ]
+
+
+def _trees(engine: Engine, keys: IntArray, found: list[Searched]) -> Iterator[Tree]:
+    """Search as the trees are asked for; what is known of each goes to ``found``."""
+    for key in keys.tolist():
+        before = engine.io_stats
+        tree, trace = run_search(engine, key)
+        io_stats = engine.read_since(before)
+        edges, count = _inside(engine, tree)
+        found.append(Searched(key, _counted(trace), None, 0.0, edges, count, io_stats))
+        yield tree
+
+
+def _inside(engine: Engine, tree: Tree) -> tuple[int, int]:
+    """Tuples between vertices that a tree reaches, and how many these are."""
+    stored, rows = engine.graph.stored, len(tree.parent)
+    cursor = None if engine.tuples is not None else Cursor(stored.chunk, stored.spec(TUPLES))
+    none, ends, count = np.iinfo(tree.parent.dtype).max, 0, 0
+    for start in range(0, rows, _PIECE_ROWS):
+        stop = min(start + _PIECE_ROWS, rows)
+        tuples = engine.tuples[start:stop] if cursor is None else cursor.read(start, stop)
+        reached = tree.parent[start:stop] != none
+        ends += int(tuples[reached].sum(dtype=np.int64))
+        count += int(np.count_nonzero(reached))
+    return ends // 2, count
+
+
+def _answer(engine: Engine, tree: Tree) -> Any:
+    """What is validated; the caller alone has its columns."""
+    kind, _, measure = TREES[engine.kernel]
+    columns = TreeColumns(tree, engine.ids).in_memory(thread_count(), (PARENT, measure))
+    return kind(tree.root, columns[PARENT], columns[measure], _vertices(engine.graph))
+
+
+def _vertices(graph: Graph) -> VertexIndex:
+    return VertexIndex.dense(graph.first_id or 0, graph.vertices)
+
+
+def _counted(trace: Trace) -> Trace:
+    """Without levels whose arcs were not counted on the way: that comes after all searches."""
+    return replace(trace, levels=()) if any(arcs < 0 for _, arcs, _ in trace.levels) else trace
