@@ -1,11 +1,14 @@
 """What the first use on a machine compiles, and what a later start takes.
 
-    python benchmarks/first_use.py [--scale 12] [--repeats 3]
+    python benchmarks/first_use.py [--scale 12] [--repeats 3] [--searched 20]
 
 In a cache folder of its own, empty at first: Graph500's kernels (its command on a small graph, with
 all kernels and the validator), the same command again, and a fresh Python process that opens the
-graph and searches it, without a cluster and by the command with one. Seconds of wall clock, and of
-processor time of all processes. Appends to records/first_use.jsonl.
+graph and searches it, in Python and by the command. Seconds of wall clock, and of processor time of
+all processes. The same searches on a graph of scale ``--searched``, beside ``python -c pass``; what
+first calls on a graph of ten vertices take, each with an empty cache; and milliseconds of searches
+that one process repeats: on these ten vertices, and from a source without arcs on the other graph.
+Appends to records/first_use.jsonl.
 """
 
 from __future__ import annotations
@@ -15,9 +18,14 @@ import resource
 import statistics
 import subprocess
 import sys
+from pathlib import Path
 from time import perf_counter
+from typing import Any
 
+import numpy as np
 from harness.program import Program
+
+import ooc_graph as og
 
 SEARCH = """
 import sys
@@ -25,6 +33,28 @@ import ooc_graph as og
 graph = og.open(sys.argv[1])
 og.bfs(graph, int(graph.original_of()[0]))
 """
+
+
+FIRST = """
+import sys
+import ooc_graph as og
+graph = og.open(sys.argv[1])
+source = int(graph.original_of()[0])
+getattr(og, sys.argv[2])(graph, [source] if sys.argv[2] == "johnson" else source)
+"""
+REPEATED = """
+import statistics, sys
+from time import perf_counter
+import ooc_graph as og
+graph, taken = og.open(sys.argv[1]), []
+source = int(graph.internal_of().argmin()) if sys.argv[2] == "isolated" else 1
+for _ in range(101):
+    begun = perf_counter()
+    og.bfs(graph, source)
+    taken.append(1e3 * (perf_counter() - begun))
+print(statistics.median(taken[1:]))
+"""
+TEN_ARCS = [(i, (i + 1) % 10, 1.0) for i in range(10)]
 
 
 def timed(call: list[str], environment: dict[str, str]) -> dict[str, float]:
@@ -42,8 +72,26 @@ def median(call: list[str], environment: dict[str, str], repeats: int) -> dict[s
     return {name: statistics.median(run[name] for run in runs) for name in runs[0]}
 
 
+def on_ten_vertices(graph: str, environment: dict[str, str], folder: Path) -> dict[str, Any]:
+    """Figures of a tiny graph: first calls with an empty cache, and repeated ones."""
+    figures: dict[str, Any] = {}
+    for kernel in ("bfs", "sssp", "johnson"):
+        empty = {**environment, "XDG_CACHE_HOME": str(folder / kernel)}
+        call = [sys.executable, "-c", FIRST, graph, kernel]
+        figures[f"{kernel}_empty_cache"] = timed(call, empty)
+    figures["ten_vertices_ms"] = repeated(graph, "any", environment)
+    return figures
+
+
+def repeated(graph: str, source: str, environment: dict[str, str]) -> float:
+    """Median of repeated searches in one process, in ms."""
+    call = [sys.executable, "-c", REPEATED, graph, source]
+    return float(subprocess.run(call, env=environment, check=True, capture_output=True).stdout)
+
+
 def main() -> None:
     program = Program("first_use", __doc__, scale=12, repeats=3)
+    program.add("--searched", type=int, default=20, help="scale of the graph that is searched")
     options = program.parse()
     command = [sys.executable, "-m", "ooc_graph"]
     with program.scratch() as folder:
@@ -65,7 +113,20 @@ def main() -> None:
             "search_by_command_later": median(search, environment, options.repeats),
             "version": median([*command, "--version"], environment, 5),
         }
-    program.record({"scale": options.scale, "load_before": os.getloadavg()[0]}, figures)
+        searched, tiny = str(folder / "searched.zarr"), str(folder / "tiny.zarr")
+        og.build(og.Kronecker(options.searched), searched)
+        og.build(tuple(np.array(column) for column in zip(*TEN_ARCS, strict=True)), tiny)
+        figures["python"] = median([sys.executable, "-c", "pass"], environment, 5)
+        for kernel in ("bfs", "sssp"):
+            call = [sys.executable, "-c", FIRST, searched, kernel]
+            timed(call, environment)
+            figures[f"{kernel}_searched"] = median(call, environment, 5)
+        search[search.index(graph)] = searched
+        figures["command_searched"] = median(search, environment, options.repeats)
+        figures["isolated_ms"] = repeated(searched, "isolated", environment)
+        figures |= on_ten_vertices(tiny, environment, folder)
+    parameters = {"scale": options.scale, "searched": options.searched}
+    program.record({**parameters, "load_before": os.getloadavg()[0]}, figures)
 
 
 if __name__ == "__main__":

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import time
 from collections.abc import Iterator
@@ -13,7 +14,7 @@ import psutil
 import pytest
 
 from tests.command_line import LIMIT_S, Ended, listing, running
-from tests.refusing import GOOD, write
+from tests.refusing import GOOD, made, write
 
 
 def _stopped(folder: Path, number: int, *, group: bool) -> Ended:
@@ -72,6 +73,27 @@ def test_stopped_while_workers_start(
     # telling it tells it once more.
     assert set(err.splitlines()) - {""} == {f"ooc-graph: {said}"}
     assert left == []
+    assert listing(tmp_path) == before
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_stopped_during_a_search(
+    tmp_path: Path, number: signal.Signals, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One that has no worker, while it compiles its kernels."""
+    store = made(tmp_path / "g.zarr")
+    before = listing(tmp_path)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    out = tmp_path / "r.zarr"
+    words = ["-m", "ooc_graph", "bfs", store, "--source", 1, "--out", out, "--device", "cpu"]
+    with running(words) as process:
+        assert process.stderr is not None
+        assert "bfs from 1" in process.stderr.readline()
+        process.send_signal(number)
+        _, err = process.communicate(timeout=LIMIT_S)
+    said = "interrupted" if number == signal.SIGINT else "stopped by SIGTERM"
+    assert (process.returncode, err.strip()) == (128 + number, f"ooc-graph: {said}")
+    shutil.rmtree(tmp_path / "cache", ignore_errors=True)
     assert listing(tmp_path) == before
 
 

@@ -18,7 +18,7 @@ from ooc_graph.cli.options import (
 from ooc_graph.cli.working import cuda_limits, searching
 from ooc_graph.errors import UsageError
 from ooc_graph.layout.outputs import refuse_output
-from ooc_graph.model.request import Request
+from ooc_graph.model.request import SCHEDULER, Request
 from ooc_graph.shards.load import Graph
 
 _SOURCE = "Vertex to begin at, as in your input."
@@ -48,7 +48,7 @@ def bfs(graph: Path, source: int | None, out: Path, **given: Any) -> None:
     if (source is None) == (given["sources"] is None):
         raise UsageError("give --source V, or --sources FILE for many")
     if source is None:
-        if given["method"] != "rows" or given["exchange"] == "scheduler":
+        if given["method"] != "rows" or given["exchange"] == SCHEDULER:
             raise UsageError("--method edges and --exchange scheduler are for one --source")
         run_many(graph, out, given, hops=True)
         return
@@ -82,7 +82,10 @@ def _search(kernel: str, graph: Path, source: int, out: Path, given: dict[str, A
     Request(kernel, exchange, method).require_together(given["device"])
     limits = cuda_limits(given)
     refuse_output(out, "result", given["overwrite"])
-    with searching(given, limits, for_cuda=method == "rows") as options:
+    needs_workers = exchange == SCHEDULER
+    with searching(
+        given, limits, for_cuda=method == "rows", needs_workers=needs_workers
+    ) as options:
         result: Any = search(
             opened, kernel, source, out=out, exchange=exchange, method=method, **options
         )
@@ -105,7 +108,7 @@ def components(graph: Path, out: Path, exchange: str, **common: Any) -> None:
     opened = Graph.open(graph)
     Request("components", exchange).require_together(common["device"])
     refuse_output(out, "result", common["overwrite"])
-    with searching(common, for_cuda=False) as options:
+    with searching(common, for_cuda=False, needs_workers=exchange == SCHEDULER) as options:
         result: Any = search(opened, "components", out=out, exchange=exchange, **options)
     click.echo(
         f"components: {result.count:,} of {opened.vertices:,} vertices "

@@ -15,10 +15,14 @@ from ooc_graph.runtime.machine import default_limit_bytes
 
 
 @contextmanager
-def working(common: dict[str, Any], *, for_cuda: bool = True) -> Iterator[tuple[Any, Progress]]:
-    """Cluster and progress of a working command; ``for_cuda``: CUDA devices can do the work."""
-    from ooc_graph.runtime.joined_cluster import joined_cluster  # noqa: PLC0415
+def working(
+    common: dict[str, Any], *, for_cuda: bool = True, needs_workers: bool = True
+) -> Iterator[tuple[Any, Progress]]:
+    """Cluster and progress of a working command; ``for_cuda``: CUDA devices can do the work.
 
+    The cluster is None if this process does the work: on the CPU, if nobody asks for workers and
+    the command does not need them.
+    """
     if common["scheduler"] == "":
         raise UsageError("--scheduler: an empty word is no address; give tcp://HOST:PORT")
     if common["scheduler"] and common["workers"] is not None:
@@ -29,21 +33,30 @@ def working(common: dict[str, Any], *, for_cuda: bool = True) -> Iterator[tuple[
     with ExitStack() as stack:
         progress = stack.enter_context(Progress(common["quiet"]))
         if common["scheduler"]:
+            from ooc_graph.runtime.joined_cluster import joined_cluster  # noqa: PLC0415
+
             client = stack.enter_context(joined_cluster(common["scheduler"], common["tls"]))
         else:
-            device = common["device"] if for_cuda else CPU
-            client = _started(stack, device, common["workers"], progress)
+            device, workers = common["device"] if for_cuda else CPU, common["workers"]
+            client = None
+            if needs_workers or workers is not None or choose_in_process(device).name == CUDA:
+                client = _started(stack, device, workers, progress)
         yield client, progress
 
 
 @contextmanager
 def searching(
-    given: dict[str, Any], limits: CudaLimits = NO_LIMITS, *, for_cuda: bool
+    given: dict[str, Any],
+    limits: CudaLimits = NO_LIMITS,
+    *,
+    for_cuda: bool,
+    needs_workers: bool = True,
 ) -> Iterator[dict[str, Any]]:
     """Workplace and progress of a command that searches, and whether it may replace its output."""
     from ooc_graph.runtime.workplace import workplace_for  # noqa: PLC0415
 
-    with working(given, for_cuda=for_cuda) as (client, progress):
+    chosen = working(given, for_cuda=for_cuda, needs_workers=needs_workers)
+    with chosen as (client, progress):
         workplace = workplace_for(client, limit(given, client), given["device"], limits, progress)
         yield {"workplace": workplace, "progress": progress, "overwrite": given["overwrite"]}
 

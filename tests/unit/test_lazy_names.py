@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import ooc_graph as og
@@ -42,6 +43,30 @@ def test_little_is_imported_before_a_name_is_asked_for(name: str) -> None:
     heavy = "{'numpy', 'numba', 'zarr', 'click', 'distributed'}"
     done = script("-c", f"import sys, {name}; print({heavy} & set(sys.modules))")
     assert (done.code, done.out) == (0, "set()\n"), done
+
+
+@pytest.mark.parametrize("kernel", ["bfs", "sssp"])
+def test_a_search_imports_no_dask_and_starts_no_process(kernel: str, tmp_path: Path) -> None:
+    """Neither of the API nor of the command, unless workers are asked for."""
+    edges = tuple(np.array(column) for column in ([0, 1], [1, 2], [1.0, 2.0]))
+    store, out = og.build(edges, tmp_path / "g.zarr").path, tmp_path / "r.zarr"
+    heavy = "{'dask', 'distributed', 'pandas', 'pyarrow', 'zarr', 'scipy.linalg'}"
+    begin = (
+        "import sys, ooc_graph as og\n"
+        "started = []\n"
+        "events = ('subprocess.Popen', 'os.fork', 'os.posix_spawn')\n"
+        "sys.addaudithook(lambda event, _: started.append(event) if event in events else None)\n"
+    )
+    end = f"print(started, {heavy} & set(sys.modules))"
+    program = f"og.{kernel}(og.open({str(store)!r}), 0)\n"
+    script("-c", begin + program)  # which compiles
+    done = script("-c", begin + program + end)
+    assert (done.code, done.out) == (0, "[] set()\n"), done
+    words = ["ooc-graph", kernel, str(store), "--source", "0", "--out", str(out), "--quiet"]
+    program = f"from ooc_graph.cli.entry import run\nsys.argv = {words!r}\nassert run() == 0\n"
+    done = script("-c", begin + program + end)
+    assert (done.code, done.out.splitlines()[1:]) == (0, ["[] set()"]), done
+    assert og.Result.open(out).reached.sum() == 3
 
 
 @pytest.mark.parametrize("first", ["ooc_graph.validate.bfs", "ooc_graph.graph500.job"])

@@ -208,7 +208,8 @@ def test_the_command_says_that_the_disk_is_slow(
     clock = slow_disk(seconds)
     monkeypatch.setattr(cluster, "local_cluster", worker_here)
     words = (kernel, store, "--source", source, "--out", tmp_path / "r.zarr")
-    ended = call(monkeypatch, capsys, *words, "--memory-limit", limit, "--device", "cpu")
+    words = (*words, "--memory-limit", limit, "--device", "cpu", "--workers", 1)
+    ended = call(monkeypatch, capsys, *words)
     assert ended.code == 0
     assert f"{kernel} held " in ended.err
     begins = re.escape(f"{kernel} from {source}: worker ") + r"\S+: "
