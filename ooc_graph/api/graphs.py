@@ -9,8 +9,8 @@ from ooc_graph.boundary import public
 from ooc_graph.errors import UsageError
 from ooc_graph.model.resources import AUTO, CudaLimits, parse_bytes
 from ooc_graph.runtime.workplace import workplace_for
-from ooc_graph.shards.in_memory import MemoryGraph
 from ooc_graph.shards.load import Graph
+from ooc_graph.shards.memory_graph import MemoryGraph
 from ooc_graph.types import NoProgress, Progress
 
 if TYPE_CHECKING:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from ooc_graph.layout.manifest import load_same, refuse_other
 from ooc_graph.layout.stored import Stored
-from ooc_graph.shards.in_memory import find_graph
 from ooc_graph.shards.load import Graph
+from ooc_graph.shards.memory_graph import find_graph
 
 
 def open_same(path: str, identity: str) -> Graph:

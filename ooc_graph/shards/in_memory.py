@@ -2,20 +2,13 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 import uuid
-import weakref
-from dataclasses import dataclass, field
-from functools import cached_property
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from ooc_graph.edges.interface import EdgeSource
 from ooc_graph.errors import UsageError
-from ooc_graph.layout.metadata import ArraySpec
 from ooc_graph.layout.names import (
     IN,
     INTERNAL_OF,
@@ -27,70 +20,18 @@ from ooc_graph.layout.names import (
     id_dtype,
     rows_path,
 )
-from ooc_graph.shards.load import Graph
+from ooc_graph.shards.memory_graph import MemoryArrays, MemoryGraph, registered
 from ooc_graph.shards.memory_rows import make_rows
 from ooc_graph.shards.memory_sort import Plan
 from ooc_graph.shards.memory_vertices import Vertices, number_vertices
 from ooc_graph.shards.plan import plan_buckets
 from ooc_graph.shards.tally import graph_attributes, stored_weight_dtype
 from ooc_graph.threads import Threads
-from ooc_graph.types import AnyArray, Rows
+from ooc_graph.types import Rows
 
 # Queues for all buckets stay in a core's cache, and a bucket in the cache that cores share.
 BUCKET_ARCS = 1 << 19
 MOST_BUCKETS = 1 << 9
-
-_graphs: weakref.WeakValueDictionary[str, MemoryGraph] = weakref.WeakValueDictionary()
-
-
-@dataclass(frozen=True, eq=False)
-class MemoryArrays:
-    """The arrays of a graph, by the names that they have in a store."""
-
-    path: Path
-    attributes: dict[str, Any]
-    arrays: dict[str, AnyArray] = field(repr=False)
-
-    @property
-    def identity(self) -> str:
-        """Name of this graph among all that this process ever had."""
-        return self.path.name
-
-    @cached_property
-    def content_sha256(self) -> str:
-        """SHA-256 over attributes and arrays."""
-        digest = hashlib.sha256(json.dumps(self.attributes, sort_keys=True).encode())
-        for name, array in sorted(self.arrays.items()):
-            digest.update(f"{name} {array.dtype.name} {len(array)}\n".encode())
-            digest.update(array.data)
-        return digest.hexdigest()
-
-    def spec(self, array: str) -> ArraySpec:
-        """Length and type of an array."""
-        found = self.arrays[array]
-        return ArraySpec(array, len(found), found.dtype)
-
-    def chunk(self, spec: ArraySpec, index: int) -> AnyArray:
-        """Elements of what would be a chunk; no copy."""
-        return self.arrays[spec.path][slice(*spec.bounds(index))]
-
-    def read(self, array: str) -> AnyArray:
-        """The array itself; no copy."""
-        return self.arrays[array]
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class MemoryGraph(Graph):
-    """A graph whose arrays are in this process's memory."""
-
-    def _by_id(self, rows: Rows) -> Rows:
-        # What was "loaded" are the graph's own arrays: a copy of them is put in order.
-        return super()._by_id(Rows(rows.offsets, rows.neighbors.copy()))
-
-
-def find_graph(path: str | Path) -> MemoryGraph | None:
-    """The graph in memory that a path names, if it names one."""
-    return _graphs.get(str(path))
 
 
 def build_in_memory(source: EdgeSource, orders: tuple[str, ...], threads: int) -> MemoryGraph:
@@ -151,6 +92,4 @@ def _graph(
         shards=1,
         orders=plan.orders,
     )
-    graph = MemoryGraph(MemoryArrays(path, attributes, arrays))
-    _graphs[str(path)] = graph
-    return graph
+    return registered(MemoryGraph(MemoryArrays(path, attributes, arrays)))

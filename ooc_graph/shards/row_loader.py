@@ -15,7 +15,7 @@ from ooc_graph.types import DEAL_BLOCK, AnyArray, Dealing, IntArray, Rows
 
 
 class Arrays(Protocol):
-    """Where the arrays of a graph are: `Stored`, or memory (`ooc_graph.shards.in_memory`)."""
+    """Where the arrays of a graph are: `Stored`, or memory (`ooc_graph.shards.memory_graph`)."""
 
     @property
     def path(self) -> Path:
