@@ -72,21 +72,36 @@ def median(call: list[str], environment: dict[str, str], repeats: int) -> dict[s
     return {name: statistics.median(run[name] for run in runs) for name in runs[0]}
 
 
-def on_ten_vertices(graph: str, environment: dict[str, str], folder: Path) -> dict[str, Any]:
-    """Figures of a tiny graph: first calls with an empty cache, and repeated ones."""
-    figures: dict[str, Any] = {}
-    for kernel in ("bfs", "sssp", "johnson"):
-        empty = {**environment, "XDG_CACHE_HOME": str(folder / kernel)}
-        call = [sys.executable, "-c", FIRST, graph, kernel]
-        figures[f"{kernel}_empty_cache"] = timed(call, empty)
-    figures["ten_vertices_ms"] = repeated(graph, "any", environment)
-    return figures
-
-
 def repeated(graph: str, source: str, environment: dict[str, str]) -> float:
     """Median of repeated searches in one process, in ms."""
     call = [sys.executable, "-c", REPEATED, graph, source]
     return float(subprocess.run(call, env=environment, check=True, capture_output=True).stdout)
+
+
+def searches(
+    program: Program, command: list[str], environment: dict[str, str], folder: Path
+) -> None:
+    """Record what first and repeated searches take."""
+    options = program.options
+    searched, tiny = str(folder / "searched.zarr"), str(folder / "tiny.zarr")
+    og.build(og.Kronecker(options.searched), searched)
+    og.build(tuple(np.array(column) for column in zip(*TEN_ARCS, strict=True)), tiny)
+    figures: dict[str, Any] = {"python": median([sys.executable, "-c", "pass"], environment, 5)}
+    for kernel in ("bfs", "sssp"):
+        call = [sys.executable, "-c", FIRST, searched, kernel]
+        timed(call, environment)
+        figures[kernel] = median(call, environment, 5)
+    by_command = [*command, "bfs", searched, "--source", "1", "--overwrite", "--quiet"]
+    by_command += ["--out", str(folder / "r.zarr")]
+    figures["bfs_by_command"] = median(by_command, environment, options.repeats)
+    for kernel in ("bfs", "sssp", "johnson"):
+        empty = {**environment, "XDG_CACHE_HOME": str(folder / kernel)}
+        call = [sys.executable, "-c", FIRST, tiny, kernel]
+        figures[f"{kernel}_empty_cache"] = timed(call, empty)
+    figures["ten_vertices_ms"] = repeated(tiny, "any", environment)
+    figures["isolated_ms"] = repeated(searched, "isolated", environment)
+    parameters = {"searched": options.searched, "load_before": os.getloadavg()[0]}
+    program.record(parameters, figures, benchmark="first_searches")
 
 
 def main() -> None:
@@ -101,6 +116,8 @@ def main() -> None:
         environment.pop("PYTHONDONTWRITEBYTECODE", None)
         environment["PYTHONPYCACHEPREFIX"] = str(folder / "bytecode")
         timed([*command, "--version"], environment)
+        searches(program, command, environment, folder)
+        environment["XDG_CACHE_HOME"] = str(folder / "empty")
         run = [*command, "graph500", "--scale", str(options.scale), "--searches", "4"]
         run += ["--out", str(folder / "out"), "--overwrite", "--quiet"]
         search = [*command, "bfs", graph, "--source", "1", "--overwrite", "--quiet"]
@@ -113,20 +130,7 @@ def main() -> None:
             "search_by_command_later": median(search, environment, options.repeats),
             "version": median([*command, "--version"], environment, 5),
         }
-        searched, tiny = str(folder / "searched.zarr"), str(folder / "tiny.zarr")
-        og.build(og.Kronecker(options.searched), searched)
-        og.build(tuple(np.array(column) for column in zip(*TEN_ARCS, strict=True)), tiny)
-        figures["python"] = median([sys.executable, "-c", "pass"], environment, 5)
-        for kernel in ("bfs", "sssp"):
-            call = [sys.executable, "-c", FIRST, searched, kernel]
-            timed(call, environment)
-            figures[f"{kernel}_searched"] = median(call, environment, 5)
-        search[search.index(graph)] = searched
-        figures["command_searched"] = median(search, environment, options.repeats)
-        figures["isolated_ms"] = repeated(searched, "isolated", environment)
-        figures |= on_ten_vertices(tiny, environment, folder)
-    parameters = {"scale": options.scale, "searched": options.searched}
-    program.record({**parameters, "load_before": os.getloadavg()[0]}, figures)
+    program.record({"scale": options.scale, "load_before": os.getloadavg()[0]}, figures)
 
 
 if __name__ == "__main__":
