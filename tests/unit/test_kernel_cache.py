@@ -143,6 +143,28 @@ def test_a_kernel_that_encloses_another_is_kept(cache: Path) -> None:
         assert hits(scan) == known
 
 
+def test_a_kernel_that_allocates_is_loaded_by_a_new_process(tmp_path: Path) -> None:
+    """Nothing is compiled there, which would make numba's allocator ready."""
+    (tmp_path / "own.py").write_text(
+        "import numpy as np\n"
+        "from ooc_graph.kernels.common.compiled import allocating_kernel\n"
+        "@allocating_kernel\n"
+        "def ones(count):\n"
+        "    return np.ones(count)\n"
+        "print(ones(3).sum(), sum(ones.stats.cache_hits.values()))\n"
+    )
+    environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path / "cache")}
+    for known in (0, 1):
+        done = subprocess.run(
+            [sys.executable, str(tmp_path / "own.py")],
+            env=environment,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert (done.returncode, done.stdout) == (0, f"3.0 {known}\n"), done
+
+
 @pytest.mark.parametrize("decorator", DECORATORS)
 def test_what_is_compiled_is_kept(decorator: Callable[..., Any], cache: Path) -> None:
     for known in (0, 1):
