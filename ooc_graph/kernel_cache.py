@@ -140,8 +140,8 @@ class _Cache(FunctionCache):
         return sig, codegen.magic_tuple(), self._py_func.__qualname__
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
-        # numba would make its compiler ready before, which takes a quarter of a second. What was
-        # compiled needs its allocator at most; without it, the process would end at a symbol.
+        # numba would make its whole compiler ready before, which takes longer than the rest. What
+        # was compiled needs its allocator at most; without it, the process would end at a symbol.
         if self.allocates:
             rtsys.initialize(target_context)
         with _going_on():

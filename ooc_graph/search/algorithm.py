@@ -55,7 +55,7 @@ class Algorithm:
 
         UsageError: if the ranks are those of a cluster, and there is none.
         """
-        if not _has_arcs(graph, task):
+        if not _has_arcs(graph, task, workplace):
             return self.without_arcs(graph, task)
         exchange = task.reserved.exchange
         if exchange == ONE:
@@ -186,11 +186,14 @@ def _of_all_rows(graph: Graph, parts: Iterable[Arrays]) -> Arrays:
     return whole
 
 
-def _has_arcs(graph: Graph, task: SearchTask) -> bool:
-    """Whether there is anything to search; an engine that is loaded knows it without reading."""
+def _has_arcs(graph: Graph, task: SearchTask, workplace: Workplace) -> bool:
+    """Whether there is anything to search; an engine of this process knows it without reading."""
     if task.root is None:
         return graph.rows > 0
-    engine = engine_cache.loaded(task.key, task.capacity)
+    engine = None
+    # A client may have no device.
+    if workplace.client is None:
+        engine = engine_cache.loaded(task.key, task.capacity)
     if engine is None:
         return graph.internal(task.root) >= 0
     return _internal(engine, task.root) >= (0,)
