@@ -13,7 +13,7 @@ from ooc_graph.boundary import own_errors
 from ooc_graph.cli.graphs import build, graph500
 from ooc_graph.cli.many import apsp
 from ooc_graph.cli.searches import bfs, components, sssp
-from ooc_graph.cli.stores import export, info, plan, verify
+from ooc_graph.cli.stores import export, info, plan, validate, verify
 from ooc_graph.errors import DiskFullError, OocGraphError, UnexpectedError
 from ooc_graph.runtime.signals import EXIT_TERMINATED, Terminated, exit_on_sigterm
 
@@ -27,7 +27,8 @@ def command() -> None:
     """
 
 
-for _subcommand in (graph500, build, bfs, sssp, apsp, components, info, plan, verify, export):
+_SEARCHES = bfs, sssp, apsp, components, validate
+for _subcommand in (graph500, build, *_SEARCHES, info, plan, verify, export):
     command.add_command(_subcommand)
 
 

@@ -1,9 +1,10 @@
-"""Commands that look at what was written: ``info``, ``plan``, ``verify``, ``export``."""
+"""Commands that look at what was written: info, plan, verify, validate, export."""
 
 from __future__ import annotations
 
 import json
 import sys
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -17,9 +18,10 @@ from ooc_graph.answers.result import Result
 from ooc_graph.cli.many import given_sources, many_options
 from ooc_graph.cli.options import PATH, cuda_memory_options, quiet_option
 from ooc_graph.edges.kronecker import Kronecker
-from ooc_graph.errors import UsageError
+from ooc_graph.errors import UsageError, ValidationFailedError
 from ooc_graph.layout.stored import Stored
 from ooc_graph.model.kernel import GRAPH500
+from ooc_graph.model.resources import parse_bytes
 from ooc_graph.report.progress import Progress
 from ooc_graph.shards.load import Graph
 
@@ -111,6 +113,38 @@ def verify(path: Path, quiet: bool) -> None:
     with Progress(quiet) as progress, progress.stage("verifying", total, "bytes") as bar:
         stored.verify(bar.advance)
     click.echo(f"{path}: {len(stored.manifest.files)} files, {total:,} bytes, all as written")
+
+
+@click.command()
+@click.argument("graph", type=PATH)
+@click.argument("answers", type=PATH, nargs=-1, required=True, metavar="ANSWER...")
+@click.option("--json", "as_json", is_flag=True, help="Machine-readable.")
+@click.option(
+    "--memory-limit", metavar="SIZE", help="Host memory, such as 4GiB [80 % of what is free]."
+)
+@quiet_option
+def validate(
+    graph: Path, answers: tuple[Path, ...], as_json: bool, memory_limit: str | None, quiet: bool
+) -> None:
+    """Hold answers of bfs, sssp and components against the graph they were searched on."""
+    from ooc_graph.runtime.stored_answers import check_stored  # noqa: PLC0415
+
+    limit, opened = parse_bytes(memory_limit), Graph.open(graph)
+    with Progress(quiet) as progress, progress.stage("validating"):
+        verdicts = check_stored(opened, answers, limit)
+    if as_json:
+        facts = zip(answers, map(asdict, verdicts), strict=True)
+        click.echo(json.dumps([{"path": str(path)} | fact for path, fact in facts], indent=1))
+    faults = []
+    for path, one in zip(answers, verdicts, strict=True):
+        said = f"{path}: valid: {one.reached:,} vertices reached, {one.edges:,} edges between them"
+        if not one.ok:
+            said = f"{path}: breaks rule '{one.rule}': {one.message}"
+            faults.append(said)
+        if not as_json:
+            click.echo(said)
+    if faults:
+        raise ValidationFailedError(faults[0])
 
 
 @click.command()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from ooc_graph.answers.result import ComponentsResult, Result
@@ -32,17 +33,24 @@ TREES: dict[str, tuple[Any, Any, str]] = {
 def check(result: Result, source: EdgeSource) -> Verdict:
     """Hold an answer against the edges that it should follow from, on all cores."""
     vertices = VertexIndex.ascending(result.on_host(VERTEX))
-    if isinstance(result, ComponentsResult):
-        validator: Any = ComponentsValidator(ComponentsAnswer(result.component, vertices))
-    else:
-        answer, kind, measure = TREES[result.kernel]
-        columns = result.on_host(PARENT), result.on_host(measure)
-        validator = kind([answer(result.root, *columns, vertices)], directed=source.directed)
-    (verdict,) = check_edges(validator, source, cores())
+    (verdict,) = check_together([result], vertices, source)
     return verdict
 
 
-def check_edges(validator: Any, source: EdgeSource, threads: int) -> list[Verdict]:
+def check_together(results: Sequence[Result], vertices: VertexIndex, source: Any) -> list[Verdict]:
+    """Hold trees of one kernel, or components, against edges in one pass, on all cores."""
+    if isinstance(results[0], ComponentsResult):
+        component = ComponentsAnswer(results[0].component, vertices)
+        return check_edges(ComponentsValidator(component), source, cores())
+    answer, kind, measure = TREES[results[0].kernel]
+    answers = (
+        answer(one.root, one.on_host(PARENT), one.on_host(measure), vertices) for one in results
+    )
+    options = {"count": len(results), "threads": cores()}
+    return check_edges(kind(answers, directed=source.directed, **options), source, cores())
+
+
+def check_edges(validator: Any, source: Any, threads: int) -> list[Verdict]:
     """Let threads show the validator every tuple of a source; the verdicts."""
     units = list(source.units(_UNIT_EDGES))
     twins = [validator.fork() for _ in range(min(threads, len(units)))]
