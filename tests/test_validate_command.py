@@ -14,7 +14,12 @@ import numpy as np
 import pytest
 
 import ooc_graph as og
+from ooc_graph.errors import MemoryBudgetError
 from ooc_graph.layout.manifest import Manifest
+from ooc_graph.runtime import stored_answers
+from ooc_graph.shards.stored_edges import StoredEdges
+from ooc_graph.validate import VertexIndex
+from ooc_graph.validate.batch import batch_bytes
 from tests.command_line import Ended, call
 
 Call = Callable[..., Ended]
@@ -153,3 +158,21 @@ def test_harmed_answers(harm: str, here: Path, validate: Call, tmp_path: Path) -
     else:
         chunk.write_bytes(content if harm == "damaged" else content[:-1])
     refused(validate(here / "g.zarr", here / "a" / "bfs-30.zarr", answer), chunk, "search again")
+
+
+def test_passes_follow_from_memory(
+    here: Path, validate: Call, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    graph = og.open(here / "g.zarr")
+    vertices = VertexIndex.ascending(graph.original_ids())
+    given = StoredEdges(graph, weighted=False), "bfs", vertices
+    with pytest.raises(MemoryBudgetError) as caught:
+        stored_answers._most_at_once(*given, 0)
+    for count in (1, 2, 5):
+        alone, batch = (batch_bytes(vertices.count, k, np.dtype("u4")) for k in (1, count))
+        limit = caught.value.least_bytes + batch - alone
+        assert stored_answers._most_at_once(*given, limit) == count
+    answers = sorted((here / "a").iterdir())
+    together = validate(graph.path, *answers)
+    monkeypatch.setattr(stored_answers, "_most_at_once", lambda *_: 1)
+    assert validate(graph.path, *answers) == together
