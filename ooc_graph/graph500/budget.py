@@ -25,7 +25,7 @@ _MOST_SHARDS = 64
 
 
 def expected_rows(source: Kronecker) -> int:
-    """Vertices with an arc: more than there are, by less than one in a thousand from scale 20 on.
+    """Vertices with an arc: more than there are, by less than one in a hundred from scale 18 on.
 
     A vertex whose id has k bits of 1 is an end of an edge with the same chance as every other one.
     """
