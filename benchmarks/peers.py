@@ -1,17 +1,17 @@
-"""Ours against networkit, igraph, SciPy and GraphBLAS on the same graphs, in the same run.
+"""Ours against networkit, igraph, SciPy, GraphBLAS and networkx on the same graphs, in one run.
 
-    python benchmarks/peers.py [--scales 18-22] [--data DIR] [--numbering degree] [--small]
+    python benchmarks/peers.py [--scales 18-22] [--data DIR] [--small]
 
 Graph500's graphs of the given scales, and the road and social graphs of the shared data. On each
 graph the libraries search from the same sources in turn, ours first; a library whose search takes
 --slow-s or longer takes the first --peer-searches sources only. Before anybody is timed, the
-answers from one source are compared (from a second one afterwards). A library that is not
-installed is left out, and the run says so.
+answers from one source are compared (from a second one afterwards), and parents are looked up
+among the edges. A library that is not installed is left out, and the run says so.
 
-Ours: the search alone, parents and levels or distances by internal id, on all cores; the time
-with the scatter to original order stands beside it. Others: their own call, levels or distances
-without paths, on deduplicated edges in the numbering of the input (--numbering degree: with hubs
-first, which is ours). TEPS count input tuples in the component, and their mean is harmonic; the
+Everybody gives parents and levels or distances in the order of the input, or what comes next to
+that (peers_adapters.py). Ours: the public call, and reading both columns, on all cores; the search
+alone stands beside it. Others: their own call, on deduplicated edges; what their answer costs to
+read is not counted. TEPS count input tuples in the component, and their mean is harmonic; the
 ratio is of harmonic means over the sources that the other library searched. Memory is that of a
 process of its own (peers_memory.py). Appends to records/peers.jsonl; draws records/peers.svg.
 """
@@ -52,7 +52,6 @@ def new_program() -> tuple[Program, argparse.Namespace]:
     program.add("--no-data", action="store_true", help="Graph500's graphs alone")
     program.add("--peer-searches", type=int, default=8, help="of a slow library")
     program.add("--slow-s", type=float, default=0.5, help="slow is what takes as long")
-    program.add("--numbering", choices=("original", "degree"), default="original")
     program.add("--edges", action="store_true", help="our method 'edges' as well")
     program.add("--no-memory", action="store_true")
     program.add("--small", action="store_true", help="scale 10 and tiny graphs, no record")
@@ -91,24 +90,20 @@ def compare_on(
     ours = own[0]
     if not np.array_equal(ours.vertices(), case.ids):
         raise SystemExit(f"{case.name}: the built graph has other vertices than the input")
-    edges, number = case.by_degree() if options.numbering == "degree" else (case.edges, None)
+    kinds = [kind for kind in kinds if len(case.edges.u) <= kind.most_edges]
     memory = {} if options.no_memory or not HAS_PEAK else memory_of(case, own, kinds, scratch)
     peers = [kind() for kind in kinds]
     for library in (*own, *peers):
-        library.build(edges)
+        library.build(case.edges)
     for kernel in ours.kernels:
-        for method in own:
-            method.drop()
-            method.load(kernel)
         turns = [Timed(method) for method in own]
-        turns += [Timed(peer, number) for peer in peers if kernel in peer.kernels]
+        turns += [Timed(peer) for peer in peers if kernel in peer.kernels]
         load = os.getloadavg()[0]
         within = alternate(kernel, case, turns, lambda s: few_if_slow(s, options))
         parameters = {
             "graph": case.name,
             "kind": case.kind,
             "kernel": kernel,
-            "numbering": options.numbering,
             "vertices": case.edges.vertices,
             "edges": len(case.edges.u),
             "directed": case.edges.directed,
@@ -118,7 +113,7 @@ def compare_on(
         for turn in turns:
             name = turn.adapter.name
             held = memory.get((name, kernel))
-            figures[name] = figures_of(turn, turns[0], within, ours.arcs, held)
+            figures[name] = figures_of(turn, turns[0], within, held)
         yield {"parameters": parameters, "figures": figures}
 
 
@@ -144,16 +139,11 @@ def memory_of(
         got = in_own_process(MEMORY, name, ",".join(kernels), scratch, searched)
         for kernel in kernels:
             search = got["search_bytes"][kernel]
-            parts = {part: got[part] for part in ("layout_bytes", "answer_bytes") if part in got}
             found[name, kernel] = {
                 "graph_bytes": got["graph_bytes"],
                 "search_bytes": search,
                 "search_bytes_a_vertex": search / case.edges.vertices,
-                **parts,
             }
-            if parts:
-                beyond = search - sum(parts.values())
-                found[name, kernel]["beyond_bytes_a_vertex"] = beyond / case.edges.vertices
     return found
 
 
@@ -167,8 +157,8 @@ def table_of(record: dict[str, Any]) -> Table:
     table = Table(title=title, title_justify="left")
     table.add_column("library")
     for heading in (
-        "searches", "median ms", "with scatter", "MTEPS", "times ours", "arcs examined",
-        "build s", "graph MiB", "search B/vertex",
+        "searches", "parents", "median ms", "search alone", "MTEPS", "times ours", "build s",
+        "graph MiB", "search B/vertex",
     ):  # fmt: skip
         table.add_column(heading, justify="right")
     for name, row in record["figures"].items():
@@ -176,11 +166,11 @@ def table_of(record: dict[str, Any]) -> Table:
         table.add_row(
             f"{name} {row['version']}",
             str(row["searches"]),
+            "yes" if row["parents"] else "no",
             _shown(row["median_s"], 1e3, 3),
-            _shown(row.get("median_published_s"), 1e3, 3),
+            _shown(row.get("median_search_s"), 1e3, 3),
             _shown(row["harmonic_mean_teps"], 1e-6, 1),
             "" if name == OUR_NAMES[ROWS] else _shown(row["ours_is_faster_by"], 1, 1),
-            _shown(row.get("arcs_share"), 100, 1, " %"),
             _shown(row["build_s"], 1, 2),
             _shown(memory.get("graph_bytes"), 1 / MEBI, 1),
             _shown(memory.get("search_bytes_a_vertex"), 1, 1),
@@ -188,8 +178,8 @@ def table_of(record: dict[str, Any]) -> Table:
     return table
 
 
-def _shown(value: float | None, factor: float, digits: int, unit: str = "") -> str:
-    return "-" if value is None else f"{value * factor:,.{digits}f}{unit}"
+def _shown(value: float | None, factor: float, digits: int) -> str:
+    return "-" if value is None else f"{value * factor:,.{digits}f}"
 
 
 def main() -> None:

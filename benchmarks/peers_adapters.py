@@ -1,15 +1,17 @@
 """Other libraries behind one interface: given a simple graph, searched from a vertex, timed.
 
-What is timed is the library's own call and nothing else; reading its answer comes after. No
-library is asked for more than levels or distances, except where it cannot do without (SciPy's BFS
-gives predecessors). Each gets the threads that it takes by itself.
+What is timed is the library's own call and nothing else; reading its answer comes after. Each
+library is asked for parents and levels or distances, as ours gives them, as far as one of its
+calls finds them; its class says what it gives. Each gets the threads that it takes by itself.
 """
 
 from __future__ import annotations
 
 import importlib.util
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from importlib import metadata
 from typing import Any, ClassVar
 
@@ -25,12 +27,12 @@ class Search:
     """One timed search; its answer is valid until the next one."""
 
     elapsed_s: float
-    answer: Callable[[], AnyArray]
-    """Gives levels as int64 with -1 where unreached, or distances as float64 with +inf."""
-    published_s: float | None = None
-    """The search and its answer by original id, where that is another thing."""
-    arcs: int | None = None
-    """Arcs examined, where the library says."""
+    measure: Callable[[], AnyArray]
+    """Gives levels or distances as float64 (vertices,), +inf where unreached."""
+    parents: Callable[[IntArray], Any] | None = None
+    """Gives the parents of some reached vertices, not the root; None if the library finds none."""
+    search_s: float | None = None
+    """A search that gives less: ours by internal id, networkit's without predecessors."""
 
 
 class Peer:
@@ -44,6 +46,8 @@ class Peer:
     module: ClassVar[str]
     package: ClassVar[str]
     kernels: ClassVar[tuple[str, ...]] = ("bfs", "sssp")
+    most_edges: ClassVar[float] = math.inf
+    """Of a graph that it is given."""
 
     def __init__(self) -> None:
         self.version = metadata.version(self.package)
@@ -63,39 +67,48 @@ class Peer:
 
 
 class Networkit(Peer):
-    """BFS and Dijkstra without paths."""
+    """BFS and Dijkstra with paths: distances and lists of all predecessors.
+
+    A parent is the first of the list. `Search.search_s` is the same search without paths.
+    """
 
     name, module, package = "networkit", "networkit", "networkit"
 
     def _build(self, edges: Edges) -> None:
-        ends = (edges.u, edges.v)
-        weighted = edges.w is not None
+        ends, weighted = (edges.u, edges.v), edges.w is not None
         self._graph = self._library.GraphFromCoo(
             (np.asarray(edges.w, np.float64), ends) if weighted else ends,
-            n=edges.vertices,
-            weighted=weighted,
-            directed=edges.directed,
-        )
+            n=edges.vertices, weighted=weighted, directed=edges.directed,
+        )  # fmt: skip
 
     def bfs(self, source: int) -> Search:
-        search = self._library.distance.BFS(self._graph, source, storePaths=False)
-        return Search(timed(search.run).elapsed_s, lambda: _levels(self._reached(search)))
+        return self._search(self._library.distance.BFS, source)
 
     def sssp(self, source: int) -> Search:
-        search = self._library.distance.Dijkstra(self._graph, source, storePaths=False)
-        return Search(timed(search.run).elapsed_s, lambda: self._reached(search))
+        return self._search(self._library.distance.Dijkstra, source)
+
+    def _search(self, kind: Any, source: int) -> Search:
+        without_s = timed(kind(self._graph, source, storePaths=False).run).elapsed_s
+        search = kind(self._graph, source, storePaths=True)
+        return Search(
+            timed(search.run).elapsed_s,
+            lambda: self._measure(search),
+            lambda some: [search.getPredecessors(v)[0] for v in some.tolist()],
+            without_s,
+        )
 
     @staticmethod
-    def _reached(search: Any) -> AnyArray:
+    def _measure(search: Any) -> AnyArray:
         distance = np.array(search.getDistances(), np.float64)
         distance[distance == np.finfo(np.float64).max] = np.inf
         return distance
 
 
 class Igraph(Peer):
-    """`Graph.distances`: BFS without weights, Dijkstra with; reading the weights is in the time.
+    """`Graph.bfs`: order, layers and parents. `Graph.distances`: Dijkstra's distances alone.
 
-    The library reads the Python list of weights anew at every call; there is no other way.
+    Predecessors by weight are only to be had as whole paths. The library reads the Python list of
+    weights anew at every call; there is no other way.
     """
 
     name, module, package = "igraph", "igraph", "igraph"
@@ -106,8 +119,14 @@ class Igraph(Peer):
         self._weights = None if edges.w is None else edges.w.tolist()
 
     def bfs(self, source: int) -> Search:
-        elapsed_s, _, rows = timed(lambda: self._graph.distances(source, mode="out"))
-        return Search(elapsed_s, lambda: _levels(np.array(rows[0], np.float64)))
+        elapsed_s, _, (order, layers, parents) = timed(lambda: self._graph.bfs(source, mode="out"))
+
+        def level() -> AnyArray:
+            found = np.full(self._graph.vcount(), np.inf)
+            found[order] = np.repeat(np.arange(len(layers) - 1), np.diff(layers))
+            return found
+
+        return Search(elapsed_s, level, lambda some: np.array(parents)[some])
 
     def sssp(self, source: int) -> Search:
         elapsed_s, _, rows = timed(
@@ -119,7 +138,10 @@ class Igraph(Peer):
 
 
 class Scipy(Peer):
-    """`breadth_first_order` and `dijkstra`, one thread, on a CSR matrix with both directions."""
+    """`breadth_first_order` and `dijkstra`, both with predecessors, on a CSR matrix, one thread.
+
+    The first gives the order and no levels; they are counted after the time.
+    """
 
     name, module, package = "SciPy", "scipy.sparse.csgraph", "scipy"
 
@@ -135,20 +157,27 @@ class Scipy(Peer):
         elapsed_s, _, (order, predecessor) = timed(
             lambda: self._library.breadth_first_order(self._matrix, source, directed=True)
         )
-        return Search(elapsed_s, lambda: levels_of(order, predecessor))
+        return Search(
+            elapsed_s, lambda: levels_of(order, predecessor), lambda some: predecessor[some]
+        )
 
     def sssp(self, source: int) -> Search:
-        elapsed_s, _, distance = timed(
-            lambda: self._library.dijkstra(self._matrix, directed=True, indices=source)
+        elapsed_s, _, (distance, predecessor) = timed(
+            lambda: self._library.dijkstra(
+                self._matrix, directed=True, indices=source, return_predecessors=True
+            )
         )
-        return Search(elapsed_s, lambda: distance)
+        return Search(elapsed_s, lambda: distance, lambda some: predecessor[some])
 
 
 class Graphblas(Peer):
-    """Levels by masked products over (any, pair), pushed or pulled as LAGraph does."""
+    """BFS by masked products over (any, secondi), which give levels and parents, as LAGraph does.
+
+    SSSP by products over (min, plus) with what became less (Bellman and Ford): distances alone.
+    Both push from a small frontier and pull into the rest from a large one.
+    """
 
     name, module, package = "GraphBLAS", "graphblas", "python-graphblas"
-    kernels = ("bfs",)
     _PULL_ABOVE = 16
 
     def __init__(self) -> None:
@@ -156,51 +185,93 @@ class Graphblas(Peer):
         self._library.init("suitesparse", blocking=True)
 
     def _build(self, edges: Edges) -> None:
-        u, v, _ = edges.both_ways()
+        u, v, w = edges.both_ways()
         size = edges.vertices
-        boolean = self._library.dtypes.BOOL
-        make = self._library.Matrix.from_coo
-        self._out = make(u, v, True, nrows=size, ncols=size, dtype=boolean)
+        data = np.ones(len(u), np.bool_) if w is None else w.astype(np.result_type(w, np.float32))
+        self._out = self._library.Matrix.from_coo(u, v, data, nrows=size, ncols=size)
         self._into = self._out.T.new() if edges.directed else self._out
 
     def bfs(self, source: int) -> Search:
-        elapsed_s, _, level = timed(lambda: self._search(source))
-        return Search(elapsed_s, lambda: level.to_dense(fill_value=-1))
+        elapsed_s, _, (level, parent) = timed(lambda: self._tree(source))
+        return Search(
+            elapsed_s,
+            lambda: level.to_dense(np.inf, np.float64),
+            lambda some: parent.to_dense(fill_value=-1)[some],
+        )
 
-    def _search(self, source: int) -> Any:
-        vector, product = self._library.Vector, self._library.semiring.any_pair[bool]
+    def sssp(self, source: int) -> Search:
+        elapsed_s, _, distance = timed(lambda: self._distances(source))
+        return Search(elapsed_s, lambda: distance.to_dense(dtype=np.float64))
+
+    def _tree(self, source: int) -> tuple[Any, Any]:
         size = self._out.nrows
-        level, frontier = vector(np.int64, size), vector(bool, size)
-        frontier[source] = True
+        level, parent, frontier = (self._library.Vector(np.int64, size) for _ in range(3))
+        frontier[source] = source
         for depth in range(size):
             level(frontier.S)[:] << depth
-            pull = frontier.nvals * self._PULL_ABOVE > size
-            found = product(self._into @ frontier if pull else frontier @ self._out)
+            parent(frontier.S) << frontier
+            found = self._product(self._library.semiring.ss.any_secondi, frontier)
             frontier(~level.S, replace=True) << found
             if not frontier.nvals:
                 break
-        return level
+        return level, parent
+
+    def _distances(self, source: int) -> Any:
+        size, library = self._out.nrows, self._library
+        distance, less = (library.Vector(self._out.dtype, size) for _ in range(2))
+        distance[:] = np.inf
+        distance[source] = less[source] = 0
+        while less.nvals:
+            found = self._product(library.semiring.min_plus, less).new()
+            less = found.dup(mask=library.binary.lt(found & distance).new().V)
+            distance(less.S) << less
+        return distance
+
+    def _product(self, semiring: Any, frontier: Any) -> Any:
+        pull = frontier.nvals * self._PULL_ABOVE > self._out.nrows
+        return semiring(self._into @ frontier if pull else frontier @ self._out)
 
 
-PEERS: tuple[type[Peer], ...] = (Networkit, Igraph, Scipy, Graphblas)
+class Networkx(Peer):
+    """`predecessor` and `dijkstra_predecessor_and_distance`: dictionaries of lists and of numbers.
 
-
-def levels_of(order: IntArray, predecessor: IntArray) -> IntArray:
-    """Levels from the order of visits and the predecessors; int64 (vertices,), -1 unreached.
-
-    In a breadth-first order the predecessors' places ascend, so that a level is a stretch of it.
+    Graphs with more edges are not for it: an edge takes hundreds of bytes, a search seconds.
     """
-    place = np.empty(len(predecessor), np.int64)
-    place[order] = np.arange(len(order))
-    above = place[predecessor[order[1:]]]
-    level = np.full(len(predecessor), -1, np.int64)
-    start, stop, depth = 0, 1, 0
-    while start < stop:
-        level[order[start:stop]] = depth
-        start, stop = stop, 1 + int(np.searchsorted(above, stop))
-        depth += 1
-    return level
+
+    name, module, package = "networkx", "networkx", "networkx"
+    most_edges = 1 << 20
+
+    def _build(self, edges: Edges) -> None:
+        self._graph = self._library.DiGraph() if edges.directed else self._library.Graph()
+        self._graph.add_nodes_from(range(edges.vertices))
+        w = np.ones(len(edges.u)) if edges.w is None else edges.w
+        self._graph.add_weighted_edges_from(
+            zip(edges.u.tolist(), edges.v.tolist(), w.tolist(), strict=True)
+        )
+
+    def bfs(self, source: int) -> Search:
+        return self._search(partial(self._library.predecessor, return_seen=True), source)
+
+    def sssp(self, source: int) -> Search:
+        return self._search(self._library.dijkstra_predecessor_and_distance, source)
+
+    def _search(self, call: Callable[..., Any], source: int) -> Search:
+        elapsed_s, _, (parents, measure) = timed(lambda: call(self._graph, source))
+        return Search(
+            elapsed_s,
+            lambda: np.array([measure.get(v, np.inf) for v in range(len(self._graph))]),
+            lambda some: [parents[v][0] for v in some.tolist()],
+        )
 
 
-def _levels(distance: AnyArray) -> IntArray:
-    return np.where(np.isfinite(distance), distance, -1).astype(np.int64)
+PEERS: tuple[type[Peer], ...] = (Networkit, Igraph, Scipy, Graphblas, Networkx)
+
+
+def levels_of(order: IntArray, predecessor: IntArray) -> AnyArray:
+    """Levels from the order of visits and the predecessors; float64 (vertices,)."""
+    level, above = [np.inf] * len(predecessor), predecessor.tolist()
+    first, *others = order.tolist()
+    level[first] = 0
+    for vertex in others:
+        level[vertex] = level[above[vertex]] + 1
+    return np.array(level)

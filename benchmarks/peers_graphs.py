@@ -6,7 +6,7 @@ by this path and ours by its own, so that equal answers say something.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +27,7 @@ _RANDOM_SEED = 20
 class Edges:
     """A simple graph on the vertices 0 … vertices - 1: no self-loops, the lightest of duplicates.
 
-    Undirected edges stand here once.
+    Undirected edges stand here once, from the smaller end. They ascend.
     """
 
     vertices: int
@@ -42,6 +42,15 @@ class Edges:
             return self.u, self.v, self.w
         u, v = np.concatenate([self.u, self.v]), np.concatenate([self.v, self.u])
         return u, v, None if self.w is None else np.concatenate([self.w, self.w])
+
+    def lengths(self, u: IntArray, v: IntArray, *, weighted: bool) -> AnyArray:
+        """Weights, or 1, of the edges from u to v as float64; NaN if there is none."""
+        if not self.directed:
+            u, v = np.minimum(u, v), np.maximum(u, v)
+        key, wanted = self.u * self.vertices + self.v, u * self.vertices + v
+        at = np.minimum(np.searchsorted(key, wanted), len(key) - 1)
+        length = self.w[at].astype(np.float64) if weighted and self.w is not None else 1.0
+        return np.where(key[at] == wanted, length, np.nan)
 
     def save(self, folder: Path) -> None:
         """Leave the edges in a folder, for another process."""
@@ -78,13 +87,6 @@ class Case:
         """Input tuples in what a search reached: what TEPS counts (duplicates, not self-loops)."""
         total = int(self.tuples[reached].sum())
         return total if self.edges.directed else total // 2
-
-    def by_degree(self) -> tuple[Edges, IntArray]:
-        """The edges renumbered with hubs first, and each vertex's new number."""
-        number = np.empty(len(self.tuples), np.int64)
-        number[np.argsort(-self.tuples, kind="stable")] = np.arange(len(self.tuples))
-        edges = self.edges
-        return replace(edges, u=number[edges.u], v=number[edges.v]), number
 
 
 @dataclass(frozen=True)

@@ -4,10 +4,9 @@
 
 Started by peers.py, which leaves the edges, or for ours the store, in FOLDER; prints one JSON
 object: bytes of the graph, and for each kernel the peak above it during the searches, which holds
-the library's answer. For ours it says as well how much of that is the answer, and how much are rows
-in another order (heads), which belong to the graph. The libraries have searched a tiny graph
-before, so that code is not counted. The system keeps the peak (VmHWM, set back through clear_refs);
-Linux alone has it.
+the library's answer. Of ours, rows in another order (heads) belong to that as well. The libraries
+have searched a tiny graph before, so that code is not counted. The system keeps the peak (VmHWM,
+set back through clear_refs); Linux alone has it.
 """
 
 from __future__ import annotations
@@ -47,21 +46,14 @@ def of_peer(peer: Peer, kernels: Sequence[str], folder: Path, sources: Sequence[
 
 def of_ours(method: str, kernel: str, folder: Path, sources: Sequence[int]) -> Any:
     """Load and search; the graph is what was stored, all that is made of it is the search's."""
-    ours = Ours(folder / "graph.zarr", method, publish=False)
+    ours = Ours(folder / "graph.zarr", method)
     graph = ours.graph_bytes(kernel)
     # Once for the code that it brings into memory.
-    ours.load(kernel)
     getattr(ours, kernel)(sources[0])
     ours.drop()
     before = _resident_bytes()
-    ours.load(kernel)
     peak = _peak_bytes(ours, kernel, sources) - before - graph
-    return {
-        "graph_bytes": graph,
-        "search_bytes": {kernel: peak},
-        "layout_bytes": ours.layout_bytes(kernel),
-        "answer_bytes": ours.answer_bytes(kernel),
-    }
+    return {"graph_bytes": graph, "search_bytes": {kernel: peak}}
 
 
 def _rehearse(peer: Peer, kernels: Sequence[str], *, weighted: bool) -> None:

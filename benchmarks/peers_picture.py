@@ -13,7 +13,8 @@ from pathlib import Path
 from typing import Any
 
 import matplotlib as mpl
-from harness.pictures import BLUE, GREEN, INK, ORANGE, PURPLE, SKY, drawing, plain, save
+from harness import pictures
+from harness.pictures import INK, drawing, plain, save
 from harness.program import RECORDS, Program
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -23,11 +24,12 @@ from ooc_graph.report.records import read_records
 
 OURS = "ooc-graph"
 COLOURS = {
-    "networkit": BLUE,
-    "igraph": ORANGE,
-    "SciPy": GREEN,
-    "GraphBLAS": PURPLE,
-    "ooc-graph edges": SKY,
+    "networkit": pictures.BLUE,
+    "igraph": pictures.ORANGE,
+    "SciPy": pictures.GREEN,
+    "GraphBLAS": pictures.PURPLE,
+    "networkx": pictures.VERMILION,
+    "ooc-graph edges": pictures.SKY,
 }
 BAR_INCH, GAP_BARS, TOP_INCH = 0.155, 0.8, 1.25
 
@@ -53,8 +55,13 @@ def _panel(axis: Axes, records: Sequence[dict[str, Any]], bars: float) -> None:
     for record in records:
         peers = [(n, row) for n, row in record["figures"].items() if n != OURS]
         ticks.append(place + (len(peers) - 1) / 2)
-        own_ms = record["figures"][OURS]["median_s"] * 1e3
-        names.append(f"{record['parameters']['graph']}\nours {_milliseconds(own_ms)}")
+        whole_ms, search_ms = (
+            record["figures"][OURS][name] * 1e3 for name in ("median_s", "median_search_s")
+        )
+        names.append(
+            f"{record['parameters']['graph']}\nours {_milliseconds(whole_ms)}\n"
+            f"(search {_milliseconds(search_ms)})"
+        )
         for name, row in peers:
             ratio = row["ours_is_faster_by"]
             axis.barh(place, ratio - 1, left=1, height=0.9, color=COLOURS[name])
@@ -89,7 +96,9 @@ def _legend(figure: Figure, records: Sequence[dict[str, Any]]) -> None:
     ]
     figure.legend(
         handles=handles, loc="lower left", bbox_to_anchor=(0.02, 1.0), ncols=5, frameon=False,
-        title=f"{shown[OURS]} against (median time in brackets)", alignment="left",
+        title=f"{shown[OURS]}, parents and levels or distances in the order of the input, against "
+        "(median time in brackets)",
+        alignment="left",
     )  # fmt: skip
     figure.tight_layout()
 

@@ -27,6 +27,7 @@ FLOAT_TOLERANCE = {np.dtype(np.float32): 1e-5, np.dtype(np.float64): 1e-12}
 
 # OpenMP's threads spin for a while after their work; they should not do it in another's time.
 SETTLE_S = 0.02
+PARENTS_CHECKED = 1 << 16
 
 
 class WrongAnswerError(Exception):
@@ -39,30 +40,22 @@ class Timed:
 
     adapter: Any
     """The library: a `Peer`, or `Ours`."""
-    numbering: IntArray | None = None
-    """The library's number of each vertex, or None where it has the graph's own."""
     times_s: list[float] = field(default_factory=list)
-    published_s: list[float] = field(default_factory=list)
-    arcs: list[int] = field(default_factory=list)
+    search_s: list[float] = field(default_factory=list)
+    parents: bool = False
+    """Whether it gives parents."""
 
     def search(self, kernel: str, vertex: int) -> Search:
         """One search from a vertex of the graph."""
-        source = vertex if self.numbering is None else int(self.numbering[vertex])
-        search: Search = getattr(self.adapter, kernel)(source)
+        search: Search = getattr(self.adapter, kernel)(vertex)
+        self.parents = search.parents is not None
         return search
-
-    def answer(self, search: Search) -> AnyArray:
-        """The answer in the graph's own numbering."""
-        given = search.answer()
-        return given if self.numbering is None else given[self.numbering]
 
     def keep(self, search: Search) -> None:
         """Count a search among the timed ones."""
         self.times_s.append(search.elapsed_s)
-        if search.published_s is not None:
-            self.published_s.append(search.published_s)
-        if search.arcs is not None:
-            self.arcs.append(search.arcs)
+        if search.search_s is not None:
+            self.search_s.append(search.search_s)
 
 
 def alternate(
@@ -98,14 +91,14 @@ def alternate(
             search = turn.search(kernel, source)
             turn.keep(search)
             if turn is turns[0]:
-                edges.append(case.edges_within(_reached(kernel, turn.answer(search))))
+                edges.append(case.edges_within(np.isfinite(search.measure())))
     if len(sources) > 1:
         compare(kernel, case, turns, sources[1])
     return edges
 
 
 def compare(kernel: str, case: Case, turns: list[Timed], source: int) -> list[float]:
-    """Seconds of one search of each library, whose answers are equal.
+    """Seconds of one search of each library; measures are equal, parents on shortest paths.
 
     Raises
     ------
@@ -116,7 +109,7 @@ def compare(kernel: str, case: Case, turns: list[Timed], source: int) -> list[fl
     expected: AnyArray | None = None
     for turn in turns:
         search = turn.search(kernel, source)
-        answer = turn.answer(search)
+        answer = search.measure()
         expected = answer if expected is None else expected
         if (wrong := _differing(expected, answer, tolerance_of(kernel, case))).size:
             vertex = int(wrong[0])
@@ -124,6 +117,11 @@ def compare(kernel: str, case: Case, turns: list[Timed], source: int) -> list[fl
                 f"{case.name}, {kernel} from {case.ids[source]}: {turns[0].adapter.name} has "
                 f"{expected[vertex]} at vertex {case.ids[vertex]}, {turn.adapter.name} "
                 f"{answer[vertex]}; {wrong.size:,} vertices differ"
+            )
+        if (wrong := _off_tree(kernel, case, search, answer, source)).size:
+            raise WrongAnswerError(
+                f"{case.name}, {kernel} from {case.ids[source]}: {turn.adapter.name} has a parent "
+                f"of vertex {case.ids[wrong[0]]} that is on no shortest path"
             )
         times_s.append(search.elapsed_s)
     return times_s
@@ -140,12 +138,19 @@ def _differing(expected: AnyArray, answer: AnyArray, tolerance: float) -> IntArr
     return np.flatnonzero(~np.isclose(answer, expected, rtol=tolerance, atol=tolerance * 1e-2))
 
 
-def _reached(kernel: str, answer: AnyArray) -> AnyArray:
-    return answer >= 0 if kernel == "bfs" else np.isfinite(answer)
+def _off_tree(kernel: str, case: Case, search: Search, measure: AnyArray, source: int) -> IntArray:
+    """Vertices, of some thousand that were reached, to which their parent does not lead."""
+    if search.parents is None:
+        return np.empty(0, np.int64)
+    child = np.flatnonzero(np.isfinite(measure))
+    child = child[child != source][:: -(-len(child) // PARENTS_CHECKED)]
+    parent = np.asarray(search.parents(child), np.int64)
+    led = measure[parent] + case.edges.lengths(parent, child, weighted=kernel == "sssp")
+    return child[_differing(led, measure[child], tolerance_of(kernel, case))]
 
 
 def figures_of(
-    turn: Timed, ours: Timed, edges: list[int], arcs: int, memory: Mapping[str, Any] | None
+    turn: Timed, ours: Timed, edges: list[int], memory: Mapping[str, Any] | None
 ) -> dict[str, Any]:
     """Figures of one library; its ratio is of harmonic means over the sources that it searched."""
     count = len(turn.times_s)
@@ -154,6 +159,7 @@ def figures_of(
     figures: dict[str, Any] = {
         "version": turn.adapter.version,
         "searches": count,
+        "parents": turn.parents,
         "median_s": statistics.median(turn.times_s),
         "harmonic_mean_teps": rate,
         "ours_is_faster_by": own_rate / rate,
@@ -161,8 +167,6 @@ def figures_of(
         "memory": memory,
         "times_s": turn.times_s,
     }
-    if turn.published_s:
-        figures["median_published_s"] = statistics.median(turn.published_s)
-    if turn.arcs:
-        figures["arcs_share"] = statistics.mean(turn.arcs) / arcs
+    if turn.search_s:
+        figures["median_search_s"] = statistics.median(turn.search_s)
     return figures
