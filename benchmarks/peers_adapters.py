@@ -38,14 +38,13 @@ class Search:
 class Peer:
     """What the other libraries have in common.
 
-    A library has a `_build` of its own, and a search from a vertex for each of its `kernels`, by
-    that name. `build_s` is the time from edges in memory to what is searched.
+    A library has a `_build` of its own, and searches `bfs` and `sssp` from a vertex. `build_s` is
+    the time from edges in memory to what is searched.
     """
 
     name: ClassVar[str]
     module: ClassVar[str]
     package: ClassVar[str]
-    kernels: ClassVar[tuple[str, ...]] = ("bfs", "sssp")
     most_edges: ClassVar[float] = math.inf
     """Of a graph that it is given."""
 

@@ -174,7 +174,7 @@ def test_wrong_parents_are_not_timed(module: Any) -> None:
 class Fixed:
     """A library that knows the levels, or is wrong about one vertex from one source."""
 
-    name, version, kernels, build_s = "fixed", "1", ("bfs",), None
+    name, version, build_s = "fixed", "1", None
 
     def __init__(self, module: Any, case: Any, wrong_at: int | None, above: Any = None) -> None:
         self._search = module("peers_adapters").Search
