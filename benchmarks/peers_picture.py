@@ -3,7 +3,7 @@
     python benchmarks/peers_picture.py [--records PATH] [--run TIME | --each] [--out PATH]
 
 Draws the records of one run again: the newest, or the one that began at TIME; or, of several runs,
-the newest record of each graph and search.
+the newest record of each graph and search. Earlier ones, of searches alone, are left out.
 """
 
 from __future__ import annotations
@@ -117,7 +117,8 @@ def main() -> None:
     which.add_argument("--run", default=None, help="the run's beginning, as recorded")
     which.add_argument("--each", action="store_true", help="the newest of each graph and search")
     options = program.parse()
-    records = list(read_records(options.records))
+    found = read_records(options.records)
+    records = [record for record in found if "median_search_s" in record["figures"][OURS]]
     run = options.run or records[-1]["parameters"]["run"]
     records.sort(key=lambda r: (r["parameters"]["kind"] != "kronecker", r["parameters"]["graph"]))
     newest = {(r["parameters"]["graph"], r["parameters"]["kernel"]): r for r in records}
