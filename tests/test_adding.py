@@ -28,6 +28,7 @@ from ooc_graph.search.algorithm import Algorithm, Arrays
 from ooc_graph.search.execute import plan_at
 from ooc_graph.search.plan import plan
 from ooc_graph.shards.load import Graph
+from ooc_graph.sinks.single import NUMPY, answer_bytes
 from ooc_graph.strategies.cpu.in_memory import InMemory
 from ooc_graph.strategies.cpu.on_disk import OnDisk, least_within
 from ooc_graph.strategies.ranks import STATE_BYTES, Ranks
@@ -64,7 +65,7 @@ def test_a_tier_that_logs_its_reads(graph: og.Graph, monkeypatch: pytest.MonkeyP
     right = og.bfs(graph, root, device="cpu")
     monkeypatch.setattr(candidates, "CANDIDATES", (LoggedDisk(), *candidates.CANDIDATES))
     engine_cache.release()
-    limit = least_within(graph, "bfs") + 20 * graph.vertices
+    limit = least_within(graph, "bfs") + answer_bytes(graph, "bfs", NUMPY)
     found = plan(graph, Request("bfs"), planned(limit))
     assert (found.strategy.name, found.describe()["tier"]) == ("cpu/logged", "disk")
     said = Said()

@@ -21,6 +21,7 @@ from ooc_graph.layout import commit, names
 from ooc_graph.layout.stored import Stored
 from ooc_graph.memory.cpu import plan
 from ooc_graph.runtime import engine_cache
+from ooc_graph.sinks.single import NUMPY, answer_bytes
 from ooc_graph.strategies.cpu import on_disk as cpu_disk
 from ooc_graph.strategies.cpu.in_memory import resident_bytes
 
@@ -150,7 +151,7 @@ def test_readers_of_a_store_that_is_rebuilt(can_exchange: bool, tmp_path: Path) 
             write(tmp_path / f"{content}", content)
             graph = og.open(tmp_path / f"{content}/g.zarr")
             within = {
-                kernel: cpu_disk.least_within(graph, kernel) + (1 << 16)
+                kernel: cpu_disk.least_within(graph, kernel) + answer_bytes(graph, kernel, NUMPY)
                 for kernel in ("bfs", "sssp")
             }
             for kernel, limit in within.items():
