@@ -152,7 +152,7 @@ def test_kept_rows_are_released_when_others_need_the_memory(
     with one_worker("1GB") as client:
         og.sssp(graph, ROOT, client=client)
         assert all(client.run(keeps).values())
-        client.submit(take, 300, pure=False).result(timeout=60)
+        client.submit(take, 400, pure=False).result(timeout=60)
         deadline_s = time.monotonic() + 60
         while any(client.run(keeps).values()):
             assert time.monotonic() < deadline_s
