@@ -48,10 +48,16 @@ class LateColumns(Mapping[str, AnyArray]):
         return dict, (dict(self),)
 
     def put_into(self, arrays: Mapping[str, AnyArray]) -> None:
-        """Make some columns, none of which was read yet, in the arrays that are given for them."""
-        self._arrays |= arrays
-        for name in arrays:
-            self[name]
+        """Have some columns in the arrays that are given for them, made now or copied."""
+        with self._lock:
+            for name, array in arrays.items():
+                if name in self._left:
+                    self._arrays[name] = array
+                    self._make(name)
+                else:
+                    # Another thread's search has had it made meanwhile.
+                    array[:] = self._arrays[name]
+                    self._arrays[name] = array
 
     def settle(self) -> None:
         """Make the columns that need the search's arrays, and let go of these."""

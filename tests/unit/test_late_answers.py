@@ -180,6 +180,17 @@ def test_columns_go_to_arrays_that_are_given(
     assert result.seconds["order"] > 0
 
 
+def test_arrays_are_filled_though_another_search_came_before(graphs: dict[str, og.Graph]) -> None:
+    graph = graphs["dense"]
+    right = read_at_once(graph, "bfs", 3)
+    late = searched(graph, "bfs", 3).columns
+    searched(graph, "bfs", 40)
+    given = {"parent": np.empty(graph.vertices, np.int64)}
+    late.put_into(given)
+    assert given["parent"].tobytes() == right["parent"]
+    assert late["parent"] is given["parent"]
+
+
 @pytest.mark.parametrize(
     ("into", "said"),
     [
