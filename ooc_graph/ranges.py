@@ -10,7 +10,7 @@ from ooc_graph.threads import Threads
 
 
 def in_ranges(threads: int, count: int, do: Callable[[int, int], None]) -> None:
-    """Call ``do(first, end)`` for equal ranges of 0 to ``count``, by so many threads.
+    """Divide 0 to ``count`` into equal ranges, and call ``do(first, end)`` with each on a thread.
 
     The calling thread is one of them. It does all if the system starts no other, or if the
     interpreter is about to end.

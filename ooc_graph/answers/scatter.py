@@ -116,7 +116,7 @@ class Columns(ABC):
         return {name: np.empty(self.size, dtype) for name, dtype in self.dtypes.items()}
 
     def fill_all(self, name: str, out: AnyArray, threads: int) -> None:
-        """Put a whole column into ``out``, one of `empty`, by so many threads if it is long."""
+        """Fill ``out``, an array that `empty` gave, with its column; by threads if it is long."""
 
         def fill(first: int, end: int) -> None:
             for start, part in self._pieces(first, end):
@@ -159,9 +159,7 @@ class TreeColumns(Columns):
         self._tree = tree
         self._unreached = unreached(tree.kernel, tree.measure.dtype)
         self._parent_ids = np.empty(0, np.int32)
-        measure = LEVEL if tree.kernel == "bfs" else DISTANCE
-        wide = np.dtype(np.int64)
-        dtypes = {VERTEX: wide, PARENT: wide, measure: tree.measure.dtype}
+        dtypes = tree_dtypes(tree.kernel, tree.measure.dtype)
         stored = "+inf" if self._unreached == np.inf else self._unreached
         super().__init__(ids, dtypes, {"root": tree.root, "unreached": stored})
 
@@ -213,6 +211,12 @@ def unreached(kernel: str, dtype: np.dtype[Any]) -> Any:
 def _piece_size(size: int) -> int:
     """Vertices whose columns are made at a time: a small part of them, of small graphs, too."""
     return min(max(size >> 3, _LEAST_PIECE), _MOST_PIECE)
+
+
+def tree_dtypes(kernel: str, measure: np.dtype[Any]) -> dict[str, np.dtype[Any]]:
+    """Columns of a tree by name, in their order; ``measure`` is of levels or distances."""
+    wide = np.dtype(np.int64)
+    return {VERTEX: wide, PARENT: wide, LEVEL if kernel == "bfs" else DISTANCE: measure}
 
 
 def parent_id_dtype(largest: int) -> np.dtype[Any]:

@@ -15,6 +15,7 @@ from ooc_graph.model.strategy import DISK, PINNED
 from ooc_graph.report.data import EnergyRecord
 from ooc_graph.report.energy import EnergyMeter, energy_record, over_repeats
 from ooc_graph.report.statistics import teps_statistics
+from ooc_graph.runtime.validation import THREAD_BYTES
 from ooc_graph.search.plan import Plan
 from ooc_graph.search.trees import run_search
 from ooc_graph.shards.load import Graph
@@ -26,8 +27,7 @@ from ooc_graph.threads import cores
 from ooc_graph.types import IntArray
 from ooc_graph.validate.batch import batch_bytes
 
-# Bytes a vertex of the parents of an answer, and of the edges that each thread looks at.
-_PARENT_BYTES, _CHECK_BLOCK_BYTES = 8, 8 << 20
+_PARENT_BYTES = 8  # a vertex
 # Host memory a row beside its arcs and a vertex, where a CUDA device searches: id tables, the tree.
 _ROW_BYTES, _TABLE_BYTES = 48, 12
 _MOST_AT_ONCE = 32
@@ -45,8 +45,8 @@ def _answer_bytes(graph: Graph, kernel: str) -> int:
 
 
 def batch_check_bytes(vertices: int, kernel: str, answers: int) -> int:
-    """Memory of a validation of some answers beside the one that is taken in."""
-    return batch_bytes(vertices, answers, _MEASURES[kernel]) + cores() * _CHECK_BLOCK_BYTES
+    """Memory that the validation of some answers takes, without the columns of the last one."""
+    return batch_bytes(vertices, answers, _MEASURES[kernel]) + cores() * THREAD_BYTES
 
 
 def most_at_once(vertices: int, kernel: str, available: int) -> int:
@@ -69,7 +69,7 @@ def task_for(
 
 
 def _at_once(plan: Plan, available: int) -> int:
-    """Answers in memory at a time, beside the graph."""
+    """How many answers memory has room for while the graph is loaded."""
     graph, kernel = plan.graph, plan.request.kernel
     left = available - _rows_bytes(plan) - _answer_bytes(graph, kernel)
     return most_at_once(graph.vertices, kernel, left)

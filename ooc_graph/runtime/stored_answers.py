@@ -11,14 +11,12 @@ import numpy as np
 from ooc_graph.answers.result import PairsResult, Result
 from ooc_graph.errors import CorruptStoreError, InputError, MemoryBudgetError, UsageError
 from ooc_graph.runtime.machine import default_limit_bytes
-from ooc_graph.runtime.validation import check_together
+from ooc_graph.runtime.validation import THREAD_BYTES, check_together
 from ooc_graph.shards.load import Graph
 from ooc_graph.shards.stored_edges import StoredEdges
 from ooc_graph.threads import cores
 from ooc_graph.validate import Verdict, VertexIndex
 from ooc_graph.validate.batch import MOST_ANSWERS, batch_bytes
-
-_BLOCKS_BYTES = 8 << 20  # of each thread
 
 
 def check_stored(graph: Graph, paths: Sequence[Path], limit_bytes: int | None) -> list[Verdict]:
@@ -50,7 +48,7 @@ def check_stored(graph: Graph, paths: Sequence[Path], limit_bytes: int | None) -
 def _most_at_once(source: StoredEdges, kernel: str, vertices: VertexIndex, limit: int) -> int:
     count, threads = vertices.count, cores()
     ids = 0 if vertices.ids is None else vertices.ids.nbytes
-    beside = source.memory_bytes(threads) + threads * _BLOCKS_BYTES + ids
+    beside = source.memory_bytes(threads) + threads * THREAD_BYTES + ids
     if kernel == "components":
         sizes = [(16 + 4 * threads) * count]
     else:

@@ -22,6 +22,8 @@ from ooc_graph.validate import (
 
 _UNIT_EDGES = 1 << 22
 _BLOCK_EDGES = 1 << 16
+THREAD_BYTES = 8 << 20
+"""Host memory of the edges that a thread looks at."""
 
 TREES: dict[str, tuple[Any, Any, str]] = {
     "bfs": (BfsAnswer, BfsValidator, LEVEL),

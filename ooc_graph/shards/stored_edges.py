@@ -32,7 +32,7 @@ class StoredEdges:
         return self.graph.directed
 
     def memory_bytes(self, threads: int) -> int:
-        """Host memory beside the blocks that threads are given."""
+        """Host memory without the blocks that threads are given."""
         largest = Dealing(self.graph.rows, self.graph.shards).rows
         return 8 * (self.graph.rows + 2 * threads * largest)
 

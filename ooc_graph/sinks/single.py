@@ -10,10 +10,9 @@ from typing import Any
 import numpy as np
 
 from ooc_graph.answers.late import LateColumns
-from ooc_graph.answers.scatter import Columns, parent_id_dtype
+from ooc_graph.answers.scatter import Columns, parent_id_dtype, tree_dtypes
 from ooc_graph.kernels.common.sssp.distances import distances_of
 from ooc_graph.layout.metadata import ArraySpec
-from ooc_graph.layout.names import DISTANCE, LEVEL, PARENT, VERTEX
 from ooc_graph.model.task import Trace, Written
 from ooc_graph.runtime import process
 from ooc_graph.shards.load import Graph
@@ -31,10 +30,7 @@ def measure_dtype(graph: Graph, kernel: str) -> np.dtype[Any]:
 
 def tree_specs(graph: Graph, kernel: str) -> dict[str, ArraySpec]:
     """The columns of a tree by name."""
-    wide = np.dtype(np.int64)
-    dtypes = {VERTEX: wide, PARENT: wide, LEVEL: measure_dtype(graph, kernel)}
-    if kernel == "sssp":
-        dtypes[DISTANCE] = dtypes.pop(LEVEL)
+    dtypes = tree_dtypes(kernel, measure_dtype(graph, kernel))
     return {name: ArraySpec(name, graph.vertices, dtype) for name, dtype in dtypes.items()}
 
 
