@@ -52,7 +52,8 @@ class CudaValidator(ABC):
         if not 1 <= answers <= BATCH_ANSWERS:
             raise UsageError(f"a batch has 1 to {BATCH_ANSWERS} answers, not {answers}")
         self.vertices, self.directed = vertices, directed
-        self._capacity, self._width = answers, -(-answers // FOUR) * FOUR
+        self._group = 1 if answers == 1 else FOUR  # answers that a thread looks at
+        self._capacity, self._width = answers, -(-answers // self._group) * self._group
         self._before: list[Verdict] = []
         self._begun = False
         self._parents: Any = None
@@ -166,7 +167,7 @@ class CudaValidator(ABC):
 
     def _edges(self, source: Any, target: Any, weight: Any) -> None:
         name = f"edges{8 * source.dtype.itemsize}"
-        look = kernel(name, self._measures.dtype)
+        look = kernel(name, self._measures.dtype, self._group)
         directed = np.uint32(self.directed)
         sizes = (directed, np.uint32(self.vertices), np.uint32(self._width))
         tuples = (np.uint64(len(source)), source, target, weight)
@@ -175,8 +176,8 @@ class CudaValidator(ABC):
         look(*self._grid(len(source)), arguments)
 
     def _grid(self, items: int) -> tuple[tuple[int], tuple[int]]:
-        """Blocks and threads where a thread has four answers of one item."""
-        threads = self._width // FOUR
+        """Blocks and threads where a thread has a group of answers of one item."""
+        threads = self._width // self._group
         groups = THREADS // threads
         most = 8 * multiprocessors(cuda().cuda.Device().id)
         return (max(1, min(most, -(-items // groups))),), (threads * groups,)
@@ -188,7 +189,7 @@ class CudaValidator(ABC):
         cupy = cuda()
         with within_memory():
             child = cupy.full(self._width, NO_VERTEX, np.uint32)
-            look = kernel("unconfirmed", self._measures.dtype)
+            look = kernel("unconfirmed", self._measures.dtype, self._group)
             sizes = (np.uint32(self.vertices), np.uint32(self._width))
             look(*self._grid(self.vertices), (*sizes, self._parents, child))
         tallies = (self._counts, self._broken, child, self._unknown)

@@ -20,6 +20,8 @@ SOURCE = Path(__file__).parent / "cuda" / "rules.cu"
 OPTIONS = ("-std=c++17", "-lineinfo")
 THREADS = 256
 """Threads of a block."""
+FOUR = 4
+"""Answers that one thread looks at; a batch has room for a multiple of these, or for one."""
 MEASURES = {"uint8": "u8", "int32": "int", "float32": "float", "float64": "double", "int64": "i64"}
 """What the source calls the types of levels and distances."""
 
@@ -38,19 +40,22 @@ def text() -> str:
     return f'#line 1 "ooc_graph/validate/cuda/{SOURCE.name}"\n{SOURCE.read_text(encoding="utf-8")}'
 
 
-def options(measure: np.dtype[Any]) -> tuple[str, ...]:
-    """Options that the source is compiled with for levels or distances of a type."""
-    return (*OPTIONS, f"-DMEASURE={MEASURES[measure.name]}")
+def options(measure: np.dtype[Any], group: int = FOUR) -> tuple[str, ...]:
+    """Options that the source is compiled with for levels or distances of a type.
+
+    A thread looks at a group of answers, one or `FOUR`.
+    """
+    return (*OPTIONS, f"-DMEASURE={MEASURES[measure.name]}", f"-DGROUP={group}")
 
 
-def kernel(function: str, measure: np.dtype[Any]) -> Any:
-    """A kernel for the current device and levels or distances of a type."""
-    return _module(cuda().cuda.Device().id, measure).get_function(function)
+def kernel(function: str, measure: np.dtype[Any], group: int = FOUR) -> Any:
+    """A kernel for the current device, compiled with such `options`."""
+    return _module(cuda().cuda.Device().id, measure, group).get_function(function)
 
 
 @cache
-def _module(device: int, measure: np.dtype[Any]) -> Any:  # noqa: ARG001 (key)
-    return cuda().RawModule(code=text(), options=options(measure), backend="nvrtc")
+def _module(device: int, measure: np.dtype[Any], group: int) -> Any:  # noqa: ARG001 (key)
+    return cuda().RawModule(code=text(), options=options(measure, group), backend="nvrtc")
 
 
 @cache
@@ -85,9 +90,6 @@ def within_memory() -> Iterator[None]:
         ) from error
 
 
-FOUR = 4
-"""Answers that one thread looks at; a batch has room for a multiple of these."""
-
 _ID_BYTES = 4
 _USUAL: dict[str, np.dtype[Any]] = {"bfs": np.dtype(np.uint8), "sssp": np.dtype(np.float32)}
 
@@ -105,17 +107,17 @@ def largest_batch(
     free: int | None = None,
     beside: int = 0,
 ) -> int:
-    """Answers that the device's memory has room for: a multiple of 4, at most 64.
+    """Answers that the device's memory has room for: a multiple of 4, at most 64; or 1.
 
     ``free`` is the bytes that are free (None: as many as the current device has), and ``beside``
-    those wanted for something else, such as a block of edges. If not even 4 answers fit, that is a
-    `MemoryBudgetError`.
+    those wanted for something else, such as a block of edges. If not even one answer fits, that is
+    a `MemoryBudgetError`.
     """
     left = (free_bytes() if free is None else free) - beside - vertices * _ID_BYTES  # links
-    least = FOUR * bytes_per_answer(vertices, kernel, measure)
+    least = bytes_per_answer(vertices, kernel, measure)
     if left < least:
         raise MemoryBudgetError(
             f"validation of {vertices:,} vertices wants {least:,} bytes on the device at least; "
             f"{max(0, left):,} are free for it"
         )
-    return int(min(BATCH_ANSWERS, FOUR * (left // least)))
+    return int(max(1, min(BATCH_ANSWERS, FOUR * (left // (FOUR * least)))))

@@ -3,9 +3,9 @@
 // One text for all searches: MEASURE, the type of a level (u8 or int) or distance (float, double
 // or i64), is set where this is compiled.
 //
-// Answers lie side by side, [vertex][answer], a multiple of four of them: a thread looks at four,
-// so that the threads of an edge read whole lines of memory. Of two answers that break a rule the
-// smaller place counts, so that it does not matter in which order threads come by.
+// Answers lie side by side, [vertex][answer], one or a multiple of four of them: a thread looks at
+// GROUP of them, 1 or 4, so that the threads of an edge read whole lines of memory. Of two answers that
+// break a rule the smaller place counts, so that it does not matter in which order threads come by.
 // CuPy has all sums and comparisons of float32 take subnormal numbers for zero, whatever options it
 // is given. Those of distances are therefore spelled out in PTX, which that does not reach.
 typedef unsigned char u8;
@@ -15,7 +15,6 @@ typedef unsigned long long u64;
 typedef MEASURE Measure;
 
 #define NONE 0xFFFFFFFFu // no vertex
-#define FOUR 4
 
 enum Broken { PARENT, REACHED, STEP };
 enum Edges { LEAVES, SPAN };
@@ -168,22 +167,20 @@ extern "C" __global__ void copy_answer64(u32 vertices, const i64* parent, const 
 
 // All answers and the edges ---------------------------------------------------------------------
 
-struct __align__(sizeof(Measure) == 1 ? 4 : 16) Measures {
-    Measure of[FOUR];
+template <typename T> struct __align__(sizeof(T) * GROUP < 16 ? sizeof(T) * GROUP : 16) Group {
+    T of[GROUP];
 };
 
-__device__ __forceinline__ Measures four(const Measure* measures, u64 v, u32 width, u32 lane) {
-    return *(const Measures*)(measures + v * width + FOUR * lane);
+template <typename T> __device__ __forceinline__ Group<T> group(const T* answers, u64 v, u32 width, u32 lane) {
+    return *(const Group<T>*)(answers + v * width + GROUP * lane);
 }
 
 // A tree edge that the input has is forgotten: what is left in the end was never seen.
 __device__ __forceinline__ void confirm(u32* parents, u32 parent, u64 child, u32 width, u32 lane, u32 answers) {
-    u32* row = parents + child * width + FOUR * lane;
-    uint4 found = *(const uint4*)row;
-    if (answers & 1 && found.x == parent) row[0] = NONE;
-    if (answers & 2 && found.y == parent) row[1] = NONE;
-    if (answers & 4 && found.z == parent) row[2] = NONE;
-    if (answers & 8 && found.w == parent) row[3] = NONE;
+    const Group<u32> found = group(parents, child, width, lane);
+#pragma unroll
+    for (u32 i = 0; i < GROUP; i++)
+        if (answers >> i & 1 && found.of[i] == parent) parents[child * width + GROUP * lane + i] = NONE;
 }
 
 __device__ __forceinline__ void note(u64* broken, u64 start, u64 end) { keep_smallest(broken, start << 32 | end); }
@@ -191,25 +188,25 @@ __device__ __forceinline__ void note(u64* broken, u64 start, u64 end) { keep_sma
 // The edge rules for tuples source[e] -> target[e], in either direction unless directed.
 // counts (width): tuples inside each answer, loops left out. broken (2, width): smallest arc, its
 // start in the upper half. unknown: smallest id that is no vertex.
-// A block has a multiple of width / 4 threads.
+// A block has a multiple of width / GROUP threads.
 template <typename Id>
 __device__ void edges(u64 count, const Id* source, const Id* target, const Measure* weight, u32 directed,
                       u32 vertices, u32 width, const Measure* measures, u32* parents, u64* counts, u64* broken,
                       i64* unknown) {
-    u32 lanes = width / FOUR, lane = threadIdx.x % lanes, groups = blockDim.x / lanes;
+    u32 lanes = width / GROUP, lane = threadIdx.x % lanes, groups = blockDim.x / lanes;
     u64 step = (u64)gridDim.x * groups;
-    u64 inside[FOUR] = {};
+    u64 inside[GROUP] = {};
     for (u64 e = (u64)blockIdx.x * groups + threadIdx.x / lanes; e < count; e += step) {
         i64 u = source[e], v = target[e];
         bool known = (u64)u < vertices, also = (u64)v < vertices; // negative ones are large
         if (!known) keep_smallest(unknown, u);
         if (!also) keep_smallest(unknown, v);
         if (!known || !also || u == v) continue;
-        Measures here = four(measures, u, width, lane), there = four(measures, v, width, lane);
+        const Group<Measure> here = group(measures, u, width, lane), there = group(measures, v, width, lane);
         u32 down = 0, up = 0; // answers that may have (u, v), (v, u) as a tree edge
-        for (u32 i = 0; i < FOUR; i++) {
+        for (u32 i = 0; i < GROUP; i++) {
             Measure a = here.of[i], b = there.of[i];
-            u64* mine = broken + FOUR * lane + i;
+            u64* mine = broken + GROUP * lane + i;
             if (is_far(a) || is_far(b)) {
                 if (!is_far(a)) note(mine + LEAVES * width, u, v);
                 else if (!is_far(b) && !directed) note(mine + LEAVES * width, v, u);
@@ -235,8 +232,8 @@ __device__ void edges(u64 count, const Id* source, const Id* target, const Measu
         if (down) confirm(parents, u, v, width, lane, down);
         if (up && !directed) confirm(parents, v, u, width, lane, up);
     }
-    for (u32 i = 0; i < FOUR; i++)
-        if (inside[i]) atomicAdd(counts + FOUR * lane + i, inside[i]);
+    for (u32 i = 0; i < GROUP; i++)
+        if (inside[i]) atomicAdd(counts + GROUP * lane + i, inside[i]);
 }
 
 extern "C" __global__ void edges32(u64 count, const u32* source, const u32* target, const Measure* weight,
@@ -252,14 +249,12 @@ extern "C" __global__ void edges64(u64 count, const i64* source, const i64* targ
 
 // child (width): smallest vertex with a tree edge that no tuple confirmed, NONE at entry.
 extern "C" __global__ void unconfirmed(u32 vertices, u32 width, const u32* parents, u32* child) {
-    u32 lanes = width / FOUR, lane = threadIdx.x % lanes, groups = blockDim.x / lanes;
+    u32 lanes = width / GROUP, lane = threadIdx.x % lanes, groups = blockDim.x / lanes;
     for (u64 v = (u64)blockIdx.x * groups + threadIdx.x / lanes; v < vertices; v += (u64)gridDim.x * groups) {
-        uint4 found = *(const uint4*)(parents + v * width + FOUR * lane);
-        u32* mine = child + FOUR * lane;
-        if (found.x != NONE) keep_smallest(mine, (u32)v);
-        if (found.y != NONE) keep_smallest(mine + 1, (u32)v);
-        if (found.z != NONE) keep_smallest(mine + 2, (u32)v);
-        if (found.w != NONE) keep_smallest(mine + 3, (u32)v);
+        const Group<u32> found = group(parents, v, width, lane);
+#pragma unroll
+        for (u32 i = 0; i < GROUP; i++)
+            if (found.of[i] != NONE) keep_smallest(child + GROUP * lane + i, (u32)v);
     }
 }
 
