@@ -18,7 +18,7 @@ from harness import device
 from harness.device import DeviceGraph, event_seconds
 from harness.timing import measure_of, reached_by
 
-from ooc_graph.kernels.cuda.runtime.scatter import scatter
+from ooc_graph.kernels.cuda.runtime.scatter import OriginalOrder
 from ooc_graph.report.energy import EnergyMeter, energy_record, over_repeats
 from ooc_graph.report.statistics import teps_statistics
 
@@ -36,14 +36,15 @@ def timed(graph: DeviceGraph, kernel: str, roots: Sequence[int], search: Any) ->
     Beside each search: the time to bring its answer into the order of original ids.
     """
     degree = cupy.diff(graph.rows.offsets.view("int64"))
+    order = OriginalOrder(graph.internal_of)
     columns: Any = None
     scatters, unique, phases = [], [], []
 
     def seen(tree: Any) -> None:
         nonlocal columns
-        answer = graph.internal_of, tree.parent, measure_of(tree)
-        columns = columns or scatter(*answer)
-        scatters.append(event_seconds(partial(scatter, *answer, columns)))
+        answer = tree.parent, measure_of(tree)
+        columns = columns or order.columns(*answer)
+        scatters.append(event_seconds(partial(order.columns, *answer, columns)))
         unique.append(int(degree[reached_by(tree)].sum()) // 2)
         if kernel == "sssp":
             phases.append(tree.phase_arcs)

@@ -23,7 +23,7 @@ from harness.device import DeviceProgram, build_kronecker, edge_blocks, free_mem
 from harness.timing import measure_of, reached_by
 
 from ooc_graph.edges.kronecker import Kronecker
-from ooc_graph.kernels.cuda.runtime.scatter import scatter
+from ooc_graph.kernels.cuda.runtime.scatter import OriginalOrder
 from ooc_graph.validate.cuda_batch import CudaValidator
 from ooc_graph.validate.cuda_loader import bytes_per_answer, largest_batch
 from ooc_graph.validate.cuda_validator import CudaBfsValidator, CudaSsspValidator
@@ -42,6 +42,7 @@ class Bench:
         self.graph = build_kronecker(self.kronecker, kernel)
         free_memory()
         self.search = new_search(self.graph, kernel)
+        self.order = OriginalOrder(self.graph.internal_of)
         self.seconds: dict[str, float] = defaultdict(float)
         self.columns: Any = None
 
@@ -58,8 +59,7 @@ class Bench:
         with self.timed("search"):
             tree = self.search.run_on_device(int(self.graph.internal_of[key]))
         with self.timed("scatter"):
-            columns = tree.parent, measure_of(tree), self.columns
-            self.columns = scatter(self.graph.internal_of, *columns)
+            self.columns = self.order.columns(tree.parent, measure_of(tree), self.columns)
         parent, found = self.columns
         edges = int(self.graph.tuples[reached_by(tree)].sum(dtype=np.uint64)) // 2
         return parent, found, edges

@@ -13,17 +13,15 @@ from ooc_graph.edges.kronecker import Kronecker
 from ooc_graph.graph500.run import BatchTask, Searched
 from ooc_graph.kernels.cuda.runtime.modules import cuda, device_bytes, within_memory
 from ooc_graph.kernels.cuda.runtime.rows import on_device
-from ooc_graph.kernels.cuda.runtime.scatter import scatter
+from ooc_graph.kernels.cuda.runtime.scatter import OriginalOrder, reached_tuples
 from ooc_graph.model.engine import Engine
 from ooc_graph.model.task import Trace, trace_of
 from ooc_graph.types import IntArray
-from ooc_graph.validate.cuda_loader import largest_batch
+from ooc_graph.validate.cuda_loader import bytes_per_answer, largest_batch
 from ooc_graph.validate.cuda_validator import CudaBfsValidator, CudaSsspValidator
 
 _BLOCK_EDGES = 1 << 26
-_EDGE_BYTES = 12
-# Columns of one answer by original id, and of temporaries while they are made.
-_ANSWER_BYTES = 24
+_EDGE_BYTES = 13  # two ends and a weight, and whether it is odd
 
 
 def search_batch(task: BatchTask, keys: IntArray) -> list[Searched]:
@@ -34,15 +32,19 @@ def search_batch(task: BatchTask, keys: IntArray) -> list[Searched]:
 
 
 def _timed(task: BatchTask, engine: Engine, keys: IntArray) -> list[Searched]:
-    tables = _Tables(engine)
+    tuples = on_device(engine.tuples)
     if not task.validate:
-        return [one for one, _ in _searches(engine, tables, keys)]
-    beside = _EDGE_BYTES * min(_BLOCK_EDGES, task.source.edges)
-    beside += _ANSWER_BYTES * engine.graph.vertices
+        return [one for one, _ in _searches(engine, tuples, keys)]
+    vertices = engine.graph.vertices
+    order = OriginalOrder(on_device(engine.ids.internal_of))
+    # Beside the batch are the answer that it takes next, by original ids, and a block of tuples.
+    beside = bytes_per_answer(vertices, task.kernel)
+    beside += _EDGE_BYTES * min(_BLOCK_EDGES, task.source.edges)
     free = _free_bytes(task.device_limit_bytes)
-    size = largest_batch(engine.graph.vertices, task.kernel, free=free, beside=beside)
+    size = largest_batch(vertices, task.kernel, free=free, beside=beside)
     batches = [keys[start : start + size] for start in range(0, len(keys), size)]
-    return [one for batch in batches for one in _validated(task, engine, tables, batch)]
+    given = task, engine, tuples, order
+    return [one for batch in batches for one in _validated(*given, batch)]
 
 
 def _free_bytes(limit_bytes: int | None) -> int | None:
@@ -53,27 +55,19 @@ def _free_bytes(limit_bytes: int | None) -> int | None:
     return max(0, min(device_bytes()[0], limit_bytes - used))
 
 
-class _Tables:
-    """What answers are read with, in device memory."""
-
-    def __init__(self, engine: Engine) -> None:
-        self.internal_of = on_device(engine.ids.internal_of)
-        self.tuples = on_device(engine.tuples)
-
-
 def _validated(
-    task: BatchTask, engine: Engine, tables: _Tables, keys: IntArray
+    task: BatchTask, engine: Engine, tuples: Any, order: OriginalOrder, keys: IntArray
 ) -> Iterator[Searched]:
     begun = perf_counter()
     kind = CudaBfsValidator if task.kernel == "bfs" else CudaSsspValidator
     validator = kind(engine.graph.vertices, len(keys))
     found, columns, searching_s = [], None, 0.0
-    for one, tree in _searches(engine, tables, keys):
+    for one, tree in _searches(engine, tuples, keys):
         searching_s += one.trace.elapsed_s
         measure = tree.level if task.kernel == "bfs" else tree.distance
         if columns is not None and columns[1].dtype != measure.dtype:
             columns = None
-        columns = scatter(tables.internal_of, tree.parent, measure, columns)
+        columns = order.columns(tree.parent, measure, columns)
         validator.add(one.root, *columns)
         found.append(one)
     for block in _blocks(task.source):
@@ -84,15 +78,13 @@ def _validated(
         yield replace(one, verdict=verdict, validate_s=each)
 
 
-def _searches(engine: Engine, tables: _Tables, keys: IntArray) -> Iterator[tuple[Searched, Any]]:
+def _searches(engine: Engine, tuples: Any, keys: IntArray) -> Iterator[tuple[Searched, Any]]:
     """Search as the answers are asked for; each tree is valid until the next."""
     for key, root in zip(keys.tolist(), _internal(engine, keys), strict=True):
         tree = engine.search.run_on_device(root)
         phases = trace_of("sssp", tree).levels if engine.kernel == "sssp" else ()
-        reached = tree.parent != np.iinfo(tree.parent.dtype).max
-        edges = int(tables.tuples[reached].sum(dtype=np.uint64)) // 2
-        count = int(cuda().count_nonzero(reached))
-        yield Searched(key, Trace(tree.elapsed_s, phases), None, 0.0, edges, count), tree
+        reached, ends = reached_tuples(tree.parent, tuples)
+        yield Searched(key, Trace(tree.elapsed_s, phases), None, 0.0, ends // 2, reached), tree
 
 
 def _internal(engine: Engine, keys: IntArray) -> list[int]:

@@ -9,7 +9,7 @@ import numpy as np
 from ooc_graph.answers.scatter import Ids, unreached
 from ooc_graph.kernels.cuda.runtime.modules import cuda, within_memory
 from ooc_graph.kernels.cuda.runtime.rows import on_device
-from ooc_graph.kernels.cuda.runtime.scatter import scatter
+from ooc_graph.kernels.cuda.runtime.scatter import OriginalOrder
 from ooc_graph.layout.names import DISTANCE, LEVEL, PARENT, VERTEX
 from ooc_graph.model.engine import Engine
 from ooc_graph.model.task import SearchTask, Trace, Written
@@ -25,7 +25,10 @@ def search(engine: Engine, root: int) -> Written:
     internal = int(engine.ids.internal_of[engine.graph.position_of(root)])
     with within_memory("the answer"):
         tree = engine.search.run_on_device(internal)
-        parent, measure = _by_original(engine, tree)
+        by_row = tree.level if engine.kernel == "bfs" else tree.distance
+        names = None if engine.original_parents else on_device(engine.ids.original_of)
+        order = OriginalOrder(on_device(engine.ids.internal_of))
+        parent, measure = order.wide_columns(tree.parent, by_row, names)
         columns = _columns(engine.kernel, engine.ids, parent, measure)
     return Written(Trace(tree.elapsed_s, ()), columns=columns)
 
@@ -45,21 +48,9 @@ def without_arcs(graph: Graph, ids: Ids, task: SearchTask) -> Written:
 
 def _columns(kernel: str, ids: Ids, parent: Any, measure: Any) -> dict[str, Any]:
     name = LEVEL if kernel == "bfs" else DISTANCE
-    vertex = on_device(ids.original_ids(0, len(parent)))
+    if ids.originals is None:
+        first = ids.first or 0
+        vertex = cuda().arange(first, first + len(parent), dtype=np.int64)
+    else:
+        vertex = on_device(ids.originals)
     return {VERTEX: vertex, PARENT: parent, name: measure}
-
-
-def _by_original(engine: Engine, tree: Any) -> tuple[Any, Any]:
-    """Parents as original ids, and levels or distances, for every vertex."""
-    cupy = cuda()
-    by_row = tree.level if engine.kernel == "bfs" else tree.distance
-    by_vertex, measure = scatter(on_device(engine.ids.internal_of), tree.parent, by_row)
-    reached = by_vertex != np.iinfo(by_vertex.dtype).max
-    found = by_vertex[reached]
-    parent = cupy.full(len(by_vertex), -1, np.int64)
-    parent[reached] = found if engine.original_parents else on_device(engine.ids.original_of)[found]
-    if engine.kernel == "bfs":
-        # Levels of a byte have another value for what is not reached.
-        measure = measure.astype(np.int32)
-        measure[~reached] = -1
-    return parent, measure

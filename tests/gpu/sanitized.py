@@ -37,7 +37,7 @@ from ooc_graph.kernels.cuda.pinned.bfs import BfsShare, CudaTierBfsSearch
 from ooc_graph.kernels.cuda.pinned.near_far import CudaTierNearSearch
 from ooc_graph.kernels.cuda.pinned.sssp import CudaTierSsspSearch, SsspShare
 from ooc_graph.kernels.cuda.runtime.pinned import PinnedAllocator
-from ooc_graph.kernels.cuda.runtime.scatter import scatter
+from ooc_graph.kernels.cuda.runtime.scatter import OriginalOrder, reached_tuples
 from ooc_graph.kernels.cuda.sssp import near_far as cuda_sssp_near
 from ooc_graph.kernels.cuda.sssp import search as cuda_sssp
 from ooc_graph.kernels.cuda.sssp.near_far import NearFar
@@ -306,12 +306,19 @@ def validated() -> None:
             ids = [a.astype(np.int64 if wide else np.uint32) for a in ends]
             light = "float32" if measure == "float64" else measure
             check.block(*ids, cupy.ones(len(ids[0]), np.int8).astype(light))
-            found = check.finish()
-            if [verdict.ok for verdict in found] != [False] * 4:
+            alone = kind(rows, 1)
+            alone.add(0, cupy.asarray(tree[:rows]), cupy.asarray(at[:rows].astype(measure)))
+            alone.block(*ids, cupy.ones(len(ids[0]), np.int8).astype(light))
+            found = [*check.finish(), *alone.finish()]
+            if [verdict.ok for verdict in found] != [False] * 5:
                 raise AssertionError("a wrong answer or a strange edge was not found")
     for measure, ids in (("uint8", "int32"), ("int32", "int64"), ("float64", "int32")):
-        table = cupy.asarray(np.array([-1, 2, 0, -1, 1], ids))
-        scatter(table, cupy.zeros(3, np.uint32), cupy.zeros(3, measure))
+        order = OriginalOrder(cupy.asarray(np.array([-1, 2, 0, -1] * 3_000 + [1], ids)))
+        parent = cupy.zeros(order.rows, np.uint32)
+        given = parent, cupy.zeros(order.rows, measure)
+        order.columns(*given)
+        order.wide_columns(*given, cupy.zeros(order.rows, np.int64))
+        reached_tuples(parent, cupy.ones(order.rows, np.uint64))
 
 
 def many(dtype: str) -> None:

@@ -9,7 +9,7 @@ import ooc_graph as og
 from ooc_graph.edges.kronecker import Kronecker
 from ooc_graph.errors import UsageError
 from ooc_graph.kernels.cuda.bfs.search import CudaBfsSearch
-from ooc_graph.kernels.cuda.runtime.scatter import scatter
+from ooc_graph.kernels.cuda.runtime.scatter import OriginalOrder, reached_tuples
 from ooc_graph.kernels.cuda.sssp.search import CudaSsspSearch
 from ooc_graph.types import INT64_UNREACHED, EdgeBlock
 from ooc_graph.validate import BfsAnswer, SsspAnswer, VertexIndex
@@ -40,14 +40,14 @@ def searched():
     }
     internal_of = graph.internal_of()
     keys = kronecker.search_keys(64, degree=internal_of >= 0)
-    table = cupy.asarray(internal_of)
+    order = OriginalOrder(cupy.asarray(internal_of))
     found = {}
     for kernel, search in searches.items():
         found[kernel] = []
         for key in keys:
             tree = search.run_on_device(int(internal_of[key]))
             measure = tree.level if kernel == "bfs" else tree.distance
-            found[kernel].append((int(key), *scatter(table, tree.parent, measure)))
+            found[kernel].append((int(key), *order.columns(tree.parent, measure)))
     return kronecker, ends, weight, found
 
 
@@ -92,31 +92,59 @@ def test_searched_answers(searched, kernel, answers) -> None:
         assert harm or all(verdict.ok for verdict in expected)
 
 
+@pytest.mark.parametrize("vertices", [1000, 8192, 30_003])
 @pytest.mark.parametrize("internal", ["int32", "int64"])
 @pytest.mark.parametrize("kind", ["uint8", "int32", "float32", "float64", "int64"])
-def test_scatter(kind, internal) -> None:
-    rng = np.random.default_rng(1)
-    internal_of = np.full(1000, -1, internal)
-    original_of = np.sort(rng.choice(1000, 600, replace=False))
-    internal_of[rng.permutation(original_of)] = np.arange(600)
-    parent = rng.integers(0, 1000, 600).astype(np.uint32)
-    measure = rng.integers(0, 200, 600).astype(kind)
+def test_original_order(kind, internal, vertices) -> None:
+    """Blocks of original ids, the last one not full; some of their vertices have no row."""
+    rng, rows = np.random.default_rng(1), vertices * 3 // 5
+    internal_of, original_of = np.full(vertices, -1, internal), rng.permutation(vertices)[:rows]
+    internal_of[original_of] = np.arange(rows)
+    parent = rng.integers(0, rows, rows).astype(np.uint32)
+    measure = rng.integers(0, 200, rows).astype(kind)
     unreached = {"uint8": 255, "int32": -1, "int64": INT64_UNREACHED}.get(kind, np.inf)
     parent[::7], measure[::7] = 0xFFFFFFFF, unreached
-    has_row = internal_of >= 0
-    expected = np.full(1000, 0xFFFFFFFF, np.uint32), np.full(1000, unreached, kind)
+    tuples = rng.integers(0, 1 << 32, rows).astype(np.uint64)
+    reached = parent != 0xFFFFFFFF
+    expected = np.full(vertices, 0xFFFFFFFF, np.uint32), np.full(vertices, unreached, kind)
     for column, values in zip(expected, (parent, measure), strict=True):
-        column[has_row] = values[internal_of[has_row]]
-    held = [cupy.asarray(array) for array in (internal_of, parent, measure)]
-    found = scatter(*held)
-    into = cupy.empty(1000, "uint32"), cupy.empty(1000, kind)
-    assert scatter(*held, into) is into
+        column[original_of] = values
+    held = [cupy.asarray(array) for array in (parent, measure)]
+    order = OriginalOrder(cupy.asarray(internal_of))
+    found = order.columns(*held)
+    into = cupy.empty(vertices, "uint32"), cupy.empty(vertices, kind)
+    assert order.columns(*held, into) is into
     for columns in (found, into):
         for column, values in zip(columns, expected, strict=True):
             assert column.get().tobytes() == values.tobytes()
+    wide_kind = "int32" if kind == "uint8" else kind
+    level = expected[1].astype(wide_kind)
+    level[expected[1] == unreached] = -1 if kind == "uint8" else unreached
+    there = expected[0] != 0xFFFFFFFF
+    for names in (None, original_of.astype(np.uint32), original_of + (1 << 40)):
+        ids = np.arange(rows) if names is None else names.astype(np.int64)
+        above = np.full(vertices, -1)
+        above[there] = ids[expected[0][there]]
+        given = None if names is None else cupy.asarray(names)
+        columns = order.wide_columns(*held, given)
+        for column, values in zip(columns, (above, level), strict=True):
+            assert column.dtype == values.dtype
+            assert column.get().tobytes() == values.tobytes()
+    sums = int(reached.sum()), int(tuples[reached].sum())
+    assert reached_tuples(held[0], cupy.asarray(tuples)) == sums
     with pytest.raises(UsageError, match="columns to write to"):
-        scatter(*held, (into[0][:-1], into[1]))
+        order.columns(*held, (into[0][:-1], into[1]))
     with pytest.raises(UsageError, match="one parent and one measure"):
-        scatter(held[0], held[1][:-1], held[2])
+        order.columns(held[0][:-1], held[1])
     with pytest.raises(UsageError, match="no answer has parents of int64"):
-        scatter(held[0], held[1].astype("int64"), held[2])
+        order.columns(held[0].astype("int64"), held[1])
+    with pytest.raises(UsageError, match="int32 or int64, not uint32"):
+        OriginalOrder(cupy.asarray(internal_of.astype("uint32")))
+
+
+def test_the_order_of_a_graph_without_rows_or_vertices() -> None:
+    for vertices in (0, 5):
+        order = OriginalOrder(cupy.full(vertices, -1, "int32"))
+        parent, level = order.columns(cupy.empty(0, "uint32"), cupy.empty(0, "uint8"))
+        assert parent.tolist() == [0xFFFFFFFF] * vertices
+        assert level.tolist() == [255] * vertices

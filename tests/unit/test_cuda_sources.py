@@ -112,7 +112,8 @@ def variants(shared_bytes: int) -> list[tuple[str, dict[str, int | str]]]:
             for ids in IDS
             for tier in ({}, TIERED)
         ),
-        *(("scatter.cu", {"ID": i, "MEASURE": m}) for i, m in (("u32", "u8"), ("u64", "u64"))),
+        *(("scatter.cu", {"ID": i, "MEASURE": m}) for i, m in (("u32", "u8"), ("i64", "i64"))),
+        ("scatter.cu", {"MEASURE": "u8", "PARENT": "i64", "FOUND": "u32", "NAME": "i64"}),
     ]
 
 

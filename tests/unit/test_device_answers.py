@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from contextlib import nullcontext
+from itertools import pairwise
 from types import SimpleNamespace
 from typing import Any
 
@@ -11,50 +13,97 @@ import pytest
 
 from ooc_graph.answers.scatter import Ids, Tree, TreeColumns
 from ooc_graph.graph500 import on_device
+from ooc_graph.kernels.cuda.runtime import scatter
 from ooc_graph.model.task import trace_of
 from ooc_graph.sinks import device_columns
+from ooc_graph.types import AnyArray
 
 NONE = np.uint32(0xFFFFFFFF)
 INTERNAL_OF = np.array([2, -1, 0, 3, 1], np.int32)
 ORIGINAL_OF = np.array([2, 4, 0, 3])
 PARENT = np.array([0, 0, 1, NONE], np.uint32)  # internal ids; the last row is not reached
-MEASURES = {
-    "uint8": np.array([0, 1, 2, 255], np.uint8),
-    "int32": np.array([0, 1, 2, -1], np.int32),
-    "float32": np.array([0, 0.5, 1, np.inf], np.float32),
-    "int64": np.array([0, 5, 9, np.iinfo(np.int64).max]),
-}
+UNREACHED = {"uint8": 255, "int32": -1, "float32": np.inf, "int64": np.iinfo(np.int64).max}
+BLOCK = 8192
 
 
-def plain_scatter(internal_of: Any, parent: Any, measure: Any, into: Any = None) -> Any:
-    unreached = {"uint8": 255, "int32": -1, "float32": np.inf}
-    none = unreached.get(measure.dtype.name, np.iinfo(np.int64).max)
-    has_row = internal_of >= 0
-    columns = np.full(len(internal_of), NONE), np.full(len(internal_of), none, measure.dtype)
-    columns[0][has_row], columns[1][has_row] = (
-        parent[internal_of[has_row]],
-        measure[internal_of[has_row]],
-    )
-    return columns
+def blocks(starts: Any) -> Iterator[tuple[int, slice]]:
+    for block, (low, high) in enumerate(pairwise(starts.tolist())):
+        yield block * BLOCK, slice(low, high)
+
+
+def count_rows(vertices: Any, internal_of: Any, counts: Any) -> None:
+    for block in range(len(counts)):
+        counts[block] = (internal_of[block * BLOCK : (block + 1) * BLOCK] >= 0).sum()
+
+
+def sort_rows(vertices: Any, internal_of: Any, starts: Any, row: Any, place: Any) -> None:
+    for first, mine in blocks(starts):
+        part = internal_of[first : first + BLOCK]
+        row[mine] = np.sort(part[part >= 0])
+        place[mine] = np.argsort(part)[np.sum(part < 0) :]
+
+
+def to_original(vertices: Any, starts: Any, row: Any, place: Any, *given: Any) -> None:
+    parent, measure, unreached, names, parent_out, measure_out = given
+    none = np.array(unreached).view(measure.dtype)
+    parent_out[:] = np.array(-1).astype(parent_out.dtype)
+    measure_out[:] = none if measure_out.dtype == measure.dtype else -1
+    for first, mine in blocks(starts):
+        at, found = first + place[mine].astype(int), parent[row[mine]]
+        reached, far = found != NONE, measure[row[mine]]
+        parent_out[at[reached]] = found[reached] if not names.shape else names[found[reached]]
+        measure_out[at[far != none]] = far[far != none]
+
+
+def sum_reached(rows: Any, parent: Any, tuples: Any, sums: Any) -> None:
+    sums += np.array([(parent != NONE).sum(), tuples[parent != NONE].sum()], np.uint64)
+
+
+class Kernel:
+    """One of ``scatter.cu``; above is what each is to do."""
+
+    def __init__(self, _: str, name: str, constants: Any = None) -> None:
+        self._run = globals()[name]
+
+    def __call__(self, grid: Any, block: Any, given: Any, shared_mem: int = 0) -> None:
+        self._run(*given)
 
 
 @pytest.fixture(autouse=True)
 def numpy_for_cupy(monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in (device_columns, on_device):
+    for module in (device_columns, on_device, scatter):
         monkeypatch.setattr(module, "cuda", lambda: np)
-        monkeypatch.setattr(module, "on_device", np.asarray)
         monkeypatch.setattr(module, "within_memory", lambda _: nullcontext())
-        monkeypatch.setattr(module, "scatter", plain_scatter)
+    for module in (device_columns, on_device):
+        monkeypatch.setattr(module, "on_device", np.asarray)
+    monkeypatch.setattr(scatter, "kernel", Kernel)
+    monkeypatch.setattr(
+        scatter, "launch", lambda _, name, count, *given, **__: globals()[name](*given)
+    )
 
 
+def answer(vertices: int, dtype: str) -> tuple[Ids, AnyArray, AnyArray]:
+    """Id tables, and an answer by internal id that reaches most rows."""
+    rng = np.random.default_rng(vertices)
+    internal_of = np.full(vertices, -1, np.int32)
+    original_of = rng.choice(vertices, vertices * 2 // 3, replace=False)
+    internal_of[original_of] = np.arange(len(original_of))
+    parent = rng.integers(0, len(original_of), len(original_of)).astype(np.uint32)
+    measure = rng.integers(0, 200, len(original_of)).astype(dtype)
+    parent[0], measure[0] = 0, 0
+    parent[1::7], measure[1::7] = NONE, UNREACHED[dtype]
+    return Ids(internal_of, original_of, 0, None), parent, measure
+
+
+@pytest.mark.parametrize("vertices", [5, BLOCK, 20_000])
 @pytest.mark.parametrize("original_parents", [False, True])
-@pytest.mark.parametrize("dtype", MEASURES)
-def test_columns_are_those_of_the_cpu(dtype: str, original_parents: bool) -> None:
-    kernel, measure = "bfs" if dtype in ("uint8", "int32") else "sssp", MEASURES[dtype]
-    ids = Ids(INTERNAL_OF, ORIGINAL_OF, 0, None)
-    parent = PARENT.copy()
+@pytest.mark.parametrize("dtype", UNREACHED)
+def test_columns_are_those_of_the_cpu(dtype: str, original_parents: bool, vertices: int) -> None:
+    kernel = "bfs" if dtype in ("uint8", "int32") else "sssp"
+    ids, internal, measure = answer(vertices, dtype)
+    reached, parent, root = internal != NONE, internal.copy(), int(ids.original_of[0])
     if original_parents:
-        parent[parent != NONE] = ORIGINAL_OF[parent[parent != NONE]]
+        parent[reached] = ids.original_of[parent[reached]]
     found = SimpleNamespace(parent=parent, level=measure, distance=measure, elapsed_s=0.25)
     held: Any = SimpleNamespace(
         kernel=kernel,
@@ -63,9 +112,10 @@ def test_columns_are_those_of_the_cpu(dtype: str, original_parents: bool) -> Non
         graph=SimpleNamespace(position_of=lambda root: root),
         search=SimpleNamespace(run_on_device=lambda root: found),
     )
-    written = device_columns.search(held, 2)
-    levels = np.where(PARENT == NONE, -1, measure.astype(np.int32)) if kernel == "bfs" else measure
-    tree = Tree(kernel, 2, 2, PARENT, levels.astype(np.int32) if kernel == "bfs" else levels)
+    written = device_columns.search(held, root)
+    if kernel == "bfs":
+        measure = np.where(reached, measure.astype(np.int32), np.int32(-1))
+    tree = Tree(kernel, root, root, internal, measure)
     expected = TreeColumns(tree, ids).in_memory()
     assert written.trace.elapsed_s == 0.25
     assert written.columns is not None
@@ -89,7 +139,10 @@ class Search:
         self.asked.append((root, self._counts))
         phases = {"push": root, "pull": 2, "finish": 0, "parents": 1}
         return SimpleNamespace(
-            parent=PARENT, level=MEASURES["uint8"], elapsed_s=1.0 + root, phase_arcs=phases
+            parent=PARENT,
+            level=np.array([0, 1, 2, 255], np.uint8),
+            elapsed_s=1.0 + root,
+            phase_arcs=phases,
         )
 
     def level_trace(self) -> Any:

@@ -103,6 +103,12 @@ def held_by_cpu(task: BatchTask) -> Engine:
     return Engine(task.kernel, Uncounted(search), *given, pinned=pinned)
 
 
+def reached_tuples(parent: Any, tuples: Any) -> tuple[int, int]:
+    """As a device says it of a tree."""
+    reached = parent != np.iinfo(parent.dtype).max
+    return int(reached.sum()), int(tuples[reached].sum(dtype=np.int64))
+
+
 @pytest.fixture
 def asked(monkeypatch: pytest.MonkeyPatch) -> list[BatchTask]:
     """The tasks that a device of this machine was asked for; there is none, and nobody minds."""
@@ -125,9 +131,9 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[BatchTask]:
     monkeypatch.setattr(report, "cuda_facts", lambda: {"CUDA device": "none"})
     monkeypatch.setattr(on_device, "within_memory", lambda _: nullcontext())
     monkeypatch.setattr(on_device, "cuda", lambda: np)
-    monkeypatch.setattr(
-        on_device, "_Tables", lambda held: SimpleNamespace(tuples=np.asarray(held.tuples))
-    )
+    monkeypatch.setattr(on_device, "on_device", np.asarray)
+    monkeypatch.setattr(on_device, "OriginalOrder", lambda _: None)
+    monkeypatch.setattr(on_device, "reached_tuples", reached_tuples)
     monkeypatch.setattr(plan, "rules", lambda _: iter([plan.HeadRule(1)]))
     return tasks
 

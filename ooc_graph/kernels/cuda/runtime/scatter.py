@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from ooc_graph.errors import UsageError
-from ooc_graph.kernels.cuda.runtime.modules import cuda, launch, within_memory
+from ooc_graph.kernels.cuda.runtime.modules import THREADS, cuda, kernel, launch, within_memory
+from ooc_graph.kernels.cuda.runtime.rows import NULL
 from ooc_graph.types import INT64_UNREACHED
 
 _UNREACHED: dict[str, int | float] = {
@@ -17,37 +19,125 @@ _UNREACHED: dict[str, int | float] = {
     "float64": np.inf,
     "int64": INT64_UNREACHED,
 }
+# What the source calls these types; signs and fractions do not matter where a value is only moved.
+_WORDS: dict[str, int | str] = {
+    "uint8": "u8",
+    "uint32": "u32",
+    "int32": "u32",
+    "float32": "u32",
+    "uint64": "u64",
+    "float64": "u64",
+    "int64": "i64",
+}
+_IDS = 8192
+"""Vertices of a block, as ``scatter.cu`` has it; where one is in a block takes 16 bits."""
+_KEY_BYTES, _PARENT_BYTES = 8, 4
+_MOST_BLOCKS = 1 << 16
 
 
-def scatter(
-    internal_of: Any, parent: Any, measure: Any, into: tuple[Any, Any] | None = None
-) -> tuple[Any, Any]:
-    """Columns of an answer by original id, (vertices,); does not wait.
+class OriginalOrder:
+    """Brings answers into the order of original ids; holds 6 bytes a row on the device.
 
-    All arrays are on the device. ``internal_of``, int32 or int64 (vertices,), is -1 for vertices
-    without a row, which are unreached. ``parent``, uint32 (rows,), are original ids by internal id,
-    all ones where unreached. ``measure``, (rows,), are levels, uint8 with 255 for unreached or
-    int32 with -1; or distances, float32 or float64 with +inf or int64 with ``INT64_UNREACHED``. The
-    columns have the types of both, and are written over those of a former answer if ``into`` has
-    such.
+    ``internal_of``, on the device, int32 or int64 (vertices,), is -1 for vertices without a row,
+    which are unreached. It is read once, and not kept. All happens on CuPy's current stream, which
+    is waited for once, when this is made. If the device's memory is too small, that is a
+    `MemoryBudgetError`.
+
+    Of each block of vertices the rows are listed ascending, with where each is in the block: rows
+    of one degree are numbered by original id, so that an answer is read in runs.
     """
-    cupy = cuda()
-    if parent.dtype != np.uint32 or measure.dtype.name not in _UNREACHED:
-        raise UsageError(f"no answer has parents of {parent.dtype} and {measure.dtype} beside them")
-    if internal_of.dtype not in (np.int32, np.int64) or len(parent) != len(measure):
-        raise UsageError("an answer has one parent and one measure for each internal id")
-    vertices = len(internal_of)
-    with within_memory("the answer by original ids"):
-        if into is None:
-            into = cupy.empty(vertices, np.uint32), cupy.empty(vertices, measure.dtype)
-        arrays = [cupy.ascontiguousarray(array) for array in (internal_of, parent, measure)]
-    wanted = [(vertices,), np.uint32, (vertices,), measure.dtype]
-    if [into[0].shape, into[0].dtype, into[1].shape, into[1].dtype] != wanted:
-        raise UsageError("the columns to write to are not those of an answer of this graph")
-    bits = np.dtype(f"u{measure.dtype.itemsize}")
-    constants = {"ID": f"u{8 * internal_of.dtype.itemsize}", "MEASURE": f"u{8 * bits.itemsize}"}
-    unreached = np.array([_UNREACHED[measure.dtype.name]], measure.dtype).view(bits)[0]
-    arguments = np.uint64(vertices), *arrays, unreached, *into
-    name = "scatter.cu", "to_original"
-    launch(*name, vertices, *arguments, constants=constants, most=1 << 16)
-    return into
+
+    def __init__(self, internal_of: Any) -> None:
+        cupy = cuda()
+        if internal_of.dtype not in (np.int32, np.int64):
+            raise UsageError(f"internal ids are int32 or int64, not {internal_of.dtype}")
+        self.vertices = len(internal_of)
+        self._blocks = -(-self.vertices // _IDS)
+        self._kernels: dict[tuple[str, ...], Callable[..., None]] = {}
+        ids = {"ID": _WORDS[internal_of.dtype.name]}
+        with within_memory("the order of original ids"):
+            given = np.uint64(self.vertices), cupy.ascontiguousarray(internal_of)
+            counts = cupy.zeros(self._blocks + 1, np.uint64)
+            self._bound("count_rows", ids)(*given, counts[1:])
+            self._starts = cupy.cumsum(counts, dtype=np.uint64)
+            self.rows = int(self._starts[-1])
+            self._row, self._within = (cupy.empty(self.rows, t) for t in (np.uint32, np.uint16))
+            listed = self._starts, self._row, self._within
+            self._bound("sort_rows", ids, _IDS * _KEY_BYTES)(*given, *listed)
+
+    def _bound(
+        self, name: str, constants: dict[str, int | str], shared_bytes: int = 0
+    ) -> Callable[..., None]:
+        """What launches a kernel with a block of threads for each block of vertices."""
+        found = kernel("scatter.cu", name, constants)
+        if shared_bytes:
+            found.max_dynamic_shared_size_bytes = shared_bytes
+        grid = (max(1, min(self._blocks, _MOST_BLOCKS)),), (THREADS,)
+        return lambda *arguments: found(*grid, arguments, shared_mem=shared_bytes)
+
+    def columns(
+        self, parent: Any, measure: Any, into: tuple[Any, Any] | None = None
+    ) -> tuple[Any, Any]:
+        """Parents and measures by original id, (vertices,), of the types that are given.
+
+        Both are on the device. ``parent``, uint32 (rows,), are original ids by internal id, all
+        ones where unreached. ``measure``, (rows,), are levels, uint8 with 255 for unreached or
+        int32 with -1; or distances, float32 or float64 with +inf or int64 with ``INT64_UNREACHED``.
+        The columns are written over those of a former answer if ``into`` has such.
+        """
+        into = into or self._empty(np.dtype(np.uint32), measure.dtype)
+        wanted = [(self.vertices,), np.uint32, (self.vertices,), measure.dtype]
+        if [into[0].shape, into[0].dtype, into[1].shape, into[1].dtype] != wanted:
+            raise UsageError("the columns to write to are not those of an answer of this graph")
+        return self._order(parent, measure, None, into)
+
+    def wide_columns(self, parent: Any, measure: Any, names: Any = None) -> tuple[Any, Any]:
+        """As `columns`, with parents of int64, -1 where unreached, and levels of int32.
+
+        ``parent`` are internal ids if there are ``names``, their original ids: (rows,) on the
+        device, uint32 or int64.
+        """
+        wide = np.dtype(np.int32) if measure.dtype == np.uint8 else measure.dtype
+        into = self._empty(np.dtype(np.int64), wide)
+        return self._order(parent, measure, names, into)
+
+    def _empty(self, *dtypes: np.dtype[Any]) -> tuple[Any, Any]:
+        with within_memory("the answer by original ids"):
+            parent, measure = (cuda().empty(self.vertices, dtype) for dtype in dtypes)
+        return parent, measure
+
+    def _order(
+        self, parent: Any, measure: Any, names: Any, into: tuple[Any, Any]
+    ) -> tuple[Any, Any]:
+        if parent.dtype != np.uint32 or measure.dtype.name not in _UNREACHED:
+            kinds = f"{parent.dtype} and {measure.dtype}"
+            raise UsageError(f"no answer has parents of {kinds} beside them")
+        if not len(parent) == len(measure) == self.rows:
+            raise UsageError("an answer has one parent and one measure for each internal id")
+        ids = "uint32" if names is None else names.dtype.name
+        types = measure.dtype.name, into[0].dtype.name, into[1].dtype.name, ids
+        if types not in self._kernels:
+            given = ("MEASURE", "PARENT", "FOUND", "NAME"), types
+            constants = {name: _WORDS[kind] for name, kind in zip(*given, strict=True)}
+            shared_bytes = _IDS * (_PARENT_BYTES + measure.itemsize)
+            self._kernels[types] = self._bound("to_original", constants, shared_bytes)
+        bits = np.dtype(f"u{measure.itemsize}")
+        unreached = np.array([_UNREACHED[types[0]]], measure.dtype).view(bits)[0]
+        rows = np.uint64(self.vertices), self._starts, self._row, self._within
+        answer = parent, measure, unreached, NULL if names is None else names
+        self._kernels[types](*rows, *answer, *into)
+        return into
+
+
+def reached_tuples(parent: Any, tuples: Any) -> tuple[int, int]:
+    """Rows that an answer reaches, and the sum of their ``tuples``; waits.
+
+    Both are on the device: ``parent`` as of `OriginalOrder.columns`, and ``tuples``, uint32 or
+    uint64 (rows,).
+    """
+    sums, rows = cuda().zeros(2, np.uint64), np.uint64(len(parent))
+    constants, most = {"ID": _WORDS[tuples.dtype.name]}, 1024
+    given = rows, parent, tuples, sums
+    launch("scatter.cu", "sum_reached", len(parent), *given, constants=constants, most=most)
+    reached, found = sums.tolist()
+    return reached, found
