@@ -38,11 +38,11 @@ def _one_at_a_time() -> Iterator[None]:
 
 
 def need_memory(needed_bytes: int) -> None:
-    """Wait a while for others that use the device's memory; skip where it is not there."""
+    """Wait a while for others that use the device's memory; skip where there never is so much."""
     given_up = monotonic() + PATIENCE_S
-    while (free := cuda_modules.device_bytes()[0]) < needed_bytes:
-        if monotonic() > given_up:
-            pytest.skip(f"needs {needed_bytes:,} bytes of device memory, and {free:,} are free")
+    while (free := cuda_modules.device_bytes())[0] < needed_bytes:
+        if free[1] < needed_bytes or monotonic() > given_up:
+            pytest.skip(f"needs {needed_bytes:,} bytes of device memory, and {free[0]:,} are free")
         sleep(1)
 
 

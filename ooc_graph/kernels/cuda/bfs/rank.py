@@ -135,8 +135,9 @@ class CudaBfsRank:
 
     def _push(self, shared: CudaBfsShared) -> tuple[AnyArray, AnyArray, int]:
         cupy = cuda()
-        target = cupy.empty(min(self._frontier_arcs, self.vertices), self._ids)
+        # The largest first: what the pool kept of it after the last push is whole then.
         best = cupy.full(self.vertices, np.iinfo(self._ids).max, self._ids)
+        target = cupy.empty(min(self._frontier_arcs, self.vertices), self._ids)
         self._steps.clear()
         self._offer(shared, best, target)
         target = target[: self._steps.fetch()[EMITTED]]
