@@ -17,6 +17,7 @@ from ooc_graph.validate import cuda_trees as trees
 from ooc_graph.validate.batch import BATCH_ANSWERS
 from ooc_graph.validate.cuda_loader import (
     FOUR,
+    NARROW,
     THREADS,
     cuda,
     kernel,
@@ -166,8 +167,7 @@ class CudaValidator(ABC):
                 self._edges(*ends, lengths)
 
     def _edges(self, source: Any, target: Any, weight: Any) -> None:
-        name = f"edges{8 * source.dtype.itemsize}"
-        look = kernel(name, self._measures.dtype, self._group)
+        look = kernel("edges", self._measures.dtype, source.dtype, self._group)
         directed = np.uint32(self.directed)
         sizes = (directed, np.uint32(self.vertices), np.uint32(self._width))
         tuples = (np.uint64(len(source)), source, target, weight)
@@ -189,7 +189,7 @@ class CudaValidator(ABC):
         cupy = cuda()
         with within_memory():
             child = cupy.full(self._width, NO_VERTEX, np.uint32)
-            look = kernel("unconfirmed", self._measures.dtype, self._group)
+            look = kernel("unconfirmed", self._measures.dtype, NARROW, self._group)
             sizes = (np.uint32(self.vertices), np.uint32(self._width))
             look(*self._grid(self.vertices), (*sizes, self._parents, child))
         tallies = (self._counts, self._broken, child, self._unknown)

@@ -23,7 +23,9 @@ THREADS = 256
 FOUR = 4
 """Answers that one thread looks at; a batch has room for a multiple of these, or for one."""
 MEASURES = {"uint8": "u8", "int32": "int", "float32": "float", "float64": "double", "int64": "i64"}
-"""What the source calls the types of levels and distances."""
+IDS = {"uint32": "u32", "int64": "i64"}
+"""What the source calls the types of levels and distances, and of ids."""
+NARROW = np.dtype(np.uint32)
 
 
 def cuda() -> Any:
@@ -40,22 +42,28 @@ def text() -> str:
     return f'#line 1 "ooc_graph/validate/cuda/{SOURCE.name}"\n{SOURCE.read_text(encoding="utf-8")}'
 
 
-def options(measure: np.dtype[Any], group: int = FOUR) -> tuple[str, ...]:
+def options(
+    measure: np.dtype[Any], ids: np.dtype[Any] = NARROW, group: int = FOUR
+) -> tuple[str, ...]:
     """Options that the source is compiled with for levels or distances of a type.
 
-    A thread looks at a group of answers, one or `FOUR`.
+    Parents, or ends of tuples, are uint32 or int64. A thread looks at a group of answers, one or
+    `FOUR`.
     """
-    return (*OPTIONS, f"-DMEASURE={MEASURES[measure.name]}", f"-DGROUP={group}")
+    types = f"-DMEASURE={MEASURES[measure.name]}", f"-DID={IDS[ids.name]}"
+    return (*OPTIONS, *types, f"-DGROUP={group}")
 
 
-def kernel(function: str, measure: np.dtype[Any], group: int = FOUR) -> Any:
+def kernel(
+    function: str, measure: np.dtype[Any], ids: np.dtype[Any] = NARROW, group: int = FOUR
+) -> Any:
     """A kernel for the current device, compiled with such `options`."""
-    return _module(cuda().cuda.Device().id, measure, group).get_function(function)
+    return _module(cuda().cuda.Device().id, measure, ids, group).get_function(function)
 
 
 @cache
-def _module(device: int, measure: np.dtype[Any], group: int) -> Any:  # noqa: ARG001 (key)
-    return cuda().RawModule(code=text(), options=options(measure, group), backend="nvrtc")
+def _module(device: int, *given: Any) -> Any:  # noqa: ARG001 (key)
+    return cuda().RawModule(code=text(), options=options(*given), backend="nvrtc")
 
 
 @cache

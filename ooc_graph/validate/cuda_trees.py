@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from ooc_graph.validate.cuda_loader import THREADS, cuda, kernel, multiprocessors
+from ooc_graph.validate.cuda_loader import NARROW, THREADS, cuda, kernel, multiprocessors
 
 NO_VERTEX = 0xFFFFFFFF
 """Above all ids of 32 bits."""
@@ -37,7 +37,7 @@ def survey(root: int, parent: Any, measure: Any) -> Survey:
     cupy = cuda()
     broken, counts = cupy.full(3, NO_VERTEX, np.uint32), cupy.zeros(2, np.uint64)
     arguments = (parent, measure, np.uint32(root), broken, counts)
-    _launch(_by_parent("tree_rules", parent), measure, arguments)
+    _launch("tree_rules", measure, arguments, parent.dtype)
     found = [*cupy.asnumpy(broken), *cupy.asnumpy(counts)]
     return Survey(*(int(number) for number in found))
 
@@ -51,7 +51,7 @@ def cycle_start(root: int, parent: Any, measure: Any) -> int:
     cupy, vertices = cuda(), len(parent)
     links = cupy.empty(vertices, np.uint32)
     arguments = (parent, measure, np.uint32(root), links)
-    _launch(_by_parent("flat_links", parent), measure, arguments)
+    _launch("flat_links", measure, arguments, parent.dtype)
     start = NO_VERTEX
     for _ in range(vertices.bit_length()):
         first = cupy.full(1, NO_VERTEX, np.uint32)
@@ -71,16 +71,14 @@ def copy_answer(
     """
     where = (np.uint32(parents.shape[1]), np.uint32(column))
     arguments = (parent, measure, np.uint32(root), *where, parents, measures)
-    _launch(_by_parent("copy_answer", parent), measure, arguments)
+    _launch("copy_answer", measure, arguments, parent.dtype)
 
 
-def _by_parent(name: str, parent: Any) -> str:
-    return f"{name}{8 * parent.dtype.itemsize}"
-
-
-def _launch(name: str, measure: Any, arguments: tuple[Any, ...]) -> None:
-    """Launch a kernel, one thread for each vertex."""
-    launch = kernel(name, measure.dtype)
+def _launch(
+    name: str, measure: Any, arguments: tuple[Any, ...], ids: np.dtype[Any] = NARROW
+) -> None:
+    """Launch a kernel, one thread for each vertex; parents are of type ``ids``."""
+    launch = kernel(name, measure.dtype, ids)
     launch(_grid(len(measure)), (THREADS,), (np.uint32(len(measure)), *arguments))
 
 

@@ -156,9 +156,13 @@ def require_silence(wanted: Iterable[tuple[str, dict[str, int | str]]], capabili
 
 @pytest.mark.parametrize("capability", ARCHITECTURES)
 @pytest.mark.parametrize("measure", cuda_loader.MEASURES)
-def test_the_validator_compiles_without_a_word(capability: int, measure: str) -> None:
+@pytest.mark.parametrize(("ids", "group"), [("uint32", 1), ("int64", cuda_loader.FOUR)])
+def test_the_validator_compiles_without_a_word(
+    capability: int, measure: str, ids: str, group: int
+) -> None:
     need_nvrtc()
-    options = [*cuda_loader.options(np.dtype(measure)), f"-arch=sm_{capability}"]
+    given = cuda_loader.options(np.dtype(measure), np.dtype(ids), group)
+    options = [*given, f"-arch=sm_{capability}"]
     log, code = compile_cuda(cuda_loader.text(), cuda_loader.SOURCE.name, options)
     assert log == ""
     assert code[:4] == b"\x7fELF"

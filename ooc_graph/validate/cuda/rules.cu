@@ -1,7 +1,8 @@
 // Graph500's rules for answers in device memory: twin of loops.py and edge_loops.py.
 //
 // One text for all searches: MEASURE, the type of a level (u8 or int) or distance (float, double
-// or i64), is set where this is compiled.
+// or i64), and ID, that of parents or of the ends of tuples (u32 or i64), are set where this is
+// compiled.
 //
 // Answers lie side by side, [vertex][answer], one or a multiple of four of them: a thread looks at
 // GROUP of them, 1 or 4, so that the threads of an edge read whole lines of memory. Of two answers that
@@ -13,6 +14,7 @@ typedef unsigned int u32;
 typedef long long i64;
 typedef unsigned long long u64;
 typedef MEASURE Measure;
+typedef ID Id;
 
 #define NONE 0xFFFFFFFFu // no vertex
 
@@ -75,22 +77,20 @@ __device__ __forceinline__ bool follows(Measure above, Measure here) {
     else return at_most(above, here);
 }
 
-template <typename Parent> __device__ __forceinline__ bool is_none(Parent parent) { return parent == (Parent)-1; }
+__device__ __forceinline__ bool is_none(Id parent) { return parent == (Id)-1; }
 
 // Whether a vertex hangs on its parent without a step. Links of this kind may form a cycle.
-template <typename Parent>
-__device__ __forceinline__ bool is_flat(u64 v, Parent parent, const Measure* measure, u32 root) {
+__device__ __forceinline__ bool is_flat(u64 v, Id parent, const Measure* measure, u32 root) {
     return !is_none(parent) && v != root && equal(measure[parent], measure[v]);
 }
 
 // Every vertex against its parent. broken: smallest vertex for each rule, NONE at entry.
 // counts: vertices that are reached, flat links; 0 at entry.
-template <typename Parent>
-__device__ void tree_rules(u32 vertices, const Parent* parent, const Measure* measure, u32 root, u32* broken,
-                           u64* counts) {
+extern "C" __global__ void tree_rules(u32 vertices, const Id* parent, const Measure* measure, u32 root, u32* broken,
+                                      u64* counts) {
     u32 reached = 0, flat = 0;
     for (u64 v = first_thread(); v < vertices; v += all_threads()) {
-        Parent p = parent[v];
+        Id p = parent[v];
         Measure here = measure[v];
         bool none = is_none(p);
         reached += !none;
@@ -106,29 +106,10 @@ __device__ void tree_rules(u32 vertices, const Parent* parent, const Measure* me
     if (flat) atomicAdd(counts + 1, (u64)flat);
 }
 
-extern "C" __global__ void tree_rules32(u32 vertices, const u32* parent, const Measure* measure, u32 root,
-                                        u32* broken, u64* counts) {
-    tree_rules(vertices, parent, measure, root, broken, counts);
-}
-extern "C" __global__ void tree_rules64(u32 vertices, const i64* parent, const Measure* measure, u32 root,
-                                        u32* broken, u64* counts) {
-    tree_rules(vertices, parent, measure, root, broken, counts);
-}
-
 // next: the parent at the other end of a flat link, NONE where there is none.
-template <typename Parent>
-__device__ void flat_links(u32 vertices, const Parent* parent, const Measure* measure, u32 root, u32* next) {
+extern "C" __global__ void flat_links(u32 vertices, const Id* parent, const Measure* measure, u32 root, u32* next) {
     for (u64 v = first_thread(); v < vertices; v += all_threads())
         next[v] = is_flat(v, parent[v], measure, root) ? (u32)parent[v] : NONE;
-}
-
-extern "C" __global__ void flat_links32(u32 vertices, const u32* parent, const Measure* measure, u32 root,
-                                        u32* next) {
-    flat_links(vertices, parent, measure, root, next);
-}
-extern "C" __global__ void flat_links64(u32 vertices, const i64* parent, const Measure* measure, u32 root,
-                                        u32* next) {
-    flat_links(vertices, parent, measure, root, next);
 }
 
 // Every link at least doubled: after log2(vertices) rounds, chains that have not ended lead into a
@@ -146,23 +127,13 @@ extern "C" __global__ void follow_links(u32 vertices, u32* next, u32* first) {
 }
 
 // An answer into its column. The root needs no edge to its parent.
-template <typename Parent>
-__device__ void copy_answer(u32 vertices, const Parent* parent, const Measure* measure, u32 root, u32 width, u32 column,
-                            u32* parents, Measure* measures) {
+extern "C" __global__ void copy_answer(u32 vertices, const Id* parent, const Measure* measure, u32 root, u32 width,
+                                       u32 column, u32* parents, Measure* measures) {
     for (u64 v = first_thread(); v < vertices; v += all_threads()) {
         u64 at = v * width + column;
         parents[at] = v == root ? NONE : (u32)parent[v];
         measures[at] = measure[v];
     }
-}
-
-extern "C" __global__ void copy_answer32(u32 vertices, const u32* parent, const Measure* measure, u32 root, u32 width,
-                                         u32 column, u32* parents, Measure* measures) {
-    copy_answer(vertices, parent, measure, root, width, column, parents, measures);
-}
-extern "C" __global__ void copy_answer64(u32 vertices, const i64* parent, const Measure* measure, u32 root, u32 width,
-                                         u32 column, u32* parents, Measure* measures) {
-    copy_answer(vertices, parent, measure, root, width, column, parents, measures);
 }
 
 // All answers and the edges ---------------------------------------------------------------------
@@ -189,10 +160,9 @@ __device__ __forceinline__ void note(u64* broken, u64 start, u64 end) { keep_sma
 // counts (width): tuples inside each answer, loops left out. broken (2, width): smallest arc, its
 // start in the upper half. unknown: smallest id that is no vertex.
 // A block has a multiple of width / GROUP threads.
-template <typename Id>
-__device__ void edges(u64 count, const Id* source, const Id* target, const Measure* weight, u32 directed,
-                      u32 vertices, u32 width, const Measure* measures, u32* parents, u64* counts, u64* broken,
-                      i64* unknown) {
+extern "C" __global__ void edges(u64 count, const Id* source, const Id* target, const Measure* weight,
+                                 u32 directed, u32 vertices, u32 width, const Measure* measures, u32* parents,
+                                 u64* counts, u64* broken, i64* unknown) {
     u32 lanes = width / GROUP, lane = threadIdx.x % lanes, groups = blockDim.x / lanes;
     u64 step = (u64)gridDim.x * groups;
     u64 inside[GROUP] = {};
@@ -234,17 +204,6 @@ __device__ void edges(u64 count, const Id* source, const Id* target, const Measu
     }
     for (u32 i = 0; i < GROUP; i++)
         if (inside[i]) atomicAdd(counts + GROUP * lane + i, inside[i]);
-}
-
-extern "C" __global__ void edges32(u64 count, const u32* source, const u32* target, const Measure* weight,
-                                   u32 directed, u32 vertices, u32 width, const Measure* measures, u32* parents,
-                                   u64* counts, u64* broken, i64* unknown) {
-    edges(count, source, target, weight, directed, vertices, width, measures, parents, counts, broken, unknown);
-}
-extern "C" __global__ void edges64(u64 count, const i64* source, const i64* target, const Measure* weight,
-                                   u32 directed, u32 vertices, u32 width, const Measure* measures, u32* parents,
-                                   u64* counts, u64* broken, i64* unknown) {
-    edges(count, source, target, weight, directed, vertices, width, measures, parents, counts, broken, unknown);
 }
 
 // child (width): smallest vertex with a tree edge that no tuple confirmed, NONE at entry.
