@@ -6,9 +6,10 @@
 Edges are generated and sorted on the device. A search is timed by events on its stream, from before
 all initialisation until parents (original ids, in an array by internal id) and levels or distances
 stand in device memory: the headline. Beside it stand searches that leave parents as internal ids,
-and the headline with the scatter of the answer into the order of original ids. TEPS counts input
-tuples between reached vertices, duplicates included and self-loops not; the record also has it by
-unique edges. Kernel 1 is from edges in device memory to searchable rows.
+and both with the answer brought into the order of original ids, where internal ids get their names
+(`original_order_teps` and `named_order_teps`). TEPS counts input tuples between reached vertices,
+duplicates included and self-loops not; the record also has it by unique edges. Kernel 1 is from
+edges in device memory to searchable rows.
 
 Before each timed search all arcs are read, by the validation of the one before or for that purpose,
 so that caches hold other things. Times of levels come from further searches that take them, arcs

@@ -72,10 +72,19 @@ def cold(graph: DeviceGraph, search: Any, roots: Sequence[int]) -> Iterator[Any]
         yield search.run_on_device(root)
 
 
-def internal_times(graph: DeviceGraph, kernel: str, roots: Sequence[int]) -> list[float]:
-    """Seconds of the searches whose parents are internal ids."""
+def internal_times(
+    graph: DeviceGraph, kernel: str, roots: Sequence[int]
+) -> tuple[list[float], list[float]]:
+    """Seconds of the searches whose parents are internal ids, and of naming these in order."""
     search = device.new_search(graph, kernel, original_parents=False)
-    return [tree.elapsed_s for tree in cold(graph, search, roots)]
+    order, names = OriginalOrder(graph.internal_of), graph.original_of.astype(np.uint32)
+    columns, searches, orders = None, [], []
+    for tree in cold(graph, search, roots):
+        searches.append(tree.elapsed_s)
+        answer = tree.parent, measure_of(tree)
+        columns = columns or order.columns(*answer, names=names)
+        orders.append(event_seconds(partial(order.columns, *answer, columns, names)))
+    return searches, orders
 
 
 def bfs_levels(graph: DeviceGraph, roots: Sequence[int]) -> list[list[Level]]:
@@ -150,10 +159,12 @@ def measured(
         found["energy"] = energy(kernel, search, roots, found["edges"])
     del search
     device.free_memory()
-    internal = internal_times(graph, kernel, roots)
+    internal, naming = internal_times(graph, kernel, roots)
     device.free_memory()
-    found["internal_times_s"] = internal
+    found |= {"internal_times_s": internal, "naming_s": naming}
     found["internal_teps"] = teps_statistics(internal, found["edges"]).to_dict()
+    named = [sum(both) for both in zip(internal, naming, strict=True)]
+    found["named_order_teps"] = teps_statistics(named, found["edges"]).to_dict()
     rows, arcs = len(graph.original_of), len(graph.rows.neighbors)
     if kernel == "bfs":
         levels = bfs_levels(graph, roots)

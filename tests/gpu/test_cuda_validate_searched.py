@@ -126,6 +126,9 @@ def test_original_order(kind, internal, vertices) -> None:
         above = np.full(vertices, -1)
         above[there] = ids[expected[0][there]]
         given = None if names is None else cupy.asarray(names)
+        if names is not None and names.dtype == np.uint32:
+            narrow, _ = order.columns(*held, into, given)
+            assert narrow.get().astype(np.int32).tolist() == above.tolist()
         columns = order.wide_columns(*held, given)
         for column, values in zip(columns, (above, level), strict=True):
             assert column.dtype == values.dtype

@@ -120,6 +120,11 @@ def test_columns_are_those_of_the_cpu(dtype: str, original_parents: bool, vertic
     assert written.trace.elapsed_s == 0.25
     assert written.columns is not None
     assert written.columns.keys() == expected.keys()
+    names = None if original_parents else ids.original_of.astype(np.uint32)
+    narrow = scatter.OriginalOrder(ids.internal_of).columns(parent, found.level, names=names)
+    assert [column.dtype for column in narrow] == [np.uint32, dtype]
+    assert narrow[0].astype(np.int32).tolist() == expected["parent"].tolist()
+    assert (narrow[1] == UNREACHED[dtype]).tolist() == (expected["parent"] < 0).tolist()
     for name, column in expected.items():
         assert written.columns[name].dtype == column.dtype, name
         assert written.columns[name].tolist() == column.tolist(), name

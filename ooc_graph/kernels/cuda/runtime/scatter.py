@@ -76,26 +76,26 @@ class OriginalOrder:
         return lambda *arguments: found(*grid, arguments, shared_mem=shared_bytes)
 
     def columns(
-        self, parent: Any, measure: Any, into: tuple[Any, Any] | None = None
+        self, parent: Any, measure: Any, into: tuple[Any, Any] | None = None, names: Any = None
     ) -> tuple[Any, Any]:
         """Parents and measures by original id, (vertices,), of the types that are given.
 
         Both are on the device. ``parent``, uint32 (rows,), are original ids by internal id, all
         ones where unreached. ``measure``, (rows,), are levels, uint8 with 255 for unreached or
         int32 with -1; or distances, float32 or float64 with +inf or int64 with ``INT64_UNREACHED``.
-        The columns are written over those of a former answer if ``into`` has such.
+        The columns are written over those of a former answer if ``into`` has such. ``parent`` are
+        internal ids if there are ``names``, their original ids: uint32 (rows,), on the device.
         """
         into = into or self._empty(np.dtype(np.uint32), measure.dtype)
         wanted = [(self.vertices,), np.uint32, (self.vertices,), measure.dtype]
         if [into[0].shape, into[0].dtype, into[1].shape, into[1].dtype] != wanted:
             raise UsageError("the columns to write to are not those of an answer of this graph")
-        return self._order(parent, measure, None, into)
+        return self._order(parent, measure, names, into)
 
     def wide_columns(self, parent: Any, measure: Any, names: Any = None) -> tuple[Any, Any]:
         """As `columns`, with parents of int64, -1 where unreached, and levels of int32.
 
-        ``parent`` are internal ids if there are ``names``, their original ids: (rows,) on the
-        device, uint32 or int64.
+        ``names`` may be of int64, too.
         """
         wide = np.dtype(np.int32) if measure.dtype == np.uint8 else measure.dtype
         into = self._empty(np.dtype(np.int64), wide)
