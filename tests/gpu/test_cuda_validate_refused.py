@@ -123,3 +123,30 @@ def test_too_little_memory_is_said_and_nothing_is_left() -> None:
             pool.set_limit(0)
 
     deepen()
+
+
+@pytest.mark.parametrize(
+    ("kind", "measure", "most"),
+    [(CudaBfsValidator, "uint8", 16), (CudaSsspValidator, "float32", 20)],
+)
+def test_one_answer_takes_few_bytes_a_vertex(kind: type, measure: str, most: int) -> None:
+    """All in all, the answer itself too; distances are equal, so that links are followed."""
+    vertices, step, slack = 1 << 20, 1 << 15, 2 << 20
+    pool = cupy.get_default_memory_pool()
+    pool.free_all_blocks()
+    pool.set_limit(size=pool.total_bytes() + most * vertices + slack)
+    try:
+        parent = cupy.zeros(vertices, "uint32")
+        found = cupy.full(vertices, measure == "uint8", measure)
+        found[0] = 0
+        check = kind(vertices, 1)
+        assert check.add(0, parent, found).ok
+        for start in range(0, vertices, step):
+            target = cupy.arange(start, start + step, dtype="uint32")
+            weight = cupy.zeros(step, "float32") if measure == "float32" else None
+            check.block(cupy.zeros(step, "uint32"), target, weight)
+        (verdict,) = check.finish()
+    finally:
+        pool.set_limit(size=0)
+    assert verdict.ok
+    assert (verdict.reached, verdict.edges) == (vertices, vertices - 1)
