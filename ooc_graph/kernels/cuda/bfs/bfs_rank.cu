@@ -104,15 +104,11 @@ extern "C" __global__ void pull_rows(u32 rows, u32 words, const u64* offsets, AR
             const u32 who = __ffs(rest) - 1;
             const u64 stop = __shfl_sync(FULL, end, who);
             const auto theirs = arcs_of(neighbors, row - lane + who);
-            for (u64 a = __shfl_sync(FULL, at, who); a < stop; a += 32) {
-                const VERTEX u = a + lane < stop ? theirs[a + lane] : NO_VERTEX;
-                const u32 hits = __ballot_sync(FULL, u != NO_VERTEX && has(frontier, u));
-                const VERTEX hit = __shfl_sync(FULL, u, hits ? __ffs(hits) - 1 : 0);
-                if (lane == who) {
-                    examined += hits ? (u64)__ffs(hits) : min((u64)32, stop - a);
-                    if (hits) by = hit;
-                }
-                if (hits) break;
+            VERTEX hit = NO_VERTEX;
+            const u64 looked = look_for(hit, frontier, theirs, __shfl_sync(FULL, at, who), stop);
+            if (lane == who) {
+                examined += looked;
+                by = hit;
             }
         }
         const bool taken = by != NO_VERTEX;

@@ -83,6 +83,21 @@ __device__ __forceinline__ bool has(const u32* words, Member member) {
     return words[member >> 5] & bit_in_word(member);
 }
 
+// The first of arcs[at:stop) that leads to a member of the frontier is `by` then, for all lanes of the
+// warp that calls it; how many arcs it looked at.
+template <typename Arcs>
+__device__ __forceinline__ u64 look_for(VERTEX& by, const u32* frontier, const Arcs& arcs, u64 at, u64 stop) {
+    const u64 begin = at, lane = threadIdx.x % 32;
+    for (; at < stop; at += 32) {
+        const VERTEX u = at + lane < stop ? arcs[at + lane] : NO_VERTEX;
+        const u32 hits = __ballot_sync(FULL, u != NO_VERTEX && has(frontier, u));
+        if (!hits) continue;
+        by = __shfl_sync(FULL, u, __ffs(hits) - 1);
+        return at - begin + __ffs(hits);
+    }
+    return stop - begin;
+}
+
 // Smallest value of all lanes; whole warps call it.
 __device__ __forceinline__ u32 warp_least(u32 value) { return __reduce_min_sync(FULL, value); }
 __device__ __forceinline__ u64 warp_least(u64 value) {

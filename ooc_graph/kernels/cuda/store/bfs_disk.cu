@@ -164,18 +164,8 @@ extern "C" __global__ void pull_units(u32 count, const i64* row, const i64* plac
     const u32 lane = threadIdx.x % 32;
     u64 examined = 0;
     for (u32 i = warp; i < count; i += warps) {
-        const u32* arcs = units + place[i];
-        const i64 end = asked[i];
         u32 by = NONE;
-        i64 looked = end;
-        for (i64 first = 0; first < end; first += 32) {
-            const u32 u = first + lane < end ? arcs[first + lane] : NONE;
-            const u32 hits = __ballot_sync(FULL, u != NONE && has(frontier, u));
-            if (!hits) continue;
-            by = __shfl_sync(FULL, u, __ffs(hits) - 1);
-            looked = first + __ffs(hits);
-            break;
-        }
+        const u64 looked = look_for(by, frontier, units + place[i], 0, (u64)asked[i]);
         if (lane) continue;
         examined += looked;
         hit[i] = by != NONE;

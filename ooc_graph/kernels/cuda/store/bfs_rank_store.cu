@@ -48,15 +48,7 @@ extern "C" __global__ void pull_fetched(FETCHED, const u64* out_offsets, const u
     u64 rows = 0, out_arcs = 0, examined = 0;
     over_fetched(FETCHED_ARCS, [&](u32 index, u32 row, const VERTEX* arcs, u32 asked) {
         VERTEX by = NO_VERTEX;
-        u32 looked = asked;
-        for (u32 first = 0; first < asked; first += 32) {
-            const VERTEX u = first + lane < asked ? arcs[first + lane] : NO_VERTEX;
-            const u32 hits = __ballot_sync(FULL, u != NO_VERTEX && has(frontier, u));
-            if (!hits) continue;
-            by = __shfl_sync(FULL, u, __ffs(hits) - 1);
-            looked = first + __ffs(hits);
-            break;
-        }
+        const u64 looked = look_for(by, frontier, arcs, 0, asked);
         if (lane) return;
         examined += looked;
         flags[index] = by == NO_VERTEX;
