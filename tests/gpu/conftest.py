@@ -18,10 +18,12 @@ from tests.gpu.fixtures import (
     case,
     cuda_workers,
     light,
+    only_ranks,
     pinned,
     plain,
     released,
     small_store,
+    tried,
     workers,
 )
 
@@ -29,10 +31,12 @@ __all__ = [
     "case",
     "cuda_workers",
     "light",
+    "only_ranks",
     "pinned",
     "plain",
     "released",
     "small_store",
+    "tried",
     "workers",
 ]
 

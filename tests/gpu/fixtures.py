@@ -10,8 +10,10 @@ from distributed import Client
 
 import ooc_graph as og
 from ooc_graph.kernels.cuda.runtime import modules as cuda_modules
+from ooc_graph.model import rank_memory
 from ooc_graph.runtime import engine_cache
 from ooc_graph.runtime.cluster import local_cluster, local_cuda_cluster
+from ooc_graph.search import single
 from tests.gpu import stores
 from tests.gpu.cases import GAP, Case, make
 
@@ -42,6 +44,26 @@ def pinned(monkeypatch: pytest.MonkeyPatch) -> dict[int, int]:
     monkeypatch.setattr(runtime, "hostUnregister", forgotten)
     engine_cache.release()
     return held
+
+
+@pytest.fixture
+def tried(monkeypatch: pytest.MonkeyPatch, released: None) -> list[str]:
+    """Strategies by which searches are carried out."""
+    found: list[str] = []
+    plain = single.search_by
+
+    def noted(plan: Any, *rest: Any) -> Any:
+        found.append(plan.strategy.name)
+        return plain(plan, *rest)
+
+    monkeypatch.setattr(single, "search_by", noted)
+    return found
+
+
+@pytest.fixture
+def only_ranks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One process searches by ranks, as if the graph had ids of 64 bits."""
+    monkeypatch.setattr(rank_memory, "only_ranks", lambda _: True)
 
 
 @pytest.fixture(scope="module")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -17,29 +16,26 @@ import ooc_graph as og
 from ooc_graph.errors import CorruptStoreError, InputError
 from ooc_graph.kernels.common.decisions import PULL, PUSH
 from ooc_graph.kernels.cpu.device import CpuDevice
-from ooc_graph.kernels.cuda.runtime import modules as cuda_modules
 from ooc_graph.layout import names
 from ooc_graph.memory.cpu import columns as stored_columns
 from ooc_graph.memory.cuda.disk_ranks import DiskRankPlan, least_disk_ranks, plan_disk_ranks
 from ooc_graph.memory.heads import ALL
-from ooc_graph.model import rank_memory
-from ooc_graph.model.kernel import CUDA_FIXED_BYTES
-from ooc_graph.runtime import engine_cache
-from ooc_graph.search import single
 from ooc_graph.shards import device_tiers
 from ooc_graph.strategies.cuda import disk_ranks
 from tests.gpu import stores
 from tests.gpu.graphs import flat, roots, sparse
 from tests.gpu.memory import refuse_each_allocation
 from tests.gpu.paired import PairedDevice
+from tests.gpu.rank_searches import by_one_process, by_two_workers, within_least
 from tests.gpu.ranked import RankedBfs, RankedSssp
-from tests.gpu.searching import columns, hub, search
+from tests.gpu.searching import hub, search
 from tests.gpu.test_cuda_pinned_ranks import FLAT, KERNELS, NAMES, SHARES, arcs
 from tests.gpu.test_cuda_wide_ids import WIDE, widened
 from tests.gpu.tiered import StoreRanks
 from tests.strategies import WEIGHTS, Arcs, arcs_of, skewed
 
 CPU = CpuDevice(2)
+STRATEGY = "cuda/disk, ranks"
 # Batches end within rows, windows within words, and looks before rows do.
 SIZES = [
     {"block_bytes": 1024, "batch_blocks": 64},
@@ -147,28 +143,6 @@ def graph(tmp_path_factory: pytest.TempPathFactory) -> og.Graph:
     return stores.kronecker(tmp_path_factory, 18, shards=4)
 
 
-@pytest.fixture
-def tried(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
-    """Strategies by which searches are carried out; no rows are pinned."""
-    found: list[str] = []
-    plain = single.search_by
-
-    def noted(plan: Any, *rest: Any) -> Any:
-        found.append(plan.strategy.name)
-        return plain(plan, *rest)
-
-    monkeypatch.setattr(single, "search_by", noted)
-    engine_cache.release()
-    yield found
-    engine_cache.release()
-
-
-@pytest.fixture
-def only_ranks(monkeypatch: pytest.MonkeyPatch) -> None:
-    """One process searches by ranks, as if the graph had ids of 64 bits."""
-    monkeypatch.setattr(rank_memory, "only_ranks", lambda _: True)
-
-
 def plan_of(graph: og.Graph, kernel: str, ranks: int) -> DiskRankPlan:
     """Plan of ranks for a quarter of the arcs on the device."""
     every = [
@@ -186,28 +160,20 @@ def plan_of(graph: og.Graph, kernel: str, ranks: int) -> DiskRankPlan:
 @pytest.mark.usefixtures("only_ranks")
 def test_several_ranks_of_one_process(kernel: str, graph: og.Graph, tried: list[str]) -> None:
     budget = plan_of(graph, kernel, 4).device_budget_bytes
-    for root in (hub(graph), int(graph.original_of()[-1])):
-        right = columns(search(kernel)(graph, root, device="cpu"))
-        tried.clear()
-        options: dict[str, Any] = {"device": "cuda", "device_memory": budget, "host_memory": 0}
-        found = search(kernel)(graph, root, **options)
-        assert columns(found) == right
-        assert tried == ["cuda/disk, ranks"]
+    by_one_process(graph, kernel, tried, STRATEGY, device_memory=budget, host_memory=0)
 
 
 @pytest.mark.parametrize("kernel", KERNELS)
 def test_ranks_of_two_workers(
     kernel: str, graph: og.Graph, tried: list[str], workers: Client, tmp_path: Path
 ) -> None:
-    """They share one device here; the second search is by ranks that they keep."""
-    root, budget = hub(graph), plan_of(graph, kernel, 2).device_budget_bytes
-    right = columns(search(kernel)(graph, root, device="cpu"))
-    options: dict[str, Any] = {"client": workers, "device": "cuda", "exchange": "scheduler"}
-    options |= {"device_memory": budget, "host_memory": 0}
-    tried.clear()
-    for out in (None, None, tmp_path / "found.zarr"):
-        assert columns(search(kernel)(graph, root, out=out, **options)) == right
-    assert tried == 3 * ["cuda/disk, ranks"]
+    budget = plan_of(graph, kernel, 2).device_budget_bytes
+    options: dict[str, Any] = {
+        "device_memory": budget,
+        "host_memory": 0,
+        "out": tmp_path / "found.zarr",
+    }
+    by_two_workers(graph, kernel, tried, STRATEGY, workers, **options)
 
 
 @pytest.mark.parametrize("directed", [False, True], ids=["undirected", "directed"])
@@ -216,25 +182,12 @@ def test_ranks_of_two_workers(
 def test_the_least_that_is_said_is_enough(
     kernel: str, directed: bool, tmp_path: Path, tried: list[str]
 ) -> None:
-    """With an allocator that gives no more, and little for what does not depend on the graph."""
     found = skewed(60_000, 4_000_000, "float64", directed=directed, seed=5)
     edges = found.source, found.target, found.weight
     options: dict[str, Any] = {"directed": directed, "shards": 4, "device": "cpu", "rows": "both"}
     built = og.build(edges, tmp_path / "g.zarr", **options)
-    root = hub(built)
-    right = columns(search(kernel)(built, root, device="cpu"))
-    tried.clear()
     least = least_disk_ranks(disk_ranks.facts_of(built, kernel, range(4))).device_bytes
-    options = {"device": "cuda", "device_memory": least, "host_memory": 0}
-    pool = cuda_modules.cuda().get_default_memory_pool()
-    pool.free_all_blocks()
-    before = pool.get_limit()
-    pool.set_limit(size=pool.total_bytes() + least - CUDA_FIXED_BYTES + (1 << 18))
-    try:
-        assert columns(search(kernel)(built, root, **options)) == right
-    finally:
-        pool.set_limit(size=before)
-    assert tried == ["cuda/disk, ranks"]
+    within_least(built, kernel, tried, STRATEGY, least, host_memory=0)
 
 
 @pytest.mark.parametrize("kernel", KERNELS)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-from collections.abc import Iterator
 from dataclasses import replace
 from functools import cache, partial
 from pathlib import Path
@@ -16,21 +15,18 @@ from distributed import Client
 import ooc_graph as og
 from ooc_graph.kernels.common.decisions import PULL, PUSH
 from ooc_graph.kernels.cpu.device import CpuDevice
-from ooc_graph.kernels.cuda.runtime import modules as cuda_modules
 from ooc_graph.layout import names
 from ooc_graph.memory.cuda.pinned_ranks import RankPlan, plan_ranks
 from ooc_graph.memory.heads import ALL
-from ooc_graph.model import rank_memory
-from ooc_graph.model.kernel import CUDA_FIXED_BYTES
 from ooc_graph.runtime import engine_cache
-from ooc_graph.search import single
 from ooc_graph.strategies.cuda import pinned_ranks
 from tests.gpu import stores
 from tests.gpu.graphs import GRAPHS, flat, roots, sparse
 from tests.gpu.memory import refuse_each_allocation
 from tests.gpu.paired import PairedDevice
+from tests.gpu.rank_searches import by_one_process, by_two_workers, within_least
 from tests.gpu.ranked import RankedBfs, RankedSssp
-from tests.gpu.searching import columns, hub, search
+from tests.gpu.searching import hub, search
 from tests.gpu.test_cuda_wide_ids import WIDE, same_bfs, same_sssp
 from tests.gpu.tiered import PinnedRanks
 from tests.strategies import WEIGHTS, Arcs, skewed
@@ -41,6 +37,7 @@ FLAT = ["zero weights", "plateaus, directed", "absorbed weights"]
 # Of each row the first arc, some, and all.
 SHARES = [(1, 63), (2, 2), (ALL, 63)]
 KERNELS = ["bfs", "sssp"]
+STRATEGY = "cuda/pinned, ranks"
 
 
 def paired(share: tuple[int, int]) -> PairedDevice:
@@ -133,54 +130,20 @@ def plan_with(graph: og.Graph, kernel: str, ranks: int) -> RankPlan:
     return plan
 
 
-@pytest.fixture
-def tried(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
-    """Strategies by which searches are carried out."""
-    found: list[str] = []
-    plain = single.search_by
-
-    def noted(plan: Any, *rest: Any) -> Any:
-        found.append(plan.strategy.name)
-        return plain(plan, *rest)
-
-    monkeypatch.setattr(single, "search_by", noted)
-    engine_cache.release()
-    yield found
-    engine_cache.release()
-
-
-@pytest.fixture
-def only_ranks(monkeypatch: pytest.MonkeyPatch) -> None:
-    """One process searches by ranks, as if the graph had ids of 64 bits."""
-    monkeypatch.setattr(rank_memory, "only_ranks", lambda _: True)
-
-
 @pytest.mark.parametrize("kernel", KERNELS)
 @pytest.mark.usefixtures("only_ranks")
 def test_several_ranks_of_one_process(kernel: str, graph: og.Graph, tried: list[str]) -> None:
     budget = plan_with(graph, kernel, 4).budget_bytes
-    for root in (hub(graph), int(graph.original_of()[-1])):
-        right = columns(search(kernel)(graph, root, device="cpu"))
-        tried.clear()
-        options: dict[str, Any] = {"device": "cuda", "device_memory": budget}
-        found = search(kernel)(graph, root, **options)
-        assert columns(found) == right
-        assert tried == ["cuda/pinned, ranks"]
+    by_one_process(graph, kernel, tried, STRATEGY, device_memory=budget)
 
 
 @pytest.mark.parametrize("kernel", KERNELS)
 def test_ranks_of_two_workers(
     kernel: str, graph: og.Graph, tried: list[str], workers: Client, tmp_path: Path
 ) -> None:
-    """They share one device here; the second search is by ranks that they keep."""
-    root, budget = hub(graph), plan_with(graph, kernel, 2).budget_bytes
-    right = columns(search(kernel)(graph, root, device="cpu"))
-    options: dict[str, Any] = {"client": workers, "device": "cuda", "exchange": "scheduler"}
-    options["device_memory"] = budget
-    tried.clear()
-    for out in (None, None, tmp_path / "found.zarr"):
-        assert columns(search(kernel)(graph, root, out=out, **options)) == right
-    assert tried == 3 * ["cuda/pinned, ranks"]
+    budget = plan_with(graph, kernel, 2).budget_bytes
+    options: dict[str, Any] = {"device_memory": budget, "out": tmp_path / "found.zarr"}
+    by_two_workers(graph, kernel, tried, STRATEGY, workers, **options)
 
 
 @pytest.mark.parametrize("directed", [False, True], ids=["undirected", "directed"])
@@ -189,25 +152,11 @@ def test_ranks_of_two_workers(
 def test_the_least_that_is_said_is_enough(
     kernel: str, directed: bool, tmp_path: Path, tried: list[str]
 ) -> None:
-    """With an allocator that gives no more, and little for what does not depend on the graph."""
     found = skewed(20_000, 400_000, "float64", directed=directed, seed=5)
     edges = found.source, found.target, found.weight
     built = og.build(edges, tmp_path / "g.zarr", directed=directed, shards=4, device="cpu")
-    root = hub(built)
-    right = columns(search(kernel)(built, root, device="cpu"))
-    tried.clear()
-    facts = pinned_ranks.facts_of(built, kernel, range(4))
-    least = pinned_ranks.least_bytes(facts)
-    options: dict[str, Any] = {"device": "cuda", "device_memory": least}
-    pool = cuda_modules.cuda().get_default_memory_pool()
-    pool.free_all_blocks()
-    before = pool.get_limit()
-    pool.set_limit(size=pool.total_bytes() + least - CUDA_FIXED_BYTES + (1 << 18))
-    try:
-        assert columns(search(kernel)(built, root, **options)) == right
-    finally:
-        pool.set_limit(size=before)
-    assert tried == ["cuda/pinned, ranks"]
+    least = pinned_ranks.least_bytes(pinned_ranks.facts_of(built, kernel, range(4)))
+    within_least(built, kernel, tried, STRATEGY, least)
 
 
 @pytest.mark.parametrize("kernel", KERNELS)
