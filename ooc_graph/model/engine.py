@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from ooc_graph.answers.scatter import Ids
 from ooc_graph.kernels.cuda.runtime.pool import WholePieces, allocating
+from ooc_graph.kernels.cuda.runtime.rows import on_device
+from ooc_graph.kernels.cuda.runtime.scatter import OriginalOrder
 from ooc_graph.memory.cuda.device_facts import DevicePlan
 from ooc_graph.memory.io_stats import IoStats
 from ooc_graph.shards.load import Graph
@@ -33,6 +36,11 @@ class Engine:
     # Says how a search went. It is called after each search with what that search alone read of the
     # store (`IoStats`; None if arcs are in memory). None if there is nothing to say.
     note: Callable[[Any], str] | None = None
+
+    @cached_property
+    def order(self) -> OriginalOrder:
+        """Brings answers that stay on the device into the order of original ids."""
+        return OriginalOrder(on_device(self.ids.internal_of))
 
     def allocating(self) -> AbstractContextManager[None]:
         """Have this thread take device memory from where the search has its own."""

@@ -9,7 +9,6 @@ import numpy as np
 from ooc_graph.answers.scatter import Ids, unreached
 from ooc_graph.kernels.cuda.runtime.modules import cuda, within_memory
 from ooc_graph.kernels.cuda.runtime.rows import on_device
-from ooc_graph.kernels.cuda.runtime.scatter import OriginalOrder
 from ooc_graph.layout.names import DISTANCE, LEVEL, PARENT, VERTEX
 from ooc_graph.model.engine import Engine
 from ooc_graph.model.task import SearchTask, Trace, Written
@@ -27,8 +26,7 @@ def search(engine: Engine, root: int) -> Written:
         tree = engine.search.run_on_device(internal)
         by_row = tree.level if engine.kernel == "bfs" else tree.distance
         names = None if engine.original_parents else on_device(engine.ids.original_of)
-        order = OriginalOrder(on_device(engine.ids.internal_of))
-        parent, measure = order.wide_columns(tree.parent, by_row, names)
+        parent, measure = engine.order.wide_columns(tree.parent, by_row, names)
         columns = _columns(engine.kernel, engine.ids, parent, measure)
     return Written(Trace(tree.elapsed_s, ()), columns=columns)
 

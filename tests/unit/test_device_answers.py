@@ -111,6 +111,7 @@ def test_columns_are_those_of_the_cpu(dtype: str, original_parents: bool, vertic
         ids=ids,
         graph=SimpleNamespace(position_of=lambda root: root),
         search=SimpleNamespace(run_on_device=lambda root: found),
+        order=scatter.OriginalOrder(ids.internal_of),
     )
     written = device_columns.search(held, root)
     if kernel == "bfs":
@@ -121,7 +122,7 @@ def test_columns_are_those_of_the_cpu(dtype: str, original_parents: bool, vertic
     assert written.columns is not None
     assert written.columns.keys() == expected.keys()
     names = None if original_parents else ids.original_of.astype(np.uint32)
-    narrow = scatter.OriginalOrder(ids.internal_of).columns(parent, found.level, names=names)
+    narrow = held.order.columns(parent, found.level, names=names)
     assert [column.dtype for column in narrow] == [np.uint32, dtype]
     assert narrow[0].astype(np.int32).tolist() == expected["parent"].tolist()
     assert (narrow[1] == UNREACHED[dtype]).tolist() == (expected["parent"] < 0).tolist()
