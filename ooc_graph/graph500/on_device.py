@@ -36,7 +36,7 @@ def _timed(task: BatchTask, engine: Engine, keys: IntArray) -> list[Searched]:
     if not task.validate:
         return [one for one, _ in _searches(engine, tuples, keys)]
     vertices = engine.graph.vertices
-    order = OriginalOrder(on_device(engine.ids.internal_of))
+    order = OriginalOrder(engine.ids.internal_of)
     # Beside the batch are the answer that it takes next, by original ids, and a block of tuples.
     beside = bytes_per_answer(vertices, task.kernel)
     beside += _EDGE_BYTES * min(_BLOCK_EDGES, task.source.edges)

@@ -10,7 +10,6 @@ from typing import Any
 
 from ooc_graph.answers.scatter import Ids
 from ooc_graph.kernels.cuda.runtime.pool import WholePieces, allocating
-from ooc_graph.kernels.cuda.runtime.rows import on_device
 from ooc_graph.kernels.cuda.runtime.scatter import OriginalOrder
 from ooc_graph.memory.cuda.device_facts import DevicePlan
 from ooc_graph.memory.io_stats import IoStats
@@ -40,7 +39,7 @@ class Engine:
     @cached_property
     def order(self) -> OriginalOrder:
         """Brings answers that stay on the device into the order of original ids."""
-        return OriginalOrder(on_device(self.ids.internal_of))
+        return OriginalOrder(self.ids.internal_of)
 
     def allocating(self) -> AbstractContextManager[None]:
         """Have this thread take device memory from where the search has its own."""

@@ -9,6 +9,7 @@ import ooc_graph as og
 from ooc_graph.edges.kronecker import Kronecker
 from ooc_graph.errors import UsageError
 from ooc_graph.kernels.cuda.bfs.search import CudaBfsSearch
+from ooc_graph.kernels.cuda.runtime import scatter
 from ooc_graph.kernels.cuda.runtime.scatter import OriginalOrder, reached_tuples
 from ooc_graph.kernels.cuda.sssp.search import CudaSsspSearch
 from ooc_graph.types import INT64_UNREACHED, EdgeBlock
@@ -95,8 +96,9 @@ def test_searched_answers(searched, kernel, answers) -> None:
 @pytest.mark.parametrize("vertices", [1000, 8192, 30_003])
 @pytest.mark.parametrize("internal", ["int32", "int64"])
 @pytest.mark.parametrize("kind", ["uint8", "int32", "float32", "float64", "int64"])
-def test_original_order(kind, internal, vertices) -> None:
+def test_original_order(kind, internal, vertices, monkeypatch) -> None:
     """Blocks of original ids, the last one not full; some of their vertices have no row."""
+    monkeypatch.setattr(scatter, "PART_VERTICES", 16_384)
     rng, rows = np.random.default_rng(1), vertices * 3 // 5
     internal_of, original_of = np.full(vertices, -1, internal), rng.permutation(vertices)[:rows]
     internal_of[original_of] = np.arange(rows)
@@ -110,7 +112,7 @@ def test_original_order(kind, internal, vertices) -> None:
     for column, values in zip(expected, (parent, measure), strict=True):
         column[original_of] = values
     held = [cupy.asarray(array) for array in (parent, measure)]
-    order = OriginalOrder(cupy.asarray(internal_of))
+    order = OriginalOrder(internal_of if internal == "int64" else cupy.asarray(internal_of))
     found = order.columns(*held)
     into = cupy.empty(vertices, "uint32"), cupy.empty(vertices, kind)
     assert order.columns(*held, into) is into

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import nullcontext
-from itertools import pairwise
 from types import SimpleNamespace
 from typing import Any
 
@@ -26,18 +25,19 @@ UNREACHED = {"uint8": 255, "int32": -1, "float32": np.inf, "int64": np.iinfo(np.
 BLOCK = 8192
 
 
-def blocks(starts: Any) -> Iterator[tuple[int, slice]]:
-    for block, (low, high) in enumerate(pairwise(starts.tolist())):
-        yield block * BLOCK, slice(low, high)
+def blocks(vertices: Any, starts: Any) -> Iterator[tuple[int, slice]]:
+    for first in range(0, int(vertices), BLOCK):
+        low, high = starts[first // BLOCK :][:2].tolist()
+        yield first, slice(low, high)
 
 
 def count_rows(vertices: Any, internal_of: Any, counts: Any) -> None:
-    for block in range(len(counts)):
-        counts[block] = (internal_of[block * BLOCK : (block + 1) * BLOCK] >= 0).sum()
+    for first in range(0, int(vertices), BLOCK):
+        counts[first // BLOCK] = (internal_of[first : first + BLOCK] >= 0).sum()
 
 
 def sort_rows(vertices: Any, internal_of: Any, starts: Any, row: Any, place: Any) -> None:
-    for first, mine in blocks(starts):
+    for first, mine in blocks(vertices, starts):
         part = internal_of[first : first + BLOCK]
         row[mine] = np.sort(part[part >= 0])
         place[mine] = np.argsort(part)[np.sum(part < 0) :]
@@ -48,7 +48,7 @@ def to_original(vertices: Any, starts: Any, row: Any, place: Any, *given: Any) -
     none = np.array(unreached).view(measure.dtype)
     parent_out[:] = np.array(-1).astype(parent_out.dtype)
     measure_out[:] = none if measure_out.dtype == measure.dtype else -1
-    for first, mine in blocks(starts):
+    for first, mine in blocks(vertices, starts):
         at, found = first + place[mine].astype(int), parent[row[mine]]
         reached, far = found != NONE, measure[row[mine]]
         parent_out[at[reached]] = found[reached] if not names.shape else names[found[reached]]
@@ -74,8 +74,8 @@ def numpy_for_cupy(monkeypatch: pytest.MonkeyPatch) -> None:
     for module in (device_columns, on_device, scatter):
         monkeypatch.setattr(module, "cuda", lambda: np)
         monkeypatch.setattr(module, "within_memory", lambda _: nullcontext())
-    for module in (device_columns, on_device):
         monkeypatch.setattr(module, "on_device", np.asarray)
+    monkeypatch.setattr(scatter, "PART_VERTICES", 2 * BLOCK)
     monkeypatch.setattr(scatter, "kernel", Kernel)
     monkeypatch.setattr(
         scatter, "launch", lambda _, name, count, *given, **__: globals()[name](*given)

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
 
 from ooc_graph.errors import UsageError
 from ooc_graph.kernels.cuda.runtime.modules import THREADS, cuda, kernel, launch, within_memory
-from ooc_graph.kernels.cuda.runtime.rows import NULL
+from ooc_graph.kernels.cuda.runtime.rows import NULL, on_device
 from ooc_graph.types import INT64_UNREACHED
 
 _UNREACHED: dict[str, int | float] = {
@@ -31,6 +31,10 @@ _WORDS: dict[str, int | str] = {
 }
 _IDS = 8192
 """Vertices of a block, as ``scatter.cu`` has it; where one is in a block takes 16 bits."""
+PART_VERTICES = 1 << 22
+"""Vertices whose internal ids are brought to the device at a time."""
+ORDER_ROW_BYTES = 6
+"""Device memory of a row in an `OriginalOrder`."""
 _KEY_BYTES, _PARENT_BYTES = 8, 4
 _MOST_BLOCKS = 1 << 16
 
@@ -38,10 +42,10 @@ _MOST_BLOCKS = 1 << 16
 class OriginalOrder:
     """Brings answers into the order of original ids; holds 6 bytes a row on the device.
 
-    ``internal_of``, on the device, int32 or int64 (vertices,), is -1 for vertices without a row,
-    which are unreached. It is read once, and not kept. All happens on CuPy's current stream, which
-    is waited for once, when this is made. If the device's memory is too small, that is a
-    `MemoryBudgetError`.
+    ``internal_of``, int32 or int64 (vertices,), is -1 for vertices without a row, which are
+    unreached. It is on the device, or is brought there in parts; it is not kept. All happens on
+    CuPy's current stream, which is waited for when this is made. If the device's memory is too
+    small, that is a `MemoryBudgetError`.
 
     Of each block of vertices the rows are listed ascending, with where each is in the block: rows
     of one degree are numbered by original id, so that an answer is read in runs.
@@ -56,20 +60,25 @@ class OriginalOrder:
         self._kernels: dict[tuple[str, ...], Callable[..., None]] = {}
         ids = {"ID": _WORDS[internal_of.dtype.name]}
         with within_memory("the order of original ids"):
-            given = np.uint64(self.vertices), cupy.ascontiguousarray(internal_of)
             counts = cupy.zeros(self._blocks + 1, np.uint64)
-            self._bound("count_rows", ids)(*given, counts[1:])
+            count, sort = self._bound("count_rows", ids), self._bound("sort_rows", ids, _KEY_BYTES)
+            for block, part in _parts(internal_of):
+                count(np.uint64(len(part)), part, counts[1 + block :])
             self._starts = cupy.cumsum(counts, dtype=np.uint64)
             self.rows = int(self._starts[-1])
             self._row, self._within = (cupy.empty(self.rows, t) for t in (np.uint32, np.uint16))
-            listed = self._starts, self._row, self._within
-            self._bound("sort_rows", ids, _IDS * _KEY_BYTES)(*given, *listed)
+            for block, part in _parts(internal_of):
+                starts = self._starts[block:]
+                sort(np.uint64(len(part)), part, starts, self._row, self._within)
 
     def _bound(
-        self, name: str, constants: dict[str, int | str], shared_bytes: int = 0
+        self, name: str, constants: dict[str, int | str], vertex_bytes: int = 0
     ) -> Callable[..., None]:
-        """What launches a kernel with a block of threads for each block of vertices."""
-        found = kernel("scatter.cu", name, constants)
+        """What launches a kernel with a block of threads for each block of vertices.
+
+        It has so many bytes of shared memory for a vertex.
+        """
+        found, shared_bytes = kernel("scatter.cu", name, constants), _IDS * vertex_bytes
         if shared_bytes:
             found.max_dynamic_shared_size_bytes = shared_bytes
         grid = (max(1, min(self._blocks, _MOST_BLOCKS)),), (THREADS,)
@@ -86,7 +95,7 @@ class OriginalOrder:
         The columns are written over those of a former answer if ``into`` has such. ``parent`` are
         internal ids if there are ``names``, their original ids: uint32 (rows,), on the device.
         """
-        into = into or self._empty(np.dtype(np.uint32), measure.dtype)
+        into = into or self._empty(np.dtype(np.uint32), measure.dtype, self.vertices)
         wanted = [(self.vertices,), np.uint32, (self.vertices,), measure.dtype]
         if [into[0].shape, into[0].dtype, into[1].shape, into[1].dtype] != wanted:
             raise UsageError("the columns to write to are not those of an answer of this graph")
@@ -97,17 +106,23 @@ class OriginalOrder:
 
         ``names`` may be of int64, too.
         """
-        wide = np.dtype(np.int32) if measure.dtype == np.uint8 else measure.dtype
-        into = self._empty(np.dtype(np.int64), wide)
-        return self._order(parent, measure, names, into)
+        return self._order(parent, measure, names, self.empty_wide(measure, self.vertices))
 
-    def _empty(self, *dtypes: np.dtype[Any]) -> tuple[Any, Any]:
+    def wide_part(self, parent: Any, measure: Any, first: int, into: tuple[Any, Any]) -> None:
+        """Fill columns, as `empty_wide` gives them, of vertices from a multiple of 8,192 on."""
+        self._order(parent, measure, None, into, first)
+
+    def empty_wide(self, measure: Any, count: int) -> tuple[Any, Any]:
+        """Memory for so many vertices of wide columns."""
+        wide = np.dtype(np.int32) if measure.dtype == np.uint8 else measure.dtype
+        return self._empty(np.dtype(np.int64), wide, count)
+
+    def _empty(self, parent: Any, measure: Any, count: int) -> tuple[Any, Any]:
         with within_memory("the answer by original ids"):
-            parent, measure = (cuda().empty(self.vertices, dtype) for dtype in dtypes)
-        return parent, measure
+            return cuda().empty(count, parent), cuda().empty(count, measure)
 
     def _order(
-        self, parent: Any, measure: Any, names: Any, into: tuple[Any, Any]
+        self, parent: Any, measure: Any, names: Any, into: tuple[Any, Any], first: int = 0
     ) -> tuple[Any, Any]:
         if parent.dtype != np.uint32 or measure.dtype.name not in _UNREACHED:
             kinds = f"{parent.dtype} and {measure.dtype}"
@@ -119,14 +134,21 @@ class OriginalOrder:
         if types not in self._kernels:
             given = ("MEASURE", "PARENT", "FOUND", "NAME"), types
             constants = {name: _WORDS[kind] for name, kind in zip(*given, strict=True)}
-            shared_bytes = _IDS * (_PARENT_BYTES + measure.itemsize)
-            self._kernels[types] = self._bound("to_original", constants, shared_bytes)
+            vertex_bytes = _PARENT_BYTES + measure.itemsize
+            self._kernels[types] = self._bound("to_original", constants, vertex_bytes)
         bits = np.dtype(f"u{measure.itemsize}")
         unreached = np.array([_UNREACHED[types[0]]], measure.dtype).view(bits)[0]
-        rows = np.uint64(self.vertices), self._starts, self._row, self._within
+        starts = self._starts[first // _IDS :]
+        rows = np.uint64(len(into[0])), starts, self._row, self._within
         answer = parent, measure, unreached, NULL if names is None else names
         self._kernels[types](*rows, *answer, *into)
         return into
+
+
+def _parts(internal_of: Any) -> Iterator[tuple[int, Any]]:
+    """The table on the device, in parts, each with the number of its first block."""
+    for first in range(0, len(internal_of), PART_VERTICES):
+        yield first // _IDS, on_device(internal_of[first : first + PART_VERTICES])
 
 
 def reached_tuples(parent: Any, tuples: Any) -> tuple[int, int]:
