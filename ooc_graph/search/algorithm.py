@@ -89,10 +89,8 @@ class Algorithm:
         """
         with engine_for(task) as engine:
             before = engine.io_stats
-            if task.request.on_device:
-                assert task.root is not None
-                written = device_columns.search(engine, task.root)
-            else:
+            written = _by_device(engine, task)
+            if written is None:
                 found = engine.search.run(*_internal(engine, task.root))
                 trace = trace_of(task.kernel, found)
                 arrays = self._arrays_of(found)
@@ -202,6 +200,16 @@ def _has_arcs(graph: Graph, task: SearchTask, workplace: Workplace) -> bool:
 def _may_be_late(task: SearchTask) -> bool:
     """Whether columns may be made when they are read: by this process, of arrays in its memory."""
     return task.folder is None and task.strategy.device == CPU and process.dask_worker() is None
+
+
+def _by_device(engine: Engine, task: SearchTask) -> Written | None:
+    """The answer if the device makes its columns."""
+    if task.request.on_device:
+        assert task.root is not None
+        return device_columns.search(engine, task.root)
+    if task.root is None or task.folder is not None:
+        return None
+    return device_columns.in_host_memory(engine, task.root, task.reserved.device_bytes)
 
 
 def _internal(engine: Engine, root: int | None) -> tuple[int, ...]:

@@ -1,4 +1,4 @@
-"""Answers that stay on the CUDA device: columns by original id as CuPy arrays."""
+"""Answers that the CUDA device puts in order: columns that stay there, or pass the bus once."""
 
 from __future__ import annotations
 
@@ -6,14 +6,26 @@ from typing import Any
 
 import numpy as np
 
-from ooc_graph.answers.scatter import Ids, unreached
-from ooc_graph.kernels.cuda.runtime.modules import cuda, within_memory
+from ooc_graph.answers.scatter import Ids, Tree, TreeColumns, unreached
+from ooc_graph.errors import MemoryBudgetError
+from ooc_graph.kernels.cuda.many.pieces import Pieces, staged_bytes
+from ooc_graph.kernels.cuda.runtime.modules import cuda, is_plain_pool, within_memory
+from ooc_graph.kernels.cuda.runtime.pinned import pinned_buffer
 from ooc_graph.kernels.cuda.runtime.rows import on_device
+from ooc_graph.kernels.cuda.runtime.scatter import ORDER_ROW_BYTES, PART_VERTICES
 from ooc_graph.layout.names import DISTANCE, LEVEL, PARENT, VERTEX
 from ooc_graph.model.engine import Engine
 from ooc_graph.model.task import SearchTask, Trace, Written
 from ooc_graph.shards.load import Graph
-from ooc_graph.sinks.single import measure_dtype
+from ooc_graph.sinks.single import deliver, measure_dtype
+from ooc_graph.threads import Threads
+from ooc_graph.types import AnyArray
+
+LEAST_VERTICES = 1 << 20
+"""Columns in host memory of smaller graphs are put in order by the host."""
+# Vertices of a piece, whole blocks of the order; and bytes of one in its columns at most.
+_PIECE = 1 << 19
+_VERTEX_BYTES = 16
 
 
 def search(engine: Engine, root: int) -> Written:
@@ -29,6 +41,84 @@ def search(engine: Engine, root: int) -> Written:
         parent, measure = engine.order.wide_columns(tree.parent, by_row, names)
         columns = _columns(engine.kernel, engine.ids, parent, measure)
     return Written(Trace(tree.elapsed_s, ()), columns=columns)
+
+
+def in_host_memory(engine: Engine, root: int, device_bytes: int) -> Written | None:
+    """Search from an original id; columns that the device puts in order, in host memory.
+
+    None if the device does not hold the graph with original ids, or has no room for their order
+    within ``device_bytes``, which are reserved for the search; or if the graph is small.
+    """
+    if not engine.original_parents or engine.pinned or len(engine.ids.internal_of) < LEAST_VERTICES:
+        return None
+    if not _order_fits(engine, device_bytes):
+        return None
+    internal = int(engine.ids.internal_of[engine.graph.position_of(root)])
+    tree = engine.search.run_on_device(internal)
+    try:
+        columns = _OrderedThere(engine, root, tree)
+        return deliver(columns, None, Trace(tree.elapsed_s, ()))
+    except MemoryBudgetError:  # of the device: the host puts them in order
+        return None
+
+
+def _order_fits(engine: Engine, device_bytes: int) -> bool:
+    if not is_plain_pool():
+        return False
+    table = engine.ids.internal_of.itemsize * PART_VERTICES
+    needed = len(engine.ids.original_of) * ORDER_ROW_BYTES + table + 2 * _PIECE * _VERTEX_BYTES
+    used = int(cuda().get_default_memory_pool().used_bytes())
+    return used + needed <= device_bytes
+
+
+class _OrderedThere(TreeColumns):
+    """Columns of a tree on the device, which puts them in order; each passes the bus once."""
+
+    def __init__(self, engine: Engine, root: int, tree: Any) -> None:
+        is_bfs = engine.kernel == "bfs"
+        self._by_row = tree.parent, tree.level if is_bfs else tree.distance
+        wide = np.dtype(np.int32) if is_bfs else self._by_row[1].dtype
+        nothing = np.empty(0, np.uint32), np.empty(0, wide)
+        position = engine.graph.position_of(root)
+        super().__init__(Tree(engine.kernel, root, position, *nothing), engine.ids)
+        self._order = engine.order
+
+    def fill_all(self, name: str, out: AnyArray, threads: int) -> None:
+        """Put a whole column into ``out``: the next piece is put in order while others travel."""
+        if name == VERTEX:
+            super().fill_all(name, out, threads)
+            return
+        size = min(_PIECE, self.size)
+        full = self.size // size * size
+        staged = pinned_buffer(staged_bytes(full // size, size, out.itemsize))
+        there = [self._order.empty_wide(self._by_row[1], size) for _ in range(2)]
+        copying = cuda().cuda.Stream(non_blocking=True)
+        try:
+            with Threads(threads) as executor:
+                for first, rows in ((0, out[:full].reshape(-1, size)), (full, out[None, full:])):
+                    if rows.size:
+                        pieces = Pieces(rows, None, staged, copying, executor)
+                        self._bring(first, rows, there, name != PARENT, pieces, copying)
+        finally:
+            # Whatever happens, memory is given back only when nothing is copied any more.
+            copying.synchronize()
+
+    def _bring(
+        self, first: int, rows: AnyArray, there: Any, column: int, pieces: Pieces, copying: Any
+    ) -> None:
+        stream, size, last = cuda().cuda.get_current_stream(), rows.shape[1], -1
+        copied: list[Any] = [None, None]
+        for number in range(len(rows)):
+            slot = number % 2
+            if number > 1:
+                stream.wait_event(copied[slot])
+            into = there[slot][0][:size], there[slot][1][:size]
+            self._order.wide_part(*self._by_row, first + number * size, into)
+            copying.wait_event(stream.record())
+            given = into[column].data.ptr, size * rows.itemsize
+            last = pieces.send(*given, slice(number, number + 1))
+            copied[slot] = copying.record()
+        pieces.wait_for(last)
 
 
 def without_arcs(graph: Graph, ids: Ids, task: SearchTask) -> Written:

@@ -10,11 +10,15 @@ import pytest
 
 import ooc_graph as og
 from ooc_graph.errors import UsageError
+from ooc_graph.kernels.cuda.bfs.search import CudaBfsSearch
 from ooc_graph.kernels.cuda.runtime import modules as cuda_modules
+from ooc_graph.kernels.cuda.sssp.search import CudaSsspSearch
 from ooc_graph.runtime import engine_cache, process
 from ooc_graph.runtime.cluster import local_cuda_cluster
+from ooc_graph.sinks import device_columns
 from ooc_graph.strategies.cuda import in_memory as cuda_memory
 from tests.gpu.cases import Case
+from tests.gpu.memory import used_bytes
 from tests.gpu.searching import columns, search
 from tests.local_ranks import by_ranks
 
@@ -55,6 +59,34 @@ def test_answers_stay_on_the_device(case: Case, kernel: str) -> None:
         for name, column in on_host.items():
             assert column.dtype == right.read(name).dtype, name
             assert column.tobytes() == right.read(name).tobytes(), name
+
+
+@pytest.mark.parametrize("vertices", [1 << 16, 70_001])
+@pytest.mark.parametrize("kernel", ["bfs", "sssp"])
+def test_columns_pass_the_bus_in_order(
+    kernel: str, vertices: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In pieces, the last one not full; nothing else of the answer is copied."""
+
+    def unwanted(*_: object) -> None:
+        raise AssertionError("the host was to put the answer in order")
+
+    monkeypatch.setattr(device_columns, "LEAST_VERTICES", 1)
+    monkeypatch.setattr(device_columns, "_PIECE", 1 << 14)
+    random = np.random.default_rng(2)
+    ends = (vertices * random.random((2, 200_000)) ** 2).astype(np.int64)
+    held = og.from_edges(*ends, random.random(200_000).astype(np.float32), vertices=vertices)
+    root = int(ends[0][0])
+    right = columns(search(kernel)(held, root, device="cpu"))
+    with monkeypatch.context() as patch:
+        patch.setattr(CudaBfsSearch, "run", unwanted)
+        patch.setattr(CudaSsspSearch, "run", unwanted)
+        for _ in range(2):
+            assert columns(search(kernel)(held, root, device="cuda")) == right
+    monkeypatch.setattr(device_columns, "is_plain_pool", lambda: False)
+    assert columns(search(kernel)(held, root, device="cuda")) == right
+    engine_cache.release()
+    assert used_bytes() == 0
 
 
 @pytest.mark.parametrize("kernel", ["bfs", "sssp"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 from collections.abc import Iterator
 from contextlib import nullcontext
 from types import SimpleNamespace
@@ -12,6 +13,7 @@ import pytest
 
 from ooc_graph.answers.scatter import Ids, Tree, TreeColumns
 from ooc_graph.graph500 import on_device
+from ooc_graph.kernels.cuda.many import pieces
 from ooc_graph.kernels.cuda.runtime import scatter
 from ooc_graph.model.task import trace_of
 from ooc_graph.sinks import device_columns
@@ -129,6 +131,87 @@ def test_columns_are_those_of_the_cpu(dtype: str, original_parents: bool, vertic
     for name, column in expected.items():
         assert written.columns[name].dtype == column.dtype, name
         assert written.columns[name].tolist() == column.tolist(), name
+
+
+class There(np.ndarray):
+    """An array that says where it is as CuPy's do."""
+
+    @property
+    def data(self) -> Any:
+        return SimpleNamespace(ptr=self.ctypes.data)
+
+
+class Stream:
+    """One that has nothing to wait for, and an event of it."""
+
+    ptr = 0
+
+    def record(self, _: Any = None) -> Stream:
+        return self
+
+    def wait_event(self, event: Any) -> None:
+        assert isinstance(event, Stream)
+
+    def synchronize(self) -> None:
+        pass
+
+
+def copy_rows(to: int, step: int, from_: int, pitch: int, width: int, rows: int, *_: int) -> None:
+    for row in range(rows):
+        ctypes.memmove(to + row * step, from_ + row * pitch, width)
+
+
+@pytest.fixture
+def bus(monkeypatch: pytest.MonkeyPatch) -> None:
+    """NumPy in the place of CuPy where columns come from a device, piece by piece."""
+    runtime = SimpleNamespace(memcpy2DAsync=copy_rows)
+    streams = {"Stream": lambda **_: Stream(), "get_current_stream": Stream}
+    cuda = SimpleNamespace(runtime=runtime, Event=lambda **_: Stream(), **streams)
+    numbers = {name: getattr(np, name) for name in ("zeros", "cumsum")}
+    pool = SimpleNamespace(used_bytes=lambda: 1000)
+    numbers["get_default_memory_pool"] = lambda: pool
+    cupy = SimpleNamespace(cuda=cuda, empty=lambda *a: np.empty(*a).view(There), **numbers)
+    for module in (device_columns, scatter, pieces):
+        monkeypatch.setattr(module, "cuda", lambda: cupy)
+    monkeypatch.setattr(device_columns, "is_plain_pool", lambda: True)
+    monkeypatch.setattr(device_columns, "pinned_buffer", lambda size: np.empty(size, np.uint8))
+    monkeypatch.setattr(device_columns, "LEAST_VERTICES", BLOCK)
+    monkeypatch.setattr(device_columns, "_PIECE", 2 * BLOCK)
+
+
+@pytest.mark.parametrize("vertices", [BLOCK, 4 * BLOCK, 90_000])
+@pytest.mark.parametrize("dtype", UNREACHED)
+@pytest.mark.usefixtures("bus")
+def test_columns_reach_host_memory_in_order(dtype: str, vertices: int) -> None:
+    kernel = "bfs" if dtype in ("uint8", "int32") else "sssp"
+    ids, internal, measure = answer(vertices, dtype)
+    reached, parent, root = internal != NONE, internal.copy(), int(ids.original_of[0])
+    parent[reached] = ids.original_of[parent[reached]]
+    found = SimpleNamespace(parent=parent, level=measure, distance=measure, elapsed_s=0.25)
+    held: Any = SimpleNamespace(
+        kernel=kernel,
+        original_parents=True,
+        pinned=None,
+        ids=ids,
+        graph=SimpleNamespace(position_of=lambda root: root),
+        search=SimpleNamespace(run_on_device=lambda root: found),
+        order=scatter.OriginalOrder(ids.internal_of),
+    )
+    beside = 6 * len(parent) + 4 * device_columns.PART_VERTICES + 64 * BLOCK
+    assert device_columns.in_host_memory(held, root, 1000 + beside - 1) is None
+    written = device_columns.in_host_memory(held, root, 1000 + beside)
+    if kernel == "bfs":
+        measure = np.where(reached, measure.astype(np.int32), np.int32(-1))
+    expected = TreeColumns(Tree(kernel, root, root, internal, measure), ids).in_memory()
+    assert written is not None
+    assert written.columns is not None
+    assert written.columns.keys() == expected.keys()
+    for name, column in expected.items():
+        assert written.columns[name].dtype == column.dtype, name
+        assert written.columns[name].tobytes() == column.tobytes(), name
+    for change in ({"pinned": 1}, {"original_parents": False}):
+        other: Any = SimpleNamespace(**{**vars(held), **change})
+        assert device_columns.in_host_memory(other, root, 1 << 40) is None
 
 
 class Search:

@@ -31,7 +31,7 @@ _WORDS: dict[str, int | str] = {
 }
 _IDS = 8192
 """Vertices of a block, as ``scatter.cu`` has it; where one is in a block takes 16 bits."""
-PART_VERTICES = 1 << 22
+PART_VERTICES = 1 << 21
 """Vertices whose internal ids are brought to the device at a time."""
 ORDER_ROW_BYTES = 6
 """Device memory of a row in an `OriginalOrder`."""
