@@ -5,7 +5,6 @@ from __future__ import annotations
 import statistics
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import astuple
-from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -44,7 +43,7 @@ def timed(graph: DeviceGraph, kernel: str, roots: Sequence[int], search: Any) ->
         nonlocal columns
         answer = tree.parent, measure_of(tree)
         columns = columns or order.columns(*answer)
-        scatters.append(event_seconds(partial(order.columns, *answer, columns)))
+        scatters.append(event_seconds(order.ready(*answer, columns)))
         unique.append(int(degree[reached_by(tree)].sum()) // 2)
         if kernel == "sssp":
             phases.append(tree.phase_arcs)
@@ -83,7 +82,7 @@ def internal_times(
         searches.append(tree.elapsed_s)
         answer = tree.parent, measure_of(tree)
         columns = columns or order.columns(*answer, names=names)
-        orders.append(event_seconds(partial(order.columns, *answer, columns, names)))
+        orders.append(event_seconds(order.ready(*answer, columns, names)))
     return searches, orders
 
 

@@ -113,7 +113,7 @@ class _OrderedThere(TreeColumns):
             if number > 1:
                 stream.wait_event(copied[slot])
             into = there[slot][0][:size], there[slot][1][:size]
-            self._order.wide_part(*self._by_row, first + number * size, into)
+            self._order.ready(*self._by_row, into, first=first + number * size)()
             copying.wait_event(stream.record())
             given = into[column].data.ptr, size * rows.itemsize
             last = pieces.send(*given, slice(number, number + 1))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -99,18 +100,17 @@ class OriginalOrder:
         wanted = [(self.vertices,), np.uint32, (self.vertices,), measure.dtype]
         if [into[0].shape, into[0].dtype, into[1].shape, into[1].dtype] != wanted:
             raise UsageError("the columns to write to are not those of an answer of this graph")
-        return self._order(parent, measure, names, into)
+        self.ready(parent, measure, into, names)()
+        return into
 
     def wide_columns(self, parent: Any, measure: Any, names: Any = None) -> tuple[Any, Any]:
         """As `columns`, with parents of int64, -1 where unreached, and levels of int32.
 
         ``names`` may be of int64, too.
         """
-        return self._order(parent, measure, names, self.empty_wide(measure, self.vertices))
-
-    def wide_part(self, parent: Any, measure: Any, first: int, into: tuple[Any, Any]) -> None:
-        """Fill columns, as `empty_wide` gives them, of vertices from a multiple of 8,192 on."""
-        self._order(parent, measure, None, into, first)
+        into = self.empty_wide(measure, self.vertices)
+        self.ready(parent, measure, into, names)()
+        return into
 
     def empty_wide(self, measure: Any, count: int) -> tuple[Any, Any]:
         """Memory for so many vertices of wide columns."""
@@ -121,9 +121,10 @@ class OriginalOrder:
         with within_memory("the answer by original ids"):
             return cuda().empty(count, parent), cuda().empty(count, measure)
 
-    def _order(
-        self, parent: Any, measure: Any, names: Any, into: tuple[Any, Any], first: int = 0
-    ) -> tuple[Any, Any]:
+    def ready(
+        self, parent: Any, measure: Any, into: tuple[Any, Any], names: Any = None, first: int = 0
+    ) -> Callable[[], None]:
+        """What fills columns of vertices from a multiple of 8,192 on, with all arguments ready."""
         if parent.dtype != np.uint32 or measure.dtype.name not in _UNREACHED:
             kinds = f"{parent.dtype} and {measure.dtype}"
             raise UsageError(f"no answer has parents of {kinds} beside them")
@@ -141,8 +142,7 @@ class OriginalOrder:
         starts = self._starts[first // _IDS :]
         rows = np.uint64(len(into[0])), starts, self._row, self._within
         answer = parent, measure, unreached, NULL if names is None else names
-        self._kernels[types](*rows, *answer, *into)
-        return into
+        return partial(self._kernels[types], *rows, *answer, *into)
 
 
 def _parts(internal_of: Any) -> Iterator[tuple[int, Any]]:
