@@ -57,16 +57,12 @@
 #define OPEN_BELOW 32
 #endif
 // Rows found out of at most so many are listed as they are found.
-#ifndef LIST_ROWS
 #define LIST_ROWS (1u << 18)
-#endif
 // First neighbours in arrays of their own: one, four, and four more.
 #define HEADS 9
 // Arcs of a row that one thread looks at beyond the heads; what follows is cut into pieces of
 // so many arcs, a warp each.
-#ifndef LANE_ARCS
 #define LANE_ARCS 24u
-#endif
 #define PIECE_ARCS 1024u
 // Quads of rows that a warp takes at a time.
 #define WARP_QUADS 8u

@@ -2,16 +2,8 @@
 #pragma once
 #include "many_rows.cuh"
 
-#ifndef BLOCK
-#define BLOCK 512
-#endif
-#ifndef BLOCKS_A_PROCESSOR
-#define BLOCKS_A_PROCESSOR 2
-#endif
-// Neighbours that a warp waits for at once.
-#ifndef AHEAD
-#define AHEAD 2
-#endif
+// The host sets BLOCK, BLOCKS_A_PROCESSOR, and AHEAD: neighbours that a warp waits for at once.
+
 #define SHARED_ROW 0x80000000u
 
 struct Graph {

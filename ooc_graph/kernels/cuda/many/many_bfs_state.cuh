@@ -6,26 +6,12 @@
 #pragma once
 #include "grid.cuh"
 
-#ifndef BLOCK
-#define BLOCK 512
-#endif
-#ifndef BLOCKS_A_PROCESSOR
-#define BLOCKS_A_PROCESSOR 2
-#endif
-// Arcs of an item of a queue.
-#ifndef PIECE_ARCS
-#define PIECE_ARCS 256u
-#endif
-// Pull where the front holds more than one in so many of the arcs into rows not yet full.
-#ifndef PULL_ABOVE
-#define PULL_ABOVE 4
-#endif
+// The host sets what `many/bfs_plan.py` has: BLOCK, BLOCKS_A_PROCESSOR, PIECE_ARCS, PULL_ABOVE, WANTED_SLOTS.
+
 #define WORDS 4 // one a lane: four lanes, a quad, have a row
 #define SLOTS (64 * WORDS)
 #define HALVES (SLOTS / 32)
-#ifdef WANTED_SLOTS
 static_assert(SLOTS == WANTED_SLOTS, "the host plans for so many sources of a batch");
-#endif
 #define QUADS 8 // of a warp
 
 struct Side {

@@ -1,16 +1,10 @@
 // Distances from a batch of sources: vertex by vertex, one source a lane.
 //
-// KIND: 0 float, 1 double, 2 integers of 64 bits. VEC: sources of one thread, 4 or, of 64 bits, 2; a
-// warp has all of a batch. What is not reached holds TOP, to which any weight can be added.
+// The host sets KIND: 0 float, 1 double, 2 integers of 64 bits; and VEC: sources of one thread, 4 or, of
+// 64 bits, 2; a warp has all of a batch. What is not reached holds TOP, to which any weight can be added.
 #pragma once
 #include "grid.cuh"
 
-#ifndef KIND
-#define KIND 0
-#endif
-#ifndef VEC
-#define VEC 4
-#endif
 #define SLOTS (32 * VEC)
 
 #if KIND == 0

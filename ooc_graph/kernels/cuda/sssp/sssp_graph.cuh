@@ -3,13 +3,11 @@
 #include "queue.cuh"
 #include "sssp_sums.cuh"
 
+// The host sets WARP_QUADS: quads (128 rows) that a warp takes at a time, 1, 2 or 4.
+
 // Pull once one in this many of the arcs has been examined by pushing.
 #ifndef ENOUGH_PUSHED
 #define ENOUGH_PUSHED 4000
-#endif
-// Quads (128 rows) that a warp takes at a time: 1, 2 or 4, as shared memory allows.
-#ifndef WARP_QUADS
-#define WARP_QUADS 4u
 #endif
 // Arcs of a row that a warp relaxes before the rest is cut into pieces for others.
 #ifndef PIECE_ARCS

@@ -2,14 +2,9 @@
 #pragma once
 #include "sssp_sums.cuh"
 
-// Threads of a block.
-#ifndef BLOCK
-#define BLOCK 512
-#endif
-// Entries of a round that one block does alone, from shared memory.
-#ifndef FRONT
-#define FRONT 2048u
-#endif
+// The host sets BLOCK; FRONT: entries of a round that one block does alone, from shared memory; and ARCS:
+// arcs of a row that a lane has in flight.
+
 // Entries beyond the bound that this block also sorts out alone.
 #ifndef FRONT_FAR
 #define FRONT_FAR 16384u
@@ -17,10 +12,6 @@
 // Arcs of a row that are relaxed at a time; the others are entries of their own.
 #ifndef PIECE_ARCS
 #define PIECE_ARCS 512u
-#endif
-// Arcs of a row that a lane has in flight.
-#ifndef ARCS
-#define ARCS 4
 #endif
 
 // Whether rows have fixed places: most are short.

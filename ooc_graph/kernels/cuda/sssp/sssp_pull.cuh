@@ -10,9 +10,7 @@ struct WarpBuffer {
     u32 parent[WARP_QUADS * 128];
     u32 got[32];
 };
-#ifdef BUFFER_BYTES
 static_assert(sizeof(WarpBuffer) == BUFFER_BYTES, "the caller sizes shared memory by it");
-#endif
 
 struct Pulled {
     u64 examined, arcs;

@@ -1,14 +1,7 @@
-// Sums and orders of path lengths, for the steps of one rank of many. Compiled for one type of distances,
-// and one of weights.
+// Sums and orders of path lengths, for the steps of one rank of many. The host sets DIST, the type of
+// distances, and WEIGHT, that of weights.
 #pragma once
 #include "rank.cuh"
-
-#ifndef DIST
-#define DIST float
-#endif
-#ifndef WEIGHT
-#define WEIGHT float
-#endif
 
 // Length of a path one arc longer; `top`, the distance of what is not reached, on overflow.
 __device__ __forceinline__ float path_sum(float at, float weight, float) { return __fadd_rn(at, weight); }

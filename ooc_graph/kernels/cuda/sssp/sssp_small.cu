@@ -8,13 +8,8 @@
 // [1] R. Bellman, "On a routing problem", Quarterly of Applied Mathematics 16, 1958.
 #include "sssp_sums.cuh"
 
-#ifndef BLOCK
-#define BLOCK 512
-#endif
-// Rows of a thread.
-#ifndef EACH
-#define EACH 8
-#endif
+// The host sets BLOCK, and EACH: rows of a thread.
+
 // In-arcs of a row that are in registers.
 #define POSITIONS 4
 static_assert(POSITIONS == 4 && BLOCK * EACH * 8 <= 1 << 16, "two positions stand in a word");

@@ -1,17 +1,10 @@
 // Lengths of paths as bits that order like unsigned integers, and how an arc's weight is added.
 //
-// WIDE: lengths have 64 bits, not 32. INTEGERS: lengths are integers, and a sum that is too long
-// stays at UNREACHED; otherwise they are the bits of floats, from 0 to infinity. WEIGHT: u32 or u64,
-// the bits of weights; integer weights may be narrower than lengths.
+// The host sets WIDE: lengths have 64 bits, not 32; INTEGERS: lengths are integers, and a sum that is
+// too long stays at UNREACHED; otherwise they are the bits of floats, from 0 to infinity; and WEIGHT: u32
+// or u64, the bits of weights; integer weights may be narrower than lengths.
 #pragma once
 #include "grid.cuh"
-
-#ifndef WIDE
-#define WIDE 0
-#endif
-#ifndef INTEGERS
-#define INTEGERS 0
-#endif
 
 #if WIDE
 typedef u64 Length;
@@ -31,9 +24,6 @@ typedef float Step;
 #endif
 #endif
 
-#ifndef WEIGHT
-#define WEIGHT Length
-#endif
 typedef WEIGHT Weight;
 
 __device__ __forceinline__ Length sum_of(Length length, Weight weight) {
