@@ -105,26 +105,13 @@ __device__ __forceinline__ void join(Part& part, const Part& other) {
 #endif
 }
 
-__device__ __forceinline__ Part nothing() {
-    Part part;
-    part.reached = 0;
-    part.largest = 0;
-    part.sum = 0;
-#if KIND == 2
-    part.exact = 0;
-#endif
-    return part;
-}
-
 // Reduces columns by pieces of a fixed length; `parts` holds SLOTS parts for every piece.
 __device__ __forceinline__ void reduce_pieces(const BlockGroup& group, const Columns& c, const Sources& s, u32 first,
                                                  const Lane* distance, Part* parts) {
     const u32 lane = threadIdx.x % 32, pieces = (c.count + REDUCED - 1) / REDUCED;
     const Mine mine = sources_of_lane(s, first);
     for (u32 piece = group.warp; piece < pieces; piece += group.warps) {
-        Part part[VEC];
-#pragma unroll
-        for (int j = 0; j < VEC; j++) part[j] = nothing();
+        Part part[VEC] = {};
         const u32 end = min(c.count, (piece + 1) * REDUCED);
         for (u32 base = piece * REDUCED; base < end; base += 32) {
             u32 row = NONE;

@@ -54,16 +54,7 @@ extern __shared__ uint4 shared[];
 
 __device__ __forceinline__ void wait(BlockGroup& group) {
     __syncthreads();
-    if (group.blocks == 1) return;
-    group.goal += group.blocks;
-    if (threadIdx.x == 0) {
-        __threadfence();
-        atomicAdd(&group.barrier->arrived, 1u);
-        while ((int)(load_acquire(&group.barrier->arrived) - group.goal) < 0) {
-        }
-        __threadfence();
-    }
-    __syncthreads();
+    if (group.blocks != 1) block_barrier(group.barrier, group.goal, group.blocks);
 }
 
 // All lengths before a search. If paths over landmarks are known, a length begins at the shortest of

@@ -4,26 +4,14 @@
 // Lengths to and from landmarks are floats rounded up, so no sum is too small; weights that are
 // compared with them are rounded down. They need not be shortest: any path will do.
 //
-// WEIGHT: float, double or i64.
+// The host sets WEIGHT: float, double or i64.
 #include "grid.cuh"
 
-#ifndef WEIGHT
-#define WEIGHT float
-#endif
 #define INFINITE 0x7F800000u
 #define MARKS 32 // one a lane
 #define AT_ONCE 8
 // Arcs that one warp marks.
 #define PIECE_ARCS 128u
-
-__device__ __forceinline__ float above(float weight) { return weight; }
-__device__ __forceinline__ float above(double weight) { return __double2float_ru(weight); }
-__device__ __forceinline__ float above(i64 weight) { return __ll2float_ru(weight); }
-__device__ __forceinline__ float below(float weight) { return weight; }
-__device__ __forceinline__ float below(double weight) { return __double2float_rd(weight); }
-__device__ __forceinline__ float below(i64 weight) { return __ll2float_rd(weight); }
-
-__device__ __forceinline__ u32 warp_max(u32 value) { return __reduce_max_sync(FULL, value); }
 
 // The landmarks' own arcs: rows 0 to MARKS of `length` (rows, MARKS), bits of floats, all infinite.
 extern "C" __global__ void begin_landmarks(u32 marks, const u64* offsets, const u32* neighbors, const WEIGHT* weights,
@@ -32,7 +20,7 @@ extern "C" __global__ void begin_landmarks(u32 marks, const u64* offsets, const 
     for (u32 mark = 0; mark < marks; mark++) {
         if (thread == 0) atomicMin(length + (u64)mark * MARKS + mark, 0u);
         for (u64 arc = offsets[mark] + thread; arc < offsets[mark + 1]; arc += threads) {
-            const float weight = __fadd_ru(above(weights[arc]), error);
+            const float weight = __fadd_ru(rounded_up(weights[arc]), error);
             atomicMin(length + (u64)neighbors[arc] * MARKS + mark, __float_as_uint(weight));
         }
     }
@@ -50,15 +38,15 @@ extern "C" __global__ void pull_landmarks(u32 rows, u32 is_sorted, u32 enough, u
     for (u32 row = warp; row < rows; row += warps) {
         const u64 begin = __ldg(offsets + row), end = __ldg(offsets + row + 1);
         const u32 old = __ldcg(length + (u64)row * MARKS + lane);
-        u32 best = old, most = warp_max(best);
+        u32 best = old, most = __reduce_max_sync(FULL, best);
         for (u64 at = begin; at < end; at += AT_ONCE) {
             if ((is_hasty || most != INFINITE) && at - begin >= enough) break;
             u32 neighbor = 0;
             float weight = __uint_as_float(INFINITE), lowest = weight;
             if (lane < AT_ONCE && at + lane < end) {
                 neighbor = __ldg(neighbors + at + lane);
-                weight = __fadd_ru(above(__ldg(weights + at + lane)), error);
-                lowest = below(__ldg(weights + at + lane));
+                weight = __fadd_ru(rounded_up(__ldg(weights + at + lane)), error);
+                lowest = rounded_down(__ldg(weights + at + lane));
             }
             if (is_sorted && __float_as_uint(__shfl_sync(FULL, lowest, 0)) >= most) break;
             u32 from[AT_ONCE];
@@ -70,7 +58,7 @@ extern "C" __global__ void pull_landmarks(u32 rows, u32 is_sorted, u32 enough, u
                 const float sum = __fadd_ru(__uint_as_float(from[k]), __shfl_sync(FULL, weight, k));
                 best = min(best, __float_as_uint(sum));
             }
-            most = warp_max(best);
+            most = __reduce_max_sync(FULL, best);
         }
         if (best < old) length[(u64)row * MARKS + lane] = best;
         reached += __ballot_sync(FULL, best < old && old == INFINITE) != 0;
@@ -116,7 +104,7 @@ extern "C" __global__ void mark_needed(u32 rows, u64 arcs, const u64* offsets, c
             float weight = 0;
             if (base + lane < stop) {
                 neighbor = __ldg(neighbors + base + lane);
-                weight = below(__ldg(weights + base + lane));
+                weight = rounded_down(__ldg(weights + base + lane));
             }
             for (u32 part = 0; part < 32; part += AT_ONCE) {
                 u32 from[AT_ONCE];

@@ -47,14 +47,7 @@ __device__ __forceinline__ Length magnitude(Length length) {
 #endif
 }
 
-// Differences of lengths as floats, rounded down or up, and bits that order like them.
-__device__ __forceinline__ float rounded_down(float length) { return length; }
-__device__ __forceinline__ float rounded_down(double length) { return __double2float_rd(length); }
-__device__ __forceinline__ float rounded_down(long long length) { return __ll2float_rd(length); }
-__device__ __forceinline__ float rounded_up(float length) { return length; }
-__device__ __forceinline__ float rounded_up(double length) { return __double2float_ru(length); }
-__device__ __forceinline__ float rounded_up(long long length) { return __ll2float_ru(length); }
-
+// Bits of floats that order like them.
 __device__ __forceinline__ u32 ordered(float value) {
     const u32 bits = __float_as_uint(value);
     return bits >> 31 ? ~bits : bits | 0x80000000u;

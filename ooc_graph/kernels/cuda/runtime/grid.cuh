@@ -28,11 +28,10 @@ struct Barrier {
     u32 left;
 };
 
-// All blocks of the grid wait for each other; what they wrote before is seen by all after.
-// `goal` is the caller's own count and starts at 0. The launch must be cooperative.
-__device__ __forceinline__ void grid_barrier(Barrier* barrier, u32& goal) {
-    __syncthreads();
-    goal += gridDim.x;
+// So many blocks wait for each other, once the threads of each have done so; what they wrote before is seen
+// by all after. `goal` is the caller's own count and starts at 0. The launch must be cooperative.
+__device__ __forceinline__ void block_barrier(Barrier* barrier, u32& goal, u32 blocks) {
+    goal += blocks;
     if (threadIdx.x == 0) {
         __threadfence();
         atomicAdd(&barrier->arrived, 1u);
@@ -41,6 +40,12 @@ __device__ __forceinline__ void grid_barrier(Barrier* barrier, u32& goal) {
         __threadfence();
     }
     __syncthreads();
+}
+
+// As `block_barrier`, of all blocks of the grid.
+__device__ __forceinline__ void grid_barrier(Barrier* barrier, u32& goal) {
+    __syncthreads();
+    block_barrier(barrier, goal, gridDim.x);
 }
 
 __device__ __forceinline__ void leave_grid(Barrier* barrier) {
@@ -56,6 +61,14 @@ template <typename Graph>
 __device__ __forceinline__ u32 name_of(const Graph& g, u32 vertex) {
     return g.original_of ? __ldg(g.original_of + vertex) : vertex;
 }
+
+// Lengths and weights as floats.
+__device__ __forceinline__ float rounded_down(float length) { return length; }
+__device__ __forceinline__ float rounded_down(double length) { return __double2float_rd(length); }
+__device__ __forceinline__ float rounded_down(i64 length) { return __ll2float_rd(length); }
+__device__ __forceinline__ float rounded_up(float length) { return length; }
+__device__ __forceinline__ float rounded_up(double length) { return __double2float_ru(length); }
+__device__ __forceinline__ float rounded_up(i64 length) { return __ll2float_ru(length); }
 
 __device__ __forceinline__ u64 warp_sum(u64 value) {
     for (int step = 16; step; step >>= 1) value += __shfl_xor_sync(FULL, value, step);
@@ -75,10 +88,11 @@ __device__ __forceinline__ Number sum_to_lane(Number value) {
 
 // The first of `mine` places for this lane, behind all that `taken` counts; the lanes' places follow
 // each other. All lanes of a warp call it.
-__device__ __forceinline__ u64 take_places(u64* taken, u32 mine) {
-    const u32 sum = sum_to_lane(mine);
-    u64 base = 0;
-    if (threadIdx.x % 32 == 31 && sum) base = atomicAdd(taken, (u64)sum);
+template <typename Taken, typename Number>
+__device__ __forceinline__ Taken take_places(Taken* taken, Number mine) {
+    const Number sum = sum_to_lane(mine);
+    Taken base = 0;
+    if (threadIdx.x % 32 == 31 && sum) base = atomicAdd(taken, (Taken)sum);
     return __shfl_sync(FULL, base, 31) + sum - mine;
 }
 

@@ -34,9 +34,7 @@ template <typename Row, typename Arcs>
 __device__ __forceinline__ void enter(const Queue& queue, u64* taken, u32 tail, u32 count, Row row, Arcs arcs) {
     u64 mine = (u64)count << ARC_BITS;
     for (u32 k = 0; k < count; k++) mine += max(arcs(k), 1ull);
-    u64 sum = sum_to_lane(mine), base = 0;
-    if (threadIdx.x % 32 == 31 && sum) base = atomicAdd(taken, sum);
-    u64 at = __shfl_sync(FULL, base, 31) + sum - mine;
+    const u64 at = take_places(taken, mine);
     u32 entry = tail + (u32)(at >> ARC_BITS);
     u64 start = at & ARC_MASK;
     for (u32 k = 0; k < count; k++) {

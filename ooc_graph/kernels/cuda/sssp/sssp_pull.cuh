@@ -159,10 +159,7 @@ __device__ __noinline__ void list_marked(const Graph g, const Search s, Slot* sl
     const u32 thread = blockIdx.x * blockDim.x + threadIdx.x, threads = gridDim.x * blockDim.x;
     for (u32 word = thread; word - threadIdx.x % 32 < g.quads * 4; word += threads) {
         u32 bits = word < g.quads * 4 ? __ldcg(s.marks + word) : 0;
-        const u32 mine = __popc(bits), sum = sum_to_lane(mine);
-        u32 base = 0;
-        if (threadIdx.x % 32 == 31 && sum) base = atomicAdd(&slot->count, sum);
-        u32 at = __shfl_sync(FULL, base, 31) + sum - mine;
+        u32 at = take_places(&slot->count, (u32)__popc(bits));
         for (; bits; bits &= bits - 1) {
             const u32 v = word * 32 + __ffs(bits) - 1;
             next[at++] = v;

@@ -97,6 +97,11 @@ __device__ __forceinline__ void over_requests(u32 count, const u32* requests, co
     }
 }
 
+// Says whether a request's row wants more.
+__device__ __forceinline__ void set_flag(u8* flags, u32 index, bool goes) {
+    if (threadIdx.x % 32 == 0) flags[index] = goes;
+}
+
 __device__ __forceinline__ void put(u32* words, u32 member) { atomicOr(words + (member >> 5), bit_in_word(member)); }
 
 // Copies what was fetched of a row, from its arc `cursor` on, to its head as far as that goes; whole warps

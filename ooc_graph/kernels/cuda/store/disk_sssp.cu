@@ -18,7 +18,7 @@ extern "C" __global__ void measure_heads(u32 rows, u32 words, u32 least, u32 shi
 extern "C" __global__ void list_members(u32 words, u32* bits, u32* over, u32* queue, u64* counts) {
     over_lanes(words, [&](u64 word, bool real) {
         const u32 found = real ? bits[word] : 0;
-        u64 place = take_places(counts + LISTED, __popc(found));
+        u64 place = take_places(counts + LISTED, (u32)__popc(found));
         if (!found) return;
         for (u32 rest = found; rest; rest &= rest - 1) queue[place++] = (u32)word * 32 + __ffs(rest) - 1;
         if (over == bits) return;

@@ -3,12 +3,8 @@
 #include "disk_sssp.cuh"
 
 // What all of these are given: requests, and the columns that are at hand.
-#define FETCHED u32 count, const u32 *requests, const u32 *neighbors, const float *weights, unsigned char *flags
+#define FETCHED u32 count, const u32 *requests, const u32 *neighbors, const float *weights, u8 *flags
 #define FETCHED_ARCS count, requests, neighbors, weights
-
-__device__ __forceinline__ void set_flag(unsigned char* flags, u32 index, bool goes) {
-    if (threadIdx.x % 32 == 0) flags[index] = goes;
-}
 
 // Copies arcs to the heads of their rows, as far as these go.
 extern "C" __global__ void hold_arcs(FETCHED, const Heads* heads) {

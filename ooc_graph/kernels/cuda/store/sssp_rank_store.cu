@@ -24,10 +24,6 @@ __device__ __forceinline__ void note_more(u32 rows, u32 words, const u32* longer
     });
 }
 
-__device__ __forceinline__ void set_flag(u8* flags, u32 index, bool goes) {
-    if (threadIdx.x % 32 == 0) flags[index] = goes;
-}
-
 // Copies arcs to the heads of their rows, as far as these go.
 extern "C" __global__ void hold_fetched(FETCHED, const u64* offsets, VERTEX* head_neighbors, WEIGHT* head_weights) {
     over_requests(FETCHED_ARCS, [&](u32 index, u32 row, Arcs arcs) {
