@@ -26,11 +26,6 @@ class LevelColumns:
     most: int  # largest level that counts as reached; less than 0: none does
     far: int  # level of what is not reached
 
-    @property
-    def count(self) -> int:
-        """How many."""
-        return len(self.row)
-
 
 @dataclass(frozen=True)
 class Counting:
@@ -79,7 +74,7 @@ class BfsBatches:
 
     def pitch(self, columns: LevelColumns) -> int:
         """Levels from one source's answer to the next."""
-        return plan.answer_pitch(columns.count)
+        return plan.answer_pitch(len(columns.row))
 
     def search_into(
         self, out: Any, sources: IntArray, columns: LevelColumns, own: AnyArray | None = None
@@ -90,19 +85,20 @@ class BfsBatches:
         any column.
         """
         del own
-        self._allocate_planes()
+        if self._planes is None:
+            self._planes = cuda().empty(plan.noted_bytes(self.vertices) // 8, np.uint64)
         pitch, at = self.pitch(columns), cuda().asarray(sources.astype(np.uint32))
         name, chosen = ("many_bfs_answer.cu", "write_levels"), plan.constants()
         for first in range(0, len(sources), self.slots):
             some = at[first : first + self.slots]
             self._search(some, max(columns.most, 0), self._planes, None)
             arguments = (
-                *(np.uint32(self.vertices), np.uint32(len(some)), np.uint64(columns.count)),
+                *(np.uint32(self.vertices), np.uint32(len(some)), np.uint64(len(columns.row))),
                 *(columns.row, self._words, self._planes, self._report),
                 *(np.int32(columns.most), np.int32(columns.far), np.uint64(pitch)),
                 out[first * pitch :],
             )
-            launch(*name, columns.count, *arguments, constants=chosen, most=_MOST_BLOCKS)
+            launch(*name, len(columns.row), *arguments, constants=chosen, most=_MOST_BLOCKS)
 
     def count(self, sources: IntArray, most: int, counting: Counting) -> None:
         """Tallies of one batch of sources, int64, up to a level; does not wait."""
@@ -115,11 +111,6 @@ class BfsBatches:
         elapsed_s = seconds_of(lambda: self._search(at, INT32_UNREACHED - 1, None, None))
         report: AnyArray = self._report.get().view(BATCH_REPORT)[0]
         return elapsed_s, report
-
-    def _allocate_planes(self) -> None:
-        if self._planes is None:
-            words = plan.noted_bytes(self.vertices) // 8
-            self._planes = cuda().empty(words, np.uint64)
 
     def _search(self, sources: Any, most: int, planes: Any, counting: Counting | None) -> None:
         """One launch; ``sources`` are uint32 on the device."""

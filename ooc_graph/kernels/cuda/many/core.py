@@ -45,11 +45,6 @@ class Core:
     start_add: Any
     of: Any  # int64 (rows of the core,): the row that it is among all
 
-    @property
-    def tiles(self) -> int:
-        """Number of tiles."""
-        return len(self.tile) - 1
-
 
 @dataclass(frozen=True)
 class Columns:
@@ -59,11 +54,6 @@ class Columns:
     add: Any  # (columns,): to the distance of that row
     potential: Any  # (columns,), or None
     most: Any  # largest distance that counts as reached
-
-    @property
-    def count(self) -> int:
-        """How many."""
-        return len(self.row)
 
 
 @compiled

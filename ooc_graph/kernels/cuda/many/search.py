@@ -9,20 +9,9 @@ import numpy as np
 from ooc_graph.kernels.common.sssp.distances import unreached
 from ooc_graph.kernels.common.tuning import PRUNED_FROM
 from ooc_graph.kernels.cuda.many import floyd_warshall as cuda_floyd
+from ooc_graph.kernels.cuda.many import search_plan as plan
 from ooc_graph.kernels.cuda.many.core import NONE, Columns, Core, core_of
 from ooc_graph.kernels.cuda.many.prune import LANDMARKS, Pruning
-from ooc_graph.kernels.cuda.many.search_plan import (
-    BLOCK,
-    BLOCK_GROUPS,
-    BLOCKS_A_PROCESSOR,
-    REDUCED,
-    STORED_BYTES,
-    TILES_A_WARP,
-    VEC,
-    BlockGroups,
-    constants,
-    part_dtype,
-)
 from ooc_graph.kernels.cuda.runtime.modules import (
     SHARED_RESERVE,
     cuda,
@@ -137,22 +126,22 @@ class CudaManySearch:
 
     def pitch(self, columns: Columns) -> int:
         """Distances from one source's answer to the next."""
-        per_store = STORED_BYTES // self.dtype.itemsize
-        return -(-max(columns.count, 1) // per_store) * per_store
+        per_store = plan.STORED_BYTES // self.dtype.itemsize
+        return -(-max(len(columns.row), 1) // per_store) * per_store
 
     @property
     def slots(self) -> int:
         """Sources of a batch."""
-        return _WARP * VEC[self.dtype.str[1:]]
+        return _WARP * plan.VEC[self.dtype.str[1:]]
 
     def reduce(
         self, sources: IntArray, columns: Columns | None = None, own: Any = None
     ) -> AnyArray:
         """Reductions of the searches: (sources,) of `part_dtype`; parameters as `search_into`."""
         chosen = columns or self.columns()
-        kind = part_dtype(self.dtype)
+        kind = plan.part_dtype(self.dtype)
         out = cuda().zeros(len(sources) * kind.itemsize, np.uint8)
-        if chosen.count:
+        if len(chosen.row):
             self._search(sources, own, chosen, out, 0)
         found: AnyArray = out.get().view(kind)
         return found
@@ -161,16 +150,16 @@ class CudaManySearch:
         if not len(sources) or not self.vertices:
             return
         cupy, core, matrix = cuda(), self.core, self._matrix
-        defined, slots = constants(self.dtype), self.slots
+        defined, slots = plan.constants(self.dtype), self.slots
         at = cupy.asarray(sources)
         owned = at.astype(np.uint32) if own is None else cupy.asarray(own)
         groups = self._block_groups(slots, -(-len(sources) // slots))
-        reduced = slots * -(-columns.count // REDUCED) if not pitch else 0
+        reduced = slots * -(-len(columns.row) // plan.REDUCED) if not pitch else 0
         buffers = self._allocate(groups, slots, reduced)
         potential = NULL if self._potential is None else self._potential[at]
         asked = (
             *(np.uint32(len(sources)), core.start_row[at], core.start_add[at], owned, potential),
-            *(np.uint32(columns.count), columns.row, columns.add),
+            *(np.uint32(len(columns.row)), columns.row, columns.add),
             *(NULL if columns.potential is None else columns.potential, columns.most),
         )
         parts = np.uint64(reduced), buffers["parts"] if reduced else NULL
@@ -179,14 +168,14 @@ class CudaManySearch:
             launch = kernel("floyd_answer.cu", "floyd_answers", defined, cooperative=True)
             found = np.uint32(core.rows), matrix, np.uint64(len(matrix))
             waits = np.uint32(groups.blocks), buffers["state"], buffers["distances"]
-            launch((grid,), (BLOCK,), (*found, *asked, *waits, *parts, np.uint64(pitch), out))
+            launch((grid,), (plan.BLOCK,), (*found, *asked, *waits, *parts, np.uint64(pitch), out))
             return
         shared, is_kept = self._shared_bytes(slots)
         landmarks = NULL, NULL
         if self._landmarks is not None:
             landmarks = self._landmarks[0][at], self._landmarks[1]
         arguments = (
-            *(np.uint32(core.rows), np.uint32(core.tiles)),
+            *(np.uint32(core.rows), np.uint32(len(core.tile) - 1)),
             *(core.tile, core.neighbor, core.row, core.weight),
             *asked,
             *landmarks,
@@ -196,31 +185,31 @@ class CudaManySearch:
         )
         launch = kernel("many.cu", "many_search", defined, cooperative=True)
         launch.max_dynamic_shared_size_bytes = shared
-        launch((grid,), (BLOCK,), arguments, shared_mem=shared)
+        launch((grid,), (plan.BLOCK,), arguments, shared_mem=shared)
 
-    def _block_groups(self, slots: int, batches: int) -> BlockGroups:
+    def _block_groups(self, slots: int, batches: int) -> plan.BlockGroups:
         """Groups that keep all blocks busy, and whose batches fit cache and memory."""
         processors, _ = limits(cuda().cuda.Device().id)
-        blocks = processors * BLOCKS_A_PROCESSOR
-        tiles_a_block = TILES_A_WARP * (BLOCK // _WARP)
-        size = min(blocks // BLOCK_GROUPS, -(-self.core.tiles // tiles_a_block))
+        blocks = processors * plan.BLOCKS_A_PROCESSOR
+        tiles_a_block = plan.TILES_A_WARP * (plan.BLOCK // _WARP)
+        size = min(blocks // plan.BLOCK_GROUPS, -(-(len(self.core.tile) - 1) // tiles_a_block))
         size = max(size, blocks // batches, 1)
         state_bytes = self.core.rows * slots * self.dtype.itemsize
         # What the launch before this one left is there for this one.
         own_bytes = sum(buffer.nbytes for buffer in self._buffers.values())
         most = max(1, ((device_bytes()[0] + own_bytes) // 2) // max(state_bytes, 1))
         size = min(blocks, max(size, -(-blocks // most)))
-        return BlockGroups(size, min(blocks // size, batches))
+        return plan.BlockGroups(size, min(blocks // size, batches))
 
     def _shared_bytes(self, slots: int) -> tuple[int, bool]:
         """Shared memory of a block, and whether the bitmap of who improved fits it."""
         _, most = limits(cuda().cuda.Device().id)
         table = 4 * LANDMARKS * slots
         bitmap = -(-self.core.rows // _WARP) * 4 + 16
-        fits = 4 * slots + bitmap + SHARED_RESERVE <= most // BLOCKS_A_PROCESSOR
+        fits = 4 * slots + bitmap + SHARED_RESERVE <= most // plan.BLOCKS_A_PROCESSOR
         return 4 * slots + max(table, bitmap if fits else 0), fits
 
-    def _allocate(self, groups: BlockGroups, slots: int, parts: int) -> dict[str, Any]:
+    def _allocate(self, groups: plan.BlockGroups, slots: int, parts: int) -> dict[str, Any]:
         """Buffers for so many groups, kept from launch to launch."""
         cupy, buffers, rows = cuda(), self._buffers, self.core.rows
         wanted: dict[str, tuple[int, Any]] = {
@@ -228,7 +217,7 @@ class CudaManySearch:
             "reaches": (groups.groups * rows, np.float32),
             "maps": (groups.groups * 3 * -(-rows // _WARP), np.uint32),
             "lows": (groups.groups * 3 * rows, np.uint32),
-            "parts": (groups.groups * parts * part_dtype(self.dtype).itemsize, np.uint8),
+            "parts": (groups.groups * parts * plan.part_dtype(self.dtype).itemsize, np.uint8),
             "state": (2 * groups.groups, np.uint32),
         }
         for name, (count, dtype) in wanted.items():
