@@ -23,6 +23,7 @@ from ooc_graph.kernels.cuda.runtime.steps import (
     EXAMINED,
     KEPT,
     LISTED,
+    Steps,
     dealt,
     ids_of,
     least,
@@ -30,7 +31,7 @@ from ooc_graph.kernels.cuda.runtime.steps import (
     threads_for,
     values_at,
 )
-from ooc_graph.kernels.cuda.sssp.shared import STEP, CudaSsspShared, steps_for
+from ooc_graph.kernels.cuda.sssp.shared import STEP, CudaSsspShared, constants
 from ooc_graph.types import AnyArray, Dealing
 
 
@@ -68,7 +69,8 @@ class CudaSsspRank(BaseSsspRank):
         self._heaviest = dtype.type(known.heaviest)
         self._out, self._into, self._out_offsets = rows.out, rows.into, rows.offsets
         with within_memory("SSSP on these rows"):
-            self._steps = steps_for(rows.weights, dtype, ids, rows.constants)
+            types = constants(rows.weights, dtype, ids)
+            self._steps = Steps("sssp_rank.cu", {**types, **rows.constants})
             # Arcs relaxed with the distance that a row has, at most as many as there are vertices;
             # rows in the queue, as list and set; rows that wait for a higher bound, or for a
             # parent, and a list that takes turns.

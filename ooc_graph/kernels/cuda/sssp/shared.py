@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from threading import Lock
 from typing import Any
 
@@ -18,7 +18,6 @@ from ooc_graph.types import AnyArray, Rows
 
 C_TYPES = {"float32": "float", "float64": "double", "int32": "int", "int64": "i64"}
 """Types of weights, as ``sssp_rank.cu`` calls them."""
-NO_CONSTANTS: Mapping[str, int | str] = {}
 STEP = "a step of SSSP on these rows"
 
 
@@ -27,16 +26,6 @@ def constants(
 ) -> dict[str, int | str]:
     """What ``sssp_rank.cu`` is compiled with for weights, distances and ids of these types."""
     return {"WEIGHT": C_TYPES[weights.name], "DIST": C_TYPES[distances.name], **width(ids)}
-
-
-def steps_for(
-    weights: np.dtype[Any],
-    distances: np.dtype[Any],
-    ids: np.dtype[Any],
-    tier: Mapping[str, int | str] = NO_CONSTANTS,
-) -> Steps:
-    """Kernels for weights, distances and ids of these types; ``tier`` is of where the rows are."""
-    return Steps("sssp_rank.cu", {**constants(weights, distances, ids), **tier})
 
 
 class CudaSsspShared(SharedBounds):
@@ -56,7 +45,7 @@ class CudaSsspShared(SharedBounds):
             self.distance = cupy.full(vertices, self.top[0], dtype)
             self.waiting, self._marks = (cupy.zeros(words, np.uint32) for _ in range(2))
             self._list = cupy.empty(vertices, self._ids)
-            self._steps = steps_for(dtype, dtype, self._ids)
+            self._steps = Steps("sssp_rank.cu", constants(dtype, dtype, self._ids))
         self.improved = self._list[:0]
 
     @within_memory(STEP)

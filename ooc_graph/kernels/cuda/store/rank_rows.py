@@ -41,7 +41,11 @@ class StoreRows:
             weights = None if self.weights is None else cupy.empty(int(ends[-1]), last)
             self.heads = DeviceRows(on_device(ends), cupy.empty(int(ends[-1]), ids), weights)
             self.staged = Staged(rows, pins=False)
-            self.steps = steps_along_tails(ids, self.weights)
+            if self.weights is None:
+                self.steps = Steps("bfs_rank_store.cu", width(ids))
+            else:
+                types = constants(last, distance_dtype(np.empty(0, last)), ids)
+                self.steps = Steps("sssp_rank_store.cu", types)
 
     def fill(self, rows: TierRows) -> Any:
         """Bring the heads to the device, in the order of the store; the largest weight seen.
@@ -70,14 +74,6 @@ class StoreRows:
             if cursor is not None:
                 window.cursor[:waiting] = cursor[on_device(window.row[:waiting])].get()
             self.staged.scan(self.rows, waiting, launch)
-
-
-def steps_along_tails(ids: np.dtype[Any], weights: np.dtype[Any] | None) -> Steps:
-    """Steps of a rank along arcs that were fetched, for ids and weights of these types."""
-    if weights is None:
-        return Steps("bfs_rank_store.cu", width(ids))
-    distances = distance_dtype(np.empty(0, weights))
-    return Steps("sssp_rank_store.cu", constants(weights, distances, ids))
 
 
 def _ends(lengths: AnyArray) -> AnyArray:
