@@ -25,11 +25,6 @@ HEAD_SOURCE, TAIL_SOURCE = "disk_sssp.cu", "disk_tails.cu"
 _MOST_LEAST = 0xFFFFFFFF
 
 
-def bitmap_words(rows: int) -> int:
-    """Words of 32 bits in a set of rows: as many as there are in whole ones of 64."""
-    return 2 * words_for(rows)
-
-
 class DiskBuffers:
     """What loading writes on the device, then searches; allocated once. ``pins`` as of `Staged`."""
 
@@ -69,7 +64,7 @@ class DeviceHeads:
 
     def _measure(self, lengths: AnyArray, buffers: DiskBuffers | None) -> None:
         cupy, rows = cuda(), len(lengths)
-        words = bitmap_words(rows)
+        words = 2 * words_for(rows)
         self.longer = cupy.zeros(words, np.uint32)
         if buffers is None:
             counts, there = (cupy.empty(count, np.uint32) for count in (rows + 1, rows))

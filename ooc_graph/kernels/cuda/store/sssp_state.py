@@ -6,18 +6,12 @@ from typing import Any
 
 import numpy as np
 
-from ooc_graph.kernels.common.bitmap import Words
+from ooc_graph.kernels.common.bitmap import Words, words_for
 from ooc_graph.kernels.common.sssp.survey import MOST_FIRST
 from ooc_graph.kernels.cuda.runtime.modules import cuda
 from ooc_graph.kernels.cuda.runtime.rows import NULL
 from ooc_graph.kernels.cuda.runtime.steps import KEPT, LISTED, Steps, least
-from ooc_graph.kernels.cuda.store.heads import (
-    HEAD_SOURCE,
-    TAIL_SOURCE,
-    DiskBuffers,
-    DiskSide,
-    bitmap_words,
-)
+from ooc_graph.kernels.cuda.store.heads import HEAD_SOURCE, TAIL_SOURCE, DiskBuffers, DiskSide
 from ooc_graph.kernels.cuda.store.staged import host_buffer
 from ooc_graph.types import AnyArray
 
@@ -46,7 +40,7 @@ class DiskState:
         cupy = cuda()
         self.out, self.into = out, into
         self.rows = len(out.rows.heads.lengths)
-        self.words = bitmap_words(self.rows)
+        self.words = 2 * words_for(self.rows)
         sides = (out.rows,) if into is out else (out.rows, into.rows)
         buffers = buffers or DiskBuffers(*sides, pins=pins)
         # uint32 (rows,): bits of float32, and ids; before there are parents, rows that are listed.
