@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Protocol
 import numpy as np
 
 from ooc_graph.errors import MemoryBudgetError
-from ooc_graph.kernels.cuda.runtime.modules import THREADS, blocks_for, cuda, kernel, within_memory
+from ooc_graph.kernels.cuda.runtime.modules import cuda, launch, within_memory
 from ooc_graph.kernels.cuda.runtime.pinned import PinnedAllocator
 from ooc_graph.kernels.cuda.runtime.rows import DeviceRows, on_device, require_rows, rows_on_device
 from ooc_graph.kernels.cuda.runtime.steps import ids_of
@@ -34,10 +34,8 @@ class Shares:
     def __init__(self, rows: DeviceRows, least: int, shift: int) -> None:
         cupy = cuda()
         counts = cupy.zeros(rows.rows + 1, np.uint32)
-        share = (np.uint32(min(least, 0xFFFFFFFF)), np.uint32(shift))
-        blocks = (blocks_for(rows.rows),)
-        count = kernel("heads.cu", "share_counts")
-        count(blocks, (THREADS,), (np.uint32(rows.rows), *share, rows.offsets, counts[1:]))
+        share = np.uint32(rows.rows), np.uint32(min(least, 0xFFFFFFFF)), np.uint32(shift)
+        launch("heads.cu", "share_counts", rows.rows, *share, rows.offsets, counts[1:])
         if int(counts.sum(dtype=np.uint64)) >= 1 << 32:
             raise MemoryBudgetError("2^32 arcs and more are held of all rows at most")
         self.starts = cupy.cumsum(counts, dtype=np.uint32)
@@ -48,9 +46,9 @@ class Shares:
     def _copied(self, rows: DeviceRows, words: Any) -> Any:
         """The first words of each row."""
         kept = cuda().empty(int(self.starts[-1].get()), words.dtype)
-        fill = kernel("heads.cu", "hold_shares", {} if words.itemsize == 4 else WIDE_WORDS)
-        grid = (min(FILL_BLOCKS, blocks_for(32 * rows.rows)),)
-        fill(grid, (THREADS,), (np.uint32(rows.rows), self.starts, rows.offsets, words, kept))
+        given = np.uint32(rows.rows), self.starts, rows.offsets, words, kept
+        wide = {} if words.itemsize == 4 else WIDE_WORDS
+        launch("heads.cu", "hold_shares", 32 * rows.rows, *given, constants=wide, most=FILL_BLOCKS)
         return kept
 
     @property
