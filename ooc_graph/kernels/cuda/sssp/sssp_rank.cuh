@@ -43,7 +43,7 @@ __device__ __forceinline__ u64 first_above(Weights weights, u64 low, u64 high, D
 }
 
 // Smallest distance of all lanes; whole warps call it.
-__device__ __forceinline__ DIST least_of_warp(DIST value) {
+__device__ __forceinline__ DIST warp_least(DIST value) {
     for (int step = 16; step; step >>= 1) value = min(value, __shfl_xor_sync(FULL, value, step));
     return value;
 }

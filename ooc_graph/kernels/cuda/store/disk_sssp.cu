@@ -104,7 +104,7 @@ extern "C" __global__ void pull_rows(u32 rows, u32 words, const Heads* heads, u3
         const u32 before = row < rows ? distance[row] : 0;
         const bool open = row < rows && before > final;
         const Arcs arcs = open ? head_of(*heads, (u32)row) : Arcs{nullptr, nullptr, 0};
-        Pull pull = {distance, floor, before};
+        Pull pull = {distance, floor, TOP, before};
         bool goes = along_each(arcs, open, pull, examined);
         if (goes) goes = has(heads->longer, row) && path_sum(floor, arcs.weights[arcs.count - 1]) < pull.best;
         const bool better = open && pull.best < before;
@@ -201,7 +201,7 @@ extern "C" __global__ void plateau_rows(u32 words, const u32* lacking, const Hea
                                         u32* parent, u32* more, u64* counts) {
     u64 examined = 0;
     over_members(words, lacking, [&](u32 row) {
-        Plateau plateau = {distance, lacking, distance[row], NONE};
+        Plateau plateau = {distance, lacking, distance[row], TOP, NONE};
         const bool goes = along(head_of(*heads, row), 0, plateau, examined);
         if (threadIdx.x % 32 == 0) parent[row] = plateau.by;
         note_longer(*heads, row, goes, more, counts);

@@ -5,11 +5,14 @@
 
 // +inf: what is not reached, and sums that overflow.
 #define TOP 0x7F800000u
+#define DIST u32
 
 // Length of a path one arc longer.
-__device__ __forceinline__ u32 path_sum(u32 at, float weight) {
+__device__ __forceinline__ u32 path_sum(u32 at, float weight, u32 = TOP) {
     return __float_as_uint(__fadd_rn(__uint_as_float(at), weight));
 }
+
+#include "sssp_arcs.cuh"
 
 // Keeps the smallest of all values as its complement: zero before means none. Whole warps call it.
 __device__ __forceinline__ void keep_least(u64* counts, u32 value) {
@@ -39,20 +42,6 @@ struct Push {
         add_to(counts + EMITTED, fresh);
         add_to(counts + AGAIN, again);
     }
-};
-
-// Finds a row's shortest way by neighbours that are `floor` away or farther.
-struct Pull {
-    const u32* distance;
-    u32 floor, best;
-
-    __device__ bool take(u32 u, float weight) {
-        if (path_sum(floor, weight) >= best) return false;
-        best = min(best, path_sum(distance[u], weight));
-        return true;
-    }
-    __device__ void share() { best = warp_least(best); }
-    __device__ Pull of_lane(u32 lane) const { return {distance, floor, __shfl_sync(FULL, best, lane)}; }
 };
 
 // Offers a row as a parent; the nearest to the root counts, and the smallest of those.
@@ -89,19 +78,6 @@ struct Parent {
     __device__ void share() { best = warp_least(best); }
     __device__ Parent of_lane(u32 lane) const { return {distance, at_of(lane), floor, __shfl_sync(FULL, best, lane)}; }
     __device__ u32 at_of(u32 lane) const { return __shfl_sync(FULL, at, lane); }
-};
-
-// Finds the smallest neighbour on a row's plateau that does not lack a parent.
-struct Plateau {
-    const u32 *distance, *lacking;
-    u32 at, by;
-
-    __device__ bool take(u32 u, float weight) {
-        if (path_sum(at, weight) > at) return false;
-        if (distance[u] == at && !has(lacking, u)) by = min(by, u);
-        return true;
-    }
-    __device__ void share() { by = warp_least(by); }
 };
 
 // Offers a row as parent to those on its plateau that lack one; the smallest counts.

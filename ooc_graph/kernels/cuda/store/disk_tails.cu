@@ -38,7 +38,7 @@ extern "C" __global__ void pull_arcs(FETCHED, u32 floor, u32* distance, u32* cha
     u32 least = TOP;
     over_requests(FETCHED_ARCS, [&](u32 index, u32 row, Arcs arcs) {
         const u32 before = __shfl_sync(FULL, distance[row], 0);
-        Pull pull = {distance, floor, before};
+        Pull pull = {distance, floor, TOP, before};
         set_flag(flags, index, along(arcs, 0, pull, examined));
         if (pull.best >= before) return;
         least = min(least, pull.best);
@@ -76,7 +76,7 @@ extern "C" __global__ void parent_arcs(FETCHED, u32 floor, const u32* distance, 
 extern "C" __global__ void plateau_arcs(FETCHED, const u32* distance, const u32* lacking, u32* parent, u64* counts) {
     u64 examined = 0;
     over_requests(FETCHED_ARCS, [&](u32 index, u32 row, Arcs arcs) {
-        Plateau plateau = {distance, lacking, distance[row], __shfl_sync(FULL, parent[row], 0)};
+        Plateau plateau = {distance, lacking, distance[row], TOP, __shfl_sync(FULL, parent[row], 0)};
         set_flag(flags, index, along(arcs, 0, plateau, examined));
         if (threadIdx.x % 32 == 0) parent[row] = plateau.by;
     });

@@ -1,7 +1,7 @@
 // What SSSP by one rank of many does along a row's arcs, light ones first, wherever they stand.
 #pragma once
-#include "arcs.cuh"
 #include "sssp_rank.cuh"
+#include "sssp_arcs.cuh"
 
 // Lists vertices that candidates up to a bound improve, as `push_arcs` of `sssp_rank.cu`.
 struct Push {
@@ -35,20 +35,6 @@ struct Push {
     }
 };
 
-// Finds a row's shortest way by neighbours that are `floor` away or farther.
-struct Pull {
-    const DIST* distance;
-    DIST floor, top, best;
-
-    __device__ bool take(VERTEX u, WEIGHT weight) {
-        if (path_sum(floor, (DIST)weight, top) >= best) return false;
-        best = min(best, path_sum(distance[u], (DIST)weight, top));
-        return true;
-    }
-    __device__ void share() { best = least_of_warp(best); }
-    __device__ Pull of_lane(u32 lane) const { return {distance, floor, top, __shfl_sync(FULL, best, lane)}; }
-};
-
 // Finds a row's parent: the neighbour on a shortest path that is nearest to the root, and the smallest of
 // those that near.
 struct Parent {
@@ -67,7 +53,7 @@ struct Parent {
         return true;
     }
     __device__ void share() {
-        const DIST least = least_of_warp(nearest);
+        const DIST least = warp_least(nearest);
         by = warp_least(nearest == least ? by : NO_VERTEX);
         nearest = least;
     }
@@ -75,19 +61,4 @@ struct Parent {
         return {distance, __shfl_sync(FULL, at, lane), top, __shfl_sync(FULL, nearest, lane),
                 __shfl_sync(FULL, by, lane)};
     }
-};
-
-// Finds the smallest neighbour on a row's plateau that does not wait for a parent.
-struct Plateau {
-    const DIST* distance;
-    const u32* waiting;
-    DIST at, top;
-    VERTEX by;
-
-    __device__ bool take(VERTEX u, WEIGHT weight) {
-        if (path_sum(at, (DIST)weight, top) > at) return false;
-        if (distance[u] == at && !has(waiting, u)) by = min(by, u);
-        return true;
-    }
-    __device__ void share() { by = warp_least(by); }
 };

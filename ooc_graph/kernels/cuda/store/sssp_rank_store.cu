@@ -85,7 +85,7 @@ extern "C" __global__ void push_fetched(FETCHED, u32 shards, u32 shard, const DI
         push.later = top;
         u64 taken = 0;
         const bool goes = along(arcs, 0, push, taken);
-        const DIST next = least_of_warp(push.later);
+        const DIST next = warp_least(push.later);
         taken = warp_sum(taken);
         set_flag(flags, index, goes);
         if (threadIdx.x % 32) return;
