@@ -84,7 +84,7 @@ def test_every_way_through_the_kernel(
     def changed(*arguments: object, **options: object) -> dict:
         return {**usual(*arguments, **options), **VARIANTS[variant]}  # type: ignore[arg-type]
 
-    compile_usually = cuda_bfs.kernel
+    compile_usually = cuda_bfs.on_all
     searches: list[dict[str, int | str]] = []
 
     def compile_noted(*arguments: Any, **options: Any) -> Any:
@@ -93,7 +93,7 @@ def test_every_way_through_the_kernel(
         return compile_usually(*arguments, **options)
 
     monkeypatch.setattr(cuda_bfs, "constants", changed)
-    monkeypatch.setattr(cuda_bfs, "kernel", compile_noted)
+    monkeypatch.setattr(cuda_bfs, "on_all", compile_noted)
     shard = graph(name)
     cpu = CPU.bfs(shard)
     for columns, share in ((2, 0.01), (5, 0)):

@@ -20,7 +20,7 @@ from ooc_graph.kernels.cuda.bfs.compiled import (
 )
 from ooc_graph.kernels.cuda.bfs.heads import Heads
 from ooc_graph.kernels.cuda.bfs.short_rows import FixedRows, are_short
-from ooc_graph.kernels.cuda.runtime.modules import cuda, kernel, limits, within_memory
+from ooc_graph.kernels.cuda.runtime.modules import cuda, limits, on_all, within_memory
 from ooc_graph.kernels.cuda.runtime.rows import (
     NULL,
     QUAD_ROWS,
@@ -124,15 +124,13 @@ class CudaBfsSearch:
     def _use(self, level: str, traced_levels: int) -> None:
         """Compile for a type of levels, and allocate these and the trace."""
         cupy = cuda()
-        self._blocks, shared = limits(cupy.cuda.Device().id)
+        _, most = limits(cupy.cuda.Device().id)
         chosen = self._constants() | constants(
-            shared, level, count_arcs=self._count, trace=self._trace, thin=self._thin
+            most, level, count_arcs=self._count, trace=self._trace, thin=self._thin
         )
-        self._search = kernel("bfs.cu", "bfs_search", chosen, cooperative=True)
         words = int(chosen["HUB_WORDS"]) + int(chosen["ROUGH_WORDS"])
-        self._shared = words * 4 + BLOCK // 32 * BUFFER_BYTES
-        self._search.max_dynamic_shared_size_bytes = self._shared
-        self._threads = int(chosen.get("BLOCK", BLOCK))
+        shared, threads = words * 4 + BLOCK // 32 * BUFFER_BYTES, int(chosen.get("BLOCK", BLOCK))
+        self._search = on_all("bfs.cu", "bfs_search", chosen, threads, shared)
         if chosen.get("THIN") and self._fixed_rows is None:
             self._fixed_rows = FixedRows(self._out)
         self._type = level
@@ -225,5 +223,4 @@ class CudaBfsSearch:
             *(np.uint32(len(self._level_trace)), np.uint32(root)),
             *self._arguments(),
         )
-        grid = (self._blocks,), (self._threads,)
-        return partial(self._search, *grid, arguments, shared_mem=self._shared)
+        return partial(self._search, arguments)
