@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -74,33 +74,22 @@ class RankRows:
     constants: Mapping[str, int | str] = field(default_factory=dict)
 
 
-class Tier(Protocol):
-    """Where a rank has its rows."""
+class Tier:
+    """Where a rank has its rows: on the device, all of them."""
 
-    @property
-    def constants(self) -> Mapping[str, int | str]:
-        """What its kernels are compiled with."""
-
-    def load(self, rows: Rows, *, weighted: bool, ids: np.dtype[Any]) -> DeviceRows:
-        """Rows of one side as its kernels are given them."""
-
-
-@dataclass(frozen=True)
-class OnDevice:
-    """All rows are on the device."""
-
+    # What its kernels are compiled with.
     constants: ClassVar[dict[str, int | str]] = {}
 
     def load(self, rows: Rows, *, weighted: bool, ids: np.dtype[Any]) -> DeviceRows:
-        """See `ooc_graph.kernels.cuda.runtime.rows.rows_on_device`."""
+        """Rows of one side as its kernels are given them; errors as of `rows_on_device`."""
         return rows_on_device(rows, weighted=weighted, ids=ids)
 
 
-ON_DEVICE = OnDevice()
+ON_DEVICE = Tier()
 
 
 @dataclass(frozen=True)
-class Pinned:
+class Pinned(Tier):
     """Rows are in pinned memory (``allocator``), and `Shares` of them on the device too."""
 
     allocator: PinnedAllocator
@@ -110,7 +99,7 @@ class Pinned:
     constants: ClassVar[dict[str, int | str]] = TIERED
 
     def load(self, rows: Rows, *, weighted: bool, ids: np.dtype[Any]) -> DeviceRows:
-        """As of `OnDevice`."""
+        """As of `Tier`."""
         outside = rows_on_device(self.allocator.on_device(rows), weighted=weighted, ids=ids)
         return TieredRows.of(outside, Shares(outside, self.least, self.shift))
 
