@@ -88,9 +88,9 @@ class Pruning:
         """Rows of in-arcs without those that are not needed; the same rows where most are."""
         cupy, into = cuda(), self._into
         needed = cupy.empty(into.arcs, np.uint8)
-        self._launch(
-            "mark_needed", into.arcs // _MARKED * _WARPS, *self._rows(into), *lengths, needed
-        )
+        rows = np.uint32(into.rows), np.uint64(into.arcs), into.offsets, into.neighbors
+        given = *rows, into.weights, *lengths, needed
+        self._launch("mark_needed", into.arcs // _MARKED * _WARPS, *given)
         counts = cupy.cumsum(needed, dtype=np.uint64)
         kept = int(counts[-1])
         if 4 * kept > 3 * into.arcs:
@@ -102,12 +102,6 @@ class Pruning:
         ends[1:] = counts
         return replace(
             into, offsets=ends[into.offsets.view(np.int64)], neighbors=neighbors, weights=weights
-        )
-
-    def _rows(self, rows: DeviceRows) -> tuple[Any, ...]:
-        return (
-            *(np.uint32(rows.rows), np.uint64(rows.arcs)),
-            *(rows.offsets, rows.neighbors, rows.weights),
         )
 
     def _launch(self, name: str, threads: int, *arguments: Any) -> None:

@@ -81,10 +81,8 @@ class NearFar(Method):
         self.parent = cupy.empty(rows, np.uint32)
         self.length, self._done = (cupy.empty(rows, sums.length) for _ in range(2))
         self._marks = cupy.empty(-(-rows // 32), np.uint32)
-        self._near_capacity, self._far_capacity = (
-            rows // NEAR_SHARE + front,
-            rows // FAR_SHARE + front,
-        )
+        self._near_capacity = rows // NEAR_SHARE + front
+        self._far_capacity = rows // FAR_SHARE + front
         # The memory of the first list also holds a word a row, once lengths are final.
         self._near_stride = max(self._near_capacity, -(-4 * rows // _ENTRY_BYTES))
         self._near = cupy.empty(2 * self._near_stride * _ENTRY_BYTES // 4, np.uint32)
