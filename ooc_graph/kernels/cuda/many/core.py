@@ -108,7 +108,8 @@ def core_of(into: DeviceRows) -> Core:
             f"has {into.arcs:,}: use --device cpu"
         )
     row = rows_of_arcs(into)
-    leaf, outward = _leaves(into, row)
+    out_arcs, neighbor, out_weight = _outward(into, row)
+    leaf = _leaves(into, out_arcs, neighbor)
     number = (cupy.cumsum(~leaf, dtype=np.uint32) - np.uint32(1)).astype(np.uint32)
     first = _first(into)
     near = number[into.neighbors[first]] if into.arcs else number
@@ -116,8 +117,8 @@ def core_of(into: DeviceRows) -> Core:
     zero = weight.dtype.type(0)
     entry_row = cupy.where(leaf, near, number).astype(np.uint32)
     entry_add = cupy.where(leaf, weight, zero)
-    start_row = cupy.where(leaf & (outward.arcs == 0), NONE, entry_row).astype(np.uint32)
-    start_add = cupy.where(leaf, outward.weight, zero)
+    start_row = cupy.where(leaf & (out_arcs == 0), NONE, entry_row).astype(np.uint32)
+    start_add = cupy.where(leaf, out_weight, zero)
     inner = ~(leaf[row] | leaf[into.neighbors])
     kept = number[row[inner]]
     core_rows = int(rows - leaf.sum())
@@ -127,16 +128,8 @@ def core_of(into: DeviceRows) -> Core:
     return Core(core_rows, cupy.asarray(tiles_of(counts)), *arcs, *ends, cupy.flatnonzero(~leaf))
 
 
-@dataclass(frozen=True)
-class _Outward:
+def _outward(into: DeviceRows, row: Any) -> tuple[Any, Any, Any]:
     """Out-arcs of each row: how many, and of single ones where they lead and the weight."""
-
-    arcs: Any
-    neighbor: Any
-    weight: Any
-
-
-def _outward(into: DeviceRows, row: Any) -> _Outward:
     cupy = cuda()
     arcs = cupy.bincount(into.neighbors, minlength=into.rows)
     single = arcs[into.neighbors] == 1
@@ -145,7 +138,7 @@ def _outward(into: DeviceRows, row: Any) -> _Outward:
     weight = cupy.zeros(into.rows, into.weights.dtype)
     neighbor[from_] = row[single]
     weight[from_] = into.weights[single]
-    return _Outward(arcs, neighbor, weight)
+    return arcs, neighbor, weight
 
 
 def _first(into: DeviceRows) -> Any:
@@ -153,12 +146,12 @@ def _first(into: DeviceRows) -> Any:
     return cuda().minimum(into.offsets[:-1], np.uint64(max(into.arcs - 1, 0))).astype(np.int64)
 
 
-def _leaves(into: DeviceRows, row: Any) -> tuple[Any, _Outward]:
+def _leaves(into: DeviceRows, out_arcs: Any, neighbor: Any) -> Any:
     """Which rows are leaves; of two that are joined by nothing but each other the second."""
-    cupy, outward = cuda(), _outward(into, row)
+    cupy = cuda()
     if not into.arcs:
-        return cupy.zeros(into.rows, np.bool_), outward
+        return cupy.zeros(into.rows, np.bool_)
     near = into.neighbors[_first(into)]
-    back = (outward.arcs == 1) & (outward.neighbor == near)
-    leaf = (cupy.diff(into.offsets) == 1) & ((outward.arcs == 0) | back)
-    return leaf & ~(leaf[near] & (cupy.arange(into.rows) < near)), outward
+    back = (out_arcs == 1) & (neighbor == near)
+    leaf = (cupy.diff(into.offsets) == 1) & ((out_arcs == 0) | back)
+    return leaf & ~(leaf[near] & (cupy.arange(into.rows) < near))

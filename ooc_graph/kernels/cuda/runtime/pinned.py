@@ -86,15 +86,12 @@ class _Pinned:
         runtime = cuda().cuda.runtime
         try:
             self.pages = mmap.mmap(-1, bytes_, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
-        except (OSError, MemoryError) as error:
-            raise _refused(bytes_, error, "free some, or") from error
-        if hasattr(mmap, "MADV_HUGEPAGE"):
-            with suppress(OSError):  # where the system has none, small pages do
-                self.pages.madvise(mmap.MADV_HUGEPAGE)
-        view = np.frombuffer(self.pages, np.uint8)
-        try:
+            if hasattr(mmap, "MADV_HUGEPAGE"):
+                with suppress(OSError):  # where the system has none, small pages do
+                    self.pages.madvise(mmap.MADV_HUGEPAGE)
+            view = np.frombuffer(self.pages, np.uint8)
             _touch(view, threads)
-        except MemoryError as error:
+        except (OSError, MemoryError) as error:
             raise _refused(bytes_, error, "free some, or") from error
         begin = view.ctypes.data
         try:

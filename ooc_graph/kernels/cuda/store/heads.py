@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from ooc_graph.errors import MemoryBudgetError
-from ooc_graph.kernels.common.bitmap import WORD_BITS, Words, whole_set, words_for
+from ooc_graph.kernels.common.bitmap import WORD_BITS, whole_set, words_for
 from ooc_graph.kernels.common.store.requests import heaviest_ends
 from ooc_graph.kernels.common.store.rows import TierRows
 from ooc_graph.kernels.common.store.windows import LoadedArcs
@@ -143,10 +143,6 @@ class DiskSide:
 
     rows: TierRows
     heads: DeviceHeads
-
-    def behind(self, bits: Words) -> Iterator[int]:
-        """Window after window of a bitmap's rows that go beyond their heads: how many they are."""
-        return self.rows.tails(bits, self.loaded)
 
     @property
     def loaded(self) -> LoadedArcs:

@@ -145,6 +145,6 @@ class DiskState:
         def launch(count: int, fetched: tuple[Any, ...]) -> None:
             self._tails.launch(name, 32 * count, *fetched, *arguments, self._heads.counts)
 
-        for waiting in side.behind(self.noted()):
+        for waiting in side.rows.tails(self.noted(), side.loaded):
             self._staged.scan(side.rows, waiting, launch)
         return self.counts()
