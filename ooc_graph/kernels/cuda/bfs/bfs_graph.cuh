@@ -13,10 +13,6 @@
 #define LEVEL u8
 #endif
 #define HUB_QUADS ((u32)HUB_WORDS / 4)
-// Whether rows stand in host memory, and only what searches read most of them on the device too.
-#ifndef TIERED
-#define TIERED 0
-#endif
 // Words of bits that tell which quads of the frontier behind the hubs' may be other than zero.
 #ifndef ROUGH_WORDS
 #define ROUGH_WORDS 4096

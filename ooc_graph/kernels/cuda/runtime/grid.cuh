@@ -9,6 +9,10 @@ typedef long long i64;
 
 #define NONE 0xFFFFFFFFu
 #define FULL 0xFFFFFFFFu
+// Whether rows stand in host memory, and only what is read most of them on the device too.
+#ifndef TIERED
+#define TIERED 0
+#endif
 
 __device__ __forceinline__ u32 load_acquire(const u32* at) {
     u32 value;

@@ -14,11 +14,6 @@
 #define PIECE_ARCS 64u
 #endif
 
-// Whether rows stand in host memory, and only a share of each on the device too.
-#ifndef TIERED
-#define TIERED 0
-#endif
-
 struct Slot {
     u64 examined;
     u64 again;   // vertices improved that had been reached before
