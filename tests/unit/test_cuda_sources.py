@@ -90,7 +90,7 @@ def variants(shared_bytes: int) -> list[tuple[str, dict[str, int | str]]]:
         ("heads.cu", cuda_sssp_pull.INFINITE_INTEGERS),
         ("heads.cu", cuda_sssp_pull.SHARES),
         ("heads.cu", WIDE_WORDS),
-        ("kronecker.cu", {}),
+        *(("kronecker.cu", {"ID": ids}) for ids in ("u32", "u64")),
         ("disk_sssp.cu", {}),
         ("disk_tails.cu", {}),
         *(("many.cu", cuda_many.constants(d)) for d in DISTANCES),

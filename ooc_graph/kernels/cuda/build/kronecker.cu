@@ -2,6 +2,8 @@
 //
 // A thread starts at its first edge and continues by the number of threads, a power of two, so that
 // one matrix moves its state along and neighbouring threads write neighbouring edges.
+//
+// The host sets ID, the type of ids: u32 or u64.
 #include "grid.cuh"
 
 #define P 2147483647ull
@@ -46,9 +48,8 @@ __device__ __forceinline__ u64 scramble(u64 vertex, u64 zero, u64 one, u32 scale
 
 // powers: (63, 5, 5), the matrix of one edge to the power 2**i. weight may be null.
 // 2**thread_bits threads make edges start to start + count - 1.
-template <typename Id>
-__device__ void generate(u64 start, u64 count, u32 scale, u32 thread_bits, const u64* seed, const u64* powers,
-                         const u64* constants, Id* source, Id* target, float* weight) {
+extern "C" __global__ void generate(u64 start, u64 count, u32 scale, u32 thread_bits, const u64* seed,
+                                    const u64* powers, const u64* constants, ID* source, ID* target, float* weight) {
     u64 edge = (u64)blockIdx.x * blockDim.x + threadIdx.x;
     if (edge >= count) return;
     Mrg first;
@@ -71,21 +72,9 @@ __device__ void generate(u64 start, u64 count, u32 scale, u32 thread_bits, const
             v = 2 * v + right;
             level++;
         }
-        source[edge] = (Id)scramble(u, constants[0], constants[1], scale);
-        target[edge] = (Id)scramble(v, constants[0], constants[1], scale);
+        source[edge] = (ID)scramble(u, constants[0], constants[1], scale);
+        target[edge] = (ID)scramble(v, constants[0], constants[1], scale);
         if (weight) weight[edge] = (float)((double)(float)(u32)draw(state) * 4.65661287524579692e-10);
         apply(first, powers + 25 * thread_bits);
     }
-}
-
-extern "C" __global__ void generate32(u64 start, u64 count, u32 scale, u32 thread_bits, const u64* seed,
-                                      const u64* powers, const u64* constants, u32* source, u32* target,
-                                      float* weight) {
-    generate(start, count, scale, thread_bits, seed, powers, constants, source, target, weight);
-}
-
-extern "C" __global__ void generate64(u64 start, u64 count, u32 scale, u32 thread_bits, const u64* seed,
-                                      const u64* powers, const u64* constants, u64* source, u64* target,
-                                      float* weight) {
-    generate(start, count, scale, thread_bits, seed, powers, constants, source, target, weight);
 }

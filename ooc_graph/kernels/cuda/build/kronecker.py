@@ -48,6 +48,6 @@ def generate_into(
     block_bits = min(_BLOCK_BITS, thread_bits)
     numbers = (np.uint64(start), np.uint64(count), np.uint32(scale), np.uint32(thread_bits))
     constants = tuple(cupy.asarray(array) for array in (seed, powers, scramble))
-    make = kernel("kronecker.cu", f"generate{bits}")
+    make = kernel("kronecker.cu", "generate", {"ID": f"u{bits}"})
     where = (source, target, NULL if weight is None else weight)
     make((1 << thread_bits - block_bits,), (1 << block_bits,), (*numbers, *constants, *where))
