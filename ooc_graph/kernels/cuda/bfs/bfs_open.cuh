@@ -9,11 +9,9 @@ __device__ __noinline__ void list_open(const Graph g, const Search s, Slot* slot
         uint4 seen = make_uint4(FULL, FULL, FULL, FULL);
         if (quad < g.quads) seen = __ldcg((const uint4*)s.visited + quad);
         u32 bits[4] = {~seen.x, ~seen.y, ~seen.z, ~seen.w};
-        u32 mine = count_of(make_uint4(bits[0], bits[1], bits[2], bits[3])), base = 0;
+        const u32 mine = count_of(make_uint4(bits[0], bits[1], bits[2], bits[3]));
         if (!__any_sync(FULL, mine)) continue;
-        const u32 sum = sum_to_lane(mine);
-        if (lane == 31) base = atomicAdd(&slot->open, sum);
-        u32 at = __shfl_sync(FULL, base, 31) + sum - mine;
+        u32 at = take_places<true>(&slot->open, mine);
 #pragma unroll
         for (int j = 0; j < 4; j++)
             for (u32 rest = bits[j]; rest; rest &= rest - 1) open[at++] = vertex_at(quad * 4 + j, __ffs(rest) - 1);

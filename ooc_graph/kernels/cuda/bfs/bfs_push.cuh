@@ -66,10 +66,7 @@ __device__ __forceinline__ void push_arcs(const Graph& g, const Search& s, Slot*
 #pragma unroll
     for (u32 j = 0; j < PUSH_TURNS; j++) mine += arcs[j];
     if (!__any_sync(FULL, mine != 0)) return;
-    const u64 sum = sum_to_lane(mine);
-    u64 base = 0;
-    if (threadIdx.x % 32 == 31) base = atomicAdd(&slot->queued, sum);
-    u64 before = __shfl_sync(FULL, base, 31) + sum - mine;
+    u64 before = take_places<true>(&slot->queued, mine);
 #pragma unroll
     for (u32 j = 0; j < PUSH_TURNS; j++)
         if (won[j]) {

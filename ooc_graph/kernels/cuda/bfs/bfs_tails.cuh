@@ -8,7 +8,7 @@
 // Returns the first member of the frontier, or NONE.
 __device__ __forceinline__ u32 scan_tails(const Graph& g, const Search& s, const Front& front, Slot* slot, u32 v,
                                           Tally& tally) {
-    u32 lane = threadIdx.x % 32, member = NONE, count = 0;
+    u32 member = NONE, count = 0;
     if (v != NONE) {
         const u64 begin = __ldg(g.in_offsets + v) + HEADS, last = __ldg(g.in_offsets + v + 1);
         const u64 arcs = __ldg(g.in_offsets + g.rows);
@@ -44,9 +44,7 @@ __device__ __forceinline__ u32 scan_tails(const Graph& g, const Search& s, const
         }
     }
     if (__any_sync(FULL, count)) {
-        u32 sum = sum_to_lane(count), base = 0;
-        if (lane == 31) base = atomicAdd(&slot->pieces, sum);
-        u32 at = __shfl_sync(FULL, base, 31) + sum - count;
+        const u32 at = take_places<true>(&slot->pieces, count);
         for (u32 k = 0; k < count; k++) s.pieces[at + k] = (u64)v << 32 | k;
     }
     return member;

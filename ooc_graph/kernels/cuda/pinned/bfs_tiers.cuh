@@ -54,10 +54,7 @@ __device__ __forceinline__ u32 scan_tails(const Graph& g, const Search& s, const
         }
     }
     if (__any_sync(FULL, count)) {
-        const u32 sum = sum_to_lane(count);
-        u32 base = 0;
-        if (threadIdx.x % 32 == 31) base = atomicAdd(&slot->pieces, sum);
-        const u32 at = s.capacity - 1 - (__shfl_sync(FULL, base, 31) + sum - count);
+        const u32 at = s.capacity - 1 - take_places<true>(&slot->pieces, count);
         for (u32 k = 0; k < count; k++) {
             s.queue.rows[at - k] = v;
             s.queue.starts[at - k] = k;

@@ -91,12 +91,12 @@ __device__ __forceinline__ Number sum_to_lane(Number value) {
 }
 
 // The first of `mine` places for this lane, behind all that `taken` counts; the lanes' places follow
-// each other. All lanes of a warp call it.
-template <typename Taken, typename Number>
+// each other. All lanes of a warp call it, if `SURE` with one at least that wants places.
+template <bool SURE = false, typename Taken, typename Number>
 __device__ __forceinline__ Taken take_places(Taken* taken, Number mine) {
     const Number sum = sum_to_lane(mine);
     Taken base = 0;
-    if (threadIdx.x % 32 == 31 && sum) base = atomicAdd(taken, (Taken)sum);
+    if (threadIdx.x % 32 == 31 && (SURE || sum)) base = atomicAdd(taken, (Taken)sum);
     return __shfl_sync(FULL, base, 31) + sum - mine;
 }
 
