@@ -66,26 +66,21 @@ class CudaDiskBfsSteps:
         """uint32 and int32 (rows,), in host memory: answers are copied there. Set by the loader."""
         self._words = np.uint32(self._padded // 32)
         with within_memory(_NAME):
-            self._allocate(out_lengths, into_lengths, window, blocks)
+            cupy = cuda()
+            self._into = self._out = on_device(into_lengths.view(np.uint32))
+            if out_lengths is not into_lengths:
+                self._out = on_device(out_lengths.view(np.uint32))
+            self._parent = cupy.empty(self._padded, np.uint32)
+            self._level = cupy.empty(self._padded, np.int32)
+            bitmaps = [cupy.zeros(self._padded // 32, np.uint32) for _ in range(4)]
+            self._visited, self._frontier, self._found, self._left = bitmaps
+            self._requests, self._steps = Requests(window, blocks), Steps(SOURCE)
             self._heads = HeadColumns(self.rows, share.near, share.far)
             self._whole = _whole_rows(out_lengths, share)
         self.loaded = self._heads.loaded
         self.hubs = share.near_hubs + share.far_hubs
         # Of a directed graph the arcs loaded are in-arcs.
         self.loaded_out = self.loaded if self._out is self._into else 0
-
-    def _allocate(
-        self, out_lengths: AnyArray, into_lengths: AnyArray, window: int, blocks: int
-    ) -> None:
-        cupy = cuda()
-        self._into = self._out = on_device(into_lengths.view(np.uint32))
-        if out_lengths is not into_lengths:
-            self._out = on_device(out_lengths.view(np.uint32))
-        self._parent = cupy.empty(self._padded, np.uint32)
-        self._level = cupy.empty(self._padded, np.int32)
-        bitmaps = [cupy.zeros(self._padded // 32, np.uint32) for _ in range(4)]
-        self._visited, self._frontier, self._found, self._left = bitmaps
-        self._requests, self._steps = Requests(window, blocks), Steps(SOURCE)
 
     def take_heads(self, window: Window, begin: int, end: int, blocks: AnyArray) -> None:
         """Take first arcs of in-rows that were asked for: called before the first search. Waits."""

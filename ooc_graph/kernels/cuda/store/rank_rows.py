@@ -15,8 +15,8 @@ from ooc_graph.kernels.cuda.runtime.shares import RankRows
 from ooc_graph.kernels.cuda.runtime.steps import Steps, width
 from ooc_graph.kernels.cuda.sssp.shared import constants
 from ooc_graph.kernels.cuda.store.heads import fill_heads
+from ooc_graph.kernels.cuda.store.rows import ends_of
 from ooc_graph.kernels.cuda.store.staged import Staged
-from ooc_graph.types import AnyArray
 
 
 class StoreRows:
@@ -37,7 +37,7 @@ class StoreRows:
         with within_memory("the first arcs of every row"):
             self.longer = on_device(pack_bits(kept < lengths)).view(np.uint32)
             """Rows that have more arcs than their heads, a bitmap on the device."""
-            ends = _ends(kept)
+            ends = ends_of(kept)
             weights = None if self.weights is None else cupy.empty(int(ends[-1]), last)
             self.heads = DeviceRows(on_device(ends), cupy.empty(int(ends[-1]), ids), weights)
             self.staged = Staged(rows, pins=False)
@@ -76,17 +76,10 @@ class StoreRows:
             self.staged.scan(self.rows, waiting, launch)
 
 
-def _ends(lengths: AnyArray) -> AnyArray:
-    """Offsets of rows of these lengths, uint64."""
-    ends = np.zeros(len(lengths) + 1, np.uint64)
-    np.cumsum(lengths, dtype=np.uint64, out=ends[1:])
-    return ends
-
-
 def rank_rows(out: StoreRows, into: StoreRows) -> RankRows:
     """Their heads, as a rank's rows; ``into`` is ``out`` if the graph is undirected."""
     lengths = out.rows.heads.lengths
     with within_memory("the offsets of every row"):
-        offsets = on_device(_ends(lengths))
+        offsets = on_device(ends_of(lengths))
     arcs = int(lengths.sum(dtype=np.int64))
     return RankRows(out.heads, into.heads, arcs, offsets, out.weights)

@@ -31,6 +31,13 @@ def padded(rows: int) -> int:
     return -(-max(rows, 1) // QUAD_ROWS) * QUAD_ROWS
 
 
+def ends_of(lengths: AnyArray) -> AnyArray:
+    """Offsets of rows of these lengths, uint64 (rows + 1,), in host memory."""
+    ends = np.zeros(len(lengths) + 1, np.uint64)
+    np.cumsum(lengths, dtype=np.uint64, out=ends[1:])
+    return ends
+
+
 class HeadColumns:
     """First arcs of the in-rows, where the current device reads them; none are there at first.
 
@@ -61,8 +68,7 @@ class WholeRows:
     def __init__(self, first: int, lengths: AnyArray, pinned: PinnedArray | None) -> None:
         cupy = cuda()
         self.first, self.rows = first, len(lengths)
-        self._starts = np.zeros(self.rows + 1, np.uint64)
-        np.cumsum(lengths, dtype=np.uint64, out=self._starts[1:])
+        self._starts = ends_of(lengths)
         self.starts = on_device(self._starts)
         self._pinned = pinned
         count = int(self._starts[-1])
@@ -108,8 +114,7 @@ class Requests:
 
     def send_starts(self, window: Window, begin: int, end: int) -> int:
         """As `send`, how many arcs are asked for before each request; those of all."""
-        starts = np.zeros(end - begin + 1, np.uint64)
-        np.cumsum(window.asked[begin:end], dtype=np.uint64, out=starts[1:])
+        starts = ends_of(window.asked[begin:end])
         _send(self.starts, starts)
         self._sent_starts = starts  # until the next ones: then the stream has been waited for
         return int(starts[-1])
