@@ -46,12 +46,6 @@ class PushPull(Method):
         # A warp's share begins at a multiple of what it takes at a time.
         taken = QUAD_ROWS * _WARP_QUADS[0]
         self._hubs = graph.rows_above(LONG_ROW) // taken * taken
-        self._allocate()
-        chosen = constants(limits(cuda().cuda.Device().id)[1], graph.sums) | self._constants()
-        shared = _BLOCK // 32 * int(chosen["BUFFER_BYTES"])
-        self._search = on_all("sssp.cu", "sssp_search", chosen, _BLOCK, shared)
-
-    def _allocate(self) -> None:
         cupy, rows, quads = cuda(), self._out.rows, self._out.quads
         self.parent = cupy.empty(rows, np.uint32)
         self._length = cupy.empty(quads * QUAD_ROWS, np.uint32)
@@ -60,6 +54,9 @@ class PushPull(Method):
         self._marks, self._resolved = (cupy.empty(4 * quads, np.uint32) for _ in range(2))
         self._queue, self._starts = (cupy.empty(rows, np.uint32) for _ in range(2))
         self._pieces = cupy.empty(PIECE_CAPACITY, np.uint64)
+        chosen = constants(limits(cupy.cuda.Device().id)[1], graph.sums) | self._constants()
+        shared = _BLOCK // 32 * int(chosen["BUFFER_BYTES"])
+        self._search = on_all("sssp.cu", "sssp_search", chosen, _BLOCK, shared)
 
     def _heads_of(self, graph: Weighted) -> Heads:
         """What of the rows stands apart."""
