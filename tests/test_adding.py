@@ -19,7 +19,7 @@ from ooc_graph.memory.io_stats import IoStats
 from ooc_graph.model.engine import Engine
 from ooc_graph.model.request import Request
 from ooc_graph.model.reservation import LOCAL, Reservation
-from ooc_graph.model.resources import CudaLimits
+from ooc_graph.model.resources import CPU, CudaLimits
 from ooc_graph.model.task import SearchTask
 from ooc_graph.runtime import engine_cache
 from ooc_graph.runtime.this_process import ThisProcess, planned
@@ -63,7 +63,8 @@ def graph(tmp_path_factory: pytest.TempPathFactory) -> og.Graph:
 def test_a_tier_that_logs_its_reads(graph: og.Graph, monkeypatch: pytest.MonkeyPatch) -> None:
     root = int(graph.original_of()[0])
     right = og.bfs(graph, root, device="cpu")
-    monkeypatch.setattr(candidates, "CANDIDATES", (LoggedDisk(), *candidates.CANDIDATES))
+    others = candidates.CANDIDATES[CPU]
+    monkeypatch.setitem(candidates.CANDIDATES, CPU, lambda: [LoggedDisk(), *others()])
     engine_cache.release()
     limit = least_within(graph, "bfs") + answer_bytes(graph, "bfs", NUMPY)
     found = plan(graph, Request("bfs"), planned(limit))

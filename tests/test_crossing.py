@@ -26,8 +26,7 @@ from ooc_graph.model.request import Request
 from ooc_graph.model.reservation import Reservation
 from ooc_graph.model.task import SearchTask
 from ooc_graph.runtime.cluster import local_cluster
-from ooc_graph.search.algorithm import WritePart
-from ooc_graph.search.ranks import MakeRanks
+from ooc_graph.search.ranks import MakeRanks, WritePart
 from ooc_graph.search.single import ALGORITHMS
 from ooc_graph.strategies.cpu.in_memory import InMemory
 from ooc_graph.strategies.ranks import Ranks

@@ -6,15 +6,16 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ooc_graph.answers.scatter import Ids
 from ooc_graph.kernels.cuda.runtime.pool import WholePieces, allocating
-from ooc_graph.kernels.cuda.runtime.scatter import OriginalOrder
-from ooc_graph.memory.cuda.device_facts import DevicePlan
 from ooc_graph.memory.io_stats import IoStats
 from ooc_graph.shards.load import Graph
-from ooc_graph.shards.tiers import TierSearch
+
+if TYPE_CHECKING:
+    from ooc_graph.kernels.cuda.runtime.scatter import OriginalOrder
+    from ooc_graph.memory.cuda.device_facts import DevicePlan
 
 
 @dataclass(frozen=True)
@@ -39,6 +40,8 @@ class Engine:
     @cached_property
     def order(self) -> OriginalOrder:
         """Brings answers that stay on the device into the order of original ids."""
+        from ooc_graph.kernels.cuda.runtime.scatter import OriginalOrder  # noqa: PLC0415
+
         return OriginalOrder(self.ids.internal_of)
 
     def allocating(self) -> AbstractContextManager[None]:
@@ -47,13 +50,13 @@ class Engine:
 
     def close(self) -> None:
         """Close the store's files, if arcs stay there."""
-        if isinstance(self.search, TierSearch):
+        if reads_store(self.search):
             self.search.close()
 
     @property
     def io_stats(self) -> IoStats | None:
         """What was read of the store so far, if arcs stay there."""
-        return self.search.io_stats if isinstance(self.search, TierSearch) else None
+        return self.search.io_stats if reads_store(self.search) else None
 
     def read_since(self, before: IoStats | None) -> IoStats | None:
         """What was read of the store since `io_stats` were these, if arcs stay there."""
@@ -65,7 +68,7 @@ class Engine:
 class RankEngine:
     """The ranks of a worker, by shard, with buffers for one kernel, and their graph.
 
-    A rank that reads the store while it searches is a `TierSearch`.
+    A rank that reads the store while it searches is an `ooc_graph.shards.tiers.TierSearch`.
     """
 
     graph: Graph
@@ -74,13 +77,18 @@ class RankEngine:
     @property
     def searches(self) -> dict[int, Any]:
         """The device's steps of every rank."""
-        return {s: r.search if isinstance(r, TierSearch) else r for s, r in self.ranks.items()}
+        return {s: r.search if reads_store(r) else r for s, r in self.ranks.items()}
 
     def close(self) -> None:
         """Close the store's files, if arcs stay there."""
         for rank in self.ranks.values():
-            if isinstance(rank, TierSearch):
+            if reads_store(rank):
                 rank.close()
+
+
+def reads_store(search: Any) -> bool:
+    """Whether a search, or a rank, is a `TierSearch`; asked so that memory needs none imported."""
+    return hasattr(search, "io_stats")
 
 
 def load_ids(graph: Graph) -> Ids:

@@ -6,20 +6,14 @@ from typing import Any
 
 import numpy as np
 
-from ooc_graph.exchange.ranks import run_in_process
 from ooc_graph.kernels.common.device import search_of
-from ooc_graph.kernels.common.sssp.distances import distances_of
+from ooc_graph.kernels.common.tuning import FEW_SOURCES
 from ooc_graph.kernels.cpu.device import CpuDevice
-from ooc_graph.kernels.cpu.many.bfs import FEW_SOURCES
 from ooc_graph.layout.names import APSP, MULTI_SOURCE_BFS, id_dtype
 from ooc_graph.runtime import process
 from ooc_graph.runtime.compile_ahead import compile_ahead
 from ooc_graph.runtime.first_use import Part, turn
 from ooc_graph.shards.load import Graph
-from ooc_graph.shards.tiny_tiers import ring_rank, ring_search
-from ooc_graph.traverse.bfs import bfs
-from ooc_graph.traverse.components import components
-from ooc_graph.traverse.sssp import sssp
 from ooc_graph.types import Dealing, Rows, Shard
 
 NEAR_FAR, RANKS, TIERS, TIER_RANKS = "near-far", "ranks", "tiers", "tier-ranks"
@@ -48,52 +42,26 @@ def warm(kernel: str, graph: Graph, device: CpuDevice, *, variant: str = "") -> 
 
 def warm_part(part: Part, device: Any) -> None:
     """Run the search on two vertices that are neighbours of each other."""
-    if part.variant == TIERS:
-        ring = ring_search(part.job, part.directed, np.dtype(part.ids), part.weights, device)
-        ring.run(np.zeros(1, np.int64) if part.job == APSP else 0)
+    if part.variant in (RANKS, TIERS, TIER_RANKS):
+        from ooc_graph.runtime import warm_ranks  # noqa: PLC0415 (one rank in memory needs none)
+
+        if part.variant == RANKS:
+            warm_ranks.in_memory(part.job, part.weights, pair_of(part), device)
+        else:
+            types = part.job, part.directed, np.dtype(part.ids), part.weights, device
+            warm_ranks.on_ring(*types, of_rank=part.variant == TIER_RANKS)
         return
-    if part.variant == TIER_RANKS:
-        _warm_tier_rank(part, device)
-        return
-    tiny = _pair(part)
-    if part.variant != RANKS:
-        sources = np.zeros(FEW_SOURCES * device.threads, np.int64)
-        roots: dict[str, Any] = {
-            "components": (),
-            APSP: (sources[:1],),
-            # So many that they are searched from by batches.
-            MULTI_SOURCE_BFS: (sources,),
-        }
-        search_of(device, part.job)(tiny).run(*roots.get(part.job, (0,)))
-    else:
-        coroutine, shared = _ranks(part, device, tiny)
-        run_in_process({0: coroutine}, shared)
+    sources = np.zeros(FEW_SOURCES * device.threads, np.int64)
+    roots: dict[str, Any] = {
+        "components": (),
+        APSP: (sources[:1],),
+        # So many that they are searched from by batches.
+        MULTI_SOURCE_BFS: (sources,),
+    }
+    search_of(device, part.job)(pair_of(part)).run(*roots.get(part.job, (0,)))
 
 
-def _warm_tier_rank(part: Part, device: CpuDevice) -> None:
-    """Run a rank with arcs in the store; and steps that so small a graph does not take."""
-    rank, shared = ring_rank(part.job, part.directed, np.dtype(part.ids), part.weights, device)
-    algorithm: Any = bfs if part.job == "bfs" else sssp
-    run_in_process({0: algorithm(rank, 0, shared)}, shared)
-    if part.job == "sssp":
-        rank.push_within(shared, shared.unreached)
-        rank.offer_within(shared, shared.unreached)
-
-
-def _ranks(part: Part, device: Any, tiny: Shard) -> tuple[Any, Any]:
-    """The coroutine of the one rank that holds both vertices, and what it shares."""
-    if part.job == "bfs":
-        shared = device.bfs_shared(2, 1)
-        return bfs(device.bfs_rank(tiny), 0, shared), shared
-    if part.job == "components":
-        shared = device.components_shared(2)
-        return components(device.components_rank(tiny), shared), shared
-    dtype = np.dtype(part.weights or np.float32)
-    shared = device.sssp_shared(2, distances_of(dtype))
-    return sssp(device.sssp_rank(tiny), 0, shared), shared
-
-
-def _pair(part: Part) -> Shard:
+def pair_of(part: Part) -> Shard:
     """Two vertices that are neighbours of each other, in the types of a graph."""
     offsets = np.array([0, 1, 2], np.uint64)
     neighbors = np.array([1, 0], part.ids)

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from functools import partial
-from pathlib import Path
 from typing import Any, cast
 
 import numpy as np
@@ -14,7 +13,6 @@ import numpy as np
 from ooc_graph.answers.result import Result
 from ooc_graph.answers.scatter import Columns, Ids
 from ooc_graph.errors import UsageError
-from ooc_graph.exchange.ranks import run_in_process
 from ooc_graph.model.engine import Engine, load_ids
 from ooc_graph.model.reservation import LOCAL, ONE
 from ooc_graph.model.resources import CPU
@@ -24,10 +22,7 @@ from ooc_graph.runtime import engine_cache, process, same_graph
 from ooc_graph.runtime.lent_arrays import lend
 from ooc_graph.runtime.machine import give_back_freed_memory
 from ooc_graph.runtime.workplace import Workplace
-from ooc_graph.search.ranks import MakeRanks
 from ooc_graph.shards.load import Graph
-from ooc_graph.shards.tables import save
-from ooc_graph.sinks import device_columns
 from ooc_graph.sinks.single import deliver, deliver_late
 from ooc_graph.types import AnyArray, Dealing, Shard
 
@@ -65,7 +60,9 @@ class Algorithm:
             return workplace.call(self.ranks_in_process, task)
         if workplace.client is None:
             raise UsageError("the scheduler exchange needs a Dask client")
-        from ooc_graph.exchange import scheduler  # noqa: PLC0415 (imports distributed)
+        # Imported by searches over ranks alone; the scheduler imports distributed.
+        from ooc_graph.exchange import scheduler  # noqa: PLC0415
+        from ooc_graph.search.ranks import MakeRanks, WritePart  # noqa: PLC0415
 
         run = partial(
             scheduler.run,
@@ -114,11 +111,16 @@ class Algorithm:
         internal_of = np.full(graph.vertices, -1, np.int32)
         ids = Ids(internal_of, np.empty(0, np.int64), graph.first_id, originals)
         if task.request.on_device:
+            from ooc_graph.sinks import device_columns  # noqa: PLC0415
+
             return device_columns.without_arcs(graph, ids, task)
         return self._delivered(task, graph, self.nothing(task, graph), ids, Trace(0.0, ()))
 
     def ranks_in_process(self, task: SearchTask) -> Written:
         """All ranks in this process, in turn."""
+        from ooc_graph.exchange.ranks import run_in_process  # noqa: PLC0415
+        from ooc_graph.search.ranks import MakeRanks  # noqa: PLC0415
+
         graph = same_graph.open_same(task.path, task.identity)
         make = MakeRanks(task, self.rank, self.start)
         with make(range(graph.shards)) as (coroutines, shared):
@@ -127,8 +129,10 @@ class Algorithm:
 
     def gather(self, task: SearchTask, traces: Sequence[Trace]) -> Written:
         """Bring together, in the partial store, what every rank wrote."""
+        from ooc_graph.search.ranks import read_parts  # noqa: PLC0415
+
         graph = same_graph.open_same(task.path, task.identity)
-        parts = _read_parts(task.parts, self.arrays, graph.shards)
+        parts = read_parts(task.parts, self.arrays, graph.shards)
         arrays = _of_all_rows(graph, parts)
         return self._delivered(task, graph, arrays, load_ids(graph), slowest(traces))
 
@@ -150,27 +154,6 @@ class Algorithm:
 def steps_of(kernel: str, device: Any, rows: Shard) -> Any:
     """The device's steps of a kernel on a rank's rows."""
     return getattr(device, f"{kernel}_rank")(rows)
-
-
-@dataclass(frozen=True)
-class WritePart:
-    """Writes the arrays of what a rank found where the gathering task finds them."""
-
-    kernel: str
-    arrays: tuple[str, ...]
-    folder: str
-
-    def __call__(self, shard: int, found: Any) -> Trace:
-        """Write it; only the trace travels."""
-        for name in self.arrays:
-            save(Path(self.folder), f"{shard}-{name}", getattr(found, name))
-        return trace_of(self.kernel, found)
-
-
-def _read_parts(folder: Path, names: Sequence[str], shards: int) -> Iterator[Arrays]:
-    """What `WritePart` wrote, shard by shard."""
-    for shard in range(shards):
-        yield tuple(np.load(folder / f"{shard}-{name}.npy") for name in names)
 
 
 def _of_all_rows(graph: Graph, parts: Iterable[Arrays]) -> Arrays:
@@ -204,11 +187,12 @@ def _may_be_late(task: SearchTask) -> bool:
 
 def _by_device(engine: Engine, task: SearchTask) -> Written | None:
     """The answer if the device makes its columns."""
-    if task.request.on_device:
-        assert task.root is not None
-        return device_columns.search(engine, task.root)
-    if task.root is None or task.folder is not None:
+    if task.strategy.device == CPU or task.root is None or task.folder is not None:
         return None
+    from ooc_graph.sinks import device_columns  # noqa: PLC0415
+
+    if task.request.on_device:
+        return device_columns.search(engine, task.root)
     return device_columns.in_host_memory(engine, task.root, task.reserved.device_bytes)
 
 

@@ -6,48 +6,74 @@ memory: ranks that have their rows on the devices, then ranks that have them in 
 on the CPU are tried if no worker has room for all rows. Ranks that leave arcs in the store come
 after one process that does, which is faster on the CPU. Many sources share each look at an arc in
 batches. On a CUDA device they are searched one by one if there is no room for that.
+
+A strategy's module is imported when its turn comes: a first search in a new process needs few.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Iterator
+
 from ooc_graph.model.request import Request
 from ooc_graph.model.resources import CPU, CUDA
 from ooc_graph.model.strategy import Strategy
-from ooc_graph.strategies.cpu import in_memory as cpu_memory
-from ooc_graph.strategies.cpu import on_disk as cpu_disk
-from ooc_graph.strategies.cuda import in_memory as cuda_memory
-from ooc_graph.strategies.cuda import on_disk as cuda_disk
-from ooc_graph.strategies.cuda import pinned as cuda_pinned
-from ooc_graph.strategies.edge_list import EdgeList
-from ooc_graph.strategies.many import on_disk as many_disk
-from ooc_graph.strategies.many.batches import Batches
-from ooc_graph.strategies.many.one_by_one import OneByOne
 from ooc_graph.strategies.ranks import Ranks
 
-CANDIDATES: tuple[Strategy, ...] = (
-    cuda_memory.InMemory(),
-    cuda_pinned.Pinned(),
-    Ranks(cuda_memory.InMemory()),
-    Ranks(cuda_pinned.Pinned()),
-    cuda_disk.OnDisk(),
-    Ranks(cuda_disk.OnDisk()),
-    EdgeList(),
-    cpu_memory.InMemory(),
-    Ranks(cpu_memory.InMemory()),
-    cpu_disk.OnDisk(),
-    Ranks(cpu_disk.OnDisk()),
-)
-MANY: tuple[Strategy, ...] = (
-    Batches(CUDA),
-    OneByOne(cuda_memory.InMemory()),
-    OneByOne(cuda_pinned.Pinned()),
-    OneByOne(cuda_disk.OnDisk()),
-    Batches(CPU),
-    many_disk.OnDisk(),
-)
+# ruff: noqa: PLC0415
 
 
-def candidates(request: Request, device: str) -> list[Strategy]:
+def _on_cuda() -> Iterator[Strategy]:
+    from ooc_graph.strategies.cuda import in_memory, on_disk, pinned
+
+    yield in_memory.InMemory()
+    yield pinned.Pinned()
+    yield Ranks(in_memory.InMemory())
+    yield Ranks(pinned.Pinned())
+    yield on_disk.OnDisk()
+    yield Ranks(on_disk.OnDisk())
+
+
+def _on_cpu() -> Iterator[Strategy]:
+    from ooc_graph.strategies.edge_list import EdgeList
+
+    yield EdgeList()
+
+    from ooc_graph.strategies.cpu.in_memory import InMemory
+
+    yield InMemory()
+    yield Ranks(InMemory())
+
+    from ooc_graph.strategies.cpu.on_disk import OnDisk
+
+    yield OnDisk()
+    yield Ranks(OnDisk())
+
+
+def _many_on_cuda() -> Iterator[Strategy]:
+    from ooc_graph.strategies.cuda import in_memory, on_disk, pinned
+    from ooc_graph.strategies.many.batches import Batches
+    from ooc_graph.strategies.many.one_by_one import OneByOne
+
+    yield Batches(CUDA)
+    yield OneByOne(in_memory.InMemory())
+    yield OneByOne(pinned.Pinned())
+    yield OneByOne(on_disk.OnDisk())
+
+
+def _many_on_cpu() -> Iterator[Strategy]:
+    from ooc_graph.strategies.many.batches import Batches
+
+    yield Batches(CPU)
+
+    from ooc_graph.strategies.many.on_disk import OnDisk
+
+    yield OnDisk()
+
+
+CANDIDATES: dict[str, Callable[[], Iterable[Strategy]]] = {CUDA: _on_cuda, CPU: _on_cpu}
+MANY: dict[str, Callable[[], Iterable[Strategy]]] = {CUDA: _many_on_cuda, CPU: _many_on_cpu}
+
+
+def candidates(request: Request, device: str) -> Iterable[Strategy]:
     """The strategies for a request on a device."""
-    table = CANDIDATES if request.many is None else MANY
-    return [strategy for strategy in table if strategy.device == device]
+    return (CANDIDATES if request.many is None else MANY)[device]()

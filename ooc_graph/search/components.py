@@ -14,7 +14,6 @@ from ooc_graph.layout.names import id_dtype
 from ooc_graph.model.task import SearchTask
 from ooc_graph.search.algorithm import Algorithm, Arrays, steps_of
 from ooc_graph.shards.load import Graph
-from ooc_graph.traverse import components as traverse
 
 
 def start(
@@ -24,8 +23,10 @@ def start(
     device: Any,
 ) -> tuple[dict[int, Any], Any]:
     """The coroutines of a worker's ranks, and what they share."""
+    from ooc_graph.traverse.components import components  # noqa: PLC0415 (one rank does without)
+
     shared = device.components_shared(graph.rows)
-    return {shard: traverse.components(rank, shared) for shard, rank in ranks.items()}, shared
+    return {shard: components(rank, shared) for shard, rank in ranks.items()}, shared
 
 
 def nothing(task: SearchTask, graph: Graph) -> Arrays:  # noqa: ARG001

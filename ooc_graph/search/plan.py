@@ -13,6 +13,7 @@ from ooc_graph.model.reservation import BUSY, Refusal, Reservation
 from ooc_graph.model.resources import AUTO, CPU, CUDA, Capacity, Resources
 from ooc_graph.model.strategy import Strategy
 from ooc_graph.model.task import SearchTask
+from ooc_graph.runtime import engine_cache
 from ooc_graph.search.candidates import candidates
 from ooc_graph.shards.load import Graph
 
@@ -63,7 +64,7 @@ class Plan(Job):
         if refusal.kind != BUSY or wanted == CUDA:
             resources = measure(on_cpu=self.device == CPU)
             job = Job(self.graph, request, resources)
-            all_of_them = candidates(request, self.device)
+            all_of_them = list(candidates(request, self.device))
             left = all_of_them[all_of_them.index(self.strategy) :]
             too_little: MemoryBudgetError | None = None
             for strategy in left:
@@ -118,13 +119,12 @@ def on_cpu(graph: Graph, request: Request, resources: Resources, why: str) -> Pl
 def _first(graph: Graph, request: Request, resources: Resources, device: str) -> Plan:
     """The first strategy of a device; what is loaded goes before all others."""
     job = Job(graph, request, resources)
-    strategies = candidates(request, device)
-    for strategy in strategies:
+    for strategy in candidates(request, device) if engine_cache.keeps_any() else ():
         if (reserved := strategy.cached(job)) is not None:
             return Plan(graph, request, resources, strategy, reserved)
     lacks: list[str] = []
     refusals: list[tuple[int, MemoryBudgetError]] = []
-    for strategy in strategies:
+    for strategy in candidates(request, device):
         if why := strategy.lacks(job):
             lacks.append(why)
             continue

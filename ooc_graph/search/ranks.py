@@ -1,4 +1,4 @@
-"""The coroutines of a worker's ranks, made where their rows are."""
+"""The coroutines of a worker's ranks, made where their rows are; what each of them writes."""
 
 from __future__ import annotations
 
@@ -6,15 +6,19 @@ from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
+from pathlib import Path
 from time import perf_counter
 from typing import Any, cast
 
+import numpy as np
+
 from ooc_graph.model.strategy import MEMORY
-from ooc_graph.model.task import SearchTask
+from ooc_graph.model.task import SearchTask, Trace, trace_of
 from ooc_graph.runtime import engine_cache, process
 from ooc_graph.shards.load import Graph
+from ooc_graph.shards.tables import save
 from ooc_graph.strategies.ranks import RankLoading, Ranks
-from ooc_graph.types import Shard
+from ooc_graph.types import AnyArray, Shard
 
 Coroutines = tuple[dict[int, Any], Any]
 """Of a worker's ranks, by shard, and what they share."""
@@ -58,3 +62,24 @@ def _timed(coroutine: Any) -> Generator[Any, Any, Any]:
     start = perf_counter()
     tree = yield from coroutine
     return replace(tree.copy(), elapsed_s=perf_counter() - start)
+
+
+@dataclass(frozen=True)
+class WritePart:
+    """Writes the arrays of what a rank found where the gathering task finds them."""
+
+    kernel: str
+    arrays: tuple[str, ...]
+    folder: str
+
+    def __call__(self, shard: int, found: Any) -> Trace:
+        """Write it; only the trace travels."""
+        for name in self.arrays:
+            save(Path(self.folder), f"{shard}-{name}", getattr(found, name))
+        return trace_of(self.kernel, found)
+
+
+def read_parts(folder: Path, names: Sequence[str], shards: int) -> Iterator[tuple[AnyArray, ...]]:
+    """What `WritePart` wrote, shard by shard."""
+    for shard in range(shards):
+        yield tuple(np.load(folder / f"{shard}-{name}.npy") for name in names)

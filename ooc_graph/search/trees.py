@@ -15,14 +15,15 @@ from ooc_graph.model.task import SearchTask, Trace, trace_of
 from ooc_graph.search.algorithm import Algorithm, Arrays, steps_of
 from ooc_graph.shards.load import Graph
 from ooc_graph.sinks.single import measure_dtype
-from ooc_graph.traverse.bfs import bfs
-from ooc_graph.traverse.sssp import sssp
 
 
 def start(
     task: SearchTask, graph: Graph, ranks: dict[int, Any], device: Any
 ) -> tuple[dict[int, Any], Any]:
     """The coroutines of a worker's ranks, and what they share."""
+    from ooc_graph.traverse.bfs import bfs  # noqa: PLC0415 (one rank does without)
+    from ooc_graph.traverse.sssp import sssp  # noqa: PLC0415
+
     assert task.root is not None
     root = graph.internal(task.root)
     if task.kernel == "bfs":

@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 
 from ooc_graph.kernels.cpu.device import CpuDevice
-from ooc_graph.kernels.cpu.edge_list.grouped import GroupedEdges, segment_bases
 from ooc_graph.layout.names import id_dtype
 from ooc_graph.model.engine import Engine, load_ids
 from ooc_graph.model.job import Job
@@ -18,7 +17,6 @@ from ooc_graph.model.reservation import Reservation
 from ooc_graph.model.resources import CPU
 from ooc_graph.model.strategy import MEMORY, StrategyDefaults, too_little
 from ooc_graph.runtime import process
-from ooc_graph.shards.edge_list import edge_list_bytes, grouping_bytes, load_edges
 from ooc_graph.shards.load import Graph
 from ooc_graph.strategies.cpu.in_memory import cached_on_cpu
 
@@ -77,6 +75,8 @@ class EdgeList(StrategyDefaults):
 
 def resident_bytes(graph: Graph, kernel: str) -> int:
     """Memory of the process that searches grouped edges."""
+    from ooc_graph.shards.edge_list import edge_list_bytes, grouping_bytes  # noqa: PLC0415
+
     weighted = kernel == "sssp"
     edges = edge_list_bytes(graph, weighted=weighted) + grouping_bytes(graph, weighted=weighted)
     return edges + graph.rows * _STATE_BYTES[kernel]
@@ -84,6 +84,8 @@ def resident_bytes(graph: Graph, kernel: str) -> int:
 
 def load_search(graph: Graph, kernel: str, device: CpuDevice) -> Any:
     """Bring a graph into memory as grouped edges, with buffers for one kernel, compiled."""
+    from ooc_graph.shards.edge_list import load_edges  # noqa: PLC0415
+
     ids, bind = id_dtype(graph.rows), device.edges_bfs if kernel == "bfs" else device.edges_sssp
     _compile(kernel, graph, bind, ids)
     return bind(load_edges(graph, weighted=kernel == "sssp"), ids)
@@ -91,6 +93,8 @@ def load_search(graph: Graph, kernel: str, device: CpuDevice) -> Any:
 
 def _compile(kernel: str, graph: Graph, bind: Callable[..., Any], ids: np.dtype[Any]) -> None:
     """Search a pair of vertices of the same types once in a process, so that no time has it in."""
+    from ooc_graph.kernels.cpu.edge_list.grouped import GroupedEdges, segment_bases  # noqa: PLC0415
+
     key = kernel, ids, graph.weight_dtype
     if key in _warm:
         return

@@ -7,15 +7,12 @@ from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 from ooc_graph.layout.names import ORDER_OF, id_dtype
-from ooc_graph.model import rank_memory
 from ooc_graph.model.job import Job
 from ooc_graph.model.kernel import ROWS
 from ooc_graph.model.request import ANY, SCHEDULER
 from ooc_graph.model.reservation import BUSY, HOST, LOCAL, UNSUPPORTED, Refusal, Reservation
 from ooc_graph.model.resources import CPU
 from ooc_graph.model.strategy import DISK, MEMORY, PINNED, StrategyDefaults, WholeGraph
-from ooc_graph.runtime.remembered import Remembered
-from ooc_graph.shards.lengths import LengthsByShard, lengths_by_shard
 from ooc_graph.shards.load import Graph
 from ooc_graph.types import Shard
 
@@ -153,11 +150,9 @@ class Ranks(StrategyDefaults):
             return SCHEDULER if job.resources.has_ranks else ""
         if job.resources.has_client:
             return SCHEDULER
+        from ooc_graph.model import rank_memory  # noqa: PLC0415 (no search on the CPU needs it)
+
         return LOCAL if rank_memory.only_ranks(job.graph) else ""
-
-
-known_lengths: Remembered[LengthsByShard] = Remembered(lengths_by_shard)
-"""Lengths of a graph's rows by shard; its offsets are read once in a process."""
 
 
 def busiest(job: Job) -> int:

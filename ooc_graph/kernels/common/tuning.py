@@ -45,3 +45,5 @@ FIRST_SPAN = 8.0
 # benchmarks/johnson.py: bfs.
 WORTH = 12
 """Sources to be found in a visit: it costs so many times one of a single search."""
+FEW_SOURCES = 32
+"""A batch of fewer sources says nothing of whether batches are worth it."""

@@ -1,37 +1,42 @@
-"""The CPU as a device: numba kernels on a team of threads."""
+"""The CPU as a device: numba kernels on a team of threads.
+
+A search's kernels are imported when it is made: a first search in a new process needs few.
+"""
+
+# ruff: noqa: PLC0415
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ooc_graph.kernels.common import sides
 from ooc_graph.kernels.common.device import SsspSearch
-from ooc_graph.kernels.common.sssp.survey import Known, survey
-from ooc_graph.kernels.common.store.rows import TierRows
 from ooc_graph.kernels.common.team import Team
-from ooc_graph.kernels.cpu.bfs.rank import CpuBfsRank, CpuBfsShared
-from ooc_graph.kernels.cpu.bfs.search import CpuBfsSearch, into_rows, never_claimed, out_rows
-from ooc_graph.kernels.cpu.components.search import (
-    CpuComponentsRank,
-    CpuComponentsSearch,
-    CpuComponentsShared,
-)
-from ooc_graph.kernels.cpu.edge_list.grouped import GroupedEdges
-from ooc_graph.kernels.cpu.edge_list.search import CpuEdgesBfs, CpuEdgesSssp
-from ooc_graph.kernels.cpu.many.bfs_search import CpuManyBfs
-from ooc_graph.kernels.cpu.many.johnson import CpuJohnson
-from ooc_graph.kernels.cpu.sssp.near_far_search import CpuNearFarSearch, suits_near_far
-from ooc_graph.kernels.cpu.sssp.rank import CpuSsspRank
-from ooc_graph.kernels.cpu.sssp.search import CpuSsspSearch, headed_rows, light_rows
-from ooc_graph.kernels.cpu.sssp.shared import CpuSsspShared
-from ooc_graph.kernels.cpu.store.bfs_rank import StoreBfsRank
-from ooc_graph.kernels.cpu.store.bfs_search import TierBfsSearch
-from ooc_graph.kernels.cpu.store.johnson import TierJohnson
-from ooc_graph.kernels.cpu.store.sssp_rank import StoreSsspRank
-from ooc_graph.kernels.cpu.store.sssp_search import TierSsspSearch
 from ooc_graph.types import Dealing, Shard
+
+if TYPE_CHECKING:
+    from ooc_graph.kernels.common.sssp.survey import Known
+    from ooc_graph.kernels.common.store.rows import TierRows
+    from ooc_graph.kernels.cpu.bfs.rank import CpuBfsRank, CpuBfsShared
+    from ooc_graph.kernels.cpu.bfs.search import CpuBfsSearch
+    from ooc_graph.kernels.cpu.components.search import (
+        CpuComponentsRank,
+        CpuComponentsSearch,
+        CpuComponentsShared,
+    )
+    from ooc_graph.kernels.cpu.edge_list.grouped import GroupedEdges
+    from ooc_graph.kernels.cpu.edge_list.search import CpuEdgesBfs, CpuEdgesSssp
+    from ooc_graph.kernels.cpu.many.bfs_search import CpuManyBfs
+    from ooc_graph.kernels.cpu.many.johnson import CpuJohnson
+    from ooc_graph.kernels.cpu.sssp.rank import CpuSsspRank
+    from ooc_graph.kernels.cpu.sssp.shared import CpuSsspShared
+    from ooc_graph.kernels.cpu.store.bfs_rank import StoreBfsRank
+    from ooc_graph.kernels.cpu.store.bfs_search import TierBfsSearch
+    from ooc_graph.kernels.cpu.store.johnson import TierJohnson
+    from ooc_graph.kernels.cpu.store.sssp_rank import StoreSsspRank
+    from ooc_graph.kernels.cpu.store.sssp_search import TierSsspSearch
 
 
 class CpuDevice:
@@ -42,21 +47,31 @@ class CpuDevice:
 
     def bfs(self, shard: Shard, *, copies: bool = True) -> CpuBfsSearch:
         """BFS on a whole graph (hub-first rows); with copies of short rows if they fit."""
+        from ooc_graph.kernels.cpu.bfs.search import CpuBfsSearch
+
         sides.require_whole(shard.dealing)
         return CpuBfsSearch(*sides.hub_rows(shard), self._team, copies=copies)
 
     def bfs_rank(self, shard: Shard) -> CpuBfsRank:
         """BFS steps on one shard (hub-first rows)."""
+        from ooc_graph.kernels.cpu.bfs.rank import CpuBfsRank
+        from ooc_graph.kernels.cpu.bfs.search import into_rows, never_claimed, out_rows
+
         out, into = sides.hub_rows(shard)
         never = never_claimed(into.offsets[1:] == into.offsets[:-1])
         return CpuBfsRank(shard.dealing, out_rows(out), into_rows(into), never, self._team)
 
     def bfs_shared(self, vertices: int, shards: int) -> CpuBfsShared:
         """Frontier and visited vertices of all ranks, one of it in a process."""
+        from ooc_graph.kernels.cpu.bfs.rank import CpuBfsShared
+
         return CpuBfsShared(vertices, shards)
 
     def sssp(self, shard: Shard, *, copies: bool = True) -> SsspSearch:
         """SSSP on a whole graph (light-first rows); by near-far if its copy fits."""
+        from ooc_graph.kernels.cpu.sssp.near_far_search import CpuNearFarSearch, suits_near_far
+        from ooc_graph.kernels.cpu.sssp.search import CpuSsspSearch
+
         sides.require_whole(shard.dealing)
         out, into = sides.light_rows(shard)
         if copies and suits_near_far(out, shard.tuples):
@@ -65,18 +80,28 @@ class CpuDevice:
 
     def tier_bfs(self, out: TierRows, into: TierRows) -> TierBfsSearch:
         """BFS on a whole graph of which only heads of rows are in memory (hub-first rows)."""
+        from ooc_graph.kernels.cpu.store.bfs_search import TierBfsSearch
+
         return TierBfsSearch(out, into, self._team)
 
     def tier_sssp(self, out: TierRows, into: TierRows, known: Known) -> TierSsspSearch:
         """SSSP on a whole graph of which only heads of rows are in memory (light-first rows)."""
+        from ooc_graph.kernels.cpu.store.sssp_search import TierSsspSearch
+
         return TierSsspSearch(out, into, known, self._team)
 
     def tier_apsp(self, out: TierRows, heaviest: Any) -> TierJohnson:
         """Distances from many sources, with heads alone in memory (weights of any sign)."""
+        from ooc_graph.kernels.cpu.store.johnson import TierJohnson
+
         return TierJohnson(out, heaviest)
 
     def sssp_rank(self, shard: Shard) -> CpuSsspRank:
         """SSSP steps on one shard (light-first rows)."""
+        from ooc_graph.kernels.common.sssp.survey import Known, survey
+        from ooc_graph.kernels.cpu.sssp.rank import CpuSsspRank
+        from ooc_graph.kernels.cpu.sssp.search import headed_rows, light_rows
+
         out, into = sides.light_rows(shard)
         pushed = light_rows(out)
         pulled = headed_rows(pushed if into is out else light_rows(into), shard.dealing)
@@ -87,49 +112,70 @@ class CpuDevice:
         self, dealing: Dealing, out: TierRows, into: TierRows, most_listed: int
     ) -> StoreBfsRank:
         """BFS steps on one shard of which only heads of rows are in memory (hub-first rows)."""
+        from ooc_graph.kernels.cpu.store.bfs_rank import StoreBfsRank
+
         return StoreBfsRank(dealing, out, into, most_listed, self._team)
 
     def tier_sssp_rank(
         self, dealing: Dealing, out: TierRows, into: TierRows, known: Known, most_listed: int
     ) -> StoreSsspRank:
         """SSSP steps on one shard of which only heads of rows are in memory (light-first rows)."""
+        from ooc_graph.kernels.cpu.store.sssp_rank import StoreSsspRank
+
         return StoreSsspRank(dealing, out, into, known, most_listed, self._team)
 
     def sssp_shared(self, vertices: int, dtype: np.dtype[Any]) -> CpuSsspShared:
         """Everyone's distances, of ``dtype``, one of it in a process and search."""
+        from ooc_graph.kernels.cpu.sssp.shared import CpuSsspShared
+
         return CpuSsspShared(vertices, dtype)
 
     def apsp(self, shard: Shard) -> CpuJohnson:
         """Distances from many sources on a whole graph (light-first rows, weights of any sign)."""
+        from ooc_graph.kernels.cpu.many.johnson import CpuJohnson
+
         sides.require_whole(shard.dealing)
         return CpuJohnson(*sides.light_rows(shard), self._team, tuples=shard.tuples)
 
     def multi_source_bfs(self, shard: Shard) -> CpuManyBfs:
         """Levels from many sources on a whole graph (hub-first rows)."""
+        from ooc_graph.kernels.cpu.many.bfs_search import CpuManyBfs
+
         sides.require_whole(shard.dealing)
         return CpuManyBfs(*sides.hub_rows(shard), self._team)
 
     def components(self, shard: Shard) -> CpuComponentsSearch:
         """Weakly connected components of a whole graph (hub-first rows)."""
+        from ooc_graph.kernels.cpu.components.search import CpuComponentsSearch
+
         sides.require_whole(shard.dealing)
         return CpuComponentsSearch(*sides.hub_rows(shard), self._team)
 
     def components_rank(self, shard: Shard) -> CpuComponentsRank:
         """Component steps on one shard (hub-first rows)."""
+        from ooc_graph.kernels.cpu.bfs.search import out_rows
+        from ooc_graph.kernels.cpu.components.search import CpuComponentsRank
+
         out, into = sides.hub_rows(shard)
         linked = out_rows(out)
         return CpuComponentsRank(shard.dealing, linked, linked if into is out else out_rows(into))
 
     def components_shared(self, vertices: int) -> CpuComponentsShared:
         """Everyone's labels, one of it in a process and search."""
+        from ooc_graph.kernels.cpu.components.search import CpuComponentsShared
+
         return CpuComponentsShared(vertices)
 
     def edges_bfs(self, edges: GroupedEdges, ids: np.dtype[Any]) -> CpuEdgesBfs:
         """BFS on a whole graph as grouped edges; ``ids`` is the parents' type."""
+        from ooc_graph.kernels.cpu.edge_list.search import CpuEdgesBfs
+
         return CpuEdgesBfs(edges, ids, self._team)
 
     def edges_sssp(self, edges: GroupedEdges, ids: np.dtype[Any]) -> CpuEdgesSssp:
         """SSSP on a whole graph as grouped edges; ``ids`` is the parents' type."""
+        from ooc_graph.kernels.cpu.edge_list.search import CpuEdgesSssp
+
         return CpuEdgesSssp(edges, ids, self._team)
 
     def close(self) -> None:

@@ -8,7 +8,6 @@ from typing import Any
 from ooc_graph.kernels.common.decisions import FIXED_ROW_BYTES, hubs_are_large, may_fix_rows
 from ooc_graph.kernels.common.device import search_of
 from ooc_graph.kernels.common.sssp.survey import first_rows
-from ooc_graph.kernels.cpu.sssp.near_far_search import CpuNearFarSearch, may_pair_rows, paired_bytes
 from ooc_graph.layout.names import ORDER_OF
 from ooc_graph.model.engine import Engine, load_ids
 from ooc_graph.model.job import Job
@@ -101,7 +100,7 @@ class InMemory:
 
 def variant_of(search: Any) -> str:
     """Which of a search's kernels it runs, as a variant of `warm`."""
-    return NEAR_FAR if isinstance(search, CpuNearFarSearch) else ""
+    return NEAR_FAR if hasattr(search, "paired") else ""
 
 
 def cached_on_cpu(strategy: Strategy, job: Job) -> Reservation | None:
@@ -150,7 +149,11 @@ def _copied_bytes(graph: Graph, kernel: str) -> int:
     if kernel == "bfs" and may_fix_rows(graph.rows * sides, graph.arcs):
         return FIXED_ROW_BYTES * graph.rows * sides
     weights, arcs = graph.weight_dtype, graph.arcs // sides
-    if kernel != "sssp" or weights is None or not may_pair_rows(weights, graph.rows, arcs):
+    if kernel != "sssp" or weights is None:
+        return 0
+    from ooc_graph.kernels.cpu.sssp.near_far_search import may_pair_rows, paired_bytes  # noqa: PLC0415
+
+    if not may_pair_rows(weights, graph.rows, arcs):
         return 0
     if weights.kind == "f" and hubs_are_large(graph.head_share(first_rows(graph.rows))):
         return 0

@@ -19,15 +19,18 @@ from ooc_graph.runtime import process
 from ooc_graph.runtime.machine import give_back_freed_memory
 from ooc_graph.runtime.remembered import Remembered
 from ooc_graph.runtime.warmup import TIER_RANKS, TIERS, warm
+from ooc_graph.shards.lengths import LengthsByShard, lengths_by_shard
 from ooc_graph.shards.load import Graph
 from ooc_graph.shards.tier_facts import facts_of, require_stored
 from ooc_graph.shards.tier_ranks import facts_of_any_ranks, facts_of_ranks, load_rank
 from ooc_graph.shards.tiers import TierSearch, load_tiers
 from ooc_graph.strategies.cpu.in_memory import cached_on_cpu, resident_bytes
-from ooc_graph.strategies.ranks import ADVICE, RankLoading, busiest, known_lengths
+from ooc_graph.strategies.ranks import ADVICE, RankLoading, busiest
 
 known_facts: Remembered[Facts] = Remembered(facts_of)
-"""Facts of a graph; its offsets are read once, for reading takes memory beside what is held."""
+known_lengths: Remembered[LengthsByShard] = Remembered(lengths_by_shard)
+"""Facts of a graph, and the lengths of its rows by shard; its offsets are read once, for
+reading takes memory beside what is held."""
 
 
 @dataclass(frozen=True)

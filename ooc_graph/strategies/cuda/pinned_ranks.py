@@ -12,7 +12,7 @@ from ooc_graph.memory.cuda.pinned_ranks import RankFacts, RankPlan, least_plan_o
 from ooc_graph.model import rank_memory
 from ooc_graph.runtime import process
 from ooc_graph.shards.load import Graph
-from ooc_graph.strategies.ranks import known_lengths
+from ooc_graph.strategies.cpu.on_disk import known_lengths
 
 
 class _Plan(Protocol):

@@ -7,9 +7,8 @@ from typing import Any
 
 from ooc_graph.errors import MemoryBudgetError
 from ooc_graph.kernels.common.device import search_of
-from ooc_graph.kernels.common.tuning import PRUNED_FROM
+from ooc_graph.kernels.common.tuning import FEW_SOURCES, PRUNED_FROM
 from ooc_graph.kernels.cpu.many import floyd_warshall
-from ooc_graph.kernels.cpu.many.bfs import FEW_SOURCES
 from ooc_graph.kernels.cpu.many.choice import single_searches_pay
 from ooc_graph.kernels.cpu.many.search import even_batch
 from ooc_graph.kernels.cuda.many import bfs_plan as cuda_many_bfs_plan

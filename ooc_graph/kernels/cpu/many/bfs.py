@@ -28,12 +28,11 @@ from ooc_graph.kernels.common.team import (
     atomic_load,
     atomic_store,
 )
+from ooc_graph.kernels.common.tuning import FEW_SOURCES
 from ooc_graph.kernels.cpu.bfs.push import OutRows
 from ooc_graph.kernels.cpu.many.bfs_settle import FOUND, NONE, VISITS, WORDS, settle, tally
 from ooc_graph.types import AnyArray, IntArray
 
-FEW_SOURCES = 32
-"""A batch of fewer sources says nothing of whether batches are worth it."""
 PULL_ABOVE = 4
 """Pull where the frontier holds more than one in so many of the arcs into rows not yet full."""
 MOST, WIDTH, PATIENCE, WORTH = range(4)

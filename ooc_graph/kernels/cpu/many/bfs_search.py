@@ -14,9 +14,9 @@ from ooc_graph.kernels.common.completion import OnDone, starts
 from ooc_graph.kernels.common.decisions import BfsTree
 from ooc_graph.kernels.common.many.sources import BINS, empty_tallies, tally_levels, write_levels
 from ooc_graph.kernels.common.team import Team
-from ooc_graph.kernels.common.tuning import WORTH
+from ooc_graph.kernels.common.tuning import FEW_SOURCES, WORTH
 from ooc_graph.kernels.cpu.bfs.search import CpuBfsSearch, out_rows
-from ooc_graph.kernels.cpu.many.bfs import FEW_SOURCES, Task, search_batch
+from ooc_graph.kernels.cpu.many.bfs import Task, search_batch
 from ooc_graph.kernels.cpu.many.bfs_settle import PLANES, SLOTS, WORDS, Batch
 from ooc_graph.kernels.cpu.many.one_by_one import each_alone
 from ooc_graph.kernels.cpu.many.search import even_batch, run_batches
