@@ -15,14 +15,18 @@ import hashlib
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import cache, partial
 from pathlib import Path
 from pickle import UnpicklingError
 from typing import Any, TypeVar, cast
 
+import numpy as np
 import platformdirs
-from numba import __version__, config, njit
+from llvmlite.binding import parse_assembly, parse_bitcode
+from numba import __version__, config, njit, typeof, types
 from numba.core.caching import CompileResultCacheImpl, FunctionCache
 from numba.core.runtime.nrt import rtsys
+from numba.np.numpy_support import from_dtype, map_layout
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -89,7 +93,21 @@ def kept(dispatcher: Any) -> Any:
     if hasattr(dispatcher, "py_func"):  # not if NUMBA_DISABLE_JIT is set
         dispatcher._cache = _Cache(dispatcher.py_func)  # type: ignore[no-untyped-call]
         dispatcher._cache.allocates = dispatcher.targetoptions.get("_nrt", True)
+        # Kernels take no types of other packages, which numba would look for among all installed.
+        dispatcher._compilation_chain_init_hook = lambda: None
+        dispatcher.typeof_pyval = _type_of
     return dispatcher
+
+
+def _type_of(value: Any) -> Any:
+    """The type of an argument; numba itself imports ``numpy.ma``, to refuse its arrays."""
+    if type(value) is np.ndarray:
+        layout, is_fixed = map_layout(value), not value.flags.writeable
+        return types.Array(from_dtype(value.dtype), value.ndim, layout, readonly=is_fixed)
+    if isinstance(value, tuple):
+        inside: Any = [_type_of(one) for one in value]
+        return types.BaseTuple.from_types(inside, type(value))  # type: ignore[no-untyped-call]
+    return typeof(value)  # type: ignore[no-untyped-call]
 
 
 def compiled(function: Function) -> Function:
@@ -125,7 +143,29 @@ class _Locator(_InChosenFolder):  # type: ignore[misc]
 
 
 class _Impl(CompileResultCacheImpl):
+    """numba's, but that the LLVM code beside a kernel's machine code is parsed if it is needed.
+
+    That is if a kernel is compiled that calls this one. It takes longer than all other loading.
+    """
+
     _locator_classes = [_Locator]  # noqa: RUF012 - as numba has it
+
+    def reduce(self, cres: Any) -> Any:
+        # Names that numba looks for of a kernel that is loaded: its entry, and places of constants.
+        found = (
+            one for one in cres.library._final_module.global_variables if not one.is_declaration
+        )
+        names = [one.name for one in found if one.name.startswith("_ZN08NumbaEnv")]
+        names.append(cres.fndesc.llvm_cpython_wrapper_name)
+        brief = "\n".join(f'@"{name}" = common global i64 0' for name in names)
+        return parse_assembly(brief).as_bitcode(), super().reduce(cres)  # type: ignore[no-untyped-call]
+
+    def rebuild(self, target_context: Any, payload: Any) -> Any:
+        brief, ((name, kind, (machine, code)), *others) = payload
+        light = (name, kind, (machine, brief)), *others
+        cres: Any = super().rebuild(target_context, light)  # type: ignore[no-untyped-call]
+        cres.library._get_module_for_linking = cache(partial(parse_bitcode, code))
+        return cres
 
 
 class _Cache(FunctionCache):

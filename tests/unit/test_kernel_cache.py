@@ -10,7 +10,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numba
 import numpy as np
@@ -143,9 +143,19 @@ def test_a_kernel_that_encloses_another_is_kept(cache: Path) -> None:
         assert hits(scan) == known
 
 
+def by_new_process(folder: Path, program: str, *words: str) -> str:
+    """What a program prints that has its kernels in a folder."""
+    (folder / "own.py").write_text(program)
+    environment = {**os.environ, "NUMBA_CACHE_DIR": str(folder / "cache")}
+    call = [sys.executable, str(folder / "own.py"), *words]
+    done = subprocess.run(call, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done
+    return done.stdout
+
+
 def test_a_kernel_that_allocates_is_loaded_by_a_new_process(tmp_path: Path) -> None:
     """Nothing is compiled there, which would make numba's allocator ready."""
-    (tmp_path / "own.py").write_text(
+    program = (
         "import numpy as np\n"
         "from ooc_graph.kernels.common.compiled import allocating_kernel\n"
         "@allocating_kernel\n"
@@ -153,16 +163,56 @@ def test_a_kernel_that_allocates_is_loaded_by_a_new_process(tmp_path: Path) -> N
         "    return np.ones(count)\n"
         "print(ones(3).sum(), sum(ones.stats.cache_hits.values()))\n"
     )
-    environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path / "cache")}
     for known in (0, 1):
-        done = subprocess.run(
-            [sys.executable, str(tmp_path / "own.py")],
-            env=environment,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        assert (done.returncode, done.stdout) == (0, f"3.0 {known}\n"), done
+        assert by_new_process(tmp_path, program) == f"3.0 {known}\n"
+
+
+def test_a_kernel_that_was_loaded_can_be_part_of_another(tmp_path: Path) -> None:
+    """Its LLVM code is parsed then; and who loads the other one needs no more of it."""
+    program = (
+        "import sys\n"
+        "from ooc_graph.kernels.common.compiled import kernel\n"
+        "@kernel\n"
+        "def third(number):\n"
+        "    return 12 // number\n"
+        "@kernel\n"
+        "def twice(number):\n"
+        "    return 2 * third(number)\n"
+        "made = [third, twice]['twice' in sys.argv]\n"
+        "hits = [sum(one.stats.cache_hits.values()) for one in (made, third) if made(3)]\n"
+        "print(made(3), *hits)\n"
+        "try:\n"
+        "    made(0)\n"
+        "except ZeroDivisionError as error:\n"
+        "    print(error)\n"
+    )
+    for words, said in (([], "4 0 0"), (["twice"], "8 0 1"), (["twice"], "8 1 0"), ([], "4 1 1")):
+        expected = f"{said}\ninteger division by zero\n"
+        assert by_new_process(tmp_path, program, *words) == expected, words
+
+
+class Pair(NamedTuple):
+    one: Any
+    other: Any
+
+
+def test_arguments_have_the_types_that_numba_gives_them() -> None:
+    plain, fixed = np.zeros((4, 4), np.float32), np.zeros(4, "<u2")
+    fixed.flags.writeable = False
+    for value in (
+        1,
+        True,
+        2.0,
+        np.uint64(3),
+        None,
+        (1, 2),
+        (1, 2.0),
+        Pair(plain, Pair(fixed, 1)),
+        Pair(plain, plain),
+        (),
+        *(plain, plain.T, plain[::2, ::2], plain[0], fixed, np.zeros(0, np.int64), np.array(1)),
+    ):
+        assert made().typeof_pyval(value) == numba.typeof(value), value
 
 
 @pytest.mark.parametrize("decorator", DECORATORS)
