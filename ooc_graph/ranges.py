@@ -1,12 +1,15 @@
-"""Ranges of numbers, shared out among threads."""
+"""Work shared out among threads: ranges of numbers; two things at a time."""
 
 from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
+from typing import TypeVar
 
 from ooc_graph.threads import Threads
+
+Done = TypeVar("Done")
 
 
 def in_ranges(threads: int, count: int, do: Callable[[int, int], None]) -> None:
@@ -36,5 +39,19 @@ def in_ranges(threads: int, count: int, do: Callable[[int, int], None]) -> None:
             with suppress(MemoryError, RuntimeError):
                 others.append(executor.submit(work))
         work()
-        for other in others:
-            other.result()
+        # An error knows these frames, and would live as long as what they know of it.
+        while others:
+            others.pop().result()
+
+
+def alongside(aside: Callable[[], Done], do: Callable[[], object]) -> Done:
+    """Call ``do`` while another thread calls ``aside``, and give what that gives.
+
+    The calling thread does both, one after the other, if the system starts no other.
+    """
+    with Threads(1) as executor:
+        found = []
+        with suppress(MemoryError, RuntimeError):
+            found.append(executor.submit(aside))
+        do()
+        return found.pop().result() if found else aside()

@@ -19,6 +19,8 @@ from ooc_graph.layout.manifest import Manifest, load_same, replaced
 from ooc_graph.layout.metadata import ArraySpec
 from ooc_graph.layout.names import ATTRIBUTES_KEY, MANIFEST, sidecar_path
 from ooc_graph.layout.whole_file import PARTIAL
+from ooc_graph.ranges import in_ranges
+from ooc_graph.threads import cores
 from ooc_graph.types import AnyArray
 
 _METADATA = "damaged metadata"
@@ -114,12 +116,15 @@ class Stored:
         return np.frombuffer(content, "<u4")
 
     def read(self, array: str) -> AnyArray:
-        """Whole array in host memory, read chunk by chunk into place and checked."""
+        """Whole array in host memory, chunks read into place by threads, and checked."""
         spec = self.spec(array)
         data = np.empty(spec.shape(spec.length), spec.dtype)
-        for index in range(spec.chunks):
-            start, stop = spec.bounds(index)
-            self.chunk(spec, index, data[start:stop])
+
+        def read(first: int, end: int) -> None:
+            for index in range(first, end):
+                self.chunk(spec, index, data[slice(*spec.bounds(index))])
+
+        in_ranges(cores(), spec.chunks, read)
         return data
 
     def blocks(self, array: str) -> Iterator[AnyArray]:

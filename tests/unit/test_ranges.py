@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import gc
 import subprocess
 import sys
 import threading
+import weakref
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any
 
 import pytest
 
-from ooc_graph.ranges import in_ranges
+from ooc_graph.ranges import alongside, in_ranges
 
 
 @pytest.mark.parametrize("threads", [0, 1, 2, 3, 39])
@@ -66,3 +71,49 @@ def test_ranges_are_done_while_the_interpreter_ends() -> None:
         [sys.executable, "-c", AT_THE_END], capture_output=True, text=True, check=True
     )
     assert (ended.stdout, ended.stderr) == ("[(0, 2), (2, 4)]\n", "")
+
+
+def test_two_things_at_a_time() -> None:
+    """Each waits for the other to have begun."""
+    begun, other = threading.Event(), threading.Event()
+
+    def aside() -> str:
+        begun.set()
+        assert other.wait(60)
+        return threading.current_thread().name
+
+    def do() -> None:
+        assert begun.wait(60)
+        other.set()
+
+    assert alongside(aside, do) != threading.current_thread().name
+
+
+def test_both_are_done_without_another_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+    done: list[str] = []
+    monkeypatch.setattr(threading.Thread, "start", not_started)
+    alongside(lambda: done.append("aside"), lambda: done.append("do"))
+    assert done == ["do", "aside"]
+
+
+class Held:
+    """What the frames of an error hold, as memory that was to be filled."""
+
+
+@pytest.mark.parametrize("by", [lambda do: alongside(do, list), lambda do: in_ranges(2, 2, do)])
+def test_an_error_that_is_forgotten_holds_nothing(by: Callable[[Any], object]) -> None:
+    held: list[weakref.ref[Held]] = []
+
+    def do(*_: int) -> None:
+        mine = Held()
+        held.append(weakref.ref(mine))
+        raise IndexError
+
+    gc.disable()
+    try:
+        with suppress(IndexError):
+            by(do)
+        assert held
+        assert [one() for one in held] == [None] * len(held)
+    finally:
+        gc.enable()

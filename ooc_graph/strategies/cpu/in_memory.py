@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from ooc_graph.answers.scatter import Ids
 from ooc_graph.kernels.common.decisions import FIXED_ROW_BYTES, hubs_are_large, may_fix_rows
 from ooc_graph.kernels.common.device import search_of
 from ooc_graph.kernels.common.sssp.survey import first_rows
@@ -15,10 +16,12 @@ from ooc_graph.model.request import SCHEDULER
 from ooc_graph.model.reservation import Refusal, Reservation
 from ooc_graph.model.resources import CPU
 from ooc_graph.model.strategy import MEMORY, Strategy, too_little
+from ooc_graph.ranges import alongside
 from ooc_graph.runtime import engine_cache, process
 from ooc_graph.runtime.warmup import NEAR_FAR, RANKS, warm
 from ooc_graph.shards.load import Graph
 from ooc_graph.strategies.ranks import ADVICE, RankLoading, ranks_bytes, vertex_bytes
+from ooc_graph.types import Shard
 
 
 @dataclass(frozen=True)
@@ -55,12 +58,20 @@ class InMemory:
         return Reservation(self.name, least)
 
     def load(self, graph: Graph, kernel: str, reserved: Reservation) -> Engine:
-        """Read all rows."""
-        shard = graph.load(ORDER_OF[kernel])
+        """Read all rows; meanwhile kernels are made ready, if it is known which."""
+
+        def ready() -> None:
+            if kernel != "sssp":
+                warm(kernel, graph, process.device())
+
+        def read() -> tuple[Shard, Ids]:
+            return graph.load(ORDER_OF[kernel]), load_ids(graph)
+
+        shard, ids = alongside(read, ready)
         with_copies = {} if reserved.copies else {"copies": False}
         search = search_of(process.device(), kernel)(shard, **with_copies)
         warm(kernel, graph, process.device(), variant=variant_of(search))
-        return Engine(kernel, search, graph, load_ids(graph), shard.tuples)
+        return Engine(kernel, search, graph, ids, shard.tuples)
 
     def lacks_rank(self, *_: Any) -> str:
         """Nothing."""
