@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Callable
 from importlib import import_module
 from importlib.util import find_spec
@@ -20,17 +21,26 @@ def cuda_memory_bytes() -> int:
 
 # The process that used CUDA first.
 _cuda_pid: int | None = None
+# What is said if CuPy is not installed, once it has been looked for.
+_lacks_cupy = ""
 
 
 def _cuda() -> Any:
     """CuPy, as `kernels.cuda.runtime.modules.cuda` gives it, unless CUDA was used before a fork."""
-    global _cuda_pid  # noqa: PLW0603
+    global _cuda_pid, _lacks_cupy  # noqa: PLW0603
     if _cuda_pid not in (None, os.getpid()):
         raise DeviceError(
             "this process was forked after CUDA was used, so that it cannot use CUDA: use "
             "multiprocessing's spawn or forkserver start method, or --device cpu"
         )
-    found = cuda_modules.cuda()
+    if _lacks_cupy and "cupy" not in sys.modules:
+        # Python would look for it in all folders, with every search.
+        raise DeviceError(_lacks_cupy)
+    try:
+        found = cuda_modules.cuda()
+    except DeviceError as error:
+        _lacks_cupy = "" if "cupy" in sys.modules else str(error)
+        raise
     _cuda_pid = os.getpid()
     return found
 

@@ -12,9 +12,8 @@ import re
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import lru_cache, partial
 from pathlib import Path, PurePosixPath
-
-import psutil
 
 _PROCESS = Path("/proc/self")
 _ESCAPED = re.compile(r"\\([0-7]{3})")
@@ -50,19 +49,41 @@ def free_bytes(process: Path = _PROCESS) -> Iterator[int]:
     not in use, since the kernel gives them up before it kills. What cannot be read is no limit.
     ``process`` is the folder that has the files ``cgroup`` and ``mountinfo``.
     """
-    groups = _groups(_lines(process / "cgroup"))
-    for line in _lines(process / "mountinfo"):
-        kind, root, mounted = _mount(line)
-        if kind in groups:
-            for folder in _folders(groups[kind], root, mounted):
-                yield from _left(folder, _VERSIONS[kind])
+    for kind, folder in _group_folders(
+        _content(process / "cgroup"), _content(process / "mountinfo")
+    ):
+        yield from _left(folder, _VERSIONS[kind])
 
 
-def _lines(path: Path) -> list[str]:
-    """Lines of a file, none where it cannot be read; names of groups may be any bytes."""
+@lru_cache(1)
+def _group_folders(cgroup: bytes, mountinfo: bytes) -> tuple[tuple[str, str], ...]:
+    """Kind and folder of each group of a process and its parents, by what its files hold.
+
+    Every search asks, and the files are as they were.
+    """
+    groups, mounts = _groups(_lines(cgroup)), map(_mount, _lines(mountinfo))
+    return tuple(
+        (kind, str(folder))
+        for kind, root, mounted in mounts
+        if kind in groups
+        for folder in _folders(groups[kind], root, mounted)
+    )
+
+
+def _content(path: str | Path) -> bytes:
+    """Content of a small file, none where it cannot be read."""
     with suppress(OSError):
-        return os.fsdecode(path.read_bytes()).split("\n")
-    return []
+        file = os.open(path, os.O_RDONLY)
+        try:
+            return b"".join(iter(partial(os.read, file, 1 << 16), b""))
+        finally:
+            os.close(file)
+    return b""
+
+
+def _lines(content: bytes) -> list[str]:
+    """Lines of a file; names of groups may be any bytes."""
+    return os.fsdecode(content).split("\n")
 
 
 def _groups(lines: list[str]) -> dict[str, str]:
@@ -105,25 +126,27 @@ def _folders(group: str, root: PurePosixPath, mounted: Path) -> Iterator[Path]:
         yield folder
 
 
-def _left(folder: Path, version: _Version) -> Iterator[int]:
+def _left(folder: str, version: _Version) -> Iterator[int]:
     """What each limit of one group leaves."""
-    used = (_number(folder / version.used) or 0) - _cached(folder, version)
-    for name in version.limits:
-        limit = _number(folder / name)
+    limits = [_number(f"{folder}/{name}") for name in version.limits]
+    if limits == [None] * len(limits):
+        return
+    used = (_number(f"{folder}/{version.used}") or 0) - _cached(folder, version)
+    for limit in limits:
         if limit is not None:
             yield max(0, limit - max(0, used))
 
 
-def _number(path: Path) -> int | None:
+def _number(path: str) -> int | None:
     """Number in a file; None where there is no such file, or it says ``max``."""
-    with suppress(OSError, ValueError):
-        return int(path.read_bytes())
+    with suppress(ValueError):
+        return int(_content(path))
     return None
 
 
-def _cached(folder: Path, version: _Version) -> int:
+def _cached(folder: str, version: _Version) -> int:
     """Bytes of pages of files, 0 where the kernel does not say."""
-    fields = [line.partition(" ") for line in _lines(folder / "memory.stat")]
+    fields = [line.partition(" ") for line in _lines(_content(f"{folder}/memory.stat"))]
     return sum(int(n) for name, _, n in fields if name in version.cached and n.isdecimal())
 
 
@@ -140,7 +163,16 @@ def default_limit_bytes() -> int:
     That is 80 % of the least of what the machine has free and what each control group of the
     process has left (`free_bytes`). 0 where a group has nothing left.
     """
-    return int(min([psutil.virtual_memory().available, *free_bytes()]) * _SHARE)
+    return int(min([_available_bytes(), *free_bytes()]) * _SHARE)
+
+
+def _available_bytes() -> int:
+    for line in _lines(_content("/proc/meminfo")):
+        if line.startswith("MemAvailable:"):
+            return int(line.split()[1]) << 10
+    import psutil  # noqa: PLC0415 (takes a while, and only other systems need it)
+
+    return int(psutil.virtual_memory().available)
 
 
 def return_freed_memory() -> None:

@@ -17,10 +17,16 @@ from ooc_graph.runtime.worker_memory import Brought
 
 
 def set_free(monkeypatch: pytest.MonkeyPatch, available: int, left: list[int]) -> None:
-    monkeypatch.setattr(
-        machine.psutil, "virtual_memory", lambda: SimpleNamespace(available=available)
-    )
+    monkeypatch.setattr(machine, "_available_bytes", lambda: available)
     monkeypatch.setattr(machine, "free_bytes", lambda: iter(left))
+
+
+def test_what_is_available_is_what_the_system_says(monkeypatch: pytest.MonkeyPatch) -> None:
+    text = "MemTotal:       100 kB\nMemAvailable:        12 kB\n"
+    monkeypatch.setattr(machine, "_content", lambda _: text.encode())
+    assert machine._available_bytes() == 12 << 10
+    monkeypatch.setattr(machine, "_content", lambda _: b"")
+    assert machine._available_bytes() > 1 << 20
 
 
 @pytest.mark.parametrize(
