@@ -108,13 +108,18 @@ class Algorithm:
     def without_arcs(self, graph: Graph, task: SearchTask) -> Written:
         """The answer if there is nothing to search; it needs no rows, nor whose ids they have."""
         originals = None if graph.first_id is not None else graph.original_ids()
-        internal_of = np.full(graph.vertices, -1, np.int32)
+        internal_of = np.broadcast_to(np.int32(-1), graph.vertices)
+        if task.root is None:
+            internal_of = internal_of.copy()
         ids = Ids(internal_of, np.empty(0, np.int64), graph.first_id, originals)
         if task.request.on_device:
             from ooc_graph.sinks import device_columns  # noqa: PLC0415
 
             return device_columns.without_arcs(graph, ids, task)
-        return self._delivered(task, graph, self.nothing(task, graph), ids, Trace(0.0, ()))
+        arrays, trace = self.nothing(task, graph), Trace(0.0, ())
+        if _may_be_late(task):
+            return deliver_late(self.columns(task, graph, arrays, ids), trace)[0]
+        return self._delivered(task, graph, arrays, ids, trace)
 
     def ranks_in_process(self, task: SearchTask) -> Written:
         """All ranks in this process, in turn."""

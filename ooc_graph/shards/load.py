@@ -22,7 +22,9 @@ from ooc_graph.layout.names import (
     TUPLES,
     rows_path,
 )
+from ooc_graph.layout.names import SIDECAR_BYTES as BLOCK
 from ooc_graph.layout.stored import Stored
+from ooc_graph.memory.cpu.columns import Column, LastFile
 from ooc_graph.shards.graph_facts import GraphFacts
 from ooc_graph.shards.row_loader import Allocator, RowLoader
 from ooc_graph.types import AnyArray, Dealing, IntArray, Rows, Shard
@@ -118,11 +120,17 @@ class Graph(GraphFacts):
         return f"it has {self.vertices:,} vertices whose ids have gaps; give one of the input's ids"
 
     def internal(self, original: int) -> int:
-        """Internal id of one vertex, -1 if it has no arc; reads one chunk."""
+        """Internal id of one vertex, -1 if it has no arc; reads 64 KiB of a large store."""
         position = self.position_of(original)
         spec = self.stored.spec(INTERNAL_OF)
-        index = position // spec.chunk
-        return int(self.stored.chunk(spec, index)[position - index * spec.chunk])
+        if not isinstance(self.stored, Stored) or spec.chunk_bytes % BLOCK:
+            index = position // spec.chunk
+            return int(self.stored.chunk(spec, index)[position - index * spec.chunk])
+        column, buffer = Column(self.stored, [INTERNAL_OF], np.zeros(1, np.int64)), bytearray(BLOCK)
+        block, within = divmod(position, BLOCK // column.dtype.itemsize)
+        with self.stored.reading(), LastFile() as last:
+            column.read(block, memoryview(buffer), last)
+        return int(np.frombuffer(buffer, column.dtype)[within])
 
     def require(self, order: str, *, signed: bool = False) -> None:
         """Refuse a search by an order, ``hub`` or ``light``, that the store has no rows for.
