@@ -34,6 +34,7 @@ In the order of the data:
     Every error has the exit code the command ends with.
 """
 
+import gc
 import sys
 from importlib import import_module
 from types import ModuleType
@@ -136,7 +137,18 @@ def __getattr__(name: str) -> Any:
     if name not in _MODULE_OF:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     require_whole_imports()
-    module = import_module(f"{__name__}.{_MODULE_OF[name]}")
+    collects = gc.isenabled()
+    # Hardly anything of modules is garbage, and all of them would be looked at several times.
+    gc.disable()
+    try:
+        module = import_module(f"{__name__}.{_MODULE_OF[name]}")
+    finally:
+        if collects:
+            if not gc.get_freeze_count():
+                # Both together make all that is there the oldest generation.
+                gc.freeze()
+                gc.unfreeze()
+            gc.enable()
     found = getattr(module, _NAME_THERE.get(name, name))
     globals()[name] = found
     return found
