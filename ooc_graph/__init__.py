@@ -42,6 +42,7 @@ from typing import TYPE_CHECKING, Any
 
 from ooc_graph import errors
 from ooc_graph.forked import require_whole_imports
+from ooc_graph.garbage import uncollected
 
 if TYPE_CHECKING:
     from ooc_graph.answers.export import export
@@ -137,18 +138,12 @@ def __getattr__(name: str) -> Any:
     if name not in _MODULE_OF:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     require_whole_imports()
-    collects = gc.isenabled()
-    # Hardly anything of modules is garbage, and all of them would be looked at several times.
-    gc.disable()
-    try:
+    with uncollected():
         module = import_module(f"{__name__}.{_MODULE_OF[name]}")
-    finally:
-        if collects:
-            if not gc.get_freeze_count():
-                # Both together make all that is there the oldest generation.
-                gc.freeze()
-                gc.unfreeze()
-            gc.enable()
+        if not gc.get_freeze_count():
+            # Hardly anything of modules is garbage: both together make it the oldest generation.
+            gc.freeze()
+            gc.unfreeze()
     found = getattr(module, _NAME_THERE.get(name, name))
     globals()[name] = found
     return found

@@ -28,6 +28,8 @@ from numba.core.caching import CompileResultCacheImpl, FunctionCache
 from numba.core.runtime.nrt import rtsys
 from numba.np.numpy_support import from_dtype, map_layout
 
+from ooc_graph.garbage import uncollected
+
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 _PACKAGE = Path(__file__).resolve().parent
@@ -96,6 +98,7 @@ def kept(dispatcher: Any) -> Any:
         # Kernels take no types of other packages, which numba would look for among all installed.
         dispatcher._compilation_chain_init_hook = lambda: None
         dispatcher.typeof_pyval = _type_of
+        dispatcher._compile_for_args = uncollected()(dispatcher._compile_for_args)
     return dispatcher
 
 

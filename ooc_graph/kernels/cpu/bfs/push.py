@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ooc_graph.kernels.common.bitmap import LOW, ONE, SIX, has
-from ooc_graph.kernels.common.compiled import inlined, kernel, subroutine
+from ooc_graph.kernels.common.compiled import inlined, subroutine
 from ooc_graph.kernels.common.team import atomic_add, atomic_or, atomic_umin, take_chunk
 from ooc_graph.kernels.cpu.bfs.pull import DEPTH, EXAMINED, FOUND, FOUND_ARCS, SETTLED
 from ooc_graph.types import AnyArray
@@ -65,7 +65,7 @@ def push_alone(out: Any, tree: Any, queue: Any, begin: int, end: int) -> tuple[i
     return tail, examined
 
 
-@kernel
+@subroutine
 def settle(out: Any, tree: Any, queue: Any, begin: int, end: int, depth: int) -> int:
     """Mark new vertices visited at ``depth``; return their out-arcs. One thread."""
     arcs = 0

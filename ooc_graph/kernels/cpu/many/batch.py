@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ooc_graph.kernels.common.bitmap import ONE, WORD_BITS, lowest_bit, put
-from ooc_graph.kernels.common.compiled import kernel, subroutine
+from ooc_graph.kernels.common.compiled import subroutine
 from ooc_graph.types import AnyArray
 
 SWEEPS, ROWS, LOOKED, RELAXED = range(4)
@@ -88,7 +88,7 @@ def _forget(batch: Any, sources: int) -> None:
             batch.distance[row, slot] = never
 
 
-@kernel
+@subroutine
 def begin(out: Any, batch: Any, leaves: Any, floors: Any, sources: Any) -> None:
     """Reset a batch, give every slot its source, and relax the sources' own arcs."""
     _find_reached(out, batch, sources)

@@ -114,7 +114,7 @@ def _highest(values: Any) -> Any:
     return highest
 
 
-@kernel
+@subroutine
 def settle(out: Any, batch: Any, step: Any) -> None:
     """Let waiting rows push until none is left; the bound rises by ``step`` at a time."""
     top = batch.limits[0]
