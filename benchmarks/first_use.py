@@ -7,7 +7,8 @@ all kernels and the validator), the same command again, and a fresh Python proce
 graph and searches it, in Python and by the command. Seconds of wall clock, and of processor time of
 all processes. The same searches on a graph of scale ``--searched``, beside ``python -c pass``; what
 first calls on a graph of ten vertices take, each with an empty cache; and milliseconds of searches
-that one process repeats: on these ten vertices, and from a source without arcs on the other graph.
+that one process repeats, and of the search alone: on these ten vertices, from a source without arcs
+on the other graph, and SSSP on the roads of New York if the shared graphs are there.
 Appends to records/first_use.jsonl.
 """
 
@@ -23,6 +24,7 @@ from time import perf_counter
 from typing import Any
 
 import numpy as np
+from harness.graphs import ROAD_NY, data_folder
 from harness.program import Program
 
 import ooc_graph as og
@@ -47,12 +49,12 @@ import statistics, sys
 from time import perf_counter
 import ooc_graph as og
 graph, taken = og.open(sys.argv[1]), []
-source = int(graph.internal_of().argmin()) if sys.argv[2] == "isolated" else 1
-for _ in range(101):
+source = int(graph.internal_of().argmin()) if sys.argv[3] == "isolated" else 1
+for _ in range(1 + int(sys.argv[4])):
     begun = perf_counter()
-    og.bfs(graph, source)
-    taken.append(1e3 * (perf_counter() - begun))
-print(statistics.median(taken[1:]))
+    alone_s = getattr(og, sys.argv[2])(graph, source).elapsed_s
+    taken.append((1e3 * (perf_counter() - begun), 1e3 * alone_s))
+print(*map(statistics.median, zip(*taken[1:])))
 """
 TEN_ARCS = [(i, (i + 1) % 10, 1.0) for i in range(10)]
 
@@ -72,10 +74,11 @@ def median(call: list[str], environment: dict[str, str], repeats: int) -> dict[s
     return {name: statistics.median(run[name] for run in runs) for name in runs[0]}
 
 
-def repeated(graph: str, source: str, environment: dict[str, str]) -> float:
-    """Median of repeated searches in one process, in ms."""
-    call = [sys.executable, "-c", REPEATED, graph, source]
-    return float(subprocess.run(call, env=environment, check=True, capture_output=True).stdout)
+def repeated(environment: dict[str, str], *words: str) -> dict[str, float]:
+    """Medians of repeated searches in one process, in ms."""
+    call = [sys.executable, "-c", REPEATED, *words]
+    done = subprocess.run(call, env=environment, check=True, capture_output=True)
+    return dict(zip(("wall_ms", "search_ms"), map(float, done.stdout.split()), strict=True))
 
 
 def searches(
@@ -98,8 +101,12 @@ def searches(
         empty = {**environment, "XDG_CACHE_HOME": str(folder / kernel)}
         call = [sys.executable, "-c", FIRST, tiny, kernel]
         figures[f"{kernel}_empty_cache"] = timed(call, empty)
-    figures["ten_vertices_ms"] = repeated(tiny, "any", environment)
-    figures["isolated_ms"] = repeated(searched, "isolated", environment)
+    figures["ten_vertices"] = repeated(environment, tiny, "bfs", "any", "100")
+    figures["isolated"] = repeated(environment, searched, "bfs", "isolated", "100")
+    if (data_folder() / ROAD_NY).exists():
+        roads = str(folder / "roads.zarr")
+        og.build(data_folder() / ROAD_NY, roads)
+        figures["roads"] = repeated(environment, roads, "sssp", "any", "30")
     parameters = {"searched": options.searched, "load_before": os.getloadavg()[0]}
     program.record(parameters, figures, benchmark="first_searches")
 

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ooc_graph.kernels.common.bitmap import ONE, WORD_BITS, lowest_bit, put
-from ooc_graph.kernels.common.compiled import subroutine
+from ooc_graph.kernels.common.compiled import inlined, subroutine
 from ooc_graph.types import AnyArray
 
 SWEEPS, ROWS, LOOKED, RELAXED = range(4)
@@ -41,7 +41,7 @@ def wait(batch: Any, row: Any, away: Any) -> None:
     batch.pending[row] = min(batch.pending[row], away)
 
 
-@subroutine
+@inlined
 def _find_reached(out: Any, batch: Any, sources: Any) -> None:
     """Set each row's bits of the slots whose sources reach it."""
     changed, reached = batch.changed, batch.reached
@@ -67,7 +67,7 @@ def _find_reached(out: Any, batch: Any, sources: Any) -> None:
                         put(changed, v)
 
 
-@subroutine
+@inlined
 def _forget(batch: Any, sources: int) -> None:
     """Give all slots their distances before the search; slots without a source reach nothing."""
     top, never = batch.limits[0], batch.limits[1]
@@ -88,7 +88,7 @@ def _forget(batch: Any, sources: int) -> None:
             batch.distance[row, slot] = never
 
 
-@subroutine
+@inlined
 def begin(out: Any, batch: Any, leaves: Any, floors: Any, sources: Any) -> None:
     """Reset a batch, give every slot its source, and relax the sources' own arcs."""
     _find_reached(out, batch, sources)

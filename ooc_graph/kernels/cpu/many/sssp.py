@@ -28,7 +28,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ooc_graph.kernels.common.bitmap import ONE, WORD_BITS, lowest_bit
-from ooc_graph.kernels.common.compiled import kernel, subroutine
+from ooc_graph.kernels.common.compiled import inlined, kernel, subroutine
 from ooc_graph.kernels.common.intrinsics import prefetch
 from ooc_graph.kernels.common.sssp.rows import LightRows
 from ooc_graph.kernels.common.team import ABORT, CHUNK, atomic_add, atomic_load
@@ -81,7 +81,7 @@ def _fetch_arcs(out: Any, row: int) -> None:
         prefetch(out.weights, begin + line * PUBLISHED // 2)
 
 
-@subroutine
+@inlined
 def _sweep(out: Any, batch: Any, bound: Any, ceiling: Any) -> Any:
     """Let the rows push that wait up to ``bound``; a lower bound of where the others wait."""
     top, slack = batch.limits[0], batch.limits[2]
@@ -114,7 +114,7 @@ def _highest(values: Any) -> Any:
     return highest
 
 
-@subroutine
+@inlined
 def settle(out: Any, batch: Any, step: Any) -> None:
     """Let waiting rows push until none is left; the bound rises by ``step`` at a time."""
     top = batch.limits[0]
@@ -129,7 +129,7 @@ def settle(out: Any, batch: Any, step: Any) -> None:
             smallest = _sweep(out, batch, bound, ceiling)
 
 
-@subroutine
+@inlined
 def _finish(into: Any, batch: Any, leaves: Any) -> None:
     """Relax the arcs into the leaves, once, as all other distances are final."""
     for leaf in leaves:

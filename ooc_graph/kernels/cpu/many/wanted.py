@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ooc_graph.kernels.common.compiled import kernel, subroutine
+from ooc_graph.kernels.common.compiled import inlined, kernel
 from ooc_graph.kernels.common.sssp.distances import unreached
 from ooc_graph.types import AnyArray, IntArray
 
@@ -36,7 +36,7 @@ class Wanted(NamedTuple):
         return self._replace(sources=self.sources[start:stop], at=self.at[start:stop])
 
 
-@subroutine
+@inlined
 def publish(batch: Any, wanted: Any, first: int, end: int) -> None:
     """Write a batch's distances, of the sources from ``first`` to ``end``, as `Wanted`."""
     columns, potential, answer = wanted.columns, wanted.potential, wanted.answer
