@@ -16,7 +16,7 @@ _EXIT_INTERRUPTED = 130
 def main() -> None:
     """Entry point; exits with the codes that the documentation lists."""
     try:
-        with _interrupts_end():
+        with interrupts_end():
             from ooc_graph.cli.entry import run  # noqa: PLC0415
         code = run()
         _ignore_interrupts()
@@ -28,7 +28,7 @@ def main() -> None:
 
 
 @contextmanager
-def _interrupts_end() -> Iterator[None]:
+def interrupts_end() -> Iterator[None]:
     """Context in which Ctrl-C ends the process at once: nothing is begun that wants an end.
 
     A module that is being imported may make anything of a KeyboardInterrupt.

@@ -5,31 +5,50 @@ from __future__ import annotations
 import os
 import sys
 import traceback
+from importlib import import_module
 
 import click
 
 from ooc_graph import __version__
 from ooc_graph.boundary import own_errors
-from ooc_graph.cli.graphs import build, graph500
-from ooc_graph.cli.many import apsp
-from ooc_graph.cli.searches import bfs, components, sssp
-from ooc_graph.cli.stores import export, info, plan, validate, verify
+from ooc_graph.cli import interrupts_end
 from ooc_graph.errors import DiskFullError, OocGraphError, UnexpectedError
+from ooc_graph.garbage import uncollected
 from ooc_graph.runtime.signals import EXIT_TERMINATED, Terminated, exit_on_sigterm
 
+_MODULES = {
+    "graphs": ("graph500", "build"),
+    "many": ("apsp",),
+    "searches": ("bfs", "sssp", "components"),
+    "stores": ("validate", "info", "plan", "verify", "export"),
+}
+_MODULE_OF = {name: module for module, names in _MODULES.items() for name in names}
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+
+class Commands(click.Group):
+    """Subcommands, each of them imported when it is asked for."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
+        """Their names."""
+        return sorted(_MODULE_OF)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
+        """The one of a name."""
+        if cmd_name not in _MODULE_OF:
+            return None
+        with interrupts_end(), uncollected():
+            module = import_module(f"ooc_graph.cli.{_MODULE_OF[cmd_name]}")
+        found: click.Command = getattr(module, cmd_name)
+        return found
+
+
+@click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, prog_name="ooc-graph")
 def command() -> None:
     """Shortest paths and connected components on graphs bigger than memory.
 
     Build a graph store once, open it in a second, search it.
     """
-
-
-_SEARCHES = bfs, sssp, apsp, components, validate
-for _subcommand in (graph500, build, *_SEARCHES, info, plan, verify, export):
-    command.add_command(_subcommand)
 
 
 def _show_usage(error: click.ClickException) -> None:

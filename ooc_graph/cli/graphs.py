@@ -14,17 +14,35 @@ from ooc_graph.cli.options import (
     compress_option,
     cuda_memory_options,
     device_memory_option,
-    number,
-    read_options,
     shards_option,
+    together,
 )
 from ooc_graph.cli.working import cuda_limits, empty_folder_removed, limit, working
-from ooc_graph.edges import open_source
+from ooc_graph.edges import FORMATS, open_source
 from ooc_graph.edges.interface import most_rows
 from ooc_graph.edges.kronecker import Kronecker
+from ooc_graph.edges.lines import is_count
 from ooc_graph.errors import OutputExistsError, UsageError, ValidationFailedError
 from ooc_graph.layout.outputs import refuse_existing, refuse_long_name, refuse_output
 from ooc_graph.model.resources import CudaLimits
+
+read_options = together(
+    click.option("--format", "format_", type=click.Choice(sorted(FORMATS)), help="File format."),
+    click.option(
+        "--directed/--undirected", "directed", default=None, help="Override what the file says."
+    ),
+    click.option(
+        "--weight", metavar="COLUMN", help="Weights: column name or number from 0, or none."
+    ),
+    click.option("--columns", metavar="A,B", help="Source and target: names or numbers from 0."),
+    click.option(
+        "--delimiter", metavar="CHAR", help="Of separated values: a character, tab or space."
+    ),
+    click.option(
+        "--header/--no-header", default=None, help="Whether the first line names columns."
+    ),
+    click.option("--weight-type", type=click.Choice(["int", "float32", "float64"])),
+)
 
 
 @click.command()
@@ -113,8 +131,8 @@ def build(sources: tuple[str, ...], weight: str | None, columns: str | None, **g
         inputs if len(inputs) > 1 else inputs[0],
         format=given["format_"],
         directed=given["directed"],
-        weight=None if weight is None else number(weight),
-        columns=None if columns is None else [number(name) for name in columns.split(",")],
+        weight=None if weight is None else _number(weight),
+        columns=None if columns is None else [_number(name) for name in columns.split(",")],
         delimiter=given["delimiter"],
         header=given["header"],
         weight_type=given["weight_type"],
@@ -126,3 +144,8 @@ def build(sources: tuple[str, ...], weight: str | None, columns: str | None, **g
         workplace = workplace_for(client, limit(given, client), given["device"], limits, progress)
         graph, report = build_with_report(workplace, source, Path(out), options, progress)
     click.echo(f"{out}: {graph.summary}, built in {report.elapsed_s:.1f} s")
+
+
+def _number(name: str) -> str | int:
+    """A column is called by its name, or by its number from 0."""
+    return int(name) if is_count(name.encode()) else name

@@ -8,9 +8,6 @@ from typing import Any
 
 import click
 
-from ooc_graph.edges import FORMATS
-from ooc_graph.edges.lines import is_count
-
 Command = Callable[..., Any]
 
 
@@ -98,25 +95,3 @@ common_options = together(
     quiet_option,
     click.option("--overwrite", is_flag=True, help="Replace outputs that exist."),
 )
-read_options = together(
-    click.option("--format", "format_", type=click.Choice(sorted(FORMATS)), help="File format."),
-    click.option(
-        "--directed/--undirected", "directed", default=None, help="Override what the file says."
-    ),
-    click.option(
-        "--weight", metavar="COLUMN", help="Weights: column name or number from 0, or none."
-    ),
-    click.option("--columns", metavar="A,B", help="Source and target: names or numbers from 0."),
-    click.option(
-        "--delimiter", metavar="CHAR", help="Of separated values: a character, tab or space."
-    ),
-    click.option(
-        "--header/--no-header", default=None, help="Whether the first line names columns."
-    ),
-    click.option("--weight-type", type=click.Choice(["int", "float32", "float64"])),
-)
-
-
-def number(name: str) -> str | int:
-    """A column is called by its name, or by its number from 0."""
-    return int(name) if is_count(name.encode()) else name

@@ -34,6 +34,13 @@ def blocks(page: Path, language: str) -> list[str]:
     return re.findall(rf"^```{language}\n(.*?)^```$", page.read_text(), re.MULTILINE | re.DOTALL)
 
 
+def commands() -> dict[str, click.Command]:
+    """The subcommands by name."""
+    context = click.Context(group)
+    found = {name: group.get_command(context, name) for name in group.list_commands(context)}
+    return {name: command for name, command in found.items() if command is not None}
+
+
 def console_lines(page: Path) -> list[str]:
     lines = [line for block in blocks(page, "console") for line in block.splitlines()]
     return [line.removeprefix("$ ") for line in lines if line.startswith("$ ")]
@@ -88,7 +95,7 @@ def test_blocks_can_be_parsed(page: Path) -> None:
     for line in console_lines(page):
         name, *arguments = shlex.split(line)
         if name == "ooc-graph":
-            group.commands[arguments[0]].make_context(arguments[0], arguments[1:])
+            commands()[arguments[0]].make_context(arguments[0], arguments[1:])
         elif name == "make":
             assert re.search(rf"^{arguments[0]}:", (ROOT / "Makefile").read_text(), re.MULTILINE)
         elif name == "python":
@@ -115,7 +122,7 @@ def test_no_page_names_a_place_on_a_machine(page: Path) -> None:
 def test_options_that_are_named_exist() -> None:
     known = {
         option
-        for command in group.commands.values()
+        for command in commands().values()
         for parameter in command.params
         if isinstance(parameter, click.Option)
         for option in (*parameter.opts, *parameter.secondary_opts)

@@ -10,6 +10,7 @@ import time
 
 import pytest
 
+from ooc_graph.report import bars
 from ooc_graph.report import progress as module
 from ooc_graph.report.progress import Progress
 
@@ -115,7 +116,7 @@ def test_quiet_says_nothing_and_stdout_is_never_written(capsys):
 def test_terminal_shows_no_bar_for_a_short_stage(monkeypatch):
     monkeypatch.setenv("TERM", "xterm")
     # However long the machine takes.
-    monkeypatch.setattr(module, "BAR_AFTER_S", 60.0)
+    monkeypatch.setattr(bars, "BAR_AFTER_S", 60.0)
     stream = Terminal()
     with Progress(stream=stream) as progress:
         with progress.stage("short", 5) as stage:
@@ -142,7 +143,7 @@ def test_a_note_to_a_terminal_that_is_gone_ends_nothing(monkeypatch):
 def test_terminal_shows_a_bar_after_a_while(monkeypatch, capsys):
     monkeypatch.setenv("TERM", "xterm")
     monkeypatch.setenv("COLUMNS", "120")
-    monkeypatch.setattr(module, "BAR_AFTER_S", 0.05)
+    monkeypatch.setattr(bars, "BAR_AFTER_S", 0.05)
     stream = Terminal()
     with Progress(stream=stream) as progress, progress.stage("long", 10, "edges") as stage:
         stage.advance(3)
