@@ -34,7 +34,6 @@ In the order of the data:
     Every error has the exit code the command ends with.
 """
 
-import gc
 import sys
 from importlib import import_module
 from types import ModuleType
@@ -42,7 +41,7 @@ from typing import TYPE_CHECKING, Any
 
 from ooc_graph import errors
 from ooc_graph.forked import require_whole_imports
-from ooc_graph.garbage import uncollected
+from ooc_graph.garbage import importing
 
 if TYPE_CHECKING:
     from ooc_graph.answers.export import export
@@ -138,12 +137,8 @@ def __getattr__(name: str) -> Any:
     if name not in _MODULE_OF:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     require_whole_imports()
-    with uncollected():
+    with importing():
         module = import_module(f"{__name__}.{_MODULE_OF[name]}")
-        if not gc.get_freeze_count():
-            # Hardly anything of modules is garbage: both together make it the oldest generation.
-            gc.freeze()
-            gc.unfreeze()
     found = getattr(module, _NAME_THERE.get(name, name))
     globals()[name] = found
     return found

@@ -17,8 +17,10 @@ from ooc_graph.cli.options import (
 )
 from ooc_graph.cli.working import cuda_limits, searching
 from ooc_graph.errors import UsageError
+from ooc_graph.layout.names import ORDER_OF
 from ooc_graph.layout.outputs import refuse_output
 from ooc_graph.model.request import SCHEDULER, Request
+from ooc_graph.search.single import search
 from ooc_graph.shards.load import Graph
 
 _SOURCE = "Vertex to begin at, as in your input."
@@ -72,9 +74,6 @@ def sssp(graph: Path, source: int, out: Path, **given: Any) -> None:
 
 
 def _search(kernel: str, graph: Path, source: int, out: Path, given: dict[str, Any]) -> None:
-    from ooc_graph.layout.names import ORDER_OF  # noqa: PLC0415
-    from ooc_graph.search.single import search  # noqa: PLC0415
-
     exchange, method = given["exchange"], given["method"]
     opened = Graph.open(graph)
     opened.require(ORDER_OF[kernel])
@@ -103,8 +102,6 @@ def _search(kernel: str, graph: Path, source: int, out: Path, given: dict[str, A
 @common_options
 def components(graph: Path, out: Path, exchange: str, **common: Any) -> None:
     """Weakly connected components: the smallest id in the component of each vertex."""
-    from ooc_graph.search.single import search  # noqa: PLC0415
-
     opened = Graph.open(graph)
     Request("components", exchange).require_together(common["device"])
     refuse_output(out, "result", common["overwrite"])
