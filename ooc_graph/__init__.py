@@ -41,7 +41,7 @@ from typing import TYPE_CHECKING, Any
 
 from ooc_graph import errors
 from ooc_graph.forked import require_whole_imports
-from ooc_graph.garbage import importing
+from ooc_graph.garbage import uncollected
 
 if TYPE_CHECKING:
     from ooc_graph.answers.export import export
@@ -137,7 +137,7 @@ def __getattr__(name: str) -> Any:
     if name not in _MODULE_OF:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     require_whole_imports()
-    with importing():
+    with uncollected():
         module = import_module(f"{__name__}.{_MODULE_OF[name]}")
     found = getattr(module, _NAME_THERE.get(name, name))
     globals()[name] = found

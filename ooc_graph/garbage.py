@@ -11,7 +11,8 @@ from contextlib import contextmanager
 def uncollected() -> Iterator[None]:
     """Context in which no garbage is looked for.
 
-    Python would do so whenever some is allocated, and look at all that is new several times.
+    Python would do so whenever some is allocated, and look at all that is new several times; and
+    once more behind this, if what is there were not made the oldest generation.
     """
     collects = gc.isenabled()
     gc.disable()
@@ -19,15 +20,8 @@ def uncollected() -> Iterator[None]:
         yield
     finally:
         if collects:
+            if not gc.get_freeze_count():
+                # Both together do that.
+                gc.freeze()
+                gc.unfreeze()
             gc.enable()
-
-
-@contextmanager
-def importing() -> Iterator[None]:
-    """As `uncollected`, for what modules are made of: hardly any of it is ever garbage."""
-    with uncollected():
-        yield
-        if not gc.get_freeze_count():
-            # Both together make all that is there the oldest generation, unlooked at.
-            gc.freeze()
-            gc.unfreeze()

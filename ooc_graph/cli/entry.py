@@ -13,7 +13,7 @@ from ooc_graph import __version__
 from ooc_graph.boundary import own_errors
 from ooc_graph.cli import interrupts_end
 from ooc_graph.errors import DiskFullError, OocGraphError, UnexpectedError
-from ooc_graph.garbage import importing
+from ooc_graph.garbage import uncollected
 from ooc_graph.runtime.signals import EXIT_TERMINATED, Terminated, exit_on_sigterm
 
 _MODULES = {
@@ -36,7 +36,7 @@ class Commands(click.Group):
         """The one of a name."""
         if cmd_name not in _MODULE_OF:
             return None
-        with interrupts_end(), importing():
+        with interrupts_end(), uncollected():
             module = import_module(f"ooc_graph.cli.{_MODULE_OF[cmd_name]}")
         found: click.Command = getattr(module, cmd_name)
         return found
