@@ -19,6 +19,7 @@ from ooc_graph.errors import (
     UnexpectedError,
     UsageError,
 )
+from ooc_graph.forked import require_whole_imports
 from ooc_graph.threads import is_refusal
 
 _LOOP_CLOSED = ("IOLoop is clos", "Event loop is closed")
@@ -33,6 +34,7 @@ def public(function: Callable[Given, Done]) -> Callable[Given, Done]:
     @wraps(function)
     def called(*args: Given.args, **kwargs: Given.kwargs) -> Done:
         with own_errors():
+            require_whole_imports()
             return function(*args, **kwargs)
 
     return called

@@ -290,7 +290,11 @@ def while_importing(_: Path) -> None:
     def child() -> None:
         with pytest.raises(og.errors.UsageError, match=r"importing .* spawn"):
             og.validate  # noqa: B018 - imports it
+        # Calls import what they need.
+        with pytest.raises(og.errors.UsageError, match=r"importing .* spawn"):
+            search(held(), KEYS[0])
 
+    search = og.bfs
     builtins.__import__ = slow
     thread = threading.Thread(target=lambda: og.validate)
     thread.start()
