@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -89,3 +90,40 @@ class Lengths:
     def kept(self, rule: HeadRule) -> int:
         """Arcs that a rule keeps."""
         return int(rule.of(self.length) @ self.rows)
+
+
+class Sides:
+    """What is known of rows whose lengths are known, by side."""
+
+    sides: tuple[Lengths, ...]
+
+    @property
+    def arcs(self) -> int:
+        """Arcs of all sides."""
+        return sum(side.arcs for side in self.sides)
+
+    @property
+    def longest(self) -> int:
+        """Arcs of the longest row."""
+        return max(int(side.length.max(initial=0)) for side in self.sides)
+
+    def kept(self, rule: HeadRule) -> list[int]:
+        """Arcs that a rule keeps of each side."""
+        return [side.kept(rule) for side in self.sides]
+
+
+class Shared:
+    """A plan that has a share of each row on the device."""
+
+    facts: Any
+    share: HeadRule
+
+    @property
+    def arcs_on_device(self) -> int:
+        """Arcs on the device, at most."""
+        return sum(self.facts.kept(self.share))
+
+    @property
+    def rule(self) -> str:
+        """Which arcs of each row are within the device's reach."""
+        return str(self.share)

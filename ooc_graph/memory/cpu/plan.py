@@ -11,7 +11,7 @@ from typing import Any
 
 from ooc_graph.errors import MemoryBudgetError
 from ooc_graph.layout import names
-from ooc_graph.memory.heads import HeadRule, Lengths, rules
+from ooc_graph.memory.heads import HeadRule, Lengths, Sides, rules
 
 RESERVE_BYTES = 4 << 20
 """What interpreter, threads and allocator take beside the arrays."""
@@ -32,7 +32,7 @@ UNPACKING_BYTES = 512 << 10
 
 
 @dataclass(frozen=True)
-class Facts:
+class Facts(Sides):
     """What a plan depends on beside the budget.
 
     ``kernel`` is ``bfs``, ``sssp``, or ``apsp``: batches of sources, whose lanes the plan leaves
@@ -54,11 +54,6 @@ class Facts:
     sides: tuple[Lengths, ...]
     packed_bits: int = 0
     others: tuple[tuple[str, int], ...] = ()
-
-    @property
-    def arcs(self) -> int:
-        """Arcs of all sides."""
-        return sum(side.arcs for side in self.sides)
 
     def stored_bytes(self, arcs: int) -> int:
         """Bytes of so many arcs in the store, about."""
@@ -93,7 +88,7 @@ class Plan:
     @property
     def head_arcs(self) -> int:
         """Arcs in memory."""
-        return sum(side.kept(self.rule) for side in self.facts.sides)
+        return sum(self.facts.kept(self.rule))
 
     @property
     def parts(self) -> dict[str, int]:
@@ -166,8 +161,7 @@ def _state_bytes(facts: Facts) -> int:
     # Parent, queue and level; visited, found, never, frontier and what a pull leaves.
     each = 2 * facts.id_bytes + facts.distance_bytes
     if facts.kernel == "sssp":
-        longest = max(int(side.length.max(initial=0)) for side in facts.sides)
-        each += 4 if longest < 1 << 30 else 8
+        each += 4 if facts.longest < 1 << 30 else 8
     return facts.rows * each + 5 * bitmap
 
 

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from ooc_graph.memory.heads import Lengths
+from ooc_graph.memory.heads import Lengths, Sides
 
 FIXED_BYTES = 16 << 20
 """Small buffers, and what the allocator rounds up."""
@@ -19,7 +19,7 @@ COLUMNS = 7
 
 
 @dataclass(frozen=True)
-class DeviceFacts:
+class DeviceFacts(Sides):
     """What a plan depends on besides the budgets."""
 
     rows: int  # of the graph
@@ -33,11 +33,6 @@ class DeviceFacts:
     def padded(self) -> int:
         """Rows with those that arrays are padded to."""
         return -(-self.rows // QUAD_ROWS) * QUAD_ROWS
-
-    @property
-    def arcs(self) -> int:
-        """Arcs of all sides."""
-        return sum(side.arcs for side in self.sides)
 
 
 @dataclass(frozen=True)
@@ -98,6 +93,7 @@ class NearPlan(DevicePlan):
     """
 
     kernel = "sssp"
+    arcs_on_device, rule = 0, "none"
 
     @property
     def parts(self) -> dict[str, int]:
@@ -121,16 +117,6 @@ class NearPlan(DevicePlan):
         """Bytes of pinned host memory."""
         assert self.facts.near is not None
         return near_arc_bytes(self.facts.near) * self.facts.arcs
-
-    @property
-    def arcs_on_device(self) -> int:
-        """Arcs on the device: none."""
-        return 0
-
-    @property
-    def rule(self) -> str:
-        """Which arcs are on the device."""
-        return "none"
 
 
 def near_arc_bytes(weights: np.dtype[Any]) -> int:

@@ -63,11 +63,6 @@ class DiskFacts:
         return len(self.device.sides)
 
     @property
-    def longest(self) -> int:
-        """Arcs of the longest row."""
-        return max(int(side.length.max(initial=0)) for side in self.device.sides)
-
-    @property
     def window(self) -> int:
         """Most rows in a window."""
         return min(WINDOW_ROWS, self.rows + 64)

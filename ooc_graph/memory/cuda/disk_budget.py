@@ -8,7 +8,7 @@ are kept once they were read.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from ooc_graph.errors import DEVICE, MemoryBudgetError
 from ooc_graph.layout import names
@@ -21,6 +21,7 @@ from ooc_graph.memory.cuda.disk import (
     DiskPlan,
 )
 from ooc_graph.memory.cuda.least import require_bytes
+from ooc_graph.memory.heads import Sides
 
 STAGING_SHARE = 16
 """Staging takes at most one in this many of the bytes beyond the least."""
@@ -41,7 +42,7 @@ def begin_plan(
     would do; so is a graph with rows that are longer than the kernels count.
     """
     facts = least.facts
-    require_countable(facts)
+    require_countable(facts.kernel, facts.device)
     require_device(facts, least.device_bytes, device_bytes)
     spare = max(host_bytes - least.host_bytes, 0)
     spare -= spare // SLACK_SHARE
@@ -78,10 +79,10 @@ def require_device(facts: DiskFacts, needed: int, there: int) -> None:
     require_bytes(what, DEVICE, needed, there, "raise --device-memory")
 
 
-def require_countable(facts: Any) -> None:
+def require_countable(kernel: str, rows: Sides) -> None:
     """Refuse rows that are longer than the kernels count."""
-    if facts.longest >= LONGEST_ROW:
+    if rows.longest >= LONGEST_ROW:
         raise MemoryBudgetError(
-            f"{facts.kernel} with arcs in the store has a row of {facts.longest:,} arcs, and fewer "
+            f"{kernel} with arcs in the store has a row of {rows.longest:,} arcs, and fewer "
             f"than {LONGEST_ROW:,} can be counted on a CUDA device; use --device cpu"
         )

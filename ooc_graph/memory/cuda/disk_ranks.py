@@ -65,11 +65,6 @@ class DiskRankFacts:
         return self.ranks.kernel
 
     @property
-    def longest(self) -> int:
-        """Arcs of the longest row."""
-        return max(int(side.length.max(initial=0)) for side in self.ranks.sides)
-
-    @property
     def columns_bytes(self) -> int:
         """Bytes that are fetched for a block of neighbours, weights included."""
         weight_bytes = self.ranks.arc_bytes - self.id_bytes
@@ -134,7 +129,7 @@ class DiskRankPlan(TwoMemories):
     @property
     def arcs_on_device(self) -> int:
         """Arcs on the device."""
-        return sum(side.kept(self.share) for side in self.facts.ranks.sides)
+        return sum(self.facts.ranks.kept(self.share))
 
     @property
     def reach(self) -> dict[str, Any]:
@@ -149,7 +144,7 @@ def require_disk_ranks(every: Sequence[DiskRankFacts], device_bytes: int, host_b
     """Refuse ranks if the worker that needs most of either memory has too little of it."""
     least = [least_disk_ranks(facts) for facts in every]
     for facts in every:
-        require_countable(facts)
+        require_countable(facts.kernel, facts.ranks)
     what = f"{every[0].kernel} by ranks with arcs in the store"
     for kind, option, needed, there in (
         (DEVICE, "--device-memory", max(plan.device_bytes for plan in least), device_bytes),

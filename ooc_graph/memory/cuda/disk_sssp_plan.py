@@ -15,7 +15,7 @@ from ooc_graph.layout import names
 from ooc_graph.memory.cuda import device_facts
 from ooc_graph.memory.cuda.disk import STATE_BYTES, DiskFacts, DiskPlan
 from ooc_graph.memory.cuda.disk_budget import KEPT_SHARE, begin_plan, with_kept
-from ooc_graph.memory.heads import HeadRule, rules
+from ooc_graph.memory.heads import HeadRule, Shared, rules
 
 REQUEST_BYTES = 4 * 5 + 1
 """Of a row in a window on the device, and as much on its way there and back."""
@@ -28,7 +28,7 @@ _LONG_ROW_BYTES = 28
 
 
 @dataclass(frozen=True)
-class DiskSsspPlan(DiskPlan):
+class DiskSsspPlan(Shared, DiskPlan):
     """As `DiskPlan`, for SSSP: heads and staging are pinned."""
 
     share: HeadRule  # arcs of each row that are within reach
@@ -69,7 +69,7 @@ class DiskSsspPlan(DiskPlan):
     @property
     def arcs_on_device(self) -> int:
         """Arcs on the device, at most."""
-        return sum(min(side.kept(self.share), self.near_arcs) for side in self.facts.device.sides)
+        return sum(min(kept, self.near_arcs) for kept in self.facts.device.kept(self.share))
 
     @property
     def arcs_in_host(self) -> int:
@@ -81,11 +81,6 @@ class DiskSsspPlan(DiskPlan):
                 longest = int(self.share.of(side.length).max(initial=0))
                 total += kept - max(self.near_arcs - longest, 0)
         return total
-
-    @property
-    def rule(self) -> str:
-        """Arcs of each row that are within reach."""
-        return str(self.share)
 
     @property
     def reach(self) -> dict[str, Any]:
@@ -100,7 +95,7 @@ class DiskSsspPlan(DiskPlan):
 def least_disk_sssp(facts: DiskFacts) -> DiskSsspPlan:
     """Plan with the least memory that will do: the first arc of each row, on the device."""
     least = next(rules("sssp"))
-    return DiskSsspPlan(facts, 0, 0, least, _most_kept(facts, least))
+    return DiskSsspPlan(facts, 0, 0, least, max(facts.device.kept(least)))
 
 
 def plan_disk_sssp(
@@ -110,7 +105,7 @@ def plan_disk_sssp(
     plan, within = begin_plan(least_disk_sssp(facts), device_bytes, host_bytes, may_pin=may_pin)
     plan = _with_heads(plan, within)
     # What is within reach is not read again.
-    return plan if plan.share.least >= facts.longest else with_kept(plan, within)
+    return plan if plan.share.least >= facts.device.longest else with_kept(plan, within)
 
 
 def _with_heads(plan: DiskSsspPlan, host_bytes: int) -> DiskSsspPlan:
@@ -123,7 +118,7 @@ def _with_heads(plan: DiskSsspPlan, host_bytes: int) -> DiskSsspPlan:
     spare -= spare // KEPT_SHARE
     for share in rules("sssp"):
         more = replace(plan, share=share, near_arcs=_near_arcs(facts, share, arcs))
-        too_many = _most_kept(facts, share) >= _MOST_ARCS
+        too_many = max(facts.device.kept(share)) >= _MOST_ARCS
         if too_many or _ARC_BYTES * more.arcs_in_host > spare:
             break
         chosen = more
@@ -132,15 +127,10 @@ def _with_heads(plan: DiskSsspPlan, host_bytes: int) -> DiskSsspPlan:
 
 def _near_arcs(facts: DiskFacts, share: HeadRule, arcs: int) -> int:
     """Most arcs in heads of each side, of so many of all; what one has none for, the other has."""
-    kept = sorted(side.kept(share) for side in facts.device.sides)
+    kept = sorted(facts.device.kept(share))
     for index, least in enumerate(kept):
         each = arcs // (len(kept) - index)
         if least >= each:
             return each
         arcs -= least
     return kept[-1]
-
-
-def _most_kept(facts: DiskFacts, share: HeadRule) -> int:
-    """Arcs in heads of the side that has most."""
-    return max(side.kept(share) for side in facts.device.sides)

@@ -18,7 +18,7 @@ from ooc_graph.memory.cuda import device_facts
 from ooc_graph.memory.cuda.device_facts import COLUMNS, DeviceFacts, DevicePlan, NearPlan
 from ooc_graph.memory.cuda.least import require_bytes
 from ooc_graph.memory.cuda.pinned_ranks import RankPlan
-from ooc_graph.memory.heads import HeadRule, rules
+from ooc_graph.memory.heads import HeadRule, Shared, rules
 
 PIECE_ARCS = 1024
 """BFS looks at long rows in pieces of so many arcs."""
@@ -79,7 +79,7 @@ class BfsPlan(DevicePlan):
 
 
 @dataclass(frozen=True)
-class SsspPlan(DevicePlan):
+class SsspPlan(Shared, DevicePlan):
     """As `DevicePlan`, for SSSP with weights of 32 bits."""
 
     # Arcs of each row that are held.
@@ -105,19 +105,9 @@ class SsspPlan(DevicePlan):
         }
 
     @property
-    def arcs_on_device(self) -> int:
-        """Arcs on the device, at most."""
-        return sum(side.kept(self.share) for side in self.facts.sides)
-
-    @property
     def counted_arcs(self) -> int:
-        """The same of one side, whose places are told in 32 bits."""
-        return max(side.kept(self.share) for side in self.facts.sides)
-
-    @property
-    def rule(self) -> str:
-        """Which arcs are on the device."""
-        return str(self.share)
+        """Arcs on the device of one side, whose places are told in 32 bits."""
+        return max(self.facts.kept(self.share))
 
 
 SearchPlan: TypeAlias = BfsPlan | SsspPlan | NearPlan

@@ -10,25 +10,20 @@ from dataclasses import dataclass
 
 from ooc_graph.errors import DEVICE
 from ooc_graph.memory.cuda.least import require_bytes
-from ooc_graph.memory.heads import HeadRule, Lengths, rules
+from ooc_graph.memory.heads import HeadRule, Lengths, Shared, Sides, rules
 
 # Of a row: its offset, and where its first arcs begin, which is told in 32 bits.
 _OFFSET_BYTES, _START_BYTES, _MOST_ARCS = 8, 4, 1 << 32
 
 
 @dataclass(frozen=True)
-class RankFacts:
+class RankFacts(Sides):
     """What a plan for the ranks of one worker depends on beside the budget."""
 
     kernel: str  # ``bfs`` or ``sssp``
     sides: tuple[Lengths, ...]  # lengths of the rows of every side of the worker's shards
     state_bytes: int  # device memory that the ranks take beside their rows
     arc_bytes: int  # of a neighbour, and of a weight as it is stored
-
-    @property
-    def arcs(self) -> int:
-        """Arcs of all sides."""
-        return sum(side.arcs for side in self.sides)
 
     @property
     def offset_bytes(self) -> int:
@@ -47,7 +42,7 @@ class RankFacts:
 
 
 @dataclass(frozen=True)
-class RankPlan:
+class RankPlan(Shared):
     """What is on the device."""
 
     facts: RankFacts
@@ -83,16 +78,6 @@ class RankPlan:
         """Bytes of pinned host memory."""
         return self.facts.pinned_bytes
 
-    @property
-    def arcs_on_device(self) -> int:
-        """Arcs on the device."""
-        return sum(side.kept(self.share) for side in self.facts.sides)
-
-    @property
-    def rule(self) -> str:
-        """Which arcs are on the device."""
-        return str(self.share)
-
 
 def plan_ranks(facts: RankFacts, budget_bytes: int) -> RankPlan:
     """Plan for the ranks of one worker; `MemoryBudgetError` below the least."""
@@ -102,7 +87,7 @@ def plan_ranks(facts: RankFacts, budget_bytes: int) -> RankPlan:
     require_bytes(what, DEVICE, least.bytes, budget_bytes, advice, of=" in one worker")
     chosen = least.share
     for share in rules(facts.kernel):
-        is_countable = max(side.kept(share) for side in facts.sides) < _MOST_ARCS
+        is_countable = max(facts.kept(share)) < _MOST_ARCS
         if not is_countable or RankPlan(facts, budget_bytes, share).bytes > budget_bytes:
             break
         chosen = share

@@ -64,7 +64,7 @@ def budgets_for(job: Job, cached_as: tuple[str, str] | None = None) -> tuple[int
         if one.host_bytes == limit or (fits and 2 * one.host_bytes >= host_bytes):
             return one.device_bytes, one.host_bytes
     facts = known_facts(graph, job.kernel)
-    require_countable(facts)
+    require_countable(facts.kernel, facts.device)
     least = least_plan(facts)
     require_device(facts, least.device_bytes + on_top, device_bytes + on_top)
     cuda_pinned.require_host(job, "the store", least.host_bytes + beside)
