@@ -35,8 +35,27 @@ class DeviceFacts(Sides):
         return -(-self.rows // QUAD_ROWS) * QUAD_ROWS
 
 
+class OnDevice(ABC):
+    """What a plan has on the device."""
+
+    @property
+    @abstractmethod
+    def parts(self) -> dict[str, int]:
+        """Bytes on the device by purpose."""
+
+    @property
+    def bytes(self) -> int:
+        """Bytes on the device when most is held."""
+        return self.device_bytes
+
+    @property
+    def device_bytes(self) -> int:
+        """As ``bytes``."""
+        return sum(self.parts.values())
+
+
 @dataclass(frozen=True)
-class DevicePlan(ABC):
+class DevicePlan(OnDevice):
     """What is on the device, within a budget."""
 
     facts: DeviceFacts
@@ -47,11 +66,6 @@ class DevicePlan(ABC):
 
     @property
     @abstractmethod
-    def parts(self) -> dict[str, int]:
-        """Bytes on the device by purpose."""
-
-    @property
-    @abstractmethod
     def arcs_on_device(self) -> int:
         """Arcs on the device, at most."""
 
@@ -59,11 +73,6 @@ class DevicePlan(ABC):
     @abstractmethod
     def rule(self) -> str:
         """Which arcs are on the device."""
-
-    @property
-    def bytes(self) -> int:
-        """Bytes on the device when most is held."""
-        return sum(self.parts.values())
 
     @property
     def pinned_bytes(self) -> int:

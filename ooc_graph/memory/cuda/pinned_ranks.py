@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ooc_graph.errors import DEVICE
+from ooc_graph.memory.cuda.device_facts import OnDevice
 from ooc_graph.memory.cuda.least import require_bytes
 from ooc_graph.memory.heads import HeadRule, Lengths, Shared, Sides, rules
 
@@ -42,7 +43,7 @@ class RankFacts(Sides):
 
 
 @dataclass(frozen=True)
-class RankPlan(Shared):
+class RankPlan(Shared, OnDevice):
     """What is on the device."""
 
     facts: RankFacts
@@ -62,16 +63,6 @@ class RankPlan(Shared):
             "offsets": (_OFFSET_BYTES + _START_BYTES) * self.facts.ends,
             "shares": self.facts.arc_bytes * self.arcs_on_device,
         }
-
-    @property
-    def bytes(self) -> int:
-        """Bytes on the device when most is held."""
-        return sum(self.parts.values())
-
-    @property
-    def device_bytes(self) -> int:
-        """As ``bytes``."""
-        return self.bytes
 
     @property
     def pinned_bytes(self) -> int:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 
-from ooc_graph.errors import HOST, MemoryBudgetError
+from ooc_graph.errors import HOST
 from ooc_graph.kernels.common.decisions import hubs_are_large, pull_pays
 from ooc_graph.kernels.common.sides import hub_rows
 from ooc_graph.kernels.common.sssp.survey import first_rows
@@ -38,6 +39,7 @@ from ooc_graph.runtime import engine_cache
 from ooc_graph.runtime.remembered import Remembered
 from ooc_graph.shards.lengths import count_lengths, spread_share
 from ooc_graph.shards.load import Graph
+from ooc_graph.strategies.cuda.pinned_ranks import made_with_less
 from ooc_graph.types import Shard
 
 NAME = "cuda/pinned"
@@ -204,19 +206,13 @@ def search_within(
 
     ``allocator`` has the rows of the shard, and ``names`` are original ids or None.
     """
-    facts = known_facts(graph, kernel, names is not None)
-    plan = plan_device(kernel, facts, budget_bytes, 1 << 62)
-    # BFS may have to do without the room for levels of four bytes.
-    least = type(plan)(facts, 0).bytes
-    while True:
-        try:
-            return _made(plan, device, shard, allocator, names), plan
-        except MemoryBudgetError:
-            if plan.bytes <= least:
-                raise
-        # Only now: the frames of the error kept what they had of the memory.
-        # A plan may be far below its budget, and would be the same with a little less.
-        plan = fill(kernel, facts, max(least, min(plan.budget_bytes, plan.bytes) // 4 * 3))
+    within = partial(fill, kernel, known_facts(graph, kernel, names is not None))
+
+    def make(plan: SearchPlan) -> tuple[Any, DevicePlan]:
+        return _made(plan, device, shard, allocator, names), plan
+
+    # The least of BFS is without the room for levels of four bytes.
+    return made_with_less(within, make, budget_bytes, within(0).bytes)
 
 
 def _made(plan: SearchPlan, device: Any, shard: Shard, allocator: Any, names: Any) -> Any:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, Protocol, TypeVar
+from functools import partial
+from typing import Any, TypeVar
 
 from ooc_graph.errors import MemoryBudgetError
 from ooc_graph.kernels.cuda.runtime.pinned import PinnedAllocator
@@ -14,14 +15,6 @@ from ooc_graph.runtime import process
 from ooc_graph.shards.load import Graph
 from ooc_graph.strategies.cpu.on_disk import known_lengths
 
-
-class _Plan(Protocol):
-    @property
-    def device_bytes(self) -> int:
-        """Bytes on the device when most is held."""
-
-
-Planned = TypeVar("Planned", bound=_Plan)
 Made = TypeVar("Made")
 
 
@@ -61,18 +54,16 @@ def load(
     allocator, order = PinnedAllocator(process.thread_count()), ORDER_OF[kernel]
     rows = {shard: graph.load(order, shard, room=allocator) for shard in shards}
 
-    def within(device_bytes: int) -> RankPlan:
-        return plan_ranks(plan.facts, device_bytes)
-
     def made(less: RankPlan) -> dict[int, Any]:
         share = less.share.least, less.share.shift
         return {shard: make(loaded, allocator, *share) for shard, loaded in rows.items()}
 
-    return made_with_less(within, made, plan.bytes, least_bytes(plan.facts))
+    within, least = partial(plan_ranks, plan.facts), least_bytes(plan.facts)
+    return made_with_less(within, made, plan.bytes, least)
 
 
 def made_with_less(
-    within: Callable[[int], Planned], make: Callable[[Planned], Made], bytes_: int, least: int
+    within: Callable[[int], Any], make: Callable[[Any], Made], bytes_: int, least: int
 ) -> Made:
     """What ``make`` makes of the plan within so much device memory; or with less and less of it.
 
@@ -86,4 +77,5 @@ def made_with_less(
             if plan.device_bytes <= least:
                 raise
         # Only now: the frames of the error kept what they had of the memory.
+        # A plan may be far below its budget, and would be the same with a little less.
         bytes_ = max(least, plan.device_bytes // 4 * 3)
