@@ -40,7 +40,6 @@ import ooc_graph as og
 from ooc_graph.exchange.scheduler import run
 from ooc_graph.model.reservation import Key, Reservation
 from ooc_graph.runtime import engine_cache, process
-from ooc_graph.search.single import ALGORITHMS
 from ooc_graph.shards.load import Graph
 from ooc_graph.strategies.cpu.in_memory import InMemory
 from ooc_graph.strategies.cpu.on_disk import OnDisk
@@ -112,8 +111,8 @@ def strategy_for(budget_bytes: int) -> Any:
 def load_ranks(
     kernel: str, reserved: Reservation, mine: Sequence[int], graph: Graph, _: Any
 ) -> dict[int, Any]:
-    strategy, bind = strategy_for(reserved.host_bytes), ALGORITHMS[kernel].rank
-    return strategy.load_ranks(RankLoading(graph, kernel, mine, mine, reserved, bind))
+    strategy = strategy_for(reserved.host_bytes)
+    return strategy.load_ranks(RankLoading(graph, kernel, mine, mine, reserved))
 
 
 def load_alone(graph: Graph, kernel: str, budget_bytes: int) -> Any:

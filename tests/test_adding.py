@@ -142,7 +142,7 @@ class LargestSearch:
         return Largest(self.rank.largest())
 
 
-def rank(_: Any, rows: Shard) -> LargestRank:
+def rank(_: CpuDevice, rows: Shard) -> LargestRank:
     return LargestRank(rows)
 
 
@@ -179,13 +179,14 @@ class LargestResult(Result):
     kernel = LARGEST
 
 
-ALGORITHM = Algorithm(LargestResult, rank, start, ("largest",), nothing, columns)
+ALGORITHM = Algorithm(LargestResult, start, ("largest",), nothing, columns)
 
 
 @pytest.fixture
 def in_tables(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The lines in the tables, and the device's search."""
+    """The lines in the tables, and the device's search and steps."""
     monkeypatch.setattr(CpuDevice, LARGEST, search_whole, raising=False)
+    monkeypatch.setattr(CpuDevice, f"{LARGEST}_rank", rank, raising=False)
     monkeypatch.setitem(single.ALGORITHMS, LARGEST, ALGORITHM)
     monkeypatch.setitem(ORDER_OF, LARGEST, "hub")
     monkeypatch.setitem(STATE_BYTES, LARGEST, 8)

@@ -27,7 +27,7 @@ from ooc_graph.model.reservation import Reservation
 from ooc_graph.model.task import SearchTask
 from ooc_graph.runtime.cluster import local_cluster
 from ooc_graph.search.ranks import MakeRanks, WritePart
-from ooc_graph.search.single import ALGORITHMS
+from ooc_graph.search.trees import ALGORITHMS
 from ooc_graph.strategies.cpu.in_memory import InMemory
 from ooc_graph.strategies.ranks import Ranks
 from tests import oracles
@@ -220,7 +220,7 @@ class MakeFatalRanks:
 
 
 def make_ranks(kernel: str, task: SearchTask) -> MakeRanks:
-    return MakeRanks(task, ALGORITHMS[kernel].rank, ALGORITHMS[kernel].start)
+    return MakeRanks(task, ALGORITHMS[kernel].start)
 
 
 def ranks_task(graph: og.Graph, kernel: str, root: int | None) -> SearchTask:

@@ -33,7 +33,7 @@ from ooc_graph.runtime import on_cluster
 from ooc_graph.runtime import workplace as workplaces
 from ooc_graph.runtime.cluster import local_cluster
 from ooc_graph.search.plan import Plan
-from ooc_graph.search.trees import BFS
+from ooc_graph.search.trees import ALGORITHMS
 from ooc_graph.shards import plan
 from ooc_graph.strategies.cpu import in_memory
 from ooc_graph.strategies.cpu.in_memory import InMemory, resident_bytes
@@ -159,7 +159,7 @@ def test_a_graph_replaced_under_a_search_is_noticed(graph: og.Graph, tmp_path: P
     task = SearchTask(*whom, 1, str(tmp_path / "r.zarr"), strategy, reserved)
     og.build(og.Kronecker(12, edge_factor=4), graph.path, shards=8, overwrite=True)
     with pytest.raises(StoreReplacedError, match="was replaced since it was opened"):
-        BFS.gather(task, [])
+        ALGORITHMS["bfs"].gather(task, [])
 
 
 def test_nothing_is_written_after_an_error_was_raised(tmp_path: Path, cluster: Client) -> None:

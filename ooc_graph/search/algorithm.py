@@ -24,7 +24,7 @@ from ooc_graph.runtime.machine import give_back_freed_memory
 from ooc_graph.runtime.workplace import Workplace
 from ooc_graph.shards.load import Graph
 from ooc_graph.sinks.single import deliver, deliver_late
-from ooc_graph.types import AnyArray, Dealing, Shard
+from ooc_graph.types import AnyArray, Dealing
 
 Arrays = tuple[AnyArray, ...]
 
@@ -34,7 +34,6 @@ class Algorithm:
     """What an algorithm brings so that each exchange can carry it out; functions of a module."""
 
     result: type[Result]  # what users are given
-    rank: Callable[[Any, Shard], Any]  # the device's steps on a rank's rows
     # The coroutines of a worker's ranks, and what they share: called with the task, the graph, the
     # ranks by shard, and the device.
     start: Callable[[SearchTask, Graph, dict[int, Any], Any], tuple[dict[int, Any], Any]]
@@ -67,7 +66,7 @@ class Algorithm:
         run = partial(
             scheduler.run,
             workplace.client,
-            MakeRanks(task, self.rank, self.start),
+            MakeRanks(task, self.start),
             graph.shards,
             threads=workplace.resources(on_cpu=True).threads,
             note=workplace.note,
@@ -127,7 +126,7 @@ class Algorithm:
         from ooc_graph.search.ranks import MakeRanks  # noqa: PLC0415
 
         graph = same_graph.open_same(task.path, task.identity)
-        make = MakeRanks(task, self.rank, self.start)
+        make = MakeRanks(task, self.start)
         with make(range(graph.shards)) as (coroutines, shared):
             found = run_in_process(coroutines, shared)
         return self.joined(task, graph, found)
@@ -154,11 +153,6 @@ class Algorithm:
         self, task: SearchTask, graph: Graph, arrays: Arrays, ids: Ids, trace: Trace
     ) -> Written:
         return deliver(self.columns(task, graph, arrays, ids), task.folder, trace)
-
-
-def steps_of(kernel: str, device: Any, rows: Shard) -> Any:
-    """The device's steps of a kernel on a rank's rows."""
-    return getattr(device, f"{kernel}_rank")(rows)
 
 
 def _of_all_rows(graph: Graph, parts: Iterable[Arrays]) -> Arrays:

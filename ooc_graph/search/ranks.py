@@ -18,7 +18,7 @@ from ooc_graph.runtime import engine_cache, process
 from ooc_graph.shards.load import Graph
 from ooc_graph.shards.tables import save
 from ooc_graph.strategies.ranks import RankLoading, Ranks
-from ooc_graph.types import AnyArray, Shard
+from ooc_graph.types import AnyArray
 
 Coroutines = tuple[dict[int, Any], Any]
 """Of a worker's ranks, by shard, and what they share."""
@@ -28,11 +28,10 @@ Coroutines = tuple[dict[int, Any], Any]
 class MakeRanks:
     """Makes a worker's coroutines; the ranks it loads stay in the process for other searches.
 
-    ``rank`` and ``start`` are those of `ooc_graph.search.algorithm.Algorithm`.
+    ``start`` is that of `ooc_graph.search.algorithm.Algorithm`.
     """
 
     task: SearchTask
-    rank: Callable[[Any, Shard], Any]
     start: Callable[[SearchTask, Graph, dict[int, Any], Any], Coroutines]
 
     @contextmanager
@@ -53,7 +52,7 @@ class MakeRanks:
         """Load the ranks that the worker does not have already."""
         task, strategy = self.task, cast(Ranks, self.task.strategy)
         missing = [shard for shard in shards if shard not in before]
-        loading = RankLoading(graph, task.kernel, shards, missing, task.reserved, self.rank)
+        loading = RankLoading(graph, task.kernel, shards, missing, task.reserved)
         return {**before, **strategy.inner.load_ranks(loading)}
 
 

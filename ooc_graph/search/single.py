@@ -23,16 +23,12 @@ from ooc_graph.model.resources import CUDA
 from ooc_graph.model.task import Written
 from ooc_graph.runtime import io_progress, same_graph
 from ooc_graph.runtime.workplace import Workplace
-from ooc_graph.search.components import COMPONENTS
 from ooc_graph.search.execute import execute, plan_at
 from ooc_graph.search.plan import Plan
-from ooc_graph.search.trees import BFS, SSSP
+from ooc_graph.search.trees import ALGORITHMS
 from ooc_graph.shards.load import Graph
 from ooc_graph.sinks.single import CUPY, NUMPY, answer_bytes, tree_specs
 from ooc_graph.types import AnyArray, Progress
-
-ALGORITHMS = {"bfs": BFS, "sssp": SSSP, "components": COMPONENTS}
-"""By kernel."""
 
 
 def search(

@@ -1,18 +1,18 @@
-"""BFS and SSSP, whose answers are trees."""
+"""BFS and SSSP, whose answers are trees; and weakly connected components, which have no root."""
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Any
 
 import numpy as np
 
-from ooc_graph.answers.result import BfsResult, SsspResult
+from ooc_graph.answers.component_columns import ComponentColumns
+from ooc_graph.answers.result import BfsResult, ComponentsResult, SsspResult
 from ooc_graph.answers.scatter import Ids, Tree, TreeColumns
 from ooc_graph.layout.names import id_dtype
 from ooc_graph.model.engine import Engine
 from ooc_graph.model.task import SearchTask, Trace, trace_of
-from ooc_graph.search.algorithm import Algorithm, Arrays, steps_of
+from ooc_graph.search.algorithm import Algorithm, Arrays
 from ooc_graph.shards.load import Graph
 from ooc_graph.sinks.single import measure_dtype
 
@@ -54,6 +54,32 @@ def run_search(engine: Engine, root: int) -> tuple[Tree, Trace]:
     return tree, trace_of(engine.kernel, found)
 
 
-bfs_rank, sssp_rank = partial(steps_of, "bfs"), partial(steps_of, "sssp")
-BFS = Algorithm(BfsResult, bfs_rank, start, ("parent", "level"), nothing, columns)
-SSSP = Algorithm(SsspResult, sssp_rank, start, ("parent", "distance"), nothing, columns)
+def start_components(
+    _: SearchTask, graph: Graph, ranks: dict[int, Any], device: Any
+) -> tuple[dict[int, Any], Any]:
+    """As `start`, of components."""
+    from ooc_graph.traverse.components import components  # noqa: PLC0415 (one rank does without)
+
+    shared = device.components_shared(graph.rows)
+    return {shard: components(rank, shared) for shard, rank in ranks.items()}, shared
+
+
+def no_labels(_: SearchTask, __: Graph) -> Arrays:
+    """Labels of no rows: every vertex is its own component."""
+    return (np.empty(0, id_dtype(0)),)
+
+
+def component_columns(_: SearchTask, __: Graph, arrays: Arrays, ids: Ids) -> ComponentColumns:
+    """Columns of labels."""
+    (label,) = arrays
+    return ComponentColumns(label, ids)
+
+
+ALGORITHMS = {
+    "bfs": Algorithm(BfsResult, start, ("parent", "level"), nothing, columns),
+    "sssp": Algorithm(SsspResult, start, ("parent", "distance"), nothing, columns),
+    "components": Algorithm(
+        ComponentsResult, start_components, ("label",), no_labels, component_columns
+    ),
+}
+"""By kernel."""

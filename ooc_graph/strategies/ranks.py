@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
@@ -14,7 +14,6 @@ from ooc_graph.model.reservation import BUSY, HOST, LOCAL, UNSUPPORTED, Refusal,
 from ooc_graph.model.resources import CPU
 from ooc_graph.model.strategy import DISK, MEMORY, PINNED, StrategyDefaults, WholeGraph
 from ooc_graph.shards.load import Graph
-from ooc_graph.types import Shard
 
 ADVICE = "raise --memory-limit or add workers that have the memory"
 STATE_BYTES = {"bfs": 56, "sssp": 96, "components": 40}
@@ -39,7 +38,6 @@ class RankLoading:
     shards: Sequence[int]
     missing: Sequence[int]
     reserved: Reservation  # what all of them hold
-    bind: Callable[[Any, Shard], Any]  # gives the device's steps for rows in its memory
 
     @property
     def kept(self) -> list[int]:
@@ -50,6 +48,11 @@ class RankLoading:
     def what(self) -> str:
         """The search in words."""
         return f"{self.kernel} on {self.graph.path}"
+
+    def in_memory(self, device: Any) -> dict[int, Any]:
+        """The device's steps on rows of the missing shards, which are read for it."""
+        order, steps = ORDER_OF[self.kernel], getattr(device, f"{self.kernel}_rank")
+        return {shard: steps(self.graph.load(order, shard)) for shard in self.missing}
 
 
 class OfRanks(WholeGraph, Protocol):

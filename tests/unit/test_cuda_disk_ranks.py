@@ -285,7 +285,7 @@ def test_what_the_device_refuses_is_loaded_with_less(
     monkeypatch.setattr(TierSearch, "close", close)
     device.refuses = lambda count: count == 3
     reserved = Reservation("cuda/disk", budgets[1], budgets[0])
-    loading = RankLoading(graph, kernel, shards, shards, reserved, lambda *_: None)
+    loading = RankLoading(graph, kernel, shards, shards, reserved)
     ranks = disk_ranks.load(loading, device)
     assert sorted(ranks) == list(shards)
     # Two were loaded before the third was refused; their files are closed.
@@ -317,7 +317,7 @@ def test_ranks_of_a_worker_share_its_budgets(
     reserved = plan_for(graph, kernel, resources).reserved
     strategy = OnDisk()
     planned = plan_disk_ranks(facts, budget, PLENTY).share
-    loading = RankLoading(graph, kernel, range(4), range(4), reserved, lambda *_: None)
+    loading = RankLoading(graph, kernel, range(4), range(4), reserved)
     assert sorted(strategy.load_ranks(loading)) == [0, 1, 2, 3]
     assert set(device.shares) == {planned}
     monkeypatch.setattr(cuda_modules, "device_bytes", lambda: (least, PLENTY))

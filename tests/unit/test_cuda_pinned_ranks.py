@@ -248,7 +248,7 @@ def test_ranks_of_a_worker_share_its_budget(
     resources = CudaHere(PLENTY, CudaLimits(budget)).resources()
     monkeypatch.setattr(rank_memory, "only_ranks", lambda _: True)
     reserved = plan_for(graph, kernel, resources).reserved
-    loading = RankLoading(graph, kernel, range(4), range(4), reserved, lambda *_: None)
+    loading = RankLoading(graph, kernel, range(4), range(4), reserved)
     for free, planned in ((PLENTY, plan_ranks(facts, budget)), (least, least_plan_of_ranks(facts))):
         monkeypatch.setattr(cuda_modules, "device_bytes", lambda n=free: (n, PLENTY))
         device.shares.clear()

@@ -28,7 +28,7 @@ from ooc_graph.search import single
 from ooc_graph.search.algorithm import Algorithm
 from ooc_graph.search.execute import execute, key_of, plan_at
 from ooc_graph.search.plan import Plan
-from ooc_graph.search.single import ALGORITHMS
+from ooc_graph.search.trees import ALGORITHMS
 from ooc_graph.shards import cuda_disk_sssp, device_tiers, load, row_loader
 from ooc_graph.shards import tiers as shard_tiers
 from ooc_graph.shards.device_tiers import DeviceTierSearch, HostAllocator

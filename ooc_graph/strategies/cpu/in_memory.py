@@ -87,15 +87,12 @@ class InMemory:
 
     def describe_rank(self, job: Job, reserved: Reservation) -> dict[str, Any]:
         """Rows of all shards, and what vertices take."""
-        tier, needed = "memory, by ranks", reserved.host_bytes
-        return describe_rows(job, tier, needed, 0)
+        return describe_rows(job, "memory, by ranks", reserved.host_bytes, 0)
 
     def load_ranks(self, loading: RankLoading) -> dict[int, Any]:
         """Read the rows of each shard."""
-        graph, kernel, device = loading.graph, loading.kernel, process.device()
-        warm(kernel, graph, device, variant=RANKS)
-        order = ORDER_OF[kernel]
-        return {shard: loading.bind(device, graph.load(order, shard)) for shard in loading.missing}
+        warm(loading.kernel, loading.graph, process.device(), variant=RANKS)
+        return loading.in_memory(process.device())
 
     def describe(self, job: Job, reserved: Reservation) -> dict[str, Any]:
         """Rows, their second form, and what vertices take."""

@@ -91,20 +91,18 @@ class InMemory(StrategyDefaults):
     def describe_rank(self, job: Job, reserved: Reservation) -> dict[str, Any]:  # noqa: ARG002
         """All ranks on one device."""
         needed = rank_memory.ranks_bytes(job.graph, job.kernel, range(job.graph.shards))
-        tier = "device memory, by ranks"
-        return describe_rows_on_device(job, tier, needed)
+        return describe_rows_on_device(job, "device memory, by ranks", needed)
 
     def load_ranks(self, loading: RankLoading) -> dict[int, Any]:
         """Bring the rows of each shard to the device."""
-        device, graph, order = process.device(CUDA), loading.graph, ORDER_OF[loading.kernel]
-        needed = rank_memory.ranks_bytes(graph, loading.kernel, loading.missing, loading.kept)
+        device, whom = process.device(CUDA), (loading.graph, loading.kernel)
+        needed = rank_memory.ranks_bytes(*whom, loading.missing, loading.kept)
         cuda_modules.require_memory(needed, loading.what)
-        return {shard: loading.bind(device, graph.load(order, shard)) for shard in loading.missing}
+        return loading.in_memory(device)
 
     def describe(self, job: Job, reserved: Reservation) -> dict[str, Any]:
         """Rows, and all else together."""
-        needed = reserved.device_bytes
-        return describe_rows_on_device(job, "device memory", needed)
+        return describe_rows_on_device(job, "device memory", reserved.device_bytes)
 
     def summary(self, kernel: str, reserved: Reservation) -> str:
         """What it takes."""
