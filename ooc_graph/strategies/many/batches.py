@@ -30,8 +30,7 @@ from ooc_graph.shards.load import Graph
 from ooc_graph.strategies.cuda import in_memory as cuda_memory
 from ooc_graph.strategies.many.described import LEAST, Description, least_on_device, shown
 from ooc_graph.strategies.many.dividing import divide
-from ooc_graph.strategies.many.division import Division, require_answer, too_many
-from ooc_graph.strategies.many.job import batches_name
+from ooc_graph.strategies.many.division import Division, batches_name, require_answer, too_many
 from ooc_graph.strategies.many.memory import (
     batch_bytes,
     batches_device_bytes,

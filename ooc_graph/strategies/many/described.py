@@ -11,8 +11,7 @@ from ooc_graph.shards.load import Graph
 from ooc_graph.strategies.cuda import disk_budgets as cuda_disk
 from ooc_graph.strategies.cuda import in_memory as cuda_memory
 from ooc_graph.strategies.cuda import pinned_budgets as cuda_pinned
-from ooc_graph.strategies.many.division import Division
-from ooc_graph.strategies.many.job import beside_bytes, stored_bytes
+from ooc_graph.strategies.many.division import Division, beside_bytes, stored_bytes
 from ooc_graph.strategies.many.memory import batches_device_bytes
 from ooc_graph.strategies.many.tiers import (
     BATCHES,
@@ -92,36 +91,3 @@ def least_on_device(found: Description) -> dict[str, int]:
             stored = cuda_disk.least_device_bytes(graph, single)
             least["one by one, arcs in the store"] = stored
     return {f"least device bytes: {name}": size for name, size in least.items()}
-
-
-def describe_on_device(found: Description) -> dict[str, Any]:
-    """Searches one by one with all rows on the device."""
-    return {
-        "tier": "device memory",
-        "device budget": found.resources.device.memory_bytes,
-        "device bytes: in all": found.division.device_bytes,
-        **least_on_device(found),
-        "bytes of pinned host memory": 0,
-        "share of arcs on the device": 1.0,
-        "bytes: in all": found.division.needed_bytes,
-    }
-
-
-def describe_pinned(found: Description, single: dict[str, Any]) -> dict[str, Any]:
-    """As `describe_on_device`, with rows in pinned host memory as a ``single`` search has them."""
-    return {
-        **single,
-        **least_on_device(found),
-        "bytes beside rows and id tables": found.division.needed_bytes - found.division.host_bytes,
-    }
-
-
-def describe_stored(found: Description, single: dict[str, Any]) -> dict[str, Any]:
-    """As `describe_on_device`, with arcs in the store as a ``single`` search has them."""
-    left = single.pop("bytes that stay in the store")
-    return {
-        **single,
-        **least_on_device(found),
-        "bytes: in all": found.division.needed_bytes,
-        "bytes that stay in the store": left,
-    }

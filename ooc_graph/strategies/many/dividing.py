@@ -15,8 +15,7 @@ from ooc_graph.layout.names import APSP
 from ooc_graph.model.job import Job
 from ooc_graph.model.resources import CUDA
 from ooc_graph.strategies.cuda import in_memory as cuda_memory
-from ooc_graph.strategies.many.division import Division
-from ooc_graph.strategies.many.job import batches_name, beside_bytes, is_in_place
+from ooc_graph.strategies.many.division import Division, batches_name, beside_bytes, is_in_place
 from ooc_graph.strategies.many.memory import kept_bytes, process_bytes, task_bytes
 from ooc_graph.strategies.many.tiers import BATCHES
 

@@ -14,7 +14,7 @@ from ooc_graph.model.reservation import Key
 from ooc_graph.model.resources import CPU, CUDA
 from ooc_graph.runtime import engine_cache
 from ooc_graph.strategies.cuda import in_memory as cuda_memory
-from ooc_graph.strategies.many.job import (
+from ooc_graph.strategies.many.division import (
     BEYOND,
     ON_DEVICE,
     SUMMED,

@@ -16,8 +16,7 @@ from ooc_graph.shards.load import Graph
 from ooc_graph.strategies.cpu.on_disk import has_tiers
 from ooc_graph.strategies.many.batches import least_on_cpu
 from ooc_graph.strategies.many.described import LEAST, Description, shown
-from ooc_graph.strategies.many.division import Division, require_answer, too_many
-from ooc_graph.strategies.many.job import beside_bytes
+from ooc_graph.strategies.many.division import Division, beside_bytes, require_answer, too_many
 from ooc_graph.strategies.many.stored import beside_parts, in_turn, slice_of
 from ooc_graph.strategies.many.tiers import (
     BATCHES,

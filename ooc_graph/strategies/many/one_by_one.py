@@ -24,14 +24,11 @@ from ooc_graph.strategies.cuda.pinned_budgets import pinned_bytes
 from ooc_graph.strategies.many.batches import fits_on_cpu
 from ooc_graph.strategies.many.described import (
     Description,
-    describe_on_device,
-    describe_pinned,
-    describe_stored,
+    least_on_device,
     shown,
     single_device_bytes,
 )
-from ooc_graph.strategies.many.division import Division, require_answer
-from ooc_graph.strategies.many.job import beside_bytes
+from ooc_graph.strategies.many.division import Division, beside_bytes, require_answer
 from ooc_graph.strategies.many.memory import ID_BYTES, reweighted_bytes
 from ooc_graph.strategies.many.stored import size_of, slice_of
 from ooc_graph.strategies.many.tiers import (
@@ -125,14 +122,24 @@ class OneByOne(StrategyDefaults):
 
     def describe(self, job: Job, reserved: Reservation) -> dict[str, Any]:
         """What the inner strategy holds, and answers."""
-        found = Description.of(job, reserved)
+        found, left = Description.of(job, reserved), "bytes that stay in the store"
         if self.tier == MEMORY:
-            memory = describe_on_device(found)
+            memory: dict[str, Any] = {
+                "tier": "device memory",
+                "device budget": found.resources.device.memory_bytes,
+                "device bytes: in all": reserved.device_bytes,
+            }
+            rest = {"bytes of pinned host memory": 0, "share of arcs on the device": 1.0}
         else:
-            single = self.inner.describe(_single(job), reserved)
-            del single["kernel"]
-            describe = describe_pinned if self.tier == PINNED else describe_stored
-            memory = describe(found, single)
+            memory, rest = self.inner.describe(_single(job), reserved), {}
+            del memory["kernel"]
+        stored = {left: memory.pop(left)} if self.tier == DISK else {}
+        needed = found.division.needed_bytes
+        if self.tier == PINNED:
+            rest["bytes beside rows and id tables"] = needed - reserved.host_bytes
+        else:
+            rest["bytes: in all"] = needed
+        memory |= least_on_device(found) | rest | stored
         return shown(found, memory.pop("tier"), ONE_BY_ONE, [], memory)
 
     def _in_memory(self, job: Job) -> Division:

@@ -10,8 +10,7 @@ from ooc_graph.layout.metadata import ArraySpec
 from ooc_graph.model.reservation import Key
 from ooc_graph.model.resources import CPU, CUDA, FREE, Capacity
 from ooc_graph.model.strategy import MEMORY, WholeGraph
-from ooc_graph.strategies.many.division import Division
-from ooc_graph.strategies.many.job import SUMMED
+from ooc_graph.strategies.many.division import SUMMED, Division
 from ooc_graph.strategies.many.tiers import ONE_BY_ONE
 
 

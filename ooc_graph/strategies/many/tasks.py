@@ -24,7 +24,6 @@ from ooc_graph.shards.load import Graph
 from ooc_graph.strategies.many.recording import Recording
 from ooc_graph.strategies.many.searches import Rows, Searches
 from ooc_graph.strategies.many.task import ManyTask
-from ooc_graph.strategies.many.tiers import note_on_device
 from ooc_graph.types import AnyArray, IntArray
 
 LOOP = "negative_loop"
@@ -58,7 +57,8 @@ def how_found(task: ManyTask, io_stats: IoStats) -> str:
     if engine is None:
         return ""
     if task.is_one_by_one_on_device:
-        return note_on_device(task.asked.kernel, engine.note(io_stats) if engine.note else "")
+        said = f"{task.asked.kernel} searched one by one on the CUDA device"
+        return f"{said}: {engine.note(io_stats)}" if engine.note else said
     if not task.asked.hops and engine.search.has_matrix:
         return "all pairs were found at once, by Floyd-Warshall"
     if (task.device == CPU or task.asked.hops) and engine.search.is_one_by_one:

@@ -189,12 +189,3 @@ def reweighted_on_device(shard: Shard, graph: Graph, device: Any) -> TierSingly:
     require_fit(search.heaviest, graph.rows, dtype, found.longest)
     potential = found.potentials.potential
     return TierSingly(search, graph.rows, dtype, id_dtype(graph.rows), potential)
-
-
-def note_on_device(kernel: str, where: str) -> str:
-    """What is said when many sources were searched from one by one on a CUDA device.
-
-    ``where`` says of rows that are not there; it is empty if all are.
-    """
-    said = f"{kernel} searched one by one on the CUDA device"
-    return f"{said}: {where}" if where else said
