@@ -33,10 +33,11 @@ from ooc_graph.shards.load import Graph
 from ooc_graph.sinks.in_memory import InMemory
 from ooc_graph.sinks.in_store import InStore
 from ooc_graph.sinks.single import measure_dtype
+from ooc_graph.strategies.cpu.on_disk import how_read
 from ooc_graph.strategies.many.division import Division, require_answer
 from ooc_graph.strategies.many.task import ManyTask
 from ooc_graph.strategies.many.tasks import how_found, prepare, refuse_negative_loop
-from ooc_graph.strategies.many.tiers import note_after, note_before, single_of
+from ooc_graph.strategies.many.tiers import note_before, single_of
 from ooc_graph.types import AnyArray, IntArray, Progress
 
 
@@ -189,7 +190,7 @@ class _Search:
     def _say(self, task: ManyTask, io_stats: IoStats) -> None:
         """Say what was read, or how sources were searched from if not in batches."""
         if _is_on_disk(task):
-            self._progress.note(note_after(task.asked.kernel, io_stats))
+            self._progress.note(f"{task.asked.kernel} {how_read(io_stats)}")
             return
         if how := self._workplace.call(how_found, task, io_stats):
             self._progress.note(how)

@@ -213,10 +213,10 @@ def test_what_was_moved_adds_up() -> None:
 def test_it_is_said_in_a_line_and_in_a_table() -> None:
     io_stats = IoStats(10, 5_000_000, 4, 3, 8, 0.5, 2.0, 0.125)
     assert cpu_disk.how_read(io_stats) == (
-        " in 0.5 s of reading, 10 MB/s with 4.0 blocks in flight; in 75 % of that time the search "
-        "went on"
+        "read 5,000,000 bytes of the store for 8 rows in 0.5 s of reading, 10 MB/s with 4.0 blocks "
+        "in flight; in 75 % of that time the search went on"
     )
-    assert cpu_disk.how_read(IoStats()) == ""
+    assert cpu_disk.how_read(IoStats()) == "read 0 bytes of the store for 0 rows"
     facts = tiers.describe_io(io_stats)
     assert facts["seconds that searches waited for it"] == 0.125
     assert facts["share of reading time in which searches went on"] == 0.75

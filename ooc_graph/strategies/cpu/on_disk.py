@@ -172,17 +172,17 @@ def note_of(plan: Plan, io_stats: IoStats) -> str:
     share = 100 * plan.head_arcs / max(plan.facts.arcs, 1)
     return (
         f"{plan.facts.kernel} held {share:.1f} % of the arcs in memory ({plan.rule} of each row) "
-        f"and read {io_stats.bytes:,} bytes of the store for {io_stats.rows:,} rows"
-        f"{how_read(io_stats)}"
+        f"and {how_read(io_stats)}"
     )
 
 
 def how_read(io_stats: IoStats) -> str:
-    """How reading went, to be put behind what was read; empty where nothing was."""
+    """What was read of a store, and how that went."""
+    read = f"read {io_stats.bytes:,} bytes of the store for {io_stats.rows:,} rows"
     if io_stats.overlap is None or io_stats.bytes_s is None or io_stats.blocks_in_flight is None:
-        return ""
+        return read
     return (
-        f" in {io_stats.reading_s:.3g} s of reading, {io_stats.bytes_s / 1e6:,.0f} MB/s with "
+        f"{read} in {io_stats.reading_s:.3g} s of reading, {io_stats.bytes_s / 1e6:,.0f} MB/s with "
         f"{io_stats.blocks_in_flight:.1f} blocks in flight; in {100 * io_stats.overlap:.0f} % of "
         "that time the search went on"
     )

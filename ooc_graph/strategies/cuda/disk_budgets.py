@@ -184,7 +184,6 @@ def note_of(search: DeviceTierSearch, io_stats: IoStats) -> str:
     said = (
         f"{plan.facts.kernel} had {shares[0]:.1f} % of the arcs on the device and {shares[1]:.1f} "
         f"% in host memory ({plan.rule} of each row), {plan.device_bytes:,} bytes of the device "
-        f"and {plan.pinned_bytes:,} bytes of pinned memory, and read {io_stats.bytes:,} bytes of "
-        f"the store for {io_stats.rows:,} rows{cpu_disk.how_read(io_stats)}"
+        f"and {plan.pinned_bytes:,} bytes of pinned memory, and {cpu_disk.how_read(io_stats)}"
     )
     return f"{said}; {search.unpinned}" if search.unpinned else said

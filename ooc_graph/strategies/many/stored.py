@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import NamedTuple
 
 from ooc_graph.answers.asked import is_narrow
@@ -34,13 +33,6 @@ _COLUMN_BYTES, _PARENTS_BYTES, _REDUCING_BYTES = 17, 33, 42
 _BESIDE_BYTES = 8
 # Of one source where its distances are reduced: as Python has the numbers.
 _REDUCED_BYTES, _BIN_BYTES = 200, 48
-
-
-def sizes(job: Job) -> Iterator[Size]:
-    """Divisions of the sources, those that hold more first."""
-    for method in methods_of(job.graph, job.kernel):
-        for batch_size in BATCH_SIZES if method == BATCHES else (1,):
-            yield size_of(job, method, batch_size)
 
 
 def size_of(job: Job, method: str, batch_size: int) -> Size:
@@ -77,7 +69,12 @@ def in_turn(job: Job, free_bytes: int) -> list[Size]:
 
     A process has ``free_bytes`` for what they hold and for rows.
     """
-    found, row_bytes = list(sizes(job)), BATCH_SIZE * job.spec.dtype.itemsize
+    row_bytes = BATCH_SIZE * job.spec.dtype.itemsize
+    found = [
+        size_of(job, method, batch_size)
+        for method in methods_of(job.graph, job.kernel)
+        for batch_size in (BATCH_SIZES if method == BATCHES else (1,))
+    ]
     singly = [
         one
         for one in found

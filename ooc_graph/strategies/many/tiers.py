@@ -19,7 +19,6 @@ from ooc_graph.kernels.cpu.many.johnson import reweighted_rows
 from ooc_graph.kernels.cpu.store.one_by_one import TierSingly
 from ooc_graph.layout.names import APSP, LIGHT, MULTI_SOURCE_BFS, OUT, id_dtype
 from ooc_graph.memory.cpu.plan import Facts, Plan, least_bytes, plan_disk
-from ooc_graph.memory.io_stats import IoStats
 from ooc_graph.runtime.machine import give_back_freed_memory
 from ooc_graph.runtime.warmup import TIERS, warm
 from ooc_graph.shards.load import Graph
@@ -100,12 +99,6 @@ def note_before(graph: Graph, kernel: str, method: str, budget_bytes: int, batch
         f"{kernel} leaves arcs in the store, holds {share:.1f} % of those that it looks at in "
         f"memory ({plan.rule} of each row), and searches {how}"
     )
-
-
-def note_after(kernel: str, io_stats: IoStats) -> str:
-    """What is said when that is done."""
-    said = f"{kernel} read {io_stats.bytes:,} bytes of the store for {io_stats.rows:,} rows"
-    return said + cpu_disk.how_read(io_stats)
 
 
 def load_within(
