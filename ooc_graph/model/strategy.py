@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any, Protocol
 
-from ooc_graph.errors import MemoryBudgetError
 from ooc_graph.model.engine import Engine
 from ooc_graph.model.job import Job
 from ooc_graph.model.reservation import Refusal, Reservation
@@ -82,12 +81,3 @@ class StrategyDefaults:
     def after(self, job: Job, refusal: Refusal) -> Reservation | None:  # noqa: ARG002
         """Nothing else would help."""
         return None
-
-
-def too_little(what: str, needed: int, there: int, advice: str) -> MemoryBudgetError:
-    """The error of a process that has too little memory for something."""
-    said = (
-        f"{what} needs at least {needed:,} bytes in one worker, and a worker may use {there:,}; "
-        f"{advice}"
-    )
-    return MemoryBudgetError(said).needing(needed)

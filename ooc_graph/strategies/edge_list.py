@@ -10,12 +10,13 @@ import numpy as np
 
 from ooc_graph.kernels.cpu.device import CpuDevice
 from ooc_graph.layout.names import id_dtype
+from ooc_graph.memory.least import require_in_worker
 from ooc_graph.model.engine import Engine, load_ids
 from ooc_graph.model.job import Job
 from ooc_graph.model.kernel import EDGES
 from ooc_graph.model.reservation import Reservation
 from ooc_graph.model.resources import CPU
-from ooc_graph.model.strategy import MEMORY, StrategyDefaults, too_little
+from ooc_graph.model.strategy import MEMORY, StrategyDefaults
 from ooc_graph.runtime import process
 from ooc_graph.shards.load import Graph
 from ooc_graph.strategies.cpu.in_memory import cached_on_cpu
@@ -45,13 +46,9 @@ class EdgeList(StrategyDefaults):
     def reserve(self, job: Job) -> Reservation:
         """Edges while they are grouped, and what vertices take."""
         needed, available = resident_bytes(job.graph, job.kernel), job.resources.process_limit_bytes
-        if needed > available:
-            what = f"{job.what} by the method 'edges'"
-            advice = (
-                "raise --memory-limit, or use the method 'rows', which can spread the graph over "
-                "several"
-            )
-            raise too_little(what, needed, available, advice)
+        what, other = f"{job.what} by the method 'edges'", "use the method 'rows'"
+        advice = f"raise --memory-limit, or {other}, which can spread the graph over several"
+        require_in_worker(what, needed, available, advice)
         return Reservation(self.name, needed)
 
     def load(self, graph: Graph, kernel: str, reserved: Reservation) -> Engine:  # noqa: ARG002

@@ -9,9 +9,9 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
-from ooc_graph.errors import MemoryBudgetError
 from ooc_graph.layout import names
 from ooc_graph.memory.heads import HeadRule, Lengths, Sides, rules
+from ooc_graph.memory.least import require_in_worker
 
 RESERVE_BYTES = 4 << 20
 """What interpreter, threads and allocator take beside the arrays."""
@@ -124,13 +124,10 @@ def plan_disk(facts: Facts, budget_bytes: int) -> Plan:
     MemoryBudgetError if that is too small for the vertices and the first arc of every row.
     """
     chosen, *larger = rules(facts.kernel)
-    spare = budget_bytes - least_bytes(facts)
-    if spare < 0:
-        raise MemoryBudgetError(
-            f"{facts.kernel} on {facts.rows:,} rows with arcs in the store needs at least "
-            f"{least_bytes(facts):,} bytes in one worker, and a worker may use {budget_bytes:,}; "
-            "raise --memory-limit"
-        )
+    least = least_bytes(facts)
+    what = f"{facts.kernel} on {facts.rows:,} rows with arcs in the store"
+    require_in_worker(what, least, budget_bytes, "raise --memory-limit")
+    spare = budget_bytes - least
     staged = len(facts.sides) * _staged_bytes(facts)
     batch = LEAST_BATCH_BLOCKS + min(
         MOST_BATCH_BLOCKS - LEAST_BATCH_BLOCKS, spare // STAGING_SHARE // staged

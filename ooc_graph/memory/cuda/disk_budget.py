@@ -20,8 +20,8 @@ from ooc_graph.memory.cuda.disk import (
     DiskFacts,
     DiskPlan,
 )
-from ooc_graph.memory.cuda.least import require_bytes
 from ooc_graph.memory.heads import Sides
+from ooc_graph.memory.least import require_bytes
 
 STAGING_SHARE = 16
 """Staging takes at most one in this many of the bytes beyond the least."""

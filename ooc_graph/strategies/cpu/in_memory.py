@@ -10,12 +10,13 @@ from ooc_graph.kernels.common.decisions import FIXED_ROW_BYTES, hubs_are_large, 
 from ooc_graph.kernels.common.device import search_of
 from ooc_graph.kernels.common.sssp.survey import first_rows
 from ooc_graph.layout.names import ORDER_OF
+from ooc_graph.memory.least import require_in_worker
 from ooc_graph.model.engine import Engine, load_ids
 from ooc_graph.model.job import Job
 from ooc_graph.model.request import SCHEDULER
 from ooc_graph.model.reservation import Refusal, Reservation
 from ooc_graph.model.resources import CPU
-from ooc_graph.model.strategy import MEMORY, Strategy, too_little
+from ooc_graph.model.strategy import MEMORY, Strategy
 from ooc_graph.ranges import alongside
 from ooc_graph.runtime import engine_cache, process
 from ooc_graph.runtime.warmup import NEAR_FAR, RANKS, warm
@@ -44,8 +45,7 @@ class InMemory:
         """Rows in a second form, too, if there is room for it."""
         answer, limit = job.request.answer_bytes, job.resources.process_limit_bytes
         least = resident_bytes(job.graph, job.kernel, copies=False)
-        if least + answer > limit:
-            raise too_little(job.what, least + answer, limit, ADVICE)
+        require_in_worker(job.what, least + answer, limit, ADVICE)
         whole = resident_bytes(job.graph, job.kernel)
         copies = whole + answer <= limit
         return Reservation(self.name, whole if copies else least, copies=copies)
@@ -81,8 +81,8 @@ class InMemory:
         """Rows of its shards, and the state of all vertices."""
         needed = ranks_bytes(job)
         available = job.resources.least_limit_bytes
-        if exchange == SCHEDULER and needed > available:
-            raise too_little(job.what, needed, available, ADVICE)
+        if exchange == SCHEDULER:
+            require_in_worker(job.what, needed, available, ADVICE)
         return Reservation(self.name, needed)
 
     def describe_rank(self, job: Job, reserved: Reservation) -> dict[str, Any]:

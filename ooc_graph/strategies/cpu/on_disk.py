@@ -10,11 +10,12 @@ from ooc_graph.kernels.cpu.device import CpuDevice
 from ooc_graph.layout.names import FROM_ONE
 from ooc_graph.memory.cpu.plan import Facts, Plan, describe, least_bytes, plan_disk
 from ooc_graph.memory.io_stats import IoStats
+from ooc_graph.memory.least import require_in_worker
 from ooc_graph.model.engine import Engine, load_ids
 from ooc_graph.model.job import Job
 from ooc_graph.model.reservation import LOCAL, Refusal, Reservation
 from ooc_graph.model.resources import CPU
-from ooc_graph.model.strategy import DISK, too_little
+from ooc_graph.model.strategy import DISK
 from ooc_graph.runtime import process
 from ooc_graph.runtime.machine import give_back_freed_memory
 from ooc_graph.runtime.remembered import Remembered
@@ -58,8 +59,7 @@ class OnDisk:
         """Reads the graph's offsets."""
         least = least_within(job.graph, job.kernel) + job.request.answer_bytes
         available = job.resources.process_limit_bytes
-        if least > available:
-            raise too_little(job.what, least, available, ADVICE)
+        require_in_worker(job.what, least, available, ADVICE)
         return Reservation(self.name, available - job.request.answer_bytes)
 
     def after(self, job: Job, refusal: Refusal) -> Reservation | None:
@@ -98,9 +98,7 @@ class OnDisk:
     def reserve_rank(self, job: Job, exchange: str) -> Reservation:  # noqa: ARG002
         """The memory of the worker that has least; reads the graph's offsets."""
         available = job.resources.least_limit_bytes
-        least = least_bytes(_busiest_facts(job))
-        if least > available:
-            raise too_little(job.what, least, available, ADVICE)
+        require_in_worker(job.what, least_bytes(_busiest_facts(job)), available, ADVICE)
         return Reservation(self.name, available)
 
     def describe_rank(self, job: Job, reserved: Reservation) -> dict[str, Any]:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ooc_graph.answers.scatter import Ids
-from ooc_graph.errors import DEVICE, HOST, PINNED, MemoryBudgetError
+from ooc_graph.errors import DEVICE, HOST, PINNED
 from ooc_graph.kernels.common.device import search_of
 from ooc_graph.kernels.cuda.bfs.short_rows import may_fix_rows
 from ooc_graph.kernels.cuda.many import bfs_plan as cuda_many_bfs_plan
@@ -14,6 +14,7 @@ from ooc_graph.kernels.cuda.many.host import PART_BYTES
 from ooc_graph.kernels.cuda.runtime import modules as cuda_modules
 from ooc_graph.kernels.cuda.runtime.rows import MOST_ID
 from ooc_graph.layout.names import APSP, MULTI_SOURCE_BFS, ORDER_OF, id_dtype
+from ooc_graph.memory.least import require_in_worker
 from ooc_graph.model import rank_memory
 from ooc_graph.model.engine import Engine, load_ids
 from ooc_graph.model.job import Job
@@ -154,12 +155,7 @@ def require_rows(
         (DEVICE, on_device, resources.device.memory_bytes, ""),
         (HOST, host_bytes(job.graph, rows), on_host, ""),
     ):
-        if needed > there:
-            said = (
-                f"{job.what}{how} needs {needed:,} bytes of {kind} memory in one worker, and a "
-                f"worker may use {there:,}; {more}{advice}"
-            )
-            raise MemoryBudgetError(said).needing(needed, kind)
+        require_in_worker(f"{job.what}{how}", needed, there, f"{more}{advice}", kind)
 
 
 def host_bytes(graph: Graph, rows: int) -> int:

@@ -23,7 +23,6 @@ from ooc_graph.memory.cuda.device_facts import (
     NearPlan,
     near_arc_bytes,
 )
-from ooc_graph.memory.cuda.least import require_bytes
 from ooc_graph.memory.cuda.pinned_plan import (
     BfsPlan,
     SearchPlan,
@@ -32,6 +31,7 @@ from ooc_graph.memory.cuda.pinned_plan import (
     plan_device,
     rows_within,
 )
+from ooc_graph.memory.least import require_bytes
 from ooc_graph.model import rank_memory
 from ooc_graph.model.job import Job
 from ooc_graph.model.resources import CUDA, Resources
