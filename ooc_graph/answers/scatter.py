@@ -1,4 +1,4 @@
-"""Search trees by internal id -> columns by original id, chunk by chunk."""
+"""Trees, and components, by internal id -> columns by original id, chunk by chunk."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from ooc_graph.kernels.cpu.components.forest import first_positions
 from ooc_graph.kernels.cpu.original_order import (
     count_from,
     order_measures,
@@ -19,7 +20,7 @@ from ooc_graph.kernels.cpu.original_order import (
 )
 from ooc_graph.layout.chunks import FileEntry, write_array
 from ooc_graph.layout.metadata import ArraySpec
-from ooc_graph.layout.names import DISTANCE, LEVEL, PARENT, VERTEX
+from ooc_graph.layout.names import COMPONENT, DISTANCE, LEVEL, PARENT, VERTEX
 from ooc_graph.ranges import in_ranges
 from ooc_graph.types import INT64_UNREACHED, AnyArray, IntArray
 
@@ -64,19 +65,6 @@ class Ids:
             return self.originals[start:stop]
         return np.arange(start, stop) + (self.first or 0)
 
-    def fill_original(self, start: int, out: AnyArray) -> None:
-        """Put original ids from a position on into ``out``, without a temporary array."""
-        if self.originals is not None:
-            out[:] = self.originals[start : start + len(out)]
-        else:
-            count_from(start + (self.first or 0), out)
-
-    @property
-    def largest(self) -> int:
-        """Largest original id; -1 if there is no vertex."""
-        size = len(self.internal_of)
-        return self.original_at(size - 1) if size else -1
-
     def original_at(self, position: int) -> int:
         """Original id of one position."""
         return int(self.original_ids(position, position + 1)[0])
@@ -104,16 +92,14 @@ class Columns(ABC):
 
     def in_memory(self, threads: int = 1, names: Sequence[str] = ()) -> dict[str, AnyArray]:
         """All columns in host memory, or some."""
-        columns = self.empty()
-        for name in set(columns).difference(names or columns):
-            del columns[name]
+        columns = self.empty(names)
         for name, column in columns.items():
             self.fill_all(name, column, threads)
         return columns
 
-    def empty(self) -> dict[str, AnyArray]:
-        """Memory for all columns; nothing is written to it yet."""
-        return {name: np.empty(self.size, dtype) for name, dtype in self.dtypes.items()}
+    def empty(self, names: Sequence[str] = ()) -> dict[str, AnyArray]:
+        """Memory for all columns, or some; nothing is written to it yet."""
+        return {name: np.empty(self.size, self.dtypes[name]) for name in names or self.dtypes}
 
     def fill_all(self, name: str, out: AnyArray, threads: int) -> None:
         """Fill ``out``, an array that `empty` gave, with its column; by threads if it is long."""
@@ -131,10 +117,12 @@ class Columns(ABC):
             yield start, min(size, end - start)
 
     def _fill_any(self, name: str, start: int, out: AnyArray) -> None:
-        if name == VERTEX:
-            self.ids.fill_original(start, out)
-        else:
+        if name != VERTEX:
             self.fill(name, start, out)
+        elif self.ids.originals is None:
+            count_from(start + (self.ids.first or 0), out)
+        else:
+            out[:] = self.ids.originals[start : start + len(out)]
 
     def write(self, store: Path) -> tuple[list[ArraySpec], list[FileEntry]]:
         """Write all columns as chunks of a partial store."""
@@ -177,10 +165,11 @@ class TreeColumns(Columns):
             # A root without any arc has no row, and yet it is reached.
             out[tree.root_position - start] = tree.root if is_parent else 0
 
-    def empty(self) -> dict[str, AnyArray]:
-        """Memory for all columns, and for the original ids of parents by row."""
-        self._parent_ids = np.empty(len(self._tree.parent), parent_id_dtype(self.ids.largest))
-        return super().empty()
+    def empty(self, names: Sequence[str] = ()) -> dict[str, AnyArray]:
+        """Memory for columns, and for the original ids of parents by row."""
+        largest = self.ids.original_at(self.size - 1) if self.size else -1
+        self._parent_ids = np.empty(len(self._tree.parent), parent_id_dtype(largest))
+        return super().empty(names)
 
     def fill_all(self, name: str, out: AnyArray, threads: int) -> None:
         """Put a whole column into ``out``; parents by row first."""
@@ -199,6 +188,34 @@ class TreeColumns(Columns):
         _by_threads(threads, rows, give_ids)
         _by_threads(threads, self.size, order)
         out[self._tree.root_position] = self._tree.root
+
+
+class ComponentColumns(Columns):
+    """Columns of components; the number of these is stored with them.
+
+    ``label``, uint32 or uint64 (rows,), names each internal id's component by one of its rows.
+    """
+
+    def __init__(self, label: AnyArray, ids: Ids) -> None:
+        self._label = label
+        self._first = np.full(len(label), -1, ids.internal_of.dtype)
+        first_positions(ids.internal_of, label, self._first)
+        isolated = np.count_nonzero(ids.internal_of < 0)
+        count = int(isolated + np.count_nonzero(self._first >= 0))
+        dtypes = dict.fromkeys((VERTEX, COMPONENT), np.dtype(np.int64))
+        super().__init__(ids, dtypes, {"components": count})
+
+    def fill(self, name: str, start: int, out: AnyArray) -> None:  # noqa: ARG002
+        """Put the smallest original id of each one's component into ``out``.
+
+        Vertices without arcs are components of their own.
+        """
+        position = np.arange(start, start + len(out))
+        internal = self.ids.internal_of[start : start + len(out)]
+        has_row = internal >= 0
+        position[has_row] = self._first[self._label[internal[has_row]]]
+        originals = self.ids.originals
+        out[:] = position + (self.ids.first or 0) if originals is None else originals[position]
 
 
 def unreached(kernel: str, dtype: np.dtype[Any]) -> Any:

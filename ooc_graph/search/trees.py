@@ -6,9 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from ooc_graph.answers.component_columns import ComponentColumns
 from ooc_graph.answers.result import BfsResult, ComponentsResult, SsspResult
-from ooc_graph.answers.scatter import Ids, Tree, TreeColumns
+from ooc_graph.answers.scatter import ComponentColumns, Ids, Tree, TreeColumns
 from ooc_graph.layout.names import id_dtype
 from ooc_graph.model.engine import Engine
 from ooc_graph.model.task import SearchTask, Trace, trace_of

@@ -18,7 +18,6 @@ from hypothesis import strategies as st
 import ooc_graph as og
 import ooc_graph.answers.export as export_module
 from ooc_graph.answers import scatter
-from ooc_graph.answers.component_columns import ComponentColumns
 from ooc_graph.answers.export import export
 from ooc_graph.answers.result import (
     BfsResult,
@@ -27,7 +26,7 @@ from ooc_graph.answers.result import (
     SsspResult,
     TreeResult,
 )
-from ooc_graph.answers.scatter import Columns, Ids, Tree, TreeColumns
+from ooc_graph.answers.scatter import Columns, ComponentColumns, Ids, Tree, TreeColumns
 from ooc_graph.errors import DiskFullError, NotAStoreError, OutputExistsError, UsageError
 from ooc_graph.layout.commit import partial_store
 from ooc_graph.layout.metadata import ArraySpec
