@@ -29,7 +29,6 @@ from ooc_graph.kernels.cpu.sssp.near_far_search import suits_near_far
 from ooc_graph.model.request import Request
 from ooc_graph.model.reservation import Reservation
 from ooc_graph.model.task import SearchTask
-from ooc_graph.runtime import on_cluster
 from ooc_graph.runtime import workplace as workplaces
 from ooc_graph.runtime.cluster import local_cluster
 from ooc_graph.search.plan import Plan
@@ -128,7 +127,7 @@ def test_too_little_memory_is_refused_or_shared(graph: og.Graph, cluster: Client
     whole = resident_bytes(graph, "bfs")
     with pytest.raises(MemoryBudgetError, match="raise --memory-limit"):
         og.bfs(graph, 0, memory_limit=whole - 1)
-    shared = on_cluster.OnCluster(cluster, 2 * (whole - 1))
+    shared = workplaces.OnCluster(cluster, 2 * (whole - 1))
     assert chosen(graph, "bfs", shared.resources()).exchange == "scheduler"
     with pytest.raises(MemoryBudgetError, match="add workers"):
         og.bfs(graph, 0, client=cluster, memory_limit=whole // 4)
@@ -179,7 +178,7 @@ def test_a_search_does_not_wait_for_workers_that_are_gone(
     tmp_path: Path,
 ) -> None:
     with local_cluster(1) as client, dask.config.set({"ooc-graph.patience": "1s"}):
-        workplace = on_cluster.OnCluster(client)
+        workplace = workplaces.OnCluster(client)
         with ThreadPoolExecutor(1) as thread:
             waiting = thread.submit(workplace.call, time.sleep, 2 * PATIENCE_S)
             until(lambda: any(client.processing().values()))
@@ -191,7 +190,7 @@ def test_a_search_does_not_wait_for_workers_that_are_gone(
 def test_a_worker_that_restarts_is_waited_for() -> None:
     """Between a worker's end and its return there is none: that is no loss of the cluster."""
     with local_cluster(1) as client, ThreadPoolExecutor(1) as thread:
-        workplace = on_cluster.OnCluster(client)
+        workplace = workplaces.OnCluster(client)
         client.cluster.scale(0)
         until(lambda: not Cluster.of(client).look())
         waiting = thread.submit(workplace.call, abs, -3)

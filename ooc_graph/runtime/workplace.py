@@ -2,17 +2,154 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TypeAlias
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
-from ooc_graph.errors import UsageError
+from ooc_graph import __version__
+from ooc_graph.errors import ClusterLostError, MemoryBudgetError, UsageError
 from ooc_graph.forked import require_own_client
-from ooc_graph.model.resources import AUTO, NO_LIMITS, CudaLimits
-from ooc_graph.runtime.on_cluster import OnCluster
-from ooc_graph.runtime.this_process import LOG, ThisProcess
+from ooc_graph.model.resources import AUTO, NO_LIMITS, CudaLimits, Device, Resources
+from ooc_graph.runtime import engine_cache, process
+from ooc_graph.runtime.devices import choose_on_workers
+from ooc_graph.runtime.this_process import LOG, Offer, ThisProcess
+from ooc_graph.shards.plan import BuildBudget
+from ooc_graph.shards.workforce import Workforce
 from ooc_graph.types import Progress
 
 if TYPE_CHECKING:
     from distributed import Client
+
+    from ooc_graph.exchange.worker_states import WorkerState
+    from ooc_graph.runtime.worker_memory import Brought
+
+
+Done = TypeVar("Done")
+
+
+class OnCluster(Offer):
+    """Workers of a Dask cluster; ``note`` gets one line if a worker cannot continue.
+
+    ``limit_bytes`` is for all workers together; None: what the workers bring. ClusterLostError says
+    that no worker can work within the patience, MemoryBudgetError that Dask's limits leave none any
+    memory for a search.
+    """
+
+    is_limited = has_client = True
+
+    def __init__(
+        self,
+        client: Client,
+        limit_bytes: int | None = None,
+        wanted: str = AUTO,
+        cuda_limits: CudaLimits = NO_LIMITS,
+        note: Callable[[str], None] = LOG.warning,
+    ) -> None:
+        # Imported here: a run without a cluster needs no Dask.
+        from ooc_graph.exchange.cluster import Cluster  # noqa: PLC0415
+        from ooc_graph.exchange.tasks import Tasks  # noqa: PLC0415
+
+        super().__init__(wanted, cuda_limits)
+        self.client: Client = client
+        self.cluster = Cluster.of(client)
+        self.note = note
+        self._tasks = Tasks(self.cluster, note)
+        self._brought: dict[str, Brought] = {}
+        self._share: int | None = None
+        workers = self._workers()
+        if limit_bytes is not None:
+            self._share = limit_bytes // max(len(self.cluster.look()), len(workers))
+        self.limit_bytes = sum(self._limits(workers))
+
+    def _choose_device(self) -> Device:
+        """CUDA if every worker has a device that can be used."""
+        return choose_on_workers(self.wanted, self.cluster.ask)
+
+    def resources(self, *, on_cpu: bool = False) -> Resources:
+        """What the workers bring that can work now; ``on_cpu``: no device is looked for."""
+        workers = self._workers()
+        threads = min(worker.threads for worker in workers.values())
+        return self._resources(on_cpu, self.limit_bytes, self._limits(workers), threads)
+
+    def _workers(self) -> dict[str, WorkerState]:
+        """Workers that can work and have said how much memory they bring; or ClusterLostError."""
+        from ooc_graph.exchange.worker_states import NO_WORKERS, describe  # noqa: PLC0415
+
+        chosen = self.cluster.wait_for_workers(self._known, on_wait=self._wait)
+        if not chosen:
+            why = describe(self.cluster.look().values())
+            advice = "start some and try again" if why == NO_WORKERS else "run the same again"
+            raise ClusterLostError(f"{why}; {advice}")
+        return chosen
+
+    def _known(self, workers: dict[str, WorkerState]) -> list[str]:
+        """Those of the workers that have said that they bring memory."""
+        if new := [address for address in workers if address not in self._brought]:
+            from ooc_graph.runtime.worker_memory import memory_brought  # noqa: PLC0415
+
+            on_host = Counter(state.host for state in self.cluster.look().values())
+            self._brought |= self.cluster.ask(memory_brought, dict(on_host), of=new)
+        known = [address for address in workers if address in self._brought]
+        for address in known:
+            if (version := self._brought[address].version) != __version__:
+                raise UsageError(
+                    f"worker {address} has ooc_graph {version}, this process has {__version__}: "
+                    "install the same version there"
+                )
+        enough = [address for address in known if not self._brought[address].why]
+        if known and not enough:
+            raise MemoryBudgetError(self._brought[known[0]].why)
+        return enough
+
+    def _wait(self, why: str) -> None:
+        """Say that nobody can work, and have what keeps workers paused released."""
+        self.note(f"{why}; waiting for a worker")
+        self.release()
+
+    def _limits(self, workers: Iterable[str]) -> list[int]:
+        return [self._limit(address) for address in workers]
+
+    def _limit(self, address: str) -> int:
+        """Memory that a search may use of a worker."""
+        brought, share = self._brought[address], self._share
+        if share is None:
+            return brought.available_bytes
+        return min(share, brought.available_bytes) if brought.is_limit else share
+
+    def _rank(self, address: str) -> tuple[int, str]:
+        """Order in which workers are chosen; one that has just come is the last."""
+        return (self._limit(address) if address in self._brought else -1), address
+
+    def release(self) -> None:
+        """Have every worker forget what it keeps between searches, unless it is at one."""
+        self.cluster.ask(engine_cache.release_idle)
+
+    @contextmanager
+    def workforce(self) -> Iterator[Workforce]:
+        """All threads of all workers."""
+        workers = self._workers()
+        slots = sum(worker.threads for worker in workers.values())
+        budget = BuildBudget(self.limit_bytes, len(workers), slots)
+        tasks = self._tasks
+        try:
+            yield Workforce(tasks, budget, self._everywhere, True, tasks.check, tasks.is_quiet)
+        finally:
+            tasks.cancel_all()
+
+    def _everywhere(self, function: Callable[[], None]) -> None:
+        if not self.cluster.is_closed:
+            self.cluster.ask(function)
+
+    def call(self, function: Callable[..., Done], *arguments: Any) -> Done:
+        """Run it as one task on the worker with the most memory."""
+
+        def choose(workers: Collection[WorkerState]) -> str:
+            return max((worker.address for worker in workers), key=self._rank)
+
+        given = process.without_traceback, function, *arguments
+        done: Done = self._tasks.result(self._tasks.submit_to(choose, *given))
+        return done
 
 
 Workplace: TypeAlias = ThisProcess | OnCluster

@@ -12,8 +12,8 @@ import ooc_graph as og
 from ooc_graph.errors import MemoryBudgetError, UsageError
 from ooc_graph.exchange.cluster import Cluster
 from ooc_graph.runtime import machine
-from ooc_graph.runtime.on_cluster import OnCluster
 from ooc_graph.runtime.worker_memory import Brought
+from ooc_graph.runtime.workplace import OnCluster
 
 
 def set_free(monkeypatch: pytest.MonkeyPatch, available: int, left: list[int]) -> None:
