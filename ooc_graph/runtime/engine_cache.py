@@ -17,8 +17,7 @@ from ooc_graph.model.engine import Engine, RankEngine
 from ooc_graph.model.reservation import Freed, Key, Reservation
 from ooc_graph.model.resources import CUDA, FREE, Capacity
 from ooc_graph.runtime import io_progress, process
-from ooc_graph.runtime.engine_keys import Kept, serve_the_same, short_of
-from ooc_graph.runtime.lent_arrays import take_back
+from ooc_graph.runtime.engine_keys import Kept, serve_the_same, short_of, take_back
 from ooc_graph.runtime.same_graph import open_same
 from ooc_graph.shards.load import Graph
 

@@ -1,11 +1,13 @@
-"""What engines are kept by, and what of a reservation there is no memory for."""
+"""What engines are kept by, what there is no memory for, and answers that lie in their arrays."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
+from weakref import WeakMethod
 
 from ooc_graph.kernels.cuda.runtime import modules as cuda_modules
+from ooc_graph.model.engine import Engine, RankEngine
 from ooc_graph.model.reservation import Key
 from ooc_graph.model.resources import Capacity
 from ooc_graph.runtime.machine import default_limit_bytes
@@ -55,3 +57,25 @@ def short_of(wanted: Kept, is_loaded: bool, kept: Sequence[Kept], capacity: Capa
     if not is_loaded and not is_short:
         is_short = reserved.device_bytes > cuda_modules.device_bytes()[0]
     return "device_bytes" if is_short else ""
+
+
+# By the engine's `id`. Nobody needs to complete an answer that is gone.
+_lent: dict[int, WeakMethod[Callable[[], None]]] = {}
+
+
+def lend(engine: Engine, settle: Callable[[], None]) -> None:
+    """Let an answer lie in the arrays of an engine that the caller has to itself.
+
+    ``settle``, a method of the answer, is called before the engine is given out again or released.
+    """
+    _lent[id(engine)] = WeakMethod(settle)
+
+
+def take_back(engine: Engine | RankEngine) -> None:
+    """Have the answer completed that lies in an engine's arrays, if there is one."""
+    lent = _lent.get(id(engine))
+    settle = None if lent is None else lent()
+    if settle is not None:
+        settle()
+    # Not before: if this is interrupted, the answer is still to be completed.
+    _lent.pop(id(engine), None)

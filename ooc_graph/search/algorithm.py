@@ -19,7 +19,7 @@ from ooc_graph.model.resources import CPU
 from ooc_graph.model.strategy import WholeGraph
 from ooc_graph.model.task import SearchTask, Trace, Written, slowest, trace_of
 from ooc_graph.runtime import engine_cache, process, same_graph
-from ooc_graph.runtime.lent_arrays import lend
+from ooc_graph.runtime.engine_keys import lend
 from ooc_graph.runtime.machine import give_back_freed_memory
 from ooc_graph.runtime.workplace import Workplace
 from ooc_graph.shards.load import Graph
