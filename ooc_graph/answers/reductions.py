@@ -61,10 +61,7 @@ class Bins:
         return int(self.width)
 
     def counts(self, distances: AnyArray) -> IntArray:
-        """How many distances are in each bin: int64 (count,).
-
-        Floats are divided in float64, and the quotient rounded down.
-        """
+        """How many distances are in each bin, int64 (count,); quotients are rounded down."""
         width = self.width_for(distances.dtype)
         if distances.dtype.kind == "f":
             with np.errstate(over="ignore"):

@@ -206,10 +206,7 @@ class ComponentColumns(Columns):
         super().__init__(ids, dtypes, {"components": count})
 
     def fill(self, name: str, start: int, out: AnyArray) -> None:  # noqa: ARG002
-        """Put the smallest original id of each one's component into ``out``.
-
-        Vertices without arcs are components of their own.
-        """
+        """Put the smallest original id of each vertex's component into ``out``."""
         position = np.arange(start, start + len(out))
         internal = self.ids.internal_of[start : start + len(out)]
         has_row = internal >= 0

@@ -21,23 +21,10 @@ _INTEGER = re.compile(r"[+-]?[0-9]{1,19}", re.ASCII)
 
 
 def positions_of(graph: Graph, ids: Any, what: str = "sources") -> IntArray:
-    """Places, among all vertices, of a list of original ids, in its order.
+    """Positions, among all vertices, of a list of original ids, in its order.
 
-    Parameters
-    ----------
-    ids
-        Sequence or array of integers.
-    what
-        What they are, for errors.
-
-    Raises
-    ------
-    UsageError
-        If they are no integers.
-    InputError
-        If there are none, or one is repeated.
-    UnknownVertexError
-        If the graph has no such vertex.
+    UsageError: they are no integers. InputError: there are none, or one is repeated.
+    UnknownVertexError: the graph has no such vertex. Errors call them ``what``.
     """
     wanted = _integers(ids, what)
     if not len(wanted):
@@ -74,13 +61,7 @@ def _integers(ids: Any, what: str) -> IntArray:
 
 
 def drawn(graph: Graph, count: int) -> IntArray:
-    """Original ids of so many vertices with edges, drawn at random, always the same; ascending.
-
-    Raises
-    ------
-    UsageError
-        If there are not so many.
-    """
+    """Original ids of vertices with edges, always the same, ascending; UsageError if too few."""
     if not 1 <= count <= graph.rows:
         raise UsageError(
             f"{count} sources are asked for; {graph.path} has {graph.rows:,} vertices with edges"
@@ -93,12 +74,7 @@ def drawn(graph: Graph, count: int) -> IntArray:
 def ids_in(path: Path) -> IntArray:
     """Vertex ids of a file: ``.npy`` of integers, or text with one on each line.
 
-    Empty lines and those that begin with ``#`` do not count.
-
-    Raises
-    ------
-    InputError
-        If the file cannot be read, or a line is no integer.
+    Empty lines and those that begin with ``#`` do not count. InputError: it is neither.
     """
     if path.suffix == ".npy":
         return _array_in(path)

@@ -159,10 +159,7 @@ class EnergyMeter:
 
 
 def over_repeats(meter: EnergyMeter, turn: Callable[[], object]) -> tuple[Energy, int]:
-    """Repeat a piece of work until its energy counts; not at all if nothing can be read.
-
-    Returns the energy and how often ``turn`` was called, which does the work once.
-    """
+    """Energy of as many calls of ``turn`` as make it count, and how many; of none if unknown."""
     turns = 0
     with meter:
         begun = perf_counter()

@@ -164,10 +164,7 @@ def _release_others(wanted: Kept, capacity: Capacity) -> None:
 
 
 def use_instead(asked: Key, serving: Key, capacity: Capacity) -> None:
-    """Let one engine serve what another was asked for that was refused memory with this capacity.
-
-    It does so until it is released.
-    """
+    """Let one engine serve, until it is released, what another was refused this capacity for."""
     with _lock:
         number = process.number_of(asked.device)
         if Kept(serving, number) in _engines:

@@ -188,10 +188,7 @@ def return_freed_memory() -> None:
 
 
 def give_back_freed_memory() -> None:
-    """Give back once what this process's C library keeps of freed memory, where it is glibc.
-
-    Nothing changes for what is freed later.
-    """
+    """Give back once what this process's C library keeps of freed memory, where it is glibc."""
     library = ctypes.CDLL(None)
     if hasattr(library, "malloc_trim"):
         library.malloc_trim(0)

@@ -45,10 +45,7 @@ class Algorithm:
     columns: Callable[[SearchTask, Graph, Arrays, Ids], Columns]
 
     def carry_out(self, graph: Graph, task: SearchTask, workplace: Workplace) -> Written:
-        """Carry a task out by the exchange that is reserved for it.
-
-        UsageError: if the ranks are those of a cluster, and there is none.
-        """
+        """Carry a task out by its exchange; UsageError if it needs a cluster, and there is none."""
         if not _has_arcs(graph, task, workplace):
             return self.without_arcs(graph, task)
         exchange = task.reserved.exchange
@@ -78,11 +75,7 @@ class Algorithm:
         return workplace.call(self.gather, task, traces)
 
     def whole(self, task: SearchTask) -> Written:
-        """Search by one rank with the whole graph; runs on the worker that holds it.
-
-        MemoryBudgetError, MemoryError, DeviceBusyError: memory was refused, or others have the
-        device's.
-        """
+        """Search by one rank with the whole graph; runs on the worker that holds it."""
         with engine_for(task) as engine:
             before = engine.io_stats
             written = _by_device(engine, task)

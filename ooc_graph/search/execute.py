@@ -51,10 +51,7 @@ def plan_at(workplace: Workplace, graph: Graph, request: Request) -> Plan:
 
 
 def retry_after_release(what: str, make: Callable[[], Done], workplace: Workplace) -> Done:
-    """What ``make`` gives; if it is refused memory, with nothing else held in any process.
-
-    MemoryBudgetError: it is refused that, too.
-    """
+    """What ``make`` gives, at last with nothing else held in any process; or MemoryBudgetError."""
     try:
         return make()
     except MemoryError:

@@ -54,10 +54,7 @@ class InMemory:
         return True
 
     def find(self, task: ManyTask, workplace: Workplace, progress: Progress) -> IoStats:
-        """Search from all sources that are left, task by task; what was read.
-
-        What one process finds stays if it is refused memory later.
-        """
+        """Search from all sources left, task by task; what is found stays. What was read."""
         length = task.reserved.chunks * task.spec.chunk
         left = range(self._done, len(self._sources), length)
         parts = [self._sources[start : start + length] for start in left]

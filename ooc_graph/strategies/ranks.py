@@ -62,10 +62,7 @@ class OfRanks(WholeGraph, Protocol):
         """Why it is no candidate for the ranks of a request; or empty."""
 
     def reserve_rank(self, job: Job, exchange: str) -> Reservation:
-        """What the worker would hold that has most shards.
-
-        MemoryBudgetError: says how much memory is needed.
-        """
+        """What the worker would hold that has most shards; errors are those of `reserve`."""
 
     def describe_rank(self, job: Job, reserved: Reservation) -> dict[str, Any]:
         """As `describe`, of that worker."""
@@ -176,9 +173,6 @@ def ranks_bytes(job: Job) -> int:
 
 
 def vertex_bytes(graph: Graph, kernel: str) -> int:
-    """Host memory beside the rows, of a process that searches on the CPU.
-
-    Vertices without arcs are in one id table alone.
-    """
+    """Host memory beside rows on the CPU; vertices without arcs are in one id table alone."""
     isolated = graph.vertices - graph.rows
     return graph.rows * STATE_BYTES[kernel] + isolated * id_dtype(graph.rows).itemsize

@@ -119,10 +119,7 @@ class Plan:
 
 
 def plan_disk(facts: Facts, budget_bytes: int) -> Plan:
-    """Plan for searches whose arcs stay in the store but for what the budget has room for.
-
-    MemoryBudgetError if that is too small for the vertices and the first arc of every row.
-    """
+    """Plan for searches whose arcs stay in the store but for what the budget has room for."""
     chosen, *larger = rules(facts.kernel)
     least = least_bytes(facts)
     what = f"{facts.kernel} on {facts.rows:,} rows with arcs in the store"

@@ -155,10 +155,7 @@ def require_disk_ranks(every: Sequence[DiskRankFacts], device_bytes: int, host_b
 
 
 def plan_disk_ranks(facts: DiskRankFacts, device_bytes: int, host_bytes: int) -> DiskRankPlan:
-    """Plan for the ranks of one worker.
-
-    MemoryBudgetError below the least of either memory, which it names, or if a row is too long.
-    """
+    """Plan for the ranks of one worker; errors are those of `require_disk_ranks`."""
     require_disk_ranks([facts], device_bytes, host_bytes)
     least = least_disk_ranks(facts)
     plan = replace(least, device_budget_bytes=device_bytes, host_budget_bytes=host_bytes)

@@ -143,10 +143,7 @@ def has_tiers(graph: Graph, kernel: str) -> bool:
 
 
 def plan_within(graph: Graph, kernel: str, budget_bytes: int) -> Plan:
-    """Plan for searches with arcs in the store; reads the graph's offsets.
-
-    MemoryBudgetError: says how much memory is needed.
-    """
+    """Plan for searches with arcs in the store; reads the graph's offsets."""
     return plan_disk(known_facts(graph, kernel), budget_bytes)
 
 
@@ -156,10 +153,7 @@ def least_within(graph: Graph, kernel: str) -> int:
 
 
 def load_within(graph: Graph, kernel: str, budget_bytes: int, device: CpuDevice) -> TierSearch:
-    """Bring what a budget has room for into memory.
-
-    MemoryBudgetError: says how much memory is needed. CorruptStoreError: names the chunk.
-    """
+    """Bring what a budget has room for into memory."""
     search = load_tiers(graph, plan_within(graph, kernel, budget_bytes), device)
     give_back_freed_memory()
     return search

@@ -58,10 +58,7 @@ def facts_of_any(job: Job, exchange: str) -> Iterator[DiskRankFacts]:
 
 
 def budgets(job: Job, exchange: str) -> tuple[int, int]:
-    """Device and host memory that the ranks of each worker may use.
-
-    MemoryBudgetError: says how much memory is needed.
-    """
+    """Device and host memory that the ranks of each worker may use."""
     is_dealt, resources = exchange == SCHEDULER, job.resources
     on_host = resources.least_limit_bytes if is_dealt else resources.process_limit_bytes
     device_bytes, limit = cuda_pinned.budget_of(resources), resources.cuda_limits.pinned_bytes

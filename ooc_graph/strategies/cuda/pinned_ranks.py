@@ -65,10 +65,7 @@ def load(
 def made_with_less(
     within: Callable[[int], Any], make: Callable[[Any], Made], bytes_: int, least: int
 ) -> Made:
-    """What ``make`` makes of the plan within so much device memory; or with less and less of it.
-
-    MemoryBudgetError: the ``least`` was refused.
-    """
+    """What ``make`` makes of the plan within so much device memory, or less, down to the least."""
     while True:
         plan = within(bytes_)
         try:

@@ -53,10 +53,7 @@ class Description(Job):
 def shown(
     found: Description, tier: str, method: str, others: list[str], memory: dict[str, Any]
 ) -> dict[str, Any]:
-    """The table: how sources are divided, then what is held.
-
-    Searches may change to the ``others``, which are methods.
-    """
+    """The table of how sources are divided, and what is held; others are methods, too."""
     spec, plan = found.spec, found.division
     return {
         "kernel": found.asked.kernel,

@@ -60,10 +60,7 @@ class Searches:
         return self._reduced() if asked.reduce in ON_DEVICE else self._columns()
 
     def batch_by_batch(self) -> Rows:
-        """The same of a search that does not reduce by itself.
-
-        A batch is reduced before the next is begun.
-        """
+        """The same of a search that does not reduce by itself: batch after batch."""
         asked, batch_size = self.task.asked, self.task.batch_size
         if asked.reduce is None:
             return self._rows()

@@ -41,10 +41,7 @@ class Done(NamedTuple):
 
 
 def prepare(task: ManyTask) -> None:
-    """Load the graph and see that there are shortest paths.
-
-    A negative cycle is named by original ids.
-    """
+    """Load the graph, and see that there are shortest paths."""
     without_traceback(_search, task, np.empty(0, np.int64))
 
 
@@ -150,10 +147,7 @@ def _search(
     into: Sequence[AnyArray] = (),
     on_done: OnDone | None = None,
 ) -> tuple[Rows, IoStats]:
-    """What is asked of sources, and what was read of the store meanwhile.
-
-    Where it is recorded, some of it may be before the search is over.
-    """
+    """What is asked of sources, and what was read of the store meanwhile."""
     try:
         loading = engine_cache.engine(task.key, task.strategy.load, task.capacity)
         with loading as engine, engine.allocating():

@@ -104,10 +104,7 @@ def note_before(graph: Graph, kernel: str, method: str, budget_bytes: int, batch
 def load_within(
     graph: Graph, kernel: str, method: str, budget_bytes: int, device: CpuDevice
 ) -> TierSearch:
-    """Bring what a budget has room for into memory; if weights are negative, find potentials.
-
-    The budget is that beside a batch's lanes and the answers.
-    """
+    """Bring what a budget beside batches has room for into memory; find potentials if need be."""
     if method == BATCHES:
         warm(APSP, graph, device, variant=TIERS)
         return _load_batches(graph, plan_within(graph, kernel, method, budget_bytes), device)
@@ -138,10 +135,7 @@ def singly_on_device(search: Any, graph: Graph, kernel: str) -> TierSingly:
 
 
 def singly_in_store(loaded: TierSearch, graph: Graph, kernel: str) -> TierSearch:
-    """As `singly_on_device`, of any device with arcs in the store.
-
-    The search is closed if it will not do.
-    """
+    """As `singly_on_device`, with arcs in the store; the search is closed if it will not do."""
     try:
         heaviest = max(side.heaviest for side in loaded.sides)
         return replace(loaded, search=_singly(loaded.search, heaviest, graph, kernel))
@@ -173,10 +167,7 @@ def reweighted_device_bytes(graph: Graph, kernel: str) -> int:
 
 
 def reweighted_on_device(shard: Shard, graph: Graph, device: Any) -> TierSingly:
-    """As `singly_on_device`, over weights of any sign; potentials are found on the CPU.
-
-    The shard has light-first rows of the whole graph, in host memory.
-    """
+    """As `singly_on_device`, over light rows in host memory, with weights of any sign."""
     found, dtype = reweighted_rows(*light_rows(shard)), distances_of(graph.weight_dtype)
     search = device.sssp(replace(shard, out_light=found.out, into_light=found.into))
     require_fit(search.heaviest, graph.rows, dtype, found.longest)
