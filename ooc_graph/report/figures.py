@@ -83,8 +83,14 @@ def memory_over_time(data: ReportData) -> Drawing | None:
     axes.set(xlabel="seconds since the start", ylabel="memory (MB)")
     sizes = [sample.bytes / _MEGABYTE for sample in samples]
     axes.plot([s.time_s for s in samples], sizes, color=OTHER, linewidth=1.4, label="all processes")
-    peak = max(sizes)
-    _memory_lines(axes, data, peak)
+    peak, limit = max(sizes), _memory_limit(data)
+    # It is drawn if that does not press the curve flat.
+    is_in_view = limit is not None and limit <= _LIMIT_IN_VIEW * peak
+    if (base := data.memory_baseline_bytes) is not None:
+        axes.axhline(base / _MEGABYTE, color=INK, linewidth=1, linestyle=":", label="idle")
+    if limit is not None and is_in_view:
+        text = "idle + limit" if base is not None else "limit"
+        axes.axhline(limit, color=LIMIT, linewidth=1.4, linestyle="--", label=text)
     axes.set_ylim(bottom=0, top=axes.get_ylim()[1] * 1.12)
     axes.margins(x=0)
     _shade_stages(axes, data.stages)
@@ -93,10 +99,9 @@ def memory_over_time(data: ReportData) -> Drawing | None:
     )
     label = f"Memory of all processes over time, peak {peak:,.0f} MB."
     caption = f"Peak {peak:,.0f} MB; shaded: every second stage."
-    limit = _memory_limit(data)
     if limit is not None:
         caption += " The limit applies to what is above the idle processes."
-        if not _is_in_view(limit, peak):
+        if not is_in_view:
             caption += f" Idle + limit, {limit:,.0f} MB, lies beyond the drawing."
     return Drawing("Memory over time", caption, inline_svg(axes, name="memory", label=label), True)
 
@@ -106,20 +111,6 @@ def _memory_limit(data: ReportData) -> float | None:
     if data.memory_limit_bytes is None:
         return None
     return ((data.memory_baseline_bytes or 0) + data.memory_limit_bytes) / _MEGABYTE
-
-
-def _is_in_view(limit: float, peak: float) -> bool:
-    """Tell whether the limit can be drawn without pressing the curve flat."""
-    return limit <= _LIMIT_IN_VIEW * peak
-
-
-def _memory_lines(axes: Axes, data: ReportData, peak: float) -> None:
-    base, limit = data.memory_baseline_bytes, _memory_limit(data)
-    if base is not None:
-        axes.axhline(base / _MEGABYTE, color=INK, linewidth=1, linestyle=":", label="idle")
-    if limit is not None and _is_in_view(limit, peak):
-        text = "idle + limit" if base is not None else "limit"
-        axes.axhline(limit, color=LIMIT, linewidth=1.4, linestyle="--", label=text)
 
 
 def _shade_stages(axes: Axes, stages: Sequence[Stage]) -> None:

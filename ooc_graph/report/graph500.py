@@ -8,7 +8,7 @@ References
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 
 from ooc_graph.layout.names import FROM_ONE
 from ooc_graph.report.data import SearchRecord, by_kernel
@@ -23,6 +23,7 @@ from ooc_graph.report.statistics import (
 INVALID_RUN = "No results printed for invalid run.\n"
 
 _VALUE_COLUMN = 32
+_FIGURES = ("min", "firstquartile", "median", "thirdquartile", "max", "mean", "stddev")
 
 
 @dataclass(frozen=True)
@@ -95,35 +96,28 @@ def _lines(result: Graph500Result) -> Iterator[str]:
     searched = by_kernel(result.records)
     kernels = {name.ljust(5): searched[name] for name in FROM_ONE if name in searched}
     for prefix, records in kernels.items():
-        yield from _seven(prefix, "time", "%g", statistics_of(_times_s(records)))
-    yield from _seven("", "nedge", "%.11g", statistics_of(_edges(next(iter(kernels.values())))))
+        yield from _figures(prefix, "time", "%g", statistics_of(_times_s(records)))
+    yield from _figures("", "nedge", "%.11g", statistics_of(_edges(next(iter(kernels.values())))))
     for prefix, records in kernels.items():
         yield from _teps(prefix, teps_statistics(_times_s(records), _edges(records)))
     for prefix, records in kernels.items():
         if validate_s := _validate_s(records):
-            yield from _seven(prefix, "validate", "%g", statistics_of(validate_s))
+            yield from _figures(prefix, "validate", "%g", statistics_of(validate_s))
 
 
-def _seven(prefix: str, quantity: str, form: str, figures: Statistics) -> Iterator[str]:
-    yield from _quartiles(prefix, quantity, form, figures)
-    yield _line(f"{prefix}mean_{quantity}:", form, figures.mean)
-    yield _line(f"{prefix}stddev_{quantity}:", form, figures.stddev)
+def _figures(prefix: str, quantity: str, form: str, figures: Quartiles) -> Iterator[str]:
+    """Lines of the five quartiles, and of mean and deviation if they are plain ones."""
+    plain = len(_FIGURES) if isinstance(figures, Statistics) else len(_FIGURES) - 2
+    for name, value in zip(_FIGURES[:plain], astuple(figures), strict=False):
+        yield _line(f"{prefix}{name}_{quantity}:", form, value)
 
 
 def _teps(prefix: str, figures: RateStatistics) -> Iterator[str]:
-    yield from _quartiles(prefix, "TEPS", "%g", figures)
+    yield from _figures(prefix, "TEPS", "%g", figures)
     # The "!" marks the figure that ranks a run; it stands two columns before the value.
     marked = f"{prefix}harmonic_mean_TEPS:".ljust(_VALUE_COLUMN - 3) + "!"
     yield _line(marked, "%g", figures.harmonic_mean)
     yield _line(f"{prefix}harmonic_stddev_TEPS:", "%g", figures.harmonic_stddev)
-
-
-def _quartiles(prefix: str, quantity: str, form: str, figures: Quartiles) -> Iterator[str]:
-    yield _line(f"{prefix}min_{quantity}:", form, figures.minimum)
-    yield _line(f"{prefix}firstquartile_{quantity}:", form, figures.first_quartile)
-    yield _line(f"{prefix}median_{quantity}:", form, figures.median)
-    yield _line(f"{prefix}thirdquartile_{quantity}:", form, figures.third_quartile)
-    yield _line(f"{prefix}max_{quantity}:", form, figures.maximum)
 
 
 def _line(label: str, form: str, value: float) -> str:

@@ -122,17 +122,12 @@ def _tables(data: ReportData) -> list[tuple[str, Mapping[str, Scalar]]]:
         ("Graph", data.graph),
         ("Machine", data.machine),
         ("Software", data.packages),
-        *(
-            (f"Memory and {_elsewhere(facts)}: {kernel.upper()}", facts)
-            for kernel, facts in data.tiers.items()
-        ),
     ]
+    for kernel, facts in data.tiers.items():
+        # What searches read beside the memory that they run in.
+        elsewhere = "link" if facts.get("tier") == "pinned" else "store"
+        tables.append((f"Memory and {elsewhere}: {kernel.upper()}", facts))
     return [(caption, rows) for caption, rows in tables if rows]
-
-
-def _elsewhere(facts: Mapping[str, Scalar]) -> str:
-    """What searches read beside the memory that they run in."""
-    return "link" if facts.get("tier") == "pinned" else "store"
 
 
 def _engineering(value: float) -> tuple[str, str]:

@@ -70,19 +70,12 @@ def arcs_per_level(
 
 def time_per_search(kernel: str, searches: Sequence[SearchRecord]) -> Drawing | None:
     """Wall time of each search in order, with quartiles."""
-    if len(searches) < _FEWEST_SEARCHES:
-        return None
-    times_s = [search.time_s for search in searches]
-    return _per_search(kernel, times_s, "time", "s")
+    return _per_search(kernel, [search.time_s for search in searches], "time", "s")
 
 
 def teps_per_search(kernel: str, searches: Sequence[SearchRecord]) -> Drawing | None:
     """Traversed edges per second of each search in order, with quartiles."""
-    teps = [search.teps for search in searches]
-    known = [value for value in teps if value is not None]
-    if len(known) < _FEWEST_SEARCHES or len(known) != len(teps):
-        return None
-    return _per_search(kernel, known, "TEPS", "")
+    return _per_search(kernel, [search.teps for search in searches], "TEPS", "")
 
 
 def waiting_per_search(kernel: str, searches: Sequence[SearchRecord]) -> Drawing | None:
@@ -118,7 +111,13 @@ def waiting_per_search(kernel: str, searches: Sequence[SearchRecord]) -> Drawing
     return Drawing(f"{name}: waiting for the store", caption, svg)
 
 
-def _per_search(kernel: str, values: Sequence[float], quantity: str, unit: str) -> Drawing:
+def _per_search(
+    kernel: str, found: Sequence[float | None], quantity: str, unit: str
+) -> Drawing | None:
+    """None if a value is not known, or there are too few of them."""
+    values = [value for value in found if value is not None]
+    if len(values) < max(_FEWEST_SEARCHES, len(found)):
+        return None
     figures = statistics_of(values)
     axes = axes_of_size(*_HALF)
     axes.set(xlabel="search", ylabel=quantity)
