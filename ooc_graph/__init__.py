@@ -104,30 +104,23 @@ __all__ = [
 # Modules of the names above. They are imported when they are asked for: that takes seconds, and
 # the command must handle Ctrl-C before.
 _MODULES = {
-    "answers.export": ("export",),
-    "answers.result": (
-        "BfsResult",
-        "ComponentsResult",
-        "LevelsResult",
-        "PairsResult",
-        "Result",
-        "SsspResult",
-    ),
-    "edges.interface": ("EdgeSource",),
-    "edges.kronecker": ("Kronecker",),
-    "edges.opening": ("FORMATS", "open_source"),
-    "api.graphs": ("build", "open"),
-    "api.in_memory": ("from_edges",),
-    "api.many": ("johnson", "multi_source_bfs", "shortest_paths"),
-    "api.plan": ("plan",),
-    "api.single": ("bfs", "components", "sssp"),
-    "api.validate": ("validate",),
-    "runtime.cluster": ("local_cluster",),
-    "runtime.joined_cluster": ("joined_cluster", "tls_security"),
-    "runtime.signals": ("exit_on_sigterm",),
-    "shards.load": ("Graph",),
+    "answers.export": "export",
+    "answers.result": "BfsResult ComponentsResult LevelsResult PairsResult Result SsspResult",
+    "edges.interface": "EdgeSource",
+    "edges.kronecker": "Kronecker",
+    "edges.opening": "FORMATS open_source",
+    "api.graphs": "build open",
+    "api.in_memory": "from_edges",
+    "api.many": "johnson multi_source_bfs shortest_paths",
+    "api.plan": "plan",
+    "api.single": "bfs components sssp",
+    "api.validate": "validate",
+    "runtime.cluster": "local_cluster",
+    "runtime.joined_cluster": "joined_cluster tls_security",
+    "runtime.signals": "exit_on_sigterm",
+    "shards.load": "Graph",
 }
-_MODULE_OF = {name: module for module, names in _MODULES.items() for name in names}
+_MODULE_OF = {name: module for module, names in _MODULES.items() for name in names.split()}
 # As it is called there.
 _NAME_THERE = {"open": "open_graph"}
 
