@@ -59,6 +59,7 @@ from ooc_graph.kernels.cpu.device import CpuDevice
 from ooc_graph.kernels.cpu.many.bfs_search import CpuManyBfs
 from ooc_graph.kernels.cpu.many.johnson import CpuJohnson
 from ooc_graph.layout.names import APSP
+from ooc_graph.memory.cpu.plan import least_bytes
 from ooc_graph.strategies.many import tiers as many_tiers
 from ooc_graph.threads import cores
 from ooc_graph.types import AnyArray, Rows
@@ -227,7 +228,7 @@ def beyond_memory(program: Program, options: argparse.Namespace) -> None:
         same = same_bytes()
         same("in memory", whole.run(sources))
         facts = many_tiers.known_facts(graph, APSP, method)
-        least = many_tiers.least_within(graph, APSP, method)
+        least = least_bytes(facts)
         pass_bytes = facts.sides[0].arcs * facts.arc_bytes
         plain = pass_bytes * plain_passes(graph, method, sources, options.lanes, device)
         for share in options.shares:
@@ -275,7 +276,7 @@ def stored_graph(options: argparse.Namespace, path: Path, *, negative: bool) -> 
 
 def plain_passes(graph: Any, method: str, sources: AnyArray, lanes: int, device: CpuDevice) -> int:
     """Passes until nothing improves, over all batches or sources; some of these, scaled up."""
-    budget = many_tiers.least_within(graph, APSP, many_tiers.BATCHES)
+    budget = least_bytes(many_tiers.known_facts(graph, APSP, many_tiers.BATCHES))
     everything = budget + 2 * graph.resident_bytes("light")
     within = many_tiers.BATCHES, everything, device
     held = many_tiers.load_within(graph, APSP, *within)

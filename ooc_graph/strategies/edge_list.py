@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from ooc_graph.kernels.cpu.device import CpuDevice
 from ooc_graph.layout.names import id_dtype
 from ooc_graph.memory.least import require_in_worker
 from ooc_graph.model.engine import Engine, load_ids
@@ -53,7 +52,12 @@ class EdgeList(StrategyDefaults):
 
     def load(self, graph: Graph, kernel: str, reserved: Reservation) -> Engine:  # noqa: ARG002
         """Group all edges."""
-        search = load_search(graph, kernel, process.device())
+        from ooc_graph.shards.edge_list import load_edges  # noqa: PLC0415
+
+        ids, device = id_dtype(graph.rows), process.device()
+        bind = device.edges_bfs if kernel == "bfs" else device.edges_sssp
+        _compile(kernel, graph, bind, ids)
+        search = bind(load_edges(graph, weighted=kernel == "sssp"), ids)
         return Engine(kernel, search, graph, load_ids(graph), graph.tuples())
 
     def describe(self, job: Job, reserved: Reservation) -> dict[str, Any]:
@@ -77,15 +81,6 @@ def resident_bytes(graph: Graph, kernel: str) -> int:
     weighted = kernel == "sssp"
     edges = edge_list_bytes(graph, weighted=weighted) + grouping_bytes(graph, weighted=weighted)
     return edges + graph.rows * _STATE_BYTES[kernel]
-
-
-def load_search(graph: Graph, kernel: str, device: CpuDevice) -> Any:
-    """Bring a graph into memory as grouped edges, with buffers for one kernel, compiled."""
-    from ooc_graph.shards.edge_list import load_edges  # noqa: PLC0415
-
-    ids, bind = id_dtype(graph.rows), device.edges_bfs if kernel == "bfs" else device.edges_sssp
-    _compile(kernel, graph, bind, ids)
-    return bind(load_edges(graph, weighted=kernel == "sssp"), ids)
 
 
 def _compile(kernel: str, graph: Graph, bind: Callable[..., Any], ids: np.dtype[Any]) -> None:

@@ -21,6 +21,7 @@ from ooc_graph.graph500.run import Graph500Options
 from ooc_graph.memory import watch
 from ooc_graph.memory.cpu import columns, disk
 from ooc_graph.memory.cpu.disk import DiskBlocks
+from ooc_graph.memory.cpu.plan import least_bytes
 from ooc_graph.memory.io_stats import IoStats, Meter
 from ooc_graph.memory.watch import BEST_BYTES, Watch, watched_by
 from ooc_graph.runtime import cluster, engine_cache, io_progress
@@ -245,7 +246,7 @@ def test_many_sources_say_it_too(
     written: bool, store: Path, tmp_path: Path, slow_disk: Callable[[float], Clock]
 ) -> None:
     graph, said = og.open(store), Said()
-    limit = many_tiers.least_within(graph, "multi_source_bfs", many_tiers.ONE_BY_ONE)
+    limit = least_bytes(many_tiers.known_facts(graph, "multi_source_bfs", many_tiers.ONE_BY_ONE))
     clock = slow_disk(1.0)
     og.multi_source_bfs(
         graph,

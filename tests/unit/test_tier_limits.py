@@ -16,6 +16,7 @@ import ooc_graph as og
 from ooc_graph.graph500 import searches
 from ooc_graph.graph500.run import BatchTask
 from ooc_graph.layout.names import ORDER_OF
+from ooc_graph.memory.cpu.plan import least_bytes
 from ooc_graph.model.request import Request
 from ooc_graph.model.reservation import Reservation
 from ooc_graph.model.task import SearchTask
@@ -140,7 +141,7 @@ def search_once(kernel: str, graph: Graph, out: Path) -> Said:
 
 def search_many(graph: Graph, out: Path) -> Said:
     method = many_tiers.ONE_BY_ONE
-    limit, said = many_tiers.least_within(graph, "multi_source_bfs", method), Said()
+    limit, said = least_bytes(many_tiers.known_facts(graph, "multi_source_bfs", method)), Said()
     og.multi_source_bfs(
         graph,
         graph.original_of()[:3],

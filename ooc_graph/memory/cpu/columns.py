@@ -10,7 +10,6 @@ from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
 
 import google_crc32c
 import numpy as np
@@ -76,13 +75,10 @@ class Column:
 
     def _chunk(self, blocks: IntArray) -> IntArray:
         """A number for the chunk file of each block, different from its neighbours'."""
-        shard = self._shard(blocks)
+        shard = np.searchsorted(self.first_blocks[: len(self._parts)], blocks, "right") - 1
         chunk_blocks = np.array([part.chunk_blocks for part in self._parts])[shard]
         chunk: IntArray = (blocks - self.first_blocks[shard]) // chunk_blocks + (shard << 40)
         return chunk
-
-    def _shard(self, blocks: Any) -> Any:
-        return np.searchsorted(self.first_blocks[: len(self._parts)], blocks, "right") - 1
 
     def read(self, block: int, buffer: memoryview, last: LastFile) -> int:
         """Read blocks of one chunk from ``block`` on and check them; the bytes that were read.

@@ -95,9 +95,6 @@ def _resident_bytes(descriptor: int, size: int) -> int | None:
 def _read(path: Path, size: int, buffer: memoryview) -> int:
     got = 0
     with path.open("rb", buffering=0) as file:
-        while got < size:
-            count = file.readinto(buffer[: size - got])
-            if not count:
-                break
+        while got < size and (count := file.readinto(buffer[: size - got])):
             got += count
     return got

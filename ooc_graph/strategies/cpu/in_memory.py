@@ -70,7 +70,8 @@ class InMemory:
         shard, ids = alongside(read, ready)
         with_copies = {} if reserved.copies else {"copies": False}
         search = search_of(process.device(), kernel)(shard, **with_copies)
-        warm(kernel, graph, process.device(), variant=variant_of(search))
+        variant = NEAR_FAR if hasattr(search, "paired") else ""
+        warm(kernel, graph, process.device(), variant=variant)
         return Engine(kernel, search, graph, ids, shard.tuples)
 
     def lacks_rank(self, *_: Any) -> str:
@@ -104,11 +105,6 @@ class InMemory:
         """How rows are kept."""
         forms = "two forms" if reserved.copies else "one form"
         return f"{kernel} keeps its rows in {forms}, {reserved.host_bytes:,} bytes in all"
-
-
-def variant_of(search: Any) -> str:
-    """Which of a search's kernels it runs, as a variant of `warm`."""
-    return NEAR_FAR if hasattr(search, "paired") else ""
 
 
 def cached_on_cpu(strategy: Strategy, job: Job) -> Reservation | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from ooc_graph.memory.cpu.plan import describe
+from ooc_graph.memory.cpu.plan import describe, least_bytes, plan_disk
 from ooc_graph.model.engine import Engine, load_ids
 from ooc_graph.model.job import Job
 from ooc_graph.model.reservation import HOST, Refusal, Reservation
@@ -18,13 +18,7 @@ from ooc_graph.strategies.many.batches import least_on_cpu
 from ooc_graph.strategies.many.described import LEAST, Description, shown
 from ooc_graph.strategies.many.division import Division, beside_bytes, require_answer, too_many
 from ooc_graph.strategies.many.stored import beside_parts, in_turn, slice_of
-from ooc_graph.strategies.many.tiers import (
-    BATCHES,
-    least_within,
-    load_within,
-    plan_within,
-    single_of,
-)
+from ooc_graph.strategies.many.tiers import BATCHES, known_facts, load_within, single_of
 
 
 @dataclass(frozen=True)
@@ -76,7 +70,8 @@ class OnDisk(StrategyDefaults):
         """Heads, blocks of the store that are kept, batches and answers."""
         found = Description.of(job, reserved)
         plan, numbers = found.division, {"numbers": beside_bytes(found)}
-        within = describe(plan_within(job.graph, job.kernel, plan.method, plan.host_bytes))
+        facts = known_facts(job.graph, job.kernel, plan.method)
+        within = describe(plan_disk(facts, plan.host_bytes))
         beside = beside_parts(found, plan.method, plan.batch_size) | numbers
         kept = {name: size for name, size in within.items() if name.startswith("bytes: ")}
         kept.pop("bytes: in all")
@@ -96,12 +91,13 @@ class OnDisk(StrategyDefaults):
 
 def _divide(job: Job, limit_bytes: int) -> tuple[Division | None, int]:
     """The division that holds most within a limit, or None; and the bytes needed at least."""
-    graph, kernel, beside, least = job.graph, job.kernel, beside_bytes(job), 0
+    beside, least = beside_bytes(job), 0
     for method, batch_size, chunks, memory in in_turn(job, limit_bytes - beside):
         spare = limit_bytes - beside - memory
-        needed = beside + memory + least_within(graph, kernel, method)
+        facts = known_facts(job.graph, job.kernel, method)
+        needed = beside + memory + least_bytes(facts)
         if needed <= limit_bytes:
-            needed = beside + memory + plan_within(graph, kernel, method, spare).bytes
+            needed = beside + memory + plan_disk(facts, spare).bytes
             division = Division(
                 OnDisk.name,
                 spare,

@@ -80,19 +80,9 @@ def known_facts(graph: Graph, kernel: str, method: str) -> Facts:
     return replace(facts, kernel=APSP, sides=facts.sides[:1])
 
 
-def plan_within(graph: Graph, kernel: str, method: str, budget_bytes: int) -> Plan:
-    """What is in memory, beside a batch's lanes and the answers."""
-    return plan_disk(known_facts(graph, kernel, method), budget_bytes)
-
-
-def least_within(graph: Graph, kernel: str, method: str) -> int:
-    """Least memory beside a batch's lanes and the answers."""
-    return least_bytes(known_facts(graph, kernel, method))
-
-
 def note_before(graph: Graph, kernel: str, method: str, budget_bytes: int, batch_size: int) -> str:
     """What is said before many sources are searched from with arcs in the store."""
-    plan = plan_within(graph, kernel, method, budget_bytes)
+    plan = plan_disk(known_facts(graph, kernel, method), budget_bytes)
     how = f"in batches of {batch_size} sources" if method == BATCHES else ONE_BY_ONE
     share = 100 * plan.head_arcs / max(plan.facts.arcs, 1)
     return (
@@ -107,7 +97,8 @@ def load_within(
     """Bring what a budget beside batches has room for into memory; find potentials if need be."""
     if method == BATCHES:
         warm(APSP, graph, device, variant=TIERS)
-        return _load_batches(graph, plan_within(graph, kernel, method, budget_bytes), device)
+        plan = plan_disk(known_facts(graph, kernel, method), budget_bytes)
+        return _load_batches(graph, plan, device)
     single = single_of(kernel)
     warm(single, graph, device, variant=TIERS)
     return singly_in_store(cpu_disk.load_within(graph, single, budget_bytes, device), graph, kernel)
