@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from collections.abc import Mapping
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -24,9 +23,9 @@ class Exports:
     # Columns by the names that cuGraph gives them.
     _frame_names: ClassVar[dict[str, str]] = {}
 
-    @abstractmethod
     def read(self, name: str) -> AnyArray:
-        """One column."""
+        """One column, in host memory unless the search left it on the device as CuPy arrays."""
+        return self.columns.read(name) if isinstance(self.columns, Stored) else self.columns[name]
 
     def to_zarr(self) -> Any:
         """The stored result as a read-only Zarr group."""

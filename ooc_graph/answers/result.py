@@ -73,12 +73,6 @@ class Result(Exports):
         """Names of the columns, in order."""
         return tuple(self._frame_names.values())
 
-    def read(self, name: str) -> AnyArray:
-        """One column, in host memory unless the search left it on the device as CuPy arrays."""
-        if isinstance(self.columns, Stored):
-            return self.columns.read(name)
-        return self.columns[name]
-
     @property
     def vertex(self) -> IntArray:
         """Original ids, ascending: int64 (vertices,)."""
