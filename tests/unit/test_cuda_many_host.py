@@ -12,8 +12,7 @@ import pytest
 
 import ooc_graph as og
 from ooc_graph.answers.asked import Asked, answer_specs, own_columns
-from ooc_graph.answers.columns import SourceColumns
-from ooc_graph.answers.many import SourceRows
+from ooc_graph.answers.many import SourceColumns, SourceRows
 from ooc_graph.answers.reduced import SourceParts
 from ooc_graph.answers.reductions import Bins
 from ooc_graph.errors import InputError, MemoryBudgetError

@@ -9,8 +9,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from ooc_graph.answers.asked import largest_reached, own_columns
-from ooc_graph.answers.columns import SourceColumns
-from ooc_graph.answers.many import SourceRows
+from ooc_graph.answers.many import SourceColumns, SourceRows
 from ooc_graph.answers.reduced import SourceNumbers, SourceParts, SourceTallies
 from ooc_graph.answers.reductions import HISTOGRAM
 from ooc_graph.answers.scatter import Ids

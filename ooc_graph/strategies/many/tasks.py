@@ -8,8 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ooc_graph.answers.columns import SourceColumns
-from ooc_graph.answers.many import SourceRows, write_rows
+from ooc_graph.answers.many import SourceColumns, SourceRows, write_rows
 from ooc_graph.answers.reductions import Reduced
 from ooc_graph.errors import NegativeCycleError, UsageError
 from ooc_graph.kernels.common.cancellation import raise_if_cancelled
