@@ -18,7 +18,7 @@ from ooc_graph.model.resources import CPU
 from ooc_graph.model.strategy import DISK
 from ooc_graph.runtime import process
 from ooc_graph.runtime.machine import give_back_freed_memory
-from ooc_graph.runtime.remembered import Remembered
+from ooc_graph.runtime.same_graph import Remembered
 from ooc_graph.runtime.warmup import TIER_RANKS, TIERS, warm
 from ooc_graph.shards.lengths import LengthsByShard, lengths_by_shard
 from ooc_graph.shards.load import Graph

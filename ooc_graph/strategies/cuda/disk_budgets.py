@@ -20,7 +20,7 @@ from ooc_graph.model.job import Job
 from ooc_graph.model.resources import AUTO, CUDA, Resources
 from ooc_graph.runtime import engine_cache
 from ooc_graph.runtime.machine import give_back_freed_memory
-from ooc_graph.runtime.remembered import Remembered
+from ooc_graph.runtime.same_graph import Remembered
 from ooc_graph.shards.cuda_disk_sssp import load_device_sssp
 from ooc_graph.shards.device_tiers import DeviceTierSearch, PinningRefusedError, load_device_bfs
 from ooc_graph.shards.load import Graph
