@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -36,8 +35,7 @@ from ooc_graph.strategies.many.tiers import (
     is_reweighted,
     reweighted_on_device,
     single_of,
-    singly_in_store,
-    singly_on_device,
+    singly,
 )
 
 # Host memory of a row where an answer of the device's arrives: a level or distance as the device
@@ -111,8 +109,7 @@ class OneByOne(StrategyDefaults):
         if is_reweighted(graph, kernel):
             return _load_reweighted(graph, kernel)
         single = self.inner.load(graph, single_of(kernel), reserved)
-        wrap: Callable[..., Any] = singly_in_store if self.tier == DISK else singly_on_device
-        return replace(single, kernel=kernel, search=wrap(single.search, graph, kernel))
+        return replace(single, kernel=kernel, search=singly(single.search, graph, kernel))
 
     def summary(self, kernel: str, reserved: Reservation) -> str:  # noqa: ARG002
         """Where its rows are."""

@@ -101,7 +101,9 @@ def load_within(
         return _load_batches(graph, plan, device)
     single = single_of(kernel)
     warm(single, graph, device, variant=TIERS)
-    return singly_in_store(cpu_disk.load_within(graph, single, budget_bytes, device), graph, kernel)
+    loaded = cpu_disk.load_within(graph, single, budget_bytes, device)
+    found: TierSearch = singly(loaded, graph, kernel)
+    return found
 
 
 def _load_batches(graph: Graph, plan: Plan, device: CpuDevice) -> TierSearch:
@@ -116,31 +118,25 @@ def _load_batches(graph: Graph, plan: Plan, device: CpuDevice) -> TierSearch:
     return TierSearch(*loaded, plan)
 
 
-def singly_on_device(search: Any, graph: Graph, kernel: str) -> TierSingly:
-    """Many sources one after the other by a CUDA device's search of one source.
+def singly(loaded: Any, graph: Graph, kernel: str) -> Any:
+    """Many sources one after the other by a search of one source, wherever its rows are.
 
-    Paths that might not fit the distances' type are refused by the bounds of batches.
+    Paths that might not fit the distances' type are refused by the bounds of batches; a search with
+    arcs in the store is closed then.
     """
-    heaviest = search.heaviest if single_of(kernel) == "sssp" else 0
-    return _singly(search, heaviest, graph, kernel)
-
-
-def singly_in_store(loaded: TierSearch, graph: Graph, kernel: str) -> TierSearch:
-    """As `singly_on_device`, with arcs in the store; the search is closed if it will not do."""
+    is_stored = isinstance(loaded, TierSearch)
+    dtype, search = np.dtype(np.int32), loaded.search if is_stored else loaded
     try:
-        heaviest = max(side.heaviest for side in loaded.sides)
-        return replace(loaded, search=_singly(loaded.search, heaviest, graph, kernel))
+        if single_of(kernel) == "sssp":
+            dtype = distances_of(graph.weight_dtype)
+            sides = loaded.sides if is_stored else (search,)
+            require_fit(max(side.heaviest for side in sides), graph.rows, dtype, None)
+        found = TierSingly(search, graph.rows, dtype, id_dtype(graph.rows))
+        return replace(loaded, search=found) if is_stored else found
     except BaseException:
-        loaded.close()
+        if is_stored:
+            loaded.close()
         raise
-
-
-def _singly(search: Any, heaviest: Any, graph: Graph, kernel: str) -> TierSingly:
-    dtype = np.dtype(np.int32)
-    if single_of(kernel) == "sssp":
-        dtype = distances_of(graph.weight_dtype)
-        require_fit(heaviest, graph.rows, dtype, None)
-    return TierSingly(search, graph.rows, dtype, id_dtype(graph.rows))
 
 
 def is_reweighted(graph: Graph, kernel: str) -> bool:
@@ -158,7 +154,7 @@ def reweighted_device_bytes(graph: Graph, kernel: str) -> int:
 
 
 def reweighted_on_device(shard: Shard, graph: Graph, device: Any) -> TierSingly:
-    """As `singly_on_device`, over light rows in host memory, with weights of any sign."""
+    """As `singly`, over light rows in host memory, with weights of any sign."""
     found, dtype = reweighted_rows(*light_rows(shard)), distances_of(graph.weight_dtype)
     search = device.sssp(replace(shard, out_light=found.out, into_light=found.into))
     require_fit(search.heaviest, graph.rows, dtype, found.longest)
