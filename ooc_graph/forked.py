@@ -75,10 +75,7 @@ def is_parents(thing: object) -> bool:
 
 
 def require_own_client(client: object) -> None:
-    """Refuse a Dask client that was opened before this process was forked.
-
-    Its event loop runs in the parent alone, so that a call would wait for ever.
-    """
+    """Refuse a Dask client of the parent, whose event loop runs there alone: calls never end."""
     if is_parents(client):
         raise UsageError(
             "this process was forked after its Dask client was opened, which works in the parent "
@@ -87,10 +84,7 @@ def require_own_client(client: object) -> None:
 
 
 def require_whole_imports() -> None:
-    """Refuse to import more of the package if another thread was doing so at the fork.
-
-    The import would wait for that thread for ever.
-    """
+    """Refuse to import more if another thread was importing at the fork: it would never end."""
     if _half_imported:
         _refuse("importing ooc_graph")
 

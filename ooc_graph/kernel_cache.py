@@ -114,10 +114,7 @@ def _type_of(value: Any) -> Any:
 
 
 def compiled(function: Function) -> Function:
-    """Compile a loop that is no search's kernel: serial, cached on disk, without the GIL.
-
-    Without reference counts, too, so that it must not allocate.
-    """
+    """Compile a loop that is no search's kernel and allocates nothing: serial, kept, no GIL."""
     return cast(Function, kept(_jit()(function)))
 
 

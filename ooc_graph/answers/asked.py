@@ -70,10 +70,7 @@ def largest_reached(cutoff: float, dtype: np.dtype[Any]) -> Any:
 
 
 def own_columns(sources: IntArray, asked: Asked) -> IntArray:
-    """Column of each source, given by its position among all vertices; -1 if it has none.
-
-    None has one if a cutoff below 0 leaves out the sources, too.
-    """
+    """Column of each source, by its position; -1 if it has none, or a cutoff leaves it out."""
     if asked.cutoff is not None and asked.cutoff < 0:
         return np.full(len(sources), -1)
     if asked.targets is None:

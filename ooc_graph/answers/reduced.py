@@ -65,10 +65,7 @@ class SourceParts(PerSource):
         self._instead.update(zip(sources.tolist(), found, strict=True))
 
     def beyond(self, begin: int, end: int) -> IntArray:
-        """Positions of those sources whose sum float64 does not hold, as the device made it.
-
-        Of sources from one to before another, counted among those that have a row.
-        """
+        """Positions of sources in a range of those with a row, whose sum is beyond float64."""
         some = self._with_row[begin:end]
         beyond: IntArray = self._sources[some[~np.isfinite(self._found["sum"][some])]]
         return beyond

@@ -81,10 +81,7 @@ def axes_of_size(width_in: float, height_in: float) -> Axes:
 
 
 def inline_svg(axes: Axes, *, name: str, label: str) -> str:
-    """Markup of the figure of ``axes`` for use inside an HTML page, where ``name`` is unique.
-
-    ``label`` says what it shows, for readers who do not see it.
-    """
+    """Markup of a figure; ``name`` is unique in the page, and ``label`` says what it shows."""
     figure = axes.get_figure(root=True)
     assert figure is not None
     text = io.StringIO()

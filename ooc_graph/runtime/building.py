@@ -43,10 +43,7 @@ def build_with_report(
 def _build(
     workplace: Workplace, source: EdgeSource, out: Path, options: BuildOptions, progress: Progress
 ) -> BuildReport:
-    """Build and commit the store of a graph; its bytes do not depend on the place.
-
-    If CUDA was asked for, DeviceError or DeviceBusyError says that it is not there or in use.
-    """
+    """Build and commit the store of a graph; its bytes do not depend on the place."""
     why = workplace.device.why
     if workplace.device.name == CUDA:
         try:

@@ -64,10 +64,7 @@ _lent: dict[int, WeakMethod[Callable[[], None]]] = {}
 
 
 def lend(engine: Engine, settle: Callable[[], None]) -> None:
-    """Let an answer lie in the arrays of an engine that the caller has to itself.
-
-    ``settle``, a method of the answer, is called before the engine is given out again or released.
-    """
+    """Let an answer lie in an engine's arrays until its method ``settle`` is called for others."""
     _lent[id(engine)] = WeakMethod(settle)
 
 

@@ -24,10 +24,7 @@ _done: set[Part] = set()
 
 
 def warm(kernel: str, graph: Graph, device: CpuDevice, *, variant: str = "") -> None:
-    """Run a search of the same types, once in a process; on a machine, one process compiles it.
-
-    ``variant`` is one of the constants above, or empty for a search in memory by one rank.
-    """
+    """Run a search of the same types, once in a process; on a machine, one process compiles it."""
     if kernel not in _COMPILED:
         return
     weights = None if graph.weight_dtype is None else graph.weight_dtype.name

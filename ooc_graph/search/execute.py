@@ -23,12 +23,7 @@ Done = TypeVar("Done")
 
 
 def plan_at(workplace: Workplace, graph: Graph, request: Request) -> Plan:
-    """The plan for what the processes offer.
-
-    If memory is short, what they keep of other searches is released first.
-
-    Errors are those of `ooc_graph.search.plan.plan`.
-    """
+    """The plan for what processes offer, at last without what they keep of other searches."""
     on_cpu = bool(request.require_together(workplace.wanted).only_on_cpu)
 
     def planned() -> Plan:

@@ -108,10 +108,7 @@ class InMemory:
 
 
 def cached_on_cpu(strategy: Strategy, job: Job) -> Reservation | None:
-    """What this process holds by a strategy; None if there is a memory limit.
-
-    Then the plan is made by the order of the table, and finds the engine by its key.
-    """
+    """What this process holds by a strategy; with a limit None: plans find it by its key."""
     if job.resources.is_limited or strategy.lacks(job):
         return None
     loaded = engine_cache.reservations(job.graph, job.kernel, CPU)
@@ -119,10 +116,7 @@ def cached_on_cpu(strategy: Strategy, job: Job) -> Reservation | None:
 
 
 def describe_rows(job: Job, tier: str, least: int, copied: int) -> dict[str, Any]:
-    """What a process holds that has rows in memory, JSON-able.
-
-    ``least`` and ``copied`` are bytes without rows in another form, and of these.
-    """
+    """What a process holds that has rows in memory, JSON-able; ``copied`` is of other forms."""
     rows = job.graph.resident_bytes(ORDER_OF[job.kernel])
     return {
         "kernel": job.kernel,
@@ -145,10 +139,7 @@ def resident_bytes(graph: Graph, kernel: str, *, copies: bool = True) -> int:
 
 
 def _copied_bytes(graph: Graph, kernel: str) -> int:
-    """Memory of rows that one rank may keep in another form too, heads aside.
-
-    Short rows get fixed places for BFS; weights lie beside their arcs for near-far.
-    """
+    """Memory of rows in another form: fixed places for BFS, weights beside arcs for near-far."""
     sides = 2 if graph.directed else 1
     if kernel == "bfs" and may_fix_rows(graph.rows * sides, graph.arcs):
         return FIXED_ROW_BYTES * graph.rows * sides

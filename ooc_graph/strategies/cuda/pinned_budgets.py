@@ -202,10 +202,7 @@ def search_within(
     allocator: Any,
     names: Any,
 ) -> tuple[Any, DevicePlan]:
-    """A search within a budget of device memory; with less and less if that is refused.
-
-    ``allocator`` has the rows of the shard, and ``names`` are original ids or None.
-    """
+    """A search within a budget of device memory, or less; ``names`` are original ids or None."""
     within = partial(fill, kernel, known_facts(graph, kernel, names is not None))
 
     def make(plan: SearchPlan) -> tuple[Any, DevicePlan]:
