@@ -8,7 +8,7 @@ from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 from ooc_graph.forked import in_child
-from ooc_graph.memory.watch import INTERVAL_S, SLOWER, Watch, watched_by
+from ooc_graph.memory.io_stats import INTERVAL_S, SLOWER, Watch, watched_by
 
 if TYPE_CHECKING:
     from distributed import Client

@@ -18,12 +18,18 @@ from distributed import Client
 import ooc_graph as og
 from ooc_graph.graph500.job import graph500
 from ooc_graph.graph500.run import Graph500Options
-from ooc_graph.memory import watch
 from ooc_graph.memory.cpu import columns, disk
 from ooc_graph.memory.cpu.disk import DiskBlocks
 from ooc_graph.memory.cpu.plan import least_bytes
-from ooc_graph.memory.io_stats import IoStats, Meter
-from ooc_graph.memory.watch import BEST_BYTES, Watch, watched_by
+from ooc_graph.memory.io_stats import (
+    BEST_BYTES,
+    SLOWER,
+    IoStats,
+    Meter,
+    Watch,
+    current_watch,
+    watched_by,
+)
 from ooc_graph.runtime import cluster, engine_cache, io_progress
 from ooc_graph.runtime.io_progress import AtGrowingIntervals
 from ooc_graph.shards.load import Graph
@@ -297,8 +303,8 @@ def test_that_a_disk_is_slow_is_passed_on_at_once_and_once() -> None:
     note = AtGrowingIntervals(lines.append, clock)
     for second in range(10):
         clock.now_s = second / 10
-        note(f"{second}" if second < 3 else f"{second}: {watch.SLOWER}")
-    assert lines == ["0", f"3: {watch.SLOWER}"]
+        note(f"{second}" if second < 3 else f"{second}: {SLOWER}")
+    assert lines == ["0", f"3: {SLOWER}"]
 
 
 def test_short_tasks_of_a_worker_are_watched_together() -> None:
@@ -310,7 +316,7 @@ def test_short_tasks_of_a_worker_are_watched_together() -> None:
     meter = Meter(clock)
     for _ in range(6):
         with io_progress.watched("a graph", worker):
-            watching = watch.current()
+            watching = current_watch()
             assert watching is not None
             watching.begin(meter)
             reads(meter, clock, 2 * MB, 2.0)
@@ -320,15 +326,15 @@ def test_short_tasks_of_a_worker_are_watched_together() -> None:
         "worker w: read 12.0 MB of the store in 12 s",
     ]
     with io_progress.watched("another", worker):
-        assert watch.current() is not watching
+        assert current_watch() is not watching
 
 
 def test_nobody_is_watched_unless_somebody_hears_of_it() -> None:
     with io_progress.watched("a graph", None):
-        assert watch.current() is None
+        assert current_watch() is None
     with io_progress.reported("a graph", "bfs", None, NoProgress()):
         with io_progress.watched("another", None):
-            assert watch.current() is None
+            assert current_watch() is None
         with io_progress.watched("a graph", None):
-            assert watch.current() is not None
-    assert watch.current() is None
+            assert current_watch() is not None
+    assert current_watch() is None

@@ -16,9 +16,8 @@ import numpy as np
 from ooc_graph.layout import names
 from ooc_graph.layout.blocks import byte_view
 from ooc_graph.layout.stored import Stored
-from ooc_graph.memory import watch
 from ooc_graph.memory.cpu.columns import Column, LastFile
-from ooc_graph.memory.io_stats import IoStats, Meter
+from ooc_graph.memory.io_stats import IoStats, Meter, current_watch
 from ooc_graph.threads import Members
 from ooc_graph.types import AnyArray, IntArray
 
@@ -101,7 +100,7 @@ class DiskBlocks:
 
     def _begin(self, batch: Sequence[IntArray], turn: int) -> None:
         """Have the batch's blocks read; `_finish` copies what is kept."""
-        if (watching := watch.current()) is not None:
+        if (watching := current_watch()) is not None:
             watching.begin(self._meter)
         reads: list[tuple[Column, int, memoryview]] = []
         for column, blocks, slots, buffer in zip(
@@ -145,7 +144,7 @@ class DiskBlocks:
 
     def _wait(self) -> None:
         """Wait for what is being read; with looks at how it goes if somebody watches."""
-        watching = watch.current()
+        watching = current_watch()
         if watching is None:
             self._readers.wait()
             return
