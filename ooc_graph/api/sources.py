@@ -77,19 +77,15 @@ def ids_in(path: Path) -> IntArray:
     Empty lines and those that begin with ``#`` do not count. InputError: it is neither.
     """
     if path.suffix == ".npy":
-        return _array_in(path)
+        part = read_header(str(path))
+        if len(part.shape) != 1 or part.dtype.kind not in "iu":
+            raise InputError("is no .npy file of a list of integers", path=path)
+        return _integers(np.load(path), str(path))
     try:
         with path.open(encoding="utf-8") as file:
             return np.array(list(_parsed(path, file)), np.int64)
     except (OSError, UnicodeDecodeError) as error:
         raise InputError(f"cannot be read ({error})", path=path) from None
-
-
-def _array_in(path: Path) -> IntArray:
-    part = read_header(str(path))
-    if len(part.shape) != 1 or part.dtype.kind not in "iu":
-        raise InputError("is no .npy file of a list of integers", path=path)
-    return _integers(np.load(path), str(path))
 
 
 def _parsed(path: Path, lines: Iterable[str]) -> Iterable[int]:

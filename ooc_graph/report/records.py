@@ -43,7 +43,10 @@ def package_versions() -> dict[str, str | None]:
     """Versions of Python and of the packages that decide the figures; None if absent."""
     versions: dict[str, str | None] = {"python": platform.python_version()}
     for name in _PACKAGES:
-        versions[name.replace("-", "_")] = _version(name)
+        key = name.replace("-", "_")
+        versions[key] = None
+        with contextlib.suppress(metadata.PackageNotFoundError):
+            versions[key] = metadata.version(name)
     return versions
 
 
@@ -76,18 +79,10 @@ def _git(folder: Path, *arguments: str) -> str | None:
     return answer.stdout.strip() if answer.returncode == 0 else None
 
 
-def _version(name: str) -> str | None:
-    try:
-        return metadata.version(name)
-    except metadata.PackageNotFoundError:
-        return None
-
-
 def _cpu_model() -> str:
-    try:
+    lines: list[str] = []
+    with contextlib.suppress(OSError):
         lines = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace").splitlines()
-    except OSError:
-        lines = []
     models = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
     return models[0] if models else platform.processor() or platform.machine()
 

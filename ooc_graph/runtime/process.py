@@ -62,12 +62,6 @@ def dask_worker() -> Any:
     return None if is_parents(worker) else worker
 
 
-def has_memory_limit() -> bool:
-    """Whether this process is a Dask worker whose memory Dask watches."""
-    worker = dask_worker()
-    return worker is not None and bool(worker.memory_manager.memory_limit)
-
-
 def device(name: str = CPU) -> Any:
     """A device of this process, ``cpu`` or ``cuda``, made when first asked for."""
     with _lock:

@@ -30,7 +30,9 @@ def warm(kernel: str, graph: Graph, device: CpuDevice, *, variant: str = "") -> 
     weights = None if graph.weight_dtype is None else graph.weight_dtype.name
     part = Part(kernel, graph.directed, id_dtype(graph.rows).name, weights, variant)
     if part not in _done:
-        if process.has_memory_limit():
+        worker = process.dask_worker()
+        # Dask watches the memory of this process.
+        if worker is not None and worker.memory_manager.memory_limit:
             compile_ahead([part], least=1)
         with turn(part):
             warm_part(part, device)

@@ -172,12 +172,13 @@ def test_one_device_with_arcs_in_the_store_comes_first(
     assert plan_for(graph, kernel, roomy.resources()).reserved.strategy == "cuda/disk"
     monkeypatch.setattr(disk_ranks.cuda_pinned, "reads_little", lambda *_: False)
     resources = replace(roomy.resources(), wanted=AUTO)
-    assert disk_ranks.lacks(Job(graph, Request(kernel), resources)) == "it does not pay"
-    assert disk_ranks.lacks(Job(graph, Request(kernel), roomy.resources())) == ""
     held = og.from_edges(np.array([0, 1]), np.array([1, 2]), np.ones(2, np.float32))
-    assert (
-        disk_ranks.lacks(Job(held, Request(kernel), resources)) == "arcs cannot stay in the store"
-    )
+    for job, why in (
+        (Job(graph, Request(kernel), resources), "it does not pay"),
+        (Job(graph, Request(kernel), roomy.resources()), ""),
+        (Job(held, Request(kernel), resources), "arcs cannot stay in the store"),
+    ):
+        assert OnDisk().lacks_rank(job, "scheduler") == why
 
 
 @KERNELS

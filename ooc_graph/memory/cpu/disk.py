@@ -121,8 +121,11 @@ class DiskBlocks:
             self._readers.give(share, partial(self._read, share, reads[begin:end]))
 
     def _finish(self, batch: Sequence[IntArray], turn: int) -> None:
+        look = None if (watching := current_watch()) is None else watching.look
         with self._meter.waiting():
-            self._wait()
+            self._readers.wait(meanwhile=look, every_s=LOOK_EVERY_S)
+            if look is not None:
+                look()
         self._given.bytes += sum(self._got)
         for blocks, slots, buffer in zip(batch, self._slots, self._buffers[turn], strict=True):
             staged = buffer.reshape(-1, self.block_bytes)
@@ -141,15 +144,6 @@ class DiskBlocks:
                 kept[slot] = staged[index]
             self._used = begin + len(new)
             slots[blocks[new]] = np.arange(begin, begin + len(new))
-
-    def _wait(self) -> None:
-        """Wait for what is being read; with looks at how it goes if somebody watches."""
-        watching = current_watch()
-        if watching is None:
-            self._readers.wait()
-            return
-        self._readers.wait(meanwhile=watching.look, every_s=LOOK_EVERY_S)
-        watching.look()
 
     def _read(self, share: int, reads: Sequence[tuple[Column, int, memoryview]]) -> None:
         """Read runs of blocks one after the other, and note their bytes."""

@@ -21,19 +21,10 @@ from ooc_graph.runtime.machine import give_back_freed_memory
 from ooc_graph.shards.device_tiers import load_disk_rank
 from ooc_graph.shards.load import Graph
 from ooc_graph.shards.tiers import TierSearch
-from ooc_graph.strategies.cpu import on_disk as cpu_disk
-from ooc_graph.strategies.cuda import disk_budgets, pinned_ranks
 from ooc_graph.strategies.cuda import pinned_budgets as cuda_pinned
+from ooc_graph.strategies.cuda import pinned_ranks
 from ooc_graph.strategies.cuda.in_memory import host_bytes
 from ooc_graph.strategies.ranks import RankLoading, most_ranks
-
-
-def lacks(job: Job) -> str:
-    """Why ranks cannot leave arcs in the store; or empty."""
-    if job.kernel not in disk_budgets.LOADERS or not cpu_disk.has_tiers(job.graph, job.kernel):
-        return "arcs cannot stay in the store"
-    pays = disk_budgets.pays(job.graph, job.kernel, job.resources)
-    return "" if pays else "it does not pay"
 
 
 def facts_of(graph: Graph, kernel: str, shards: Sequence[int]) -> DiskRankFacts:

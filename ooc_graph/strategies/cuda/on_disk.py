@@ -112,7 +112,10 @@ class OnDisk(StrategyDefaults):
 
     def lacks_rank(self, job: Job, exchange: str) -> str:  # noqa: ARG002
         """Of a graph in a store; ids of 64 bits, and weights of every type, are searched."""
-        return disk_ranks.lacks(job)
+        whom = job.graph, job.kernel
+        if job.kernel not in disk_budgets.LOADERS or not cpu_disk.has_tiers(*whom):
+            return "arcs cannot stay in the store"
+        return "" if disk_budgets.pays(*whom, job.resources) else "it does not pay"
 
     def reserve_rank(self, job: Job, exchange: str) -> Reservation:
         """What there is of either memory; reads the graph's offsets."""
