@@ -76,11 +76,7 @@ def _validate_s(records: Sequence[SearchRecord]) -> list[float]:
 
 
 def output_block(result: Graph500Result) -> str:
-    """Graph500's result lines, as printed to stdout [1]_; ``INVALID_RUN`` if validation failed.
-
-    Lines of a kernel that did not run are left out. TEPS counts input tuples with duplicates
-    (see :class:`Graph500Result`), as the reference code does.
-    """
+    """Graph500's result lines, as printed to stdout [1]_; ``INVALID_RUN`` if validation failed."""
     if not result.valid:
         return INVALID_RUN
     return "".join(f"{line}\n" for line in _lines(result))

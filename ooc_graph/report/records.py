@@ -52,11 +52,7 @@ def package_versions() -> dict[str, str | None]:
 
 @cache
 def git_state() -> tuple[str | None, bool | None]:
-    """Commit of the checkout that the package runs from, and whether its files are changed.
-
-    (None, None) for an installed package, even one whose environment lies inside somebody's
-    checkout.
-    """
+    """Commit of the checkout that the package runs from, and whether it changed; else None."""
     package = Path(__file__).resolve().parents[1]
     if _git(package, "ls-files", "--error-unmatch", "__init__.py") is None:
         return None, None

@@ -79,11 +79,7 @@ def teps_per_search(kernel: str, searches: Sequence[SearchRecord]) -> Drawing | 
 
 
 def waiting_per_search(kernel: str, searches: Sequence[SearchRecord]) -> Drawing | None:
-    """Of each search in order the time, and how much of it was waiting for the store.
-
-    Beside it stands a line for the time in which something was read. None if that is not known
-    of all searches, or nothing was read.
-    """
+    """Time of each search in order, with its waiting, and of reading; None if not known of all."""
     waited = [s.waited_s for s in searches if s.waited_s is not None]
     reading = [s.reading_s for s in searches if s.reading_s is not None]
     if not len(waited) == len(reading) == len(searches) or not any(reading):

@@ -158,11 +158,7 @@ _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3
 
 
 def default_limit_bytes() -> int:
-    """Most of the memory that this process could take now, besides what it has.
-
-    That is 80 % of the least of what the machine has free and what each control group of the
-    process has left (`free_bytes`). 0 where a group has nothing left.
-    """
+    """Memory that this process could take now: 80 % of what machine and control groups leave it."""
     return int(min([_available_bytes(), *free_bytes()]) * _SHARE)
 
 

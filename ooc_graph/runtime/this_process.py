@@ -117,10 +117,7 @@ class ThisProcess(Offer):
 
 
 def planned(limit_bytes: int, name: str = CPU, cuda_limits: CudaLimits = NO_LIMITS) -> Resources:
-    """What one process with so much host memory would bring to a search, to ask what it would do.
-
-    Of a CUDA device whose memory is given there need be none; else DeviceError.
-    """
+    """What one process would bring to a search; of a device with a limit there need be none."""
     device = Device(name, cuda_limits.device_bytes or 0)
     if name == CUDA and cuda_limits.device_bytes is None:
         device = choose_in_process(CUDA)

@@ -62,11 +62,7 @@ def budgets(job: Job, exchange: str) -> tuple[int, int]:
 
 
 def load(loading: RankLoading, device: Any) -> dict[int, TierSearch]:
-    """Bring the heads of rows to the device; a worker's ranks share its budgets.
-
-    If the device refuses that, it has less and less of the rows. MemoryBudgetError: the least of
-    the device's memory was refused. CorruptStoreError: names the chunk.
-    """
+    """Bring the heads of rows to the device, as `pinned_ranks.load` does; ranks share budgets."""
     given, reserved = (loading.graph, loading.kernel), loading.reserved
     facts = facts_of(*given, loading.shards)
     least = least_disk_ranks(facts).device_bytes

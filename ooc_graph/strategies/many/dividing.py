@@ -102,9 +102,6 @@ def _share(spec: ArraySpec, processes: int, batch_size: int) -> int:
 
 
 def _most_sources(job: Job, batch_size: int) -> int:
-    """Sources of a task on a CUDA device, in whole batches, so that it ends after some seconds.
-
-    As many batches as keep the device busy are more.
-    """
+    """Sources of a task on a CUDA device, in whole batches: some seconds, or what keeps it busy."""
     edges = max(job.graph.arcs // 2, 1)
     return max(BLOCK_GROUPS, CUDA_WORK // (edges * batch_size)) * batch_size

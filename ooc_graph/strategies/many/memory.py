@@ -130,10 +130,7 @@ def reweighted_bytes(job: Job) -> int:
 
 
 def locked_bytes(job: Job) -> int:
-    """Page-locked host memory that batches on a CUDA device bring their answers through, at most.
-
-    One buffer, as `ooc_graph.kernels.cuda.many.host.HostAnswers` has it, in whole pages.
-    """
+    """Page-locked host memory, in pages, that a CUDA device's batches bring answers through."""
     spec, size, sources = job.spec, job.spec.dtype.itemsize, job.spec.length
     if job.asked.hops and job.asked.reduce is not None:
         return 0

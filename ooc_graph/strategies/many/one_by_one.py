@@ -88,10 +88,7 @@ class OneByOne(StrategyDefaults):
         return self._in_store(job, *budgets)
 
     def after(self, job: Job, refusal: Refusal) -> Reservation | None:
-        """What leaves more elsewhere; of the host only what has arcs in the store takes less.
-
-        Batches take more of it than searches with all rows on the device.
-        """
+        """What leaves more elsewhere; of the host only what has arcs in the store takes less."""
         refused, is_busy = refusal.reserved, refusal.kind == BUSY
         if refused.strategy == self.name:
             if refusal.kind != HOST or self.tier != DISK or not refused.host_bytes:

@@ -42,11 +42,7 @@ class Searches:
     on_done: OnDone | None = None
 
     def in_memory(self) -> Rows:
-        """What is asked for, with all arcs in memory, or in that of a CUDA device.
-
-        MemoryBudgetError: the device's memory is too small. InputError: a sum of floats is beyond
-        float64, as the CPU finds it.
-        """
+        """What is asked for, with all arcs in memory, or in that of a CUDA device."""
         task, asked, is_on_device = self.task, self.task.asked, self.task.device == CUDA
         if asked.hops and (not is_on_device or asked.reduce is not None):
             return self._levels()

@@ -45,10 +45,7 @@ def prepare(task: ManyTask) -> None:
 
 
 def how_found(task: ManyTask, io_stats: IoStats) -> str:
-    """How this process found what was asked for; empty: in batches, with all arcs in memory.
-
-    ``io_stats`` is what all processes read of the store meanwhile.
-    """
+    """How this process found what was asked for; empty: in batches, with all arcs in memory."""
     engine = engine_cache.loaded(task.key, task.capacity)
     if engine is None:
         return ""
@@ -176,10 +173,7 @@ def with_original_ids(error: NegativeCycleError, graph: Graph) -> NegativeCycleE
 
 
 def refuse_negative_loop(graph: Graph) -> None:
-    """Refuse a graph whose input had a self-loop of negative weight; rows do not hold it.
-
-    UsageError: the store does not say, as it was built when nobody asked.
-    """
+    """Refuse input with a self-loop of negative weight, or a store that does not say if it had."""
     attributes = graph.attributes
     if graph.has_negative_weights and attributes["self_loops"] and LOOP not in attributes:
         raise UsageError(
