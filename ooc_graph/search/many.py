@@ -13,7 +13,7 @@ from typing import cast
 
 from ooc_graph import kernel_cache
 from ooc_graph.answers.asked import Asked, answer_specs
-from ooc_graph.answers.into import require_array, require_no_store
+from ooc_graph.answers.late import require_array, require_no_store
 from ooc_graph.answers.reductions import HISTOGRAM
 from ooc_graph.answers.result import LevelsResult, PairsResult
 from ooc_graph.errors import MemoryBudgetError

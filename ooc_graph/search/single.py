@@ -10,8 +10,7 @@ from pathlib import Path
 from time import perf_counter
 from typing import Any
 
-from ooc_graph.answers.into import columns_into, require_columns, require_no_store
-from ooc_graph.answers.late import LateColumns
+from ooc_graph.answers.late import LateColumns, columns_into, require_columns, require_no_store
 from ooc_graph.answers.result import Result, TreeResult
 from ooc_graph.errors import UsageError
 from ooc_graph.layout.commit import partial_store
