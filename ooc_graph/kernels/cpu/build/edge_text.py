@@ -11,17 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ooc_graph.kernels.common.compiled import kernel
-from ooc_graph.kernels.cpu.build.decimals import (
-    BAD_TAG,
-    CONTROL_BYTE,
-    FEW_FIELDS,
-    LONE_CR,
-    MANY_FIELDS,
-    OK,
-    OPEN_QUOTE,
-    put_weight,
-    read_id,
-)
+from ooc_graph.kernels.cpu.build import decimals
 
 # Positions in the parameter vector of ``tokenize_lines``.
 P_DELIMITER, P_COMMENT, P_COMMENT_TOO, P_TAG, P_FIELDS = 0, 1, 2, 3, 4
@@ -72,7 +62,7 @@ def tokenize_lines(
             while at < stop and text[at] == 13:
                 at += 1
             if at < stop and text[at] != 10:
-                return rows, line, LONE_CR, slow_rows, all_integer
+                return rows, line, decimals.LONE_CR, slow_rows, all_integer
         elif at < stop and (text[at] == comment or text[at] == comment_too):
             empty = True
             while at < stop and text[at] != 10:
@@ -83,7 +73,7 @@ def tokenize_lines(
         if tag != 0:
             after = at + 1
             if text[at] != tag or after >= stop or (text[after] != 32 and text[after] != 9):
-                return rows, line, BAD_TAG, slow_rows, all_integer
+                return rows, line, decimals.BAD_TAG, slow_rows, all_integer
             at = after
             while at < stop and (text[at] == 32 or text[at] == 9):
                 at += 1
@@ -101,7 +91,7 @@ def tokenize_lines(
                 # Nothing below a blank begins a field, so each turn of the loop takes a byte.
                 more = at < stop and text[at] > 32
                 if at < stop and not more and text[at] != 10 and text[at] != 13:
-                    return rows, line, CONTROL_BYTE, slow_rows, all_integer
+                    return rows, line, decimals.CONTROL_BYTE, slow_rows, all_integer
             else:
                 while at < stop and (text[at] == 32 or (text[at] == 9 and delimiter != 9)):
                     at += 1
@@ -117,13 +107,13 @@ def tokenize_lines(
                                 break
                         at += 1
                     if at >= stop or text[at] == 10:
-                        return rows, line, OPEN_QUOTE, slow_rows, all_integer
+                        return rows, line, decimals.OPEN_QUOTE, slow_rows, all_integer
                     end = at
                     at += 1
                     while at < stop and (text[at] == 32 or (text[at] == 9 and delimiter != 9)):
                         at += 1
                     if at < stop and text[at] != delimiter and text[at] != 10 and text[at] != 13:
-                        return rows, line, OPEN_QUOTE, slow_rows, all_integer
+                        return rows, line, decimals.OPEN_QUOTE, slow_rows, all_integer
                 else:
                     while at < stop:
                         byte = text[at]
@@ -139,27 +129,27 @@ def tokenize_lines(
                 more = at < stop and text[at] == delimiter
                 if more:
                     at += 1
-            status = OK
+            status = decimals.OK
             if field == source_field:
-                status, source[rows] = read_id(text, begin, end, first, last)
+                status, source[rows] = decimals.read_id(text, begin, end, first, last)
             elif field == target_field:
-                status, target[rows] = read_id(text, begin, end, first, last)
+                status, target[rows] = decimals.read_id(text, begin, end, first, last)
             elif field == weight_field:
-                status, slow_rows, is_integer = put_weight(
+                status, slow_rows, is_integer = decimals.put_weight(
                     text, begin, end, mode, rows, integers, doubles, slow, slow_rows
                 )
                 all_integer &= is_integer
-            if status != OK:
+            if status != decimals.OK:
                 return rows, line, status, slow_rows, all_integer
             field += 1
         while at < stop and text[at] == 13:
             at += 1
         if at < stop and text[at] != 10:
-            return rows, line, LONE_CR, slow_rows, all_integer
+            return rows, line, decimals.LONE_CR, slow_rows, all_integer
         if field < fields:
-            return rows, line, FEW_FIELDS, slow_rows, all_integer
+            return rows, line, decimals.FEW_FIELDS, slow_rows, all_integer
         if field > fields:
-            return rows, line, MANY_FIELDS, slow_rows, all_integer
+            return rows, line, decimals.MANY_FIELDS, slow_rows, all_integer
         line = at + 1
         rows += 1
-    return rows, min(line, stop), OK, slow_rows, all_integer
+    return rows, min(line, stop), decimals.OK, slow_rows, all_integer

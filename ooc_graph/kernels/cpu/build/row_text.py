@@ -12,19 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ooc_graph.kernels.common.compiled import inlined, kernel
-from ooc_graph.kernels.cpu.build.decimals import (
-    BAD_WEIGHT,
-    CONTROL_BYTE,
-    FEW_FIELDS,
-    LONE_CR,
-    MANY_LINES,
-    OK,
-    WEIGHT_FLOAT,
-    WEIGHT_NONE,
-    put_weight,
-    read_id,
-    read_weight,
-)
+from ooc_graph.kernels.cpu.build import decimals
 from ooc_graph.types import AnyArray
 
 # Positions in the parameter vector.
@@ -95,10 +83,10 @@ def tokenize_rows(
     skip, mode = parameters[R_SKIP], parameters[R_WEIGHT_MODE]
     first, last = parameters[R_ID_FIRST], parameters[R_ID_LAST]
     rows, found, slow_rows, all_integer = 0, 0, 0, True
-    at, status = start, OK
+    at, status = start, decimals.OK
     while (
         at < stop
-        and status == OK
+        and status == decimals.OK
         and rows < source.size
         and slow_rows < slow.shape[0]
         and found < heads.size
@@ -111,16 +99,16 @@ def tokenize_rows(
             at += 1
             continue
         if state[S_AFTER_CR] == 1 and byte != 10 and byte != 13:
-            status = LONE_CR
+            status = decimals.LONE_CR
             break
         state[S_AFTER_CR] = 1 if byte == 13 else 0
         if byte == 10:
             if state[S_NEIGHBOR] >= 0:
-                status = BAD_WEIGHT
+                status = decimals.BAD_WEIGHT
                 break
             if numbered and state[S_VERTEX] <= last:
                 if state[S_FIELD] < skip:
-                    status = FEW_FIELDS
+                    status = decimals.FEW_FIELDS
                     break
                 state[S_VERTEX] += 1
             state[S_FIELD] = 0
@@ -131,7 +119,7 @@ def tokenize_rows(
             at += 1
             continue
         if byte < 32:
-            status = CONTROL_BYTE
+            status = decimals.CONTROL_BYTE
             break
         if state[S_FIELD] == 0 and (byte == 37 or byte == 35):
             state[S_COMMENT] = 1
@@ -147,38 +135,38 @@ def tokenize_rows(
         neighbor = np.int64(-1)
         if numbered:
             if state[S_VERTEX] > last:
-                status = MANY_LINES
+                status = decimals.MANY_LINES
             elif state[S_FIELD] < skip:
-                status, _, _, _ = read_weight(text, at, end, WEIGHT_FLOAT)
+                status, _, _, _ = decimals.read_weight(text, at, end, decimals.WEIGHT_FLOAT)
             elif state[S_NEIGHBOR] >= 0:
                 neighbor = state[S_NEIGHBOR]
                 weight_from, weight_to, edge = at, end, True
                 state[S_NEIGHBOR] = -1
             else:
-                status, neighbor = read_id(text, at, end, first, last)
+                status, neighbor = decimals.read_id(text, at, end, first, last)
                 edge = not paired
-                if status == OK and paired:
+                if status == decimals.OK and paired:
                     state[S_NEIGHBOR] = neighbor
         elif state[S_FIELD] == 0:
-            status, state[S_VERTEX] = read_id(text, at, end, first, last)
-            if status == OK:
+            status, state[S_VERTEX] = decimals.read_id(text, at, end, first, last)
+            if status == decimals.OK:
                 heads[found] = state[S_VERTEX]
                 found += 1
         elif paired:
             if comma < 0:
-                status = BAD_WEIGHT
+                status = decimals.BAD_WEIGHT
             else:
-                status, neighbor = read_id(text, at, comma, first, last)
+                status, neighbor = decimals.read_id(text, at, comma, first, last)
                 weight_from, weight_to, edge = comma + 1, end, True
         else:
-            status, neighbor = read_id(text, at, end, first, last)
+            status, neighbor = decimals.read_id(text, at, end, first, last)
             edge = True
-        if status == OK and edge and mode != WEIGHT_NONE:
-            status, slow_rows, is_integer = put_weight(
+        if status == decimals.OK and edge and mode != decimals.WEIGHT_NONE:
+            status, slow_rows, is_integer = decimals.put_weight(
                 text, weight_from, weight_to, mode, rows, integers, doubles, slow, slow_rows
             )
             all_integer &= is_integer
-        if status == OK:
+        if status == decimals.OK:
             if edge:
                 source[rows] = state[S_VERTEX]
                 target[rows] = neighbor
