@@ -8,14 +8,8 @@ from functools import partial
 import numpy as np
 
 from ooc_graph.kernels.common.dealt import dealt_of
+from ooc_graph.kernels.cpu.edge_list import grouping
 from ooc_graph.kernels.cpu.edge_list.grouped import GroupedEdges, segments_for
-from ooc_graph.kernels.cpu.edge_list.grouping import (
-    PIECE_EDGES,
-    ArcBlock,
-    band_marks,
-    bands_for,
-    grouped,
-)
 from ooc_graph.layout.names import HUB, LIGHT, OUT, rows_path
 from ooc_graph.layout.stored import Cursor
 from ooc_graph.shards.load import Graph
@@ -35,7 +29,7 @@ def load_edges(graph: Graph, *, weighted: bool) -> GroupedEdges:
     The peak is the result, one shard's offsets and two chunks.
     """
     graph.require(LIGHT if weighted else HUB)
-    return grouped(
+    return grouping.grouped(
         graph.rows,
         partial(_blocks, graph, weighted),
         _marks(graph, weighted),
@@ -54,9 +48,9 @@ def edge_list_bytes(graph: Graph, *, weighted: bool) -> int:
 def grouping_bytes(graph: Graph, *, weighted: bool) -> int:
     """Bytes of the table of pieces and of what it is made from; grows with groups."""
     edges, segments = _edges(graph), segments_for(graph.rows)
-    bands = bands_for(edges, segments, directed=graph.directed) if weighted else 1
+    bands = grouping.bands_for(edges, segments, directed=graph.directed) if weighted else 1
     cells = segments * segments * bands
-    return CELL_BYTES * cells + PIECE_BYTES * (min(cells, edges) + edges // PIECE_EDGES)
+    return CELL_BYTES * cells + PIECE_BYTES * (min(cells, edges) + edges // grouping.PIECE_EDGES)
 
 
 def _edges(graph: Graph) -> int:
@@ -68,12 +62,12 @@ def _marks(graph: Graph, weighted: bool) -> AnyArray:
     """Where bands begin, from weights of whole rows at even distances in the first chunk."""
     if not weighted:
         return np.empty(0, np.float32)
-    bands = bands_for(_edges(graph), segments_for(graph.rows), directed=graph.directed)
+    bands = grouping.bands_for(_edges(graph), segments_for(graph.rows), directed=graph.directed)
     paths = (f"{_group_path(graph, shard, weighted)}/weights" for shard in range(graph.shards))
     # The first rows of a directed graph may all be without out-arcs.
     spec = next(spec for spec in map(graph.stored.spec, paths) if spec.length)
     first = graph.stored.chunk(spec, 0)
-    return band_marks(first[:: max(1, len(first) // SAMPLED_WEIGHTS)], bands)
+    return grouping.band_marks(first[:: max(1, len(first) // SAMPLED_WEIGHTS)], bands)
 
 
 def _group_path(graph: Graph, shard: int, weighted: bool) -> str:
@@ -82,7 +76,7 @@ def _group_path(graph: Graph, shard: int, weighted: bool) -> str:
     return rows_path(shard, OUT, HUB if hub else LIGHT)
 
 
-def _blocks(graph: Graph, weighted: bool) -> Iterator[ArcBlock]:
+def _blocks(graph: Graph, weighted: bool) -> Iterator[grouping.ArcBlock]:
     """All out-arcs, shard by shard, in blocks that lie in one chunk of every column."""
     stored, no_weights = graph.stored, np.empty(0, np.float32)
     for shard in range(graph.shards):
@@ -97,7 +91,7 @@ def _blocks(graph: Graph, weighted: bool) -> Iterator[ArcBlock]:
                 if weights is None
                 else min(neighbors.stop(first), weights.stop(first))
             )
-            yield ArcBlock(
+            yield grouping.ArcBlock(
                 dealt_of(Dealing(graph.rows, graph.shards, shard)),
                 offsets,
                 first,

@@ -9,17 +9,7 @@ import numpy as np
 
 from ooc_graph.edges.interface import EdgeSource
 from ooc_graph.errors import UsageError
-from ooc_graph.layout.names import (
-    IN,
-    INTERNAL_OF,
-    LIGHT,
-    ORIGINAL_OF,
-    ORIGINALS,
-    OUT,
-    TUPLES,
-    id_dtype,
-    rows_path,
-)
+from ooc_graph.layout import names
 from ooc_graph.shards.memory_graph import MemoryArrays, MemoryGraph, registered
 from ooc_graph.shards.memory_rows import make_rows
 from ooc_graph.shards.memory_sort import Plan
@@ -39,7 +29,7 @@ def build_in_memory(source: EdgeSource, orders: tuple[str, ...], threads: int) -
     with Threads(threads, thread_name_prefix="ooc-graph") as executor:
         vertices = number_vertices(source, executor, threads)
         plan = _plan(source, vertices, orders, executor, threads)
-        sides = (OUT, IN) if source.directed else (OUT,)
+        sides = (names.OUT, names.IN) if source.directed else (names.OUT,)
         rows = {side: make_rows(plan, side) for side in sides}
     return _graph(source, vertices, plan, rows)
 
@@ -55,8 +45,8 @@ def _plan(
     buckets = plan_buckets(vertices.tuples, 1, max(BUCKET_ARCS, arcs // MOST_BUCKETS))
     if int(vertices.tuples.max(initial=0)) >= 1 << 32:
         raise UsageError("a vertex has 2^32 edges or more; make a store of them with build()")
-    ids = id_dtype(kept)
-    dtype = stored_weight_dtype(source, vertices.total) if LIGHT in orders else None
+    ids = names.id_dtype(kept)
+    dtype = stored_weight_dtype(source, vertices.total) if names.LIGHT in orders else None
     return Plan(
         source, vertices.tables, vertices.tuples, buckets, ids, dtype, orders, executor, threads
     )
@@ -66,15 +56,15 @@ def _graph(
     source: EdgeSource, vertices: Vertices, plan: Plan, rows: dict[str, dict[str, Rows]]
 ) -> MemoryGraph:
     arrays = {
-        ORIGINAL_OF: vertices.original_of,
-        INTERNAL_OF: vertices.internal_of,
-        TUPLES: vertices.tuples,
+        names.ORIGINAL_OF: vertices.original_of,
+        names.INTERNAL_OF: vertices.internal_of,
+        names.TUPLES: vertices.tuples,
     }
     if vertices.originals is not None:
-        arrays[ORIGINALS] = vertices.originals
+        arrays[names.ORIGINALS] = vertices.originals
     for side, orders in rows.items():
         for order, found in orders.items():
-            group = rows_path(0, side, order)
+            group = names.rows_path(0, side, order)
             arrays[f"{group}/offsets"] = found.offsets
             arrays[f"{group}/neighbors"] = found.neighbors
             if found.weights is not None:

@@ -11,18 +11,7 @@ import numpy as np
 
 from ooc_graph.errors import NegativeWeightError, UnknownVertexError, UsageError
 from ooc_graph.kernels.cpu.build.rows import sort_rows
-from ooc_graph.layout.names import (
-    HUB,
-    IN,
-    INTERNAL_OF,
-    LIGHT,
-    ORIGINAL_OF,
-    ORIGINALS,
-    OUT,
-    TUPLES,
-    rows_path,
-)
-from ooc_graph.layout.names import SIDECAR_BYTES as BLOCK
+from ooc_graph.layout import names
 from ooc_graph.layout.stored import Stored
 from ooc_graph.memory.cpu.columns import Column, LastFile
 from ooc_graph.shards.graph_facts import GraphFacts
@@ -51,25 +40,25 @@ class Graph(GraphFacts):
         """All original ids, ascending: int64 (vertices,), host memory."""
         if self.first_id is not None:
             return np.arange(self.first_id, self.first_id + self.vertices)
-        return self.stored.read(ORIGINALS)
+        return self.stored.read(names.ORIGINALS)
 
     def internal_of(self) -> AnyArray:
         """Internal id of each original id in ascending order, -1 without arcs; (vertices,)."""
-        return self.stored.read(INTERNAL_OF)
+        return self.stored.read(names.INTERNAL_OF)
 
     def original_of(self) -> IntArray:
         """Original id of each internal id: int64 (rows,)."""
-        return self.stored.read(ORIGINAL_OF)
+        return self.stored.read(names.ORIGINAL_OF)
 
     def tuples(self) -> AnyArray:
         """Input tuples at each internal id, duplicates counted, self-loops not: (rows,)."""
-        return self.stored.read(TUPLES)
+        return self.stored.read(names.TUPLES)
 
     def head_share(self, rows: int) -> float:
         """Share of the input tuples at the first rows; reads no others. 0 if there are no rows."""
         if not self.rows:
             return 0.0
-        spec, covered = self.stored.spec(TUPLES), 0
+        spec, covered = self.stored.spec(names.TUPLES), 0
         for index in range(-(-rows // spec.chunk)):
             start, _ = spec.bounds(index)
             covered += int(self.stored.chunk(spec, index)[: rows - start].sum(dtype=np.uint64))
@@ -98,7 +87,7 @@ class Graph(GraphFacts):
         return last[1]
 
     def _bisected(self, original: int) -> int | None:
-        spec = self.stored.spec(ORIGINALS)
+        spec = self.stored.spec(names.ORIGINALS)
         low, high = 0, spec.chunks
         while low < high:
             middle = (low + high) // 2
@@ -122,12 +111,15 @@ class Graph(GraphFacts):
     def internal(self, original: int) -> int:
         """Internal id of one vertex, -1 if it has no arc; reads 64 KiB of a large store."""
         position = self.position_of(original)
-        spec = self.stored.spec(INTERNAL_OF)
-        if not isinstance(self.stored, Stored) or spec.chunk_bytes % BLOCK:
+        spec = self.stored.spec(names.INTERNAL_OF)
+        if not isinstance(self.stored, Stored) or spec.chunk_bytes % names.SIDECAR_BYTES:
             index = position // spec.chunk
             return int(self.stored.chunk(spec, index)[position - index * spec.chunk])
-        column, buffer = Column(self.stored, [INTERNAL_OF], np.zeros(1, np.int64)), bytearray(BLOCK)
-        block, within = divmod(position, BLOCK // column.dtype.itemsize)
+        column, buffer = (
+            Column(self.stored, [names.INTERNAL_OF], np.zeros(1, np.int64)),
+            bytearray(names.SIDECAR_BYTES),
+        )
+        block, within = divmod(position, names.SIDECAR_BYTES // column.dtype.itemsize)
         with self.stored.reading(), LastFile() as last:
             column.read(block, memoryview(buffer), last)
         return int(np.frombuffer(buffer, column.dtype)[within])
@@ -137,12 +129,12 @@ class Graph(GraphFacts):
 
         ``signed``: it can use negative weights.
         """
-        if order == LIGHT and not self.weighted:
+        if order == names.LIGHT and not self.weighted:
             raise UsageError(
                 f"{self.path}: holds no weights, so there are no weighted distances; use bfs, or "
                 "build it again with weights (and --rows both)"
             )
-        if order == LIGHT and not signed and self.has_negative_weights:
+        if order == names.LIGHT and not signed and self.has_negative_weights:
             raise NegativeWeightError(
                 f"{self.path}: has negative weights (lightest {self.attributes['lightest']})",
                 advice="sssp needs weights of zero or more; use apsp, which allows negative ones",
@@ -152,7 +144,7 @@ class Graph(GraphFacts):
         """Host memory of the rows that a search needs, of all or of some shards."""
         chosen = range(self.shards) if shards is None else shards
         total = 0
-        for column in ("offsets", "neighbors", *(["weights"] if order == LIGHT else [])):
+        for column in ("offsets", "neighbors", *(["weights"] if order == names.LIGHT else [])):
             for arrays in self.arrays_of(order, column):
                 specs = [self.stored.spec(arrays[shard]) for shard in chosen]
                 total += sum(spec.length * spec.dtype.itemsize for spec in specs)
@@ -162,7 +154,8 @@ class Graph(GraphFacts):
         """Names of the arrays of a column of the rows: of each side one of each shard."""
         kept, shards = self._kept(order), range(self.shards)
         return [
-            [f"{rows_path(shard, side, kept)}/{column}" for shard in shards] for side in self.sides
+            [f"{names.rows_path(shard, side, kept)}/{column}" for shard in shards]
+            for side in self.sides
         ]
 
     def load(
@@ -181,19 +174,19 @@ class Graph(GraphFacts):
         """
         self.require(order, signed=signed)
         rows = {side: self._side(side, order, shard, room) for side in self.sides}
-        out, into = rows[OUT], rows.get(IN, rows[OUT])
+        out, into = rows[names.OUT], rows.get(names.IN, rows[names.OUT])
         whole = Dealing(self.rows)
         dealing = whole if shard is None else Dealing(self.rows, self.shards, shard)
         tuples = self.tuples()
         if shard is not None:
             tuples = tuples[dealing.owned()]
-        if order == HUB:
+        if order == names.HUB:
             return Shard(dealing, self.directed, tuples, out_hub=out, into_hub=into)
         return Shard(dealing, self.directed, tuples, out_light=out, into_light=into)
 
     def _kept(self, order: str) -> str:
         """Order in which there are rows for a search that wants ``order``."""
-        return order if order in self.attributes["row_orders"] else LIGHT
+        return order if order in self.attributes["row_orders"] else names.LIGHT
 
     def _side(self, side: str, order: str, shard: int | None, allocate: Allocator | None) -> Rows:
         kept = self._kept(order)

@@ -11,15 +11,7 @@ from typing import Any
 import numpy as np
 
 from ooc_graph.forked import free_in_child
-from ooc_graph.kernels.cpu.build.rows import (
-    as_keys,
-    count_rows,
-    drop_duplicates,
-    fold_row,
-    from_keys,
-    scatter_rows,
-    sort_rows,
-)
+from ooc_graph.kernels.cpu.build import rows as row_kernels
 from ooc_graph.layout.chunks import FileEntry, write_array, write_chunk
 from ooc_graph.layout.metadata import ArraySpec
 from ooc_graph.layout.names import HUB, LIGHT
@@ -91,18 +83,18 @@ def _write_light(
 ) -> None:
     """Rows by weight; ids are ascending before, and the sort is stable, so ties are by id."""
     offsets = _offsets(kept)
-    keys = as_keys(weights)
-    sort_rows(offsets, keys, neighbors)
+    keys = row_kernels.as_keys(weights)
+    row_kernels.sort_rows(offsets, keys, neighbors)
     task.pieces.write(piece_name(side, bucket, LIGHT), neighbors)
-    weights = from_keys(keys, weights.dtype)
+    weights = row_kernels.from_keys(keys, weights.dtype)
     task.pieces.write(piece_name(side, bucket, "weights"), weights)
 
 
 def _sort(task: MergeTask, side: str, bucket: int) -> tuple[IntArray, AnyArray, AnyArray]:
     offsets, neighbors, weights = _grouped(task, side, bucket)
-    sort_rows(offsets, neighbors, weights)
+    row_kernels.sort_rows(offsets, neighbors, weights)
     kept = np.empty(len(offsets) - 1, np.int64)
-    total = drop_duplicates(offsets, neighbors, weights, kept)
+    total = row_kernels.drop_duplicates(offsets, neighbors, weights, kept)
     return kept, neighbors[:total], weights[:total]
 
 
@@ -110,12 +102,12 @@ def _grouped(task: MergeTask, side: str, bucket: int) -> tuple[IntArray, AnyArra
     """Arcs of a bucket in row order."""
     arcs = read_bucket(task.runs, side, bucket)
     counts = np.zeros(int(task.runs.buckets.rows[bucket]), np.int64)
-    count_rows(arcs.rows, counts)
+    row_kernels.count_rows(arcs.rows, counts)
     offsets = _offsets(counts)
     neighbors = borrow("ordered neighbors", len(arcs.neighbors), arcs.neighbors.dtype)
     weights = borrow("ordered weights", len(arcs.weights), arcs.weights.dtype)
     cursor = offsets[:-1].copy()
-    scatter_rows(arcs.rows, arcs.neighbors, arcs.weights, cursor, neighbors, weights)
+    row_kernels.scatter_rows(arcs.rows, arcs.neighbors, arcs.weights, cursor, neighbors, weights)
     return offsets, neighbors, weights
 
 
@@ -127,7 +119,7 @@ def _fold(task: MergeTask, side: str, bucket: int) -> tuple[IntArray, AnyArray, 
         seen = np.zeros(task.vertices, np.bool_)
         lightest = np.empty(task.vertices if weighted else 0, task.runs.weight_dtype or np.float32)
         for part in bucket_parts(task.runs, side, bucket, task.capacity):
-            fold_row(part.neighbors, part.weights, seen, lightest)
+            row_kernels.fold_row(part.neighbors, part.weights, seen, lightest)
         neighbors = np.flatnonzero(seen).astype(task.runs.id_dtype)
         weights = lightest[seen] if weighted else lightest
         return np.array([len(neighbors)], np.int64), neighbors, weights
