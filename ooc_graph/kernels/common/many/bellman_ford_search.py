@@ -31,11 +31,7 @@ import numpy as np
 from ooc_graph.errors import InputError, NegativeCycleError
 from ooc_graph.kernels.common.bitmap import Words, pack_bits
 from ooc_graph.kernels.common.many.bellman_ford import Fall, fall, vertex_on_cycle
-from ooc_graph.kernels.common.sssp.distances import (
-    distance_dtype,
-    overflow_error,
-    sums_may_overflow,
-)
+from ooc_graph.kernels.common.sssp import distances
 from ooc_graph.kernels.common.sssp.rows import LightRows
 from ooc_graph.types import AnyArray, IntArray
 
@@ -91,7 +87,7 @@ class _InMemory:
 
     def __init__(self, out: LightRows) -> None:
         self._out, self.rows = out, len(out.offsets) - 1
-        self.dtype = distance_dtype(out.weights)
+        self.dtype = distances.distance_dtype(out.weights)
 
     @property
     def ends(self) -> tuple[Any, Any]:
@@ -181,8 +177,8 @@ def _require_fit(ends: tuple[Any, Any], rows: int, dtype: np.dtype[Any]) -> None
     """Refuse weights whose sums might not fit."""
     heaviest = max(map(abs, ends))
     if dtype.kind == "f":
-        if sums_may_overflow(2 * heaviest, rows, dtype):
-            raise overflow_error(dtype)
+        if distances.sums_may_overflow(2 * heaviest, rows, dtype):
+            raise distances.overflow_error(dtype)
     elif heaviest * rows >= INTEGER_BOUND:
         raise InputError(
             f"a path might be as long as {rows} times {heaviest}, above the bound of "

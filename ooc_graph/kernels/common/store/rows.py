@@ -15,14 +15,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from ooc_graph.kernels.common.bitmap import WORD_BITS, Words
-from ooc_graph.kernels.common.store.windows import (
-    LoadedArcs,
-    ask,
-    list_queue,
-    list_tails,
-    locate,
-    point_at_heads,
-)
+from ooc_graph.kernels.common.store import windows
 from ooc_graph.types import AnyArray, IntArray
 
 FIRST_LOOK = 1024
@@ -112,7 +105,7 @@ class TierRows:
         limits: AnyArray | None = None,
     ) -> None:
         self.heads, self._blocks, self._look = heads, blocks, look
-        self._in_heads = LoadedArcs(heads.lengths, heads.starts, 0, 0)
+        self._in_heads = windows.LoadedArcs(heads.lengths, heads.starts, 0, 0)
         self.asked = 0
         """Rows, counted each time, of which arcs were asked for."""
         self._limits = heads.lengths if limits is None else limits
@@ -132,18 +125,18 @@ class TierRows:
         self.staged = [len(r) * n for r, n in zip(self._numbers[0], elements, strict=True)]
         """Most elements of each column in a batch."""
 
-    def loaded(self, least: int, shift: int = 63) -> LoadedArcs:
+    def loaded(self, least: int, shift: int = 63) -> windows.LoadedArcs:
         """What is loaded of each row by such a rule."""
-        return LoadedArcs(self.heads.lengths, self.heads.starts[:0], least, shift)
+        return windows.LoadedArcs(self.heads.lengths, self.heads.starts[:0], least, shift)
 
-    def tails(self, bits: Words, loaded: LoadedArcs | None = None) -> Iterator[int]:
+    def tails(self, bits: Words, loaded: windows.LoadedArcs | None = None) -> Iterator[int]:
         """Window after window of a bitmap's rows with more than is at hand: how many they are.
 
         By default their heads are loaded.
         """
         word = 0
         while word < len(bits):
-            waiting, word = list_tails(bits, loaded or self._in_heads, self.window, word)
+            waiting, word = windows.list_tails(bits, loaded or self._in_heads, self.window, word)
             if waiting:
                 yield waiting
 
@@ -153,7 +146,7 @@ class TierRows:
             queue.sort()
         first = 0
         while first < len(queue):
-            waiting, first = list_queue(queue, first, self._in_heads, self.window)
+            waiting, first = windows.list_queue(queue, first, self._in_heads, self.window)
             if waiting:
                 yield waiting
 
@@ -174,7 +167,7 @@ class TierRows:
     def scan_heads(self, waiting: int, scan: Scan) -> int:
         """Scan the heads of a window's rows; how many want more. Parameters as for `scan`."""
         heads = self.heads
-        point_at_heads(heads, self.window, waiting)
+        windows.point_at_heads(heads, self.window, waiting)
         columns = (heads.neighbors, heads.weights)[: len(self._shifts)]
         return scan(self._limits, self.window, 0, waiting, 0, *columns)
 
@@ -189,7 +182,7 @@ class TierRows:
         look = min(look or self._look, self.most_look)
         self.asked += waiting
         while waiting:
-            if not ask(self.heads, self._limits, self.window, waiting, look):
+            if not windows.ask(self.heads, self._limits, self.window, waiting, look):
                 self._sort(waiting)
             kept, bounds = 0, [0]
             with closing(self._blocks.stage(self._batches(waiting, bounds))) as staged:
@@ -204,13 +197,15 @@ class TierRows:
         begin, turn = 0, 0
         while begin < waiting:
             numbers, blocks = self._numbers[turn], []
-            end, count = locate(self.window, begin, waiting, 0, self._shifts[0], numbers[0])
+            end, count = windows.locate(self.window, begin, waiting, 0, self._shifts[0], numbers[0])
             if end == begin:
                 raise AssertionError(f"{self.window.asked[begin]} arcs do not fit a batch")
             blocks.append(numbers[0][:count])
             for column in range(1, len(self._shifts)):
                 shift = self._shifts[column]
-                last, count = locate(self.window, begin, end, column, shift, numbers[column])
+                last, count = windows.locate(
+                    self.window, begin, end, column, shift, numbers[column]
+                )
                 if last < end:
                     raise AssertionError(f"column {column} has no room for a batch of the first")
                 blocks.append(numbers[column][:count])

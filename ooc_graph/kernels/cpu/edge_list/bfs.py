@@ -12,22 +12,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ooc_graph.kernels.common import team
 from ooc_graph.kernels.common.compiled import kernel, subroutine
 from ooc_graph.kernels.common.decisions import PUSH
-from ooc_graph.kernels.common.team import (
-    CHUNK,
-    FIRST_FREE,
-    LINE,
-    OPERATION,
-    atomic_add,
-    atomic_umin,
-    barrier,
-)
 from ooc_graph.kernels.cpu.edge_list.grouped import HALF, LOW_END, pieces_of, segment_of_id
 from ooc_graph.types import AnyArray, IntArray
 
 GO, DONE, WIDEN = 0, 1, 2
-DEPTH, EXAMINED = FIRST_FREE, FIRST_FREE + LINE
+DEPTH, EXAMINED = team.FIRST_FREE, team.FIRST_FREE + team.LINE
 """Words of the control array: level of the frontier, edges read in a level."""
 
 
@@ -63,7 +55,7 @@ def _visit(levels: Any, parents: Any, vertex: Any, parent: Any, depth: Any) -> i
     """Offer a parent at ``depth``; 1 to the one thread that is the first to reach the vertex."""
     if parents[vertex] <= parent:
         return 0
-    if atomic_umin(parents, vertex, parent) != parents.dtype.type(-1):
+    if team.atomic_umin(parents, vertex, parent) != parents.dtype.type(-1):
         return 0
     levels[vertex] = depth + 1
     return 1
@@ -104,10 +96,10 @@ def level_part(control: Any, edges: Any, reach: Any, depth: int) -> None:
         examined += edges.begin[piece + 1] - edges.begin[piece]
         heads, tails = _read_piece(edges, piece, reach, at)
         if heads > 0:
-            atomic_add(after, head, heads)
+            team.atomic_add(after, head, heads)
         if tails > 0:
-            atomic_add(after, tail, tails)
-    atomic_add(control, EXAMINED, examined)
+            team.atomic_add(after, tail, tails)
+    team.atomic_add(control, EXAMINED, examined)
 
 
 @subroutine
@@ -125,16 +117,16 @@ def _plan(control: Any, reach: Any, trace: Any, depth: int, fresh: bool) -> None
     if fresh and depth > 0:
         trace.arcs[depth - 1] = control[EXAMINED]
     trace.vertices[depth], trace.arcs[depth], trace.direction[depth] = count, 0, PUSH
-    control[DEPTH], control[CHUNK], control[EXAMINED] = depth, 0, 0
+    control[DEPTH], control[team.CHUNK], control[EXAMINED] = depth, 0, 0
     reach.front[(depth + 1) & 1][:] = 0
     # The largest level says unreached, so the one below it is the last that can be given.
     last = np.uint64(reach.level.dtype.type(-1)) - np.uint64(1)
     if count == 0:
-        control[OPERATION] = DONE
+        control[team.OPERATION] = DONE
     elif left == 0:
-        control[OPERATION], control[DEPTH] = DONE, depth + 1
+        control[team.OPERATION], control[DEPTH] = DONE, depth + 1
     else:
-        control[OPERATION] = GO if np.uint64(depth) < last else WIDEN
+        control[team.OPERATION] = GO if np.uint64(depth) < last else WIDEN
 
 
 @kernel
@@ -156,7 +148,7 @@ def search(
     fresh = depth == 0
     if fresh:
         reset_part(thread, threads, edges, reach)
-        if not barrier(control, threads):
+        if not team.barrier(control, threads):
             return
         if thread == 0:
             reach.level[root], reach.parent[root] = 0, root
@@ -164,12 +156,12 @@ def search(
     while True:
         if thread == 0:
             _plan(control, reach, trace, depth, fresh)
-        if not barrier(control, threads) or control[OPERATION] != GO:
+        if not team.barrier(control, threads) or control[team.OPERATION] != GO:
             return
         level_part(control, edges, reach, depth)
         depth += 1
         fresh = True
-        if not barrier(control, threads):
+        if not team.barrier(control, threads):
             return
 
 

@@ -9,12 +9,7 @@ import numpy as np
 
 from ooc_graph.kernels.common.bitmap import words_for
 from ooc_graph.kernels.common.decisions import BfsTree, SsspTree
-from ooc_graph.kernels.common.sssp.distances import (
-    distance_dtype,
-    overflow_error,
-    sums_may_overflow,
-    unreached,
-)
+from ooc_graph.kernels.common.sssp import distances
 from ooc_graph.kernels.common.team import OPERATION, Team, new_control
 from ooc_graph.kernels.cpu.bfs.search import new_trace
 from ooc_graph.kernels.cpu.edge_list import bfs as edges_bfs
@@ -76,7 +71,7 @@ class CpuEdgesSssp:
     def __init__(self, edges: GroupedEdges, ids: np.dtype[Any], team: Team) -> None:
         rows, segments = edges.vertices, edges.segments
         self._edges, self._team = edges, team
-        dtype = distance_dtype(edges.weights)
+        dtype = distances.distance_dtype(edges.weights)
         self._distance = np.empty(rows, dtype)
         unsigned = dtype if dtype.kind == "f" else np.dtype(np.uint64)
         self._field = edges_sssp.Field(
@@ -90,10 +85,10 @@ class CpuEdgesSssp:
             np.empty(segments, np.int64),
             np.empty(segments, unsigned),
             _light_cap(edges).astype(dtype).view(unsigned),
-            unreached(dtype).view(unsigned),
+            distances.unreached(dtype).view(unsigned),
         )
         heaviest = edges.weights.max(initial=0)
-        self._may_overflow = sums_may_overflow(heaviest, rows, dtype)
+        self._may_overflow = distances.sums_may_overflow(heaviest, rows, dtype)
 
     def run(self, root: int) -> SsspTree:
         """Search from internal id ``root``; the arrays stay this search's until the next run.
@@ -119,7 +114,7 @@ class CpuEdgesSssp:
         if self._may_overflow and edges_sssp.lost_by_overflow(
             self._edges, field.distance, field.top[0]
         ):
-            raise overflow_error(self._distance.dtype)
+            raise distances.overflow_error(self._distance.dtype)
         if control[edges_parents.UNRESOLVED]:
             raise AssertionError(
                 f"{control[edges_parents.UNRESOLVED]} reached vertices have no parent"

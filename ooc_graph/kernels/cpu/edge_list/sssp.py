@@ -20,15 +20,9 @@ from typing import Any, NamedTuple
 from ooc_graph.kernels.common.bitmap import Words
 from ooc_graph.kernels.common.compiled import kernel, subroutine
 from ooc_graph.kernels.common.team import CHUNK, OPERATION, barrier, take_chunk
+from ooc_graph.kernels.cpu.edge_list import relax
 from ooc_graph.kernels.cpu.edge_list.grouped import HALF, LOW_END, segment_of_id
 from ooc_graph.kernels.cpu.edge_list.parents import gather_unresolved, offer_part, resolve_plateaus
-from ooc_graph.kernels.cpu.edge_list.relax import (
-    LIGHT_PASSES,
-    PASSES,
-    STILL_OPEN,
-    WHOLE,
-    relax_part,
-)
 from ooc_graph.types import AnyArray, IntArray
 
 GO, SETTLED = 0, 1
@@ -84,7 +78,7 @@ def _start(control: Any, field: Any, root: int) -> None:
     field.distance[root], field.low[0, segment], field.near[segment] = 0, 0, 0
     field.least[segment] = 0
     field.open[segment] -= 1
-    control[STILL_OPEN] = len(field.distance) - 1
+    control[relax.STILL_OPEN] = len(field.distance) - 1
 
 
 @subroutine
@@ -133,19 +127,19 @@ def _plan(control: Any, field: Any, turn: int) -> None:
     be: all edges of all that had a distance have been relaxed towards segments with open
     vertices. From then on open vertices do not count.
     """
-    whole = control[WHOLE] != 0
+    whole = control[relax.WHOLE] != 0
     changed, waiting, still_open = _note_changes(field, turn, whole)
-    is_settled = whole and still_open == control[STILL_OPEN]
+    is_settled = whole and still_open == control[relax.STILL_OPEN]
     for segment in range(len(field.open)):
         if is_settled or field.open[segment] == 0:
             field.bound[segment] = field.far[segment]
     control[CHUNK] = 0
-    control[PASSES] += 1
+    control[relax.PASSES] += 1
     if whole:
-        control[STILL_OPEN], control[LIGHT_PASSES] = still_open, 0
+        control[relax.STILL_OPEN], control[relax.LIGHT_PASSES] = still_open, 0
     else:
-        control[LIGHT_PASSES] += 1
-    control[WHOLE] = 0 if changed and control[LIGHT_PASSES] < MOST_LIGHT_PASSES else 1
+        control[relax.LIGHT_PASSES] += 1
+    control[relax.WHOLE] = 0 if changed and control[relax.LIGHT_PASSES] < MOST_LIGHT_PASSES else 1
     control[OPERATION] = GO if changed or waiting else SETTLED
 
 
@@ -182,7 +176,7 @@ def search(thread: int, threads: int, control: Any, edges: Any, field: Any, root
             return
         if control[OPERATION] == SETTLED:
             break
-        relax_part(control, edges, field, turn)
+        relax.relax_part(control, edges, field, turn)
         if not barrier(control, threads):
             return
         if thread == 0:

@@ -12,13 +12,7 @@ from ooc_graph.kernels.common.decisions import SsspTree, hubs_are_large
 from ooc_graph.kernels.common.sssp.distances import distance_dtype, unreached
 from ooc_graph.kernels.common.sssp.survey import may_pull, survey
 from ooc_graph.kernels.common.team import Team
-from ooc_graph.kernels.cpu.sssp.near_far import (
-    GAVE_UP,
-    PARENT_BITS,
-    UNREACHED,
-    NearFar,
-    search_near_far,
-)
+from ooc_graph.kernels.cpu.sssp import near_far
 from ooc_graph.kernels.cpu.sssp.search import CpuSsspSearch
 from ooc_graph.types import AnyArray, Rows
 
@@ -50,7 +44,7 @@ def _farthest(weights: AnyArray) -> int:
     """32 bits of the longest distance to which each of the weights may be added; 0: of none."""
     heaviest = weights.max(initial=0)
     if weights.dtype.kind != "f":
-        return max(0, UNREACHED - 1 - int(heaviest))
+        return max(0, near_far.UNREACHED - 1 - int(heaviest))
     longest = np.float32(np.finfo(np.float32).max / 2)
     return int(longest.view(np.uint32)) if heaviest <= longest else 0
 
@@ -58,7 +52,7 @@ def _farthest(weights: AnyArray) -> int:
 def may_pair_rows(weights: np.dtype[Any], rows: int, arcs: int) -> bool:
     """Tell whether rows of such a graph may get `PairedRows`; ``arcs`` of one direction."""
     has_type = weights.kind != "f" or weights == np.float32
-    return has_type and not rows >> PARENT_BITS and not arcs >> 32
+    return has_type and not rows >> near_far.PARENT_BITS and not arcs >> 32
 
 
 def paired_bytes(rows: int, arcs: int) -> int:
@@ -105,7 +99,7 @@ class CpuNearFarSearch:
         self._top = unreached(dtype)[0]
         self._distance = words.view(dtype)[:rows]
         self._parent = np.empty(rows, np.uint32)
-        self._state = NearFar(
+        self._state = near_far.NearFar(
             words,
             self._parent,
             np.empty((2, rows // FAR_SHARE), np.uint32),
@@ -124,7 +118,7 @@ class CpuNearFarSearch:
         if self._general is not None:
             return self._general.run(root)
         start = perf_counter()
-        examined = search_near_far(
+        examined = near_far.search_near_far(
             self.paired,
             self._state,
             self._distance,
@@ -135,7 +129,7 @@ class CpuNearFarSearch:
             root,
         )
         elapsed_s = perf_counter() - start
-        if examined == GAVE_UP:
+        if examined == near_far.GAVE_UP:
             del self.paired, self._state, self._distance, self._parent
             self._general = self._make_general()
             tree = self._general.run(root)

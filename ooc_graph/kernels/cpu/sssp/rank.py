@@ -19,25 +19,11 @@ from ooc_graph.kernels.common.sssp.plateaus import Plateau
 from ooc_graph.kernels.common.sssp.rows import LightRows, Wave
 from ooc_graph.kernels.common.sssp.survey import Known
 from ooc_graph.kernels.common.team import Team, new_control
+from ooc_graph.kernels.cpu.sssp import parents
+from ooc_graph.kernels.cpu.sssp import rank_steps as steps
 from ooc_graph.kernels.cpu.sssp.fused import overflowed
-from ooc_graph.kernels.cpu.sssp.parents import (
-    EXAMINED,
-    UNRESOLVED,
-    inner_parents,
-    new_scratches,
-    parents_part,
-    take_offered,
-)
 from ooc_graph.kernels.cpu.sssp.pull import CHANGED, pull_part
 from ooc_graph.kernels.cpu.sssp.push import HeadedRows
-from ooc_graph.kernels.cpu.sssp.rank_steps import (
-    arcs_of,
-    find_beside_rows,
-    list_within,
-    push_queued,
-    ready,
-    take_solved,
-)
 from ooc_graph.kernels.cpu.sssp.rising import push_inner
 from ooc_graph.kernels.cpu.sssp.search import taken_dtype
 from ooc_graph.kernels.cpu.sssp.shared import CpuSsspShared
@@ -78,7 +64,7 @@ class CpuSsspRank(BaseSsspRank):
             dealt_of(dealing),
         )
         self._ranges = np.empty((team.threads, 2), top.dtype)
-        self._scratches = new_scratches(team.threads, top.dtype)
+        self._scratches = parents.new_scratches(team.threads, top.dtype)
         self._parent = np.empty(rows, ids)
         self._bound, self._floor = self._top, 0.0
 
@@ -97,11 +83,11 @@ class CpuSsspRank(BaseSsspRank):
         """Candidates up to ``bound`` from own rows just improved or pending."""
         wave, limit, has_risen = self._seen(shared), self._kind(bound), bound != self._bound
         self._bound = bound
-        count, pending, capacity = ready(
+        count, pending, capacity = steps.ready(
             self._out, wave, shared.improved, 0, self._pending, has_risen, limit
         )
         target, found = np.empty(capacity, self._ids), np.empty(capacity, self._top.dtype)
-        _, listed, self._pending, examined, again, smallest = push_queued(
+        _, listed, self._pending, examined, again, smallest = steps.push_queued(
             self._out, wave, count, pending, limit, target, found
         )
         least = np.array([smallest], self._top.dtype)
@@ -122,7 +108,7 @@ class CpuSsspRank(BaseSsspRank):
         return lengths
 
     def _rows_within(self, shared: CpuSsspShared, bound: float) -> AnyArray:
-        count = list_within(self._seen(shared), self._kind(bound), self._wave.queue)
+        count = steps.list_within(self._seen(shared), self._kind(bound), self._wave.queue)
         return self._wave.queue[:count].astype(np.int64)
 
     def push_within(self, shared: CpuSsspShared, bound: float) -> tuple[Payload, int]:
@@ -149,32 +135,34 @@ class CpuSsspRank(BaseSsspRank):
         self._team.launch(pull_part, control, self._into, wave, self._distance, *bounds, *scratch)
         count = int(control[CHANGED])
         target = wave.queue[:count]
-        arcs = arcs_of(self._out.offsets, wave.dealt, target)
+        arcs = steps.arcs_of(self._out.offsets, wave.dealt, target)
         payload = target, self._distance[:count], np.array([self._top])
-        return payload, int(arcs), int(control[EXAMINED])
+        return payload, int(arcs), int(control[parents.EXAMINED])
 
     def offer_within(self, shared: CpuSsspShared, bound: float) -> tuple[AnyArray, AnyArray, int]:
         """Vertices that own rows within ``bound`` may be parents of, these rows; arcs examined."""
         rows = self._rows_within(shared, bound)
         target, offered = self._listed(rows, self._ids)
         wave = self._seen(shared)._replace(first=rows)
-        listed, examined = inner_parents(self._out, wave, self._parent, len(rows), target, offered)
+        listed, examined = parents.inner_parents(
+            self._out, wave, self._parent, len(rows), target, offered
+        )
         return target[:listed], offered[:listed], examined
 
     def take_offered(
         self, shared: CpuSsspShared, target: AnyArray, offered: AnyArray, floor: float
     ) -> None:
         """Give own rows among ``target`` the best parents that are offered."""
-        take_offered(shared.distance, self._parent, self._dealing.local_of(target), offered)
+        parents.take_offered(shared.distance, self._parent, self._dealing.local_of(target), offered)
         self._floor = floor
 
     def find_parents(self, shared: CpuSsspShared, root: int) -> tuple[AnyArray, int]:
         """Find the parents that are still lacking; vertices left on plateaus, and arcs examined."""
         control, wave = new_control(), self._seen(shared)
         given = self._into, wave, self._parent, root, self._kind(self._floor), self._scratches
-        self._team.launch(parents_part, control, *given)
-        self._left = int(control[UNRESOLVED])
-        return self._dealing.internal_of(wave.pending[: self._left]), int(control[EXAMINED])
+        self._team.launch(parents.parents_part, control, *given)
+        self._left = int(control[parents.UNRESOLVED])
+        return self._dealing.internal_of(wave.pending[: self._left]), int(control[parents.EXAMINED])
 
     def resolve(self, shared: CpuSsspShared) -> AnyArray:
         """Vertices on plateaus that are next to one that has a parent, and take it."""
@@ -184,12 +172,12 @@ class CpuSsspRank(BaseSsspRank):
         )
         self._find_beside(plateau, wave.pending[:left])
         solved = np.empty(left, self._ids)
-        found, self._left = take_solved(parent, wave.pending, left, solved)
+        found, self._left = steps.take_solved(parent, wave.pending, left, solved)
         return self._dealing.internal_of(solved[:found])
 
     def _find_beside(self, plateau: Plateau, rows: AnyArray) -> None:
         """Give rows the parents on their plateaus that they can have now."""
-        find_beside_rows(self._into, plateau, rows)
+        steps.find_beside_rows(self._into, plateau, rows)
 
     def overflowed(self, shared: CpuSsspShared) -> bool:
         """Tell whether a shortest distance from here exceeds the distances' dtype."""

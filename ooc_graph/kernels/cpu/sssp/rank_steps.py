@@ -9,12 +9,7 @@ import numpy as np
 from ooc_graph.kernels.common.compiled import kernel
 from ooc_graph.kernels.common.dealt import internal_of, local_of
 from ooc_graph.kernels.common.sssp.plateaus import find_beside
-from ooc_graph.kernels.cpu.sssp.push import (
-    push_once,
-    queue_improved,
-    smallest_pending,
-    take_pending,
-)
+from ooc_graph.kernels.cpu.sssp import push
 from ooc_graph.types import DEAL_BLOCK
 
 
@@ -27,8 +22,8 @@ def ready(
     ``queue[:count]`` has rows already, but none under a new bound.
     """
     if has_risen:
-        count, pending = take_pending(out, wave, pending, bound)
-    count, pending = queue_improved(out, wave, improved, count, pending, bound)
+        count, pending = push.take_pending(out, wave, pending, bound)
+    count, pending = push.queue_improved(out, wave, improved, count, pending, bound)
     arcs = 0
     for index in range(count):
         row = np.int64(wave.queue[index])
@@ -41,10 +36,10 @@ def push_queued(
     out: Any, wave: Any, count: int, pending: int, bound: Any, target: Any, found: Any
 ) -> tuple[int, int, int, int, int, Any]:
     """Push once; as `push_once`, and the smallest candidate of the pending rows."""
-    done, listed, pending, examined, again = push_once(
+    done, listed, pending, examined, again = push.push_once(
         out, wave, count, pending, bound, target, found
     )
-    return done, listed, pending, examined, again, smallest_pending(out, wave, pending)
+    return done, listed, pending, examined, again, push.smallest_pending(out, wave, pending)
 
 
 @kernel

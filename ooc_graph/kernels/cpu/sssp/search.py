@@ -11,13 +11,7 @@ import numpy as np
 from ooc_graph.kernels.common.bitmap import words_for
 from ooc_graph.kernels.common.dealt import WHOLE
 from ooc_graph.kernels.common.decisions import SsspTree
-from ooc_graph.kernels.common.sssp.distances import (
-    distance_dtype,
-    largest_of,
-    overflow_error,
-    sums_may_overflow,
-    unreached,
-)
+from ooc_graph.kernels.common.sssp import distances
 from ooc_graph.kernels.common.sssp.plateaus import Plateau, list_lacking, resolve_plateaus
 from ooc_graph.kernels.common.sssp.rows import LightRows, Wave
 from ooc_graph.kernels.common.sssp.survey import MOST_FIRST, may_pull, survey
@@ -33,7 +27,7 @@ def light_rows(rows: Rows) -> LightRows:
     """Rows with offsets as int64, which uint64 would turn to float in a sum."""
     assert rows.weights is not None
     offsets, dtype = rows.offsets.view(np.int64), rows.weights.dtype
-    lightest = np.full(len(offsets) - 1, largest_of(dtype), dtype)
+    lightest = np.full(len(offsets) - 1, distances.largest_of(dtype), dtype)
     _copy_heads(offsets, 0, [(rows.weights, lightest)])
     return LightRows(offsets, rows.neighbors, rows.weights, lightest)
 
@@ -43,7 +37,7 @@ def headed_rows(rows: LightRows, dealing: Dealing) -> HeadedRows:
     shape = HEADS, dealing.rows
     neighbors = np.empty(shape, rows.neighbors.dtype)
     neighbors[:] = dealing.owned()
-    weights = np.full(shape, largest_of(rows.weights.dtype), rows.weights.dtype)
+    weights = np.full(shape, distances.largest_of(rows.weights.dtype), rows.weights.dtype)
     for column in range(HEADS):
         columns = [(rows.neighbors, neighbors[column]), (rows.weights, weights[column])]
         _copy_heads(rows.offsets, column, columns)
@@ -78,7 +72,7 @@ def new_wave(parent: AnyArray, dtype: np.dtype[Any], arcs: int, longest: int) ->
         parent,
         np.empty(rows, ids),
         np.empty(min(MOST_FIRST, max(1, arcs // ENOUGH_PUSHED)), ids),
-        unreached(dtype),
+        distances.unreached(dtype),
         np.zeros(1, dtype),
         np.zeros(1, np.float64),
         WHOLE,
@@ -102,7 +96,7 @@ class CpuSsspSearch:
             self._out = self._out._replace(lightest=self._into.head_weights[0])
         self._team = team
         rows, ids = len(out.offsets) - 1, out.neighbors.dtype
-        dtype = distance_dtype(self._out.weights)
+        dtype = distances.distance_dtype(self._out.weights)
         found = survey(self._out, tuples)
         self._may_pull = may_pull(found)
         self._step = found.step
@@ -116,7 +110,7 @@ class CpuSsspSearch:
             new_scratches(team.threads, dtype),
         )
         self._heaviest = self._out.weights.max(initial=0)
-        self._may_overflow = sums_may_overflow(self._heaviest, rows, dtype)
+        self._may_overflow = distances.sums_may_overflow(self._heaviest, rows, dtype)
 
     @property
     def layout_bytes(self) -> int:
@@ -160,6 +154,6 @@ class CpuSsspSearch:
         """Refuse an answer in which reached vertices lack a distance or a parent."""
         distance, top = self._wave.distance, self._wave.top[0]
         if self._may_overflow and fused.overflowed(self._out, distance, WHOLE, self._heaviest, top):
-            raise overflow_error(distance.dtype)
+            raise distances.overflow_error(distance.dtype)
         if control[UNRESOLVED]:
             raise AssertionError(f"{control[UNRESOLVED]} reached vertices have no parent")

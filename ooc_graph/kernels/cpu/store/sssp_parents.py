@@ -12,13 +12,8 @@ import numpy as np
 from ooc_graph.kernels.common.bitmap import WORD_BITS, put
 from ooc_graph.kernels.common.compiled import kernel, subroutine
 from ooc_graph.kernels.common.dealt import internal_of
+from ooc_graph.kernels.common.sssp import plateaus
 from ooc_graph.kernels.common.sssp.distances import path_sum
-from ooc_graph.kernels.common.sssp.plateaus import (
-    best_parent,
-    find_beside,
-    offer_parent,
-    spread_row,
-)
 from ooc_graph.kernels.common.store.scans import scanner
 from ooc_graph.kernels.common.team import atomic_add, take_chunk
 from ooc_graph.kernels.cpu.sssp.parents import CHUNK_ROWS
@@ -31,7 +26,7 @@ def _find_parent(field: Any, row: int, neighbors: Any, weights: Any) -> bool:
     parent, none = field.parent, field.parent.dtype.type(-1)
     before = np.int64(-1) if parent[row] == none else np.int64(parent[row])
     at = field.distance[internal_of(row, field.dealt)]
-    found, looked = best_parent(
+    found, looked = plateaus.best_parent(
         field.distance, at, neighbors, weights, before, field.bound, field.top
     )
     if found >= 0:
@@ -41,7 +36,7 @@ def _find_parent(field: Any, row: int, neighbors: Any, weights: Any) -> bool:
 
 
 parent_tails = scanner(_find_parent)
-find_beside_tails = scanner(find_beside)
+find_beside_tails = scanner(plateaus.find_beside)
 
 
 @kernel
@@ -66,7 +61,7 @@ def parent_heads(_thread: int, _threads: int, control: Any, heads: Any, field: A
                 continue
             start, stop = np.int64(heads.starts[row]), np.int64(heads.starts[row + 1])
             columns = heads.neighbors[start:stop], heads.weights[start:stop]
-            found, looked = best_parent(distance, at, *columns, np.int64(-1), floor, top)
+            found, looked = plateaus.best_parent(distance, at, *columns, np.int64(-1), floor, top)
             if found >= 0:
                 parent[row] = found
             examined += looked
@@ -82,7 +77,7 @@ def offer_arcs(field: Any, u: int, neighbors: Any, weights: Any) -> bool:
     """Offer a row as parent along all of its arcs."""
     for arc in range(len(neighbors)):
         v = np.int64(neighbors[arc])
-        offer_parent(field.distance, field.parent, v, u, weights[arc], field.top)
+        plateaus.offer_parent(field.distance, field.parent, v, u, weights[arc], field.top)
     field.counts[LOOKED] += len(neighbors)
     return True
 
@@ -92,5 +87,5 @@ def offer_arcs(field: Any, u: int, neighbors: Any, weights: Any) -> bool:
 def spread_tails(state: Any, u: int, neighbors: Any, weights: Any) -> bool:
     """Offer a row on a plateau as parent; ``state`` is the plateau, and the end of its queue."""
     plateau, end = state
-    end[0], on = spread_row(plateau, u, neighbors, weights, end[0])
+    end[0], on = plateaus.spread_row(plateau, u, neighbors, weights, end[0])
     return bool(on)

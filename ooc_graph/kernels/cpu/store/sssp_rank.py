@@ -22,36 +22,9 @@ from ooc_graph.kernels.common.team import Team, new_control
 from ooc_graph.kernels.cpu.sssp.rank import CpuSsspRank
 from ooc_graph.kernels.cpu.sssp.rank_steps import push_queued, ready
 from ooc_graph.kernels.cpu.sssp.shared import CpuSsspShared
-from ooc_graph.kernels.cpu.store.sssp import (
-    EXAMINED,
-    LOOKED,
-    NEW,
-    Field,
-    count_lost,
-    has_empty_head,
-    light_heads,
-    near_overflow,
-    pull_heads,
-    pull_tails,
-)
-from ooc_graph.kernels.cpu.store.sssp_parents import (
-    find_beside_tails,
-    parent_heads,
-    parent_tails,
-)
-from ooc_graph.kernels.cpu.store.sssp_rank_steps import (
-    AGAIN,
-    LISTED,
-    Listing,
-    Tails,
-    forget,
-    list_improvements,
-    list_lacking,
-    list_offers,
-    note_exhausted,
-    raise_bound,
-    smallest_later,
-)
+from ooc_graph.kernels.cpu.store import sssp as steps
+from ooc_graph.kernels.cpu.store import sssp_parents as parents
+from ooc_graph.kernels.cpu.store import sssp_rank_steps as rank_steps
 from ooc_graph.types import AnyArray, Dealing, owner_of
 
 
@@ -72,15 +45,17 @@ class StoreSsspRank(CpuSsspRank):
         team: Team,
     ) -> None:
         heads = out.heads
-        if has_empty_head(heads) or has_empty_head(into.heads):
+        if steps.has_empty_head(heads) or steps.has_empty_head(into.heads):
             raise ValueError("SSSP needs the first arc of every row in memory")
-        super().__init__(dealing, light_heads(heads), light_heads(into.heads), known, team)
+        super().__init__(
+            dealing, steps.light_heads(heads), steps.light_heads(into.heads), known, team
+        )
         self.arcs = int(heads.lengths.sum(dtype=np.int64))
         self._out_rows, self._into_rows = out, into
         bits = words_for(dealing.rows)
         self._bits, self._more = (np.zeros(bits, np.uint64) for _ in "12")
         # While rows are pushed, the distances of the own rows are not written yet.
-        self._tails = Tails(
+        self._tails = rank_steps.Tails(
             np.empty(dealing.rows, heads.starts.dtype),
             self._distance,
             *(np.zeros(bits, np.uint64) for _ in "12"),
@@ -105,9 +80,9 @@ class StoreSsspRank(CpuSsspRank):
         wave, limit, has_risen = self._seen(shared), self._kind(bound), bound != self._bound
         assert not (has_risen and self._queued)
         self._bound, tails = bound, self._tails
-        forget(shared.improved, wave.dealt, tails)
+        rank_steps.forget(shared.improved, wave.dealt, tails)
         if has_risen:
-            raise_bound(tails, limit)
+            rank_steps.raise_bound(tails, limit)
         queued, pending, _ = ready(
             self._out, wave, shared.improved, self._queued, self._pending, has_risen, limit
         )
@@ -115,15 +90,15 @@ class StoreSsspRank(CpuSsspRank):
         done, listed, self._pending, examined, again, smallest = push_queued(
             self._out, wave, queued, pending, limit, target, found
         )
-        note_exhausted(self._out_rows.heads, wave, done, tails)
+        rank_steps.note_exhausted(self._out_rows.heads, wave, done, tails)
         self._queued = queued - done
         wave.queue[: self._queued] = wave.queue[done:queued].copy()
         listing = self._listing(shared, limit, target, found, listed)
         self._list_along_tails(listing)
-        listed = int(listing.counts[LISTED])
-        least = np.array([smallest_later(tails, self._kind(smallest))], self._top.dtype)
+        listed = int(listing.counts[rank_steps.LISTED])
+        least = np.array([rank_steps.smallest_later(tails, self._kind(smallest))], self._top.dtype)
         payload = target[:listed].copy(), found[:listed].copy(), least
-        looked, more = listing.counts[LOOKED], listing.counts[AGAIN]
+        looked, more = listing.counts[steps.LOOKED], listing.counts[rank_steps.AGAIN]
         return payload, int(examined + looked), int(again + more)
 
     def _listing(
@@ -133,22 +108,22 @@ class StoreSsspRank(CpuSsspRank):
         target: AnyArray,
         found: AnyArray,
         listed: int = 0,
-    ) -> Listing:
+    ) -> rank_steps.Listing:
         """State of a step that lists, with so many entries listed already."""
         dealt, lengths = self._wave.dealt, self._out_rows.heads.lengths
         counts = np.array([0, listed, 0])
-        return Listing(
+        return rank_steps.Listing(
             shared.distance, dealt, lengths, self._tails, bound, self._top, target, found, counts
         )
 
-    def _list_along_tails(self, listing: Listing) -> None:
+    def _list_along_tails(self, listing: rank_steps.Listing) -> None:
         """List improvements along the tails that are wanted, as many as fit."""
         out, tails = self._out_rows, self._tails
         for count in out.tails(tails.wanting):
-            if listing.counts[LISTED] == len(listing.target):
+            if listing.counts[rank_steps.LISTED] == len(listing.target):
                 return
             out.window.cursor[:count] = tails.cursor[out.window.row[:count]]
-            out.scan(count, partial(list_improvements, listing))
+            out.scan(count, partial(rank_steps.list_improvements, listing))
 
     def _lengths(self, rows: AnyArray) -> AnyArray:
         return self._out_rows.heads.lengths[rows]
@@ -160,8 +135,8 @@ class StoreSsspRank(CpuSsspRank):
         rows = self._rows_within(shared, bound)
         listing = self._listing(shared, self._top, *self._listed(rows, dtype))
         self._out_rows.scan_rows(self._bitmap(rows), partial(scan, listing))
-        listed = int(listing.counts[LISTED])
-        return listing.target[:listed], listing.found[:listed], int(listing.counts[LOOKED])
+        listed = int(listing.counts[rank_steps.LISTED])
+        return listing.target[:listed], listing.found[:listed], int(listing.counts[steps.LOOKED])
 
     def _bitmap(self, rows: AnyArray) -> Words:
         mark_only(self._bits, rows)
@@ -170,19 +145,19 @@ class StoreSsspRank(CpuSsspRank):
     def push_within(self, shared: CpuSsspShared, bound: float) -> tuple[Payload, int]:
         """Candidates along all arcs of the own rows within ``bound``; arcs examined."""
         target, found, examined = self._scan_within(
-            shared, bound, list_improvements, self._top.dtype
+            shared, bound, rank_steps.list_improvements, self._top.dtype
         )
         return (target, found, np.array([self._top])), examined
 
     def offer_within(self, shared: CpuSsspShared, bound: float) -> tuple[AnyArray, AnyArray, int]:
         """Vertices that own rows within ``bound`` may be parents of, these rows; arcs examined."""
-        return self._scan_within(shared, bound, list_offers, self._ids)
+        return self._scan_within(shared, bound, rank_steps.list_offers, self._ids)
 
-    def _field(self, shared: CpuSsspShared, marks: Words, bound: Any) -> Field:
+    def _field(self, shared: CpuSsspShared, marks: Words, bound: Any) -> steps.Field:
         """State of a step, with nothing counted."""
         dealt, top = self._wave.dealt, self._top
         counts, low = np.zeros(2, np.int64), np.full(1, top)
-        return Field(
+        return steps.Field(
             shared.distance, self._distance, self._parent, dealt, marks, bound, top, low, counts
         )
 
@@ -192,12 +167,12 @@ class StoreSsspRank(CpuSsspRank):
         copy_own(shared.distance, self._wave.dealt, self._distance)
         field = self._field(shared, self._bits, self._kind(floor))
         found = self._lows, self._scratches, self._more
-        self._team.launch(pull_heads, control, into.heads, field, self._kind(final), *found)
-        into.scan_tails(self._more, partial(pull_tails, field))
+        self._team.launch(steps.pull_heads, control, into.heads, field, self._kind(final), *found)
+        into.scan_tails(self._more, partial(steps.pull_tails, field))
         rows = self._wave.queue[: members(self._bits, self._wave.queue)]
         arcs = self._out_rows.heads.lengths[rows].sum(dtype=np.int64)
         payload = self._dealing.internal_of(rows), self._distance[rows], np.array([self._top])
-        return payload, int(arcs), int(control[EXAMINED] + field.counts[LOOKED])
+        return payload, int(arcs), int(control[steps.EXAMINED] + field.counts[steps.LOOKED])
 
     def find_parents(self, shared: CpuSsspShared, root: int) -> tuple[AnyArray, int]:
         """Find the parents that are still lacking; vertices left on plateaus, and arcs examined."""
@@ -205,22 +180,22 @@ class StoreSsspRank(CpuSsspRank):
         if owner_of(np.array(root), dealing.shards) == dealing.shard:
             self._parent[dealing.local_of(np.array(root))] = root
         field = self._field(shared, self._more, self._kind(self._floor))
-        self._team.launch(parent_heads, control, into.heads, field)
-        into.scan_tails(self._more, partial(parent_tails, field))
+        self._team.launch(parents.parent_heads, control, into.heads, field)
+        into.scan_tails(self._more, partial(parents.parent_tails, field))
         pending = self._wave.pending
-        self._left = list_lacking(
+        self._left = rank_steps.list_lacking(
             shared.distance, self._wave.dealt, self._parent, self._top, pending
         )
-        examined = int(control[EXAMINED] + field.counts[LOOKED])
+        examined = int(control[steps.EXAMINED] + field.counts[steps.LOOKED])
         return dealing.internal_of(pending[: self._left]), examined
 
     def _find_beside(self, plateau: Plateau, rows: AnyArray) -> None:
-        self._into_rows.scan_rows(self._bitmap(rows), partial(find_beside_tails, plateau))
+        self._into_rows.scan_rows(self._bitmap(rows), partial(parents.find_beside_tails, plateau))
 
     def overflowed(self, shared: CpuSsspShared) -> bool:
         """Tell whether a shortest distance from here exceeds the distances' dtype."""
         self._bits[:] = 0
         field = self._field(shared, self._bits, self._top)
-        near_overflow(field, self._known.heaviest)
-        self._out_rows.scan_rows(self._bits, partial(count_lost, field))
-        return bool(field.counts[NEW])
+        steps.near_overflow(field, self._known.heaviest)
+        self._out_rows.scan_rows(self._bits, partial(steps.count_lost, field))
+        return bool(field.counts[steps.NEW])

@@ -16,12 +16,7 @@ import numpy as np
 from ooc_graph.kernels.common.bitmap import mark_only, words_for
 from ooc_graph.kernels.common.dealt import WHOLE
 from ooc_graph.kernels.common.decisions import SsspTree, finish_by_push
-from ooc_graph.kernels.common.sssp import plateaus
-from ooc_graph.kernels.common.sssp.distances import (
-    distance_dtype,
-    overflow_error,
-    sums_may_overflow,
-)
+from ooc_graph.kernels.common.sssp import distances, plateaus
 from ooc_graph.kernels.common.sssp.plateaus import Plateau
 from ooc_graph.kernels.common.sssp.survey import Known, may_pull
 from ooc_graph.kernels.common.store.rows import TAIL_ROWS, TierRows
@@ -48,7 +43,7 @@ class TierSsspSearch:
         if steps.has_empty_head(out.heads) or steps.has_empty_head(into.heads):
             raise ValueError("SSSP needs the first arc of every row in memory")
         rows, ids = len(heads.lengths), heads.neighbors.dtype
-        dtype = distance_dtype(heads.weights)
+        dtype = distances.distance_dtype(heads.weights)
         self._out, self._into = out, into
         self._pushed = steps.light_heads(heads)
         self._arcs = int(heads.lengths.sum(dtype=np.int64))
@@ -60,7 +55,7 @@ class TierSsspSearch:
         self._scratches = new_scratches(team.threads, dtype)
         self._lows = np.empty(team.threads, dtype)
         self._bits, self._more, self._next = (np.zeros(words_for(rows), np.uint64) for _ in "123")
-        self._may_overflow = sums_may_overflow(float(known.heaviest), rows, dtype)
+        self._may_overflow = distances.sums_may_overflow(float(known.heaviest), rows, dtype)
         self._phase_arcs: dict[str, int] = {}
 
     def run(self, root: int) -> SsspTree:
@@ -209,4 +204,4 @@ class TierSsspSearch:
         steps.near_overflow(field, self._known.heaviest)
         self._out.scan_rows(self._bits, partial(steps.count_lost, field))
         if field.counts[steps.NEW]:
-            raise overflow_error(field.distance.dtype)
+            raise distances.overflow_error(field.distance.dtype)
