@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from ooc_graph.edges.bytestream import Peek, peek, peek_only
+from ooc_graph.edges.bytestream import Peek, peek, peek_only, shown
 from ooc_graph.edges.delimited import is_comment
 from ooc_graph.edges.interface import SourceDefaults, Unit
 from ooc_graph.edges.lines import BUFFER_BYTES, is_count
@@ -136,9 +136,9 @@ def open_metis(paths: Sequence[str], options: ReadOptions) -> AdjacencySource:
     for number, after, line in view.lines():
         if is_comment(line):
             continue
-        count, declared, skip, paired = _metis_header(view.path, number, line)
+        count, declared, skip, paired = _metis_header(view, number, line)
         if not paired and options.needs_weight:
-            raise InputError("the file has no edge weights", path=view.path, line=number)
+            raise view.fault("the file has no edge weights", line=number)
         weighted = paired and not options.no_weight
         grammar = RowGrammar(
             numbered=True,
@@ -150,21 +150,17 @@ def open_metis(paths: Sequence[str], options: ReadOptions) -> AdjacencySource:
         )
         file = RowFile(view.path, after, number + 1)
         return AdjacencySource("metis", (file,), grammar, bool(options.directed), declared)
-    raise InputError("no header", path=paths[0], advice="expected 'VERTICES EDGES [FMT [NCON]]'")
+    raise view.fault("no header", "expected 'VERTICES EDGES [FMT [NCON]]'")
 
 
-def _metis_header(path: str, number: int, line: bytes) -> tuple[int, int, int, bool]:
+def _metis_header(view: Peek, number: int, line: bytes) -> tuple[int, int, int, bool]:
     """Vertices, edges, numbers to skip in a row, whether neighbours have weights."""
     words = line.split()
     valid = 2 <= len(words) <= 4 and all(map(is_count, words))
     kinds = words[2].decode().zfill(3) if valid and len(words) > 2 else "000"
     if not valid or len(kinds) != 3 or set(kinds) - {"0", "1"}:
-        raise InputError(
-            f"the header is {line[:60].decode('utf-8', 'replace')!r}",
-            path=path,
-            line=number,
-            advice="expected 'VERTICES EDGES [FMT [NCON]]', FMT three digits 0 or 1",
-        )
+        advice = "expected 'VERTICES EDGES [FMT [NCON]]', FMT three digits 0 or 1"
+        raise view.fault(f"the header is {shown(line)}", advice, number)
     weights = int(words[3]) if len(words) > 3 else 1
     skip = (kinds[0] == "1") + (weights if kinds[1] == "1" else 0)
     return int(words[0]), int(words[1]), skip, kinds[2] == "1"

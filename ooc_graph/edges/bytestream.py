@@ -167,6 +167,10 @@ class Peek:
     whole: bool
     compressed: bool
 
+    def fault(self, problem: str, advice: str = "", line: int | None = None) -> InputError:
+        """Return the error of a file that is not what it should be."""
+        return InputError(problem, path=self.path, line=line, advice=advice)
+
     def lines(self) -> Iterator[tuple[int, int, bytes]]:
         """Yield (line number, file offset after the line, text stripped) of each whole line."""
         at, number = 0, 0
@@ -178,6 +182,11 @@ class Peek:
             number += 1
             yield number, self.skipped + end, self.text[at:end].strip()
             at = end
+
+
+def shown(text: bytes) -> str:
+    """Show the beginning of a line, or of a word, in an error."""
+    return repr(text[:60].decode("utf-8", "replace"))
 
 
 def peek(path: str) -> Peek:

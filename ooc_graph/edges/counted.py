@@ -12,12 +12,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from ooc_graph.edges.bytestream import Peek, peek, peek_only
-from ooc_graph.edges.delimited import is_comment, is_number
+from ooc_graph.edges.bytestream import Peek, peek, peek_only, shown
+from ooc_graph.edges.delimited import is_comment, is_number, not_a_weight
 from ooc_graph.edges.lines import LineGrammar, is_count
 from ooc_graph.edges.options import ReadOptions
 from ooc_graph.edges.textsource import TextFile, TextSource, refuse_different, text_file
-from ooc_graph.errors import InputError
 
 
 def open_algs4(paths: Sequence[str], options: ReadOptions) -> TextSource:
@@ -46,13 +45,7 @@ def _counts(
     number, _, line = entry or (1, 0, b"")
     found = line.split()
     if len(found) != words or not all(map(is_count, found)):
-        shown = line[:60].decode("utf-8", "replace")
-        raise InputError(
-            f"the first lines hold {shown!r}",
-            path=view.path,
-            line=number,
-            advice="expected " + expected,
-        )
+        raise view.fault(f"the first lines hold {shown(line)}", "expected " + expected, number)
     return [int(word) for word in found]
 
 
@@ -69,14 +62,9 @@ def _source(
     fields = line.split()
     weighted = len(fields) == 3 and is_number(fields[2].decode("utf-8", "replace"))
     if len(fields) == 3 and not weighted and not options.no_weight:
-        raise InputError(
-            f"the third field is no number: {fields[2][:60].decode('utf-8', 'replace')!r}",
-            path=view.path,
-            line=number,
-            advice="expected 'source target [weight]'; leave the third out with --weight none",
-        )
+        raise not_a_weight(view, shown(fields[2]), number)
     if not weighted and options.needs_weight:
-        raise InputError("the lines have no weights", path=view.path, advice="leave --weight out")
+        raise view.fault("the lines have no weights", "leave --weight out")
     weighted = weighted and not options.no_weight
     grammar = LineGrammar(
         fields=max(2, len(fields)),
@@ -120,12 +108,10 @@ def _read_header(view: Peek, options: ReadOptions) -> tuple[Problem, TextFile]:
         words = line.split()
         if not words or words[0][:1] == b"c":
             continue
-        problem, count, lines = _problem(view.path, number, line)
+        problem, count, lines = _problem(view, number, line)
         weighted = problem.weighted and not options.no_weight
         if not problem.weighted and options.needs_weight:
-            raise InputError(
-                "this kind of .gr file has no weights", path=view.path, advice="leave --weight out"
-            )
+            raise view.fault("this kind of .gr file has no weights", "leave --weight out")
         grammar = LineGrammar(
             fields=3 if problem.weighted else 2,
             weight=2 if weighted else -1,
@@ -135,18 +121,14 @@ def _read_header(view: Peek, options: ReadOptions) -> tuple[Problem, TextFile]:
             id_range=(1, count),
         )
         return problem, text_file(view, grammar, after, lines)
-    raise InputError("no problem line", path=view.path, advice="expected 'p sp VERTICES ARCS'")
+    raise view.fault("no problem line", "expected 'p sp VERTICES ARCS'")
 
 
-def _problem(path: str, number: int, line: bytes) -> tuple[Problem, int, int]:
+def _problem(view: Peek, number: int, line: bytes) -> tuple[Problem, int, int]:
     words = line.decode("utf-8", "replace").split()
     numbers = words[2:]
     valid = all(is_count(word.encode()) for word in numbers)
     if words[0] != "p" or len(numbers) != 2 or words[1] not in PROBLEMS or not valid:
-        raise InputError(
-            f"the problem line is {line[:60].decode('utf-8', 'replace')!r}",
-            path=path,
-            line=number,
-            advice="expected 'p KIND VERTICES LINES' with KIND one of " + ", ".join(PROBLEMS),
-        )
+        advice = "expected 'p KIND VERTICES LINES' with KIND one of " + ", ".join(PROBLEMS)
+        raise view.fault(f"the problem line is {shown(line)}", advice, number)
     return PROBLEMS[words[1]], int(numbers[0]), int(numbers[1])

@@ -78,11 +78,8 @@ def _readable(
     try:
         return _file(view, options, delimiter, header)
     except csv.Error as error:
-        raise InputError(
-            f"cannot be read as separated values: {error}",
-            path=view.path,
-            advice="expected lines that end with a newline, one edge in each",
-        ) from error
+        advice = "expected lines that end with a newline, one edge in each"
+        raise view.fault(f"cannot be read as separated values: {error}", advice) from error
 
 
 def _file(
@@ -125,12 +122,8 @@ def _columns(
     count = len(names or fields)
     if count < 2:
         number = next(n for n, _, text in view.lines() if not is_comment(text))
-        raise InputError(
-            f"one field in a line: {fields[0][:60]!r}",
-            path=view.path,
-            line=number,
-            advice="expected 'source target [weight]'; name the delimiter or the format",
-        )
+        advice = "expected 'source target [weight]'; name the delimiter or the format"
+        raise view.fault(f"one field in a line: {fields[0][:60]!r}", advice, number)
     weighted = count == 3 and len(fields) == 3 and is_number(fields[2])
     return choose_columns(options, names, count, view.path, third_is_weight=weighted)
 
@@ -149,24 +142,20 @@ def _refuse_lost_weights(
         return  # What is wrong with an id is said when lines are read.
     are_attributes = fields[2].startswith("{")
     if len(fields) == 3 or are_attributes:
-        advice = "expected 'source target [weight]'; leave the third out with --weight none"
-        if are_attributes:
-            advice += ", or write weights with networkx's write_weighted_edgelist"
-        raise InputError(
-            f"the third field is no number: {fields[2][:60]!r}",
-            path=view.path,
-            line=number,
-            advice=advice,
-        )
+        more = ", or write weights with networkx's write_weighted_edgelist"
+        raise not_a_weight(view, repr(fields[2][:60]), number, more if are_attributes else "")
+
+
+def not_a_weight(view: Peek, shown: str, number: int, more: str = "") -> InputError:
+    """Error for a third field that should be a weight and is no number."""
+    advice = "expected 'source target [weight]'; leave the third out with --weight none"
+    return view.fault(f"the third field is no number: {shown}", advice + more, number)
 
 
 def _nothing(view: Peek) -> TextFile | None:
     if not view.whole:
-        raise InputError(
-            f"no line of edges in the first {len(view.text):,} bytes",
-            path=view.path,
-            advice="is this an edge file? name its format with --format",
-        )
+        advice = "is this an edge file? name its format with --format"
+        raise view.fault(f"no line of edges in the first {len(view.text):,} bytes", advice)
     return None
 
 
@@ -186,11 +175,7 @@ def _says_directed(view: Peek) -> bool:
             return found.group(1) is None
         if found := _KONECT.match(line):
             if found.group(1) == b"bip":
-                raise InputError(
-                    "a bipartite KONECT graph numbers both sides from 1",
-                    path=view.path,
-                    line=1,
-                    advice="shift the ids of one side, and remove the line",
-                )
+                advice = "shift the ids of one side, and remove the line"
+                raise view.fault("a bipartite KONECT graph numbers both sides from 1", advice, 1)
             return found.group(1) == b"asym"
     return True

@@ -8,7 +8,6 @@ from pathlib import Path
 from ooc_graph.edges.bytestream import Peek, peek
 from ooc_graph.edges.delimited import is_comment, is_number, sniff_delimiter, split_fields
 from ooc_graph.edges.lines import is_count
-from ooc_graph.errors import InputError
 
 SUFFIX_FORMATS = {
     ".mtx": "mtx",
@@ -64,22 +63,19 @@ def _by_magic(path: str) -> str | None:
 def _by_lines(view: Peek) -> str:
     packed = next((kind for magic, kind in _MAGIC.items() if view.text.startswith(magic)), None)
     if packed is not None:
-        raise InputError(f"is a compressed {packed} file", path=view.path, advice="unpack it first")
+        raise view.fault(f"is a compressed {packed} file", "unpack it first")
     if b"\x00" in view.text:
-        raise InputError("is a binary file of an unknown kind", path=view.path, advice=_CHOICES)
+        raise view.fault("is a binary file of an unknown kind", _CHOICES)
     first = next((line for _, _, line in view.lines() if line), b"")
     if not first:
-        raise InputError(
-            "the file is empty" if view.whole else "the file begins with blank lines only",
-            path=view.path,
-            advice="expected edges",
-        )
+        is_empty = "the file is empty" if view.whole else "the file begins with blank lines only"
+        raise view.fault(is_empty, "expected edges")
     if first.lower().startswith(b"%%matrixmarket"):
         return "mtx"
     data = (entry for entry in view.lines() if not is_comment(entry[2]))
     lines = [(number, line) for number, _, line in islice(data, _SAMPLE_LINES)]
     if not lines:
-        raise InputError("no edges in the file", path=view.path, advice="there are only comments")
+        raise view.fault("no edges in the file", "there are only comments")
     if lines[0][1][:2] in {b"p ", b"p\t", b"c ", b"c"}:
         return "gr"
     paired = any(b"," in line for _, line in lines)
@@ -117,14 +113,12 @@ def _by_field_counts(view: Peek, lines: list[tuple[int, bytes]]) -> str:
             _refuse_counts(view)
         return "edgelist"
     at = odd or 0
-    raise InputError(
-        f"lines differ: {counts[0]} fields at first, {counts[at]} in {lines[at][1][:40]!r}"
-        if odd
-        else f"one field in a line: {lines[0][1][:40]!r}",
-        path=view.path,
-        line=lines[at][0],
-        advice="an edge list has two or three fields in every line; otherwise " + _CHOICES,
-    )
+    problem = f"one field in a line: {lines[0][1][:40]!r}"
+    if odd:
+        some = lines[at][1][:40]
+        problem = f"lines differ: {counts[0]} fields at first, {counts[at]} in {some!r}"
+    advice = "an edge list has two or three fields in every line; otherwise " + _CHOICES
+    raise view.fault(problem, advice, lines[at][0])
 
 
 def _refuse_counts(view: Peek) -> None:
@@ -140,9 +134,5 @@ def _refuse_counts(view: Peek) -> None:
     vertices, edges = (int(word) for word in header)
     largest = max(int(word) for _, words in rest for word in words)
     if edges == len(rest) and largest <= vertices:
-        raise InputError(
-            f"the first line may be counts (vertices, edges) or an edge: {vertices} {edges}",
-            path=view.path,
-            line=first,
-            advice="say which with --format counted or --format edgelist",
-        )
+        what = f"the first line may be counts (vertices, edges) or an edge: {vertices} {edges}"
+        raise view.fault(what, "say which with --format counted or --format edgelist", first)

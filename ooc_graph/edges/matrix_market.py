@@ -8,11 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ooc_graph.edges.bytestream import Peek, peek
+from ooc_graph.edges.bytestream import Peek, peek, shown
 from ooc_graph.edges.lines import LineGrammar, is_count
 from ooc_graph.edges.options import ReadOptions
 from ooc_graph.edges.textsource import TextFile, TextSource, refuse_different, text_file
-from ooc_graph.errors import InputError
 
 _FIELDS = {"pattern": None, "integer": "int64", "real": "float64", "double": "float64"}
 _SYMMETRIES = ("general", "symmetric", "skew-symmetric", "hermitian")
@@ -41,81 +40,56 @@ def _read_header(view: Peek, options: ReadOptions) -> tuple[tuple[str, str], Tex
     """Field and symmetry of the entries, and the file."""
     lines = view.lines()
     _, _, first = next(lines, (0, 0, b""))
-    banner = _banner(view.path, first)
+    banner = _banner(view, first)
     for number, after, line in lines:
         if line and not line.startswith(b"%"):
-            count, entries = _size(view.path, number, line)
-            grammar = _grammar(view.path, banner[0], count, options)
+            count, entries = _size(view, number, line)
+            grammar = _grammar(view, banner[0], count, options)
             return banner, text_file(view, grammar, after, entries)
-    raise InputError(
-        "no size line", path=view.path, advice="expected 'rows columns entries' after the comments"
-    )
+    raise view.fault("no size line", "expected 'rows columns entries' after the comments")
 
 
-def _banner(path: str, line: bytes) -> tuple[str, str]:
+def _banner(view: Peek, line: bytes) -> tuple[str, str]:
     words = line.decode("utf-8", "replace").split()
     if not words or words[0] != "%%MatrixMarket":
-        raise InputError(
-            "no Matrix Market banner",
-            path=path,
-            line=1,
-            advice="expected '%%MatrixMarket matrix …'",
-        )
+        raise view.fault("no Matrix Market banner", "expected '%%MatrixMarket matrix …'", 1)
     if len(words) != 5:
-        raise InputError(
-            f"the banner has {len(words)} words",
-            path=path,
-            line=1,
-            advice="expected '%%MatrixMarket matrix coordinate FIELD SYMMETRY'",
-        )
+        advice = "expected '%%MatrixMarket matrix coordinate FIELD SYMMETRY'"
+        raise view.fault(f"the banner has {len(words)} words", advice, 1)
     kind, layout, field, symmetry = (word.lower() for word in words[1:])
-    _require(path, "object", kind, ("matrix",))
-    _require(path, "layout", layout, ("coordinate",))
-    _require(path, "field", field, tuple(_FIELDS))
-    _require(path, "symmetry", symmetry, _SYMMETRIES)
+    _require(view, "object", kind, ("matrix",))
+    _require(view, "layout", layout, ("coordinate",))
+    _require(view, "field", field, tuple(_FIELDS))
+    _require(view, "symmetry", symmetry, _SYMMETRIES)
     if field == "pattern" and symmetry in {"skew-symmetric", "hermitian"}:
-        raise InputError(f"a pattern matrix cannot be {symmetry}", path=path, line=1)
+        raise view.fault(f"a pattern matrix cannot be {symmetry}", line=1)
     return field, symmetry
 
 
-def _require(path: str, what: str, word: str, supported: tuple[str, ...]) -> None:
+def _require(view: Peek, what: str, word: str, supported: tuple[str, ...]) -> None:
     if word not in supported:
-        raise InputError(
-            f"Matrix Market {what} {word!r} is not supported",
-            path=path,
-            line=1,
-            advice="supported: " + ", ".join(supported),
-        )
+        advice = "supported: " + ", ".join(supported)
+        raise view.fault(f"Matrix Market {what} {word!r} is not supported", advice, 1)
 
 
-def _size(path: str, number: int, line: bytes) -> tuple[int, int]:
+def _size(view: Peek, number: int, line: bytes) -> tuple[int, int]:
     """Number of vertices and of entries."""
     words = line.split()
     valid = len(words) == 3 and all(map(is_count, words))
     if not valid:
-        raise InputError(
-            f"the size line is {line[:60].decode('utf-8', 'replace')!r}",
-            path=path,
-            line=number,
-            advice="expected three numbers 'rows columns entries' from 0 to 2^63-1",
-        )
+        advice = "expected three numbers 'rows columns entries' from 0 to 2^63-1"
+        raise view.fault(f"the size line is {shown(line)}", advice, number)
     rows, columns, entries = (int(word) for word in words)
     if rows != columns:
-        raise InputError(
-            f"the matrix is rectangular, {rows} x {columns}",
-            path=path,
-            line=number,
-            advice="the matrix of a graph is square",
-        )
+        what = f"the matrix is rectangular, {rows} x {columns}"
+        raise view.fault(what, "the matrix of a graph is square", number)
     return rows, entries
 
 
-def _grammar(path: str, field: str, count: int, options: ReadOptions) -> LineGrammar:
+def _grammar(view: Peek, field: str, count: int, options: ReadOptions) -> LineGrammar:
     declared = _FIELDS[field]
     if declared is None and options.needs_weight:
-        raise InputError(
-            "a pattern matrix has no weights", path=path, line=1, advice="leave --weight out"
-        )
+        raise view.fault("a pattern matrix has no weights", "leave --weight out", 1)
     weighted = declared is not None and not options.no_weight
     return LineGrammar(
         fields=2 if declared is None else 3,
