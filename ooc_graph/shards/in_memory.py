@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import uuid
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -13,7 +15,7 @@ from ooc_graph.layout import names
 from ooc_graph.shards.memory_graph import MemoryArrays, MemoryGraph, registered
 from ooc_graph.shards.memory_rows import make_rows
 from ooc_graph.shards.memory_sort import Plan
-from ooc_graph.shards.memory_vertices import Vertices, number_vertices
+from ooc_graph.shards.memory_vertices import InThreads, Vertices, number_vertices
 from ooc_graph.shards.plan import plan_buckets
 from ooc_graph.shards.tally import graph_attributes, stored_weight_dtype
 from ooc_graph.threads import Threads
@@ -27,19 +29,19 @@ MOST_BUCKETS = 1 << 9
 def build_in_memory(source: EdgeSource, orders: tuple[str, ...], threads: int) -> MemoryGraph:
     """Sort edges into rows by threads of this process; nothing is written."""
     with Threads(threads, thread_name_prefix="ooc-graph") as executor:
-        vertices = number_vertices(source, executor, threads)
-        plan = _plan(source, vertices, orders, executor, threads)
+
+        def in_threads(work: Callable[[], Any]) -> list[Any]:
+            return list(executor.map(lambda _: work(), range(threads)))
+
+        vertices = number_vertices(source, in_threads)
+        plan = _plan(source, vertices, orders, in_threads)
         sides = (names.OUT, names.IN) if source.directed else (names.OUT,)
         rows = {side: make_rows(plan, side) for side in sides}
     return _graph(source, vertices, plan, rows)
 
 
 def _plan(
-    source: EdgeSource,
-    vertices: Vertices,
-    orders: tuple[str, ...],
-    executor: Threads,
-    threads: int,
+    source: EdgeSource, vertices: Vertices, orders: tuple[str, ...], in_threads: InThreads
 ) -> Plan:
     kept, arcs = len(vertices.tuples), int(vertices.tuples.sum(dtype=np.int64))
     buckets = plan_buckets(vertices.tuples, 1, max(BUCKET_ARCS, arcs // MOST_BUCKETS))
@@ -47,9 +49,8 @@ def _plan(
         raise UsageError("a vertex has 2^32 edges or more; make a store of them with build()")
     ids = names.id_dtype(kept)
     dtype = stored_weight_dtype(source, vertices.total) if names.LIGHT in orders else None
-    return Plan(
-        source, vertices.tables, vertices.tuples, buckets, ids, dtype, orders, executor, threads
-    )
+    known = vertices.tables, vertices.tuples, buckets
+    return Plan(source, *known, ids, dtype, orders, in_threads)
 
 
 def _graph(

@@ -17,7 +17,7 @@ from ooc_graph.kernels.cpu.build.partition import QUEUE_ARCS, Queues, queue_arcs
 from ooc_graph.kernels.cpu.build.rows import as_keys
 from ooc_graph.layout.names import HUB, IN, LIGHT
 from ooc_graph.shards.memory_sort import Arrays, Plan, Sorting
-from ooc_graph.shards.memory_vertices import BLOCK_EDGES, SharedBlocks, in_threads
+from ooc_graph.shards.memory_vertices import BLOCK_EDGES, SharedBlocks
 from ooc_graph.types import IntArray, Rows
 
 
@@ -72,14 +72,14 @@ def _counts(plan: Plan, side: str) -> IntArray:
         return buckets.arcs
     blocks = SharedBlocks(plan.source)
 
-    def count(_thread: int) -> IntArray:
+    def count() -> IntArray:
         counts = np.zeros((2, len(buckets)), np.int64)
         for u, v, _ in _Translated(plan, side, blocks):
             count_buckets(u, v, False, buckets.table, buckets.base, counts)
         summed: IntArray = counts.sum(axis=0)
         return summed
 
-    total: IntArray = np.sum(in_threads(plan.executor, plan.threads, count), axis=0)
+    total: IntArray = np.sum(plan.in_threads(count), axis=0)
     return total
 
 
@@ -93,7 +93,7 @@ def _partition(plan: Plan, side: str, cursor: IntArray, arrays: Arrays) -> None:
     where = (table, buckets.base, buckets.first.astype(plan.id_dtype))
     arcs = Arcs(arrays.rows, arrays.neighbors, arrays.keys)
 
-    def work(_thread: int) -> None:
+    def work() -> None:
         used = [column for column in arcs if len(column)]
         queues = Queues(
             np.zeros(len(buckets), np.uint32),
@@ -103,4 +103,4 @@ def _partition(plan: Plan, side: str, cursor: IntArray, arrays: Arrays) -> None:
             queue_arcs(u, v, keys, both, *where, queues, cursor, arcs)
         write_queues(queues, cursor, arcs)
 
-    in_threads(plan.executor, plan.threads, work)
+    plan.in_threads(work)

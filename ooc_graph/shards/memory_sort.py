@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-from concurrent.futures import Executor
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,7 +13,7 @@ from ooc_graph.kernels.cpu.build.arcs import Arcs
 from ooc_graph.kernels.cpu.build.bucket_sort import sort_by_weight, sort_strips, split_strips
 from ooc_graph.kernels.cpu.build.rows import drop_duplicates, from_keys
 from ooc_graph.layout.names import HUB, LIGHT
-from ooc_graph.shards.memory_vertices import in_threads
+from ooc_graph.shards.memory_vertices import InThreads
 from ooc_graph.shards.plan import Buckets
 from ooc_graph.shards.tables import Tables
 from ooc_graph.types import AnyArray, IntArray, Rows
@@ -34,8 +33,7 @@ class Plan:
     id_dtype: np.dtype[Any]
     weight_dtype: np.dtype[Any] | None
     orders: tuple[str, ...]
-    executor: Executor
-    threads: int
+    in_threads: InThreads
 
     @property
     def kept(self) -> int:
@@ -79,7 +77,7 @@ class Sorting:
 
     def run(self) -> dict[str, Rows]:
         """Sort all buckets; the arrays are cut to what is left of them."""
-        in_threads(self._plan.executor, self._plan.threads, self._work)
+        self._plan.in_threads(self._work)
         arrays, kept = self._arrays, self._end
         for array in (arrays.hub, arrays.light, arrays.keys):
             if array is not None and len(array):
@@ -92,7 +90,7 @@ class Sorting:
             rows[LIGHT] = Rows(self._offsets, arrays.light, weights)
         return rows
 
-    def _work(self, _thread: int) -> None:
+    def _work(self) -> None:
         scratch = _Scratch()
         try:
             while (bucket := self._take()) is not None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator
-from concurrent.futures import Executor
 from dataclasses import dataclass
 from typing import Any
 
@@ -46,9 +45,8 @@ class SharedBlocks:
                 first += len(block)
 
 
-def in_threads(executor: Executor, threads: int, work: Callable[[int], Any]) -> list[Any]:
-    """``work(0) ... work(threads - 1)`` side by side."""
-    return list(executor.map(work, range(threads)))
+InThreads = Callable[[Callable[[], Any]], list[Any]]
+"""Has every thread do some work; what they return."""
 
 
 @dataclass(frozen=True)
@@ -68,34 +66,34 @@ class Vertices:
     total: Tally
 
 
-def number_vertices(source: EdgeSource, executor: Executor, threads: int) -> Vertices:
+def number_vertices(source: EdgeSource, in_threads: InThreads) -> Vertices:
     """Count tuples and rank the vertices by them."""
     if source.id_range is not None:
-        return _spanned(source, *source.id_range, True, executor, threads)
-    first, last = _extent(source, executor, threads)
+        return _spanned(source, *source.id_range, True, in_threads)
+    first, last = _extent(source, in_threads)
     if last - first < max(_LEAST_SPAN, _SPAN_PER_TUPLE * (source.edges or 0)):
-        return _spanned(source, first, last - first + 1, False, executor, threads)
-    return _sparse(source, executor, threads)
+        return _spanned(source, first, last - first + 1, False, in_threads)
+    return _sparse(source, in_threads)
 
 
-def _extent(source: EdgeSource, executor: Executor, threads: int) -> tuple[int, int]:
+def _extent(source: EdgeSource, in_threads: InThreads) -> tuple[int, int]:
     blocks = SharedBlocks(source)
 
-    def look(_thread: int) -> list[tuple[int, int]]:
+    def look() -> list[tuple[int, int]]:
         return [id_extent(b.source, b.target) for _, b in blocks if len(b)]
 
-    found = [pair for part in in_threads(executor, threads, look) for pair in part]
+    found = [pair for part in in_threads(look) for pair in part]
     if not found:
         raise InputError("the input has no edges", advice="nothing was built")
     return min(low for low, _ in found), max(high for _, high in found)
 
 
 def _spanned(
-    source: EdgeSource, first: int, count: int, declared: bool, executor: Executor, threads: int
+    source: EdgeSource, first: int, count: int, declared: bool, in_threads: InThreads
 ) -> Vertices:
     """Ids that are indices of a table: ``first`` to ``first + count - 1``."""
     looped = np.zeros(0 if declared else count, np.uint8)
-    total, degree = _count_spanned(source, first, looped, count, executor, threads)
+    total, degree = _count_spanned(source, first, looped, count, in_threads)
     order = falling_order(degree)
     internal_of = ranks_of(order, count)
     original_of = order.astype(np.int64)
@@ -111,12 +109,12 @@ def _spanned(
 
 
 def _count_spanned(
-    source: EdgeSource, first: int, looped: AnyArray, count: int, executor: Executor, threads: int
+    source: EdgeSource, first: int, looped: AnyArray, count: int, in_threads: InThreads
 ) -> tuple[Tally, AnyArray]:
     """Tuples at each index, uint32 (count,); ``looped`` is marked where a self-loop is."""
     blocks = SharedBlocks(source)
 
-    def tally(_thread: int) -> tuple[Tally, AnyArray, AnyArray]:
+    def tally() -> tuple[Tally, AnyArray, AnyArray]:
         mine, low, high = Tally(), np.zeros(count, np.uint8), np.zeros(count, np.uint32)
         for number, block in blocks:
             loops = count_spanned(block.source, block.target, first, low, high, looped)
@@ -125,7 +123,7 @@ def _count_spanned(
             mine.add(block, loops)
         return mine, low, high
 
-    parts = in_threads(executor, threads, tally)
+    parts = in_threads(tally)
     degree = parts[0][2]
     for _, _, high in parts[1:]:
         degree += high
@@ -142,18 +140,18 @@ def _refuse_outside(block: EdgeBlock, at: int, number: int, first: int, count: i
     )
 
 
-def _sparse(source: EdgeSource, executor: Executor, threads: int) -> Vertices:
+def _sparse(source: EdgeSource, in_threads: InThreads) -> Vertices:
     """Ids with gaps too wide for a table: sorted, and looked up by bisection."""
     blocks = SharedBlocks(source)
 
-    def count(_thread: int) -> tuple[Tally, CountedIds]:
+    def count() -> tuple[Tally, CountedIds]:
         mine, found = Tally(), CountedIds()
         for _, block in blocks:
             mine.add(block, found.add_edges(block))
         found.settle()
         return mine, found
 
-    parts = in_threads(executor, threads, count)
+    parts = in_threads(count)
     found = parts[0][1]
     for _, other in parts[1:]:
         found.merge(other.ids, other.counts)
