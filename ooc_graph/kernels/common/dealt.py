@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from ooc_graph.kernels.common.compiled import kernel, subroutine
 from ooc_graph.types import DEAL_BLOCK, DEAL_BLOCK_BITS, Dealing
 
@@ -44,6 +46,16 @@ def is_own(internal: int, dealt: Any) -> bool:
     """Whether the shard owns an internal id."""
     block = internal >> DEAL_BLOCK_BITS
     return bool(block & ((1 << dealt.shard_bits) - 1) == dealt.shard)
+
+
+@kernel
+def arcs_of(offsets: Any, dealt: Any, vertices: Any) -> int:
+    """Arcs of own rows, named by internal ids."""
+    arcs = 0
+    for index in range(len(vertices)):
+        row = local_of(np.int64(vertices[index]), dealt)
+        arcs += offsets[row + 1] - offsets[row]
+    return arcs
 
 
 @kernel

@@ -21,7 +21,7 @@ from ooc_graph.kernels.common.bitmap import (
     words_for,
 )
 from ooc_graph.kernels.common.compiled import kernel
-from ooc_graph.kernels.common.dealt import dealt_of, internal_of, local_of
+from ooc_graph.kernels.common.dealt import WHOLE, arcs_of, dealt_of, internal_of, local_of
 from ooc_graph.kernels.common.decisions import BfsTree
 from ooc_graph.kernels.common.team import Team, new_control
 from ooc_graph.kernels.cpu.bfs.pull import EXAMINED, FOUND, FOUND_ARCS, IntoRows, pull_part
@@ -101,16 +101,6 @@ def _settle(tree: Any, claimed: Any, queue: Any, depth: int) -> int:
     return count
 
 
-@kernel
-def _arcs_of(offsets: Any, rows: Any) -> int:
-    """Arcs of some rows."""
-    arcs = 0
-    for index in range(len(rows)):
-        row = np.int64(rows[index])
-        arcs += offsets[row + 1] - offsets[row]
-    return arcs
-
-
 class CpuBfsRank:
     """BFS steps on the rows of one shard, which are pushed along ``out`` and pulled along ``into``.
 
@@ -156,7 +146,7 @@ class CpuBfsRank:
         return self._count, self._frontier_arcs, self._tree.found.copy()
 
     def _arcs_of(self, rows: AnyArray) -> int:
-        return int(_arcs_of(self._out.offsets, rows))
+        return int(arcs_of(self._out.offsets, WHOLE, rows))
 
     def push(self, shared: CpuBfsShared) -> tuple[AnyArray, AnyArray, int]:
         """Neighbours of the own frontier not visited yet, their parents; arcs examined."""

@@ -24,6 +24,7 @@ import numpy as np
 from ooc_graph.kernels.common import decisions
 from ooc_graph.kernels.common.bitmap import ONE, WORD_BITS, lowest_bit
 from ooc_graph.kernels.common.compiled import kernel, subroutine
+from ooc_graph.kernels.common.dealt import WHOLE, arcs_of
 from ooc_graph.kernels.common.decisions import PUSH
 from ooc_graph.kernels.common.team import take_chunk
 from ooc_graph.kernels.common.tuning import LIST_ARCS
@@ -52,15 +53,6 @@ is read ahead or written with the last of them."""
 
 choose_direction = subroutine(decisions.choose_direction)
 stays_listed = subroutine(decisions.stays_listed)
-
-
-@subroutine
-def _arcs_of(out: Any, queue: Any, begin: int, end: int) -> Any:
-    arcs = np.int64(0)
-    for index in range(begin, end):
-        u = np.uint64(queue[index])
-        arcs += np.int64(out.offsets[u + ONE]) - np.int64(out.offsets[u])
-    return arcs
 
 
 @subroutine
@@ -94,7 +86,7 @@ def search_list(control: Any, sides: Any, tree: Any, scratch: Any, trace: Any, r
         reached += count
         arcs = count * sides.widest
         if not _goes_on(count, arcs, left, rows):
-            arcs = _arcs_of(out, queue, begin, end)
+            arcs = arcs_of(out.offsets, WHOLE, queue[begin:end])
             if not _goes_on(count, arcs, left, rows):
                 find_parents(into, state, tree, queue, begin, end, depth)
                 break

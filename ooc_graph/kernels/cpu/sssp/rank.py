@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from ooc_graph.kernels.common.dealt import copy_own, dealt_of
+from ooc_graph.kernels.common.dealt import arcs_of, copy_own, dealt_of
 from ooc_graph.kernels.common.decisions import SsspTree
 from ooc_graph.kernels.common.sssp.distances import BaseSsspRank, Payload
 from ooc_graph.kernels.common.sssp.plateaus import Plateau
@@ -25,7 +25,7 @@ from ooc_graph.kernels.cpu.sssp.fused import overflowed
 from ooc_graph.kernels.cpu.sssp.pull import CHANGED, pull_part
 from ooc_graph.kernels.cpu.sssp.push import HeadedRows
 from ooc_graph.kernels.cpu.sssp.rising import push_inner
-from ooc_graph.kernels.cpu.sssp.search import taken_dtype
+from ooc_graph.kernels.cpu.sssp.search import new_wave
 from ooc_graph.kernels.cpu.sssp.shared import CpuSsspShared
 from ooc_graph.types import AnyArray, Dealing
 
@@ -50,19 +50,11 @@ class CpuSsspRank(BaseSsspRank):
         self._out, self._into, self._team = out, into, team
         top = np.array([self._top])
         self._kind = top.dtype.type
+        longest = int(np.diff(out.offsets).max(initial=0))
+        wave = new_wave(np.empty(rows, ids), top.dtype, 0, longest)
         # What a pull finds, and then the answer.
-        self._distance = np.empty(rows, top.dtype)
-        self._wave = Wave(
-            self._distance[:0],
-            np.zeros(rows, taken_dtype(int(np.diff(out.offsets).max(initial=0)))),
-            np.empty(rows, ids),
-            np.empty(rows, ids),
-            np.empty(0, ids),
-            top,
-            np.empty(1, top.dtype),
-            np.empty(1, np.float64),
-            dealt_of(dealing),
-        )
+        self._distance = wave.distance
+        self._wave = wave._replace(distance=wave.distance[:0], dealt=dealt_of(dealing))
         self._ranges = np.empty((team.threads, 2), top.dtype)
         self._scratches = parents.new_scratches(team.threads, top.dtype)
         self._parent = np.empty(rows, ids)
@@ -135,7 +127,7 @@ class CpuSsspRank(BaseSsspRank):
         self._team.launch(pull_part, control, self._into, wave, self._distance, *bounds, *scratch)
         count = int(control[CHANGED])
         target = wave.queue[:count]
-        arcs = steps.arcs_of(self._out.offsets, wave.dealt, target)
+        arcs = arcs_of(self._out.offsets, wave.dealt, target)
         payload = target, self._distance[:count], np.array([self._top])
         return payload, int(arcs), int(control[parents.EXAMINED])
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from ooc_graph.kernels.common.compiled import kernel
-from ooc_graph.kernels.common.dealt import internal_of, local_of
+from ooc_graph.kernels.common.dealt import WHOLE, arcs_of, internal_of
 from ooc_graph.kernels.common.sssp.plateaus import find_beside
 from ooc_graph.kernels.cpu.sssp import push
 from ooc_graph.types import DEAL_BLOCK
@@ -24,11 +24,7 @@ def ready(
     if has_risen:
         count, pending = push.take_pending(out, wave, pending, bound)
     count, pending = push.queue_improved(out, wave, improved, count, pending, bound)
-    arcs = 0
-    for index in range(count):
-        row = np.int64(wave.queue[index])
-        arcs += out.offsets[row + 1] - out.offsets[row]
-    return count, pending, arcs
+    return count, pending, arcs_of(out.offsets, WHOLE, wave.queue[:count])
 
 
 @kernel
@@ -40,16 +36,6 @@ def push_queued(
         out, wave, count, pending, bound, target, found
     )
     return done, listed, pending, examined, again, push.smallest_pending(out, wave, pending)
-
-
-@kernel
-def arcs_of(offsets: Any, dealt: Any, vertices: Any) -> int:
-    """Arcs of own rows, named by internal ids."""
-    arcs = 0
-    for index in range(len(vertices)):
-        row = local_of(np.int64(vertices[index]), dealt)
-        arcs += offsets[row + 1] - offsets[row]
-    return arcs
 
 
 @kernel

@@ -44,11 +44,6 @@ def headed_rows(rows: LightRows, dealing: Dealing) -> HeadedRows:
     return HeadedRows(rows.offsets, rows.neighbors, rows.weights, neighbors, weights)
 
 
-def taken_dtype(longest: int) -> np.dtype[Any]:
-    """Type of a `Wave`'s ``taken``: the arcs of the longest row and the flags fit it."""
-    return np.dtype(np.uint32 if longest >> (32 - FLAG_BITS) == 0 else np.uint64)
-
-
 def _copy_heads(
     offsets: IntArray, column: int, columns: Sequence[tuple[AnyArray, AnyArray]]
 ) -> None:
@@ -60,16 +55,18 @@ def _copy_heads(
         heads[longer] = arcs[position]
 
 
-def new_wave(parent: AnyArray, dtype: np.dtype[Any], arcs: int, longest: int) -> Wave:
+def new_wave(queue: AnyArray, dtype: np.dtype[Any], arcs: int, longest: int) -> Wave:
     """Buffers for a push along so many arcs in all, and in the ``longest`` row.
 
-    ``parent`` (rows,) is the queue: parents are found once all distances (``dtype``) are final.
+    The ``queue`` (rows,) may become the parents, once all distances (``dtype``) are final.
     """
-    rows, ids = len(parent), parent.dtype
+    rows, ids = len(queue), queue.dtype
+    # The arcs of the longest row and the flags fit it.
+    taken = np.uint32 if longest >> (32 - FLAG_BITS) == 0 else np.uint64
     return Wave(
         np.empty(rows, dtype),
-        np.empty(rows, taken_dtype(longest)),
-        parent,
+        np.empty(rows, taken),
+        queue,
         np.empty(rows, ids),
         np.empty(min(MOST_FIRST, max(1, arcs // ENOUGH_PUSHED)), ids),
         distances.unreached(dtype),
