@@ -69,25 +69,13 @@ def _merge_bucket(task: MergeTask, side: str, bucket: int) -> int:
     if HUB in task.orders:
         task.pieces.write(piece_name(side, bucket, HUB), neighbors)
     if LIGHT in task.orders:
-        _write_light(task, side, bucket, kept, neighbors, weights)
+        # Ids ascend before, and the sort is stable, so ties are by id.
+        keys = row_kernels.as_keys(weights)
+        row_kernels.sort_rows(_offsets(kept), keys, neighbors)
+        task.pieces.write(piece_name(side, bucket, LIGHT), neighbors)
+        weights = row_kernels.from_keys(keys, weights.dtype)
+        task.pieces.write(piece_name(side, bucket, "weights"), weights)
     return len(neighbors)
-
-
-def _write_light(
-    task: MergeTask,
-    side: str,
-    bucket: int,
-    kept: IntArray,
-    neighbors: AnyArray,
-    weights: AnyArray,
-) -> None:
-    """Rows by weight; ids are ascending before, and the sort is stable, so ties are by id."""
-    offsets = _offsets(kept)
-    keys = row_kernels.as_keys(weights)
-    row_kernels.sort_rows(offsets, keys, neighbors)
-    task.pieces.write(piece_name(side, bucket, LIGHT), neighbors)
-    weights = row_kernels.from_keys(keys, weights.dtype)
-    task.pieces.write(piece_name(side, bucket, "weights"), weights)
 
 
 def _sort(task: MergeTask, side: str, bucket: int) -> tuple[IntArray, AnyArray, AnyArray]:

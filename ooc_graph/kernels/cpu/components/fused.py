@@ -62,34 +62,13 @@ def _link_sampled(out: Any, parent: Any, begin: int, end: int) -> Any:
 
 
 @subroutine
-def _link_rest(
-    out: Any,
-    into: Any,
-    directed: bool,
-    parent: Any,
-    common: int,
-    first: int,
-    begin: int,
-    end: int,
-) -> int:
-    """Link the neighbours from ``first`` on of the rows outside the most common component."""
-    examined = 0
-    for row in range(begin, end):
-        above = np.int64(parent[row])
-        # Rows that came to it only now are done in vain, no more.
-        if common in (above, np.int64(parent[above])):
-            continue
-        examined += _link_rows(out, parent, row, row + 1, first, len(out.neighbors))
-        if directed:
-            examined += _link_rows(into, parent, row, row + 1, 0, len(into.neighbors))
-    return examined
-
-
-@subroutine
 def _phase(
     control: Any, out: Any, into: Any, directed: bool, parent: Any, phase: int, first: int
 ) -> int:
-    """Take chunk after chunk of the rows until none is left; return the arcs examined."""
+    """Take chunk after chunk of the rows until none is left; return the arcs examined.
+
+    What is not sampled are neighbours from ``first`` on, of rows outside the most common component.
+    """
     rows, common, examined = len(parent), control[COMMON], 0
     while True:
         begin, end = take_chunk(control, CHUNK_ROWS, rows)
@@ -97,8 +76,15 @@ def _phase(
             break
         if phase == SAMPLE_ARCS:
             examined += _link_sampled(out, parent, begin, end)
-        else:
-            examined += _link_rest(out, into, directed, parent, common, first, begin, end)
+            continue
+        for row in range(begin, end):
+            above = np.int64(parent[row])
+            # Rows that came to it only now are done in vain, no more.
+            if common in (above, np.int64(parent[above])):
+                continue
+            examined += _link_rows(out, parent, row, row + 1, first, len(out.neighbors))
+            if directed:
+                examined += _link_rows(into, parent, row, row + 1, 0, len(into.neighbors))
     return examined
 
 

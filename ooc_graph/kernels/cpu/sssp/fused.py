@@ -151,18 +151,8 @@ def search(
             return
         if control[OPERATION] == PARENTS:
             break
-        pull_part(
-            thread,
-            threads,
-            control,
-            into,
-            wave,
-            wave.distance[:0],
-            limits[FINAL],
-            limits[FLOOR],
-            answer.ranges,
-            answer.scratches,
-        )
+        given = limits[FINAL], limits[FLOOR], answer.ranges, answer.scratches
+        pull_part(thread, threads, control, into, wave, wave.distance[:0], *given)
         if not barrier(control, threads):
             return
         if thread == 0:

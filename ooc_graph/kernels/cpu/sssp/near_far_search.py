@@ -118,16 +118,8 @@ class CpuNearFarSearch:
         if self._general is not None:
             return self._general.run(root)
         start = perf_counter()
-        examined = near_far.search_near_far(
-            self.paired,
-            self._state,
-            self._distance,
-            self._parent,
-            self._top,
-            self._farthest,
-            self._step,
-            root,
-        )
+        given = self.paired, self._state, self._distance, self._parent, self._top
+        examined = near_far.search_near_far(*given, self._farthest, self._step, root)
         elapsed_s = perf_counter() - start
         if examined == near_far.GAVE_UP:
             del self.paired, self._state, self._distance, self._parent

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ooc_graph.kernels.common.bitmap import ONE, WORD_BITS, Words, lowest_bit, put
+from ooc_graph.kernels.common.bitmap import WORD_BITS, Words, members_of, put
 from ooc_graph.kernels.common.compiled import kernel, subroutine
 from ooc_graph.kernels.common.dealt import Dealt, internal_of
 from ooc_graph.kernels.common.sssp.distances import path_sum
@@ -210,14 +210,10 @@ def pull_tails(field: Any, row: int, neighbors: Any, weights: Any) -> bool:
 def count_arcs(bits: Any, heads: Any) -> tuple[int, int, int]:
     """Rows of a bitmap, their arcs, and how many of them go beyond their heads."""
     count, arcs, longer = 0, 0, 0
-    for index in range(len(bits)):
-        word = bits[index]
-        while word != 0:
-            row = index * WORD_BITS + lowest_bit(word)
-            word &= word - ONE
-            count += 1
-            arcs += heads.lengths[row]
-            longer += heads.starts[row + 1] - heads.starts[row] < heads.lengths[row]
+    for row in members_of(bits):
+        count += 1
+        arcs += heads.lengths[row]
+        longer += heads.starts[row + 1] - heads.starts[row] < heads.lengths[row]
     return count, arcs, longer
 
 
