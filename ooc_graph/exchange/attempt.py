@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import concurrent.futures
 import time
-from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -35,22 +34,12 @@ class LostError(Exception):
 
 
 class Attempt:
-    """Runs all ranks once, on the workers of a placement, each with so many threads."""
+    """Runs all ranks once, on the workers of the party."""
 
-    def __init__(
-        self,
-        cluster: Cluster,
-        run_id: str,
-        number: int,
-        *,
-        placement: Mapping[str, Sequence[int]],
-        threads: int,
-    ) -> None:
-        self._cluster = cluster
+    def __init__(self, cluster: Cluster, terms: Terms) -> None:
+        self._cluster, self._terms = cluster, terms
         self._client: Any = cluster.client  # Dask annotates some of its methods only
-        party = tuple((address, tuple(ranks)) for address, ranks in placement.items())
-        self._terms = Terms(run_id, number, party, threads)
-        self._id = (run_id, number)
+        self._id = terms.run_id, terms.attempt
         self._pending: dict[Future[Any], str] = {}
         self._fetches: dict[Future[Any], tuple[concurrent.futures.Future[Any], float]] = {}
         self._outcomes: dict[str, Outcome] = {}

@@ -12,7 +12,7 @@ there are; steps are deterministic and answers ordered by rank, so the result ha
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from distributed import Client
@@ -22,7 +22,7 @@ from ooc_graph.exchange.attempt import Attempt, LostError
 from ooc_graph.exchange.cluster import Cluster
 from ooc_graph.exchange.handle import Finish, Finished
 from ooc_graph.exchange.interface import ExchangeStats
-from ooc_graph.exchange.placement import deal
+from ooc_graph.exchange.placement import Placement, Terms, deal
 from ooc_graph.exchange.ranks import Make
 from ooc_graph.exchange.time_limits import answer_timeout_s, patience_s
 from ooc_graph.exchange.worker_states import WorkerState, describe
@@ -59,7 +59,7 @@ def run(
     """
     cluster, wait_s = Cluster.of(client), patience_s()
     run_id, losses = uuid.uuid4().hex, list[str]()
-    placement: Mapping[str, Sequence[int]] = {}
+    placement: Placement = {}
     suspects: set[str] = set()
     for number in range(ATTEMPTS):
         there = _workers(cluster, workers, suspects, wait_s, note)
@@ -68,9 +68,9 @@ def run(
             losses.append(f"no worker could work for {wait_s:.0f} s: {states}")
             break
         placement = deal(shards, there, placement)
-        attempt = Attempt(cluster, run_id, number, placement=placement, threads=threads)
+        terms = Terms(run_id, number, tuple(placement.items()), threads)
         try:
-            return _in_order(attempt.run(make, finish), shards)
+            return _in_order(Attempt(cluster, terms).run(make, finish), shards)
         except LostError as loss:
             losses.append(loss.cause)
             suspects |= loss.workers
