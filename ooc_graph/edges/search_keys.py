@@ -59,11 +59,7 @@ def _touched(
     if degree is not None:
         found = degree(vertices) if callable(degree) else degree[vertices]
         return np.asarray(found).astype(np.bool_)
-    return _touched_by_edges(graph, vertices, threads)
-
-
-def _touched_by_edges(graph: Any, vertices: IntArray, threads: int) -> NDArray[np.bool_]:
-    """Go through all edges once; threads have flags of their own, joined at the end."""
+    # All edges are gone through once; threads have flags of their own, joined at the end.
     table = np.full(1 << (8 * len(vertices)).bit_length(), -1, np.int64)
     insert_vertices(vertices, table)
     touched = np.zeros((threads, len(table)), np.uint8)

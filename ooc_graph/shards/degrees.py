@@ -9,7 +9,7 @@ from time import perf_counter
 import numpy as np
 
 from ooc_graph.edges.interface import EdgeSource, Unit
-from ooc_graph.kernels.cpu.build.degrees import count_dense, merge_counts, run_lengths
+from ooc_graph.kernels.cpu.build.degrees import count_dense, merge_counts
 from ooc_graph.layout.whole_file import renamed_file
 from ooc_graph.shards.plan import BLOCK_EDGES, COUNTED_ID_BYTES
 from ooc_graph.shards.tally import Tally
@@ -105,7 +105,8 @@ class CountedIds:
     def settle(self) -> None:
         """Merge what is buffered."""
         if self._ends:
-            self.merge(*run_lengths(np.concatenate(self._ends)))
+            ids, counts = np.unique(np.concatenate(self._ends), return_counts=True)
+            self.merge(ids, counts.astype(np.uint64))
         if self._loops:
             ids = np.unique(np.concatenate(self._loops))
             self.merge(ids, np.zeros(len(ids), np.uint64))

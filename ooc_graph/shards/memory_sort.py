@@ -125,7 +125,16 @@ class Sorting:
         kept = drop_duplicates(offsets, split.neighbors, split.weights, lengths)
         merged = Arcs(split.rows[:0], split.neighbors[:kept], split.weights[:kept])
         start = self._start_of(bucket, kept)
-        self._write(bucket, start, strips, lengths, merged, spare)
+        final = slice(start, start + kept)
+        ends = self._offsets[first + 1 : first + 1 + len(lengths)]
+        np.cumsum(lengths, out=ends.view(np.int64))
+        ends += np.uint64(start)
+        if arrays.hub is not None:
+            arrays.hub[final] = merged.neighbors
+        if arrays.light is not None and self._plan.weight_dtype is not None:
+            out = Arcs(merged.rows, arrays.light[final], arrays.keys[final])
+            sort_by_weight(strips, lengths, merged, *spare, out)
+            from_keys(out.weights, self._plan.weight_dtype)
 
     def _start_of(self, bucket: int, kept: int) -> int:
         """First position of a bucket, known when all before it have been sorted."""
@@ -138,28 +147,6 @@ class Sorting:
             self._merged += 1
             self._turn.notify_all()
             return start
-
-    def _write(
-        self,
-        bucket: int,
-        start: int,
-        strips: IntArray,
-        lengths: IntArray,
-        merged: Arcs,
-        spare: tuple[Arcs, Arcs],
-    ) -> None:
-        arrays, row = self._arrays, int(self._plan.buckets.first[bucket])
-        stop = start + len(merged.neighbors)
-        offsets = self._offsets[row + 1 : row + 1 + len(lengths)]
-        np.cumsum(lengths, out=offsets.view(np.int64))
-        offsets += np.uint64(start)
-        if arrays.hub is not None:
-            arrays.hub[start:stop] = merged.neighbors
-        if arrays.light is not None and self._plan.weight_dtype is not None:
-            keys = arrays.keys[start:stop]
-            out = Arcs(merged.rows, arrays.light[start:stop], keys)
-            sort_by_weight(strips, lengths, merged, *spare, out)
-            from_keys(keys, self._plan.weight_dtype)
 
 
 class _Scratch:

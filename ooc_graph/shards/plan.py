@@ -161,7 +161,20 @@ def plan_buckets(tuples: AnyArray, shards: int, capacity: int) -> Buckets:
     for shard in range(shards):
         mine = np.arange(shard, blocks, shards)
         atoms, lengths, sizes = _atoms(tuples, sums, mine, hub_blocks)
-        _cut(found, shard, atoms, np.stack([sizes, lengths]), most, of_hub, of_block)
+        ends = np.cumsum([sizes, lengths], axis=1)
+        before, start = np.zeros(2, np.int64), 0
+        while start < len(atoms):
+            stops = [
+                np.searchsorted(column, bound, "right")
+                for column, bound in zip(ends, before + most, strict=True)
+            ]
+            stop = max(start + 1, int(min(stops)))
+            taken = atoms[start:stop]
+            of_hub[taken[taken >= 0]] = len(found)
+            of_block[-taken[taken < 0] - 1] = len(found)
+            arcs, rows = ends[:, stop - 1] - before
+            found.append((shard, int(before[1]), int(rows), int(arcs)))
+            before, start = ends[:, stop - 1], stop
     owner, first, rows, arcs = np.array(found, np.int64).reshape(-1, 4).T.copy()
     table = np.concatenate([of_hub, of_block[hub_blocks:]])
     base = np.uint64(hub_blocks * (DEAL_BLOCK - 1))
@@ -182,29 +195,3 @@ def _atoms(
         np.concatenate([np.ones(len(rows), np.int64), lengths]),
         np.concatenate([tuples[rows].astype(np.int64), sums[rest]]),
     )
-
-
-def _cut(
-    found: list[tuple[int, int, int, int]],
-    shard: int,
-    atoms: IntArray,
-    sizes: IntArray,
-    most: IntArray,
-    of_hub: AnyArray,
-    of_block: AnyArray,
-) -> None:
-    """Cut one shard; ``sizes`` are arcs and rows of its atoms, ``most`` what a bucket may have."""
-    sums = np.cumsum(sizes, axis=1)
-    before, start = np.zeros(2, np.int64), 0
-    while start < len(atoms):
-        stops = [
-            np.searchsorted(column, bound, "right")
-            for column, bound in zip(sums, before + most, strict=True)
-        ]
-        stop = max(start + 1, int(min(stops)))
-        taken = atoms[start:stop]
-        of_hub[taken[taken >= 0]] = len(found)
-        of_block[-taken[taken < 0] - 1] = len(found)
-        arcs, rows = sums[:, stop - 1] - before
-        found.append((shard, int(before[1]), int(rows), int(arcs)))
-        before, start = sums[:, stop - 1], stop

@@ -82,13 +82,6 @@ def _fill_frontier(tree: Any, scratch: Any, source: int, begin: int, end: int) -
 
 
 @subroutine
-def _keep_visited(tree: Any, scratch: Any) -> None:
-    """Keep what is visited before a push, for `FROM_VISITED`."""
-    for index in range(len(tree.visited)):
-        scratch.frontier[index] = tree.visited[index]
-
-
-@subroutine
 def _start(
     thread: int, threads: int, control: Any, out: Any, tree: Any, scratch: Any, root: int
 ) -> int:
@@ -151,7 +144,9 @@ def _plan(
     if direction == PULL:
         _fill_frontier(tree, scratch, source, begin, end)
     else:
-        _keep_visited(tree, scratch)
+        # For `FROM_VISITED`.
+        for index in range(len(tree.visited)):
+            scratch.frontier[index] = tree.visited[index]
     control[BEGIN], control[END], control[DEPTH] = begin, end, depth
     control[FOUND] = control[FOUND_ARCS] = control[EXAMINED] = 0
     control[CHUNK] = control[SETTLED] = 0

@@ -103,12 +103,6 @@ def merge_counts(
     return k
 
 
-def run_lengths(ids: IntArray) -> tuple[IntArray, AnyArray]:
-    """Ascending distinct ids and how often each occurs (uint64)."""
-    distinct, counts = np.unique(ids, return_counts=True)
-    return distinct, counts.astype(np.uint64)
-
-
 @inlined
 def _slot_of(vertex: Any, table: Any) -> Any:
     """Slot of an open-addressing table that holds ``vertex``, or the empty one it would get."""

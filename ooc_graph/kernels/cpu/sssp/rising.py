@@ -23,13 +23,6 @@ push_is_enough = kernel(decisions.push_is_enough)
 
 
 @subroutine
-def start_wave(wave: Any, root: int) -> None:
-    """Queue the root at distance 0; everything else is unreached and unmarked."""
-    wave.distance[root], wave.taken[root], wave.queue[0] = 0, QUEUED, root
-    wave.first[0] = root
-
-
-@subroutine
 def arcs_of_listed(out: Any, lengths: Any, listed: Any, begin: int, end: int) -> Any:
     """Arcs of the rows ``listed[begin:end]``, by ``lengths`` unless it is empty."""
     arcs: Any = 0
@@ -84,7 +77,9 @@ def push_rising(
     pulling to be cheaper (only with ``stop_for_pull``). The inner vertices have few arcs, so that
     all of them may be pushed.
     """
-    start_wave(wave, root)
+    # Everything else is unreached and unmarked.
+    wave.distance[root], wave.taken[root], wave.queue[0] = 0, QUEUED, root
+    wave.first[0] = root
     count, pending, total, reached = 1, 0, 0, 1
     bound, floor = wave.distance[root], wave.distance[root]
     inner, inner_arcs, growing = 0, 0, True

@@ -54,7 +54,9 @@ class TierBfsSearch:
                 if direction == PUSH:
                     mark_only(self._tree.found, self._queue[at.begin : at.end])
                 self._pull(at.depth + 1, found)
-                found, arcs = self._count()
+                control = new_control()
+                self._team.launch(steps.count_found, control, self._tree, self._out.heads.lengths)
+                found, arcs = int(control[FOUND]), int(control[FOUND_ARCS])
                 at = Frontier(0, found, arcs, at.unvisited - arcs, at.depth + 1)
             else:
                 if direction == PULL:
@@ -73,12 +75,6 @@ class TierBfsSearch:
         tree.visited[:] = self._never
         tree.parent[root] = self._queue[0] = root
         return int(steps.settle_queue(self._out.heads, tree, self._queue, 0, 1, 0))
-
-    def _count(self) -> tuple[int, int]:
-        """Vertices that a pull found, and their out-arcs."""
-        control = new_control()
-        self._team.launch(steps.count_found, control, self._tree, self._out.heads.lengths)
-        return int(control[FOUND]), int(control[FOUND_ARCS])
 
     def _pull(self, depth: int, vertices: int) -> None:
         """Find the vertices of a level, from a frontier of so many that is in ``found``."""
