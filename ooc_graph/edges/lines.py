@@ -150,7 +150,7 @@ class ColumnParser:
         columns, at = self._columns, chunk.start
         while at < chunk.stop:
             rows, at, status, slow_rows, all_integer = tokenize.tokenize_lines(
-                text, at, chunk.stop, self._parameters, *columns.arrays
+                text, at, chunk.stop, self._parameters, columns.arrays
             )
             overflow = columns.round_slow(chunk.buffer, slow_rows)
             if overflow is not None:

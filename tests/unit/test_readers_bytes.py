@@ -66,7 +66,7 @@ def fuzz_lines(name: str) -> None:
     parameters, out = grammar.parameters(), columns(16)
     for text in changed(whole):
         raw = np.frombuffer(text, np.uint8)
-        rows, at, status, _, _ = tokenize_lines(raw, 0, len(raw), parameters, *out)
+        rows, at, status, _, _ = tokenize_lines(raw, 0, len(raw), parameters, out)
         assert at <= len(text), text
         if status != decimals.OK:
             assert at == 0 or text[at - 1] == 10, text

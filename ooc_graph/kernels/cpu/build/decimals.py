@@ -185,21 +185,15 @@ def read_weight(text: Any, start: Any, stop: Any, mode: Any) -> Any:
 
 @subroutine
 def put_weight(
-    text: Any,
-    start: Any,
-    stop: Any,
-    mode: Any,
-    row: Any,
-    integers: Any,
-    doubles: Any,
-    slow: Any,
-    slow_rows: Any,
+    text: Any, start: Any, stop: Any, mode: Any, row: Any, columns: Any, slow_rows: Any
 ) -> Any:
     """Write the weight in text[start:stop] to a row of the columns that the mode has use for.
 
-    Returns the status, how many rows are left to the caller (listed in ``slow``), and False where
-    a column that may have either has a number that is no integer.
+    These are integers, doubles and slow ones, as a tokenizer has them. Returns the status, how many
+    rows are left to the caller (listed in the slow ones), and False where a column that may have
+    either has a number that is no integer.
     """
+    integers, doubles, slow = columns
     status, whole, integer, bits = read_weight(text, start, stop, mode)
     if status != OK:
         return status, slow_rows, True

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from ooc_graph.kernels.common.compiled import kernel
 from ooc_graph.kernels.cpu.build import decimals
+from ooc_graph.types import AnyArray, IntArray
 
 # Positions in the parameter vector of ``tokenize_lines``.
 P_DELIMITER, P_COMMENT, P_COMMENT_TOO, P_TAG, P_FIELDS = 0, 1, 2, 3, 4
@@ -25,25 +26,23 @@ def tokenize_lines(
     text: NDArray[np.uint8],
     start: int,
     stop: int,
-    parameters: NDArray[np.int64],
-    source: NDArray[np.int64],
-    target: NDArray[np.int64],
-    integers: NDArray[np.int64],
-    doubles: NDArray[np.float64],
-    slow: NDArray[np.int64],
+    parameters: IntArray,
+    columns: tuple[AnyArray, ...],
 ) -> tuple[int, int, int, int, bool]:
     """Read lines of ``text[start:stop]`` until the columns or ``slow`` are full.
 
     ``stop`` follows a line feed or is the end of the text. Of the ``P_*`` parameters delimiter 0
     means runs of spaces and tabs, comment and tag 0 mean none, weight field -1 means none; ids
-    outside ``[P_ID_FIRST, P_ID_LAST]`` are refused. ``integers`` and ``doubles`` are (rows,), or
-    (1,) if the weight mode has no use for them. In mode ``WEIGHT_EITHER`` both are filled; the
-    integers mean nothing once the last entry of the result is False. ``slow`` (k, 3): rows whose
-    double the caller has to find, as (row, from byte, to byte).
+    outside ``[P_ID_FIRST, P_ID_LAST]`` are refused. Columns are source and target, int64 (rows,);
+    integers and doubles, int64 and float64 (rows,), or (1,) if the weight mode has no use for them;
+    and slow ones, int64 (k, 3): rows whose double the caller has to find, as (row, from byte, to
+    byte). In mode ``WEIGHT_EITHER`` integers and doubles are filled; the integers mean nothing once
+    the last entry of the result is False.
 
     Returns rows, next byte, status, slow rows, and whether all weights are integers. With a status
     other than OK, the next byte is the start of the line at fault.
     """
+    source, target, _, _, slow = columns
     delimiter = parameters[P_DELIMITER]
     comment, comment_too = parameters[P_COMMENT], parameters[P_COMMENT_TOO]
     tag, fields = parameters[P_TAG], parameters[P_FIELDS]
@@ -136,7 +135,7 @@ def tokenize_lines(
                 status, target[rows] = decimals.read_id(text, begin, end, first, last)
             elif field == weight_field:
                 status, slow_rows, is_integer = decimals.put_weight(
-                    text, begin, end, mode, rows, integers, doubles, slow, slow_rows
+                    text, begin, end, mode, rows, columns[2:], slow_rows
                 )
                 all_integer &= is_integer
             if status != decimals.OK:

@@ -78,7 +78,7 @@ def tokenize_rows(
     Returns rows, heads, next byte, status, slow rows, and whether all weights are integers. With a
     status other than OK, the line at fault is ``state[S_LINE]``.
     """
-    source, target, integers, doubles, slow = columns
+    source, target, _, _, slow = columns
     numbered, paired = parameters[R_NUMBERED] == 1, parameters[R_PAIRED] == 1
     skip, mode = parameters[R_SKIP], parameters[R_WEIGHT_MODE]
     first, last = parameters[R_ID_FIRST], parameters[R_ID_LAST]
@@ -163,7 +163,7 @@ def tokenize_rows(
             edge = True
         if status == decimals.OK and edge and mode != decimals.WEIGHT_NONE:
             status, slow_rows, is_integer = decimals.put_weight(
-                text, weight_from, weight_to, mode, rows, integers, doubles, slow, slow_rows
+                text, weight_from, weight_to, mode, rows, columns[2:], slow_rows
             )
             all_integer &= is_integer
         if status == decimals.OK:
