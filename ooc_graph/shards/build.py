@@ -58,9 +58,24 @@ class Build(InputStages):
         paths, total = self._count(source)
         vertices = self._renumber(source, paths)
         task = self._runs(source, vertices, total)
-        merged = self._merge(task, vertices)
+        merging, written = self._merge(task, vertices)
         (described,) = in_turn(self.workforce, [description])
-        self._commit(merged, vertices, total, described.result())
+        runs, space = merging.runs, vertices.space
+        attributes = store_attributes(
+            total,
+            described.result(),
+            directed=runs.source.directed,
+            weight_dtype=runs.weight_dtype,
+            vertices=space.count,
+            rows=vertices.kept,
+            first_id=None if space.originals else space.first,
+            arcs=written.arcs,
+            shards=merging.shards,
+            orders=merging.orders,
+            compressed=bool(merging.packings),
+        )
+        specs = [*vertices.specs, *written.specs]
+        self._commit_store(attributes, written.arcs, specs, [*vertices.entries, *written.entries])
 
     def _renumber(self, source: EdgeSource, paths: list[str]) -> Renumbered:
         limit_bytes = self.workforce.budget.limit_bytes
@@ -139,28 +154,3 @@ class Build(InputStages):
         lasting_bytes = plan.LENGTH_BYTES * len(runs.sides) * vertices
         fit = budget.pieces_fit(budget.slot_bytes(0), piece_bytes, vertices, lasting_bytes)
         return capacity * max(id_bytes, weight_bytes) if fit else 0
-
-    def _commit(
-        self,
-        merged: tuple[MergeTask, Merged],
-        vertices: Renumbered,
-        total: Tally,
-        description: dict[str, Any],
-    ) -> None:
-        task, written = merged
-        runs, space = task.runs, vertices.space
-        attributes = store_attributes(
-            total,
-            description,
-            directed=runs.source.directed,
-            weight_dtype=runs.weight_dtype,
-            vertices=space.count,
-            rows=vertices.kept,
-            first_id=None if space.originals else space.first,
-            arcs=written.arcs,
-            shards=task.shards,
-            orders=task.orders,
-            compressed=bool(task.packings),
-        )
-        specs = [*vertices.specs, *written.specs]
-        self._commit_store(attributes, written.arcs, specs, [*vertices.entries, *written.entries])

@@ -12,6 +12,7 @@ import numpy as np
 
 from ooc_graph.forked import free_in_child
 from ooc_graph.kernels.cpu.build import rows as row_kernels
+from ooc_graph.kernels.cpu.build.arcs import Arcs
 from ooc_graph.layout.chunks import FileEntry, write_array, write_chunk
 from ooc_graph.layout.metadata import ArraySpec
 from ooc_graph.layout.names import HUB, LIGHT
@@ -94,8 +95,8 @@ def _grouped(task: MergeTask, side: str, bucket: int) -> tuple[IntArray, AnyArra
     offsets = _offsets(counts)
     neighbors = borrow("ordered neighbors", len(arcs.neighbors), arcs.neighbors.dtype)
     weights = borrow("ordered weights", len(arcs.weights), arcs.weights.dtype)
-    cursor = offsets[:-1].copy()
-    row_kernels.scatter_rows(arcs.rows, arcs.neighbors, arcs.weights, cursor, neighbors, weights)
+    ordered = Arcs(arcs.rows[:0], neighbors, weights)
+    row_kernels.scatter_rows(arcs, offsets[:-1].copy(), ordered)
     return offsets, neighbors, weights
 
 

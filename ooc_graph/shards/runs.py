@@ -84,7 +84,7 @@ def _write(task: RunTask, name: str, u: AnyArray, v: AnyArray, w: AnyArray) -> N
     weights = borrow("weights", arcs if len(w) else 0, w.dtype)
     cursor = offsets[:-1].copy()
     where = (buckets.table, buckets.base, buckets.shift, buckets.first)
-    scatter_arcs(u, v, w, both, *where, cursor, Arcs(rows, neighbors, weights))
+    scatter_arcs(u, v, w, both, where, cursor, Arcs(rows, neighbors, weights))
     path = Path(task.folder) / f"{name}.run"
     with renamed_file(path) as partial, partial.open("wb", buffering=0) as file:
         for column in (offsets, rows, neighbors, weights):

@@ -101,23 +101,15 @@ def move_arc(arcs: Any, index: int, out: Any, position: Any) -> None:
 
 @kernel
 def scatter_arcs(
-    u: AnyArray,
-    v: AnyArray,
-    weight: AnyArray,
-    both: bool,
-    table: AnyArray,
-    base: Any,
-    shift: Any,
-    first: IntArray,
-    cursor: IntArray,
-    out: Any,
+    u: AnyArray, v: AnyArray, weight: AnyArray, both: bool, where: Any, cursor: IntArray, out: Any
 ) -> None:
     """Write the arcs that `count_buckets` counted to their buckets' next positions.
 
-    ``weight`` has length 0 if there are none. ``shift`` is log2 (uint64) of the number of shards,
-    and ``first`` each bucket's first row inside its shard. ``cursor``, each bucket's next index, is
-    advanced. ``out`` receives the arcs; rows are counted from their bucket's first.
+    ``weight`` has length 0 if there are none. ``where`` has the table and base; log2 (uint64) of
+    the number of shards; and each bucket's first row inside its shard. ``cursor``, each bucket's
+    next index, is advanced. ``out`` receives the arcs; rows are counted from their bucket's first.
     """
+    table, base, shift, first = where
     weighted = len(weight) > 0
     for i in range(len(u)):
         row, neighbor = u[i], v[i]

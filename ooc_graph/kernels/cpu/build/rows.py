@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from ooc_graph.kernels.common.compiled import allocating_kernel, kernel, subroutine
+from ooc_graph.kernels.cpu.build.arcs import move_arc
 from ooc_graph.types import AnyArray, IntArray
 
 _INSERTION = 32
@@ -22,23 +23,13 @@ def count_rows(rows: AnyArray, counts: IntArray) -> None:
 
 
 @kernel
-def scatter_rows(
-    rows: AnyArray,
-    neighbors: AnyArray,
-    weights: AnyArray,
-    cursor: IntArray,
-    neighbors_out: AnyArray,
-    weights_out: AnyArray,
-) -> None:
+def scatter_rows(arcs: Any, cursor: IntArray, out: Any) -> None:
     """Bring arcs into row order; ``cursor`` holds each row's next position and is advanced."""
-    weighted = len(weights) > 0
-    for i in range(len(rows)):
-        row = rows[i]
-        target = cursor[row]
-        cursor[row] = target + 1
-        neighbors_out[target] = neighbors[i]
-        if weighted:
-            weights_out[target] = weights[i]
+    for i in range(len(arcs.rows)):
+        row = arcs.rows[i]
+        position = cursor[row]
+        cursor[row] = position + 1
+        move_arc(arcs, i, out, position)
 
 
 @subroutine
