@@ -9,16 +9,7 @@ from ooc_graph.kernels.common.bitmap import Words, members, put_all
 from ooc_graph.kernels.common.compiled import kernel, subroutine
 from ooc_graph.kernels.common.decisions import PULL, PUSH
 from ooc_graph.kernels.common.team import CHUNK, OPERATION, barrier
-from ooc_graph.kernels.cpu.bfs.pull import (
-    BEGIN,
-    DEPTH,
-    END,
-    EXAMINED,
-    FOUND,
-    FOUND_ARCS,
-    SETTLED,
-    pull_part,
-)
+from ooc_graph.kernels.cpu.bfs import pull
 from ooc_graph.kernels.cpu.bfs.push import push_alone, push_part, settle, settle_part
 from ooc_graph.kernels.cpu.bfs.thin_levels import leave_list
 from ooc_graph.types import AnyArray
@@ -90,22 +81,22 @@ def _start(
     if barrier(control, threads) and thread == 0:
         tree.parent[root] = root
         scratch.queue[0] = root
-        control[FOUND_ARCS] = settle(out, tree, scratch.queue, 0, 1, 0)
-        control[FOUND], control[BEGIN], control[END] = 1, 0, 1
+        control[pull.FOUND_ARCS] = settle(out, tree, scratch.queue, 0, 1, 0)
+        control[pull.FOUND], control[pull.BEGIN], control[pull.END] = 1, 0, 1
     return len(out.neighbors)
 
 
 @subroutine
 def _push(thread: int, threads: int, control: Any, out: Any, tree: Any, scratch: Any) -> None:
     """Push with all threads, and make what is new the frontier."""
-    queue, begin, end = scratch.queue, control[BEGIN], control[END]
+    queue, begin, end = scratch.queue, control[pull.BEGIN], control[pull.END]
     push_part(control, out, tree, queue, scratch.buffers[thread], begin, end)
     if not barrier(control, threads):
         return
-    count = control[FOUND]
+    count = control[pull.FOUND]
     settle_part(control, out, tree, queue, end, end + count)
     if thread == 0:
-        control[BEGIN], control[END] = end, end + count
+        control[pull.BEGIN], control[pull.END] = end, end + count
 
 
 @subroutine
@@ -119,14 +110,14 @@ def _plan(
     """
     queue, rows = scratch.queue, len(tree.parent)
     direction = PULL if source == FROM_FOUND else PUSH
-    begin, end, depth = control[BEGIN], control[END], control[DEPTH]
-    count, arcs = control[FOUND], control[FOUND_ARCS]
+    begin, end, depth = control[pull.BEGIN], control[pull.END], control[pull.DEPTH]
+    count, arcs = control[pull.FOUND], control[pull.FOUND_ARCS]
     while True:
         trace.vertices[depth], trace.arcs[depth] = count, 0
         trace.direction[depth] = direction
         unvisited -= arcs
         if count == 0:
-            control[DEPTH], control[OPERATION] = depth, DONE
+            control[pull.DEPTH], control[OPERATION] = depth, DONE
             return unvisited
         chosen = choose_direction(direction, count, arcs, unvisited, rows)
         if chosen == PUSH and source == FROM_FOUND:
@@ -147,9 +138,9 @@ def _plan(
         # For `FROM_VISITED`.
         for index in range(len(tree.visited)):
             scratch.frontier[index] = tree.visited[index]
-    control[BEGIN], control[END], control[DEPTH] = begin, end, depth
-    control[FOUND] = control[FOUND_ARCS] = control[EXAMINED] = 0
-    control[CHUNK] = control[SETTLED] = 0
+    control[pull.BEGIN], control[pull.END], control[pull.DEPTH] = begin, end, depth
+    control[pull.FOUND] = control[pull.FOUND_ARCS] = control[pull.EXAMINED] = 0
+    control[CHUNK] = control[pull.SETTLED] = 0
     control[OPERATION] = direction
     return unvisited
 
@@ -185,12 +176,14 @@ def search(
             return
         if control[OPERATION] == PULL:
             source = FROM_FOUND
-            depth = control[DEPTH]
-            pull_part(thread, threads, control, into, tree, out.offsets, scratch.frontier, depth)
+            depth = control[pull.DEPTH]
+            pull.pull_part(
+                thread, threads, control, into, tree, out.offsets, scratch.frontier, depth
+            )
         else:
             source = FROM_VISITED
             _push(thread, threads, control, out, tree, scratch)
         if not barrier(control, threads):
             return
         if thread == 0:
-            trace.arcs[control[DEPTH] - 1] = control[EXAMINED]
+            trace.arcs[control[pull.DEPTH] - 1] = control[pull.EXAMINED]

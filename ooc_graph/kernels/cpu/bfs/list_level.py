@@ -6,15 +6,9 @@ from typing import Any
 
 import numpy as np
 
+from ooc_graph.kernels.common import intrinsics
 from ooc_graph.kernels.common.bitmap import ONE
 from ooc_graph.kernels.common.compiled import subroutine
-from ooc_graph.kernels.common.intrinsics import (
-    prefetch,
-    prefetch_to_write,
-    rarely,
-    stays_apart,
-    store_two,
-)
 from ooc_graph.kernels.cpu.bfs.list_rows import COUNT_SHIFT, MOST_FIXED
 
 AHEAD, ROW_AHEAD = 64, 32
@@ -40,11 +34,11 @@ def _fetch_row(rows: Any, queue: Any, index: Any) -> Any:
     """
     ahead = np.uint64(queue[index + np.uint64(AHEAD)])
     if len(rows.fixed) > 0:
-        prefetch(rows.fixed, ahead << ONE)
+        intrinsics.prefetch(rows.fixed, ahead << ONE)
     else:
-        prefetch(rows.offsets, ahead)
+        intrinsics.prefetch(rows.offsets, ahead)
         near = np.uint64(queue[index + np.uint64(ROW_AHEAD)])
-        prefetch(rows.neighbors, np.uint64(rows.offsets[near]))
+        intrinsics.prefetch(rows.neighbors, np.uint64(rows.offsets[near]))
     return ahead
 
 
@@ -53,9 +47,9 @@ def fetch_first(rows: Any, tree: Any, queue: Any, begin: Any, end: Any) -> None:
     """Fetch what the first vertices of a level need, before their turn comes."""
     for index in range(np.uint64(begin), np.uint64(min(end, begin + AHEAD))):
         u = np.uint64(queue[index])
-        prefetch(rows.fixed, u << ONE)
-        prefetch_to_write(tree.parent, u)
-        prefetch_to_write(tree.level, u)
+        intrinsics.prefetch(rows.fixed, u << ONE)
+        intrinsics.prefetch_to_write(tree.parent, u)
+        intrinsics.prefetch_to_write(tree.level, u)
 
 
 @subroutine
@@ -86,29 +80,29 @@ def search_level(
 
     Sets levels, and parents as they are if in-rows are the out-rows. The list's end, and arcs seen.
     """
-    stays_apart()
+    intrinsics.stays_apart()
     # Unsigned throughout: numba checks signed indices for being negative, at each access.
     index, last, tail, arcs = np.uint64(begin), np.uint64(end), np.uint64(end), np.uint64(0)
     above = byte_of(depth - 1)
     while index < last:
         u = np.uint64(queue[index])
         ahead = np.uint64(queue[index + np.uint64(AHEAD)])
-        prefetch(rows.fixed, ahead << ONE)
-        prefetch_to_write(tree.parent, ahead)
-        prefetch_to_write(tree.level, ahead)
+        intrinsics.prefetch(rows.fixed, ahead << ONE)
+        intrinsics.prefetch_to_write(tree.parent, ahead)
+        intrinsics.prefetch_to_write(tree.level, ahead)
         index += ONE
         ab, cd = rows.fixed[u << ONE], rows.fixed[(u << ONE) + ONE]
         found = ab >> COUNT_SHIFT
-        if rarely(found > MOST_FIXED):
+        if intrinsics.rarely(found > MOST_FIXED):
             tail, parent, found = _search_long(rows, state, queue, u, tail, above)
         else:
             ab &= _IDS
             a, b, c, d = ab & _LOW, ab >> _HALF, cd & _LOW, cd >> _HALF
             at_a, at_b, at_c, at_d = state[a], state[b], state[c], state[d]
-            store_two(queue, tail, ab >> (np.uint64(at_a) & _SHIFT))
+            intrinsics.store_two(queue, tail, ab >> (np.uint64(at_a) & _SHIFT))
             tail += np.uint64(at_a < ONE)
             tail += np.uint64(at_b < ONE)
-            store_two(queue, tail, cd >> (np.uint64(at_c) & _SHIFT))
+            intrinsics.store_two(queue, tail, cd >> (np.uint64(at_c) & _SHIFT))
             tail += np.uint64(at_c < ONE)
             tail += np.uint64(at_d < ONE)
             parent = c if at_c == above else d
@@ -133,8 +127,8 @@ def search_level_by_offsets(
     while index < last:
         u = np.uint64(queue[index])
         ahead = _fetch_row(rows, queue, index)
-        prefetch_to_write(tree.parent, ahead)
-        prefetch_to_write(tree.level, ahead)
+        intrinsics.prefetch_to_write(tree.parent, ahead)
+        intrinsics.prefetch_to_write(tree.level, ahead)
         index += ONE
         first, position = np.uint64(rows.offsets[u]), np.uint64(rows.offsets[u + ONE])
         arcs += position - first

@@ -30,16 +30,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ooc_graph.kernels.common import decisions
+from ooc_graph.kernels.common import decisions, intrinsics
 from ooc_graph.kernels.common.compiled import kernel, subroutine
-from ooc_graph.kernels.common.intrinsics import (
-    further,
-    high_value,
-    high_word,
-    is_absorbed,
-    prefetch,
-    rarely,
-)
 from ooc_graph.kernels.common.sssp.plateaus import is_better_parent
 from ooc_graph.types import AnyArray
 
@@ -86,11 +78,11 @@ def _ask_for_rows(rows: Any, word: Any, near: Any, head: int, count: int) -> Non
     if count > AHEAD:
         ahead = head + AHEAD
         u = np.int64(near[ahead if ahead < capacity else ahead - capacity])
-        prefetch(rows.offsets, u)
-        prefetch(word, u)
+        intrinsics.prefetch(rows.offsets, u)
+        intrinsics.prefetch(word, u)
         ahead = head + AHEAD // 2
         u = np.int64(near[ahead if ahead < capacity else ahead - capacity])
-        prefetch(rows.arcs, np.int64(rows.offsets[u]))
+        intrinsics.prefetch(rows.arcs, np.int64(rows.offsets[u]))
 
 
 @subroutine
@@ -115,8 +107,8 @@ def _relax_near(rows: Any, state: Any, turn: int, count: int, bound: Any, top: A
         examined += int(end - begin)
         for position in range(begin, end):
             arc = rows.arcs[position]
-            v, candidate = arc & _LOW, further(at, arc, top)
-            if rarely(is_absorbed(candidate, at, top)):
+            v, candidate = arc & _LOW, intrinsics.further(at, arc, top)
+            if intrinsics.rarely(intrinsics.is_absorbed(candidate, at, top)):
                 trace[ABSORBED] = 1
             seen = word[v]
             if candidate > seen & _DISTANCE:
@@ -199,7 +191,7 @@ def _publish(word: Any, distance: Any, parent: Any, top: Any) -> None:
         seen = word[row]
         reached = seen < _DISTANCE
         parent[row] = seen & _PARENT if reached else _LOW
-        distance[row] = high_value(seen, top) if reached else top
+        distance[row] = intrinsics.high_value(seen, top) if reached else top
 
 
 @kernel
@@ -226,7 +218,7 @@ def search_near_far(
     state.word[root] = _U(root) | _NEAR
     state.near[0] = root
     _begin_round(trace)
-    bound, last = np.int64(0), high_value(_U(farthest) << _SHIFT, top)
+    bound, last = np.int64(0), intrinsics.high_value(_U(farthest) << _SHIFT, top)
     while True:
         _relax_near(rows, state, turn, count, _U(bound) << _SHIFT, top)
         examined += trace[ARCS]
@@ -237,8 +229,8 @@ def search_near_far(
         if done:
             break
         step = adapt_step(step, trace[ARCS], AGAIN_WEIGHT * trace[AGAIN])
-        risen = min(high_value(_U(nearest) << _SHIFT, top) + step, np.float64(last))
-        bound = np.int64(high_word(risen, top) >> _SHIFT)
+        risen = min(intrinsics.high_value(_U(nearest) << _SHIFT, top) + step, np.float64(last))
+        bound = np.int64(intrinsics.high_word(risen, top) >> _SHIFT)
         count = _take_near(state, turn, _U(bound) << _SHIFT)
         turn = 1 - turn
     _publish(state.word, distance, parent, top)

@@ -10,15 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ooc_graph.kernels.common.bitmap import (
-    ONE,
-    WORD_BITS,
-    Words,
-    count_bits,
-    has,
-    lowest_bit,
-    put,
-)
+from ooc_graph.kernels.common import bitmap
 from ooc_graph.kernels.common.compiled import kernel, subroutine
 from ooc_graph.kernels.common.decisions import PUSH
 from ooc_graph.kernels.common.store.scans import scanner
@@ -39,7 +31,7 @@ class Level(NamedTuple):
     """
 
     tree: Tree
-    frontier: Words
+    frontier: bitmap.Words
     queue: AnyArray
     counts: IntArray
     depth: int
@@ -51,13 +43,13 @@ def pull_tails(level: Any, row: int, neighbors: Any, _weights: Any) -> bool:
     """Look for a parent in the frontier; a row that has one wants no more."""
     tree, hit, looked = level.tree, False, 0
     while looked < len(neighbors) and not hit:
-        hit = has(level.frontier, neighbors[looked])
+        hit = bitmap.has(level.frontier, neighbors[looked])
         looked += 1
     level.counts[LOOKED] += looked
     if hit:
         tree.parent[row] = neighbors[looked - 1]
         tree.level[row] = level.depth
-        put(tree.found, row)
+        bitmap.put(tree.found, row)
     return not hit
 
 
@@ -76,7 +68,7 @@ def _push_heads(heads: Any, tree: Any, queue: Any, begin: int, end: int) -> tupl
     tail, longer = end, 0
     for index in range(begin, end):
         u = np.uint64(queue[index])
-        first, stop = np.int64(heads.starts[u]), np.int64(heads.starts[u + ONE])
+        first, stop = np.int64(heads.starts[u]), np.int64(heads.starts[u + bitmap.ONE])
         longer += stop - first < heads.lengths[u]
         tail = claim(tree, u, heads.neighbors, first, stop, queue, tail)
     return tail, longer
@@ -88,7 +80,7 @@ def settle_queue(heads: Any, tree: Any, queue: Any, begin: int, end: int, depth:
     arcs = 0
     for index in range(begin, end):
         v = np.int64(queue[index])
-        put(tree.visited, v)
+        bitmap.put(tree.visited, v)
         tree.level[v] = depth
         arcs += heads.lengths[v]
     return arcs
@@ -151,9 +143,9 @@ def count_found(_thread: int, _threads: int, control: Any, tree: Any, lengths: A
         for index in range(begin, end):
             found = tree.found[index]
             tree.visited[index] |= found
-            count += count_bits(found)
+            count += bitmap.count_bits(found)
             while found != 0:
-                arcs += lengths[index * WORD_BITS + lowest_bit(found)]
-                found &= found - ONE
+                arcs += lengths[index * bitmap.WORD_BITS + bitmap.lowest_bit(found)]
+                found &= found - bitmap.ONE
     atomic_add(control, FOUND, count)
     atomic_add(control, FOUND_ARCS, arcs)
