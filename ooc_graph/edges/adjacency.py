@@ -37,7 +37,6 @@ class AdjacencySource(SourceDefaults):
     directed: bool
     declared: int | None = None
     buffer_bytes: int = BUFFER_BYTES
-    rereadable: bool = field(default=False, init=False)
     edges: int | None = field(default=None, init=False)
 
     @property

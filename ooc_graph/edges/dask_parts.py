@@ -34,7 +34,6 @@ class DaskSource(SourceDefaults):
     directed: bool
     weight_dtype: np.dtype[Any] | None
     token: str
-    rereadable: bool = field(default=False, init=False)
     edges: int | None = field(default=None, init=False)
 
     def units(self, edges_per_unit: int) -> Sequence[Unit]:

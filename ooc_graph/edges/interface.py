@@ -94,6 +94,7 @@ class SourceDefaults:
     directed: bool
     weight_dtype: np.dtype[Any] | None
     id_range: tuple[int, int] | None = None
+    rereadable: bool = False
 
     @property
     def weighted(self) -> bool:

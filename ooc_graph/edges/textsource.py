@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -73,7 +73,6 @@ class TextSource(SourceDefaults):
     vertex_file: str | None = None
     declared_vertices: int | None = None
     buffer_bytes: int = BUFFER_BYTES
-    rereadable: bool = field(default=False, init=False)
 
     @property
     def weighted(self) -> bool:
