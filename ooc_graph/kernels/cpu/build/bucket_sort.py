@@ -23,22 +23,16 @@ _LONG_ROW = 64
 
 @allocating_kernel
 def split_strips(
-    arcs: Any,
-    tuples: AnyArray,
-    strip_arcs: int,
-    strip_of: AnyArray,
-    strip_rows: IntArray,
-    offsets: IntArray,
-    out: Any,
+    arcs: Any, tuples: AnyArray, strip_arcs: int, strip_rows: IntArray, offsets: IntArray, out: Any
 ) -> Any:
     """Bring a bucket's arcs into strips of consecutive rows; arcs of the largest strip.
 
     ``arcs`` and ``out`` are `Arcs` with keys of weights, rows counted from the bucket's first.
     ``tuples`` (r,) are those at each row, at least as many as arcs; a strip has ``strip_arcs``, or
-    one row that has more. ``strip_of`` uint32 (r,) is scratch. ``strip_rows`` int64 (sum of tuples
-    // strip_arcs + 2,) receives each strip's first row, and r; ``offsets`` int64 (r + 1,) where
-    each row will begin.
+    one row that has more. ``strip_rows`` int64 (sum of tuples // strip_arcs + 2,) receives each
+    strip's first row, and r; ``offsets`` int64 (r + 1,) where each row will begin.
     """
+    strip_of = np.empty(len(tuples), np.uint32)
     offsets[:] = 0
     count_rows(arcs.rows, offsets[1:])
     before: Any = np.int64(0)
