@@ -32,20 +32,11 @@ def arcs_at(rows: TierRows, which: IntArray, arcs: IntArray) -> AnyArray:
         rows.window.cursor[: len(some)] = arcs[begin : begin + most]
         target = weights[begin : begin + most]
 
-        def scan(
-            _: AnyArray,
-            window: Any,
-            first: int,
-            end: int,
-            kept: int,
-            _neighbors: AnyArray,
-            column: AnyArray,
-            some: IntArray = some,
-            target: AnyArray = target,
-        ) -> int:
+        def scan(*part: Any, some: IntArray = some, target: AnyArray = target) -> int:
+            _, window, first, end, kept, _, column = part
             at = np.searchsorted(some, window.row[first:end])
             target[at] = column[window.offset[1, first:end]]
-            return kept
+            return int(kept)
 
         rows.scan(len(some), scan, 1)
     return weights

@@ -1,9 +1,8 @@
 """Parents of many sources from final distances, one source a thread (CPU).
 
-The rule is that of single searches (`ooc_graph.kernels.cpu.sssp.parents`), on the same rows: the
-neighbour u with ``d(u) + w == d(v)`` and ``d(u) < d(v)`` that has the smallest ``(d(u), id)``, and
-on plateaus the nearest in hops. So parents form trees whatever weights of zero there are, those
-that potentials make of all arcs of a shortest path included.
+The rule is that of single searches (`ooc_graph.kernels.cpu.sssp.parents`), on the same rows. So
+parents form trees whatever weights of zero there are, those that potentials make of all arcs of a
+shortest path included.
 """
 
 from __future__ import annotations
@@ -79,17 +78,15 @@ def find_parents(
     team: Team,
     sources: IntArray,
     answer: AnyArray,
-    parents: AnyArray | None = None,
-) -> AnyArray:
-    """Parents of the searches from ``sources``: ids (sources, rows), all ones where unreached.
+    parents: AnyArray,
+) -> None:
+    """Find the parents of the searches from ``sources``, all ones where unreached.
 
     ``out`` and ``into`` have all arcs, with the weights >= 0 that were searched; ``answer``
-    (sources, rows) has the final distances, and ``parents`` may be written to. AssertionError: the
-    graph's out- and in-arcs contradict each other.
+    (sources, rows) has the final distances, and ``parents``, ids (sources, rows), are written.
+    AssertionError: the graph's out- and in-arcs contradict each other.
     """
     rows, ids, dtype = answer.shape[1], out.neighbors.dtype, answer.dtype
-    if parents is None:
-        parents = np.empty(answer.shape, ids)
     shape, words = (team.threads, rows), (team.threads, words_for(rows))
     left = np.zeros(team.threads, np.int64)
     scratch = Scratch(np.empty(shape, ids), np.zeros(words, np.uint64), left)
@@ -97,4 +94,3 @@ def find_parents(
     team.launch(parents_of_sources, new_control(), out, into, top, *given)
     if scratch.left.any():
         raise AssertionError(f"{scratch.left.sum()} reached vertices have no parent")
-    return parents

@@ -1,8 +1,6 @@
-"""Parents from final distances over grouped edges, by the rule of docs/storage.md.
+"""Parents from final distances over grouped edges.
 
-v's parent is the neighbour u with ``d(u) + w == d(v)`` and ``d(u) < d(v)`` that has the smallest
-``(d(u), id)``. What has none lies on a plateau of arcs that are absorbed, and takes the smallest id
-among the neighbours there that are nearest, in hops, to a vertex that has a parent.
+The rules are those of `ooc_graph.kernels.cpu.sssp.parents`.
 """
 
 from __future__ import annotations

@@ -160,7 +160,7 @@ class TierFalling:
     def arcs_of(self, row: int) -> tuple[AnyArray, AnyArray]:
         """Neighbours of one row, and weights."""
         # This row alone: a cycle is told of row by row, and each would bring all that follow it.
-        self._gather(row, np.zeros(0, self.dtype), np.zeros(0, np.uint64), whole=True, most=1)
+        self._gather(row, np.zeros(0, self.dtype), np.zeros(0, np.uint64), True, most=1)
         count = int(self._out.heads.lengths[row])
         return self._gathered.neighbors[:count].copy(), self._gathered.weights[:count].copy()
 
@@ -175,7 +175,7 @@ class TierFalling:
             whole = False
             while row < self.rows:
                 base = row
-                end = self._gather(row, state.potential, state.changed, whole=whole)
+                end = self._gather(row, state.potential, state.changed, whole)
                 more, row = fall_part(self._gathered, row, end, self._out.heads.lengths, state)
                 improved += int(more)
                 whole = row < end and row - base < FEW_ROWS
@@ -183,13 +183,7 @@ class TierFalling:
         return improved, passes
 
     def _gather(
-        self,
-        base: int,
-        potential: AnyArray,
-        changed: Words,
-        *,
-        whole: bool,
-        most: int = MOST_GATHERED,
+        self, base: int, potential: AnyArray, changed: Words, whole: bool, most: int = MOST_GATHERED
     ) -> int:
         """Bring a block of so many rows at most together; the row after it."""
         out, gathered = self._out, self._gathered

@@ -62,18 +62,6 @@ def push_tails(level: Any, row: int, neighbors: Any, _weights: Any) -> bool:
     return True
 
 
-@subroutine
-def _push_heads(heads: Any, tree: Any, queue: Any, begin: int, end: int) -> tuple[int, int]:
-    """Push the heads of ``queue[begin:end]``; the end of the new vertices, and rows with more."""
-    tail, longer = end, 0
-    for index in range(begin, end):
-        u = np.uint64(queue[index])
-        first, stop = np.int64(heads.starts[u]), np.int64(heads.starts[u + bitmap.ONE])
-        longer += stop - first < heads.lengths[u]
-        tail = claim(tree, u, heads.neighbors, first, stop, queue, tail)
-    return tail, longer
-
-
 @kernel
 def settle_queue(heads: Any, tree: Any, queue: Any, begin: int, end: int, depth: int) -> int:
     """Make new vertices, ``queue[begin:end]``, visited at ``depth``; their arcs."""
@@ -117,7 +105,12 @@ def push_levels(
         trace.vertices[levels], trace.arcs[levels] = end - begin, arcs
         trace.direction[levels] = PUSH
         levels += 1
-        tail, longer = _push_heads(heads, tree, queue, begin, end)
+        tail, longer = end, 0
+        for index in range(begin, end):
+            u = np.uint64(queue[index])
+            first, stop = np.int64(heads.starts[u]), np.int64(heads.starts[u + bitmap.ONE])
+            longer += stop - first < heads.lengths[u]
+            tail = claim(tree, u, heads.neighbors, first, stop, queue, tail)
         if longer > 0:
             return levels, frontier, tail, longer
         arcs = settle_queue(heads, tree, queue, end, tail, depth + 1)
