@@ -115,7 +115,7 @@ def write_columns(kronecker: Kronecker, folder: Path) -> EdgeColumns:
     units = kronecker.units(UNIT_EDGES)
     with ThreadPoolExecutor(cores()) as pool:
         parts = list(pool.map(lambda unit: stage_unit(kronecker, unit, str(folder)), units))
-    return EdgeColumns(False, kronecker.id_range, None, tuple(parts), kronecker.weight_dtype)
+    return EdgeColumns(False, None, tuple(parts), kronecker.weight_dtype, kronecker.id_range)
 
 
 def disk_rates(folder: Path) -> dict[str, float]:

@@ -141,16 +141,14 @@ class Stored:
         """
         with self.reading():
             for entry in self.manifest.files.values():
-                self._verify_file(entry, advance)
+                _check_quickly(self.path, entry)
+                path = self.path / entry.path
+                if _sha256_of(path, advance) != entry.sha256:
+                    raise CorruptStoreError(
+                        f"{path}: {_what(entry.path)} differs from what the manifest says "
+                        f"(SHA-256); {_REPAIR}"
+                    )
             self._refuse_strangers()
-
-    def _verify_file(self, entry: FileEntry, advance: Callable[[int], None]) -> None:
-        _check_quickly(self.path, entry)
-        if _sha256_of(self.path / entry.path, advance) != entry.sha256:
-            raise CorruptStoreError(
-                f"{self.path / entry.path}: {_what(entry.path)} differs from what the "
-                f"manifest says (SHA-256); {_REPAIR}"
-            )
 
     def _refuse_strangers(self) -> None:
         known = {*self.manifest.files, MANIFEST}

@@ -85,7 +85,7 @@ class InputStages:
             source.check_totals(sum(part.edges for part in parts))
         dtype = (source.weight_dtype or column_dtype(parts)) if source.weighted else None
         lister = None if local else source
-        return StagedSource(source.directed, source.id_range, lister, tuple(parts), dtype)
+        return StagedSource(source.directed, lister, tuple(parts), dtype, source.id_range)
 
     def _count(self, source: EdgeSource) -> tuple[list[str], Tally]:
         """Files with counts of every task, and what all tasks counted."""

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from ooc_graph.edges.interface import EdgeSource, Unit, ranges, units_of
+from ooc_graph.edges.interface import EdgeSource, SourceDefaults, Unit, ranges, units_of
 from ooc_graph.layout.blocks import byte_view, read_at
 from ooc_graph.layout.whole_file import renamed_file
 from ooc_graph.shards.plan import BLOCK_EDGES
@@ -68,23 +68,18 @@ def column_dtype(parts: Sequence[Part]) -> np.dtype[Any] | None:
 
 
 @dataclass(frozen=True)
-class StagedSource:
+class StagedSource(SourceDefaults):
     """`EdgeSource` over staged parts; units may begin and end inside parts.
 
     ``lister`` lists vertices; None if it cannot, as data in memory would travel with every task.
     """
 
     directed: bool
-    id_range: tuple[int, int] | None
     lister: EdgeSource | None
     parts: tuple[Part, ...]
     weight_dtype: np.dtype[Any] | None
+    id_range: tuple[int, int] | None = None
     rereadable: bool = field(default=True, init=False)
-
-    @property
-    def weighted(self) -> bool:
-        """Whether there are weights."""
-        return self.weight_dtype is not None
 
     @property
     def edges(self) -> int:
@@ -126,11 +121,6 @@ class StagedSource:
     def vertex_blocks(self) -> Iterator[IntArray]:
         """Listed vertices."""
         return iter(()) if self.lister is None else self.lister.vertex_blocks()
-
-    def check_totals(self, tuples_read: int) -> None:
-        """Refuse a different number of tuples than were staged."""
-        if tuples_read != self.edges:
-            raise OSError(f"{tuples_read} of {self.edges} staged tuples were read")
 
     def describe(self) -> dict[str, Any]:
         """Staged data have no description of their own; the input's is in the store."""

@@ -48,17 +48,6 @@ class Scratch(NamedTuple):
 
 
 @subroutine
-def _reset(thread: int, threads: int, tree: Any, scratch: Any) -> None:
-    rows, words = len(tree.parent), len(tree.visited)
-    begin, end = rows * thread // threads, rows * (thread + 1) // threads
-    tree.parent[begin:end] = tree.parent.dtype.type(-1)
-    tree.level[begin:end] = -1
-    begin, end = words * thread // threads, words * (thread + 1) // threads
-    for index in range(begin, end):
-        tree.visited[index] = scratch.never[index]
-
-
-@subroutine
 def _fill_frontier(tree: Any, scratch: Any, source: int, begin: int, end: int) -> None:
     """Bring the frontier into ``scratch.frontier`` for a level that pulls."""
     if source == FROM_FOUND:
@@ -77,7 +66,12 @@ def _start(
     thread: int, threads: int, control: Any, out: Any, tree: Any, scratch: Any, root: int
 ) -> int:
     """Forget the search before, claim the root; return the arcs not visited yet."""
-    _reset(thread, threads, tree, scratch)
+    rows, words = len(tree.parent), len(tree.visited)
+    begin, end = rows * thread // threads, rows * (thread + 1) // threads
+    tree.parent[begin:end] = tree.parent.dtype.type(-1)
+    tree.level[begin:end] = -1
+    for index in range(words * thread // threads, words * (thread + 1) // threads):
+        tree.visited[index] = scratch.never[index]
     if barrier(control, threads) and thread == 0:
         tree.parent[root] = root
         scratch.queue[0] = root

@@ -73,15 +73,6 @@ def _reset_part(thread: int, threads: int, edges: Any, field: Any) -> None:
 
 
 @subroutine
-def _start(control: Any, field: Any, root: int) -> None:
-    segment = segment_of_id(root)
-    field.distance[root], field.low[0, segment], field.near[segment] = 0, 0, 0
-    field.least[segment] = 0
-    field.open[segment] -= 1
-    control[relax.STILL_OPEN] = len(field.distance) - 1
-
-
-@subroutine
 def _survey_part(control: Any, edges: Any, field: Any, turn: int) -> None:
     """Bring ``near``, ``far`` and ``open`` of what a pass changed up to date; all threads."""
     low, top = field.low[1 - turn], field.top[0]
@@ -169,7 +160,11 @@ def search(thread: int, threads: int, control: Any, edges: Any, field: Any, root
     if not barrier(control, threads):
         return
     if thread == 0:
-        _start(control, field, root)
+        segment = segment_of_id(root)
+        field.distance[root], field.low[0, segment], field.near[segment] = 0, 0, 0
+        field.least[segment] = 0
+        field.open[segment] -= 1
+        control[relax.STILL_OPEN] = len(field.distance) - 1
     turn = 0
     while True:
         if not barrier(control, threads):

@@ -157,15 +157,15 @@ def search(
             return
         if thread == 0:
             _plan_after_pull(control, out, wave, answer)
-    _forget_parents(thread, threads, answer.parent)
+    parent = answer.parent
+    _forget_parents(thread, threads, parent)
     if not barrier(control, threads):
         return
     if thread == 0:
         control[CHUNK] = 0
-        none = answer.parent[:0]
-        _, examined = inner_parents(out, wave, answer.parent, control[INNER], none, none)
+        _, examined = inner_parents(out, wave, parent, control[INNER], parent[:0], parent[:0])
         control[EXAMINED] = examined
     if not barrier(control, threads):
         return
     beyond, scratches = limits[BEYOND], answer.scratches
-    parents_part(thread, threads, control, into, wave, answer.parent, root, beyond, scratches)
+    parents_part(thread, threads, control, into, wave, parent, root, beyond, scratches)
