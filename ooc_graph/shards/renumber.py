@@ -87,11 +87,18 @@ def _refuse_unlisted(mentioned: IntArray, listed: IntArray) -> None:
         )
 
 
-def renumber(space: VertexSpace, degree: AnyArray, store: Path, spill: Path) -> Renumbered:
-    """Order the vertices and write the vertex tables of the store.
+def renumber_counted(
+    paths: Sequence[str], source: EdgeSource, store: Path, spill: Path, limit_bytes: int
+) -> Renumbered:
+    """Order the vertices, declared ones or those named or listed; write their tables.
 
-    Memory: about 24 bytes a vertex, ``degree`` included (32-bit case).
+    Memory: about 24 bytes a vertex (32-bit case).
     """
+    if source.id_range is not None:
+        space = VertexSpace(*source.id_range)
+        degree = sum_dense(paths, space.count)
+    else:
+        space, degree = merge_ids(paths, source, spill, limit_bytes)
     order = falling_order(degree)
     internal_of = ranks_of(order, space.count)
     originals = None if space.originals is None else np.load(space.originals)
@@ -119,13 +126,3 @@ def _store(
         specs.append(ArraySpec(name, len(data), data.dtype))
         entries += write_array(store, specs[-1], lambda low, high, data=data: [data[low:high]])  # type: ignore[misc]
     return tuple(specs), tuple(entries)
-
-
-def renumber_counted(
-    paths: Sequence[str], source: EdgeSource, store: Path, spill: Path, limit_bytes: int
-) -> Renumbered:
-    """`renumber` for declared dense ids, or for those that the input names or lists."""
-    if source.id_range is not None:
-        first, count = source.id_range
-        return renumber(VertexSpace(first, count), sum_dense(paths, count), store, spill)
-    return renumber(*merge_ids(paths, source, spill, limit_bytes), store, spill)

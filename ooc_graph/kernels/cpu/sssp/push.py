@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ooc_graph.kernels.common.compiled import inlined, subroutine
+from ooc_graph.kernels.common.compiled import inlined, kernel, subroutine
 from ooc_graph.kernels.common.dealt import internal_of, is_own, local_of
 from ooc_graph.kernels.common.sssp.distances import path_sum
 from ooc_graph.types import AnyArray
@@ -131,15 +131,16 @@ def queue_improved(
     return count, pending
 
 
-@subroutine
+@kernel
 def push_once(
     out: Any, wave: Any, count: int, pending: int, bound: Any, target: Any, found: Any
-) -> tuple[int, int, int, int, int]:
+) -> tuple[int, int, int, int, int, Any]:
     """List the improvements up to ``bound`` along the rows ``queue[:count]``, applying none.
 
     As `push_below` where distances are everyone's, so that nothing may follow from an improvement
     before all have it. Ends before a row whose arcs may not fit the list. Returns the rows done,
-    how many improvements are listed, and as that function pending, examined, again.
+    how many improvements are listed, as that function pending, examined and again, and the smallest
+    candidate of the pending rows.
     """
     distance, taken, top = wave.distance, wave.taken, wave.top[0]
     done, listed, examined, again = 0, 0, 0, 0
@@ -168,7 +169,7 @@ def push_once(
             wave.pending[pending] = u
             pending += 1
         taken[u] = ((position - begin) << FLAG_BITS) | waiting
-    return done, listed, pending, examined, again
+    return done, listed, pending, examined, again, smallest_pending(out, wave, pending)
 
 
 @subroutine

@@ -23,7 +23,7 @@ from ooc_graph.kernels.cpu.sssp import parents
 from ooc_graph.kernels.cpu.sssp import rank_steps as steps
 from ooc_graph.kernels.cpu.sssp.fused import overflowed
 from ooc_graph.kernels.cpu.sssp.pull import CHANGED, pull_part
-from ooc_graph.kernels.cpu.sssp.push import HeadedRows
+from ooc_graph.kernels.cpu.sssp.push import HeadedRows, push_once
 from ooc_graph.kernels.cpu.sssp.rising import push_inner
 from ooc_graph.kernels.cpu.sssp.search import new_wave
 from ooc_graph.kernels.cpu.sssp.shared import CpuSsspShared
@@ -79,7 +79,7 @@ class CpuSsspRank(BaseSsspRank):
             self._out, wave, shared.improved, 0, self._pending, has_risen, limit
         )
         target, found = np.empty(capacity, self._ids), np.empty(capacity, self._top.dtype)
-        _, listed, self._pending, examined, again, smallest = steps.push_queued(
+        _, listed, self._pending, examined, again, smallest = push_once(
             self._out, wave, count, pending, limit, target, found
         )
         least = np.array([smallest], self._top.dtype)

@@ -28,17 +28,6 @@ def ready(
 
 
 @kernel
-def push_queued(
-    out: Any, wave: Any, count: int, pending: int, bound: Any, target: Any, found: Any
-) -> tuple[int, int, int, int, int, Any]:
-    """Push once; as `push_once`, and the smallest candidate of the pending rows."""
-    done, listed, pending, examined, again = push.push_once(
-        out, wave, count, pending, bound, target, found
-    )
-    return done, listed, pending, examined, again, push.smallest_pending(out, wave, pending)
-
-
-@kernel
 def list_within(wave: Any, bound: Any, rows: Any) -> int:
     """List the rows with a distance of at most ``bound``; how many."""
     count = 0

@@ -19,8 +19,9 @@ from ooc_graph.kernels.common.sssp.plateaus import Plateau
 from ooc_graph.kernels.common.sssp.survey import Known
 from ooc_graph.kernels.common.store.rows import TierRows
 from ooc_graph.kernels.common.team import Team, new_control
+from ooc_graph.kernels.cpu.sssp.push import push_once
 from ooc_graph.kernels.cpu.sssp.rank import CpuSsspRank
-from ooc_graph.kernels.cpu.sssp.rank_steps import push_queued, ready
+from ooc_graph.kernels.cpu.sssp.rank_steps import ready
 from ooc_graph.kernels.cpu.sssp.shared import CpuSsspShared
 from ooc_graph.kernels.cpu.store import sssp as steps
 from ooc_graph.kernels.cpu.store import sssp_parents as parents
@@ -87,7 +88,7 @@ class StoreSsspRank(CpuSsspRank):
             self._out, wave, shared.improved, self._queued, self._pending, has_risen, limit
         )
         target, found = self._target, self._found
-        done, listed, self._pending, examined, again, smallest = push_queued(
+        done, listed, self._pending, examined, again, smallest = push_once(
             self._out, wave, queued, pending, limit, target, found
         )
         rank_steps.note_exhausted(self._out_rows.heads, wave, done, tails)
