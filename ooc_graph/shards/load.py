@@ -115,10 +115,8 @@ class Graph(GraphFacts):
         if not isinstance(self.stored, Stored) or spec.chunk_bytes % names.SIDECAR_BYTES:
             index = position // spec.chunk
             return int(self.stored.chunk(spec, index)[position - index * spec.chunk])
-        column, buffer = (
-            Column(self.stored, [names.INTERNAL_OF], np.zeros(1, np.int64)),
-            bytearray(names.SIDECAR_BYTES),
-        )
+        column = Column(self.stored, [names.INTERNAL_OF], np.zeros(1, np.int64))
+        buffer = bytearray(names.SIDECAR_BYTES)
         block, within = divmod(position, names.SIDECAR_BYTES // column.dtype.itemsize)
         with self.stored.reading(), LastFile() as last:
             column.read(block, memoryview(buffer), last)
