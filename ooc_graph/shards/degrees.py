@@ -49,7 +49,7 @@ class _Clock:
 
 
 def count_units(
-    source: EdgeSource, units: Sequence[Unit], id_range: tuple[int, int], path: str
+    source: EdgeSource, units: Sequence[Unit], stem: str, id_range: tuple[int, int]
 ) -> Counted:
     """Count the tuples of some units at every vertex of a dense range of ids."""
     first, count = id_range
@@ -59,6 +59,7 @@ def count_units(
         for block in clock.blocks(source, unit):
             total.add(block, count_dense(block.source, block.target, first, low, degree))
     degree += low
+    path = f"{stem}.npy"
     with renamed_file(path) as partial, partial.open("wb") as file:
         np.save(file, degree)
     return Counted((path,), total, clock.read_s)

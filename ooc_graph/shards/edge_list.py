@@ -82,20 +82,13 @@ def _blocks(graph: Graph, weighted: bool) -> Iterator[grouping.ArcBlock]:
     for shard in range(graph.shards):
         group = _group_path(graph, shard, weighted)
         offsets = stored.read(f"{group}/offsets").view(np.int64)
-        neighbors = Cursor(stored.chunk, stored.spec(f"{group}/neighbors"))
-        weights = Cursor(stored.chunk, stored.spec(f"{group}/weights")) if weighted else None
+        dealt = dealt_of(Dealing(graph.rows, graph.shards, shard))
+        names = ("neighbors", "weights")[: 1 + weighted]
+        specs = [stored.spec(f"{group}/{name}") for name in names]
+        columns = [Cursor(stored.chunk, spec) for spec in specs]
         first, arcs = 0, int(offsets[-1])
         while first < arcs:
-            stop = (
-                neighbors.stop(first)
-                if weights is None
-                else min(neighbors.stop(first), weights.stop(first))
-            )
-            yield grouping.ArcBlock(
-                dealt_of(Dealing(graph.rows, graph.shards, shard)),
-                offsets,
-                first,
-                neighbors.take(first, stop),
-                no_weights if weights is None else weights.take(first, stop),
-            )
+            stop = min(column.stop(first) for column in columns)
+            taken = [*(column.take(first, stop) for column in columns), no_weights]
+            yield grouping.ArcBlock(dealt, offsets, first, *taken[:2])
             first = stop

@@ -92,19 +92,12 @@ class InputStages:
         folder = self._folder("degrees")
         groups = self._groups(source)
         with self.report.timed("degrees"):
-            if source.id_range is not None:
-                function: Any = count_units
-                items: list[tuple[Any, ...]] = [
-                    (source, units, source.id_range, str(folder / f"{number}.npy"))
-                    for number, units in enumerate(groups)
-                ]
-            else:
-                function = count_ids
-                most = self.workforce.budget.slot_bytes(0)
-                items = [
-                    (source, units, str(folder / f"{number}"), most)
-                    for number, units in enumerate(groups)
-                ]
+            function: Any = count_ids if source.id_range is None else count_units
+            within: Any = source.id_range or self.workforce.budget.slot_bytes(0)
+            items = [
+                (source, units, str(folder / f"{number}"), within)
+                for number, units in enumerate(groups)
+            ]
             given = self.workforce, self.progress, "counting degrees", function, items
             counted: list[Counted] = run_all(
                 *given, total=source.edges, unit="edges", amount=lambda part: part.total.edges

@@ -129,10 +129,8 @@ def _fill(heads: HeadRows, blocks: DiskBlocks, window: int) -> Any:
     short = blocks.block_bytes // blocks.dtypes[0].itemsize
     limits = np.diff(heads.starts)
     np.copyto(limits, heads.lengths, where=heads.lengths <= short)
-    rows, heaviest = (
-        TierRows(heads, blocks, window, limits=limits),
-        np.zeros(1, heads.weights.dtype),
-    )
+    rows = TierRows(heads, blocks, window, limits=limits)
+    heaviest = np.zeros(1, heads.weights.dtype)
 
     def scan(*part: Any) -> int:
         columns = part if len(blocks.dtypes) > 1 else (*part, heads.weights)
