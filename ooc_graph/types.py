@@ -7,9 +7,10 @@ id is the vertex's rank by falling degree (docs/storage.md). Rows belong to shar
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -114,8 +115,8 @@ class Shard:
 class StageProgress(Protocol):
     """Progress of one stage."""
 
-    def advance(self, amount: int) -> None:
-        """So much more is done, in the stage's unit."""
+    def advance(self, amount: float) -> None:
+        """So much more is done, in the stage's unit; parts of one, too."""
 
 
 class Progress(Protocol):
@@ -130,6 +131,14 @@ class Progress(Protocol):
         """Show something in one line."""
 
 
+Advance: TypeAlias = Callable[[float], None]
+"""`StageProgress.advance` of a stage."""
+
+
+def unseen(_: float) -> None:
+    """Progress of a stage that is not shown."""
+
+
 class NoProgress:
     """Shows nothing."""
 
@@ -137,8 +146,7 @@ class NoProgress:
         """Begin a stage that is not shown."""
         return nullcontext(self)
 
-    def advance(self, amount: int) -> None:
-        """Show nothing."""
+    advance = staticmethod(unseen)
 
     def note(self, text: str) -> None:
         """Show nothing."""

@@ -88,10 +88,10 @@ class Steps(NoProgress):
     """Keeps what is said of sources that are done, and by how many threads."""
 
     def __init__(self) -> None:
-        self.steps: list[int] = []
+        self.steps: list[float] = []
         self.threads: set[int] = set()
 
-    def advance(self, amount: int) -> None:
+    def advance(self, amount: float) -> None:
         if amount:
             self.steps.append(amount)
             self.threads.add(threading.get_ident())

@@ -17,8 +17,6 @@ import ooc_graph as og
 from ooc_graph.errors import MemoryBudgetError
 from ooc_graph.layout.manifest import Manifest
 from ooc_graph.runtime import stored_answers
-from ooc_graph.shards.stored_edges import StoredEdges
-from ooc_graph.validate import VertexIndex
 from ooc_graph.validate.batch import batch_bytes
 from tests.command_line import Ended, call
 
@@ -164,14 +162,12 @@ def test_passes_follow_from_memory(
     here: Path, validate: Call, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     graph = og.open(here / "g.zarr")
-    vertices = VertexIndex.ascending(graph.original_ids())
-    given = StoredEdges(graph, weighted=False), "bfs", vertices
     with pytest.raises(MemoryBudgetError) as caught:
-        stored_answers._most_at_once(*given, 0)
+        stored_answers._most_at_once(graph, "bfs", 0, 2)
     for count in (1, 2, 5):
-        alone, batch = (batch_bytes(vertices.count, k, np.dtype("u4")) for k in (1, count))
+        alone, batch = (batch_bytes(graph.vertices, k, np.dtype("u4")) for k in (1, count))
         limit = caught.value.least_bytes + batch - alone
-        assert stored_answers._most_at_once(*given, limit) == count
+        assert stored_answers._most_at_once(graph, "bfs", limit, 2) == count
     answers = sorted((here / "a").iterdir())
     together = validate(graph.path, *answers)
     monkeypatch.setattr(stored_answers, "_most_at_once", lambda *_: 1)

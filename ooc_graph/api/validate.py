@@ -1,50 +1,117 @@
-"""The Python API of validation: answers against the edges that they should follow from."""
+"""The Python API of validation: answers against edges as read, or against their graph."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeAlias, overload
 
 from ooc_graph.answers.result import PairsResult, Result, SsspResult
+from ooc_graph.api.graphs import located
 from ooc_graph.boundary import public
 from ooc_graph.edges import open_source
 from ooc_graph.errors import UsageError
+from ooc_graph.layout.stored import Stored
+from ooc_graph.model.resources import CPU
+from ooc_graph.runtime.stored_answers import check_answers
 from ooc_graph.runtime.validation import check
+from ooc_graph.shards.load import Graph
+from ooc_graph.types import Progress
 from ooc_graph.validate import Verdict
+
+if TYPE_CHECKING:
+    from distributed import Client
+
+Answer: TypeAlias = Result | str | Path
+
+
+@overload
+def validate(result: Answer, edges: Any, /, **options: Any) -> Verdict: ...
+
+
+@overload
+def validate(
+    graph: Graph | str | Path, answers: Answer | Sequence[Answer], /, **where: Any
+) -> list[Verdict]: ...
 
 
 @public
-def validate(result: Result | str | Path, edges: Any, **options: Any) -> Verdict:
-    """Check an answer against the edges it should follow from.
+def validate(
+    given: Any,
+    against: Any,
+    /,
+    *,
+    client: Client | None = None,
+    memory_limit: str | int | None = None,
+    progress: Progress | None = None,
+    **options: Any,
+) -> Verdict | list[Verdict]:
+    """Check an answer against the edges it should follow from, or answers against their graph.
 
     Trees are held against Graph500's rules; components against those of
-    `ooc_graph.validate.components`.
+    `ooc_graph.validate.components`. ``validate(result, edges)`` reads the edges that the graph was
+    built from, so that the build is checked, too. ``validate(graph, answers)`` reads the rows of
+    the graph, as ``ooc-graph validate`` does.
 
     Parameters
     ----------
-    result
-        A result, or the path of a stored one.
-    edges
-        What `build` was given: a path, several, a `Kronecker`, arrays, a Dask collection.
+    given
+        A result, or the path of a stored one; or a built graph, its path, or a graph in memory.
+    against
+        Of a result the edges, as `build` was given them: a path, several, a `Kronecker`, arrays, a
+        Dask collection. Of a graph an answer or several: results of `bfs`, `sssp` and `components`,
+        with columns in memory or on a device, and paths of stored ones.
+    client
+        Dask client whose workers share the passes over the rows of a graph, each of which is made
+        by one worker; it reads stored answers and is sent others. None: this process.
+    memory_limit
+        Bytes (or "4GiB") of host memory for all processes that read a graph; None: what is free, or
+        what the workers bring. Answers of a kernel are checked in as few passes as that allows.
+    progress
+        What shows how far the passes over a graph are.
     **options
-        As for `build`: ``format``, ``directed``, ``weight``, …
+        Of edges, as for `build`: ``format``, ``directed``, ``weight``, …
 
     Returns
     -------
-    Verdict
-        With the vertices reached and the tuples between them.
+    Verdict or list of Verdict
+        With the vertices reached and the tuples between them; one for each answer of a graph.
 
     Raises
     ------
     ValidationFailedError
-        Names the rule and the smallest vertex or edge that breaks it.
+        Names the rule and the smallest vertex or edge that breaks it, of the first such answer.
+    InputError, MemoryBudgetError
+        If an answer is damaged or of another graph; if the limit is too small for one answer.
     """
+    is_graph = isinstance(given, Graph)
+    if not isinstance(given, (Graph, Result)):
+        is_graph = Stored.open(given).manifest.kind == "graph"
+    where = {"client": client, "memory_limit": memory_limit, "progress": progress}
+    if not is_graph and any(value is not None for value in where.values()):
+        raise UsageError("client=, memory_limit= and progress= are for answers of a built graph")
+    if is_graph and options:
+        raise UsageError(f"{', '.join(options)}: options of edges, and a graph is given")
+    found = _on_graph(given, against, where) if is_graph else [_on_edges(given, against, options)]
+    for verdict in found:
+        verdict.raise_if_failed()
+    return found if is_graph else found[0]
+
+
+def _on_graph(
+    graph: Graph | str | Path, answers: Answer | Sequence[Answer], where: dict[str, Any]
+) -> list[Verdict]:
+    opened, chosen = located(graph=graph, out=None, device=CPU, **where)
+    several = [answers] if isinstance(answers, (Result, str, Path)) else answers
+    accepted = [one if isinstance(one, Result) else Path(one) for one in several]
+    return check_answers(opened, accepted, chosen["workplace"], chosen["progress"])
+
+
+def _on_edges(result: Answer, edges: Any, options: dict[str, Any]) -> Verdict:
     answer = result if isinstance(result, Result) else Result.open(result)
     if isinstance(answer, PairsResult):
         raise UsageError("distances of many sources cannot be validated: validate single searches")
     source = open_source(edges, **options)
     if isinstance(answer, SsspResult) and not source.weighted:
         raise UsageError("distances can only be checked against edges with weights")
-    verdict = check(answer, source)
-    verdict.raise_if_failed()
-    return verdict
+    return check(answer, source)

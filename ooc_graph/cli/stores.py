@@ -21,7 +21,7 @@ from ooc_graph.edges.kronecker import Kronecker
 from ooc_graph.errors import UsageError, ValidationFailedError
 from ooc_graph.layout.stored import Stored
 from ooc_graph.model.kernel import GRAPH500
-from ooc_graph.model.resources import parse_bytes
+from ooc_graph.model.resources import CPU, parse_bytes
 from ooc_graph.report.progress import Progress
 from ooc_graph.shards.load import Graph
 
@@ -127,11 +127,12 @@ def validate(
     graph: Path, answers: tuple[Path, ...], as_json: bool, memory_limit: str | None, quiet: bool
 ) -> None:
     """Hold answers of bfs, sssp and components against the graph they were searched on."""
-    from ooc_graph.runtime.stored_answers import check_stored  # noqa: PLC0415
+    from ooc_graph.runtime.stored_answers import check_answers  # noqa: PLC0415
+    from ooc_graph.runtime.this_process import ThisProcess  # noqa: PLC0415
 
-    limit, opened = parse_bytes(memory_limit), Graph.open(graph)
-    with Progress(quiet) as progress, progress.stage("validating"):
-        verdicts = check_stored(opened, answers, limit)
+    workplace, opened = ThisProcess(parse_bytes(memory_limit), CPU), Graph.open(graph)
+    with Progress(quiet) as progress:
+        verdicts = check_answers(opened, answers, workplace, progress)
     if as_json:
         facts = zip(answers, map(asdict, verdicts), strict=True)
         click.echo(json.dumps([{"path": str(path)} | fact for path, fact in facts], indent=1))

@@ -25,7 +25,7 @@ from ooc_graph.strategies.cuda import disk_budgets as cuda_disk
 from ooc_graph.strategies.cuda.pinned_budgets import pinned_bytes
 from ooc_graph.threads import cores
 from ooc_graph.types import IntArray
-from ooc_graph.validate.batch import batch_bytes
+from ooc_graph.validate.batch import batch_bytes, most_at_once
 
 _PARENT_BYTES = 8  # a vertex
 # Host memory a row beside its arcs and a vertex, where a CUDA device searches: id tables, the tree.
@@ -36,7 +36,7 @@ _MEASURES: dict[str, np.dtype[Any]] = {"bfs": np.dtype(np.uint8), "sssp": np.dty
 
 def check_bytes(graph: Graph, kernel: str) -> int:
     """Memory of an answer and its validation, beside its search."""
-    return _answer_bytes(graph, kernel) + batch_check_bytes(graph.vertices, kernel, 1)
+    return _answer_bytes(graph, kernel) + least_check_bytes(graph.vertices, kernel)
 
 
 def _answer_bytes(graph: Graph, kernel: str) -> int:
@@ -44,15 +44,9 @@ def _answer_bytes(graph: Graph, kernel: str) -> int:
     return columns + graph.rows * parent_id_dtype(graph.vertices).itemsize
 
 
-def batch_check_bytes(vertices: int, kernel: str, answers: int) -> int:
-    """Memory that the validation of some answers takes, without the columns of the last one."""
-    return batch_bytes(vertices, answers, _MEASURES[kernel]) + cores() * THREAD_BYTES
-
-
-def most_at_once(vertices: int, kernel: str, available: int) -> int:
-    """Answers that one pass over the edges validates in so much memory, one at least."""
-    counts = range(2, _MOST_AT_ONCE + 1)
-    return 1 + sum(batch_check_bytes(vertices, kernel, n) <= available for n in counts)
+def least_check_bytes(vertices: int, kernel: str) -> int:
+    """Memory that the validation of an answer takes beside its columns."""
+    return batch_bytes(vertices, 1, _MEASURES[kernel]) + cores() * THREAD_BYTES
 
 
 def task_for(
@@ -64,15 +58,19 @@ def task_for(
     given = plan.task(), source, run.options.validate, device_bytes, on_host
     if not in_files:
         return BatchTask(*given, at_once=_at_once(plan, limit_bytes))
-    at_once = most_at_once(plan.graph.vertices, plan.request.kernel, limit_bytes)
-    return BatchTask(*given, at_once=at_once, folder=str(run.folder))
+    return BatchTask(*given, at_once=_fitting(plan, limit_bytes), folder=str(run.folder))
 
 
 def _at_once(plan: Plan, available: int) -> int:
     """How many answers memory has room for while the graph is loaded."""
-    graph, kernel = plan.graph, plan.request.kernel
-    left = available - _rows_bytes(plan) - _answer_bytes(graph, kernel)
-    return most_at_once(graph.vertices, kernel, left)
+    answer_bytes = _answer_bytes(plan.graph, plan.request.kernel)
+    return _fitting(plan, available - _rows_bytes(plan) - answer_bytes)
+
+
+def _fitting(plan: Plan, available: int) -> int:
+    """Answers that one pass over the edges validates in so much memory, one at least."""
+    left, dtype = available - cores() * THREAD_BYTES, _MEASURES[plan.request.kernel]
+    return max(1, most_at_once(plan.graph.vertices, dtype, left, _MOST_AT_ONCE))
 
 
 def _rows_bytes(plan: Plan) -> int:

@@ -8,7 +8,7 @@ import numpy as np
 
 from ooc_graph.edges.kronecker import Kronecker
 from ooc_graph.errors import MemoryBudgetError
-from ooc_graph.graph500.batches import batch_check_bytes
+from ooc_graph.graph500.batches import least_check_bytes
 from ooc_graph.graph500.run import Graph500Options
 from ooc_graph.layout.names import id_dtype
 from ooc_graph.memory.cpu.plan import Facts, least_bytes
@@ -47,7 +47,7 @@ def least_by_part(source: Kronecker, options: Graph500Options) -> dict[str, int]
     for kernel in options.kernels:
         parts[f"{kernel} search"] = least_bytes(_facts(source, kernel, packed=options.compress))
         if options.validate:
-            parts[f"{kernel} validation"] = batch_check_bytes(vertices, kernel, 1)
+            parts[f"{kernel} validation"] = least_check_bytes(vertices, kernel)
     return parts
 
 

@@ -24,10 +24,12 @@ from ooc_graph.runtime.process import thread_count
 from ooc_graph.runtime.validation import TREES, check_edges
 from ooc_graph.search.trees import run_search
 from ooc_graph.shards.load import Graph
-from ooc_graph.types import IntArray
+from ooc_graph.types import Advance, IntArray, unseen
 from ooc_graph.validate import VertexIndex
 
 _PIECE_ROWS = 1 << 18
+SEARCHED = 0.5
+"""Part of a search that is done when its answer has yet to be validated."""
 
 
 def warm_up(task: BatchTask, key: int) -> None:
@@ -38,52 +40,57 @@ def warm_up(task: BatchTask, key: int) -> None:
         check_pair(task.kernel, task.source.weighted)
 
 
-def search_batch(task: BatchTask, keys: IntArray) -> list[Searched]:
-    """Search from each key and validate the answers, in as few passes over the edges as fit."""
+def search_batch(task: BatchTask, keys: IntArray, advance: Advance = unseen) -> list[Searched]:
+    """Search from each key and validate the answers, in as few passes over the edges as fit.
+
+    ``advance`` is told of parts of searches: one is half done if it has yet to be validated.
+    """
     if task.stays_there:
-        return on_device.search_batch(task, keys)
+        found = on_device.search_batch(task, keys)
+        advance(len(found))
+        return found
     batches = [keys[i : i + task.at_once] for i in range(0, len(keys), task.at_once)]
-    return [one for batch in batches for one in _searched(task, batch)]
+    return [one for batch in batches for one in _searched(task, batch, advance)]
 
 
-def _searched(task: BatchTask, keys: IntArray) -> list[Searched]:
+def _searched(task: BatchTask, keys: IntArray, advance: Advance) -> list[Searched]:
     """Search from each key and validate the answers in one pass over the edges."""
     found: list[Searched] = []
     if task.validate and task.folder is not None:
-        return _by_files(task, keys, Path(task.folder))
+        return _by_files(task, keys, Path(task.folder), advance)
     with task.engine() as engine:
-        trees = _trees(engine, keys, found)
+        trees = _trees(engine, keys, found, advance)
         if task.validate:
             answers = (_answer(engine, tree) for tree in trees)
-            return _validated(task, found, answers, len(keys))
+            return _validated(task, found, answers, len(keys), advance)
         for _ in trees:
-            pass
+            advance(1 - SEARCHED)
     return found
 
 
-def _by_files(task: BatchTask, keys: IntArray, folder: Path) -> list[Searched]:
+def _by_files(task: BatchTask, keys: IntArray, folder: Path, advance: Advance) -> list[Searched]:
     """As `_searched`; the graph is released before the answers, which are in files, are read."""
     found: list[Searched] = []
     with answer_files(folder) as files:
         with task.engine() as engine:
             vertices = _vertices(engine.graph)
-            for tree in _trees(engine, keys, found):
+            for tree in _trees(engine, keys, found, advance):
                 files.write(TreeColumns(tree, engine.ids), (PARENT, TREES[task.kernel][2]))
         del engine, tree
         engine_cache.release()
         kind = TREES[task.kernel][0]
         answers = (kind(key, *files.read(), vertices) for key in keys.tolist())
-        return _validated(task, found, answers, len(keys))
+        return _validated(task, found, answers, len(keys), advance)
 
 
 def _validated(
-    task: BatchTask, found: list[Searched], answers: Iterable[Any], count: int
+    task: BatchTask, found: list[Searched], answers: Iterable[Any], count: int, advance: Advance
 ) -> list[Searched]:
     """What was found, with verdicts; ``found`` may be filled as answers are asked for."""
     threads = thread_count()
     validator = TREES[task.kernel][1](answers, directed=False, count=count, threads=threads)
-    begun = perf_counter()
-    verdicts = check_edges(validator, task.source, threads)
+    begun, edge = perf_counter(), (1 - SEARCHED) * count / task.source.edges
+    verdicts = check_edges(validator, task.source, threads, lambda edges: advance(edges * edge))
     each = (perf_counter() - begun) / count
     return [
         replace(one, verdict=verdict, validate_s=each)
@@ -91,7 +98,9 @@ def _validated(
     ]
 
 
-def _trees(engine: Engine, keys: IntArray, found: list[Searched]) -> Iterator[Tree]:
+def _trees(
+    engine: Engine, keys: IntArray, found: list[Searched], advance: Advance
+) -> Iterator[Tree]:
     """Search as the trees are asked for; what is known of each goes to ``found``."""
     for key in keys.tolist():
         before = engine.io_stats
@@ -99,6 +108,7 @@ def _trees(engine: Engine, keys: IntArray, found: list[Searched]) -> Iterator[Tr
         io_stats = engine.read_since(before)
         edges, count = _inside(engine, tree)
         found.append(Searched(key, _counted(trace), None, 0.0, edges, count, io_stats))
+        advance(SEARCHED)
         yield tree
 
 

@@ -14,7 +14,7 @@ from ooc_graph.errors import DeviceBusyError, MemoryBudgetError
 from ooc_graph.graph500 import on_device
 from ooc_graph.graph500.batches import check_bytes, measure_energy, task_for
 from ooc_graph.graph500.filed import remove_filed
-from ooc_graph.graph500.on_host import search_batch, warm_up
+from ooc_graph.graph500.on_host import SEARCHED, search_batch, warm_up
 from ooc_graph.graph500.run import BatchTask, Run, Searched
 from ooc_graph.graph500.tiers import describe_engine, tier_facts, where_rows_are
 from ooc_graph.model.request import Request
@@ -29,7 +29,7 @@ from ooc_graph.search.execute import execute, plan_at
 from ooc_graph.search.plan import Plan
 from ooc_graph.search.single import result_of, search_by
 from ooc_graph.shards.load import Graph
-from ooc_graph.types import IntArray
+from ooc_graph.types import Advance, IntArray, unseen
 from ooc_graph.validate.cuda_batch import MOST_VERTICES
 
 
@@ -110,7 +110,7 @@ class _Searches:
         if plan.device == CUDA and run.options.validate:
             run.progress.note(f"{self._kernel} validated on the CPU: {why}")
         search = partial(_search_one, run, plan, self._source)
-        run.timed(f"{self._kernel} warm-up", lambda: search(self._keys[:1]))
+        run.timed(f"{self._kernel} warm-up", lambda: search(self._keys[:1], unseen))
         return self._all_batches(search, 1)
 
     def _in_batches(self, plan: Plan) -> tuple[list[Searched], list[EnergyRecord]]:
@@ -123,7 +123,7 @@ class _Searches:
         if said := where_rows_are(task):
             run.progress.note(said)
         size = len(keys) if task.stays_there else task.at_once
-        found = self._all_batches(partial(call, search_batch, task), size)
+        found = self._all_batches(partial(_search_batch, run, task), size)
         self._task = None
         try:
             if task.tier != MEMORY:
@@ -140,7 +140,7 @@ class _Searches:
         return found, energy
 
     def _all_batches(
-        self, search: Callable[[IntArray], list[Searched]], size: int
+        self, search: Callable[[IntArray, Advance], list[Searched]], size: int
     ) -> list[Searched]:
         """Search from the keys that are left, so many at a time."""
         run, keys, found = self._run, self._keys, self._found
@@ -150,8 +150,7 @@ class _Searches:
             with run.progress.stage(stage, len(keys), "searches") as bar:
                 bar.advance(len(found))
                 while (start := len(found)) < len(keys):
-                    found.extend(search(keys[start : start + size]))
-                    bar.advance(len(found) - start)
+                    found.extend(search(keys[start : start + size], bar.advance))
 
         run.timed(f"{self._kernel} searches", all_batches)
         return found
@@ -167,7 +166,18 @@ def _searched_one_by_one(plan: Plan, *, validated: bool) -> str:
     return ""
 
 
-def _search_one(run: Run, plan: Plan, source: Kronecker, keys: IntArray) -> list[Searched]:
+def _search_batch(run: Run, task: BatchTask, keys: IntArray, advance: Advance) -> list[Searched]:
+    """A batch where the work is done; how far it is reaches this process when it is done there."""
+    if run.workplace.client is None:
+        return run.workplace.call(search_batch, task, keys, advance)
+    found: list[Searched] = run.workplace.call(search_batch, task, keys)
+    advance(len(found))
+    return found
+
+
+def _search_one(
+    run: Run, plan: Plan, source: Kronecker, keys: IntArray, advance: Advance
+) -> list[Searched]:
     """One search, by ranks or by one that does not validate; the answer is validated here."""
     (key,) = keys.tolist()
     graph, kernel = plan.graph, plan.request.kernel
@@ -178,7 +188,9 @@ def _search_one(run: Run, plan: Plan, source: Kronecker, keys: IntArray) -> list
     trace = Trace(result.elapsed_s or 0.0, ())
     one = Searched(key, trace, None, 0.0, edges, int(np.count_nonzero(reached)))
     if not run.options.validate:
+        advance(1)
         return [one]
-    begun = perf_counter()
-    verdict = check(result, source)
+    advance(SEARCHED)
+    begun, edge = perf_counter(), (1 - SEARCHED) / source.edges
+    verdict = check(result, source, lambda edges: advance(edges * edge))
     return [replace(one, verdict=verdict, validate_s=perf_counter() - begun)]

@@ -1,87 +1,137 @@
-"""Stored answers against the rows of the graph that they were searched on."""
+"""Answers against the rows of the graph that they were searched on, here or on workers."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import chain
 from pathlib import Path
-from typing import Any
+from threading import Lock
+from typing import TypeAlias
 
 import numpy as np
 
 from ooc_graph.answers.result import PairsResult, Result
 from ooc_graph.errors import CorruptStoreError, InputError, MemoryBudgetError, UsageError
-from ooc_graph.runtime.machine import default_limit_bytes
+from ooc_graph.forked import free_in_child
+from ooc_graph.layout.names import VERTEX
+from ooc_graph.layout.stored import Stored
+from ooc_graph.runtime.same_graph import open_same
 from ooc_graph.runtime.validation import THREAD_BYTES, check_together
+from ooc_graph.runtime.workplace import Workplace
 from ooc_graph.shards.load import Graph
 from ooc_graph.shards.stored_edges import StoredEdges
-from ooc_graph.threads import cores
+from ooc_graph.shards.workforce import run_all
+from ooc_graph.types import Advance, Progress, unseen
 from ooc_graph.validate import Verdict, VertexIndex
-from ooc_graph.validate.batch import MOST_ANSWERS, batch_bytes
+from ooc_graph.validate.batch import batch_bytes, most_at_once
+
+Answer: TypeAlias = Result | Path
+"""Columns in memory, or the path of a stored answer."""
+
+# A pass has the memory of its process; a worker may have several threads that carry out tasks.
+_pass_by_pass = free_in_child(Lock())
 
 
-def check_stored(graph: Graph, paths: Sequence[Path], limit_bytes: int | None) -> list[Verdict]:
-    """Verdicts on the answers of paths; those of a kernel in as few passes as memory has room for.
+def check_answers(
+    graph: Graph, answers: Sequence[Answer], workplace: Workplace, progress: Progress
+) -> list[Verdict]:
+    """Verdicts on answers; those of a kernel in as few passes as memory has room for.
 
-    ``limit_bytes`` None: as searches have it. InputError, NotAStoreError and UsageError name a path
-    whose answer is damaged, of another graph, none or of another kind; MemoryBudgetError says what
-    one answer needs.
+    One process makes a pass. If there is a client, its workers share the passes, and are sent what
+    answers have in memory. InputError, NotAStoreError and UsageError name an answer that is damaged
+    or of another graph, is none or of another kind; MemoryBudgetError says what one needs.
     """
-    results = [_opened(graph, path) for path in paths]
-    vertices = VertexIndex.dense(graph.first_id or 0, graph.vertices)
-    if graph.first_id is None:
-        vertices = VertexIndex.ascending(graph.original_ids())
-    limit = default_limit_bytes() if limit_bytes is None else limit_bytes
-    found: dict[int, Verdict] = {}
-    for kernel in dict.fromkeys(result.kernel for result in results):
-        source = StoredEdges(graph, kernel == "sssp")
-        numbers = [number for number, one in enumerate(results) if one.kernel == kernel]
-        most = _most_at_once(source, kernel, vertices, limit)
-        for part in (numbers[i : i + most] for i in range(0, len(numbers), most)):
-            try:
-                verdicts = check_together([results[i] for i in part], vertices, source)
-            except CorruptStoreError as error:
-                raise _damaged(error, paths) from error
-            found |= dict(zip(part, verdicts, strict=True))
-    return [found[number] for number in range(len(results))]
-
-
-def _most_at_once(source: StoredEdges, kernel: str, vertices: VertexIndex, limit: int) -> int:
-    count, threads = vertices.count, cores()
-    ids = 0 if vertices.ids is None else vertices.ids.nbytes
-    beside = source.memory_bytes(threads) + threads * THREAD_BYTES + ids
-    if kernel == "components":
-        sizes = [(16 + 4 * threads) * count]
+    given = [_accepted(graph, answer) for answer in answers]
+    offered = workplace.resources(on_cpu=True)
+    items, order, share = [], list[int](), -(-len(given) // offered.processes)
+    for kernel in dict.fromkeys(kernel for kernel, _ in given):
+        numbers = [number for number, (name, _) in enumerate(given) if name == kernel]
+        size = min(share, _most_at_once(graph, kernel, offered.least_limit_bytes, offered.threads))
+        for part in (numbers[i : i + size] for i in range(0, len(numbers), size)):
+            order += part
+            items.append((kernel, str(graph.path), graph.identity, [given[i][1] for i in part]))
+    edges = StoredEdges(graph, weighted=False).edges
+    if workplace.client is None:
+        with progress.stage("validating", edges * len(items), "edges") as bar:
+            found = [_check_pass(*item, bar.advance) for item in items]
     else:
-        measure = source.graph.weight_dtype if kernel == "sssp" else None
-        dtype = measure or np.dtype(np.uint32)  # levels may need four bytes
-        answer = (8 + dtype.itemsize) * count
-        sizes = [answer + batch_bytes(count, k, dtype) for k in range(1, MOST_ANSWERS + 1)]
-    if limit < beside + sizes[0]:
-        needed = beside + sizes[0]
+        with workplace.workforce() as workforce:
+            found = run_all(workforce, progress, "validating", _check_pass, items)
+    verdicts = dict(zip(order, chain(*found), strict=True))
+    return [verdicts[number] for number in range(len(order))]
+
+
+def _check_pass(
+    kernel: str,
+    path: str,
+    identity: str,
+    answers: Sequence[Answer],
+    advance: Advance = unseen,
+) -> list[Verdict]:
+    """Verdicts on answers of a kernel, in one pass over the edges; runs on a worker."""
+    graph = open_same(path, identity)
+    with _pass_by_pass:
+        results = [one if isinstance(one, Result) else Result.open(one) for one in answers]
+        source = StoredEdges(graph, kernel == "sssp")
+        try:
+            return check_together(results, _vertices(graph), source, advance)
+        except CorruptStoreError as error:
+            raise _damaged(error, answers) from error
+
+
+def _vertices(graph: Graph) -> VertexIndex:
+    if graph.first_id is not None:
+        return VertexIndex.dense(graph.first_id, graph.vertices)
+    return VertexIndex.ascending(graph.original_ids())
+
+
+def _most_at_once(graph: Graph, kernel: str, limit_bytes: int, threads: int) -> int:
+    """Answers of a pass for which memory has room; MemoryBudgetError if it has none for one."""
+    count, source = graph.vertices, StoredEdges(graph, kernel == "sssp")
+    # With what is there of edges, and ids that have gaps.
+    needed = source.memory_bytes(threads) + threads * THREAD_BYTES
+    needed += 0 if graph.first_id is not None else 8 * count
+    if kernel == "components":
+        needed += (16 + 4 * threads) * count
+        most = int(needed <= limit_bytes)
+    else:
+        # Levels may need four bytes.
+        dtype = (graph.weight_dtype if kernel == "sssp" else None) or np.dtype(np.uint32)
+        needed += (8 + dtype.itemsize) * count
+        most = most_at_once(count, dtype, limit_bytes - needed)
+        needed += batch_bytes(count, 1, dtype)
+    if not most:
         raise MemoryBudgetError(
-            f"validating {kernel} needs {needed:,} bytes, the limit is {limit:,}: give more"
+            f"validating {kernel} needs {needed:,} bytes, the limit is {limit_bytes:,}: give more"
         ).needing(needed)
-    return sum(beside + size <= limit for size in sizes)
+    return most
 
 
-def _opened(graph: Graph, path: Path) -> Result:
+def _accepted(graph: Graph, answer: Answer) -> tuple[str, Answer]:
+    """Kernel of an answer, and the answer, a stored one as its path; refuses what is none."""
     try:
-        result = Result.open(path)
+        result = answer if isinstance(answer, Result) else Result.open(answer)
     except CorruptStoreError as error:
-        raise _damaged(error, [path]) from error
+        raise _damaged(error, [answer]) from error
+    stored = result.columns if isinstance(result.columns, Stored) else None
+    name = str(result) if stored is None else str(stored.path)
     if isinstance(result, PairsResult):
-        raise UsageError(f"{path}: has many sources; give answers of bfs, sssp or components")
-    columns: Any = result.columns
-    if columns.attributes["graph_sha256"] != graph.content_sha256:
+        raise UsageError(f"{name}: has many sources; give answers of bfs, sssp or components")
+    if stored is None:
+        is_other = not VertexIndex.ascending(result.on_host(VERTEX)).same_as(_vertices(graph))
+    else:
+        is_other = stored.attributes["graph_sha256"] != graph.content_sha256
+    if is_other:
         raise InputError(
             f"is an answer of another graph than {graph.path}",
-            path=path,
+            path=name,
             advice="give the graph that was searched, or search again",
         )
-    return result
+    return result.kernel, result if stored is None else stored.path
 
 
-def _damaged(error: CorruptStoreError, answers: Sequence[Path]) -> Exception:
+def _damaged(error: CorruptStoreError, answers: Sequence[Answer]) -> Exception:
     """The error; one of bad input if it is about an answer."""
-    is_answer = any(str(error).startswith(str(path.absolute())) for path in answers)
+    paths = (str(one.absolute()) for one in answers if isinstance(one, Path))
+    is_answer = str(error).startswith(tuple(paths))
     return InputError(str(error), advice="or search again") if is_answer else error

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Sequence
+from threading import Lock
 from typing import Any
 
 from ooc_graph.answers.result import ComponentsResult, Result
 from ooc_graph.edges.interface import EdgeSource
 from ooc_graph.layout.names import DISTANCE, LEVEL, PARENT, VERTEX
-from ooc_graph.threads import Threads, cores
+from ooc_graph.runtime.process import thread_count
+from ooc_graph.threads import Threads
+from ooc_graph.types import Advance, unseen
 from ooc_graph.validate import (
     BfsAnswer,
     BfsValidator,
@@ -32,38 +36,56 @@ TREES: dict[str, tuple[Any, Any, str]] = {
 """By kernel: the answer that its validator takes, the validator, the column beside the parents."""
 
 
-def check(result: Result, source: EdgeSource) -> Verdict:
+def check(result: Result, source: EdgeSource, advance: Advance = unseen) -> Verdict:
     """Hold an answer against the edges that it should follow from, on all cores."""
     vertices = VertexIndex.ascending(result.on_host(VERTEX))
-    (verdict,) = check_together([result], vertices, source)
+    (verdict,) = check_together([result], vertices, source, advance)
     return verdict
 
 
-def check_together(results: Sequence[Result], vertices: VertexIndex, source: Any) -> list[Verdict]:
-    """Hold trees of one kernel, or components, against edges in one pass, on all cores."""
+def check_together(
+    results: Sequence[Result],
+    vertices: VertexIndex,
+    source: Any,
+    advance: Advance = unseen,
+) -> list[Verdict]:
+    """Hold trees of one kernel, or components, against edges in one pass, on all threads."""
+    threads = thread_count()
     if isinstance(results[0], ComponentsResult):
         component = ComponentsAnswer(results[0].component, vertices)
-        return check_edges(ComponentsValidator(component), source, cores())
+        return check_edges(ComponentsValidator(component), source, threads, advance)
     answer, kind, measure = TREES[results[0].kernel]
     answers = (
         answer(one.root, one.on_host(PARENT), one.on_host(measure), vertices) for one in results
     )
-    options = {"count": len(results), "threads": cores()}
-    return check_edges(kind(answers, directed=source.directed, **options), source, cores())
+    validator = kind(answers, directed=source.directed, count=len(results), threads=threads)
+    return check_edges(validator, source, threads, advance)
 
 
-def check_edges(validator: Any, source: Any, threads: int) -> list[Verdict]:
-    """Let threads show the validator every tuple of a source; the verdicts."""
+def check_edges(
+    validator: Any, source: Any, threads: int, advance: Advance = unseen
+) -> list[Verdict]:
+    """Let threads show the validator every tuple of a source; the verdicts.
+
+    ``advance`` is called with the tuples of a block that has been looked at, by one thread at a
+    time. After an error, or an interrupt, no further part of the source is begun.
+    """
     units = list(source.units(_UNIT_EDGES))
     twins = [validator.fork() for _ in range(min(threads, len(units)))]
+    left, turn = iter(units), Lock()
 
-    def show(number: int) -> None:
-        for unit in units[number :: len(twins)]:
+    def show(twin: Any) -> None:
+        for unit in left:
             for block in source.read(unit, _BLOCK_EDGES):
-                twins[number].block(block)
+                twin.block(block)
+                with turn:
+                    advance(len(block))
 
     with Threads(max(1, len(twins))) as executor:
-        list(executor.map(show, range(len(twins))))
+        try:
+            list(executor.map(show, twins))
+        finally:
+            deque(left, maxlen=0)
     for twin in twins:
         validator.merge(twin)
     verdicts: list[Verdict] = validator.finish()

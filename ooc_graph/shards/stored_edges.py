@@ -31,6 +31,11 @@ class StoredEdges:
         """Whether an arc goes one way only."""
         return self.graph.directed
 
+    @property
+    def edges(self) -> int:
+        """Number of tuples."""
+        return self.graph.arcs // 2
+
     def memory_bytes(self, threads: int) -> int:
         """Host memory without the blocks that threads are given."""
         largest = Dealing(self.graph.rows, self.graph.shards).rows

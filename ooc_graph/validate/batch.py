@@ -61,7 +61,7 @@ class Batch:
     """Answers in the layout that the edge loops read; shared by all threads.
 
     ``value`` (V, at least k) are levels or distances in one dtype, ``unreached`` its largest value;
-    what is beside the answers is zero. ``parent``, int32 or int64 (V, k), are positions, -1 if
+    columns after the last answer are zero. ``parent``, int32 or int64 (V, k), are positions, -1 if
     there is none; edges confirm them. ``words`` are the same memory as ``value`` if that is levels
     of a byte, with a word more for each vertex (`edge_loops.look_at_bytes`).
     """
@@ -139,14 +139,22 @@ def row_bytes(answers: int, dtype: np.dtype[Any]) -> int:
 
 
 def batch_bytes(vertices: int, answers: int, dtype: np.dtype[Any]) -> int:
-    """Memory of a batch beside the answer that is taken in, by the dtype of its values.
+    """Memory of a batch by the dtype of its values, without the answer that is taken in.
 
-    Levels are uint8 in batches that have none above 124. One answer alone stays where it is: there
-    are its parents' positions beside it.
+    Levels are uint8 in batches that have none above 124. One answer alone is not copied: only its
+    parents' positions are added.
     """
     each = 4 if vertices <= np.iinfo(np.int32).max else 8
     rows = 0 if answers == 1 else row_bytes(answers, dtype) + answers * each
     return vertices * (each + rows)
+
+
+def most_at_once(
+    vertices: int, dtype: np.dtype[Any], available_bytes: int, most: int = MOST_ANSWERS
+) -> int:
+    """Answers of a batch that takes no more memory than there is, at most; 0 if one takes more."""
+    counts = range(1, most + 1)
+    return sum(batch_bytes(vertices, count, dtype) <= available_bytes for count in counts)
 
 
 def _lines(rows: int, width: int) -> AnyArray:

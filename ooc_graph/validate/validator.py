@@ -28,8 +28,8 @@ _RANGE = 1 << 16  # vertices that a thread looks at before it takes others
 class Validator(ABC, Generic[Answer]):
     """Checks answers of one graph in one pass over its edges; arcs if they are ``directed``.
 
-    Memory: one answer stays where it is, with 4 bytes a vertex beside it (8 from 2**31 vertices
-    on). Several are copied into a batch as they come, see `batch_bytes`. Nothing grows with the
+    Memory: one answer is not copied, and takes 4 bytes a vertex more (8 from 2**31 vertices on).
+    Several are copied into a batch as they come, see `batch_bytes`. Nothing grows with the
     edges.
 
     The answers are over the same vertices and, for SSSP, of one dtype; else it is a UsageError.
