@@ -17,9 +17,10 @@ from tests.command_line import LIMIT_S, Ended, listing, running
 from tests.refusing import GOOD, made, write
 
 
-def _stopped(folder: Path, number: int, *, group: bool) -> Ended:
+def _stopped(folder: Path, number: int, *, group: bool, workers: int) -> Ended:
     """Send a signal to a run that is counting degrees, and wait for its end."""
     words = ["-m", "ooc_graph", "graph500", "--scale", 20, "--kernels", "bfs", "--out", folder]
+    words += ["--device", "cpu", *(["--workers", workers] if workers else [])]
     with running(words) as process:
         assert process.stderr is not None
         said = ""
@@ -28,7 +29,7 @@ def _stopped(folder: Path, number: int, *, group: bool) -> Ended:
             assert line, said
             said += line
         children = psutil.Process(process.pid).children(recursive=True)
-        assert children
+        assert bool(children) == bool(workers)
         (os.killpg if group else os.kill)(process.pid, number)
         out, err = process.communicate(timeout=LIMIT_S)
         _, left = psutil.wait_procs(children, 120)
@@ -124,10 +125,11 @@ def _is_worker(process: psutil.Process) -> bool:
         pytest.param(signal.SIGINT, True, 130, "interrupted", id="Ctrl-C"),
     ],
 )
+@pytest.mark.parametrize("workers", [0, 1])
 def test_stopped_during_a_build(
-    tmp_path: Path, number: int, group: bool, code: int, said: str
+    tmp_path: Path, number: int, group: bool, code: int, said: str, workers: int
 ) -> None:
-    done = _stopped(tmp_path / "run", number, group=group)
+    done = _stopped(tmp_path / "run", number, group=group, workers=workers)
     assert done.code == code, done
     assert done.out == ""
     assert "Traceback" not in done.err

@@ -87,12 +87,12 @@ def graph500(scale: int, searches: int, out: Path | None, **given: Any) -> None:
     refuse_long_name(folder / "graph.zarr")
     refuse_existing(folder / "graph.zarr", "graph", given["overwrite"])
     refuse_few_keys(source, searches)
-    with empty_folder_removed(folder), working(given) as (client, progress):
+    with empty_folder_removed(folder), working(given, needs_workers=False) as (client, progress):
         outcome = run(
             options,
             folder,
             client=client,
-            memory_limit_bytes=limit(given, client),
+            memory_limit_bytes=limit(given),
             device=given["device"],
             device_memory=given["device_memory"],
             host_memory=given["host_memory"],
@@ -141,7 +141,7 @@ def build(sources: tuple[str, ...], weight: str | None, columns: str | None, **g
     options.orders(source.weighted)
     options.require_filled(most_rows(source))
     with working(given) as (client, progress):
-        workplace = workplace_for(client, limit(given, client), given["device"], limits, progress)
+        workplace = workplace_for(client, limit(given), given["device"], limits, progress)
         graph, report = build_with_report(workplace, source, Path(out), options, progress)
     click.echo(f"{out}: {graph.summary}, built in {report.elapsed_s:.1f} s")
 

@@ -83,7 +83,7 @@ common_options = together(
         "--workers",
         type=int,
         metavar="N",
-        help="Worker processes to start [1; one search on the CPU: none; CUDA: one a device].",
+        help="Worker processes [1; CPU, one search or Graph500: none; CUDA: one a device].",
     ),
     click.option("--scheduler", metavar="ADDRESS", help="Join this Dask cluster instead."),
     click.option("--tls", metavar="CA,CERT,KEY", help="Files for a tls:// scheduler."),

@@ -57,7 +57,8 @@ def searching(
 
     chosen = working(given, for_cuda=for_cuda, needs_workers=needs_workers)
     with chosen as (client, progress):
-        workplace = workplace_for(client, limit(given, client), given["device"], limits, progress)
+        limit_bytes = parse_bytes(given["memory_limit"]) if client is None else limit(given)
+        workplace = workplace_for(client, limit_bytes, given["device"], limits, progress)
         yield {"workplace": workplace, "progress": progress, "overwrite": given["overwrite"]}
 
 
@@ -94,9 +95,7 @@ def cuda_limits(common: dict[str, Any]) -> CudaLimits:
     return limits.require_cuda(common["device"])
 
 
-def limit(common: dict[str, Any], client: Any) -> int | None:
-    """Limit for what this command starts; other people's clusters bring their own."""
+def limit(common: dict[str, Any]) -> int | None:
+    """Limit for all that this command does; other people's clusters bring their own."""
     limit = parse_bytes(common["memory_limit"])
-    if limit is None and not common["scheduler"] and client is not None:
-        return default_limit_bytes()
-    return limit
+    return default_limit_bytes() if limit is None and not common["scheduler"] else limit

@@ -1,4 +1,4 @@
-"""The least memory of a run of Graph500 by one worker on the CPU, before anything is built."""
+"""The least memory of a run of Graph500 by one process on the CPU, before anything is built."""
 
 from __future__ import annotations
 
@@ -71,8 +71,8 @@ def require_budget(source: Kronecker, options: Graph500Options, limit_bytes: int
     part = max(parts, key=lambda name: parts[name])
     if parts[part] > limit_bytes:
         raise MemoryBudgetError(
-            f"graph500 of scale {source.scale} needs at least {parts[part]:,} bytes in one worker "
-            f"(for {part}), and a worker may use {limit_bytes:,}; raise --memory-limit"
+            f"graph500 of scale {source.scale} needs at least {parts[part]:,} bytes in one process "
+            f"(for {part}), which may use {limit_bytes:,}; raise --memory-limit"
         )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from time import perf_counter
@@ -22,11 +23,12 @@ from ooc_graph.model.resources import AUTO, CPU, CudaLimits
 from ooc_graph.report.data import Stage
 from ooc_graph.report.memory_watch import MemoryWatch
 from ooc_graph.runtime.building import build_with_report
-from ooc_graph.runtime.compile_ahead import compile_ahead
+from ooc_graph.runtime.compile_ahead import COMPILER_BYTES, compile_ahead
 from ooc_graph.runtime.compile_parts import parts_of_graph500
 from ooc_graph.runtime.workplace import workplace_for
 from ooc_graph.shards.build_options import BuildOptions, BuildReport
 from ooc_graph.shards.load import Graph
+from ooc_graph.threads import cores
 from ooc_graph.types import NoProgress, Progress
 
 if TYPE_CHECKING:
@@ -68,7 +70,8 @@ def graph500(
     with progress.stage("compiling kernels (once on a machine)"):
         if workplace.device.name == CPU:
             parts = parts_of_graph500(source, options.kernels, options.validate)
-            workplace.call(compile_ahead, parts)
+            compilers = min(cores(), max(1, offered.process_limit_bytes // COMPILER_BYTES))
+            workplace.call(partial(compile_ahead, parts, processes=compilers, least=1))
         _warm_up(run, source)
     with MemoryWatch(origin_s=run.begun) as watch:
         graph, built = _build(run, source, overwrite)
@@ -77,6 +80,8 @@ def graph500(
         for kernel in options.kernels:
             searched[kernel], measured = search_all(run, graph, source, kernel, keys)
             energy += measured
+    # The page is drawn by what takes some memory itself.
+    workplace.release()
     return leave_report(run, graph, built, searched, watch, command, energy=energy)
 
 

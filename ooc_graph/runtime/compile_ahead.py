@@ -33,6 +33,8 @@ from ooc_graph.runtime.compile_ahead import work
 work(given["parts"])
 """
 _LONGEST_S = 120.0
+COMPILER_BYTES = 256 << 20
+"""Memory of one of the processes, about."""
 
 
 def compile_ahead(parts: Sequence[Part], *, processes: int | None = None, least: int = 2) -> None:

@@ -22,7 +22,11 @@ from ooc_graph.model.resources import (
 )
 from ooc_graph.runtime import engine_cache
 from ooc_graph.runtime.devices import choose_in_process
-from ooc_graph.runtime.machine import default_limit_bytes, return_freed_memory
+from ooc_graph.runtime.machine import (
+    default_limit_bytes,
+    give_back_freed_memory,
+    return_freed_memory,
+)
 from ooc_graph.shards.plan import BuildBudget
 from ooc_graph.shards.workforce import Workforce
 from ooc_graph.threads import Threads, cores
@@ -100,8 +104,9 @@ class ThisProcess(Offer):
         return self._resources(on_cpu, limit_bytes, [limit_bytes], cores())
 
     def release(self) -> None:
-        """Forget what searches keep in this process."""
+        """Forget what searches keep in this process, and give back what that frees."""
         engine_cache.release()
+        give_back_freed_memory()
 
     @contextmanager
     def workforce(self) -> Iterator[Workforce]:

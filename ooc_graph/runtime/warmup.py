@@ -31,8 +31,9 @@ def warm(kernel: str, graph: Graph, device: CpuDevice, *, variant: str = "") -> 
     part = Part(kernel, graph.directed, id_dtype(graph.rows).name, weights, variant)
     if part not in _done:
         worker = process.dask_worker()
-        # Dask watches the memory of this process.
-        if worker is not None and worker.memory_manager.memory_limit:
+        watched = worker is not None and worker.memory_manager.memory_limit
+        # The compiler takes more memory than may be left.
+        if variant in (TIERS, TIER_RANKS) or watched:
             compile_ahead([part], least=1)
         with turn(part):
             warm_part(part, device)
