@@ -101,7 +101,8 @@ def graph500(scale: int, searches: int, out: Path | None, **given: Any) -> None:
             command=["ooc-graph", *sys.argv[1:]],
         )
     click.echo(outcome.block, nl=False)
-    click.echo(f"report: {outcome.page}", err=True)
+    for line in (*outcome.summary, f"report: {outcome.page}"):
+        click.echo(line, err=True)
     if outcome.failure is not None:
         raise ValidationFailedError(outcome.failure)
 

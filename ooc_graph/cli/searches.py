@@ -20,6 +20,7 @@ from ooc_graph.errors import UsageError
 from ooc_graph.layout.names import ORDER_OF
 from ooc_graph.layout.outputs import refuse_output
 from ooc_graph.model.request import SCHEDULER, Request
+from ooc_graph.report.statistics import by_part
 from ooc_graph.search.single import search
 from ooc_graph.shards.load import Graph
 
@@ -91,7 +92,7 @@ def _search(kernel: str, graph: Path, source: int, out: Path, given: dict[str, A
     reached = int(result.reached.sum())
     click.echo(
         f"{kernel} from {source}: {reached:,} of {opened.vertices:,} vertices reached "
-        f"in {result.elapsed_s:.6g} s; {out}"
+        f"in {result.elapsed_s:.6g} s ({by_part(result.seconds)}); {out}"
     )
 
 
@@ -109,5 +110,5 @@ def components(graph: Path, out: Path, exchange: str, **common: Any) -> None:
         result: Any = search(opened, "components", out=out, exchange=exchange, **options)
     click.echo(
         f"components: {result.count:,} of {opened.vertices:,} vertices "
-        f"in {result.elapsed_s:.6g} s; {out}"
+        f"in {result.elapsed_s:.6g} s ({by_part(result.seconds)}); {out}"
     )

@@ -71,8 +71,10 @@ def _searched(task: BatchTask, keys: IntArray, advance: Advance) -> list[Searche
 def _by_files(task: BatchTask, keys: IntArray, folder: Path, advance: Advance) -> list[Searched]:
     """As `_searched`; the graph is released before the answers, which are in files, are read."""
     found: list[Searched] = []
+    begun = perf_counter()
     with answer_files(folder) as files:
         with task.engine() as engine:
+            load_s = (perf_counter() - begun) / len(keys)
             vertices = _vertices(engine.graph)
             for tree in _trees(engine, keys, found, advance):
                 files.write(TreeColumns(tree, engine.ids), (PARENT, TREES[task.kernel][2]))
@@ -80,7 +82,8 @@ def _by_files(task: BatchTask, keys: IntArray, folder: Path, advance: Advance) -
         engine_cache.release()
         kind = TREES[task.kernel][0]
         answers = (kind(key, *files.read(), vertices) for key in keys.tolist())
-        return _validated(task, found, answers, len(keys), advance)
+        validated = _validated(task, found, answers, len(keys), advance)
+        return [replace(one, load_s=load_s) for one in validated]
 
 
 def _validated(

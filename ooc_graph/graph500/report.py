@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -28,6 +28,7 @@ from ooc_graph.report.data import (
 from ooc_graph.report.graph500 import Graph500Result, output_block
 from ooc_graph.report.memory_watch import MemoryWatch, thinned
 from ooc_graph.report.records import append_record, host_facts, package_versions
+from ooc_graph.report.statistics import by_part
 from ooc_graph.runtime.devices import cuda_facts
 from ooc_graph.runtime.same_graph import open_same
 from ooc_graph.shards.build_options import BuildReport
@@ -41,6 +42,7 @@ class Outcome:
 
     block: str  # Graph500's output block
     page: Path  # the report
+    summary: tuple[str, ...]  # a line for each kernel: seconds by part
     failure: str | None = None  # first broken rule, or None
 
 
@@ -91,6 +93,7 @@ def leave_report(
         validation=Validation(status if run.options.validate else "skipped", failure or ""),
         energy=tuple(energy),
         tiers=with_disk(run, graph, searched),
+        parts={kernel: _parts(run, kernel, found) for kernel, found in searched.items()},
     )
     page = run.folder / "report.html"
     write_page(page, data)
@@ -100,7 +103,32 @@ def leave_report(
     append_record(
         run.folder / "records.jsonl", _json_record(run, graph, built, data, watch, device)
     )
-    return Outcome(block, page, failure)
+    summary = tuple(f"{kernel}: {_in_words(parts)}" for kernel, parts in data.parts.items())
+    return Outcome(block, page, summary, failure)
+
+
+def _parts(run: Run, kernel: str, found: list[Searched]) -> dict[str, float]:
+    """Seconds of a kernel by part; answers are ordered or written in the rest of its searches."""
+    spans = dict.fromkeys(("plan", "warm-up", "searches"), 0.0)
+    for stage in run.stages:
+        name = stage.name.removeprefix(f"{kernel} ")
+        if name != stage.name and name in spans:
+            spans[name] += stage.duration_s
+    load_s = sum(one.load_s for one in found)
+    search_s = sum(one.trace.elapsed_s for one in found)
+    validation_s = sum(one.validate_s for one in found)
+    return {
+        "plan": spans["plan"],
+        "load": spans["warm-up"] + load_s,
+        "search": search_s,
+        "order or write": max(0.0, spans["searches"] - load_s - search_s - validation_s),
+        "validation": validation_s,
+    }
+
+
+def _in_words(parts: Mapping[str, float]) -> str:
+    share = parts["validation"] / sum(parts.values())
+    return f"{by_part(parts)} ({share:.0%} of all)"
 
 
 def _record(kernel: str, one: Searched) -> SearchRecord:
@@ -209,5 +237,6 @@ def _json_record(
         "validation": asdict(data.validation) if data.validation else None,
         "energy": [asdict(kernel) for kernel in data.energy],
         "arcs": graph.arcs,
+        "parts": data.parts,
         "tiers": {kernel: dict(facts) for kernel, facts in data.tiers.items()},
     }

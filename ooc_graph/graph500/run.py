@@ -63,7 +63,8 @@ class Graph500Options:
 class Searched:
     """What a batch of searches says of one key.
 
-    ``io_stats`` is what was read of the store; None if no rows are there.
+    ``io_stats`` is what was read of the store; None if no rows are there. ``load_s`` is its share
+    of the time in which the graph was loaded for a batch.
     """
 
     root: int
@@ -73,6 +74,7 @@ class Searched:
     edges: int
     reached: int
     io_stats: IoStats | None = None
+    load_s: float = 0.0
 
 
 def io_of(found: Sequence[Searched]) -> IoStats:

@@ -43,7 +43,7 @@ def search_all(
     # Validation has the memory that another kernel's searches would keep.
     run.workplace.release()
     remove_filed(run.folder)
-    first = _plan(run, graph, kernel)
+    first = run.timed(f"{kernel} plan", lambda: _plan(run, graph, kernel))
     searches = _Searches(run, source, kernel, keys)
     with io_progress.reported(graph.identity, kernel, run.workplace.client, run.progress):
         return execute(first, run.workplace, run.progress, searches.run, searches.ease)

@@ -134,7 +134,7 @@ class ReportData:
     shows counts. The limit is on the memory above the baseline, the idle processes' memory. Degrees
     are undirected, or out + in. ``output_block`` is Graph500's, as printed. ``tiers`` says by
     kernel, in names and values, what was in memory, and what was read of the store or asked for
-    over the bus.
+    over the bus. ``parts`` has the seconds of each kernel by part.
     """
 
     title: str
@@ -155,6 +155,7 @@ class ReportData:
     validation: Validation | None = None
     energy: tuple[EnergyRecord, ...] = ()
     tiers: Mapping[str, Mapping[str, Scalar]] = field(default_factory=dict)
+    parts: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
 
     @property
     def reads_store(self) -> bool:

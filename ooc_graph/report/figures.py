@@ -14,6 +14,7 @@ from matplotlib.ticker import EngFormatter
 
 from ooc_graph.report.data import DegreeHistogram, ReportData, Stage
 from ooc_graph.report.memory_watch import thinned
+from ooc_graph.report.statistics import in_seconds
 from ooc_graph.report.svg import GRID, INK, LIMIT, OTHER, SHADE, axes_of_size, inline_svg
 
 _FULL = (10.4, 3.2)
@@ -59,7 +60,7 @@ def time_per_stage(stages: Sequence[Stage]) -> Drawing | None:
     durations_s = [stage.duration_s for stage in stages]
     axes = axes_of_size(_FULL[0], 0.7 + 0.3 * len(stages))
     bars = axes.barh(range(len(stages)), durations_s, height=0.62, color=OTHER)
-    axes.bar_label(bars, [_seconds(value) for value in durations_s], padding=4, color=INK)
+    axes.bar_label(bars, [in_seconds(value) for value in durations_s], padding=4, color=INK)
     axes.set_yticks(range(len(stages)), names)
     axes.invert_yaxis()
     axes.grid(visible=False, axis="y")
@@ -68,9 +69,9 @@ def time_per_stage(stages: Sequence[Stage]) -> Drawing | None:
     total_s = sum(durations_s)
     longest = max(stages, key=lambda stage: stage.duration_s)
     label = "Time per stage: " + ", ".join(
-        f"{stage.name} {_seconds(stage.duration_s)}" for stage in stages
+        f"{stage.name} {in_seconds(stage.duration_s)}" for stage in stages
     )
-    caption = f"{_seconds(total_s)} in all; longest: {longest.name}."
+    caption = f"{in_seconds(total_s)} in all; longest: {longest.name}."
     return Drawing("Time per stage", caption, inline_svg(axes, name="stages", label=label), True)
 
 
@@ -137,10 +138,6 @@ def _distinct_dots(counts: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
 
 def _log_cell(value: int) -> int:
     return int(_CELLS_PER_DECADE * math.log10(value))
-
-
-def _seconds(value: float) -> str:
-    return f"{value:.3g} s" if value < 100 else f"{value:,.0f} s"
 
 
 def _count_axis(axes: Axes) -> None:

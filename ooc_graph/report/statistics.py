@@ -13,8 +13,18 @@ References
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
+
+
+def in_seconds(value: float) -> str:
+    """A time with its unit."""
+    return f"{value:.3g} s" if value < 100 else f"{value:,.0f} s"
+
+
+def by_part(seconds: Mapping[str, float]) -> str:
+    """Parts and what each took, in one line."""
+    return ", ".join(f"{part} {in_seconds(taken)}" for part, taken in seconds.items())
 
 
 @dataclass(frozen=True)

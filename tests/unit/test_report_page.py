@@ -71,6 +71,7 @@ def data() -> ReportData:
         degree_histogram=DegreeHistogram((0, 1, 2, 300), (7, 500, 90, 1)),
         output_block="SCALE:                          14\n",
         validation=Validation("passed", "128 answers checked"),
+        parts={kernel: {"search": 0.5, "validation": 1.5} for kernel in kernels},
     )
 
 
@@ -130,17 +131,22 @@ def test_all_sections_and_drawings(page):
         "Speed",
         "Graph and levels",
         "Time and memory",
+        "Time by part",
         "Circumstances",
         "Graph500 output",
         "Searches",
         "How to reproduce",
     ]
     assert sorted(page.texts["h3"]) == sorted(DRAWINGS)
-    assert page.texts["caption"][:4] == ["Parameters", "Graph", "Machine", "Software"]
+    assert page.texts["caption"][1:5] == ["Parameters", "Graph", "Machine", "Software"]
     assert page.texts["pre"] == [
         "SCALE:                          14\n",
         "ooc-graph graph500 --scale 14 && echo done",
     ]
+
+
+def test_parts_have_their_share(page):
+    assert page.texts["td"][:6] == ["0.50 (25 %)", "1.50 (75 %)", "2.00"] * 2
 
 
 def test_headline(page, data):
@@ -176,7 +182,7 @@ def test_drawings_are_labelled_and_take_the_page_s_colours(html, page):
 
 def test_table_has_a_row_for_every_search(page):
     assert page.texts["caption"][-1].startswith("Every timed search")
-    assert page.texts["th"].count("BFS") == page.texts["th"].count("SSSP") == 64
+    assert page.texts["th"].count("BFS") == page.texts["th"].count("SSSP") == 65
     assert "160,000" in page.texts["td"]
 
 
