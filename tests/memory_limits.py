@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import gc
 import re
+import threading
 import tracemalloc
 from collections.abc import Callable
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from ooc_graph.errors import MemoryBudgetError
 from ooc_graph.runtime import engine_cache
+from ooc_graph.runtime.machine import give_back_freed_memory
 
 
 def least_limit(search: Callable[..., Any], memory_limit: int) -> int:
@@ -43,6 +46,34 @@ def held_within_least(
     peak = traced_peak(again, limit - held_bytes, before=engine_cache.release)
     engine_cache.release()
     return limit, held_bytes + peak
+
+
+def anonymous_peak(call: Callable[[], Any]) -> int:
+    """Bytes by which this process's own pages grew, at most, while a call ran.
+
+    Those of files are left out. To be called by `tests.own_process.in_own_process`, once kernels
+    are compiled. What libraries keep of freed memory counts, as it does for the system.
+    """
+    give_back_freed_memory()
+    sizes, is_over = [_anonymous_bytes()], threading.Event()
+
+    def watch() -> None:
+        while not is_over.wait(0.002):
+            sizes.append(_anonymous_bytes())
+
+    watcher = threading.Thread(target=watch)
+    watcher.start()
+    try:
+        call()
+    finally:
+        is_over.set()
+        watcher.join()
+    return max(sizes) - sizes[0]
+
+
+def _anonymous_bytes() -> int:
+    (line,) = (x for x in Path("/proc/self/status").read_text().splitlines() if "RssAnon" in x)
+    return int(line.split()[1]) << 10
 
 
 def traced_peak(

@@ -17,17 +17,15 @@ import pytest
 import ooc_graph as og
 from ooc_graph.errors import DiskFullError
 from ooc_graph.graph500 import report
-from ooc_graph.graph500.job import graph500
-from ooc_graph.graph500.run import Graph500Options
 from ooc_graph.layout.whole_file import disk_full_reported, whole_file
 from ooc_graph.report.data import ReportData, write_report_data
 from ooc_graph.report.page import write_page
 from ooc_graph.report.records import append_record
 from ooc_graph.runtime.building import write_run_facts
 from ooc_graph.runtime.cluster import local_cluster
-from ooc_graph.types import NoProgress
 from tests import small_disks
 from tests.command_line import call
+from tests.graph500_runs import run
 from tests.small_disks import fill
 
 small_disk = small_disks.small_disk
@@ -123,22 +121,10 @@ def test_run_facts_of_a_full_disk_are_left_out(small_disk: Path) -> None:
     assert [path.name for path in small_disk.iterdir()] == ["filler"]
 
 
-def run_graph500(folder: Path) -> object:
-    return graph500(
-        Graph500Options(6, searches=2, kernels=("bfs",)),
-        folder,
-        client=None,
-        memory_limit_bytes=None,
-        device="cpu",
-        progress=NoProgress(),
-        overwrite=True,
-    )
-
-
 def test_graph500_from_the_beginning(small_disk: Path) -> None:
     fill(small_disk)
     with pytest.raises(DiskFullError, match=f"^{small_disk}/run: the disk is full") as caught:
-        run_graph500(small_disk / "run")
+        run(6, small_disk / "run", kernels=("bfs",), energy=True)
     assert isinstance(caught.value.__cause__, OSError)
     assert listing(small_disk).keys() == {"filler"}
 
@@ -155,7 +141,7 @@ def test_graph500_at_its_end(name: str, small_disk: Path, monkeypatch: pytest.Mo
 
     monkeypatch.setattr(report, name, full)
     with pytest.raises(DiskFullError, match=f"^{small_disk}/run: the disk is full"):
-        run_graph500(small_disk / "run")
+        run(6, small_disk / "run", kernels=("bfs",), energy=True)
     names = {path.name for path in (small_disk / "run").iterdir()}
     assert names >= {"graph.zarr", "report.html"}
     assert not any("partial" in name for name in names)

@@ -14,8 +14,6 @@ import pytest
 import ooc_graph as og
 from ooc_graph.answers import scatter
 from ooc_graph.graph500 import batches
-from ooc_graph.graph500.job import graph500
-from ooc_graph.graph500.run import Graph500Options
 from ooc_graph.kernels.common.store import rows as tier_rows
 from ooc_graph.kernels.cpu.bfs import search as bfs_search
 from ooc_graph.kernels.cpu.sssp import search as sssp_search
@@ -27,6 +25,7 @@ from ooc_graph.shards import load, tiers
 from ooc_graph.shards.load import Graph
 from ooc_graph.strategies import ranks
 from ooc_graph.strategies.cpu import in_memory
+from tests.graph500_runs import run
 from tests.said import Said
 
 KERNELS = ("bfs", "sssp")
@@ -125,24 +124,14 @@ def test_graph500_goes_on_with_arcs_in_the_store(why, tmp_path, monkeypatch):
     row_bytes = 1 << 20
     monkeypatch.setattr(ranks, "STATE_BYTES", dict.fromkeys(KERNELS, row_bytes))
     monkeypatch.setattr(plan, "rules", lambda _: iter([plan.HeadRule(1)]))
-    limit, said = None, Said()
+    limit = None
     if why == "limit":
         # What a build of any size needs, and not what so many rows are said to.
         limit = 60 << 20
         assert batches.check_bytes(small, "sssp") < limit < small.rows * row_bytes
     else:
         monkeypatch.setattr(Graph, "load", refuse)
-    options = Graph500Options(scale=10, searches=2, energy=False)
-    outcome = graph500(
-        options,
-        tmp_path / "run",
-        client=None,
-        device="cpu",
-        memory_limit_bytes=limit,
-        progress=said,
-        overwrite=False,
-    )
-    assert outcome.failure is None
+    said = run(10, tmp_path / "run", limit)
     notes = [note.split(" leaves arcs in the store")[0] for note in said.notes]
     expected = [f"memory was refused: {kernel}" for kernel in KERNELS if why == "refused"]
     assert notes == expected
