@@ -27,12 +27,8 @@ class BfsValidator(Validator[BfsAnswer]):
     _wording = wording.BFS
     _is_level = True
 
-    def _value(self, answer: BfsAnswer) -> AnyArray:
-        return answer.level
-
-    def _unreached(self, answer: BfsAnswer) -> Any:
-        del answer
-        return np.int32(-1)
+    def _measured(self, answer: BfsAnswer) -> tuple[AnyArray, Any]:
+        return answer.level, np.int32(-1)
 
     def _column(self, answer: BfsAnswer) -> tuple[AnyArray, Any]:
         return answer.level.view(np.uint32), _UNREACHED

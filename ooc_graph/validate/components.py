@@ -17,6 +17,7 @@ from ooc_graph.errors import UsageError, ValidationFailedError
 from ooc_graph.types import EdgeBlock, IntArray
 from ooc_graph.validate import loops
 from ooc_graph.validate.answers import VertexIndex
+from ooc_graph.validate.batch import NONE, first_unknown
 from ooc_graph.validate.wording import RULE_KNOWN, Verdict
 
 RULE_LABEL = "label is a vertex"
@@ -24,8 +25,6 @@ RULE_OWN_LABEL = "label of a label"
 RULE_SMALLEST = "smallest label"
 RULE_ENDS = "labels of an edge"
 RULE_JOINED = "no components merged"
-
-NONE = int(np.iinfo(np.int64).max)
 
 
 @dataclass(frozen=True)
@@ -107,8 +106,7 @@ class ComponentsValidator:
         source = self.vertices.positions(edges.source)
         target = self.vertices.positions(edges.target)
         for ids, positions in ((edges.source, source), (edges.target, target)):
-            if len(ids) and positions.min() < 0:
-                self._unknown = min(self._unknown, int(ids[positions < 0].min()))
+            self._unknown = min(self._unknown, first_unknown(ids, positions))
         loops.unite(self._above, source, target)
         self._tuples += loops.first_parted(self._label, source, target, self._broken)
 

@@ -34,20 +34,11 @@ class SsspValidator(Validator[SsspAnswer]):
         self._dtype: np.dtype[Any] | None = None
         super().__init__(answers, **options)
 
-    def _value(self, answer: SsspAnswer) -> AnyArray:
+    def _measured(self, answer: SsspAnswer) -> tuple[AnyArray, Any]:
         if self._dtype not in (None, answer.distance.dtype):
             raise UsageError("the answers of one validation must have distances of one dtype")
         self._dtype = answer.distance.dtype
-        return answer.distance
-
-    def _unreached(self, answer: SsspAnswer) -> Any:
-        return answer.unreached
-
-    def _column(self, answer: SsspAnswer) -> tuple[AnyArray, Any]:
         return answer.distance, answer.unreached
-
-    def _least(self, answer: SsspAnswer) -> Any:
-        return answer.unreached
 
     def _weight(self, edges: EdgeBlock) -> AnyArray | None:
         if self._dtype is None:  # no answers

@@ -114,15 +114,15 @@ class Validator(ABC, Generic[Answer]):
             return self._wording.no_root(answer.root)
         if answer.parent[root] != answer.root:
             return self._wording.root_parent(answer.parent[root])
-        if self._value(answer)[root] != 0:
-            return self._wording.root_value(self._value(answer)[root])
+        if (value := self._measured(answer)[0][root]) != 0:
+            return self._wording.root_value(value)
         return None
 
     def _column_problem(
         self, answer: Answer, position: AnyArray, pool: Threads
     ) -> tuple[Problem | None, int]:
         """Rule and message of the first such rule that an answer breaks; what it reaches."""
-        value, unreached = self._value(answer), self._unreached(answer)
+        value, unreached = self._measured(answer)
 
         def look(start: int, stop: int) -> tuple[AnyArray, int]:
             part, first = slice(start, stop), np.full(2, NONE, dtype=np.int64)
@@ -138,10 +138,6 @@ class Validator(ABC, Generic[Answer]):
         if half != NONE:
             return self._wording.half_reached(name(half), answer.parent[half], value[half]), 0
         return None, sum(counts)
-
-    def before(self) -> list[Verdict]:
-        """Outcome, for each answer, of the rules for the root and for each vertex alone."""
-        return list(self._before)
 
     def fork(self) -> Validator[Answer]:
         """Return a validator of the same answers that has seen no edges, for another thread.
@@ -230,20 +226,16 @@ class Validator(ABC, Generic[Answer]):
         return -1 if self._is_level and value == batch.unreached else value
 
     @abstractmethod
-    def _value(self, answer: Answer) -> AnyArray:
-        """Levels or distances of an answer."""
+    def _measured(self, answer: Answer) -> tuple[AnyArray, Any]:
+        """Levels or distances of an answer, and that of its unreached vertices."""
 
-    @abstractmethod
-    def _unreached(self, answer: Answer) -> Any:
-        """Level or distance of its unreached vertices."""
-
-    @abstractmethod
     def _column(self, answer: Answer) -> tuple[AnyArray, Any]:
         """The values as a batch has them, if not in bytes; unreached, the largest."""
+        return self._measured(answer)
 
-    @abstractmethod
     def _least(self, answer: Answer) -> Any:
         """What stands for unreached in a batch of the smallest dtype that holds the values."""
+        return self._column(answer)[1]
 
     @abstractmethod
     def _weight(self, edges: EdgeBlock) -> AnyArray | None:

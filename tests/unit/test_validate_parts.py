@@ -136,7 +136,7 @@ def test_an_unreached_tail_does_not_hide_the_fault_of_the_next_answer():
 
 def test_rules_without_edges_are_known_before(edges):
     answers = spoil(bfs_answers(edges, range(6)))
-    before = BfsValidator(answers, directed=False).before()
+    before = BfsValidator(answers, directed=False)._before
     assert [v.ok for v in before] == [True, True, True, False, True, True]
     assert before[0].reached == np.count_nonzero(answers[0].level >= 0)
 
