@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import itertools
+import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
 
+from ooc_graph.runtime.validation import check_edges
 from ooc_graph.types import EdgeBlock
 from ooc_graph.validate import (
     BfsAnswer,
@@ -185,3 +188,35 @@ def adjacency_bfs(near, count, root):
                 parent[v], level[v] = u, level[u] + 1
                 queue.append(v)
     return BfsAnswer(root, parent, level, VertexIndex.dense(0, count))
+
+
+def test_after_an_error_no_part_of_the_edges_is_begun() -> None:
+    begun, has_failed = list[int](), threading.Event()
+
+    class Edges:
+        def units(self, _: int) -> list[int]:
+            return list(range(10_000))
+
+        def read(self, unit: int, _: int) -> list[tuple[()]]:
+            begun.append(unit)
+            return [()]
+
+    class Failing:
+        forks = 0
+
+        def fork(self) -> Failing:
+            self.forks += 1
+            twin = Failing()
+            twin.forks = self.forks
+            return twin
+
+        def block(self, _: object) -> None:
+            if self.forks == 1:
+                has_failed.set()
+                raise ValueError("the first thread")
+            assert has_failed.wait(60)
+            time.sleep(0.01)
+
+    with pytest.raises(ValueError, match="the first thread"):
+        check_edges(Failing(), Edges(), 2)
+    assert len(begun) < 5_000
