@@ -7,7 +7,6 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from ooc_graph.edges.dask_parts import DaskSource
 from ooc_graph.edges.interface import EdgeSource, most_rows
 from ooc_graph.errors import DeviceBusyError, DiskFullError, MemoryBudgetError, UsageError
 from ooc_graph.kernels.cuda.runtime import modules as cuda_modules
@@ -68,12 +67,14 @@ def _build(
 def _on_device(
     workplace: Workplace, source: EdgeSource, out: Path, options: BuildOptions, progress: Progress
 ) -> BuildReport:
-    is_in_memory = isinstance(source, DaskSource) or getattr(source, "in_memory", False)
-    if workplace.client is not None and is_in_memory:
-        raise UsageError(
-            "edges in memory, or in a Dask collection, are not sent to one worker's device: leave "
-            "client= out, or build on the CPU (device='cpu')"
-        )
+    if workplace.client is not None:
+        from ooc_graph.edges.dask_parts import DaskSource  # noqa: PLC0415 (imports Dask)
+
+        if isinstance(source, DaskSource) or getattr(source, "in_memory", False):
+            raise UsageError(
+                "edges in memory, or in a Dask collection, are not sent to one worker's device: "
+                "leave client= out, or build on the CPU (device='cpu')"
+            )
     with partial_store(out, "graph", overwrite=options.overwrite) as partial:
         allowed = workplace.cuda_limits.device_bytes
         if workplace.client is None:

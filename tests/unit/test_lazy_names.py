@@ -45,6 +45,12 @@ def test_little_is_imported_before_a_name_is_asked_for(name: str) -> None:
     assert (done.code, done.out) == (0, "set()\n"), done
 
 
+def test_graph500_imports_no_dask() -> None:
+    end = "print({'dask', 'distributed', 'matplotlib'} & set(sys.modules))"
+    done = script("-c", f"import sys, ooc_graph.graph500.job; {end}")
+    assert (done.code, done.out) == (0, "set()\n"), done
+
+
 @pytest.mark.parametrize("kernel", ["bfs", "sssp"])
 def test_a_search_imports_no_dask_and_starts_no_process(kernel: str, tmp_path: Path) -> None:
     """Neither of the API nor of the command, unless workers are asked for."""
