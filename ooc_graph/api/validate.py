@@ -60,7 +60,7 @@ def validate(
     against
         Of a result the edges, as `build` was given them: a path, several, a `Kronecker`, arrays, a
         Dask collection. Of a graph an answer or several: results of `bfs`, `sssp` and `components`,
-        with columns in memory or on a device, and paths of stored ones.
+        and paths of stored ones. Columns may be on a device if there is no client.
     client
         Dask client whose workers share the passes over the rows of a graph, each of which is made
         by one worker; it reads stored answers and is sent others. None: this process.

@@ -21,11 +21,10 @@ from ooc_graph.model.task import Trace
 from ooc_graph.runtime import engine_cache
 from ooc_graph.runtime.compile_parts import check_pair
 from ooc_graph.runtime.process import thread_count
+from ooc_graph.runtime.stored_answers import vertices_of
 from ooc_graph.runtime.validation import TREES, check_edges
 from ooc_graph.search.trees import run_search
-from ooc_graph.shards.load import Graph
 from ooc_graph.types import Advance, IntArray, unseen
-from ooc_graph.validate import VertexIndex
 
 _PIECE_ROWS = 1 << 18
 SEARCHED = 0.5
@@ -75,7 +74,7 @@ def _by_files(task: BatchTask, keys: IntArray, folder: Path, advance: Advance) -
     with answer_files(folder) as files:
         with task.engine() as engine:
             load_s = (perf_counter() - begun) / len(keys)
-            vertices = _vertices(engine.graph)
+            vertices = vertices_of(engine.graph)
             for tree in _trees(engine, keys, found, advance):
                 files.write(TreeColumns(tree, engine.ids), (PARENT, TREES[task.kernel][2]))
         del engine, tree
@@ -133,11 +132,7 @@ def _answer(engine: Engine, tree: Tree) -> Any:
     """What is validated; the caller alone has its columns."""
     kind, _, measure = TREES[engine.kernel]
     columns = TreeColumns(tree, engine.ids).in_memory(thread_count(), (PARENT, measure))
-    return kind(tree.root, columns[PARENT], columns[measure], _vertices(engine.graph))
-
-
-def _vertices(graph: Graph) -> VertexIndex:
-    return VertexIndex.dense(graph.first_id or 0, graph.vertices)
+    return kind(tree.root, columns[PARENT], columns[measure], vertices_of(engine.graph))
 
 
 def _counted(trace: Trace) -> Trace:

@@ -74,12 +74,13 @@ def _check_pass(
         results = [one if isinstance(one, Result) else Result.open(one) for one in answers]
         source = StoredEdges(graph, kernel == "sssp")
         try:
-            return check_together(results, _vertices(graph), source, advance)
+            return check_together(results, vertices_of(graph), source, advance)
         except CorruptStoreError as error:
             raise _damaged(error, answers) from error
 
 
-def _vertices(graph: Graph) -> VertexIndex:
+def vertices_of(graph: Graph) -> VertexIndex:
+    """The vertices of a graph as its answers have them."""
     if graph.first_id is not None:
         return VertexIndex.dense(graph.first_id, graph.vertices)
     return VertexIndex.ascending(graph.original_ids())
@@ -118,7 +119,7 @@ def _accepted(graph: Graph, answer: Answer) -> tuple[str, Answer]:
     if isinstance(result, PairsResult):
         raise UsageError(f"{name}: has many sources; give answers of bfs, sssp or components")
     if stored is None:
-        is_other = not VertexIndex.ascending(result.on_host(VERTEX)).same_as(_vertices(graph))
+        is_other = not VertexIndex.ascending(result.on_host(VERTEX)).same_as(vertices_of(graph))
     else:
         is_other = stored.attributes["graph_sha256"] != graph.content_sha256
     if is_other:
