@@ -12,15 +12,19 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import numba
+import numpy as np
 import psutil
 import pytest
 
+from ooc_graph import from_edges
 from ooc_graph.edges.kronecker import Kronecker
 from ooc_graph.layout import whole_file
 from ooc_graph.runtime import compile_ahead as ahead
-from ooc_graph.runtime import first_use
+from ooc_graph.runtime import first_use, warmup
 from ooc_graph.runtime.compile_parts import parts_of_graph500
 from ooc_graph.runtime.first_use import Part, can_be_kept, is_compiled, turn
+from ooc_graph.runtime.process import device
+from ooc_graph.runtime.warmup import RANKS, TIER_RANKS, TIERS
 
 ROOT = Path(__file__).parents[2]
 PART = Part("bfs")
@@ -252,3 +256,19 @@ def test_the_parts_of_graph500_are_all_that_it_compiles(cache: Path, tmp_path: P
     )
     with program(text, cache) as run:
         assert line_of(run) == "[]"
+
+
+@pytest.mark.parametrize(
+    ("variant", "by_another"), [("", False), (TIERS, True), (TIER_RANKS, True), (RANKS, False)]
+)
+def test_who_is_short_of_memory_has_another_process_compile(
+    variant: str, by_another: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun: list[list[Part]] = []
+    monkeypatch.setattr(warmup, "_done", set())
+    monkeypatch.setattr(warmup, "compile_ahead", lambda parts, least: begun.append(parts))
+    monkeypatch.setattr(warmup, "warm_part", lambda *_: None)
+    graph = from_edges(np.array([0]), np.array([1]))
+    warmup.warm("bfs", graph, device(), variant=variant)
+    warmup.warm("bfs", graph, device(), variant=variant)
+    assert [part.variant for parts in begun for part in parts] == [variant] * by_another
