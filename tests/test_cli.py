@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import pty
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -45,7 +46,12 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
     words = ["--scale", 10, "--searches", SEARCHES, "--workers", 2, "--out", folder]
     done = command("graph500", *words)
     assert done.code == 0, done
-    assert f"report: {folder / 'report.html'}" in done.err.splitlines()
+    *_, bfs, sssp, report = done.err.splitlines()
+    for kernel, line in (("bfs", bfs), ("sssp", sssp)):
+        assert re.fullmatch(
+            kernel + r": plan .* s, load .* s, .* validation .* s \(\d+% of all\)", line
+        )
+    assert report == f"report: {folder / 'report.html'}"
     return folder, done.out
 
 
@@ -74,6 +80,12 @@ def test_graph500_leaves_graph_records_and_report(run: tuple[Path, str]) -> None
     assert len(set(stages)) == len(stages)
     assert "search keys" in stages
     assert record["graph"]["manifest SHA-256"] == graph.identity
+    for kernel, parts in record["parts"].items():
+        mine = [search for search in record["searches"] if search["kernel"] == kernel]
+        assert parts["search"] == pytest.approx(sum(search["time_s"] for search in mine))
+        assert parts["validation"] == pytest.approx(sum(search["validate_s"] for search in mine))
+        assert min(parts.values()) > 0
+    assert list(record["parts"]) == ["bfs", "sssp"]
     page = (folder / "report.html").read_text()
     assert out.splitlines()[0].split(":")[0] in page
     assert "http" not in page.replace("http://www.w3.org", "")
@@ -96,6 +108,8 @@ def test_search_and_export(kernel: str, own: Path, tmp_path: Path) -> None:
     done = command(kernel, own / "g.zarr", "--source", 10, "--out", store)
     assert done.code == 0, done
     assert done.out.startswith(f"{kernel} from 10: 4 of 5 vertices reached in ")
+    parts = r"\(plan .* s, load .* s, search .* s, write .* s\)"
+    assert re.search(parts, done.out)
     expected = getattr(og, kernel)(own / "g.zarr", 10)
     result = og.Result.open(store)
     for name in expected.names:
