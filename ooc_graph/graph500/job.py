@@ -71,7 +71,9 @@ def graph500(
         if workplace.device.name == CPU:
             parts = parts_of_graph500(source, options.kernels, options.validate)
             compilers = min(cores(), max(1, offered.process_limit_bytes // COMPILER_BYTES))
-            workplace.call(partial(compile_ahead, parts, processes=compilers, least=1))
+            # A process that has compiled many parts takes the memory of two.
+            for batch in [parts] if compilers > 1 else [[part] for part in parts]:
+                workplace.call(partial(compile_ahead, batch, processes=compilers, least=1))
         _warm_up(run, source)
     with MemoryWatch(origin_s=run.begun) as watch:
         graph, built = _build(run, source, overwrite)

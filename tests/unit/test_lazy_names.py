@@ -73,10 +73,10 @@ def test_a_search_imports_no_dask_and_starts_no_process(kernel: str, tmp_path: P
     script("-c", begin + program)  # which compiles
     done = script("-c", begin + program + end)
     assert (done.code, done.out) == (0, "[] set()\n"), done
-    words = ["ooc-graph", kernel, str(store), "--source", "0", "--out", str(out), "--quiet"]
-    words.append("--overwrite")
+    words = ["ooc-graph", kernel, str(store), "--source", "0", "--out", str(out)]
+    words += ["--quiet", "--overwrite"]
     program = f"from ooc_graph.cli.entry import run\nsys.argv = {words!r}\nassert run() == 0\n"
-    script("-c", begin + program)
+    script("-c", begin + program)  # which compiles what writes an answer
     done = script("-c", begin + program + end)
     assert (done.code, done.out.splitlines()[1:]) == (0, ["[] set()"]), done
     assert og.Result.open(out).reached.sum() == 3
