@@ -178,18 +178,21 @@ class Cursor:
         """Elements of one chunk; no copy."""
         index = first // self.spec.chunk
         if index != self._index:
-            self._index, self._chunk = index, self._read(self.spec, index)
+            # The old chunk goes before the next one comes.
+            self._index, self._chunk = -1, self._chunk[:0].copy()
+            self._chunk = self._read(self.spec, index)
+            self._index = index
         begin, _ = self.spec.bounds(index)
         return self._chunk[first - begin : stop - begin]
 
     def read(self, start: int, stop: int) -> AnyArray:
         """Elements of any range."""
-        parts = [self._chunk[:0]]
-        while start < stop:
-            end = min(stop, self.stop(start))
-            parts.append(self.take(start, end))
-            start = end
-        return np.concatenate(parts)
+        found, at = np.empty(self.spec.shape(stop - start), self.spec.dtype), start
+        while at < stop:
+            end = min(stop, self.stop(at))
+            found[at - start : end - start] = self.take(at, end)
+            at = end
+        return found
 
 
 def _document(store: Path, manifest: Manifest, name: str) -> dict[str, Any]:

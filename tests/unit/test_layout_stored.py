@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import struct
 import warnings
+import weakref
 from pathlib import Path
 
 import google_crc32c
@@ -28,7 +29,7 @@ from ooc_graph.layout.names import (
     shards_for,
     sidecar_path,
 )
-from ooc_graph.layout.stored import Stored
+from ooc_graph.layout.stored import Cursor, Stored
 from tests.unit.test_build_oracle import small_steps
 
 DTYPES = ["int32", "int64", "uint32", "uint64", "float32", "float64"]
@@ -224,3 +225,19 @@ def test_types_and_chunks_grow_with_the_graph() -> None:
     assert chunk_length(0, 4) == 1
     assert chunk_length(10, 4) == 10
     assert chunk_length(1 << 40, 8) * 8 == CHUNK_BYTES
+
+
+def test_a_cursor_keeps_one_chunk() -> None:
+    given: list[weakref.ref[np.ndarray]] = []
+
+    def chunk(spec: ArraySpec, index: int) -> np.ndarray:
+        assert all(earlier() is None for earlier in given)
+        data = np.arange(*spec.bounds(index))
+        given.append(weakref.ref(data))
+        return data
+
+    cursor = Cursor(chunk, ArraySpec("a", 30, np.dtype(np.int64), chunk_rows=8))
+    parts = [cursor.read(start, start + 5) for start in range(0, 30, 5)]
+    assert np.concatenate(parts).tolist() == list(range(30))
+    assert len(given) == 4
+    assert cursor.read(7, 7).tolist() == []
