@@ -211,13 +211,15 @@ def release() -> None:
 def _release(kept: Kept) -> None:
     # Forgotten first: an interrupt while it is closed is to leave none that is not usable.
     engine = _engines.pop(kept)
-    take_back(engine)
-    for asked in [asked for asked, serving in _instead.items() if serving == kept]:
-        del _instead[asked]
-    # Nobody has it after this: what it had of a device's memory is unused then.
-    engine.close()
-    del engine
-    process.free_unused()
+    try:
+        take_back(engine)
+    finally:
+        for asked in [asked for asked, serving in _instead.items() if serving == kept]:
+            del _instead[asked]
+        # Nobody has it after this: what it had of a device's memory is unused then.
+        engine.close()
+        del engine
+        process.free_unused()
 
 
 def keeps_any() -> bool:

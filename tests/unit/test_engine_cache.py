@@ -166,6 +166,24 @@ def test_only_so_many_are_kept(graphs: list[og.Graph]) -> None:
     assert loads.closed == loads.loaded[: 40 - engine_cache._MOST_ENGINES]
 
 
+def test_what_is_refused_memory_for_its_answer_is_closed(
+    graphs: list[og.Graph], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    graph, loads, capacity = graphs[0], Loads(), Capacity(host_bytes=1000)
+    use(graph, "bfs", loads, capacity, size=100)
+    asked, held = key_of(graph, "bfs", 500), key_of(graph, "bfs", 100)
+    engine_cache.use_instead(asked, held, capacity)
+
+    def refuse(_: object) -> None:
+        raise MemoryError
+
+    monkeypatch.setattr(engine_cache, "take_back", refuse)
+    with pytest.raises(MemoryError):
+        engine_cache.release()
+    assert loads.closed == ["bfs"]
+    assert (engine_cache._engines, engine_cache._instead) == ({}, {})
+
+
 def test_a_search_is_refused_a_limit_whatever_is_kept(graphs: list[og.Graph]) -> None:
     graph = graphs[1]
     root = int(graph.original_of()[0])
