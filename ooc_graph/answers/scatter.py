@@ -188,6 +188,7 @@ class TreeColumns(Columns):
         _by_threads(threads, rows, give_ids)
         _by_threads(threads, self.size, order)
         out[self._tree.root_position] = self._tree.root
+        self._parent_ids = parent_ids[:0].copy()  # an answer that is read late keeps no more
 
 
 class ComponentColumns(Columns):

@@ -112,6 +112,18 @@ def test_an_answer_does_not_keep_the_graph(graphs: dict[str, og.Graph]) -> None:
     assert len(result.vertex) == graphs["dense"].vertices
 
 
+@pytest.mark.parametrize("kernel", TREES)
+def test_parents_that_are_in_order_take_no_more_memory(
+    graphs: dict[str, og.Graph], kernel: str
+) -> None:
+    result = searched(graphs["dense"], kernel, 3)
+    beside = weakref.ref(result.columns._columns._parent_ids)
+    assert len(beside()) == graphs["dense"].rows  # type: ignore[arg-type]
+    result.read("parent")
+    gc.collect()
+    assert beside() is None
+
+
 def test_readers_and_searches_at_the_same_time(graphs: dict[str, og.Graph]) -> None:
     graph = graphs["dense"]
     right = [read_at_once(graph, "bfs", number) for number in range(8)]
