@@ -20,7 +20,8 @@ NONE = int(np.iinfo(np.int64).max)  # no id, no arc: above all others
 
 _LINE_BYTES = 64
 _WORD_BYTES = 8
-_BYTE = np.dtype(np.uint8)
+_BYTE, _LEVEL = np.dtype(np.uint8), np.dtype(np.uint32)
+_RANGE = 1 << 14  # vertices whose levels are widened at a time
 
 
 @dataclass
@@ -75,7 +76,7 @@ class Batch:
     def of(cls, vertices: int, answers: int, position: np.dtype[Any], unreached: Any) -> Batch:
         """Return room for some answers, none of which is there yet."""
         dtype = unreached.dtype
-        value = _lines(vertices, row_bytes(answers, dtype)).view(dtype)
+        value = _values(vertices, answers, dtype)
         parent = _lines(vertices, answers * position.itemsize).view(position)
         parent.fill(-1)
         return cls(value, unreached, parent, value.view(np.uint64) if dtype == _BYTE else None)
@@ -89,10 +90,12 @@ class Batch:
         """Return this batch, its levels widened if they are bytes and ``unreached`` is not."""
         if self.unreached.dtype == unreached.dtype or self.words is None:
             return self
-        wide = Batch.of(len(self.parent), self.answers, self.parent.dtype, unreached)
-        levels = self.value[:, : self.answers]
-        wide.value[:, : self.answers] = np.where(levels == self.unreached, unreached, levels)
-        return replace(wide, parent=self.parent)
+        wide = _values(len(self.parent), self.answers, unreached.dtype)
+        for start in range(0, len(wide), _RANGE):
+            part = slice(start, start + _RANGE), slice(self.answers)
+            levels = self.value[part]
+            wide[part] = np.where(levels == self.unreached, unreached, levels)
+        return replace(self, value=wide, unreached=unreached, words=None)
 
     def put(self, slot: int, column: AnyArray, position: AnyArray, start: int, stop: int) -> None:
         """Copy a range of vertices of an answer."""
@@ -134,19 +137,21 @@ class Batch:
 def row_bytes(answers: int, dtype: np.dtype[Any]) -> int:
     """Bytes of the levels or distances of a vertex: a power of two, or whole lines of memory."""
     least = answers * dtype.itemsize + (_WORD_BYTES if dtype == _BYTE else 0)
-    short = 1 << max(least - 1, _WORD_BYTES).bit_length()
+    short = 1 << (least - 1).bit_length()
     return short if short <= _LINE_BYTES else -(-least // _LINE_BYTES) * _LINE_BYTES
 
 
 def batch_bytes(vertices: int, answers: int, dtype: np.dtype[Any]) -> int:
     """Memory of a batch by the dtype of its values, without the answer that is taken in.
 
-    Levels are uint8 in batches that have none above 124. One answer alone is not copied: only its
-    parents' positions are added.
+    Levels are uint8 in batches that have none above 124, and are widened to uint32 if there come
+    such. One answer alone is not copied: only its parents' positions are added.
     """
     each = 4 if vertices <= np.iinfo(np.int32).max else 8
-    rows = 0 if answers == 1 else row_bytes(answers, dtype) + answers * each
-    return vertices * (each + rows)
+    if answers == 1:
+        return vertices * each
+    narrow = row_bytes(answers, _BYTE) if dtype == _LEVEL else 0
+    return vertices * (narrow + row_bytes(answers, dtype) + (answers + 1) * each)
 
 
 def most_at_once(
@@ -155,6 +160,10 @@ def most_at_once(
     """Answers of a batch that takes no more memory than there is, at most; 0 if one takes more."""
     counts = range(1, most + 1)
     return sum(batch_bytes(vertices, count, dtype) <= available_bytes for count in counts)
+
+
+def _values(vertices: int, answers: int, dtype: np.dtype[Any]) -> AnyArray:
+    return _lines(vertices, row_bytes(answers, dtype)).view(dtype)
 
 
 def _lines(rows: int, width: int) -> AnyArray:

@@ -14,7 +14,13 @@ from ooc_graph.runtime import validation
 from ooc_graph.runtime.validation import TREES, check_edges
 from ooc_graph.types import EdgeBlock
 from ooc_graph.validate import BfsAnswer, SsspAnswer, VertexIndex
-from ooc_graph.validate.batch import MOST_ANSWERS, batch_bytes
+from ooc_graph.validate.batch import (
+    BYTE_UNREACHED,
+    MOST_ANSWERS,
+    Batch,
+    batch_bytes,
+    row_bytes,
+)
 from tests.memory_limits import traced_peak
 from tests.own_process import in_own_process
 from tests.unit.test_validate_oracle import plain_bfs, plain_sssp, right_bfs, right_sssp
@@ -141,3 +147,27 @@ def test_memory_is_what_is_said(kernel: str, count: int, weight: float) -> None:
         assert batch_bytes(SIZE, count, dtype) == 4 * SIZE
     peak = in_own_process(memory_beside, kernel, count, weight, most)
     assert 4 * SIZE < peak <= most
+
+
+def memory_of_widening(count: int, most: int) -> int:
+    def widen() -> None:
+        batch = Batch.of(SIZE, count, np.dtype(np.int32), BYTE_UNREACHED)
+        assert batch.fitting(np.uint32(2**32 - 1)).value[0, 0] == 0
+
+    return traced_peak(widen, most)
+
+
+@pytest.mark.parametrize("count", [2, 9])
+def test_memory_of_levels_that_are_widened(count: int) -> None:
+    position = 4 * SIZE  # of the answer that is taken in
+    most = batch_bytes(SIZE, count, np.dtype(np.uint32)) - position + (1 << 20)
+    assert in_own_process(memory_of_widening, count, most) <= most
+
+
+@pytest.mark.parametrize("dtype", [np.uint8, np.float32, np.float64])
+def test_rows_of_a_batch_are_as_short_as_lines_allow(dtype: Any) -> None:
+    word = 8 if dtype is np.uint8 else 0
+    for count in range(1, MOST_ANSWERS + 1):
+        least, width = count * np.dtype(dtype).itemsize + word, row_bytes(count, np.dtype(dtype))
+        assert least <= width < min(2 * least, least + 64)
+        assert 64 % width == 0 or width % 64 == 0
