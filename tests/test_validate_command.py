@@ -158,17 +158,24 @@ def test_harmed_answers(harm: str, here: Path, validate: Call, tmp_path: Path) -
     refused(validate(here / "g.zarr", here / "a" / "bfs-30.zarr", answer), chunk, "search again")
 
 
-def test_passes_follow_from_memory(
+@pytest.mark.parametrize(
+    ("kernel", "weight", "values"),
+    [("bfs", "i8", "u4"), ("sssp", "i8", "i8"), ("sssp", "f4", "f4")],
+)
+def test_passes_follow_from_memory(kernel: str, weight: str, values: str) -> None:
+    graph = og.from_edges(np.array([1]), np.array([2]), np.array([3], weight))
+    with pytest.raises(MemoryBudgetError) as caught:
+        stored_answers._most_at_once(graph, kernel, 0, 2)
+    for count in (1, 2, 5):
+        alone, batch = (batch_bytes(graph.vertices, k, np.dtype(values)) for k in (1, count))
+        limit = caught.value.least_bytes + batch - alone
+        assert stored_answers._most_at_once(graph, kernel, limit, 2) == count
+
+
+def test_passes_one_by_one_find_the_same(
     here: Path, validate: Call, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    graph = og.open(here / "g.zarr")
-    with pytest.raises(MemoryBudgetError) as caught:
-        stored_answers._most_at_once(graph, "bfs", 0, 2)
-    for count in (1, 2, 5):
-        alone, batch = (batch_bytes(graph.vertices, k, np.dtype("u4")) for k in (1, count))
-        limit = caught.value.least_bytes + batch - alone
-        assert stored_answers._most_at_once(graph, "bfs", limit, 2) == count
     answers = sorted((here / "a").iterdir())
-    together = validate(graph.path, *answers)
+    together = validate(here / "g.zarr", *answers)
     monkeypatch.setattr(stored_answers, "_most_at_once", lambda *_: 1)
-    assert validate(graph.path, *answers) == together
+    assert validate(here / "g.zarr", *answers) == together

@@ -13,6 +13,7 @@ import numpy as np
 from ooc_graph.answers.result import PairsResult, Result
 from ooc_graph.errors import CorruptStoreError, InputError, MemoryBudgetError, UsageError
 from ooc_graph.forked import free_in_child
+from ooc_graph.kernels.common.sssp.distances import distances_of
 from ooc_graph.layout.names import VERTEX
 from ooc_graph.layout.stored import Stored
 from ooc_graph.runtime.same_graph import open_same
@@ -24,6 +25,7 @@ from ooc_graph.shards.workforce import run_all
 from ooc_graph.types import Advance, Progress, unseen
 from ooc_graph.validate import Verdict, VertexIndex
 from ooc_graph.validate.batch import batch_bytes, most_at_once
+from ooc_graph.validate.components import components_bytes
 
 Answer: TypeAlias = Result | Path
 """Columns in memory, or the path of a stored answer."""
@@ -93,11 +95,12 @@ def _most_at_once(graph: Graph, kernel: str, limit_bytes: int, threads: int) -> 
     needed = source.memory_bytes(threads) + threads * THREAD_BYTES
     needed += 0 if graph.first_id is not None else 8 * count
     if kernel == "components":
-        needed += (16 + 4 * threads) * count
+        needed += 8 * count + components_bytes(VertexIndex.dense(0, count), threads)
         most = int(needed <= limit_bytes)
     else:
         # Levels may need four bytes.
-        dtype = (graph.weight_dtype if kernel == "sssp" else None) or np.dtype(np.uint32)
+        levels = np.dtype(np.uint32)
+        dtype = distances_of(graph.weight_dtype) if kernel == "sssp" else levels
         needed += (8 + dtype.itemsize) * count
         most = most_at_once(count, dtype, limit_bytes - needed)
         needed += batch_bytes(count, 1, dtype)

@@ -61,8 +61,7 @@ class ComponentsVerdict(Verdict):
 class ComponentsValidator:
     """Checks components in one pass over the edges.
 
-    Memory: two positions a vertex (4 bytes each below 2**31 vertices), and one more for each
-    further fork; nothing that grows with the edges.
+    Memory: `components_bytes`; nothing that grows with the edges.
     """
 
     def __init__(self, answer: ComponentsAnswer) -> None:
@@ -87,7 +86,7 @@ class ComponentsValidator:
             return RULE_OWN_LABEL, (
                 f"{self._of(other)}, and vertex {component[other]} itself has {component[owner]}"
             )
-        if (larger := _first(label > np.arange(len(label)))) is not None:
+        if (larger := _first(label > np.arange(len(label), dtype=label.dtype))) is not None:
             return RULE_SMALLEST, self._of(larger) + ", which is larger"
         return None
 
@@ -124,7 +123,8 @@ class ComponentsValidator:
         if self._before is not None:
             return [ComponentsVerdict(-1, False, *self._before)]
         rule, message = self._edge_problem() or ("", "")
-        roots = np.count_nonzero(self._above == np.arange(self.vertices.count))
+        everyone = np.arange(self.vertices.count, dtype=self._above.dtype)
+        roots = np.count_nonzero(self._above == everyone)
         return [
             ComponentsVerdict(
                 -1, not rule, rule, message, self.vertices.count, self._tuples, int(roots)
@@ -141,6 +141,15 @@ class ComponentsValidator:
         if (apart := loops.first_not_joined(self._above, self._label)) >= 0:
             return RULE_JOINED, self._of(apart) + ", and no edges join the two"
         return None
+
+
+def components_bytes(vertices: VertexIndex, forks: int) -> int:
+    """Memory of a validation without the answer: 4 bytes a position (8 from 2**31 vertices on).
+
+    Its labels, the forests of the first validator and of each fork, and what these are compared
+    with.
+    """
+    return vertices.count * ((forks + 3) * vertices.position_dtype.itemsize + 1)
 
 
 def _first(broken: np.ndarray[tuple[int, ...], np.dtype[np.bool_]]) -> int | None:

@@ -21,6 +21,11 @@ from ooc_graph.validate.batch import (
     batch_bytes,
     row_bytes,
 )
+from ooc_graph.validate.components import (
+    ComponentsAnswer,
+    ComponentsValidator,
+    components_bytes,
+)
 from tests.memory_limits import traced_peak
 from tests.own_process import in_own_process
 from tests.unit.test_validate_oracle import plain_bfs, plain_sssp, right_bfs, right_sssp
@@ -171,3 +176,22 @@ def test_rows_of_a_batch_are_as_short_as_lines_allow(dtype: Any) -> None:
         least, width = count * np.dtype(dtype).itemsize + word, row_bytes(count, np.dtype(dtype))
         assert least <= width < min(2 * least, least + 64)
         assert 64 % width == 0 or width % 64 == 0
+
+
+def memory_of_components(most: int) -> int:
+    source, vertices = Halving(1), VertexIndex.dense(0, SIZE)
+    component = np.zeros(SIZE, np.int64)
+    validation._BLOCK_EDGES = 1 << 12
+
+    def check() -> None:
+        validator = ComponentsValidator(ComponentsAnswer(component, vertices))
+        (verdict,) = check_edges(validator, source, THREADS)
+        verdict.raise_if_failed()
+
+    check()  # compiled
+    return traced_peak(check, most)
+
+
+def test_memory_of_components_is_what_is_said() -> None:
+    most = components_bytes(VertexIndex.dense(0, SIZE), THREADS) + (2 << 20)
+    assert in_own_process(memory_of_components, most) <= most
