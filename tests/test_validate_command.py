@@ -144,18 +144,39 @@ def test_what_is_no_answer_of_the_graph(here: Path, validate: Call, tmp_path: Pa
     refused(validate(graph, good, "--memory-limit", "1KiB"), "bytes", "give more")
 
 
-@pytest.mark.parametrize("harm", ["damaged", "truncated", "missing"])
-def test_harmed_answers(harm: str, here: Path, validate: Call, tmp_path: Path) -> None:
-    answer = tmp_path / "r.zarr"
-    shutil.copytree(here / "a" / "sssp-70.zarr", answer)
-    chunk = next(path for path in sorted((answer / "parent").rglob("*")) if path.name == "0")
+def harmed(folder: Path, harm: str = "damaged") -> Path:
+    """A chunk below a folder that is no longer what was written."""
+    chunk = next(path for path in sorted(folder.rglob("*")) if path.name == "0")
     content = bytearray(chunk.read_bytes())
     content[9] ^= 1
     if harm == "missing":
         chunk.unlink()
     else:
         chunk.write_bytes(content if harm == "damaged" else content[:-1])
-    refused(validate(here / "g.zarr", here / "a" / "bfs-30.zarr", answer), chunk, "search again")
+    return chunk
+
+
+@pytest.mark.parametrize("harm", ["damaged", "truncated", "missing"])
+def test_harmed_answers(
+    harm: str, here: Path, validate: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    answer = tmp_path / "r.zarr"
+    shutil.copytree(here / "a" / "sssp-70.zarr", answer)
+    chunk, good = harmed(answer / "parent", harm), here / "a" / "bfs-30.zarr"
+    refused(validate(here / "g.zarr", good, answer), chunk, "search again")
+    (tmp_path / "sub").mkdir()
+    monkeypatch.chdir(tmp_path / "sub")
+    refused(validate(here / "g.zarr", "../r.zarr"), chunk, "search again")
+
+
+def test_a_harmed_graph_is_no_harmed_answer(here: Path, validate: Call, tmp_path: Path) -> None:
+    graph = Path(shutil.copytree(here / "g.zarr", tmp_path / "run.zarr"))
+    answer = Path(shutil.copytree(here / "a" / "bfs-30.zarr", tmp_path / "run"))
+    chunk = harmed(graph / "shards" / "00000" / "out" / "hub")
+    done = validate(graph, answer)
+    assert (done.code, done.out) == (1, "")
+    assert str(chunk) in done.err
+    assert "search again" not in done.err
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from itertools import chain
 from pathlib import Path
@@ -136,6 +137,7 @@ def _accepted(graph: Graph, answer: Answer) -> tuple[str, Answer]:
 
 def _damaged(error: CorruptStoreError, answers: Sequence[Answer]) -> Exception:
     """The error; one of bad input if it is about an answer."""
-    paths = (str(one.absolute()) for one in answers if isinstance(one, Path))
-    is_answer = str(error).startswith(tuple(paths))
+    stores = (os.path.abspath(one) for one in answers if isinstance(one, Path))  # noqa: PTH100
+    # A file of the store or the store itself, not one whose name begins as that does.
+    is_answer = str(error).startswith(tuple(store + end for store in stores for end in "/:"))
     return InputError(str(error), advice="or search again") if is_answer else error
