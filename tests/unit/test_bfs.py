@@ -424,9 +424,13 @@ def test_fixed_places_are_for_rows_that_fit():
 def test_bytes_of_copied_rows():
     """A head of each row; on thin graphs a fixed place as well, once where in- are out-rows."""
     arcs = skewed(500, 4000, "int32", directed=False, seed=3)
-    assert DEVICES[1].bfs(arcs.shards(1)[0]).layout_bytes == 4 * arcs.vertices
+    search = DEVICES[1].bfs(arcs.shards(1)[0])
+    assert (search._into.heads.nbytes, search._list) == (4 * arcs.vertices, None)
     thin = grid(30, "int32")
-    assert DEVICES[1].bfs(thin.shards(1)[0]).layout_bytes == (4 + 16) * thin.vertices
+    search = DEVICES[1].bfs(thin.shards(1)[0])
+    out, into, *_ = search._list
+    assert search._into.heads.nbytes + out.fixed.nbytes == (4 + 16) * thin.vertices
+    assert into.fixed is out.fixed
 
 
 def test_frontiers_are_told_whole_or_by_words():

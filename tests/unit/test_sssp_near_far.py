@@ -196,5 +196,9 @@ def test_bytes_of_copied_rows():
     """Arcs with their weights and offsets; of the general search four heads of each row."""
     arcs = positive(grid(30, "float32"))
     own = 8 * len(arcs.source) + 4 * (arcs.vertices + 1)
-    assert near_far(arcs).layout_bytes == own == paired_bytes(arcs.vertices, len(arcs.source))
-    assert general_search(arcs).layout_bytes == 4 * (4 + 4) * arcs.vertices
+    assert own == paired_bytes(arcs.vertices, len(arcs.source))
+    assert own == sum(array.nbytes for array in near_far(arcs).paired)
+    general = general_search(arcs)
+    heads, weights = general._into.head_neighbors, general._into.head_weights
+    assert heads.nbytes + weights.nbytes == 4 * (4 + 4) * arcs.vertices
+    assert np.shares_memory(weights, general._out.lightest)

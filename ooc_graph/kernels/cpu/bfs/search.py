@@ -91,14 +91,6 @@ class CpuBfsSearch:
         )
         self._trace = new_trace(rows + 1)
 
-    @property
-    def layout_bytes(self) -> int:
-        """Bytes of rows that were copied: heads, and rows in fixed slots."""
-        if self._list is None:
-            return int(self._into.heads.nbytes)
-        out, into, same, _ = self._list
-        return int(self._into.heads.nbytes + out.fixed.nbytes + (0 if same else into.fixed.nbytes))
-
     def _rows_to_list(self, out: Rows, into: Rows, copies: bool) -> Sides | None:
         """Rows to search from a list; None if they are not short."""
         is_same = into is out

@@ -106,13 +106,6 @@ class CpuNearFarSearch:
             np.zeros(6, np.int64),
         )
 
-    @property
-    def layout_bytes(self) -> int:
-        """Bytes of rows that were copied: offsets, and arcs with their weights beside them."""
-        if self._general is not None:
-            return self._general.layout_bytes
-        return sum(array.nbytes for array in self.paired)
-
     def run(self, root: int) -> SsspTree:
         """As `CpuSsspSearch.run`."""
         if self._general is not None:

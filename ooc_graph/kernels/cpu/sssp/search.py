@@ -109,13 +109,6 @@ class CpuSsspSearch:
         self._heaviest = self._out.weights.max(initial=0)
         self._may_overflow = distances.sums_may_overflow(self._heaviest, rows, dtype)
 
-    @property
-    def layout_bytes(self) -> int:
-        """Bytes of rows that were copied: heads, and each row's lightest weight."""
-        heads, lightest = self._into.head_weights, self._out.lightest
-        own = 0 if np.shares_memory(heads, lightest) else lightest.nbytes
-        return int(self._into.head_neighbors.nbytes + heads.nbytes + own)
-
     def run(self, root: int) -> SsspTree:
         """Search from internal id ``root``; the arrays stay this search's until the next run.
 
