@@ -11,7 +11,6 @@ from llvmlite import ir
 from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
-from numba.np.arrayobj import make_array
 
 from ooc_graph.kernel_cache import subroutine
 from ooc_graph.types import AnyArray
@@ -25,7 +24,7 @@ def _ask(typing_context: Any, rows: Any, row: Any, column: Any) -> Any:  # noqa:
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         kind = signature.args[0]
-        view, index = make_array(kind)(context, builder, args[0]), [args[1], args[2]]
+        view, index = context.make_array(kind)(context, builder, args[0]), [args[1], args[2]]
         element = cgutils.get_item_pointer(context, builder, kind, view, index, wraparound=False)
         byte, word = ir.IntType(8).as_pointer(), ir.IntType(32)
         called = ir.FunctionType(ir.VoidType(), [byte, word, word, word])
