@@ -86,7 +86,11 @@ def plan(
     if isinstance(graph, Kronecker) or kernel == GRAPH500:
         if not isinstance(graph, Kronecker) or kernel != GRAPH500 or device != CPU or is_of_many:
             raise UsageError(f"{GRAPH500}: give a Kronecker graph, and a memory limit of the CPU")
-        return _of_graph500(graph, limit_bytes)
+        from ooc_graph.graph500.budget import describe  # noqa: PLC0415 (many modules)
+        from ooc_graph.graph500.run import Graph500Options  # noqa: PLC0415
+
+        options = Graph500Options(graph.scale, graph.edge_factor, graph.seeds)
+        return describe(graph, options, limit_bytes)
     opened = graph if isinstance(graph, Graph) else Graph.open(graph)
     limits = CudaLimits.of(device_memory, host_memory).require_cuda(device)
     if kernel in MANY:
@@ -102,14 +106,6 @@ def plan(
         request = Request(kernel)
     opened.require(ORDER_OF[kernel], signed=kernel in MANY)
     return plan_for(opened, request, planned(limit_bytes, device, limits)).describe()
-
-
-def _of_graph500(source: Kronecker, limit_bytes: int) -> dict[str, Any]:
-    from ooc_graph.graph500.budget import describe  # noqa: PLC0415 (many modules)
-    from ooc_graph.graph500.run import Graph500Options  # noqa: PLC0415
-
-    options = Graph500Options(source.scale, source.edge_factor, source.seeds)
-    return describe(source, options, limit_bytes)
 
 
 def _of_many(graph: Graph, sources: Any, targets: Any, asked: Asked) -> Request:
