@@ -117,8 +117,8 @@ def sssp(
 ) -> SsspResult:
     """Single-source shortest paths on weights of zero or more.
 
-    Parameters and errors are those of `bfs`; besides, UsageError where the graph has no weights
-    and NegativeWeightError where some are negative.
+    Parameters and errors are those of `bfs`; besides, UsageError if the graph has no weights
+    and NegativeWeightError if some are negative.
 
     Distances are float32 or float64 as the weights are, or exact int64.
     """

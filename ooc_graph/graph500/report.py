@@ -65,7 +65,7 @@ def leave_report(
     command: Sequence[str],
     energy: Sequence[EnergyRecord] = (),
 ) -> Outcome:
-    """Write everything into the run's folder; ``energy`` where it was measured."""
+    """Write everything into the run's folder; ``energy`` if it was measured."""
     from ooc_graph.report.page import write_page  # noqa: PLC0415 - matplotlib takes a second
 
     records = [_record(kernel, one) for kernel, found in searched.items() for one in found]

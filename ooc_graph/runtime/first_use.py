@@ -105,7 +105,7 @@ def turn(part: Part, *, wait: bool = True) -> Iterator[bool]:
 
 
 def _open_lock(part: Part) -> int | None:
-    """Descriptor of a part's lock; None where there can be none."""
+    """Descriptor of a part's lock; None if there can be none."""
     path = _file(part, "lock")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)

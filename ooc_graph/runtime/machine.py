@@ -172,7 +172,7 @@ def _available_bytes() -> int:
 
 
 def return_freed_memory() -> None:
-    """Have this process's C library give freed memory back, where it is glibc.
+    """Have this process's C library give freed memory back, if it is glibc.
 
     By itself it keeps what was freed once larger and larger arrays have come and gone, and a
     build in this process would hold more than its limit.
