@@ -115,17 +115,18 @@ def _type_of(value: Any) -> Any:
 
 def compiled(function: Function) -> Function:
     """Compile a loop that is no search's kernel and allocates nothing: serial, kept, no GIL."""
-    return cast(Function, kept(_jit()(function)))
+    return cast(Function, kept(jit()(function)))
 
 
 def subroutine(function: Function) -> Function:
     """Compile as part of the loops that call it; Python cannot call it."""
-    return cast(Function, _jit(no_cpython_wrapper=True)(function))
+    return cast(Function, jit(no_cpython_wrapper=True)(function))
 
 
-def _jit(**options: bool) -> Any:
-    jit: Any = njit
-    return jit(nogil=True, _nrt=False, no_cfunc_wrapper=True, **options)
+def jit(**options: Any) -> Any:
+    """Decorator of numba, with the options that all compiled functions have."""
+    decorator: Any = njit
+    return decorator(**{"nogil": True, "_nrt": False, "no_cfunc_wrapper": True} | options)
 
 
 _InChosenFolder: Any = CompileResultCacheImpl._locator_classes[0]

@@ -5,15 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from numba import njit
 from numba.extending import intrinsic
 
-from ooc_graph import kernel_cache
-
-
-def _compiled(function: Callable[..., object], **options: Any) -> Any:
-    jit: Any = njit
-    return jit(**{"nogil": True, "_nrt": False, "no_cfunc_wrapper": True} | options)(function)
+from ooc_graph.kernel_cache import jit, kept
 
 
 def kernel(function: Callable[..., object]) -> Any:
@@ -23,12 +17,12 @@ def kernel(function: Callable[..., object]) -> Any:
     access, with atomics, which made a pass over the rows five times slower. So a kernel must not
     allocate; numba refuses to compile one that does.
     """
-    return kernel_cache.kept(_compiled(function))
+    return kept(jit()(function))
 
 
 def allocating_kernel(function: Callable[..., object]) -> Any:
     """As a `kernel`, with reference counts: for the few that allocate their scratch memory."""
-    return kernel_cache.kept(_compiled(function, _nrt=True))
+    return kept(jit(_nrt=True)(function))
 
 
 def subroutine(function: Callable[..., object]) -> Any:
@@ -37,7 +31,7 @@ def subroutine(function: Callable[..., object]) -> Any:
     What Python could call it through (a wrapper that takes each array out of its object) and an
     entry in the cache of its own would take as long to compile as the function itself.
     """
-    return _compiled(function, no_cpython_wrapper=True)
+    return jit(no_cpython_wrapper=True)(function)
 
 
 def inlined(function: Callable[..., object]) -> Any:
@@ -45,7 +39,7 @@ def inlined(function: Callable[..., object]) -> Any:
 
     So a caller's constant arguments are constants in it.
     """
-    return _compiled(function, inline="always")
+    return jit(inline="always")(function)
 
 
 def instruction(typing: Callable[..., object]) -> Any:
