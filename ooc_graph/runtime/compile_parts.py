@@ -7,9 +7,10 @@ from tempfile import TemporaryDirectory
 
 import numpy as np
 
+from ooc_graph.answers.scatter import Ids, Tree, TreeColumns
 from ooc_graph.edges.arrays import ArraySource
 from ooc_graph.edges.kronecker import Kronecker
-from ooc_graph.layout.names import id_dtype
+from ooc_graph.layout.names import PARENT, id_dtype
 from ooc_graph.model.resources import CPU
 from ooc_graph.runtime import process
 from ooc_graph.runtime.building import build_with_report
@@ -56,14 +57,17 @@ def _build(weighted: bool) -> None:
 
 
 def check_pair(kernel: str, weighted: bool) -> None:
-    """Validate the answer for two vertices that an edge joins, as Graph500 does its answers."""
-    one = np.ones(1, np.float32) if weighted else None
-    ends = np.zeros(1, np.int64), np.ones(1, np.int64)
+    """Order and validate the answer for two vertices that edges join, as Graph500 does."""
+    # Two edges: a column of one is a case of its own.
+    one = np.ones(2, np.float32) if weighted else None
+    ends = np.zeros(2, np.int64), np.ones(2, np.int64)
     source = ArraySource(*ends, one, False, None if one is None else one.dtype)
-    vertices, parent = VertexIndex.dense(0, 2), np.zeros(2, np.int64)
-    answer, validator, _ = TREES[kernel]
+    answer, validator, name = TREES[kernel]
     measure = np.arange(2, dtype=np.int32 if kernel == "bfs" else np.float32)
+    tree = Tree(kernel, 0, 0, np.zeros(2, np.uint32), measure)
+    columns = TreeColumns(tree, Ids(np.arange(2, dtype=np.int32), np.arange(2), 0, None))
+    found = columns.in_memory(1, (PARENT, name))
     for count in (1, 2):  # alone, and in a batch
-        answers = [answer(0, parent, measure, vertices)] * count
+        answers = [answer(0, found[PARENT], found[name], VertexIndex.dense(0, 2))] * count
         for verdict in check_edges(validator(answers, directed=False), source, 1):
             verdict.raise_if_failed()
