@@ -8,15 +8,13 @@
 
 Everything is in the time: generating (once for each pass), degrees, renumbering, sorting, writing,
 hashing, fsync, manifest. Kernels are compiled before. At the scales of ``--cpu-scales`` the CPU
-builds the same store with all cores, and both must have the same manifest. What the disk takes is
-measured beside it: chunks of the same size, written by as many threads without hashing. Appends to
-records/gpu_build.jsonl.
+builds the same store with all cores. What the disk takes is measured beside it: chunks of the same
+size, written by as many threads without hashing. Builds of the same edges must make the same store.
 
 ``--out-of-core`` writes the edges once, as columns of 8 bytes, as a build stages its input, and
 builds them with all of the device's memory (``ample``) and with little of it, in sorted runs
 (``runs``), the files dropped from the page cache before each build. ``--limits`` builds generated
-edges within each of some limits, and shows how much of the device each build stood at. Builds of
-the same edges must make the same store.
+edges within each of some limits.
 """
 
 from __future__ import annotations
@@ -24,7 +22,6 @@ from __future__ import annotations
 import os
 import shutil
 import statistics
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
@@ -33,9 +30,8 @@ from typing import Any
 
 import numpy as np
 from harness.device import DevicePeak, DeviceProgram, free_memory
-from harness.files import drop_from_cache
+from harness.files import bytes_per_s, drop_from_cache, read_through
 from harness.program import scales_of, words
-from harness.tables import show
 from harness.timing import sampled, timed
 
 from ooc_graph import Kronecker
@@ -60,7 +56,7 @@ WARM_RUNS_SCALE, WARM_RUNS_BYTES = 16, 16 << 20
 
 
 def built(
-    source: EdgeSource, out: Path, *, on_device: bool, memory_bytes: int | None = None
+    source: EdgeSource, out: Path, *, on_device: bool = True, memory_bytes: int | None = None
 ) -> BuildReport:
     given: dict[str, Any] = {"options": BuildOptions(overwrite=True), "progress": NoProgress()}
     with ThisProcess().workforce() as workforce:
@@ -71,19 +67,14 @@ def built(
             return build_into(partial, source, workforce=workforce, **given)
 
 
-def figures(
-    source: EdgeSource, folder: Path, *, on_device: bool, memory_bytes: int | None = None
-) -> dict[str, Any]:
-    free_memory()
-    shutil.rmtree(folder / "graph.zarr", ignore_errors=True)
-    os.sync()
+def figures(source: EdgeSource, folder: Path, **where: Any) -> dict[str, Any]:
     out = folder / "graph.zarr"
+    free_memory()
+    shutil.rmtree(out, ignore_errors=True)
+    os.sync()
     device = DevicePeak()
     with sampled(device.look, 0.002):
-        elapsed_s, _, report = timed(
-            partial(built, source, out, on_device=on_device, memory_bytes=memory_bytes)
-        )
-    assert report.manifest is not None
+        elapsed_s, _, report = timed(partial(built, source, out, **where))
     return {
         "elapsed_s": elapsed_s,
         "edges_per_s": report.edges / elapsed_s,
@@ -104,10 +95,6 @@ class EdgeColumns(StagedSource):
     def describe(self) -> dict[str, Any]:
         return {"format": "columns", "edges": self.edges}
 
-    @property
-    def bytes(self) -> int:
-        return self.edges * 8 * (2 + self.weighted)
-
 
 def write_columns(kronecker: Kronecker, folder: Path) -> EdgeColumns:
     """All edges in files of a folder, which is made."""
@@ -124,61 +111,51 @@ def disk_rates(folder: Path) -> dict[str, float]:
     paths = [folder / f"{number}.chunk" for number in range(DISK_BYTES // CHUNK_BYTES)]
     others = [folder / f"{number}.other" for number in range(len(paths))]
 
-    def write(path: Path) -> None:
+    def write(path: Path) -> int:
         with BlockWriter(path) as writer:
             writer.write(data)
+        return CHUNK_BYTES
 
-    def read(path: Path) -> None:
-        path.read_bytes()
-
+    pairs = zip(paths, others, strict=True)
+    steps = {
+        "write": [partial(write, path) for path in paths],
+        "read": [partial(read_through, path) for path in paths],
+        "both": [one for a, b in pairs for one in (partial(read_through, a), partial(write, b))],
+    }
     rates = {}
-    with ThreadPoolExecutor(cores()) as pool:
-
-        def rate(name: str, work: list[Callable[[], None]]) -> None:
-            elapsed_s = timed(lambda: [*pool.map(lambda each: each(), work)]).elapsed_s
-            rates[f"{name}_bytes_per_s"] = len(work) * CHUNK_BYTES / elapsed_s
-            drop_from_cache(folder.iterdir())
-
-        rate("write", [partial(write, path) for path in paths])
-        rate("read", [partial(read, path) for path in paths])
-        pairs = zip(paths, others, strict=True)
-        rate("both", [each for a, b in pairs for each in (partial(read, a), partial(write, b))])
-    for path in (*paths, *others):
+    for name, calls in steps.items():
+        rates[f"{name}_bytes_per_s"] = bytes_per_s(calls, cores())
+        drop_from_cache(folder.iterdir())
+    for path in folder.iterdir():
         path.unlink()
     return rates
-
-
-def disk_seconds(run: dict[str, Any], source: EdgeColumns, rates: dict[str, float]) -> float:
-    """What the disk alone takes: edges read, runs written, then these read and the store written.
-
-    Edges are read a second time for the runs, which counts as nothing: where they fit the page
-    cache they come from there.
-    """
-    return float(
-        source.bytes / rates["read_bytes_per_s"]
-        + run["run_bytes"] / rates["write_bytes_per_s"]
-        + (run["run_bytes"] + run["store_bytes"]) / rates["both_bytes_per_s"]
-    )
 
 
 def summary(
     runs: dict[str, list[dict[str, Any]]], source: EdgeColumns, rates: dict[str, float]
 ) -> dict[str, Any]:
-    """Medians by way, and of runs what share of the disk's own rate they reach."""
+    """Medians by way, and of runs what share of the disk's own rate they reach.
+
+    Of the disk: edges read once (the second time they come from the page cache), runs written, then
+    these read and the store written.
+    """
     median = {way: statistics.median(one["elapsed_s"] for one in runs[way]) for way in runs}
     best = min(runs["runs"], key=lambda run: abs(run["elapsed_s"] - median["runs"]))
-    stages = best["stages"]
+    run_bytes, store_bytes = best["run_bytes"], best["store_bytes"]
+    input_bytes = source.edges * 8 * (2 + source.weighted)
+    disk_s = input_bytes / rates["read_bytes_per_s"] + run_bytes / rates["write_bytes_per_s"]
+    disk_s += (run_bytes + store_bytes) / rates["both_bytes_per_s"]
     return {
         "median_s": median,
-        "run_bytes_written": best["run_bytes"],
-        "run_bytes_read": best["run_bytes"],
-        "input_bytes": source.bytes,
-        "store_bytes": best["store_bytes"],
-        "runs_written_bytes_per_s": best["run_bytes"] / stages["runs"],
-        "rows_bytes_per_s": (best["run_bytes"] + best["store_bytes"]) / stages["rows"],
+        "run_bytes_written": run_bytes,
+        "run_bytes_read": run_bytes,
+        "input_bytes": input_bytes,
+        "store_bytes": store_bytes,
+        "runs_written_bytes_per_s": run_bytes / best["stages"]["runs"],
+        "rows_bytes_per_s": (run_bytes + store_bytes) / best["stages"]["rows"],
         "disk": rates,
-        "disk_s": disk_seconds(best, source, rates),
-        "share_of_disk": disk_seconds(best, source, rates) / best["elapsed_s"],
+        "disk_s": disk_s,
+        "share_of_disk": disk_s / best["elapsed_s"],
     }
 
 
@@ -192,20 +169,6 @@ def require_same(runs: list[dict[str, Any]]) -> None:
         raise SystemExit("the stores differ")
 
 
-def report_runs(
-    program: DeviceProgram, source: Kronecker, runs: list[dict[str, Any]], place: str, disk: float
-) -> None:
-    median = statistics.median(run["elapsed_s"] for run in runs)
-    found = {
-        "median_s": median,
-        "median_edges_per_s": source.edges / median,
-        "store_bytes_per_s": runs[0]["store_bytes"] / median,
-        "runs": runs,
-    }
-    parameters = {**parameters_of(source), "place": place, "threads": cores()}
-    program.record(parameters, found, disk_bytes_per_s=disk)
-
-
 def at_scales(program: DeviceProgram, sources: list[Kronecker], folder: Path) -> None:
     """Build with all of the device, and by the CPU where wanted."""
     repeats, by_cpu = program.options.repeats, program.options.cpu_scales
@@ -214,11 +177,16 @@ def at_scales(program: DeviceProgram, sources: list[Kronecker], folder: Path) ->
         for on_device in (True, False) if by_cpu else (True,):
             figures(Kronecker(WARM_SCALE, weighted=weighted), folder, on_device=on_device)
     for source in sources:
-        runs = [figures(source, folder, on_device=True) for _ in range(repeats)]
-        report_runs(program, source, runs, "device", disk)
-        if source.scale in by_cpu:
-            runs.append(figures(source, folder, on_device=False))
-            report_runs(program, source, runs[-1:], "cpu", disk)
+        runs: list[dict[str, Any]] = []
+        for place in ("device", "cpu")[: 1 + (source.scale in by_cpu)]:
+            count, on_device = (repeats, True) if place == "device" else (1, False)
+            found = [figures(source, folder, on_device=on_device) for _ in range(count)]
+            median = statistics.median(run["elapsed_s"] for run in found)
+            parameters = {**parameters_of(source), "place": place, "threads": cores()}
+            told = {"median_s": median, "median_edges_per_s": source.edges / median, "runs": found}
+            told["store_bytes_per_s"] = found[0]["store_bytes"] / median
+            program.record(parameters, told, disk_bytes_per_s=disk)
+            runs += found
         require_same(runs)
 
 
@@ -227,37 +195,27 @@ def within_limits(program: DeviceProgram, source: Kronecker, folder: Path) -> No
     runs: dict[int, dict[str, Any]] = {}
     for limit in (0, *map(parse_bytes, program.options.limits)):
         try:
-            runs[limit] = figures(source, folder, on_device=True, memory_bytes=limit or None)
+            runs[limit] = figures(source, folder, memory_bytes=limit or None)
         except MemoryBudgetError as refused:
             runs[limit] = {"refused": str(refused)}
     program.record(parameters_of(source), {"runs": runs}, "gpu_build_limits")
-    show("limits", runs)
     require_same(list(runs.values()))
 
 
 def out_of_core(program: DeviceProgram, kronecker: Kronecker, folder: Path) -> None:
     """Edges out of files, with much and with little memory; they must make the same store."""
-    options = program.options
-    memory_bytes = parse_bytes(options.device_memory)
-    rates = disk_rates(folder)
-    edges = folder / "edges"
+    memory_bytes = parse_bytes(program.options.device_memory)
+    rates, edges = disk_rates(folder), folder / "edges"
     source = write_columns(kronecker, edges)
     warm = write_columns(Kronecker(WARM_RUNS_SCALE, weighted=kronecker.weighted), folder / "warm")
-    figures(warm, folder, on_device=True, memory_bytes=WARM_RUNS_BYTES)
+    figures(warm, folder, memory_bytes=WARM_RUNS_BYTES)
     limits = {"ample": None, "runs": memory_bytes}
     runs: dict[str, list[dict[str, Any]]] = {way: [] for way in limits}
-    for way in [*limits] * options.repeats:
+    for way in [*limits] * program.options.repeats:
         drop_from_cache(edges.iterdir())
-        runs[way].append(figures(source, folder, on_device=True, memory_bytes=limits[way]))
-    for left in (edges, folder / "warm", folder / "graph.zarr"):
-        shutil.rmtree(left)
-    parameters = {
-        **parameters_of(kronecker),
-        "place": "device",
-        "threads": cores(),
-        "out_of_core": True,
-        "device_memory_bytes": memory_bytes,
-    }
+        runs[way].append(figures(source, folder, memory_bytes=limits[way]))
+    parameters = {**parameters_of(kronecker), "place": "device", "threads": cores()}
+    parameters |= {"out_of_core": True, "device_memory_bytes": memory_bytes}
     program.record(parameters, {**summary(runs, source, rates), "runs": runs})
     require_same([run for found in runs.values() for run in found])
     if not all(run["run_bytes"] for run in runs["runs"]):
@@ -275,15 +233,15 @@ def main() -> None:
     program.add("--limits", type=words, help="bytes of the device, for builds of generated edges")
     options = program.parse()
     scales = options.scales if options.out_of_core is None else [options.out_of_core]
-    sources = [
-        Kronecker(scale, weighted=kind == "weighted") for kind in options.kinds for scale in scales
-    ]
-    with program.scratch() as folder:
-        if options.out_of_core is None and options.limits is None:
+    kinds = [{"weighted": kind == "weighted"} for kind in options.kinds]
+    sources = [Kronecker(scale, **kind) for kind in kinds for scale in scales]
+    if options.out_of_core is None and options.limits is None:
+        with program.scratch() as folder:
             at_scales(program, sources, folder)
-            return
-        measure = within_limits if options.out_of_core is None else out_of_core
-        for source in sources:
+        return
+    measure = within_limits if options.out_of_core is None else out_of_core
+    for source in sources:
+        with program.scratch() as folder:
             measure(program, source, folder)
 
 

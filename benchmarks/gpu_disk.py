@@ -3,22 +3,22 @@
     python benchmarks/gpu_disk.py [--kernel sssp] [--scale 26] [--device-gib 1] [--host-gib 1]
                                   [--compress] [--keys 64] [--folder DIR] [--records PATH]
 
-The device builds the store in a temporary folder, with all of its memory. A plan says what a search
-within the budgets has where; all that it allocates on the device comes from a pool that is limited
-to its budget. ``--host-gib 0`` pins nothing. Before each search the page cache of the store's
-chunks is dropped; what the search keeps of what it read, within its host budget, stays.
+The device builds the store in a temporary folder. A plan says what a search within the budgets has
+where; all that it allocates on the device comes from a pool of that size. ``--host-gib 0`` pins
+nothing. Before each search the page cache of the store's chunks is dropped; what the search keeps
+of what it read, within its host budget, stays.
 
 Time is the wall clock's, of the whole search: from the root's internal id until parents, and levels
 or distances, of all rows stand in host memory, reading included. TEPS counts input tuples between
 reached vertices. Answers are validated against the edges, between the searches, with memory of the
 device that the search has nothing of. The disk's rate is that of the same chunk files, read in
-order by as many threads, the page cache dropped before. Appends to records/gpu_disk.jsonl.
+order by as many threads, the page cache dropped before.
 """
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +26,7 @@ import cupy
 import numpy as np
 from gpu_checks import Validated
 from harness.device import GIB, DeviceProgram, free_memory, limited_pool
-from harness.files import drop_from_cache
+from harness.files import bytes_per_s, drop_from_cache, read_through
 from harness.timing import reached_by, timed
 
 import ooc_graph as og
@@ -38,10 +38,8 @@ from ooc_graph.report.statistics import teps_statistics
 from ooc_graph.shards.device_tiers import DeviceTierSearch
 from ooc_graph.strategies.cuda import disk_budgets as cuda_disk
 from ooc_graph.threads import cores
-from ooc_graph.types import AnyArray
 
 DISK_BYTES = 4 << 30
-PIECE_BYTES = 1 << 20
 
 
 def chunks_of(graph: og.Graph, kernel: str) -> list[Path]:
@@ -55,24 +53,10 @@ def chunks_of(graph: og.Graph, kernel: str) -> list[Path]:
 
 def disk_bytes_per_s(paths: list[Path]) -> float:
     """Rate at which the chunk files come from the disk, in order, a few at a time."""
-    wanted, size = [], 0
-    for path in paths:
-        if size >= DISK_BYTES:
-            break
-        wanted.append(path)
-        size += path.stat().st_size
+    ends = np.cumsum([path.stat().st_size for path in paths])
+    wanted = paths[: np.searchsorted(ends, DISK_BYTES) + 1]
     drop_from_cache(wanted)
-
-    def read(path: Path) -> int:
-        buffer, got = bytearray(PIECE_BYTES), 0
-        with path.open("rb", buffering=0) as file:
-            while count := file.readinto(buffer):
-                got += count
-        return got
-
-    with ThreadPoolExecutor(READERS) as executor:
-        elapsed_s, _, total = timed(lambda: sum(executor.map(read, wanted)))
-    return total / elapsed_s
+    return bytes_per_s([partial(read_through, path) for path in wanted], READERS)
 
 
 def searched(
@@ -89,6 +73,7 @@ def searched(
     edges: list[int] = []
     io_stats: list[IoStats] = []
     courses: list[Any] = []
+    columns = () if kernel == "sssp" else ("level_vertices", "level_arcs", "level_direction")
     search.run(roots[0])  # kernels are compiled and loaded
     for key, root in zip(keys, roots, strict=True):
         drop_from_cache(chunks)
@@ -97,7 +82,8 @@ def searched(
         times.append(elapsed_s)
         io_stats.append(search.io_stats.since(before))
         edges.append(int(tuples[reached_by(tree)].sum(dtype=np.uint64)) // 2)
-        courses.append(course_of(kernel, tree))
+        levels = [getattr(tree, column).tolist() for column in columns]
+        courses.append(tree.phase_arcs if kernel == "sssp" else levels)
         checked.add(key, tree)
     checked.finish()
     return {
@@ -108,14 +94,6 @@ def searched(
         "levels" if kernel == "bfs" else "phase_arcs": courses,
         "answers_validated": checked.right,
     }
-
-
-def course_of(kernel: str, tree: Any) -> Any:
-    """What is said of the levels of BFS, and of the phases of SSSP."""
-    if kernel == "sssp":
-        return tree.phase_arcs
-    columns = tree.level_vertices, tree.level_arcs, tree.level_direction
-    return [column.tolist() for column in columns]
 
 
 def within(
@@ -130,13 +108,6 @@ def within(
     return search, pool, load_s
 
 
-def roots_of(graph: og.Graph, source: og.Kronecker, count: int) -> tuple[list[int], list[int]]:
-    """Search keys, and their internal ids."""
-    internal_of: AnyArray = graph.internal_of()
-    keys = source.search_keys(count, degree=(internal_of >= 0).astype(np.int64))
-    return keys.tolist(), internal_of[keys].tolist()
-
-
 def measured(options: Any, folder: Path) -> dict[str, Any]:
     kernel = options.kernel
     source = og.Kronecker(options.scale, weighted=kernel == "sssp")
@@ -144,14 +115,15 @@ def measured(options: Any, folder: Path) -> dict[str, Any]:
     build_s, _, graph = timed(lambda: og.build(source, folder / "graph.zarr", **settings))
     free_memory()
     disk = disk_bytes_per_s(chunks_of(graph, kernel))
-    keys, roots = roots_of(graph, source, options.keys)
+    internal_of = graph.internal_of()
+    keys = source.search_keys(options.keys, degree=(internal_of >= 0).astype(np.int64)).tolist()
     budgets = int(options.device_gib * GIB), int(options.host_gib * GIB)
     cuda_disk.known_facts(graph, kernel)
     with MemoryWatch(interval_s=0.02) as watch:
         search, pool, load_s = within(graph, kernel, *budgets)
         loaded = watch.peak_bytes
     checked = Validated(source, graph, kernel, len(keys))
-    found = searched(graph, kernel, search, keys, roots, checked)
+    found = searched(graph, kernel, search, keys, internal_of[keys].tolist(), checked)
     search.close()
     assert pool.total_bytes() <= search.plan.device_bytes <= budgets[0]
     rates = [one["bytes"] / s for one, s in zip(found["moved"], found["times_s"], strict=True)]

@@ -11,14 +11,14 @@ at one scale, of the search whose speed is the median and of the slowest.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import matplotlib as mpl
 from gpu_model import Level
-from harness.pictures import INK, KERNELS, ORANGE, SKY, drawing, end_label, plain, save
+from harness.pictures import INK, KERNELS, ORANGE, SKY, end_label, picture, titled
 from harness.program import RECORDS, Program
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 from ooc_graph.report.records import read_records
@@ -52,16 +52,15 @@ def median_and_slowest(record: dict[str, Any]) -> dict[str, int]:
     return {"slowest": order[0], "median": order[(len(order) - 1) // 2]}
 
 
-def draw(records: Sequence[dict[str, Any]], scale: int) -> Figure:
+def draw(records: Sequence[dict[str, Any]], scale: int, path: Path) -> None:
     traced = [r for r in records if r["scale"] == scale and r.get("levels")]
-    figure = Figure(figsize=(10.5 if traced else 5, 3.1), layout="constrained")
-    widths = {"width_ratios": [1, 1.25]} if traced else {}
-    axes = figure.subplots(1, 2 if traced else 1, squeeze=False, gridspec_kw=widths)[0]
-    _speeds(axes[0], records)
-    if traced:
-        _levels(axes[1], traced[0])
-    figure.suptitle(f"{records[0]['device']['name']}, Graph500's graphs", x=0.01, ha="left")
-    return figure
+    widths = [1, 1.25] if traced else [1]
+    with picture("gpu", path, (10.5 if traced else 5, 3.1)) as figure:
+        axes = figure.subplots(1, len(widths), squeeze=False, width_ratios=widths)[0]
+        _speeds(axes[0], records)
+        if traced:
+            _levels(axes[1], traced[0])
+        figure.suptitle(f"{records[0]['device']['name']}, Graph500's graphs", x=0.01, ha="left")
 
 
 def _speeds(axis: Axes, records: Sequence[dict[str, Any]]) -> None:
@@ -80,14 +79,12 @@ def _speeds(axis: Axes, records: Sequence[dict[str, Any]]) -> None:
         end_label(axis, (at[-1], mean[-1]), f"{mean[-1]:,.0f}", colour)
     searches = {len(record["times_s"]) for record in records}
     count = f"{searches.pop()} searches" if len(searches) == 1 else "searches"
-    axis.set_title(f"harmonic mean, quartiles, slowest and best of {count}", loc="left")
-    axis.set_xlabel("scale (edge factor 16)", color=INK)
-    axis.set_ylabel("GTEPS (input tuples)", color=INK)
+    title = f"harmonic mean, quartiles, slowest and best of {count}"
+    titled(axis, title, "scale (edge factor 16)", "GTEPS (input tuples)", grid="y")
     axis.set_ylim(bottom=0)
     axis.margins(x=0.09)
     axis.xaxis.set_major_locator(MaxNLocator(integer=True))
     axis.legend(frameon=False, loc="upper left")
-    plain(axis, grid="y")
 
 
 def _levels(axis: Axes, record: dict[str, Any]) -> None:
@@ -99,13 +96,12 @@ def _levels(axis: Axes, record: dict[str, Any]) -> None:
         _bar(axis, place, levels, longest_us)
     labels = [f"{name}\n{speed[at] / 1e9:,.0f} GTEPS" for name, at in rows.items()]
     axis.set_yticks(range(len(labels)), labels)
-    axis.set_xlabel("microseconds since the search began, by level", color=INK)
-    axis.set_title(f"levels of two BFS searches at scale {record['scale']}", loc="left")
+    title = f"levels of two BFS searches at scale {record['scale']}"
+    titled(axis, title, "microseconds since the search began, by level", grid="x")
     handles = [mpl.patches.Patch(color=c, label=n) for n, c in (("push", PUSH), ("pull", PULL))]
     axis.legend(handles=handles, frameon=False, loc="upper right", ncols=2)
     axis.set_ylim(-0.6, 2.0)
     axis.set_xlim(0, longest_us * 1.02)
-    plain(axis, grid="x")
 
 
 def _bar(axis: Axes, place: int, levels: Sequence[Level], longest_us: float) -> None:
@@ -127,9 +123,8 @@ def main() -> None:
     program = Program("gpu", __doc__, out=RECORDS / "gpu.svg")
     program.add("--scale", type=int, default=26, help="whose levels are drawn")
     options = program.parse()
-    with drawing("gpu"):
-        records = chosen(list(read_records(options.records)), options.commit)
-        save(draw(records, options.scale), options.out)
+    records = chosen(list(read_records(options.records)), options.commit)
+    draw(records, options.scale, options.out)
 
 
 if __name__ == "__main__":

@@ -32,15 +32,10 @@ def speeds(records: Sequence[dict[str, Any]]) -> str:
     head = ("kernel", "scale", "harmonic mean", "slowest", "first quartile", "median")
     more = ("third quartile", "best", "unique edges", "internal ids", "original order")
     kinds = ("unique_teps", "internal_teps", "original_order_teps")
-    rows = [
-        (
-            *(r["kernel"].upper(), r["scale"]),
-            *(giga(r["teps"][name]) for name in RATES),
-            *(giga(r[kind]["harmonic_mean"]) for kind in kinds),
-            f"{r['kernel1_s']:.2f}",
-        )
-        for r in records
-    ]
+    rows = []
+    for r in records:
+        teps = [r["teps"][name] for name in RATES] + [r[kind]["harmonic_mean"] for kind in kinds]
+        rows.append((r["kernel"].upper(), r["scale"], *map(giga, teps), f"{r['kernel1_s']:.2f}"))
     return markdown((*head, *more, "kernel 1, s"), rows)
 
 
@@ -63,11 +58,9 @@ def energies(records: Sequence[dict[str, Any]]) -> str:
     for r in records:
         if found := r.get("energy"):
             watts, per_watt = found["watts"], found["mteps_per_watt"]
-            figures = (
-                *(found["searches"], f"{found['seconds']:.1f}"),
-                "-" if watts is None else f"{watts:,.0f}",
-                found["reason"] if per_watt is None else f"{per_watt:,.0f}",
-            )
+            power = "-" if watts is None else f"{watts:,.0f}"
+            rate = found["reason"] if per_watt is None else f"{per_watt:,.0f}"
+            figures = found["searches"], f"{found['seconds']:.1f}", power, rate
             rows.append((r["kernel"].upper(), r["scale"], *figures))
     return markdown(("kernel", "scale", "searches", "seconds", "watts", "MTEPS/W"), rows)
 
@@ -77,8 +70,7 @@ def levels(record: dict[str, Any]) -> str:
     for name, at in median_and_slowest(record).items():
         for number, one in enumerate(record["levels"][at], 1):
             level = Level(*one)
-            way = "pull" if level.pull else "push"
-            arcs = level.examined if level.pull else level.pushed
+            way, arcs = ("pull", level.examined) if level.pull else ("push", level.pushed)
             took = f"{level.seconds * 1e6:,.0f}"
             rows.append((name, number, way, f"{level.found:,}", f"{arcs:,}", took))
     return markdown(("search", "level", "direction", "vertices found", "arcs", "µs"), rows)
@@ -110,12 +102,11 @@ def main() -> None:
     for record in records:
         if record["scale"] == options.scale and record.get("levels"):
             print(levels(record))
-    if options.roads.exists():
-        commit = records[0]["source_commit"]
-        found = [r for r in read_records(options.roads) if r["source_commit"] == commit]
-        newest = {(r["graph"], r["kernel"]): r for r in found}
-        if newest:
-            print(roads(list(newest.values())))
+    found = read_records(options.roads) if options.roads.exists() else []
+    commit = records[0]["source_commit"]
+    newest = {(r["graph"], r["kernel"]): r for r in found if r["source_commit"] == commit}
+    if newest:
+        print(roads(list(newest.values())))
 
 
 if __name__ == "__main__":

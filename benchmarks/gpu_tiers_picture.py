@@ -15,7 +15,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
-from harness.pictures import GRID, INK, KERNELS, drawing, plain_numbers, save
+from harness.pictures import GRID, INK, KERNELS, picture, plain_numbers
 from harness.program import RECORDS, Program, newest
 from harness.tables import RATES, markdown
 from matplotlib.axes import Axes
@@ -45,15 +45,19 @@ def row_of(record: dict[str, Any]) -> tuple[object, ...]:
 
 
 def draw(
-    records: Sequence[dict[str, Any]], resident: dict[tuple[str, int], dict[str, Any]]
-) -> Figure:
-    figure = Figure(figsize=(5.6, 3.4), layout="constrained")
+    figure: Figure,
+    records: Sequence[dict[str, Any]],
+    resident: dict[tuple[str, int], dict[str, Any]],
+) -> None:
     axis = figure.subplots()
     for (kernel, scale), group in groupby(records, lambda r: (r["kernel"], r["scale"])):
         found = list(group)
         if len(found) > 2:
             _line(axis, kernel, scale, found)
-            _point(axis, kernel, resident.get((kernel, scale)))
+            if (kernel, scale) in resident:
+                rate = resident[kernel, scale]["teps"]["harmonic_mean"] / 1e9
+                ring = {"color": KERNELS[kernel], "markerfacecolor": "white"}
+                axis.plot([100], [rate], marker="o", markersize=6, **ring)
     axis.set_xscale("log")
     axis.set_yscale("log")
     axis.set_xlabel("arcs on the device, per cent of all", color=INK)
@@ -67,7 +71,6 @@ def draw(
         axis.legend(frameon=False, loc="lower right")
     name = records[0]["device"]["name"]
     axis.set_title(f"{name}: harmonic mean; slowest to best; ring: no budget", loc="left")
-    return figure
 
 
 def _line(axis: Axes, kernel: str, scale: int, records: Sequence[dict[str, Any]]) -> None:
@@ -79,13 +82,6 @@ def _line(axis: Axes, kernel: str, scale: int, records: Sequence[dict[str, Any]]
     axis.fill_between(at, low, high, color=KERNELS[kernel], alpha=0.15, linewidth=0)
     label = f"{kernel.upper()}, scale {scale}"
     axis.plot(at, mean, color=KERNELS[kernel], marker="o", markersize=4, label=label)
-
-
-def _point(axis: Axes, kernel: str, record: dict[str, Any] | None) -> None:
-    if record is not None:
-        rate = record["teps"]["harmonic_mean"] / 1e9
-        colour = KERNELS[kernel]
-        axis.plot([100], [rate], marker="o", markersize=6, color=colour, markerfacecolor="white")
 
 
 def main() -> None:
@@ -104,8 +100,8 @@ def main() -> None:
         if r["benchmark"] == "gpu" and "teps" in r
     }
     print(markdown(HEAD, map(row_of, records)), end="")
-    with drawing("gpu tiers"):
-        save(draw(records, whole), options.out)
+    with picture("gpu tiers", options.out, (5.6, 3.4)) as figure:
+        draw(figure, records, whole)
 
 
 if __name__ == "__main__":

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from importlib import metadata
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from harness.timing import timed
@@ -27,26 +27,19 @@ class Search:
     """One timed search; its answer is valid until the next one."""
 
     elapsed_s: float
+    # Gives levels or distances as float64 (vertices,), +inf where unreached.
     measure: Callable[[], AnyArray]
-    """Gives levels or distances as float64 (vertices,), +inf where unreached."""
+    # Gives the parents of some reached vertices, not the root; None if the library finds none.
     parents: Callable[[IntArray], Any] | None = None
-    """Gives the parents of some reached vertices, not the root; None if the library finds none."""
+    # A search that gives less: ours by internal id, networkit's without predecessors.
     search_s: float | None = None
-    """A search that gives less: ours by internal id, networkit's without predecessors."""
 
 
 class Peer:
-    """What the other libraries have in common.
+    """What the others have in common; `build_s` is from edges in memory to what is searched."""
 
-    A library has a `_build` of its own, and searches `bfs` and `sssp` from a vertex. `build_s` is
-    the time from edges in memory to what is searched.
-    """
-
-    name: ClassVar[str]
-    module: ClassVar[str]
-    package: ClassVar[str]
-    most_edges: ClassVar[float] = math.inf
-    """Of a graph that it is given."""
+    name = module = package = ""
+    most_edges = math.inf  # of a graph that it is given
 
     def __init__(self) -> None:
         self.version = metadata.version(self.package)
@@ -59,10 +52,7 @@ class Peer:
 
     def build(self, edges: Edges) -> None:
         """Take the graph in place of what was there."""
-        self.build_s = timed(lambda: self._build(edges)).elapsed_s
-
-    def _build(self, edges: Edges) -> None:
-        raise NotImplementedError
+        self.build_s = timed(partial(self.make, edges)).elapsed_s
 
 
 class Networkit(Peer):
@@ -73,7 +63,7 @@ class Networkit(Peer):
 
     name, module, package = "networkit", "networkit", "networkit"
 
-    def _build(self, edges: Edges) -> None:
+    def make(self, edges: Edges) -> None:
         ends, weighted = (edges.u, edges.v), edges.w is not None
         self._graph = self._library.GraphFromCoo(
             (np.asarray(edges.w, np.float64), ends) if weighted else ends,
@@ -91,18 +81,15 @@ class Networkit(Peer):
         elapsed_s = timed(search.run).elapsed_s
         # Not before: it would bring into the cache what that one reads.
         without_s = timed(kind(self._graph, source, storePaths=False).run).elapsed_s
-        return Search(
-            elapsed_s,
-            lambda: self._measure(search),
-            lambda some: [search.getPredecessors(v)[0] for v in some.tolist()],
-            without_s,
-        )
 
-    @staticmethod
-    def _measure(search: Any) -> AnyArray:
-        distance = np.array(search.getDistances(), np.float64)
-        distance[distance == np.finfo(np.float64).max] = np.inf
-        return distance
+        def distance() -> AnyArray:
+            found = np.array(search.getDistances(), np.float64)
+            return np.where(found < np.finfo(np.float64).max, found, np.inf)
+
+        def parents(some: IntArray) -> list[int]:
+            return [search.getPredecessors(v)[0] for v in some.tolist()]
+
+        return Search(elapsed_s, distance, parents, without_s)
 
 
 class Igraph(Peer):
@@ -114,13 +101,13 @@ class Igraph(Peer):
 
     name, module, package = "igraph", "igraph", "igraph"
 
-    def _build(self, edges: Edges) -> None:
+    def make(self, edges: Edges) -> None:
         ends = np.column_stack([edges.u, edges.v])
         self._graph = self._library.Graph(n=edges.vertices, edges=ends, directed=edges.directed)
         self._weights = None if edges.w is None else edges.w.tolist()
 
     def bfs(self, source: int) -> Search:
-        elapsed_s, _, (order, layers, parents) = timed(lambda: self._graph.bfs(source, mode="out"))
+        elapsed_s, _, (order, layers, parents) = timed(partial(self._graph.bfs, source))
 
         def level() -> AnyArray:
             found = np.full(self._graph.vcount(), np.inf)
@@ -130,11 +117,8 @@ class Igraph(Peer):
         return Search(elapsed_s, level, lambda some: np.array(parents)[some])
 
     def sssp(self, source: int) -> Search:
-        elapsed_s, _, rows = timed(
-            lambda: self._graph.distances(
-                source, weights=self._weights, mode="out", algorithm="dijkstra"
-            )
-        )
+        search = partial(self._graph.distances, source, weights=self._weights)
+        elapsed_s, _, rows = timed(partial(search, algorithm="dijkstra"))
         return Search(elapsed_s, lambda: np.array(rows[0], np.float64))
 
 
@@ -146,29 +130,22 @@ class Scipy(Peer):
 
     name, module, package = "SciPy", "scipy.sparse.csgraph", "scipy"
 
-    def _build(self, edges: Edges) -> None:
+    def make(self, edges: Edges) -> None:
         u, v, w = edges.both_ways()
         data = np.ones(len(u)) if w is None else w.astype(np.float64)
-        shape = (edges.vertices, edges.vertices)
+        ends, shape = (u.astype(np.int32), v.astype(np.int32)), (edges.vertices, edges.vertices)
         sparse = importlib.import_module("scipy.sparse")
-        ends = (u.astype(np.int32), v.astype(np.int32))
         self._matrix = sparse.coo_array((data, ends), shape=shape).tocsr()
 
     def bfs(self, source: int) -> Search:
-        elapsed_s, _, (order, predecessor) = timed(
-            lambda: self._library.breadth_first_order(self._matrix, source, directed=True)
-        )
-        return Search(
-            elapsed_s, lambda: levels_of(order, predecessor), lambda some: predecessor[some]
-        )
+        search = partial(self._library.breadth_first_order, self._matrix, source)
+        elapsed_s, _, (order, above) = timed(search)
+        return Search(elapsed_s, lambda: levels_of(order, above), above.__getitem__)
 
     def sssp(self, source: int) -> Search:
-        elapsed_s, _, (distance, predecessor) = timed(
-            lambda: self._library.dijkstra(
-                self._matrix, directed=True, indices=source, return_predecessors=True
-            )
-        )
-        return Search(elapsed_s, lambda: distance, lambda some: predecessor[some])
+        search = partial(self._library.dijkstra, indices=source, return_predecessors=True)
+        elapsed_s, _, (distance, above) = timed(partial(search, self._matrix))
+        return Search(elapsed_s, lambda: distance, above.__getitem__)
 
 
 class Graphblas(Peer):
@@ -185,7 +162,7 @@ class Graphblas(Peer):
         super().__init__()
         self._library.init("suitesparse", blocking=True)
 
-    def _build(self, edges: Edges) -> None:
+    def make(self, edges: Edges) -> None:
         u, v, w = edges.both_ways()
         size = edges.vertices
         data = np.ones(len(u), np.bool_) if w is None else w.astype(np.result_type(w, np.float32))
@@ -194,11 +171,8 @@ class Graphblas(Peer):
 
     def bfs(self, source: int) -> Search:
         elapsed_s, _, (level, parent) = timed(lambda: self._tree(source))
-        return Search(
-            elapsed_s,
-            lambda: level.to_dense(np.inf, np.float64),
-            lambda some: parent.to_dense(fill_value=-1)[some],
-        )
+        measure = partial(level.to_dense, np.inf, np.float64)
+        return Search(elapsed_s, measure, lambda some: parent.to_dense(fill_value=-1)[some])
 
     def sssp(self, source: int) -> Search:
         elapsed_s, _, distance = timed(lambda: self._distances(source))
@@ -236,19 +210,18 @@ class Graphblas(Peer):
 class Networkx(Peer):
     """`predecessor` and `dijkstra_predecessor_and_distance`: dictionaries of lists and of numbers.
 
-    Graphs with more edges are not for it: an edge takes hundreds of bytes, a search seconds.
+    An edge takes hundreds of bytes, a search of more edges seconds.
     """
 
     name, module, package = "networkx", "networkx", "networkx"
     most_edges = 1 << 20
 
-    def _build(self, edges: Edges) -> None:
+    def make(self, edges: Edges) -> None:
         self._graph = self._library.DiGraph() if edges.directed else self._library.Graph()
         self._graph.add_nodes_from(range(edges.vertices))
         w = np.ones(len(edges.u)) if edges.w is None else edges.w
-        self._graph.add_weighted_edges_from(
-            zip(edges.u.tolist(), edges.v.tolist(), w.tolist(), strict=True)
-        )
+        columns = (column.tolist() for column in (edges.u, edges.v, w))
+        self._graph.add_weighted_edges_from(zip(*columns, strict=True))
 
     def bfs(self, source: int) -> Search:
         return self._search(partial(self._library.predecessor, return_seen=True), source)
@@ -270,9 +243,8 @@ PEERS: tuple[type[Peer], ...] = (Networkit, Igraph, Scipy, Graphblas, Networkx)
 
 def levels_of(order: IntArray, predecessor: IntArray) -> AnyArray:
     """Levels from the order of visits and the predecessors; float64 (vertices,)."""
-    level, above = [np.inf] * len(predecessor), predecessor.tolist()
-    first, *others = order.tolist()
-    level[first] = 0
-    for vertex in others:
-        level[vertex] = level[above[vertex]] + 1
-    return np.array(level)
+    level = np.full(len(predecessor), np.inf)
+    level[order[0]] = 0
+    for vertex in order[1:]:
+        level[vertex] = level[predecessor[vertex]] + 1
+    return level

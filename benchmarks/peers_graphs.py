@@ -6,9 +6,10 @@ by this path and ours by its own, so that equal answers say something.
 
 from __future__ import annotations
 
+import pickle
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import NamedTuple
 
 import numpy as np
 from harness.graphs import ROAD_BAY, ROAD_NY, ROAD_ROME, read_columns
@@ -54,15 +55,13 @@ class Edges:
 
     def save(self, folder: Path) -> None:
         """Leave the edges in a folder, for another process."""
-        columns = {name: column for name, column in vars(self).items() if column is not None}
-        np.savez(folder / "edges.npz", **columns)
+        (folder / "edges").write_bytes(pickle.dumps(self))
 
-    @classmethod
-    def load(cls, folder: Path) -> Edges:
+    @staticmethod
+    def load(folder: Path) -> Edges:
         """The edges that `save` left."""
-        with np.load(folder / "edges.npz") as columns:
-            found = {"w": None, **columns}
-        return cls(**found | {name: found[name].item() for name in ("vertices", "directed")})
+        found: Edges = pickle.loads((folder / "edges").read_bytes())
+        return found
 
 
 @dataclass(frozen=True)
@@ -70,18 +69,13 @@ class Case:
     """A graph to be compared on."""
 
     name: str
-    kind: str
-    """``kronecker``, ``road``, ``social`` or ``p2p``."""
-    source: EdgeSource
-    """What the package builds from."""
-    edges: Edges
-    """The same graph for the others."""
-    ids: IntArray
-    """Original ids, ascending: vertex i here is ``ids[i]`` there."""
+    kind: str  # ``kronecker``, ``road``, ``social`` or ``p2p``
+    source: EdgeSource  # what the package builds from
+    edges: Edges  # the same graph for the others
+    ids: IntArray  # original ids, ascending: vertex i here is ``ids[i]`` there
+    # Input tuples at each vertex (of directed graphs: leading away), self-loops not counted.
     tuples: IntArray
-    """Input tuples at each vertex (of directed graphs: leading away), self-loops not counted."""
-    sources: IntArray
-    """Vertices to search from."""
+    sources: IntArray  # vertices to search from
 
     def edges_within(self, reached: NDArray[np.bool_]) -> int:
         """Input tuples in what a search reached: what TEPS counts (duplicates, not self-loops)."""
@@ -89,28 +83,23 @@ class Case:
         return total if self.edges.directed else total // 2
 
 
-@dataclass(frozen=True)
-class Named:
-    """A graph among the shared data; `options` are those of `open_source`."""
+class Named(NamedTuple):
+    """A graph among the shared data."""
 
     name: str
     kind: str
     file: str
-    options: dict[str, Any]
 
 
-# A network listed both ways is read as what it is, undirected.
+FACEBOOK = Named("ego-Facebook", "social", "snap/facebook_combined.txt.gz")
 FILES = (
-    Named("road NY", "road", ROAD_NY, {}),
-    Named("road BAY", "road", ROAD_BAY, {}),
-    Named("email-Enron", "social", "snap/email-Enron.txt.gz", {"directed": False}),
-    Named("ego-Facebook", "social", "snap/facebook_combined.txt.gz", {"directed": False}),
-    Named("p2p-31", "p2p", "libgrape-lite/p2p-31.e.gz", {"directed": False}),
+    Named("road NY", "road", ROAD_NY),
+    Named("road BAY", "road", ROAD_BAY),
+    Named("email-Enron", "social", "snap/email-Enron.txt.gz"),
+    FACEBOOK,
+    Named("p2p-31", "p2p", "libgrape-lite/p2p-31.e.gz"),
 )
-SMALL_FILES = (
-    Named("road Rome", "road", ROAD_ROME, {}),
-    Named("ego-Facebook", "social", "snap/facebook_combined.txt.gz", {"directed": False}),
-)
+SMALL_FILES = (Named("road Rome", "road", ROAD_ROME), FACEBOOK)
 
 
 def kronecker(scale: int, searches: int) -> Case:
@@ -125,14 +114,15 @@ def kronecker(scale: int, searches: int) -> Case:
 
 def from_file(named: Named, folder: Path, searches: int) -> Case:
     """A graph of the shared data, with sources drawn from its largest component."""
-    source = open_source(folder / named.file, **named.options)
+    # A network listed both ways is read as what it is, undirected.
+    options = {} if named.kind == "road" else {"directed": False}
+    source = open_source(folder / named.file, **options)
     u, v, w = read_columns(source)
     ids = _ids(source, u, v)
     places = np.searchsorted(ids, u), np.searchsorted(ids, v)
     edges, tuples = _simple(*places, w, len(ids), directed=source.directed)
-    return Case(
-        named.name, named.kind, source, edges, ids, tuples, _sources(edges, tuples, searches)
-    )
+    sources = _sources(edges, tuples, searches)
+    return Case(named.name, named.kind, source, edges, ids, tuples, sources)
 
 
 def _ids(source: EdgeSource, u: IntArray, v: IntArray) -> IntArray:

@@ -1,6 +1,6 @@
 """Memory of one library's graph and searches, in a process that has nothing else in it.
 
-    python benchmarks/peers_memory.py NAME KERNELS FOLDER SOURCES
+    python benchmarks/peers_memory.py NAME KERNELS FOLDER SOURCE ...
 
 Started by peers.py, which leaves the edges, or for ours the store, in FOLDER; prints one JSON
 object: bytes of the graph, and for each kernel the peak above it during the searches, which holds
@@ -24,24 +24,26 @@ from peers_adapters import PEERS, Peer
 from peers_graphs import Edges
 from peers_ours import OUR_NAMES, Ours
 
+from ooc_graph.runtime import engine_cache
+
 HAS_PEAK = Path("/proc/self/clear_refs").exists()
 _SET_PEAK_BACK = "5"
 
 
 def of_peer(peer: Peer, kernels: Sequence[str], folder: Path, sources: Sequence[int]) -> Any:
     """Build and search with one of the other libraries."""
-    _rehearse(peer, kernels, weighted=Edges.load(folder).w is not None)
+    weighted, u = Edges.load(folder).w is not None, np.arange(3)
+    # A tiny graph first: code is not counted.
+    peer.build(Edges(4, False, u, u + 1, np.ones(3, np.float32) if weighted else None))
+    for kernel in kernels:
+        getattr(peer, kernel)(0)
     before = _resident_bytes()
     edges = Edges.load(folder)
     peer.build(edges)
     del edges
-    graph = _resident_bytes() - before
-    return {
-        "graph_bytes": graph,
-        "search_bytes": {
-            kernel: _peak_bytes(peer, kernel, sources) - before - graph for kernel in kernels
-        },
-    }
+    built = _resident_bytes()
+    peaks = {kernel: _peak_bytes(peer, kernel, sources) - built for kernel in kernels}
+    return {"graph_bytes": built - before, "search_bytes": peaks}
 
 
 def of_ours(method: str, kernel: str, folder: Path, sources: Sequence[int]) -> Any:
@@ -50,17 +52,10 @@ def of_ours(method: str, kernel: str, folder: Path, sources: Sequence[int]) -> A
     graph = ours.graph_bytes(kernel)
     # Once for the code that it brings into memory.
     getattr(ours, kernel)(sources[0])
-    ours.drop()
+    engine_cache.release()
     before = _resident_bytes()
     peak = _peak_bytes(ours, kernel, sources) - before - graph
     return {"graph_bytes": graph, "search_bytes": {kernel: peak}}
-
-
-def _rehearse(peer: Peer, kernels: Sequence[str], *, weighted: bool) -> None:
-    u = np.arange(3)
-    peer.build(Edges(4, False, u, u + 1, np.ones(3, np.float32) if weighted else None))
-    for kernel in kernels:
-        getattr(peer, kernel)(0)
 
 
 def _peak_bytes(adapter: Any, kernel: str, sources: Sequence[int]) -> int:
@@ -87,16 +82,14 @@ def _status_bytes(field: str) -> int:
 
 
 def main() -> None:
-    name, listed, path, originals = sys.argv[1:]
-    kernels, folder, sources = listed.split(","), Path(path), [int(s) for s in originals.split(",")]
-    methods = [method for method, known in OUR_NAMES.items() if known == name]
-    if methods:
-        (kernel,) = kernels
-        figures = of_ours(methods[0], kernel, folder, sources)
-    else:
-        (kind,) = [kind for kind in PEERS if kind.name == name]
-        figures = of_peer(kind(), kernels, folder, sources)
-    print(json.dumps(figures))
+    name, kernels, path, *originals = sys.argv[1:]
+    given = Path(path), [int(one) for one in originals]
+    for method, known in OUR_NAMES.items():
+        if known == name:
+            print(json.dumps(of_ours(method, kernels, *given)))
+    for kind in PEERS:
+        if kind.name == name:
+            print(json.dumps(of_peer(kind(), kernels.split(","), *given)))
 
 
 if __name__ == "__main__":

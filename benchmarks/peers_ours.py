@@ -13,9 +13,8 @@ import ooc_graph as og
 from ooc_graph.answers.result import TreeResult
 from ooc_graph.layout.names import ORDER_OF
 from ooc_graph.model.kernel import EDGES, ROWS
-from ooc_graph.runtime import engine_cache
 from ooc_graph.shards.edge_list import edge_list_bytes
-from ooc_graph.types import INT64_UNREACHED, AnyArray, IntArray
+from ooc_graph.types import INT64_UNREACHED, AnyArray
 
 OUR_NAMES = {ROWS: "ooc-graph", EDGES: "ooc-graph edges"}
 
@@ -24,14 +23,7 @@ class Ours:
     """Searches of a built graph by `ooc_graph.bfs` and `ooc_graph.sssp`, on the CPU.
 
     The time of a search is that of the call and of reading both columns, which are made then.
-    `Search.search_s` is the search alone, by internal id.
-
-    Parameters
-    ----------
-    path
-        Store of the graph.
-    method
-        ``rows`` or ``edges``.
+    `Search.search_s` is the search alone, by internal id. ``method`` is ``rows`` or ``edges``.
     """
 
     version = og.__version__
@@ -40,7 +32,7 @@ class Ours:
         self.name = OUR_NAMES[method]
         self.build_s: float | None = None
         self._method, self._graph = method, og.open(path)
-        self._ids = self._graph.original_ids()
+        self.ids = self._graph.original_ids()  # in the order of the answers
         self.kernels: tuple[str, ...] = ("bfs", "sssp") if self._graph.weighted else ("bfs",)
 
     def build(self, edges: Edges) -> None:
@@ -51,7 +43,9 @@ class Ours:
         """
         if self._method == EDGES:
             return
-        _warm_build(edges)
+        some = slice(0, 1000)  # compiles, for the same types
+        weight = None if edges.w is None else edges.w[some]
+        _build(Edges(edges.vertices, edges.directed, edges.u[some], edges.v[some], weight))
         self.build_s = timed(lambda: _build(edges)).elapsed_s
 
     def graph_bytes(self, kernel: str) -> int:
@@ -64,26 +58,20 @@ class Ours:
             lists = graph.resident_bytes(ORDER_OF[kernel])
         return lists + sum(table.nbytes for table in tables)
 
-    @staticmethod
-    def drop() -> None:
-        """Release what earlier searches loaded."""
-        engine_cache.release()
-
     def bfs(self, source: int) -> Search:
-        """Breadth-first search from a vertex, by its place among the original ids."""
         return self._search("bfs", source)
 
     def sssp(self, source: int) -> Search:
-        """Shortest paths from a vertex, by its place among the original ids."""
         return self._search("sssp", source)
 
     def _search(self, kernel: str, source: int) -> Search:
-        root = int(self._ids[source])
+        """Search from a vertex, given by its position among the original ids."""
+        root = int(self.ids[source])
         elapsed_s, _, result = timed(lambda: self._answer(kernel, root))
         return Search(
             elapsed_s,
             lambda: _plain(result.read(result.measure)),
-            lambda some: np.searchsorted(self._ids, result.parent[some]),
+            lambda some: np.searchsorted(self.ids, result.parent[some]),
             result.elapsed_s,
         )
 
@@ -94,24 +82,12 @@ class Ours:
             result.read(name)
         return result
 
-    def vertices(self) -> IntArray:
-        """Original ids in the order of the answers."""
-        return self._ids
-
 
 def _build(edges: Edges) -> None:
     og.from_edges(edges.u, edges.v, edges.w, vertices=edges.vertices, directed=edges.directed)
 
 
-def _warm_build(edges: Edges) -> None:
-    """Compile, on the first edges of the same types."""
-    some = slice(0, 1000)
-    weight = None if edges.w is None else edges.w[some]
-    _build(Edges(edges.vertices, edges.directed, edges.u[some], edges.v[some], weight))
-
-
 def _plain(measure: AnyArray) -> AnyArray:
     """Levels or distances, +inf where unreached."""
     plain = measure.astype(np.float64)
-    plain[(measure < 0) | (measure == INT64_UNREACHED)] = np.inf
-    return plain
+    return np.where((measure < 0) | (measure == INT64_UNREACHED), np.inf, plain)

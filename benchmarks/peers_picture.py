@@ -1,9 +1,9 @@
 """Bars of how many times faster ours is, by graph, library and kernel.
 
-    python benchmarks/peers_picture.py [--records PATH] [--run TIME | --each] [--out PATH]
+    python benchmarks/peers_picture.py [--records PATH] [--each] [--out PATH]
 
-Draws the records of one run again: the newest, or the one that began at TIME; or, of several runs,
-the newest record of each graph and search. Earlier ones, of searches alone, are left out.
+Draws the records of the newest run again; or, of several runs, the newest record of each graph and
+search. Earlier ones, of searches alone, are left out.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any
 
 import matplotlib as mpl
 from harness import pictures
-from harness.pictures import INK, drawing, plain, save
+from harness.pictures import INK, picture, plain
 from harness.program import RECORDS, Program
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -39,14 +39,13 @@ def draw(records: Sequence[dict[str, Any]], path: Path) -> None:
     kernels = [k for k in ("bfs", "sssp") if any(r["parameters"]["kernel"] == k for r in records)]
     panels = [[r for r in records if r["parameters"]["kernel"] == k] for k in kernels]
     most = max(sum(len(r["figures"]) - 1 + GAP_BARS for r in panel) for panel in panels)
-    figure = Figure(figsize=(5.2 * len(kernels), TOP_INCH + BAR_INCH * max(most, 6)))
-    with drawing("peers"):
+    size = 5.2 * len(kernels), TOP_INCH + BAR_INCH * max(most, 6)
+    with picture("peers", path, size, layout=None) as figure:
         axes = figure.subplots(1, len(kernels), squeeze=False)[0]
         for axis, kernel, panel in zip(axes, kernels, panels, strict=True):
             _panel(axis, panel, most)
             axis.set_title(kernel.upper(), loc="left", fontsize=10, color=INK)
         _legend(figure, records)
-        save(figure, path, bbox_inches="tight")
 
 
 def _panel(axis: Axes, records: Sequence[dict[str, Any]], bars: float) -> None:
@@ -55,18 +54,14 @@ def _panel(axis: Axes, records: Sequence[dict[str, Any]], bars: float) -> None:
     for record in records:
         peers = [(n, row) for n, row in record["figures"].items() if n != OURS]
         ticks.append(place + (len(peers) - 1) / 2)
-        whole_ms, search_ms = (
-            record["figures"][OURS][name] * 1e3 for name in ("median_s", "median_search_s")
-        )
-        names.append(
-            f"{record['parameters']['graph']}\nours {_milliseconds(whole_ms)}\n"
-            f"(search {_milliseconds(search_ms)})"
-        )
+        ours = record["figures"][OURS]
+        whole, search = (_ms(ours[name]) for name in ("median_s", "median_search_s"))
+        names.append(f"{record['parameters']['graph']}\nours {whole}\n(search {search})")
         for name, row in peers:
             ratio = row["ours_is_faster_by"]
             axis.barh(place, ratio - 1, left=1, height=0.9, color=COLOURS[name])
             axis.annotate(
-                f"{_times(ratio)}  ({_milliseconds(row['median_s'] * 1e3)})",
+                f"{_times(ratio)}  ({_ms(row['median_s'])})",
                 (max(ratio, 1), place), (3, 0), textcoords="offset points",
                 va="center", fontsize=7, color=INK,
             )  # fmt: skip
@@ -85,15 +80,10 @@ def _panel(axis: Axes, records: Sequence[dict[str, Any]], bars: float) -> None:
 
 
 def _legend(figure: Figure, records: Sequence[dict[str, Any]]) -> None:
-    shown: dict[str, str] = {}
-    for record in records:
-        for name, row in record["figures"].items():
-            shown[name] = f"{name} {row['version']}"
-    handles = [
-        mpl.patches.Patch(color=COLOURS[name], label=label)
-        for name, label in shown.items()
-        if name != OURS
-    ]
+    rows = [one for record in records for one in record["figures"].items()]
+    shown = {name: f"{name} {row['version']}" for name, row in rows}
+    others = [name for name in shown if name != OURS]
+    handles = [mpl.patches.Patch(color=COLOURS[name], label=shown[name]) for name in others]
     figure.legend(
         handles=handles, loc="lower left", bbox_to_anchor=(0.02, 1.0), ncols=5, frameon=False,
         title=f"{shown[OURS]}, parents and levels or distances in the order of the input, against "
@@ -107,19 +97,18 @@ def _times(ratio: float) -> str:
     return f"{ratio:,.0f}x" if ratio >= 10 else f"{ratio:.2g}x"
 
 
-def _milliseconds(value: float) -> str:
+def _ms(seconds: float) -> str:
+    value = seconds * 1e3
     return f"{value:,.0f} ms" if value >= 10 else f"{value:.2g} ms"
 
 
 def main() -> None:
     program = Program("peers", __doc__, out=RECORDS / "peers.svg")
-    which = program.parser.add_mutually_exclusive_group()
-    which.add_argument("--run", default=None, help="the run's beginning, as recorded")
-    which.add_argument("--each", action="store_true", help="the newest of each graph and search")
+    program.add("--each", action="store_true", help="the newest of each graph and search")
     options = program.parse()
     found = read_records(options.records)
     records = [record for record in found if "median_search_s" in record["figures"][OURS]]
-    run = options.run or records[-1]["parameters"]["run"]
+    run = records[-1]["parameters"]["run"]
     records.sort(key=lambda r: (r["parameters"]["kind"] != "kronecker", r["parameters"]["graph"]))
     newest = {(r["parameters"]["graph"], r["parameters"]["kernel"]): r for r in records}
     in_run = [r for r in records if r["parameters"]["run"] == run]

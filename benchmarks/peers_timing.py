@@ -23,8 +23,6 @@ from ooc_graph.types import AnyArray, IntArray
 
 # Sums of rounded weights: each step of a path adds half a unit in the last place at most.
 FLOAT_TOLERANCE = {np.dtype(np.float32): 1e-5, np.dtype(np.float64): 1e-12}
-
-
 # OpenMP's threads spin for a while after their work; they should not do it in another's time.
 SETTLE_S = 0.02
 PARENTS_CHECKED = 1 << 16
@@ -38,24 +36,19 @@ class WrongAnswerError(Exception):
 class Timed:
     """Searches of one library, in the order of the sources."""
 
-    adapter: Any
-    """The library: a `Peer`, or `Ours`."""
+    adapter: Any  # the library: a `Peer`, or `Ours`
     times_s: list[float] = field(default_factory=list)
     search_s: list[float] = field(default_factory=list)
-    parents: bool = False
-    """Whether it gives parents."""
+    parents: bool = False  # whether it gives parents
 
-    def search(self, kernel: str, vertex: int) -> Search:
-        """One search from a vertex of the graph."""
+    def search(self, kernel: str, vertex: int, *, counts: bool = False) -> Search:
+        """One search from a vertex of the graph, which counts among the timed ones or not."""
         search: Search = getattr(self.adapter, kernel)(vertex)
         self.parents = search.parents is not None
+        if counts:
+            self.times_s.append(search.elapsed_s)
+            self.search_s += [] if search.search_s is None else [search.search_s]
         return search
-
-    def keep(self, search: Search) -> None:
-        """Count a search among the timed ones."""
-        self.times_s.append(search.elapsed_s)
-        if search.search_s is not None:
-            self.search_s.append(search.search_s)
 
 
 def alternate(
@@ -63,22 +56,9 @@ def alternate(
 ) -> list[int]:
     """Search from every source with every library in turn, after one untimed search of each.
 
-    Parameters
-    ----------
-    turns
-        The first is ours: its answers are the others' measure, and say what was reached.
-    count_of
-        How many searches a library does, given the seconds of its untimed one.
-
-    Returns
-    -------
-    list of int
-        Edges within what each source reaches.
-
-    Raises
-    ------
-    WrongAnswerError
-        The answers from the first source, or from the second, differ.
+    The first is ours: its answers are the others' measure, and say what was reached: edges within
+    it are returned, by source. ``count_of`` says how many searches a library does, given the
+    seconds of its untimed one. WrongAnswerError: answers from the first or second source differ.
     """
     sources = case.sources.tolist()
     counts = [count_of(first) for first in compare(kernel, case, turns, sources[0])]
@@ -88,8 +68,7 @@ def alternate(
             if number >= count:
                 continue
             time.sleep(SETTLE_S)
-            search = turn.search(kernel, source)
-            turn.keep(search)
+            search = turn.search(kernel, source, counts=True)
             if turn is turns[0]:
                 edges.append(case.edges_within(np.isfinite(search.measure())))
     if len(sources) > 1:
@@ -100,28 +79,25 @@ def alternate(
 def compare(kernel: str, case: Case, turns: list[Timed], source: int) -> list[float]:
     """Seconds of one search of each library; measures are equal, parents on shortest paths.
 
-    Raises
-    ------
-    WrongAnswerError
-        They are not.
+    WrongAnswerError: they are not.
     """
     times_s = []
     expected: AnyArray | None = None
+    what = f"{case.name}, {kernel} from {case.ids[source]}:"
     for turn in turns:
         search = turn.search(kernel, source)
-        answer = search.measure()
+        answer, name = search.measure(), turn.adapter.name
         expected = answer if expected is None else expected
         if (wrong := _differing(expected, answer, tolerance_of(kernel, case))).size:
             vertex = int(wrong[0])
             raise WrongAnswerError(
-                f"{case.name}, {kernel} from {case.ids[source]}: {turns[0].adapter.name} has "
-                f"{expected[vertex]} at vertex {case.ids[vertex]}, {turn.adapter.name} "
-                f"{answer[vertex]}; {wrong.size:,} vertices differ"
+                f"{what} {turns[0].adapter.name} has {expected[vertex]} at vertex "
+                f"{case.ids[vertex]}, {name} {answer[vertex]}; {wrong.size:,} vertices differ"
             )
         if (wrong := _off_tree(kernel, case, search, answer, source)).size:
+            at = case.ids[wrong[0]]
             raise WrongAnswerError(
-                f"{case.name}, {kernel} from {case.ids[source]}: {turn.adapter.name} has a parent "
-                f"of vertex {case.ids[wrong[0]]} that is on no shortest path"
+                f"{what} {name} has a parent of vertex {at} that is on no shortest path"
             )
         times_s.append(search.elapsed_s)
     return times_s

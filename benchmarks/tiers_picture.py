@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from harness.pictures import INK, KERNELS, drawing, end_label, plain, plain_numbers, save
+from harness.pictures import KERNELS, end_label, picture, plain_numbers, titled
 from harness.program import RECORDS, Program, newest
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -32,47 +32,34 @@ def chosen(path: Path, scale: int) -> dict[str, list[dict[str, Any]]]:
         lambda r: (r["parameters"]["kernel"], -r["figures"]["share"]),
         lambda r: r["benchmark"] == "tiers" and r["parameters"]["scale"] == scale,
     )
-    return {kernel: list(group) for kernel, group in groupby(found, kernel_of)}
+    by_kernel = groupby(found, lambda record: record["parameters"]["kernel"])
+    return {kernel: list(group) for kernel, group in by_kernel}
 
 
-def kernel_of(record: dict[str, Any]) -> str:
-    return str(record["parameters"]["kernel"])
-
-
-def draw(found: dict[str, list[dict[str, Any]]], scale: int) -> Figure:
-    figure = Figure(figsize=(8.6, 3.1), layout="constrained")
+def draw(figure: Figure, found: dict[str, list[dict[str, Any]]], scale: int) -> None:
     speed, read = figure.subplots(1, 2)
     for kernel, records in found.items():
-        _speeds(speed, kernel, records)
-        _bytes(read, kernel, records)
-    for axis in (speed, read):
-        _shares(axis)
-    speed.set_title("harmonic mean; dashed: in memory, measured in turn", loc="left")
-    speed.set_ylabel("GTEPS (input tuples)", color=INK)
+        colour, at = KERNELS[kernel], [one["figures"]["resident_share"] for one in records]
+        _speeds(speed, kernel, colour, at, records)
+        _bytes(read, kernel, colour, at, records)
+    texts = "harmonic mean; dashed: in memory, measured in turn", "GTEPS (input tuples)"
+    _shares(speed, *texts)
     speed.set_yscale("log")
     speed.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
     plain_numbers(speed.yaxis)
-    read.set_title("read by a search, as a share of all arcs' bytes", loc="left")
-    read.set_ylabel("per cent", color=INK)
+    _shares(read, "read by a search, as a share of all arcs' bytes", "per cent")
     read.set_yscale("symlog", linthresh=1)
     plain_numbers(read.yaxis)
     read.set_ylim(0, 200)
     speed.legend(frameon=False, loc="lower left")
-    figure.suptitle(_title(found, scale), x=0.01, ha="left")
-    return figure
+    cores = next(iter(found.values()))[0]["host"]["cpu_usable"]
+    title = f"Graph500's graph of scale {scale}, {cores} cores, page cache warm"
+    figure.suptitle(title, x=0.01, ha="left")
 
 
-def _title(found: dict[str, list[dict[str, Any]]], scale: int) -> str:
-    host = next(iter(found.values()))[0]["host"]
-    return f"Graph500's graph of scale {scale}, {host['cpu_usable']} cores, page cache warm"
-
-
-def _resident(records: Sequence[dict[str, Any]]) -> list[float]:
-    return [record["figures"]["resident_share"] for record in records]
-
-
-def _speeds(axis: Axes, kernel: str, records: Sequence[dict[str, Any]]) -> None:
-    colour, at = KERNELS[kernel], _resident(records)
+def _speeds(
+    axis: Axes, kernel: str, colour: str, at: Sequence[float], records: Sequence[dict[str, Any]]
+) -> None:
     tier, memory = (
         [record["figures"]["harmonic_teps"][who] / 1e9 for record in records]
         for who in ("tier", "memory")
@@ -82,12 +69,11 @@ def _speeds(axis: Axes, kernel: str, records: Sequence[dict[str, Any]]) -> None:
     end_label(axis, (at[-1], tier[-1]), f"{tier[-1]:.2g}", colour)
 
 
-def _bytes(axis: Axes, kernel: str, records: Sequence[dict[str, Any]]) -> None:
-    colour, at = KERNELS[kernel], _resident(records)
-    share = [
-        100 * float(np.mean(r["figures"]["read_bytes"])) / r["figures"]["arc_bytes"]
-        for r in records
-    ]
+def _bytes(
+    axis: Axes, kernel: str, colour: str, at: Sequence[float], records: Sequence[dict[str, Any]]
+) -> None:
+    found = [record["figures"] for record in records]
+    share = [100 * float(np.mean(one["read_bytes"])) / one["arc_bytes"] for one in found]
     axis.plot(at, share, color=colour, marker="o", markersize=4)
     axis.annotate(
         f"{kernel.upper()} {share[-1]:.2g} %", (at[-1], share[-1]), (-4, 6), ha="right",
@@ -95,21 +81,20 @@ def _bytes(axis: Axes, kernel: str, records: Sequence[dict[str, Any]]) -> None:
     )  # fmt: skip
 
 
-def _shares(axis: Axes) -> None:
+def _shares(axis: Axes, title: str, y: str) -> None:
     """Shares of the arcs in memory along the axis, all of them on the left."""
     axis.set_xscale("log")
     axis.set_xlim(1.15, 0.04)
     axis.set_xticks(TICKS, [f"{100 * share:g} %" for share in TICKS])
     axis.xaxis.set_minor_locator(NullLocator())
-    axis.set_xlabel("arcs in memory", color=INK)
-    plain(axis, grid="y")
+    titled(axis, title, "arcs in memory", y, grid="y")
 
 
 def main() -> None:
     program = Program("tiers", __doc__, scale=22, out=RECORDS / "tiers.svg")
     options = program.parse()
-    with drawing("tiers"):
-        save(draw(chosen(options.records, options.scale), options.scale), options.out)
+    with picture("tiers", options.out, (8.6, 3.1)) as figure:
+        draw(figure, chosen(options.records, options.scale), options.scale)
 
 
 if __name__ == "__main__":

@@ -141,10 +141,7 @@ def build(
 ) -> DeviceGraph:
     """Rows in the order that a kernel wants, of all edges that ``blocks`` gives at each call.
 
-    Parameters
-    ----------
-    range_arcs
-        Arcs that are sorted at a time; None: as free memory allows.
+    So many arcs are sorted at a time as ``range_arcs`` says, or as free memory allows.
     """
     count = TupleCount(vertices)
     for block in blocks():

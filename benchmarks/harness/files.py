@@ -1,4 +1,4 @@
-"""Files of a benchmark: their pages in the system's memory, and programs that are run on them."""
+"""Files of a benchmark: their pages in the system's memory, their rate, programs run on them."""
 
 from __future__ import annotations
 
@@ -6,9 +6,14 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
+
+from harness.timing import timed
+
+PIECE_BYTES = 1 << 20
 
 
 def drop_from_cache(paths: Iterable[Path]) -> None:
@@ -20,15 +25,34 @@ def drop_from_cache(paths: Iterable[Path]) -> None:
                 os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
 
 
+def read_through(path: Path) -> int:
+    """Bytes of a file, read piece by piece into the same memory."""
+    buffer, got = bytearray(PIECE_BYTES), 0
+    with path.open("rb", buffering=0) as file:
+        while count := file.readinto(buffer):
+            got += count
+    return got
+
+
+def bytes_per_s(calls: Iterable[Callable[[], int]], threads: int) -> float:
+    """Bytes a second of calls by threads; each call returns its bytes."""
+    with ThreadPoolExecutor(threads) as pool:
+        elapsed_s, _, total = timed(lambda: sum(pool.map(lambda call: call(), calls)))
+    return float(total / elapsed_s)
+
+
 def in_own_process(
-    script: str | Path, *arguments: object, environment: Mapping[str, str] | None = None
+    script: str | Path,
+    *arguments: object,
+    environment: Mapping[str, str] | None = None,
+    prefix: Sequence[str] = (),
 ) -> dict[str, Any]:
     """Run a script in a process of its own; the JSON object in the last line of its output.
 
-    ``environment`` is what it has in addition to this one's.
+    ``environment`` is what it has in addition to this one's; ``prefix`` a program that runs Python.
     """
     done = subprocess.run(
-        [sys.executable, script, *map(str, arguments)],
+        [*prefix, sys.executable, script, *map(str, arguments)],
         check=True,
         env={**os.environ, **(environment or {})},
         stdout=subprocess.PIPE,

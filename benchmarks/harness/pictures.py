@@ -20,18 +20,30 @@ INK, GRID = "#333333", "#d9d9d9"
 
 
 @contextmanager
-def drawing(name: str) -> Iterator[None]:
-    """Context with the fonts of pictures; SVG files with the same content have the same bytes."""
+def picture(
+    name: str, path: Path, size: tuple[float, float], layout: Any = "constrained"
+) -> Iterator[Figure]:
+    """Context with a figure that is written at the end; the path's ending says what kind of file.
+
+    SVG files with the same content have the same bytes. Without a layout all that is drawn is
+    within the picture, whatever its size.
+    """
     settings: Any = {"svg.hashsalt": name, "svg.fonttype": "none", "font.size": 8}
     with mpl.rc_context(settings):
-        yield
+        figure = Figure(figsize=size, layout=layout)
+        yield figure
+        path.parent.mkdir(parents=True, exist_ok=True)
+        metadata = {"Date": None} if path.suffix == ".svg" else None
+        bounds = None if layout else "tight"
+        figure.savefig(path, metadata=metadata, dpi=130, facecolor="white", bbox_inches=bounds)
 
 
-def save(figure: Figure, path: Path, **options: Any) -> None:
-    """Write a picture; the ending of the name says what kind of file."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    metadata = {"Date": None} if path.suffix == ".svg" else None
-    figure.savefig(path, metadata=metadata, dpi=130, facecolor="white", **options)
+def titled(axis: Axes, title: str, x: str = "", y: str = "", grid: Any = None) -> None:
+    """Name a panel and its axes, without a frame; draw a grid along ``x``, ``y`` or ``both``."""
+    axis.set_title(title, loc="left")
+    axis.set_xlabel(x, color=INK)
+    axis.set_ylabel(y, color=INK)
+    plain(axis, grid)
 
 
 def end_label(axis: Axes, at: tuple[float, float], text: str, colour: str) -> None:

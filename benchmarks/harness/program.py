@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from harness.tables import show
+from harness.tables import show, title_of
 from ooc_graph.report.records import append_record, read_records
 
 RECORDS = Path(__file__).resolve().parents[1] / "records"
@@ -29,6 +29,8 @@ def scales_of(text: str) -> list[int]:
         scales.extend(range(int(first), int(last or first) + 1))
     return scales
 
+
+KERNELS = ["bfs", "sssp"]
 
 COMMON: dict[str, tuple[Any, str]] = {
     "commit": (str, "commit of the sources, if git does not know it"),
@@ -53,13 +55,7 @@ COMMON: dict[str, tuple[Any, str]] = {
 def newest(
     path: Path, key: Callable[[dict[str, Any]], Any], wanted: Callable[[dict[str, Any]], object]
 ) -> list[dict[str, Any]]:
-    """The newest record of each key among those that are wanted, in the order of keys.
-
-    Raises
-    ------
-    SystemExit
-        There is none.
-    """
+    """The newest record of each key among those wanted, by key; SystemExit: there is none."""
     found = {key(record): record for record in read_records(path) if wanted(record)}
     if not found:
         raise SystemExit("no record to draw")
@@ -67,18 +63,10 @@ def newest(
 
 
 class Program:
-    """A benchmark that is started from the command line.
+    """A benchmark that is started from the command line, and appends to ``records/{name}.jsonl``.
 
-    Every program has ``--records`` and ``--commit``.
-
-    Parameters
-    ----------
-    name
-        Name of the benchmark in its records, and of their file.
-    doc
-        Docstring of the program; its first line is the description.
-    defaults
-        Common options that the program has, with their defaults.
+    ``doc`` is its docstring, whose first line is the description; ``defaults`` are common options
+    that it has, with their defaults. Every program has ``--records`` and ``--commit``.
     """
 
     def __init__(self, name: str, doc: str | None, **defaults: Any) -> None:
@@ -88,9 +76,8 @@ class Program:
             formatter_class=ArgumentDefaultsHelpFormatter,
         )
         self.add = self.parser.add_argument
-        for option, default in {
-            **defaults, "records": RECORDS / f"{name}.jsonl", "commit": None
-        }.items():  # fmt: skip
+        given = {**defaults, "records": RECORDS / f"{name}.jsonl", "commit": None}
+        for option, default in given.items():
             kind, text = COMMON[option]
             self.add(f"--{option}", type=kind, default=default, help=text)
         self.options = Namespace()
@@ -130,8 +117,7 @@ class Program:
         append_record(self.options.records, {**start, **fields})
 
     def _show(self, parameters: Mapping[str, Any], figures: Any, benchmark: str) -> None:
-        title = ", ".join(f"{name} {value}" for name, value in parameters.items())
-        show(f"{benchmark or self.name}: {title}", figures)
+        show(f"{benchmark or self.name}: {title_of(parameters)}", figures)
 
 
 def load_average() -> dict[str, float]:

@@ -22,6 +22,10 @@ def console() -> Console:
     return Console(width=None if sys.stdout.isatty() else WIDTH)
 
 
+def title_of(parameters: Mapping[str, Any]) -> str:
+    return ", ".join(f"{name} {value}" for name, value in parameters.items())
+
+
 def show(title: str, figures: Any) -> None:
     """Print numbers and texts among figures; lists of single measurements are left out.
 

@@ -37,10 +37,7 @@ def repeated(
 
 
 def rates(call: Callable[[], Any], count: int, unit: str, repeats: int) -> dict[str, float]:
-    """Best and median number of things per second, and per second of processors.
-
-    Other work on the machine hardly moves the last.
-    """
+    """Best and median number of things per second, and per second of processors (steadier)."""
     runs = repeated(call, repeats)
     elapsed_s = [run.elapsed_s for run in runs]
     return {
@@ -95,14 +92,9 @@ def take_turns(
 ) -> Turns:
     """Time calls in turns; each result is forgotten before the next call.
 
-    Parameters
-    ----------
-    before, check
-        Called before and after each call, outside the time, with its name, and with its result.
-    clock
-        `timed`, or that of a device.
-    long_s
-        There is no second turn if a call takes longer in the first.
+    ``before`` and ``check`` are called before and after each, outside the time, with its name, and
+    with its result. ``clock`` is `timed`, or that of a device. There is no second turn if a call
+    takes longer than ``long_s`` in the first.
     """
     turns = Turns({name: [] for name in calls}, {name: [] for name in calls})
     for turn in range(repeats):
@@ -136,19 +128,10 @@ def alternate(
     roots: Sequence[int],
     seen: Callable[[str, Any, float], None] = lambda *_: None,
 ) -> Times:
-    """Search from each root with every search; their answers must be the same bytes.
+    """Seconds of searches alone, by name, from each root in turn; answers must be the same bytes.
 
     The order is turned around with every root. One search of each goes before and does not count.
-
-    Parameters
-    ----------
-    seen
-        Called with the name, the tree, and the seconds that passed until it was returned.
-
-    Returns
-    -------
-    dict
-        Seconds of the searches alone, by name.
+    ``seen`` is called with the name, the tree, and the seconds that passed until it was returned.
     """
     times: Times = {name: [] for name in searches}
     for search in searches.values():
