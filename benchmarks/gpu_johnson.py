@@ -5,28 +5,21 @@
     python benchmarks/gpu_johnson.py public [--scale 20 | --vertices N [--plain]] [--folder DIR]
 
 ``random``: the graph of ``johnson.py``, float64, all pairs; with potentials that make many weights
-negative, unless ``--plain``. The CPU on so many threads and the device take turns, from the same
-rows in host memory. The device's time has everything in it: potentials, copies of the rows, new
-weights, landmarks, searches, and bringing all distances to host memory. That is page-locked memory
-which was there before; times to memory that has pages already, and to new memory, are recorded
-beside it, and those of `ooc_graph.johnson`, which has the graph on the device from the call before,
-to page-locked and to new memory. Answers are compared byte for byte; those of the function, whose
-rows are in another order, to 1e-12.
+negative, unless ``--plain``. The CPU and the device take turns, from the same rows in host memory.
+The device's time has everything in it: potentials, copies of the rows, new weights, landmarks,
+searches, and bringing all distances to page-locked memory. Times to memory that has pages already,
+and to new memory, stand beside it, and those of `ooc_graph.johnson`, which has the graph on the
+device from the call before. Answers are compared byte for byte; those of the function, whose rows
+are in another order, to 1e-12.
 
-``kronecker``: Graph500's graph with float32 weights, its rows on the device. Sources are drawn from
-the largest component. Times are of preparing (landmarks, arcs that nobody needs) and of reducing
-the distances of all sources on the device; GTEPS are input tuples by sources over both together,
-and over the reductions alone. Distances of some sources are compared byte for byte with single
-searches. Then the distances of ``--stored`` sources, all unless said otherwise, are brought to
-page-locked memory, prepared already, and their rate is set beside one plain copy of as many bytes.
+``kronecker``: Graph500's graph with float32 weights, its rows on the device. Times are of preparing
+(landmarks, arcs that nobody needs) and of reducing the distances of all sources on the device;
+GTEPS are input tuples by sources over both together, and over the reductions alone. Distances of
+some sources are compared byte for byte with single searches. Those of ``--stored`` sources are
+brought to page-locked memory, their rate beside one plain copy of as many bytes.
 
 ``public``: the Kronecker graph, or with ``--vertices`` the random one, through `ooc_graph.johnson`
-on the device, in memory, to page-locked memory by ``into=``, with ``out=`` and with ``reduce=``,
-beside the class of kernels from rows in host memory (`johnson_public`). Without ``--stored`` all
-sources are written, too. The rates of answers in memory are set beside a plain copy of as many
-bytes.
-
-Appends to records/gpu_johnson.jsonl.
+on the device, beside the class of kernels from rows in host memory (`johnson_stored`).
 """
 
 from __future__ import annotations
@@ -37,7 +30,7 @@ from collections.abc import Callable
 from typing import Any
 
 import johnson
-import johnson_public
+import johnson_stored
 import numpy as np
 from harness import device
 from harness.device import DeviceProgram, copy_rate, free_memory, page_locked, timed
@@ -113,13 +106,9 @@ def all_pairs(program: DeviceProgram, options: argparse.Namespace) -> None:
         "potentials_s": potentials_s(sides[0], options.repeats),
         "copy_bytes_per_s": copy_rate(locked),
     }
-    parameters = {
-        "vertices": vertices,
-        "arcs": len(u),
-        "negative_arcs": int((weight < 0).sum()),
-        "cpu_threads": options.threads,
-        "random_state": RANDOM_STATE,
-    }
+    negative = int((weight < 0).sum())
+    parameters = {"vertices": vertices, "arcs": len(u), "negative_arcs": negative}
+    parameters |= {"cpu_threads": options.threads, "random_state": RANDOM_STATE}
     program.record(parameters, figures, "gpu_johnson_all_pairs")
 
 
@@ -171,37 +160,24 @@ def kronecker(program: DeviceProgram, options: argparse.Namespace) -> None:
         "copy_bytes_per_s": plain,
         "share_of_copy": rate / plain,
     }
-    parameters = {
-        "scale": options.scale,
-        "edges": edges.edges,
-        "rows": held.rows,
-        "arcs": held.arcs,
-        "sources": len(sources),
-        "random_state": RANDOM_STATE,
-    }
+    parameters = {"scale": options.scale, "edges": edges.edges, "rows": held.rows}
+    parameters |= {"arcs": held.arcs, "sources": len(sources), "random_state": RANDOM_STATE}
     program.record(parameters, figures, "gpu_johnson_kronecker")
 
 
 def public(program: DeviceProgram, options: argparse.Namespace) -> None:
-    def kernels(graph: Any) -> Any:
-        return CudaJohnson(*light_rows(graph.load("light", signed=True)), threads=cores()).run
-
     def locked_copy_rate(size_bytes: int) -> float:
         return copy_rate(page_locked((1, size_bytes), np.uint8))
 
     with program.scratch() as folder:
-        graph = johnson.stored_graph(options, folder / "g.zarr", negative=not options.plain)
-        parameters, figures = johnson_public.measure(
-            graph,
-            kernels(graph),
-            options,
-            device="cuda",
-            room=page_locked,
-            copy_rate=locked_copy_rate,
-        )
+        graph = johnson_stored.stored_graph(options, folder / "g.zarr", negative=not options.plain)
+        sides = light_rows(graph.load("light", signed=True))
+        kernels = CudaJohnson(*sides, threads=cores()).run
+        more = {"device": "cuda", "room": page_locked, "copy_rate": locked_copy_rate}
+        parameters, figures = johnson_stored.measure(graph, kernels, options, **more)
     if options.vertices is None:
         edges = Kronecker(options.scale).edges * parameters["sources"]
-        figures["gteps_of_reductions"] = edges / figures["median_s"][johnson_public.REDUCED] / 1e9
+        figures["gteps_of_reductions"] = edges / figures["median_s"][johnson_stored.REDUCED] / 1e9
     program.record(parameters, figures, "gpu_johnson_public")
 
 
