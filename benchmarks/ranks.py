@@ -2,20 +2,18 @@
 
     python benchmarks/ranks.py --store G.zarr --scale 22 [--workers CORES] [--searches 8]
 
-The store is that of Graph500's generator of the scale with a shard for each worker; it is built
-if it is not there. Each source is searched by one process of all cores,
-and by the ranks of the workers, of one thread each, in turn; the answers are compared byte for
-byte. Times are of the search alone: of ranks, from when all have begun to when the last is done.
+The store is that of Graph500's generator with a shard for each worker; it is built if it is not
+there. Each source is searched by one process of all cores, and by the ranks of the workers, of one
+thread each, in turn; the answers are compared byte for byte. Times are of the search alone: of
+ranks, from when all have begun to when the last is done.
 
 A rank's time has these parts, here as means over the ranks: its steps, taking in what all ranks
-share (merge), waiting for the slowest rank of a superstep, and the exchange itself. Clocks of
-processes on one machine agree, so waiting is known. On a busy machine a message waits for a core
-in every superstep; processor time of all threads, those of Dask included, is measured as well.
+share (merge), waiting for the slowest rank of a superstep, and the exchange itself. On a busy
+machine a message waits for a core in every superstep; processor time of all threads, those of Dask
+included, is measured as well.
 
 With --budget BYTES each worker, and the one process, keeps heads of its rows in memory within so
-many bytes, and reads the tails from the store; of both it is noted what they read.
-
-Appends to records/ranks.jsonl, or to --records.
+many bytes, and reads the tails from the store; what they read is recorded.
 """
 
 from __future__ import annotations
@@ -33,20 +31,21 @@ from typing import Any
 import numpy as np
 from distributed import Client
 from harness.graphs import internal_keys
-from harness.program import Program, load_average
+from harness.program import KERNELS, Program, load_average
 from harness.timing import answer_of, measure_of
 
 import ooc_graph as og
 from ooc_graph.exchange.scheduler import run
-from ooc_graph.model.reservation import Key, Reservation
-from ooc_graph.runtime import engine_cache, process
-from ooc_graph.shards.load import Graph
+from ooc_graph.model.request import Request
+from ooc_graph.model.reservation import Reservation
+from ooc_graph.model.task import SearchTask
+from ooc_graph.runtime import engine_cache
+from ooc_graph.search.algorithm import _of_all_rows
+from ooc_graph.search.ranks import MakeRanks
+from ooc_graph.search.single import ALGORITHMS
 from ooc_graph.strategies.cpu.in_memory import InMemory
 from ooc_graph.strategies.cpu.on_disk import OnDisk
-from ooc_graph.strategies.ranks import RankLoading
-from ooc_graph.traverse.bfs import bfs
-from ooc_graph.traverse.sssp import sssp
-from ooc_graph.types import AnyArray, Dealing
+from ooc_graph.strategies.ranks import Ranks
 
 
 class Clocked:
@@ -60,12 +59,14 @@ class Clocked:
         return partial(self._call, name, found) if callable(found) else found
 
     def _call(self, name: str, method: Any, *arguments: Any) -> Any:
-        arguments = tuple(a._inner if isinstance(a, Clocked) else a for a in arguments)
         begun = perf_counter()
         try:
             return method(*arguments)
         finally:
             self._seconds[name] += perf_counter() - begun
+
+
+no_seconds = partial(defaultdict, float)
 
 
 @dataclass
@@ -75,52 +76,48 @@ class Course:
     Processor time is that of its process.
     """
 
-    begun: float
+    merges: dict[str, float]
+    steps: dict[str, float] = field(default_factory=no_seconds)
+    begun: float = 0.0
     asked: list[float] = field(default_factory=list)
     answered: list[float] = field(default_factory=list)
     ended: float = 0.0
-    steps: dict[str, float] = field(default_factory=dict)
-    merge: float = 0.0
     processor: float = 0.0
 
+    def of(self, coroutine: Any) -> Generator[Any, Any, Any]:
+        """The coroutine, noting its course."""
+        self.begun, processor = perf_counter(), process_time()
+        try:
+            request = next(coroutine)
+            while True:
+                self.asked.append(perf_counter())
+                answer = yield request
+                self.answered.append(perf_counter())
+                request = coroutine.send(answer)
+        except StopIteration as stop:
+            self.ended = perf_counter()
+            self.processor = process_time() - processor
+            return stop.value
 
-def clocked(
-    coroutine: Any, steps: dict[str, float], merges: dict[str, float]
-) -> Generator[Any, Any, tuple[Any, Course]]:
-    """The coroutine, returning its course with its tree."""
-    course, processor = Course(perf_counter()), process_time()
-    try:
-        request = next(coroutine)
-        while True:
-            course.asked.append(perf_counter())
-            answer = yield request
-            course.answered.append(perf_counter())
-            request = coroutine.send(answer)
-    except StopIteration as stop:
-        course.ended = perf_counter()
-        course.processor = process_time() - processor
-        course.steps, course.merge = dict(steps), merges["merge"]
-        return stop.value, course
-
-
-def strategy_for(budget_bytes: int) -> Any:
-    """Rows in memory, or heads of them within a budget."""
-    return OnDisk() if budget_bytes else InMemory()
+    def beside(self, coroutine: Any) -> Generator[Any, Any, tuple[Any, Course]]:
+        """The coroutine, returning this with its tree."""
+        tree = yield from coroutine
+        return tree, self
 
 
-def load_ranks(
-    kernel: str, reserved: Reservation, mine: Sequence[int], graph: Graph, _: Any
-) -> dict[int, Any]:
-    strategy = strategy_for(reserved.host_bytes)
-    return strategy.load_ranks(RankLoading(graph, kernel, mine, mine, reserved))
+def task_of(graph: og.Graph, kernel: str, root: int, budget_bytes: int) -> SearchTask:
+    """A search by ranks that have their rows in memory, or heads of them within a budget."""
+    strategy = Ranks(OnDisk() if budget_bytes else InMemory())
+    reserved = Reservation(strategy.name, budget_bytes)
+    of_graph = str(graph.path), graph.identity
+    return SearchTask(*of_graph, Request(kernel), root, None, strategy, reserved)
 
 
-def load_alone(graph: Graph, kernel: str, budget_bytes: int) -> Any:
+def load_alone(graph: og.Graph, kernel: str, budget_bytes: int) -> Any:
     """A search of the whole graph by this process."""
-    strategy = strategy_for(budget_bytes)
-    return strategy.load(
-        graph, kernel, Reservation(strategy.name, budget_bytes, copies=True)
-    ).search
+    strategy = OnDisk() if budget_bytes else InMemory()
+    reserved = Reservation(strategy.name, budget_bytes, copies=True)
+    return strategy.load(graph, kernel, reserved).search
 
 
 def bytes_read() -> int:
@@ -130,38 +127,20 @@ def bytes_read() -> int:
 
 
 @contextmanager
-def make(
-    path: str, identity: str, kernel: str, root: int, budget_bytes: int, mine: Sequence[int]
-) -> Iterator[tuple[dict[int, Any], Any]]:
-    """Coroutines of a worker's ranks, which stay on the worker for the next search."""
-    reserved = Reservation(strategy_for(budget_bytes).name, budget_bytes)
-    key = Key(path, identity, kernel, "cpu", reserved)
-    load = partial(load_ranks, kernel, reserved, mine)
-    with engine_cache.ranks(key, mine, load) as engine:
-        graph, device = engine.graph, process.device()
-        merges: dict[str, float] = defaultdict(float)
-        if kernel == "bfs":
-            shared: Any = device.bfs_shared(graph.rows, graph.shards)
-        else:
-            shared = device.sssp_shared(graph.rows, graph.weight_dtype)
-        shared = Clocked(shared, merges)
-        algorithm: Any = {"bfs": bfs, "sssp": sssp}[kernel]
-        coroutines = {}
-        for shard, rank in engine.searches.items():
-            steps: dict[str, float] = defaultdict(float)
-            coroutine = algorithm(Clocked(rank, steps), root, shared)
-            coroutines[shard] = clocked(coroutine, steps, merges)
-        yield coroutines, shared
+def make(task: SearchTask, mine: Sequence[int]) -> Iterator[tuple[dict[int, Any], Any]]:
+    """Coroutines of a worker's ranks, as the package makes them, with their courses."""
+    algorithm, merges = ALGORITHMS[task.kernel], no_seconds()
+    courses = {shard: Course(merges) for shard in mine}
 
+    def start(*given: Any) -> tuple[dict[int, Any], Any]:
+        *before, ranks, device = given
+        steps = {shard: Clocked(rank, courses[shard].steps) for shard, rank in ranks.items()}
+        coroutines, shared = algorithm.start(*before, steps, device)
+        return {shard: courses[shard].of(one) for shard, one in coroutines.items()}, shared
 
-def whole_answer(trees: Sequence[Any], rows: int) -> tuple[AnyArray, AnyArray]:
-    """Parents and levels or distances of all vertices."""
-    columns = [(tree.parent, measure_of(tree)) for tree in trees]
-    parent, measure = (np.empty(rows, column.dtype) for column in columns[0])
-    for shard, column in enumerate(columns):
-        mine = Dealing(rows, len(trees), shard).owned()
-        parent[mine], measure[mine] = column
-    return parent, measure
+    with MakeRanks(task, algorithm.rank, start)(mine) as (coroutines, shared):
+        told = {shard: courses[shard].beside(one) for shard, one in coroutines.items()}
+        yield told, Clocked(shared, merges)
 
 
 def parts_of(courses: Sequence[Course]) -> dict[str, float]:
@@ -171,7 +150,7 @@ def parts_of(courses: Sequence[Course]) -> dict[str, float]:
     last = asked.max(axis=0)
     # Who begins early waits in the first superstep, which is none of the search.
     begun = max(course.begun for course in courses)
-    merge = float(np.mean([course.merge for course in courses]))
+    merge = float(np.mean([course.merges["merge"] for course in courses]))
     parts: dict[str, float] = defaultdict(float)
     for course in courses:
         for name, seconds in course.steps.items():
@@ -187,14 +166,10 @@ def parts_of(courses: Sequence[Course]) -> dict[str, float]:
 
 
 def compared(
-    kernel: str,
-    graph: og.Graph,
-    client: Client,
-    roots: Sequence[int],
-    budget_bytes: int,
+    kernel: str, graph: og.Graph, client: Client, roots: Sequence[int], budget_bytes: int
 ) -> dict[str, Any]:
     """Search from each root both ways; times and parts."""
-    search = load_alone(graph, kernel, budget_bytes)
+    search, original_of = load_alone(graph, kernel, budget_bytes), graph.original_of()
     read: dict[str, list[int]] = {"alone": [], "ranks": []}
     alone, together, parts, supersteps, sent = [], [], [], [], []
     processor: dict[str, list[float]] = {"alone": [], "ranks": []}
@@ -202,10 +177,10 @@ def compared(
         begun = process_time()
         tree = search.run(root)
         alone_s = process_time() - begun
-        factory = partial(make, str(graph.path), graph.identity, kernel, root, budget_bytes)
-        results, stats = run(client, factory, graph.shards)
-        parent, measure = whole_answer([found for found, _ in results], graph.rows)
-        assert (parent.tobytes(), measure.tobytes()) == answer_of(tree)
+        task = task_of(graph, kernel, int(original_of[root]), budget_bytes)
+        results, stats = run(client, partial(make, task), graph.shards)
+        whole = _of_all_rows(graph, ((tree.parent, measure_of(tree)) for tree, _ in results))
+        assert tuple(column.tobytes() for column in whole) == answer_of(tree)
         if budget_bytes:
             read["alone"].append(search.io_stats.bytes)
             read["ranks"].append(sum(client.run(bytes_read).values()))
@@ -235,7 +210,7 @@ def compared(
 
 
 def main() -> None:
-    program = Program("ranks", __doc__, scale=22, searches=8, kernels=["bfs", "sssp"])
+    program = Program("ranks", __doc__, scale=22, searches=8, kernels=KERNELS)
     program.add("--store", type=Path, required=True)
     program.add("--workers", type=int, default=len(os.sched_getaffinity(0)))
     program.add("--budget", type=int, default=0)
@@ -248,16 +223,9 @@ def main() -> None:
     roots = internal_keys(graph, source, options.searches)
     with og.local_cluster(options.workers) as client:
         for kernel in options.kernels:
-            given = client, roots, options.budget
-            figures = compared(kernel, graph, *given)
-            parameters = {
-                "scale": options.scale,
-                "edge_factor": 16,
-                "kernel": kernel,
-                "workers": options.workers,
-                "budget_bytes": options.budget,
-            }
-            program.record(parameters, figures | load_average())
+            figures = compared(kernel, graph, client, roots, options.budget)
+            parameters = program.given("scale", "workers") | {"edge_factor": 16, "kernel": kernel}
+            program.record(parameters | {"budget_bytes": options.budget}, figures | load_average())
 
 
 if __name__ == "__main__":
