@@ -4,9 +4,8 @@
 
 Everything is in the time: generating (twice), degrees, renumbering, sorting, writing, hashing,
 fsync, manifest. The cluster is started and its kernels are compiled before. Memory is the peak of
-all processes less that of the idle warmed-up cluster. The share of the time spent waiting for the
-disk is that of the worker threads' samples in which they wait for it. Appends to
-records/build.jsonl.
+all processes less that of the idle cluster. The share of the time spent waiting for the disk is
+that of the worker threads' samples in which they do.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ from __future__ import annotations
 import contextlib
 import os
 import statistics
-from collections.abc import Sequence
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -32,28 +31,20 @@ from ooc_graph.shards.build_options import BuildOptions
 from ooc_graph.types import NoProgress
 
 
-class DiskWaits:
-    """How many threads of the workers wait for the disk (state D), summed over samples.
-
-    The system keeps no such account by default, so their states are looked at.
-    """
-
-    def __init__(self, pids: Sequence[int]) -> None:
-        self._pids = pids
-        self.waiting = self.samples = 0
-
-    def look(self) -> None:
-        self.samples += 1
-        for pid in self._pids:
-            for stat in Path(f"/proc/{pid}/task").glob("*/stat"):
-                with contextlib.suppress(OSError):
-                    self.waiting += stat.read_text().rpartition(") ")[2][0] == "D"
+def waiting(pids: Iterable[int]) -> int:
+    """Threads of processes that wait for the disk (state D); the system keeps no account of it."""
+    count = 0
+    for pid in pids:
+        for stat in Path(f"/proc/{pid}/task").glob("*/stat"):
+            with contextlib.suppress(OSError):
+                count += stat.read_text().rpartition(") ")[2][0] == "D"
+    return count
 
 
 def one(client: Any, source: Kronecker, folder: Path, limit: int) -> dict[str, Any]:
     os.sync()
-    disk = DiskWaits(list(client.run(os.getpid).values()))
-    with MemoryWatch(interval_s=0.02) as watch, sampled(disk.look, 0.1):
+    pids, waits = client.run(os.getpid).values(), list[int]()
+    with MemoryWatch(interval_s=0.02) as watch, sampled(lambda: waits.append(waiting(pids)), 0.1):
         store, options = folder / "graph.zarr", BuildOptions(overwrite=True)
         workplace = workplace_for(client, limit)
         _, report = build_with_report(workplace, source, store, options, NoProgress())
@@ -62,7 +53,7 @@ def one(client: Any, source: Kronecker, folder: Path, limit: int) -> dict[str, A
         "edges_per_s": report.edges / report.elapsed_s,
         "stages": {name: round(stop - start, 3) for name, start, stop in report.stages},
         "peak_above_idle_bytes": watch.peak_bytes - watch.baseline_bytes,
-        "disk_wait_share": disk.waiting / max(1, disk.samples) / sum(client.nthreads().values()),
+        "disk_wait_share": statistics.fmean(waits or [0]) / sum(client.nthreads().values()),
         "arcs": report.arcs,
     }
 
@@ -79,22 +70,15 @@ def main() -> None:
             source = Kronecker(options.scale, weighted=kind == "weighted")
             one(client, Kronecker(10, weighted=source.weighted), folder, limit)
             runs = [one(client, source, folder, limit) for _ in range(options.repeats)]
-            program.record(
-                program.given("scale", "workers")
-                | {
-                    "edge_factor": 16,
-                    "weighted": source.weighted,
-                    "memory_limit_bytes": limit,
-                    "threads": sum(client.nthreads().values()),
-                },
-                {
-                    "median_edges_per_s": statistics.median(run["edges_per_s"] for run in runs),
-                    "peak_above_idle_bytes": max(run["peak_above_idle_bytes"] for run in runs),
-                    "disk_wait_share": max(run["disk_wait_share"] for run in runs),
-                    **load_average(),
-                    "runs": runs,
-                },
-            )
+            parameters = program.given("scale", "workers") | {"edge_factor": 16}
+            parameters |= {"weighted": source.weighted, "memory_limit_bytes": limit}
+            parameters["threads"] = sum(client.nthreads().values())
+            most = ("peak_above_idle_bytes", "disk_wait_share")
+            figures = {
+                "median_edges_per_s": statistics.median(run["edges_per_s"] for run in runs),
+                **{name: max(run[name] for run in runs) for name in most},
+            }
+            program.record(parameters, figures | load_average() | {"runs": runs})
 
 
 if __name__ == "__main__":

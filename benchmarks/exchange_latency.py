@@ -3,17 +3,18 @@
     python benchmarks/exchange_latency.py [--workers 2 4] [--empty-only]
 
 One rank a worker and eight ranks a worker; an empty Share, a Route of nothing, and 1 and 8 MB from
-every worker to every other. The first supersteps of each run are not counted (connections are made
-in them). Appends to records/exchange_latency.jsonl.
+every worker to every other. The first supersteps, in which connections are made, do not count.
 """
 
 from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Generator, Sequence
 from contextlib import nullcontext
 from functools import partial
+from itertools import product
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -30,24 +31,15 @@ from ooc_graph.types import DEAL_BLOCK
 WARM_UP = 10
 
 
-class Nothing:
-    def merge(self, payloads: Sequence[tuple[Any, ...]]) -> None:
-        pass
+def question_of(kind: str, shards: int, pair_bytes: int) -> Question:
+    """What a rank asks, of so many bytes from each worker to each other.
 
-
-def empty_share(_rank: int, _shards: int, _bytes: int) -> Share:
-    return Share((0,))
-
-
-def share(_rank: int, _shards: int, pair_bytes: int) -> Share:
-    """A payload of ``pair_bytes`` a worker (its ranks' together); every worker gets it."""
-    return Share((0,), (np.zeros(pair_bytes // 8, dtype=np.int64),))
-
-
-def route(_rank: int, shards: int, pair_bytes: int) -> Route:
-    """Int64 targets, ``pair_bytes`` for every rank."""
-    each = pair_bytes // 8
-    return Route((np.arange(each * shards) % shards) * DEAL_BLOCK)
+    The payload of a Share is that of a worker's ranks together; a Route has int64 targets.
+    """
+    words = pair_bytes // 8
+    if kind == "Route":
+        return Route((np.arange(words * shards) % shards) * DEAL_BLOCK)
+    return Share((0,), (np.zeros(words, dtype=np.int64),) if words else ())
 
 
 def clocked(question: Question, supersteps: int) -> Generator[Question, Any, list[float]]:
@@ -60,22 +52,18 @@ def clocked(question: Question, supersteps: int) -> Generator[Question, Any, lis
 
 
 def make(
-    question_of: Callable[[int, int, int], Question],
-    shards: int,
-    pair_bytes: int,
-    supersteps: int,
-    ranks: Sequence[int],
-) -> nullcontext[tuple[dict[int, Any], Nothing]]:
-    return nullcontext(
-        ({r: clocked(question_of(r, shards, pair_bytes), supersteps) for r in ranks}, Nothing())
-    )
+    kind: str, shards: int, pair_bytes: int, supersteps: int, ranks: Sequence[int]
+) -> nullcontext[tuple[dict[int, Any], Any]]:
+    question = question_of(kind, shards, pair_bytes)
+    nothing = SimpleNamespace(merge=len)
+    return nullcontext(({rank: clocked(question, supersteps) for rank in ranks}, nothing))
 
 
 def measure(
-    client: Client, workers: list[str], shards: int, question_of: Any, pair_bytes: int
+    client: Client, workers: list[str], shards: int, kind: str, pair_bytes: int
 ) -> dict[str, float]:
     supersteps = WARM_UP + (200 if pair_bytes == 0 else 30)
-    factory = partial(make, question_of, shards, pair_bytes, supersteps)
+    factory = partial(make, kind, shards, pair_bytes, supersteps)
     whole_s, _, (results, stats) = timed(lambda: run(client, factory, shards, workers=workers))
     times = np.array(results[0][WARM_UP:]) * 1e3
     return {
@@ -88,22 +76,13 @@ def measure(
 
 
 def figures(client: Client, workers: list[str], *, empty_only: bool) -> dict[str, dict[str, float]]:
-    few, many = len(workers), 8 * len(workers)
-    cases = {
-        "empty Share, 1 rank a worker": (few, empty_share, 0),
-        "empty Share, 8 ranks a worker": (many, empty_share, 0),
-        "empty Route, 1 rank a worker": (few, route, 0),
-        "empty Route, 8 ranks a worker": (many, route, 0),
-        "Share 1 MB a pair": (few, share, 1 << 20),
-        "Share 8 MB a pair": (few, share, 8 << 20),
-        "Route 1 MB a pair": (few, route, 1 << 20),
-        "Route 8 MB a pair": (few, route, 8 << 20),
-    }
-    return {
-        name: measure(client, workers, *case)
-        for name, case in cases.items()
-        if case[2] == 0 or not empty_only
-    }
+    found = {}
+    for kind, ranks in product(("Share", "Route"), (1, 8)):
+        case = ranks * len(workers), kind, 0
+        found[f"empty {kind}, {ranks} rank{'s'[: ranks - 1]} a worker"] = case
+    for kind, mega in product(("Share", "Route"), () if empty_only else (1, 8)):
+        found[f"{kind} {mega} MB a pair"] = len(workers), kind, mega << 20
+    return {name: measure(client, workers, *case) for name, case in found.items()}
 
 
 def main() -> None:

@@ -29,14 +29,6 @@ from harness.program import Program
 
 import ooc_graph as og
 
-SEARCH = """
-import sys
-import ooc_graph as og
-graph = og.open(sys.argv[1])
-og.bfs(graph, int(graph.original_of()[0]))
-"""
-
-
 FIRST = """
 import sys
 import ooc_graph as og
@@ -56,6 +48,7 @@ for _ in range(1 + int(sys.argv[4])):
     taken.append((1e3 * (perf_counter() - begun), 1e3 * alone_s))
 print(*map(statistics.median, zip(*taken[1:])))
 """
+COMMAND = [sys.executable, "-m", "ooc_graph"]
 TEN_ARCS = [(i, (i + 1) % 10, 1.0) for i in range(10)]
 
 
@@ -74,33 +67,39 @@ def median(call: list[str], environment: dict[str, str], repeats: int) -> dict[s
     return {name: statistics.median(run[name] for run in runs) for name in runs[0]}
 
 
+def of_code(code: str, *arguments: str) -> list[str]:
+    return [sys.executable, "-c", code, *arguments]
+
+
+def by_command(graph: str, folder: Path) -> list[str]:
+    """A search by the command, of a graph in a store."""
+    out = ["--out", str(folder / "r.zarr"), "--overwrite", "--quiet"]
+    return [*COMMAND, "bfs", graph, "--source", "1", *out]
+
+
 def repeated(environment: dict[str, str], *words: str) -> dict[str, float]:
     """Medians of repeated searches in one process, in ms."""
-    call = [sys.executable, "-c", REPEATED, *words]
+    call = of_code(REPEATED, *words)
     done = subprocess.run(call, env=environment, check=True, capture_output=True)
     return dict(zip(("wall_ms", "search_ms"), map(float, done.stdout.split()), strict=True))
 
 
-def searches(
-    program: Program, command: list[str], environment: dict[str, str], folder: Path
-) -> None:
+def searches(program: Program, environment: dict[str, str], folder: Path) -> None:
     """Record what first and repeated searches take."""
     options = program.options
     searched, tiny = str(folder / "searched.zarr"), str(folder / "tiny.zarr")
     og.build(og.Kronecker(options.searched), searched)
     og.build(tuple(np.array(column) for column in zip(*TEN_ARCS, strict=True)), tiny)
-    figures: dict[str, Any] = {"python": median([sys.executable, "-c", "pass"], environment, 5)}
+    figures: dict[str, Any] = {"python": median(of_code("pass"), environment, 5)}
     for kernel in ("bfs", "sssp"):
-        call = [sys.executable, "-c", FIRST, searched, kernel]
+        call = of_code(FIRST, searched, kernel)
         timed(call, environment)
         figures[kernel] = median(call, environment, 5)
-    by_command = [*command, "bfs", searched, "--source", "1", "--overwrite", "--quiet"]
-    by_command += ["--out", str(folder / "r.zarr")]
-    figures["bfs_by_command"] = median(by_command, environment, options.repeats)
+    command = by_command(searched, folder)
+    figures["bfs_by_command"] = median(command, environment, options.repeats)
     for kernel in ("bfs", "sssp", "johnson"):
         empty = {**environment, "XDG_CACHE_HOME": str(folder / kernel)}
-        call = [sys.executable, "-c", FIRST, tiny, kernel]
-        figures[f"{kernel}_empty_cache"] = timed(call, empty)
+        figures[f"{kernel}_empty_cache"] = timed(of_code(FIRST, tiny, kernel), empty)
     figures["ten_vertices"] = repeated(environment, tiny, "bfs", "any", "100")
     figures["isolated"] = repeated(environment, searched, "bfs", "isolated", "100")
     if (data_folder() / ROAD_NY).exists():
@@ -115,27 +114,24 @@ def main() -> None:
     program = Program("first_use", __doc__, scale=12, repeats=3)
     program.add("--searched", type=int, default=20, help="scale of the graph that is searched")
     options = program.parse()
-    command = [sys.executable, "-m", "ooc_graph"]
     with program.scratch() as folder:
         graph = str(folder / "out" / "graph.zarr")
         environment = {**os.environ, "XDG_CACHE_HOME": str(folder / "cache")}
         # Installed packages have their bytecode.
         environment.pop("PYTHONDONTWRITEBYTECODE", None)
         environment["PYTHONPYCACHEPREFIX"] = str(folder / "bytecode")
-        timed([*command, "--version"], environment)
-        searches(program, command, environment, folder)
+        timed([*COMMAND, "--version"], environment)
+        searches(program, environment, folder)
         environment["XDG_CACHE_HOME"] = str(folder / "empty")
-        run = [*command, "graph500", "--scale", str(options.scale), "--searches", "4"]
+        run = [*COMMAND, "graph500", "--scale", str(options.scale), "--searches", "4"]
         run += ["--out", str(folder / "out"), "--overwrite", "--quiet"]
-        search = [*command, "bfs", graph, "--source", "1", "--overwrite", "--quiet"]
-        search += ["--out", str(folder / "r.zarr")]
-        in_python = [sys.executable, "-c", SEARCH, graph]
+        search = by_command(graph, folder)
         figures = {
             "graph500_empty_cache": timed(run, environment),
             "graph500_later": median(run, environment, options.repeats),
-            "search_in_python_later": median(in_python, environment, 5),
+            "search_in_python_later": median(of_code(FIRST, graph, "bfs"), environment, 5),
             "search_by_command_later": median(search, environment, options.repeats),
-            "version": median([*command, "--version"], environment, 5),
+            "version": median([*COMMAND, "--version"], environment, 5),
         }
     program.record({"scale": options.scale, "load_before": os.getloadavg()[0]}, figures)
 

@@ -2,9 +2,8 @@
 
     python benchmarks/generator.py [--scale 22] [--edges 16777216] [--repeats 5]
 
-Into buffers that are there already (what a build does), and `Kronecker.block`, which allocates.
-The best and the median of the repeats are appended to records/generator.jsonl, with the machine's
-load average before, since a busy machine halves the figures.
+Into buffers that are there already (what a build does), and `Kronecker.block`, which allocates; the
+best and the median of the repeats. A busy machine halves the figures.
 """
 
 from __future__ import annotations
@@ -12,12 +11,15 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from typing import Any
 
 import numpy as np
 from harness.program import Program
 from harness.timing import rates
 
 from ooc_graph.edges.kronecker import Kronecker
+from ooc_graph.threads import cores
 
 BLOCK_EDGES = 1 << 18
 
@@ -40,12 +42,11 @@ def fill_buffers(kronecker: Kronecker, edges: int, threads: int, *, weighted: bo
 
 def measure(kronecker: Kronecker, edges: int, repeats: int) -> dict[str, dict[str, float]]:
     figures = {}
-    for threads in sorted({1, 2, len(os.sched_getaffinity(0))}):
-        cases: dict[str, Callable[[], None]] = {
-            "buffers, weights": lambda t=threads: fill_buffers(kronecker, edges, t, weighted=True),
-            "buffers, no weights": lambda t=threads: fill_buffers(
-                kronecker, edges, t, weighted=False
-            ),
+    for threads in sorted({1, 2, cores()}):
+        fill = partial(fill_buffers, kronecker, edges, threads)
+        cases: dict[str, Callable[[], Any]] = {
+            "buffers, weights": partial(fill, weighted=True),
+            "buffers, no weights": partial(fill, weighted=False),
             "block()": lambda t=threads: [kronecker.block(0, edges, threads=t)].clear(),
         }
         for case, task in cases.items():
@@ -59,13 +60,8 @@ def main() -> None:
     options = program.parse()
     kronecker = Kronecker(options.scale)
     edges = min(options.edges, kronecker.edges)
-    parameters = {
-        "scale": options.scale,
-        "edges": edges,
-        "repeats": options.repeats,
-        "block_edges": BLOCK_EDGES,
-        "load_average_before": os.getloadavg()[0],
-    }
+    parameters = program.given("scale", "repeats") | {"edges": edges, "block_edges": BLOCK_EDGES}
+    parameters["load_average_before"] = os.getloadavg()[0]
     program.record(parameters, measure(kronecker, edges, options.repeats))
 
 

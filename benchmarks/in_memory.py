@@ -2,18 +2,15 @@
 
     python benchmarks/in_memory.py [--scale 22] [--repeats 3] [--unweighted] [--no-peers]
 
-Ours takes the Kronecker tuples as they are generated and makes both directions, without duplicates
-and self-loops, renumbered, in both row orders (hub order alone without weights). SciPy makes a CSR
-array of both directions, adding duplicates up; networkit's `GraphFromCoo` keeps them. All get
-int64 ids, float32 weights (networkit float64) and the number of vertices; nobody is asked for more
-than that. Libraries take turns; compiling and generating is not in the times. Appends to
-records/in_memory.jsonl.
+Ours makes both directions of the Kronecker tuples, without duplicates and self-loops, renumbered,
+in both row orders (hub order alone without weights). SciPy makes a CSR array of both directions,
+adding duplicates up; networkit's `GraphFromCoo` keeps them. All get int64 ids, float32 weights
+(networkit float64) and the number of vertices, and take turns; compiling is not in the times.
 """
 
 from __future__ import annotations
 
 import importlib.util
-import os
 import resource
 import statistics
 from collections.abc import Callable
@@ -25,6 +22,7 @@ from harness.program import Program, load_average
 from harness.timing import take_turns, timed
 
 import ooc_graph as og
+from ooc_graph.threads import cores
 from ooc_graph.types import AnyArray
 
 Columns = tuple[AnyArray, AnyArray, AnyArray | None]
@@ -59,18 +57,6 @@ def columns_of(edges: og.Kronecker) -> Columns:
     return u, v, w if edges.weighted else None
 
 
-def figures_of(runs: list[dict[str, float]], edges: int) -> dict[str, Any]:
-    return {
-        "median_edges_per_s": statistics.median(edges / run["elapsed_s"] for run in runs),
-        "median_edges_per_cpu_s": statistics.median(edges / run["cpu_s"] for run in runs),
-        "runs": runs,
-    }
-
-
-def peak_bytes() -> int:
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss << 10
-
-
 def main() -> None:
     program = Program("in_memory", __doc__, scale=22, repeats=3)
     program.add("--unweighted", action="store_true")
@@ -84,9 +70,9 @@ def main() -> None:
     columns = columns_of(edges)
     for library in libraries.values():
         library(columns_of(small), small.vertices)
-    before = peak_bytes()
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     first = timed(lambda: ours(columns, edges.vertices))
-    peak = peak_bytes() - before
+    peak = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) << 10
     first_in_process = {"elapsed_s": first.elapsed_s, "cpu_s": first.cpu_s, **load_average()}
     del first
     calls = {name: partial(one, columns, edges.vertices) for name, one in libraries.items()}
@@ -94,19 +80,18 @@ def main() -> None:
     turns = take_turns(
         calls, options.repeats, check=lambda name, _: loads[name].append(load_average())
     )
-    figures = {}
+    figures: dict[str, dict[str, Any]] = {}
     for name, busy in loads.items():
-        taken = zip(turns.times_s[name], turns.cpu_s[name], busy, strict=True)
-        runs = [{"elapsed_s": wall, "cpu_s": cpu, **load} for wall, cpu, load in taken]
-        figures[name] = figures_of(runs, edges.edges)
+        wall_s, cpu_s = turns.times_s[name], turns.cpu_s[name]
+        taken = zip(wall_s, cpu_s, busy, strict=True)
+        figures[name] = {
+            "median_edges_per_s": edges.edges / statistics.median(wall_s),
+            "median_edges_per_cpu_s": edges.edges / statistics.median(cpu_s),
+            "runs": [{"elapsed_s": wall, "cpu_s": cpu, **load} for wall, cpu, load in taken],
+        }
     figures["ooc-graph"] |= {"first_in_process": first_in_process, "peak_rise_bytes": peak}
-    parameters = {
-        "scale": options.scale,
-        "edge_factor": 16,
-        "weighted": edges.weighted,
-        "threads": len(os.sched_getaffinity(0)),
-    }
-    program.record(parameters, figures)
+    parameters = program.given("scale") | {"edge_factor": 16, "weighted": edges.weighted}
+    program.record(parameters | {"threads": cores()}, figures)
 
 
 if __name__ == "__main__":

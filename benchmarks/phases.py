@@ -3,16 +3,14 @@
     python benchmarks/phases.py [--scale 20] [--searches 16] [--folder DIR]
 
 The phases of the one-rank search are called one by one on a single thread and timed; beside each
-stand the arcs it examined and nanoseconds an arc and a row. The bounds are measured in the same
-run: a sequential read, and look-ups at random places of a table as large as the distances, which
-is what an examined arc costs at least. Appends to records/phases.jsonl.
+stand the arcs it examined and nanoseconds an arc and a row. The bounds are a sequential read, and
+look-ups at random in a table as large as the distances: what an examined arc costs at least.
 """
 
 from __future__ import annotations
 
-import os
 import statistics
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
@@ -29,6 +27,7 @@ from ooc_graph.kernels.cpu.sssp import fused
 from ooc_graph.kernels.cpu.sssp.parents import EXAMINED, inner_parents, parents_part
 from ooc_graph.kernels.cpu.sssp.pull import pull_part
 from ooc_graph.kernels.cpu.sssp.search import CpuSsspSearch
+from ooc_graph.threads import cores
 from ooc_graph.types import AnyArray
 
 SEQUENTIAL_BYTES = 1 << 28
@@ -65,10 +64,10 @@ def bounds(distances: int) -> dict[str, float]:
 
 
 class Clock:
-    """Seconds by phase."""
+    """Seconds and arcs by phase."""
 
     def __init__(self) -> None:
-        self.seconds: defaultdict[str, float] = defaultdict(float)
+        self.seconds: Counter[str] = Counter()
         self.arcs: Counter[str] = Counter()
 
     def timed(self, phase: str, function: Callable[..., Any], *arguments: Any) -> Any:
@@ -113,29 +112,26 @@ def main() -> None:
         graph = og.build(source, scratch / "graph.zarr")
         rows, tuples = graph.load("light").out_light, graph.tuples()
         roots = internal_keys(graph, source, options.searches)
-    assert rows is not None
     alone = CpuSsspSearch(rows, rows, tuples, Team(1))
     search_by_phases(alone, roots[0], Clock())
     clock = Clock()
     for root in roots:
         search_by_phases(alone, root, clock)
     del alone
-    threads = os.cpu_count() or 1
-    together = CpuSsspSearch(rows, rows, tuples, Team(threads))
+    together = CpuSsspSearch(rows, rows, tuples, Team(cores()))
     together.run(roots[0])
     whole = [together.run(root).elapsed_s for root in roots]
+    figures = {
+        **bounds(graph.rows),
+        "rows": graph.rows,
+        "arcs": graph.arcs,
+        "phases_of_one_thread": phases_of(clock, graph.rows, len(roots)),
+        "one_thread_s": sum(clock.seconds.values()) / len(roots),
+        "threads": cores(),
+        "whole_median_s": statistics.median(whole),
+    }
     program.record(
-        {"scale": options.scale, "edge_factor": 16, "searches": len(roots)},
-        {
-            **bounds(graph.rows),
-            "rows": graph.rows,
-            "arcs": graph.arcs,
-            "phases_of_one_thread": phases_of(clock, graph.rows, len(roots)),
-            "one_thread_s": sum(clock.seconds.values()) / len(roots),
-            "threads": threads,
-            "whole_median_s": statistics.median(whole),
-            **load_average(),
-        },
+        program.given("scale", "searches") | {"edge_factor": 16}, figures | load_average()
     )
 
 
@@ -143,12 +139,9 @@ def phases_of(clock: Clock, rows: int, searches: int) -> dict[str, dict[str, flo
     phases = {}
     for phase, seconds in clock.seconds.items():
         each, arcs = seconds / searches, clock.arcs[phase] / searches
-        phases[phase] = {
-            "ms": each * 1e3,
-            "arcs": arcs,
-            "ns_per_row": each / rows * 1e9,
-            "ns_per_arc": each / arcs * 1e9 if arcs else None,
-        }
+        per_arc = each / arcs * 1e9 if arcs else None
+        phases[phase] = {"ms": each * 1e3, "arcs": arcs, "ns_per_arc": per_arc}
+        phases[phase]["ns_per_row"] = each / rows * 1e9
     return phases
 
 

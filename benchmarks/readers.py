@@ -27,24 +27,23 @@ from ooc_graph.edges import EdgeSource, open_source
 
 BLOCK_BYTES = 4 << 20
 BLOCK_EDGES = 1 << 18
+LINES: dict[str, Callable[[int, int, float], str]] = {
+    "ids": lambda a, b, _: f"{a}\t{b}",
+    "ids, float of 17 digits": lambda a, b, w: f"{a}\t{b}\t{w!r}",
+    "ids, float of 3 digits": lambda a, b, w: f"{a}\t{b}\t{w:.3f}",
+    "ids, integer": lambda a, b, w: f"{a}\t{b}\t{int(w * 1000)}",
+}
 
 
 def write_texts(folder: Path, lines: int) -> dict[str, Path]:
     """Tab-separated files with ids below 2**22 in no order."""
     rng = np.random.default_rng(1)
     u, v = rng.integers(0, 1 << 22, (2, lines)).tolist()
-    unit = rng.random(lines).tolist()
-    weights = {
-        "ids": [""] * lines,
-        "ids, float of 17 digits": [f"\t{w!r}" for w in unit],
-        "ids, float of 3 digits": [f"\t{w:.3f}" for w in unit],
-        "ids, integer": [f"\t{int(w * 1000)}" for w in unit],
-    }
-    paths = {}
-    for number, (name, tails) in enumerate(weights.items()):
+    unit, paths = rng.random(lines).tolist(), {}
+    for number, (name, line) in enumerate(LINES.items()):
         paths[name] = folder / f"g{number}.tsv"
-        rows = (f"{a}\t{b}{c}\n" for a, b, c in zip(u, v, tails, strict=True))
-        paths[name].write_text("".join(rows))
+        rows = (line(*row) for row in zip(u, v, unit, strict=True))
+        paths[name].write_text("\n".join(rows) + "\n")
     return paths
 
 
@@ -56,9 +55,8 @@ def drain(source: EdgeSource, threads: int = 1) -> int:
 
 
 def by_pyarrow(path: Path) -> int:
-    read = csv.ReadOptions(
-        use_threads=False, block_size=BLOCK_BYTES, autogenerate_column_names=True
-    )
+    options = {"use_threads": False, "block_size": BLOCK_BYTES}
+    read = csv.ReadOptions(autogenerate_column_names=True, **options)
     with csv.open_csv(path, read, csv.ParseOptions(delimiter="\t")) as batches:
         return sum(len(batch) for batch in batches)
 
@@ -75,9 +73,8 @@ def text_cases(paths: dict[str, Path]) -> dict[str, Callable[[], int]]:
         cases[f"{name}: tokenizer, tabs"] = lambda p=path: drain(open_source(p, header=False))
         cases[f"{name}: pyarrow"] = lambda p=path: by_pyarrow(p)
         cases[f"{name}: pandas"] = lambda p=path: by_pandas(p)
-    cases["ids: tokenizer, 2 threads"] = lambda: drain(
-        open_source(paths["ids"], format="edgelist"), 2
-    )
+    ids = paths["ids"]
+    cases["ids: tokenizer, 2 threads"] = lambda: drain(open_source(ids, format="edgelist"), 2)
     return cases
 
 
@@ -88,9 +85,8 @@ def other_cases(folder: Path, paths: dict[str, Path]) -> dict[str, Callable[[], 
     (folder / "g.tsv.gz").write_bytes(gzip.compress(text, 6))
     (folder / "g.tsv.zst").write_bytes(zstandard.compress(text))
     banner = f"%%MatrixMarket matrix coordinate pattern general\n{1 << 22} {1 << 22} {len(pairs)}\n"
-    (folder / "g.mtx").write_bytes(
-        banner.encode() + "".join(f"{u + 1} {v + 1}\n" for u, v in pairs.tolist()).encode()
-    )
+    lines = "".join(f"{u + 1} {v + 1}\n" for u, v in pairs.tolist())
+    (folder / "g.mtx").write_text(banner + lines)
     np.save(folder / "g.npy", pairs)
     parquet.write_table(pa.table({"u": pairs[:, 0], "v": pairs[:, 1]}), folder / "g.parquet")
     rows = pairs[:, 1].reshape(-1, 16) + 1

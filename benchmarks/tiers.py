@@ -3,31 +3,29 @@
     python benchmarks/tiers.py --store G.zarr --scale 20 [--searches 16] [--kernels bfs,sssp]
     python benchmarks/tiers.py --store G.zarr --scale 20 --limit [--searches 4] [--limit-bytes N]
 
-The store is that of Graph500's generator of the scale; it is built where it is not there.
-
-Without --limit: every source is searched in memory and with 100, 50, 25, 12 and 6 % of the arcs in
-memory at most, in turn, the page cache warm, and each answer is compared byte for byte. Memory
-keeps nothing of what is read. Times are of the search alone, the best of three. Bytes are counted
-in whole blocks of 64 KiB, as read and checked. For comparison a plain pass over all arcs a level
-(BFS), or a round until nothing changes (SSSP), streams the store as GridGraph does; its bytes are
-passes times arcs, of the first two sources.
+The store is that of Graph500's generator; it is built where it is not there. Without --limit every
+source is searched in memory and with 100, 50, 25, 12 and 6 % of the arcs in memory at most, in
+turn, the page cache warm, and answers are compared byte for byte. Times are of the search alone,
+the best of three; bytes are whole blocks of 64 KiB. For comparison a plain pass over all arcs a
+level (BFS), or a round until nothing changes (SSSP), streams the store as GridGraph does; its bytes
+are passes times arcs, of the first two sources.
 
 With --limit: the API's search, in a process of its own, within a quarter of the bytes of the
-store's arcs (all row orders), and within a quarter of those that the kernel reads if that is not
-refused; or within --limit-bytes. See tiers_limit.py.
-
-Appends to records/tiers.jsonl, or to --records.
+store's arcs (all row orders), and of those that the kernel reads if that is not refused; or within
+--limit-bytes. See tiers_limit.py.
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
+from itertools import repeat
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from harness.graphs import internal_keys
-from harness.program import Program, load_average
+from harness.program import KERNELS, Program, load_average
 from harness.timing import answer_of, medians, reached_by, timed
 from tiers_limit import limits_of, within_limits
 
@@ -47,79 +45,61 @@ SHARES = (1.0, 0.5, 0.25, 0.12, 0.06)
 STREAMED = 2
 BATCH_BLOCKS = 32
 REPEATS = 3
-
-
-@compiled
-def _level_of_chunk(
-    row: int, first: int, offsets: Any, neighbors: Any, level: Any, depth: int
-) -> Any:
-    """Look at every arc of a chunk that begins at arc ``first``, in row ``row``."""
-    found = 0
-    for index in range(len(neighbors)):
-        while offsets[row + 1] <= first + index:
-            row += 1
-        if level[row] < 0 and level[neighbors[index]] == depth - 1:
-            level[row] = depth
-            found += 1
-    return row, found
+NOTED = "requests", "reading_s", "waited_s"
 
 
 @compiled
 def _relax_chunk(
-    row: int, first: int, offsets: Any, neighbors: Any, weights: Any, distance: Any
+    row: int, first: int, offsets: Any, neighbors: Any, weights: Any, measure: Any, most: Any
 ) -> Any:
+    """Look at every arc of a chunk that begins at arc ``first``, in row ``row``.
+
+    Arcs to neighbors whose measure is above ``most`` are left out. No weights: all are 1.
+    """
     changed = 0
     for index in range(len(neighbors)):
         while offsets[row + 1] <= first + index:
             row += 1
-        candidate = distance[neighbors[index]] + weights[index]
-        if candidate < distance[row]:
-            distance[row] = candidate
+        known = measure[neighbors[index]]
+        candidate = known + (weights[index] if len(weights) else weights.dtype.type(1))
+        if known <= most and candidate < measure[row]:
+            measure[row] = candidate
             changed += 1
     return row, changed
 
 
 def streamed(graph: og.Graph, kernel: str, root: int) -> tuple[AnyArray, int]:
     """Levels or distances by passes over all arcs, and the number of passes."""
-    group = rows_path(0, "out", ORDER_OF[kernel])
+    group, stored = rows_path(0, "out", ORDER_OF[kernel]), graph.stored
     assert graph.shards == 1
     assert not graph.directed
-    stored = graph.stored
     offsets = stored.read(f"{group}/offsets").astype(np.int64)
-    measure: AnyArray
-    if kernel == "bfs":
-        measure = np.full(graph.rows, -1, np.int32)
-    else:
-        measure = np.full(graph.rows, np.inf, graph.weight_dtype)
+    dtype = np.dtype(np.int32) if kernel == "bfs" else graph.weight_dtype
+    far = np.iinfo(dtype).max if kernel == "bfs" else np.inf
+    measure = np.full(graph.rows, far, dtype)
     measure[root] = 0
     passes, changed = 0, 1
     while changed:
-        passes += 1
         row, first, changed = 0, 0, 0
-        neighbors = stored.blocks(f"{group}/neighbors")
-        if kernel == "bfs":
-            for chunk in neighbors:
-                row, found = _level_of_chunk(row, first, offsets, chunk, measure, passes)
-                changed += found
-                first += len(chunk)
-        else:
-            weights = stored.blocks(f"{group}/weights")
-            for chunk, weight in zip(neighbors, weights, strict=True):
-                row, found = _relax_chunk(row, first, offsets, chunk, weight, measure)
-                changed += found
-                first += len(chunk)
+        # A pass of BFS finds one level.
+        most = passes if kernel == "bfs" else far
+        weights = repeat(measure[:0]) if kernel == "bfs" else stored.blocks(f"{group}/weights")
+        for chunk, weight in zip(stored.blocks(f"{group}/neighbors"), weights, strict=False):
+            row, found = _relax_chunk(row, first, offsets, chunk, weight, measure, most)
+            changed += found
+            first += len(chunk)
+        passes += 1
+    if kernel == "bfs":
+        measure[measure == far] = -1
     return measure, passes
 
 
 def plan_of_share(graph: og.Graph, kernel: str, share: float) -> Plan | None:
     """Most arcs in memory that are no more than a share of all; None where that is too few."""
     facts = facts_of(graph, kernel)
-    chosen = None
-    for rule in rules(kernel):
-        plan = Plan(facts, 0, rule, BATCH_BLOCKS, 0)
-        if plan.head_arcs <= share * facts.arcs:
-            chosen = plan
-    return None if chosen is None else replace(chosen, budget_bytes=chosen.bytes)
+    plans = [Plan(facts, 0, rule, BATCH_BLOCKS, 0) for rule in rules(kernel)]
+    fitting = [plan for plan in plans if plan.head_arcs <= share * facts.arcs]
+    return replace(fitting[-1], budget_bytes=fitting[-1].bytes) if fitting else None
 
 
 def compare(program: Program, graph: og.Graph, kernel: str, roots: list[int]) -> None:
@@ -130,24 +110,20 @@ def compare(program: Program, graph: og.Graph, kernel: str, roots: list[int]) ->
         tree = search.run(root)
         edges.append(int(tuples[reached_by(tree)].sum(dtype=np.int64)) // 2)
         if number < STREAMED:
-            seconds, _, (found, count) = timed(lambda root=root: streamed(graph, kernel, root))
+            seconds, _, (found, count) = timed(partial(streamed, graph, kernel, root))
             if found.tobytes() != answer_of(tree)[1]:
                 raise SystemExit(f"{kernel}: streaming differs from internal id {root}")
             passes.append({"passes": count, "s": seconds})
     facts = facts_of(graph, kernel)
     arc_bytes = facts.arcs * facts.arc_bytes
     plain = arc_bytes * float(np.mean([one["passes"] for one in passes]))
-    parameters = program.given("scale") | {
-        "kernel": kernel,
-        "searches": len(roots),
-        "threads": cores(),
-    }
+    parameters = program.given("scale", "searches") | {"kernel": kernel, "threads": cores()}
     for share in SHARES:
         plan = plan_of_share(graph, kernel, share)
         if plan is None:
             print(f"{kernel:4} {share:4.0%}: the first arcs of all rows are more than that")
             continue
-        load_s, _, tier = timed(lambda plan=plan: load_tiers(graph, plan, device))
+        load_s, _, tier = timed(partial(load_tiers, graph, plan, device))
         loaded = tier.io_stats.bytes
         tier.run(roots[0])
         figures = {
@@ -175,17 +151,15 @@ def in_turn(search: Any, tier: Any, roots: list[int], edges: list[int]) -> dict[
     times: dict[str, list[float]] = {"memory": [], "tier": []}
     io_stats = []
     for root in roots:
-        mine: dict[str, list[float]] = {"memory": [], "tier": []}
+        pairs = []
         for _ in range(REPEATS):
-            wanted = search.run(root)
-            mine["memory"].append(wanted.elapsed_s)
-            before = tier.io_stats
+            wanted, before = search.run(root), tier.io_stats
             found = tier.run(root)
             since = tier.io_stats.since(before)
-            mine["tier"].append(found.elapsed_s)
+            pairs.append((wanted.elapsed_s, found.elapsed_s))
             if answer_of(found) != answer_of(wanted):
                 raise SystemExit(f"answers differ from internal id {root}")
-        for who, seconds in mine.items():
+        for who, seconds in zip(times, zip(*pairs, strict=True), strict=True):
             times[who].append(min(seconds))
         io_stats.append(since)
     rates = {who: teps_statistics(seconds, edges) for who, seconds in times.items()}
@@ -198,14 +172,12 @@ def in_turn(search: Any, tier: Any, roots: list[int], edges: list[int]) -> dict[
         "ratio_of_minima": min(times["tier"]) / min(times["memory"]),
         "mean_read_bytes": float(np.mean([one.bytes for one in io_stats])),
         "read_bytes": [one.bytes for one in io_stats],
-        "requests": [one.requests for one in io_stats],
-        "reading_s": [one.reading_s for one in io_stats],
-        "waited_s": [one.waited_s for one in io_stats],
+        **{name: [getattr(one, name) for one in io_stats] for name in NOTED},
     }
 
 
 def main() -> None:
-    program = Program("tiers", __doc__, searches=16, kernels=["bfs", "sssp"])
+    program = Program("tiers", __doc__, searches=16, kernels=KERNELS)
     program.add("--store", type=Path, required=True)
     program.add("--scale", type=int, required=True)
     program.add("--limit", action="store_true")

@@ -1,12 +1,10 @@
 """Searches within a limit that has no room for the arcs, the page cache cold; see tiers.py --limit.
 
 Every search is the API's, with its answer written, in a process of its own that has searched a
-small graph before, which compiles kernels and imports modules: the peak is of the process less what
-it held then. The page cache of the store's chunks is dropped before each of the searches, the first
-of which loads; what loading takes, in seconds and bytes, is measured apart. Then each source is
-searched from again, the page cache warm, the best of three. The same sources are searched from in
-memory before, in this process, the best of three, for the ratios. At last the chunks are read in
-sequence: what the disk gives at most.
+small graph before: the peak is of the process less what it had then. The page cache of the store's
+chunks is dropped before each search, the first of which loads; loading is measured apart. Then each
+source is searched from again, the page cache warm, the best of three; before, in memory in this
+process, for the ratios. At last the chunks are read in sequence: what the disk gives at most.
 """
 
 from __future__ import annotations
@@ -14,13 +12,12 @@ from __future__ import annotations
 import gc
 import json
 import sys
-import tempfile
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from harness.files import drop_from_cache, in_own_process
-from harness.program import Program
+from harness.program import KERNELS, Program
 from harness.timing import timed
 
 import ooc_graph as og
@@ -37,7 +34,6 @@ from ooc_graph.runtime import engine_cache, process, warmup
 from ooc_graph.shards.tier_facts import facts_of
 from ooc_graph.threads import cores
 
-KERNELS = ("bfs", "sssp")
 REPEATS = 3
 
 
@@ -47,10 +43,7 @@ def limits_of(graph: og.Graph, kernel: str, limit_bytes: int | None) -> dict[str
         return {"as given": limit_bytes}
     facts = {name: facts_of(graph, name) for name in KERNELS}
     arc_bytes = {name: one.arcs * one.arc_bytes for name, one in facts.items()}
-    return {
-        "of all arcs": sum(arc_bytes.values()) // 4,
-        "of its arcs": arc_bytes[kernel] // 4,
-    }
+    return {"of all arcs": sum(arc_bytes.values()) // 4, "of its arcs": arc_bytes[kernel] // 4}
 
 
 def within_limits(
@@ -66,22 +59,22 @@ def within_limits(
             print(f"{kernel:4} limit {name}: refused: {error}")
             continue
         memory_s = memory_s or in_memory(graph, kernel, roots)
-        figures = {**in_a_process(graph, kernel, roots, limit), "plan": describe(plan)}
-        figures["memory_s"] = memory_s
-        figures |= compared(figures)
+        originals = graph.original_of()[roots].tolist()
+        with program.scratch() as scratch:
+            figures = in_own_process(__file__, graph.path, kernel, limit, scratch, *originals)
+        figures |= {"plan": describe(plan), "memory_s": memory_s}
+        # Over seconds in memory, of medians; None if all arcs had room.
+        cold_s = [one["elapsed_s"] for one in figures["searches"]]
+        for ratio, seconds in (("cold_ratio", cold_s), ("warm_ratio", figures["warm_s"])):
+            planned = figures["planned"] is not None
+            figures[ratio] = float(np.median(seconds) / np.median(memory_s)) if planned else None
         # Last: it takes the page cache's content away.
         probe = probe_disk(graph.path)
         for part in ("moved", "load"):
             rate = figures[part].get("bytes read a second of reading")
             figures[f"disk beside {part}"] = tiers.describe_probe(probe, rate)
-        parameters = {
-            "scale": program.options.scale,
-            "kernel": kernel,
-            "limit": name,
-            "limit_bytes": limit,
-            "searches": len(roots),
-            "threads": cores(),
-        }
+        parameters = program.given("scale", "searches") | {"kernel": kernel, "threads": cores()}
+        parameters |= {"limit": name, "limit_bytes": limit}
         program.record(parameters, figures, "tiers-limit")
 
 
@@ -94,24 +87,6 @@ def in_memory(graph: og.Graph, kernel: str, roots: list[int]) -> list[float]:
         return [min(search.run(root).elapsed_s for _ in range(REPEATS)) for root in roots]
     finally:
         device.close()
-
-
-def in_a_process(graph: og.Graph, kernel: str, roots: list[int], limit: int) -> dict[str, Any]:
-    originals = graph.original_of()[roots].tolist()
-    with tempfile.TemporaryDirectory(prefix="tiers-benchmark-") as scratch:
-        return in_own_process(__file__, graph.path, kernel, limit, scratch, *originals)
-
-
-def compared(figures: dict[str, Any]) -> dict[str, Any]:
-    """Seconds within the limit over those in memory, of medians; None where all arcs had room."""
-    if figures["planned"] is None:
-        return {"cold_ratio": None, "warm_ratio": None}
-    memory_s = float(np.median(figures["memory_s"]))
-    cold_s = float(np.median([one["elapsed_s"] for one in figures["searches"]]))
-    return {
-        "cold_ratio": cold_s / memory_s,
-        "warm_ratio": float(np.median(figures["warm_s"])) / memory_s,
-    }
 
 
 def child(store: Path, kernel: str, limit: int, scratch: Path, sources: list[int]) -> None:

@@ -4,14 +4,13 @@
     python benchmarks/tuning.py MODULE:NAME 1 2 --search bfs | sssp | johnson | levels
 
 The constant is one of ``ooc_graph.kernels.common.tuning``, or ``MODULE:NAME`` of another module,
-with the search that it decides. Each value has processes of its own, in which it is set before the
-kernels are imported, and a cache of compiled kernels of its own: constants are compiled in. The
-values take turns, each turn a process, which first does everything once.
+with the search that it decides. Constants are compiled in: each value has a cache of compiled
+kernels of its own, and is set before they are imported. The values take turns, each turn a process,
+which first does everything once.
 
 ``bfs`` and ``sssp`` search from ``--searches`` vertices one after another, ``johnson`` finds the
 distances from ``--sources`` vertices together, and ``levels`` counts their levels. The grid has as
-many vertices, and integers as weights. Answers must be the same bytes whatever the value. Appends
-to records/tuning.jsonl.
+many vertices, and integers as weights. Answers must be the same bytes whatever the value.
 """
 
 from __future__ import annotations
@@ -19,7 +18,6 @@ from __future__ import annotations
 import hashlib
 import importlib
 import json
-import os
 import sys
 from typing import Any
 
@@ -28,6 +26,8 @@ from harness.files import in_own_process
 from harness.graphs import RANDOM_STATE, grid_ends, kronecker_in_memory, random_roots, some_rows
 from harness.program import Program, load_average
 from harness.timing import answer_of, arcs_of, medians, timed
+
+from ooc_graph.threads import cores
 
 TUNING = "ooc_graph.kernels.common.tuning"
 DECIDES = {
@@ -58,8 +58,7 @@ def seconds_of(given: dict[str, Any]) -> dict[str, Any]:
 
     search, graph = given["search"], graph_of(given["graph"], given["scale"])
     device, answers = CpuDevice(given["threads"]), hashlib.sha256()
-    times: list[float] = []
-    arcs: list[int] = []
+    times, arcs = list[float](), list[int]()
     if search in ORDER_OF:
         bound = getattr(device, search)(graph.load(ORDER_OF[search]))
         roots = random_roots(graph.rows, given["searches"], RANDOM_STATE)
@@ -94,7 +93,9 @@ def child(module: str, name: str, value: str, given: str) -> None:
 
 
 def main() -> None:
-    program = Program("tuning", __doc__, scale=16, searches=8, sources=256, repeats=3, threads=None)
+    program = Program(
+        "tuning", __doc__, scale=16, searches=8, sources=256, repeats=3, threads=cores()
+    )
     program.add("constant", help="its name; MODULE:NAME of another module")
     program.add("values", nargs="+", type=json.loads)
     program.add("--search", choices=DECIDES, help="if the constant is another module's")
@@ -104,11 +105,8 @@ def main() -> None:
     known = [search for search, names in DECIDES.items() if not module and name in names]
     if not known and not (module and options.search):
         program.parser.error(f"{options.constant}: give MODULE:NAME and --search")
-    given = {
-        "search": options.search or known[0],
-        **{key: getattr(options, key) for key in ("graph", "scale", "searches", "sources")},
-        "threads": options.threads or len(os.sched_getaffinity(0)),
-    }
+    given = program.given("graph", "scale", "searches", "sources", "threads")
+    given["search"] = options.search or known[0]
     runs: dict[str, list[dict[str, Any]]] = {json.dumps(value): [] for value in options.values}
     with program.scratch() as folder:
         for value in [*runs] * options.repeats:

@@ -2,22 +2,21 @@
 
     python benchmarks/validation.py [--scale 20] [--answers 1,16,32] [--earlier CHECKOUT]
 
-Answers of 8 keys are searched first. Then processes in turn, of this package and of another
-checkout of it, take so many answers in and show them all edges once. For each number of answers:
-seconds an answer of taking in, of the pass and of both, the best of the repeats, and the ratio of
-the pass to the generator's time. With ``--earlier``, also the ratio of the earlier package's
-seconds to these. Appends to records/validation.jsonl.
+Answers of 8 keys are searched first. Then processes in turn, of this package and with ``--earlier``
+of another checkout of it, take so many answers in and show them all edges once. For each number of
+answers: seconds an answer of taking in, of the pass and of both, the best of the repeats; the ratio
+of the pass to the generator's time, and of the earlier package's seconds to these.
 """
 
 from __future__ import annotations
 
 import inspect
 import json
-import os
 import subprocess
 import sys
 from pathlib import Path
 from time import perf_counter
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -25,18 +24,8 @@ import numpy as np
 KEYS = 8
 
 
-class Nobody:
-    """A validator that looks at nothing."""
-
-    def fork(self) -> Nobody:
-        return self
-
-    def block(self, edges: Any) -> None: ...
-
-    def merge(self, other: Nobody) -> None: ...
-
-    def finish(self) -> list[Any]:
-        return []
+NOTHING: Any = SimpleNamespace(fork=lambda: NOTHING, block=id, merge=id, finish=list)
+"""A validator that looks at nothing."""
 
 
 def searched(scale: int, folder: Path) -> None:
@@ -67,7 +56,7 @@ def measured(scale: int, folder: Path, counts: list[int]) -> dict[str, list[floa
         loaded = [np.load(folder / f"{kernel}-{number}.npz") for number in range(KEYS)]
         answers = [answer(int(f["root"]), f["parent"], f[measure], vertices) for f in loaded]
         begun = perf_counter()
-        check_edges(Nobody(), source, cores())
+        check_edges(NOTHING, source, cores())
         found[f"{kernel}, edges alone"] = [0.0, perf_counter() - begun]
         for count in counts:
             options = {"count": count, "threads": cores()}
@@ -83,45 +72,34 @@ def measured(scale: int, folder: Path, counts: list[int]) -> dict[str, list[floa
     return found
 
 
-def in_process(package: Path, *arguments: Any) -> dict[str, list[float]]:
-    environment = os.environ | {"PYTHONPATH": str(package)}
-    command = [sys.executable, __file__, "--measure", *map(str, arguments)]
-    done = subprocess.run(command, env=environment, stdout=subprocess.PIPE, check=True)
-    measured_: dict[str, list[float]] = json.loads(done.stdout.splitlines()[-1])
-    return measured_
-
-
-def best(runs: list[dict[str, list[float]]]) -> dict[str, list[float]]:
-    return {case: min((run[case] for run in runs), key=sum) for case in runs[0]}
-
-
 def main() -> None:
+    from harness.files import in_own_process  # noqa: PLC0415
     from harness.program import Program, load_average, words  # noqa: PLC0415
 
-    here = Path(__file__).resolve().parents[1]
     program = Program("validation", __doc__, scale=20, repeats=3, folder=None)
     program.add("--answers", type=words, default=["1", "16", "32"])
     program.add("--earlier", type=Path, default=None, help="checkout to compare with")
     options = program.parse()
-    packages = {"this": here} | ({"earlier": options.earlier} if options.earlier else {})
-    runs: dict[str, list[dict[str, list[float]]]] = {name: [] for name in packages}
+    packages = [Path(__file__).resolve().parents[1], *filter(None, [options.earlier])]
+    runs: list[list[dict[str, list[float]]]] = [[] for _ in packages]
     with program.scratch() as folder:
         searched(options.scale, folder)
+        given = "--measure", options.scale, folder, *options.answers
         for _ in range(options.repeats):
-            for name, package in packages.items():
-                counts = ",".join(options.answers)
-                runs[name].append(in_process(package, options.scale, folder, counts))
-    found = {name: best(each) for name, each in runs.items()}
+            for package, found in zip(packages, runs, strict=True):
+                environment = {"PYTHONPATH": str(package)}
+                found.append(in_own_process(__file__, *given, environment=environment))
+    best = [{case: min((run[case] for run in each), key=sum) for case in each[0]} for each in runs]
     figures: dict[str, dict[str, float]] = {}
-    for case, (taking_s, pass_s) in found["this"].items():
+    for case, (taking_s, pass_s) in best[0].items():
         kernel, _, what = case.partition(", ")
         count = int(what.split()[0]) if what[0].isdigit() else 1
         each = figures[case] = {"taking in, s": taking_s / count, "pass, s": pass_s / count}
         each["s an answer"] = (taking_s + pass_s) / count
-        each["pass / edges alone"] = pass_s / found["this"][f"{kernel}, edges alone"][1]
-        if options.earlier:
-            each["earlier, s an answer"] = sum(found["earlier"][case]) / count
-            each["earlier / this"] = sum(found["earlier"][case]) / (taking_s + pass_s)
+        each["pass / edges alone"] = pass_s / best[0][f"{kernel}, edges alone"][1]
+        for earlier in best[1:]:
+            each["earlier, s an answer"] = sum(earlier[case]) / count
+            each["earlier / this"] = sum(earlier[case]) / (taking_s + pass_s)
     parameters = program.given("scale", "repeats") | load_average()
     if options.earlier:
         command = ["git", "-C", str(options.earlier), "rev-parse", "HEAD"]
@@ -131,8 +109,7 @@ def main() -> None:
 
 if __name__ == "__main__":
     if sys.argv[1:2] == ["--measure"]:
-        scale, folder, counts = sys.argv[2:]
-        given = int(scale), Path(folder), [int(count) for count in counts.split(",")]
-        print(json.dumps(measured(*given)))
+        scale, folder, *counts = sys.argv[2:]
+        print(json.dumps(measured(int(scale), Path(folder), [int(count) for count in counts])))
     else:
         main()

@@ -3,14 +3,14 @@
     python benchmarks/worker_memory.py [--scale 19]
 
 For each memory limit a worker of one thread runs BFS and SSSP twice each, its memory sampled every
-3 ms. What the process has before and after is what a budget has to leave to it. Appends to
-records/worker_memory.jsonl.
+3 ms. What the process has before and after is what a budget has to leave to it.
 """
 
 from __future__ import annotations
 
 import os
 import time
+from importlib import import_module
 from typing import Any
 
 from distributed import Client, LocalCluster
@@ -32,7 +32,7 @@ def searched(graph: og.Graph, root: int, limit: str) -> dict[str, Any]:
         Client(cluster) as client,
     ):
         (pid,) = client.run(os.getpid).values()
-        client.run(bare)
+        client.run(lambda: bool(import_module("ooc_graph.search.algorithm")))
         with MemoryWatch([pid], interval_s=0.003) as watch:
             try:
                 for search in (og.bfs, og.bfs, og.sssp, og.sssp):
@@ -50,11 +50,6 @@ def searched(graph: og.Graph, root: int, limit: str) -> dict[str, Any]:
             "after_bytes": resident_bytes([pid]),
             "calls": done,
         }
-
-
-def bare() -> None:
-    """Import what searches need."""
-    from ooc_graph.search import algorithm as search_algorithm  # noqa: F401, PLC0415
 
 
 def release() -> None:
