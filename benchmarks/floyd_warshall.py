@@ -7,15 +7,13 @@ Directed graphs in memory, with integer weights: ``random``, drawn from 1 to 10^
 the same, shifted by potentials; ``metric``, distances of random points in a square, of which all
 pairs or a share have an arc. Batches, Floyd-Warshall and what the package chooses between them take
 turns, each from light-first rows to all distances as integers of 64 bits in memory of its own;
-their answers are compared. Potentials and new weights of the negative ones are recorded beside,
-and not counted.
-
-Appends to records/floyd_warshall.jsonl.
+their answers are compared. Potentials and new weights are recorded beside, and not counted.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from itertools import product
 from typing import Any
 
@@ -71,7 +69,7 @@ def measure(sides: tuple[Rows, Rows], team: Team, repeats: int) -> dict[str, Any
 
     def prepare(name: str) -> None:
         nonlocal search
-        elapsed_s, _, search = timed(lambda: CpuJohnson(*sides, team, tuples=tuples))
+        elapsed_s, _, search = timed(partial(CpuJohnson, *sides, team, tuples=tuples))
         prepared_s.append(elapsed_s)
         floyd_warshall.is_sure = (lambda *_: True) if name == "closed" else sure
 
@@ -84,11 +82,8 @@ def measure(sides: tuple[Rows, Rows], team: Team, repeats: int) -> dict[str, Any
             raise SystemExit("a path was too long")
         same(name, answer)
 
-    calls = {
-        "batches": lambda: run(0),
-        "closed": lambda: run(vertices),
-        "chosen": lambda: run(vertices),
-    }
+    most_closed = {"batches": 0, "closed": vertices, "chosen": vertices}
+    calls = {name: partial(run, most) for name, most in most_closed.items()}
     turns = take_turns(calls, repeats, before=prepare, check=check, long_s=LONG_S)
     floyd_warshall.is_sure = sure
     best = least(turns.times_s)

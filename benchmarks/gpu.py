@@ -11,13 +11,11 @@ and both with the answer brought into the order of original ids, where internal 
 duplicates included and self-loops not; the record also has it by unique edges. Kernel 1 is from
 edges in device memory to searchable rows.
 
-Before each timed search all arcs are read, by the validation of the one before or for that purpose,
-so that caches hold other things. Times of levels come from further searches that take them, arcs
-from further searches that count them. Bytes and look-ups are modelled from these counts
+Before each timed search all arcs are read, so that caches hold other things. Times of levels, and
+counts of arcs, come from further searches. Bytes and look-ups are modelled from these counts
 (gpu_model.py) and compared with a copy within device memory and random look-ups, measured in the
-same run. Energy is NVML's, over all searches repeated one after another for at least 10 s, at the
-scales that are named; MTEPS/W is the harmonic mean TEPS of these over their average power. What
-does not fit the device is recorded as such. Appends to records/gpu.jsonl.
+same run. Energy is NVML's, over all searches repeated for at least 10 s; MTEPS/W is the harmonic
+mean TEPS of these over their average power. What does not fit the device is recorded as such.
 """
 
 from __future__ import annotations
@@ -29,7 +27,7 @@ import cupy
 from gpu_measures import measured
 from harness import device
 from harness.device import DeviceGraph, DeviceProgram, free_memory, timed
-from harness.program import scales_of
+from harness.program import KERNELS, scales_of
 
 from ooc_graph.edges.kronecker import Kronecker
 from ooc_graph.errors import MemoryBudgetError
@@ -75,8 +73,7 @@ def warm(kernel: str) -> None:
 
 
 def main() -> None:
-    kernels = ["bfs", "sssp"]
-    program = DeviceProgram("gpu", __doc__, scales="20,22,24,26", kernels=kernels, searches=64)
+    program = DeviceProgram("gpu", __doc__, scales="20,22,24,26", kernels=KERNELS, searches=64)
     program.add("--energy-scales", type=scales_of, default="26")
     options = program.parse()
     for kernel in options.kernels:

@@ -110,8 +110,7 @@ class Validated:
     def add(self, key: int, tree: Any) -> None:
         """Take an answer; its batch is validated once it is full."""
         if self._validator is None:
-            kind = VALIDATORS[self._kernel]
-            self._validator = kind(self._source.vertices, self._room)
+            self._validator = VALIDATORS[self._kernel](self._source.vertices, self._room)
         self._validator.add(key, *self._columns(tree))
         self._waiting += 1
         if self._waiting == self._room:
@@ -132,13 +131,7 @@ class Validated:
         return cupy.where(there, named[at], -1), cupy.where(there, measure[at], nothing)
 
     def finish(self) -> None:
-        """Validate what waits.
-
-        Raises
-        ------
-        SystemExit
-            An answer is wrong.
-        """
+        """Validate what waits; SystemExit: an answer is wrong."""
         if not self._waiting:
             return
         for block in edge_blocks(self._source, self._kernel == "sssp", BLOCK_EDGES):

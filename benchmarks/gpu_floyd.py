@@ -2,13 +2,10 @@
 
     python benchmarks/gpu_floyd.py [--vertices 1000 2000 4000 8000] [--densities 1 0.1 0.01]
 
-The graphs are those of floyd_warshall.py, on the device. Both
-ways begin with rows on the device and nothing else, and leave all distances there as integers of
-64 bits; they take turns, and their answers are compared. Beside them stands how many minima of a
-sum the closing of the matrix takes in a second, and how many the device can, from registers alone:
-of int32, which the closing has, and of fp32, which has no instruction for a sum and its minimum.
-
-Appends to records/floyd_warshall.jsonl.
+The graphs are those of floyd_warshall.py. Both begin with rows on the device and leave distances
+there as integers of 64 bits; they take turns, and their answers are compared. Beside them stands
+how many minima of a sum the matrix takes in a second, and how many the device can, from registers
+alone: of int32, and of fp32, which has no instruction for a sum and its minimum.
 """
 
 from __future__ import annotations

@@ -2,25 +2,25 @@
 
     python benchmarks/gpu_many_bfs.py [--scale 20] [--sources 4096] [--stored 4096] [--threads N]
 
-Graph500's Kronecker graph without weights; sources are drawn from the largest component. Rows are
-in the device's memory before. Measured are, as medians:
+Graph500's Kronecker graph without weights, its rows on the device; sources are drawn from the
+largest component. Measured are, as medians:
 
 - ``prepare_s``: state of batches, and the trial whether they take less time than single searches;
 - ``reduce_s``: counts of all sources' levels, what eccentricity, closeness and sums are made of;
-- ``levels_s``: levels of ``--stored`` sources, all unless said otherwise, brought to page-locked
-  memory, with the rate of a plain copy of as many bytes beside it;
+- ``levels_s``: levels of ``--stored`` sources brought to page-locked memory, beside a plain copy;
 - the same of ``--singly`` sources by single searches on the device, whose answers stay there, and
-- of ``--cpu`` sources by the CPU's batches on ``--threads`` threads of this host, where rows are in
-  memory before, and one batch has been searched.
+- of ``--cpu`` sources by the CPU's batches, after one batch that does not count.
 
 GTEPS are input tuples by sources over time. Levels and counts are compared byte for byte with the
-CPU's. Appends to records/gpu_many_bfs.jsonl.
+CPU's.
 """
 
 from __future__ import annotations
 
 import argparse
 import statistics
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -38,14 +38,13 @@ from ooc_graph.threads import cores
 from ooc_graph.types import AnyArray, IntArray, Rows
 
 
-def singly(search: Any, sources: IntArray, repeats: int) -> list[float]:
-    """Seconds of single searches of all sources, one after the other."""
+def seconds(call: Callable[[], Any], repeats: int) -> list[float]:
+    return [one.elapsed_s for one in repeated(call, repeats, timed)]
 
-    def work() -> None:
-        for source in sources.tolist():
-            search.run_on_device(source)
 
-    return [one.elapsed_s for one in repeated(work, repeats, timed)]
+def singly(search: Any, sources: IntArray) -> None:
+    for source in sources.tolist():
+        search.run_on_device(source)
 
 
 def on_cpu(
@@ -70,7 +69,7 @@ def measure(options: argparse.Namespace) -> tuple[dict[str, Any], dict[str, Any]
     sources = device.connected_sources(single, options.sources)
     count = len(sources)
     few = sources[: options.singly]
-    singly_s = singly(single, few, options.repeats)
+    singly_s = seconds(partial(singly, single, few), options.repeats)
     del single
     free_memory()
     host = Rows(rows.offsets.get(), rows.neighbors.get())
@@ -83,30 +82,22 @@ def measure(options: argparse.Namespace) -> tuple[dict[str, Any], dict[str, Any]
         raise SystemExit("the counts are not the CPU's")
     stored = min(options.stored or count, count)
     answer = page_locked((stored, search.vertices), np.int32)
-    written = repeated(lambda: search.run(sources[:stored], answer), options.repeats, timed)
+    levels_s = seconds(lambda: search.run(sources[:stored], answer), options.repeats)
     if answer[: options.cpu].tobytes() != cpu_levels[:stored].tobytes():
         raise SystemExit("the levels are not the CPU's")
     figures = told | {
         "prepare_s": prepare_s,
         "reduce_s": [one.elapsed_s for one in reduced],
-        "levels_s": [one.elapsed_s for one in written],
+        "levels_s": levels_s,
         "singly_s": singly_s,
         "is_one_by_one": search.is_one_by_one,
         "copy_bytes_per_s": copy_rate(answer),
         "stored_bytes": answer.nbytes,
     }
-    parameters = {
-        "scale": options.scale,
-        "edges": edges.edges,
-        "rows": search.vertices,
-        "arcs": len(host.neighbors),
-        "sources": count,
-        "stored": stored,
-        "singly": len(few),
-        "cpu": len(sources[: options.cpu]),
-        "cpu_threads": options.threads,
-        "random_state": RANDOM_STATE,
-    }
+    parameters = {"scale": options.scale, "edges": edges.edges, "rows": search.vertices}
+    parameters |= {"arcs": len(host.neighbors), "sources": count, "stored": stored}
+    parameters |= {"singly": len(few), "cpu": len(sources[: options.cpu])}
+    parameters |= {"cpu_threads": options.threads, "random_state": RANDOM_STATE}
     return parameters, figures | rates(parameters, figures)
 
 

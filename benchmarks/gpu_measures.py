@@ -104,11 +104,6 @@ def bfs_levels(graph: DeviceGraph, roots: Sequence[int]) -> list[list[Level]]:
     return found
 
 
-def examined_by(levels: Sequence[Level]) -> int:
-    """Arcs that a search looks at: pushed arcs once, as the algorithm counts them."""
-    return sum(level.pushed + level.examined for level in levels)
-
-
 def against_ceilings(works: Sequence[Work], times_s: Sequence[float]) -> dict[str, Any]:
     """Median work of the searches, and its shares of what the device does at most now."""
     copy = copy_rate()
@@ -169,7 +164,8 @@ def measured(
         levels = bfs_levels(graph, roots)
         found["levels"] = [[astuple(level) for level in one] for one in levels]
         works = [bfs_work(rows, one) for one in levels]
-        examined = [examined_by(one) for one in levels]
+        # Pushed arcs count once, as the algorithm counts them.
+        examined = [sum(level.pushed + level.examined for level in one) for one in levels]
     else:
         works = [sssp_work(rows, phases) for phases in found["phase_arcs"]]
         examined = [sum(phases.values()) for phases in found["phase_arcs"]]

@@ -3,10 +3,8 @@
     python benchmarks/gpu_pinned.py [--scale 22] [--side 3000] [--searches 8] [--threads N]
 
 A Kronecker graph with weights of each type that stores have, and a grid with integers. All sides
-hold the same rows and take the roots in turn; the answers are compared byte for byte. Times are of
-the searches alone: on the device by events, until parents and distances stand in its memory; on the
-CPU until they stand in host memory. Medians are printed, with the device memory that the plan says.
-Appends to records/gpu_pinned.jsonl.
+have the same rows and take the roots in turn; the answers are compared byte for byte. Times are of
+the searches alone, until parents and distances stand in the device's memory, or in the host's.
 """
 
 from __future__ import annotations
@@ -50,18 +48,15 @@ def cases(scale: int, side: int) -> Iterator[tuple[str, Shard]]:
 
 def pinned(rows: Rows, threads: int) -> Rows:
     """The same rows, neighbours and weights in pinned memory as the device sees them."""
-    room = PinnedAllocator(threads)
-    weights = rows.weights
-    assert weights is not None
-    held = [room(len(column), column.dtype) for column in (rows.neighbors, weights)]
-    for there, here in zip(held, (rows.neighbors, weights), strict=True):
+    room, columns = PinnedAllocator(threads), (rows.neighbors, rows.weights)
+    held = [room(len(column), column.dtype) for column in columns]
+    for there, here in zip(held, columns, strict=True):
         there[:] = here
     return room.on_device(replace(rows, neighbors=held[0], weights=held[1]))
 
 
 def compare(shard: Shard, searches: int, cpu: CpuDevice, threads: int) -> dict[str, Any]:
     rows = shard.out_light
-    assert rows is not None
     there = pinned(rows, threads)
     sides: dict[str, Any] = {
         PINNED: CudaTierNearSearch(there, there, shard.tuples),
@@ -70,7 +65,6 @@ def compare(shard: Shard, searches: int, cpu: CpuDevice, threads: int) -> dict[s
     }
     times = alternate(sides, random_roots(len(shard.tuples), searches, RANDOM_STATE))
     median = medians(times)
-    assert rows.weights is not None
     return {
         "rows": len(shard.tuples),
         "arcs": len(rows.neighbors),

@@ -3,27 +3,21 @@
     python benchmarks/gpu_roads.py [--kernels bfs,sssp] [--searches 16] [--data DIR]
 
 Every road network of the reference data that has no negative weights, as its file gives it. Both
-sides hold the same rows and take the roots in turn: the device, the CPU on two threads, the CPU on
-all cores. The answers are compared byte for byte. Times are of the searches alone: on the device by
-events, until parents and levels or distances stand in its memory; on the CPU until they stand in
-host memory. What bringing the device's answer to host memory takes is in the record too. Medians
-are printed. Appends to records/gpu_roads.jsonl.
+sides have the same rows and take the roots in turn: the device, the CPU on two threads and on all
+cores. Answers are compared byte for byte. Times are of the searches alone, until parents and levels
+or distances stand in the device's memory, or in the host's; bringing the device's to the host is in
+the record too.
 """
 
 from __future__ import annotations
 
 import statistics
+from collections import defaultdict
 from typing import Any
 
 from harness.device import DeviceProgram
-from harness.graphs import (
-    ROAD_BAY,
-    ROAD_NY,
-    ROAD_ROME,
-    data_folder,
-    random_roots,
-    read_columns,
-)
+from harness.graphs import ROAD_BAY, ROAD_NY, ROAD_ROME, data_folder, random_roots, read_columns
+from harness.program import KERNELS
 from harness.timing import alternate, medians
 
 import ooc_graph as og
@@ -57,26 +51,21 @@ def on_device(shard: Shard, kernel: str) -> Any:
 def compare(shard: Shard, kernel: str, cpus: dict[str, CpuDevice], searches: int) -> dict[str, Any]:
     sides = {name: getattr(cpu, kernel)(shard) for name, cpu in cpus.items()}
     sides[GPU] = on_device(shard, kernel)
-    whole: list[float] = []
-
-    def seen(name: str, _: Any, whole_s: float) -> None:
-        if name == GPU:
-            whole.append(whole_s)
-
-    times = alternate(sides, random_roots(len(shard.tuples), searches, RANDOM_STATE), seen)
+    whole: dict[str, list[float]] = defaultdict(list)
+    roots = random_roots(len(shard.tuples), searches, RANDOM_STATE)
+    times = alternate(sides, roots, lambda name, _, whole_s: whole[name].append(whole_s))
     median = medians(times)
     return {
         "times_s": times,
-        "gpu_and_copy_s": whole,
+        "gpu_and_copy_s": whole[GPU],
         "median_s": median,
-        "gpu_and_copy_median_s": statistics.median(whole),
+        "gpu_and_copy_median_s": statistics.median(whole[GPU]),
         "gpu_is_faster_by": {n: s / median[GPU] for n, s in median.items() if n != GPU},
     }
 
 
 def main() -> None:
-    kernels = ["bfs", "sssp"]
-    program = DeviceProgram("gpu_roads", __doc__, kernels=kernels, searches=16, data=data_folder())
+    program = DeviceProgram("gpu_roads", __doc__, kernels=KERNELS, searches=16, data=data_folder())
     options = program.parse()
     threads = sorted({min(FEW_THREADS, cores()), cores()})
     cpus = {f"CPU, {count} threads": CpuDevice(count) for count in threads}
@@ -88,14 +77,9 @@ def main() -> None:
                 continue
             shard = graph.load(ORDER_OF[kernel])
             rows, _ = hub_rows(shard) if kernel == "bfs" else light_rows(shard)
-            parameters = {
-                "kernel": kernel,
-                "graph": name,
-                "file": file,
-                "rows": len(shard.tuples),
-                "arcs": len(rows.neighbors),
-                "weights": str(rows.weights.dtype) if kernel == "sssp" else None,
-            }
+            weights = str(rows.weights.dtype) if kernel == "sssp" else None
+            parameters = {"kernel": kernel, "graph": name, "file": file, "weights": weights}
+            parameters |= {"rows": len(shard.tuples), "arcs": len(rows.neighbors)}
             program.flat_record(parameters, compare(shard, kernel, cpus, options.searches))
     for cpu in cpus.values():
         cpu.close()

@@ -3,16 +3,14 @@
     python benchmarks/gpu_tiers.py --kernel bfs --scale 28 --budget-gib 8 [--searches 64]
                                    [--columns 7] [--range-arcs N] [--records PATH]
 
-Graph500's edges become rows by parts, on the device, with all of its memory, and are copied to
-pinned host memory. A plan says what a search with a budget of device memory has of them on the
-device. All that it allocates comes from a pool that is limited to that budget; offsets, names and
-tuples are copied into it. The device also keeps all rows for validation, which the search is not
-given: every row of every answer is checked against them, and between any two searches all of them
-are read.
+Graph500's edges become rows by parts, on the device, and are copied to pinned host memory. A plan
+says what a search with a budget of device memory has of them on the device. All that it allocates
+comes from a pool of that size; offsets, names and tuples are copied into it. The device also keeps
+all rows for validation: every row of every answer is checked against them, so that all of them are
+read between any two searches.
 
 Time is by events on the stream, from before all initialisation until parents (original ids) and
 levels or distances stand in device memory. TEPS counts input tuples between reached vertices.
-Appends to records/gpu_tiers.jsonl.
 """
 
 from __future__ import annotations
@@ -99,10 +97,7 @@ def new_search(graph: PinnedGraph, plan: BfsPlan | SsspPlan) -> Any:
 
 
 def figures(
-    graph: PinnedGraph,
-    kernel: str,
-    roots: list[int],
-    plan: BfsPlan | SsspPlan,
+    graph: PinnedGraph, kernel: str, roots: list[int], plan: BfsPlan | SsspPlan
 ) -> dict[str, Any]:
     """Searches by a plan, within its budget."""
     pool = limited_pool(plan.budget_bytes)
@@ -134,14 +129,9 @@ def main() -> None:
         budget = int(gib * GIB)
         plan = plan_of(facts, options.kernel, budget, options.columns)
         found = figures(graph, options.kernel, roots, plan)
-        parameters = {
-            "kernel": options.kernel,
-            "scale": options.scale,
-            "budget_bytes": budget,
-            "rows": len(graph.whole.original_of),
-            "arcs": len(graph.rows.neighbors),
-            "build_s": build_s,
-        }
+        parameters = program.given("kernel", "scale") | {"budget_bytes": budget}
+        parameters |= {"rows": len(graph.whole.original_of), "arcs": len(graph.rows.neighbors)}
+        parameters["build_s"] = build_s
         program.flat_record(parameters, {"roots": keys, **found})
 
 

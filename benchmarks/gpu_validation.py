@@ -4,8 +4,7 @@
 
 Searches are those of `benchmarks/gpu.py`. Answers are brought into the order of original ids,
 checked one by one, laid out side by side, and checked against the tuples, which are made anew
-block by block. A last batch has one wrong parent among right ones, which must be found. Appends to
-records/gpu_validation.jsonl.
+block by block. A last batch has one wrong parent among right ones, which must be found.
 """
 
 from __future__ import annotations
@@ -19,14 +18,15 @@ from typing import Any
 import cupy
 import numpy as np
 from gpu import WARM_SCALE
+from gpu_checks import VALIDATORS
 from harness.device import DeviceProgram, build_kronecker, edge_blocks, free_memory, new_search
+from harness.program import KERNELS
 from harness.timing import measure_of, reached_by
 
 from ooc_graph.edges.kronecker import Kronecker
 from ooc_graph.kernels.cuda.runtime.scatter import OriginalOrder
 from ooc_graph.validate.cuda_batch import CudaValidator
 from ooc_graph.validate.cuda_loader import bytes_per_answer, largest_batch
-from ooc_graph.validate.cuda_validator import CudaBfsValidator, CudaSsspValidator
 from ooc_graph.validate.wording import RULE_TREE_EDGE
 
 BLOCK_EDGES, EDGE_BYTES = 1 << 27, 12
@@ -117,14 +117,12 @@ class Bench:
         return {"rule": wrong.rule, "message": wrong.message}
 
     def validator(self, answers: int) -> CudaValidator:
-        kind = CudaBfsValidator if self.kernel == "bfs" else CudaSsspValidator
-        return kind(self.kronecker.vertices, answers)
+        return VALIDATORS[self.kernel](self.kronecker.vertices, answers)
 
 
 def run(scale: int, kernel: str, count: int) -> dict[str, Any]:
     bench = Bench(scale, kernel)
-    graph = bench.graph
-    keys = bench.kronecker.search_keys(count, degree=(graph.internal_of >= 0).get())
+    keys = bench.kronecker.search_keys(count, degree=(bench.graph.internal_of >= 0).get())
     begun, room = perf_counter(), bench.room()
     batches = [[int(key) for key in keys[at : at + room]] for at in range(0, count, room)]
     for batch in batches:
@@ -143,8 +141,7 @@ def run(scale: int, kernel: str, count: int) -> dict[str, Any]:
 
 
 def main() -> None:
-    kernels = ["bfs", "sssp"]
-    program = DeviceProgram("gpu_validation", __doc__, scales="26,28", kernels=kernels, searches=64)
+    program = DeviceProgram("gpu_validation", __doc__, scales="26,28", kernels=KERNELS, searches=64)
     options = program.parse()
     for kernel in options.kernels:
         # What is compiled when first wanted is compiled before anything is timed.
@@ -154,11 +151,8 @@ def main() -> None:
     for scale in options.scales:
         for kernel in options.kernels:
             free_memory()
-            parameters = {
-                "kernel": kernel,
-                "weights": {"bfs": None, "sssp": "Graph500"}[kernel],
-                "scale": scale,
-            }
+            weights = {"bfs": None, "sssp": "Graph500"}[kernel]
+            parameters = {"kernel": kernel, "weights": weights, "scale": scale}
             program.flat_record(parameters, run(scale, kernel, options.searches))
 
 

@@ -2,9 +2,8 @@
 
     python benchmarks/near_far.py [--searches 12] [--threads N]
 
-Both searches hold the same rows; each source is searched by both, and the answers are compared byte
-for byte. One search of each goes before. Printed and recorded are medians, the search that the
-package chooses, and the share of the arcs that each looked at. Appends to records/near_far.jsonl.
+Both searches have the same rows, and answers are compared byte for byte. One search of each goes
+before. Recorded are medians, the package's choice, and the share of arcs that each looked at.
 """
 
 from __future__ import annotations
@@ -55,7 +54,6 @@ def cases() -> Iterator[tuple[str, Shard]]:
 
 def compare(shard: Shard, searches: int, team: Team) -> dict[str, Any]:
     rows = shard.out_light
-    assert rows is not None
     both = {
         "general": CpuSsspSearch(rows, rows, shard.tuples, team),
         "near-far": CpuNearFarSearch(rows, rows, shard.tuples, team),
