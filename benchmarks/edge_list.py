@@ -129,7 +129,7 @@ def table(records: Sequence[dict[str, Any]]) -> str:
     """MTEPS by scale, and how many times as fast the edge list is."""
 
     def cell(row: dict[str, Any]) -> str:
-        return f"{row['harmonic_mean_teps'] / 1e6:,.0f} ({row['edge_list_is_faster_by']:.2g})"
+        return f"{row['harmonic_mean_teps'] / 1e6:,.0f} ({row['edge_list_is_faster_by']:.3g})"
 
     rows = [(r["parameters"]["scale"], *map(cell, r["figures"].values())) for r in records]
     return markdown(("scale", *COLOURS), rows)

@@ -138,3 +138,10 @@ def test_every_tuned_constant_can_be_set_again(monkeypatch: pytest.MonkeyPatch) 
     decides = importlib.import_module("tuning").DECIDES
     names = [name for found in decides.values() for name in found]
     assert sorted(names) == sorted(name for name in vars(tuning) if name.isupper())
+
+
+def test_page_of_the_edge_list_has_the_table_of_its_record(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(REPOSITORY / "benchmarks"))
+    edge_list = importlib.import_module("edge_list")
+    table = edge_list.table(edge_list.records_of(edge_list.RECORDS / "edge_list.jsonl"))
+    assert table in (REPOSITORY / "docs" / "edge_list.md").read_text()
