@@ -13,7 +13,6 @@ from __future__ import annotations
 import importlib.util
 import resource
 import statistics
-from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -26,7 +25,6 @@ from ooc_graph.threads import cores
 from ooc_graph.types import AnyArray
 
 Columns = tuple[AnyArray, AnyArray, AnyArray | None]
-Library = Callable[[Columns, int], object]
 
 
 def ours(columns: Columns, vertices: int) -> object:
@@ -64,7 +62,7 @@ def main() -> None:
     options = program.parse()
     peers = {} if options.no_peers else {"scipy": scipy, "networkit": networkit}
     installed = {name: peer for name, peer in peers.items() if importlib.util.find_spec(name)}
-    libraries: dict[str, Library] = {"ooc-graph": ours, **installed}
+    libraries = {"ooc-graph": ours, **installed}
     small = og.Kronecker(10, weighted=not options.unweighted)
     edges = og.Kronecker(options.scale, weighted=not options.unweighted)
     columns = columns_of(edges)

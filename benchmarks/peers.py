@@ -136,8 +136,11 @@ def memory_of(
 
 def shown(figures: dict[str, Any]) -> dict[str, Any]:
     """Figures of each library as one row of a table."""
-    rows = {name: row | (row["memory"] or {}) for name, row in figures.items()}
-    return {name: {k: v for k, v in row.items() if k != "memory"} for name, row in rows.items()}
+    rows = {f"{n} {row['version']}": row | (row["memory"] or {}) for n, row in figures.items()}
+    keys = {key: key.replace("_", " ") for row in rows.values() for key in row}
+    for hidden in ("memory", "version", "search_bytes"):
+        keys.pop(hidden, None)
+    return {n: {text: row.get(k) for k, text in keys.items()} for n, row in rows.items()}
 
 
 def main() -> None:
