@@ -122,7 +122,7 @@ __device__ __forceinline__ void leave(Out* out, const Value* values, u32 count, 
     }
 }
 
-extern "C" __global__ void __launch_bounds__(512, 3)
+extern "C" __global__ void __launch_bounds__(1024, 2)
     to_original(u64 vertices, const u64* starts, const u32* row, const u16* within, const u32* parent,
                 const MEASURE* measure, MEASURE unreached, const NAME* names, PARENT* parent_out, FOUND* measure_out) {
     extern __shared__ uint4 room[];

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ooc_graph.errors import UsageError
-from ooc_graph.kernels.cuda.runtime.modules import THREADS, cuda, kernel, launch, within_memory
+from ooc_graph.kernels.cuda.runtime.modules import cuda, kernel, launch, within_memory
 from ooc_graph.kernels.cuda.runtime.rows import NULL, on_device
 from ooc_graph.types import INT64_UNREACHED
 
@@ -37,7 +37,7 @@ PART_VERTICES = 1 << 21
 ORDER_ROW_BYTES = 6
 """Device memory of a row in an `OriginalOrder`."""
 _KEY_BYTES, _PARENT_BYTES = 8, 4
-_MOST_BLOCKS = 1 << 16
+_MOST_BLOCKS, _THREADS = 1 << 16, 1024
 
 
 class OriginalOrder:
@@ -82,7 +82,7 @@ class OriginalOrder:
         found, shared_bytes = kernel("scatter.cu", name, constants), _IDS * vertex_bytes
         if shared_bytes:
             found.max_dynamic_shared_size_bytes = shared_bytes
-        grid = (max(1, min(self._blocks, _MOST_BLOCKS)),), (THREADS,)
+        grid = (max(1, min(self._blocks, _MOST_BLOCKS)),), (_THREADS,)
         return lambda *arguments: found(*grid, arguments, shared_mem=shared_bytes)
 
     def columns(
