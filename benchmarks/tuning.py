@@ -34,7 +34,7 @@ DECIDES = {
     "bfs": ("PULL_ABOVE", "PUSH_BELOW", "SHORT_ROW", "LIST_ARCS", "TEAM_ARCS", "FEW_LONGER"),
     "sssp": ("ENOUGH_PUSHED", "HEAD_SHARE", "WEIGHT_SPREAD", "FIRST_STEP"),
     "johnson": ("BATCH_SIZE", "PRUNED_FROM", "FIRST_SPAN"),
-    "levels": ("WORTH",),
+    "levels": ("FEW_SOURCES", "WORTH"),
 }
 """What the constants of `TUNING` decide."""
 HEAVIEST = 1000
