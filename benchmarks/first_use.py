@@ -2,14 +2,12 @@
 
     python benchmarks/first_use.py [--scale 12] [--repeats 3] [--searched 20]
 
-In a cache folder of its own, empty at first: Graph500's kernels (its command on a small graph, with
-all kernels and the validator), the same command again, and a fresh Python process that opens the
-graph and searches it, in Python and by the command. Seconds of wall clock, and of processor time of
-all processes. The same searches on a graph of scale ``--searched``, beside ``python -c pass``; what
-first calls on a graph of ten vertices take, each with an empty cache; and milliseconds of searches
-that one process repeats, and of the search alone: on these ten vertices, from a source without arcs
-on the other graph, and SSSP on the roads of New York if the shared graphs are there.
-Appends to records/first_use.jsonl.
+In a cache folder of its own, empty at first: Graph500's command on a small graph, the same again,
+and a fresh process that opens the graph and searches it, in Python and by the command. Seconds of
+wall clock, and of processor time of all processes. The same on a graph of scale ``--searched``,
+beside ``python -c pass``; first calls on ten vertices, each with an empty cache; and milliseconds
+of searches that one process repeats, and of the search alone: on these, from a source without arcs,
+and SSSP on the roads of New York if the shared graphs are there.
 """
 
 from __future__ import annotations
