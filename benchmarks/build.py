@@ -3,9 +3,8 @@
     python benchmarks/build.py [--scale 22] [--memory-limit 256MiB] [--repeats 3] [--folder DIR]
 
 Everything is in the time: generating (twice), degrees, renumbering, sorting, writing, hashing,
-fsync, manifest. The cluster is started and its kernels are compiled before. Memory is the peak of
-all processes less that of the idle cluster. The share of the time spent waiting for the disk is
-that of the worker threads' samples in which they do.
+fsync, manifest; kernels are compiled before. Memory is the peak of all processes less that of the
+idle cluster. The share of the time spent waiting for the disk is of the worker threads' samples.
 """
 
 from __future__ import annotations

@@ -2,11 +2,10 @@
 
     python benchmarks/counters.py [--scale 16] [--searches 8] [--data DIR] [--folder DIR]
 
-Needs valgrind. One thread searches Graph500's graph of the scale and, where the shared data is
-there, the road network of New York; from the first root alone, and from that many roots more. The
-difference is what searches take. Counts depend on the code and on the caches that are simulated
-(32 KiB next to the core, 1 MiB behind it, lines of 64 bytes), not on how busy the machine is.
-Kernels are compiled for a plain x86-64-v3 processor, which valgrind can run.
+Needs valgrind. One thread searches Graph500's graph of the scale and, if the shared data is there,
+the roads of New York; from the first root alone, and from that many more: the difference counts.
+Caches are simulated (32 KiB next to the core, 1 MiB behind it, lines of 64 bytes). Kernels are
+compiled for a plain x86-64-v3 processor, which valgrind can run.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
 """BFS on edges in any order, and on rows from the top down; beside the package in edge_list.py.
 
-Both go level by level on all threads, and reach vertices as the package's edge lists do: levels of
-one byte or four, unsigned, all ones where unreached; of several parents the smallest.
+Both go level by level on all threads, and reach vertices as the package's edge lists do.
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 
     python benchmarks/exchange_latency.py [--workers 2 4] [--empty-only]
 
-One rank a worker and eight ranks a worker; an empty Share, a Route of nothing, and 1 and 8 MB from
-every worker to every other. The first supersteps, in which connections are made, do not count.
+One rank a worker and eight; an empty Share, a Route of nothing, and 1 and 8 MB from every worker to
+every other. The first supersteps, in which connections are made, do not count.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
 """Bytes that a search moves at least, and words that it looks up at random, from its own counts.
 
-A model, not a measurement. It counts what the algorithm must read and write once: ids of
-neighbours, words of bitmaps, entries of queues, the answer. It leaves out that memory gives whole
-sectors of 32 bytes for a word, and that a bitmap read twice may come from the cache the second
-time. So a share of the copy ceiling is a lower bound of the memory's use, and a share of the
+A model, not a measurement. It counts what the algorithm must read and write once, and leaves out
+that memory gives whole sectors of 32 bytes for a word, and that what is read twice may come from
+the cache. So a share of the copy ceiling is a lower bound of the memory's use, and a share of the
 look-up ceiling tells how near the search is to the rate at which single words come.
 
 BFS, of n rows (bitmaps take n / 8 bytes; there are four of them):

@@ -5,9 +5,8 @@
 
 Graph500's edges become rows by parts, on the device, and are copied to pinned host memory. A plan
 says what a search with a budget of device memory has of them on the device. All that it allocates
-comes from a pool of that size; offsets, names and tuples are copied into it. The device also keeps
-all rows for validation: every row of every answer is checked against them, so that all of them are
-read between any two searches.
+comes from a pool of that size. The device also keeps all rows: every row of every answer is checked
+against them, so that all are read between any two searches.
 
 Time is by events on the stream, from before all initialisation until parents (original ids) and
 levels or distances stand in device memory. TEPS counts input tuples between reached vertices.

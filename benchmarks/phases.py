@@ -3,8 +3,8 @@
     python benchmarks/phases.py [--scale 20] [--searches 16] [--folder DIR]
 
 The phases of the one-rank search are called one by one on a single thread and timed; beside each
-stand the arcs it examined and nanoseconds an arc and a row. The bounds are a sequential read, and
-look-ups at random in a table as large as the distances: what an examined arc costs at least.
+stand the arcs it examined and nanoseconds an arc and a row. Bounds: a sequential read, and look-ups
+at random in a table as large as the distances, what an examined arc costs at least.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
 """Searches within a limit that has no room for the arcs, the page cache cold; see tiers.py --limit.
 
 Every search is the API's, with its answer written, in a process of its own that has searched a
-small graph before: the peak is of the process less what it had then. The page cache of the store's
-chunks is dropped before each search, the first of which loads; loading is measured apart. Then each
-source is searched from again, the page cache warm, the best of three; before, in memory in this
-process, for the ratios. At last the chunks are read in sequence: what the disk gives at most.
+small graph before, whose memory does not count. The page cache of the store's chunks is dropped
+before each search; loading is measured apart. Then each source is searched from again, the page
+cache warm, the best of three; before, in memory, for the ratios. At last the chunks are read in
+sequence: what the disk gives at most.
 """
 
 from __future__ import annotations

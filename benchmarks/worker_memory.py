@@ -2,8 +2,7 @@
 
     python benchmarks/worker_memory.py [--scale 19]
 
-For each memory limit a worker of one thread runs BFS and SSSP twice each, its memory sampled every
-3 ms. What the process has before and after is what a budget has to leave to it.
+For each limit a worker of one thread runs BFS and SSSP twice each, its memory sampled every 3 ms.
 """
 
 from __future__ import annotations
