@@ -19,7 +19,7 @@ from harness.timing import measure_of, reached_by
 
 import ooc_graph as og
 from ooc_graph.model.engine import load_ids
-from ooc_graph.report.statistics import teps_statistics
+from ooc_graph.report.graph500 import teps_statistics
 from ooc_graph.validate.cuda_loader import largest_batch
 from ooc_graph.validate.cuda_validator import NO_LEVEL, CudaBfsValidator, CudaSsspValidator
 

@@ -33,8 +33,8 @@ import ooc_graph as og
 from ooc_graph.layout.names import ORDER_OF
 from ooc_graph.memory.cuda.disk import READERS, describe_disk
 from ooc_graph.memory.io_stats import IoStats
+from ooc_graph.report.graph500 import teps_statistics
 from ooc_graph.report.memory_watch import MemoryWatch
-from ooc_graph.report.statistics import teps_statistics
 from ooc_graph.shards.device_tiers import DeviceTierSearch
 from ooc_graph.strategies.cuda import disk_budgets as cuda_disk
 from ooc_graph.threads import cores

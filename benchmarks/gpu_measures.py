@@ -19,7 +19,7 @@ from harness.timing import measure_of, reached_by
 
 from ooc_graph.kernels.cuda.runtime.scatter import OriginalOrder
 from ooc_graph.report.energy import EnergyMeter, energy_record, over_repeats
-from ooc_graph.report.statistics import teps_statistics
+from ooc_graph.report.graph500 import teps_statistics
 
 # Smaller tables lie in so few parts of the cache that look-ups become slower again.
 LEAST_TABLE_BYTES = 4 << 20

@@ -37,7 +37,7 @@ from peers_picture import draw
 from peers_timing import Timed, alternate, figures_of
 
 import ooc_graph as og
-from ooc_graph.model.kernel import EDGES, ROWS
+from ooc_graph.model.request import EDGES, ROWS
 
 MEMORY, MEMORY_SEARCHES = Path(__file__).with_name("peers_memory.py"), 2
 

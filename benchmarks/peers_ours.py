@@ -12,7 +12,7 @@ from peers_graphs import Edges
 import ooc_graph as og
 from ooc_graph.answers.result import TreeResult
 from ooc_graph.layout.names import ORDER_OF
-from ooc_graph.model.kernel import EDGES, ROWS
+from ooc_graph.model.request import EDGES, ROWS
 from ooc_graph.shards.edge_list import edge_list_bytes
 from ooc_graph.types import INT64_UNREACHED, AnyArray
 

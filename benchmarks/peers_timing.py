@@ -18,7 +18,7 @@ import numpy as np
 from peers_adapters import Search
 from peers_graphs import Case
 
-from ooc_graph.report.statistics import teps_statistics
+from ooc_graph.report.graph500 import teps_statistics
 from ooc_graph.types import AnyArray, IntArray
 
 # Sums of rounded weights: each step of a path adds half a unit in the last place at most.

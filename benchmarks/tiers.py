@@ -35,7 +35,7 @@ from ooc_graph.kernels.cpu.device import CpuDevice
 from ooc_graph.layout.names import ORDER_OF, rows_path
 from ooc_graph.memory.cpu.plan import Plan, describe
 from ooc_graph.memory.heads import rules
-from ooc_graph.report.statistics import teps_statistics
+from ooc_graph.report.graph500 import teps_statistics
 from ooc_graph.shards.tier_facts import facts_of
 from ooc_graph.shards.tiers import load_tiers
 from ooc_graph.threads import cores

@@ -23,10 +23,10 @@ from ooc_graph.model.resources import CPU, CudaLimits
 from ooc_graph.model.task import SearchTask
 from ooc_graph.runtime import engine_cache
 from ooc_graph.runtime.this_process import ThisProcess, planned
-from ooc_graph.search import candidates, single
+from ooc_graph.search import single
 from ooc_graph.search.algorithm import Algorithm, Arrays
 from ooc_graph.search.execute import plan_at
-from ooc_graph.search.plan import plan
+from ooc_graph.search.plan import CANDIDATES, plan
 from ooc_graph.shards.load import Graph
 from ooc_graph.sinks.single import NUMPY, answer_bytes
 from ooc_graph.strategies.cpu.in_memory import InMemory
@@ -63,8 +63,8 @@ def graph(tmp_path_factory: pytest.TempPathFactory) -> og.Graph:
 def test_a_tier_that_logs_its_reads(graph: og.Graph, monkeypatch: pytest.MonkeyPatch) -> None:
     root = int(graph.original_of()[0])
     right = og.bfs(graph, root, device="cpu")
-    others = candidates.CANDIDATES[CPU]
-    monkeypatch.setitem(candidates.CANDIDATES, CPU, lambda: [LoggedDisk(), *others()])
+    others = CANDIDATES[CPU]
+    monkeypatch.setitem(CANDIDATES, CPU, lambda: [LoggedDisk(), *others()])
     engine_cache.release()
     limit = least_within(graph, "bfs") + answer_bytes(graph, "bfs", NUMPY)
     found = plan(graph, Request("bfs"), planned(limit))

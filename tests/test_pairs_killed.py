@@ -29,7 +29,7 @@ from ooc_graph.kernels.cpu.store.johnson import TierJohnson
 from ooc_graph.layout.stored import Stored
 from ooc_graph.runtime import engine_cache, process, this_process
 from ooc_graph.search import many
-from ooc_graph.strategies.many import dividing, stored
+from ooc_graph.strategies.many import dividing, on_disk
 from ooc_graph.strategies.many import tasks as many_tasks
 from tests.command_line import LIMIT_S, REPOSITORY, running
 from tests.test_pairs_stored import edges, no_room
@@ -147,7 +147,7 @@ def search(
         patch.setattr(this_process, "cores", lambda: THREADS)
         patch.setattr(process, "cores", lambda: THREADS)
         patch.setattr(process, "_devices", {})
-        patch.setattr(stored, "BATCH_SIZES", (LANES,))
+        patch.setattr(on_disk, "BATCH_SIZES", (LANES,))
         for hops in (False, True):
             patch.setitem(TOGETHER, hops, LANES)
         patch.setattr(many_tasks, "_search", searching)

@@ -23,7 +23,7 @@ from ooc_graph.model.request import Many, Request
 from ooc_graph.runtime import engine_cache
 from ooc_graph.runtime.workplace import workplace_for
 from ooc_graph.search.plan import plan
-from ooc_graph.strategies.many import dividing, stored
+from ooc_graph.strategies.many import dividing, on_disk
 from ooc_graph.strategies.many import tiers as many_tiers
 from tests import small_pairs
 from tests.memory_limits import held_within_least, least_limit
@@ -185,7 +185,7 @@ def test_what_was_begun_in_memory_goes_on_in_the_store(
     )
     monkeypatch.setattr(dividing, "BATCH_SIZES", (8,))
     monkeypatch.setattr(dividing, "TASK_BATCHES", 1)
-    monkeypatch.setattr(stored, "BATCH_SIZES", (16,))
+    monkeypatch.setattr(on_disk, "BATCH_SIZES", (16,))
     og.johnson(store, out=tmp_path / "whole.zarr")
     out = tmp_path / "d.zarr"
     with stopped_after(7) as first, pytest.raises(UnexpectedError, match="stopped"):

@@ -24,7 +24,7 @@ from ooc_graph.errors import (
 )
 from ooc_graph.exchange.cluster import Cluster
 from ooc_graph.exchange.tasks import Tasks
-from ooc_graph.kernels.common.sssp.survey import first_rows, survey
+from ooc_graph.kernels.common.sssp.rows import first_rows, survey
 from ooc_graph.kernels.cpu.sssp.near_far_search import suits_near_far
 from ooc_graph.model.request import Request
 from ooc_graph.model.reservation import Reservation

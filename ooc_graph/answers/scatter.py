@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from ooc_graph.kernels.cpu.components.forest import first_positions
+from ooc_graph.kernels.cpu.components.fused import first_positions
 from ooc_graph.kernels.cpu.original_order import (
     count_from,
     order_measures,

@@ -13,8 +13,7 @@ from ooc_graph.boundary import public
 from ooc_graph.edges.kronecker import Kronecker
 from ooc_graph.errors import UsageError
 from ooc_graph.layout.names import FROM_ONE, MULTI_SOURCE_BFS, ORDER_OF
-from ooc_graph.model.kernel import GRAPH500
-from ooc_graph.model.request import Many, Request
+from ooc_graph.model.request import GRAPH500, Many, Request
 from ooc_graph.model.resources import CPU, CUDA, CudaLimits, parse_bytes
 from ooc_graph.runtime.machine import default_limit_bytes
 from ooc_graph.runtime.this_process import planned

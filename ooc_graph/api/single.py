@@ -10,7 +10,7 @@ from ooc_graph.answers.result import BfsResult, ComponentsResult, Result, SsspRe
 from ooc_graph.api.graphs import located
 from ooc_graph.boundary import public
 from ooc_graph.errors import UsageError
-from ooc_graph.model.kernel import ROWS
+from ooc_graph.model.request import ROWS
 from ooc_graph.model.resources import AUTO
 from ooc_graph.search.single import search
 from ooc_graph.shards.load import Graph

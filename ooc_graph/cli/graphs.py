@@ -12,12 +12,15 @@ from ooc_graph.cli.options import (
     PATH,
     common_options,
     compress_option,
+    cuda_limits,
     cuda_memory_options,
     device_memory_option,
+    empty_folder_removed,
+    limit,
     shards_option,
     together,
+    working,
 )
-from ooc_graph.cli.working import cuda_limits, empty_folder_removed, limit, working
 from ooc_graph.edges import FORMATS, open_source
 from ooc_graph.edges.interface import most_rows
 from ooc_graph.edges.kronecker import Kronecker

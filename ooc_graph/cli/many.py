@@ -14,11 +14,12 @@ from ooc_graph.cli.options import (
     PATH,
     Command,
     common_options,
+    cuda_limits,
     cuda_memory_options,
     result_option,
+    searching,
     together,
 )
-from ooc_graph.cli.working import cuda_limits, searching
 from ooc_graph.errors import UsageError
 from ooc_graph.layout.outputs import refuse_output
 from ooc_graph.shards.load import Graph

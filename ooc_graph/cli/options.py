@@ -1,12 +1,19 @@
-"""Options that several commands have."""
+"""Options that several commands have, and what these commands work with."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 import click
+
+from ooc_graph.errors import ClusterLostError, UsageError
+from ooc_graph.model.resources import CPU, CUDA, NO_LIMITS, CudaLimits, parse_bytes
+from ooc_graph.report.progress import Progress
+from ooc_graph.runtime.devices import choose_in_process
+from ooc_graph.runtime.machine import default_limit_bytes
 
 Command = Callable[..., Any]
 
@@ -95,3 +102,90 @@ common_options = together(
     quiet_option,
     click.option("--overwrite", is_flag=True, help="Replace outputs that exist."),
 )
+
+
+@contextmanager
+def working(
+    common: dict[str, Any], *, for_cuda: bool = True, needs_workers: bool = True
+) -> Iterator[tuple[Any, Progress]]:
+    """Cluster and progress of a working command; ``for_cuda``: CUDA devices can do the work.
+
+    The cluster is None if this process does the work: on the CPU, if nobody asks for workers and
+    the command does not need them.
+    """
+    if common["scheduler"] == "":
+        raise UsageError("--scheduler: an empty word is no address; give tcp://HOST:PORT")
+    if common["scheduler"] and common["workers"] is not None:
+        raise UsageError("--workers starts a cluster and --scheduler joins one: give one of them")
+    if common["tls"] and not common["scheduler"]:
+        raise UsageError("--tls is for a cluster to join: give --scheduler tls://HOST:PORT too")
+    parse_bytes(common["memory_limit"])
+    with ExitStack() as stack:
+        progress = stack.enter_context(Progress(common["quiet"]))
+        if common["scheduler"]:
+            from ooc_graph.runtime.joined_cluster import joined_cluster  # noqa: PLC0415
+
+            client = stack.enter_context(joined_cluster(common["scheduler"], common["tls"]))
+        else:
+            device, workers = common["device"] if for_cuda else CPU, common["workers"]
+            client = None
+            if needs_workers or workers is not None or choose_in_process(device).name == CUDA:
+                client = _started(stack, device, workers, progress)
+        yield client, progress
+
+
+@contextmanager
+def searching(
+    given: dict[str, Any],
+    limits: CudaLimits = NO_LIMITS,
+    *,
+    for_cuda: bool,
+    needs_workers: bool = True,
+) -> Iterator[dict[str, Any]]:
+    """Workplace and progress of a command that searches, and whether it may replace its output."""
+    from ooc_graph.runtime.workplace import workplace_for  # noqa: PLC0415
+
+    chosen = working(given, for_cuda=for_cuda, needs_workers=needs_workers)
+    with chosen as (client, progress):
+        limit_bytes = parse_bytes(given["memory_limit"]) if client is None else limit(given)
+        workplace = workplace_for(client, limit_bytes, given["device"], limits, progress)
+        yield {"workplace": workplace, "progress": progress, "overwrite": given["overwrite"]}
+
+
+def _started(stack: ExitStack, device: str, workers: int | None, progress: Progress) -> Any:
+    """Cluster on this machine: of CUDA workers if they are asked for, or there for ``auto``."""
+    from ooc_graph.runtime.cluster import local_cluster, local_cuda_cluster  # noqa: PLC0415
+
+    if choose_in_process(device).name == CUDA:
+        try:
+            return stack.enter_context(local_cuda_cluster(workers))
+        except (UsageError, ClusterLostError) as error:
+            if device == CUDA:
+                raise
+            progress.note(f"starting workers without a device of their own: {error}")
+    return stack.enter_context(local_cluster(1 if workers is None else workers))
+
+
+@contextmanager
+def empty_folder_removed(folder: Path) -> Iterator[None]:
+    """A refused run leaves no empty folder behind; one that was there before stays."""
+    was_there = folder.exists()
+    try:
+        yield
+    finally:
+        if not was_there:
+            # It is kept if something is in it.
+            with suppress(OSError):
+                folder.rmdir()
+
+
+def cuda_limits(common: dict[str, Any]) -> CudaLimits:
+    """Memory that searches on a CUDA device may use."""
+    limits = CudaLimits.of(common["device_memory"], common["host_memory"])
+    return limits.require_cuda(common["device"])
+
+
+def limit(common: dict[str, Any]) -> int | None:
+    """Limit for all that this command does; other people's clusters bring their own."""
+    limit = parse_bytes(common["memory_limit"])
+    return default_limit_bytes() if limit is None and not common["scheduler"] else limit

@@ -11,16 +11,17 @@ from ooc_graph.cli.many import many_options, run_many
 from ooc_graph.cli.options import (
     PATH,
     common_options,
+    cuda_limits,
     cuda_memory_options,
     exchange_option,
     result_option,
+    searching,
 )
-from ooc_graph.cli.working import cuda_limits, searching
 from ooc_graph.errors import UsageError
 from ooc_graph.layout.names import ORDER_OF
 from ooc_graph.layout.outputs import refuse_output
 from ooc_graph.model.request import SCHEDULER, Request
-from ooc_graph.report.statistics import by_part
+from ooc_graph.report.graph500 import by_part
 from ooc_graph.search.single import search
 from ooc_graph.shards.load import Graph
 

@@ -20,7 +20,7 @@ from ooc_graph.cli.options import PATH, cuda_memory_options, quiet_option
 from ooc_graph.edges.kronecker import Kronecker
 from ooc_graph.errors import UsageError, ValidationFailedError
 from ooc_graph.layout.stored import Stored
-from ooc_graph.model.kernel import GRAPH500
+from ooc_graph.model.request import GRAPH500
 from ooc_graph.model.resources import CPU, parse_bytes
 from ooc_graph.report.progress import Progress
 from ooc_graph.shards.load import Graph

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import wait
 from dataclasses import dataclass, field
+from time import monotonic
 from typing import Any
 
 import numpy as np
@@ -13,9 +15,12 @@ from distributed import default_client, get_worker, worker_client
 from ooc_graph.edges.idcheck import checked_block, weight_dtype_of
 from ooc_graph.edges.interface import SourceDefaults, Unit, ranges, units_of
 from ooc_graph.edges.options import ReadOptions, choose_columns
-from ooc_graph.errors import InputError
-from ooc_graph.exchange.collection import compute
+from ooc_graph.errors import ClusterLostError, InputError
+from ooc_graph.exchange.cluster import Cluster
+from ooc_graph.exchange.time_limits import patience_s
+from ooc_graph.exchange.worker_states import describe
 from ooc_graph.forked import is_parents
+from ooc_graph.threads import CHECK_S
 from ooc_graph.types import AnyArray, EdgeBlock
 
 
@@ -133,3 +138,44 @@ def open_dask_array(array: Any, options: ReadOptions) -> DaskSource:
     parts = tuple(whole.to_delayed()[:, 0])
     positions = (0, 1, 2) if weighted else (0, 1)
     return DaskSource(parts, positions, options.is_directed(), dtype, str(tokenize(array)))
+
+
+def compute(client: Any, collection: Any) -> Any:
+    """Value of a Dask collection; for tasks that need one.
+
+    ClusterLostError if for longer than the patience no worker could work, or one that has a part of
+    the work, or perhaps the value, was silent or paused.
+    """
+    cluster = Cluster.of(client)
+    states = cluster.look()
+    working = [address for address, state in states.items() if state.can_work]
+    future = client.compute(collection, workers=working if len(working) < len(states) else None)
+    fetch = cluster.fetch(future)
+    stalled_s: float | None = None
+    while True:
+        wait([fetch], CHECK_S)
+        if fetch.cancelled() and not future.cancelled():
+            # A request for several values was stopped, and this was one of them.
+            fetch = cluster.fetch(future)
+        elif fetch.done():
+            return fetch.result()
+        states = cluster.look()
+        hindered = [address for address, state in states.items() if not state.can_work]
+        if not hindered or not (future.done() or _has_work(cluster, hindered)):
+            stalled_s = None
+            continue
+        stalled_s = stalled_s or monotonic()
+        if monotonic() - stalled_s > patience_s():
+            fetch.cancel()
+            # Not cancelled: it may be somebody else's, who keeps the collection.
+            future.release()
+            which = describe(states[address] for address in hindered)
+            raise ClusterLostError(f"a Dask collection could not be computed: {which}")
+
+
+def _has_work(cluster: Cluster, workers: list[str]) -> bool:
+    """Whether tasks wait at some workers, or the scheduler does not say."""
+    try:
+        return any(cluster.tasks_at(workers).values())
+    except OSError:
+        return True

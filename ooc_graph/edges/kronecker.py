@@ -15,8 +15,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ooc_graph.edges.interface import SourceDefaults, Unit, ranges, units_of
-from ooc_graph.edges.multiple_recursive import edge_powers, seed_arrays
-from ooc_graph.edges.search_keys import Degree, choose_keys, in_parts
+from ooc_graph.edges.multiple_recursive import (
+    Degree,
+    choose_keys,
+    edge_powers,
+    in_parts,
+    seed_arrays,
+)
 from ooc_graph.errors import UsageError
 from ooc_graph.kernels.cpu.build.kronecker import generate_into
 from ooc_graph.kernels.cpu.build.random_draws import SCRATCH_WORDS

@@ -14,7 +14,7 @@ from ooc_graph.model.resources import CPU, CUDA
 from ooc_graph.model.strategy import DISK, PINNED
 from ooc_graph.report.data import EnergyRecord
 from ooc_graph.report.energy import EnergyMeter, energy_record, over_repeats
-from ooc_graph.report.statistics import teps_statistics
+from ooc_graph.report.graph500 import teps_statistics
 from ooc_graph.runtime.validation import THREAD_BYTES
 from ooc_graph.search.plan import Plan
 from ooc_graph.search.trees import run_search

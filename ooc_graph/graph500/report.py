@@ -25,10 +25,9 @@ from ooc_graph.report.data import (
     Validation,
     write_report_data,
 )
-from ooc_graph.report.graph500 import Graph500Result, output_block
+from ooc_graph.report.graph500 import Graph500Result, by_part, output_block
 from ooc_graph.report.memory_watch import MemoryWatch, thinned
 from ooc_graph.report.records import append_record, host_facts, package_versions
-from ooc_graph.report.statistics import by_part
 from ooc_graph.runtime.devices import cuda_facts
 from ooc_graph.runtime.same_graph import open_same
 from ooc_graph.shards.build_options import BuildReport

@@ -13,8 +13,7 @@ from ooc_graph.edges.kronecker import Kronecker
 from ooc_graph.errors import DeviceBusyError, MemoryBudgetError
 from ooc_graph.graph500 import on_device
 from ooc_graph.graph500.batches import check_bytes, measure_energy, task_for
-from ooc_graph.graph500.filed import remove_filed
-from ooc_graph.graph500.on_host import SEARCHED, search_batch, warm_up
+from ooc_graph.graph500.on_host import SEARCHED, remove_filed, search_batch, warm_up
 from ooc_graph.graph500.run import BatchTask, Run, Searched
 from ooc_graph.graph500.tiers import describe_engine, tier_facts, where_rows_are
 from ooc_graph.model.request import Request

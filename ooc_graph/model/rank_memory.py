@@ -8,7 +8,7 @@ from ooc_graph.kernels.common.sssp.distances import distances_of
 from ooc_graph.kernels.cuda.runtime.rank_bytes import bfs_bytes, sssp_bytes
 from ooc_graph.kernels.cuda.runtime.rows import MOST_ROWS, NARROW
 from ooc_graph.layout.names import ORDER_OF, id_dtype
-from ooc_graph.model.kernel import CUDA_FIXED_BYTES
+from ooc_graph.model.request import CUDA_FIXED_BYTES
 from ooc_graph.shards.load import Graph
 from ooc_graph.types import Dealing
 

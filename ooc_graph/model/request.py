@@ -7,8 +7,21 @@ from dataclasses import dataclass
 from ooc_graph.answers.asked import Asked
 from ooc_graph.errors import UsageError
 from ooc_graph.layout.metadata import ArraySpec
-from ooc_graph.model.kernel import EDGES, METHODS, ON_CUDA, ROWS
+from ooc_graph.layout.names import APSP, FROM_ONE, MULTI_SOURCE_BFS
 from ooc_graph.model.resources import CUDA
+
+ON_CUDA = (*FROM_ONE, APSP, MULTI_SOURCE_BFS)
+"""Kernels that CUDA devices have."""
+CUDA_FIXED_BYTES = 32 << 20
+"""Device memory that a search takes whatever the graph."""
+
+GRAPH500 = "graph500"
+"""What plans call the main job, which has searches of several kernels."""
+
+ROWS, EDGES = "rows", "edges"
+"""Methods: over rows of arcs, or over a list of edges."""
+METHODS = (ROWS, EDGES)
+
 
 ANY, SCHEDULER = "auto", "scheduler"
 """Exchanges that can be asked for: any or none; between the ranks of a cluster."""

@@ -14,8 +14,8 @@ from markupsafe import Markup
 from ooc_graph.layout.whole_file import whole_file
 from ooc_graph.report import figures, search_figures
 from ooc_graph.report.data import ReportData, Scalar, SearchRecord, by_kernel
-from ooc_graph.report.statistics import teps_statistics
-from ooc_graph.report.svg import drawing_style
+from ooc_graph.report.figures import drawing_style
+from ooc_graph.report.graph500 import teps_statistics
 
 _STATUS_TEXT = {
     "passed": "All answers valid",

@@ -9,9 +9,8 @@ from matplotlib.axes import Axes
 from matplotlib.ticker import EngFormatter, MaxNLocator, PercentFormatter
 
 from ooc_graph.report.data import SearchRecord
-from ooc_graph.report.figures import Drawing
-from ooc_graph.report.statistics import statistics_of
-from ooc_graph.report.svg import INK, SHADE, axes_of_size, inline_svg, series_colour
+from ooc_graph.report.figures import INK, SHADE, Drawing, axes_of_size, inline_svg, series_colour
+from ooc_graph.report.graph500 import statistics_of
 
 _HALF = (5.5, 2.9)
 _MANY_LEVELS = 40

@@ -15,8 +15,7 @@ from ooc_graph.answers.result import Result, TreeResult
 from ooc_graph.errors import UsageError
 from ooc_graph.layout.commit import partial_store
 from ooc_graph.layout.names import ORDER_OF
-from ooc_graph.model.kernel import ROWS
-from ooc_graph.model.request import ANY, Request
+from ooc_graph.model.request import ANY, ROWS, Request
 from ooc_graph.model.reservation import ONE
 from ooc_graph.model.resources import CUDA
 from ooc_graph.model.task import Written

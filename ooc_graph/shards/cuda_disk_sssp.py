@@ -7,7 +7,7 @@ from functools import partial
 
 import numpy as np
 
-from ooc_graph.kernels.common.sssp.survey import Known, first_rows
+from ooc_graph.kernels.common.sssp.rows import Known, first_rows
 from ooc_graph.kernels.common.store.rows import FIRST_LOOK
 from ooc_graph.kernels.cuda.pinned.sssp import SsspShare
 from ooc_graph.kernels.cuda.runtime.modules import within_memory
@@ -18,8 +18,7 @@ from ooc_graph.memory.cuda.disk_sssp_plan import DiskSsspPlan
 from ooc_graph.memory.heads import HeadRule
 from ooc_graph.shards.device_tiers import DeviceTierSearch, HostAllocator, fill_side, load_side
 from ooc_graph.shards.load import Graph
-from ooc_graph.shards.tier_facts import require_stored
-from ooc_graph.shards.tier_weights import survey_tier
+from ooc_graph.shards.tier_facts import require_stored, survey_tier
 from ooc_graph.shards.tiers import Tiered, bind_sides
 
 

@@ -11,8 +11,8 @@ import numpy as np
 
 from ooc_graph.errors import MemoryBudgetError
 from ooc_graph.kernels.common.bitmap import whole_set
-from ooc_graph.kernels.common.store.requests import keep_flagged
 from ooc_graph.kernels.common.store.rows import FIRST_LOOK, HeadRows, TierRows, Window
+from ooc_graph.kernels.common.store.scans import keep_flagged
 from ooc_graph.kernels.cuda.runtime.pinned import PinnedArray
 from ooc_graph.kernels.cuda.store.bfs import CudaDiskBfsSteps, DiskBfsShare
 from ooc_graph.kernels.cuda.store.bfs_search import DiskBfsSearch
@@ -22,8 +22,7 @@ from ooc_graph.memory.cuda.disk_bfs_plan import MOST_HUBS, DiskDevicePlan
 from ooc_graph.memory.cuda.disk_ranks import DiskRankPlan
 from ooc_graph.memory.heads import HeadRule
 from ooc_graph.shards.load import Graph
-from ooc_graph.shards.tier_facts import require_stored
-from ooc_graph.shards.tier_weights import heaviest_of_long, known_weights
+from ooc_graph.shards.tier_facts import heaviest_of_long, known_weights, require_stored
 from ooc_graph.shards.tiers import Tiered, TierSearch, bind_sides, open_side
 from ooc_graph.types import AnyArray, Dealing
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from ooc_graph.kernels.common.sssp.survey import sampled_rows, survey_of
+from ooc_graph.kernels.common.sssp.rows import sampled_rows, survey_of
 from ooc_graph.layout.names import LIGHT, ORDER_OF, OUT, rows_path
 from ooc_graph.memory.cuda.device_facts import last_longer
 from ooc_graph.memory.heads import Lengths

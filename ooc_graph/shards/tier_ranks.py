@@ -17,8 +17,7 @@ from ooc_graph.kernels.cpu.device import CpuDevice
 from ooc_graph.memory.cpu.plan import Facts, Plan
 from ooc_graph.shards.lengths import LengthsByShard
 from ooc_graph.shards.load import Graph
-from ooc_graph.shards.tier_facts import facts_about, require_stored
-from ooc_graph.shards.tier_weights import known_weights
+from ooc_graph.shards.tier_facts import facts_about, known_weights, require_stored
 from ooc_graph.shards.tiers import Tiered, TierSearch, bind_sides, load_side
 from ooc_graph.types import Dealing
 

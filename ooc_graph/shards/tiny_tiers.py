@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ooc_graph.kernels.common.sssp.distances import distance_dtype, largest_of
-from ooc_graph.kernels.common.sssp.survey import Known, Survey, survey
+from ooc_graph.kernels.common.sssp.rows import Known, Survey, survey
 from ooc_graph.kernels.common.store.rows import FIRST_LOOK, WINDOW_ROWS, HeadRows, TierRows
 from ooc_graph.kernels.cpu.device import CpuDevice
 from ooc_graph.layout.names import APSP

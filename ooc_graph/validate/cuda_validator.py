@@ -16,7 +16,7 @@ from ooc_graph.validate.answers import DISTANCE_TYPES, unreached_distance
 from ooc_graph.validate.cuda_batch import CudaValidator
 from ooc_graph.validate.cuda_loader import cuda
 from ooc_graph.validate.cuda_trees import item
-from ooc_graph.validate.sssp import require_lengths, require_weights
+from ooc_graph.validate.trees import require_lengths, require_weights
 
 NO_LEVEL = 255
 """Level of unreached vertices if a level is one byte."""

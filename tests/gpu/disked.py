@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ooc_graph.kernels.common.sssp.survey import Known, survey
+from ooc_graph.kernels.common.sssp.rows import Known, survey
 from ooc_graph.kernels.common.store.rows import HeadRows, TierRows
 from ooc_graph.kernels.cuda.pinned.sssp import SsspShare
 from ooc_graph.kernels.cuda.store.heads import DeviceHeads, DiskSide

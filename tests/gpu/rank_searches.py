@@ -9,7 +9,7 @@ from distributed import Client
 
 import ooc_graph as og
 from ooc_graph.kernels.cuda.runtime import modules as cuda_modules
-from ooc_graph.model.kernel import CUDA_FIXED_BYTES
+from ooc_graph.model.request import CUDA_FIXED_BYTES
 from tests.gpu.searching import columns, hub, search
 
 

@@ -27,7 +27,7 @@ from ooc_graph.kernels.cuda.runtime import steps as cuda_steps
 from ooc_graph.layout import names
 from ooc_graph.memory.cuda.disk_ranks import least_disk_ranks
 from ooc_graph.model import rank_memory
-from ooc_graph.model.kernel import CUDA_FIXED_BYTES
+from ooc_graph.model.request import CUDA_FIXED_BYTES
 from ooc_graph.runtime import engine_cache, process
 from ooc_graph.shards import cuda_plan
 from ooc_graph.strategies.cuda import disk_ranks

@@ -14,8 +14,8 @@ import pytest
 
 import ooc_graph as og
 from ooc_graph.errors import MemoryBudgetError
-from ooc_graph.kernels.common.sssp.survey import MOST_FIRST
-from ooc_graph.kernels.common.store.requests import request_words
+from ooc_graph.kernels.common.sssp.rows import MOST_FIRST
+from ooc_graph.kernels.common.store.scans import request_words
 from ooc_graph.layout.names import SIDECAR_BYTES
 from ooc_graph.memory.cuda import disk_sssp_plan as device_disk_sssp_plan
 from ooc_graph.memory.cuda.device_facts import COLUMNS, DeviceFacts

@@ -11,7 +11,7 @@ import pytest
 import ooc_graph as og
 from ooc_graph.errors import MemoryBudgetError
 from ooc_graph.kernels.common.decisions import hubs_are_large
-from ooc_graph.kernels.common.sssp.survey import first_rows, may_pull, sampled_rows, survey
+from ooc_graph.kernels.common.sssp.rows import first_rows, may_pull, sampled_rows, survey
 from ooc_graph.kernels.cuda.runtime import modules as cuda_modules
 from ooc_graph.memory.cuda.pinned_plan import least_plan
 from ooc_graph.model import rank_memory

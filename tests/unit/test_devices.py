@@ -24,7 +24,7 @@ from ooc_graph.errors import (
 from ooc_graph.kernels.cuda.runtime import modules as cuda_modules
 from ooc_graph.layout import names
 from ooc_graph.model import rank_memory
-from ooc_graph.model.kernel import CUDA_FIXED_BYTES
+from ooc_graph.model.request import CUDA_FIXED_BYTES
 from ooc_graph.model.reservation import Reservation
 from ooc_graph.model.resources import CudaLimits
 from ooc_graph.runtime import building, devices, this_process

@@ -21,7 +21,7 @@ from ooc_graph.model.resources import CPU
 from ooc_graph.runtime import engine_cache, this_process
 from ooc_graph.runtime.this_process import ThisProcess
 from ooc_graph.search import many
-from ooc_graph.strategies.many import dividing, searches, stored
+from ooc_graph.strategies.many import dividing, on_disk, searches
 from ooc_graph.strategies.many import tasks as many_tasks
 from ooc_graph.strategies.many.task import ManyTask
 from tests.small_pairs import stopped_after
@@ -67,7 +67,7 @@ def _small(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setattr(dividing, "BATCH_SIZES", (BATCH,))
     monkeypatch.setattr(dividing, "BFS_FACTOR", 1)
     monkeypatch.setattr(dividing, "TASK_BATCHES", 1)
-    monkeypatch.setattr(stored, "BATCH_SIZES", (BATCH,))
+    monkeypatch.setattr(on_disk, "BATCH_SIZES", (BATCH,))
     engine_cache.release()
     yield
     engine_cache.release()
@@ -167,7 +167,7 @@ def test_few_targets_take_memory_of_few_sources(
     job = Job(store, request, ThisProcess(GIB, CPU).resources())
 
     def answers_of(lanes: int) -> int:
-        return stored.beside_parts(job, "batches", lanes)["answers of tasks"]
+        return on_disk.beside_parts(job, "batches", lanes)["answers of tasks"]
 
     few, many = (answers_of(lanes) for lanes in (16, 64))
     assert many - few == store.rows * 4 * (64 - 16) - 64 * 10 * 4

@@ -19,7 +19,7 @@ from ooc_graph.errors import (
     UnknownVertexError,
     UsageError,
 )
-from ooc_graph.shards import in_memory, memory_rows, memory_sort, memory_vertices
+from ooc_graph.shards import in_memory, memory_sort, memory_vertices
 from ooc_graph.types import Rows
 from tests.unit.test_build_oracle import (
     UNHURRIED,
@@ -54,7 +54,7 @@ def built_in_memory(
             patch.setattr(in_memory, "MOST_BUCKETS", 1 << 30)
         patch.setattr(memory_sort, "STRIP_ARCS", sizes.get("strip", memory_sort.STRIP_ARCS))
         block = sizes.get("block", memory_vertices.BLOCK_EDGES)
-        patch.setattr(memory_rows, "BLOCK_EDGES", block)
+        patch.setattr(in_memory, "BLOCK_EDGES", block)
         patch.setattr(memory_vertices, "BLOCK_EDGES", block)
         patch.setattr(memory_vertices, "UNIT_EDGES", sizes.get("unit", 1 << 20))
         if sizes.get("span") == 1:

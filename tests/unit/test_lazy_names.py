@@ -82,7 +82,7 @@ def test_a_search_imports_no_dask_and_starts_no_process(kernel: str, tmp_path: P
     assert og.Result.open(out).reached.sum() == 3
 
 
-@pytest.mark.parametrize("first", ["ooc_graph.validate.bfs", "ooc_graph.graph500.job"])
+@pytest.mark.parametrize("first", ["ooc_graph.validate.trees", "ooc_graph.graph500.job"])
 def test_validate_is_the_function_whatever_was_imported_before(first: str) -> None:
     program = (
         f"import {first}, ooc_graph as og; print(og.validate.__module__, og.validate.__name__)"

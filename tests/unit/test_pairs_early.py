@@ -22,7 +22,7 @@ from ooc_graph.layout.stored import Stored
 from ooc_graph.runtime import engine_cache, process, this_process
 from ooc_graph.search import many
 from ooc_graph.strategies.cuda import in_memory as cuda_memory
-from ooc_graph.strategies.many import dividing, one_by_one, searches, stored
+from ooc_graph.strategies.many import dividing, on_disk, one_by_one, searches
 from ooc_graph.strategies.many import recording as many_recording
 from ooc_graph.strategies.many import task as many_task
 from tests import made_up_device
@@ -49,11 +49,11 @@ def _small(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     def size_of(*given: Any, **named: Any) -> Any:
         return plain(*given, **named)._replace(chunks=CHUNKS)
 
-    plain = stored.size_of
+    plain = on_disk.size_of
     engine_cache.release()
     monkeypatch.setattr(many, "answer_specs", specs)
-    monkeypatch.setattr(stored, "BATCH_SIZES", (BATCH,))
-    for module in (stored, one_by_one):
+    monkeypatch.setattr(on_disk, "BATCH_SIZES", (BATCH,))
+    for module in (on_disk, one_by_one):
         monkeypatch.setattr(module, "size_of", size_of)
     monkeypatch.setattr(dividing, "CUDA_SOURCES", (CHUNK * CHUNKS,))
     monkeypatch.setattr(dividing, "CUDA_BATCH_BYTES", BATCH * 8)

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ooc_graph.report.statistics import statistics_of, teps_statistics
+from ooc_graph.report.graph500 import statistics_of, teps_statistics
 
 values = st.lists(st.floats(1e-6, 1e6), min_size=1, max_size=80)
 

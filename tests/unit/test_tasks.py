@@ -19,9 +19,9 @@ import pytest
 from distributed import Client, get_worker
 from distributed.comm import CommClosedError
 
+from ooc_graph.edges.dask_parts import compute
 from ooc_graph.errors import ClusterLostError
 from ooc_graph.exchange.cluster import Cluster
-from ooc_graph.exchange.collection import compute
 from ooc_graph.exchange.task import executing
 from ooc_graph.exchange.tasks import Tasks
 from tests.toy_ranks import start

@@ -17,7 +17,7 @@ import ooc_graph as og
 from ooc_graph.errors import CorruptStoreError, InputError, MemoryBudgetError
 from ooc_graph.exchange.interface import Route
 from ooc_graph.kernels.common.sssp.distances import distance_dtype
-from ooc_graph.kernels.common.sssp.survey import Known, Survey, survey
+from ooc_graph.kernels.common.sssp.rows import Known, Survey, survey
 from ooc_graph.kernels.cpu.device import CpuDevice
 from ooc_graph.layout import chunks, names
 from ooc_graph.layout.names import ORDER_OF

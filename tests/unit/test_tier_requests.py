@@ -8,14 +8,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ooc_graph.kernels.common.bitmap import pack_bits, whole_set
-from ooc_graph.kernels.common.store.requests import (
+from ooc_graph.kernels.common.store.rows import TierRows, Window, new_window
+from ooc_graph.kernels.common.store.scans import (
     arcs_beyond,
     heaviest_ends,
     keep_flagged,
     pack_requests,
     request_words,
 )
-from ooc_graph.kernels.common.store.rows import TierRows, Window, new_window
 from ooc_graph.kernels.common.store.windows import LoadedArcs, list_tails
 from ooc_graph.memory.heads import HeadRule
 from ooc_graph.shards.tiny_tiers import bind_rows

@@ -17,7 +17,7 @@ from ooc_graph.kernels.common.team import Team
 from ooc_graph.types import Dealing, Shard
 
 if TYPE_CHECKING:
-    from ooc_graph.kernels.common.sssp.survey import Known
+    from ooc_graph.kernels.common.sssp.rows import Known
     from ooc_graph.kernels.common.store.rows import TierRows
     from ooc_graph.kernels.cpu.bfs.rank import CpuBfsRank, CpuBfsShared
     from ooc_graph.kernels.cpu.bfs.search import CpuBfsSearch
@@ -98,7 +98,7 @@ class CpuDevice:
 
     def sssp_rank(self, shard: Shard) -> CpuSsspRank:
         """SSSP steps on one shard (light-first rows)."""
-        from ooc_graph.kernels.common.sssp.survey import Known, survey
+        from ooc_graph.kernels.common.sssp.rows import Known, survey
         from ooc_graph.kernels.cpu.sssp.rank import CpuSsspRank
         from ooc_graph.kernels.cpu.sssp.search import headed_rows, light_rows
 

@@ -8,7 +8,7 @@ from typing import Any
 from ooc_graph.answers.scatter import Ids
 from ooc_graph.kernels.common.decisions import FIXED_ROW_BYTES, hubs_are_large, may_fix_rows
 from ooc_graph.kernels.common.device import search_of
-from ooc_graph.kernels.common.sssp.survey import first_rows
+from ooc_graph.kernels.common.sssp.rows import first_rows
 from ooc_graph.layout.names import ORDER_OF
 from ooc_graph.memory.least import require_in_worker
 from ooc_graph.model.engine import Engine, load_ids

@@ -18,8 +18,7 @@ from ooc_graph.memory.least import require_in_worker
 from ooc_graph.model import rank_memory
 from ooc_graph.model.engine import Engine, load_ids
 from ooc_graph.model.job import Job
-from ooc_graph.model.kernel import CUDA_FIXED_BYTES
-from ooc_graph.model.request import SCHEDULER
+from ooc_graph.model.request import CUDA_FIXED_BYTES, SCHEDULER
 from ooc_graph.model.reservation import Reservation
 from ooc_graph.model.resources import CUDA
 from ooc_graph.model.strategy import MEMORY, StrategyDefaults

@@ -11,7 +11,7 @@ import numpy as np
 from ooc_graph.errors import HOST
 from ooc_graph.kernels.common.decisions import hubs_are_large, pull_pays
 from ooc_graph.kernels.common.sides import hub_rows
-from ooc_graph.kernels.common.sssp.survey import first_rows
+from ooc_graph.kernels.common.sssp.rows import first_rows
 from ooc_graph.kernels.cuda.pinned.bfs import BfsShare
 from ooc_graph.kernels.cuda.runtime import modules as cuda_modules
 from ooc_graph.kernels.cuda.runtime.rows import MOST_ID

@@ -29,7 +29,7 @@ from ooc_graph.strategies.many.described import (
 )
 from ooc_graph.strategies.many.division import Division, beside_bytes, require_answer
 from ooc_graph.strategies.many.memory import ID_BYTES, reweighted_bytes
-from ooc_graph.strategies.many.stored import size_of, slice_of
+from ooc_graph.strategies.many.on_disk import size_of, slice_of
 from ooc_graph.strategies.many.tiers import (
     ONE_BY_ONE,
     is_reweighted,

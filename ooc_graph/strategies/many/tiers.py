@@ -12,7 +12,7 @@ from ooc_graph.kernels.common.decisions import hubs_are_large
 from ooc_graph.kernels.common.many.lengths import require_fit
 from ooc_graph.kernels.common.sides import light_rows
 from ooc_graph.kernels.common.sssp.distances import distances_of
-from ooc_graph.kernels.common.sssp.survey import first_rows
+from ooc_graph.kernels.common.sssp.rows import first_rows
 from ooc_graph.kernels.cpu.device import CpuDevice
 from ooc_graph.kernels.cpu.many.choice import single_searches_pay
 from ooc_graph.kernels.cpu.many.johnson import reweighted_rows

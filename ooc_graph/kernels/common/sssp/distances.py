@@ -8,7 +8,7 @@ import numpy as np
 
 from ooc_graph.errors import InputError
 from ooc_graph.kernels.common.compiled import kernel, subroutine
-from ooc_graph.kernels.common.sssp.survey import Known
+from ooc_graph.kernels.common.sssp.rows import Known
 from ooc_graph.types import INT64_UNREACHED, AnyArray, Dealing, owner_of
 
 

@@ -17,8 +17,15 @@ from ooc_graph.kernels.common.dealt import copy_own, dealt_of, internal_of
 from ooc_graph.kernels.common.team import Team, new_control
 from ooc_graph.kernels.cpu.bfs.push import OutRows
 from ooc_graph.kernels.cpu.bfs.search import out_rows
-from ooc_graph.kernels.cpu.components.forest import SAMPLE, compress, link_all, most_common
-from ooc_graph.kernels.cpu.components.fused import REST_ARCS, SAMPLE_ARCS, search
+from ooc_graph.kernels.cpu.components.fused import (
+    REST_ARCS,
+    SAMPLE,
+    SAMPLE_ARCS,
+    compress,
+    link_all,
+    most_common,
+    search,
+)
 from ooc_graph.layout.names import id_dtype
 from ooc_graph.types import AnyArray, Dealing, Rows
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from ooc_graph.kernels.common.decisions import SsspTree, hubs_are_large
 from ooc_graph.kernels.common.sssp.distances import distance_dtype, unreached
-from ooc_graph.kernels.common.sssp.survey import may_pull, survey
+from ooc_graph.kernels.common.sssp.rows import may_pull, survey
 from ooc_graph.kernels.common.team import Team
 from ooc_graph.kernels.cpu.sssp import near_far
 from ooc_graph.kernels.cpu.sssp.search import CpuSsspSearch

@@ -16,17 +16,21 @@ from ooc_graph.kernels.common.dealt import arcs_of, copy_own, dealt_of
 from ooc_graph.kernels.common.decisions import SsspTree
 from ooc_graph.kernels.common.sssp.distances import BaseSsspRank, Payload
 from ooc_graph.kernels.common.sssp.plateaus import Plateau
-from ooc_graph.kernels.common.sssp.rows import LightRows, Wave
-from ooc_graph.kernels.common.sssp.survey import Known
+from ooc_graph.kernels.common.sssp.rows import Known, LightRows, Wave
 from ooc_graph.kernels.common.team import Team, new_control
 from ooc_graph.kernels.cpu.sssp import parents
-from ooc_graph.kernels.cpu.sssp import rank_steps as steps
 from ooc_graph.kernels.cpu.sssp.fused import overflowed
 from ooc_graph.kernels.cpu.sssp.pull import CHANGED, pull_part
 from ooc_graph.kernels.cpu.sssp.push import HeadedRows, push_once
 from ooc_graph.kernels.cpu.sssp.rising import push_inner
 from ooc_graph.kernels.cpu.sssp.search import new_wave
-from ooc_graph.kernels.cpu.sssp.shared import CpuSsspShared
+from ooc_graph.kernels.cpu.sssp.shared import (
+    CpuSsspShared,
+    find_beside_rows,
+    list_within,
+    ready,
+    take_solved,
+)
 from ooc_graph.types import AnyArray, Dealing
 
 
@@ -75,7 +79,7 @@ class CpuSsspRank(BaseSsspRank):
         """Candidates up to ``bound`` from own rows just improved or pending."""
         wave, limit, has_risen = self._seen(shared), self._kind(bound), bound != self._bound
         self._bound = bound
-        count, pending, capacity = steps.ready(
+        count, pending, capacity = ready(
             self._out, wave, shared.improved, 0, self._pending, has_risen, limit
         )
         target, found = np.empty(capacity, self._ids), np.empty(capacity, self._top.dtype)
@@ -100,7 +104,7 @@ class CpuSsspRank(BaseSsspRank):
         return lengths
 
     def _rows_within(self, shared: CpuSsspShared, bound: float) -> AnyArray:
-        count = steps.list_within(self._seen(shared), self._kind(bound), self._wave.queue)
+        count = list_within(self._seen(shared), self._kind(bound), self._wave.queue)
         return self._wave.queue[:count].astype(np.int64)
 
     def push_within(self, shared: CpuSsspShared, bound: float) -> tuple[Payload, int]:
@@ -164,12 +168,12 @@ class CpuSsspRank(BaseSsspRank):
         )
         self._find_beside(plateau, wave.pending[:left])
         solved = np.empty(left, self._ids)
-        found, self._left = steps.take_solved(parent, wave.pending, left, solved)
+        found, self._left = take_solved(parent, wave.pending, left, solved)
         return self._dealing.internal_of(solved[:found])
 
     def _find_beside(self, plateau: Plateau, rows: AnyArray) -> None:
         """Give rows the parents on their plateaus that they can have now."""
-        steps.find_beside_rows(self._into, plateau, rows)
+        find_beside_rows(self._into, plateau, rows)
 
     def overflowed(self, shared: CpuSsspShared) -> bool:
         """Tell whether a shortest distance from here exceeds the distances' dtype."""

@@ -13,8 +13,7 @@ from ooc_graph.kernels.common.dealt import WHOLE
 from ooc_graph.kernels.common.decisions import SsspTree
 from ooc_graph.kernels.common.sssp import distances
 from ooc_graph.kernels.common.sssp.plateaus import Plateau, list_lacking, resolve_plateaus
-from ooc_graph.kernels.common.sssp.rows import LightRows, Wave
-from ooc_graph.kernels.common.sssp.survey import MOST_FIRST, may_pull, survey
+from ooc_graph.kernels.common.sssp.rows import MOST_FIRST, LightRows, Wave, may_pull, survey
 from ooc_graph.kernels.common.team import Team, new_control
 from ooc_graph.kernels.common.tuning import ENOUGH_PUSHED
 from ooc_graph.kernels.cpu.sssp import fused

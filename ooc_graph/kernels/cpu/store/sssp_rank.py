@@ -16,13 +16,12 @@ from ooc_graph.kernels.common.bitmap import Words, mark_only, members, words_for
 from ooc_graph.kernels.common.dealt import copy_own
 from ooc_graph.kernels.common.sssp.distances import Payload
 from ooc_graph.kernels.common.sssp.plateaus import Plateau
-from ooc_graph.kernels.common.sssp.survey import Known
+from ooc_graph.kernels.common.sssp.rows import Known
 from ooc_graph.kernels.common.store.rows import TierRows
 from ooc_graph.kernels.common.team import Team, new_control
 from ooc_graph.kernels.cpu.sssp.push import push_once
 from ooc_graph.kernels.cpu.sssp.rank import CpuSsspRank
-from ooc_graph.kernels.cpu.sssp.rank_steps import ready
-from ooc_graph.kernels.cpu.sssp.shared import CpuSsspShared
+from ooc_graph.kernels.cpu.sssp.shared import CpuSsspShared, ready
 from ooc_graph.kernels.cpu.store import sssp as steps
 from ooc_graph.kernels.cpu.store import sssp_parents as parents
 from ooc_graph.kernels.cpu.store import sssp_rank_steps as rank_steps

@@ -18,7 +18,7 @@ from ooc_graph.kernels.common.dealt import WHOLE
 from ooc_graph.kernels.common.decisions import SsspTree, finish_by_push
 from ooc_graph.kernels.common.sssp import distances, plateaus
 from ooc_graph.kernels.common.sssp.plateaus import Plateau
-from ooc_graph.kernels.common.sssp.survey import Known, may_pull
+from ooc_graph.kernels.common.sssp.rows import Known, may_pull
 from ooc_graph.kernels.common.store.rows import TAIL_ROWS, TierRows
 from ooc_graph.kernels.common.team import Team, new_control
 from ooc_graph.kernels.cpu.sssp.parents import new_scratches

@@ -10,7 +10,7 @@ import numpy as np
 
 from ooc_graph.kernels.common.decisions import SsspTree
 from ooc_graph.kernels.common.sssp.distances import overflow_error
-from ooc_graph.kernels.common.sssp.survey import (
+from ooc_graph.kernels.common.sssp.rows import (
     Survey,
     first_rows,
     may_pull,

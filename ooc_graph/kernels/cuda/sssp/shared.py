@@ -11,7 +11,7 @@ import numpy as np
 from ooc_graph.errors import UsageError
 from ooc_graph.kernels.common.bitmap import words_for
 from ooc_graph.kernels.common.sssp.distances import SharedBounds
-from ooc_graph.kernels.common.sssp.survey import Known, survey
+from ooc_graph.kernels.common.sssp.rows import Known, survey
 from ooc_graph.kernels.cuda.runtime.modules import cuda, within_memory
 from ooc_graph.kernels.cuda.runtime.steps import LISTED, Steps, ids_of, least, uploaded, wait, width
 from ooc_graph.types import AnyArray, Rows

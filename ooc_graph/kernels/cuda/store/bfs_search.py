@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 from ooc_graph.kernels.common.decisions import PULL, PUSH, BfsTree, choose_direction
-from ooc_graph.kernels.common.store.requests import keep_flagged
 from ooc_graph.kernels.common.store.rows import TierRows, Window
+from ooc_graph.kernels.common.store.scans import keep_flagged
 from ooc_graph.kernels.common.store.windows import list_tails
 from ooc_graph.kernels.cuda.store.bfs import CudaDiskBfsSteps
 from ooc_graph.types import AnyArray

@@ -10,8 +10,8 @@ import numpy as np
 
 from ooc_graph.errors import MemoryBudgetError
 from ooc_graph.kernels.common.bitmap import WORD_BITS, whole_set, words_for
-from ooc_graph.kernels.common.store.requests import heaviest_ends
 from ooc_graph.kernels.common.store.rows import TierRows
+from ooc_graph.kernels.common.store.scans import heaviest_ends
 from ooc_graph.kernels.common.store.windows import LoadedArcs
 from ooc_graph.kernels.cuda.pinned.sssp import SsspShare
 from ooc_graph.kernels.cuda.runtime.modules import cuda, within_memory

@@ -14,9 +14,9 @@ import numpy as np
 from ooc_graph.errors import UsageError
 from ooc_graph.kernels.common.decisions import SsspTree, finish_by_push
 from ooc_graph.kernels.common.sssp.distances import overflow_error, sums_may_overflow
-from ooc_graph.kernels.common.sssp.survey import Known, may_pull
-from ooc_graph.kernels.common.store.requests import arcs_beyond
+from ooc_graph.kernels.common.sssp.rows import Known, may_pull
 from ooc_graph.kernels.common.store.rows import TAIL_ROWS
+from ooc_graph.kernels.common.store.scans import arcs_beyond
 from ooc_graph.kernels.cuda.runtime.modules import cuda, within_memory
 from ooc_graph.kernels.cuda.runtime.rows import NARROW, require_root
 from ooc_graph.kernels.cuda.runtime.steps import AGAIN, ARCS, EMITTED, EXAMINED, KEPT, LISTED, least

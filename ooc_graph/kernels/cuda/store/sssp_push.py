@@ -13,7 +13,7 @@ import numpy as np
 
 from ooc_graph.kernels.common.decisions import adapt_step, push_is_enough
 from ooc_graph.kernels.common.sssp.distances import bound_above
-from ooc_graph.kernels.common.sssp.survey import MOST_FIRST
+from ooc_graph.kernels.common.sssp.rows import MOST_FIRST
 from ooc_graph.kernels.common.tuning import ENOUGH_PUSHED
 from ooc_graph.kernels.cuda.runtime.rows import NULL
 from ooc_graph.kernels.cuda.runtime.steps import AGAIN, EMITTED, EXAMINED, least

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from ooc_graph.kernels.common.sssp.survey import Known
+from ooc_graph.kernels.common.sssp.rows import Known
 from ooc_graph.kernels.cuda.runtime.modules import cuda, within_memory
 from ooc_graph.kernels.cuda.runtime.steps import EXAMINED, LISTED, least
 from ooc_graph.kernels.cuda.sssp.rank import CudaSsspRank, Queued

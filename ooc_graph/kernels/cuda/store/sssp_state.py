@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from ooc_graph.kernels.common.bitmap import Words, words_for
-from ooc_graph.kernels.common.sssp.survey import MOST_FIRST
+from ooc_graph.kernels.common.sssp.rows import MOST_FIRST
 from ooc_graph.kernels.cuda.runtime.modules import cuda
 from ooc_graph.kernels.cuda.runtime.rows import NULL
 from ooc_graph.kernels.cuda.runtime.steps import KEPT, LISTED, Steps, least

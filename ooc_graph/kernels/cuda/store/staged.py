@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from ooc_graph.kernels.common.store.requests import keep_flagged, pack_requests, request_words
 from ooc_graph.kernels.common.store.rows import TierRows
+from ooc_graph.kernels.common.store.scans import keep_flagged, pack_requests, request_words
 from ooc_graph.kernels.cuda.runtime.modules import cuda
 from ooc_graph.kernels.cuda.runtime.pinned import pinned_buffer
 from ooc_graph.types import AnyArray

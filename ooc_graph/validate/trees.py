@@ -1,9 +1,14 @@
-"""Graph500's rules for single-source shortest paths.
+"""Graph500's rules for breadth-first search and for single-source shortest paths.
 
-Specification 3.0 and the v3 reference code: sums are exact in the distances' own dtype, ``fl`` in
-the messages. A tree edge (p, v) must be an input edge of some weight w with
-``fl(d(p) + w) == d(v)``; no edge may offer a shorter way; reached and unreached vertices are
-never joined. Also asked for, since weights may be zero: that the parents form no cycle.
+Specification 3.0, section on validation, and the v3 reference code. BFS: the tree has no cycles;
+each tree edge joins levels that differ by one; every edge joins levels that differ by at most one,
+or two unreached vertices; the tree spans the root's component; every tree edge is an input edge.
+For arcs of a directed graph: none leaves the reached vertices, none goes down by more than one.
+
+SSSP: sums are exact in the distances' own dtype, ``fl`` in the messages. A tree edge (p, v) must be
+an input edge of some weight w with ``fl(d(p) + w) == d(v)``; no edge may offer a shorter way;
+reached and unreached vertices are never joined. Also asked for, since weights may be zero: that the
+parents form no cycle.
 """
 
 from __future__ import annotations
@@ -16,8 +21,31 @@ import numpy as np
 from ooc_graph.errors import InputError, NegativeWeightError, UsageError
 from ooc_graph.types import AnyArray, EdgeBlock
 from ooc_graph.validate import wording
-from ooc_graph.validate.answers import SsspAnswer
+from ooc_graph.validate.answers import BfsAnswer, SsspAnswer
+from ooc_graph.validate.batch import BYTE_UNREACHED
 from ooc_graph.validate.validator import Validator
+
+_UNREACHED = np.uint32(np.iinfo(np.uint32).max)  # -1 in a column of int32
+
+
+class BfsValidator(Validator[BfsAnswer]):
+    """Checks breadth-first trees in one pass over the edges; see `Validator`."""
+
+    _wording = wording.BFS
+    _is_level = True
+
+    def _measured(self, answer: BfsAnswer) -> tuple[AnyArray, Any]:
+        return answer.level, np.int32(-1)
+
+    def _column(self, answer: BfsAnswer) -> tuple[AnyArray, Any]:
+        return answer.level.view(np.uint32), _UNREACHED
+
+    def _least(self, answer: BfsAnswer) -> Any:
+        in_bytes = answer.level.max(initial=0) < BYTE_UNREACHED - 1
+        return BYTE_UNREACHED if in_bytes else _UNREACHED
+
+    def _weight(self, edges: EdgeBlock) -> None:
+        del edges  # levels count arcs, whatever they weigh
 
 
 class SsspValidator(Validator[SsspAnswer]):
