@@ -9,16 +9,7 @@ from contextlib import contextmanager
 from functools import wraps
 from typing import Any, ParamSpec, TypeVar
 
-from ooc_graph.errors import (
-    DISK_FULL_ERRNOS,
-    ClusterLostError,
-    DiskFullError,
-    MemoryBudgetError,
-    OocGraphError,
-    StorageError,
-    UnexpectedError,
-    UsageError,
-)
+from ooc_graph import errors
 from ooc_graph.forked import require_whole_imports
 from ooc_graph.threads import is_refusal
 
@@ -52,30 +43,32 @@ def own_errors(*others: type[Exception]) -> Iterator[None]:
     try:
         yield
     except Exception as error:
-        if isinstance(error, (OocGraphError, *others)):
+        if isinstance(error, (errors.OocGraphError, *others)):
             raise
         raise _own(error) from error
 
 
-def _own(error: Exception) -> OocGraphError:
+def _own(error: Exception) -> errors.OocGraphError:
     said = " ".join(str(error).split())
     if _is_of_a_lost_cluster(error):
-        return ClusterLostError(
+        return errors.ClusterLostError(
             "the Dask cluster lost its scheduler, too many workers, or its client "
             f"({said or type(error).__name__}); run the same again"
         )
     if isinstance(error, MemoryError) or (isinstance(error, RuntimeError) and is_refusal(error)):
         why = f" ({said})" if said else ""
-        return MemoryBudgetError(
+        return errors.MemoryBudgetError(
             f"the system refuses memory{why}: free some, or give a smaller memory limit"
         )
     if isinstance(error, OSError):
         if error.errno in (errno.EMFILE, errno.ENFILE):
-            return UsageError(f"the system allows no more open files ({said}): raise ulimit -n")
-        is_full = error.errno in DISK_FULL_ERRNOS
+            return errors.UsageError(
+                f"the system allows no more open files ({said}): raise ulimit -n"
+            )
+        is_full = error.errno in errors.DISK_FULL_ERRNOS
         advice = "; free some space and run the same again"
-        return DiskFullError(said + advice) if is_full else StorageError(said)
-    return UnexpectedError(
+        return errors.DiskFullError(said + advice) if is_full else errors.StorageError(said)
+    return errors.UnexpectedError(
         f"{type(error).__name__}: {said} (if the call is as documented, this is a defect of "
         "ooc_graph: please report it with its traceback)"
     )

@@ -10,16 +10,8 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
+from ooc_graph.answers import reductions
 from ooc_graph.answers.asked import Asked, largest_reached, own_columns
-from ooc_graph.answers.reductions import (
-    HISTOGRAM,
-    Bins,
-    Reduced,
-    closeness_of,
-    fits,
-    sum_error,
-    sum_of,
-)
 from ooc_graph.answers.scatter import Ids
 from ooc_graph.layout.chunks import FileEntry, write_chunk
 from ooc_graph.layout.metadata import ArraySpec
@@ -63,7 +55,7 @@ class OrderedRows(PerSource):
         self._sources, self._own = sources, own_columns(sources, asked)
         self._row = rows_of(sources, ids)
 
-    def reduced(self, reduce: str) -> list[Reduced]:
+    def reduced(self, reduce: str) -> list[reductions.Reduced]:
         """Each source's distances reduced; InputError if a sum does not fit its column."""
         sources = self._sources.tolist(), (self._own >= 0).tolist()
         how = reduce, self._asked.bins, self._ids
@@ -210,24 +202,26 @@ class SourceColumns(OrderedRows):
 
 
 def reduce_row(
-    reduce: str, bins: Bins, ids: Ids, found: AnyArray, source: int, is_own: bool
-) -> Reduced:
+    reduce: str, bins: reductions.Bins, ids: Ids, found: AnyArray, source: int, is_own: bool
+) -> reductions.Reduced:
     """One source's distances, (width,), reduced; InputError if a sum does not fit its column.
 
     Unreached levels are not -1 yet. ``is_own``: one of the columns is the source's own.
     """
     reached = found[found < unreached_value(found.dtype)]
     if reduce == "eccentricity":
-        return Reduced(reached.max().item() if len(reached) else 0, len(reached))
-    if reduce == HISTOGRAM:
-        return Reduced(bins.counts(reached).tolist(), len(reached))
+        return reductions.Reduced(reached.max().item() if len(reached) else 0, len(reached))
+    if reduce == reductions.HISTOGRAM:
+        return reductions.Reduced(bins.counts(reached).tolist(), len(reached))
     if reduce == "sum":
-        total = sum_of(reached)
-        if not fits(total):
-            raise sum_error(total, ids.original_at(source))
-        return Reduced(total, len(reached))
+        total = reductions.sum_of(reached)
+        if not reductions.fits(total):
+            raise reductions.sum_error(total, ids.original_at(source))
+        return reductions.Reduced(total, len(reached))
     vertices = len(ids.internal_of)
-    return Reduced(closeness_of(reached, len(reached) - is_own, vertices), len(reached))
+    return reductions.Reduced(
+        reductions.closeness_of(reached, len(reached) - is_own, vertices), len(reached)
+    )
 
 
 def write_rows(rows: Any, specs: Sequence[ArraySpec], index: int, folder: Path) -> list[FileEntry]:

@@ -9,17 +9,10 @@ from typing import Any
 
 import numpy as np
 
+from ooc_graph.edges import npyfiles
 from ooc_graph.edges.bytestream import refuse_compressed
 from ooc_graph.edges.idcheck import checked_block, weight_dtype_of
 from ooc_graph.edges.interface import SourceDefaults, Unit, ranges, units_of
-from ooc_graph.edges.npyfiles import (
-    NpyColumn,
-    are_rows,
-    columns_of,
-    npz_columns,
-    read_column,
-    read_header,
-)
 from ooc_graph.edges.options import ReadOptions
 from ooc_graph.errors import InputError
 from ooc_graph.types import AnyArray, EdgeBlock
@@ -30,7 +23,7 @@ class NpySource(SourceDefaults):
     """Edges from ``.npy`` or ``.npz`` files, each with its columns; see ``EdgeSource``."""
 
     format: str
-    columns: tuple[tuple[NpyColumn, ...], ...]
+    columns: tuple[tuple[npyfiles.NpyColumn, ...], ...]
     directed: bool
     weight_dtype: np.dtype[Any] | None
     rereadable: bool
@@ -53,7 +46,9 @@ class NpySource(SourceDefaults):
         columns = next(file for file in self.columns if file[0].part.path == unit.path)
         wanted = columns if self.weighted else columns[:2]
         row = unit.start
-        pieces = [read_column(column, unit.start, unit.stop, block_edges) for column in wanted]
+        pieces = [
+            npyfiles.read_column(column, unit.start, unit.stop, block_edges) for column in wanted
+        ]
         for parts in zip(*pieces, strict=True):
             yield checked_block(parts, self.weight_dtype, unit.path, row)
             row += len(parts[0])
@@ -71,9 +66,9 @@ def open_npy(name: str, paths: Sequence[str], options: ReadOptions) -> NpySource
     for path in paths:
         refuse_compressed(path)
     if name == "npz":
-        files = [npz_columns(path) for path in paths]
+        files = [npyfiles.npz_columns(path) for path in paths]
     else:
-        files = [columns_of(read_header(path)) for path in paths]
+        files = [npyfiles.columns_of(npyfiles.read_header(path)) for path in paths]
     widths = {len(file) for file in files}
     if len(widths) > 1:
         raise InputError("some files have weights, others not", path=files[0][0].part.path)
@@ -141,7 +136,7 @@ class ArraySource(SourceDefaults):
 def open_arrays(given: AnyArray | Sequence[AnyArray], options: ReadOptions) -> ArraySource:
     """An (m, 2), (m, 3) or (2, m) array, or vectors source, target and perhaps weight."""
     if isinstance(given, np.ndarray):
-        in_rows = are_rows(given.shape, None, "give vectors (source, target[, weight])")
+        in_rows = npyfiles.are_rows(given.shape, None, "give vectors (source, target[, weight])")
         given = list(given.T if in_rows else given)
     columns = [np.asarray(column) for column in given]
     if len(columns) not in {2, 3} or any(c.shape != columns[0].shape for c in columns):

@@ -5,27 +5,22 @@ from __future__ import annotations
 import numpy as np
 
 from ooc_graph.errors import InputError
-from ooc_graph.kernels.cpu.build.decimals import (
-    WEIGHT_EITHER,
-    WEIGHT_FLOAT,
-    WEIGHT_INTEGER,
-    WEIGHT_NONE,
-)
+from ooc_graph.kernels.cpu.build import decimals
 from ooc_graph.types import AnyArray, EdgeBlock
 
 SLOW_ROWS = 4096
 
 _WEIGHT_MODES = {
-    None: WEIGHT_EITHER,
-    "int64": WEIGHT_INTEGER,
-    "float32": WEIGHT_FLOAT,
-    "float64": WEIGHT_FLOAT,
+    None: decimals.WEIGHT_EITHER,
+    "int64": decimals.WEIGHT_INTEGER,
+    "float32": decimals.WEIGHT_FLOAT,
+    "float64": decimals.WEIGHT_FLOAT,
 }
 
 
 def weight_mode(weighted: bool, weight_type: str | None) -> int:
     """How the kernels read the weights."""
-    return _WEIGHT_MODES[weight_type] if weighted else WEIGHT_NONE
+    return _WEIGHT_MODES[weight_type] if weighted else decimals.WEIGHT_NONE
 
 
 class FilledColumns:
@@ -33,8 +28,8 @@ class FilledColumns:
 
     def __init__(self, rows: int, *, weighted: bool, weight_type: str | None) -> None:
         self._mode, self._weight_type = weight_mode(weighted, weight_type), weight_type
-        integers = self._mode in {WEIGHT_INTEGER, WEIGHT_EITHER}
-        doubles = self._mode in {WEIGHT_FLOAT, WEIGHT_EITHER}
+        integers = self._mode in {decimals.WEIGHT_INTEGER, decimals.WEIGHT_EITHER}
+        doubles = self._mode in {decimals.WEIGHT_FLOAT, decimals.WEIGHT_EITHER}
         self.source = np.empty(rows, dtype=np.int64)
         self.target = np.empty(rows, dtype=np.int64)
         self.integers = np.empty(rows if integers else 1, dtype=np.int64)
@@ -61,9 +56,11 @@ class FilledColumns:
     def block(self, rows: int, all_integer: bool, path: str) -> EdgeBlock:
         """The first ``rows`` edges, copied; InputError if a weight overflows float32."""
         weight: AnyArray | None = None
-        if self._mode == WEIGHT_INTEGER or (self._mode == WEIGHT_EITHER and all_integer):
+        if self._mode == decimals.WEIGHT_INTEGER or (
+            self._mode == decimals.WEIGHT_EITHER and all_integer
+        ):
             weight = self.integers[:rows].copy()
-        elif self._mode != WEIGHT_NONE:
+        elif self._mode != decimals.WEIGHT_NONE:
             doubles = self.doubles[:rows]
             single = self._weight_type == "float32"
             weight = _to_float32(doubles, path) if single else doubles.copy()

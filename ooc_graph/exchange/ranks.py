@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from ooc_graph.exchange import routing
 from ooc_graph.exchange.interface import (
     Answer,
     Arrived,
@@ -21,16 +22,6 @@ from ooc_graph.exchange.interface import (
     World,
 )
 from ooc_graph.exchange.parcel import Kind, Parcel, Part, cut_arrays, cut_rows, join_arrays
-from ooc_graph.exchange.routing import (
-    Apply,
-    Columns,
-    Inbound,
-    Outbound,
-    deliver,
-    for_seats,
-    seat_of_rank,
-    sort_by_seat,
-)
 from ooc_graph.types import IntArray
 
 Made = tuple[Mapping[int, Superstep[Any]], Shared]
@@ -54,13 +45,13 @@ class Ranks:
         coroutines: Mapping[int, Superstep[Any]],
         shared: Shared,
         *,
-        apply: Apply[Any, Any] = map,
+        apply: routing.Apply[Any, Any] = map,
     ) -> None:
         self._trade, self._ranks_of, self._member = trade, ranks_of, member
         self._shared, self._apply = shared, apply
         self._mine = ranks_of[member]
         self._coroutines = [coroutines[rank] for rank in self._mine]
-        self._seat_of_rank = seat_of_rank([rank for ranks in ranks_of for rank in ranks])
+        self._seat_of_rank = routing.seat_of_rank([rank for ranks in ranks_of for rank in ranks])
         ends = np.cumsum([0, *map(len, ranks_of)]).tolist()
         self._seats = list(pairwise(ends))
         self._superstep = 0
@@ -114,34 +105,38 @@ class Ranks:
             payloads.update(zip(senders, theirs, strict=True))
             sums.append(counts)
             if entries is not None:
-                inbound.append(Inbound([tuple(rest)], entries, senders))
+                inbound.append(routing.Inbound([tuple(rest)], entries, senders))
         total = _sum(sums)
         if any(payloads.values()):
             self._shared.merge([payloads[rank] for rank in sorted(payloads)])
         if len(inbound) < len(self._ranks_of):
             return [World(total)] * len(questions)
-        return [World(total, arrived) for arrived in deliver(inbound)]
+        return [World(total, arrived) for arrived in routing.deliver(inbound)]
 
     def _route(self, questions: Sequence[Route]) -> list[Arrived]:
         sent = self._sorted(questions)
         mail = self._trade(Kind.ROUTE, lambda member: cut_rows(*self._for_member(sent, member)))
         inbound = [
-            Inbound([p.arrays for p in parcels], parcels[0].header, self._ranks_of[member])
+            routing.Inbound([p.arrays for p in parcels], parcels[0].header, self._ranks_of[member])
             for member, parcels in mail.items()
         ]
-        return deliver([self._own(sent), *inbound])
+        return routing.deliver([self._own(sent), *inbound])
 
-    def _sorted(self, routes: Sequence[Route]) -> list[Outbound]:
-        return list(self._apply(lambda route: sort_by_seat(route, self._seat_of_rank), routes))
+    def _sorted(self, routes: Sequence[Route]) -> list[routing.Outbound]:
+        return list(
+            self._apply(lambda route: routing.sort_by_seat(route, self._seat_of_rank), routes)
+        )
 
-    def _for_member(self, sent: Sequence[Outbound], member: int) -> tuple[Columns, IntArray]:
+    def _for_member(
+        self, sent: Sequence[routing.Outbound], member: int
+    ) -> tuple[routing.Columns, IntArray]:
         """What the ranks of this process send to those of another."""
-        return for_seats(sent, *self._seats[member])
+        return routing.for_seats(sent, *self._seats[member])
 
-    def _own(self, sent: Sequence[Outbound]) -> Inbound:
+    def _own(self, sent: Sequence[routing.Outbound]) -> routing.Inbound:
         """What the ranks of this process send each other."""
         own, counts = self._for_member(sent, self._member)
-        return Inbound([own], counts, self._mine)
+        return routing.Inbound([own], counts, self._mine)
 
 
 def run_in_process(coroutines: Mapping[int, Superstep[Any]], shared: Shared) -> list[Any]:

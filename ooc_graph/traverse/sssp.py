@@ -12,17 +12,11 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from ooc_graph.exchange.interface import Arrived, Route, Share, Superstep, World
-from ooc_graph.kernels.common.decisions import (
-    SsspTree,
-    adapt_step,
-    finish_by_push,
-    pull_pays,
-    push_is_enough,
-)
+from ooc_graph.kernels.common import decisions
 from ooc_graph.kernels.common.device import SsspInnerRank, SsspRank, SsspShared
 
 
-def sssp(rank: SsspRank, root: int, shared: SsspShared) -> Superstep[SsspTree]:
+def sssp(rank: SsspRank, root: int, shared: SsspShared) -> Superstep[decisions.SsspTree]:
     """Search from ``root``, an internal id, on one rank of many; all weights are >= 0.
 
     ``shared`` is this process's replica of the distances, made new for each search. Ranks `Share`
@@ -65,7 +59,7 @@ def _survey(rank: SsspRank, shared: SsspShared) -> Superstep[tuple[int, float, b
     lacking = not isinstance(rank, SsspInnerRank)
     world: World = yield Share((*counts, rank.arcs, int(lacking)), rank.nothing(step))
     head, tuples, spread, sampled, arcs, lacking_ranks = world.counts
-    may_pull = pull_pays(head / max(tuples, 1), spread / max(sampled, 1))
+    may_pull = decisions.pull_pays(head / max(tuples, 1), spread / max(sampled, 1))
     return arcs, float(shared.smallest) or 1.0, may_pull, lacking_ranks == 0
 
 
@@ -90,9 +84,9 @@ def _push_rising(
             stages.append(Stage(bound, shared.smallest))
             if shared.smallest == shared.unreached:
                 return stages, True
-            if may_pull and push_is_enough(phase_arcs["push"], all_arcs):
+            if may_pull and decisions.push_is_enough(phase_arcs["push"], all_arcs):
                 return stages, False
-            step = adapt_step(step, done, again_done)
+            step = decisions.adapt_step(step, done, again_done)
             bound, done, again_done = shared.bound_above(step), 0, 0
         payload, examined, again = rank.push(shared, bound)
 
@@ -114,7 +108,7 @@ def _push_inner(
     few = [
         stage
         for stage, arcs in zip(stages, world.counts, strict=True)
-        if not push_is_enough(arcs, all_arcs)
+        if not decisions.push_is_enough(arcs, all_arcs)
     ]
     if not few:
         return None
@@ -141,7 +135,7 @@ def _pull(
         passes += 1
         if changed == 0:
             return True
-        if passes > 1 and finish_by_push(changed_arcs, pulled, rank.vertices):
+        if passes > 1 and decisions.finish_by_push(changed_arcs, pulled, rank.vertices):
             return False
         final, floor = max(final, shared.low), shared.low
 

@@ -13,13 +13,7 @@ from typing import TypeVar
 from ooc_graph.errors import DEVICE, MemoryBudgetError
 from ooc_graph.layout import names
 from ooc_graph.memory.cpu.plan import SLACK_SHARE, whole_blocks
-from ooc_graph.memory.cuda.disk import (
-    LEAST_BATCH_BLOCKS,
-    MOST_BATCH_BLOCKS,
-    NUMBER_BYTES,
-    DiskFacts,
-    DiskPlan,
-)
+from ooc_graph.memory.cuda import disk
 from ooc_graph.memory.heads import Sides
 from ooc_graph.memory.least import require_bytes
 
@@ -30,7 +24,7 @@ KEPT_SHARE = 4
 LONGEST_ROW = 1 << 31
 """A row has fewer arcs than this."""
 
-Made = TypeVar("Made", bound=DiskPlan)
+Made = TypeVar("Made", bound=disk.DiskPlan)
 
 
 def begin_plan(
@@ -56,13 +50,15 @@ def begin_plan(
     return plan, least.host_bytes + spare
 
 
-def _batch_blocks(plan: DiskPlan, device_spare: int, host_spare: int) -> int:
+def _batch_blocks(plan: disk.DiskPlan, device_spare: int, host_spare: int) -> int:
     on_device = device_spare // STAGING_SHARE // (plan.columns * names.SIDECAR_BYTES)
-    each = 2 * plan.columns * plan.facts.sides * (names.SIDECAR_BYTES + NUMBER_BYTES)
+    each = 2 * plan.columns * plan.facts.sides * (names.SIDECAR_BYTES + disk.NUMBER_BYTES)
     more = min(
-        on_device, host_spare // STAGING_SHARE // each, MOST_BATCH_BLOCKS - LEAST_BATCH_BLOCKS
+        on_device,
+        host_spare // STAGING_SHARE // each,
+        disk.MOST_BATCH_BLOCKS - disk.LEAST_BATCH_BLOCKS,
     )
-    return LEAST_BATCH_BLOCKS + max(more, 0)
+    return disk.LEAST_BATCH_BLOCKS + max(more, 0)
 
 
 def with_kept(plan: Made, host_bytes: int) -> Made:
@@ -73,7 +69,7 @@ def with_kept(plan: Made, host_bytes: int) -> Made:
     return replace(plan, kept_bytes=whole_blocks(rest))
 
 
-def require_device(facts: DiskFacts, needed: int, there: int) -> None:
+def require_device(facts: disk.DiskFacts, needed: int, there: int) -> None:
     """Refuse a search that needs more device memory than there is."""
     what = f"{facts.kernel} on {facts.rows:,} rows with arcs in the store"
     require_bytes(what, DEVICE, needed, there, "raise --device-memory")

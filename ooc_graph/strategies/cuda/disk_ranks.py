@@ -8,13 +8,7 @@ from typing import Any
 
 from ooc_graph.kernels.common.sssp.distances import distances_of
 from ooc_graph.layout.names import ORDER_OF, id_dtype
-from ooc_graph.memory.cuda.disk_ranks import (
-    DiskRankFacts,
-    DiskRankPlan,
-    least_disk_ranks,
-    plan_disk_ranks,
-    require_disk_ranks,
-)
+from ooc_graph.memory.cuda import disk_ranks
 from ooc_graph.model.job import Job
 from ooc_graph.model.request import SCHEDULER
 from ooc_graph.runtime.machine import give_back_freed_memory
@@ -27,11 +21,11 @@ from ooc_graph.strategies.cuda.in_memory import host_bytes
 from ooc_graph.strategies.ranks import RankLoading, most_ranks
 
 
-def facts_of(graph: Graph, kernel: str, shards: Sequence[int]) -> DiskRankFacts:
+def facts_of(graph: Graph, kernel: str, shards: Sequence[int]) -> disk_ranks.DiskRankFacts:
     """What a plan for these ranks of one worker depends on; reads the graph's offsets."""
     distance_bytes = 4 if kernel == "bfs" else distances_of(graph.weight_dtype).itemsize
     neighbors = graph.arrays_of(ORDER_OF[kernel], "neighbors")[0][0]
-    return DiskRankFacts(
+    return disk_ranks.DiskRankFacts(
         pinned_ranks.facts_of(graph, kernel, shards),
         len(shards),
         id_dtype(graph.rows).itemsize,
@@ -41,7 +35,7 @@ def facts_of(graph: Graph, kernel: str, shards: Sequence[int]) -> DiskRankFacts:
     )
 
 
-def facts_of_any(job: Job, exchange: str) -> Iterator[DiskRankFacts]:
+def facts_of_any(job: Job, exchange: str) -> Iterator[disk_ranks.DiskRankFacts]:
     """Facts of the workers that have most ranks, consecutive ones each."""
     ranks = most_ranks(job, exchange)
     for first in range(job.graph.shards - ranks + 1):
@@ -54,10 +48,10 @@ def budgets(job: Job, exchange: str) -> tuple[int, int]:
     on_host = resources.least_limit_bytes if is_dealt else resources.process_limit_bytes
     device_bytes, limit = cuda_pinned.budget_of(resources), resources.cuda_limits.pinned_bytes
     every = list(facts_of_any(job, exchange))
-    require_disk_ranks(every, device_bytes, on_host)
+    disk_ranks.require_disk_ranks(every, device_bytes, on_host)
     if limit is None:
         return device_bytes, on_host
-    least = max(least_disk_ranks(facts).host_bytes for facts in every)
+    least = max(disk_ranks.least_disk_ranks(facts).host_bytes for facts in every)
     return device_bytes, min(on_host, limit + least)
 
 
@@ -65,13 +59,13 @@ def load(loading: RankLoading, device: Any) -> dict[int, TierSearch]:
     """Bring the heads of rows to the device, as `pinned_ranks.load` does; ranks share budgets."""
     given, reserved = (loading.graph, loading.kernel), loading.reserved
     facts = facts_of(*given, loading.shards)
-    least = least_disk_ranks(facts).device_bytes
+    least = disk_ranks.least_disk_ranks(facts).device_bytes
     free = cuda_pinned.free_within(reserved.device_bytes, least, 0, loading.what)
 
-    def within(device_bytes: int) -> DiskRankPlan:
-        return plan_disk_ranks(facts, device_bytes, reserved.host_bytes)
+    def within(device_bytes: int) -> disk_ranks.DiskRankPlan:
+        return disk_ranks.plan_disk_ranks(facts, device_bytes, reserved.host_bytes)
 
-    def make(plan: DiskRankPlan) -> dict[int, TierSearch]:
+    def make(plan: disk_ranks.DiskRankPlan) -> dict[int, TierSearch]:
         with ExitStack() as undo:
             ranks: dict[int, TierSearch] = {}
             for shard in loading.shards:

@@ -11,15 +11,9 @@ from ooc_graph.shards.load import Graph
 from ooc_graph.strategies.cuda import disk_budgets as cuda_disk
 from ooc_graph.strategies.cuda import in_memory as cuda_memory
 from ooc_graph.strategies.cuda import pinned_budgets as cuda_pinned
+from ooc_graph.strategies.many import tiers
 from ooc_graph.strategies.many.division import Division, beside_bytes, stored_bytes
 from ooc_graph.strategies.many.memory import batches_device_bytes
-from ooc_graph.strategies.many.tiers import (
-    BATCHES,
-    ONE_BY_ONE,
-    is_reweighted,
-    reweighted_device_bytes,
-    single_of,
-)
 
 LEAST = "least bytes"
 """Name of the least host memory."""
@@ -61,7 +55,7 @@ def shown(
         "method": method,
         "may change to": others or None,
         "sources": spec.length,
-        "sources of a batch": plan.batch_size if method == BATCHES else 1,
+        "sources of a batch": plan.batch_size if method == tiers.BATCHES else 1,
         "sources of a task": found.task_sources,
         "sources of a chunk": spec.chunk,
         "bytes of the answer": stored_bytes(found),
@@ -72,17 +66,17 @@ def shown(
 
 def single_device_bytes(graph: Graph, kernel: str) -> int:
     """Device memory of searches one by one with all rows there."""
-    reweighted = reweighted_device_bytes(graph, kernel)
-    return cuda_memory.cuda_bytes(graph, single_of(kernel)) + reweighted
+    reweighted = tiers.reweighted_device_bytes(graph, kernel)
+    return cuda_memory.cuda_bytes(graph, tiers.single_of(kernel)) + reweighted
 
 
 def least_on_device(found: Description) -> dict[str, int]:
     """Least device memory of each strategy that there is."""
     graph, kernel = found.graph, found.asked.kernel
-    single = single_of(kernel)
+    single = tiers.single_of(kernel)
     least = {"in batches": batches_device_bytes(found)}
-    least[ONE_BY_ONE] = single_device_bytes(graph, kernel)
-    if not is_reweighted(graph, kernel) and cuda_pinned.may_pin(graph, single):
+    least[tiers.ONE_BY_ONE] = single_device_bytes(graph, kernel)
+    if not tiers.is_reweighted(graph, kernel) and cuda_pinned.may_pin(graph, single):
         least["one by one, rows pinned"] = cuda_pinned.least_device_bytes(graph, single)
         if cuda_disk.suits(graph, single, found.resources):
             stored = cuda_disk.least_device_bytes(graph, single)

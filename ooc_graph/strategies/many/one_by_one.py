@@ -20,23 +20,11 @@ from ooc_graph.shards.load import Graph
 from ooc_graph.strategies.cuda import disk_budgets as cuda_disk
 from ooc_graph.strategies.cuda import pinned_budgets as cuda_pinned
 from ooc_graph.strategies.cuda.pinned_budgets import pinned_bytes
+from ooc_graph.strategies.many import described, tiers
 from ooc_graph.strategies.many.batches import fits_on_cpu
-from ooc_graph.strategies.many.described import (
-    Description,
-    least_on_device,
-    shown,
-    single_device_bytes,
-)
 from ooc_graph.strategies.many.division import Division, beside_bytes, require_answer
 from ooc_graph.strategies.many.memory import ID_BYTES, reweighted_bytes
 from ooc_graph.strategies.many.on_disk import size_of, slice_of
-from ooc_graph.strategies.many.tiers import (
-    ONE_BY_ONE,
-    is_reweighted,
-    reweighted_on_device,
-    single_of,
-    singly,
-)
 
 # Host memory of a row where an answer of the device's arrives: a level or distance as the device
 # and as the answer has it, and a parent.
@@ -54,7 +42,7 @@ class OneByOne(StrategyDefaults):
     @property
     def name(self) -> str:
         """That of the inner strategy, and the method."""
-        return f"{self.inner.name}, {ONE_BY_ONE}"
+        return f"{self.inner.name}, {tiers.ONE_BY_ONE}"
 
     @property
     def tier(self) -> int:
@@ -69,9 +57,9 @@ class OneByOne(StrategyDefaults):
             return "batches on the CPU may well be quicker"
         if self.tier == MEMORY:
             return ""
-        if is_reweighted(job.graph, job.kernel):
+        if tiers.is_reweighted(job.graph, job.kernel):
             return "some weights are negative"
-        return self.inner.lacks(replace(job, request=Request(single_of(job.kernel))))
+        return self.inner.lacks(replace(job, request=Request(tiers.single_of(job.kernel))))
 
     def reserve(self, job: Job) -> Reservation:
         """As a search from one source, with answers of many in host memory beside it."""
@@ -81,7 +69,7 @@ class OneByOne(StrategyDefaults):
         if self.tier == PINNED:
             plan = cuda_pinned.plan_for(_single(job), (job.kernel, self.name))
             division = self._divided(job, plan.budget_bytes)
-            rows = pinned_bytes(job.graph, single_of(job.kernel))
+            rows = pinned_bytes(job.graph, tiers.single_of(job.kernel))
             needed = division.needed_bytes + rows
             return replace(division, host_bytes=rows, pinned_bytes=rows, needed_bytes=needed)
         budgets = cuda_disk.budgets_for(_single(job), (job.kernel, self.name))
@@ -94,7 +82,7 @@ class OneByOne(StrategyDefaults):
             if refusal.kind != HOST or self.tier != DISK or not refused.host_bytes:
                 return None
             return self._in_store(job, refused.device_bytes, 0)
-        is_single = refused.method == ONE_BY_ONE
+        is_single = refused.method == tiers.ONE_BY_ONE
         has_less = self.tier == DISK or (self.tier == MEMORY and not is_single)
         may = {HOST: has_less, DEVICE: True, BUSY: is_single}
         if not may.get(refusal.kind) or (is_busy and self.tier == MEMORY):
@@ -103,20 +91,20 @@ class OneByOne(StrategyDefaults):
 
     def load(self, graph: Graph, kernel: str, reserved: Reservation) -> Engine:
         """Load the search from one source."""
-        if is_reweighted(graph, kernel):
+        if tiers.is_reweighted(graph, kernel):
             return _load_reweighted(graph, kernel)
-        single = self.inner.load(graph, single_of(kernel), reserved)
-        return replace(single, kernel=kernel, search=singly(single.search, graph, kernel))
+        single = self.inner.load(graph, tiers.single_of(kernel), reserved)
+        return replace(single, kernel=kernel, search=tiers.singly(single.search, graph, kernel))
 
     def summary(self, kernel: str, reserved: Reservation) -> str:  # noqa: ARG002
         """Where its rows are."""
         rows = {MEMORY: "all rows there", PINNED: "rows in pinned host memory"}
         where = rows.get(self.tier, "arcs in the store")
-        return f"{kernel} {ONE_BY_ONE} on the CUDA device, {where}"
+        return f"{kernel} {tiers.ONE_BY_ONE} on the CUDA device, {where}"
 
     def describe(self, job: Job, reserved: Reservation) -> dict[str, Any]:
         """What the inner strategy holds, and answers."""
-        found, left = Description.of(job, reserved), "bytes that stay in the store"
+        found, left = described.Description.of(job, reserved), "bytes that stay in the store"
         if self.tier == MEMORY:
             memory: dict[str, Any] = {
                 "tier": "device memory",
@@ -133,12 +121,12 @@ class OneByOne(StrategyDefaults):
             rest["bytes beside rows and id tables"] = needed - reserved.host_bytes
         else:
             rest["bytes: in all"] = needed
-        memory |= least_on_device(found) | rest | stored
-        return shown(found, memory.pop("tier"), ONE_BY_ONE, [], memory)
+        memory |= described.least_on_device(found) | rest | stored
+        return described.shown(found, memory.pop("tier"), tiers.ONE_BY_ONE, [], memory)
 
     def _in_memory(self, job: Job) -> Division:
         graph, kernel, resources = job.graph, job.kernel, job.resources
-        on_device = single_device_bytes(graph, kernel)
+        on_device = described.single_device_bytes(graph, kernel)
         if on_device > resources.device.memory_bytes:
             raise MemoryBudgetError(
                 f"{kernel} on {graph.path} needs {on_device:,} bytes of device memory in one "
@@ -147,7 +135,7 @@ class OneByOne(StrategyDefaults):
         division = self._divided(job, on_device)
         needed = division.needed_bytes + graph.resident_bytes(ORDER_OF[kernel])
         needed += graph.vertices * ID_BYTES
-        if is_reweighted(graph, kernel):
+        if tiers.is_reweighted(graph, kernel):
             needed += reweighted_bytes(job)
         if needed > resources.least_limit_bytes:
             raise MemoryBudgetError(
@@ -159,7 +147,7 @@ class OneByOne(StrategyDefaults):
 
     def _in_store(self, job: Job, device_bytes: int, host_bytes: int) -> Division:
         division = self._divided(job, device_bytes)
-        facts = cuda_disk.known_facts(job.graph, single_of(job.kernel))
+        facts = cuda_disk.known_facts(job.graph, tiers.single_of(job.kernel))
         plan = cuda_disk.plan_within(facts, device_bytes, host_bytes)
         needed = division.needed_bytes + plan.host_bytes + cuda_disk.beside_bytes(job.graph)
         return replace(
@@ -168,11 +156,11 @@ class OneByOne(StrategyDefaults):
 
     def _divided(self, job: Job, device_bytes: int) -> Division:
         """How sources are divided, with what is held beside rows and id tables."""
-        size = size_of(job, ONE_BY_ONE, 1)
+        size = size_of(job, tiers.ONE_BY_ONE, 1)
         return Division(
             self.name,
             device_bytes=device_bytes,
-            method=ONE_BY_ONE,
+            method=tiers.ONE_BY_ONE,
             batch_size=size.batch_size,
             chunks=size.chunks,
             needed_bytes=_beside(job),
@@ -187,19 +175,21 @@ def _single(job: Job) -> Job:
     """
     resources = job.resources
     beside = _beside(job) + resources.process_limit_bytes - resources.least_limit_bytes
-    return replace(job, request=Request(single_of(job.kernel), answer_bytes=beside))
+    return replace(job, request=Request(tiers.single_of(job.kernel), answer_bytes=beside))
 
 
 def _beside(job: Job) -> int:
     """Host memory beside rows and id tables."""
-    size = size_of(job, ONE_BY_ONE, 1)
+    size = size_of(job, tiers.ONE_BY_ONE, 1)
     return beside_bytes(job) + size.beside_bytes + job.graph.rows * _TREE_BYTES
 
 
 def _load_reweighted(graph: Graph, kernel: str) -> Engine:
     """All rows on the device, if some weights are negative."""
     device = process.device(CUDA)
-    cuda_modules.require_memory(single_device_bytes(graph, kernel), f"{kernel} on {graph.path}")
+    cuda_modules.require_memory(
+        described.single_device_bytes(graph, kernel), f"{kernel} on {graph.path}"
+    )
     shard = graph.load(ORDER_OF[kernel], signed=True)
-    search = reweighted_on_device(shard, graph, device)
+    search = tiers.reweighted_on_device(shard, graph, device)
     return Engine(kernel, search, graph, load_ids(graph), shard.tuples)

@@ -9,16 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ooc_graph.kernels.common.bitmap import (
-    LOW,
-    ONE,
-    SIX,
-    WORD_BITS,
-    Words,
-    count_bits,
-    has,
-    lowest_bit,
-)
+from ooc_graph.kernels.common import bitmap
 from ooc_graph.kernels.common.compiled import kernel, subroutine
 from ooc_graph.kernels.common.intrinsics import prefetch
 from ooc_graph.kernels.common.team import FIRST_FREE, LINE, atomic_add, take_chunk
@@ -53,37 +44,37 @@ class Tree(NamedTuple):
 
     parent: AnyArray
     level: AnyArray
-    visited: Words
-    found: Words
+    visited: bitmap.Words
+    found: bitmap.Words
 
 
 @subroutine
 def _heads_in(heads: Any, frontier: Any, base: Any) -> Any:
     """Which of 64 rows have their head in the frontier; no branch, so that the looks overlap."""
     hits = np.uint64(0)
-    for bit in range(WORD_BITS):
+    for bit in range(bitmap.WORD_BITS):
         shift = np.uint64(bit)
         head = np.uint64(heads[base + shift])
-        hits |= ((frontier[head >> SIX] >> (head & LOW)) & ONE) << shift
+        hits |= ((frontier[head >> bitmap.SIX] >> (head & bitmap.LOW)) & bitmap.ONE) << shift
     return hits
 
 
 @subroutine
 def _take_heads(into: Any, tree: Any, frontier: Any, index: int, depth: int) -> None:
     """Claim the rows of a whole word by their heads: ``tree.found`` tells which."""
-    base = np.uint64(index) << SIX
+    base = np.uint64(index) << bitmap.SIX
     hits = ~tree.visited[index] & _heads_in(into.heads, frontier, base)
     tree.found[index] = hits
     deep = tree.level.dtype.type(depth)
-    if count_bits(hits) >= DENSE:
-        for bit in range(WORD_BITS):
-            row, hit = base + np.uint64(bit), (hits >> np.uint64(bit)) & ONE
+    if bitmap.count_bits(hits) >= DENSE:
+        for bit in range(bitmap.WORD_BITS):
+            row, hit = base + np.uint64(bit), (hits >> np.uint64(bit)) & bitmap.ONE
             tree.parent[row] = into.heads[row] if hit else tree.parent[row]
             tree.level[row] = deep if hit else tree.level[row]
         return
     while hits != 0:
-        row = base + np.uint64(lowest_bit(hits))
-        hits &= hits - ONE
+        row = base + np.uint64(bitmap.lowest_bit(hits))
+        hits &= hits - bitmap.ONE
         tree.parent[row] = into.heads[row]
         tree.level[row] = deep
 
@@ -93,14 +84,14 @@ def _take_row(
     into: Any, tree: Any, frontier: Any, row: Any, first: Any, depth: int
 ) -> tuple[Any, Any]:
     """Claim a row by its arcs from position ``first`` on; 1 if claimed, and arcs looked at."""
-    position, end = first, np.uint64(into.offsets[row + ONE])
+    position, end = first, np.uint64(into.offsets[row + bitmap.ONE])
     while position < end:
         u = into.neighbors[position]
-        position += ONE
-        if has(frontier, u):
+        position += bitmap.ONE
+        if bitmap.has(frontier, u):
             tree.parent[row] = u
             tree.level[row] = depth
-            return ONE, position - first
+            return bitmap.ONE, position - first
     return np.uint64(0), position - first
 
 
@@ -109,19 +100,19 @@ def _take_few(
     into: Any, tree: Any, frontier: Any, index: int, todo: Any, depth: int
 ) -> tuple[Any, Any]:
     """Claim the rows ``todo`` of a word one by one; those claimed, and arcs looked at."""
-    base, found, examined = np.uint64(index) << SIX, np.uint64(0), np.uint64(0)
+    base, found, examined = np.uint64(index) << bitmap.SIX, np.uint64(0), np.uint64(0)
     while todo != 0:
-        shift = np.uint64(lowest_bit(todo))
-        todo &= todo - ONE
+        shift = np.uint64(bitmap.lowest_bit(todo))
+        todo &= todo - bitmap.ONE
         row = base + shift
-        examined += ONE
+        examined += bitmap.ONE
         head = into.heads[row]
-        if has(frontier, head):
+        if bitmap.has(frontier, head):
             tree.parent[row] = head
             tree.level[row] = depth
-            found |= ONE << shift
+            found |= bitmap.ONE << shift
         else:
-            first = np.uint64(into.offsets[row]) + ONE
+            first = np.uint64(into.offsets[row]) + bitmap.ONE
             hit, looked = _take_row(into, tree, frontier, row, first, depth)
             found |= hit << shift
             examined += looked
@@ -131,11 +122,11 @@ def _take_few(
 @subroutine
 def _fetch_tails(into: Any, tree: Any, index: int) -> None:
     """Fetch the first arcs after the head of a word's rows that have not been claimed."""
-    rest, base = ~(tree.visited[index] | tree.found[index]), np.uint64(index) << SIX
+    rest, base = ~(tree.visited[index] | tree.found[index]), np.uint64(index) << bitmap.SIX
     while rest != 0:
-        row = base + np.uint64(lowest_bit(rest))
-        rest &= rest - ONE
-        prefetch(into.neighbors, np.uint64(into.offsets[row]) + ONE)
+        row = base + np.uint64(bitmap.lowest_bit(rest))
+        rest &= rest - bitmap.ONE
+        prefetch(into.neighbors, np.uint64(into.offsets[row]) + bitmap.ONE)
 
 
 @subroutine
@@ -143,11 +134,11 @@ def _take_tails(
     into: Any, tree: Any, frontier: Any, index: int, rest: Any, depth: int
 ) -> tuple[Any, Any]:
     """Claim rows of a word by the arcs after their head; those claimed, and arcs looked at."""
-    base, found, examined = np.uint64(index) << SIX, np.uint64(0), np.uint64(0)
+    base, found, examined = np.uint64(index) << bitmap.SIX, np.uint64(0), np.uint64(0)
     while rest != 0:
-        shift = np.uint64(lowest_bit(rest))
-        rest &= rest - ONE
-        first = np.uint64(into.offsets[base + shift]) + ONE
+        shift = np.uint64(bitmap.lowest_bit(rest))
+        rest &= rest - bitmap.ONE
+        first = np.uint64(into.offsets[base + shift]) + bitmap.ONE
         hit, looked = _take_row(into, tree, frontier, base + shift, first, depth)
         found |= hit << shift
         examined += looked
@@ -157,15 +148,17 @@ def _take_tails(
 @subroutine
 def _arcs_of(offsets: Any, index: int, members: Any) -> Any:
     """Arcs of the rows of a word that are members, by way of the others where these are fewer."""
-    base = np.uint64(index) << SIX
-    few = count_bits(members) * 2 <= WORD_BITS or (index + 1) * WORD_BITS >= len(offsets)
+    base = np.uint64(index) << bitmap.SIX
+    few = bitmap.count_bits(members) * 2 <= bitmap.WORD_BITS or (
+        index + 1
+    ) * bitmap.WORD_BITS >= len(offsets)
     rest = members if few else ~members
     arcs = np.int64(0)
     while rest != 0:
-        row = base + np.uint64(lowest_bit(rest))
-        rest &= rest - ONE
-        arcs += offsets[row + ONE] - offsets[row]
-    return arcs if few else offsets[base + np.uint64(WORD_BITS)] - offsets[base] - arcs
+        row = base + np.uint64(bitmap.lowest_bit(rest))
+        rest &= rest - bitmap.ONE
+        arcs += offsets[row + bitmap.ONE] - offsets[row]
+    return arcs if few else offsets[base + np.uint64(bitmap.WORD_BITS)] - offsets[base] - arcs
 
 
 @subroutine
@@ -176,16 +169,16 @@ def _pull_block(
     count, arcs, examined, many = 0, 0, 0, np.uint64(0)
     for index in range(begin, end):
         todo = ~tree.visited[index]
-        if count_bits(todo) >= DENSE and (index + 1) * WORD_BITS <= len(tree.parent):
-            examined += count_bits(todo)
-            many |= ONE << np.uint64(index - begin)
+        if bitmap.count_bits(todo) >= DENSE and (index + 1) * bitmap.WORD_BITS <= len(tree.parent):
+            examined += bitmap.count_bits(todo)
+            many |= bitmap.ONE << np.uint64(index - begin)
             _take_heads(into, tree, frontier, index, depth)
             _fetch_tails(into, tree, index)
         else:
             tree.found[index], looked = _take_few(into, tree, frontier, index, todo, depth)
             examined += looked
     for index in range(begin, end):
-        if (many >> np.uint64(index - begin)) & ONE:
+        if (many >> np.uint64(index - begin)) & bitmap.ONE:
             rest = ~(tree.visited[index] | tree.found[index])
             found, looked = _take_tails(into, tree, frontier, index, rest, depth)
             tree.found[index] |= found
@@ -193,7 +186,7 @@ def _pull_block(
         found = tree.found[index]
         if found != 0:
             tree.visited[index] |= found
-            count += count_bits(found)
+            count += bitmap.count_bits(found)
             arcs += _arcs_of(out_offsets, index, found)
     return count, arcs, examined
 

@@ -7,19 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ooc_graph.kernels.common.bitmap import (
-    BLOCK_WORDS,
-    ONE,
-    WORD_BITS,
-    Words,
-    deal_frontiers,
-    drop,
-    has,
-    lowest_bit,
-    members,
-    put,
-    words_for,
-)
+from ooc_graph.kernels.common import bitmap
 from ooc_graph.kernels.common.compiled import kernel
 from ooc_graph.kernels.common.dealt import WHOLE, arcs_of, dealt_of, internal_of, local_of
 from ooc_graph.kernels.common.decisions import BfsTree
@@ -35,13 +23,13 @@ class CpuBfsShared:
 
     def __init__(self, vertices: int, shards: int) -> None:
         self.vertices, self.shards = vertices, shards
-        group = BLOCK_WORDS * shards
-        self.frontier = np.zeros(-(-words_for(vertices) // group) * group, np.uint64)
+        group = bitmap.BLOCK_WORDS * shards
+        self.frontier = np.zeros(-(-bitmap.words_for(vertices) // group) * group, np.uint64)
         self.visited = np.zeros_like(self.frontier)
 
     def merge(self, payloads: Sequence[tuple[AnyArray, ...]]) -> None:
         """Deal the ranks' bitmaps into the global one, block by block."""
-        deal_frontiers(self.frontier, self.shards, payloads)
+        bitmap.deal_frontiers(self.frontier, self.shards, payloads)
         self.visited |= self.frontier
 
 
@@ -63,12 +51,12 @@ def push_rows(
         examined += end - begin
         for position in range(begin, end):
             v = np.int64(out.neighbors[position])
-            if not has(visited, v) and not has(sent, v):
-                put(sent, v)
+            if not bitmap.has(visited, v) and not bitmap.has(sent, v):
+                bitmap.put(sent, v)
                 target[listed], parent[listed] = v, u
                 listed += 1
     for index in range(listed):
-        drop(sent, np.int64(target[index]))
+        bitmap.drop(sent, np.int64(target[index]))
     return listed, examined
 
 
@@ -77,8 +65,8 @@ def _offer(tree: Any, dealt: Any, target: Any, parent: Any, claimed: Any) -> Non
     """Give unvisited own rows the smallest of the parents offered, and note them in a bitmap."""
     for index in range(len(target)):
         row = local_of(np.int64(target[index]), dealt)
-        if not has(tree.visited, row):
-            put(claimed, row)
+        if not bitmap.has(tree.visited, row):
+            bitmap.put(claimed, row)
             if parent[index] < tree.parent[row]:
                 tree.parent[row] = parent[index]
 
@@ -93,11 +81,11 @@ def _settle(tree: Any, claimed: Any, queue: Any, depth: int) -> int:
         tree.visited[index] |= word
         claimed[index] = 0
         while word != 0:
-            row = index * WORD_BITS + lowest_bit(word)
+            row = index * bitmap.WORD_BITS + bitmap.lowest_bit(word)
             tree.level[row] = depth
             queue[count] = row
             count += 1
-            word &= word - ONE
+            word &= word - bitmap.ONE
     return count
 
 
@@ -108,7 +96,7 @@ class CpuBfsRank:
     """
 
     def __init__(
-        self, dealing: Dealing, out: OutRows, into: IntoRows, never: Words, team: Team
+        self, dealing: Dealing, out: OutRows, into: IntoRows, never: bitmap.Words, team: Team
     ) -> None:
         rows, ids = dealing.rows, out.neighbors.dtype
         self.vertices, self.arcs = dealing.vertices, len(out.neighbors)
@@ -117,7 +105,7 @@ class CpuBfsRank:
         self._team, self._depth = team, 0
         self._tree = new_tree(never, rows, ids)
         self._queue = np.empty(rows, ids)
-        self._sent = np.zeros(words_for(dealing.vertices), np.uint64)
+        self._sent = np.zeros(bitmap.words_for(dealing.vertices), np.uint64)
         self._claimed, self._is_claiming = np.zeros_like(never), False
         self._count = self._frontier_arcs = 0
 
@@ -133,7 +121,9 @@ class CpuBfsRank:
         mine = vertex[owner_of(vertex, dealing.shards) == dealing.shard]
         # The root may have no in-arcs, which else means that nobody can claim it.
         for row in dealing.local_of(mine).tolist():
-            tree.visited[row // WORD_BITS] &= ~(np.uint64(1) << np.uint64(row % WORD_BITS))
+            tree.visited[row // bitmap.WORD_BITS] &= ~(
+                np.uint64(1) << np.uint64(row % bitmap.WORD_BITS)
+            )
         self.claim(mine, mine)
 
     def frontier(self) -> tuple[int, int, AnyArray]:
@@ -152,7 +142,7 @@ class CpuBfsRank:
         """Neighbours of the own frontier not visited yet, their parents; arcs examined."""
         capacity = min(self._frontier_arcs, self.vertices)
         target, parent = np.empty((2, capacity), self._queue.dtype)
-        rows = self._queue[: members(self._tree.found, self._queue)]
+        rows = self._queue[: bitmap.members(self._tree.found, self._queue)]
         lists = shared.visited, self._sent, target, parent
         listed, examined = push_rows(self._out, self._dealt, rows, *lists)
         return target[:listed], parent[:listed], examined

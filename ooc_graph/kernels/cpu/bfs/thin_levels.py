@@ -28,16 +28,7 @@ from ooc_graph.kernels.common.dealt import WHOLE, arcs_of
 from ooc_graph.kernels.common.decisions import PUSH
 from ooc_graph.kernels.common.team import take_chunk
 from ooc_graph.kernels.common.tuning import LIST_ARCS
-from ooc_graph.kernels.cpu.bfs.list_level import (
-    AHEAD,
-    UNSEEN,
-    byte_of,
-    fetch_first,
-    find_parents,
-    search_level,
-    search_level_by_offsets,
-    settle_level,
-)
+from ooc_graph.kernels.cpu.bfs import list_level
 from ooc_graph.kernels.cpu.bfs.pull import BEGIN, DEPTH, END, FOUND, FOUND_ARCS, REACHED
 
 FEW = 8
@@ -46,7 +37,7 @@ MOVE_TO_FRONT = 8192
 """The list starts again at its front from this entry on, so that it stays in cache."""
 CHUNK_WORDS = 128
 """Bitmap words, of 64 rows each, that a thread takes at once."""
-LIST_EXTRA = LIST_ARCS + AHEAD + 2
+LIST_EXTRA = LIST_ARCS + list_level.AHEAD + 2
 """Entries of the list beyond one for each row: a level's finds before the second pass, and what
 is read ahead or written with the last of them."""
 
@@ -76,8 +67,8 @@ def search_list(control: Any, sides: Any, tree: Any, scratch: Any, trace: Any, r
     """
     out, into, state, queue = sides.out, sides.into, scratch.state, scratch.queue
     rows, left = len(tree.level), np.int64(len(out.neighbors))
-    state[:] = UNSEEN
-    state[root] = byte_of(0)
+    state[:] = list_level.UNSEEN
+    state[root] = list_level.byte_of(0)
     queue[0] = root
     begin, end, depth, reached = 0, 1, 0, 0
     arcs: Any = np.int64(0)
@@ -88,22 +79,24 @@ def search_list(control: Any, sides: Any, tree: Any, scratch: Any, trace: Any, r
         if not _goes_on(count, arcs, left, rows):
             arcs = arcs_of(out.offsets, WHOLE, queue[begin:end])
             if not _goes_on(count, arcs, left, rows):
-                find_parents(into, state, tree, queue, begin, end, depth)
+                list_level.find_parents(into, state, tree, queue, begin, end, depth)
                 break
         placed = len(out.fixed) > 0 and count >= FEW
         if placed:
-            fetch_first(out, tree, queue, begin, end)
-            tail, arcs = search_level(out, state, tree, queue, begin, end, depth)
+            list_level.fetch_first(out, tree, queue, begin, end)
+            tail, arcs = list_level.search_level(out, state, tree, queue, begin, end, depth)
         else:
-            tail, arcs = search_level_by_offsets(out, state, tree, queue, begin, end, depth)
+            tail, arcs = list_level.search_level_by_offsets(
+                out, state, tree, queue, begin, end, depth
+            )
         if not sides.same:
-            find_parents(into, state, tree, queue, begin, end, depth)
+            list_level.find_parents(into, state, tree, queue, begin, end, depth)
         trace.vertices[depth], trace.arcs[depth] = count, arcs
         trace.direction[depth] = PUSH
         left -= arcs
         depth += 1
         if placed:
-            tail = settle_level(state, queue, end, tail, depth)
+            tail = list_level.settle_level(state, queue, end, tail, depth)
         begin, end, arcs = end, tail, np.int64(0)
         if begin >= MOVE_TO_FRONT and begin >= 4 * (end - begin):
             for index in range(end - begin):
@@ -130,7 +123,9 @@ def leave_list(control: Any, tree: Any, state: Any, never: Any) -> None:
             seen, first = np.uint64(0), index * WORD_BITS
             count = min(WORD_BITS, rows - first)
             for bit in range(count):
-                seen |= np.uint64(state[np.uint64(first + bit)] > UNSEEN) << np.uint64(bit)
+                seen |= np.uint64(state[np.uint64(first + bit)] > list_level.UNSEEN) << np.uint64(
+                    bit
+                )
             tree.visited[index] = seen | never[index]
             rest = ~seen & (~np.uint64(0) >> np.uint64(WORD_BITS - count))
             while rest != 0:

@@ -13,25 +13,12 @@ from llvmlite import ir
 from numba import types
 
 from ooc_graph.kernels.common.compiled import inlined, instruction, kernel, subroutine
-from ooc_graph.kernels.cpu.build.random_draws import (
-    DIFFER,
-    LANE_BITS,
-    LANES,
-    ONE,
-    STATE,
-    TARGET,
-    U,
-    UInt64Array,
-    advance_lanes,
-    draw,
-    draw_levels,
-    start_lanes,
-)
+from ooc_graph.kernels.cpu.build import random_draws
 from ooc_graph.types import AnyArray
 
-_WORD = U(64)
-_SCRAMBLE_0 = U(0x4519840211493211)
-_SCRAMBLE_1 = U(0x3050852102C843A5)
+_WORD = random_draws.U(64)
+_SCRAMBLE_0 = random_draws.U(0x4519840211493211)
+_SCRAMBLE_1 = random_draws.U(0x3050852102C843A5)
 _WEIGHT_SCALE = 4.65661287524579692e-10
 
 
@@ -54,9 +41,9 @@ def _scramble(vertex: Any, add: Any, first: Any, second: Any, shift: Any) -> Any
 
 @subroutine
 def _write_edges(
-    scratch: UInt64Array,
+    scratch: random_draws.UInt64Array,
     scale: int,
-    scramble: UInt64Array,
+    scramble: random_draws.UInt64Array,
     source: AnyArray,
     target: AnyArray,
     first: int,
@@ -65,27 +52,32 @@ def _write_edges(
     """Flip, scramble and store the endpoints of the first ``count`` lanes."""
     add = scramble[0] + scramble[1]
     one, two = scramble[0] | _SCRAMBLE_0, scramble[1] | _SCRAMBLE_1
-    shift = _WORD - U(scale)
+    shift = _WORD - random_draws.U(scale)
     for lane in range(count):
-        differ = scratch[DIFFER + lane]
-        v = scratch[TARGET + lane]
+        differ = scratch[random_draws.DIFFER + lane]
+        v = scratch[random_draws.TARGET + lane]
         u = v ^ differ
-        smear = differ | (differ >> U(1))
-        smear |= smear >> U(2)
-        smear |= smear >> U(4)
-        smear |= smear >> U(8)
-        smear |= smear >> U(16)
-        smear |= smear >> U(32)
-        flip = u & (smear ^ (smear >> ONE))
+        smear = differ | (differ >> random_draws.U(1))
+        smear |= smear >> random_draws.U(2)
+        smear |= smear >> random_draws.U(4)
+        smear |= smear >> random_draws.U(8)
+        smear |= smear >> random_draws.U(16)
+        smear |= smear >> random_draws.U(32)
+        flip = u & (smear ^ (smear >> random_draws.ONE))
         source[first + lane] = _scramble(u ^ flip, add, one, two, shift)
         target[first + lane] = _scramble(v ^ flip, add, one, two, shift)
 
 
 @subroutine
-def _write_weights(scratch: UInt64Array, weight: AnyArray, first: int, count: int) -> None:
+def _write_weights(
+    scratch: random_draws.UInt64Array, weight: AnyArray, first: int, count: int
+) -> None:
     """The draw after the edge's, rounded to float32 before and after the product."""
     for lane in range(count):
-        value = draw(scratch[STATE + lane], scratch[STATE + 4 * LANES + lane])
+        value = random_draws.draw(
+            scratch[random_draws.STATE + lane],
+            scratch[random_draws.STATE + 4 * random_draws.LANES + lane],
+        )
         rounded = np.float64(np.float32(np.int64(value)))
         weight[first + lane] = np.float32(rounded * _WEIGHT_SCALE)
 
@@ -94,10 +86,10 @@ def _write_weights(scratch: UInt64Array, weight: AnyArray, first: int, count: in
 def generate_into(
     start: int,
     scale: int,
-    seed: UInt64Array,
-    powers: UInt64Array,
-    scramble: UInt64Array,
-    scratch: UInt64Array,
+    seed: random_draws.UInt64Array,
+    powers: random_draws.UInt64Array,
+    scramble: random_draws.UInt64Array,
+    scratch: random_draws.UInt64Array,
     source: AnyArray,
     target: AnyArray,
     weight: AnyArray | None,
@@ -110,12 +102,12 @@ def generate_into(
     that follow from the seed; ``scratch`` (SCRATCH_WORDS,). ``source`` and ``target`` are int64,
     uint64 or uint32 (for ``scale`` <= 32), ``weight`` float32 or None.
     """
-    start_lanes(scratch, seed, powers, start)
+    random_draws.start_lanes(scratch, seed, powers, start)
     edges = source.shape[0]
-    for first in range(0, edges, LANES):
-        draw_levels(scratch, scale)
-        count = min(LANES, edges - first)
+    for first in range(0, edges, random_draws.LANES):
+        random_draws.draw_levels(scratch, scale)
+        count = min(random_draws.LANES, edges - first)
         _write_edges(scratch, scale, scramble, source, target, first, count)
         if weight is not None:
             _write_weights(scratch, weight, first, count)
-        advance_lanes(scratch, powers[LANE_BITS])
+        random_draws.advance_lanes(scratch, powers[random_draws.LANE_BITS])

@@ -20,17 +20,9 @@ from typing import Any
 
 import numpy as np
 
+from ooc_graph.kernels.common import team
 from ooc_graph.kernels.common.compiled import kernel, subroutine
 from ooc_graph.kernels.common.components import SAMPLED
-from ooc_graph.kernels.common.team import (
-    CHUNK,
-    FIRST_FREE,
-    LINE,
-    atomic_add,
-    atomic_umin,
-    barrier,
-    take_chunk,
-)
 
 
 @subroutine
@@ -43,7 +35,7 @@ def link(parent: Any, u: int, v: int) -> None:
         if above == low:
             return
         if above == high:
-            above = np.int64(atomic_umin(parent, high, low))
+            above = np.int64(team.atomic_umin(parent, high, low))
             if above in (high, low):
                 return
             # Another thread was first; its link is kept, this one continues from there.
@@ -110,9 +102,9 @@ def first_positions(internal_of: Any, label: Any, first: Any) -> None:
             first[np.int64(label[row])] = position
 
 
-SAMPLE_ARCS, REST_ARCS = FIRST_FREE, FIRST_FREE + LINE
+SAMPLE_ARCS, REST_ARCS = team.FIRST_FREE, team.FIRST_FREE + team.LINE
 """The two phases; also the words of the control array that count the arcs examined in each."""
-COMMON, COMMON_OF_SAMPLE = FIRST_FREE + 2 * LINE, FIRST_FREE + 3 * LINE
+COMMON, COMMON_OF_SAMPLE = team.FIRST_FREE + 2 * team.LINE, team.FIRST_FREE + 3 * team.LINE
 """Words of the control array: the most common component, and how many of the sample it has."""
 CHUNK_ROWS = 2048
 """Rows that a thread takes at once."""
@@ -164,7 +156,7 @@ def _phase(
     """
     rows, common, examined = len(parent), control[COMMON], 0
     while True:
-        begin, end = take_chunk(control, CHUNK_ROWS, rows)
+        begin, end = team.take_chunk(control, CHUNK_ROWS, rows)
         if begin >= end:
             break
         if phase == SAMPLE_ARCS:
@@ -186,15 +178,15 @@ def _prepare(
     thread: int, threads: int, control: Any, parent: Any, sample: Any, begin: int, end: int
 ) -> bool:
     """Compress the forest and look for the most common component; False when cancelled."""
-    if not barrier(control, threads):
+    if not team.barrier(control, threads):
         return False
     compress(parent, begin, end)
-    if not barrier(control, threads):
+    if not team.barrier(control, threads):
         return False
     if thread == 0:
-        control[CHUNK] = 0
+        control[team.CHUNK] = 0
         control[COMMON], control[COMMON_OF_SAMPLE] = most_common(parent, sample)
-    return bool(barrier(control, threads))
+    return bool(team.barrier(control, threads))
 
 
 @kernel
@@ -215,7 +207,7 @@ def search(
     rows = len(parent)
     begin, end = rows * thread // threads, rows * (thread + 1) // threads
     examined, phase, first = _begin_rows(out, parent, begin, end), SAMPLE_ARCS, SAMPLED
-    atomic_add(control, SAMPLE_ARCS, examined)
+    team.atomic_add(control, SAMPLE_ARCS, examined)
     while True:
         if not _prepare(thread, threads, control, parent, sample, begin, end):
             return
@@ -223,9 +215,9 @@ def search(
             # The smallest neighbours were enough to bring most rows together.
             phase, first = REST_ARCS, 0
         examined = _phase(control, out, into, directed, parent, phase, first)
-        atomic_add(control, phase, examined)
+        team.atomic_add(control, phase, examined)
         if phase == REST_ARCS:
             break
         phase = REST_ARCS
-    if barrier(control, threads):
+    if team.barrier(control, threads):
         compress(parent, begin, end)

@@ -9,12 +9,7 @@ import numpy as np
 
 from ooc_graph.kernels.common.compiled import kernel, subroutine
 from ooc_graph.kernels.common.dealt import Dealt, internal_of
-from ooc_graph.kernels.cpu.edge_list.grouped import (
-    HALF,
-    GroupedEdges,
-    segment_bases,
-    segment_of_id,
-)
+from ooc_graph.kernels.cpu.edge_list.grouped import HALF, GroupedEdges, segment_bases, segment_of_id
 from ooc_graph.types import AnyArray, IntArray
 
 PIECE_EDGES = 1 << 14

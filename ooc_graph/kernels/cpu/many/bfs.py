@@ -18,16 +18,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ooc_graph.kernels.common import team
 from ooc_graph.kernels.common.bitmap import LOW, ONE, WORD_BITS, Words, lowest_bit, put
 from ooc_graph.kernels.common.compiled import kernel, subroutine
-from ooc_graph.kernels.common.team import (
-    ABORT,
-    CHUNK,
-    FIRST_FREE,
-    atomic_add,
-    atomic_load,
-    atomic_store,
-)
 from ooc_graph.kernels.common.tuning import FEW_SOURCES
 from ooc_graph.kernels.cpu.bfs.push import OutRows
 from ooc_graph.kernels.cpu.many.bfs_settle import FOUND, NONE, VISITS, WORDS, settle, tally
@@ -38,7 +31,7 @@ PULL_ABOVE = 4
 MOST, WIDTH, PATIENCE, WORTH = range(4)
 """Indices in ``options``: last level, width of a bin, and when to abandon batches: after so many
 visits to every row, if fewer sources than that were found in a visit."""
-ABANDONED = FIRST_FREE
+ABANDONED = team.FIRST_FREE
 """Word of the control array: some batch was not worth it."""
 
 
@@ -122,7 +115,7 @@ def _search(control: Any, batch: Any, task: Any, sources: int, answer: Any, tall
     out, into, options, has_answer = task.out, task.into, task.options, len(answer) > 0
     depth, open_arcs = 0, len(into.neighbors)
     while True:
-        if atomic_load(control, ABORT) != 0:
+        if team.atomic_load(control, team.ABORT) != 0:
             return False
         arcs, filled, planes = settle(out, into, batch, task.wanted, depth, answer, has_answer)
         open_arcs -= filled
@@ -132,8 +125,8 @@ def _search(control: Any, batch: Any, task: Any, sources: int, answer: Any, tall
         is_over = visits > options[PATIENCE] * len(batch.own)
         # Of few sources so many are never found.
         if is_over and sources >= FEW_SOURCES and found < options[WORTH] * visits:
-            atomic_store(control, ABANDONED, 1)
-        if atomic_load(control, ABANDONED) != 0:
+            team.atomic_store(control, ABANDONED, 1)
+        if team.atomic_load(control, ABANDONED) != 0:
             return False
         if arcs == 0 or open_arcs == 0 or depth >= options[MOST]:
             break
@@ -173,9 +166,9 @@ def search_batch(control: Any, batch: Any, task: Any) -> Any:
 
     Returns its number; -1 if no batch is left, one was not worth it, or the launch was cancelled.
     """
-    if atomic_load(control, ABORT) != 0 or atomic_load(control, ABANDONED) != 0:
+    if team.atomic_load(control, team.ABORT) != 0 or team.atomic_load(control, ABANDONED) != 0:
         return -1
-    number = atomic_add(control, CHUNK, 1)
+    number = team.atomic_add(control, team.CHUNK, 1)
     if number + 1 >= len(task.begins):
         return -1
     first, end = task.begins[number], task.begins[number + 1]

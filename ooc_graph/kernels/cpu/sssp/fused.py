@@ -11,13 +11,7 @@ from ooc_graph.kernels.common.compiled import kernel, subroutine
 from ooc_graph.kernels.common.dealt import internal_of
 from ooc_graph.kernels.common.decisions import PULL
 from ooc_graph.kernels.common.team import CHUNK, FIRST_FREE, LINE, OPERATION, barrier
-from ooc_graph.kernels.cpu.sssp.parents import (
-    EXAMINED,
-    Scratch,
-    inner_parents,
-    lost_by_overflow,
-    parents_part,
-)
+from ooc_graph.kernels.cpu.sssp import parents
 from ooc_graph.kernels.cpu.sssp.pull import CHANGED, REACHED, pull_part
 from ooc_graph.kernels.cpu.sssp.push import QUEUED, push_below
 from ooc_graph.kernels.cpu.sssp.rising import arcs_of_listed, push_inner, push_rising
@@ -43,7 +37,7 @@ class Answer(NamedTuple):
     parent: AnyArray
     limits: AnyArray
     ranges: AnyArray
-    scratches: Scratch
+    scratches: parents.Scratch
 
 
 FINAL, FLOOR, HIGH, BEYOND = range(4)
@@ -95,7 +89,7 @@ def _finish(control: Any, out: Any, wave: Any, answer: Any) -> None:
 def _plan_after_pull(control: Any, out: Any, wave: Any, answer: Any) -> None:
     """Close a pull pass and say what comes next. Thread 0, while the others wait."""
     limits, ranges = answer.limits, answer.ranges
-    pulled, changed = control[EXAMINED], control[CHANGED]
+    pulled, changed = control[parents.EXAMINED], control[CHANGED]
     control[PULLED] += pulled
     low, high = wave.top[0], limits[FINAL]
     for thread in range(len(ranges)):
@@ -110,7 +104,7 @@ def _plan_after_pull(control: Any, out: Any, wave: Any, answer: Any) -> None:
         arcs = arcs_of_listed(out, out.offsets[:0], wave.queue, 0, changed)
         if finish_by_push(arcs, pulled, len(wave.distance)):
             _finish(control, out, wave, answer)
-    control[CHUNK] = control[CHANGED] = control[EXAMINED] = control[REACHED] = 0
+    control[CHUNK] = control[CHANGED] = control[parents.EXAMINED] = control[REACHED] = 0
     ranges[:, 0] = wave.top[0]
 
 
@@ -119,7 +113,7 @@ def overflowed(out: Any, distance: Any, dealt: Any, heaviest: Any, top: Any) -> 
     """Tell whether some shortest distance, over an arc of these rows, exceeds their dtype."""
     for row in range(len(out.offsets) - 1):
         at = distance[internal_of(row, dealt)]
-        if lost_by_overflow(out, row, at, heaviest, distance, top):
+        if parents.lost_by_overflow(out, row, at, heaviest, distance, top):
             return True
     return False
 
@@ -163,9 +157,11 @@ def search(
         return
     if thread == 0:
         control[CHUNK] = 0
-        _, examined = inner_parents(out, wave, parent, control[INNER], parent[:0], parent[:0])
-        control[EXAMINED] = examined
+        _, examined = parents.inner_parents(
+            out, wave, parent, control[INNER], parent[:0], parent[:0]
+        )
+        control[parents.EXAMINED] = examined
     if not barrier(control, threads):
         return
     beyond, scratches = limits[BEYOND], answer.scratches
-    parents_part(thread, threads, control, into, wave, parent, root, beyond, scratches)
+    parents.parents_part(thread, threads, control, into, wave, parent, root, beyond, scratches)

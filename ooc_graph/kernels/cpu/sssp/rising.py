@@ -10,13 +10,7 @@ from ooc_graph.kernels.common import decisions
 from ooc_graph.kernels.common.compiled import kernel, subroutine
 from ooc_graph.kernels.common.dealt import internal_of
 from ooc_graph.kernels.common.sssp.distances import path_sum, raised
-from ooc_graph.kernels.cpu.sssp.push import (
-    FLAG_BITS,
-    QUEUED,
-    push_below,
-    smallest_pending,
-    take_pending,
-)
+from ooc_graph.kernels.cpu.sssp import push
 
 adapt_step = kernel(decisions.adapt_step)
 push_is_enough = kernel(decisions.push_is_enough)
@@ -46,7 +40,7 @@ def push_inner(out: Any, wave: Any, inner: int, target: Any, found: Any) -> tupl
     for index in range(inner):
         u = np.int64(wave.first[index])
         at = wave.distance[internal_of(u, wave.dealt)]
-        begin = out.offsets[u] + (np.int64(wave.taken[u]) >> FLAG_BITS)
+        begin = out.offsets[u] + (np.int64(wave.taken[u]) >> push.FLAG_BITS)
         examined += out.offsets[u + 1] - begin
         for position in range(begin, out.offsets[u + 1]):
             candidate = path_sum(at, out.weights[position], wave.top[0])
@@ -78,16 +72,18 @@ def push_rising(
     all of them may be pushed.
     """
     # Everything else is unreached and unmarked.
-    wave.distance[root], wave.taken[root], wave.queue[0] = 0, QUEUED, root
+    wave.distance[root], wave.taken[root], wave.queue[0] = 0, push.QUEUED, root
     wave.first[0] = root
     count, pending, total, reached = 1, 0, 0, 1
     bound, floor = wave.distance[root], wave.distance[root]
     inner, inner_arcs, growing = 0, 0, True
     while True:
-        pending, reached, examined, again = push_below(out, wave, count, pending, bound, reached)
+        pending, reached, examined, again = push.push_below(
+            out, wave, count, pending, bound, reached
+        )
         total += examined
         wave.step[0] = adapt_step(wave.step[0], examined, again)
-        smallest = smallest_pending(out, wave, pending)
+        smallest = push.smallest_pending(out, wave, pending)
         growing = growing and reached <= len(wave.first)
         if growing:
             inner_arcs += arcs_of_listed(out, lengths, wave.first, inner, reached)
@@ -99,4 +95,4 @@ def push_rising(
         if stop_for_pull and push_is_enough(total, arcs):
             return bound, floor, inner, total, False
         bound = raised(wave.bound, smallest, wave.step[0], wave.top[0])
-        count, pending = take_pending(out, wave, pending, bound)
+        count, pending = push.take_pending(out, wave, pending, bound)

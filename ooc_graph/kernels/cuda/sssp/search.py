@@ -10,13 +10,7 @@ import numpy as np
 
 from ooc_graph.kernels.common.decisions import SsspTree
 from ooc_graph.kernels.common.sssp.distances import overflow_error
-from ooc_graph.kernels.common.sssp.rows import (
-    Survey,
-    first_rows,
-    may_pull,
-    sampled_rows,
-    survey_of,
-)
+from ooc_graph.kernels.common.sssp.rows import Survey, first_rows, may_pull, sampled_rows, survey_of
 from ooc_graph.kernels.cuda.runtime.modules import (
     THREADS,
     blocks_for,
