@@ -23,9 +23,9 @@ from harness.timing import timed
 import ooc_graph as og
 from ooc_graph.errors import MemoryBudgetError
 from ooc_graph.graph500 import tiers
+from ooc_graph.graph500.tiers import probe_disk
 from ooc_graph.kernels.cpu.device import CpuDevice
 from ooc_graph.layout.names import ORDER_OF
-from ooc_graph.memory.cpu.disk_probe import probe_disk
 from ooc_graph.memory.cpu.plan import describe, plan_disk
 from ooc_graph.memory.io_stats import IoStats
 from ooc_graph.model.engine import Engine

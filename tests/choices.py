@@ -20,9 +20,8 @@ import numpy as np
 
 import ooc_graph as og
 from ooc_graph.errors import OocGraphError
-from ooc_graph.model.job import Job
 from ooc_graph.model.rank_memory import ranks_bytes as device_ranks_bytes
-from ooc_graph.model.request import Request
+from ooc_graph.model.request import Job, Request
 from ooc_graph.model.resources import AUTO, CPU, CUDA, CudaLimits, Device, Resources
 from ooc_graph.model.strategy import MEMORY
 from ooc_graph.runtime.this_process import planned

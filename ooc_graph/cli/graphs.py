@@ -8,19 +8,7 @@ from typing import Any
 
 import click
 
-from ooc_graph.cli.options import (
-    PATH,
-    common_options,
-    compress_option,
-    cuda_limits,
-    cuda_memory_options,
-    device_memory_option,
-    empty_folder_removed,
-    limit,
-    shards_option,
-    together,
-    working,
-)
+from ooc_graph.cli import options as common
 from ooc_graph.edges import FORMATS, open_source
 from ooc_graph.edges.interface import most_rows
 from ooc_graph.edges.kronecker import Kronecker
@@ -29,7 +17,7 @@ from ooc_graph.errors import OutputExistsError, UsageError, ValidationFailedErro
 from ooc_graph.layout.outputs import refuse_existing, refuse_long_name, refuse_output
 from ooc_graph.model.resources import CudaLimits
 
-read_options = together(
+read_options = common.together(
     click.option("--format", "format_", type=click.Choice(sorted(FORMATS)), help="File format."),
     click.option(
         "--directed/--undirected", "directed", default=None, help="Override what the file says."
@@ -56,13 +44,13 @@ read_options = together(
 )
 @click.option("--searches", type=int, default=64, show_default=True, help="Search keys per kernel.")
 @click.option("--kernels", default="bfs,sssp", show_default=True, help="bfs, sssp or both.")
-@shards_option
-@compress_option
+@common.shards_option
+@common.compress_option
 @click.option("--no-energy", is_flag=True, help="Do not repeat searches to measure energy.")
 @click.option("--no-validation", is_flag=True, help="Do not check the answers.")
-@click.option("--out", type=PATH, help="Folder for graph, records and report.")
-@cuda_memory_options
-@common_options
+@click.option("--out", type=common.PATH, help="Folder for graph, records and report.")
+@common.cuda_memory_options
+@common.common_options
 def graph500(scale: int, searches: int, out: Path | None, **given: Any) -> None:
     """Run Graph500: generate, build, search, validate, report."""
     from ooc_graph.graph500.job import graph500 as run  # noqa: PLC0415
@@ -80,7 +68,7 @@ def graph500(scale: int, searches: int, out: Path | None, **given: Any) -> None:
         energy=not given["no_energy"],
     )
     # Refuses what no device heeds and no generator can make before a cluster is started.
-    cuda_limits(given)
+    common.cuda_limits(given)
     source = Kronecker(scale, edge_factor=given["edge_factor"], seeds=given["seeds"])
     options.building().require_filled(most_rows(source))
     folder = out or Path(f"graph500-scale{scale}")
@@ -90,12 +78,15 @@ def graph500(scale: int, searches: int, out: Path | None, **given: Any) -> None:
     refuse_long_name(folder / "graph.zarr")
     refuse_existing(folder / "graph.zarr", "graph", given["overwrite"])
     refuse_few_keys(source, searches)
-    with empty_folder_removed(folder), working(given, needs_workers=False) as (client, progress):
+    with (
+        common.empty_folder_removed(folder),
+        common.working(given, needs_workers=False) as (client, progress),
+    ):
         outcome = run(
             options,
             folder,
             client=client,
-            memory_limit_bytes=limit(given),
+            memory_limit_bytes=common.limit(given),
             device=given["device"],
             device_memory=given["device_memory"],
             host_memory=given["host_memory"],
@@ -114,10 +105,10 @@ def graph500(scale: int, searches: int, out: Path | None, **given: Any) -> None:
 @click.argument("sources", nargs=-1, required=True, metavar="SOURCE... OUT.zarr")
 @read_options
 @click.option("--rows", type=click.Choice(["hub", "light", "both"]), help="Row orders to store.")
-@shards_option
-@compress_option
-@device_memory_option("nearly all that is free")
-@common_options
+@common.shards_option
+@common.compress_option
+@common.device_memory_option("nearly all that is free")
+@common.common_options
 def build(sources: tuple[str, ...], weight: str | None, columns: str | None, **given: Any) -> None:
     """Build a graph store from edge files; the last argument is the store."""
     from ooc_graph.runtime.building import build_with_report  # noqa: PLC0415
@@ -144,8 +135,8 @@ def build(sources: tuple[str, ...], weight: str | None, columns: str | None, **g
     options = BuildOptions(given["rows"], given["shards"], given["overwrite"], given["compress"])
     options.orders(source.weighted)
     options.require_filled(most_rows(source))
-    with working(given) as (client, progress):
-        workplace = workplace_for(client, limit(given), given["device"], limits, progress)
+    with common.working(given) as (client, progress):
+        workplace = workplace_for(client, common.limit(given), given["device"], limits, progress)
         graph, report = build_with_report(workplace, source, Path(out), options, progress)
     click.echo(f"{out}: {graph.summary}, built in {report.elapsed_s:.1f} s")
 

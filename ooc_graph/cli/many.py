@@ -10,16 +10,7 @@ from typing import Any
 import click
 from click.types import FloatParamType
 
-from ooc_graph.cli.options import (
-    PATH,
-    Command,
-    common_options,
-    cuda_limits,
-    cuda_memory_options,
-    result_option,
-    searching,
-    together,
-)
+from ooc_graph.cli import options as common
 from ooc_graph.errors import UsageError
 from ooc_graph.layout.outputs import refuse_output
 from ooc_graph.shards.load import Graph
@@ -36,7 +27,9 @@ class Number(FloatParamType):
         return super().convert(value, param, ctx)
 
 
-def many_options(sources: str | None, *, for_plan: bool = False) -> Callable[[Command], Command]:
+def many_options(
+    sources: str | None, *, for_plan: bool = False
+) -> Callable[[common.Command], common.Command]:
     """Options of searches from many sources; ``for_plan``: only those that memory depends on."""
     options = [
         click.option(
@@ -48,7 +41,7 @@ def many_options(sources: str | None, *, for_plan: bool = False) -> Callable[[Co
         ),
         click.option(
             "--targets",
-            type=PATH,
+            type=common.PATH,
             metavar="FILE",
             help="Distances to the vertices of this file only.",
         ),
@@ -70,7 +63,7 @@ def many_options(sources: str | None, *, for_plan: bool = False) -> Callable[[Co
             help="Their width [1 if all are integers].",
         ),
     ]
-    return together(*options, *([] if for_plan else searching))
+    return common.together(*options, *([] if for_plan else searching))
 
 
 def given_sources(graph: Graph, sources: str) -> IntArray | None:
@@ -87,12 +80,12 @@ def given_sources(graph: Graph, sources: str) -> IntArray | None:
 
 
 @click.command()
-@click.argument("graph", type=PATH)
-@result_option
+@click.argument("graph", type=common.PATH)
+@common.result_option
 @many_options("all")
 @click.option("--parents", is_flag=True, help="Also each vertex's parent on its way.")
-@cuda_memory_options
-@common_options
+@common.cuda_memory_options
+@common.common_options
 def apsp(graph: Path, out: Path, parents: bool, **given: Any) -> None:
     """All-pairs shortest paths (Johnson), or from many sources; weights of any sign."""
     run_many(graph, out, given, parents=parents)
@@ -113,7 +106,7 @@ def run_many(
 
     if given["reduce"] != HISTOGRAM and (given["bins"], given["bin_width"]) != (None, None):
         raise UsageError("--bins and --bin-width are for --reduce histogram")
-    limits = cuda_limits(given)
+    limits = common.cuda_limits(given)
     opened, reduce = Graph.open(graph), given["reduce"]
     opened.require(HUB if hops else LIGHT, signed=True)
     ids = given_sources(opened, given["sources"])
@@ -126,7 +119,7 @@ def run_many(
     require_answerable(opened, asked)
     refuse_output(out, "result", given["overwrite"])
     # With auto levels are found on the CPU, unless it has no room for them.
-    with searching(given, limits, for_cuda=not hops or given["device"] == CUDA) as options:
+    with common.searching(given, limits, for_cuda=not hops or given["device"] == CUDA) as options:
         result = search_many(opened, chosen, asked, out=out, **options)
     name, what = ("bfs", "levels") if hops else ("apsp", "distances")
     click.echo(

@@ -7,16 +7,8 @@ from typing import Any
 
 import click
 
+from ooc_graph.cli import options as shared
 from ooc_graph.cli.many import many_options, run_many
-from ooc_graph.cli.options import (
-    PATH,
-    common_options,
-    cuda_limits,
-    cuda_memory_options,
-    exchange_option,
-    result_option,
-    searching,
-)
 from ooc_graph.errors import UsageError
 from ooc_graph.layout.names import ORDER_OF
 from ooc_graph.layout.outputs import refuse_output
@@ -39,14 +31,14 @@ method_option = click.option(
 
 
 @click.command()
-@click.argument("graph", type=PATH)
+@click.argument("graph", type=shared.PATH)
 @click.option("--source", type=int, help=_SOURCE)
 @many_options(None)
-@result_option
-@exchange_option
+@shared.result_option
+@shared.exchange_option
 @method_option
-@cuda_memory_options
-@common_options
+@shared.cuda_memory_options
+@shared.common_options
 def bfs(graph: Path, source: int | None, out: Path, **given: Any) -> None:
     """Breadth-first search: levels and parents; or the levels from many sources."""
     if (source is None) == (given["sources"] is None):
@@ -63,13 +55,13 @@ def bfs(graph: Path, source: int | None, out: Path, **given: Any) -> None:
 
 
 @click.command()
-@click.argument("graph", type=PATH)
+@click.argument("graph", type=shared.PATH)
 @click.option("--source", type=int, required=True, help=_SOURCE)
-@result_option
-@exchange_option
+@shared.result_option
+@shared.exchange_option
 @method_option
-@cuda_memory_options
-@common_options
+@shared.cuda_memory_options
+@shared.common_options
 def sssp(graph: Path, source: int, out: Path, **given: Any) -> None:
     """Single-source shortest paths on weights of zero or more."""
     _search("sssp", graph, source, out, given)
@@ -81,10 +73,10 @@ def _search(kernel: str, graph: Path, source: int, out: Path, given: dict[str, A
     opened.require(ORDER_OF[kernel])
     opened.position_of(source)
     Request(kernel, exchange, method).require_together(given["device"])
-    limits = cuda_limits(given)
+    limits = shared.cuda_limits(given)
     refuse_output(out, "result", given["overwrite"])
     needs_workers = exchange == SCHEDULER
-    with searching(
+    with shared.searching(
         given, limits, for_cuda=method == "rows", needs_workers=needs_workers
     ) as options:
         result: Any = search(
@@ -98,16 +90,16 @@ def _search(kernel: str, graph: Path, source: int, out: Path, given: dict[str, A
 
 
 @click.command()
-@click.argument("graph", type=PATH)
-@result_option
-@exchange_option
-@common_options
+@click.argument("graph", type=shared.PATH)
+@shared.result_option
+@shared.exchange_option
+@shared.common_options
 def components(graph: Path, out: Path, exchange: str, **common: Any) -> None:
     """Weakly connected components: the smallest id in the component of each vertex."""
     opened = Graph.open(graph)
     Request("components", exchange).require_together(common["device"])
     refuse_output(out, "result", common["overwrite"])
-    with searching(common, for_cuda=False, needs_workers=exchange == SCHEDULER) as options:
+    with shared.searching(common, for_cuda=False, needs_workers=exchange == SCHEDULER) as options:
         result: Any = search(opened, "components", out=out, exchange=exchange, **options)
     click.echo(
         f"components: {result.count:,} of {opened.vertices:,} vertices "

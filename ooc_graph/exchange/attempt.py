@@ -12,9 +12,9 @@ from distributed import CancelledError, Future, KilledWorker
 from ooc_graph.errors import ClusterLostError, OocGraphError
 from ooc_graph.exchange.cluster import Cluster
 from ooc_graph.exchange.handle import Aborted, Failed, Finish, Finished, Outcome, serve
-from ooc_graph.exchange.placement import Terms
 from ooc_graph.exchange.ranks import Make
 from ooc_graph.exchange.resident import close_attempt, open_attempt
+from ooc_graph.exchange.routing import Terms
 from ooc_graph.exchange.task import executing
 from ooc_graph.exchange.time_limits import patience_s
 

@@ -12,10 +12,9 @@ from typing import Any
 from distributed import Worker, get_worker, secede
 
 from ooc_graph.exchange.party import AttemptAbortedError, Party
-from ooc_graph.exchange.placement import Terms
 from ooc_graph.exchange.ranks import Make, Ranks
 from ooc_graph.exchange.resident import find_resident
-from ooc_graph.exchange.routing import Apply
+from ooc_graph.exchange.routing import Apply, Terms
 from ooc_graph.threads import Threads
 
 Finish = Callable[[int, Any], Any]

@@ -17,10 +17,9 @@ from distributed import Worker
 from distributed.protocol.serialize import Serialize
 
 from ooc_graph.exchange.interface import DivergedRanksError
-from ooc_graph.exchange.parcel import Kind, Parcel, Part
-from ooc_graph.exchange.placement import Terms
-from ooc_graph.exchange.postbox import Postbox
+from ooc_graph.exchange.parcel import Kind, Parcel, Part, Postbox
 from ooc_graph.exchange.resident import KEPT, POST_OP, WAITS_FOR_OP
+from ooc_graph.exchange.routing import Terms
 
 IN_FLIGHT_PARTS = 4
 TICK_S = 0.5

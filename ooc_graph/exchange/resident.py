@@ -8,8 +8,7 @@ from typing import cast
 
 from distributed import Worker, WorkerPlugin
 
-from ooc_graph.exchange.parcel import Kind, Parcel
-from ooc_graph.exchange.postbox import Postbox, StaleParcelError
+from ooc_graph.exchange.parcel import Kind, Parcel, Postbox, StaleParcelError
 from ooc_graph.exchange.time_limits import patience_s
 
 PLUGIN_NAME = "ooc-graph-exchange"

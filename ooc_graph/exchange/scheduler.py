@@ -22,8 +22,8 @@ from ooc_graph.exchange.attempt import Attempt, LostError
 from ooc_graph.exchange.cluster import Cluster
 from ooc_graph.exchange.handle import Finish, Finished
 from ooc_graph.exchange.interface import ExchangeStats
-from ooc_graph.exchange.placement import Placement, Terms, deal
 from ooc_graph.exchange.ranks import Make
+from ooc_graph.exchange.routing import Placement, Terms, deal
 from ooc_graph.exchange.time_limits import answer_timeout_s, patience_s
 from ooc_graph.exchange.worker_states import WorkerState, describe
 

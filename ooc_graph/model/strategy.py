@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Protocol
 
 from ooc_graph.model.engine import Engine
-from ooc_graph.model.job import Job
+from ooc_graph.model.request import Job
 from ooc_graph.model.reservation import Refusal, Reservation
 from ooc_graph.shards.load import Graph
 

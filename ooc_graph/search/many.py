@@ -21,8 +21,7 @@ from ooc_graph.layout.commit import partial_store
 from ooc_graph.layout.metadata import ArraySpec
 from ooc_graph.layout.names import ORDER_OF
 from ooc_graph.memory.io_stats import IoStats
-from ooc_graph.model.job import Job
-from ooc_graph.model.request import Many, Request
+from ooc_graph.model.request import Job, Many, Request
 from ooc_graph.model.resources import CPU
 from ooc_graph.model.strategy import DISK, WholeGraph
 from ooc_graph.runtime import engine_cache, io_progress, same_graph

@@ -18,8 +18,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from ooc_graph.errors import HOST, MemoryBudgetError, UsageError
-from ooc_graph.model.job import Job
-from ooc_graph.model.request import SCHEDULER, Request
+from ooc_graph.model.request import SCHEDULER, Job, Request
 from ooc_graph.model.reservation import BUSY, Refusal, Reservation
 from ooc_graph.model.resources import AUTO, CPU, CUDA, Capacity, Resources
 from ooc_graph.model.strategy import Strategy

@@ -9,10 +9,9 @@ from typing import Any
 import numpy as np
 
 from ooc_graph.layout.names import id_dtype
-from ooc_graph.memory.least import require_in_worker
+from ooc_graph.memory.heads import require_in_worker
 from ooc_graph.model.engine import Engine, load_ids
-from ooc_graph.model.job import Job
-from ooc_graph.model.request import EDGES
+from ooc_graph.model.request import EDGES, Job
 from ooc_graph.model.reservation import Reservation
 from ooc_graph.model.resources import CPU
 from ooc_graph.model.strategy import MEMORY, StrategyDefaults

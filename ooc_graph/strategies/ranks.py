@@ -7,8 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 from ooc_graph.layout.names import ORDER_OF, id_dtype
-from ooc_graph.model.job import Job
-from ooc_graph.model.request import ANY, ROWS, SCHEDULER
+from ooc_graph.model.request import ANY, ROWS, SCHEDULER, Job
 from ooc_graph.model.reservation import BUSY, HOST, LOCAL, UNSUPPORTED, Refusal, Reservation
 from ooc_graph.model.resources import CPU
 from ooc_graph.model.strategy import DISK, MEMORY, PINNED, StrategyDefaults, WholeGraph

@@ -15,7 +15,7 @@ import ooc_graph as og
 from ooc_graph.errors import DeviceBusyError, MemoryBudgetError
 from ooc_graph.kernels.cuda.many.johnson import CudaJohnson
 from ooc_graph.kernels.cuda.runtime import modules as cuda_modules
-from ooc_graph.model.job import Job
+from ooc_graph.model.request import Job
 from ooc_graph.model.resources import CUDA
 from ooc_graph.runtime import engine_cache
 from ooc_graph.strategies.cuda import in_memory as cuda_memory

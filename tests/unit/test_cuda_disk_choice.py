@@ -23,8 +23,7 @@ from ooc_graph.memory.cuda.disk_bfs_plan import DiskDevicePlan, least_disk_plan,
 from ooc_graph.memory.heads import Lengths
 from ooc_graph.memory.io_stats import IoStats
 from ooc_graph.model import rank_memory
-from ooc_graph.model.job import Job
-from ooc_graph.model.request import Request
+from ooc_graph.model.request import Job, Request
 from ooc_graph.model.reservation import Key, Reservation
 from ooc_graph.model.resources import CUDA, CudaLimits, Resources, parse_bytes
 from ooc_graph.runtime import engine_cache, process

@@ -25,8 +25,7 @@ from ooc_graph.memory.cuda.disk_ranks import (
 from ooc_graph.memory.cuda.pinned_ranks import RankFacts
 from ooc_graph.memory.heads import ALL, HeadRule, Lengths
 from ooc_graph.model import rank_memory
-from ooc_graph.model.job import Job
-from ooc_graph.model.request import Request
+from ooc_graph.model.request import Job, Request
 from ooc_graph.model.reservation import HOST, Refusal, Reservation
 from ooc_graph.model.resources import AUTO, CudaLimits, Resources
 from ooc_graph.runtime import engine_cache, process

@@ -9,8 +9,7 @@ import pytest
 import ooc_graph as og
 from ooc_graph.errors import DEVICE, HOST, PINNED, MemoryBudgetError
 from ooc_graph.memory.cuda.disk_ranks import least_disk_ranks
-from ooc_graph.model.job import Job
-from ooc_graph.model.request import Request
+from ooc_graph.model.request import Job, Request
 from ooc_graph.model.resources import CUDA, CudaLimits, Device, Resources
 from ooc_graph.runtime import engine_cache, process
 from ooc_graph.search.plan import plan

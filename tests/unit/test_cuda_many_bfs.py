@@ -21,8 +21,7 @@ from ooc_graph.kernels.cuda.many import bfs_plan as cuda_many_bfs_plan
 from ooc_graph.kernels.cuda.many.bfs import CudaManyBfs
 from ooc_graph.kernels.cuda.many.bfs_batch import BATCH_REPORT
 from ooc_graph.layout.names import HUB
-from ooc_graph.model.job import Job
-from ooc_graph.model.request import Many, Request
+from ooc_graph.model.request import Job, Many, Request
 from ooc_graph.model.resources import CUDA, CudaLimits
 from ooc_graph.runtime.this_process import planned
 from ooc_graph.strategies.cuda import in_memory as cuda_memory

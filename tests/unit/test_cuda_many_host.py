@@ -20,8 +20,7 @@ from ooc_graph.kernels.cuda.many import search_plan as cuda_many
 from ooc_graph.kernels.cuda.many.core import SHARED_ROW, TILE_ARCS, tiles_of
 from ooc_graph.kernels.cuda.many.prune import fit_floats
 from ooc_graph.kernels.cuda.many.search_plan import part_dtype
-from ooc_graph.model.job import Job
-from ooc_graph.model.request import Many, Request
+from ooc_graph.model.request import Job, Many, Request
 from ooc_graph.model.resources import CPU, CUDA, Device, Resources
 from ooc_graph.runtime.this_process import ThisProcess
 from ooc_graph.search import many

@@ -8,10 +8,16 @@ import numpy as np
 import pytest
 
 from ooc_graph.exchange.interface import Route
-from ooc_graph.exchange.parcel import Kind, Parcel, cut_arrays, cut_rows, join_arrays
-from ooc_graph.exchange.placement import deal
-from ooc_graph.exchange.postbox import Postbox, StaleParcelError
-from ooc_graph.exchange.routing import Inbound, deliver, for_seats, seat_of_rank, sort_by_seat
+from ooc_graph.exchange.parcel import (
+    Kind,
+    Parcel,
+    Postbox,
+    StaleParcelError,
+    cut_arrays,
+    cut_rows,
+    join_arrays,
+)
+from ooc_graph.exchange.routing import Inbound, deal, deliver, for_seats, seat_of_rank, sort_by_seat
 from ooc_graph.types import DEAL_BLOCK, owner_of
 from tests.toy_ranks import PATIENCE_S
 

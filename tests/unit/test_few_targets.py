@@ -15,8 +15,7 @@ from ooc_graph.answers import asked as answers
 from ooc_graph.answers.asked import Asked, answer_specs
 from ooc_graph.errors import UnexpectedError
 from ooc_graph.layout.stored import Stored
-from ooc_graph.model.job import Job
-from ooc_graph.model.request import Many, Request
+from ooc_graph.model.request import Job, Many, Request
 from ooc_graph.model.resources import CPU
 from ooc_graph.runtime import engine_cache, this_process
 from ooc_graph.runtime.this_process import ThisProcess

@@ -13,6 +13,7 @@ import pytest
 
 from ooc_graph.errors import CorruptStoreError
 from ooc_graph.graph500 import tiers
+from ooc_graph.graph500.tiers import Probe, probe_disk
 from ooc_graph.layout import names
 from ooc_graph.layout.chunks import write_chunk
 from ooc_graph.layout.commit import partial_store
@@ -20,7 +21,6 @@ from ooc_graph.layout.metadata import ArraySpec
 from ooc_graph.layout.stored import Stored
 from ooc_graph.memory.cpu import columns
 from ooc_graph.memory.cpu.disk import DiskBlocks
-from ooc_graph.memory.cpu.disk_probe import Probe, probe_disk
 from ooc_graph.memory.io_stats import IoStats, Meter
 from ooc_graph.strategies.cpu import on_disk as cpu_disk
 

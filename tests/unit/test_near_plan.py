@@ -29,8 +29,7 @@ from ooc_graph.memory.cuda import device_facts
 from ooc_graph.memory.cuda.device_facts import COLUMNS, DeviceFacts, NearPlan
 from ooc_graph.memory.cuda.pinned_plan import SsspPlan, describe_device, least_plan, plan_device
 from ooc_graph.memory.heads import Lengths
-from ooc_graph.model.job import Job
-from ooc_graph.model.request import Request
+from ooc_graph.model.request import Job, Request
 from ooc_graph.model.resources import CUDA, CudaLimits, Resources
 from ooc_graph.runtime import engine_cache, process
 from ooc_graph.runtime.this_process import planned

@@ -15,8 +15,7 @@ from ooc_graph.answers.asked import Asked, answer_specs
 from ooc_graph.errors import MemoryBudgetError, UsageError
 from ooc_graph.layout.metadata import ArraySpec
 from ooc_graph.model import engine
-from ooc_graph.model.job import Job
-from ooc_graph.model.request import Many, Request
+from ooc_graph.model.request import Job, Many, Request
 from ooc_graph.model.resources import AUTO, CUDA
 from ooc_graph.runtime import engine_cache
 from ooc_graph.runtime.this_process import planned

@@ -20,7 +20,7 @@ from ooc_graph.errors import DeviceBusyError, InputError, MemoryBudgetError
 from ooc_graph.kernels.cuda.runtime import modules as cuda_modules
 from ooc_graph.layout.stored import Stored
 from ooc_graph.memory.cuda.disk import DiskPlan
-from ooc_graph.model.job import Job
+from ooc_graph.model.request import Job
 from ooc_graph.model.reservation import HOST, Refusal, Reservation
 from ooc_graph.model.resources import AUTO, CUDA, CudaLimits
 from ooc_graph.runtime import engine_cache, this_process

@@ -12,8 +12,7 @@ import pytest
 import ooc_graph as og
 from ooc_graph.errors import MemoryBudgetError
 from ooc_graph.kernels.cpu.sssp.near_far_search import CpuNearFarSearch
-from ooc_graph.model.job import Job
-from ooc_graph.model.request import Request
+from ooc_graph.model.request import Job, Request
 from ooc_graph.model.reservation import HOST, Refusal, Reservation
 from ooc_graph.model.resources import Resources
 from ooc_graph.runtime import engine_cache, this_process

@@ -24,8 +24,7 @@ from ooc_graph.layout.names import ORDER_OF
 from ooc_graph.memory.cpu.plan import RESERVE_BYTES, Plan, describe, least_bytes, plan_disk
 from ooc_graph.memory.heads import ALL, HeadRule
 from ooc_graph.model.engine import RankEngine
-from ooc_graph.model.job import Job
-from ooc_graph.model.request import Request
+from ooc_graph.model.request import Job, Request
 from ooc_graph.runtime import engine_cache, this_process
 from ooc_graph.runtime.warmup import TIER_RANKS, warm
 from ooc_graph.shards import tier_ranks

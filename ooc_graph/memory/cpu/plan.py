@@ -10,8 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from ooc_graph.layout import names
-from ooc_graph.memory.heads import HeadRule, Lengths, Sides, rules
-from ooc_graph.memory.least import require_in_worker
+from ooc_graph.memory.heads import HeadRule, Lengths, Sides, require_in_worker, rules
 
 RESERVE_BYTES = 4 << 20
 """What interpreter, threads and allocator take beside the arrays."""

@@ -14,8 +14,7 @@ from ooc_graph.errors import DEVICE, MemoryBudgetError
 from ooc_graph.layout import names
 from ooc_graph.memory.cpu.plan import SLACK_SHARE, whole_blocks
 from ooc_graph.memory.cuda import disk
-from ooc_graph.memory.heads import Sides
-from ooc_graph.memory.least import require_bytes
+from ooc_graph.memory.heads import Sides, require_bytes
 
 STAGING_SHARE = 16
 """Staging takes at most one in this many of the bytes beyond the least."""

@@ -29,8 +29,7 @@ from ooc_graph.memory.cuda.disk import (
 )
 from ooc_graph.memory.cuda.disk_budget import require_countable
 from ooc_graph.memory.cuda.pinned_ranks import RankFacts
-from ooc_graph.memory.heads import HeadRule, rules
-from ooc_graph.memory.least import require_bytes
+from ooc_graph.memory.heads import HeadRule, require_bytes, rules
 
 BATCH_BLOCKS = 32
 """Blocks of neighbours that a rank fetches at a time."""

@@ -17,8 +17,7 @@ from ooc_graph.errors import DEVICE, PINNED, MemoryBudgetError
 from ooc_graph.memory.cuda import device_facts
 from ooc_graph.memory.cuda.device_facts import COLUMNS, DeviceFacts, DevicePlan, NearPlan
 from ooc_graph.memory.cuda.pinned_ranks import RankPlan
-from ooc_graph.memory.heads import HeadRule, Shared, rules
-from ooc_graph.memory.least import require_bytes
+from ooc_graph.memory.heads import HeadRule, Shared, require_bytes, rules
 
 PIECE_ARCS = 1024
 """BFS looks at long rows in pieces of so many arcs."""

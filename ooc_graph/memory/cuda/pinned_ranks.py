@@ -10,8 +10,7 @@ from dataclasses import dataclass
 
 from ooc_graph.errors import DEVICE
 from ooc_graph.memory.cuda.device_facts import OnDevice
-from ooc_graph.memory.heads import HeadRule, Lengths, Shared, Sides, rules
-from ooc_graph.memory.least import require_bytes
+from ooc_graph.memory.heads import HeadRule, Lengths, Shared, Sides, require_bytes, rules
 
 # Of a row: its offset, and where its first arcs begin, which is told in 32 bits.
 _OFFSET_BYTES, _START_BYTES, _MOST_ARCS = 8, 4, 1 << 32

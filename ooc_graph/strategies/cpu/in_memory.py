@@ -10,10 +10,9 @@ from ooc_graph.kernels.common.decisions import FIXED_ROW_BYTES, hubs_are_large, 
 from ooc_graph.kernels.common.device import search_of
 from ooc_graph.kernels.common.sssp.rows import first_rows
 from ooc_graph.layout.names import ORDER_OF
-from ooc_graph.memory.least import require_in_worker
+from ooc_graph.memory.heads import require_in_worker
 from ooc_graph.model.engine import Engine, load_ids
-from ooc_graph.model.job import Job
-from ooc_graph.model.request import SCHEDULER
+from ooc_graph.model.request import SCHEDULER, Job
 from ooc_graph.model.reservation import Refusal, Reservation
 from ooc_graph.model.resources import CPU
 from ooc_graph.model.strategy import MEMORY, Strategy

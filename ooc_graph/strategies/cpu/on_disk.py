@@ -9,10 +9,10 @@ from ooc_graph.errors import MemoryBudgetError
 from ooc_graph.kernels.cpu.device import CpuDevice
 from ooc_graph.layout.names import FROM_ONE
 from ooc_graph.memory.cpu.plan import Facts, Plan, describe, least_bytes, plan_disk
+from ooc_graph.memory.heads import require_in_worker
 from ooc_graph.memory.io_stats import IoStats
-from ooc_graph.memory.least import require_in_worker
 from ooc_graph.model.engine import Engine, load_ids
-from ooc_graph.model.job import Job
+from ooc_graph.model.request import Job
 from ooc_graph.model.reservation import LOCAL, Refusal, Reservation
 from ooc_graph.model.resources import CPU
 from ooc_graph.model.strategy import DISK

@@ -16,7 +16,7 @@ from ooc_graph.memory.cuda.disk_budget import require_countable, require_device
 from ooc_graph.memory.cuda.disk_sssp_plan import least_disk_sssp, plan_disk_sssp
 from ooc_graph.memory.io_stats import IoStats
 from ooc_graph.model import rank_memory
-from ooc_graph.model.job import Job
+from ooc_graph.model.request import Job
 from ooc_graph.model.resources import AUTO, CUDA, Resources
 from ooc_graph.runtime import engine_cache
 from ooc_graph.runtime.machine import give_back_freed_memory

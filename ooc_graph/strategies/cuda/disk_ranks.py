@@ -9,8 +9,7 @@ from typing import Any
 from ooc_graph.kernels.common.sssp.distances import distances_of
 from ooc_graph.layout.names import ORDER_OF, id_dtype
 from ooc_graph.memory.cuda import disk_ranks
-from ooc_graph.model.job import Job
-from ooc_graph.model.request import SCHEDULER
+from ooc_graph.model.request import SCHEDULER, Job
 from ooc_graph.runtime.machine import give_back_freed_memory
 from ooc_graph.shards.device_tiers import load_disk_rank
 from ooc_graph.shards.load import Graph

@@ -14,11 +14,10 @@ from ooc_graph.kernels.cuda.many.host import PART_BYTES
 from ooc_graph.kernels.cuda.runtime import modules as cuda_modules
 from ooc_graph.kernels.cuda.runtime.rows import MOST_ID
 from ooc_graph.layout.names import APSP, MULTI_SOURCE_BFS, ORDER_OF, id_dtype
-from ooc_graph.memory.least import require_in_worker
+from ooc_graph.memory.heads import require_in_worker
 from ooc_graph.model import rank_memory
 from ooc_graph.model.engine import Engine, load_ids
-from ooc_graph.model.job import Job
-from ooc_graph.model.request import CUDA_FIXED_BYTES, SCHEDULER
+from ooc_graph.model.request import CUDA_FIXED_BYTES, SCHEDULER, Job
 from ooc_graph.model.reservation import Reservation
 from ooc_graph.model.resources import CUDA
 from ooc_graph.model.strategy import MEMORY, StrategyDefaults

@@ -9,7 +9,7 @@ from ooc_graph.memory.cuda.disk import describe_disk
 from ooc_graph.memory.cuda.disk_ranks import plan_disk_ranks
 from ooc_graph.memory.io_stats import IoStats
 from ooc_graph.model.engine import Engine, load_ids
-from ooc_graph.model.job import Job
+from ooc_graph.model.request import Job
 from ooc_graph.model.reservation import BUSY, HOST, UNSUPPORTED, Refusal, Reservation
 from ooc_graph.model.resources import CUDA
 from ooc_graph.model.strategy import DISK, StrategyDefaults

@@ -13,8 +13,7 @@ from ooc_graph.memory.cuda.pinned_plan import describe_device, plan_device
 from ooc_graph.memory.cuda.pinned_ranks import plan_ranks
 from ooc_graph.model import rank_memory
 from ooc_graph.model.engine import Engine, load_ids
-from ooc_graph.model.job import Job
-from ooc_graph.model.request import SCHEDULER
+from ooc_graph.model.request import SCHEDULER, Job
 from ooc_graph.model.reservation import BUSY, DEVICE, Refusal, Reservation
 from ooc_graph.model.resources import CUDA
 from ooc_graph.model.strategy import PINNED

@@ -31,9 +31,9 @@ from ooc_graph.memory.cuda.pinned_plan import (
     plan_device,
     rows_within,
 )
-from ooc_graph.memory.least import require_bytes
+from ooc_graph.memory.heads import require_bytes
 from ooc_graph.model import rank_memory
-from ooc_graph.model.job import Job
+from ooc_graph.model.request import Job
 from ooc_graph.model.resources import CUDA, Resources
 from ooc_graph.runtime import engine_cache
 from ooc_graph.runtime.same_graph import Remembered

@@ -19,8 +19,8 @@ from ooc_graph.kernels.cuda.runtime import modules as cuda_modules
 from ooc_graph.kernels.cuda.runtime.pool import allocating, pool_within
 from ooc_graph.layout.names import APSP, ORDER_OF
 from ooc_graph.model.engine import Engine, load_ids
-from ooc_graph.model.job import Job
 from ooc_graph.model.rank_memory import only_ranks
+from ooc_graph.model.request import Job
 from ooc_graph.model.reservation import HOST, Refusal, Reservation
 from ooc_graph.model.resources import CPU, CUDA
 from ooc_graph.model.strategy import MEMORY, StrategyDefaults

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from ooc_graph.model.job import Job
+from ooc_graph.model.request import Job
 from ooc_graph.model.reservation import Reservation
 from ooc_graph.shards.load import Graph
 from ooc_graph.strategies.cuda import disk_budgets as cuda_disk

@@ -12,7 +12,7 @@ from ooc_graph.kernels.cuda.many.search_plan import BATCH_BYTES as CUDA_BATCH_BY
 from ooc_graph.kernels.cuda.many.search_plan import BLOCK_GROUPS
 from ooc_graph.layout.metadata import ArraySpec
 from ooc_graph.layout.names import APSP
-from ooc_graph.model.job import Job
+from ooc_graph.model.request import Job
 from ooc_graph.model.resources import CUDA
 from ooc_graph.strategies.cuda import in_memory as cuda_memory
 from ooc_graph.strategies.many.division import Division, batches_name, beside_bytes, is_in_place

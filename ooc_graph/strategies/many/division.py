@@ -6,7 +6,7 @@ from dataclasses import dataclass, fields
 
 from ooc_graph.answers.reductions import BINS, HISTOGRAM
 from ooc_graph.errors import MemoryBudgetError
-from ooc_graph.model.job import Job
+from ooc_graph.model.request import Job
 from ooc_graph.model.reservation import Reservation
 from ooc_graph.model.resources import CUDA
 

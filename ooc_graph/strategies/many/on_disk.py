@@ -12,25 +12,17 @@ from ooc_graph.kernels.cpu.store.johnson import batch_row_bytes
 from ooc_graph.layout.names import id_dtype
 from ooc_graph.memory.cpu.plan import describe, least_bytes, plan_disk
 from ooc_graph.model.engine import Engine, load_ids
-from ooc_graph.model.job import Job
+from ooc_graph.model.request import Job
 from ooc_graph.model.reservation import HOST, Refusal, Reservation
 from ooc_graph.model.resources import CPU
 from ooc_graph.model.strategy import DISK, StrategyDefaults
 from ooc_graph.runtime import process
 from ooc_graph.shards.load import Graph
 from ooc_graph.strategies.cpu.on_disk import has_tiers
+from ooc_graph.strategies.many import tiers
 from ooc_graph.strategies.many.batches import least_on_cpu
 from ooc_graph.strategies.many.described import LEAST, Description, shown
 from ooc_graph.strategies.many.division import Division, beside_bytes, require_answer, too_many
-from ooc_graph.strategies.many.tiers import (
-    BATCHES,
-    ONE_BY_ONE,
-    known_facts,
-    load_within,
-    methods_of,
-    single_of,
-    takes_one_by_one,
-)
 
 BATCH_SIZES = (BATCH_SIZE, BATCH_SIZE // 2, BATCH_SIZE // 4)
 """Most sources of a batch: the first that memory allows."""
@@ -64,7 +56,7 @@ def size_of(job: Job, method: str, batch_size: int) -> Size:
 def beside_parts(job: Job, method: str, batch_size: int) -> dict[str, int]:
     """Memory of a process beside the rows and what searches of one source hold, by purpose."""
     state = 0
-    if method == BATCHES:
+    if method == tiers.BATCHES:
         ids = id_dtype(job.graph.rows).itemsize if job.asked.parents else 0
         # And each row's place in the answer.
         state = job.graph.rows * (batch_row_bytes(job.spec.dtype, batch_size, ids) + 8)
@@ -92,14 +84,14 @@ def in_turn(job: Job, free_bytes: int) -> list[Size]:
     row_bytes = BATCH_SIZE * job.spec.dtype.itemsize
     found = [
         size_of(job, method, batch_size)
-        for method in methods_of(job.graph, job.kernel)
-        for batch_size in (BATCH_SIZES if method == BATCHES else (1,))
+        for method in tiers.methods_of(job.graph, job.kernel)
+        for batch_size in (BATCH_SIZES if method == tiers.BATCHES else (1,))
     ]
     singly = [
         one
         for one in found
-        if one.method == ONE_BY_ONE
-        and takes_one_by_one(job.graph, job.kernel, row_bytes, free_bytes - one.beside_bytes)
+        if one.method == tiers.ONE_BY_ONE
+        and tiers.takes_one_by_one(job.graph, job.kernel, row_bytes, free_bytes - one.beside_bytes)
     ]
     return singly + [one for one in found if one not in singly]
 
@@ -136,7 +128,7 @@ class OnDisk(StrategyDefaults):
 
     def lacks(self, job: Job) -> str:
         """The graph is in a store."""
-        may = job.graph.rows and has_tiers(job.graph, single_of(job.kernel))
+        may = job.graph.rows and has_tiers(job.graph, tiers.single_of(job.kernel))
         return "" if may else "arcs cannot stay in the store"
 
     def reserve(self, job: Job) -> Reservation:
@@ -162,7 +154,7 @@ class OnDisk(StrategyDefaults):
     def load(self, graph: Graph, kernel: str, reserved: Reservation) -> Engine:
         """Read the heads of rows."""
         within = reserved.method, reserved.host_bytes
-        search = load_within(graph, kernel, *within, process.device())
+        search = tiers.load_within(graph, kernel, *within, process.device())
         return Engine(kernel, search, graph, load_ids(graph), None)
 
     def summary(self, kernel: str, reserved: Reservation) -> str:
@@ -175,7 +167,7 @@ class OnDisk(StrategyDefaults):
         """Heads, blocks of the store that are kept, batches and answers."""
         found = Description.of(job, reserved)
         plan, numbers = found.division, {"numbers": beside_bytes(found)}
-        facts = known_facts(job.graph, job.kernel, plan.method)
+        facts = tiers.known_facts(job.graph, job.kernel, plan.method)
         within = describe(plan_disk(facts, plan.host_bytes))
         beside = beside_parts(found, plan.method, plan.batch_size) | numbers
         kept = {name: size for name, size in within.items() if name.startswith("bytes: ")}
@@ -183,7 +175,7 @@ class OnDisk(StrategyDefaults):
         rest = ("arcs of each row in memory", "share of arcs in memory")
         least = min(_divide(found, 0)[1], least_on_cpu(found))
         memory = {
-            **({"bytes of a batch": beside["batches"]} if plan.method == BATCHES else {}),
+            **({"bytes of a batch": beside["batches"]} if plan.method == tiers.BATCHES else {}),
             **kept,
             **{f"bytes: {name}": size for name, size in beside.items()},
             "bytes: in all": plan.needed_bytes,
@@ -199,7 +191,7 @@ def _divide(job: Job, limit_bytes: int) -> tuple[Division | None, int]:
     beside, least = beside_bytes(job), 0
     for method, batch_size, chunks, memory in in_turn(job, limit_bytes - beside):
         spare = limit_bytes - beside - memory
-        facts = known_facts(job.graph, job.kernel, method)
+        facts = tiers.known_facts(job.graph, job.kernel, method)
         needed = beside + memory + least_bytes(facts)
         if needed <= limit_bytes:
             needed = beside + memory + plan_disk(facts, spare).bytes

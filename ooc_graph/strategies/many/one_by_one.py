@@ -9,9 +9,8 @@ from ooc_graph.errors import MemoryBudgetError
 from ooc_graph.kernels.cuda.runtime import modules as cuda_modules
 from ooc_graph.layout.names import ORDER_OF
 from ooc_graph.model.engine import Engine, load_ids
-from ooc_graph.model.job import Job
 from ooc_graph.model.rank_memory import only_ranks
-from ooc_graph.model.request import Request
+from ooc_graph.model.request import Job, Request
 from ooc_graph.model.reservation import BUSY, DEVICE, HOST, Refusal, Reservation
 from ooc_graph.model.resources import AUTO, CUDA
 from ooc_graph.model.strategy import DISK, MEMORY, PINNED, StrategyDefaults, WholeGraph
