@@ -38,8 +38,8 @@ from harness.graphs import RANDOM_STATE, both_sides, random_arcs
 from harness.timing import medians, repeated, same_bytes, take_turns
 
 from ooc_graph.edges.kronecker import Kronecker
+from ooc_graph.kernels.common.dealt import light_rows
 from ooc_graph.kernels.common.many.bellman_ford_search import potentials
-from ooc_graph.kernels.common.sides import light_rows
 from ooc_graph.kernels.common.sssp.rows import plain_rows
 from ooc_graph.kernels.common.team import Team
 from ooc_graph.kernels.cpu.many.johnson import CpuJohnson

@@ -21,7 +21,7 @@ from harness.program import KERNELS
 from harness.timing import alternate, medians
 
 import ooc_graph as og
-from ooc_graph.kernels.common.sides import hub_rows, light_rows
+from ooc_graph.kernels.common.dealt import hub_rows, light_rows
 from ooc_graph.kernels.cpu.device import CpuDevice
 from ooc_graph.kernels.cuda.bfs.search import CudaBfsSearch
 from ooc_graph.kernels.cuda.sssp.search import CudaSsspSearch

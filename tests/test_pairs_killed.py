@@ -17,7 +17,7 @@ import pytest
 
 import ooc_graph as og
 from ooc_graph.answers.asked import TOGETHER, answer_specs
-from ooc_graph.kernels.common.cancellation import raise_if_cancelled
+from ooc_graph.kernels.common.completion import raise_if_cancelled
 from ooc_graph.kernels.cpu.many import bfs_search as many_bfs_search
 from ooc_graph.kernels.cpu.many import choice as many_choice
 from ooc_graph.kernels.cpu.many import one_by_one as many_singly

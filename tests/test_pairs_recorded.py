@@ -17,8 +17,7 @@ import pytest
 import ooc_graph as og
 from ooc_graph.answers.asked import answer_specs
 from ooc_graph.errors import DiskFullError
-from ooc_graph.kernels.common.cancellation import current_event
-from ooc_graph.kernels.common.completion import OnDone
+from ooc_graph.kernels.common.completion import OnDone, current_event
 from ooc_graph.kernels.common.team import Team
 from ooc_graph.kernels.cpu.many import bfs_search as many_bfs_search
 from ooc_graph.kernels.cpu.many import choice as many_choice

@@ -9,7 +9,7 @@ from threading import Event
 from time import monotonic, sleep
 from typing import Any, TypeVar
 
-from ooc_graph.kernels.common.cancellation import cancelled_by
+from ooc_graph.kernels.common.completion import cancelled_by
 from ooc_graph.shards.plan import BuildBudget
 from ooc_graph.threads import CHECK_S
 from ooc_graph.types import Progress

@@ -15,7 +15,7 @@ import pytest
 
 import ooc_graph as og
 from ooc_graph.answers.asked import TOGETHER, answer_specs
-from ooc_graph.kernels.common.cancellation import raise_if_cancelled
+from ooc_graph.kernels.common.completion import raise_if_cancelled
 from ooc_graph.kernels.cpu.store import one_by_one as tier_singly
 from ooc_graph.kernels.cuda.many import bfs as cuda_many_bfs
 from ooc_graph.kernels.cuda.many import johnson as cuda_johnson

@@ -12,8 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ooc_graph.errors import InputError, NegativeCycleError
-from ooc_graph.kernels.common.cancellation import cancelled_by
-from ooc_graph.kernels.common.completion import OnDone
+from ooc_graph.kernels.common.completion import OnDone, cancelled_by
 from ooc_graph.kernels.common.many import bellman_ford_search
 from ooc_graph.kernels.common.many.bellman_ford_search import potentials
 from ooc_graph.kernels.common.sssp.rows import plain_rows

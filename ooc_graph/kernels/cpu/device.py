@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ooc_graph.kernels.common import sides
+from ooc_graph.kernels.common import dealt
 from ooc_graph.kernels.common.device import SsspSearch
 from ooc_graph.kernels.common.team import Team
 from ooc_graph.types import Dealing, Shard
@@ -49,15 +49,15 @@ class CpuDevice:
         """BFS on a whole graph (hub-first rows); with copies of short rows if they fit."""
         from ooc_graph.kernels.cpu.bfs.search import CpuBfsSearch
 
-        sides.require_whole(shard.dealing)
-        return CpuBfsSearch(*sides.hub_rows(shard), self._team, copies=copies)
+        dealt.require_whole(shard.dealing)
+        return CpuBfsSearch(*dealt.hub_rows(shard), self._team, copies=copies)
 
     def bfs_rank(self, shard: Shard) -> CpuBfsRank:
         """BFS steps on one shard (hub-first rows)."""
         from ooc_graph.kernels.cpu.bfs.rank import CpuBfsRank
         from ooc_graph.kernels.cpu.bfs.search import into_rows, never_claimed, out_rows
 
-        out, into = sides.hub_rows(shard)
+        out, into = dealt.hub_rows(shard)
         never = never_claimed(into.offsets[1:] == into.offsets[:-1])
         return CpuBfsRank(shard.dealing, out_rows(out), into_rows(into), never, self._team)
 
@@ -72,8 +72,8 @@ class CpuDevice:
         from ooc_graph.kernels.cpu.sssp.near_far_search import CpuNearFarSearch, suits_near_far
         from ooc_graph.kernels.cpu.sssp.search import CpuSsspSearch
 
-        sides.require_whole(shard.dealing)
-        out, into = sides.light_rows(shard)
+        dealt.require_whole(shard.dealing)
+        out, into = dealt.light_rows(shard)
         if copies and suits_near_far(out, shard.tuples):
             return CpuNearFarSearch(out, into, shard.tuples, self._team)
         return CpuSsspSearch(out, into, shard.tuples, self._team)
@@ -102,7 +102,7 @@ class CpuDevice:
         from ooc_graph.kernels.cpu.sssp.rank import CpuSsspRank
         from ooc_graph.kernels.cpu.sssp.search import headed_rows, light_rows
 
-        out, into = sides.light_rows(shard)
+        out, into = dealt.light_rows(shard)
         pushed = light_rows(out)
         pulled = headed_rows(pushed if into is out else light_rows(into), shard.dealing)
         known = Known(survey(pushed, shard.tuples), pushed.weights.max(initial=0))
@@ -134,29 +134,29 @@ class CpuDevice:
         """Distances from many sources on a whole graph (light-first rows, weights of any sign)."""
         from ooc_graph.kernels.cpu.many.johnson import CpuJohnson
 
-        sides.require_whole(shard.dealing)
-        return CpuJohnson(*sides.light_rows(shard), self._team, tuples=shard.tuples)
+        dealt.require_whole(shard.dealing)
+        return CpuJohnson(*dealt.light_rows(shard), self._team, tuples=shard.tuples)
 
     def multi_source_bfs(self, shard: Shard) -> CpuManyBfs:
         """Levels from many sources on a whole graph (hub-first rows)."""
         from ooc_graph.kernels.cpu.many.bfs_search import CpuManyBfs
 
-        sides.require_whole(shard.dealing)
-        return CpuManyBfs(*sides.hub_rows(shard), self._team)
+        dealt.require_whole(shard.dealing)
+        return CpuManyBfs(*dealt.hub_rows(shard), self._team)
 
     def components(self, shard: Shard) -> CpuComponentsSearch:
         """Weakly connected components of a whole graph (hub-first rows)."""
         from ooc_graph.kernels.cpu.components.search import CpuComponentsSearch
 
-        sides.require_whole(shard.dealing)
-        return CpuComponentsSearch(*sides.hub_rows(shard), self._team)
+        dealt.require_whole(shard.dealing)
+        return CpuComponentsSearch(*dealt.hub_rows(shard), self._team)
 
     def components_rank(self, shard: Shard) -> CpuComponentsRank:
         """Component steps on one shard (hub-first rows)."""
         from ooc_graph.kernels.cpu.bfs.search import out_rows
         from ooc_graph.kernels.cpu.components.search import CpuComponentsRank
 
-        out, into = sides.hub_rows(shard)
+        out, into = dealt.hub_rows(shard)
         linked = out_rows(out)
         return CpuComponentsRank(shard.dealing, linked, linked if into is out else out_rows(into))
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ooc_graph.kernels.common.sides import hub_rows, light_rows, require_whole
+from ooc_graph.kernels.common.dealt import hub_rows, light_rows, require_whole
 from ooc_graph.kernels.common.sssp.rows import Known
 from ooc_graph.kernels.common.store.rows import TierRows
 from ooc_graph.kernels.cuda.bfs.rank import CudaBfsRank, CudaBfsShared

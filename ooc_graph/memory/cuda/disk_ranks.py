@@ -13,13 +13,7 @@ from typing import Any
 
 from ooc_graph.errors import DEVICE, HOST
 from ooc_graph.layout import names
-from ooc_graph.memory.cpu.plan import (
-    RESERVE_BYTES,
-    SLACK_SHARE,
-    offsets_bytes,
-    row_table_bytes,
-    whole_blocks,
-)
+from ooc_graph.memory.cpu import plan as cpu_plan
 from ooc_graph.memory.cuda.disk import (
     ORDER_BYTES,
     WINDOW_ROWS,
@@ -106,7 +100,7 @@ class DiskRankPlan(TwoMemories):
         """Bytes of host memory by purpose, when most is held."""
         facts, sides = self.facts, self.facts.ranks.sides
         columns = facts.columns_bytes // names.SIDECAR_BYTES
-        tables = sum(row_table_bytes(side.count) for side in sides)
+        tables = sum(cpu_plan.row_table_bytes(side.count) for side in sides)
         blocks = facts.ranks.pinned_bytes // names.SIDECAR_BYTES + 4 * len(sides)
         batches = batches_bytes(columns, BATCH_BLOCKS, facts.packed)
         listed = listed_bytes(columns) + ORDER_BYTES + REQUEST_BYTES
@@ -114,10 +108,12 @@ class DiskRankPlan(TwoMemories):
         most = max(side.count for side in sides)
         return {
             "row tables": tables + 8 * blocks,
-            "vertices": max(facts.host_bytes, offsets_bytes(most), _LOADED_ROW_BYTES * most),
+            "vertices": max(
+                facts.host_bytes, cpu_plan.offsets_bytes(most), _LOADED_ROW_BYTES * most
+            ),
             "staging": len(sides) * batches + windows,
             "kept blocks": len(sides) * self.kept_bytes,
-            "reserve": RESERVE_BYTES,
+            "reserve": cpu_plan.RESERVE_BYTES,
         }
 
     @property
@@ -167,8 +163,8 @@ def plan_disk_ranks(facts: DiskRankFacts, device_bytes: int, host_bytes: int) ->
         return plan
     spare = host_bytes - least.host_bytes
     arcs_bytes = facts.ranks.pinned_bytes // len(facts.ranks.sides)
-    each = min((spare - spare // SLACK_SHARE) // len(facts.ranks.sides), arcs_bytes)
-    return replace(plan, kept_bytes=whole_blocks(each))
+    each = min((spare - spare // cpu_plan.SLACK_SHARE) // len(facts.ranks.sides), arcs_bytes)
+    return replace(plan, kept_bytes=cpu_plan.whole_blocks(each))
 
 
 def least_disk_ranks(facts: DiskRankFacts) -> DiskRankPlan:

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from ooc_graph.errors import HOST
+from ooc_graph.kernels.common.dealt import hub_rows
 from ooc_graph.kernels.common.decisions import hubs_are_large, pull_pays
-from ooc_graph.kernels.common.sides import hub_rows
 from ooc_graph.kernels.common.sssp.rows import first_rows
 from ooc_graph.kernels.cuda.pinned.bfs import BfsShare
 from ooc_graph.kernels.cuda.runtime import modules as cuda_modules

@@ -28,16 +28,10 @@ from ooc_graph.runtime import process
 from ooc_graph.runtime.warmup import warm
 from ooc_graph.shards.load import Graph
 from ooc_graph.strategies.cuda import in_memory as cuda_memory
+from ooc_graph.strategies.many import memory as many_memory
 from ooc_graph.strategies.many.described import LEAST, Description, least_on_device, shown
 from ooc_graph.strategies.many.dividing import divide
 from ooc_graph.strategies.many.division import Division, batches_name, require_answer, too_many
-from ooc_graph.strategies.many.memory import (
-    batch_bytes,
-    batches_device_bytes,
-    cached_bytes,
-    locked_bytes,
-    process_parts,
-)
 from ooc_graph.strategies.many.tiers import BATCHES, ONE_BY_ONE
 
 ALL_AT_ONCE = "all pairs at once"
@@ -70,7 +64,7 @@ class Batches(StrategyDefaults):
         if self.device == CUDA:
             _require_device(job)
         require_answer(job)
-        limit = job.resources.least_limit_bytes + cached_bytes(job, self.device)
+        limit = job.resources.least_limit_bytes + many_memory.cached_bytes(job, self.device)
         division, needed = divide(job, self.device, limit)
         if division is None:
             raise too_many(job, needed)
@@ -121,13 +115,13 @@ class Batches(StrategyDefaults):
 def _require_device(job: Job) -> None:
     """Refuse batches that a device, or pinned memory, has no room for."""
     graph, there = job.graph, job.resources.device.memory_bytes
-    needed = batches_device_bytes(job)
+    needed = many_memory.batches_device_bytes(job)
     if needed > there:
         raise MemoryBudgetError(
             f"many sources on {graph.path} need {needed:,} bytes of device memory in one worker, "
             f"and a worker may use {there:,}; use --device cpu"
         )
-    locked, most = locked_bytes(job), job.resources.cuda_limits.pinned_bytes
+    locked, most = many_memory.locked_bytes(job), job.resources.cuda_limits.pinned_bytes
     if most is not None and locked > most:
         raise MemoryBudgetError(
             f"batches of sources on {graph.path} bring their answers to {locked:,} bytes of pinned "
@@ -137,7 +131,7 @@ def _require_device(job: Job) -> None:
 
 def fits_on_cpu(job: Job) -> bool:
     """Whether the CPU's memory has room for all arcs and for batches."""
-    limit = job.resources.least_limit_bytes + cached_bytes(job, CPU)
+    limit = job.resources.least_limit_bytes + many_memory.cached_bytes(job, CPU)
     return divide(job, CPU, limit)[0] is not None
 
 
@@ -149,11 +143,11 @@ def least_on_cpu(job: Job) -> int:
 def _on_cpu(found: Description) -> dict[str, Any]:
     plan = found.division
     matrix_bytes = floyd_warshall.matrix_bytes(found.graph.rows) if plan.matrix_sources else 0
-    parts = process_parts(found, CPU, plan.batch_size)
+    parts = many_memory.process_parts(found, CPU, plan.batch_size)
     method, others = _method_in_memory(found)
     memory = {
         "threads, each with a batch or search": found.resources.threads,
-        "bytes of a batch": batch_bytes(found, plan.batch_size),
+        "bytes of a batch": many_memory.batch_bytes(found, plan.batch_size),
         **found.parts(parts, matrix_bytes),
         LEAST: least_on_cpu(found),
         "share of arcs in memory": 1.0,
@@ -190,11 +184,11 @@ def _on_device(found: Description) -> dict[str, Any]:
     memory = {
         "device budget": found.resources.device.memory_bytes,
         "device bytes of a batch": a_batch,
-        "device bytes: in all, at least": batches_device_bytes(found),
+        "device bytes: in all, at least": many_memory.batches_device_bytes(found),
         **least_on_device(found),
-        "bytes of pinned host memory": locked_bytes(found),
+        "bytes of pinned host memory": many_memory.locked_bytes(found),
         "share of arcs on the device": 1.0,
-        **found.parts(process_parts(found, CUDA, found.division.batch_size)),
+        **found.parts(many_memory.process_parts(found, CUDA, found.division.batch_size)),
         LEAST: divide(found, CUDA, 0)[1],
     }
     return shown(found, "device memory", method, others, memory)

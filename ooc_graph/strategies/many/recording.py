@@ -11,8 +11,7 @@ from typing import Any
 import numpy as np
 
 from ooc_graph.forked import in_child
-from ooc_graph.kernels.common.cancellation import current_event
-from ooc_graph.kernels.common.completion import OnDone
+from ooc_graph.kernels.common.completion import OnDone, current_event
 from ooc_graph.runtime.process import thread_count
 from ooc_graph.threads import Threads
 from ooc_graph.types import AnyArray

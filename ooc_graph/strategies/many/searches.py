@@ -13,8 +13,7 @@ from ooc_graph.answers.many import SourceColumns, SourceRows
 from ooc_graph.answers.reduced import SourceNumbers, SourceParts, SourceTallies
 from ooc_graph.answers.reductions import HISTOGRAM
 from ooc_graph.answers.scatter import Ids
-from ooc_graph.kernels.common.cancellation import raise_if_cancelled
-from ooc_graph.kernels.common.completion import OnDone, batches_of
+from ooc_graph.kernels.common.completion import OnDone, batches_of, raise_if_cancelled
 from ooc_graph.kernels.common.many.sources import empty_tallies
 from ooc_graph.kernels.cuda.many.search_plan import BLOCK_GROUPS, part_dtype
 from ooc_graph.model.resources import CUDA

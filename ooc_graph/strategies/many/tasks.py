@@ -11,8 +11,7 @@ import numpy as np
 from ooc_graph.answers.many import SourceColumns, SourceRows, write_rows
 from ooc_graph.answers.reductions import Reduced
 from ooc_graph.errors import NegativeCycleError, UsageError
-from ooc_graph.kernels.common.cancellation import raise_if_cancelled
-from ooc_graph.kernels.common.completion import OnDone
+from ooc_graph.kernels.common.completion import OnDone, raise_if_cancelled
 from ooc_graph.layout.checkpoints import write_checkpoint
 from ooc_graph.layout.chunks import FileEntry
 from ooc_graph.memory.io_stats import IoStats

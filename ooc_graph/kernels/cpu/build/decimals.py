@@ -14,15 +14,7 @@ from typing import Any
 import numpy as np
 
 from ooc_graph.kernels.common.compiled import kernel, subroutine
-from ooc_graph.kernels.cpu.build.doubles import (
-    EXACT_DIGITS,
-    SLOW_BITS,
-    TENS,
-    U0,
-    U1,
-    U10,
-    double_bits,
-)
+from ooc_graph.kernels.cpu.build import doubles as rounding
 
 # Status codes of the kernels.
 OK = 0
@@ -54,7 +46,7 @@ def read_id(text: Any, start: Any, stop: Any, first: Any, last: Any) -> Any:
     """(status, id) of the decimal in text[start:stop]."""
     if start == stop:
         return BAD_ID, np.int64(0)
-    value = U0
+    value = rounding.U0
     # Checking each digit is faster than a loop without branches, which LLVM makes into vector
     # code that does not pay for seven digits.
     for at in range(start, stop):
@@ -62,7 +54,7 @@ def read_id(text: Any, start: Any, stop: Any, first: Any, last: Any) -> Any:
         # 2**63 - 1 has 19 digits: above this bound the next digit leaves int64 or uint64.
         if digit > 9 or value > np.uint64(922337203685477580):
             return _id_fault(text, start, stop), np.int64(0)
-        value = value * U10 + np.uint64(digit)
+        value = value * rounding.U10 + np.uint64(digit)
     if value > _INT64_MAX:
         return BIG_ID, np.int64(0)
     signed = np.int64(value)
@@ -99,14 +91,14 @@ def _weight_fault(text: Any, start: Any, stop: Any) -> Any:
 @subroutine
 def _leading_digits(text: Any, start: Any, stop: Any) -> Any:
     """(digits, too_many) of text[start:stop], digits and at most one point, zeros in front free."""
-    digits, kept = U0, 0
+    digits, kept = rounding.U0, 0
     for at in range(start, stop):
         if text[at] == 46:
             continue
         if kept >= 19:
             return digits, True
-        digits = digits * U10 + np.uint64(text[at] - np.uint8(48))
-        if digits != U0:
+        digits = digits * rounding.U10 + np.uint64(text[at] - np.uint8(48))
+        if digits != rounding.U0:
             kept += 1
     return digits, False
 
@@ -119,14 +111,14 @@ def read_weight(text: Any, start: Any, stop: Any, mode: Any) -> Any:
     if at < stop and (text[at] == 45 or text[at] == 43):
         negative = text[at] == 45
         at += 1
-    digits, count, point, exponent_from = U0, 0, -1, -1
+    digits, count, point, exponent_from = rounding.U0, 0, -1, -1
     first = at
     while at < stop:
         byte = text[at]
         digit = byte - np.uint8(48)
         if digit <= 9:
             # Wraps around beyond 19 digits; done again below in that case.
-            digits = digits * U10 + np.uint64(digit)
+            digits = digits * rounding.U10 + np.uint64(digit)
             count += 1
         elif byte == 46 and point < 0:
             point = at
@@ -134,7 +126,7 @@ def read_weight(text: Any, start: Any, stop: Any, mode: Any) -> Any:
             exponent_from = at + 1
             break
         else:
-            return _weight_fault(text, start, stop), False, np.int64(0), U0
+            return _weight_fault(text, start, stop), False, np.int64(0), rounding.U0
         at += 1
     fraction = point >= 0
     power = point + 1 - at if fraction else 0
@@ -142,7 +134,7 @@ def read_weight(text: Any, start: Any, stop: Any, mode: Any) -> Any:
     if count > 19:
         digits, slow = _leading_digits(text, first, at)
     if count == 0:
-        return _weight_fault(text, start, stop), False, np.int64(0), U0
+        return _weight_fault(text, start, stop), False, np.int64(0), rounding.U0
     if exponent_from >= 0:
         at = exponent_from
         exponent_negative = False
@@ -150,12 +142,12 @@ def read_weight(text: Any, start: Any, stop: Any, mode: Any) -> Any:
             exponent_negative = text[at] == 45
             at += 1
         if at == stop:
-            return BAD_WEIGHT, False, np.int64(0), U0
+            return BAD_WEIGHT, False, np.int64(0), rounding.U0
         exponent = np.int64(0)
         while at < stop:
             digit = text[at] - np.uint8(48)
             if digit > 9:
-                return BAD_WEIGHT, False, np.int64(0), U0
+                return BAD_WEIGHT, False, np.int64(0), rounding.U0
             if exponent < 100000:
                 exponent = exponent * 10 + np.int64(digit)
             at += 1
@@ -164,21 +156,21 @@ def read_weight(text: Any, start: Any, stop: Any, mode: Any) -> Any:
     whole = not fraction and exponent_from < 0
     if mode != WEIGHT_FLOAT:
         if whole:
-            if slow or digits > _INT64_MAX + (U1 if negative else U0):
-                return BIG_WEIGHT, True, np.int64(0), U0
-            integer = np.int64(U0 - digits) if negative else np.int64(digits)
-            return OK, True, integer, U0
+            if slow or digits > _INT64_MAX + (rounding.U1 if negative else rounding.U0):
+                return BIG_WEIGHT, True, np.int64(0), rounding.U0
+            integer = np.int64(rounding.U0 - digits) if negative else np.int64(digits)
+            return OK, True, integer, rounding.U0
         if mode == WEIGHT_INTEGER:
-            return NOT_INTEGER, False, np.int64(0), U0
-    bits = SLOW_BITS
-    if not slow and digits <= EXACT_DIGITS and -22 <= power <= 22:
+            return NOT_INTEGER, False, np.int64(0), rounding.U0
+    bits = rounding.SLOW_BITS
+    if not slow and digits <= rounding.EXACT_DIGITS and -22 <= power <= 22:
         # Both numbers are exact doubles, so one operation rounds once (Clinger, PLDI 1990).
         value = np.float64(digits)
-        value = value / TENS[-power] if power < 0 else value * TENS[power]
+        value = value / rounding.TENS[-power] if power < 0 else value * rounding.TENS[power]
         bits = np.float64(-value if negative else value).view(np.uint64)
     elif not slow:
-        bits = double_bits(digits, power)
-        if negative and bits != SLOW_BITS:
+        bits = rounding.double_bits(digits, power)
+        if negative and bits != rounding.SLOW_BITS:
             bits |= np.uint64(1) << np.uint64(63)
     return OK, False, np.int64(0), bits
 
@@ -205,7 +197,7 @@ def put_weight(
         doubles[row] = np.float64(integer)
         return OK, slow_rows, True
     doubles.view(np.uint64)[row] = bits
-    if bits == SLOW_BITS:
+    if bits == rounding.SLOW_BITS:
         slow[slow_rows, 0], slow[slow_rows, 1], slow[slow_rows, 2] = row, start, stop
         slow_rows += 1
     return OK, slow_rows, False

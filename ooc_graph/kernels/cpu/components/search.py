@@ -17,15 +17,7 @@ from ooc_graph.kernels.common.dealt import copy_own, dealt_of, internal_of
 from ooc_graph.kernels.common.team import Team, new_control
 from ooc_graph.kernels.cpu.bfs.push import OutRows
 from ooc_graph.kernels.cpu.bfs.search import out_rows
-from ooc_graph.kernels.cpu.components.fused import (
-    REST_ARCS,
-    SAMPLE,
-    SAMPLE_ARCS,
-    compress,
-    link_all,
-    most_common,
-    search,
-)
+from ooc_graph.kernels.cpu.components import fused
 from ooc_graph.layout.names import id_dtype
 from ooc_graph.types import AnyArray, Dealing, Rows
 
@@ -43,13 +35,13 @@ class CpuComponentsSearch:
 
     def run(self) -> ComponentLabels:
         """Find them; the array stays this search's until the next run."""
-        control, sample = new_control(), np.empty(SAMPLE, np.int64)
+        control, sample = new_control(), np.empty(fused.SAMPLE, np.int64)
         start = perf_counter()
         if len(self._label):
             given = self._out, self._into, self._directed, self._label, sample
-            self._team.launch(search, control, *given)
+            self._team.launch(fused.search, control, *given)
         elapsed_s = perf_counter() - start
-        arcs = {"sample": int(control[SAMPLE_ARCS]), "rest": int(control[REST_ARCS])}
+        arcs = {"sample": int(control[fused.SAMPLE_ARCS]), "rest": int(control[fused.REST_ARCS])}
         return ComponentLabels(self._label, elapsed_s, arcs)
 
 
@@ -66,14 +58,14 @@ class CpuComponentsShared:
     def merge(self, payloads: Sequence[tuple[AnyArray, ...]]) -> None:
         """Unite what every rank's pairs join; afterwards every label is its tree's root."""
         for one, other in payloads:
-            link_all(self.label, one, other)
-        compress(self.label, 0, len(self.label))
+            fused.link_all(self.label, one, other)
+        fused.compress(self.label, 0, len(self.label))
 
     def most_common(self) -> int:
         """Vertex of the component that most of an even sample of the vertices is in."""
         if not len(self.label):
             return EVERY_ROW
-        common, _ = most_common(self.label, np.empty(SAMPLE, np.int64))
+        common, _ = fused.most_common(self.label, np.empty(fused.SAMPLE, np.int64))
         return int(common)
 
 

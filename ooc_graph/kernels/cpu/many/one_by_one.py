@@ -13,8 +13,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
-from ooc_graph.kernels.common.cancellation import current_event, raise_if_cancelled
-from ooc_graph.kernels.common.completion import OnDone
+from ooc_graph.kernels.common.completion import OnDone, current_event, raise_if_cancelled
 from ooc_graph.kernels.common.device import SsspSearch
 from ooc_graph.kernels.common.team import Team
 from ooc_graph.kernels.cpu.many.wanted import Wanted, put_row

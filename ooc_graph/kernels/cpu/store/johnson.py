@@ -12,8 +12,7 @@ from typing import Any
 import numpy as np
 
 from ooc_graph.kernels.common.bitmap import Words, mark_only, whole_set, words_for
-from ooc_graph.kernels.common.cancellation import raise_if_cancelled
-from ooc_graph.kernels.common.completion import OnDone, batches_of
+from ooc_graph.kernels.common.completion import OnDone, batches_of, raise_if_cancelled
 from ooc_graph.kernels.common.many.bellman_ford_search import Potentials, find_potentials
 from ooc_graph.kernels.common.many.lengths import INTEGER_TOP, longest_within, require_fit
 from ooc_graph.kernels.common.many.sources import ManySources

@@ -10,8 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from ooc_graph.kernels.common.cancellation import raise_if_cancelled
-from ooc_graph.kernels.common.completion import OnDone, batches_of
+from ooc_graph.kernels.common.completion import OnDone, batches_of, raise_if_cancelled
 from ooc_graph.kernels.common.decisions import SsspTree
 from ooc_graph.kernels.common.device import BfsSearch, SsspSearch
 from ooc_graph.kernels.common.many.bellman_ford import restore

@@ -12,8 +12,7 @@ import numpy as np
 
 from ooc_graph.errors import MemoryBudgetError
 from ooc_graph.kernels.common.bitmap import pack_bits
-from ooc_graph.kernels.common.cancellation import raise_if_cancelled
-from ooc_graph.kernels.common.completion import OnDone, batches_of
+from ooc_graph.kernels.common.completion import OnDone, batches_of, raise_if_cancelled
 from ooc_graph.kernels.common.many.sources import empty_tallies, tally_levels, write_levels
 from ooc_graph.kernels.common.tuning import WORTH
 from ooc_graph.kernels.cuda.bfs.search import CudaBfsSearch

@@ -13,8 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from ooc_graph.kernels.common.cancellation import raise_if_cancelled
-from ooc_graph.kernels.common.completion import OnDone, batches_of
+from ooc_graph.kernels.common.completion import OnDone, batches_of, raise_if_cancelled
 from ooc_graph.kernels.common.many.bellman_ford import restore, reweighted
 from ooc_graph.kernels.common.many.bellman_ford_search import Potentials, potentials
 from ooc_graph.kernels.common.many.lengths import longest_reweighted, require_fit
