@@ -85,7 +85,7 @@ def plan(
     if isinstance(graph, Kronecker) or kernel == GRAPH500:
         if not isinstance(graph, Kronecker) or kernel != GRAPH500 or device != CPU or is_of_many:
             raise UsageError(f"{GRAPH500}: give a Kronecker graph, and a memory limit of the CPU")
-        from ooc_graph.graph500.budget import describe  # noqa: PLC0415 (many modules)
+        from ooc_graph.graph500.batches import describe  # noqa: PLC0415 (many modules)
         from ooc_graph.graph500.run import Graph500Options  # noqa: PLC0415
 
         options = Graph500Options(graph.scale, graph.edge_factor, graph.seeds)

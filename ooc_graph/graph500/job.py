@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from ooc_graph.edges.kronecker import Kronecker
 from ooc_graph.errors import DiskFullError
-from ooc_graph.graph500.budget import require_budget
+from ooc_graph.graph500.batches import require_budget
 from ooc_graph.graph500.report import Outcome, leave_report
 from ooc_graph.graph500.run import Graph500Options, Run, refuse_few_keys, search_keys
 from ooc_graph.graph500.searches import search_all

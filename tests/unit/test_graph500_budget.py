@@ -12,7 +12,7 @@ import pytest
 import ooc_graph as og
 from ooc_graph.errors import MemoryBudgetError, UsageError
 from ooc_graph.graph500 import on_host, searches
-from ooc_graph.graph500.budget import expected_rows, least_by_part, require_budget
+from ooc_graph.graph500.batches import expected_rows, least_by_part, require_budget
 from ooc_graph.graph500.run import Graph500Options
 from ooc_graph.runtime import engine_cache
 from ooc_graph.strategies.cpu.on_disk import least_within

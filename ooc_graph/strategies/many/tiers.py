@@ -10,8 +10,7 @@ import numpy as np
 
 from ooc_graph.kernels.common.dealt import light_rows
 from ooc_graph.kernels.common.decisions import hubs_are_large
-from ooc_graph.kernels.common.many.lengths import require_fit
-from ooc_graph.kernels.common.sssp.distances import distances_of
+from ooc_graph.kernels.common.sssp.distances import distances_of, require_fit
 from ooc_graph.kernels.common.sssp.rows import first_rows
 from ooc_graph.kernels.cpu.device import CpuDevice
 from ooc_graph.kernels.cpu.many.choice import single_searches_pay

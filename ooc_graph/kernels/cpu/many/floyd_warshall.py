@@ -24,7 +24,7 @@ from numba import types
 from numba.core import cgutils
 
 from ooc_graph.kernels.common.compiled import instruction, kernel, subroutine
-from ooc_graph.kernels.common.many.lengths import TOP, holds_all, may_be_longer
+from ooc_graph.kernels.common.sssp.distances import TOP, holds_all, may_be_longer
 from ooc_graph.kernels.common.sssp.rows import LightRows
 from ooc_graph.kernels.common.team import CHUNK, FIRST_FREE, Team, barrier, new_control, take_chunk
 from ooc_graph.kernels.cpu.many.wanted import Wanted

@@ -10,10 +10,9 @@ import numpy as np
 from ooc_graph.kernels.common.completion import OnDone
 from ooc_graph.kernels.common.many.bellman_ford import restore, reweighted
 from ooc_graph.kernels.common.many.bellman_ford_search import Potentials, potentials
-from ooc_graph.kernels.common.many.lengths import longest_reweighted
 from ooc_graph.kernels.common.many.parents import find_parents
 from ooc_graph.kernels.common.many.sources import ManySources
-from ooc_graph.kernels.common.sssp.distances import unreached
+from ooc_graph.kernels.common.sssp.distances import longest_reweighted, unreached
 from ooc_graph.kernels.common.sssp.rows import LightRows, plain_rows
 from ooc_graph.kernels.common.team import Team
 from ooc_graph.kernels.common.tuning import BATCH_SIZE

@@ -9,8 +9,12 @@ import numpy as np
 
 from ooc_graph.kernels.common.bitmap import WORD_BITS, words_for
 from ooc_graph.kernels.common.completion import OnDone, starts
-from ooc_graph.kernels.common.many.lengths import INTEGER_TOP, require_fit
-from ooc_graph.kernels.common.sssp.distances import distance_dtype, unreached
+from ooc_graph.kernels.common.sssp.distances import (
+    INTEGER_TOP,
+    distance_dtype,
+    require_fit,
+    unreached,
+)
 from ooc_graph.kernels.common.sssp.rows import LightRows, plain_rows
 from ooc_graph.kernels.common.team import Team, new_control
 from ooc_graph.kernels.common.tuning import BATCH_SIZE, FIRST_SPAN, PRUNED_FROM

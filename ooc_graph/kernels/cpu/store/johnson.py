@@ -14,8 +14,8 @@ import numpy as np
 from ooc_graph.kernels.common.bitmap import Words, mark_only, whole_set, words_for
 from ooc_graph.kernels.common.completion import OnDone, batches_of, raise_if_cancelled
 from ooc_graph.kernels.common.many.bellman_ford_search import Potentials, find_potentials
-from ooc_graph.kernels.common.many.lengths import INTEGER_TOP, longest_within, require_fit
 from ooc_graph.kernels.common.many.sources import ManySources
+from ooc_graph.kernels.common.sssp.distances import INTEGER_TOP, longest_within, require_fit
 from ooc_graph.kernels.common.store.rows import Scan, TierRows
 from ooc_graph.kernels.common.tuning import BATCH_SIZE
 from ooc_graph.kernels.cpu.many.vectors import slots_for

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from ooc_graph.kernels.common.many.lengths import TOP, holds_all, may_be_longer
+from ooc_graph.kernels.common.sssp.distances import TOP, holds_all, may_be_longer
 from ooc_graph.kernels.cuda.many.core import Core
 from ooc_graph.kernels.cuda.runtime.modules import THREADS, blocks_for, cuda, kernel
 

@@ -16,10 +16,14 @@ import numpy as np
 from ooc_graph.kernels.common.completion import OnDone, batches_of, raise_if_cancelled
 from ooc_graph.kernels.common.many.bellman_ford import restore, reweighted
 from ooc_graph.kernels.common.many.bellman_ford_search import Potentials, potentials
-from ooc_graph.kernels.common.many.lengths import longest_reweighted, require_fit
 from ooc_graph.kernels.common.many.parents import find_parents
 from ooc_graph.kernels.common.many.sources import ManySources
-from ooc_graph.kernels.common.sssp.distances import distance_dtype, unreached
+from ooc_graph.kernels.common.sssp.distances import (
+    distance_dtype,
+    longest_reweighted,
+    require_fit,
+    unreached,
+)
 from ooc_graph.kernels.common.sssp.rows import LightRows, plain_rows
 from ooc_graph.kernels.common.team import Team
 from ooc_graph.kernels.cuda.many.core import rows_of_arcs
