@@ -71,7 +71,7 @@ def _group_folders(cgroup: bytes, mountinfo: bytes) -> tuple[tuple[str, str], ..
 
 
 def _content(path: str | Path) -> bytes:
-    """Content of a small file, none where it cannot be read."""
+    """Content of a small file, none if it cannot be read."""
     with suppress(OSError):
         file = os.open(path, os.O_RDONLY)
         try:
@@ -138,14 +138,14 @@ def _left(folder: str, version: _Version) -> Iterator[int]:
 
 
 def _number(path: str) -> int | None:
-    """Number in a file; None where there is no such file, or it says ``max``."""
+    """Number in a file; None if there is no such file, or it says ``max``."""
     with suppress(ValueError):
         return int(_content(path))
     return None
 
 
 def _cached(folder: str, version: _Version) -> int:
-    """Bytes of pages of files, 0 where the kernel does not say."""
+    """Bytes of pages of files, 0 if the kernel does not say."""
     fields = [line.partition(" ") for line in _lines(_content(f"{folder}/memory.stat"))]
     return sum(int(n) for name, _, n in fields if name in version.cached and n.isdecimal())
 
@@ -184,7 +184,7 @@ def return_freed_memory() -> None:
 
 
 def give_back_freed_memory() -> None:
-    """Give back once what this process's C library keeps of freed memory, where it is glibc."""
+    """Give back once what this process's C library keeps of freed memory, if it is glibc."""
     library = ctypes.CDLL(None)
     if hasattr(library, "malloc_trim"):
         library.malloc_trim(0)
