@@ -24,6 +24,7 @@ from harness.timing import Turns, medians, same_bytes, take_turns
 import ooc_graph as og
 from ooc_graph.kernels.cpu.device import CpuDevice
 from ooc_graph.layout.names import APSP
+from ooc_graph.memory.cpu.plan import least_bytes
 from ooc_graph.strategies.many import tiers
 from ooc_graph.strategies.many.tiers import BATCHES
 from ooc_graph.types import AnyArray
@@ -54,7 +55,7 @@ def within_shares(
     sources = some_rows(graph.rows, options.sources or 64)
     same("in memory", whole.run(sources))
     facts = tiers.known_facts(graph, APSP, method)
-    least = tiers.least_within(graph, APSP, method)
+    least = least_bytes(facts)
     arcs = facts.sides[0].arcs
     plain = plain_passes(graph, method, sources, options.lanes, device) * arcs * facts.arc_bytes
     for share in options.shares:
@@ -84,7 +85,8 @@ def within_shares(
 
 def plain_passes(graph: Any, method: str, sources: AnyArray, lanes: int, device: CpuDevice) -> int:
     """Passes until nothing improves, over all batches or sources; some of these, scaled up."""
-    everything = tiers.least_within(graph, APSP, BATCHES) + 2 * graph.resident_bytes("light")
+    facts = tiers.known_facts(graph, APSP, BATCHES)
+    everything = least_bytes(facts) + 2 * graph.resident_bytes("light")
     kept = tiers.load_within(graph, APSP, BATCHES, everything, device)
     each = lanes if method == BATCHES else 1
     parts = [sources[begin : begin + each] for begin in range(0, len(sources), each)]

@@ -189,7 +189,7 @@ def test_weights_of_which_two_exceed_float32_are_searched_the_general_way():
 def test_what_is_compiled_ahead_is_what_searches(weights, directed):
     for variant, kind in ((warmup.NEAR_FAR, CpuNearFarSearch), ("", CpuSsspSearch)):
         part = Part("sssp", directed, "uint32", weights, variant)
-        assert isinstance(DEVICES[1].sssp(warmup._pair(part)), kind)
+        assert isinstance(DEVICES[1].sssp(warmup.pair_of(part)), kind)
 
 
 def test_bytes_of_copied_rows():
