@@ -26,7 +26,6 @@ from ooc_graph.kernels.cpu.device import CpuDevice
 from ooc_graph.layout.names import APSP
 from ooc_graph.memory.cpu.plan import least_bytes
 from ooc_graph.strategies.many import tiers
-from ooc_graph.strategies.many.tiers import BATCHES
 from ooc_graph.types import AnyArray
 
 OURS = "ooc-graph"
@@ -55,8 +54,7 @@ def within_shares(
     sources = some_rows(graph.rows, options.sources or 64)
     same("in memory", whole.run(sources))
     facts = tiers.known_facts(graph, APSP, method)
-    least = least_bytes(facts)
-    arcs = facts.sides[0].arcs
+    least, arcs = least_bytes(facts), facts.sides[0].arcs
     plain = plain_passes(graph, method, sources, options.lanes, device) * arcs * facts.arc_bytes
     for share in options.shares:
         budget = least + int(share * facts.arcs * facts.arc_bytes)
@@ -85,10 +83,10 @@ def within_shares(
 
 def plain_passes(graph: Any, method: str, sources: AnyArray, lanes: int, device: CpuDevice) -> int:
     """Passes until nothing improves, over all batches or sources; some of these, scaled up."""
-    facts = tiers.known_facts(graph, APSP, BATCHES)
+    facts = tiers.known_facts(graph, APSP, tiers.BATCHES)
     everything = least_bytes(facts) + 2 * graph.resident_bytes("light")
-    kept = tiers.load_within(graph, APSP, BATCHES, everything, device)
-    each = lanes if method == BATCHES else 1
+    kept = tiers.load_within(graph, APSP, tiers.BATCHES, everything, device)
+    each = lanes if method == tiers.BATCHES else 1
     parts = [sources[begin : begin + each] for begin in range(0, len(sources), each)]
     for part in parts[:4]:
         kept.search.run(part, batch_size=each)
