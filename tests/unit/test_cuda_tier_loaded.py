@@ -53,7 +53,7 @@ def test_a_search_that_was_refused_memory_is_not_refused_again(
     def load(_: object, __: object, ___: str, reserved: Reservation) -> object:
         loaded.append(reserved.strategy)
         search = SimpleNamespace(run=lambda: None)
-        names = dict.fromkeys(("note", "io_stats", "graph", "ids"))
+        names = dict.fromkeys(("note", "io_stats", "graph", "ids", "original_parents"))
         return SimpleNamespace(**names, search=search, close=lambda: None)
 
     def search(pinned_bytes: int | None = None, *, limit_bytes: int = 0) -> list[str]:
