@@ -175,10 +175,10 @@ class _Cache(FunctionCache):
 
     def _index_key(self, sig: Any, codegen: Any) -> Any:
         if self._py_func.__closure__ is None:
-            return super()._index_key(sig, codegen)  # type: ignore[no-untyped-call]
+            return *super()._index_key(sig, codegen), "brief"  # type: ignore[no-untyped-call]
         # numba would hash what a function encloses, and names compiled functions anew in each
         # process. The folder's name has the hash of all sources, so that a name is enough.
-        return sig, codegen.magic_tuple(), self._py_func.__qualname__
+        return sig, codegen.magic_tuple(), self._py_func.__qualname__, "brief"
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         # numba would make its whole compiler ready before, which takes longer than the rest. What

@@ -116,6 +116,11 @@ def test_what_cannot_be_validated(
         og.validate(graph, og.multi_source_bfs(graph, [30]))
     with pytest.raises(UsageError, match="directed: options of edges"):
         og.validate(graph, answers, directed=True)
+    with pytest.raises(UsageError, match="not ndarray"):
+        og.validate(graph, tuples())
+    plain = og.build(tuples()[:2], tmp_path / "p.zarr", directed=graph.directed, device="cpu")
+    with pytest.raises(UsageError, match="holds no weights"):
+        og.validate(plain, answers[1])
     with pytest.raises(UsageError, match="built graph"):
         og.validate(answers[0], tuples(), client=client)
     with pytest.raises(MemoryBudgetError, match=r"validating bfs needs [0-9,]+ bytes"):

@@ -63,7 +63,7 @@ def validate(
         and paths of stored ones. Columns may be on a device if there is no client.
     client
         Dask client whose workers share the passes over the rows of a graph, each of which is made
-        by one worker; it reads stored answers and is sent others. None: this process.
+        by one worker. Workers read stored answers, and are sent others. None: this process.
     memory_limit
         Bytes (or "4GiB") of host memory for all processes that read a graph; None: what is free, or
         what the workers bring. Answers of a kernel are checked in as few passes as that allows.
@@ -102,7 +102,10 @@ def _on_graph(
     graph: Graph | str | Path, answers: Answer | Sequence[Answer], where: dict[str, Any]
 ) -> list[Verdict]:
     opened, chosen = located(graph=graph, out=None, device=CPU, **where)
-    several = [answers] if isinstance(answers, (Result, str, Path)) else answers
+    several: Any = answers if isinstance(answers, (list, tuple)) else [answers]
+    if wrong := [one for one in several if not isinstance(one, (Result, str, Path))]:
+        kind = type(wrong[0]).__name__
+        raise UsageError(f"answers of a graph are results or paths of stored ones, not {kind}")
     accepted = [one if isinstance(one, Result) else Path(one) for one in several]
     return check_answers(opened, accepted, chosen["workplace"], chosen["progress"])
 

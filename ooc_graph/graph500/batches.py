@@ -67,7 +67,7 @@ def task_for(
     given = plan.task(), source, run.options.validate, device_bytes, on_host
     if not in_files:
         return BatchTask(*given, at_once=_at_once(plan, limit_bytes))
-    return BatchTask(*given, at_once=_fitting(plan, limit_bytes), folder=str(run.folder))
+    return BatchTask(*given, at_once=_fitting(plan, limit_bytes), folder=str(run.folder.absolute()))
 
 
 def _at_once(plan: Plan, available: int) -> int:

@@ -117,6 +117,7 @@ def check_answers(
     or of another graph, is none or of another kind; MemoryBudgetError says what one needs.
     """
     given = [_accepted(graph, answer) for answer in answers]
+    workplace.release()  # the limit is for all that processes have in memory
     offered = workplace.resources(on_cpu=True)
     items, order, share = [], list[int](), -(-len(given) // offered.processes)
     for kernel in dict.fromkeys(kernel for kernel, _ in given):
@@ -194,6 +195,8 @@ def _accepted(graph: Graph, answer: Answer) -> tuple[str, Answer]:
     name = str(result) if stored is None else str(stored.path)
     if isinstance(result, PairsResult):
         raise UsageError(f"{name}: has many sources; give answers of bfs, sssp or components")
+    if result.kernel == "sssp" and not graph.weighted:
+        raise UsageError(f"{name}: has distances, and {graph.path} holds no weights")
     if stored is None:
         is_other = not VertexIndex.ascending(result.on_host(VERTEX)).same_as(vertices_of(graph))
     else:

@@ -75,11 +75,14 @@ def check_edges(
     left, turn = iter(units), Lock()
 
     def show(twin: Any) -> None:
-        for unit in left:
-            for block in source.read(unit, _BLOCK_EDGES):
-                twin.block(block)
-                with turn:
-                    advance(len(block))
+        try:
+            for unit in left:
+                for block in source.read(unit, _BLOCK_EDGES):
+                    twin.block(block)
+                    with turn:
+                        advance(len(block))
+        finally:
+            deque(left, maxlen=0)
 
     with Threads(max(1, len(twins))) as executor:
         try:
