@@ -138,7 +138,7 @@ def make(task: SearchTask, mine: Sequence[int]) -> Iterator[tuple[dict[int, Any]
         coroutines, shared = algorithm.start(*before, steps, device)
         return {shard: courses[shard].of(one) for shard, one in coroutines.items()}, shared
 
-    with MakeRanks(task, algorithm.rank, start)(mine) as (coroutines, shared):
+    with MakeRanks(task, start)(mine) as (coroutines, shared):
         told = {shard: courses[shard].beside(one) for shard, one in coroutines.items()}
         yield told, Clocked(shared, merges)
 
