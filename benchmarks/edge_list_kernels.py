@@ -1,4 +1,4 @@
-"""BFS on edges in any order, and on rows from the top down; beside the package in edge_list.py.
+"""BFS on edges in any order, and on rows from the top down: peers of the package in edge_list.py.
 
 Both go level by level on all threads, and reach vertices as the package's edge lists do.
 """

@@ -104,7 +104,7 @@ def measure(
     room: Callable[[tuple[int, int], np.dtype[Any]], AnyArray],
     copy_rate: Callable[[int], float] | None = None,
 ) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Parameters and figures: times of every call, the first, and so many more in turns.
+    """Parameters and figures: times of the first call, and of further ones in turns.
 
     ``kernels`` gives distances (sources, rows) from internal ids, by the class that the public
     function uses; ``room`` memory of a shape and a type, for ``into=``. ``copy_rate`` is bytes a

@@ -10,8 +10,8 @@ among the edges. A library that is not installed is left out, and the run says s
 
 Everybody gives parents and levels or distances in the order of the input, or what comes next to
 that (peers_adapters.py). Ours: the public call, and reading both columns, on all cores; the search
-alone stands beside it. Others: their own call, on deduplicated edges; what their answer costs to
-read is not counted. TEPS count input tuples in the component, and their mean is harmonic; the
+alone stands beside it. Others: their own call, on deduplicated edges; reading their answer
+is not timed. TEPS count input tuples in the component, and their mean is harmonic; the
 ratio is over the sources that the other library searched. Draws records/peers.svg.
 """
 

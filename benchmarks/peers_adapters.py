@@ -36,7 +36,7 @@ class Search:
 
 
 class Peer:
-    """What the others have in common; `build_s` is from edges in memory to what is searched."""
+    """Base of the other libraries; `build_s`: seconds from edges in memory to a graph to search."""
 
     name = module = package = ""
     most_edges = math.inf  # of a graph that it is given

@@ -141,7 +141,7 @@ def build(
 ) -> DeviceGraph:
     """Rows in the order that a kernel wants, of all edges that ``blocks`` gives at each call.
 
-    So many arcs are sorted at a time as ``range_arcs`` says, or as free memory allows.
+    Arcs are sorted ``range_arcs`` at a time; None: as many as free memory allows.
     """
     count = TupleCount(vertices)
     for block in blocks():

@@ -23,7 +23,6 @@ ROWS, EDGES = "rows", "edges"
 """Methods: over rows of arcs, or over a list of edges."""
 METHODS = (ROWS, EDGES)
 
-
 ANY, SCHEDULER = "auto", "scheduler"
 """Exchanges that can be asked for: any or none; between the ranks of a cluster."""
 EXCHANGES = (ANY, SCHEDULER)

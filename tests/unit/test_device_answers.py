@@ -97,6 +97,22 @@ def answer(vertices: int, dtype: str) -> tuple[Ids, AnyArray, AnyArray]:
     return Ids(internal_of, original_of, 0, None), parent, measure
 
 
+def engine(
+    kernel: str, ids: Ids, parent: AnyArray, measure: AnyArray, original_parents: bool
+) -> Any:
+    """A made-up engine of a device, which finds this answer from any root."""
+    found = SimpleNamespace(parent=parent, level=measure, distance=measure, elapsed_s=0.25)
+    return SimpleNamespace(
+        kernel=kernel,
+        original_parents=original_parents,
+        pinned=None,
+        ids=ids,
+        graph=SimpleNamespace(position_of=lambda root: root),
+        search=SimpleNamespace(run_on_device=lambda root: found),
+        order=scatter.OriginalOrder(ids.internal_of),
+    )
+
+
 @pytest.mark.parametrize("vertices", [5, BLOCK, 20_000])
 @pytest.mark.parametrize("original_parents", [False, True])
 @pytest.mark.parametrize("dtype", UNREACHED)
@@ -106,15 +122,7 @@ def test_columns_are_those_of_the_cpu(dtype: str, original_parents: bool, vertic
     reached, parent, root = internal != NONE, internal.copy(), int(ids.original_of[0])
     if original_parents:
         parent[reached] = ids.original_of[parent[reached]]
-    found = SimpleNamespace(parent=parent, level=measure, distance=measure, elapsed_s=0.25)
-    held: Any = SimpleNamespace(
-        kernel=kernel,
-        original_parents=original_parents,
-        ids=ids,
-        graph=SimpleNamespace(position_of=lambda root: root),
-        search=SimpleNamespace(run_on_device=lambda root: found),
-        order=scatter.OriginalOrder(ids.internal_of),
-    )
+    held, given = engine(kernel, ids, parent, measure, original_parents), measure
     written = device_columns.search(held, root)
     if kernel == "bfs":
         measure = np.where(reached, measure.astype(np.int32), np.int32(-1))
@@ -124,7 +132,7 @@ def test_columns_are_those_of_the_cpu(dtype: str, original_parents: bool, vertic
     assert written.columns is not None
     assert written.columns.keys() == expected.keys()
     names = None if original_parents else ids.original_of.astype(np.uint32)
-    narrow = held.order.columns(parent, found.level, names=names)
+    narrow = held.order.columns(parent, given, names=names)
     assert [column.dtype for column in narrow] == [np.uint32, dtype]
     assert narrow[0].astype(np.int32).tolist() == expected["parent"].tolist()
     assert (narrow[1] == UNREACHED[dtype]).tolist() == (expected["parent"] < 0).tolist()
@@ -187,16 +195,7 @@ def test_columns_reach_host_memory_in_order(dtype: str, vertices: int) -> None:
     ids, internal, measure = answer(vertices, dtype)
     reached, parent, root = internal != NONE, internal.copy(), int(ids.original_of[0])
     parent[reached] = ids.original_of[parent[reached]]
-    found = SimpleNamespace(parent=parent, level=measure, distance=measure, elapsed_s=0.25)
-    held: Any = SimpleNamespace(
-        kernel=kernel,
-        original_parents=True,
-        pinned=None,
-        ids=ids,
-        graph=SimpleNamespace(position_of=lambda root: root),
-        search=SimpleNamespace(run_on_device=lambda root: found),
-        order=scatter.OriginalOrder(ids.internal_of),
-    )
+    held = engine(kernel, ids, parent, measure, original_parents=True)
     beside = 6 * len(parent) + 4 * device_columns.PART_VERTICES + 64 * BLOCK
     assert device_columns.in_host_memory(held, root, 1000 + beside - 1) is None
     written = device_columns.in_host_memory(held, root, 1000 + beside)
