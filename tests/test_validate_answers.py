@@ -13,7 +13,13 @@ import pytest
 from distributed import Client
 
 import ooc_graph as og
-from ooc_graph.errors import InputError, MemoryBudgetError, UsageError, ValidationFailedError
+from ooc_graph.errors import (
+    CorruptStoreError,
+    InputError,
+    MemoryBudgetError,
+    UsageError,
+    ValidationFailedError,
+)
 from ooc_graph.runtime import stored_answers
 from tests.said import Said
 
@@ -125,6 +131,13 @@ def test_what_cannot_be_validated(
         og.validate(answers[0], tuples(), client=client)
     with pytest.raises(MemoryBudgetError, match=r"validating bfs needs [0-9,]+ bytes"):
         og.validate(graph, answers, memory_limit="1KiB")
+    damaged_graph = shutil.copytree(plain.path, tmp_path / "d.zarr")
+    hops = og.bfs(plain, 30, out=tmp_path / "hops.zarr", device="cpu")
+    chunk = next((damaged_graph / "shards").rglob("neighbors/c/0"))
+    chunk.write_bytes(bytes(reversed(chunk.read_bytes())))
+    for given in ({}, {"client": client}):
+        with pytest.raises(CorruptStoreError, match=r"d\.zarr/shards"):
+            og.validate(damaged_graph, hops, **given)
     damaged = shutil.copytree(answers[4], tmp_path / "r.zarr")
     chunk = next(path for path in (damaged / "parent").rglob("0"))
     chunk.write_bytes(bytes(reversed(chunk.read_bytes())))

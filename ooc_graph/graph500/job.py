@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from ooc_graph.edges.kronecker import Kronecker
 from ooc_graph.errors import DiskFullError
 from ooc_graph.graph500.batches import require_budget
+from ooc_graph.graph500.on_host import WARM_UP
 from ooc_graph.graph500.report import Outcome, leave_report
 from ooc_graph.graph500.run import Graph500Options, Run, refuse_few_keys, search_keys
 from ooc_graph.graph500.searches import search_all
@@ -91,7 +92,7 @@ def _warm_up(run: Run, source: Kronecker) -> None:
     """Build a tiny graph of the same kind, so that no figure has compilation in it."""
     with (
         _reporting_full_folder(run.folder),
-        TemporaryDirectory(prefix=".warm-up-", dir=run.folder) as scratch,
+        TemporaryDirectory(prefix=WARM_UP, dir=run.folder) as scratch,
     ):
         tiny = replace(source, scale=min(source.scale, 8))
         options = BuildOptions(shards=2, compress=run.options.compress)

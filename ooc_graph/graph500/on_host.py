@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from shutil import rmtree
@@ -30,7 +29,7 @@ from ooc_graph.runtime.validation import TREES, check_edges
 from ooc_graph.search.trees import run_search
 from ooc_graph.types import Advance, AnyArray, IntArray, unseen
 
-_PREFIX = ".answers-"
+_PREFIX, WARM_UP = ".answers-", ".warm-up-"
 
 
 @dataclass(frozen=True)
@@ -62,16 +61,9 @@ class AnswerFiles:
         ]
 
 
-@contextmanager
-def answer_files(folder: Path) -> Iterator[AnswerFiles]:
-    """Context of files in a folder, which are removed at its end."""
-    with TemporaryDirectory(prefix=_PREFIX, dir=folder) as inner:
-        yield AnswerFiles(Path(inner))
-
-
 def remove_filed(folder: Path) -> None:
     """Remove what a run that was killed left in its folder."""
-    for left in folder.glob(f"{_PREFIX}*"):
+    for left in (*folder.glob(f"{_PREFIX}*"), *folder.glob(f"{WARM_UP}*")):
         rmtree(left, ignore_errors=True)
 
 
@@ -120,7 +112,8 @@ def _by_files(task: BatchTask, keys: IntArray, folder: Path, advance: Advance) -
     """As `_searched`; the graph is released before the answers, which are in files, are read."""
     found: list[Searched] = []
     begun = perf_counter()
-    with answer_files(folder) as files:
+    with TemporaryDirectory(prefix=_PREFIX, dir=folder) as inner:
+        files = AnswerFiles(Path(inner))
         with task.engine() as engine:
             load_s = (perf_counter() - begun) / len(keys)
             vertices = vertices_of(engine.graph)

@@ -9,7 +9,7 @@ from functools import cached_property
 from itertools import chain
 from pathlib import Path
 from threading import Lock
-from typing import TypeAlias
+from typing import NoReturn, TypeAlias
 
 import numpy as np
 
@@ -152,7 +152,7 @@ def _check_pass(
         try:
             return check_together(results, vertices_of(graph), source, advance)
         except CorruptStoreError as error:
-            raise _damaged(error, answers) from error
+            _raise_damaged(error, answers)
 
 
 def vertices_of(graph: Graph) -> VertexIndex:
@@ -190,7 +190,7 @@ def _accepted(graph: Graph, answer: Answer) -> tuple[str, Answer]:
     try:
         result = answer if isinstance(answer, Result) else Result.open(answer)
     except CorruptStoreError as error:
-        raise _damaged(error, [answer]) from error
+        _raise_damaged(error, [answer])
     stored = result.columns if isinstance(result.columns, Stored) else None
     name = str(result) if stored is None else str(stored.path)
     if isinstance(result, PairsResult):
@@ -210,9 +210,10 @@ def _accepted(graph: Graph, answer: Answer) -> tuple[str, Answer]:
     return result.kernel, result if stored is None else stored.path
 
 
-def _damaged(error: CorruptStoreError, answers: Sequence[Answer]) -> Exception:
-    """The error; one of bad input if it is about an answer."""
+def _raise_damaged(error: CorruptStoreError, answers: Sequence[Answer]) -> NoReturn:
+    """Raise the error, or one of bad input if it is about an answer."""
     stores = (os.path.abspath(one) for one in answers if isinstance(one, Path))  # noqa: PTH100
     # A file of the store or the store itself, not one whose name begins as that does.
-    is_answer = str(error).startswith(tuple(store + end for store in stores for end in "/:"))
-    return InputError(str(error), advice="or search again") if is_answer else error
+    if str(error).startswith(tuple(store + end for store in stores for end in "/:")):
+        raise InputError(str(error), advice="or search again") from error
+    raise error

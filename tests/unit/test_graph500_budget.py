@@ -67,7 +67,8 @@ def test_answers_wait_in_files_if_memory_is_short(
     is_short: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Nothing is left of them, nor of those of a run before that was killed."""
-    (tmp_path / ".answers-killed").mkdir()
+    for left in (".answers-killed", ".warm-up-killed"):
+        (tmp_path / left).mkdir()
     if is_short:
         monkeypatch.setattr(searches, "check_bytes", lambda *_: 1 << 60)
     filed: list[bool] = []
@@ -81,7 +82,7 @@ def test_answers_wait_in_files_if_memory_is_short(
     run(12, tmp_path)
     assert bool(filed) == is_short
     assert not any(filed)
-    assert not list(tmp_path.glob(".answers-*"))
+    assert not [*tmp_path.glob(".answers-*"), *tmp_path.glob(".warm-up-*")]
     found = json.loads((tmp_path / "report.json").read_text())["searches"]
     assert [one["kernel"] for one in found] == [*["bfs"] * 2, *["sssp"] * 2]
     assert all(one["reached"] > 1 and one["edges"] > 1 for one in found)
