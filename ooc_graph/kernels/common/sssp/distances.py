@@ -124,6 +124,8 @@ class BaseSsspRank:
         self.vertices, self.arcs = dealing.vertices, arcs
         self._dealing, self._ids, self._known = dealing, ids, known
         self._top = unreached(distances_of(weights))[0]
+        longest = float(known.heaviest), self.vertices, self._top.dtype
+        self._may_overflow = sums_may_overflow(*longest)
         self._pending = self._left = 0
 
     def survey(self) -> tuple[tuple[int, int, int, int], float]:

@@ -12,12 +12,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ooc_graph.kernels.common.compiled import kernel, subroutine
+from ooc_graph.kernels.common.compiled import inlined, kernel, subroutine
 from ooc_graph.kernels.common.dealt import internal_of
+from ooc_graph.kernels.common.intrinsics import prefetch
 from ooc_graph.kernels.common.sssp.distances import path_sum
 from ooc_graph.kernels.common.sssp.plateaus import is_better_parent
 from ooc_graph.kernels.common.team import FIRST_FREE, LINE, atomic_add, take_chunk
-from ooc_graph.kernels.cpu.sssp.push import HEADS
+from ooc_graph.kernels.cpu.sssp.push import AHEAD, HEADS, ask_for_arcs
 from ooc_graph.types import DEAL_BLOCK, AnyArray
 
 EXAMINED, UNRESOLVED = FIRST_FREE + 4 * LINE, FIRST_FREE + 5 * LINE
@@ -42,6 +43,23 @@ def new_scratches(threads: int, dtype: np.dtype[Any]) -> Scratch:
     """Scratch of all threads, for distances of a type."""
     shape = threads, CHUNK_ROWS
     return Scratch(np.empty(shape, np.int32), np.empty(shape, dtype))
+
+
+@inlined
+def ask_for_neighbor(
+    distance: Any, neighbors: Any, base: int, scratch: Any, index: int, count: int
+) -> None:
+    """Prefetch the distance of a neighbour that is looked at soon."""
+    soon = base + np.int64(scratch.left[min(index + 4 * AHEAD, count - 1)])
+    prefetch(distance, np.int64(neighbors[soon]))
+
+
+@inlined
+def ask_for_tails(into: Any, base: int, scratch: Any, index: int, count: int) -> None:
+    """Prefetch the tails of the rows that are looked at soon."""
+    later = base + np.int64(scratch.left[min(index + 2 * AHEAD, count - 1)])
+    soon = base + np.int64(scratch.left[min(index + AHEAD, count - 1)])
+    ask_for_arcs(into, later, soon, HEADS)
 
 
 @subroutine
@@ -114,6 +132,7 @@ def _offer_heads(
         following = into.head_weights[min(column + 1, HEADS - 1)]
         kept = 0
         for index in range(count):
+            ask_for_neighbor(distance, neighbors, base, scratch, index, count)
             offset = np.int64(scratch.left[index])
             row, at = base + offset, distance[first + offset]
             u = np.int64(neighbors[row])
@@ -134,6 +153,7 @@ def _offer_tails(
     """Go on along the tails of rows; arcs examined."""
     distance, top, examined = wave.distance, wave.top[0], 0
     for index in range(count):
+        ask_for_tails(into, base, scratch, index, count)
         offset = np.int64(scratch.left[index])
         row = base + offset
         at, near = distance[first + offset], scratch.best[offset]

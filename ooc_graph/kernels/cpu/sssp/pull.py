@@ -18,7 +18,13 @@ from ooc_graph.kernels.common.compiled import kernel, subroutine
 from ooc_graph.kernels.common.dealt import internal_of
 from ooc_graph.kernels.common.sssp.distances import path_sum
 from ooc_graph.kernels.common.team import FIRST_FREE, LINE, atomic_add, take_chunk
-from ooc_graph.kernels.cpu.sssp.parents import CHUNK_ROWS, EXAMINED, Scratch
+from ooc_graph.kernels.cpu.sssp.parents import (
+    CHUNK_ROWS,
+    EXAMINED,
+    Scratch,
+    ask_for_neighbor,
+    ask_for_tails,
+)
 from ooc_graph.kernels.cpu.sssp.push import HEADS
 
 CHANGED, REACHED = (FIRST_FREE + k * LINE for k in range(2))
@@ -41,6 +47,7 @@ def _look_at_heads(
         following = into.head_weights[min(column + 1, HEADS - 1)]
         kept = 0
         for index in range(count):
+            ask_for_neighbor(distance, neighbors, base, scratch, index, count)
             offset = np.int64(scratch.left[index])
             row = base + offset
             neighbor = np.int64(neighbors[row])
@@ -61,6 +68,7 @@ def _look_beyond(
     """Go on along the tails of rows; arcs examined."""
     examined = 0
     for index in range(count):
+        ask_for_tails(into, base, scratch, index, count)
         offset = np.int64(scratch.left[index])
         row = base + offset
         best = scratch.best[offset]

@@ -17,6 +17,7 @@ import numpy as np
 
 from ooc_graph.kernels.common.compiled import inlined, kernel, subroutine
 from ooc_graph.kernels.common.dealt import internal_of, is_own, local_of
+from ooc_graph.kernels.common.intrinsics import prefetch
 from ooc_graph.kernels.common.sssp.distances import path_sum
 from ooc_graph.types import AnyArray
 
@@ -37,9 +38,20 @@ class HeadedRows(NamedTuple):
 
 
 HEADS = 4
+AHEAD = 8
+"""Rows that memory is asked for before they are looked at."""
 
 
 QUEUED, WAITING, FLAG_BITS = 1, 2, 2
+
+
+@inlined
+def ask_for_arcs(rows: Any, later: Any, soon: Any, taken: Any) -> None:
+    """Prefetch where one row begins, and arc number ``taken`` of one that was asked for before."""
+    prefetch(rows.offsets, later)
+    position = rows.offsets[soon] + taken
+    prefetch(rows.weights, position)
+    prefetch(rows.neighbors, position)
 
 
 @inlined
@@ -78,6 +90,14 @@ def push_below(
     head, tail = 0, 0 if count == capacity else count
     examined, again = 0, 0
     while count > 0:
+        if count > 2 * AHEAD:
+            place = head + 2 * AHEAD
+            later = np.int64(queue[place if place < capacity else place - capacity])
+            place = head + AHEAD
+            soon = np.int64(queue[place if place < capacity else place - capacity])
+            ask_for_arcs(out, later, soon, np.int64(taken[soon]) >> FLAG_BITS)
+            prefetch(taken, later)
+            prefetch(distance, later)
         u = np.int64(queue[head])
         head = 0 if head + 1 == capacity else head + 1
         count -= 1
@@ -140,11 +160,16 @@ def push_once(
     As `push_below` where distances are everyone's, so that nothing may follow from an improvement
     before all have it. Ends before a row whose arcs may not fit the list. Returns the rows done,
     how many improvements are listed, as that function pending, examined and again, and the smallest
-    candidate of the pending rows.
+    candidate of the pending rows: nobody asks for it if there are improvements, so ``top`` then.
     """
     distance, taken, top = wave.distance, wave.taken, wave.top[0]
     done, listed, examined, again = 0, 0, 0, 0
     for index in range(count):
+        if index + 2 * AHEAD < count:
+            later = np.int64(wave.queue[index + 2 * AHEAD])
+            soon = np.int64(wave.queue[index + AHEAD])
+            ask_for_arcs(out, later, soon, np.int64(taken[soon]) >> FLAG_BITS)
+            prefetch(taken, later)
         u = np.int64(wave.queue[index])
         waiting: Any = np.int64(taken[u]) & WAITING
         at, begin, end = distance[internal_of(u, wave.dealt)], out.offsets[u], out.offsets[u + 1]
@@ -169,7 +194,8 @@ def push_once(
             wave.pending[pending] = u
             pending += 1
         taken[u] = ((position - begin) << FLAG_BITS) | waiting
-    return done, listed, pending, examined, again, smallest_pending(out, wave, pending)
+    smallest = top if listed > 0 else smallest_pending(out, wave, pending)
+    return done, listed, pending, examined, again, smallest
 
 
 @subroutine

@@ -177,6 +177,8 @@ class CpuSsspRank(BaseSsspRank):
 
     def overflowed(self, shared: CpuSsspShared) -> bool:
         """Tell whether a shortest distance from here exceeds the distances' dtype."""
+        if not self._may_overflow:
+            return False
         wave = self._seen(shared)
         heaviest = self._known.heaviest
         return bool(overflowed(self._out, wave.distance, wave.dealt, heaviest, self._top))

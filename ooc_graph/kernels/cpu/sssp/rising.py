@@ -83,8 +83,11 @@ def push_rising(
         )
         total += examined
         wave.step[0] = adapt_step(wave.step[0], examined, again)
-        smallest = push.smallest_pending(out, wave, pending)
         growing = growing and reached <= len(wave.first)
+        is_enough = stop_for_pull and push_is_enough(total, arcs)
+        if is_enough and pending > 0 and not growing:
+            return bound, floor, inner, total, False
+        smallest = push.smallest_pending(out, wave, pending)
         if growing:
             inner_arcs += arcs_of_listed(out, lengths, wave.first, inner, reached)
             growing = not push_is_enough(inner_arcs, arcs)
@@ -92,7 +95,7 @@ def push_rising(
                 inner, floor = reached, smallest
         if smallest == wave.top[0]:
             return bound, floor, inner, total, True
-        if stop_for_pull and push_is_enough(total, arcs):
+        if is_enough:
             return bound, floor, inner, total, False
         bound = raised(wave.bound, smallest, wave.step[0], wave.top[0])
         count, pending = push.take_pending(out, wave, pending, bound)
