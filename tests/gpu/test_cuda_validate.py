@@ -14,8 +14,9 @@ from ooc_graph.types import INT64_UNREACHED, EdgeBlock
 from ooc_graph.validate import BfsAnswer, SsspAnswer, VertexIndex
 from ooc_graph.validate import wording as rules
 from ooc_graph.validate.cuda_validator import CudaSsspValidator
-from tests.gpu.validated import agreed, cut, ends_of
+from tests.gpu.validated import agreed, cut, ends_of, on_device
 from tests.unit import test_validate_bfs as bfs_cases
+from tests.unit import test_validate_changed as changed_cases
 from tests.unit import test_validate_sssp as sssp_cases
 from tests.unit.test_validate_oracle import plain_bfs, plain_sssp
 
@@ -188,6 +189,22 @@ def test_random_graphs_and_damage(kernel, seed) -> None:
         said.update(verdict.rule for verdict in found)
     assert said[""] > 10
     assert len(said) > 6
+
+
+@pytest.mark.parametrize("directed", [False, True])
+@pytest.mark.parametrize("kind", changed_cases.KINDS, ids=changed_cases.NAMES)
+def test_what_breaks_a_rule_is_found_and_nothing_else(kind, directed) -> None:
+    """The CPU's changed answers, in batches and alone, in all types."""
+    outcomes = []
+    cases = changed_cases.changed(kind, directed, changed_cases.DENSE, 4)
+    for number, (edges, answers, expected) in enumerate(cases):
+        given = {"directed": directed, "types": TYPES[2 * number + directed]}
+        batches, blocks = (answers[:40], answers[40:]), cut(edges, [7])
+        together = [verdict for some in batches for verdict in agreed(some, blocks, **given)]
+        assert [verdict.ok for verdict in together] == expected
+        assert [on_device([a], [edges], **given)[0] for a in answers] == together
+        outcomes += expected
+    assert 0 < sum(outcomes) < len(outcomes) - 100
 
 
 @pytest.mark.parametrize("length", [126, 127, 128, 253, 254, 255, 256, 300])

@@ -33,6 +33,7 @@ from tests.validating import validate_bfs, validate_sssp
 
 VERTICES, TUPLES = 12, 18
 ANSWERS = MOST_ANSWERS + 7  # a batch and a smaller one
+KINDS, NAMES = [None, np.float32, np.int64], ["bfs", "float32", "int64"]
 DENSE, SPARSE = list(range(VERTICES)), [3, 7, *(2**33 + 5 * i for i in range(9)), 2**63 - 1]
 
 
@@ -60,18 +61,16 @@ def change(rng: np.random.Generator, ids: list[int], answer: Any, column: str) -
         entries[at] = rng.choice([other, far, entries.dtype.type(-1), entries.dtype.type(0.25)])
 
 
-@pytest.mark.parametrize("ids", [DENSE, SPARSE], ids=["dense", "sparse"])
-@pytest.mark.parametrize("directed", [False, True])
-@pytest.mark.parametrize("kind", [None, np.float32, np.int64], ids=["bfs", "float32", "int64"])
-def test_what_breaks_a_rule_is_found_and_nothing_else(
-    kind: Any, directed: bool, ids: list[int]
-) -> None:
+def changed(
+    kind: Any, directed: bool, ids: list[int], graphs: int = 2
+) -> Iterator[tuple[EdgeBlock, list[Any], list[bool]]]:
+    """Graphs, answers with an entry changed each, and which of these the plain judge finds right.
+
+    ``kind`` is that of the weights; None: of BFS.
+    """
     rng = np.random.default_rng([directed, len(str(kind)), len(str(ids))])
-    plain, right, validate = plain_sssp, right_sssp, validate_sssp
-    if kind is None:
-        plain, right, validate = plain_bfs, right_bfs, validate_bfs
-    outcomes = []
-    for _ in range(2):
+    plain, right = (plain_bfs, right_bfs) if kind is None else (plain_sssp, right_sssp)
+    for _ in range(graphs):
         edges = graph_of(rng, ids, kind or np.float32)
         answers: list[Any] = []
         for number in range(ANSWERS):
@@ -79,7 +78,18 @@ def test_what_breaks_a_rule_is_found_and_nothing_else(
             column = "parent" if number % 2 else "level" if kind is None else "distance"
             change(rng, ids, answer, column)
             answers.append(answer)
-        expected = [right(ids, edges, answer, directed=directed) for answer in answers]
+        yield edges, answers, [right(ids, edges, answer, directed=directed) for answer in answers]
+
+
+@pytest.mark.parametrize("ids", [DENSE, SPARSE], ids=["dense", "sparse"])
+@pytest.mark.parametrize("directed", [False, True])
+@pytest.mark.parametrize("kind", KINDS, ids=NAMES)
+def test_what_breaks_a_rule_is_found_and_nothing_else(
+    kind: Any, directed: bool, ids: list[int]
+) -> None:
+    validate = validate_bfs if kind is None else validate_sssp
+    outcomes = []
+    for edges, answers, expected in changed(kind, directed, ids):
         together = validate(answers, [edges], directed=directed)
         assert [verdict.ok for verdict in together] == expected
         assert [validate([a], [edges], directed=directed)[0] for a in answers] == together
