@@ -17,7 +17,8 @@ scale; with ``--scales ''`` that alone.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from argparse import Namespace
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -43,6 +44,7 @@ from ooc_graph.threads import cores
 from ooc_graph.types import AnyArray, Dealing
 
 LIST = "edge list"
+Figures = dict[str, dict[str, Any]]
 COLOURS = {
     LIST: pictures.BLUE,
     "each edge twice": pictures.SKY,
@@ -94,19 +96,15 @@ def searches(graph: Any, source: og.Kronecker, threads: int) -> dict[str, tuple[
     return dict(zip(COLOURS, made, strict=True))
 
 
-def measure(scale: int, count: int, threads: int) -> dict[str, Any]:
-    """Figures of every search of a scale's graph."""
-    source = og.Kronecker(scale)
-    graph: Any = og.from_edges(*source.block(0, source.edges)[:2], vertices=source.vertices)
-    made, tuples = searches(graph, source, threads), graph.tuples()
+def compared(made: dict[str, tuple[Any, int]], tuples: Any, roots: list[int]) -> Figures:
+    """Times of all searches from each root in turn, whose answers must be the same."""
     edges: list[int] = []
 
     def seen(name: str, tree: Any, _: float) -> None:
         if name == LIST:
             edges.append(int(tuples[reached_by(tree)].sum(dtype=np.int64)) // 2)
 
-    bound = {name: search for name, (search, _) in made.items()}
-    times = alternate(bound, internal_keys(graph, source, count), seen)
+    times = alternate({name: search for name, (search, _) in made.items()}, roots, seen)
     rates = {name: teps_statistics(times[name], edges).harmonic_mean for name in times}
     return {
         name: {
@@ -120,54 +118,73 @@ def measure(scale: int, count: int, threads: int) -> dict[str, Any]:
     }
 
 
+def measure(options: Namespace, scale: int) -> Figures:
+    """Figures of every search of a scale's graph."""
+    source = og.Kronecker(scale)
+    graph: Any = og.from_edges(*source.block(0, source.edges)[:2], vertices=source.vertices)
+    roots = internal_keys(graph, source, options.searches)
+    return compared(searches(graph, source, options.threads), graph.tuples(), roots)
+
+
 def records_of(path: Path) -> list[dict[str, Any]]:
     """The newest record of each scale."""
     return newest(path, lambda r: r["parameters"]["scale"], lambda _: True)
 
 
+def unit_of(records: Sequence[dict[str, Any]]) -> tuple[str, float, int]:
+    """Of rates: its name, TEPS, and digits behind the point."""
+    return ("GTEPS", 1e9, 1) if "device" in records[0] else ("MTEPS", 1e6, 0)
+
+
 def table(records: Sequence[dict[str, Any]]) -> str:
-    """MTEPS by scale, and how many times as fast the edge list is."""
+    """Rates by scale, and how many times as fast the edge list is."""
+    _, unit, digits = unit_of(records)
 
     def cell(row: dict[str, Any]) -> str:
-        return f"{row['harmonic_mean_teps'] / 1e6:,.0f} ({row['edge_list_is_faster_by']:.3g})"
+        rate = f"{row['harmonic_mean_teps'] / unit:,.{digits}f}"
+        return f"{rate} ({row['edge_list_is_faster_by']:.3g})"
 
     rows = [(r["parameters"]["scale"], *map(cell, r["figures"].values())) for r in records]
-    return markdown(("scale", *COLOURS), rows)
+    return markdown(("scale", *records[0]["figures"]), rows)
 
 
-def draw(records: Sequence[dict[str, Any]], path: Path) -> None:
-    scales = [record["parameters"]["scale"] for record in records]
+def draw(records: Sequence[dict[str, Any]], colours: dict[str, str], path: Path) -> None:
+    name, unit, _ = unit_of(records)
+    scales, last = [record["parameters"]["scale"] for record in records], records[-1]
+    is_gpu, threads = "device" in last, last["parameters"].get("threads")
+    where = last["device"]["name"] if is_gpu else f"{threads} threads"
     with picture("edge_list", path, (7.2, 3.6)) as figure:
         axis = figure.subplots()
-        for name, colour in COLOURS.items():
-            rates = [r["figures"][name]["harmonic_mean_teps"] / 1e6 for r in records]
-            dashed = "--" if name.startswith("rows") else "-"
-            axis.plot(scales, rates, dashed, color=colour, marker="o", markersize=4, label=name)
+        for search, colour in colours.items():
+            rates = [r["figures"][search]["harmonic_mean_teps"] / unit for r in records]
+            dashed = "--" if search.startswith("rows") else "-"
+            axis.plot(scales, rates, dashed, color=colour, marker="o", markersize=4, label=search)
         axis.set_yscale("log")
         plain_numbers(axis.yaxis)
         axis.set_xticks(scales)
-        threads = records[-1]["parameters"]["threads"]
-        title = f"BFS of Graph500's graphs on {threads} threads, harmonic mean"
-        titled(axis, title, "scale (edge factor 16)", "MTEPS (input tuples)", grid="both")
+        title = f"BFS of Graph500's graphs on {where}, harmonic mean"
+        titled(axis, title, "scale (edge factor 16)", f"{name} (input tuples)", grid="both")
         axis.legend(frameon=False, loc="center left", bbox_to_anchor=(1, 0.5))
 
 
-def main() -> None:
-    given = {
-        "scales": "14-20",
-        "searches": 32,
-        "threads": cores(),
-        "out": RECORDS / "edge_list.svg",
-    }
-    program = Program("edge_list", __doc__, **given)
+def study(
+    program: Program, measure: Callable[[Namespace, int], Figures], colours: dict[str, str]
+) -> None:
+    """Measure and record each scale, then draw all records and print their table."""
     options = program.parse()
     for scale in options.scales:
-        figures = measure(scale, options.searches, options.threads)
-        parameters = {"scale": scale, "edge_factor": 16, **program.given("searches", "threads")}
+        figures = measure(options, scale)
+        names = [name for name in ("searches", "threads") if name in options]
+        parameters = {"scale": scale, "edge_factor": 16, **program.given(*names)}
         program.record(parameters | load_average(), figures)
     records = records_of(options.records)
-    draw(records, options.out)
+    draw(records, colours, options.out)
     print(table(records), end="")
+
+
+def main() -> None:
+    given = {"searches": 32, "threads": cores(), "out": RECORDS / "edge_list.svg"}
+    study(Program("edge_list", __doc__, scales="14-20", **given), measure, COLOURS)
 
 
 if __name__ == "__main__":

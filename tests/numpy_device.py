@@ -43,7 +43,11 @@ def _made(function: Callable[..., np.ndarray]) -> Callable[..., DeviceArray]:
 
 
 CUPY = SimpleNamespace(
-    **{name: _made(getattr(np, name)) for name in ("empty", "zeros", "full", "cumsum", "argsort")},
+    **{
+        name: _made(getattr(np, name))
+        for name in ("empty", "zeros", "full", "arange", "cumsum", "diff", "argsort")
+    },
+    random=np.random,
     asarray=_made(np.array),
     searchsorted=lambda *a: np.asarray(np.searchsorted(*a)).view(DeviceArray),
     count_nonzero=np.count_nonzero,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import json
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -15,7 +16,9 @@ import pytest
 import ooc_graph as og
 from ooc_graph.edges.kronecker import Kronecker
 from ooc_graph.kernels.cuda.build.gather import DeviceBlock
+from ooc_graph.kernels.cuda.runtime import compilation as cuda_compile
 from ooc_graph.layout.names import ORDER_OF
+from ooc_graph.types import Rows
 from tests import numpy_device
 from tests.command_line import REPOSITORY, script
 from tests.nvrtc import compile_cuda, need_nvrtc
@@ -67,27 +70,37 @@ def picture(tmp_path: Path, records: list[dict[str, Any]], *options: object) -> 
         ("gpu_lookups.cu", []),
         ("gpu_floyd_peak.cu", ["-DVALUE=int"]),
         ("gpu_floyd_peak.cu", ["-DVALUE=float"]),
+        ("gpu_edge_list.cu", ["-DONCE=1", "-DWIDE=0", "-DSHARED=1", "-DLEVEL=u8"]),
+        ("gpu_edge_list.cu", ["-DONCE=1", "-DWIDE=1", "-DSHARED=1", "-DLEVEL=u8"]),
+        ("gpu_edge_list.cu", ["-DONCE=0", "-DWIDE=1", "-DSHARED=0", "-DLEVEL=u32"]),
     ],
 )
 def test_kernels_compile(name: str, options: list[str], arch: int) -> None:
     need_nvrtc()
-    source = (BENCHMARKS / name).read_text()
+    shared = cuda_compile.source("grid.cuh") if "edge_list" in name else ""
+    source = shared + (BENCHMARKS / name).read_text()
     log, code = compile_cuda(source, name, ["-std=c++17", *options, f"-arch=sm_{arch}"])
     assert log == ""
     assert code[:4] == b"\x7fELF"
 
 
-@pytest.mark.parametrize("kernel", ["bfs", "sssp"])
-def test_rows_are_those_of_the_cpu(kernel: str, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture
+def on_numpy(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], Any]:
+    """Imports a module of the benchmarks that has NumPy for CuPy, and is nobody else's."""
     numpy_device.stand_in(monkeypatch)
     pool = SimpleNamespace(free_all_blocks=lambda: None)
     cupy = SimpleNamespace(**vars(numpy_device.CUPY), get_default_memory_pool=lambda: pool)
     monkeypatch.setitem(sys.modules, "cupy", cupy)
     monkeypatch.syspath_prepend(str(BENCHMARKS))
-    # With what stands in for CuPy it is nobody else's.
-    monkeypatch.setitem(sys.modules, "harness.device", None)
-    monkeypatch.delitem(sys.modules, "harness.device")
-    device = importlib.import_module("harness.device")
+    for name in ("harness.device", "gpu_edge_list"):
+        monkeypatch.setitem(sys.modules, name, None)
+        monkeypatch.delitem(sys.modules, name)
+    return importlib.import_module
+
+
+@pytest.mark.parametrize("kernel", ["bfs", "sssp"])
+def test_rows_are_those_of_the_cpu(kernel: str, on_numpy: Callable[[str], Any]) -> None:
+    device = on_numpy("harness.device")
     edges = Kronecker(9)
     columns = edges.block(0, edges.edges)
     ids = [column.astype(np.uint32) for column in columns[:2]]
@@ -111,6 +124,32 @@ def test_rows_are_those_of_the_cpu(kernel: str, monkeypatch: pytest.MonkeyPatch)
     for mine, theirs in pairs:
         assert (mine is None) == (theirs is None)
         assert mine is None or mine.tolist() == theirs.tolist()
+
+
+@pytest.mark.parametrize("way", ["grouped", "widened", "in_random_order"])
+def test_lists_have_each_edge(way: str, on_numpy: Callable[[str], Any]) -> None:
+    gpu_edge_list = on_numpy("gpu_edge_list")
+    kronecker = Kronecker(12)
+    graph: Any = og.from_edges(*kronecker.block(0, kronecker.edges), vertices=kronecker.vertices)
+    rows = graph.load("hub").out_hub
+    arcs = gpu_edge_list.arcs_of(Rows(rows.offsets, rows.neighbors, None))
+    given = *(numpy_device.CUPY.asarray(ends) for ends in arcs), graph.rows
+    if way == "in_random_order":
+        edges = gpu_edge_list.in_random_order(*given)
+    else:
+        edges = gpu_edge_list.grouped(*given)
+        assert len(edges.base) == 5
+    if way == "widened":
+        edges = gpu_edge_list.widened(edges)
+    half = 4 * edges.ends.itemsize
+    ends = edges.ends.astype(np.uint64)
+    group = np.repeat(np.arange(len(edges.counts)), edges.counts)
+    head, tail = np.divmod(group, len(edges.base) - 1)
+    tails = edges.base[tail] + (ends >> np.uint64(half))
+    heads = edges.base[head] + (ends & np.uint64((1 << half) - 1))
+    found = np.sort(tails << np.uint64(32) | heads)
+    row = np.repeat(np.arange(graph.rows, dtype=np.uint64), np.diff(rows.offsets.astype(np.int64)))
+    assert np.array_equal(found, row << np.uint64(32) | rows.neighbors)
 
 
 def test_work_of_a_bfs(model: Any) -> None:

@@ -140,8 +140,13 @@ def test_every_tuned_constant_can_be_set_again(monkeypatch: pytest.MonkeyPatch) 
     assert sorted(names) == sorted(name for name in vars(tuning) if name.isupper())
 
 
-def test_page_of_the_edge_list_has_the_table_of_its_record(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("name", ["edge_list", "gpu_edge_list"])
+def test_page_of_the_edge_list_has_the_table_of_its_record(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.syspath_prepend(str(REPOSITORY / "benchmarks"))
     edge_list = importlib.import_module("edge_list")
-    table = edge_list.table(edge_list.records_of(edge_list.RECORDS / "edge_list.jsonl"))
-    assert table in (REPOSITORY / "docs" / "edge_list.md").read_text()
+    path = edge_list.RECORDS / f"{name}.jsonl"
+    page, unmeasured = (REPOSITORY / "docs" / "edge_list.md").read_text(), f"`{name}.py`: no record"
+    assert (unmeasured in page) != path.exists()
+    assert not path.exists() or edge_list.table(edge_list.records_of(path)) in page

@@ -14,9 +14,9 @@ from matplotlib.ticker import FuncFormatter, NullLocator
 
 # Okabe and Ito's colours, told apart by colour-blind readers.
 BLUE, VERMILION, ORANGE, GREEN = "#0072B2", "#D55E00", "#E69F00", "#009E73"
-PURPLE, SKY = "#CC79A7", "#56B4E9"
+PURPLE, SKY, YELLOW = "#CC79A7", "#56B4E9", "#F0E442"
 KERNELS = {"bfs": BLUE, "sssp": VERMILION}
-INK, GRID = "#333333", "#d9d9d9"
+INK, GREY, GRID = "#333333", "#999999", "#d9d9d9"
 
 
 @contextmanager
