@@ -36,6 +36,8 @@ def record(kernel: str, scale: int, commit: str, **more: Any) -> dict[str, Any]:
     names = ("minimum", "first_quartile", "median", "third_quartile", "maximum", "harmonic_mean")
     rates = {name: (scale + k) * 1e9 for k, name in enumerate(names)}
     levels = [[False, 5, 40, 0, 1e-4], [True, 900, 0, 700, 8e-4], [False, 3, 9, 0, 1e-4]]
+    kinds = ("unique_teps", "internal_teps", "original_order_teps")
+    energy = {"searches": 64, "seconds": 3.0, "watts": 250.4, "mteps_per_watt": None}
     return {
         "benchmark": "gpu",
         "kernel": kernel,
@@ -46,6 +48,16 @@ def record(kernel: str, scale: int, commit: str, **more: Any) -> dict[str, Any]:
         "edges": [10**9] * 3,
         "times_s": [1e-3, 4e-3, 2e-3],
         "refused": None,
+        **{kind: {**rates, "harmonic_mean": (k + 1) * 1e10} for k, kind in enumerate(kinds)},
+        "kernel1_s": 0.25,
+        "arcs_share": 0.0123,
+        "modelled_bytes": 3_210_000_000,
+        "modelled_lookups": 456_000_000,
+        "copy_bytes_per_s": 4.27e12,
+        "lookups_per_s": 1.6e11,
+        "share_of_copy": 0.25,
+        "share_of_lookup": 0.5,
+        "energy": {**energy, "reason": "measured over 3.0 s"},
         **(
             {"levels": [levels, [*levels, [True, 1, 0, 1, 3e-3]], levels]}
             if kernel == "bfs"
@@ -209,33 +221,10 @@ def test_no_picture_of_nothing(tmp_path: Path) -> None:
     assert not (tmp_path / "gpu.svg").exists()
 
 
-def figures(kernel: str, scale: int) -> dict[str, Any]:
-    """A record with all that the tables show."""
-    rates = record(kernel, scale, "new")["teps"]
-    kinds = ("unique_teps", "internal_teps", "original_order_teps")
-    energy = {"searches": 64, "seconds": 3.0, "watts": 250.4, "mteps_per_watt": None}
-    return record(
-        kernel,
-        scale,
-        "new",
-        **{kind: {**rates, "harmonic_mean": (k + 1) * 1e10} for k, kind in enumerate(kinds)},
-        kernel1_s=0.25,
-        arcs_share=0.0123,
-        modelled_bytes=3_210_000_000,
-        modelled_lookups=456_000_000,
-        copy_bytes_per_s=4.27e12,
-        lookups_per_s=1.6e11,
-        share_of_copy=0.25,
-        share_of_lookup=0.5,
-        energy={**energy, "reason": "measured over 3.0 s"},
-    )
-
-
 def test_tables_say_what_the_records_say(tmp_path: Path) -> None:
-    found, roads = tmp_path / "gpu.jsonl", tmp_path / "roads.jsonl"
-    records = [figures("bfs", 26), figures("sssp", 24)]
+    roads = tmp_path / "roads.jsonl"
+    records = [record("bfs", 26, "new"), record("sssp", 24, "new")]
     records[0]["energy"] |= {"mteps_per_watt": 2345.6}
-    found.write_text("".join(json.dumps(one) + "\n" for one in records))
     median = {"CPU, 2 threads": 0.004, "GPU": 0.001}
     road = {
         "kernel": "bfs",
@@ -247,7 +236,7 @@ def test_tables_say_what_the_records_say(tmp_path: Path) -> None:
     }
     lines = [{**road, "source_commit": commit} for commit in ("old", "new")]
     roads.write_text("".join(json.dumps(one) + "\n" for one in lines))
-    ended = script(BENCHMARKS / "gpu_tables.py", "--records", found, "--roads", roads)
+    ended = picture(tmp_path, records, "--roads", roads)
     assert ended.code == 0, ended.err
     for line in (
         "| BFS | 26 | 31 | 26 | 27 | 28 | 29 | 30 | 10 | 20 | 30 | 0.25 |",
