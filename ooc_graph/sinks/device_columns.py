@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,7 @@ from ooc_graph.layout.names import DISTANCE, LEVEL, PARENT, VERTEX
 from ooc_graph.model.engine import Engine
 from ooc_graph.model.task import SearchTask, Trace, Written
 from ooc_graph.shards.load import Graph
-from ooc_graph.sinks.single import deliver, measure_dtype
+from ooc_graph.sinks.single import deliver_late, measure_dtype
 from ooc_graph.threads import Threads
 from ooc_graph.types import AnyArray
 
@@ -57,7 +58,9 @@ def in_host_memory(engine: Engine, root: int, device_bytes: int) -> Written | No
     tree = engine.search.run_on_device(internal)
     try:
         columns = _OrderedThere(engine, root, tree)
-        return deliver(columns, None, Trace(tree.elapsed_s, ()))
+        written, late = deliver_late(columns, Trace(tree.elapsed_s, ()))
+        late.settle()  # ids without gaps alone are left for whoever reads them
+        return replace(written, order_s=late.seconds["order"])
     except MemoryBudgetError:  # of the device: the host puts them in order
         return None
 
