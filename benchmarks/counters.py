@@ -10,9 +10,7 @@ compiled for a plain x86-64-v3 processor, which valgrind can run.
 
 from __future__ import annotations
 
-import json
 import shutil
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -48,12 +46,13 @@ def search(store: Path, kernel: str, roots: list[int]) -> dict[str, int]:
     return {"vertices": graph.rows, "arcs": graph.arcs, "examined": arcs}
 
 
-def counts(words: list[str], folder: Path) -> dict[str, int]:
+def counts(store: Path, kernel: str, roots: list[int], folder: Path) -> dict[str, int]:
     """What one process says of its search, and counts of it, by Cachegrind."""
     out = folder / "cachegrind.out"
     command = "valgrind", "--tool=cachegrind", "--cache-sim=yes", *CACHES
     prefix = *command, "--quiet", f"--cachegrind-out-file={out}"
-    said: dict[str, int] = in_own_process(__file__, *words, environment=PROCESSOR, prefix=prefix)
+    how: dict[str, Any] = {"environment": PROCESSOR, "prefix": prefix}
+    said: dict[str, int] = in_own_process(search, store, kernel, roots, **how)
     lines = dict(line.split(":", 1) for line in out.read_text().splitlines() if ":" in line)
     found = dict(zip(lines["events"].split(), map(int, lines["summary"].split()), strict=True))
     return said | {name: sum(found[one] for one in events) for name, events in COUNTED.items()}
@@ -61,13 +60,9 @@ def counts(words: list[str], folder: Path) -> dict[str, int]:
 
 def of_one_search(store: Path, kernel: str, roots: list[int], folder: Path) -> dict[str, Any]:
     """Counts of one search, the mean over all roots but the first."""
-
-    def words(some: list[int]) -> list[str]:
-        return ["--search", kernel, str(store), *map(str, some)]
-
     # Kernels are compiled without valgrind, which is fifty times slower.
-    in_own_process(__file__, *words(roots[:1]), environment=PROCESSOR)
-    few, many = counts(words(roots[:1]), folder), counts(words(roots), folder)
+    in_own_process(search, store, kernel, roots[:1], environment=PROCESSOR)
+    few, many = (counts(store, kernel, some, folder) for some in (roots[:1], roots))
     one = {name: (many[name] - few[name]) / (len(roots) - 1) for name in ("examined", *COUNTED)}
     per_arc = {f"{name}_per_arc_examined": one[name] / one["examined"] for name in COUNTED}
     return {"vertices": many["vertices"], "arcs": many["arcs"]} | one | per_arc
@@ -94,8 +89,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    if sys.argv[1:2] == ["--search"]:  # how this file calls itself
-        which, path, *originals = sys.argv[2:]
-        print(json.dumps(search(Path(path), which, [int(one) for one in originals])))
-    else:
-        main()
+    main()

@@ -31,7 +31,7 @@ from harness.program import RECORDS, Program
 from harness.tables import show, title_of
 from peers_adapters import PEERS, Peer
 from peers_graphs import FILES, SMALL_FILES, Case, from_file, kronecker
-from peers_memory import HAS_PEAK
+from peers_memory import HAS_PEAK, of_ours, of_peer
 from peers_ours import Ours
 from peers_picture import draw
 from peers_timing import Timed, alternate, figures_of
@@ -39,7 +39,7 @@ from peers_timing import Timed, alternate, figures_of
 import ooc_graph as og
 from ooc_graph.model.request import EDGES, ROWS
 
-MEMORY, MEMORY_SEARCHES = Path(__file__).with_name("peers_memory.py"), 2
+MEMORY_SEARCHES = 2
 
 
 def new_program() -> tuple[Program, argparse.Namespace]:
@@ -120,11 +120,11 @@ def memory_of(
     case.edges.save(scratch)
     sources = case.sources[:MEMORY_SEARCHES].tolist()
     # Ours has rows of its own for each kernel; the others search one graph.
-    jobs = [(ours.name, kernel) for ours in own for kernel in ours.kernels]
-    jobs += [(kind.name, ",".join(own[0].kernels)) for kind in kinds]
+    jobs: list[Any] = [(of_ours, one, one.method, kernel) for one in own for kernel in one.kernels]
+    jobs += [(of_peer, kind, kind, own[0].kernels) for kind in kinds]
     found = {}
-    for name, kernels in jobs:
-        got = in_own_process(MEMORY, name, kernels, scratch, *sources)
+    for call, library, *given in jobs:
+        got, name = in_own_process(call, *given, scratch, sources), library.name
         for kernel, search in got["search_bytes"].items():
             found[name, kernel] = {
                 "graph_bytes": got["graph_bytes"],

@@ -1,28 +1,24 @@
 """Memory of one library's graph and searches, in a process that has nothing else in it.
 
-    python benchmarks/peers_memory.py NAME KERNELS FOLDER SOURCE ...
-
-Started by peers.py, which leaves the edges, or for ours the store, in FOLDER; prints one JSON
-object: bytes of the graph, and for each kernel the peak above it during the searches, which holds
-the library's answer. Of ours, rows in another order (heads) belong to that as well. The libraries
-have searched a tiny graph before, so that code is not counted. The system keeps the peak (VmHWM,
-set back through clear_refs); Linux alone has it.
+For peers.py, which leaves the edges, or for ours the store, in a folder: bytes of the graph, and
+for each kernel the peak above it during the searches, which holds the library's answer. Of ours,
+rows in another order (heads) belong to that as well. The libraries have searched a tiny graph
+before, so that code is not counted. The system keeps the peak (VmHWM, set back through clear_refs);
+Linux alone has it.
 """
 
 from __future__ import annotations
 
 import ctypes
 import gc
-import json
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from peers_adapters import PEERS, Peer
+from peers_adapters import Peer
 from peers_graphs import Edges
-from peers_ours import OUR_NAMES, Ours
+from peers_ours import Ours
 
 from ooc_graph.runtime import engine_cache
 
@@ -30,8 +26,9 @@ HAS_PEAK = Path("/proc/self/clear_refs").exists()
 _SET_PEAK_BACK = "5"
 
 
-def of_peer(peer: Peer, kernels: Sequence[str], folder: Path, sources: Sequence[int]) -> Any:
+def of_peer(kind: type[Peer], kernels: Sequence[str], folder: Path, sources: list[int]) -> Any:
     """Build and search with one of the other libraries."""
+    peer = kind()
     weighted, u = Edges.load(folder).w is not None, np.arange(3)
     # A tiny graph first: code is not counted.
     peer.build(Edges(4, False, u, u + 1, np.ones(3, np.float32) if weighted else None))
@@ -46,7 +43,7 @@ def of_peer(peer: Peer, kernels: Sequence[str], folder: Path, sources: Sequence[
     return {"graph_bytes": built - before, "search_bytes": peaks}
 
 
-def of_ours(method: str, kernel: str, folder: Path, sources: Sequence[int]) -> Any:
+def of_ours(method: str, kernel: str, folder: Path, sources: list[int]) -> Any:
     """Load and search; the graph is what was stored, all that is made of it is the search's."""
     ours = Ours(folder / "graph.zarr", method)
     graph = ours.graph_bytes(kernel)
@@ -79,18 +76,3 @@ def _status_bytes(field: str) -> int:
         if line.startswith(f"{field}:"):
             return int(line.split()[1]) * 1024
     raise OSError(f"/proc/self/status has no {field}")
-
-
-def main() -> None:
-    name, kernels, path, *originals = sys.argv[1:]
-    given = Path(path), [int(one) for one in originals]
-    for method, known in OUR_NAMES.items():
-        if known == name:
-            print(json.dumps(of_ours(method, kernels, *given)))
-    for kind in PEERS:
-        if kind.name == name:
-            print(json.dumps(of_peer(kind(), kernels.split(","), *given)))
-
-
-if __name__ == "__main__":
-    main()

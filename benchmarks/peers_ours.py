@@ -31,7 +31,7 @@ class Ours:
     def __init__(self, path: Path, method: str = ROWS) -> None:
         self.name = OUR_NAMES[method]
         self.build_s: float | None = None
-        self._method, self._graph = method, og.open(path)
+        self.method, self._graph = method, og.open(path)
         self.ids = self._graph.original_ids()  # in the order of the answers
         self.kernels: tuple[str, ...] = ("bfs", "sssp") if self._graph.weighted else ("bfs",)
 
@@ -41,7 +41,7 @@ class Ours:
         The rows for shortest paths are made as well, if there are weights. The graph is not
         kept: its vertices are ranked by edges without duplicates, the store's by tuples.
         """
-        if self._method == EDGES:
+        if self.method == EDGES:
             return
         some = slice(0, 1000)  # compiles, for the same types
         weight = None if edges.w is None else edges.w[some]
@@ -52,7 +52,7 @@ class Ours:
         """Bytes of the rows or edges of a kernel and of the id tables, as they lie in memory."""
         graph = self._graph
         tables = (graph.internal_of(), graph.original_of(), graph.tuples())
-        if self._method == EDGES:
+        if self.method == EDGES:
             lists = edge_list_bytes(graph, weighted=kernel == "sssp")
         else:
             lists = graph.resident_bytes(ORDER_OF[kernel])
@@ -77,7 +77,7 @@ class Ours:
 
     def _answer(self, kernel: str, root: int) -> TreeResult:
         search = og.bfs if kernel == "bfs" else og.sssp
-        result = search(self._graph, root, method=self._method, device="cpu")
+        result = search(self._graph, root, method=self.method, device="cpu")
         for name in ("parent", result.measure):
             result.read(name)
         return result

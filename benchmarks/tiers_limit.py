@@ -10,8 +10,6 @@ sequence: what the disk gives at most.
 from __future__ import annotations
 
 import gc
-import json
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -61,7 +59,7 @@ def within_limits(
         memory_s = memory_s or in_memory(graph, kernel, roots)
         originals = graph.original_of()[roots].tolist()
         with program.scratch() as scratch:
-            figures = in_own_process(__file__, graph.path, kernel, limit, scratch, *originals)
+            figures = in_own_process(child, graph.path, kernel, limit, scratch, originals)
         figures |= {"plan": describe(plan), "memory_s": memory_s}
         # Over seconds in memory, of medians; None if all arcs had room.
         cold_s = [one["elapsed_s"] for one in figures["searches"]]
@@ -89,8 +87,10 @@ def in_memory(graph: og.Graph, kernel: str, roots: list[int]) -> list[float]:
         device.close()
 
 
-def child(store: Path, kernel: str, limit: int, scratch: Path, sources: list[int]) -> None:
-    """Load and search within a limit; figures as one line of JSON."""
+def child(
+    store: Path, kernel: str, limit: int, scratch: Path, sources: list[int]
+) -> dict[str, Any]:
+    """Figures of loading and searching within a limit."""
     graph, out = og.open(store), scratch / "r.zarr"
     tiny = og.build(og.Kronecker(8), scratch / "small.zarr")
     search = getattr(og, kernel)
@@ -119,7 +119,7 @@ def child(store: Path, kernel: str, limit: int, scratch: Path, sources: list[int
         total = total.plus(one["moved"])
         one["moved"] = tiers.describe_io(one["moved"])
     (held,) = engine_cache._engines.values()
-    figures = {
+    return {
         "searches": cold,
         "warm_s": warm_s,
         "load_s": sum(seconds for seconds, _ in loads),
@@ -129,7 +129,6 @@ def child(store: Path, kernel: str, limit: int, scratch: Path, sources: list[int
         "peak": watch.peak_bytes,
         "planned": held.search.plan.bytes if held.io_stats is not None else None,
     }
-    print(json.dumps(figures))
 
 
 def moved_so_far() -> Any:
@@ -149,8 +148,3 @@ def time_loading() -> list[tuple[float, IoStats | None]]:
 
     engine_cache._load = noting
     return noted
-
-
-if __name__ == "__main__":
-    path, which, most_bytes, folder, *originals = sys.argv[1:]
-    child(Path(path), which, int(most_bytes), Path(folder), [int(one) for one in originals])

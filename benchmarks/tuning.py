@@ -83,13 +83,13 @@ def seconds_of(given: dict[str, Any]) -> dict[str, Any]:
     return {"times_s": times, "arcs": arcs, "answers": answers.hexdigest()}
 
 
-def child(module: str, name: str, value: str, given: str) -> None:
-    """Search with a value; figures as one line of JSON."""
+def child(module: str, name: str, value: Any, given: dict[str, Any]) -> dict[str, Any]:
+    """Figures of searches with a value."""
     before = getattr(importlib.import_module(module), name)
     for loaded in [*sys.modules.values()]:  # and the modules that have taken it from there
         if loaded.__name__.startswith("ooc_graph.") and getattr(loaded, name, None) is before:
-            setattr(loaded, name, json.loads(value))
-    print(json.dumps(seconds_of(json.loads(given))))
+            setattr(loaded, name, value)
+    return seconds_of(given)
 
 
 def main() -> None:
@@ -111,8 +111,8 @@ def main() -> None:
     with program.scratch() as folder:
         for value in [*runs] * options.repeats:
             own = {"NUMBA_CACHE_DIR": str(folder / value)}
-            asked = (module or TUNING, name, value, json.dumps(given))
-            runs[value].append(in_own_process(__file__, "--one", *asked, environment=own))
+            asked = (module or TUNING, name, json.loads(value), given)
+            runs[value].append(in_own_process(child, *asked, environment=own))
     if len({run["answers"] for found in runs.values() for run in found}) > 1:
         raise SystemExit(f"{name}: the answers differ")
     times = {v: [s for run in found for s in run["times_s"]] for v, found in runs.items()}
@@ -125,7 +125,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    if sys.argv[1:2] == ["--one"]:
-        child(*sys.argv[2:])
-    else:
-        main()
+    main()

@@ -11,9 +11,7 @@ of the pass to the generator's time, and of the earlier package's seconds to the
 from __future__ import annotations
 
 import inspect
-import json
 import subprocess
-import sys
 from pathlib import Path
 from time import perf_counter
 from types import SimpleNamespace
@@ -84,11 +82,11 @@ def main() -> None:
     runs: list[list[dict[str, list[float]]]] = [[] for _ in packages]
     with program.scratch() as folder:
         searched(options.scale, folder)
-        given = "--measure", options.scale, folder, *options.answers
+        given = options.scale, folder, [int(count) for count in options.answers]
         for _ in range(options.repeats):
             for package, found in zip(packages, runs, strict=True):
                 environment = {"PYTHONPATH": str(package)}
-                found.append(in_own_process(__file__, *given, environment=environment))
+                found.append(in_own_process(measured, *given, environment=environment))
     best = [{case: min((run[case] for run in each), key=sum) for case in each[0]} for each in runs]
     figures: dict[str, dict[str, float]] = {}
     for case, (taking_s, pass_s) in best[0].items():
@@ -108,8 +106,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    if sys.argv[1:2] == ["--measure"]:
-        scale, folder, *counts = sys.argv[2:]
-        print(json.dumps(measured(int(scale), Path(folder), [int(count) for count in counts])))
-    else:
-        main()
+    main()

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import json
+import inspect
 import os
+import pickle
 import subprocess
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -14,6 +15,12 @@ from typing import Any
 from harness.timing import timed
 
 PIECE_BYTES = 1 << 20
+CALL = """
+import pickle, sys
+sys.path.insert(0, {folder!r})
+from {module} import {name}
+print(pickle.dumps({name}(*pickle.loads(bytes.fromhex(sys.argv[1])))).hex())
+"""
 
 
 def drop_from_cache(paths: Iterable[Path]) -> None:
@@ -42,21 +49,22 @@ def bytes_per_s(calls: Iterable[Callable[[], int]], threads: int) -> float:
 
 
 def in_own_process(
-    script: str | Path,
-    *arguments: object,
+    function: Callable[..., Any],
+    *arguments: Any,
     environment: Mapping[str, str] | None = None,
     prefix: Sequence[str] = (),
-) -> dict[str, Any]:
-    """Run a script in a process of its own; the JSON object in the last line of its output.
+) -> Any:
+    """What a benchmark's function returns in a process of its own; both ways it is pickled.
 
     ``environment`` is what it has in addition to this one's; ``prefix`` a program that runs Python.
     """
+    module = Path(inspect.getfile(function)).resolve()
+    call = CALL.format(folder=str(module.parent), module=module.stem, name=function.__name__)
     done = subprocess.run(
-        [*prefix, sys.executable, script, *map(str, arguments)],
+        [*prefix, sys.executable, "-P", "-c", call, pickle.dumps(arguments).hex()],
         check=True,
         env={**os.environ, **(environment or {})},
         stdout=subprocess.PIPE,
         text=True,
     )
-    figures: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
-    return figures
+    return pickle.loads(bytes.fromhex(done.stdout.splitlines()[-1]))
