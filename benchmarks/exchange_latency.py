@@ -8,7 +8,6 @@ every other. The first supersteps, in which connections are made, do not count.
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Generator, Sequence
 from contextlib import nullcontext
@@ -19,7 +18,7 @@ from typing import Any
 
 import numpy as np
 from distributed import Client
-from harness.program import Program
+from harness.program import Program, load_average
 from harness.timing import timed
 
 import ooc_graph as og
@@ -96,7 +95,7 @@ def main() -> None:
             found = figures(client, sorted(workers), empty_only=options.empty_only)
         threads = min(worker.threads for worker in workers.values())
         parameters = {"workers": count, "threads_per_worker": threads, "warm_up": WARM_UP}
-        program.record(parameters, found, load_average_1_min=os.getloadavg()[0])
+        program.record(parameters, found, **load_average())
 
 
 if __name__ == "__main__":

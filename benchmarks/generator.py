@@ -8,14 +8,13 @@ best and the median of the repeats. A busy machine halves the figures.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Any
 
 import numpy as np
-from harness.program import Program
+from harness.program import Program, load_average
 from harness.timing import rates
 
 from ooc_graph.edges.kronecker import Kronecker
@@ -61,7 +60,7 @@ def main() -> None:
     kronecker = Kronecker(options.scale)
     edges = min(options.edges, kronecker.edges)
     parameters = program.given("scale", "repeats") | {"edges": edges, "block_edges": BLOCK_EDGES}
-    parameters["load_average_before"] = os.getloadavg()[0]
+    parameters |= load_average()
     program.record(parameters, measure(kronecker, edges, options.repeats))
 
 

@@ -10,7 +10,6 @@ and median CPU time of the repeats: the second hardly moves when the machine is 
 from __future__ import annotations
 
 import gzip
-import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -19,7 +18,7 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import zstandard
-from harness.program import Program
+from harness.program import Program, load_average
 from harness.timing import rates
 from pyarrow import csv, parquet
 
@@ -101,7 +100,7 @@ def main() -> None:
     program = Program("readers", __doc__, repeats=5)
     program.add("--lines", type=int, default=2_000_000)
     options = program.parse()
-    load = {"load_average_before": os.getloadavg()[0]}
+    load = load_average()
     figures = {}
     with program.scratch() as folder:
         paths = write_texts(folder, options.lines)
