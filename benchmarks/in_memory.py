@@ -3,56 +3,43 @@
     python benchmarks/in_memory.py [--scale 22] [--repeats 3] [--unweighted] [--no-peers]
 
 Ours makes both directions of the Kronecker tuples, without duplicates and self-loops, renumbered,
-in both row orders (hub order alone without weights). SciPy makes a CSR array of both directions,
-adding duplicates up; networkit's `GraphFromCoo` keeps them. All get int64 ids, float32 weights
-(networkit float64) and the number of vertices, and take turns; compiling is not in the times.
+in both row orders (hub order alone without weights). The others are made as peers.py makes them:
+SciPy's CSR array of both directions adds duplicates up, networkit's graph keeps them. All get int64
+ids, float32 weights and the number of vertices, and take turns; compiling is not in the times.
 """
 
 from __future__ import annotations
 
-import importlib.util
 import resource
 import statistics
 from functools import partial
 from typing import Any
 
-import numpy as np
 from harness.program import Program, load_average
 from harness.timing import take_turns, timed
+from peers_adapters import Networkit, Peer, Scipy
+from peers_graphs import Edges
 
 import ooc_graph as og
 from ooc_graph.threads import cores
-from ooc_graph.types import AnyArray
 
-Columns = tuple[AnyArray, AnyArray, AnyArray | None]
-
-
-def ours(columns: Columns, vertices: int) -> object:
-    return og.from_edges(*columns, vertices=vertices)
+OURS = "ooc-graph"
 
 
-def scipy(columns: Columns, vertices: int) -> object:
-    from scipy.sparse import coo_array  # noqa: PLC0415
-
-    u, v, w = columns
-    values = np.ones(len(u), np.float32) if w is None else w
-    ends = np.concatenate([u, v]), np.concatenate([v, u])
-    matrix = coo_array((np.concatenate([values, values]), ends), shape=(vertices, vertices)).tocsr()
-    matrix.sum_duplicates()
-    return matrix
+def ours(edges: Edges) -> object:
+    return og.from_edges(edges.u, edges.v, edges.w, vertices=edges.vertices)
 
 
-def networkit(columns: Columns, vertices: int) -> object:
-    from networkit import GraphFromCoo  # noqa: PLC0415
-
-    u, v, w = columns
-    given: Any = (u, v) if w is None else (w.astype(np.float64), (u, v))
-    return GraphFromCoo(given, n=vertices, weighted=w is not None, directed=False)
+def others(kind: type[Peer], edges: Edges) -> object:
+    library = kind()
+    library.make(edges)
+    return library
 
 
-def columns_of(edges: og.Kronecker) -> Columns:
-    u, v, w = edges.block(0, edges.edges)
-    return u, v, w if edges.weighted else None
+def edges_of(scale: int, *, weighted: bool) -> Edges:
+    source = og.Kronecker(scale)
+    u, v, w = source.block(0, source.edges)
+    return Edges(source.vertices, False, u, v, w if weighted else None)
 
 
 def main() -> None:
@@ -60,20 +47,18 @@ def main() -> None:
     program.add("--unweighted", action="store_true")
     program.add("--no-peers", action="store_true")
     options = program.parse()
-    peers = {} if options.no_peers else {"scipy": scipy, "networkit": networkit}
-    installed = {name: peer for name, peer in peers.items() if importlib.util.find_spec(name)}
-    libraries = {"ooc-graph": ours, **installed}
-    small = og.Kronecker(10, weighted=not options.unweighted)
-    edges = og.Kronecker(options.scale, weighted=not options.unweighted)
-    columns = columns_of(edges)
+    kinds = [] if options.no_peers else [kind for kind in (Scipy, Networkit) if kind.installed()]
+    libraries = {OURS: ours, **{kind.name: partial(others, kind) for kind in kinds}}
+    weighted = not options.unweighted
+    small, edges = edges_of(10, weighted=weighted), edges_of(options.scale, weighted=weighted)
     for library in libraries.values():
-        library(columns_of(small), small.vertices)
+        library(small)
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    first = timed(lambda: ours(columns, edges.vertices))
+    first = timed(lambda: ours(edges))
     peak = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) << 10
     first_in_process = {"elapsed_s": first.elapsed_s, "cpu_s": first.cpu_s, **load_average()}
     del first
-    calls = {name: partial(one, columns, edges.vertices) for name, one in libraries.items()}
+    calls = {name: partial(one, edges) for name, one in libraries.items()}
     loads: dict[str, list[dict[str, float]]] = {name: [] for name in calls}
     turns = take_turns(
         calls, options.repeats, check=lambda name, _: loads[name].append(load_average())
@@ -83,12 +68,12 @@ def main() -> None:
         wall_s, cpu_s = turns.times_s[name], turns.cpu_s[name]
         taken = zip(wall_s, cpu_s, busy, strict=True)
         figures[name] = {
-            "median_edges_per_s": edges.edges / statistics.median(wall_s),
-            "median_edges_per_cpu_s": edges.edges / statistics.median(cpu_s),
+            "median_edges_per_s": len(edges.u) / statistics.median(wall_s),
+            "median_edges_per_cpu_s": len(edges.u) / statistics.median(cpu_s),
             "runs": [{"elapsed_s": wall, "cpu_s": cpu, **load} for wall, cpu, load in taken],
         }
-    figures["ooc-graph"] |= {"first_in_process": first_in_process, "peak_rise_bytes": peak}
-    parameters = program.given("scale") | {"edge_factor": 16, "weighted": edges.weighted}
+    figures[OURS] |= {"first_in_process": first_in_process, "peak_rise_bytes": peak}
+    parameters = program.given("scale") | {"edge_factor": 16, "weighted": weighted}
     program.record(parameters | {"threads": cores()}, figures)
 
 
