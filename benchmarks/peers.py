@@ -1,6 +1,6 @@
 """Ours against networkit, igraph, SciPy, GraphBLAS and networkx on the same graphs, in one run.
 
-    python benchmarks/peers.py [--scales 18-22] [--searches 64] [--data DIR] [--small]
+    python benchmarks/peers.py [--scales 18-22] [--searches 64] [--data DIR] [--small] [--many-only]
 
 Graph500's graphs of the given scales, and the road and social graphs of the shared data. On each
 graph the libraries search from the same sources in turn, ours first; a library whose search takes
@@ -13,13 +13,17 @@ that (peers_adapters.py). Ours: the public call, and reading both columns, on al
 alone stands beside it. Others: their own call, on deduplicated edges; reading their answer
 is not timed. TEPS count input tuples in the component, and their mean is harmonic; the
 ratio is over the sources that the other library searched. Draws records/peers.svg.
+
+On some graphs all sources are also searched together (peers_many.py), three times, or once by a
+library that takes seconds; --many-only does nothing else.
 """
 
 from __future__ import annotations
 
 import argparse
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -31,8 +35,9 @@ from harness.program import RECORDS, Program
 from harness.tables import show, title_of
 from peers_adapters import PEERS, Peer
 from peers_graphs import FILES, SMALL_FILES, Case, from_file, kronecker
+from peers_many import many_of
 from peers_memory import HAS_PEAK, of_ours, of_peer
-from peers_ours import Ours
+from peers_ours import OUR_NAMES, Ours
 from peers_picture import draw
 from peers_timing import Timed, alternate, figures_of
 
@@ -40,6 +45,7 @@ import ooc_graph as og
 from ooc_graph.model.request import EDGES, ROWS
 
 MEMORY_SEARCHES = 2
+MANY, MANY_REPEATS, MANY_SLOW_S = ("Kronecker 10", "Kronecker 16", "Kronecker 18", "road NY"), 3, 2
 
 
 def new_program() -> tuple[Program, argparse.Namespace]:
@@ -49,6 +55,7 @@ def new_program() -> tuple[Program, argparse.Namespace]:
     program.add("--slow-s", type=float, default=0.5, help="slow is what takes as long")
     program.add("--edges", action="store_true", help="our method 'edges' as well")
     program.add("--no-memory", action="store_true")
+    program.add("--many-only", action="store_true", help="all sources together, no record else")
     program.add("--small", action="store_true", help="scale 10 and tiny graphs, no record")
     program.add("--picture", type=Path, default=None)
     program.parser.set_defaults(records=None)
@@ -78,7 +85,9 @@ def cases(options: argparse.Namespace) -> Iterator[Case]:
 def compare_on(
     case: Case, kinds: list[type[Peer]], options: argparse.Namespace, scratch: Path
 ) -> Iterator[dict[str, Any]]:
-    """Records of one graph, one for each kernel."""
+    """Records of one graph: of each kernel, from one source and from all together."""
+    if options.many_only and case.name not in MANY:
+        return
     og.build(case.source, scratch / "graph.zarr", overwrite=True)
     methods = (ROWS, EDGES) if options.edges else (ROWS,)
     own = [Ours(scratch / "graph.zarr", method) for method in methods]
@@ -86,31 +95,42 @@ def compare_on(
     if not np.array_equal(ours.ids, case.ids):
         raise SystemExit(f"{case.name}: the built graph has other vertices than the input")
     kinds = [kind for kind in kinds if len(case.edges.u) <= kind.most_edges]
-    memory = {} if options.no_memory or not HAS_PEAK else memory_of(case, own, kinds, scratch)
-    peers = [kind() for kind in kinds]
-    for library in (*own, *peers):
+    no_memory = options.no_memory or options.many_only or not HAS_PEAK
+    memory = {} if no_memory else memory_of(case, own, kinds, scratch)
+    libraries = [*own, *(kind() for kind in kinds)]
+    for library in libraries:
         library.build(case.edges)
-
-    def count_of(first_s: float) -> int:
-        """Searches of a library whose first one took so long."""
-        few = min(options.searches, options.peer_searches)
-        return int(few if first_s >= options.slow_s else options.searches)
-
+    together = replace(case, sources=np.tile(case.sources, (MANY_REPEATS, 1)))
+    many = many_of([ours, *libraries[len(own) :]])
     for kernel in ours.kernels:
-        for method in own:
+        if not options.many_only:
+            few = min(len(case.sources), options.peer_searches)
+            yield record_of(kernel, case, libraries, options.slow_s, few, memory)
+        if case.name in MANY:
+            yield record_of(kernel, together, many, MANY_SLOW_S, 1, {})
+
+
+def record_of(
+    kernel: str, case: Case, libraries: Sequence[Any], slow_s: float, few: int, memory: Any
+) -> dict[str, Any]:
+    """Searches in turn, from a few sources by a library that takes ``slow_s`` for one."""
+    for library in libraries:
+        if library.name in OUR_NAMES.values():
             # Its first search loads the graph, and is no measure of how slow it is.
-            getattr(method, kernel)(int(case.sources[0]))
-        turns = [Timed(library) for library in (*own, *peers)]
-        load = os.getloadavg()[0]
-        within = alternate(kernel, case, turns, count_of)
-        parameters = {"graph": case.name, "kind": case.kind, "kernel": kernel}
-        parameters |= {"vertices": case.edges.vertices, "edges": len(case.edges.u)}
-        parameters |= {"directed": case.edges.directed, "load_average_before": load}
-        figures = {}
-        for turn in turns:
-            name = turn.adapter.name
-            figures[name] = figures_of(turn, turns[0], within, memory.get((name, kernel)))
-        yield {"parameters": parameters, "figures": figures}
+            getattr(library, kernel)(case.sources[0].tolist())
+    turns, load = [Timed(library) for library in libraries], os.getloadavg()[0]
+    every = len(case.sources)
+    within = alternate(kernel, case, turns, lambda first_s: few if first_s >= slow_s else every)
+    parameters = {"graph": case.name, "kind": case.kind, "kernel": kernel}
+    parameters |= {"vertices": case.edges.vertices, "edges": len(case.edges.u)}
+    parameters |= {"directed": case.edges.directed, "load_average_before": load}
+    if case.sources.ndim > 1:
+        parameters["sources"] = case.sources.shape[1]
+    figures = {}
+    for turn in turns:
+        name = turn.adapter.name
+        figures[name] = figures_of(turn, turns[0], within, memory.get((name, kernel)))
+    return {"parameters": parameters, "figures": figures}
 
 
 def memory_of(
@@ -159,8 +179,9 @@ def main() -> None:
                 if options.records:
                     program.append(**record)
                 records.append(record)
-    if options.picture and records:
-        draw(records, options.picture)
+    single = [record for record in records if "sources" not in record["parameters"]]
+    if options.picture and single:
+        draw(single, options.picture)
 
 
 if __name__ == "__main__":

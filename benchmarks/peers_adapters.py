@@ -44,7 +44,7 @@ class Peer:
     def __init__(self) -> None:
         self.version = metadata.version(self.package)
         self.build_s: float | None = None
-        self._library: Any = importlib.import_module(self.module)
+        self.library: Any = importlib.import_module(self.module)
 
     @classmethod
     def installed(cls) -> bool:
@@ -65,31 +65,34 @@ class Networkit(Peer):
 
     def make(self, edges: Edges) -> None:
         ends, weighted = (edges.u, edges.v), edges.w is not None
-        self._graph = self._library.GraphFromCoo(
+        self.graph = self.library.GraphFromCoo(
             (np.asarray(edges.w, np.float64), ends) if weighted else ends,
             n=edges.vertices, weighted=weighted, directed=edges.directed,
         )  # fmt: skip
 
     def bfs(self, source: int) -> Search:
-        return self._search(self._library.distance.BFS, source)
+        return self._search(self.library.distance.BFS, source)
 
     def sssp(self, source: int) -> Search:
-        return self._search(self._library.distance.Dijkstra, source)
+        return self._search(self.library.distance.Dijkstra, source)
 
     def _search(self, kind: Any, source: int) -> Search:
-        search = kind(self._graph, source, storePaths=True)
+        search = kind(self.graph, source, storePaths=True)
         elapsed_s = timed(search.run).elapsed_s
         # Not before: it would bring into the cache what that one reads.
-        without_s = timed(kind(self._graph, source, storePaths=False).run).elapsed_s
+        without_s = timed(kind(self.graph, source, storePaths=False).run).elapsed_s
 
-        def distance() -> AnyArray:
-            found = np.array(search.getDistances(), np.float64)
-            return np.where(found < np.finfo(np.float64).max, found, np.inf)
+        return Search(
+            elapsed_s,
+            partial(self.distances, search),
+            lambda some: [search.getPredecessors(v)[0] for v in some.tolist()],
+            without_s,
+        )
 
-        def parents(some: IntArray) -> list[int]:
-            return [search.getPredecessors(v)[0] for v in some.tolist()]
-
-        return Search(elapsed_s, distance, parents, without_s)
+    @staticmethod
+    def distances(search: Any) -> AnyArray:
+        found = np.array(search.getDistances(), np.float64)
+        return np.where(found < np.finfo(np.float64).max, found, np.inf)
 
 
 class Igraph(Peer):
@@ -103,21 +106,21 @@ class Igraph(Peer):
 
     def make(self, edges: Edges) -> None:
         ends = np.column_stack([edges.u, edges.v])
-        self._graph = self._library.Graph(n=edges.vertices, edges=ends, directed=edges.directed)
-        self._weights = None if edges.w is None else edges.w.tolist()
+        self.graph = self.library.Graph(n=edges.vertices, edges=ends, directed=edges.directed)
+        self.weights = None if edges.w is None else edges.w.tolist()
 
     def bfs(self, source: int) -> Search:
-        elapsed_s, _, (order, layers, parents) = timed(partial(self._graph.bfs, source))
+        elapsed_s, _, (order, layers, parents) = timed(partial(self.graph.bfs, source))
 
         def level() -> AnyArray:
-            found = np.full(self._graph.vcount(), np.inf)
+            found = np.full(self.graph.vcount(), np.inf)
             found[order] = np.repeat(np.arange(len(layers) - 1), np.diff(layers))
             return found
 
         return Search(elapsed_s, level, lambda some: np.array(parents)[some])
 
     def sssp(self, source: int) -> Search:
-        search = partial(self._graph.distances, source, weights=self._weights)
+        search = partial(self.graph.distances, source, weights=self.weights)
         elapsed_s, _, rows = timed(partial(search, algorithm="dijkstra"))
         return Search(elapsed_s, lambda: np.array(rows[0], np.float64))
 
@@ -135,16 +138,16 @@ class Scipy(Peer):
         data = np.ones(len(u)) if w is None else w.astype(np.float64)
         ends, shape = (u.astype(np.int32), v.astype(np.int32)), (edges.vertices, edges.vertices)
         sparse = importlib.import_module("scipy.sparse")
-        self._matrix = sparse.coo_array((data, ends), shape=shape).tocsr()
+        self.matrix = sparse.coo_array((data, ends), shape=shape).tocsr()
 
     def bfs(self, source: int) -> Search:
-        search = partial(self._library.breadth_first_order, self._matrix, source)
+        search = partial(self.library.breadth_first_order, self.matrix, source)
         elapsed_s, _, (order, above) = timed(search)
         return Search(elapsed_s, lambda: levels_of(order, above), above.__getitem__)
 
     def sssp(self, source: int) -> Search:
-        search = partial(self._library.dijkstra, indices=source, return_predecessors=True)
-        elapsed_s, _, (distance, above) = timed(partial(search, self._matrix))
+        search = partial(self.library.dijkstra, indices=source, return_predecessors=True)
+        elapsed_s, _, (distance, above) = timed(partial(search, self.matrix))
         return Search(elapsed_s, lambda: distance, above.__getitem__)
 
 
@@ -160,42 +163,44 @@ class Graphblas(Peer):
 
     def __init__(self) -> None:
         super().__init__()
-        self._library.init("suitesparse", blocking=True)
+        self.library.init("suitesparse", blocking=True)
 
     def make(self, edges: Edges) -> None:
         u, v, w = edges.both_ways()
         size = edges.vertices
         data = np.ones(len(u), np.bool_) if w is None else w.astype(np.result_type(w, np.float32))
-        self._out = self._library.Matrix.from_coo(u, v, data, nrows=size, ncols=size)
-        self._into = self._out.T.new() if edges.directed else self._out
+        self.out = self.library.Matrix.from_coo(u, v, data, nrows=size, ncols=size)
+        self.into = self.out.T.new() if edges.directed else self.out
 
     def bfs(self, source: int) -> Search:
         elapsed_s, _, (level, parent) = timed(lambda: self._tree(source))
-        measure = partial(level.to_dense, np.inf, np.float64)
-        return Search(elapsed_s, measure, lambda some: parent.to_dense(fill_value=-1)[some])
+        parents = partial(parent.to_dense, fill_value=-1)
+        return Search(elapsed_s, partial(level.to_dense, np.inf, float), lambda v: parents()[v])
 
     def sssp(self, source: int) -> Search:
-        elapsed_s, _, distance = timed(lambda: self._distances(source))
+        start = self.library.Vector.from_coo([source], 0, self.out.dtype, size=self.out.nrows)
+        elapsed_s, _, distance = timed(lambda: self.distances(start))
         return Search(elapsed_s, lambda: distance.to_dense(dtype=np.float64))
 
     def _tree(self, source: int) -> tuple[Any, Any]:
-        size = self._out.nrows
-        level, parent, frontier = (self._library.Vector(np.int64, size) for _ in range(3))
+        frontier, parent = (self.library.Vector(np.int64, self.out.nrows) for _ in range(2))
         frontier[source] = source
-        for depth in range(size):
-            level(frontier.S)[:] << depth
-            parent(frontier.S) << frontier
-            found = self._product(self._library.semiring.ss.any_secondi, frontier)
-            frontier(~level.S, replace=True) << found
-            if not frontier.nvals:
-                break
-        return level, parent
+        semiring = self.library.semiring.ss.any_secondi
+        return self.levels(frontier, semiring, lambda found: parent(found.S) << found), parent
 
-    def _distances(self, source: int) -> Any:
-        size, library = self._out.nrows, self._library
-        distance, less = (library.Vector(self._out.dtype, size) for _ in range(2))
-        distance[:] = np.inf
-        distance[source] = less[source] = 0
+    def levels(self, frontier: Any, semiring: Any, note: Callable[[Any], Any] = id) -> Any:
+        """Levels from the entries of a vector, or of a matrix with a row for each search."""
+        level, depth = frontier.dup(np.int64, clear=True), 0
+        while frontier.nvals:
+            level(frontier.S) << depth
+            note(frontier)
+            frontier(~level.S, replace=True) << self._product(semiring, frontier)
+            depth += 1
+        return level
+
+    def distances(self, less: Any) -> Any:
+        library, distance = self.library, less.dup()
+        distance(~distance.S) << np.inf
         while less.nvals:
             found = self._product(library.semiring.min_plus, less).new()
             less = found.dup(mask=library.binary.lt(found & distance).new().V)
@@ -203,8 +208,8 @@ class Graphblas(Peer):
         return distance
 
     def _product(self, semiring: Any, frontier: Any) -> Any:
-        pull = frontier.nvals * self._PULL_ABOVE > self._out.nrows
-        return semiring(self._into @ frontier if pull else frontier @ self._out)
+        pull = frontier.ndim == 1 and frontier.nvals * self._PULL_ABOVE > self.out.nrows
+        return semiring(self.into @ frontier if pull else frontier @ self.out)
 
 
 class Networkx(Peer):
@@ -217,23 +222,23 @@ class Networkx(Peer):
     most_edges = 1 << 20
 
     def make(self, edges: Edges) -> None:
-        self._graph = self._library.DiGraph() if edges.directed else self._library.Graph()
-        self._graph.add_nodes_from(range(edges.vertices))
+        self.graph = self.library.DiGraph() if edges.directed else self.library.Graph()
+        self.graph.add_nodes_from(range(edges.vertices))
         w = np.ones(len(edges.u)) if edges.w is None else edges.w
         columns = (column.tolist() for column in (edges.u, edges.v, w))
-        self._graph.add_weighted_edges_from(zip(*columns, strict=True))
+        self.graph.add_weighted_edges_from(zip(*columns, strict=True))
 
     def bfs(self, source: int) -> Search:
-        return self._search(partial(self._library.predecessor, return_seen=True), source)
+        return self._search(partial(self.library.predecessor, return_seen=True), source)
 
     def sssp(self, source: int) -> Search:
-        return self._search(self._library.dijkstra_predecessor_and_distance, source)
+        return self._search(self.library.dijkstra_predecessor_and_distance, source)
 
     def _search(self, call: Callable[..., Any], source: int) -> Search:
-        elapsed_s, _, (parents, measure) = timed(lambda: call(self._graph, source))
+        elapsed_s, _, (parents, measure) = timed(lambda: call(self.graph, source))
         return Search(
             elapsed_s,
-            lambda: np.array([measure.get(v, np.inf) for v in range(len(self._graph))]),
+            lambda: np.array([measure.get(v, np.inf) for v in range(len(self.graph))]),
             lambda some: [parents[v][0] for v in some.tolist()],
         )
 

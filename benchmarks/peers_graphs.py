@@ -78,8 +78,8 @@ class Case:
     sources: IntArray  # vertices to search from
 
     def edges_within(self, reached: NDArray[np.bool_]) -> int:
-        """Input tuples in what a search reached: what TEPS counts (duplicates, not self-loops)."""
-        total = int(self.tuples[reached].sum())
+        """Input tuples in what was reached: what TEPS counts (duplicates, not self-loops)."""
+        total = int((self.tuples * reached).sum())
         return total if self.edges.directed else total // 2
 
 

@@ -31,9 +31,9 @@ class Ours:
     def __init__(self, path: Path, method: str = ROWS) -> None:
         self.name = OUR_NAMES[method]
         self.build_s: float | None = None
-        self.method, self._graph = method, og.open(path)
-        self.ids = self._graph.original_ids()  # in the order of the answers
-        self.kernels: tuple[str, ...] = ("bfs", "sssp") if self._graph.weighted else ("bfs",)
+        self.method, self.graph = method, og.open(path)
+        self.ids = self.graph.original_ids()  # in the order of the answers
+        self.kernels: tuple[str, ...] = ("bfs", "sssp") if self.graph.weighted else ("bfs",)
 
     def build(self, edges: Edges) -> None:
         """Time what the others do, edges in memory to rows in memory; the store is searched.
@@ -50,7 +50,7 @@ class Ours:
 
     def graph_bytes(self, kernel: str) -> int:
         """Bytes of the rows or edges of a kernel and of the id tables, as they lie in memory."""
-        graph = self._graph
+        graph = self.graph
         tables = (graph.internal_of(), graph.original_of(), graph.tuples())
         if self.method == EDGES:
             lists = edge_list_bytes(graph, weighted=kernel == "sssp")
@@ -70,14 +70,14 @@ class Ours:
         elapsed_s, _, result = timed(lambda: self._answer(kernel, root))
         return Search(
             elapsed_s,
-            lambda: _plain(result.read(result.measure)),
+            lambda: plain(result.read(result.measure)),
             lambda some: np.searchsorted(self.ids, result.parent[some]),
             result.elapsed_s,
         )
 
     def _answer(self, kernel: str, root: int) -> TreeResult:
         search = og.bfs if kernel == "bfs" else og.sssp
-        result = search(self._graph, root, method=self.method, device="cpu")
+        result = search(self.graph, root, method=self.method, device="cpu")
         for name in ("parent", result.measure):
             result.read(name)
         return result
@@ -87,7 +87,7 @@ def _build(edges: Edges) -> None:
     og.from_edges(edges.u, edges.v, edges.w, vertices=edges.vertices, directed=edges.directed)
 
 
-def _plain(measure: AnyArray) -> AnyArray:
+def plain(measure: AnyArray) -> AnyArray:
     """Levels or distances, +inf where unreached."""
     plain = measure.astype(np.float64)
     return np.where((measure < 0) | (measure == INT64_UNREACHED), np.inf, plain)

@@ -1,9 +1,10 @@
-"""Bars of how many times faster ours is, by graph, library and kernel.
+"""Bars of how many times faster ours is, by graph, library and kernel, and tables in Markdown.
 
     python benchmarks/peers_picture.py [--records PATH] [--each] [--out PATH]
 
 Draws the records of the newest run again; or, of several runs, the newest record of each graph and
-search. Earlier ones, of searches alone, are left out.
+search. Earlier ones, of searches alone, are left out. Prints a table of the same records, and one
+of the newest records of many sources.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import matplotlib as mpl
 from harness import pictures
 from harness.pictures import INK, picture, plain
 from harness.program import RECORDS, Program
+from harness.tables import markdown
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, NullFormatter
@@ -30,6 +32,7 @@ COLOURS = {
     "GraphBLAS": pictures.PURPLE,
     "networkx": pictures.VERMILION,
     "ooc-graph edges": pictures.SKY,
+    "ooc-graph one by one": pictures.SKY,
 }
 BAR_INCH, GAP_BARS, TOP_INCH = 0.155, 0.8, 1.25
 
@@ -94,25 +97,53 @@ def _legend(figure: Figure, records: Sequence[dict[str, Any]]) -> None:
 
 
 def _times(ratio: float) -> str:
-    return f"{ratio:,.0f}x" if ratio >= 10 else f"{ratio:.2g}x"
+    digits = 0 if ratio >= 10 else 1 if ratio >= 1 else 2
+    return f"{ratio:,.{digits}f}\u00d7"
 
 
 def _ms(seconds: float) -> str:
     value = seconds * 1e3
-    return f"{value:,.0f} ms" if value >= 10 else f"{value:.2g} ms"
+    return f"{value:,.{0 if value >= 20 else 1}f} ms"
+
+
+def table(records: Sequence[dict[str, Any]]) -> str:
+    """Median times, and how many times faster ours is; starred: parents are ours alone."""
+    found = {name for record in records for name in record["figures"]}
+    others, rows = [name for name in COLOURS if name in found], []
+    alone = any("median_search_s" in record["figures"][OURS] for record in records)
+    own = {"ours": "median_s", **({"search alone": "median_search_s"} if alone else {})}
+    for record in sorted(records, key=lambda r: r["parameters"]["kernel"]):
+        parameters, figures = record["parameters"], record["figures"]
+        row = [parameters["graph"], parameters["kernel"].upper()]
+        row += [_ms(figures[OURS][name]) for name in own.values()]
+        for one in map(figures.get, others):
+            star = "\\*" if one and figures[OURS]["parents"] > one["parents"] else ""
+            factor = one and _times(one["ours_is_faster_by"])
+            row.append(f"{_ms(one['median_s'])}{star}, {factor}" if one else "-")
+        rows.append(row)
+    return markdown(["graph", "search", *own, *others], rows)
+
+
+def newest_of(records: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The newest record of each graph and search."""
+    ordered = sorted(records, key=lambda r: r["parameters"]["run"])
+    newest = {(r["parameters"]["graph"], r["parameters"]["kernel"]): r for r in ordered}
+    return [record for record in records if record in newest.values()]
 
 
 def main() -> None:
     program = Program("peers", __doc__, out=RECORDS / "peers.svg")
     program.add("--each", action="store_true", help="the newest of each graph and search")
     options = program.parse()
-    found = read_records(options.records)
+    found = [*read_records(options.records)]
+    found.sort(key=lambda r: (r["parameters"]["kind"] != "kronecker", r["parameters"]["graph"]))
     records = [record for record in found if "median_search_s" in record["figures"][OURS]]
-    run = records[-1]["parameters"]["run"]
-    records.sort(key=lambda r: (r["parameters"]["kind"] != "kronecker", r["parameters"]["graph"]))
-    newest = {(r["parameters"]["graph"], r["parameters"]["kernel"]): r for r in records}
+    run = max(record["parameters"]["run"] for record in records)
     in_run = [r for r in records if r["parameters"]["run"] == run]
-    draw(list(newest.values()) if options.each else in_run, options.out)
+    drawn = newest_of(records) if options.each else in_run
+    many = newest_of([record for record in found if "sources" in record["parameters"]])
+    draw(drawn, options.out)
+    print(*(table(some) for some in (drawn, many) if some), sep="\n")
 
 
 if __name__ == "__main__":

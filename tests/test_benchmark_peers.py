@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import importlib
 import json
 import statistics
@@ -37,10 +38,14 @@ def test_small_run(tmp_path: Path) -> None:
     )
     assert ended.code == 0, ended.err
     found = [json.loads(line) for line in records.read_text().splitlines()]
-    assert [record["parameters"]["kernel"] for record in found] == ["bfs", "sssp"]
+    assert [record["parameters"]["kernel"] for record in found] == ["bfs", "bfs", "sssp", "sssp"]
+    assert [record["parameters"].get("sources") for record in found] == [None, 4, None, 4]
     for record in found:
-        check_figures(record["figures"])
         assert record["parameters"]["graph"] == "Kronecker 10"
+        if "sources" in record["parameters"]:
+            assert set(record["figures"]) > {"ooc-graph", "ooc-graph one by one", "networkit"}
+        else:
+            check_figures(record["figures"])
     assert "networkit" in ended.out
     drawn = picture.read_text()
     assert "networkit" in drawn
@@ -129,6 +134,33 @@ def test_adapters_agree_with_ours(
             assert min(timing.compare(kernel, case, turns, source)) > 0
         # Who has no way to give parents for weights says so.
         assert turns[1].parents == (kernel == "bfs" or name not in ("Igraph", "Graphblas"))
+
+
+@pytest.mark.parametrize("name", ["Networkit", "Igraph", "Scipy", "Graphblas"])
+@pytest.mark.parametrize("thin", [0, 100])
+def test_many_sources_agree_with_ours(
+    module: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, thin: int
+) -> None:
+    kind = getattr(module("peers_adapters"), name)
+    pytest.importorskip(kind.module, reason="the extra 'bench' is not installed")
+    timing, many = module("peers_timing"), module("peers_many")
+    # GraphBLAS searches thin graphs otherwise.
+    monkeypatch.setattr(many, "THIN", thin)
+    case = random_case(module("peers_graphs"), directed=True, weights=np.float32)
+    loops = np.arange(case.edges.vertices)
+    u, v = np.append(case.edges.u, loops), np.append(case.edges.v, loops)
+    w = np.append(case.edges.w, loops.astype(np.float32))
+    og.build((u, v, w), tmp_path / "graph.zarr", directed=True)
+    peer = kind()
+    peer.build(case.edges)
+    libraries = many.many_of([module("peers_ours").Ours(tmp_path / "graph.zarr"), peer])
+    assert [one.name for one in libraries] == ["ooc-graph", kind.name, "ooc-graph one by one"]
+    turns = [timing.Timed(one) for one in libraries]
+    several = dataclasses.replace(case, sources=np.arange(0, 60, 2).reshape(3, 10))
+    for kernel in ("bfs", "sssp"):
+        within = timing.alternate(kernel, several, turns, lambda _: 2)
+        assert len(within) == 2
+        assert not any(turn.parents for turn in turns)
 
 
 def test_wrong_answers_are_not_timed(module: Any) -> None:
