@@ -79,16 +79,10 @@ WAYS: dict[type, Callable[..., Way]] = {
 class Many:
     """A library that is given many vertices where others are given one."""
 
-    def __init__(self, library: Any, name: str = "", way: Any = None) -> None:
-        self.name, self.version, self.build_s = library.name, library.version, library.build_s
-        self.name += name
-        self._way = partial(way or WAYS[type(library)], library)
-
-    def bfs(self, sources: list[int]) -> Search:
-        return self._search("bfs", sources)
-
-    def sssp(self, sources: list[int]) -> Search:
-        return self._search("sssp", sources)
+    def __init__(self, library: Any, way: Callable[..., Way], more: str = "") -> None:
+        self.name, self._way = library.name + more, partial(way, library)
+        self.version, self.build_s = library.version, library.build_s
+        self.bfs, self.sssp = (partial(self._search, kernel) for kernel in ("bfs", "sssp"))
 
     def _search(self, kernel: str, sources: list[int]) -> Search:
         run, measure = self._way(kernel, sources)
@@ -98,5 +92,5 @@ class Many:
 
 def many_of(libraries: Sequence[Any]) -> list[Many]:
     """Those that have a way; our own single searches come last."""
-    found = [Many(one) for one in libraries if type(one) in WAYS]
-    return [*found, Many(libraries[0], " one by one", singly)]
+    found = [Many(one, WAYS[type(one)]) for one in libraries if type(one) in WAYS]
+    return [*found, Many(libraries[0], singly, " one by one")]
