@@ -51,6 +51,13 @@ def test_small_run(tmp_path: Path) -> None:
     assert "networkit" in drawn
     assert "Kronecker 10" in drawn
     assert not list(tmp_path.glob("peers-benchmark-*"))
+    again = script(BENCHMARKS / "peers_picture.py", "--records", records, "--out", picture)
+    assert again.code == 0, again.err
+    single, many = again.out.strip().split("\n\n")
+    for table, heads in ((single, "ours | search alone | networkit"), (many, "ours | networkit")):
+        assert table.startswith(f"| graph | search | {heads} |")
+        assert table.count("| Kronecker 10 |") == 2
+    assert picture.read_text() == drawn
 
 
 def check_figures(figures: dict[str, Any]) -> None:
