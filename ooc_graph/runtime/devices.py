@@ -16,8 +16,15 @@ from ooc_graph.model.resources import CPU, CUDA, Device, require_name
 
 def cuda_memory_bytes() -> int:
     """Memory of this process's CUDA device, in bytes, or DeviceError; the device is not opened."""
-    return int(_properties(_cuda())["totalGlobalMem"])
+    cupy = _cuda()
+    device = cupy.cuda.Device().id
+    if _sizes.get(device, (None,))[0] is not cupy:
+        _sizes[device] = cupy, int(_properties(cupy)["totalGlobalMem"])
+    return _sizes[device][1]
 
+
+# Memory of devices by number. The driver takes a millisecond or two to say it.
+_sizes: dict[int, tuple[Any, int]] = {}
 
 # The process that used CUDA first.
 _cuda_pid: int | None = None
