@@ -1,6 +1,6 @@
 """Ours against networkit, igraph, SciPy, GraphBLAS and networkx on the same graphs, in one run.
 
-    python benchmarks/peers.py [--scales 18-22] [--searches 64] [--data DIR] [--small] [--many-only]
+    python benchmarks/peers.py [--scales 18-22] [--searches 64] [--data DIR] [--small] [--many yes]
 
 Graph500's graphs of the given scales, and the road and social graphs of the shared data. On each
 graph the libraries search from the same sources in turn, ours first; a library whose search takes
@@ -14,8 +14,8 @@ alone stands beside it. Others: their own call, on deduplicated edges; reading t
 is not timed. TEPS count input tuples in the component, and their mean is harmonic; the
 ratio is over the sources that the other library searched. Draws records/peers.svg.
 
-On some graphs all sources are also searched together (peers_many.py), three times, or once by a
-library that takes seconds; --many-only does nothing else.
+With --many, all sources are also searched together (peers_many.py) on some graphs, three times, or
+once by a library that takes seconds.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def new_program() -> tuple[Program, argparse.Namespace]:
     program.add("--slow-s", type=float, default=0.5, help="slow is what takes as long")
     program.add("--edges", action="store_true", help="our method 'edges' as well")
     program.add("--no-memory", action="store_true")
-    program.add("--many-only", action="store_true", help="all sources together, no record else")
+    program.add("--many", choices=("no", "yes", "only"), default="no", help="sources together")
     program.add("--small", action="store_true", help="scale 10 and tiny graphs, no record")
     program.add("--picture", type=Path, default=None)
     program.parser.set_defaults(records=None)
@@ -86,7 +86,7 @@ def compare_on(
     case: Case, kinds: list[type[Peer]], options: argparse.Namespace, scratch: Path
 ) -> Iterator[dict[str, Any]]:
     """Records of one graph: of each kernel, from one source and from all together."""
-    if options.many_only and case.name not in MANY:
+    if options.many == "only" and case.name not in MANY:
         return
     og.build(case.source, scratch / "graph.zarr", overwrite=True)
     methods = (ROWS, EDGES) if options.edges else (ROWS,)
@@ -95,7 +95,7 @@ def compare_on(
     if not np.array_equal(ours.ids, case.ids):
         raise SystemExit(f"{case.name}: the built graph has other vertices than the input")
     kinds = [kind for kind in kinds if len(case.edges.u) <= kind.most_edges]
-    no_memory = options.no_memory or options.many_only or not HAS_PEAK
+    no_memory = options.no_memory or options.many == "only" or not HAS_PEAK
     memory = {} if no_memory else memory_of(case, own, kinds, scratch)
     libraries = [*own, *(kind() for kind in kinds)]
     for library in libraries:
@@ -103,10 +103,10 @@ def compare_on(
     together = replace(case, sources=np.tile(case.sources, (MANY_REPEATS, 1)))
     many = many_of([ours, *libraries[len(own) :]])
     for kernel in ours.kernels:
-        if not options.many_only:
+        if options.many != "only":
             few = min(len(case.sources), options.peer_searches)
             yield record_of(kernel, case, libraries, options.slow_s, few, memory)
-        if case.name in MANY:
+        if options.many != "no" and case.name in MANY:
             yield record_of(kernel, together, many, MANY_SLOW_S, 1, {})
 
 

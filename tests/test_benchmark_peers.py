@@ -34,7 +34,7 @@ def test_small_run(tmp_path: Path) -> None:
     ended = script(
         BENCHMARKS / "peers.py",
         *("--small", "--no-data", "--folder", tmp_path, "--records", records),
-        *("--picture", picture),
+        *("--picture", picture, "--many", "yes"),
     )
     assert ended.code == 0, ended.err
     found = [json.loads(line) for line in records.read_text().splitlines()]
