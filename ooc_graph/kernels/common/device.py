@@ -88,8 +88,9 @@ class SsspShared(Protocol):
     """Everyone's distances, one of it in a process; `merge` alone changes it.
 
     A payload of three arrays relaxes: vertices, candidate distances, and the sender's smallest
-    candidate not yet taken (1,), which counts only if no rank lists a vertex. A payload of two arrays has vertices that join and that leave
-    the set of those that wait for a parent on a plateau.
+    candidate not yet taken (1,), which counts only if no rank lists a vertex. A payload of two
+    arrays has vertices that join and that leave the set of those that wait for a parent on a
+    plateau.
     """
 
     @property

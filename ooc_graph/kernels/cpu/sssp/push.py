@@ -91,10 +91,10 @@ def push_below(
     examined, again = 0, 0
     while count > 0:
         if count > 2 * AHEAD:
-            place = head + 2 * AHEAD
-            later = np.int64(queue[place if place < capacity else place - capacity])
-            place = head + AHEAD
-            soon = np.int64(queue[place if place < capacity else place - capacity])
+            ahead = head + 2 * AHEAD
+            later = np.int64(queue[ahead if ahead < capacity else ahead - capacity])
+            ahead = head + AHEAD
+            soon = np.int64(queue[ahead if ahead < capacity else ahead - capacity])
             ask_for_arcs(out, later, soon, np.int64(taken[soon]) >> FLAG_BITS)
             prefetch(taken, later)
             prefetch(distance, later)
