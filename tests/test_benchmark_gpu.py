@@ -80,8 +80,6 @@ def picture(tmp_path: Path, records: list[dict[str, Any]], *options: object) -> 
     [
         ("gpu_checks.cu", []),
         ("gpu_lookups.cu", []),
-        ("gpu_floyd_peak.cu", ["-DVALUE=int"]),
-        ("gpu_floyd_peak.cu", ["-DVALUE=float"]),
         ("gpu_edge_list.cu", ["-DONCE=1", "-DWIDE=0", "-DSHARED=1", "-DLEVEL=u8"]),
         ("gpu_edge_list.cu", ["-DONCE=1", "-DWIDE=1", "-DSHARED=1", "-DLEVEL=u8"]),
         ("gpu_edge_list.cu", ["-DONCE=0", "-DWIDE=1", "-DSHARED=0", "-DLEVEL=u32"]),
