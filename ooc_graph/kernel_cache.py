@@ -44,6 +44,7 @@ _COMPILED_FROM = (
 """The package's version, constants that are compiled in, and the compiled functions."""
 
 
+@cache
 def source_hash() -> str:
     """Hash over the package's version and the sources of all compiled functions."""
     digest = hashlib.sha256(Path(__file__).read_bytes())

@@ -3,6 +3,7 @@
 # What else there is takes seconds to import, and Ctrl-C may come before it is there.
 from __future__ import annotations
 
+import gc
 import os
 import signal
 import sys
@@ -24,6 +25,8 @@ def main() -> None:
         _ignore_interrupts()
         sys.stderr.write(_INTERRUPTED)
         code = _EXIT_INTERRUPTED
+    # The process ends: what is left goes with it, and Python need not look for garbage in it.
+    gc.freeze()
     sys.exit(code)
 
 

@@ -90,3 +90,23 @@ def test_validate_is_the_function_whatever_was_imported_before(first: str) -> No
     for ask_before in ("", "import ooc_graph as og; og.validate; "):
         done = script("-c", ask_before + program)
         assert done.out == "ooc_graph.api.validate validate\n", done
+
+
+def test_garbage_is_finalized_at_the_end_still() -> None:
+    """What was left lately, what was left long ago, and what is alive until then."""
+    program = (
+        "import gc, ooc_graph as og\n"
+        "og.open\n"
+        "class Ring:\n"
+        "    def __init__(self, name):\n"
+        "        self.name, self.ring = name, self\n"
+        "    def __del__(self):\n"
+        "        print(self.name)\n"
+        "old = Ring('old')\n"
+        "gc.collect()\n"
+        "del old\n"
+        "alive, new = Ring('alive'), Ring('new')\n"
+        "del new\n"
+    )
+    done = script("-c", program)
+    assert (done.code, sorted(done.out.split())) == (0, ["alive", "new", "old"]), done
