@@ -5,9 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 from numba.extending import intrinsic
 
 from ooc_graph.kernel_cache import jit, kept
+
+varying: Any = np.int64
+"""``varying(0)`` is what a variable of a kernel is at first that changes in a loop.
+
+If it were a constant at first, numba would compile all functions that it is given to for this
+constant, too, which nobody would call.
+"""
 
 
 def kernel(function: Callable[..., object]) -> Any:

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 from ooc_graph.kernels.common import decisions
 from ooc_graph.kernels.common.bitmap import Words, members, put_all
-from ooc_graph.kernels.common.compiled import kernel, subroutine
+from ooc_graph.kernels.common.compiled import kernel, subroutine, varying
 from ooc_graph.kernels.common.decisions import PULL, PUSH
 from ooc_graph.kernels.common.team import CHUNK, OPERATION, barrier
 from ooc_graph.kernels.cpu.bfs import pull
@@ -103,7 +103,7 @@ def _plan(
     the arcs not visited yet.
     """
     queue, rows = scratch.queue, len(tree.parent)
-    direction = PULL if source == FROM_FOUND else PUSH
+    direction = varying(PULL if source == FROM_FOUND else PUSH)
     begin, end, depth = control[pull.BEGIN], control[pull.END], control[pull.DEPTH]
     count, arcs = control[pull.FOUND], control[pull.FOUND_ARCS]
     while True:
@@ -156,7 +156,7 @@ def search(
 
     ``listed`` is what `search_list` returned, where that began the search, else -1.
     """
-    source, unvisited = FROM_QUEUE, listed
+    source, unvisited = varying(FROM_QUEUE), listed
     if listed >= 0:
         leave_list(control, tree, scratch.state, scratch.never)
         if not barrier(control, threads):

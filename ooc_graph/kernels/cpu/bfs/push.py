@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ooc_graph.kernels.common.bitmap import LOW, ONE, SIX, has
-from ooc_graph.kernels.common.compiled import inlined, subroutine
+from ooc_graph.kernels.common.compiled import inlined, subroutine, varying
 from ooc_graph.kernels.common.team import atomic_add, atomic_or, atomic_umin, take_chunk
 from ooc_graph.kernels.cpu.bfs.pull import DEPTH, EXAMINED, FOUND, FOUND_ARCS, SETTLED
 from ooc_graph.types import AnyArray
@@ -112,7 +112,7 @@ def push_part(
     New vertices go to ``queue[end:]`` in any order, word `FOUND` counts them; ``buffer`` is this
     thread's own. Word `CHUNK` must be 0 at the start.
     """
-    count, examined, none = 0, np.int64(0), np.uint64(len(tree.parent))
+    count, examined, none = varying(0), np.int64(0), np.uint64(len(tree.parent))
     while True:
         first, last = take_chunk(control, CHUNK_ROWS, end, begin)
         if first >= last:

@@ -23,7 +23,7 @@ import numpy as np
 
 from ooc_graph.kernels.common import decisions
 from ooc_graph.kernels.common.bitmap import ONE, WORD_BITS, lowest_bit
-from ooc_graph.kernels.common.compiled import kernel, subroutine
+from ooc_graph.kernels.common.compiled import kernel, subroutine, varying
 from ooc_graph.kernels.common.dealt import WHOLE, arcs_of
 from ooc_graph.kernels.common.decisions import PUSH
 from ooc_graph.kernels.common.team import take_chunk
@@ -70,8 +70,8 @@ def search_list(control: Any, sides: Any, tree: Any, scratch: Any, trace: Any, r
     state[:] = list_level.UNSEEN
     state[root] = list_level.byte_of(0)
     queue[0] = root
-    begin, end, depth, reached = 0, 1, 0, 0
-    arcs: Any = np.int64(0)
+    begin, end, depth, reached = varying(0), varying(1), varying(0), 0
+    arcs = varying(0)
     while end > begin:
         count = end - begin
         reached += count

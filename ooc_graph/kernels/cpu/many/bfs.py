@@ -20,7 +20,7 @@ import numpy as np
 
 from ooc_graph.kernels.common import team
 from ooc_graph.kernels.common.bitmap import LOW, ONE, WORD_BITS, Words, lowest_bit, put
-from ooc_graph.kernels.common.compiled import kernel, subroutine
+from ooc_graph.kernels.common.compiled import kernel, subroutine, varying
 from ooc_graph.kernels.common.tuning import FEW_SOURCES
 from ooc_graph.kernels.cpu.bfs.push import OutRows
 from ooc_graph.kernels.cpu.many.bfs_settle import FOUND, NONE, VISITS, WORDS, settle, tally
@@ -113,7 +113,7 @@ def _search(control: Any, batch: Any, task: Any, sources: int, answer: Any, tall
     cancelled, and nothing that was found may be used.
     """
     out, into, options, has_answer = task.out, task.into, task.options, len(answer) > 0
-    depth, open_arcs = 0, len(into.neighbors)
+    depth, open_arcs = varying(0), len(into.neighbors)
     while True:
         if team.atomic_load(control, team.ABORT) != 0:
             return False

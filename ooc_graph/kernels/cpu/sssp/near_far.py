@@ -31,7 +31,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ooc_graph.kernels.common import decisions, intrinsics
-from ooc_graph.kernels.common.compiled import kernel, subroutine
+from ooc_graph.kernels.common.compiled import kernel, subroutine, varying
 from ooc_graph.kernels.common.sssp.plateaus import is_better_parent
 from ooc_graph.types import AnyArray
 
@@ -93,7 +93,7 @@ def _relax_near(rows: Any, state: Any, turn: int, count: int, bound: Any, top: A
     """
     word, near, far, trace = state.word, state.near, state.far[turn], state.trace
     capacity, most = len(near), len(far)
-    head, tail = 0, 0 if count == capacity else count
+    head, tail = varying(0), 0 if count == capacity else count
     listed, unlisted, examined, again = trace[LISTED], trace[UNLISTED], 0, 0
     lowest = _U(trace[LOWEST]) << _SHIFT
     while count > 0:
@@ -166,13 +166,13 @@ def _begin_round(trace: Any) -> None:
 
 
 @subroutine
-def _take_near(state: Any, turn: int, bound: Any) -> int:
+def _take_near(state: Any, turn: int, bound: Any) -> Any:
     """Queue the far vertices up to the bound; how many.
 
     The list of ``turn`` is read, and that of the other turn written.
     """
     far, listed = state.far[1 - turn], state.trace[LISTED]
-    is_whole, count = state.trace[UNLISTED] == 0, 0
+    is_whole, count = state.trace[UNLISTED] == 0, varying(0)
     _begin_round(state.trace)
     if is_whole:
         for index in range(listed):
@@ -213,7 +213,7 @@ def search_near_far(
     Returns the arcs examined; or `GAVE_UP`, and there is nothing to read, when a distance is
     longer, or when a weight was absorbed.
     """
-    trace, count, turn, examined = state.trace, 1, 0, 0
+    trace, count, turn, examined = state.trace, varying(1), varying(0), 0
     state.word[:] = _DISTANCE | _PARENT
     state.word[root] = _U(root) | _NEAR
     state.near[0] = root

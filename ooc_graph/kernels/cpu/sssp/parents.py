@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ooc_graph.kernels.common.compiled import inlined, kernel, subroutine
+from ooc_graph.kernels.common.compiled import inlined, kernel, subroutine, varying
 from ooc_graph.kernels.common.dealt import internal_of
 from ooc_graph.kernels.common.intrinsics import prefetch
 from ooc_graph.kernels.common.sssp.distances import path_sum
@@ -199,7 +199,7 @@ def parents_part(
         first = internal_of(base, wave.dealt)
         if first <= root < first + end - base:
             parent[base + root - first] = root
-        count = 0
+        count = varying(0)
         for row in range(base, end):
             at = distance[first + row - base]
             scratch.best[row - base] = at

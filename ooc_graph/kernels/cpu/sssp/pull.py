@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from ooc_graph.kernels.common.compiled import kernel, subroutine
+from ooc_graph.kernels.common.compiled import kernel, subroutine, varying
 from ooc_graph.kernels.common.dealt import internal_of
 from ooc_graph.kernels.common.sssp.distances import path_sum
 from ooc_graph.kernels.common.team import FIRST_FREE, LINE, atomic_add, take_chunk
@@ -140,7 +140,7 @@ def pull_part(
         base, end = take_chunk(control, CHUNK_ROWS, rows)
         if base >= end:
             break
-        first, count = internal_of(base, wave.dealt), 0
+        first, count = internal_of(base, wave.dealt), varying(0)
         for row in range(base, end):
             at = distance[first + row - base]
             scratch.best[row - base] = at

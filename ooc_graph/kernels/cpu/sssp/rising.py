@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from ooc_graph.kernels.common import decisions
-from ooc_graph.kernels.common.compiled import kernel, subroutine
+from ooc_graph.kernels.common.compiled import kernel, subroutine, varying
 from ooc_graph.kernels.common.dealt import internal_of
 from ooc_graph.kernels.common.sssp.distances import path_sum, raised
 from ooc_graph.kernels.cpu.sssp import push
@@ -74,9 +74,9 @@ def push_rising(
     # Everything else is unreached and unmarked.
     wave.distance[root], wave.taken[root], wave.queue[0] = 0, push.QUEUED, root
     wave.first[0] = root
-    count, pending, total, reached = 1, 0, 0, 1
+    count, pending, total, reached = varying(1), varying(0), 0, varying(1)
     bound, floor = wave.distance[root], wave.distance[root]
-    inner, inner_arcs, growing = 0, 0, True
+    inner, inner_arcs, growing = varying(0), 0, True
     while True:
         pending, reached, examined, again = push.push_below(
             out, wave, count, pending, bound, reached
