@@ -42,7 +42,7 @@ def wait(batch: Any, row: Any, away: Any) -> None:
 
 
 @inlined
-def _find_reached(out: Any, batch: Any, sources: Any) -> None:
+def find_reached(out: Any, batch: Any, sources: Any) -> None:
     """Set each row's bits of the slots whose sources reach it."""
     changed, reached = batch.changed, batch.reached
     changed[:] = 0
@@ -68,7 +68,7 @@ def _find_reached(out: Any, batch: Any, sources: Any) -> None:
 
 
 @inlined
-def _forget(batch: Any, sources: int) -> None:
+def forget(batch: Any, sources: int) -> None:
     """Give all slots their distances before the search; slots without a source reach nothing."""
     top, never = batch.limits[0], batch.limits[1]
     rows, slots = batch.distance.shape
@@ -90,9 +90,7 @@ def _forget(batch: Any, sources: int) -> None:
 
 @inlined
 def begin(out: Any, batch: Any, leaves: Any, floors: Any, sources: Any) -> None:
-    """Reset a batch, give every slot its source, and relax the sources' own arcs."""
-    _find_reached(out, batch, sources)
-    _forget(batch, len(sources))
+    """Give every slot its source, and relax the sources' own arcs."""
     # No arc matters to a leaf before the end: it is never pushed to.
     for leaf in leaves:
         batch.reach[leaf] = 0

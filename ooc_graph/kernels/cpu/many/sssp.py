@@ -32,7 +32,16 @@ from ooc_graph.kernels.common.compiled import inlined, kernel, subroutine
 from ooc_graph.kernels.common.intrinsics import prefetch
 from ooc_graph.kernels.common.sssp.rows import LightRows
 from ooc_graph.kernels.common.team import ABORT, CHUNK, atomic_add, atomic_load
-from ooc_graph.kernels.cpu.many.batch import LOOKED, RELAXED, ROWS, SWEEPS, begin, wait
+from ooc_graph.kernels.cpu.many.batch import (
+    LOOKED,
+    RELAXED,
+    ROWS,
+    SWEEPS,
+    begin,
+    find_reached,
+    forget,
+    wait,
+)
 from ooc_graph.kernels.cpu.many.vectors import fetch_row, push_arc
 from ooc_graph.kernels.cpu.many.wanted import PUBLISHED, Wanted, publish
 from ooc_graph.types import AnyArray, IntArray
@@ -106,29 +115,6 @@ def _sweep(out: Any, batch: Any, bound: Any, ceiling: Any) -> Any:
     return smallest
 
 
-@subroutine
-def _highest(values: Any) -> Any:
-    highest = values[0]
-    for value in values:
-        highest = max(highest, value)
-    return highest
-
-
-@inlined
-def settle(out: Any, batch: Any, step: Any) -> None:
-    """Let waiting rows push until none is left; the bound rises by ``step`` at a time."""
-    top = batch.limits[0]
-    smallest = top
-    for row in range(len(batch.pending)):
-        smallest = min(smallest, batch.pending[row])
-    while smallest < top:
-        bound, ceiling = smallest + step, _highest(batch.reach)
-        # What improved and pushed in the same sweep makes `smallest` too small, never too large:
-        # then a sweep finds nothing up to the bound.
-        while smallest <= bound and smallest < top:
-            smallest = _sweep(out, batch, bound, ceiling)
-
-
 @inlined
 def _finish(into: Any, batch: Any, leaves: Any) -> None:
     """Relax the arcs into the leaves, once, as all other distances are final."""
@@ -167,8 +153,23 @@ def search_batch(control: Any, batch: Any, task: Any) -> Any:
     if number + 1 >= len(task.begins):
         return -1
     first, end = task.begins[number], task.begins[number + 1]
-    begin(task.out, batch, task.leaves, task.floors, task.wanted.sources[first:end])
-    settle(task.out, batch, task.step[0])
+    sources = task.wanted.sources[first:end]
+    find_reached(task.out, batch, sources)
+    forget(batch, len(sources))
+    begin(task.out, batch, task.leaves, task.floors, sources)
+    top = batch.limits[0]
+    smallest = top
+    for pending in batch.pending:
+        smallest = min(smallest, pending)
+    # Waiting rows push until none is left; the bound rises by a step at a time.
+    while smallest < top:
+        bound, ceiling = smallest + task.step[0], batch.reach[0]
+        for reach in batch.reach:
+            ceiling = max(ceiling, reach)
+        # What improved and pushed in the same sweep makes `smallest` too small, never too large:
+        # then a sweep finds nothing up to the bound.
+        while smallest <= bound and smallest < top:
+            smallest = _sweep(task.out, batch, bound, ceiling)
     _finish(task.into, batch, task.leaves)
     publish(batch, task.wanted, first, end)
     return number
