@@ -16,6 +16,7 @@ import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cache, partial
+from importlib import import_module
 from pathlib import Path
 from pickle import UnpicklingError
 from typing import Any, TypeVar, cast
@@ -186,12 +187,32 @@ class _Cache(FunctionCache):
         # was compiled needs its allocator at most; without it, the process would end at a symbol.
         if self.allocates:
             rtsys.initialize(target_context)
+        found = None
         with _going_on():
-            return self._load_overload(sig, target_context)  # type: ignore[no-untyped-call]
+            found = self._load_overload(sig, target_context)  # type: ignore[no-untyped-call]
+        if found is None:
+            _import_compiler()
+        return found
 
     def save_overload(self, sig: Any, data: Any) -> None:
         with _going_on():
             super().save_overload(sig, data)  # type: ignore[no-untyped-call]
+
+
+@cache
+def _import_compiler() -> None:
+    """Import what numba compiles with, but not SciPy, which takes as long again.
+
+    numba would, to see whether its linear algebra is there, which no kernel calls. Whoever calls it
+    imports it then. All callers hold numba's lock.
+    """
+    linear_algebra: Any = import_module("numba.np.linalg")
+    ensure = linear_algebra.ensure_blas
+    linear_algebra.ensure_blas = partial(import_module, "scipy")
+    try:
+        import_module("numba.np.arraymath")
+    finally:
+        linear_algebra.ensure_blas = ensure
 
 
 @contextmanager
