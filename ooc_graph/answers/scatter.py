@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 
-from ooc_graph.kernels.cpu.components.fused import first_positions
 from ooc_graph.kernels.cpu.original_order import (
     count_from,
     order_measures,
@@ -198,6 +197,8 @@ class ComponentColumns(Columns):
     """
 
     def __init__(self, label: AnyArray, ids: Ids) -> None:
+        from ooc_graph.kernels.cpu.components.fused import first_positions  # noqa: PLC0415
+
         self._label = label
         self._first = np.full(len(label), -1, ids.internal_of.dtype)
         first_positions(ids.internal_of, label, self._first)

@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 
-from ooc_graph.edges.npyfiles import read_header
 from ooc_graph.errors import InputError, UnknownVertexError, UsageError
 from ooc_graph.shards.load import Graph
 from ooc_graph.types import AnyArray, IntArray
@@ -77,6 +76,8 @@ def ids_in(path: Path) -> IntArray:
     Empty lines and those that begin with ``#`` do not count. InputError: it is neither.
     """
     if path.suffix == ".npy":
+        from ooc_graph.edges.npyfiles import read_header  # noqa: PLC0415 - few give files
+
         part = read_header(str(path))
         if len(part.shape) != 1 or part.dtype.kind not in "iu":
             raise InputError("is no .npy file of a list of integers", path=path)

@@ -10,7 +10,6 @@ from pathlib import Path
 import numpy as np
 
 from ooc_graph.errors import NegativeWeightError, UnknownVertexError, UsageError
-from ooc_graph.kernels.cpu.build.rows import sort_rows
 from ooc_graph.layout import names
 from ooc_graph.layout.stored import Stored
 from ooc_graph.memory.cpu.columns import Column, LastFile
@@ -194,5 +193,7 @@ class Graph(GraphFacts):
 
     def _by_id(self, rows: Rows) -> Rows:
         """Order loaded rows by id, if only light ones are there and BFS wants them."""
+        from ooc_graph.kernels.cpu.build.rows import sort_rows  # noqa: PLC0415
+
         sort_rows(rows.offsets.astype(np.int64), rows.neighbors, np.empty(0, np.uint32))
         return rows
