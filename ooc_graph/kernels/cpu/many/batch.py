@@ -42,8 +42,8 @@ def wait(batch: Any, row: Any, away: Any) -> None:
 
 
 @inlined
-def find_reached(out: Any, batch: Any, sources: Any) -> None:
-    """Set each row's bits of the slots whose sources reach it."""
+def reset(out: Any, batch: Any, sources: Any) -> None:
+    """Set each row's bits of the slots whose sources reach it, and all slots' first distances."""
     changed, reached = batch.changed, batch.reached
     changed[:] = 0
     reached[:] = 0
@@ -65,26 +65,21 @@ def find_reached(out: Any, batch: Any, sources: Any) -> None:
                     if bits & ~reached[v]:
                         reached[v] |= bits
                         put(changed, v)
-
-
-@inlined
-def forget(batch: Any, sources: int) -> None:
-    """Give all slots their distances before the search; slots without a source reach nothing."""
     top, never = batch.limits[0], batch.limits[1]
     rows, slots = batch.distance.shape
-    everywhere = ~np.uint64(0) >> np.uint64(WORD_BITS - sources)
+    everywhere = ~np.uint64(0) >> np.uint64(WORD_BITS - len(sources))
     for row in range(rows):
-        bits = batch.reached[row]
+        bits = reached[row]
         # What nobody reaches need not be looked at, nor raise the ceiling.
         batch.reach[row] = top if bits else 0
         batch.pending[row] = top
         if bits == everywhere:
-            for slot in range(sources):
+            for slot in range(len(sources)):
                 batch.distance[row, slot] = top
         else:
-            for slot in range(sources):
+            for slot in range(len(sources)):
                 batch.distance[row, slot] = top if (bits >> np.uint64(slot)) & ONE else never
-        for slot in range(sources, slots):
+        for slot in range(len(sources), slots):
             batch.distance[row, slot] = never
 
 

@@ -32,16 +32,7 @@ from ooc_graph.kernels.common.compiled import inlined, kernel, subroutine
 from ooc_graph.kernels.common.intrinsics import prefetch
 from ooc_graph.kernels.common.sssp.rows import LightRows
 from ooc_graph.kernels.common.team import ABORT, CHUNK, atomic_add, atomic_load
-from ooc_graph.kernels.cpu.many.batch import (
-    LOOKED,
-    RELAXED,
-    ROWS,
-    SWEEPS,
-    begin,
-    find_reached,
-    forget,
-    wait,
-)
+from ooc_graph.kernels.cpu.many.batch import LOOKED, RELAXED, ROWS, SWEEPS, begin, reset, wait
 from ooc_graph.kernels.cpu.many.vectors import fetch_row, push_arc
 from ooc_graph.kernels.cpu.many.wanted import PUBLISHED, Wanted, publish
 from ooc_graph.types import AnyArray, IntArray
@@ -81,15 +72,6 @@ def _push(out: Any, batch: Any, row: int, low: Any, ceiling: Any) -> Any:
     return nearest
 
 
-@subroutine
-def _fetch_arcs(out: Any, row: int) -> None:
-    """Fetch a row's first arcs into cache, without waiting."""
-    begin = out.offsets[row]
-    prefetch(out.neighbors, begin)
-    for line in range(2):
-        prefetch(out.weights, begin + line * PUBLISHED // 2)
-
-
 @inlined
 def _sweep(out: Any, batch: Any, bound: Any, ceiling: Any) -> Any:
     """Let the rows push that wait up to ``bound``; a lower bound of where the others wait."""
@@ -109,7 +91,11 @@ def _sweep(out: Any, batch: Any, bound: Any, ceiling: Any) -> Any:
             batch.pending[row] = top
             batch.counts[ROWS] += 1
             if word != 0:
-                _fetch_arcs(out, index * WORD_BITS + lowest_bit(word))
+                # The next row's first arcs come into cache meanwhile.
+                begin = out.offsets[index * WORD_BITS + lowest_bit(word)]
+                prefetch(out.neighbors, begin)
+                for line in range(2):
+                    prefetch(out.weights, begin + line * PUBLISHED // 2)
             smallest = min(smallest, _push(out, batch, row, low - low * slack, ceiling))
     batch.counts[SWEEPS] += 1
     return smallest
@@ -154,11 +140,9 @@ def search_batch(control: Any, batch: Any, task: Any) -> Any:
         return -1
     first, end = task.begins[number], task.begins[number + 1]
     sources = task.wanted.sources[first:end]
-    find_reached(task.out, batch, sources)
-    forget(batch, len(sources))
+    reset(task.out, batch, sources)
     begin(task.out, batch, task.leaves, task.floors, sources)
-    top = batch.limits[0]
-    smallest = top
+    smallest = top = batch.limits[0]
     for pending in batch.pending:
         smallest = min(smallest, pending)
     # Waiting rows push until none is left; the bound rises by a step at a time.
