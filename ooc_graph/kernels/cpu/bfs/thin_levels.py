@@ -70,8 +70,7 @@ def search_list(control: Any, sides: Any, tree: Any, scratch: Any, trace: Any, r
     state[:] = list_level.UNSEEN
     state[root] = list_level.byte_of(0)
     queue[0] = root
-    begin, end, depth, reached = varying(0), varying(1), varying(0), 0
-    arcs = varying(0)
+    begin, end, depth, reached, arcs = varying(0), varying(1), varying(0), 0, varying(0)
     while end > begin:
         count = end - begin
         reached += count
