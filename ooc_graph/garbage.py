@@ -10,11 +10,7 @@ from contextlib import contextmanager
 
 @atexit.register
 def _end() -> None:
-    """Look at what is new alone.
-
-    Python would look at all that is loaded before it forgets the modules, and does twice more
-    behind that: nothing is left for these that the first would have found.
-    """
+    """Look at what is new alone: Python looks at all twice more when it forgets the modules."""
     if gc.isenabled():
         gc.collect(1)
         gc.disable()

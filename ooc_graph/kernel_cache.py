@@ -187,12 +187,12 @@ class _Cache(FunctionCache):
         # was compiled needs its allocator at most; without it, the process would end at a symbol.
         if self.allocates:
             rtsys.initialize(target_context)
-        found = None
         with _going_on():
             found = self._load_overload(sig, target_context)  # type: ignore[no-untyped-call]
-        if found is None:
-            _import_compiler()
-        return found
+            if found is not None:
+                return found
+        _import_compiler()
+        return None
 
     def save_overload(self, sig: Any, data: Any) -> None:
         with _going_on():
@@ -201,10 +201,9 @@ class _Cache(FunctionCache):
 
 @cache
 def _import_compiler() -> None:
-    """Import what numba compiles with, but not SciPy, which takes as long again.
+    """Import what numba compiles with, but not SciPy's linear algebra, which takes as long again.
 
-    numba would, to see whether its linear algebra is there, which no kernel calls. Whoever calls it
-    imports it then. All callers hold numba's lock.
+    numba would, to see whether it is there. Whoever calls it imports it then. We hold numba's lock.
     """
     linear_algebra: Any = import_module("numba.np.linalg")
     ensure = linear_algebra.ensure_blas

@@ -98,7 +98,7 @@ def test_all_that_is_compiled_is_among_the_sources():
     assert sources.issuperset(having)
 
 
-DECORATORS = [kernel, allocating_kernel, kernel_cache.compiled]
+DECORATORS = [kernel, allocating_kernel]
 
 
 @pytest.fixture
@@ -165,6 +165,22 @@ def test_a_kernel_that_allocates_is_loaded_by_a_new_process(tmp_path: Path) -> N
     )
     for known in (0, 1):
         assert by_new_process(tmp_path, program) == f"3.0 {known}\n"
+
+
+def test_linear_algebra_is_imported_by_who_calls_it(tmp_path: Path) -> None:
+    program = (
+        "import sys, numba, numpy as np\n"
+        "from ooc_graph.kernels.common.compiled import kernel\n"
+        "@kernel\n"
+        "def twice(number):\n"
+        "    return 2 * number\n"
+        "print(twice(3), 'scipy.linalg' in sys.modules)\n"
+        "@numba.njit\n"
+        "def product(some):\n"
+        "    return np.dot(some, some)\n"
+        "print(product(np.ones(3)), 'scipy.linalg' in sys.modules)\n"
+    )
+    assert by_new_process(tmp_path, program) == "6 False\n3.0 True\n"
 
 
 def test_a_kernel_that_was_loaded_can_be_part_of_another(tmp_path: Path) -> None:
