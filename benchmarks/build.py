@@ -7,8 +7,6 @@ fsync, manifest; kernels are compiled before. Memory is the peak of all processe
 idle cluster. The share of the time spent waiting for the disk is of the worker threads' samples.
 """
 
-from __future__ import annotations
-
 import contextlib
 import os
 import statistics

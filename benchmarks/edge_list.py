@@ -15,8 +15,6 @@ Draws records/edge_list.svg and prints the table of docs/edge_list.md, of the ne
 scale; with ``--scales ''`` that alone.
 """
 
-from __future__ import annotations
-
 from argparse import Namespace
 from collections.abc import Callable, Sequence
 from functools import partial

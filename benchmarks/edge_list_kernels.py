@@ -3,8 +3,6 @@
 Both go level by level on all threads, and reach vertices as the package's edge lists do.
 """
 
-from __future__ import annotations
-
 from time import perf_counter
 from types import SimpleNamespace
 from typing import Any, NamedTuple

@@ -6,8 +6,6 @@ One rank a worker and eight; an empty Share, a Route of nothing, and 1 and 8 MB 
 every other. The first supersteps, in which connections are made, do not count.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Generator, Sequence
 from contextlib import nullcontext

@@ -5,13 +5,11 @@
 In a cache folder of its own, empty at first: Graph500's command on a small graph, the same again,
 and a fresh process that opens the graph and searches it, in Python and by the command. Seconds of
 wall clock, and of processor time of all processes. The same on a graph of scale ``--searched``,
-beside ``python -c pass``; first calls on ten vertices, each with an empty cache; and Graph500 within
-a limit that is too small. Milliseconds of searches that one process repeats, and of the search
+beside ``python -c pass``; first calls on ten vertices, each with an empty cache; and Graph500
+within a limit that is too small. Milliseconds of searches that a process repeats, and of the search
 alone: on ten vertices, from a source without arcs, and SSSP on the roads of New York if the shared
 graphs are there.
 """
-
-from __future__ import annotations
 
 import os
 import resource

@@ -10,8 +10,6 @@ turns, each from light-first rows to all distances as integers of 64 bits in mem
 their answers are compared. Potentials and new weights are recorded beside, and not counted.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from functools import partial
 from itertools import product

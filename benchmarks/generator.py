@@ -6,8 +6,6 @@ Into buffers that are there already (what a build does), and `Kronecker.block`, 
 best and the median of the repeats. A busy machine halves the figures.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial

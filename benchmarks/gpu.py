@@ -18,8 +18,6 @@ same run. Energy is NVML's, over all searches repeated for at least 10 s; MTEPS/
 mean TEPS of these over their average power. What does not fit the device is recorded as such.
 """
 
-from __future__ import annotations
-
 from functools import partial
 from typing import Any
 

@@ -17,8 +17,6 @@ builds them with all of the device's memory (``ample``) and with little of it, i
 edges within each of some limits.
 """
 
-from __future__ import annotations
-
 import os
 import shutil
 import statistics

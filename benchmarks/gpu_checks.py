@@ -6,8 +6,6 @@ parents are the ones that the rules of docs/storage.md name. `Validated` looks a
 by the package's validator.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any

@@ -15,8 +15,6 @@ device that the search has nothing of. The disk's rate is that of the same chunk
 order by as many threads, the page cache dropped before.
 """
 
-from __future__ import annotations
-
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path

@@ -15,8 +15,6 @@ levels together.
 Draws records/gpu_edge_list.svg and prints the table of docs/edge_list.md, as edge_list.py does.
 """
 
-from __future__ import annotations
-
 import statistics
 from argparse import Namespace
 from functools import cache, partial

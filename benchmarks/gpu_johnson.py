@@ -22,8 +22,6 @@ brought to page-locked memory, their rate beside one plain copy of as many bytes
 on the device, beside the class of kernels from rows in host memory (`johnson_stored`).
 """
 
-from __future__ import annotations
-
 import argparse
 import statistics
 from collections.abc import Callable

@@ -15,8 +15,6 @@ GTEPS are input tuples by sources over time. Levels and counts are compared byte
 CPU's.
 """
 
-from __future__ import annotations
-
 import argparse
 import statistics
 from collections.abc import Callable

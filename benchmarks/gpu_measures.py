@@ -1,7 +1,5 @@
 """What is measured of the searches of one graph: times, levels, arcs, ceilings, energy."""
 
-from __future__ import annotations
-
 import statistics
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import astuple

@@ -20,8 +20,6 @@ distances are set at first and answers written, 12 bytes a row. How often all ro
 is not counted.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 

@@ -13,8 +13,6 @@ these, adds the other directions and renumbers on the device, and has RMM's pool
 all cores, and the first search brings rows to the device. What cuGraph refuses is recorded.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import partial
 from typing import Any

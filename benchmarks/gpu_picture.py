@@ -10,8 +10,6 @@ at one scale, of the search whose speed is the median and of the slowest. Prints
 also of the road networks (gpu_roads.py) of the same commit, where there are any.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any

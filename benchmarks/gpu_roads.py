@@ -9,8 +9,6 @@ or distances stand in the device's memory, or in the host's; bringing the device
 the record too.
 """
 
-from __future__ import annotations
-
 import statistics
 from collections import defaultdict
 from typing import Any

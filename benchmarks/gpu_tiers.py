@@ -12,8 +12,6 @@ Time is by events on the stream, from before all initialisation until parents (o
 levels or distances stand in device memory. TEPS counts input tuples between reached vertices.
 """
 
-from __future__ import annotations
-
 from functools import partial
 from typing import Any
 

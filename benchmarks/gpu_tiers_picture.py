@@ -8,8 +8,6 @@ the slowest search to the best, by the share of the arcs that is on the device; 
 newest record of gpu.py, by kernels that have all rows on the device.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from itertools import groupby
 from pathlib import Path

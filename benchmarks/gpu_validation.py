@@ -7,8 +7,6 @@ checked one by one, laid out side by side, and checked against the tuples, which
 block by block. A last batch has one wrong parent among right ones, which must be found.
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Iterator
 from contextlib import contextmanager

@@ -8,8 +8,6 @@ SciPy's CSR array of both directions adds duplicates up, networkit's graph keeps
 ids, float32 weights and the number of vertices, and take turns; compiling is not in the times.
 """
 
-from __future__ import annotations
-
 import resource
 import statistics
 from functools import partial

@@ -21,8 +21,6 @@ plain passes over all out-arcs: as many as rows go on to improve in, for each ba
 ``public``: the same graphs through `ooc_graph.johnson` (`johnson_stored`).
 """
 
-from __future__ import annotations
-
 import argparse
 from collections.abc import Callable
 from typing import Any

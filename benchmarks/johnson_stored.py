@@ -9,8 +9,6 @@ number for each source (``reduce=``), in memory and in a store. The first four g
 ``--stored`` sources, the others a number for each of ``--sources``. Answers are the same bytes.
 """
 
-from __future__ import annotations
-
 import argparse
 from collections.abc import Callable, Iterator
 from functools import partial

@@ -6,8 +6,6 @@ Both searches have the same rows, and answers are compared byte for byte. One se
 before. Recorded are medians, the package's choice, and the share of arcs that each looked at.
 """
 
-from __future__ import annotations
-
 import statistics
 from collections.abc import Iterator
 from typing import Any

@@ -18,8 +18,6 @@ With --many, all sources are also searched together (peers_many.py) on some grap
 once by a library that takes seconds.
 """
 
-from __future__ import annotations
-
 import argparse
 import os
 from collections.abc import Iterator, Sequence

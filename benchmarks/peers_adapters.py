@@ -5,8 +5,6 @@ library is asked for parents and levels or distances, as ours gives them, as far
 calls finds them; its class says what it gives. Each gets the threads that it takes by itself.
 """
 
-from __future__ import annotations
-
 import importlib.util
 import math
 from collections.abc import Callable

@@ -4,8 +4,6 @@ Nothing of the package's build is used to read, deduplicate or count: the librar
 by this path and ours by its own, so that equal answers say something.
 """
 
-from __future__ import annotations
-
 import pickle
 from dataclasses import dataclass
 from pathlib import Path
@@ -58,7 +56,7 @@ class Edges:
         (folder / "edges").write_bytes(pickle.dumps(self))
 
     @staticmethod
-    def load(folder: Path) -> Edges:
+    def load(folder: Path) -> "Edges":
         """The edges that `save` left."""
         found: Edges = pickle.loads((folder / "edges").read_bytes())
         return found

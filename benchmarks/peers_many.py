@@ -9,8 +9,6 @@ is timed and what not is as for single searches (peers_adapters). Beside them st
 searches, one after another.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any

@@ -7,8 +7,6 @@ before, so that code is not counted. The system keeps the peak (VmHWM, set back 
 Linux alone has it.
 """
 
-from __future__ import annotations
-
 import ctypes
 import gc
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """This package behind the interface of the comparison: its public functions on a built graph."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

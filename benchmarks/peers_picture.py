@@ -7,8 +7,6 @@ search. Earlier ones, of searches alone, are left out. Prints a table of the sam
 of the newest records of many sources.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any

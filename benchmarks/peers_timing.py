@@ -6,8 +6,6 @@ Graph500 benchmark specification 3.0: edges of the component over time, harmonic
 sources.
 """
 
-from __future__ import annotations
-
 import statistics
 import time
 from collections.abc import Callable, Mapping

@@ -7,8 +7,6 @@ stand the arcs it examined and nanoseconds an arc and a row. Bounds: a sequentia
 at random in a table as large as the distances, what an examined arc costs at least.
 """
 
-from __future__ import annotations
-
 import statistics
 from collections import Counter
 from collections.abc import Callable

@@ -16,8 +16,6 @@ With --budget BYTES each worker, and the one process, keeps heads of its rows in
 many bytes, and reads the tails from the store; what they read is recorded.
 """
 
-from __future__ import annotations
-
 import os
 from collections import defaultdict
 from collections.abc import Generator, Iterator, Sequence
@@ -99,7 +97,7 @@ class Course:
             self.processor = process_time() - processor
             return stop.value
 
-    def beside(self, coroutine: Any) -> Generator[Any, Any, tuple[Any, Course]]:
+    def beside(self, coroutine: Any) -> Generator[Any, Any, tuple[Any, "Course"]]:
         """The coroutine, returning this with its tree."""
         tree = yield from coroutine
         return tree, self

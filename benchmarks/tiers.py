@@ -15,8 +15,6 @@ store's arcs (all row orders), and of those that the kernel reads if that is not
 --limit-bytes. See tiers_limit.py.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 from functools import partial
 from itertools import repeat

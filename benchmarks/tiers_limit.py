@@ -7,8 +7,6 @@ cache warm, the best of three; before, in memory, for the ratios. At last the ch
 sequence: what the disk gives at most.
 """
 
-from __future__ import annotations
-
 import gc
 from pathlib import Path
 from typing import Any

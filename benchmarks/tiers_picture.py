@@ -8,8 +8,6 @@ machines drift, so only the two lines of a kernel should be compared. On the rig
 search read, as a share of all bytes of the arcs; GridGraph reads all of them once a level.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from itertools import groupby
 from pathlib import Path

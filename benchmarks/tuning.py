@@ -13,8 +13,6 @@ distances from ``--sources`` vertices together, and ``levels`` counts their leve
 many vertices, and integers as weights. Answers must be the same bytes whatever the value.
 """
 
-from __future__ import annotations
-
 import hashlib
 import importlib
 import json

@@ -8,8 +8,6 @@ answers: seconds an answer of taking in, of the pass and of both, the best of th
 of the pass to the generator's time, and of the earlier package's seconds to these.
 """
 
-from __future__ import annotations
-
 import inspect
 import subprocess
 from pathlib import Path

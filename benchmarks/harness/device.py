@@ -1,7 +1,5 @@
 """One CUDA device: what it is, times on it, memory, and graphs and searches that are on it."""
 
-from __future__ import annotations
-
 import statistics
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass

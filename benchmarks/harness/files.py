@@ -1,7 +1,5 @@
 """Files of a benchmark: their pages in the system's memory, their rate, programs run on them."""
 
-from __future__ import annotations
-
 import inspect
 import os
 import pickle

@@ -1,7 +1,5 @@
 """Graphs that benchmarks search: Graph500's, random ones, grids, and those of the shared data."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """The command line of a benchmark, its records and what it prints of them."""
 
-from __future__ import annotations
-
 import os
 import tempfile
 from argparse import ArgumentDefaultsHelpFormatter, ArgumentParser, Namespace

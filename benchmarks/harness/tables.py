@@ -1,7 +1,5 @@
 """Figures as tables on the terminal, and tables in Markdown."""
 
-from __future__ import annotations
-
 import sys
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence

@@ -1,7 +1,5 @@
 """Times of calls: again and again, in turns, and of searches from the same sources in turns."""
 
-from __future__ import annotations
-
 import statistics
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
