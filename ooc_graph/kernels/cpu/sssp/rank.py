@@ -63,11 +63,13 @@ class CpuSsspRank(BaseSsspRank):
         self._scratches = parents.new_scratches(team.threads, top.dtype)
         self._parent = np.empty(rows, ids)
         self._bound, self._floor = self._top, 0.0
+        self._within: AnyArray | None = None
 
     def start(self) -> None:
         """Forget everything."""
         self.drop_pending()
         self._bound, self._floor, self._left = self._top, 0.0, 0
+        self._within = None
         self._parent[:] = np.iinfo(self._ids).max
 
     def drop_pending(self) -> None:
@@ -104,8 +106,14 @@ class CpuSsspRank(BaseSsspRank):
         return lengths
 
     def _rows_within(self, shared: CpuSsspShared, bound: float) -> AnyArray:
-        count = list_within(self._seen(shared), self._kind(bound), self._wave.queue)
-        return self._wave.queue[:count].astype(np.int64)
+        """Own rows within a bound that is settled, and not above the last one of this search."""
+        if self._within is None:
+            count = list_within(self._seen(shared), self._kind(bound), self._wave.queue)
+            self._within = self._wave.queue[:count].astype(np.int64)
+        else:
+            away = shared.distance[self._dealing.internal_of(self._within)]
+            self._within = self._within[away <= self._kind(bound)]
+        return self._within
 
     def push_within(self, shared: CpuSsspShared, bound: float) -> tuple[Payload, int]:
         """Candidates along all arcs of the own rows within ``bound``; arcs examined."""
