@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -127,6 +128,13 @@ class Batch:
         """Nothing seen yet."""
         broken = np.full((3, self.answers, 2), NONE, dtype=np.int64)
         return Tally(np.zeros(self.answers + 1, dtype=np.int64), broken)
+
+    @cached_property
+    def equal(self) -> AnyArray:
+        """Bits of vertices that are as far as their parent in some answer."""
+        flags = np.zeros(-(-len(self.parent) // 8), np.uint8)
+        loops.flag_equal(self.value, self.parent, flags)
+        return flags
 
     def first_unconfirmed(self, answer: int) -> tuple[int, int] | None:
         """Tree arc of the smallest vertex that no edge has confirmed, as positions."""

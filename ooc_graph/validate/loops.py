@@ -85,13 +85,28 @@ def _equal_parent(value: AnyArray, parent: AnyArray, answer: int, root: int, v: 
 
 
 @compiled
-def find_cycle(value: AnyArray, parent: AnyArray, answer: int, root: int, seen: AnyArray) -> int:
+def flag_equal(value: AnyArray, parent: AnyArray, equal: AnyArray) -> None:
+    """Set the bits of vertices that are as far as their parent in some answer."""
+    for v in range(len(parent)):
+        found = False
+        for answer in range(parent.shape[1]):
+            found |= _equal_parent(value, parent, answer, -1, v) >= 0
+        equal[v >> 3] |= found << (v & 7)
+
+
+@compiled
+def find_cycle(
+    value: AnyArray, parent: AnyArray, answer: int, root: int, equal: AnyArray, seen: AnyArray
+) -> int:
     """Return the smallest position whose chain of parents ends in a cycle, -1 if there is none.
 
     If no parent is farther than its child, a cycle consists of equal distances: only those links
-    are followed, each once or twice. ``seen``, uint8, has a bit for each vertex, 0 at entry.
+    are followed, each once or twice, from vertices that `flag_equal` found. ``seen``, uint8, has a
+    bit for each vertex, 0 at entry.
     """
     for start in range(len(parent)):
+        if equal[start >> 3] >> (start & 7) & 1 == 0:
+            continue
         v: Any = np.int64(start)
         steps = 0
         while v >= 0 and seen[v >> 3] >> (v & 7) & 1 == 0:

@@ -198,9 +198,9 @@ class Validator(ABC, Generic[Answer]):
             ends = (self._shown(batch, v, slot) for v in (above, step))
             return self._wording.bad_step(name(step), name(above), *ends)
         if not self._is_level and (pending or tally.first_broken(LEVEL, slot)):
-            seen = np.zeros(-(-self.vertices.count // 8), np.uint8)
+            seen = np.zeros_like(batch.equal)
             at = int(self.vertices.positions(np.array([root], dtype=np.int64))[0])
-            if (start := loops.find_cycle(*rows, at, seen)) >= 0:
+            if (start := loops.find_cycle(*rows, at, batch.equal, seen)) >= 0:
                 return self._wording.cycle(name(start))
         return None
 

@@ -155,7 +155,7 @@ def memory_beside(kernel: str, count: int, weight: float, most: int) -> int:
 @pytest.mark.parametrize(("kernel", "weight"), [("bfs", 1), ("sssp", 0.5), ("sssp", 0)])
 def test_memory_is_what_is_said(kernel: str, count: int, weight: float) -> None:
     dtype = np.dtype(np.uint8 if kernel == "bfs" else np.float32)
-    blocks, cycle = 2 << 20, SIZE // 8 if weight == 0 else 0
+    blocks, cycle = 2 << 20, SIZE // 4 if weight == 0 else 0
     copy = 12 * SIZE if count > 1 else 0
     most = batch_bytes(SIZE, count, dtype) + copy + cycle + blocks
     if count == 1:
