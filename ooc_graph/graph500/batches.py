@@ -39,7 +39,6 @@ from ooc_graph.validate.batch import batch_bytes, most_at_once
 _PARENT_BYTES = 8  # a vertex
 # Host memory a row beside its arcs and a vertex, where a CUDA device searches: id tables, the tree.
 _ROW_BYTES, _TABLE_BYTES = 48, 12
-_MOST_AT_ONCE = 32
 _MEASURES: dict[str, np.dtype[Any]] = {"bfs": np.dtype(np.uint8), "sssp": np.dtype(np.float32)}
 
 
@@ -79,7 +78,7 @@ def _at_once(plan: Plan, available: int) -> int:
 def _fitting(plan: Plan, available: int) -> int:
     """Answers that one pass over the edges validates in so much memory, one at least."""
     left, dtype = available - cores() * THREAD_BYTES, _MEASURES[plan.request.kernel]
-    return max(1, most_at_once(plan.graph.vertices, dtype, left, _MOST_AT_ONCE))
+    return max(1, most_at_once(plan.graph.vertices, dtype, left))
 
 
 def _rows_bytes(plan: Plan) -> int:

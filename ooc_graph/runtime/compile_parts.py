@@ -21,6 +21,7 @@ from ooc_graph.runtime.warmup import warm_part
 from ooc_graph.shards.build_options import BuildOptions
 from ooc_graph.types import NoProgress
 from ooc_graph.validate import VertexIndex
+from ooc_graph.validate.batch import BATCH_ANSWERS
 
 
 def parts_of_graph500(source: Kronecker, kernels: tuple[str, ...], validate: bool) -> list[Part]:
@@ -67,7 +68,7 @@ def check_pair(kernel: str, weighted: bool) -> None:
     tree = Tree(kernel, 0, 0, np.zeros(2, np.uint32), measure)
     columns = TreeColumns(tree, Ids(np.arange(2, dtype=np.int32), np.arange(2), 0, None))
     found = columns.in_memory(1, (PARENT, name))
-    for count in (1, 2):  # alone, and in a batch
+    for count in (1, 2, BATCH_ANSWERS):  # alone, in a batch and in a full one
         answers = [answer(0, found[PARENT], found[name], VertexIndex.dense(0, 2))] * count
         for verdict in check_edges(validator(answers, directed=False), source, 1):
             verdict.raise_if_failed()

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -10,19 +11,21 @@ import numpy as np
 
 from ooc_graph.types import AnyArray, IntArray
 from ooc_graph.validate import edge_loops, loops
+from ooc_graph.validate.brackets import bracket, bracket_dtype, look_at_brackets, margin, offsets
+from ooc_graph.validate.planes import look_at_planes, slice_levels
 
 BATCH_ANSWERS = 64
-"""Answers of one batch on a CUDA device, at most."""
-MOST_ANSWERS = 56
-"""Answers of one batch on the CPU, at most: as many levels of a byte fill a line with a word."""
-BYTE_UNREACHED = np.uint8(126)
-"""Unreached in a batch of levels of one byte; no reached level is within one of it."""
+"""Answers of one batch, at most."""
+FOUR_BITS, EIGHT_BITS = np.uint8(15), np.uint8(255)
+"""Unreached in a batch of levels of one byte, that fit four bits or not."""
 NONE = int(np.iinfo(np.int64).max)  # no id, no arc: above all others
 
+InRanges = Callable[[Callable[[int, int], Any]], list[Any]]
+"""Calls a function with the start and stop of ranges of vertices, by threads; what it returned."""
+
 _LINE_BYTES = 64
-_WORD_BYTES = 8
-_BYTE, _LEVEL = np.dtype(np.uint8), np.dtype(np.uint32)
 _RANGE = 1 << 14  # vertices whose levels are widened at a time
+_BYTE, _LEVEL = np.dtype(np.uint8), np.dtype(np.uint32)
 
 
 @dataclass
@@ -58,53 +61,103 @@ class Tally:
         return None if start == NONE else (start, end)
 
 
-@dataclass(frozen=True)
+@dataclass
 class Batch:
     """Answers in the layout that the edge loops read; shared by all threads.
 
-    ``value`` (V, at least k) are levels or distances in one dtype, ``unreached`` its largest value;
-    columns after the last answer are zero. ``parent``, int32 or int64 (V, k), are positions, -1 if
-    there is none; edges confirm them. ``words`` are the same memory as ``value`` if that is levels
-    of a byte, with a word more for each vertex (`edge_loops.look_at_bytes`).
+    ``value`` (V, at least k) are levels or distances in one dtype, ``unreached`` its largest value.
+    ``parent``, int32 or int64 (V, k), are positions, -1 if there is none; edges confirm them. Some
+    answers wait in ``staged``, positions and values (n, V), until they are laid out together.
+    ``summary`` says of most tuples that they are right: levels in planes, or brackets of distances
+    with a ``margin``; None if there is none.
     """
 
     value: AnyArray
     unreached: Any
     parent: AnyArray
-    words: AnyArray | None = None
+    staged: tuple[AnyArray, AnyArray] | None = None
+    taken: int = 0
+    right: list[int] = field(default_factory=list)  # answers that may be looked at
+    summary: AnyArray | None = None
+    margin: Any = None
 
     @classmethod
     def of(cls, vertices: int, answers: int, position: np.dtype[Any], unreached: Any) -> Batch:
         """Return room for some answers, none of which is there yet."""
-        dtype = unreached.dtype
-        value = _values(vertices, answers, dtype)
         parent = _lines(vertices, answers * position.itemsize).view(position)
-        parent.fill(-1)
-        return cls(value, unreached, parent, value.view(np.uint64) if dtype == _BYTE else None)
+        waiting = _staged(answers), vertices
+        staged = np.empty(waiting, position), np.empty(waiting, unreached.dtype)
+        return cls(_values(vertices, answers, unreached.dtype), unreached, parent, staged)
 
     @property
     def answers(self) -> int:
         """How many answers there is room for."""
         return int(self.parent.shape[1])
 
-    def fitting(self, unreached: Any) -> Batch:
-        """Return this batch, its levels widened if they are bytes and ``unreached`` is not."""
-        if self.unreached.dtype == unreached.dtype or self.words is None:
-            return self
-        wide = _values(len(self.parent), self.answers, unreached.dtype)
-        for start in range(0, len(wide), _RANGE):
-            part = slice(start, start + _RANGE), slice(self.answers)
-            levels = self.value[part]
-            wide[part] = np.where(levels == self.unreached, unreached, levels)
-        return replace(self, value=wide, unreached=unreached, words=None)
+    def positions(self) -> AnyArray:
+        """Room for the positions of the parents of the next answer (V,)."""
+        rows = self.parent.T if self.staged is None else self.staged[0]
+        return np.asarray(rows[self.taken % len(rows)])
 
-    def put(self, slot: int, column: AnyArray, position: AnyArray, start: int, stop: int) -> None:
-        """Copy a range of vertices of an answer."""
-        ends = slot, start, stop
-        if self.words is None:
-            loops.lay_out(column, position, *ends, self.value, self.parent)
+    def put(self, column: AnyArray | None, given: Any, unreached: Any, in_ranges: InRanges) -> None:
+        """Take in the values of the next answer, None if it is not right.
+
+        ``given`` stands for unreached there, ``unreached`` in a batch that has room for them.
+        """
+        if self.staged is None:
+            return
+        if column is not None and unreached > self.unreached:
+            self._widen(unreached)
+        waiting = len(self.staged[1])
+        row, most = self.staged[1][self.taken % waiting], self.unreached
+        if column is None:
+            row.fill(0)
         else:
-            loops.lay_out_bytes(column, position, *ends, self.value, self.words, self.parent)
+            in_ranges(lambda a, b: loops.copy_values(column, given, most, a, b, row))
+            self.right.append(self.taken)
+        self.taken += 1
+        if self.taken % waiting == 0:
+            self._lay_out(waiting, in_ranges)
+
+    def _lay_out(self, count: int, in_ranges: InRanges) -> None:
+        """Copy the last answers into their rows."""
+        assert self.staged is not None
+        positions, values = (rows[:count] for rows in self.staged)
+        first, rows = self.taken - count, (self.value, self.parent)
+        in_ranges(lambda a, b: loops.lay_out(values, positions, first, a, b, *rows))
+
+    def _widen(self, unreached: Any) -> None:
+        """Make room for levels that are larger."""
+        assert self.staged is not None
+        positions, levels = self.staged
+        self.staged = positions, np.where(levels == self.unreached, unreached, levels)
+        levels = self.value
+        self.value = _values(len(self.parent), self.answers, unreached.dtype)
+        for start in range(0, len(levels), _RANGE):
+            part = slice(start, start + _RANGE), slice(self.answers)
+            self.value[part] = np.where(levels[part] == self.unreached, unreached, levels[part])
+        self.unreached = unreached
+
+    def seal(self, in_ranges: InRanges) -> None:
+        """Lay out what waits, and sum up: there come no more answers."""
+        if self.staged is None:
+            return
+        self._lay_out(self.taken % len(self.staged[0]), in_ranges)
+        self.staged = None
+        if self.taken < self.value.shape[1]:
+            self.value[:, self.taken :] = 0
+            self.parent[:, self.taken :] = -1
+        vertices, width = self.value.shape
+        if self.value.dtype == _BYTE:
+            words = 8 if self.unreached == FOUR_BITS else 16
+            lines = self.summary = _lines(vertices, words * width // 8).view(f"u{width // 8}")
+            rows = self.value.view(np.uint64), self.parent
+            in_ranges(lambda a, b: slice_levels(*rows, a, b, lines))
+        elif self.value.dtype != _LEVEL:
+            offset = offsets(self.value, self.unreached, self.right)
+            ends = self.summary = _lines(vertices, 2 * offset.itemsize).view(offset.dtype)
+            found = in_ranges(lambda a, b: bracket(self.value, self.unreached, offset, a, b, ends))
+            self.margin = margin(offset, max(found, default=0.0))
 
     def look(
         self, source: AnyArray, target: AnyArray, weight: Any, directed: bool, tally: Tally
@@ -115,10 +168,12 @@ class Batch:
         marks = np.empty(len(source), np.uint8)
         value = self.value.view()
         value.flags.writeable = False  # as columns may be: the loops are compiled once
-        if self.words is None:
+        if self.summary is None:
             edge_loops.look(source, target, weight, value, self.unreached, marks)
+        elif self.margin is None:
+            look_at_planes(source, target, self.summary, marks)
         else:
-            edge_loops.look_at_bytes(source, target, self.words, marks)
+            look_at_brackets(source, target, weight, self.summary, self.margin, marks)
         listed = np.empty(len(marks), np.int64)
         count = edge_loops.list_marked(source, target, marks, tally.counts, listed)
         state = value, self.unreached, self.parent, listed[:count]
@@ -136,15 +191,17 @@ class Batch:
         loops.flag_equal(self.value, self.parent, flags)
         return flags
 
-    def first_unconfirmed(self, answer: int) -> tuple[int, int] | None:
-        """Tree arc of the smallest vertex that no edge has confirmed, as positions."""
-        child = loops.first_pending(self.parent, answer)
-        return None if child < 0 else (int(self.parent[child, answer]), child)
+    def first_unconfirmed(self) -> list[tuple[int, int] | None]:
+        """For each answer, tree arc of the smallest vertex that no edge has confirmed."""
+        first = np.full(self.answers, -1, np.int64)
+        loops.first_pending(self.parent, first)
+        arcs = enumerate(first.tolist())
+        return [(int(self.parent[v, answer]), v) if v >= 0 else None for answer, v in arcs]
 
 
 def row_bytes(answers: int, dtype: np.dtype[Any]) -> int:
     """Bytes of the levels or distances of a vertex: a power of two, or whole lines of memory."""
-    least = answers * dtype.itemsize + (_WORD_BYTES if dtype == _BYTE else 0)
+    least = max(8, answers * dtype.itemsize)
     short = 1 << (least - 1).bit_length()
     return short if short <= _LINE_BYTES else -(-least // _LINE_BYTES) * _LINE_BYTES
 
@@ -152,22 +209,27 @@ def row_bytes(answers: int, dtype: np.dtype[Any]) -> int:
 def batch_bytes(vertices: int, answers: int, dtype: np.dtype[Any]) -> int:
     """Memory of a batch by the dtype of its values, without the answer that is taken in.
 
-    Levels are uint8 in batches that have none above 124, and are widened to uint32 if there come
+    Levels are uint8 in batches that have none above 254, and are widened to uint32 if there come
     such. One answer alone is not copied: only its parents' positions are added.
     """
     each = 4 if vertices <= np.iinfo(np.int32).max else 8
     if answers == 1:
         return vertices * each
-    narrow = row_bytes(answers, _BYTE) if dtype == _LEVEL else 0
-    return vertices * (narrow + row_bytes(answers, dtype) + (answers + 1) * each)
+    beside = {_BYTE: 2 * row_bytes(answers, _BYTE), _LEVEL: row_bytes(answers, _BYTE)}
+    summary = beside.get(dtype, 2 * bracket_dtype(dtype).itemsize)
+    staged = _staged(answers) * (each + dtype.itemsize)
+    return vertices * (row_bytes(answers, dtype) + summary + answers * each + staged)
 
 
-def most_at_once(
-    vertices: int, dtype: np.dtype[Any], available_bytes: int, most: int = MOST_ANSWERS
-) -> int:
+def most_at_once(vertices: int, dtype: np.dtype[Any], available_bytes: int) -> int:
     """Answers of a batch that takes no more memory than there is, at most; 0 if one takes more."""
-    counts = range(1, most + 1)
+    counts = range(1, BATCH_ANSWERS + 1)
     return sum(batch_bytes(vertices, count, dtype) <= available_bytes for count in counts)
+
+
+def _staged(answers: int) -> int:
+    """Answers that are laid out together, so that rows are written that much less often."""
+    return max(1, answers // 8)
 
 
 def _values(vertices: int, answers: int, dtype: np.dtype[Any]) -> AnyArray:
@@ -175,9 +237,8 @@ def _values(vertices: int, answers: int, dtype: np.dtype[Any]) -> AnyArray:
 
 
 def _lines(rows: int, width: int) -> AnyArray:
-    """Zeroed bytes (rows, width) that begin where a line of memory does."""
+    """Bytes (rows, width) that begin where a line of memory does."""
     memory = np.empty(rows * width + _LINE_BYTES, np.uint8)  # not zeros: its pages are small ones
-    memory.fill(0)
     first = -memory.ctypes.data % _LINE_BYTES
     return memory[first : first + rows * width].reshape(rows, width)
 

@@ -5,11 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ooc_graph.kernel_cache import compiled, subroutine
 from ooc_graph.types import AnyArray, IntArray
-from ooc_graph.validate.edge_loops import CONFIRMED, hashed
+from ooc_graph.validate.edge_loops import CONFIRMED
 
 
 @compiled
@@ -123,54 +122,51 @@ def find_cycle(
 
 
 @compiled
+def copy_values(
+    column: AnyArray, given: Any, unreached: Any, start: int, stop: int, out: AnyArray
+) -> None:
+    """Copy a part of a column; ``unreached`` in ``out``'s dtype comes for what is ``given``."""
+    for v in range(start, stop):
+        out[v] = unreached if column[v] == given else out.dtype.type(column[v])
+
+
+@compiled
 def lay_out(
-    column: AnyArray,
-    position: AnyArray,
-    answer: int,
+    values: AnyArray,
+    positions: AnyArray,
+    first: int,
     start: int,
     stop: int,
     value: AnyArray,
     parent: AnyArray,
 ) -> None:
-    """Copy vertices ``start`` to ``stop - 1`` of an answer into its place in the rows of a batch.
+    """Copy vertices ``start`` to ``stop - 1`` of some answers into their place in rows of a batch.
 
-    ``column`` and ``value`` (V, at least k) are of one dtype; ``position`` and ``parent`` (V, k).
+    ``values`` and ``positions`` (n, V) become columns ``first`` to ``first + n - 1`` of ``value``
+    (V, at least k) and ``parent`` (V, k), of the same dtypes.
     """
     for v in range(start, stop):
-        value[v, answer] = column[v]
-        parent[v, answer] = position[v]
+        for answer in range(len(values)):
+            value[v, first + answer] = values[answer, v]
+    # Apart, as a cache has no room for so many columns that begin at powers of two.
+    for v in range(start, stop):
+        for answer in range(len(values)):
+            parent[v, first + answer] = positions[answer, v]
 
 
 @compiled
-def lay_out_bytes(
-    level: AnyArray,
-    position: AnyArray,
-    answer: int,
-    start: int,
-    stop: int,
-    value: AnyArray,
-    words: NDArray[np.uint64],
-    parent: AnyArray,
-) -> None:
-    """As `lay_out`, for levels below 125; ``words`` are the memory of ``value``, uint8.
+def first_pending(parent: AnyArray, first: IntArray) -> None:
+    """Write the smallest vertex of each answer whose tree arc no tuple has confirmed.
 
-    Unreached is 126. The last word gets the bit of the parent.
+    ``first``, int64 (k,), is -1 at entry, and stays so if there is none.
     """
-    last_word = words.shape[1] - 1
-    for v in range(start, stop):
-        value[v, answer] = 126 if position[v] == -1 else level[v]
-        parent[v, answer] = position[v]
-        if position[v] >= 0:
-            words[v, last_word] |= hashed(position[v])
-
-
-@compiled
-def first_pending(parent: AnyArray, answer: int) -> int:
-    """Smallest vertex whose tree arc no tuple has confirmed, -1 if there is none."""
     for v in range(len(parent)):
-        if parent[v, answer] >= 0:
-            return v
-    return -1
+        pending = parent.dtype.type(-1)
+        for answer in range(parent.shape[1]):
+            pending = parent.dtype.type(pending & parent[v, answer])
+        for answer in range(parent.shape[1] if pending >= 0 else 0):
+            if parent[v, answer] >= 0 and first[answer] < 0:
+                first[answer] = v
 
 
 @subroutine

@@ -22,7 +22,7 @@ from ooc_graph.errors import InputError, NegativeWeightError, UsageError
 from ooc_graph.types import AnyArray, EdgeBlock
 from ooc_graph.validate import wording
 from ooc_graph.validate.answers import BfsAnswer, SsspAnswer
-from ooc_graph.validate.batch import BYTE_UNREACHED
+from ooc_graph.validate.batch import EIGHT_BITS, FOUR_BITS
 from ooc_graph.validate.validator import Validator
 
 _UNREACHED = np.uint32(np.iinfo(np.uint32).max)  # -1 in a column of int32
@@ -41,8 +41,8 @@ class BfsValidator(Validator[BfsAnswer]):
         return answer.level.view(np.uint32), _UNREACHED
 
     def _least(self, answer: BfsAnswer) -> Any:
-        in_bytes = answer.level.max(initial=0) < BYTE_UNREACHED - 1
-        return BYTE_UNREACHED if in_bytes else _UNREACHED
+        largest = answer.level.max(initial=0)
+        return next((least for least in (FOUR_BITS, EIGHT_BITS) if largest < least), _UNREACHED)
 
     def _weight(self, edges: EdgeBlock) -> None:
         del edges  # levels count arcs, whatever they weigh

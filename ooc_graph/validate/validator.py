@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
 from copy import copy
+from functools import partial
 from operator import length_hint
 from typing import Any, Generic, TypeVar
 
@@ -15,7 +16,7 @@ from ooc_graph.threads import Threads
 from ooc_graph.types import AnyArray, EdgeBlock
 from ooc_graph.validate import loops
 from ooc_graph.validate.answers import BfsAnswer, SsspAnswer, VertexIndex
-from ooc_graph.validate.batch import MOST_ANSWERS, NONE, Batch, Tally, first_unknown
+from ooc_graph.validate.batch import BATCH_ANSWERS, NONE, Batch, Tally, first_unknown
 from ooc_graph.validate.edge_loops import CONFIRMED, LEAVES, LEVEL, SPAN
 from ooc_graph.validate.wording import Problem, Verdict, Wording
 
@@ -53,12 +54,14 @@ class Validator(ABC, Generic[Answer]):
         self._before: list[Verdict] = []
         self._batches: list[Batch] = []
         self._slots: list[tuple[int, int]] = []  # batch of each answer, and where it is there
-        expected = length_hint(answers, MOST_ANSWERS) if count is None else count
+        expected = length_hint(answers, BATCH_ANSWERS) if count is None else count
         answer: Any
         with Threads(threads) as pool:
             for answer in answers:
                 self._take(answer, expected - len(self._before), pool)
                 del answer  # before the next one is made
+            for batch in self._batches:
+                batch.seal(partial(self._in_ranges, pool))
         self.tallies = [batch.tally() for batch in self._batches]
 
     def _take(self, answer: Answer, expected: int, pool: Threads) -> None:
@@ -73,24 +76,24 @@ class Validator(ABC, Generic[Answer]):
         if which < 0 or slot == self._batches[which].answers:
             which, slot = which + 1, 0
         self._slots.append((which, slot))
-        position = np.empty(vertices.count, vertices.position_dtype)
+        column, unreached = self._column(answer)
+        if slot == 0 and expected <= 1:
+            position = np.empty((vertices.count, 1), vertices.position_dtype)
+            self._batches.append(Batch(column[:, None], unreached, position))
+        elif slot == 0:
+            shape = vertices.count, min(expected, BATCH_ANSWERS), vertices.position_dtype
+            self._batches.append(Batch.of(*shape, self._least(answer)))
+        batch = self._batches[which]
+        position = batch.positions()
         root = int(vertices.positions(np.array([answer.root], dtype=np.int64))[0])
         verdict = self._column_verdict(answer, position, root, pool)
         self._before.append(verdict)
-        column, unreached = self._column(answer)
         if verdict.ok:
             position[root] = CONFIRMED - root  # needs no tuple
         else:
             position.fill(-1)  # the edges have nothing to say about it
-        if slot == 0 and expected <= 1:
-            self._batches.append(Batch(column[:, None], unreached, position[:, None]))
-            return
-        if slot == 0:
-            shape = vertices.count, min(expected, MOST_ANSWERS), position.dtype
-            self._batches.append(Batch.of(*shape, self._least(answer)))
-        if verdict.ok:
-            batch = self._batches[which] = self._batches[which].fitting(self._least(answer))
-            self._in_ranges(pool, lambda *range_: batch.put(slot, column, position, *range_))
+        rows = column if verdict.ok else None
+        batch.put(rows, unreached, self._least(answer), partial(self._in_ranges, pool))
 
     def _in_ranges(self, pool: Threads, look: Callable[[int, int], Any]) -> list[Any]:
         """Call a function with the start and stop of ranges of vertices; what it returned."""
@@ -171,15 +174,14 @@ class Validator(ABC, Generic[Answer]):
 
     def finish(self) -> list[Verdict]:
         """Outcome for each answer, after all edges have been seen."""
-        return [self._verdict(number) for number in range(len(self._before))]
+        pending = [batch.first_unconfirmed() for batch in self._batches]
+        return [
+            self._verdict(before, which, slot, pending[which][slot]) if before.ok else before
+            for before, (which, slot) in zip(self._before, self._slots, strict=True)
+        ]
 
-    def _verdict(self, number: int) -> Verdict:
-        before = self._before[number]
-        if not before.ok:
-            return before
-        which, slot = self._slots[number]
+    def _verdict(self, before: Verdict, which: int, slot: int, pending: Arc | None) -> Verdict:
         batch, tally = self._batches[which], self.tallies[which]
-        pending = batch.first_unconfirmed(slot)
         if problem := self._tree_problem(batch, tally, slot, before.root, pending):
             return Verdict(before.root, False, *problem)
         problem = self._edge_problem(batch, tally, slot, pending)

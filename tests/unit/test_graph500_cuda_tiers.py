@@ -521,7 +521,7 @@ def test_what_the_host_has_beside_the_rows_is_for_answers(graph: og.Graph) -> No
             batch = batch_bytes(graph.vertices, count, np.dtype(np.uint8)) - alone
             assert _at_once(plan, first + batch) == count
         assert _at_once(plan, 1) == 1
-        assert _at_once(plan, 1 << 40) == 32
+        assert _at_once(plan, 1 << 40) == 64
 
 
 def test_what_was_read_of_the_store_is_summed() -> None:

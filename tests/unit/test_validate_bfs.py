@@ -152,8 +152,8 @@ def test_directed_arcs_bind_one_way():
     assert judge(answer, arcs, directed=False).rule != ""
 
 
-@pytest.mark.parametrize("length", [126, 127, 128, 254, 255, 256, 300])
-def test_levels_that_outgrow_a_byte(length):
+@pytest.mark.parametrize("length", [13, 14, 15, 16, 127, 128, 254, 255, 300])
+def test_levels_that_outgrow_their_bits(length):
     ids = list(range(length + 2))  # a path of `length` arcs and one vertex apart
     pairs = [(i, i + 1) for i in range(length)]
     answer = plain_bfs(ids, edges_of(pairs), 0, directed=False)

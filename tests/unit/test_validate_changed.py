@@ -15,8 +15,8 @@ from ooc_graph.runtime.validation import TREES, check_edges
 from ooc_graph.types import EdgeBlock
 from ooc_graph.validate import BfsAnswer, SsspAnswer, VertexIndex
 from ooc_graph.validate.batch import (
-    BYTE_UNREACHED,
-    MOST_ANSWERS,
+    BATCH_ANSWERS,
+    FOUR_BITS,
     Batch,
     batch_bytes,
     row_bytes,
@@ -32,7 +32,7 @@ from tests.unit.test_validate_oracle import plain_bfs, plain_sssp, right_bfs, ri
 from tests.validating import validate_bfs, validate_sssp
 
 VERTICES, TUPLES = 12, 18
-ANSWERS = MOST_ANSWERS + 7  # a batch and a smaller one
+ANSWERS = BATCH_ANSWERS + 7  # a batch and a smaller one
 KINDS, NAMES = [None, np.float32, np.int64], ["bfs", "float32", "int64"]
 DENSE, SPARSE = list(range(VERTICES)), [3, 7, *(2**33 + 5 * i for i in range(9)), 2**63 - 1]
 
@@ -165,25 +165,29 @@ def test_memory_is_what_is_said(kernel: str, count: int, weight: float) -> None:
 
 
 def memory_of_widening(count: int, most: int) -> int:
+    far = np.uint32(2**32 - 1)
+
     def widen() -> None:
-        batch = Batch.of(SIZE, count, np.dtype(np.int32), BYTE_UNREACHED)
-        assert batch.fitting(np.uint32(2**32 - 1)).value[0, 0] == 0
+        column, batch = np.zeros(SIZE, np.uint32), Batch.of(SIZE, count, np.dtype("i4"), FOUR_BITS)
+        for unreached in (FOUR_BITS, far):
+            batch.put(column, far, unreached, lambda look: [look(0, SIZE)])
+        assert batch.value.dtype == far.dtype
+        assert not batch.value[:, 0].any()
 
     return traced_peak(widen, most)
 
 
 @pytest.mark.parametrize("count", [2, 9])
 def test_memory_of_levels_that_are_widened(count: int) -> None:
-    position = 4 * SIZE  # of the answer that is taken in
-    most = batch_bytes(SIZE, count, np.dtype(np.uint32)) - position + (1 << 20)
+    column = 4 * SIZE  # of the answer that is taken in
+    most = batch_bytes(SIZE, count, np.dtype(np.uint32)) + column + (1 << 20)
     assert in_own_process(memory_of_widening, count, most) <= most
 
 
 @pytest.mark.parametrize("dtype", [np.uint8, np.float32, np.float64])
 def test_rows_of_a_batch_are_as_short_as_lines_allow(dtype: Any) -> None:
-    word = 8 if dtype is np.uint8 else 0
-    for count in range(1, MOST_ANSWERS + 1):
-        least, width = count * np.dtype(dtype).itemsize + word, row_bytes(count, np.dtype(dtype))
+    for count in range(1, BATCH_ANSWERS + 1):
+        least, width = max(8, count * np.dtype(dtype).itemsize), row_bytes(count, np.dtype(dtype))
         assert least <= width < min(2 * least, least + 64)
         assert 64 % width == 0 or width % 64 == 0
 

@@ -113,7 +113,7 @@ def test_threads_with_forks(edges):
     assert all(v.ok for v in verdicts)
 
 
-@pytest.mark.parametrize("count", [0, 1, 63, 64, 65, 130])
+@pytest.mark.parametrize("count", [0, 1, 9, 17, 33, 63, 64, 65, 130])
 def test_any_number_of_answers(edges, count):
     answers = bfs_answers(edges, [i % N for i in range(count)])
     if count > 4:

@@ -202,6 +202,28 @@ def graph_and_damage(draw):
     return ids, edges_of(tuples, kind), draw(st.sampled_from(ids)), draw(st.booleans()), damage
 
 
+@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
+@pytest.mark.parametrize("offset", [0, 1])
+def test_answers_of_any_lengths_are_judged_together_as_alone(kind, offset):
+    """A rounding is as large as many of the weights are, and some tuples are as long as a path."""
+    rng = np.random.default_rng(offset)
+    ids, ends = list(range(60)), rng.integers(offset, 60, (2, 400))
+    weight = (10.0 ** rng.uniform(-9, 9, 400)).astype(kind)
+    if kind is np.int64:
+        weight[::7] = INT64_UNREACHED // 100
+    edges = EdgeBlock(ends[0], ends[1], weight)
+    answers = [plain_sssp(ids, edges, root, directed=False) for root in range(20)]
+    spoiled = [changed(answer, distance={}) for answer in answers]
+    for number, answer in enumerate(spoiled):
+        near = answer.distance[number + 30]
+        answer.distance[number + 30] = near - 1 if kind is np.int64 else np.nextafter(near, kind(0))
+    for some in (answers, spoiled, [*answers[:9], *spoiled]):
+        together = validate_sssp(some, [edges], directed=False)
+        assert together == [validate_sssp([one], [edges], directed=False)[0] for one in some]
+    assert not any(verdict.ok for verdict in validate_sssp(spoiled, [edges], directed=False))
+    assert all(verdict.ok for verdict in validate_sssp(answers, [edges], directed=False))
+
+
 def damaged(old, what, kind, far):
     if what == "same":
         return old

@@ -1,0 +1,110 @@
+"""Levels of a batch, bit by bit: a line of memory says of most tuples that they are right.
+
+A vertex has a word for each bit of its levels, with a bit for each answer, and as many words with
+bits of its parents (`_has`). 64 levels below 15 and their parents are 64 bytes, and are compared
+with those of another vertex at once.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ooc_graph.kernel_cache import compiled, subroutine
+from ooc_graph.types import AnyArray
+from ooc_graph.validate.edge_loops import ARC_DOWN, ARC_UP, DOWN, OUTSIDE, UP, Marks, ask_ahead
+
+_U = np.uint64
+_HASH = _U(0x9E3779B97F4A7C15)
+_NONE, _ONE = _U(0), _U(1)
+
+
+@subroutine
+def _turned(word: Any) -> Any:
+    """Eight bytes as a matrix of bits, transposed: byte i has bit i of each byte."""
+    apart, swapped = _U(0xAA55AA55AA55AA55), _U(0x00AA00AA00AA00AA)
+    word = word & apart | (word & swapped) << _U(7) | word >> _U(7) & swapped
+    apart, swapped = _U(0xCCCC3333CCCC3333), _U(0x0000CCCC0000CCCC)
+    word = word & apart | (word & swapped) << _U(14) | word >> _U(14) & swapped
+    apart, swapped = _U(0xF0F0F0F00F0F0F0F), _U(0x00000000F0F0F0F0)
+    return word & apart | (word & swapped) << _U(28) | word >> _U(28) & swapped
+
+
+@subroutine
+def _bits_of(lines: AnyArray, position: Any) -> Any:
+    """Words and places of the two bits that stand for a parent: word, bit, word, bit."""
+    planes = lines.shape[1] >> 1
+    words, bits = _U(planes - 1), _U(8 * lines.itemsize - 1)
+    mixed = _U(position) * _HASH
+    return (
+        planes + np.int64(mixed >> _U(32) & words),
+        mixed >> _U(40) & bits,
+        planes + np.int64(mixed >> _U(48) & words),
+        mixed >> _U(56) & bits,
+    )
+
+
+@subroutine
+def _has(lines: AnyArray, child: Any, parent: Any) -> Any:
+    """Whether a vertex may have another one as its parent: 1, or 0 if it surely has not."""
+    word, bit, other_word, other_bit = _bits_of(lines, parent)
+    return lines[child, word] >> bit & lines[child, other_word] >> other_bit & _ONE
+
+
+@compiled
+def slice_levels(
+    levels: NDArray[np.uint64], parent: AnyArray, start: int, stop: int, lines: AnyArray
+) -> None:
+    """Write lines ``start`` to ``stop - 1`` of a batch, as `look_at_planes` reads them.
+
+    ``levels`` (V, n) are rows of bytes, 8 in a word, and ``parent`` (V, k) positions, negative if
+    there is none. ``lines`` (V, 2 p) have words of as many bits as a row has bytes, and p planes:
+    4 if unreached is 15, 8 if it is 255.
+    """
+    planes = lines.shape[1] >> 1
+    for v in range(start, stop):
+        for word in range(2 * planes):
+            lines[v, word] = 0
+        for eight in range(levels.shape[1]):
+            turned, shift = _turned(levels[v, eight]), _U(8 * eight)
+            for plane in range(planes):
+                lines[v, plane] |= (turned >> _U(8 * plane) & _U(255)) << shift
+        last = parent[v, 0] - parent[v, 0] - 1
+        for answer in range(parent.shape[1]):
+            if parent[v, answer] >= 0 and parent[v, answer] != last:
+                last = parent[v, answer]
+                word, bit, other_word, other_bit = _bits_of(lines, last)
+                lines[v, word] |= _ONE << bit
+                lines[v, other_word] |= _ONE << other_bit
+
+
+@compiled
+def look_at_planes(source: AnyArray, target: AnyArray, lines: AnyArray, marks: Marks) -> None:
+    """Mark the tuples of a block, as `edge_loops.look` does, by levels in planes (`slice_levels`).
+
+    Levels are subtracted in all answers at once, a bit after the other. Where they differ by one,
+    the difference is 1, or -1, of which all bits are set.
+    """
+    planes = lines.shape[1] >> 1
+    for e in range(len(source)):
+        ask_ahead(lines, source, target, e)
+        u, v = source[e], target[e]
+        a, b = _U(lines[u, 0]), _U(lines[v, 0])
+        odd, borrow, no_u, no_v = a ^ b, ~a & b, a, b
+        deeper, above_one = odd, _NONE
+        for plane in range(1, planes):
+            a, b = _U(lines[u, plane]), _U(lines[v, plane])
+            no_u, no_v = no_u & a, no_v & b
+            unlike = a ^ b
+            bit = unlike ^ borrow
+            borrow = ~a & b | ~unlike & borrow
+            deeper, above_one = deeper & bit, above_one | bit
+        outside = no_u | no_v
+        far, higher = above_one & ~deeper & ~outside, odd & ~above_one
+        mark = (far & borrow != _NONE) * DOWN | (far & ~borrow != _NONE) * UP
+        mark |= (outside != _NONE) * OUTSIDE
+        mark |= ((deeper != _NONE) & (_has(lines, v, u) != _NONE)) * ARC_DOWN
+        mark |= ((higher != _NONE) & (_has(lines, u, v) != _NONE)) * ARC_UP
+        marks[e] = mark
