@@ -1,8 +1,8 @@
 """Seconds of validating Graph500's answers on the CPU, beside making the same edges alone.
 
-    python benchmarks/validation.py [--scale 20] [--answers 1,16,32] [--earlier CHECKOUT]
+    python benchmarks/validation.py [--scale 20] [--answers 1,32,64] [--earlier CHECKOUT]
 
-Answers of 8 keys are searched first. Then processes in turn, of this package and with ``--earlier``
+Answers of 64 keys are searched first. Then processes in turn, of this package and with `--earlier`
 of another checkout of it, take so many answers in and show them all edges once. For each number of
 answers: seconds an answer of taking in, of the pass and of both, the best of the repeats; the ratio
 of the pass to the generator's time, and of the earlier package's seconds to these.
@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-KEYS = 8
+KEYS = 64
 
 
 NOTHING: Any = SimpleNamespace(fork=lambda: NOTHING, block=id, merge=id, finish=list)
@@ -73,7 +73,7 @@ def main() -> None:
     from harness.program import Program, load_average, words  # noqa: PLC0415
 
     program = Program("validation", __doc__, scale=20, repeats=3, folder=None)
-    program.add("--answers", type=words, default=["1", "16", "32"])
+    program.add("--answers", type=words, default=["1", "32", "64"])
     program.add("--earlier", type=Path, default=None, help="checkout to compare with")
     options = program.parse()
     packages = [Path(__file__).resolve().parents[1], *filter(None, [options.earlier])]
