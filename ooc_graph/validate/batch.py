@@ -171,7 +171,7 @@ class Batch:
         if self.summary is None:
             edge_loops.look(source, target, weight, value, self.unreached, marks)
         elif self.margin is None:
-            look_at_planes(source, target, self.summary, marks)
+            look_at_planes(source, target, self.summary, (0,) * (self.summary.shape[1] // 2), marks)
         else:
             look_at_brackets(source, target, weight, self.summary, self.margin, marks)
         listed = np.empty(len(marks), np.int64)

@@ -33,9 +33,8 @@ def _turned(word: Any) -> Any:
 
 
 @subroutine
-def _bits_of(lines: AnyArray, position: Any) -> Any:
+def _bits_of(lines: AnyArray, planes: int, position: Any) -> Any:
     """Words and places of the two bits that stand for a parent: word, bit, word, bit."""
-    planes = lines.shape[1] >> 1
     words, bits = _U(planes - 1), _U(8 * lines.itemsize - 1)
     mixed = _U(position) * _HASH
     return (
@@ -47,9 +46,9 @@ def _bits_of(lines: AnyArray, position: Any) -> Any:
 
 
 @subroutine
-def _has(lines: AnyArray, child: Any, parent: Any) -> Any:
+def _has(lines: AnyArray, planes: int, child: Any, parent: Any) -> Any:
     """Whether a vertex may have another one as its parent: 1, or 0 if it surely has not."""
-    word, bit, other_word, other_bit = _bits_of(lines, parent)
+    word, bit, other_word, other_bit = _bits_of(lines, planes, parent)
     return lines[child, word] >> bit & lines[child, other_word] >> other_bit & _ONE
 
 
@@ -75,26 +74,28 @@ def slice_levels(
         for answer in range(parent.shape[1]):
             if parent[v, answer] >= 0 and parent[v, answer] != last:
                 last = parent[v, answer]
-                word, bit, other_word, other_bit = _bits_of(lines, last)
+                word, bit, other_word, other_bit = _bits_of(lines, planes, last)
                 lines[v, word] |= _ONE << bit
                 lines[v, other_word] |= _ONE << other_bit
 
 
 @compiled
-def look_at_planes(source: AnyArray, target: AnyArray, lines: AnyArray, marks: Marks) -> None:
+def look_at_planes(
+    source: AnyArray, target: AnyArray, lines: AnyArray, planes: tuple[int, ...], marks: Marks
+) -> None:
     """Mark the tuples of a block, as `edge_loops.look` does, by levels in planes (`slice_levels`).
 
     Levels are subtracted in all answers at once, a bit after the other. Where they differ by one,
-    the difference is 1, or -1, of which all bits are set.
+    the difference is 1, or -1, of which all bits are set. ``planes`` has as many entries as there
+    are: the loop is compiled for each number of them.
     """
-    planes = lines.shape[1] >> 1
     for e in range(len(source)):
         ask_ahead(lines, source, target, e)
         u, v = source[e], target[e]
         a, b = _U(lines[u, 0]), _U(lines[v, 0])
         odd, borrow, no_u, no_v = a ^ b, ~a & b, a, b
         deeper, above_one = odd, _NONE
-        for plane in range(1, planes):
+        for plane in range(1, len(planes)):
             a, b = _U(lines[u, plane]), _U(lines[v, plane])
             no_u, no_v = no_u & a, no_v & b
             unlike = a ^ b
@@ -105,6 +106,6 @@ def look_at_planes(source: AnyArray, target: AnyArray, lines: AnyArray, marks: M
         far, higher = above_one & ~deeper & ~outside, odd & ~above_one
         mark = (far & borrow != _NONE) * DOWN | (far & ~borrow != _NONE) * UP
         mark |= (outside != _NONE) * OUTSIDE
-        mark |= ((deeper != _NONE) & (_has(lines, v, u) != _NONE)) * ARC_DOWN
-        mark |= ((higher != _NONE) & (_has(lines, u, v) != _NONE)) * ARC_UP
+        mark |= ((deeper != _NONE) & (_has(lines, len(planes), v, u) != _NONE)) * ARC_DOWN
+        mark |= ((higher != _NONE) & (_has(lines, len(planes), u, v) != _NONE)) * ARC_UP
         marks[e] = mark
