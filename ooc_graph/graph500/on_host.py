@@ -127,15 +127,29 @@ def _by_files(task: BatchTask, keys: IntArray, folder: Path, advance: Advance) -
         return [replace(one, load_s=load_s) for one in validated]
 
 
+class _Clocked(Iterator[Any]):
+    """Passes on what is made as it is asked for, and counts the seconds that this takes."""
+
+    def __init__(self, made: Iterable[Any]) -> None:
+        self._made, self.seconds = iter(made), 0.0
+
+    def __next__(self) -> Any:
+        begun = perf_counter()
+        try:
+            return next(self._made)
+        finally:
+            self.seconds += perf_counter() - begun
+
+
 def _validated(
     task: BatchTask, found: list[Searched], answers: Iterable[Any], count: int, advance: Advance
 ) -> list[Searched]:
     """What was found, with verdicts; ``found`` may be filled as answers are asked for."""
-    threads = thread_count()
-    validator = TREES[task.kernel][1](answers, directed=False, count=count, threads=threads)
-    begun, edge = perf_counter(), (1 - SEARCHED) * count / task.source.edges
+    threads, edge = thread_count(), (1 - SEARCHED) * count / task.source.edges
+    begun, asked = perf_counter(), _Clocked(answers)
+    validator = TREES[task.kernel][1](asked, directed=False, count=count, threads=threads)
     verdicts = check_edges(validator, task.source, threads, lambda edges: advance(edges * edge))
-    each = (perf_counter() - begun) / count
+    each = (perf_counter() - begun - asked.seconds) / count
     return [
         replace(one, verdict=verdict, validate_s=each)
         for one, verdict in zip(found, verdicts, strict=True)
