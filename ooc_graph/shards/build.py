@@ -21,8 +21,7 @@ from ooc_graph.layout.names import LIGHT, id_dtype, shards_for
 from ooc_graph.shards import plan
 from ooc_graph.shards.build_options import BuildOptions, BuildReport
 from ooc_graph.shards.input_stages import InputStages
-from ooc_graph.shards.merge import MergeTask
-from ooc_graph.shards.merge_sides import Merged
+from ooc_graph.shards.merge import Merged, MergeTask
 from ooc_graph.shards.merge_writer import MergeWriter
 from ooc_graph.shards.pieces import PieceLostError, Pieces
 from ooc_graph.shards.renumber import Renumbered, renumber_counted

@@ -1,4 +1,7 @@
-"""Merge: one bucket of all runs -> its rows, in order; and merged pieces -> the store's chunks."""
+"""Merge: one bucket of all runs -> its rows, in order; and merged pieces -> the store's chunks.
+
+At the end what is under way of each side of a shard meanwhile, and what of it is used up.
+"""
 
 from __future__ import annotations
 
@@ -13,9 +16,11 @@ import numpy as np
 from ooc_graph.forked import free_in_child
 from ooc_graph.kernels.cpu.build import rows as row_kernels
 from ooc_graph.kernels.cpu.build.arcs import Arcs
+from ooc_graph.layout import names
 from ooc_graph.layout.chunks import FileEntry, write_array, write_chunk
 from ooc_graph.layout.metadata import ArraySpec
 from ooc_graph.layout.names import HUB, LIGHT
+from ooc_graph.layout.packing import Packing
 from ooc_graph.shards.pieces import Pieces, borrow
 from ooc_graph.shards.runs import RunTask, bucket_parts, read_bucket
 from ooc_graph.shards.tally import Packings
@@ -182,3 +187,52 @@ def _offsets_of(task: MergeTask, side: str, numbers: IntArray) -> AnyArray:
         mine += offsets[done]
         done += rows
     return offsets
+
+
+@dataclass
+class Column:
+    """One array made of pieces: which chunks are under way, which pieces are used up."""
+
+    path: str
+    dtype: np.dtype[Any]
+    piece: str
+    packing: Packing | None
+    asked: int = 0
+    done: set[int] = field(default_factory=set)
+    removed: int = 0
+
+    @property
+    def full(self) -> int:
+        """Elements of a full chunk."""
+        return names.CHUNK_BYTES // self.dtype.itemsize
+
+    def spec(self, length: int) -> ArraySpec:
+        """The array, so many elements long."""
+        return ArraySpec(self.path, length, self.dtype, packing=self.packing)
+
+
+@dataclass
+class Side:
+    """One side of one shard while its buckets are being merged."""
+
+    side: str
+    numbers: IntArray
+    columns: list[Column]
+    offsets: tuple[str, ...]
+    first: list[int] = field(default_factory=lambda: [0])
+    forgotten: int = 0
+    kept: dict[int, int] = field(default_factory=dict)
+
+    @property
+    def complete(self) -> bool:
+        """Whether all buckets of the side are merged."""
+        return len(self.first) == len(self.numbers) + 1
+
+
+@dataclass
+class Merged:
+    """What was written: arrays, their chunks, and the arcs of each side."""
+
+    specs: list[ArraySpec] = field(default_factory=list)
+    entries: list[FileEntry] = field(default_factory=list)
+    arcs: dict[str, int] = field(default_factory=dict)

@@ -22,14 +22,16 @@ from ooc_graph.layout.metadata import ArraySpec
 from ooc_graph.layout.names import LIGHT, rows_path
 from ooc_graph.shards.merge import (
     LENGTHS,
+    Column,
+    Merged,
     MergeTask,
+    Side,
     Strip,
     merge_buckets,
     piece_name,
     write_offsets,
     write_strips,
 )
-from ooc_graph.shards.merge_sides import Column, Merged, Side
 from ooc_graph.shards.plan import GROUP_ARCS, GROUPS_PER_SLOT, WAITING_ARCS
 from ooc_graph.shards.workforce import Workforce, stop_all
 from ooc_graph.threads import CHECK_S
