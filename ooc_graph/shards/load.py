@@ -13,8 +13,7 @@ from ooc_graph.errors import NegativeWeightError, UnknownVertexError, UsageError
 from ooc_graph.layout import names
 from ooc_graph.layout.stored import Stored
 from ooc_graph.memory.cpu.columns import Column, LastFile
-from ooc_graph.shards.graph_facts import GraphFacts
-from ooc_graph.shards.row_loader import Allocator, RowLoader
+from ooc_graph.shards.row_loader import Allocator, GraphFacts, RowLoader
 from ooc_graph.types import AnyArray, Dealing, IntArray, Rows, Shard
 
 
