@@ -12,7 +12,7 @@ import numpy as np
 from dask.base import tokenize
 from distributed import default_client, get_worker, worker_client
 
-from ooc_graph.edges.idcheck import checked_block, weight_dtype_of
+from ooc_graph.edges.arrays import checked_block, weight_dtype_of
 from ooc_graph.edges.interface import SourceDefaults, Unit, ranges, units_of
 from ooc_graph.edges.options import ReadOptions, choose_columns
 from ooc_graph.errors import ClusterLostError, InputError

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from ooc_graph.edges.arrays import checked_block, weight_dtype_of
 from ooc_graph.edges.bytestream import refuse_compressed
-from ooc_graph.edges.idcheck import checked_block, weight_dtype_of
 from ooc_graph.edges.interface import SourceDefaults, Unit, units_of
 from ooc_graph.edges.options import ReadOptions, choose_columns
 from ooc_graph.errors import InputError, UsageError
