@@ -15,9 +15,8 @@ from typing import Any
 from ooc_graph.kernels.common.tuning import ENOUGH_PUSHED
 from ooc_graph.kernels.cpu.device import CpuDevice
 from ooc_graph.memory.cpu.plan import Facts, Plan
-from ooc_graph.shards.lengths import LengthsByShard
 from ooc_graph.shards.load import Graph
-from ooc_graph.shards.tier_facts import facts_about, known_weights, require_stored
+from ooc_graph.shards.tier_facts import LengthsByShard, facts_about, known_weights, require_stored
 from ooc_graph.shards.tiers import Tiered, TierSearch, bind_sides, load_side
 from ooc_graph.types import Dealing
 

@@ -25,9 +25,13 @@ from ooc_graph.layout.stored import Stored
 from ooc_graph.memory.cpu.disk import DiskBlocks
 from ooc_graph.memory.cpu.plan import Plan
 from ooc_graph.memory.io_stats import IoStats
-from ooc_graph.shards.lengths import offsets_by_piece
 from ooc_graph.shards.load import Graph
-from ooc_graph.shards.tier_facts import heaviest_of_long, known_weights, require_stored
+from ooc_graph.shards.tier_facts import (
+    heaviest_of_long,
+    known_weights,
+    offsets_by_piece,
+    require_stored,
+)
 from ooc_graph.types import AnyArray, Dealing, IntArray
 
 GROUP = 64

@@ -23,7 +23,7 @@ from ooc_graph.runtime.engine_keys import Kept
 from ooc_graph.runtime.this_process import planned
 from ooc_graph.search import single
 from ooc_graph.search.algorithm import Algorithm
-from ooc_graph.shards.lengths import spread_share
+from ooc_graph.shards.tier_facts import spread_share
 from ooc_graph.strategies.cuda import in_memory as cuda_memory
 from ooc_graph.strategies.cuda import pinned_budgets as cuda_pinned
 from tests import tiered_graphs

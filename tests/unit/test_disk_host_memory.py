@@ -12,7 +12,7 @@ import ooc_graph as og
 from ooc_graph.memory.cpu import plan as memory_plan
 from ooc_graph.memory.cpu.plan import RESERVE_BYTES
 from ooc_graph.memory.io_stats import IoStats
-from ooc_graph.shards import lengths
+from ooc_graph.shards import tier_facts
 from ooc_graph.strategies.cuda import disk_budgets as cuda_disk
 from tests import idle_device
 from tests.memory_limits import traced_peak
@@ -66,7 +66,7 @@ def plans_and_peaks(kernel: str, path: Path) -> list[tuple[dict[str, int], int, 
     with pytest.MonkeyPatch.context() as patch:
         idle_device.stand_in(patch)
         # As on large graphs, where what lengths are made of is little beside the tree.
-        patch.setattr(lengths, "_MOST_OFFSETS", PIECE_ROWS)
+        patch.setattr(tier_facts, "_MOST_OFFSETS", PIECE_ROWS)
         patch.setattr(memory_plan, "PIECE_ROWS", PIECE_ROWS)
         graph = og.open(path)
         facts = cuda_disk.known_facts(graph, kernel)

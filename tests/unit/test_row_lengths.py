@@ -9,7 +9,7 @@ import pytest
 
 from ooc_graph.memory.cpu.plan import PIECE_ROW_BYTES, PIECE_ROWS
 from ooc_graph.memory.cuda.device_facts import last_longer
-from ooc_graph.shards.lengths import count_lengths
+from ooc_graph.shards.tier_facts import count_lengths
 from ooc_graph.shards.tiers import read_lengths
 from ooc_graph.types import Dealing
 from tests.memory_limits import traced_peak

@@ -28,8 +28,8 @@ from ooc_graph.model.request import Job, Request
 from ooc_graph.runtime import engine_cache, this_process
 from ooc_graph.runtime.warmup import TIER_RANKS, warm
 from ooc_graph.shards import tier_ranks
-from ooc_graph.shards.lengths import lengths_by_shard
 from ooc_graph.shards.load import Graph
+from ooc_graph.shards.tier_facts import lengths_by_shard
 from ooc_graph.shards.tiny_tiers import bind_rows
 from ooc_graph.strategies.cpu.on_disk import OnDisk
 from ooc_graph.strategies.ranks import STATE_BYTES, Ranks

@@ -20,9 +20,8 @@ from ooc_graph.runtime import process
 from ooc_graph.runtime.machine import give_back_freed_memory
 from ooc_graph.runtime.same_graph import Remembered
 from ooc_graph.runtime.warmup import TIER_RANKS, TIERS, warm
-from ooc_graph.shards.lengths import LengthsByShard, lengths_by_shard
 from ooc_graph.shards.load import Graph
-from ooc_graph.shards.tier_facts import facts_of, require_stored
+from ooc_graph.shards.tier_facts import LengthsByShard, facts_of, lengths_by_shard, require_stored
 from ooc_graph.shards.tier_ranks import facts_of_any_ranks, facts_of_ranks, load_rank
 from ooc_graph.shards.tiers import TierSearch, load_tiers
 from ooc_graph.strategies.cpu.in_memory import cached_on_cpu, resident_bytes

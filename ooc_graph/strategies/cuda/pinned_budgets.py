@@ -37,8 +37,8 @@ from ooc_graph.model.request import Job
 from ooc_graph.model.resources import CUDA, Resources
 from ooc_graph.runtime import engine_cache
 from ooc_graph.runtime.same_graph import Remembered
-from ooc_graph.shards.lengths import count_lengths, spread_share
 from ooc_graph.shards.load import Graph
+from ooc_graph.shards.tier_facts import count_lengths, spread_share
 from ooc_graph.strategies.cuda.pinned_ranks import made_with_less
 from ooc_graph.types import Shard
 
