@@ -15,15 +15,7 @@ from ooc_graph.errors import MemoryBudgetError
 from ooc_graph.kernels.common.sssp.distances import distances_of
 from ooc_graph.kernels.common.sssp.rows import Known, Survey, first_rows, sampled_rows, survey_of
 from ooc_graph.kernels.common.store.rows import TierRows
-from ooc_graph.layout.names import (
-    INTERNAL_OF,
-    LIGHT,
-    ORDER_OF,
-    ORIGINAL_OF,
-    OUT,
-    id_dtype,
-    rows_path,
-)
+from ooc_graph.layout import names
 from ooc_graph.layout.stored import Stored
 from ooc_graph.memory.cpu.plan import Facts
 from ooc_graph.memory.cuda.device_facts import last_longer
@@ -65,7 +57,7 @@ LengthsByShard = tuple[tuple[Lengths, ...], ...]
 
 def lengths_by_shard(graph: Graph, kernel: str) -> LengthsByShard:
     """Lengths of the rows of every side, by shard; reads the graph's offsets."""
-    sides = graph.arrays_of(ORDER_OF[kernel], "offsets")
+    sides = graph.arrays_of(names.ORDER_OF[kernel], "offsets")
     rows = [rows_of_shard(graph.rows, graph.shards, shard) for shard in range(graph.shards)]
     return tuple(
         tuple(count_lengths(graph.stored, [arrays[shard]], count)[0] for arrays in sides)
@@ -105,7 +97,7 @@ def spread_share(graph: Graph) -> float:
         if not len(rows):
             continue
         local = Dealing(graph.rows, graph.shards, shard).local_of(rows)
-        group = rows_path(shard, OUT, LIGHT)
+        group = names.rows_path(shard, names.OUT, names.LIGHT)
         begin, end = (
             _elements(graph.stored, f"{group}/offsets", local + k).astype(np.int64) for k in (0, 1)
         )
@@ -146,14 +138,14 @@ def facts_about(graph: Graph, kernel: str, sides: tuple[Lengths, ...]) -> Facts:
     stored, order = require_stored(graph, kernel)
     weights = graph.weight_dtype if kernel == "sssp" else None
     distance = 4 if weights is None else distances_of(weights).itemsize
-    tables = stored.spec(INTERNAL_OF), stored.spec(ORIGINAL_OF)
+    tables = stored.spec(names.INTERNAL_OF), stored.spec(names.ORIGINAL_OF)
     gapped = 0 if graph.first_id is not None else 8 * graph.vertices
     return Facts(
         kernel,
         graph.vertices,
         graph.rows,
         graph.shards,
-        id_dtype(graph.rows).itemsize,
+        names.id_dtype(graph.rows).itemsize,
         0 if weights is None else weights.itemsize,
         distance,
         gapped + sum(spec.length * spec.dtype.itemsize for spec in tables),
@@ -165,7 +157,9 @@ def facts_about(graph: Graph, kernel: str, sides: tuple[Lengths, ...]) -> Facts:
 def _packed_bits(graph: Graph, order: str, *, weighted: bool) -> int:
     """Bits of an arc where its columns are packed, else 0."""
     columns = ["neighbors", *(["weights"] if weighted else [])]
-    specs = [graph.stored.spec(f"{rows_path(0, OUT, order)}/{column}") for column in columns]
+    specs = [
+        graph.stored.spec(f"{names.rows_path(0, names.OUT, order)}/{column}") for column in columns
+    ]
     if all(spec.packing is None for spec in specs):
         return 0
     return sum(
@@ -178,7 +172,7 @@ def require_stored(graph: Graph, kernel: str) -> tuple[Stored, str]:
 
     MemoryBudgetError if there is none.
     """
-    order = ORDER_OF[kernel]
+    order = names.ORDER_OF[kernel]
     if not isinstance(graph.stored, Stored):
         raise MemoryBudgetError(f"{graph.path}: is in memory, and has no arcs elsewhere")
     if order not in graph.attributes["row_orders"]:
