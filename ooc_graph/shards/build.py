@@ -27,7 +27,7 @@ from ooc_graph.shards.pieces import PieceLostError, Pieces
 from ooc_graph.shards.renumber import Renumbered, renumber_counted
 from ooc_graph.shards.runs import RunTask, write_run
 from ooc_graph.shards.tables import table_bytes
-from ooc_graph.shards.tally import Packings, Tally, store_attributes, stored_weight_dtype
+from ooc_graph.shards.tally import Tally, store_attributes, stored_weight_dtype
 from ooc_graph.shards.workforce import Workforce, in_turn, run_all
 from ooc_graph.types import Progress
 
@@ -56,8 +56,8 @@ class Build(InputStages):
     def _run(self, source: EdgeSource, description: Future[dict[str, Any]]) -> None:
         paths, total = self._count(source)
         vertices = self._renumber(source, paths)
-        task = self._runs(source, vertices, total)
-        merging, written = self._merge(task, vertices)
+        merging = self._runs(source, vertices, total)
+        written = self._merge(merging)
         (described,) = in_turn(self.workforce, [description])
         runs, space = merging.runs, vertices.space
         attributes = store_attributes(
@@ -86,9 +86,8 @@ class Build(InputStages):
             )
         return result
 
-    def _runs(
-        self, source: EdgeSource, vertices: Renumbered, total: Tally
-    ) -> tuple[RunTask, int, int, Packings]:
+    def _runs(self, source: EdgeSource, vertices: Renumbered, total: Tally) -> MergeTask:
+        """Write all runs; what merges them."""
         self.options.require_filled(vertices.kept)
         orders = self.options.orders(source.weighted)
         dtype = stored_weight_dtype(source, total) if LIGHT in orders else None
@@ -115,32 +114,21 @@ class Build(InputStages):
             items = [(task, unit) for unit in units]
             given = self.workforce, self.progress, "sorting into runs", write_run, items
             run_all(*given, total=source.edges, unit="edges", amount=lambda edges: edges)
-        return task, shards, capacity, self.options.packings(vertices.kept, arcs, dtype, total)
+        buffer_bytes = self._buffer_bytes(task, len(orders), capacity, vertices.kept)
+        pieces = Pieces(str(self._folder("pieces")), buffer_bytes)
+        packings = self.options.packings(vertices.kept, arcs, dtype, total)
+        return MergeTask(task, shards, vertices.kept, capacity, orders, pieces, packings)
 
-    def _merge(
-        self, planned: tuple[RunTask, int, int, Packings], vertices: Renumbered
-    ) -> tuple[MergeTask, Merged]:
-        runs, shards, capacity, packings = planned
+    def _merge(self, task: MergeTask) -> Merged:
         self.forget()
-        orders = self.options.orders(runs.source.weighted)
-        folder = str(self._folder("pieces"))
-        task = MergeTask(
-            runs,
-            shards,
-            vertices.kept,
-            capacity,
-            orders,
-            Pieces(folder, self._buffer_bytes(runs, len(orders), capacity, vertices.kept)),
-            packings,
-        )
         with self.report.timed("merge and write"):
             try:
-                return task, self._write_merged(task)
+                return self._write_merged(task)
             except PieceLostError:
                 # The process that held them is gone; the runs are still there.
                 self.forget()
-                task = replace(task, pieces=Pieces(folder, 0))
-                return task, self._write_merged(task)
+                in_files = replace(task.pieces, buffer_bytes=0)
+                return self._write_merged(replace(task, pieces=in_files))
 
     def _write_merged(self, task: MergeTask) -> Merged:
         return MergeWriter(task, self.partial.folder, self.workforce, self.progress).run()
