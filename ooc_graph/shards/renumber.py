@@ -11,7 +11,7 @@ import numpy as np
 from ooc_graph.edges.interface import EdgeSource
 from ooc_graph.errors import InputError, MemoryBudgetError
 from ooc_graph.kernels.cpu.build.degrees import falling_order
-from ooc_graph.layout.chunks import FileEntry, write_array
+from ooc_graph.layout.chunks import FileEntry, write_chunk
 from ooc_graph.layout.metadata import ArraySpec
 from ooc_graph.layout.names import INTERNAL_OF, ORIGINAL_OF, ORIGINALS, TUPLES
 from ooc_graph.shards.degrees import CountedIds
@@ -112,17 +112,11 @@ def renumber_counted(
         original_of = order.astype(np.int64)
         original_of += space.first
     columns[ORIGINAL_OF] = original_of
-    stored = _store(columns, store)
+    specs = tuple(ArraySpec(name, len(data), data.dtype) for name, data in columns.items())
+    entries = tuple(
+        write_chunk(store, spec, index, [columns[spec.path][slice(*spec.bounds(index))]])
+        for spec in specs
+        for index in range(spec.chunks)
+    )
     paths = save(spill, "internal_of", internal_of), save(spill, "tuples", tuples)
-    return Renumbered(space, len(order), *paths, *stored)
-
-
-def _store(
-    columns: dict[str, AnyArray], store: Path
-) -> tuple[tuple[ArraySpec, ...], tuple[FileEntry, ...]]:
-    specs: list[ArraySpec] = []
-    entries: list[FileEntry] = []
-    for name, data in columns.items():
-        specs.append(ArraySpec(name, len(data), data.dtype))
-        entries += write_array(store, specs[-1], lambda low, high, data=data: [data[low:high]])  # type: ignore[misc]
-    return tuple(specs), tuple(entries)
+    return Renumbered(space, len(order), *paths, specs, entries)
