@@ -102,8 +102,9 @@ def _sections(data: ReportData) -> list[tuple[str, str, list[figures.Drawing]]]:
     levels = [figures.degree_distribution(data.degree_histogram)]
     cost: list[figures.Drawing | None] = []
     for kernel, searches in by_kernel(data.searches).items():
-        speed.append(search_figures.time_per_search(kernel, searches))
-        speed.append(search_figures.teps_per_search(kernel, searches))
+        times, rates = [s.time_s for s in searches], [s.teps for s in searches]
+        speed.append(search_figures.quantity_per_search(kernel, times, "time", "s"))
+        speed.append(search_figures.quantity_per_search(kernel, rates, "TEPS", ""))
         levels.append(search_figures.vertices_per_level(kernel, searches))
         levels.append(search_figures.arcs_per_level(kernel, searches, data.graph_arcs))
         cost.append(search_figures.waiting_per_search(kernel, searches))

@@ -67,16 +67,6 @@ def arcs_per_level(
     return Drawing(f"{name}: arcs examined per {step}", caption, svg)
 
 
-def time_per_search(kernel: str, searches: Sequence[SearchRecord]) -> Drawing | None:
-    """Wall time of each search in order, with quartiles."""
-    return _per_search(kernel, [search.time_s for search in searches], "time", "s")
-
-
-def teps_per_search(kernel: str, searches: Sequence[SearchRecord]) -> Drawing | None:
-    """Traversed edges per second of each search in order, with quartiles."""
-    return _per_search(kernel, [search.teps for search in searches], "TEPS", "")
-
-
 def waiting_per_search(kernel: str, searches: Sequence[SearchRecord]) -> Drawing | None:
     """Time of each search in order, with its waiting, and of reading; None if not known of all."""
     waited = [s.waited_s for s in searches if s.waited_s is not None]
@@ -106,10 +96,10 @@ def waiting_per_search(kernel: str, searches: Sequence[SearchRecord]) -> Drawing
     return Drawing(f"{name}: waiting for the store", caption, svg)
 
 
-def _per_search(
+def quantity_per_search(
     kernel: str, found: Sequence[float | None], quantity: str, unit: str
 ) -> Drawing | None:
-    """None if a value is not known, or there are too few of them."""
+    """A quantity of each search in order, with quartiles; None if one is not known, or too few."""
     values = [value for value in found if value is not None]
     if len(values) < max(_FEWEST_SEARCHES, len(found)):
         return None
