@@ -14,12 +14,11 @@ import numpy as np
 from ooc_graph.boundary import public
 from ooc_graph.edges.adjacency import open_adjacency, open_metis
 from ooc_graph.edges.arrays import open_arrays, open_npy
-from ooc_graph.edges.counted import open_algs4, open_counted, open_dimacs
+from ooc_graph.edges.counted import open_algs4, open_counted, open_dimacs, open_matrix_market
 from ooc_graph.edges.delimited import open_delimited
 from ooc_graph.edges.detect import format_of
 from ooc_graph.edges.graphalytics import open_graphalytics
 from ooc_graph.edges.interface import EdgeSource
-from ooc_graph.edges.matrix_market import open_matrix_market
 from ooc_graph.edges.options import Column, ReadOptions
 from ooc_graph.edges.tables import open_parquet
 from ooc_graph.errors import InputError, UsageError
