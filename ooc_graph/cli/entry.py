@@ -18,8 +18,7 @@ from ooc_graph.runtime.signals import EXIT_TERMINATED, Terminated, exit_on_sigte
 
 _MODULES = {
     "graphs": ("graph500", "build"),
-    "many": ("apsp",),
-    "searches": ("bfs", "sssp", "components"),
+    "searches": ("apsp", "bfs", "sssp", "components"),
     "stores": ("validate", "info", "plan", "verify", "export"),
 }
 _MODULE_OF = {name: module for module, names in _MODULES.items() for name in names}

@@ -15,8 +15,8 @@ from rich.table import Table
 from ooc_graph.answers.export import check_target
 from ooc_graph.answers.export import export as export_result
 from ooc_graph.answers.result import Result
-from ooc_graph.cli.many import given_sources, many_options
 from ooc_graph.cli.options import PATH, cuda_memory_options, quiet_option
+from ooc_graph.cli.searches import given_sources, many_options
 from ooc_graph.edges.kronecker import Kronecker
 from ooc_graph.errors import UsageError, ValidationFailedError
 from ooc_graph.layout.stored import Stored
