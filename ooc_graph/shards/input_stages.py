@@ -16,7 +16,7 @@ from ooc_graph.layout.commit import Partial
 from ooc_graph.layout.metadata import ArraySpec
 from ooc_graph.shards import plan
 from ooc_graph.shards.build_options import BuildOptions, BuildReport
-from ooc_graph.shards.degrees import Counted, count_ids, count_units
+from ooc_graph.shards.renumber import Counted, count_ids, count_units
 from ooc_graph.shards.staged import StagedSource, column_dtype, stage_unit
 from ooc_graph.shards.tables import forget_tables
 from ooc_graph.shards.tally import Tally

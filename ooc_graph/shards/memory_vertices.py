@@ -13,7 +13,7 @@ from ooc_graph.edges.interface import EdgeSource, Unit
 from ooc_graph.errors import InputError
 from ooc_graph.kernels.cpu.build.degrees import falling_order
 from ooc_graph.kernels.cpu.build.partition import count_spanned, id_extent
-from ooc_graph.shards.degrees import CountedIds
+from ooc_graph.shards.renumber import CountedIds
 from ooc_graph.shards.tables import Tables, VertexSpace, ranks_of
 from ooc_graph.shards.tally import Tally
 from ooc_graph.types import AnyArray, EdgeBlock, IntArray

@@ -22,7 +22,7 @@ from ooc_graph.edges.interface import EdgeSource, Unit
 from ooc_graph.errors import InputError, UsageError
 from ooc_graph.layout import names
 from ooc_graph.layout.stored import Stored
-from ooc_graph.shards import degrees, input_stages, merge_writer, plan, runs, staged
+from ooc_graph.shards import input_stages, merge_writer, plan, renumber, runs, staged
 from ooc_graph.shards.build import build
 from ooc_graph.shards.build_options import BuildOptions, BuildReport
 from ooc_graph.shards.workforce import Workforce
@@ -102,7 +102,7 @@ def small_steps(**sizes: int) -> Iterator[pytest.MonkeyPatch]:
         if bucket := sizes.get("bucket"):
             patch.setattr(plan, "bucket_arcs", lambda *_: bucket)
         if block := sizes.get("block"):
-            for module in (runs, degrees, staged):
+            for module in (runs, renumber, staged):
                 patch.setattr(module, "BLOCK_EDGES", block)
         if unit := sizes.get("unit"):
             patch.setattr(input_stages, "_STAGE_EDGES", unit)
@@ -117,7 +117,7 @@ def small_steps(**sizes: int) -> Iterator[pytest.MonkeyPatch]:
             patch.setattr(plan.BuildBudget, "pieces_fit", lambda *_: waiting > 0)
             patch.setattr(merge_writer, "WAITING_ARCS", waiting or plan.WAITING_ARCS)
         if buffer := sizes.get("buffer"):
-            patch.setattr(degrees, "_LEAST_BUFFER", buffer)
+            patch.setattr(renumber, "_LEAST_BUFFER", buffer)
         yield patch
 
 
