@@ -79,8 +79,8 @@ def plan(
 ) -> None:
     """Say what a search by one worker holds in memory, and what stays elsewhere."""
     from ooc_graph.answers.reductions import BINS, HISTOGRAM  # noqa: PLC0415
+    from ooc_graph.api.graphs import ids_in  # noqa: PLC0415
     from ooc_graph.api.plan import plan as plan_of  # noqa: PLC0415
-    from ooc_graph.api.sources import ids_in  # noqa: PLC0415
     from ooc_graph.strategies.many.tiers import KERNELS as MANY  # noqa: PLC0415
 
     if bins is not None and given["reduce"] != HISTOGRAM:
