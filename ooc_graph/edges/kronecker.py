@@ -15,17 +15,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ooc_graph.edges.interface import SourceDefaults, Unit, ranges, units_of
-from ooc_graph.edges.multiple_recursive import (
-    Degree,
-    choose_keys,
-    edge_powers,
-    in_parts,
-    seed_arrays,
-)
+from ooc_graph.edges.multiple_recursive import Degree, choose_keys, edge_powers, seed_arrays
 from ooc_graph.errors import UsageError
 from ooc_graph.kernels.cpu.build.kronecker import generate_into
 from ooc_graph.kernels.cpu.build.random_draws import SCRATCH_WORDS
 from ooc_graph.kernels.cuda.build import kronecker as cuda_kronecker
+from ooc_graph.ranges import in_ranges
 from ooc_graph.threads import cores
 from ooc_graph.types import AnyArray, EdgeBlock, IntArray
 
@@ -151,10 +146,10 @@ class Kronecker(SourceDefaults):
         source, target = np.empty(count, np.int64), np.empty(count, np.int64)
         weight = np.empty(count, np.float32)
 
-        def fill(_part: int, low: int, high: int) -> None:
+        def fill(low: int, high: int) -> None:
             self.generate_into(start + low, source[low:high], target[low:high], weight[low:high])
 
-        in_parts(max(1, min(_checked(threads), count // EDGES_PER_THREAD)), count, fill)
+        in_ranges(min(_checked(threads), count // EDGES_PER_THREAD), count, fill)
         return source, target, weight
 
     def generate_into(

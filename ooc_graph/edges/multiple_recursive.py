@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from ooc_graph.errors import UsageError
 from ooc_graph.kernels.cpu.build import random_draws as kernel
 from ooc_graph.kernels.cpu.build.degrees import insert_vertices, mark_touched
-from ooc_graph.threads import Threads
+from ooc_graph.ranges import in_ranges
 from ooc_graph.types import AnyArray, IntArray
 
 EDGES_PER_STREAM_BITS = 64
@@ -126,29 +126,17 @@ def _touched(
     # All edges are gone through once; threads have flags of their own, joined at the end.
     table = np.full(1 << (8 * len(vertices)).bit_length(), -1, np.int64)
     insert_vertices(vertices, table)
-    touched = np.zeros((threads, len(table)), np.uint8)
+    touched: list[AnyArray] = []
 
-    def mark(part: int, low: int, high: int) -> None:
+    def mark(low: int, high: int) -> None:
+        mine = np.zeros(len(table), np.uint8)
+        touched.append(mine)
         ends = np.empty((2, BLOCK_EDGES), np.int64)
         for start in range(low, high, BLOCK_EDGES):
             source, target = ends[:, : min(BLOCK_EDGES, high - start)]
             graph.generate_into(start, source, target)
-            mark_touched(source, target, table, touched[part])
+            mark_touched(source, target, table, mine)
 
-    in_parts(threads, graph.edges, mark)
-    hit: NDArray[np.bool_] = np.isin(vertices, table[touched.any(axis=0)])
+    in_ranges(threads, graph.edges, mark)
+    hit: NDArray[np.bool_] = np.isin(vertices, table[np.any(touched, axis=0)])
     return hit
-
-
-def in_parts(parts: int, count: int, task: Callable[[int, int, int], None]) -> None:
-    """Call ``task(part, low, high)`` for equal parts of a range, each on a thread.
-
-    The first error is raised.
-    """
-    bounds = [count * part // parts for part in range(parts + 1)]
-    if parts == 1:
-        task(0, 0, count)
-        return
-    with Threads(parts) as pool:
-        for _ in pool.map(task, range(parts), bounds[:-1], bounds[1:]):
-            pass
