@@ -89,14 +89,8 @@ def open_source(
     UsageError
         The options do not fit together or the format has no such name.
     """
-    options = ReadOptions(
-        directed=directed,
-        weight=weight,
-        columns=columns,
-        delimiter=delimiter,
-        header=header,
-        weight_type=weight_type,
-    )
+    given = locals()
+    options = ReadOptions(**{option.name: given[option.name] for option in fields(ReadOptions)})
     if (opened := _in_memory(source, options)) is not None:
         _refuse_unused(options, "edges that are in memory", ("delimiter", "header"))
         if format is not None:
