@@ -58,12 +58,9 @@ def graph500(scale: int, searches: int, out: Path | None, **given: Any) -> None:
 
     options = Graph500Options(
         scale=scale,
-        edge_factor=given["edge_factor"],
-        seeds=given["seeds"],
         searches=searches,
         kernels=tuple(given["kernels"].split(",")),
-        shards=given["shards"],
-        compress=given["compress"],
+        **{name: given[name] for name in ("edge_factor", "seeds", "shards", "compress")},
         validate=not given["no_validation"],
         energy=not given["no_energy"],
     )
@@ -107,7 +104,9 @@ def graph500(scale: int, searches: int, out: Path | None, **given: Any) -> None:
 @click.option("--rows", type=click.Choice(["hub", "light", "both"]), help="Row orders to store.")
 @common.shards_option
 @common.compress_option
-@common.device_memory_option("nearly all that is free")
+@common.size_option(
+    "--device-memory", "Memory of a CUDA device, such as 16GiB [nearly all that is free]."
+)
 @common.common_options
 def build(sources: tuple[str, ...], weight: str | None, columns: str | None, **given: Any) -> None:
     """Build a graph store from edge files; the last argument is the store."""
@@ -125,12 +124,9 @@ def build(sources: tuple[str, ...], weight: str | None, columns: str | None, **g
     source = open_source(
         inputs if len(inputs) > 1 else inputs[0],
         format=given["format_"],
-        directed=given["directed"],
         weight=None if weight is None else _number(weight),
         columns=None if columns is None else [_number(name) for name in columns.split(",")],
-        delimiter=given["delimiter"],
-        header=given["header"],
-        weight_type=given["weight_type"],
+        **{name: given[name] for name in ("directed", "delimiter", "header", "weight_type")},
     )
     options = BuildOptions(given["rows"], given["shards"], given["overwrite"], given["compress"])
     options.orders(source.weighted)

@@ -61,21 +61,18 @@ exchange_option = click.option(
 quiet_option = click.option("--quiet", is_flag=True, help="No progress on stderr.")
 
 
-def device_memory_option(default: str) -> Callable[[Command], Command]:
-    """Option that says how much of a CUDA device may be used, and in words what else is."""
-    return click.option(
-        "--device-memory",
-        metavar="SIZE",
-        help=f"Memory of a CUDA device, such as 16GiB [{default}].",
-    )
+def size_option(name: str, said: str) -> Callable[[Command], Command]:
+    """Option that says how much of a memory may be used."""
+    return click.option(name, metavar="SIZE", help=said)
 
 
 cuda_memory_options = together(
-    device_memory_option("15/16 of what it has"),
-    click.option(
+    size_option(
+        "--device-memory", "Memory of a CUDA device, such as 16GiB [15/16 of what it has]."
+    ),
+    size_option(
         "--host-memory",
-        metavar="SIZE",
-        help="Host memory for rows that do not fit it; 0: none is pinned [as --memory-limit].",
+        "Host memory for rows that do not fit it; 0: none is pinned [as --memory-limit].",
     ),
 )
 common_options = together(
@@ -94,10 +91,9 @@ common_options = together(
     ),
     click.option("--scheduler", metavar="ADDRESS", help="Join this Dask cluster instead."),
     click.option("--tls", metavar="CA,CERT,KEY", help="Files for a tls:// scheduler."),
-    click.option(
+    size_option(
         "--memory-limit",
-        metavar="SIZE",
-        help="Host memory of all processes started, such as 4GiB [80 % of what is free].",
+        "Host memory of all processes started, such as 4GiB [80 % of what is free].",
     ),
     quiet_option,
     click.option("--overwrite", is_flag=True, help="Replace outputs that exist."),

@@ -15,7 +15,7 @@ from rich.table import Table
 from ooc_graph.answers.export import check_target
 from ooc_graph.answers.export import export as export_result
 from ooc_graph.answers.result import Result
-from ooc_graph.cli.options import PATH, cuda_memory_options, quiet_option
+from ooc_graph.cli.options import PATH, cuda_memory_options, quiet_option, size_option
 from ooc_graph.cli.searches import given_sources, many_options
 from ooc_graph.edges.kronecker import Kronecker
 from ooc_graph.errors import UsageError, ValidationFailedError
@@ -57,11 +57,7 @@ def info(path: Path, as_json: bool) -> None:
 @click.option("--scale", type=int, help="Of graph500 alone: log2 of the number of vertices.")
 @many_options(None, for_plan=True)
 @click.option("--parents", is_flag=True, help="Also each vertex's parent on its way.")
-@click.option(
-    "--memory-limit",
-    metavar="SIZE",
-    help="Memory of the worker, such as 4GiB [80 % of what is free].",
-)
+@size_option("--memory-limit", "Memory of the worker, such as 4GiB [80 % of what is free].")
 @click.option(
     "--device", type=click.Choice(["cpu", "cuda"]), default="cpu", show_default=True, help="Where."
 )
@@ -119,9 +115,7 @@ def verify(path: Path, quiet: bool) -> None:
 @click.argument("graph", type=PATH)
 @click.argument("answers", type=PATH, nargs=-1, required=True, metavar="ANSWER...")
 @click.option("--json", "as_json", is_flag=True, help="Machine-readable.")
-@click.option(
-    "--memory-limit", metavar="SIZE", help="Host memory, such as 4GiB [80 % of what is free]."
-)
+@size_option("--memory-limit", "Host memory, such as 4GiB [80 % of what is free].")
 @quiet_option
 def validate(
     graph: Path, answers: tuple[Path, ...], as_json: bool, memory_limit: str | None, quiet: bool
