@@ -25,13 +25,8 @@ from ooc_graph.layout.stored import Stored
 from ooc_graph.memory.cpu.disk import DiskBlocks
 from ooc_graph.memory.cpu.plan import Plan
 from ooc_graph.memory.io_stats import IoStats
+from ooc_graph.shards import tier_facts
 from ooc_graph.shards.load import Graph
-from ooc_graph.shards.tier_facts import (
-    heaviest_of_long,
-    known_weights,
-    offsets_by_piece,
-    require_stored,
-)
 from ooc_graph.types import AnyArray, Dealing, IntArray
 
 GROUP = 64
@@ -52,7 +47,7 @@ def read_lengths(
     first, begin = np.zeros(shards, np.int64), 0
     for shard, array in enumerate(arrays):
         dealing, first[shard], last = Dealing(rows, shards, shard), begin, 0
-        for at, offsets in offsets_by_piece(stored, array):
+        for at, offsets in tier_facts.offsets_by_piece(stored, array):
             mine = dealing.internal_of(np.arange(at, at + len(offsets) - 1))
             lengths[mine] = np.diff(offsets)
             starts = np.flatnonzero(mine % GROUP == 0)
@@ -143,7 +138,7 @@ def _fill(heads: HeadRows, blocks: DiskBlocks, window: int) -> Any:
         rows.scan(waiting, scan, rows.most_look)
     if len(blocks.dtypes) == 1:
         return 0
-    return max(heaviest[0], heaviest_of_long(TierRows(heads, blocks, window), short))
+    return max(heaviest[0], tier_facts.heaviest_of_long(TierRows(heads, blocks, window), short))
 
 
 @dataclass(frozen=True)
@@ -180,7 +175,7 @@ def load_tiers(graph: Graph, plan: Plan, device: CpuDevice, **sizes: int) -> Tie
 
     ``sizes`` are ``window`` and ``look`` of `ooc_graph.kernels.common.store.rows.TierRows`.
     """
-    _, order = require_stored(graph, plan.facts.kernel)
+    _, order = tier_facts.require_stored(graph, plan.facts.kernel)
 
     def load(name: str, undo: ExitStack) -> Tiered:
         return load_side(graph, name, order, plan, undo, **sizes)
@@ -189,7 +184,8 @@ def load_tiers(graph: Graph, plan: Plan, device: CpuDevice, **sizes: int) -> Tie
         if plan.facts.kernel == "bfs":
             return device.tier_bfs(out.rows, into.rows)
         heaviest = max(out.heaviest, into.heaviest)
-        return device.tier_sssp(out.rows, into.rows, known_weights(graph, out.rows, heaviest))
+        known = tier_facts.known_weights(graph, out.rows, heaviest)
+        return device.tier_sssp(out.rows, into.rows, known)
 
     return TierSearch(*bind_sides(graph.sides, load, bind), plan)
 
