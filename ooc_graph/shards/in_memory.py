@@ -65,11 +65,11 @@ class _Translated:
         self._keys = np.empty(BLOCK_EDGES if plan.weight_dtype else 0, plan.key_dtype)
 
     def __iter__(self) -> Any:
-        dtype = self._plan.weight_dtype
+        dtype, tables = self._plan.weight_dtype, self._plan.vertices.tables
         for _, block in self._blocks:
             u, v = self._ends[:, : len(block)]
-            self._plan.tables.translate(block.source, u)
-            self._plan.tables.translate(block.target, v)
+            tables.translate(block.source, u)
+            tables.translate(block.target, v)
             keys = self._keys[: len(block)]
             if dtype is not None and block.weight is not None:
                 weights = keys.view(dtype)
@@ -134,11 +134,10 @@ def build_in_memory(source: EdgeSource, orders: tuple[str, ...], threads: int) -
         def in_threads(work: Callable[[], Any]) -> list[Any]:
             return list(executor.map(lambda _: work(), range(threads)))
 
-        vertices = number_vertices(source, in_threads)
-        plan = _plan(source, vertices, orders, in_threads)
+        plan = _plan(source, number_vertices(source, in_threads), orders, in_threads)
         sides = (names.OUT, names.IN) if source.directed else (names.OUT,)
         rows = {side: make_rows(plan, side) for side in sides}
-    return _graph(source, vertices, plan, rows)
+    return _graph(plan, rows)
 
 
 def _plan(
@@ -150,13 +149,11 @@ def _plan(
         raise UsageError("a vertex has 2^32 edges or more; make a store of them with build()")
     ids = names.id_dtype(kept)
     dtype = stored_weight_dtype(source, vertices.total) if names.LIGHT in orders else None
-    known = vertices.tables, vertices.tuples, buckets
-    return Plan(source, *known, ids, dtype, orders, in_threads)
+    return Plan(source, vertices, buckets, ids, dtype, orders, in_threads)
 
 
-def _graph(
-    source: EdgeSource, vertices: Vertices, plan: Plan, rows: dict[str, dict[str, Rows]]
-) -> MemoryGraph:
+def _graph(plan: Plan, rows: dict[str, dict[str, Rows]]) -> MemoryGraph:
+    vertices = plan.vertices
     arrays = {
         names.ORIGINAL_OF: vertices.original_of,
         names.INTERNAL_OF: vertices.internal_of,
@@ -175,7 +172,7 @@ def _graph(
     path = Path("in memory") / uuid.uuid4().hex
     attributes = graph_attributes(
         vertices.total,
-        directed=source.directed,
+        directed=plan.source.directed,
         weight_dtype=plan.weight_dtype,
         vertices=len(vertices.internal_of),
         rows=plan.kept,

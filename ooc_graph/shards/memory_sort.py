@@ -13,9 +13,8 @@ from ooc_graph.kernels.cpu.build.arcs import Arcs
 from ooc_graph.kernels.cpu.build.bucket_sort import sort_by_weight, sort_strips, split_strips
 from ooc_graph.kernels.cpu.build.rows import drop_duplicates, from_keys
 from ooc_graph.layout.names import HUB, LIGHT
-from ooc_graph.shards.memory_vertices import InThreads
+from ooc_graph.shards.memory_vertices import InThreads, Vertices
 from ooc_graph.shards.plan import Buckets
-from ooc_graph.shards.tables import Tables
 from ooc_graph.types import AnyArray, IntArray, Rows
 
 # Two strips of scratch stay in a core's own cache.
@@ -27,8 +26,7 @@ class Plan:
     """What both passes need to know; ``weight_dtype`` is None if no weights are kept."""
 
     source: EdgeSource
-    tables: Tables
-    tuples: AnyArray
+    vertices: Vertices
     buckets: Buckets
     id_dtype: np.dtype[Any]
     weight_dtype: np.dtype[Any] | None
@@ -38,7 +36,7 @@ class Plan:
     @property
     def kept(self) -> int:
         """Rows."""
-        return len(self.tuples)
+        return len(self.vertices.tuples)
 
     @property
     def key_dtype(self) -> np.dtype[Any]:
@@ -112,7 +110,7 @@ class Sorting:
         part = slice(self._starts[bucket], self._starts[bucket + 1])
         arrays, buckets = self._arrays, self._plan.buckets
         first = int(buckets.first[bucket])
-        tuples = self._plan.tuples[first : first + int(buckets.rows[bucket])]
+        tuples = self._plan.vertices.tuples[first : first + int(buckets.rows[bucket])]
         arcs = Arcs(arrays.rows[part], arrays.neighbors[part], arrays.keys[part])
         split = scratch.like("split", arcs, part.stop - part.start)
         strips = np.empty(int(buckets.arcs[bucket]) // STRIP_ARCS + 2, np.int64)
