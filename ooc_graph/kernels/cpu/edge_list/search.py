@@ -8,15 +8,15 @@ from typing import Any
 import numpy as np
 
 from ooc_graph.kernels.common.bitmap import words_for
+from ooc_graph.kernels.common.compiled import kernel
 from ooc_graph.kernels.common.decisions import BfsTree, SsspTree
 from ooc_graph.kernels.common.sssp import distances
 from ooc_graph.kernels.common.team import OPERATION, Team, new_control
 from ooc_graph.kernels.cpu.bfs.search import new_trace
 from ooc_graph.kernels.cpu.edge_list import bfs as edges_bfs
 from ooc_graph.kernels.cpu.edge_list import parents as edges_parents
-from ooc_graph.kernels.cpu.edge_list import relax as edges_relax
 from ooc_graph.kernels.cpu.edge_list import sssp as edges_sssp
-from ooc_graph.kernels.cpu.edge_list.grouped import GroupedEdges
+from ooc_graph.kernels.cpu.edge_list.grouped import HALF, LOW_END, GroupedEdges
 from ooc_graph.types import AnyArray, IntArray
 
 
@@ -101,9 +101,9 @@ class CpuEdgesSssp:
         self._team.launch(edges_sssp.search, control, self._edges, self._field, root)
         self._require_whole(control)
         elapsed_s = perf_counter() - start
-        self.passes = int(control[edges_relax.PASSES])
+        self.passes = int(control[edges_sssp.PASSES])
         phase_arcs = {
-            "relax": int(control[edges_relax.EXAMINED]),
+            "relax": int(control[edges_sssp.EXAMINED]),
             "parents": int(control[edges_parents.PARENTS_EXAMINED]),
         }
         return SsspTree(self._field.parent, self._distance, elapsed_s, phase_arcs)
@@ -111,14 +111,28 @@ class CpuEdgesSssp:
     def _require_whole(self, control: IntArray) -> None:
         """Refuse an answer in which reached vertices lack a distance or a parent."""
         field = self._field
-        if self._may_overflow and edges_sssp.lost_by_overflow(
-            self._edges, field.distance, field.top[0]
-        ):
+        if self._may_overflow and _lost_by_overflow(self._edges, field.distance, field.top[0]):
             raise distances.overflow_error(self._distance.dtype)
         if control[edges_parents.UNRESOLVED]:
             raise AssertionError(
                 f"{control[edges_parents.UNRESOLVED]} reached vertices have no parent"
             )
+
+
+@kernel
+def _lost_by_overflow(edges: Any, distance: Any, top: Any) -> bool:
+    """Tell whether a shortest distance exceeds the dtype: an edge leaves what was reached."""
+    for piece in range(len(edges.tail)):
+        heads = distance[edges.base[edges.head[piece]] :]
+        tails = distance[edges.base[edges.tail[piece]] :]
+        for index in range(edges.begin[piece], edges.begin[piece + 1]):
+            of_tail = tails[edges.ends[index] & LOW_END]
+            of_head = heads[edges.ends[index] >> HALF]
+            if of_head == top and of_tail < top:
+                return True
+            if edges.undirected and of_tail == top and of_head < top:
+                return True
+    return False
 
 
 def _light_cap(edges: GroupedEdges) -> AnyArray:

@@ -17,13 +17,70 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+from ooc_graph.kernels.common import team
 from ooc_graph.kernels.common.bitmap import Words
 from ooc_graph.kernels.common.compiled import kernel, subroutine
-from ooc_graph.kernels.common.team import CHUNK, OPERATION, barrier, take_chunk
-from ooc_graph.kernels.cpu.edge_list import relax
-from ooc_graph.kernels.cpu.edge_list.grouped import HALF, LOW_END, segment_of_id
+from ooc_graph.kernels.common.intrinsics import atomic_lower
+from ooc_graph.kernels.common.team import CHUNK, OPERATION, atomic_add, barrier, take_chunk
+from ooc_graph.kernels.cpu.edge_list.grouped import HALF, LOW_END, pieces_of, segment_of_id
 from ooc_graph.kernels.cpu.edge_list.parents import gather_unresolved, offer_part, resolve_plateaus
 from ooc_graph.types import AnyArray, IntArray
+
+EXAMINED, PASSES, STILL_OPEN, WHOLE, LIGHT_PASSES = (
+    team.FIRST_FREE + k * team.LINE for k in range(4, 9)
+)
+"""Words of the control array: edges read by passes, passes; vertices without a distance after the
+last pass over all pieces, 1 if the next is over all, light passes since."""
+
+
+@subroutine
+def _relax_piece(edges: Any, piece: int, distance: Any, top: Any) -> tuple[Any, Any]:
+    """Relax a piece; the smallest distances improved in the segments of heads and of tails."""
+    heads = distance[edges.base[edges.head[piece]] :]
+    tails = distance[edges.base[edges.tail[piece]] :]
+    low_head, low_tail = top, top
+    for index in range(edges.begin[piece], edges.begin[piece + 1]):
+        tail, head = edges.ends[index] & LOW_END, edges.ends[index] >> HALF
+        of_tail, of_head = tails[tail], heads[head]
+        weight = distance.dtype.type(edges.weights[index])
+        ahead, back = of_tail + weight, of_head + weight
+        # One branch for both ways: most edges fail it, and which ones cannot be predicted.
+        if (ahead >= of_head) & (back >= of_tail):
+            continue
+        if ahead < of_head:
+            if ahead < atomic_lower(heads, head, ahead):
+                low_head = min(low_head, ahead)
+        elif edges.undirected and back < atomic_lower(tails, tail, back):
+            low_tail = min(low_tail, back)
+    return low_head, low_tail
+
+
+@subroutine
+def relax_part(control: Any, edges: Any, field: Any, turn: int) -> None:
+    """One pass; all threads call it. Word `CHUNK` must be 0 at the start."""
+    low, after, bound, top = field.low[turn], field.low[1 - turn], field.bound, field.top[0]
+    least, cap, whole = field.least, field.cap[0], control[WHOLE] != 0
+    examined = 0
+    for piece in pieces_of(control, edges):
+        tail, head = edges.tail[piece], edges.head[piece]
+        lightest = low.dtype.type(edges.lightest[piece])
+        light = lightest < cap
+        if not light and not whole:
+            continue
+        ahead, back = (low[tail], low[head]) if light else (least[tail], least[head])
+        useful = ahead < top and ahead + lightest < bound[head]
+        if edges.undirected and not useful:
+            useful = back < top and back + lightest < bound[tail]
+        if not useful:
+            continue
+        examined += edges.begin[piece + 1] - edges.begin[piece]
+        low_head, low_tail = _relax_piece(edges, piece, field.distance, top)
+        if low_head < after[head]:
+            atomic_lower(after, head, low_head)
+        if low_tail < after[tail]:
+            atomic_lower(after, tail, low_tail)
+    atomic_add(control, EXAMINED, examined)
+
 
 GO, SETTLED = 0, 1
 LIGHT_SHARE = 1 / 16
@@ -118,36 +175,20 @@ def _plan(control: Any, field: Any, turn: int) -> None:
     be: all edges of all that had a distance have been relaxed towards segments with open
     vertices. From then on open vertices do not count.
     """
-    whole = control[relax.WHOLE] != 0
+    whole = control[WHOLE] != 0
     changed, waiting, still_open = _note_changes(field, turn, whole)
-    is_settled = whole and still_open == control[relax.STILL_OPEN]
+    is_settled = whole and still_open == control[STILL_OPEN]
     for segment in range(len(field.open)):
         if is_settled or field.open[segment] == 0:
             field.bound[segment] = field.far[segment]
     control[CHUNK] = 0
-    control[relax.PASSES] += 1
+    control[PASSES] += 1
     if whole:
-        control[relax.STILL_OPEN], control[relax.LIGHT_PASSES] = still_open, 0
+        control[STILL_OPEN], control[LIGHT_PASSES] = still_open, 0
     else:
-        control[relax.LIGHT_PASSES] += 1
-    control[relax.WHOLE] = 0 if changed and control[relax.LIGHT_PASSES] < MOST_LIGHT_PASSES else 1
+        control[LIGHT_PASSES] += 1
+    control[WHOLE] = 0 if changed and control[LIGHT_PASSES] < MOST_LIGHT_PASSES else 1
     control[OPERATION] = GO if changed or waiting else SETTLED
-
-
-@kernel
-def lost_by_overflow(edges: Any, distance: Any, top: Any) -> bool:
-    """Tell whether a shortest distance exceeds the dtype: an edge leaves what was reached."""
-    for piece in range(len(edges.tail)):
-        heads = distance[edges.base[edges.head[piece]] :]
-        tails = distance[edges.base[edges.tail[piece]] :]
-        for index in range(edges.begin[piece], edges.begin[piece + 1]):
-            of_tail = tails[edges.ends[index] & LOW_END]
-            of_head = heads[edges.ends[index] >> HALF]
-            if of_head == top and of_tail < top:
-                return True
-            if edges.undirected and of_tail == top and of_head < top:
-                return True
-    return False
 
 
 @kernel
@@ -164,14 +205,14 @@ def search(thread: int, threads: int, control: Any, edges: Any, field: Any, root
         field.distance[root], field.low[0, segment], field.near[segment] = 0, 0, 0
         field.least[segment] = 0
         field.open[segment] -= 1
-        control[relax.STILL_OPEN] = len(field.distance) - 1
+        control[STILL_OPEN] = len(field.distance) - 1
     turn = 0
     while True:
         if not barrier(control, threads):
             return
         if control[OPERATION] == SETTLED:
             break
-        relax.relax_part(control, edges, field, turn)
+        relax_part(control, edges, field, turn)
         if not barrier(control, threads):
             return
         if thread == 0:
