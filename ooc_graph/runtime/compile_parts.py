@@ -14,7 +14,7 @@ from ooc_graph.layout.names import PARENT, id_dtype
 from ooc_graph.model.resources import CPU
 from ooc_graph.runtime import process
 from ooc_graph.runtime.building import build_with_report
-from ooc_graph.runtime.first_use import Part
+from ooc_graph.runtime.compile_ahead import Part
 from ooc_graph.runtime.this_process import ThisProcess
 from ooc_graph.runtime.validation import TREES, check_edges
 from ooc_graph.runtime.warmup import warm_part

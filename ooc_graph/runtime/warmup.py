@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 
 from ooc_graph.kernels.common.device import search_of
+from ooc_graph.kernels.common.sssp.distances import distances_of
 from ooc_graph.kernels.common.tuning import FEW_SOURCES
 from ooc_graph.kernels.cpu.device import CpuDevice
 from ooc_graph.layout.names import APSP, MULTI_SOURCE_BFS, id_dtype
 from ooc_graph.runtime import process
-from ooc_graph.runtime.compile_ahead import compile_ahead
-from ooc_graph.runtime.first_use import Part, turn
+from ooc_graph.runtime.compile_ahead import Part, compile_ahead, turn
 from ooc_graph.shards.load import Graph
 from ooc_graph.types import Dealing, Rows, Shard
 
@@ -42,14 +42,14 @@ def warm(kernel: str, graph: Graph, device: CpuDevice, *, variant: str = "") -> 
 
 def warm_part(part: Part, device: Any) -> None:
     """Run the search on two vertices that are neighbours of each other."""
-    if part.variant in (RANKS, TIERS, TIER_RANKS):
-        from ooc_graph.runtime import warm_ranks  # noqa: PLC0415 (one rank in memory needs none)
+    if part.variant in (RANKS, TIER_RANKS):
+        _search_by_rank(part, device)
+        return
+    if part.variant == TIERS:
+        from ooc_graph.shards.tiny_tiers import ring_search  # noqa: PLC0415 (memory needs none)
 
-        if part.variant == RANKS:
-            warm_ranks.in_memory(part.job, part.weights, pair_of(part), device)
-        else:
-            types = part.job, part.directed, np.dtype(part.ids), part.weights, device
-            warm_ranks.on_ring(*types, of_rank=part.variant == TIER_RANKS)
+        ring = ring_search(part.job, part.directed, np.dtype(part.ids), part.weights, device)
+        ring.run(np.zeros(1, np.int64) if part.job == APSP else 0)
         return
     sources = np.zeros(FEW_SOURCES * device.threads, np.int64)
     roots: dict[str, Any] = {
@@ -59,6 +59,37 @@ def warm_part(part: Part, device: Any) -> None:
         MULTI_SOURCE_BFS: (sources,),
     }
     search_of(device, part.job)(pair_of(part)).run(*roots.get(part.job, (0,)))
+
+
+def _search_by_rank(part: Part, device: Any) -> None:
+    """Search by the one rank of two vertices, or of a ring whose arcs are in a tier."""
+    # One rank in memory needs none of these.
+    from ooc_graph.exchange.ranks import run_in_process  # noqa: PLC0415
+    from ooc_graph.shards.tiny_tiers import ring_rank  # noqa: PLC0415
+    from ooc_graph.traverse.bfs import bfs  # noqa: PLC0415
+    from ooc_graph.traverse.components import components  # noqa: PLC0415
+    from ooc_graph.traverse.sssp import sssp  # noqa: PLC0415
+
+    rank: Any
+    if part.variant == TIER_RANKS:
+        rank, shared = ring_rank(part.job, part.directed, np.dtype(part.ids), part.weights, device)
+    elif part.job == "bfs":
+        rank, shared = device.bfs_rank(pair_of(part)), device.bfs_shared(2, 1)
+    elif part.job == "components":
+        rank, shared = device.components_rank(pair_of(part)), device.components_shared(2)
+    else:
+        distances = distances_of(np.dtype(part.weights or np.float32))
+        rank, shared = device.sssp_rank(pair_of(part)), device.sssp_shared(2, distances)
+    coroutine: Any
+    if part.job == "components":
+        coroutine = components(rank, shared)
+    else:
+        coroutine = (bfs if part.job == "bfs" else sssp)(rank, 0, shared)
+    run_in_process({0: coroutine}, shared)
+    if part.variant == TIER_RANKS and part.job == "sssp":
+        # Steps that so small a graph does not take.
+        rank.push_within(shared, shared.unreached)
+        rank.offer_within(shared, shared.unreached)
 
 
 def pair_of(part: Part) -> Shard:

@@ -20,9 +20,9 @@ from ooc_graph import from_edges
 from ooc_graph.edges.kronecker import Kronecker
 from ooc_graph.layout import whole_file
 from ooc_graph.runtime import compile_ahead as ahead
-from ooc_graph.runtime import first_use, warmup
+from ooc_graph.runtime import warmup
+from ooc_graph.runtime.compile_ahead import Part, can_be_kept, is_compiled, turn
 from ooc_graph.runtime.compile_parts import parts_of_graph500
-from ooc_graph.runtime.first_use import Part, can_be_kept, is_compiled, turn
 from ooc_graph.runtime.process import device
 from ooc_graph.runtime.warmup import RANKS, TIER_RANKS, TIERS
 
@@ -101,7 +101,7 @@ def test_who_comes_second_waits() -> None:
 
 
 def test_nobody_waits_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(first_use, "PATIENCE_S", 0.1)
+    monkeypatch.setattr(ahead, "PATIENCE_S", 0.1)
     with turn(PART):
         with turn(PART) as mine:
             assert mine
@@ -118,7 +118,7 @@ def test_what_failed_is_not_there() -> None:
 def test_a_killed_process_leaves_its_turn(cache: Path) -> None:
     text = (
         "import time\n"
-        "from ooc_graph.runtime.first_use import Part, turn\n"
+        "from ooc_graph.runtime.compile_ahead import Part, turn\n"
         "with turn(Part('bfs')):\n"
         "    print('compiling', flush=True)\n"
         "    time.sleep(600)\n"
@@ -144,7 +144,7 @@ def test_kernels_of_other_types_are_other_parts(other: Part) -> None:
 def test_another_processor_or_source_compiles_again(monkeypatch: pytest.MonkeyPatch) -> None:
     with turn(PART):
         pass
-    monkeypatch.setattr(first_use, "_machine", lambda: b"another")
+    monkeypatch.setattr(ahead, "_machine", lambda: b"another")
     assert not is_compiled(PART)
 
 
@@ -206,8 +206,7 @@ def test_no_process_outlives_an_interrupt(monkeypatch: pytest.MonkeyPatch) -> No
 def test_no_process_outlives_its_starter(cache: Path) -> None:
     text = (
         "import time\n"
-        "from ooc_graph.runtime.compile_ahead import _start\n"
-        "from ooc_graph.runtime.first_use import Part\n"
+        "from ooc_graph.runtime.compile_ahead import Part, _start\n"
         "print(_start([Part('sssp', weights='float32')], '/tmp').pid, flush=True)\n"
         "time.sleep(600)\n"
     )

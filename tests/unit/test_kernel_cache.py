@@ -22,7 +22,7 @@ from ooc_graph import kernel_cache
 from ooc_graph.kernels.common.compiled import allocating_kernel, kernel, subroutine
 from ooc_graph.kernels.common.store.rows import new_window
 from ooc_graph.kernels.common.store.scans import scanner
-from ooc_graph.runtime.first_use import Part, is_compiled, turn
+from ooc_graph.runtime.compile_ahead import Part, is_compiled, turn
 from tests import small_disks
 from tests.small_disks import fill
 

@@ -15,7 +15,7 @@ from ooc_graph.kernels.cpu.device import CpuDevice
 from ooc_graph.kernels.cpu.sssp.near_far_search import CpuNearFarSearch, paired_bytes
 from ooc_graph.kernels.cpu.sssp.search import CpuSsspSearch
 from ooc_graph.runtime import warmup
-from ooc_graph.runtime.first_use import Part
+from ooc_graph.runtime.compile_ahead import Part
 from tests.strategies import Arcs, arcs_of, grid, skewed, small_arcs
 from tests.unit.test_sssp import check, same
 
