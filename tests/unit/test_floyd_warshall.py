@@ -17,9 +17,9 @@ from ooc_graph.kernels.common.team import Team
 from ooc_graph.kernels.cpu.many import choice as many_choice
 from ooc_graph.kernels.cpu.many import floyd_warshall
 from ooc_graph.kernels.cpu.many import search as many_search
+from ooc_graph.kernels.cpu.many.batch import all_wanted
 from ooc_graph.kernels.cpu.many.floyd_warshall import TILE
 from ooc_graph.kernels.cpu.many.johnson import CpuJohnson
-from ooc_graph.kernels.cpu.many.wanted import all_wanted
 from ooc_graph.types import INT64_UNREACHED
 from tests.said import Said
 from tests.strategies import Arcs, arcs_of, metric, skewed, small_arcs

@@ -11,9 +11,8 @@ from ooc_graph.errors import InputError
 from ooc_graph.kernels.common.team import Team
 from ooc_graph.kernels.cpu.device import CpuDevice
 from ooc_graph.kernels.cpu.many import search as many_search
-from ooc_graph.kernels.cpu.many.batch import RELAXED
+from ooc_graph.kernels.cpu.many.batch import RELAXED, all_wanted
 from ooc_graph.kernels.cpu.many.search import CpuManySearch
-from ooc_graph.kernels.cpu.many.wanted import all_wanted
 from ooc_graph.types import INT64_UNREACHED, AnyArray
 from tests import oracles
 from tests.strategies import WEIGHTS, Arcs, arcs_of, grid, skewed, small_arcs

@@ -8,10 +8,9 @@ from __future__ import annotations
 
 from ooc_graph.kernels.common.completion import OnDone, counted_from
 from ooc_graph.kernels.cpu.many import floyd_warshall
-from ooc_graph.kernels.cpu.many.batch import RELAXED
+from ooc_graph.kernels.cpu.many.batch import RELAXED, Wanted
 from ooc_graph.kernels.cpu.many.one_by_one import SideBySide, side_by_side
 from ooc_graph.kernels.cpu.many.search import CpuManySearch, even_batch
-from ooc_graph.kernels.cpu.many.wanted import Wanted
 from ooc_graph.types import AnyArray, Rows
 
 # docs/decisions/0033-batches-by-rules.md; `johnson_settled` in benchmarks/records/johnson.jsonl.

@@ -27,7 +27,7 @@ from ooc_graph.kernels.common.compiled import instruction, kernel, subroutine
 from ooc_graph.kernels.common.sssp.distances import TOP, holds_all, may_be_longer
 from ooc_graph.kernels.common.sssp.rows import LightRows
 from ooc_graph.kernels.common.team import CHUNK, FIRST_FREE, Team, barrier, new_control, take_chunk
-from ooc_graph.kernels.cpu.many.wanted import Wanted
+from ooc_graph.kernels.cpu.many.batch import Wanted
 from ooc_graph.types import AnyArray
 
 TILE = 128
@@ -197,7 +197,7 @@ def close_squares(
 def take_rows(
     _thread: int, _threads: int, control: Any, squares: Any, count: int, wanted: Any
 ) -> None:
-    """Write distances of sources, as `ooc_graph.kernels.cpu.many.wanted.Wanted` has it."""
+    """Write distances of sources, as `ooc_graph.kernels.cpu.many.batch.Wanted` has it."""
     sources, columns, potential = wanted.sources, wanted.columns, wanted.potential
     is_reweighted, far, most = len(potential) > 0, wanted.ends[0], wanted.ends[1]
     while True:

@@ -16,9 +16,9 @@ from ooc_graph.kernels.common.sssp.distances import longest_reweighted, unreache
 from ooc_graph.kernels.common.sssp.rows import LightRows, plain_rows
 from ooc_graph.kernels.common.team import Team
 from ooc_graph.kernels.common.tuning import BATCH_SIZE
+from ooc_graph.kernels.cpu.many.batch import Wanted, all_wanted
 from ooc_graph.kernels.cpu.many.choice import Chooser
 from ooc_graph.kernels.cpu.many.search import CpuManySearch
-from ooc_graph.kernels.cpu.many.wanted import Wanted, all_wanted
 from ooc_graph.types import AnyArray, IntArray, Rows
 
 

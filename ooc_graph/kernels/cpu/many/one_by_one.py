@@ -16,7 +16,7 @@ from typing import Any
 from ooc_graph.kernels.common.completion import OnDone, current_event, raise_if_cancelled
 from ooc_graph.kernels.common.device import SsspSearch
 from ooc_graph.kernels.common.team import Team
-from ooc_graph.kernels.cpu.many.wanted import Wanted, put_row
+from ooc_graph.kernels.cpu.many.batch import Wanted, put_row
 from ooc_graph.kernels.cpu.sssp.near_far_search import CpuNearFarSearch, suits_near_far
 from ooc_graph.kernels.cpu.sssp.search import CpuSsspSearch
 from ooc_graph.threads import Members, raise_first

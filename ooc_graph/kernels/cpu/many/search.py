@@ -19,11 +19,10 @@ from ooc_graph.kernels.common.sssp.rows import LightRows, plain_rows
 from ooc_graph.kernels.common.team import Team, new_control
 from ooc_graph.kernels.common.tuning import BATCH_SIZE, FIRST_SPAN, PRUNED_FROM
 from ooc_graph.kernels.cpu.many import prune as many_prune
-from ooc_graph.kernels.cpu.many.batch import Batch
+from ooc_graph.kernels.cpu.many.batch import Batch, Wanted, all_wanted
 from ooc_graph.kernels.cpu.many.prune import floors_of, tells_apart
 from ooc_graph.kernels.cpu.many.sssp import Task, search_batch
 from ooc_graph.kernels.cpu.many.vectors import slots_for
-from ooc_graph.kernels.cpu.many.wanted import Wanted, all_wanted
 from ooc_graph.types import AnyArray, IntArray, Rows
 
 

@@ -32,9 +32,9 @@ from ooc_graph.kernels.common.compiled import inlined, kernel, subroutine
 from ooc_graph.kernels.common.intrinsics import prefetch
 from ooc_graph.kernels.common.sssp.rows import LightRows
 from ooc_graph.kernels.common.team import ABORT, CHUNK, atomic_add, atomic_load
-from ooc_graph.kernels.cpu.many.batch import LOOKED, RELAXED, ROWS, SWEEPS, begin, reset, wait
+from ooc_graph.kernels.cpu.many import batch as batches
+from ooc_graph.kernels.cpu.many.batch import Wanted, begin, publish, reset, wait
 from ooc_graph.kernels.cpu.many.vectors import fetch_row, push_arc
-from ooc_graph.kernels.cpu.many.wanted import PUBLISHED, Wanted, publish
 from ooc_graph.types import AnyArray, IntArray
 
 AHEAD = 4
@@ -62,13 +62,13 @@ def _push(out: Any, batch: Any, row: int, low: Any, ceiling: Any) -> Any:
         position += 1
         if low + weight >= batch.reach[v]:
             continue
-        counts[RELAXED] += 1
+        counts[batches.RELAXED] += 1
         away, reach = push_arc(batch.distance, row, v, weight, batch.floor, batch.limits)
         if away < top:
             batch.reach[v] = reach + reach * slack
             wait(batch, v, away)
             nearest = min(nearest, away)
-    counts[LOOKED] += position - begin
+    counts[batches.LOOKED] += position - begin
     return nearest
 
 
@@ -89,15 +89,15 @@ def _sweep(out: Any, batch: Any, bound: Any, ceiling: Any) -> Any:
                 continue
             batch.changed[index] ^= bit
             batch.pending[row] = top
-            batch.counts[ROWS] += 1
+            batch.counts[batches.ROWS] += 1
             if word != 0:
                 # The next row's first arcs come into cache meanwhile.
                 begin = out.offsets[index * WORD_BITS + lowest_bit(word)]
                 prefetch(out.neighbors, begin)
                 for line in range(2):
-                    prefetch(out.weights, begin + line * PUBLISHED // 2)
+                    prefetch(out.weights, begin + line * batches.PUBLISHED // 2)
             smallest = min(smallest, _push(out, batch, row, low - low * slack, ceiling))
-    batch.counts[SWEEPS] += 1
+    batch.counts[batches.SWEEPS] += 1
     return smallest
 
 

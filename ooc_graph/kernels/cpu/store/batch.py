@@ -16,9 +16,9 @@ from ooc_graph.kernels.common.bitmap import ONE, lowest_bit, put
 from ooc_graph.kernels.common.compiled import kernel, subroutine
 from ooc_graph.kernels.common.sssp.plateaus import offer_parent
 from ooc_graph.kernels.common.store.scans import scanner
+from ooc_graph.kernels.cpu.many.batch import publish
 from ooc_graph.kernels.cpu.many.sssp import AHEAD
 from ooc_graph.kernels.cpu.many.vectors import fetch_row, push_arc
-from ooc_graph.kernels.cpu.many.wanted import publish
 from ooc_graph.types import AnyArray
 
 
@@ -87,7 +87,7 @@ def relax_batch(state: Any, u: int, neighbors: Any, weights: Any) -> bool:
 
 @kernel
 def publish_batch(state: Any, wanted: Any, first: int, end: int) -> None:
-    """Write distances without the potentials, as `many.wanted.Wanted` has it."""
+    """Write distances without the potentials, as `many.batch.Wanted` has it."""
     publish(state, wanted, first, end)
 
 

@@ -18,8 +18,8 @@ from ooc_graph.kernels.common.many.sources import ManySources
 from ooc_graph.kernels.common.sssp.distances import INTEGER_TOP, longest_within, require_fit
 from ooc_graph.kernels.common.store.rows import Scan, TierRows
 from ooc_graph.kernels.common.tuning import BATCH_SIZE
+from ooc_graph.kernels.cpu.many.batch import all_wanted
 from ooc_graph.kernels.cpu.many.vectors import slots_for
-from ooc_graph.kernels.cpu.many.wanted import all_wanted
 from ooc_graph.kernels.cpu.store import batch as steps
 from ooc_graph.kernels.cpu.store.batch import BatchState, ParentState
 from ooc_graph.kernels.cpu.store.bellman_ford import TierFalling
