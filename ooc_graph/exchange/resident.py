@@ -9,7 +9,7 @@ from typing import cast
 from distributed import Worker, WorkerPlugin
 
 from ooc_graph.exchange.parcel import Kind, Parcel, Postbox, StaleParcelError
-from ooc_graph.exchange.time_limits import patience_s
+from ooc_graph.exchange.worker_states import patience_s
 
 PLUGIN_NAME = "ooc-graph-exchange"
 POST_OP = "ooc_graph_post"

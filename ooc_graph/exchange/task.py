@@ -14,8 +14,7 @@ from distributed import KilledWorker
 
 from ooc_graph.errors import ClusterLostError
 from ooc_graph.exchange.cluster import Cluster
-from ooc_graph.exchange.time_limits import answer_timeout_s
-from ooc_graph.exchange.worker_states import WorkerState
+from ooc_graph.exchange.worker_states import WorkerState, answer_timeout_s
 
 Choose = Callable[[Collection[WorkerState]], str]
 

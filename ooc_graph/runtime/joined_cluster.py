@@ -13,7 +13,7 @@ from distributed.comm.registry import get_backend
 from distributed.security import Security
 
 from ooc_graph.errors import ClusterLostError, UsageError
-from ooc_graph.exchange.time_limits import within
+from ooc_graph.exchange.worker_states import within
 
 CONNECT_S = 30.0
 # What Dask needs to close a cluster whose workers did not start.
