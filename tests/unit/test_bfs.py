@@ -25,7 +25,7 @@ from ooc_graph.kernels.common.decisions import (
     team_pays,
 )
 from ooc_graph.kernels.common.tuning import LIST_ARCS, SHORT_ROW
-from ooc_graph.kernels.cpu.bfs.list_rows import LONG
+from ooc_graph.kernels.cpu.bfs.list_level import LONG
 from ooc_graph.kernels.cpu.device import CpuDevice
 from ooc_graph.traverse.bfs import FEW_ARCS, _words, bfs
 from ooc_graph.types import Dealing, Rows, Shard

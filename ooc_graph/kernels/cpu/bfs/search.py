@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from time import perf_counter
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -14,10 +14,19 @@ from ooc_graph.kernels.common.decisions import BfsTree
 from ooc_graph.kernels.common.team import Team, new_control
 from ooc_graph.kernels.cpu.bfs import thin_levels
 from ooc_graph.kernels.cpu.bfs.fused import Scratch, Trace, search
-from ooc_graph.kernels.cpu.bfs.list_rows import Sides, list_rows, survey_rows
+from ooc_graph.kernels.cpu.bfs.list_level import ListRows, list_rows, survey_rows
 from ooc_graph.kernels.cpu.bfs.pull import DEPTH, FOUND, REACHED, IntoRows, Tree
 from ooc_graph.kernels.cpu.bfs.push import BUFFER, OutRows
 from ooc_graph.types import AnyArray, IntArray, Rows
+
+
+class Sides(NamedTuple):
+    """Out- and in-rows, whether they are the ``same``, and the most out-arcs of a row."""
+
+    out: ListRows
+    into: ListRows
+    same: bool
+    widest: int
 
 
 def out_rows(rows: Rows) -> OutRows:
