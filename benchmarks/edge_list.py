@@ -35,7 +35,7 @@ from ooc_graph.kernels.common.dealt import dealt_of
 from ooc_graph.kernels.common.team import Team
 from ooc_graph.kernels.cpu.bfs.search import out_rows
 from ooc_graph.kernels.cpu.device import CpuDevice
-from ooc_graph.kernels.cpu.edge_list.grouping import ArcBlock, grouped
+from ooc_graph.kernels.cpu.edge_list.grouped import ArcBlock, grouped
 from ooc_graph.kernels.cpu.edge_list.search import CpuEdgesBfs
 from ooc_graph.report.graph500 import teps_statistics
 from ooc_graph.threads import cores

@@ -31,8 +31,7 @@ from harness.graphs import RANDOM_STATE
 from harness.program import RECORDS
 
 from ooc_graph.edges.kronecker import Kronecker
-from ooc_graph.kernels.cpu.edge_list.grouped import segment_bases
-from ooc_graph.kernels.cpu.edge_list.grouping import piece_table
+from ooc_graph.kernels.cpu.edge_list.grouped import piece_table, segment_bases
 from ooc_graph.kernels.cuda.bfs.search import CudaBfsSearch
 from ooc_graph.kernels.cuda.runtime.compilation import compiled, source
 from ooc_graph.kernels.cuda.runtime.modules import OPTIONS, definitions

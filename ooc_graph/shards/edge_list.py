@@ -8,7 +8,7 @@ from functools import partial
 import numpy as np
 
 from ooc_graph.kernels.common.dealt import dealt_of
-from ooc_graph.kernels.cpu.edge_list import grouping
+from ooc_graph.kernels.cpu.edge_list import grouped as grouping
 from ooc_graph.kernels.cpu.edge_list.grouped import GroupedEdges, segments_for
 from ooc_graph.layout.names import HUB, LIGHT, OUT, rows_path
 from ooc_graph.layout.stored import Cursor

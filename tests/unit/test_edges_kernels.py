@@ -16,18 +16,16 @@ from ooc_graph.kernels.common.decisions import BfsTree, SsspTree
 from ooc_graph.kernels.cpu.device import CpuDevice
 from ooc_graph.kernels.cpu.edge_list import search as edges_search
 from ooc_graph.kernels.cpu.edge_list.grouped import (
-    SEGMENT,
-    GroupedEdges,
-    segment_bases,
-    segment_of,
-    segments_for,
-)
-from ooc_graph.kernels.cpu.edge_list.grouping import (
     PIECE_EDGES,
+    SEGMENT,
     ArcBlock,
+    GroupedEdges,
     band_marks,
     bands_for,
     grouped,
+    segment_bases,
+    segment_of,
+    segments_for,
 )
 from tests import oracles
 from tests.grouped_bytes import edge_bytes, table_bytes
