@@ -21,8 +21,12 @@ def start(
 ) -> tuple[dict[int, Any], Any]:
     """The coroutines of a worker's ranks, and what they share."""
     from ooc_graph.traverse.bfs import bfs  # noqa: PLC0415 (one rank does without)
+    from ooc_graph.traverse.components import components  # noqa: PLC0415
     from ooc_graph.traverse.sssp import sssp  # noqa: PLC0415
 
+    if task.kernel == "components":
+        shared = device.components_shared(graph.rows)
+        return {shard: components(rank, shared) for shard, rank in ranks.items()}, shared
     assert task.root is not None
     root = graph.internal(task.root)
     if task.kernel == "bfs":
@@ -53,16 +57,6 @@ def run_search(engine: Engine, root: int) -> tuple[Tree, Trace]:
     return tree, trace_of(engine.kernel, found)
 
 
-def start_components(
-    _: SearchTask, graph: Graph, ranks: dict[int, Any], device: Any
-) -> tuple[dict[int, Any], Any]:
-    """As `start`, of components."""
-    from ooc_graph.traverse.components import components  # noqa: PLC0415 (one rank does without)
-
-    shared = device.components_shared(graph.rows)
-    return {shard: components(rank, shared) for shard, rank in ranks.items()}, shared
-
-
 def no_labels(_: SearchTask, __: Graph) -> Arrays:
     """Labels of no rows: every vertex is its own component."""
     return (np.empty(0, id_dtype(0)),)
@@ -77,8 +71,6 @@ def component_columns(_: SearchTask, __: Graph, arrays: Arrays, ids: Ids) -> Com
 ALGORITHMS = {
     "bfs": Algorithm(BfsResult, start, ("parent", "level"), nothing, columns),
     "sssp": Algorithm(SsspResult, start, ("parent", "distance"), nothing, columns),
-    "components": Algorithm(
-        ComponentsResult, start_components, ("label",), no_labels, component_columns
-    ),
+    "components": Algorithm(ComponentsResult, start, ("label",), no_labels, component_columns),
 }
 """By kernel."""
