@@ -17,7 +17,7 @@ from ooc_graph.graph500 import batches
 from ooc_graph.kernels.common.store import rows as tier_rows
 from ooc_graph.kernels.cpu.bfs import search as bfs_search
 from ooc_graph.kernels.cpu.sssp import search as sssp_search
-from ooc_graph.kernels.cpu.store import bfs_search as tier_bfs_search
+from ooc_graph.kernels.cpu.store import bfs as tier_bfs
 from ooc_graph.kernels.cpu.store import sssp_search as tier_sssp_search
 from ooc_graph.memory.cpu import disk, plan
 from ooc_graph.runtime import engine_cache
@@ -29,7 +29,7 @@ from tests.graph500_runs import run
 from tests.said import Said
 
 KERNELS = ("bfs", "sssp")
-SEARCH_MODULES = (bfs_search, sssp_search, tier_bfs_search, tier_rows, tier_sssp_search)
+SEARCH_MODULES = (bfs_search, sssp_search, tier_bfs, tier_rows, tier_sssp_search)
 
 
 @pytest.fixture(autouse=True)

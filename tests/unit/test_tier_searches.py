@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from ooc_graph.errors import InputError
 from ooc_graph.kernels.common.decisions import PULL, PUSH
 from ooc_graph.kernels.cpu.device import CpuDevice
-from ooc_graph.kernels.cpu.store import bfs_search as tier_bfs_search
+from ooc_graph.kernels.cpu.store import bfs as tier_bfs
 from ooc_graph.memory.heads import ALL, HeadRule
 from ooc_graph.shards.tiny_tiers import bind_rows, ring_search, search_of
 from tests import oracles
@@ -127,11 +127,9 @@ def test_levels_of_a_long_path_are_pushed_together(monkeypatch):
     arcs = arcs_of(named[:-1], named[1:], np.ones(count - 1, np.float32), directed=False)
     reference = DEVICES[1].bfs(arcs.shards(1)[0])
     calls = []
-    push = tier_bfs_search.steps.push_levels
-    monkeypatch.setattr(
-        tier_bfs_search.steps, "push_levels", lambda *given: calls.append(given) or push(*given)
-    )
-    monkeypatch.setattr(tier_bfs_search, "TRACE_LEVELS", 300)
+    push = tier_bfs.push_levels
+    monkeypatch.setattr(tier_bfs, "push_levels", lambda *given: calls.append(given) or push(*given))
+    monkeypatch.setattr(tier_bfs, "TRACE_LEVELS", 300)
     for rule in (HeadRule(ALL), HeadRule(2), HeadRule(1)):
         search, _ = bound(arcs, "bfs", rule, 1)
         for root in (int(named[0]), int(named[700])):

@@ -32,8 +32,8 @@ if TYPE_CHECKING:
     from ooc_graph.kernels.cpu.many.johnson import CpuJohnson
     from ooc_graph.kernels.cpu.sssp.rank import CpuSsspRank
     from ooc_graph.kernels.cpu.sssp.shared import CpuSsspShared
+    from ooc_graph.kernels.cpu.store.bfs import TierBfsSearch
     from ooc_graph.kernels.cpu.store.bfs_rank import StoreBfsRank
-    from ooc_graph.kernels.cpu.store.bfs_search import TierBfsSearch
     from ooc_graph.kernels.cpu.store.johnson import TierJohnson
     from ooc_graph.kernels.cpu.store.sssp_rank import StoreSsspRank
     from ooc_graph.kernels.cpu.store.sssp_search import TierSsspSearch
@@ -80,7 +80,7 @@ class CpuDevice:
 
     def tier_bfs(self, out: TierRows, into: TierRows) -> TierBfsSearch:
         """BFS on a whole graph of which only heads of rows are in memory (hub-first rows)."""
-        from ooc_graph.kernels.cpu.store.bfs_search import TierBfsSearch
+        from ooc_graph.kernels.cpu.store.bfs import TierBfsSearch
 
         return TierBfsSearch(out, into, self._team)
 
