@@ -21,8 +21,7 @@ from ooc_graph.model.resources import CPU
 from ooc_graph.strategies.many import dividing
 from ooc_graph.strategies.many import tasks as many_tasks
 from ooc_graph.strategies.many.batches import Batches
-from ooc_graph.strategies.many.division import Division
-from ooc_graph.strategies.many.task import ManyTask
+from ooc_graph.strategies.many.task import Division, ManyTask
 from ooc_graph.strategies.many.tiers import BATCHES
 from ooc_graph.types import INT64_UNREACHED
 from tests.command_line import Ended, call

@@ -33,8 +33,7 @@ from ooc_graph.sinks.in_memory import InMemory
 from ooc_graph.sinks.in_store import InStore
 from ooc_graph.sinks.single import measure_dtype
 from ooc_graph.strategies.cpu.on_disk import how_read
-from ooc_graph.strategies.many.division import Division, require_answer
-from ooc_graph.strategies.many.task import ManyTask
+from ooc_graph.strategies.many.task import Division, ManyTask, require_answer
 from ooc_graph.strategies.many.tasks import how_found, prepare, refuse_negative_loop
 from ooc_graph.strategies.many.tiers import note_before, single_of
 from ooc_graph.types import AnyArray, IntArray, Progress

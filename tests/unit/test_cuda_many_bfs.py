@@ -26,8 +26,8 @@ from ooc_graph.model.resources import CUDA, CudaLimits
 from ooc_graph.runtime.this_process import planned
 from ooc_graph.strategies.cuda import in_memory as cuda_memory
 from ooc_graph.strategies.many.batches import Batches
-from ooc_graph.strategies.many.division import Division
 from ooc_graph.strategies.many.memory import batches_device_bytes, locked_bytes, process_bytes
+from ooc_graph.strategies.many.task import Division
 from ooc_graph.types import AnyArray, IntArray, Rows
 from tests.gpu.comparison import hub_sides
 from tests.strategies import skewed

@@ -26,8 +26,7 @@ from ooc_graph.runtime.this_process import ThisProcess
 from ooc_graph.search import many
 from ooc_graph.strategies.many import searches
 from ooc_graph.strategies.many.batches import Batches
-from ooc_graph.strategies.many.division import Division
-from ooc_graph.strategies.many.task import ManyTask
+from ooc_graph.strategies.many.task import Division, ManyTask
 from ooc_graph.types import INT64_UNREACHED
 from tests.small_pairs import task_of
 

@@ -32,8 +32,8 @@ from ooc_graph.strategies.cuda import disk_budgets as cuda_disk
 from ooc_graph.strategies.cuda import in_memory as cuda_memory
 from ooc_graph.strategies.cuda import pinned_budgets as cuda_pinned
 from ooc_graph.strategies.cuda.on_disk import OnDisk
-from ooc_graph.strategies.many.division import Division
 from ooc_graph.strategies.many.one_by_one import OneByOne
+from ooc_graph.strategies.many.task import Division
 from ooc_graph.strategies.many.tiers import ONE_BY_ONE
 from tests import made_up_device as made
 from tests.command_line import call

@@ -24,8 +24,7 @@ from ooc_graph.search import many
 from ooc_graph.strategies.cuda import in_memory as cuda_memory
 from ooc_graph.strategies.cuda import pinned_budgets as cuda_pinned
 from ooc_graph.strategies.many import batches as many_batches
-from ooc_graph.strategies.many.division import Division
-from ooc_graph.strategies.many.task import ManyTask
+from ooc_graph.strategies.many.task import Division, ManyTask
 from tests.command_line import Ended, call
 from tests.made_up_device import MadeUp, build_hubs, put_in_place
 from tests.said import Said

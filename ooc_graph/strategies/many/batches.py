@@ -31,7 +31,7 @@ from ooc_graph.strategies.cuda import in_memory as cuda_memory
 from ooc_graph.strategies.many import memory as many_memory
 from ooc_graph.strategies.many.described import LEAST, Description, least_on_device, shown
 from ooc_graph.strategies.many.dividing import divide
-from ooc_graph.strategies.many.division import Division, batches_name, require_answer, too_many
+from ooc_graph.strategies.many.task import Division, batches_name, require_answer, too_many
 from ooc_graph.strategies.many.tiers import BATCHES, ONE_BY_ONE
 
 ALL_AT_ONCE = "all pairs at once"

@@ -12,8 +12,8 @@ from ooc_graph.strategies.cuda import disk_budgets as cuda_disk
 from ooc_graph.strategies.cuda import in_memory as cuda_memory
 from ooc_graph.strategies.cuda import pinned_budgets as cuda_pinned
 from ooc_graph.strategies.many import tiers
-from ooc_graph.strategies.many.division import Division, beside_bytes, stored_bytes
 from ooc_graph.strategies.many.memory import batches_device_bytes
+from ooc_graph.strategies.many.task import Division, beside_bytes, stored_bytes
 
 LEAST = "least bytes"
 """Name of the least host memory."""

@@ -15,8 +15,8 @@ from ooc_graph.layout.names import APSP
 from ooc_graph.model.request import Job
 from ooc_graph.model.resources import CUDA
 from ooc_graph.strategies.cuda import in_memory as cuda_memory
-from ooc_graph.strategies.many.division import Division, batches_name, beside_bytes, is_in_place
 from ooc_graph.strategies.many.memory import kept_bytes, process_bytes, task_bytes
+from ooc_graph.strategies.many.task import Division, batches_name, beside_bytes, is_in_place
 from ooc_graph.strategies.many.tiers import BATCHES
 
 BATCH_SIZES = (64, 32, 16)

@@ -14,7 +14,7 @@ from ooc_graph.model.reservation import Key
 from ooc_graph.model.resources import CPU, CUDA
 from ooc_graph.runtime import engine_cache
 from ooc_graph.strategies.cuda import in_memory as cuda_memory
-from ooc_graph.strategies.many import division
+from ooc_graph.strategies.many import task
 
 # A row's lanes are whole vectors.
 _VECTOR_BYTES = 128
@@ -56,7 +56,7 @@ def cached_bytes(job: Job, device: str) -> int:
         return 0
     whom = str(job.graph.path), job.graph.identity, job.asked.kernel, CPU
     reserved = engine_cache.reservations(job.graph, job.asked.kernel, CPU)
-    loaded = [one for one in reserved if one.strategy == division.batches_name(CPU)]
+    loaded = [one for one in reserved if one.strategy == task.batches_name(CPU)]
     engine = engine_cache.loaded(Key(*whom, loaded[-1])) if loaded else None
     if engine is None:
         return 0
@@ -126,10 +126,10 @@ def locked_bytes(job: Job) -> int:
     spec, size, sources = job.spec, job.spec.dtype.itemsize, job.spec.length
     if job.asked.hops and job.asked.reduce is not None:
         return 0
-    if job.asked.reduce in division.ON_DEVICE:
+    if job.asked.reduce in task.ON_DEVICE:
         # No distances leave it but where sums are beyond float64, which those of float32 are not.
-        may_be_beyond = job.asked.reduce in division.SUMMED and spec.dtype.kind == "f" and size > 4
-        sources = min(sources, division.BEYOND) if may_be_beyond else 0
+        may_be_beyond = job.asked.reduce in task.SUMMED and spec.dtype.kind == "f" and size > 4
+        sources = min(sources, task.BEYOND) if may_be_beyond else 0
     width = job.graph.rows if job.asked.parents else spec.item_bytes // size
     bytes_ = staged_bytes(sources, width, size) if sources and width else 0
     return -(-bytes_ // _PAGE_BYTES) * _PAGE_BYTES
@@ -162,13 +162,13 @@ def task_bytes(job: Job, sources: int, device: str) -> int:
     (`is_in_place`), or row by row.
     """
     if job.asked.hops and job.asked.reduce is not None:
-        return sources * (_TALLY_BYTES + division._reduced_bytes(job)) * job.resources.threads
-    stays = division._stays_in_process(job)
-    source_bytes = 0 if division.is_in_place(job, device) else _source_bytes(job, device)
+        return sources * (_TALLY_BYTES + task._reduced_bytes(job)) * job.resources.threads
+    stays = task._stays_in_process(job)
+    source_bytes = 0 if task.is_in_place(job, device) else _source_bytes(job, device)
     if job.in_memory and not stays and job.asked.reduce is None:
         source_bytes += sum(spec.item_bytes for spec in job.specs)
     if job.asked.reduce is not None:
-        source_bytes += division._reduced_bytes(job)
+        source_bytes += task._reduced_bytes(job)
     tasks = 1 if stays else job.resources.threads
     # As many threads write what is found of a task while it is searched, and one each task's rest.
     made = 0
@@ -189,7 +189,7 @@ def _source_bytes(job: Job, device: str) -> int:
     spec = job.spec
     if device != CUDA and (job.asked.hops or job.asked.parents):
         return job.graph.rows * sum(each.dtype.itemsize for each in job.specs)
-    if device == CUDA and job.asked.reduce in division.ON_DEVICE:
+    if device == CUDA and job.asked.reduce in task.ON_DEVICE:
         return part_dtype(spec.dtype).itemsize
     if job.asked.parents:
         return job.graph.rows * (spec.dtype.itemsize + _PARENT_BYTES)

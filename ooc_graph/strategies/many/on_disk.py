@@ -22,7 +22,7 @@ from ooc_graph.strategies.cpu.on_disk import has_tiers
 from ooc_graph.strategies.many import tiers
 from ooc_graph.strategies.many.batches import least_on_cpu
 from ooc_graph.strategies.many.described import LEAST, Description, shown
-from ooc_graph.strategies.many.division import Division, beside_bytes, require_answer, too_many
+from ooc_graph.strategies.many.task import Division, beside_bytes, require_answer, too_many
 
 BATCH_SIZES = (BATCH_SIZE, BATCH_SIZE // 2, BATCH_SIZE // 4)
 """Most sources of a batch: the first that memory allows."""

@@ -21,9 +21,9 @@ from ooc_graph.strategies.cuda import pinned_budgets as cuda_pinned
 from ooc_graph.strategies.cuda.pinned_budgets import pinned_bytes
 from ooc_graph.strategies.many import described, tiers
 from ooc_graph.strategies.many.batches import fits_on_cpu
-from ooc_graph.strategies.many.division import Division, beside_bytes, require_answer
 from ooc_graph.strategies.many.memory import ID_BYTES, reweighted_bytes
 from ooc_graph.strategies.many.on_disk import size_of, slice_of
+from ooc_graph.strategies.many.task import Division, beside_bytes, require_answer
 
 # Host memory of a row where an answer of the device's arrives: a level or distance as the device
 # and as the answer has it, and a parent.

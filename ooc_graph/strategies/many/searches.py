@@ -18,9 +18,8 @@ from ooc_graph.kernels.common.many.sources import empty_tallies
 from ooc_graph.kernels.cuda.many.search_plan import BLOCK_GROUPS, part_dtype
 from ooc_graph.model.resources import CUDA
 from ooc_graph.runtime.process import thread_count
-from ooc_graph.strategies.many.division import BEYOND, ON_DEVICE
 from ooc_graph.strategies.many.recording import Recording
-from ooc_graph.strategies.many.task import ManyTask
+from ooc_graph.strategies.many.task import BEYOND, ON_DEVICE, ManyTask
 from ooc_graph.types import INT32_UNREACHED, AnyArray, IntArray
 
 Rows: TypeAlias = SourceRows | SourceColumns | SourceTallies | SourceParts | SourceNumbers
