@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from ooc_graph.kernels.common import decisions
 from ooc_graph.kernels.common.bitmap import Words, members, put_all
 from ooc_graph.kernels.common.compiled import kernel, subroutine, varying
 from ooc_graph.kernels.common.decisions import PULL, PUSH
 from ooc_graph.kernels.common.team import CHUNK, OPERATION, barrier
 from ooc_graph.kernels.cpu.bfs import pull
 from ooc_graph.kernels.cpu.bfs.push import push_alone, push_part, settle, settle_part
-from ooc_graph.kernels.cpu.bfs.thin_levels import leave_list
+from ooc_graph.kernels.cpu.bfs.thin_levels import choose_direction, leave_list
 from ooc_graph.types import AnyArray
 
 DONE = 2
@@ -20,8 +19,6 @@ ALONE_ARCS = 8192
 
 FROM_FOUND, FROM_VISITED, FROM_QUEUE = 0, 1, 2
 """Where the frontier stands: what a pull found; all visited since the push; in the queue alone."""
-
-choose_direction = kernel(decisions.choose_direction)
 
 
 class Trace(NamedTuple):
