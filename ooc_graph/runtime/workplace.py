@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
@@ -60,7 +60,7 @@ class OnCluster(Offer):
         workers = self._workers()
         if limit_bytes is not None:
             self._share = limit_bytes // max(len(self.cluster.look()), len(workers))
-        self.limit_bytes = sum(self._limits(workers))
+        self.limit_bytes = sum(map(self._limit, workers))
 
     def _choose_device(self) -> Device:
         """CUDA if every worker has a device that can be used."""
@@ -70,7 +70,8 @@ class OnCluster(Offer):
         """What the workers bring that can work now; ``on_cpu``: no device is looked for."""
         workers = self._workers()
         threads = min(worker.threads for worker in workers.values())
-        return self._resources(on_cpu, self.limit_bytes, self._limits(workers), threads)
+        limits = [self._limit(address) for address in workers]
+        return self._resources(on_cpu, self.limit_bytes, limits, threads)
 
     def _workers(self) -> dict[str, WorkerState]:
         """Workers that can work and have said how much memory they bring; or ClusterLostError."""
@@ -106,9 +107,6 @@ class OnCluster(Offer):
         """Say that nobody can work, and have what keeps workers paused released."""
         self.note(f"{why}; waiting for a worker")
         self.release()
-
-    def _limits(self, workers: Iterable[str]) -> list[int]:
-        return [self._limit(address) for address in workers]
 
     def _limit(self, address: str) -> int:
         """Memory that a search may use of a worker."""
