@@ -81,3 +81,7 @@ class StrategyDefaults:
     def after(self, job: Job, refusal: Refusal) -> Reservation | None:  # noqa: ARG002
         """Nothing else would help."""
         return None
+
+    def lacks_rank(self, *_: Any) -> str:
+        """Nothing, if ranks can follow it."""
+        return ""

@@ -15,7 +15,7 @@ from ooc_graph.model.engine import Engine, load_ids
 from ooc_graph.model.request import SCHEDULER, Job
 from ooc_graph.model.reservation import Refusal, Reservation
 from ooc_graph.model.resources import CPU
-from ooc_graph.model.strategy import MEMORY, Strategy
+from ooc_graph.model.strategy import MEMORY, Strategy, StrategyDefaults
 from ooc_graph.ranges import alongside
 from ooc_graph.runtime import engine_cache, process
 from ooc_graph.runtime.warmup import NEAR_FAR, RANKS, warm
@@ -25,7 +25,7 @@ from ooc_graph.types import Shard
 
 
 @dataclass(frozen=True)
-class InMemory:
+class InMemory(StrategyDefaults):
     """All rows in memory, in one or two forms; one process searches."""
 
     name = "cpu/memory"
@@ -72,10 +72,6 @@ class InMemory:
         variant = NEAR_FAR if hasattr(search, "paired") else ""
         warm(kernel, graph, process.device(), variant=variant)
         return Engine(kernel, search, graph, ids, shard.tuples)
-
-    def lacks_rank(self, *_: Any) -> str:
-        """Nothing."""
-        return ""
 
     def reserve_rank(self, job: Job, exchange: str) -> Reservation:
         """Rows of its shards, and the state of all vertices."""

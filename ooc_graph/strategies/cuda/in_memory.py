@@ -74,10 +74,6 @@ class InMemory(StrategyDefaults):
         search = search_of(device, kernel)(shard, **with_names)
         return Engine(kernel, search, graph, ids, shard.tuples, is_narrow)
 
-    def lacks_rank(self, *_: Any) -> str:
-        """Nothing."""
-        return ""
-
     def reserve_rank(self, job: Job, exchange: str) -> Reservation:
         """Rows of its shards on the device, which pass through host memory."""
         kernel = job.kernel
