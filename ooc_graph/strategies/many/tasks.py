@@ -71,14 +71,12 @@ def solve(
     they reduce to. ``on_done`` may be called with some of the sources, in any order, when their
     distances are there.
     """
-    return without_traceback(_solve, task, positions, into, on_done)
 
+    def find() -> Done:
+        rows, io_stats = _search(task, positions, None, into, on_done)
+        return Done(len(positions), io_stats, _found(task, rows, len(positions), into))
 
-def _solve(
-    task: ManyTask, positions: IntArray, into: Sequence[AnyArray], on_done: OnDone | None
-) -> Done:
-    rows, io_stats = _search(task, positions, None, into, on_done)
-    return Done(len(positions), io_stats, _found(task, rows, len(positions), into))
+    return without_traceback(find)
 
 
 def _found(
