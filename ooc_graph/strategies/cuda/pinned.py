@@ -19,15 +19,8 @@ from ooc_graph.model.resources import CUDA
 from ooc_graph.model.strategy import PINNED
 from ooc_graph.runtime import process
 from ooc_graph.shards.load import Graph
-from ooc_graph.strategies.cuda import pinned_budgets, pinned_ranks
-from ooc_graph.strategies.cuda.in_memory import (
-    InMemory,
-    cached_on_device,
-    cuda_bytes,
-    has_narrow_ids,
-    host_bytes,
-    require_rows,
-)
+from ooc_graph.strategies.cuda import in_memory, pinned_budgets, pinned_ranks
+from ooc_graph.strategies.cuda.in_memory import InMemory
 from ooc_graph.strategies.cuda.pinned_budgets import pinned_bytes
 from ooc_graph.strategies.ranks import RankLoading, most_ranks
 
@@ -46,7 +39,7 @@ class Pinned:
             return "another method or ranks are asked for"
         if not pinned_budgets.may_pin(job.graph, job.kernel):
             return "there are no kernels for such rows"
-        fits = cuda_bytes(job.graph, job.kernel) <= job.resources.device.memory_bytes
+        fits = in_memory.cuda_bytes(job.graph, job.kernel) <= job.resources.device.memory_bytes
         return "all rows fit the device" if fits else ""
 
     def cached(self, job: Job) -> Reservation | None:
@@ -54,7 +47,7 @@ class Pinned:
         limit = job.resources.cuda_limits.pinned_bytes
         if limit is not None and pinned_bytes(job.graph, job.kernel) > limit:
             return None
-        cached = cached_on_device(self.name, job)
+        cached = in_memory.cached_on_device(self.name, job)
         wanted = pinned_budgets.budget_for(job), job.request.on_device
         is_same = cached is not None and (cached.device_bytes, cached.original_parents) == wanted
         return cached if is_same else None
@@ -94,7 +87,7 @@ class Pinned:
         budget_bytes = pinned_budgets.free_within(reserved.device_bytes, least, beside, what)
         allocator = PinnedAllocator(process.thread_count())
         shard, ids = graph.load(ORDER_OF[kernel], room=allocator), load_ids(graph)
-        is_narrow = original_parents and has_narrow_ids(ids)
+        is_narrow = original_parents and in_memory.has_narrow_ids(ids)
         names = ids.original_of.astype(np.uint32) if is_narrow else None
         within = graph, kernel, budget_bytes
         search, plan = pinned_budgets.search_within(*within, device, shard, allocator, names)
@@ -121,9 +114,9 @@ class Pinned:
         pinned = max(one.pinned_bytes for one in facts)
         rows = pinned + max(one.offset_bytes for one in facts)
         is_least, how = exchange == SCHEDULER, " by ranks with rows in pinned host memory"
-        require_rows(job, rows, least, pinned, is_least=is_least, how=how)
+        in_memory.require_rows(job, rows, least, pinned, is_least=is_least, how=how)
         device_bytes = max(pinned_budgets.budget_of(job.resources), least)
-        return Reservation(self.name, host_bytes(job.graph, rows), device_bytes, pinned)
+        return Reservation(self.name, in_memory.host_bytes(job.graph, rows), device_bytes, pinned)
 
     def describe_rank(self, job: Job, reserved: Reservation) -> dict[str, Any]:
         """As `describe`, of the worker that pins most."""
