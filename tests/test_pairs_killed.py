@@ -20,10 +20,9 @@ from ooc_graph.answers.asked import TOGETHER, answer_specs
 from ooc_graph.kernels.common.completion import raise_if_cancelled
 from ooc_graph.kernels.cpu.many import bfs_search as many_bfs_search
 from ooc_graph.kernels.cpu.many import choice as many_choice
-from ooc_graph.kernels.cpu.many import one_by_one as many_singly
 from ooc_graph.kernels.cpu.many import search as many_search
 from ooc_graph.kernels.cpu.many.bfs_search import CpuManyBfs
-from ooc_graph.kernels.cpu.many.one_by_one import side_by_side
+from ooc_graph.kernels.cpu.many.choice import side_by_side
 from ooc_graph.kernels.cpu.store import one_by_one as tier_singly
 from ooc_graph.kernels.cpu.store.johnson import TierJohnson
 from ooc_graph.layout.stored import Stored
@@ -136,7 +135,7 @@ def search(
             patch.setattr(module, "search_batch", partial(batching, module.search_batch))
         patch.setattr(tier_singly, "raise_if_cancelled", beginning)
         patch.setattr(TierJohnson, "_settle", settling(TierJohnson._settle))
-        patch.setattr(many_singly, "side_by_side", one_by_one)
+        patch.setattr(many_choice, "side_by_side", one_by_one)
         if what.endswith(THIN):
             patch.setattr(many_choice, "CACHED_BYTES", 0)
             # As of batches that were given up; each of them might be, later or sooner.

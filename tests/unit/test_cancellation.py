@@ -14,7 +14,7 @@ import pytest
 from ooc_graph.answers.asked import Asked
 from ooc_graph.kernels.common.completion import cancelled_by, current_event, raise_if_cancelled
 from ooc_graph.kernels.common.decisions import BfsTree
-from ooc_graph.kernels.cpu.many.one_by_one import side_by_side
+from ooc_graph.kernels.cpu.many.choice import side_by_side
 from ooc_graph.kernels.cpu.store.one_by_one import TierSingly
 from ooc_graph.shards.plan import BuildBudget
 from ooc_graph.shards.workforce import Workforce, run_all

@@ -7,7 +7,7 @@ import threading
 
 import pytest
 
-from ooc_graph.kernels.cpu.many.one_by_one import side_by_side
+from ooc_graph.kernels.cpu.many.choice import side_by_side
 
 WAIT_S = 120.0
 

@@ -18,7 +18,7 @@ from ooc_graph.kernels.common.tuning import FEW_SOURCES, WORTH
 from ooc_graph.kernels.cpu.bfs.search import CpuBfsSearch, out_rows
 from ooc_graph.kernels.cpu.many.bfs import Task, search_batch
 from ooc_graph.kernels.cpu.many.bfs_settle import PLANES, SLOTS, WORDS, Batch
-from ooc_graph.kernels.cpu.many.one_by_one import each_alone
+from ooc_graph.kernels.cpu.many.choice import each_alone
 from ooc_graph.kernels.cpu.many.search import even_batch, run_batches
 from ooc_graph.types import INT32_UNREACHED, AnyArray, IntArray, Rows
 
