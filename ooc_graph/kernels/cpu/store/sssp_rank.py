@@ -94,7 +94,13 @@ class StoreSsspRank(CpuSsspRank):
         self._queued = queued - done
         wave.queue[: self._queued] = wave.queue[done:queued].copy()
         listing = self._listing(shared, limit, target, found, listed)
-        self._list_along_tails(listing)
+        # Along the tails that are wanted, as many as fit.
+        out = self._out_rows
+        for count in out.tails(tails.wanting):
+            if listing.counts[rank_steps.LISTED] == len(target):
+                break
+            out.window.cursor[:count] = tails.cursor[out.window.row[:count]]
+            out.scan(count, partial(rank_steps.list_improvements, listing))
         listed = int(listing.counts[rank_steps.LISTED])
         least = np.array([rank_steps.smallest_later(tails, self._kind(smallest))], self._top.dtype)
         payload = target[:listed].copy(), found[:listed].copy(), least
@@ -115,15 +121,6 @@ class StoreSsspRank(CpuSsspRank):
         return rank_steps.Listing(
             shared.distance, dealt, lengths, self._tails, bound, self._top, target, found, counts
         )
-
-    def _list_along_tails(self, listing: rank_steps.Listing) -> None:
-        """List improvements along the tails that are wanted, as many as fit."""
-        out, tails = self._out_rows, self._tails
-        for count in out.tails(tails.wanting):
-            if listing.counts[rank_steps.LISTED] == len(listing.target):
-                return
-            out.window.cursor[:count] = tails.cursor[out.window.row[:count]]
-            out.scan(count, partial(rank_steps.list_improvements, listing))
 
     def _lengths(self, rows: AnyArray) -> AnyArray:
         return self._out_rows.heads.lengths[rows]
