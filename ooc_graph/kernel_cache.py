@@ -37,6 +37,7 @@ _PACKAGE = Path(__file__).resolve().parent
 _COMPILED_FROM = (
     "__init__.py",
     "types.py",
+    "prefetch.py",
     "layout/packed_loops.py",
     "kernels/common/**/*.py",
     "kernels/cpu/**/*.py",

@@ -164,7 +164,9 @@ class Party:
                 await self._call(address, POST_OP, parcel=packed, reply=False)
             else:
                 async with self._in_flight:
-                    if await self._call(address, POST_OP, parcel=_wrap(parcel)) != KEPT:
+                    # Dask sends the arrays as they lie in memory, not as part of its own message.
+                    wrapped = cast(Any, Serialize)(parcel)
+                    if await self._call(address, POST_OP, parcel=wrapped) != KEPT:
                         raise AttemptAbortedError(f"{address} left the attempt")
             self.bytes_sent += parcel.array_bytes
         self._unanswered.discard(member)
@@ -240,9 +242,3 @@ def _look_at_error(future: asyncio.Future[Any]) -> None:
     """Keep asyncio from logging the error of what was cancelled."""
     if not future.cancelled():
         future.exception()
-
-
-def _wrap(parcel: Parcel) -> Any:
-    """Have Dask send the arrays as they lie in memory, not as part of its own message."""
-    wrap: Any = Serialize
-    return wrap(parcel)

@@ -23,8 +23,7 @@ def cuda_memory_bytes() -> int:
     return _sizes[device][1]
 
 
-# Memory of devices by number. The driver takes a millisecond or two to say it.
-_sizes: dict[int, tuple[Any, int]] = {}
+_sizes: dict[int, tuple[Any, int]] = {}  # by number: the driver takes milliseconds to say it
 
 # The process that used CUDA first.
 _cuda_pid: int | None = None

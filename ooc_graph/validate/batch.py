@@ -10,9 +10,7 @@ from typing import Any
 import numpy as np
 
 from ooc_graph.types import AnyArray, IntArray
-from ooc_graph.validate import edge_loops, loops
-from ooc_graph.validate.brackets import bracket, bracket_dtype, look_at_brackets, margin, offsets
-from ooc_graph.validate.planes import look_at_planes, slice_levels
+from ooc_graph.validate import edge_loops, loops, summaries
 
 BATCH_ANSWERS = 64
 """Answers of one batch, at most."""
@@ -152,12 +150,13 @@ class Batch:
             words = 8 if self.unreached == FOUR_BITS else 16
             lines = self.summary = _lines(vertices, words * width // 8).view(f"u{width // 8}")
             rows = self.value.view(np.uint64), self.parent
-            in_ranges(lambda a, b: slice_levels(*rows, a, b, lines))
+            in_ranges(lambda a, b: summaries.slice_levels(*rows, a, b, lines))
         elif self.value.dtype != _LEVEL:
-            offset = offsets(self.value, self.unreached, self.right)
+            offset = summaries.offsets(self.value, self.unreached, self.right)
             ends = self.summary = _lines(vertices, 2 * offset.itemsize).view(offset.dtype)
-            found = in_ranges(lambda a, b: bracket(self.value, self.unreached, offset, a, b, ends))
-            self.margin = margin(offset, max(found, default=0.0))
+            given = self.value, self.unreached, offset
+            found = in_ranges(lambda a, b: summaries.bracket(*given, a, b, ends))
+            self.margin = summaries.margin(offset, max(found, default=0.0))
 
     def look(
         self, source: AnyArray, target: AnyArray, weight: Any, directed: bool, tally: Tally
@@ -171,9 +170,10 @@ class Batch:
         if self.summary is None:
             edge_loops.look(source, target, weight, value, self.unreached, marks)
         elif self.margin is None:
-            look_at_planes(source, target, self.summary, (0,) * (self.summary.shape[1] // 2), marks)
+            planes = (0,) * (self.summary.shape[1] // 2)
+            summaries.look_at_planes(source, target, self.summary, planes, marks)
         else:
-            look_at_brackets(source, target, weight, self.summary, self.margin, marks)
+            summaries.look_at_brackets(source, target, weight, self.summary, self.margin, marks)
         listed = np.empty(len(marks), np.int64)
         count = edge_loops.list_marked(source, target, marks, tally.counts, listed)
         state = value, self.unreached, self.parent, listed[:count]
@@ -216,7 +216,7 @@ def batch_bytes(vertices: int, answers: int, dtype: np.dtype[Any]) -> int:
     if answers == 1:
         return vertices * each
     beside = {_BYTE: 2 * row_bytes(answers, _BYTE), _LEVEL: row_bytes(answers, _BYTE)}
-    summary = beside.get(dtype, 2 * bracket_dtype(dtype).itemsize)
+    summary = beside.get(dtype, 2 * summaries.bracket_dtype(dtype).itemsize)
     staged = _staged(answers) * (each + dtype.itemsize)
     return vertices * (row_bytes(answers, dtype) + summary + answers * each + staged)
 

@@ -2,7 +2,7 @@
 
 Ends of tuples are positions in the answers, none unknown. State is laid out [vertex][answer], so
 that one edge touches two short rows whatever the number of answers. A first pass over a block only
-reads those rows, or what sums them up (`planes`, `brackets`), and writes a mark for each tuple: it
+reads those rows, or what sums them up (`summaries`), and writes a mark for each tuple: it
 has no branches, so that many tuples wait for memory at once. `settle` then looks at what the marks
 are about, which is little if answers are right.
 """
@@ -15,8 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ooc_graph.kernel_cache import compiled, subroutine
+from ooc_graph.prefetch import prefetch_row
 from ooc_graph.types import AnyArray, IntArray
-from ooc_graph.validate.prefetch import prefetch_row
 
 Marks = NDArray[np.uint8]
 

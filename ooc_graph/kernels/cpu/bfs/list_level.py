@@ -9,6 +9,7 @@ import numpy as np
 from ooc_graph.kernels.common import decisions, intrinsics
 from ooc_graph.kernels.common.bitmap import ONE
 from ooc_graph.kernels.common.compiled import kernel, subroutine
+from ooc_graph.prefetch import prefetch, prefetch_to_write
 from ooc_graph.types import AnyArray, Rows
 
 COUNT_SHIFT = np.uint64(32 + decisions.FIXED_ID_BITS)
@@ -88,11 +89,11 @@ def _fetch_row(rows: Any, queue: Any, index: Any) -> Any:
     """
     ahead = np.uint64(queue[index + np.uint64(AHEAD)])
     if len(rows.fixed) > 0:
-        intrinsics.prefetch(rows.fixed, ahead << ONE)
+        prefetch(rows.fixed, ahead << ONE)
     else:
-        intrinsics.prefetch(rows.offsets, ahead)
+        prefetch(rows.offsets, ahead)
         near = np.uint64(queue[index + np.uint64(ROW_AHEAD)])
-        intrinsics.prefetch(rows.neighbors, np.uint64(rows.offsets[near]))
+        prefetch(rows.neighbors, np.uint64(rows.offsets[near]))
     return ahead
 
 
@@ -101,9 +102,9 @@ def fetch_first(rows: Any, tree: Any, queue: Any, begin: Any, end: Any) -> None:
     """Fetch what the first vertices of a level need, before their turn comes."""
     for index in range(np.uint64(begin), np.uint64(min(end, begin + AHEAD))):
         u = np.uint64(queue[index])
-        intrinsics.prefetch(rows.fixed, u << ONE)
-        intrinsics.prefetch_to_write(tree.parent, u)
-        intrinsics.prefetch_to_write(tree.level, u)
+        prefetch(rows.fixed, u << ONE)
+        prefetch_to_write(tree.parent, u)
+        prefetch_to_write(tree.level, u)
 
 
 @subroutine
@@ -141,9 +142,9 @@ def search_level(
     while index < last:
         u = np.uint64(queue[index])
         ahead = np.uint64(queue[index + np.uint64(AHEAD)])
-        intrinsics.prefetch(rows.fixed, ahead << ONE)
-        intrinsics.prefetch_to_write(tree.parent, ahead)
-        intrinsics.prefetch_to_write(tree.level, ahead)
+        prefetch(rows.fixed, ahead << ONE)
+        prefetch_to_write(tree.parent, ahead)
+        prefetch_to_write(tree.level, ahead)
         index += ONE
         ab, cd = rows.fixed[u << ONE], rows.fixed[(u << ONE) + ONE]
         found = ab >> COUNT_SHIFT
@@ -181,8 +182,8 @@ def search_level_by_offsets(
     while index < last:
         u = np.uint64(queue[index])
         ahead = _fetch_row(rows, queue, index)
-        intrinsics.prefetch_to_write(tree.parent, ahead)
-        intrinsics.prefetch_to_write(tree.level, ahead)
+        prefetch_to_write(tree.parent, ahead)
+        prefetch_to_write(tree.level, ahead)
         index += ONE
         first, position = np.uint64(rows.offsets[u]), np.uint64(rows.offsets[u + ONE])
         arcs += position - first

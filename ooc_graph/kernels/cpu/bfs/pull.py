@@ -11,8 +11,8 @@ import numpy as np
 
 from ooc_graph.kernels.common import bitmap
 from ooc_graph.kernels.common.compiled import kernel, subroutine
-from ooc_graph.kernels.common.intrinsics import prefetch
 from ooc_graph.kernels.common.team import FIRST_FREE, LINE, atomic_add, take_chunk
+from ooc_graph.prefetch import prefetch
 from ooc_graph.types import AnyArray
 
 FOUND, FOUND_ARCS, EXAMINED = FIRST_FREE, FIRST_FREE + LINE, FIRST_FREE + 2 * LINE

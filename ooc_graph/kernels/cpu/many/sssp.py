@@ -29,12 +29,12 @@ import numpy as np
 
 from ooc_graph.kernels.common.bitmap import ONE, WORD_BITS, lowest_bit
 from ooc_graph.kernels.common.compiled import inlined, kernel, subroutine
-from ooc_graph.kernels.common.intrinsics import prefetch
 from ooc_graph.kernels.common.sssp.rows import LightRows
 from ooc_graph.kernels.common.team import ABORT, CHUNK, atomic_add, atomic_load
 from ooc_graph.kernels.cpu.many import batch as batches
 from ooc_graph.kernels.cpu.many.batch import Wanted, begin, publish, reset, wait
 from ooc_graph.kernels.cpu.many.vectors import fetch_row, push_arc
+from ooc_graph.prefetch import prefetch
 from ooc_graph.types import AnyArray, IntArray
 
 AHEAD = 4

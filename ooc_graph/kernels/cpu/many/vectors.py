@@ -15,8 +15,8 @@ from llvmlite import ir
 from numba import types
 from numba.core import cgutils
 
-from ooc_graph.kernels.common.compiled import instruction
-from ooc_graph.kernels.common.intrinsics import TO_WRITE, generate_fetch
+from ooc_graph.kernels.common.compiled import instruction, subroutine
+from ooc_graph.prefetch import prefetch_to_write
 
 CHUNK_BYTES = 128
 """Bytes of slots that are in registers at once."""
@@ -94,16 +94,6 @@ class _Vector:
         return self.builder.extract_element(vector, ir.IntType(32)(0))
 
 
-def _length(context: Any, builder: Any, array_type: Any, array: Any) -> Any:
-    return cgutils.unpack_tuple(
-        builder, context.make_array(array_type)(context, builder, array).shape
-    )[-1]
-
-
-def _data(context: Any, builder: Any, array_type: Any, array: Any) -> Any:
-    return context.make_array(array_type)(context, builder, array).data
-
-
 @instruction
 def push_arc(
     typing_context: Any,  # noqa: ARG001
@@ -122,10 +112,12 @@ def push_arc(
     """
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        data, floor_data, limit_data = (
-            _data(context, builder, signature.args[index], args[index]) for index in (0, 4, 5)
-        )
-        slots = _length(context, builder, signature.args[0], args[0])
+        views = [
+            context.make_array(signature.args[index])(context, builder, args[index])
+            for index in (0, 4, 5)
+        ]
+        data, floor_data, limit_data = (view.data for view in views)
+        slots = cgutils.unpack_tuple(builder, views[0].shape)[-1]
         near, far = (
             builder.gep(data, [builder.mul(row, slots)], inbounds=True) for row in args[1:3]
         )
@@ -167,18 +159,8 @@ def push_arc(
     return returned(distance, types.intp, types.intp, weight, floor, limits), generate
 
 
-@instruction
-def fetch_row(typing_context: Any, distance: Any, row: Any) -> Any:  # noqa: ARG001
+@subroutine
+def fetch_row(distance: Any, row: int) -> None:
     """Fetch a row of ``distance`` (rows, slots) into cache, without waiting."""
-
-    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        data = _data(context, builder, signature.args[0], args[0])
-        slots = _length(context, builder, signature.args[0], args[0])
-        element = context.get_abi_sizeof(context.get_value_type(distance.dtype))
-        start = builder.gep(data, [builder.mul(args[1], slots)], inbounds=True)
-        step = ir.Constant(slots.type, LINE_BYTES // element)
-        with cgutils.for_range_slice(builder, slots.type(0), slots, step) as (slot, _):
-            generate_fetch(builder, builder.gep(start, [slot], inbounds=True), TO_WRITE)
-        return context.get_dummy_value()
-
-    return types.void(distance, types.intp), generate
+    for slot in range(0, distance.shape[1], LINE_BYTES // distance.itemsize):
+        prefetch_to_write(distance[row], slot)

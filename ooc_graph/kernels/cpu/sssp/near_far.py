@@ -33,6 +33,7 @@ import numpy as np
 from ooc_graph.kernels.common import decisions, intrinsics
 from ooc_graph.kernels.common.compiled import kernel, subroutine, varying
 from ooc_graph.kernels.common.sssp.plateaus import is_better_parent
+from ooc_graph.prefetch import prefetch
 from ooc_graph.types import AnyArray
 
 DISTANCE_BITS, PARENT_BITS = 32, 30
@@ -78,11 +79,11 @@ def _ask_for_rows(rows: Any, word: Any, near: Any, head: int, count: int) -> Non
     if count > AHEAD:
         ahead = head + AHEAD
         u = np.int64(near[ahead if ahead < capacity else ahead - capacity])
-        intrinsics.prefetch(rows.offsets, u)
-        intrinsics.prefetch(word, u)
+        prefetch(rows.offsets, u)
+        prefetch(word, u)
         ahead = head + AHEAD // 2
         u = np.int64(near[ahead if ahead < capacity else ahead - capacity])
-        intrinsics.prefetch(rows.arcs, np.int64(rows.offsets[u]))
+        prefetch(rows.arcs, np.int64(rows.offsets[u]))
 
 
 @subroutine

@@ -18,13 +18,7 @@ from ooc_graph.kernels.common.compiled import kernel, subroutine, varying
 from ooc_graph.kernels.common.dealt import internal_of
 from ooc_graph.kernels.common.sssp.distances import path_sum
 from ooc_graph.kernels.common.team import FIRST_FREE, LINE, atomic_add, take_chunk
-from ooc_graph.kernels.cpu.sssp.parents import (
-    CHUNK_ROWS,
-    EXAMINED,
-    Scratch,
-    ask_for_neighbor,
-    ask_for_tails,
-)
+from ooc_graph.kernels.cpu.sssp import parents
 from ooc_graph.kernels.cpu.sssp.push import HEADS
 
 CHANGED, REACHED = (FIRST_FREE + k * LINE for k in range(2))
@@ -47,7 +41,7 @@ def _look_at_heads(
         following = into.head_weights[min(column + 1, HEADS - 1)]
         kept = 0
         for index in range(count):
-            ask_for_neighbor(distance, neighbors, base, scratch, index, count)
+            parents.ask_for_neighbor(distance, neighbors, base, scratch, index, count)
             offset = np.int64(scratch.left[index])
             row = base + offset
             neighbor = np.int64(neighbors[row])
@@ -68,7 +62,7 @@ def _look_beyond(
     """Go on along the tails of rows; arcs examined."""
     examined = 0
     for index in range(count):
-        ask_for_tails(into, base, scratch, index, count)
+        parents.ask_for_tails(into, base, scratch, index, count)
         offset = np.int64(scratch.left[index])
         row = base + offset
         best = scratch.best[offset]
@@ -131,13 +125,13 @@ def pull_part(
     becomes the smallest improved distance and the largest of all reached. Threads read distances
     that others improve meanwhile: the fixed point does not depend on it. Word `CHUNK` begins as 0.
     """
-    range_, scratch = ranges[thread], Scratch(scratches.left[thread], scratches.best[thread])
-    distance, rows, top = wave.distance, len(into.offsets) - 1, range_[0]
-    low, high = top, final
+    scratch = parents.Scratch(scratches.left[thread], scratches.best[thread])
+    distance, rows, range_ = wave.distance, len(into.offsets) - 1, ranges[thread]
+    low, high, top = range_[0], final, range_[0]
     examined, reached = 0, 0
     lightest = into.head_weights[0]
     while True:
-        base, end = take_chunk(control, CHUNK_ROWS, rows)
+        base, end = take_chunk(control, parents.CHUNK_ROWS, rows)
         if base >= end:
             break
         first, count = internal_of(base, wave.dealt), varying(0)
@@ -156,5 +150,5 @@ def pull_part(
         for offset in range(end - base):
             high = max(high, scratch.best[offset] if scratch.best[offset] < top else final)
     range_[0], range_[1] = low, high
-    atomic_add(control, EXAMINED, examined)
+    atomic_add(control, parents.EXAMINED, examined)
     atomic_add(control, REACHED, reached)

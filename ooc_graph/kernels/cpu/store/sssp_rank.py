@@ -23,8 +23,7 @@ from ooc_graph.kernels.cpu.sssp.push import push_once
 from ooc_graph.kernels.cpu.sssp.rank import CpuSsspRank
 from ooc_graph.kernels.cpu.sssp.shared import CpuSsspShared, ready
 from ooc_graph.kernels.cpu.store import sssp as steps
-from ooc_graph.kernels.cpu.store import sssp_parents as parents
-from ooc_graph.kernels.cpu.store import sssp_rank_steps as rank_steps
+from ooc_graph.kernels.cpu.store import sssp_steps as ranked
 from ooc_graph.types import AnyArray, Dealing, owner_of
 
 
@@ -55,7 +54,7 @@ class StoreSsspRank(CpuSsspRank):
         bits = words_for(dealing.rows)
         self._bits, self._more = (np.zeros(bits, np.uint64) for _ in "12")
         # While rows are pushed, the distances of the own rows are not written yet.
-        self._tails = rank_steps.Tails(
+        self._tails = ranked.Tails(
             np.empty(dealing.rows, heads.starts.dtype),
             self._distance,
             *(np.zeros(bits, np.uint64) for _ in "12"),
@@ -80,9 +79,9 @@ class StoreSsspRank(CpuSsspRank):
         wave, limit, has_risen = self._seen(shared), self._kind(bound), bound != self._bound
         assert not (has_risen and self._queued)
         self._bound, tails = bound, self._tails
-        rank_steps.forget(shared.improved, wave.dealt, tails)
+        ranked.forget(shared.improved, wave.dealt, tails)
         if has_risen:
-            rank_steps.raise_bound(tails, limit)
+            ranked.raise_bound(tails, limit)
         queued, pending, _ = ready(
             self._out, wave, shared.improved, self._queued, self._pending, has_risen, limit
         )
@@ -90,21 +89,21 @@ class StoreSsspRank(CpuSsspRank):
         done, listed, self._pending, examined, again, smallest = push_once(
             self._out, wave, queued, pending, limit, target, found
         )
-        rank_steps.note_exhausted(self._out_rows.heads, wave, done, tails)
+        ranked.note_exhausted(self._out_rows.heads, wave, done, tails)
         self._queued = queued - done
         wave.queue[: self._queued] = wave.queue[done:queued].copy()
         listing = self._listing(shared, limit, target, found, listed)
         # Along the tails that are wanted, as many as fit.
         out = self._out_rows
         for count in out.tails(tails.wanting):
-            if listing.counts[rank_steps.LISTED] == len(target):
+            if listing.counts[ranked.LISTED] == len(target):
                 break
             out.window.cursor[:count] = tails.cursor[out.window.row[:count]]
-            out.scan(count, partial(rank_steps.list_improvements, listing))
-        listed = int(listing.counts[rank_steps.LISTED])
-        least = np.array([rank_steps.smallest_later(tails, self._kind(smallest))], self._top.dtype)
+            out.scan(count, partial(ranked.list_improvements, listing))
+        listed = int(listing.counts[ranked.LISTED])
+        least = np.array([ranked.smallest_later(tails, self._kind(smallest))], self._top.dtype)
         payload = target[:listed].copy(), found[:listed].copy(), least
-        looked, more = listing.counts[steps.LOOKED], listing.counts[rank_steps.AGAIN]
+        looked, more = listing.counts[steps.LOOKED], listing.counts[ranked.AGAIN]
         return payload, int(examined + looked), int(again + more)
 
     def _listing(
@@ -114,11 +113,11 @@ class StoreSsspRank(CpuSsspRank):
         target: AnyArray,
         found: AnyArray,
         listed: int = 0,
-    ) -> rank_steps.Listing:
+    ) -> ranked.Listing:
         """State of a step that lists, with so many entries listed already."""
         dealt, lengths = self._wave.dealt, self._out_rows.heads.lengths
         counts = np.array([0, listed, 0])
-        return rank_steps.Listing(
+        return ranked.Listing(
             shared.distance, dealt, lengths, self._tails, bound, self._top, target, found, counts
         )
 
@@ -132,7 +131,7 @@ class StoreSsspRank(CpuSsspRank):
         rows = self._rows_within(shared, bound)
         listing = self._listing(shared, self._top, *self._listed(rows, dtype))
         self._out_rows.scan_rows(self._bitmap(rows), partial(scan, listing))
-        listed = int(listing.counts[rank_steps.LISTED])
+        listed = int(listing.counts[ranked.LISTED])
         return listing.target[:listed], listing.found[:listed], int(listing.counts[steps.LOOKED])
 
     def _bitmap(self, rows: AnyArray) -> Words:
@@ -142,13 +141,13 @@ class StoreSsspRank(CpuSsspRank):
     def push_within(self, shared: CpuSsspShared, bound: float) -> tuple[Payload, int]:
         """Candidates along all arcs of the own rows within ``bound``; arcs examined."""
         target, found, examined = self._scan_within(
-            shared, bound, rank_steps.list_improvements, self._top.dtype
+            shared, bound, ranked.list_improvements, self._top.dtype
         )
         return (target, found, np.array([self._top])), examined
 
     def offer_within(self, shared: CpuSsspShared, bound: float) -> tuple[AnyArray, AnyArray, int]:
         """Vertices that own rows within ``bound`` may be parents of, these rows; arcs examined."""
-        return self._scan_within(shared, bound, rank_steps.list_offers, self._ids)
+        return self._scan_within(shared, bound, ranked.list_offers, self._ids)
 
     def _field(self, shared: CpuSsspShared, marks: Words, bound: Any) -> steps.Field:
         """State of a step, with nothing counted."""
@@ -177,17 +176,17 @@ class StoreSsspRank(CpuSsspRank):
         if owner_of(np.array(root), dealing.shards) == dealing.shard:
             self._parent[dealing.local_of(np.array(root))] = root
         field = self._field(shared, self._more, self._kind(self._floor))
-        self._team.launch(parents.parent_heads, control, into.heads, field)
-        into.scan_tails(self._more, partial(parents.parent_tails, field))
+        self._team.launch(ranked.parent_heads, control, into.heads, field)
+        into.scan_tails(self._more, partial(ranked.parent_tails, field))
         pending = self._wave.pending
-        self._left = rank_steps.list_lacking(
+        self._left = ranked.list_lacking(
             shared.distance, self._wave.dealt, self._parent, self._top, pending
         )
         examined = int(control[steps.EXAMINED] + field.counts[steps.LOOKED])
         return dealing.internal_of(pending[: self._left]), examined
 
     def _find_beside(self, plateau: Plateau, rows: AnyArray) -> None:
-        self._into_rows.scan_rows(self._bitmap(rows), partial(parents.find_beside_tails, plateau))
+        self._into_rows.scan_rows(self._bitmap(rows), partial(ranked.find_beside_tails, plateau))
 
     def overflowed(self, shared: CpuSsspShared) -> bool:
         """Tell whether a shortest distance from here exceeds the distances' dtype."""

@@ -25,7 +25,7 @@ from ooc_graph.kernels.cpu.sssp.parents import new_scratches
 from ooc_graph.kernels.cpu.sssp.rising import push_rising
 from ooc_graph.kernels.cpu.sssp.search import new_wave
 from ooc_graph.kernels.cpu.store import sssp as steps
-from ooc_graph.kernels.cpu.store import sssp_parents as parents
+from ooc_graph.kernels.cpu.store import sssp_steps as parents
 from ooc_graph.kernels.cpu.store.sssp import Field
 from ooc_graph.types import AnyArray
 

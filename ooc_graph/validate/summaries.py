@@ -1,8 +1,13 @@
-"""Levels of a batch, bit by bit: a line of memory says of most tuples that they are right.
+"""Answers of a batch, summed up: a line of memory says of most tuples that they are right.
 
-A vertex has a word for each bit of its levels, with a bit for each answer, and as many words with
-bits of its parents (`_has`). 64 levels below 15 and their parents are 64 bytes, and are compared
-with those of another vertex at once.
+*Planes* of levels: a vertex has a word for each bit of its levels, with a bit for each answer, and
+as many words with bits of its parents (`_has`). 64 levels below 15 and their parents are 64 bytes,
+and are compared with those of another vertex at once.
+
+*Brackets* of distances: shortest paths from many roots share most of their arcs, so that distances
+from one root are often those from another and a constant. Less such an offset for each answer, the
+distances of a vertex are close together, and the smallest and the largest of them stand for all.
+What they do not rule out is looked at in the rows.
 """
 
 from __future__ import annotations
@@ -19,6 +24,8 @@ from ooc_graph.validate.edge_loops import ARC_DOWN, ARC_UP, DOWN, OUTSIDE, UP, M
 _U = np.uint64
 _HASH = _U(0x9E3779B97F4A7C15)
 _NONE, _ONE = _U(0), _U(1)
+_SAMPLE = 1024  # vertices by which offsets are chosen
+_ROUNDINGS = 16  # more than there are on the way to a comparison, of sums and differences
 
 
 @subroutine
@@ -109,3 +116,83 @@ def look_at_planes(
         mark |= ((deeper != _NONE) & (_has(lines, len(planes), v, u) != _NONE)) * ARC_DOWN
         mark |= ((higher != _NONE) & (_has(lines, len(planes), u, v) != _NONE)) * ARC_UP
         marks[e] = mark
+
+
+def bracket_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
+    """What brackets of distances are in; not exactly, for which there is a margin."""
+    return dtype if dtype == np.float32 else np.dtype(np.float64)
+
+
+def offsets(value: AnyArray, unreached: Any, answers: list[int]) -> AnyArray:
+    """What is taken from the distances of each answer (k,); NaN if it has no right ones.
+
+    Any number will do: the median of how far it is from the first right answer leaves most
+    brackets narrow.
+    """
+    dtype = bracket_dtype(value.dtype)
+    rows = value[:: max(1, len(value) // _SAMPLE)]
+    sample = np.where(rows == unreached, np.nan, rows.astype(np.float64))
+    found = np.full(value.shape[1], np.nan, dtype)
+    for answer in answers:
+        apart = sample[:, answer] - sample[:, answers[0]]
+        both = apart[~np.isnan(apart)]
+        found[answer] = np.median(both) if len(both) else 0
+    return found
+
+
+def margin(offset: AnyArray, largest: float) -> Any:
+    """What brackets must be apart beyond a weight, by their largest end: roundings are less."""
+    most = largest + 2 * float(np.max(np.abs(offset), initial=0, where=~np.isnan(offset)))
+    return offset.dtype.type(_ROUNDINGS * float(np.finfo(offset.dtype).eps) * most)
+
+
+@compiled
+def bracket(
+    value: AnyArray,
+    unreached: Any,
+    offset: AnyArray,
+    start: int,
+    stop: int,
+    ends: AnyArray,
+) -> float:
+    """Write brackets ``start`` to ``stop - 1``; the largest finite end of them.
+
+    ``value`` (V, at least k) are distances, ``offset`` (k,) and ``ends`` (V, 2) float32 or float64.
+    Unreached in some answer: the upper end is infinite.
+    """
+    most = 0.0
+    for v in range(start, stop):
+        low, high = offset.dtype.type(np.inf), offset.dtype.type(-np.inf)
+        outside = False
+        for answer in range(len(offset)):
+            far = value[v, answer]
+            reduced = offset.dtype.type(far - offset[answer])
+            outside |= far == unreached
+            low = reduced if far != unreached and reduced < low else low
+            high = max(high, reduced)
+        high = offset.dtype.type(np.inf) if outside else high
+        ends[v, 0], ends[v, 1] = low, high
+        for end in (abs(low), abs(high)):
+            most = end if most < end < np.inf else most
+    return most
+
+
+@compiled
+def look_at_brackets(
+    source: AnyArray,
+    target: AnyArray,
+    weight: AnyArray,
+    ends: AnyArray,
+    margin: Any,
+    marks: Marks,
+) -> None:
+    """Mark the tuples of a block, as `edge_loops.look` does, by brackets of their distances.
+
+    A tuple without a mark is shorter, in no answer, than its ends are apart, nor exactly as long.
+    """
+    for e in range(len(source)):
+        ask_ahead(ends, source, target, e)
+        u, v, short = source[e], target[e], ends.dtype.type(weight[e]) - margin
+        mark = (not ends[v, 1] - ends[u, 0] < short) * (DOWN | ARC_DOWN)
+        mark |= (not ends[u, 1] - ends[v, 0] < short) * (UP | ARC_UP)
+        marks[e] = mark | (max(ends[u, 1], ends[v, 1]) == np.inf) * OUTSIDE

@@ -1,0 +1,49 @@
+"""Memory that is asked for before it is needed: an instruction that numba has no words for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from llvmlite import ir
+from numba import types
+from numba.core import cgutils
+from numba.extending import intrinsic
+
+from ooc_graph.kernel_cache import subroutine
+
+_LINE_BYTES = 64
+_TO_READ, _TO_WRITE, _ALL_CACHES, _DATA = 0, 1, 3, 1
+
+
+def _fetch(purpose: int) -> Callable[..., Any]:
+    def typing(typing_context: Any, array: Any, index: Any) -> Any:  # noqa: ARG001
+        def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+            kind = signature.args[0]
+            view = context.make_array(kind)(context, builder, args[0])
+            element = cgutils.get_item_pointer(
+                context, builder, kind, view, [args[1]], wraparound=False
+            )
+            byte, word = ir.IntType(8).as_pointer(), ir.IntType(32)
+            called = ir.FunctionType(ir.VoidType(), [byte, word, word, word])
+            function = cgutils.get_or_insert_function(builder.module, called, "llvm.prefetch.p0i8")
+            how = word(purpose), word(_ALL_CACHES), word(_DATA)
+            builder.call(function, [builder.bitcast(element, byte), *how])
+            return context.get_dummy_value()
+
+        return types.void(array, types.intp), generate
+
+    return typing
+
+
+prefetch: Any = intrinsic(_fetch(_TO_READ))
+"""``prefetch(array, index)``: fetch that cache line for reading, without waiting; any index."""
+prefetch_to_write: Any = intrinsic(_fetch(_TO_WRITE))
+"""As `prefetch`, for writing: no other core keeps the line."""
+
+
+@subroutine
+def prefetch_row(rows: Any, row: int) -> None:
+    """Fetch all lines of a row that begins where a line does, or is shorter."""
+    for column in range(0, rows.shape[1], _LINE_BYTES // rows.itemsize):
+        prefetch(rows[row], column)
