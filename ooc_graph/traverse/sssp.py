@@ -14,6 +14,7 @@ from typing import NamedTuple
 from ooc_graph.exchange.interface import Arrived, Route, Share, Superstep, World
 from ooc_graph.kernels.common import decisions
 from ooc_graph.kernels.common.device import SsspInnerRank, SsspRank, SsspShared
+from ooc_graph.kernels.common.tuning import ROUTED
 
 
 def sssp(rank: SsspRank, root: int, shared: SsspShared) -> Superstep[decisions.SsspTree]:
@@ -60,7 +61,8 @@ def _survey(rank: SsspRank, shared: SsspShared) -> Superstep[tuple[int, float, b
     world: World = yield Share((*counts, rank.arcs, int(lacking)), rank.nothing(step))
     head, tuples, spread, sampled, arcs, lacking_ranks = world.counts
     may_pull = decisions.pull_pays(head / max(tuples, 1), spread / max(sampled, 1))
-    return arcs, float(shared.smallest) or 1.0, may_pull, lacking_ranks == 0
+    # Larger than in one process, as every superstep costs a message.
+    return arcs, ROUTED * (float(shared.smallest) or 1.0), may_pull, lacking_ranks == 0
 
 
 def _push_rising(
@@ -135,7 +137,8 @@ def _pull(
         passes += 1
         if changed == 0:
             return True
-        if passes > 1 and decisions.finish_by_push(changed_arcs, pulled, rank.vertices):
+        pushed = ROUTED * changed_arcs
+        if passes > 1 and decisions.finish_by_push(pushed, pulled, rank.vertices):
             return False
         final, floor = max(final, shared.low), shared.low
 
