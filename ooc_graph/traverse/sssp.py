@@ -28,7 +28,7 @@ def sssp(rank: SsspRank, root: int, shared: SsspShared) -> Superstep[decisions.S
     """
     rank.start()
     phase_arcs = {"push": 0, "pull": 0, "finish": 0, "parents": 0}
-    all_arcs, step, may_pull, may_push_inner = yield from _survey(rank, shared)
+    all_arcs, step, may_pull, may_push_inner, may_overflow = yield from _survey(rank, shared)
     stages, settled = yield from _push_rising(
         rank, root, shared, phase_arcs, all_arcs, step, may_pull
     )
@@ -40,7 +40,7 @@ def sssp(rank: SsspRank, root: int, shared: SsspShared) -> Superstep[decisions.S
         settled = yield from _pull(rank, shared, phase_arcs, stages[-1].bound, floor)
     if not settled:
         yield from _finish(rank, shared, phase_arcs)
-    yield from _parents(rank, root, shared, phase_arcs, inner)
+    yield from _parents(rank, root, shared, phase_arcs, inner, may_overflow)
     return rank.tree(shared, phase_arcs)
 
 
@@ -51,18 +51,19 @@ class Stage(NamedTuple):
     following: float
 
 
-def _survey(rank: SsspRank, shared: SsspShared) -> Superstep[tuple[int, float, bool, bool]]:
-    """All arcs, the first step of the bound, and whether to pull and to push inner vertices.
+def _survey(rank: SsspRank, shared: SsspShared) -> Superstep[tuple[int, float, bool, bool, bool]]:
+    """All arcs, and the first step of the bound; whether to pull, and to push inner vertices.
 
-    Pulling depends on the graph, the other on the ranks: all of them must have the steps for it.
+    That is done if all ranks have the steps for it. At last, whether some path may be too long.
     """
     counts, step = rank.survey()
     lacking = not isinstance(rank, SsspInnerRank)
     world: World = yield Share((*counts, rank.arcs, int(lacking)), rank.nothing(step))
-    head, tuples, spread, sampled, arcs, lacking_ranks = world.counts
+    head, tuples, spread, sampled, heavy_ranks, arcs, lacking_ranks = world.counts
     may_pull = decisions.pull_pays(head / max(tuples, 1), spread / max(sampled, 1))
     # Larger than in one process, as every superstep costs a message.
-    return arcs, ROUTED * (float(shared.smallest) or 1.0), may_pull, lacking_ranks == 0
+    step = ROUTED * (float(shared.smallest) or 1.0)
+    return arcs, step, may_pull, lacking_ranks == 0, heavy_ranks > 0
 
 
 def _push_rising(
@@ -160,6 +161,7 @@ def _parents(
     shared: SsspShared,
     phase_arcs: dict[str, int],
     inner: Stage | None,
+    may_overflow: bool,
 ) -> Superstep[None]:
     """Parents from the final distances; those on plateaus hop by hop."""
     offering = 0
@@ -170,7 +172,7 @@ def _parents(
         rank.take_offered(shared, arrived.target, arrived.columns[0], inner.following)
     left, examined = rank.find_parents(shared, root)
     examined += offering
-    counts = (len(left), examined, int(rank.overflowed(shared)))
+    counts = (len(left), examined, int(may_overflow and rank.overflowed(shared)))
     world: World = yield Share(counts, (left, left[:0]))
     phase_arcs["parents"] += world.counts[1]
     if world.counts[2]:

@@ -18,7 +18,7 @@ from ooc_graph.kernels.common.sssp.plateaus import Plateau, list_lacking, resolv
 from ooc_graph.kernels.common.sssp.rows import LightRows
 from ooc_graph.kernels.cpu.device import CpuDevice
 from ooc_graph.traverse.sssp import sssp
-from ooc_graph.types import INT64_UNREACHED, Rows, Shard
+from ooc_graph.types import DEAL_BLOCK, INT64_UNREACHED, Rows, Shard
 from tests import local_exchange, oracles
 from tests.gpu.ranked import CommonSteps
 from tests.strategies import WEIGHTS, Arcs, arcs_of, grid, skewed, small_arcs
@@ -201,6 +201,17 @@ def test_overflow_off_the_shortest_paths_is_no_error():
     root = oracles.reverse(arcs.lists()).index([])
     check(DEVICES[1].sssp(arcs.shards(1)[0]).run(root), arcs, root)
     same(ranked(arcs, 2, root), DEVICES[1].sssp(arcs.shards(1)[0]).run(root))
+
+
+def test_overflow_is_found_by_a_rank_whose_own_arcs_are_light():
+    """The path comes over heavy arcs of another rank."""
+    far, size = DEAL_BLOCK + 7, 2 * DEAL_BLOCK
+    source, target = np.array([0, 1, far]), np.array([1, far, 2])
+    weight = np.array([2**62, 2**62 - 10, 100])
+    arcs = Arcs(size, source, target, weight, np.ones(size, np.int64), directed=True)
+    assert [len(s.out_light.neighbors) for s in arcs.shards(2)] == [2, 1]
+    with pytest.raises(InputError, match="exceeds the largest 64-bit integer"):
+        ranked(arcs, 2, 0)
 
 
 @pytest.mark.parametrize(("dtype", "advice"), [("f4", "use float64"), ("f8", "scale them down")])

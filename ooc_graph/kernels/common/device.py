@@ -121,8 +121,11 @@ class SsspRank(Protocol):
     def start(self) -> None:
         """Forget everything."""
 
-    def survey(self) -> tuple[tuple[int, int, int, int], float]:
-        """Tuples at the first rows and at all, first rows with spread weights and all; a step."""
+    def survey(self) -> tuple[tuple[int, ...], float]:
+        """Tuples at the first rows and at all, first rows with spread weights and all; a step.
+
+        The last count says whether paths of the heaviest own arcs would be too long.
+        """
 
     def nothing(self, smallest: float) -> tuple[AnyArray, AnyArray, AnyArray]:
         """Payload that relaxes nothing."""

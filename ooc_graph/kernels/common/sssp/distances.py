@@ -124,14 +124,17 @@ class BaseSsspRank:
         self.vertices, self.arcs = dealing.vertices, arcs
         self._dealing, self._ids, self._known = dealing, ids, known
         self._top = unreached(distances_of(weights))[0]
-        longest = float(known.heaviest), self.vertices, self._top.dtype
-        self._may_overflow = sums_may_overflow(*longest)
         self._pending = self._left = 0
 
-    def survey(self) -> tuple[tuple[int, int, int, int], float]:
-        """Tuples at the first rows and at all, first rows with spread weights and all; a step."""
-        s = self._known.survey
-        return (s.head_tuples, s.tuples, s.spread_rows, s.sampled_rows), s.step
+    def survey(self) -> tuple[tuple[int, ...], float]:
+        """Tuples at the first rows and at all, first rows with spread weights and all; a step.
+
+        The last count says whether paths of the heaviest own arcs would be too long.
+        """
+        s, heaviest = self._known.survey, float(self._known.heaviest)
+        may_overflow = sums_may_overflow(heaviest, self.vertices, self._top.dtype)
+        counts = s.head_tuples, s.tuples, s.spread_rows, s.sampled_rows
+        return (*counts, int(may_overflow)), s.step
 
     def nothing(self, smallest: float) -> Payload:
         """Payload that relaxes nothing."""

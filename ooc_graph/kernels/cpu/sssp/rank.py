@@ -158,7 +158,7 @@ class CpuSsspRank(BaseSsspRank):
     ) -> None:
         """Give own rows among ``target`` the best parents that are offered."""
         parents.take_offered(shared.distance, self._parent, self._dealing.local_of(target), offered)
-        self._floor = floor
+        self._floor, self._within = floor, None
 
     def find_parents(self, shared: CpuSsspShared, root: int) -> tuple[AnyArray, int]:
         """Find the parents that are still lacking; vertices left on plateaus, and arcs examined."""
@@ -185,8 +185,6 @@ class CpuSsspRank(BaseSsspRank):
 
     def overflowed(self, shared: CpuSsspShared) -> bool:
         """Tell whether a shortest distance from here exceeds the distances' dtype."""
-        if not self._may_overflow:
-            return False
         wave = self._seen(shared)
         heaviest = self._known.heaviest
         return bool(overflowed(self._out, wave.distance, wave.dealt, heaviest, self._top))

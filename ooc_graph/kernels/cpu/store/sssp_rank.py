@@ -190,8 +190,6 @@ class StoreSsspRank(CpuSsspRank):
 
     def overflowed(self, shared: CpuSsspShared) -> bool:
         """Tell whether a shortest distance from here exceeds the distances' dtype."""
-        if not self._may_overflow:
-            return False
         self._bits[:] = 0
         field = self._field(shared, self._bits, self._top)
         steps.near_overflow(field, self._known.heaviest)
