@@ -14,7 +14,6 @@ from typing import NamedTuple
 from ooc_graph.exchange.interface import Arrived, Route, Share, Superstep, World
 from ooc_graph.kernels.common import decisions
 from ooc_graph.kernels.common.device import SsspInnerRank, SsspRank, SsspShared
-from ooc_graph.kernels.common.tuning import ROUTED
 
 
 def sssp(rank: SsspRank, root: int, shared: SsspShared) -> Superstep[decisions.SsspTree]:
@@ -61,8 +60,7 @@ def _survey(rank: SsspRank, shared: SsspShared) -> Superstep[tuple[int, float, b
     world: World = yield Share((*counts, rank.arcs, int(lacking)), rank.nothing(step))
     head, tuples, spread, sampled, heavy_ranks, arcs, lacking_ranks = world.counts
     may_pull = decisions.pull_pays(head / max(tuples, 1), spread / max(sampled, 1))
-    # Larger than in one process, as every superstep costs a message.
-    step = ROUTED * (float(shared.smallest) or 1.0)
+    step = float(shared.smallest) or 1.0
     return arcs, step, may_pull, lacking_ranks == 0, heavy_ranks > 0
 
 
@@ -138,8 +136,7 @@ def _pull(
         passes += 1
         if changed == 0:
             return True
-        pushed = ROUTED * changed_arcs
-        if passes > 1 and decisions.finish_by_push(pushed, pulled, rank.vertices):
+        if passes > 1 and decisions.finish_by_push(changed_arcs, pulled, rank.vertices):
             return False
         final, floor = max(final, shared.low), shared.low
 

@@ -35,14 +35,16 @@ else:
 
 
 @pytest.mark.parametrize("how", ["script", "module"])
-@pytest.mark.parametrize("module", ["click", "numpy", "numba", "ooc_graph.cli.entry"])
+@pytest.mark.parametrize(
+    "module", ["click", "numpy", "ooc_graph.report.data", "ooc_graph.cli.entry"]
+)
 def test_an_interrupt_while_modules_are_imported_is_one_line(module: str, how: str) -> None:
     ended = script("-c", CHILD, module, how)
     assert (ended.code, ended.out, ended.err) == (130, "", "ooc-graph: interrupted\n")
 
 
 def test_an_interrupt_that_is_ignored_stays_so() -> None:
-    ended = script("-c", CHILD, "numba", "ignored")
+    ended = script("-c", CHILD, "ooc_graph.report.data", "ignored")
     assert (ended.code, ended.err) == (0, "")
     assert ended.out.startswith("Usage: ooc-graph bfs")
 

@@ -27,10 +27,6 @@ FEW_LONGER = 8
 ENOUGH_PUSHED = 1000
 """Pull once one in this many of the arcs has been examined by pushing."""
 
-# benchmarks/ranks.py.
-ROUTED = 4
-"""Arcs that a process pushes while a rank pushes one, as others are told of it."""
-
 # Pulling or near-far. benchmarks/near_far.py.
 HEAD_SHARE = 0.1
 """Pull only where the first 1 % of the rows hold this share of the tuples."""
