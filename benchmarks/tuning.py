@@ -32,7 +32,7 @@ DECIDES = {
     "bfs": ("PULL_ABOVE", "PUSH_BELOW", "SHORT_ROW", "LIST_ARCS", "TEAM_ARCS", "FEW_LONGER"),
     "sssp": ("ENOUGH_PUSHED", "HEAD_SHARE", "WEIGHT_SPREAD", "FIRST_STEP"),
     "johnson": ("BATCH_SIZE", "PRUNED_FROM", "FIRST_SPAN"),
-    "levels": ("FEW_SOURCES", "WORTH"),
+    "levels": ("FEW_SOURCES", "FEW_AT_HUBS", "WORTH"),
 }
 """What the constants of `TUNING` decide."""
 HEAVIEST = 1000

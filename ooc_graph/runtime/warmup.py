@@ -8,7 +8,7 @@ import numpy as np
 
 from ooc_graph.kernels.common.device import search_of
 from ooc_graph.kernels.common.sssp.distances import distances_of
-from ooc_graph.kernels.common.tuning import FEW_SOURCES
+from ooc_graph.kernels.common.tuning import FEW_AT_HUBS
 from ooc_graph.kernels.cpu.device import CpuDevice
 from ooc_graph.layout.names import APSP, MULTI_SOURCE_BFS, id_dtype
 from ooc_graph.runtime import process
@@ -51,7 +51,7 @@ def warm_part(part: Part, device: Any) -> None:
         ring = ring_search(part.job, part.directed, np.dtype(part.ids), part.weights, device)
         ring.run(np.zeros(1, np.int64) if part.job == APSP else 0)
         return
-    sources = np.zeros(FEW_SOURCES * device.threads, np.int64)
+    sources = np.zeros(FEW_AT_HUBS * device.threads, np.int64)
     roots: dict[str, Any] = {
         "components": (),
         APSP: (sources[:1],),

@@ -374,6 +374,18 @@ def test_a_look_that_was_interrupted_has_chosen_nothing(monkeypatch):
     assert search.chooser.side_by_side is not None
 
 
+def test_few_sources_at_hubs_are_searched_from_one_by_one():
+    """Pulls look at few arcs; batches do so once many sources have paid for finding them."""
+    arcs = skewed(2000, 30000, "float32", directed=False, seed=3)
+    search = chooser_of(arcs, 64)
+    few, all_ = np.arange(20), np.arange(arcs.vertices)
+    answer = search.run(few)
+    assert search.is_one_by_one
+    assert search.run(all_)[:20].tobytes() == answer.tobytes()
+    assert not search.is_one_by_one
+    assert search.run(few).tobytes() == answer.tobytes()
+
+
 def test_what_batches_relax_tells_long_graphs_from_random_ones():
     """Both have few arcs a row, and batches that caches hold."""
     random, n = np.random.default_rng(1), 2000

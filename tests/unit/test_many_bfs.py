@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
+from typing import Any
 
 import numpy as np
 import pytest
@@ -23,6 +24,7 @@ WORTH = many_bfs_search.WORTH
 def batches_only(monkeypatch: pytest.MonkeyPatch) -> None:
     """Batches are never given up, as most of these graphs would have it."""
     monkeypatch.setattr(many_bfs_search, "FEW_SOURCES", 1)
+    monkeypatch.setattr(many_bfs_search, "FEW_AT_HUBS", 1)
     monkeypatch.setattr(many_bfs_search, "WORTH", 0)
 
 
@@ -176,3 +178,17 @@ def test_few_sources_that_are_left_end_no_batches(monkeypatch):
     counted = search.tally(sources, on_done=on_done)
     assert not search.is_one_by_one
     assert counted.tolist() == search_of(arcs, 2).tally(sources).tolist()
+
+
+@pytest.mark.parametrize("at_hubs", [False, True])
+def test_few_sources_at_hubs_are_searched_from_one_by_one(monkeypatch, at_hubs):
+    monkeypatch.setattr(many_bfs_search, "FEW_AT_HUBS", many_bfs_search.FEW_SOURCES + 20)
+    monkeypatch.setattr(many_bfs_search, "hubs_are_large", lambda _: at_hubs)
+    begun: list[Any] = []
+    monkeypatch.setattr(many_bfs_search, "run_batches", lambda *given: begun.append(given))
+    arcs = skewed(400, 4000, "float32", directed=False, seed=3)
+    search = search_of(arcs)
+    search.run(np.arange(20))
+    assert bool(begun) != at_hubs
+    search.run(np.arange(21))
+    assert begun

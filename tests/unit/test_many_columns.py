@@ -24,12 +24,13 @@ def johnson_of(arcs: Arcs) -> CpuJohnson:
     return CpuJohnson(shard.out_light, shard.into_light, Team(2), LANES, shard.tuples)
 
 
-@pytest.fixture(params=["batches", "one by one", "counted", "at once"])
+@pytest.fixture(params=["batches", "one by one", "counted", "at hubs", "at once"])
 def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     """Every graph is searched in this way."""
     found: str = request.param
     monkeypatch.setattr(many_choice, "CACHED_BYTES", 0 if found == "one by one" else 1 << 60)
     monkeypatch.setattr(many_choice, "FEW_ARCS", 1e9)
+    monkeypatch.setattr(many_choice, "may_pull", lambda _: found == "at hubs")
     monkeypatch.setattr(many_choice, "MANY_RELAXED", 0.0 if found == "counted" else 1e9)
     if found == "at once":
         for name, value in (("FEWEST_ROWS", 0), ("SOME_SHARE", 0), ("SURE_SHARE", 0)):
@@ -84,7 +85,7 @@ def test_columns_are_those_of_all_distances(
     assert (np.delete(room, at, axis=0) == 7).all()
     assert (reported == 1).all()
     assert search.run_columns(*given).tobytes() == want.tobytes()
-    assert search.is_one_by_one == (way in {"one by one", "counted"})
+    assert search.is_one_by_one == (way in {"one by one", "counted", "at hubs"})
     assert search.has_matrix == (way == "at once" and dtype == "int64")
 
 

@@ -47,3 +47,5 @@ WORTH = 12
 """Sources to be found in a visit: it costs so many times one of a single search."""
 FEW_SOURCES = 32
 """A batch of fewer sources says nothing of whether batches are worth it."""
+FEW_AT_HUBS = 128
+"""Fewer sources a thread are searched from one by one if hubs are large."""

@@ -11,10 +11,11 @@ import numpy as np
 
 from ooc_graph.kernels.common.bitmap import WORD_BITS, pack_bits, words_for
 from ooc_graph.kernels.common.completion import OnDone, starts
-from ooc_graph.kernels.common.decisions import BfsTree
+from ooc_graph.kernels.common.decisions import BfsTree, hubs_are_large
 from ooc_graph.kernels.common.many.sources import BINS, empty_tallies, tally_levels, write_levels
+from ooc_graph.kernels.common.sssp.rows import first_rows
 from ooc_graph.kernels.common.team import Team
-from ooc_graph.kernels.common.tuning import FEW_SOURCES, WORTH
+from ooc_graph.kernels.common.tuning import FEW_AT_HUBS, FEW_SOURCES, WORTH
 from ooc_graph.kernels.cpu.bfs.search import CpuBfsSearch, out_rows
 from ooc_graph.kernels.cpu.many.bfs import Task, search_batch
 from ooc_graph.kernels.cpu.many.bfs_settle import PLANES, SLOTS, WORDS, Batch
@@ -60,6 +61,9 @@ class CpuManyBfs:
         self._into = self._out if into is out else out_rows(into)
         self._rows, self._team = (out, into), team
         self.vertices = len(self._out.offsets) - 1
+        first = self._out.offsets[: first_rows(self.vertices) + 1][-1]
+        has_hubs = hubs_are_large(first / max(len(out.neighbors), 1))
+        self._few_sources = FEW_AT_HUBS if has_hubs else FEW_SOURCES
         self.is_one_by_one = False
         """Whether batches were abandoned: each thread has a search of its own."""
 
@@ -122,7 +126,7 @@ class CpuManyBfs:
         each = even_batch(len(sources), batch_size, threads)
         begins = starts(len(sources), each, on_done, batch_size, threads)
         longest = int(np.diff(begins).max())
-        if longest < min(FEW_SOURCES, batch_size):
+        if longest < min(self._few_sources, batch_size):
             return np.ones(len(sources), np.bool_)
         finished = np.zeros(len(begins) - 1, np.bool_)
         task = Task(

@@ -3,9 +3,10 @@
 In a batch a row is pushed whenever it improves for any of the sources. Where these lie far apart in
 a long thin graph, such as a road network, that is once for each of them, and every push carries the
 slots of all others. A batch of BFS visits each row once for almost every source there, and a visit
-costs more than one of a single search. Then single searches are faster, and threads need not share
-one. In small dense graphs the matrix of all pairs beats both (`many.floyd_warshall`). The bits are
-the same.
+costs more than one of a single search. In a graph with large hubs a single search pulls, and looks
+at few arcs; a batch does so only if its sources are many. Then single searches are faster, and
+threads need not share one. In small dense graphs the matrix of all pairs beats both
+(`many.floyd_warshall`). The bits are the same.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from typing import Any
 from ooc_graph.kernels.common import completion
 from ooc_graph.kernels.common.completion import OnDone, counted_from
 from ooc_graph.kernels.common.device import SsspSearch
+from ooc_graph.kernels.common.sssp.rows import may_pull, survey
 from ooc_graph.kernels.common.team import Team
 from ooc_graph.kernels.cpu.many import floyd_warshall
 from ooc_graph.kernels.cpu.many.batch import RELAXED, Wanted, put_row
@@ -139,6 +141,7 @@ class Chooser:
         self._rows = out, into, tuples
         self._size = search.vertices, len(search.rows[0].neighbors)
         self._decided, self._expected, self._matrix_sources = False, 0, 0
+        self._pulls = may_pull(survey(out, tuples))
         self.side_by_side: SideBySide | None = None
         self.matrix: floyd_warshall.DistanceMatrix | None = None
         self._is_too_long = False
@@ -169,9 +172,15 @@ class Chooser:
         """Choose how to search; how many sources were searched from to know it."""
         if self._may_close() and floyd_warshall.is_sure(*self._size) and self._close():
             return 0
-        if single_searches_pay(*self._size, self._row_bytes(batch_size)):
-            self._decided, self.side_by_side = True, SideBySide(*self._rows, self._threads)
-        elif len(wanted.sources) > batch_size * self._threads:
+        is_thin = single_searches_pay(*self._size, self._row_bytes(batch_size))
+        is_few = not self._search.prunes_for(max(self._expected, len(wanted.sources)))
+        if is_thin or (self._pulls and is_few and not self._may_close()):
+            # More sources may be expected later.
+            self._decided = is_thin
+            self.side_by_side = self.side_by_side or SideBySide(*self._rows, self._threads)
+            return 0
+        self.side_by_side = None
+        if len(wanted.sources) > batch_size * self._threads:
             return self._look(wanted, batch_size, on_done)
         return 0
 

@@ -63,11 +63,16 @@ class CpuManySearch:
 
     def expect(self, sources: int) -> None:
         """Drop arcs that nobody needs if so many sources, in all runs to come, pay for it."""
-        if sources >= PRUNED_FROM and self._pruned is None and self.vertices:
+        if self.prunes_for(sources) and self._pruned is None and self.vertices:
             counted = self.counts.copy()
             self._pruned = self._prune()
             # Of searches that were asked for alone.
             self.counts = counted
+
+    @staticmethod
+    def prunes_for(sources: int) -> bool:
+        """Whether so many sources pay for finding arcs that nobody needs."""
+        return sources >= PRUNED_FROM
 
     def search(
         self,
