@@ -1,4 +1,4 @@
-"""Answers side by side, and what the edges have said about them so far."""
+"""Answers side by side, in the layout that the edge loops read."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from typing import Any
 
 import numpy as np
 
-from ooc_graph.types import AnyArray, IntArray
+from ooc_graph.types import AnyArray
 from ooc_graph.validate import edge_loops, loops, summaries
+from ooc_graph.validate.tally import NONE, Tally
 
 BATCH_ANSWERS = 64
 """Answers of one batch, at most."""
 FOUR_BITS, EIGHT_BITS = np.uint8(15), np.uint8(255)
 """Unreached in a batch of levels of one byte, that fit four bits or not."""
-NONE = int(np.iinfo(np.int64).max)  # no id, no arc: above all others
 
 InRanges = Callable[[Callable[[int, int], Any]], list[Any]]
 """Calls a function with the start and stop of ranges of vertices, by threads; what it returned."""
@@ -24,39 +24,6 @@ InRanges = Callable[[Callable[[int, int], Any]], list[Any]]
 _LINE_BYTES = 64
 _RANGE = 1 << 14  # vertices whose levels are widened at a time
 _BYTE, _LEVEL = np.dtype(np.uint8), np.dtype(np.uint32)
-
-
-@dataclass
-class Tally:
-    """What a pass over edges found; tallies of disjoint sets of edges add up in any order.
-
-    ``counts``, int64 (k + 1,), are tuples inside each answer, less those inside all (last entry);
-    ``broken``, int64 (3, k, 2), is the smallest arc (positions) that breaks each edge rule, or is
-    of the tree and between equal distances; ``unknown_id`` the smallest id of an edge that the
-    answers do not have; `NONE` if there is none.
-    """
-
-    counts: IntArray
-    broken: IntArray
-    unknown_id: int = NONE
-
-    def merge(self, other: Tally) -> None:
-        """Add what another pass found on other edges."""
-        self.counts += other.counts
-        self.unknown_id = min(self.unknown_id, other.unknown_id)
-        start, end = self.broken[..., 0], self.broken[..., 1]
-        start_, end_ = other.broken[..., 0], other.broken[..., 1]
-        smaller = (start_ < start) | ((start_ == start) & (end_ < end))
-        self.broken[smaller] = other.broken[smaller]
-
-    def edges(self, answer: int) -> int:
-        """Tuples between reached vertices of one answer."""
-        return int(self.counts[answer] + self.counts[-1])
-
-    def first_broken(self, rule: int, answer: int) -> tuple[int, int] | None:
-        """Smallest arc that breaks an edge rule, as positions."""
-        start, end = (int(x) for x in self.broken[rule, answer])
-        return None if start == NONE else (start, end)
 
 
 @dataclass
@@ -92,30 +59,29 @@ class Batch:
         """How many answers there is room for."""
         return int(self.parent.shape[1])
 
-    def positions(self) -> AnyArray:
-        """Room for the positions of the parents of the next answer (V,)."""
-        rows = self.parent.T if self.staged is None else self.staged[0]
-        return np.asarray(rows[self.taken % len(rows)])
+    def rows(self, unreached: Any) -> tuple[AnyArray, AnyArray, Any]:
+        """Room for the next answer (V,): positions of its parents, and values unless it is alone.
 
-    def put(self, column: AnyArray | None, given: Any, unreached: Any, in_ranges: InRanges) -> None:
-        """Take in the values of the next answer, None if it is not right.
-
-        ``given`` stands for unreached there, ``unreached`` in a batch that has room for them.
+        ``unreached`` stands for that in the smallest dtype that holds its values; returned is also
+        what does so in the batch.
         """
         if self.staged is None:
-            return
-        if column is not None and unreached > self.unreached:
+            return self.parent[:, 0], np.empty(0, self.value.dtype), self.unreached
+        if unreached > self.unreached:
             self._widen(unreached)
-        waiting = len(self.staged[1])
-        row, most = self.staged[1][self.taken % waiting], self.unreached
-        if column is None:
-            row.fill(0)
-        else:
-            in_ranges(lambda a, b: loops.copy_values(column, given, most, a, b, row))
+        positions, values = self.staged
+        waiting = self.taken % len(values)
+        return positions[waiting], values[waiting], self.unreached
+
+    def put(self, is_right: bool, in_ranges: InRanges) -> None:
+        """Take in what was written to `rows`; nothing is looked at if it is not right."""
+        if self.staged is None:
+            return
+        if is_right:
             self.right.append(self.taken)
         self.taken += 1
-        if self.taken % waiting == 0:
-            self._lay_out(waiting, in_ranges)
+        if self.taken % len(self.staged[1]) == 0:
+            self._lay_out(len(self.staged[1]), in_ranges)
 
     def _lay_out(self, count: int, in_ranges: InRanges) -> None:
         """Copy the last answers into their rows."""
@@ -177,16 +143,19 @@ class Batch:
         listed = np.empty(len(marks), np.int64)
         count = edge_loops.list_marked(source, target, marks, tally.counts, listed)
         state = value, self.unreached, self.parent, listed[:count]
-        edge_loops.settle(source, target, weight, directed, *state, tally.counts, tally.broken)
+        found = tally.counts, tally.broken, tally.equal
+        edge_loops.settle(source, target, weight, directed, *state, found)
 
     def tally(self) -> Tally:
         """Nothing seen yet."""
         broken = np.full((3, self.answers, 2), NONE, dtype=np.int64)
-        return Tally(np.zeros(self.answers + 1, dtype=np.int64), broken)
+        is_level = self.value.dtype in (_BYTE, _LEVEL)
+        equal = np.zeros(0 if is_level else -(-len(self.parent) // 8), np.uint8)
+        return Tally(np.zeros(self.answers + 1, dtype=np.int64), broken, equal)
 
     @cached_property
     def equal(self) -> AnyArray:
-        """Bits of vertices that are as far as their parent in some answer."""
+        """Bits of vertices that are as far as their parent in some answer, a tuple or not."""
         flags = np.zeros(-(-len(self.parent) // 8), np.uint8)
         loops.flag_equal(self.value, self.parent, flags)
         return flags
@@ -241,10 +210,3 @@ def _lines(rows: int, width: int) -> AnyArray:
     memory = np.empty(rows * width + _LINE_BYTES, np.uint8)  # not zeros: its pages are small ones
     first = -memory.ctypes.data % _LINE_BYTES
     return memory[first : first + rows * width].reshape(rows, width)
-
-
-def first_unknown(ids: IntArray, positions: AnyArray) -> int:
-    """Smallest id without a position, int64's largest if there is none."""
-    if len(ids) == 0 or positions.min() >= 0:
-        return NONE
-    return int(ids[positions < 0].min())

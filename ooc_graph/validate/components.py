@@ -15,9 +15,9 @@ import numpy as np
 
 from ooc_graph.errors import UsageError, ValidationFailedError
 from ooc_graph.types import EdgeBlock, IntArray
-from ooc_graph.validate import loops
+from ooc_graph.validate import component_loops
 from ooc_graph.validate.answers import VertexIndex
-from ooc_graph.validate.batch import NONE, first_unknown
+from ooc_graph.validate.tally import NONE, first_unknown
 from ooc_graph.validate.wording import RULE_KNOWN, Verdict
 
 RULE_LABEL = "label is a vertex"
@@ -106,13 +106,13 @@ class ComponentsValidator:
         target = self.vertices.positions(edges.target)
         for ids, positions in ((edges.source, source), (edges.target, target)):
             self._unknown = min(self._unknown, first_unknown(ids, positions))
-        loops.unite(self._above, source, target)
-        self._tuples += loops.first_parted(self._label, source, target, self._broken)
+        component_loops.unite(self._above, source, target)
+        self._tuples += component_loops.first_parted(self._label, source, target, self._broken)
 
     def merge(self, other: ComponentsValidator) -> None:
         """Take in what another validator of the same answer saw."""
         everyone = np.arange(self.vertices.count, dtype=self._above.dtype)
-        loops.unite(self._above, everyone, other._above)
+        component_loops.unite(self._above, everyone, other._above)
         self._unknown = min(self._unknown, other._unknown)
         self._tuples += other._tuples
         if tuple(other._broken) < tuple(self._broken):
@@ -138,7 +138,7 @@ class ComponentsValidator:
             u, v = (int(end) for end in self._broken)
             names = self.vertices.id_of(u), self.vertices.id_of(v)
             return RULE_ENDS, f"edge {names}: {self._of(u)}, and {self._of(v)}"
-        if (apart := loops.first_not_joined(self._above, self._label)) >= 0:
+        if (apart := component_loops.first_not_joined(self._above, self._label)) >= 0:
             return RULE_JOINED, self._of(apart) + ", and no edges join the two"
         return None
 

@@ -140,6 +140,7 @@ def _confirm(
     u: int,
     v: int,
     broken: IntArray,
+    equal: Marks,
 ) -> None:
     """Confirm tree arc (u, v) for the answers in which the value of v is exactly the sum."""
     found, level = np.uint32(0), np.uint32(0)
@@ -147,6 +148,8 @@ def _confirm(
         is_arc = _is_arc(value, unreached, weight, parent, u, v, answer)
         found |= np.uint32(is_arc)
         level |= np.uint32(is_arc & (value[u, answer] == value[v, answer]))
+    if level:
+        equal[v >> 3] |= 1 << (v & 7)
     for answer in range(parent.shape[1] if level else 0):
         is_arc = _is_arc(value, unreached, weight, parent, u, v, answer)
         if is_arc and value[u, answer] == value[v, answer]:
@@ -204,18 +207,17 @@ def settle(
     unreached: Any,
     parent: AnyArray,
     listed: IntArray,
-    counts: IntArray,
-    broken: IntArray,
+    tally: tuple[IntArray, IntArray, Marks],
 ) -> None:
     """Do what marks ask for (`list_marked`): confirm tree arcs, count tuples, record faults.
 
     ``value``, ``unreached`` and ``weight`` are as for `look`, or levels of a byte. ``parent``,
     int32 or int64 (V, k), are positions, -1 if there is none; those of tree arcs that are tuples of
-    the right weight become `CONFIRMED` less the position, also by several threads at once.
-    ``counts``, int64 (k + 1,), are tuples inside each answer without self-loops, less those inside
-    all (last entry). ``broken``, int64 (3, k, 2), has the smallest arc that breaks each rule, and
-    the smallest of the tree between equal distances.
+    the right weight become `CONFIRMED` less the position, also by several threads at once. The
+    ``tally`` has three arrays of a `tally.Tally`: its counts, arcs that break rules, and bits of
+    vertices.
     """
+    counts, broken, equal = tally
     for i in range(len(listed)):
         _ask_for_rows(value, parent, source, target, listed, i)
         e, mark = listed[i] >> _MARK_BITS, listed[i]
@@ -223,9 +225,9 @@ def settle(
         if mark & OUTSIDE:
             _count(value, unreached, u, v, directed, counts, broken)
         if mark & ARC_DOWN:
-            _confirm(value, unreached, length, parent, u, v, broken)
+            _confirm(value, unreached, length, parent, u, v, broken, equal)
         if mark & ARC_UP and not directed:
-            _confirm(value, unreached, length, parent, v, u, broken)
+            _confirm(value, unreached, length, parent, v, u, broken, equal)
         if mark & DOWN:
             _judge(value, unreached, length, u, v, broken)
         if mark & UP and not directed:

@@ -1,4 +1,4 @@
-"""Compiled loops over vertices: positions of ids, rules without edges, rows, components."""
+"""Compiled loops over vertices: positions of ids, rules without edges, rows."""
 
 from __future__ import annotations
 
@@ -20,41 +20,75 @@ def dense_positions(ids: IntArray, first: int, count: int, out: AnyArray) -> Non
         out[i] = position if ids[i] >= first and position < count else -1
 
 
+@subroutine
+def _rank(vertex: int, vertices: IntArray) -> Any:
+    """Position of an id in ``vertices`` (ascending), -1 if it is not there."""
+    low: Any = np.int64(0)
+    length = len(vertices)
+    while length > 1:
+        half = length >> 1
+        low += half if vertices[low + half] <= vertex else 0
+        length -= half
+    return low if length == 1 and vertices[low] == vertex else np.int64(-1)
+
+
 @compiled
 def sorted_positions(ids: IntArray, vertices: IntArray, out: AnyArray) -> None:
     """Write the rank of each id in ``vertices`` (ascending) to ``out``, -1 if it is not there."""
     for i in range(len(ids)):
-        low, length = 0, len(vertices)
-        while length > 1:
-            half = length >> 1
-            low += half if vertices[low + half] <= ids[i] else 0
-            length -= half
-        out[i] = low if length == 1 and vertices[low] == ids[i] else -1
+        out[i] = _rank(ids[i], vertices)
 
 
 @compiled
-def column_rules(
+def take_column(
     parent: IntArray,
-    position: AnyArray,
     value: AnyArray,
-    unreached: Any,
+    unreached: tuple[Any, Any],
+    vertices: IntArray,
+    lowest: int,
     start: int,
     stop: int,
+    position: AnyArray,
+    row: AnyArray,
     first: IntArray,
-) -> None:
-    """Check vertices ``start`` to ``stop - 1`` of an answer, each alone.
+) -> int:
+    """Check vertices ``start`` to ``stop - 1`` of an answer, each alone, and copy it into a batch.
 
-    ``parent`` are original ids, ``position`` their positions (-1: no vertex), ``value`` levels or
-    distances. ``first``, int64 (2,), is at entry larger than any position. It receives the smallest
-    whose parent is not a vertex, and that is reached by one column only or has a value that is no
-    level or distance, as NaN and what is negative.
+    ``parent`` are original ids, ``value`` levels or distances. ``vertices`` are all ids, or empty
+    if they are those from ``lowest`` on. ``position`` receives the positions of the parents (-1: no
+    vertex), and ``row``, unless it is empty, the values in its dtype; ``unreached`` is what stands
+    for that in ``value`` and in ``row``. ``first``, int64 (2,), is at entry larger than any
+    position. It receives the smallest whose parent is not a vertex, and that is reached by one
+    column only or has a value that is no level or distance, as NaN and what is negative. Returns
+    how many vertices have a parent.
     """
-    for v in range(stop - 1, start - 1, -1):
-        is_reached = value[v] != unreached
-        if parent[v] != -1 and position[v] < 0:
-            first[0] = v
-        elif (parent[v] != -1) != is_reached or (is_reached and not value[v] >= 0):
-            first[1] = v
+    given, copied = unreached
+    count, odd = np.uint64(len(parent)), np.int64(0)
+    reached = np.int64(0)
+    # Vectors of a range that begins at 0; each loop has one kind of condition.
+    ids, far = parent[start:stop], value[start:stop]
+    above, taken = position[start:stop], row[start:stop]
+    for i in range(len(ids) if len(vertices) == 0 else 0):
+        is_vertex = np.int64(np.uint64(ids[i] - lowest) < count)
+        above[i] = (ids[i] - lowest + 1) * is_vertex - 1
+        reached += is_vertex
+        odd |= is_vertex ^ np.int64(far[i] != given) | is_vertex ^ np.int64(ids[i] != -1)
+    for i in range(len(ids) if len(vertices) else 0):
+        above[i] = _rank(ids[i], vertices)
+        is_vertex = np.int64(above[i] >= 0)
+        reached += is_vertex
+        odd |= is_vertex ^ np.int64(far[i] != given) | is_vertex ^ np.int64(ids[i] != -1)
+    for i in range(len(ids)):
+        odd |= np.int64(far[i] != given) & np.int64(not far[i] >= 0)
+    for i in range(len(taken)):
+        taken[i] = copied if far[i] == given else row.dtype.type(far[i])
+    for i in range(len(ids) - 1 if odd else -1, -1, -1):
+        is_reached = far[i] != given
+        if ids[i] != -1 and above[i] < 0:
+            first[0] = start + i
+        elif (ids[i] != -1) != is_reached or (is_reached and not far[i] >= 0):
+            first[1] = start + i
+    return int(reached)
 
 
 @compiled
@@ -93,6 +127,26 @@ def flag_equal(value: AnyArray, parent: AnyArray, equal: AnyArray) -> None:
         equal[v >> 3] |= found << (v & 7)
 
 
+@subroutine
+def _ends_in_cycle(
+    value: AnyArray, parent: AnyArray, answer: int, root: int, start: int, seen: AnyArray
+) -> bool:
+    """Whether parents at the same distance lead from a vertex into a cycle not seen before."""
+    v: Any = np.int64(start)
+    steps = 0
+    while v >= 0 and seen[v >> 3] >> (v & 7) & 1 == 0:
+        seen[v >> 3] |= 1 << (v & 7)
+        v = _equal_parent(value, parent, answer, root, v)
+        steps += 1
+    # If the walk met what was seen before: was that in this walk?
+    met, v = v, np.int64(start)
+    for _ in range(steps if met >= 0 else 0):
+        if v == met:
+            return True
+        v = _equal_parent(value, parent, answer, root, v)
+    return False
+
+
 @compiled
 def find_cycle(
     value: AnyArray, parent: AnyArray, answer: int, root: int, equal: AnyArray, seen: AnyArray
@@ -100,34 +154,16 @@ def find_cycle(
     """Return the smallest position whose chain of parents ends in a cycle, -1 if there is none.
 
     If no parent is farther than its child, a cycle consists of equal distances: only those links
-    are followed, each once or twice, from vertices that `flag_equal` found. ``seen``, uint8, has a
+    are followed, each once or twice, from vertices with a bit in ``equal``. ``seen``, uint8, has a
     bit for each vertex, 0 at entry.
     """
-    for start in range(len(parent)):
-        if equal[start >> 3] >> (start & 7) & 1 == 0:
-            continue
-        v: Any = np.int64(start)
-        steps = 0
-        while v >= 0 and seen[v >> 3] >> (v & 7) & 1 == 0:
-            seen[v >> 3] |= 1 << (v & 7)
-            v = _equal_parent(value, parent, answer, root, v)
-            steps += 1
-        # If the walk met what was seen before: was that in this walk?
-        met, v = v, np.int64(start)
-        for _ in range(steps if met >= 0 else 0):
-            if v == met:
+    for byte in range(len(equal)):
+        for start in range(8 * byte, 8 * byte + 8 if equal[byte] else 8 * byte):
+            if equal[byte] >> (start & 7) & 1 and _ends_in_cycle(
+                value, parent, answer, root, start, seen
+            ):
                 return start
-            v = _equal_parent(value, parent, answer, root, v)
     return -1
-
-
-@compiled
-def copy_values(
-    column: AnyArray, given: Any, unreached: Any, start: int, stop: int, out: AnyArray
-) -> None:
-    """Copy a part of a column; ``unreached`` in ``out``'s dtype comes for what is ``given``."""
-    for v in range(start, stop):
-        out[v] = unreached if column[v] == given else out.dtype.type(column[v])
 
 
 @compiled
@@ -167,57 +203,3 @@ def first_pending(parent: AnyArray, first: IntArray) -> None:
         for answer in range(parent.shape[1] if pending >= 0 else 0):
             if parent[v, answer] >= 0 and first[answer] < 0:
                 first[answer] = v
-
-
-@subroutine
-def root_of(above: AnyArray, vertex: int) -> int:
-    """Root of a vertex; its path is halved on the way."""
-    while above[vertex] != vertex:
-        above[vertex] = above[above[vertex]]
-        vertex = above[vertex]
-    return vertex
-
-
-@compiled
-def unite(above: AnyArray, source: AnyArray, target: AnyArray) -> None:
-    """Unite the ends of tuples; -1 is an unknown vertex, whose tuples are left out."""
-    for i in range(len(source)):
-        if source[i] < 0 or target[i] < 0:
-            continue
-        a, b = root_of(above, source[i]), root_of(above, target[i])
-        if a < b:
-            above[b] = a
-        elif b < a:
-            above[a] = b
-
-
-@compiled
-def first_not_joined(above: AnyArray, position: AnyArray) -> int:
-    """Smallest vertex that no edges join to the vertex its label names, -1 if there is none.
-
-    ``above`` is the forest of all edges, ``position`` where the label of each vertex stands.
-    """
-    for v in range(len(above)):
-        if root_of(above, v) != root_of(above, position[v]):
-            return v
-    return -1
-
-
-@compiled
-def first_parted(label: AnyArray, source: AnyArray, target: AnyArray, broken: AnyArray) -> int:
-    """Count tuples between different vertices; find the smallest whose ends differ in label.
-
-    ``label`` is any name of each vertex's component. ``broken``, int64 (2,), is the smallest such
-    tuple so far, ends ascending, and receives the smaller one.
-    """
-    tuples = 0
-    for i in range(len(source)):
-        a, b = source[i], target[i]
-        if a < 0 or b < 0 or a == b:
-            continue
-        tuples += 1
-        if label[a] != label[b]:
-            low, high = min(a, b), max(a, b)
-            if low < broken[0] or (low == broken[0] and high < broken[1]):
-                broken[0], broken[1] = low, high
-    return tuples

@@ -16,12 +16,15 @@ from ooc_graph.threads import Threads
 from ooc_graph.types import AnyArray, EdgeBlock
 from ooc_graph.validate import loops
 from ooc_graph.validate.answers import BfsAnswer, SsspAnswer, VertexIndex
-from ooc_graph.validate.batch import BATCH_ANSWERS, NONE, Batch, Tally, first_unknown
+from ooc_graph.validate.batch import BATCH_ANSWERS, Batch, InRanges
 from ooc_graph.validate.edge_loops import CONFIRMED, LEAVES, LEVEL, SPAN
+from ooc_graph.validate.tally import NONE, Tally, first_unknown
 from ooc_graph.validate.wording import Problem, Verdict, Wording
 
 Answer = TypeVar("Answer", BfsAnswer, SsspAnswer)
 Arc = tuple[int, int]
+Rows = tuple[AnyArray, AnyArray, Any]
+"""Positions of parents, and values, of an answer that is taken in; what stands for unreached."""
 
 _RANGE = 1 << 16  # vertices that a thread looks at before it takes others
 
@@ -83,17 +86,18 @@ class Validator(ABC, Generic[Answer]):
         elif slot == 0:
             shape = vertices.count, min(expected, BATCH_ANSWERS), vertices.position_dtype
             self._batches.append(Batch.of(*shape, self._least(answer)))
-        batch = self._batches[which]
-        position = batch.positions()
+        batch, in_ranges = self._batches[which], partial(self._in_ranges, pool)
+        rows = batch.rows(self._least(answer))
+        position, values, _ = rows
         root = int(vertices.positions(np.array([answer.root], dtype=np.int64))[0])
-        verdict = self._column_verdict(answer, position, root, pool)
+        verdict = self._column_verdict(answer, rows, root, in_ranges)
         self._before.append(verdict)
         if verdict.ok:
             position[root] = CONFIRMED - root  # needs no tuple
         else:
             position.fill(-1)  # the edges have nothing to say about it
-        rows = column if verdict.ok else None
-        batch.put(rows, unreached, self._least(answer), partial(self._in_ranges, pool))
+            values.fill(0)
+        batch.put(verdict.ok, in_ranges)
 
     def _in_ranges(self, pool: Threads, look: Callable[[int, int], Any]) -> list[Any]:
         """Call a function with the start and stop of ranges of vertices; what it returned."""
@@ -102,15 +106,13 @@ class Validator(ABC, Generic[Answer]):
         return list(pool.map(look, starts, stops))
 
     def _column_verdict(
-        self, answer: Answer, position: AnyArray, root: int, pool: Threads
+        self, answer: Answer, rows: Rows, root: int, in_ranges: InRanges
     ) -> Verdict:
-        """Outcome of the rules for a vertex alone; ``position`` of the parents is written."""
+        """Outcome of the rules for a vertex alone; the rows of the batch are written."""
         problem, reached = self._root_problem(answer, root), 0
         if problem is None:
-            problem, reached = self._column_problem(answer, position, pool)
-        if problem is not None:
-            return Verdict(answer.root, False, *problem)
-        return Verdict(answer.root, True, reached=reached)
+            problem, reached = self._column_problem(answer, rows, in_ranges)
+        return Verdict(answer.root, problem is None, *(problem or ("", "")), reached=reached)
 
     def _root_problem(self, answer: Answer, root: int) -> Problem | None:
         if root < 0:
@@ -122,18 +124,20 @@ class Validator(ABC, Generic[Answer]):
         return None
 
     def _column_problem(
-        self, answer: Answer, position: AnyArray, pool: Threads
+        self, answer: Answer, rows: Rows, in_ranges: InRanges
     ) -> tuple[Problem | None, int]:
         """Rule and message of the first such rule that an answer breaks; what it reaches."""
-        value, unreached = self._measured(answer)
+        value, given = self._measured(answer)
+        position, values, copied = rows
+        unreached, vertices = (given, copied), self.vertices
+        ids = np.empty(0, np.int64) if vertices.ids is None else vertices.ids
 
-        def look(start: int, stop: int) -> tuple[AnyArray, int]:
-            part, first = slice(start, stop), np.full(2, NONE, dtype=np.int64)
-            position[part] = self.vertices.positions(answer.parent[part])
-            loops.column_rules(answer.parent, position, value, unreached, start, stop, first)
-            return first, int(np.count_nonzero(position[part] >= 0))
+        def take(start: int, stop: int) -> tuple[AnyArray, int]:
+            first = np.full(2, NONE, dtype=np.int64)
+            part = vertices.first, start, stop, position, values, first
+            return first, loops.take_column(answer.parent, value, unreached, ids, *part)
 
-        found, counts = zip(*self._in_ranges(pool, look), strict=True)
+        found, counts = zip(*in_ranges(take), strict=True)
         outside, half = (int(first) for first in np.min(found, axis=0))
         name = self.vertices.id_of
         if outside != NONE:
@@ -200,9 +204,10 @@ class Validator(ABC, Generic[Answer]):
             ends = (self._shown(batch, v, slot) for v in (above, step))
             return self._wording.bad_step(name(step), name(above), *ends)
         if not self._is_level and (pending or tally.first_broken(LEVEL, slot)):
-            seen = np.zeros_like(batch.equal)
+            equal = batch.equal if pending else tally.equal
+            seen = np.zeros_like(equal)
             at = int(self.vertices.positions(np.array([root], dtype=np.int64))[0])
-            if (start := loops.find_cycle(*rows, at, batch.equal, seen)) >= 0:
+            if (start := loops.find_cycle(*rows, at, equal, seen)) >= 0:
                 return self._wording.cycle(name(start))
         return None
 
