@@ -53,7 +53,7 @@ def bfs(
         Arrays for columns by name, such as ``{"parent": p, "level": l}``: NumPy, C-contiguous,
         (vertices,), of the column's type. They hold the answer when the call returns, and do not
         count with ``memory_limit``. Memory that has been used before saves the time in which new
-        memory is given.
+        memory is given; a CUDA device fills page-locked arrays (``cupyx.empty_pinned``) by itself.
     client
         Dask client whose workers search; None: this process.
     exchange

@@ -11,12 +11,14 @@ from ooc_graph.answers.scatter import Ids, Tree, TreeColumns, unreached
 from ooc_graph.errors import MemoryBudgetError
 from ooc_graph.kernels.cuda.many.pieces import Pieces, staged_bytes
 from ooc_graph.kernels.cuda.runtime.modules import cuda, is_plain_pool, within_memory
-from ooc_graph.kernels.cuda.runtime.pinned import pinned_buffer
+from ooc_graph.kernels.cuda.runtime.pinned import is_pinned, pinned_buffer
 from ooc_graph.kernels.cuda.runtime.rows import on_device
 from ooc_graph.kernels.cuda.runtime.scatter import ORDER_ROW_BYTES, PART_VERTICES
 from ooc_graph.layout.names import DISTANCE, LEVEL, PARENT, VERTEX
 from ooc_graph.model.engine import Engine
 from ooc_graph.model.task import SearchTask, Trace, Written
+from ooc_graph.runtime import process
+from ooc_graph.runtime.engine_keys import lend
 from ooc_graph.shards.load import Graph
 from ooc_graph.sinks.single import deliver_late, measure_dtype
 from ooc_graph.threads import Threads
@@ -45,10 +47,11 @@ def search(engine: Engine, root: int) -> Written:
 
 
 def in_host_memory(engine: Engine, root: int, device_bytes: int) -> Written | None:
-    """Search from an original id; columns that the device puts in order, in host memory.
+    """Search from an original id; columns for host memory that the device puts in order.
 
-    None if the device does not hold the graph with original ids, or has no room for their order
-    within ``device_bytes``, which are reserved for the search; or if the graph is small.
+    That is when they are read, if this process has the answer. None if the device does not hold the
+    graph with original ids, or has no room for their order within ``device_bytes``, which are
+    reserved for the search; or if the graph is small.
     """
     if not engine.original_parents or engine.pinned or len(engine.ids.internal_of) < LEAST_VERTICES:
         return None
@@ -59,7 +62,10 @@ def in_host_memory(engine: Engine, root: int, device_bytes: int) -> Written | No
     try:
         columns = _OrderedThere(engine, root, tree)
         written, late = deliver_late(columns, Trace(tree.elapsed_s, ()))
-        late.settle()  # ids without gaps alone are left for whoever reads them
+        if process.dask_worker() is None:
+            lend(engine, late.settle)
+            return written
+        late.settle()
         return replace(written, order_s=late.seconds["order"])
     except MemoryBudgetError:  # of the device: the host puts them in order
         return None
@@ -84,38 +90,39 @@ class _OrderedThere(TreeColumns):
         nothing = np.empty(0, np.uint32), np.empty(0, wide)
         position = engine.graph.position_of(root)
         super().__init__(Tree(engine.kernel, root, position, *nothing), engine.ids)
-        self._order = engine.order
+        # All that is needed of the device, as nobody expects to be refused when columns are read.
+        self._order, self._piece = engine.order, min(_PIECE, self.size)
+        self._there = [self._order.empty_wide(self._by_row[1], self._piece) for _ in range(2)]
 
     def fill_all(self, name: str, out: AnyArray, threads: int) -> None:
         """Put a whole column into ``out``: the next piece is put in order while others travel."""
         if name == VERTEX:
             super().fill_all(name, out, threads)
             return
-        size = min(_PIECE, self.size)
+        size = self._piece
         full = self.size // size * size
-        staged = pinned_buffer(staged_bytes(full // size, size, out.itemsize))
-        there = [self._order.empty_wide(self._by_row[1], size) for _ in range(2)]
+        staged = None
+        if not is_pinned(out):
+            staged = pinned_buffer(staged_bytes(full // size, size, out.itemsize))
         copying = cuda().cuda.Stream(non_blocking=True)
         try:
             with Threads(threads) as executor:
                 for first, rows in ((0, out[:full].reshape(-1, size)), (full, out[None, full:])):
                     if rows.size:
                         pieces = Pieces(rows, None, staged, copying, executor)
-                        self._bring(first, rows, there, name != PARENT, pieces, copying)
+                        self._bring(first, rows, name != PARENT, pieces, copying)
         finally:
             # Whatever happens, memory is given back only when nothing is copied any more.
             copying.synchronize()
 
-    def _bring(
-        self, first: int, rows: AnyArray, there: Any, column: int, pieces: Pieces, copying: Any
-    ) -> None:
+    def _bring(self, first: int, rows: AnyArray, column: int, pieces: Pieces, copying: Any) -> None:
         stream, size, last = cuda().cuda.get_current_stream(), rows.shape[1], -1
         copied: list[Any] = [None, None]
         for number in range(len(rows)):
             slot = number % 2
             if number > 1:
                 stream.wait_event(copied[slot])
-            into = there[slot][0][:size], there[slot][1][:size]
+            into = self._there[slot][0][:size], self._there[slot][1][:size]
             self._order.ready(*self._by_row, into, first=first + number * size)()
             copying.wait_event(stream.record())
             given = into[column].data.ptr, size * rows.itemsize

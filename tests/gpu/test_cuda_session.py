@@ -73,6 +73,7 @@ def test_columns_pass_the_bus_in_order(
 
     monkeypatch.setattr(device_columns, "LEAST_VERTICES", 1)
     monkeypatch.setattr(device_columns, "_PIECE", 1 << 14)
+    cupyx = pytest.importorskip("cupyx")
     random = np.random.default_rng(2)
     ends = (vertices * random.random((2, 200_000)) ** 2).astype(np.int64)
     held = og.from_edges(*ends, random.random(200_000).astype(np.float32), vertices=vertices)
@@ -83,6 +84,18 @@ def test_columns_pass_the_bus_in_order(
         patch.setattr(CudaSsspSearch, "run", unwanted)
         for _ in range(2):
             assert columns(search(kernel)(held, root, device="cuda")) == right
+        measure = {"bfs": "level", "sssp": "distance"}[kernel]
+        given = {
+            "parent": cupyx.empty_pinned(vertices, np.int64),
+            measure: cupyx.empty_pinned(vertices, {"bfs": "i4", "sssp": "f4"}[kernel]),
+        }
+        with patch.context() as straight:
+            # Page-locked arrays need nothing between them and the device.
+            straight.setattr(device_columns, "pinned_buffer", unwanted)
+            found = search(kernel)(held, root, device="cuda", into=given)
+        assert found.parent is given["parent"]
+        assert found.read(measure) is given[measure]
+        assert columns(found) == right
     monkeypatch.setattr(device_columns, "is_plain_pool", lambda: False)
     assert columns(search(kernel)(held, root, device="cuda")) == right
     engine_cache.release()

@@ -184,14 +184,21 @@ def bus(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(module, "cuda", lambda: cupy)
     monkeypatch.setattr(device_columns, "is_plain_pool", lambda: True)
     monkeypatch.setattr(device_columns, "pinned_buffer", lambda size: np.empty(size, np.uint8))
+    monkeypatch.setattr(device_columns, "is_pinned", lambda _: False)
     monkeypatch.setattr(device_columns, "LEAST_VERTICES", BLOCK)
     monkeypatch.setattr(device_columns, "_PIECE", 2 * BLOCK)
 
 
+@pytest.mark.parametrize("pinned", [False, True])
 @pytest.mark.parametrize("vertices", [BLOCK, 4 * BLOCK, 90_000])
 @pytest.mark.parametrize("dtype", UNREACHED)
 @pytest.mark.usefixtures("bus")
-def test_columns_reach_host_memory_in_order(dtype: str, vertices: int) -> None:
+def test_columns_reach_host_memory_in_order(
+    dtype: str, vertices: int, pinned: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(device_columns, "is_pinned", lambda _: pinned)
+    if pinned:
+        monkeypatch.delattr(device_columns, "pinned_buffer")
     kernel = "bfs" if dtype in ("uint8", "int32") else "sssp"
     ids, internal, measure = answer(vertices, dtype)
     reached, parent, root = internal != NONE, internal.copy(), int(ids.original_of[0])
@@ -204,13 +211,18 @@ def test_columns_reach_host_memory_in_order(dtype: str, vertices: int) -> None:
         measure = np.where(reached, measure.astype(np.int32), np.int32(-1))
     expected = TreeColumns(Tree(kernel, root, root, internal, measure), ids).in_memory()
     assert written is not None
-    assert written.order_s > 0
     assert isinstance(written.columns, LateColumns)
-    assert written.columns._left == {"vertex"}
+    assert written.columns._left == set(expected)
     assert written.columns.keys() == expected.keys()
     for name, column in expected.items():
         assert written.columns[name].dtype == column.dtype, name
         assert written.columns[name].tobytes() == column.tobytes(), name
+    monkeypatch.setattr(device_columns, "process", SimpleNamespace(dask_worker=object))
+    settled = device_columns.in_host_memory(held, root, 1000 + beside)
+    assert settled is not None
+    assert isinstance(settled.columns, LateColumns)
+    assert settled.columns._left == {"vertex"}
+    assert settled.order_s > 0
     for change in ({"pinned": 1}, {"original_parents": False}):
         other: Any = SimpleNamespace(**{**vars(held), **change})
         assert device_columns.in_host_memory(other, root, 1 << 40) is None

@@ -11,13 +11,12 @@ from ooc_graph.kernels.cuda.many.bfs_batch import BfsBatches
 from ooc_graph.kernels.cuda.many.pieces import Pieces, staged_bytes
 from ooc_graph.kernels.cuda.many.search import CudaManySearch
 from ooc_graph.kernels.cuda.runtime.modules import cuda
-from ooc_graph.kernels.cuda.runtime.pinned import pinned_buffer
+from ooc_graph.kernels.cuda.runtime.pinned import is_pinned, pinned_buffer
 from ooc_graph.threads import Threads
 from ooc_graph.types import AnyArray, IntArray
 
 PART_BYTES = 64 << 20
 """Bytes of answers that are searched for at once, about."""
-_HOST = 1  # cudaMemoryTypeHost
 
 
 class HostAnswers:
@@ -57,7 +56,7 @@ class HostAnswers:
         if on_done is not None and on_done.most:
             length = min(length, on_done.most)
         self._allocate(length * pitch)
-        staged = None if at is None and _is_pinned(answer) else self._stage(answer, len(sources))
+        staged = None if at is None and is_pinned(answer) else self._stage(answer, len(sources))
         copying = cuda().cuda.Stream(non_blocking=True)
         try:
             with Threads(self._threads) as executor:
@@ -133,9 +132,3 @@ class HostAnswers:
             # Of CuPy's pool, what was there before would stay pinned beside it.
             self._staged = pinned_buffer(needed_bytes, pooled=False)
         return self._staged
-
-
-def _is_pinned(array: AnyArray) -> bool:
-    """Whether the device may write to an array by itself."""
-    found = cuda().cuda.runtime.pointerGetAttributes(array.ctypes.data)
-    return bool(found.type == _HOST)

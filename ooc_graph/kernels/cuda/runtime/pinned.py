@@ -15,6 +15,7 @@ from ooc_graph.threads import Threads
 from ooc_graph.types import AnyArray, Rows
 
 _MAPPED = 2  # cudaHostRegisterMapped
+_HOST = 1  # cudaMemoryTypeHost
 _PAGE_BYTES = 4096
 _PIECE_BYTES = 64 << 20
 
@@ -34,6 +35,12 @@ def pinned_buffer(size_bytes: int, *, pooled: bool = True) -> AnyArray:
         return np.frombuffer(memory, np.uint8, size_bytes)
     except (MemoryError, cupy.cuda.runtime.CUDARuntimeError):
         return np.empty(size_bytes, np.uint8)
+
+
+def is_pinned(array: AnyArray) -> bool:
+    """Whether the device may write to an array of host memory by itself."""
+    found = cuda().cuda.runtime.pointerGetAttributes(array.ctypes.data)
+    return bool(found.type == _HOST)
 
 
 def free_pinned() -> None:
