@@ -183,6 +183,14 @@ def reservations(
         return [one.key.reserved for one in kept if one.number == number]
 
 
+def reserved_device_bytes() -> int:
+    """Device memory reserved for all that this process holds on the current CUDA device."""
+    with _lock:
+        number = process.number_of(CUDA)
+        held = [kept.key for kept in _engines if kept.number == number]
+        return sum(key.reserved.device_bytes for key in held if key.device == CUDA)
+
+
 def loaded(key: Key, capacity: Capacity = FREE) -> Engine | None:
     """What this process has of what `engine` would give; loads nothing."""
     with _lock:

@@ -185,7 +185,7 @@ def _by_device(engine: Engine, task: SearchTask) -> Written | None:
 
     if task.request.on_device:
         return device_columns.search(engine, task.root)
-    return device_columns.in_host_memory(engine, task.root, task.reserved.device_bytes)
+    return device_columns.in_host_memory(engine, task.root, engine_cache.reserved_device_bytes())
 
 
 def _internal(engine: Engine, root: int | None) -> tuple[int, ...]:

@@ -51,7 +51,7 @@ def in_host_memory(engine: Engine, root: int, device_bytes: int) -> Written | No
 
     That is when they are read, if this process has the answer. None if the device does not hold the
     graph with original ids, or has no room for their order within ``device_bytes``, which are
-    reserved for the search; or if the graph is small.
+    reserved for all that this process has there; or if the graph is small.
     """
     if not engine.original_parents or engine.pinned or len(engine.ids.internal_of) < LEAST_VERTICES:
         return None
@@ -74,10 +74,11 @@ def in_host_memory(engine: Engine, root: int, device_bytes: int) -> Written | No
 def _order_fits(engine: Engine, device_bytes: int) -> bool:
     if not is_plain_pool():
         return False
-    table = engine.ids.internal_of.itemsize * PART_VERTICES
-    needed = len(engine.ids.original_of) * ORDER_ROW_BYTES + table + 2 * _PIECE * _VERTEX_BYTES
-    used = int(cuda().get_default_memory_pool().used_bytes())
-    return used + needed <= device_bytes
+    needed = 2 * _PIECE * _VERTEX_BYTES
+    if "order" not in vars(engine):
+        table = engine.ids.internal_of.itemsize * PART_VERTICES
+        needed += len(engine.ids.original_of) * ORDER_ROW_BYTES + table
+    return int(cuda().get_default_memory_pool().used_bytes()) + needed <= device_bytes
 
 
 class _OrderedThere(TreeColumns):

@@ -19,7 +19,6 @@ from ooc_graph.model.request import Job
 from ooc_graph.model.resources import CUDA
 from ooc_graph.runtime import engine_cache
 from ooc_graph.strategies.cuda import in_memory as cuda_memory
-from ooc_graph.strategies.cuda import pinned
 from ooc_graph.strategies.cuda import pinned_budgets as cuda_pinned
 from ooc_graph.strategies.many import one_by_one
 from tests.gpu import stores
@@ -55,8 +54,7 @@ def without(*kernels: str) -> Iterator[None]:
         return LARGE if kernel in kernels else plain(graph, kernel)
 
     with pytest.MonkeyPatch.context() as patch:
-        for module in (cuda_memory, pinned):
-            patch.setattr(module, "cuda_bytes", needed)
+        patch.setattr(cuda_memory, "cuda_bytes", needed)
         patch.setattr(cuda_pinned, "plan_for", least)
         yield
 

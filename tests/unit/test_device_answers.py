@@ -204,8 +204,13 @@ def test_columns_reach_host_memory_in_order(
     reached, parent, root = internal != NONE, internal.copy(), int(ids.original_of[0])
     parent[reached] = ids.original_of[parent[reached]]
     held = engine(kernel, ids, parent, measure, original_parents=True)
-    beside = 6 * len(parent) + 4 * device_columns.PART_VERTICES + 64 * BLOCK
+    beside = 64 * BLOCK
     assert device_columns.in_host_memory(held, root, 1000 + beside - 1) is None
+    to_make = 6 * len(parent) + 4 * device_columns.PART_VERTICES
+    new: Any = SimpleNamespace(**{name: vars(held)[name] for name in vars(held).keys() - {"order"}})
+    assert device_columns.in_host_memory(new, root, 1000 + beside + to_make - 1) is None
+    with pytest.raises(AttributeError, match="order"):
+        device_columns.in_host_memory(new, root, 1000 + beside + to_make)
     written = device_columns.in_host_memory(held, root, 1000 + beside)
     if kernel == "bfs":
         measure = np.where(reached, measure.astype(np.int32), np.int32(-1))
