@@ -27,7 +27,7 @@ from ooc_graph.types import AnyArray
 LEAST_VERTICES = 1 << 20
 """Columns in host memory of smaller graphs are put in order by the host."""
 # Vertices of a piece, whole blocks of the order; and bytes of one in its columns at most.
-_PIECE = 1 << 19
+_PIECE = 1 << 20
 _VERTEX_BYTES = 16
 
 
