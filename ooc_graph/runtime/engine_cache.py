@@ -187,8 +187,8 @@ def reserved_device_bytes() -> int:
     """Device memory reserved for all that this process holds on the current CUDA device."""
     with _lock:
         number = process.number_of(CUDA)
-        held = [kept.key for kept in _engines if kept.number == number]
-        return sum(key.reserved.device_bytes for key in held if key.device == CUDA)
+        keys = [kept.key for kept in _engines if kept.number == number]
+        return sum(key.reserved.device_bytes for key in keys if key.device == CUDA)
 
 
 def loaded(key: Key, capacity: Capacity = FREE) -> Engine | None:
