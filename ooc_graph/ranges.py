@@ -2,40 +2,52 @@
 
 from __future__ import annotations
 
+import threading
 from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
 from typing import TypeVar
 
-from ooc_graph.threads import Threads
+from ooc_graph.threads import Members, Threads, raise_first
 
 Done = TypeVar("Done")
 
+_aside = threading.local()
 
-def in_ranges(threads: int, count: int, do: Callable[[int, int], None]) -> None:
+
+def in_ranges(
+    threads: int, count: int, do: Callable[[int, int], None], most: int | None = None
+) -> None:
     """Divide 0 to ``count`` into equal ranges, and call ``do(first, end)`` with each on a thread.
 
-    The calling thread is one of them. It does all if the system starts no other, or if the
-    interpreter is about to end.
+    Ranges have ``most`` numbers at most; None: there is one for each thread. The calling thread is
+    one of them. It does all if the system starts no other, or if the interpreter is about to end.
+    After an error, or an interrupt of the calling thread, no further range is begun.
     """
     share = max(1, -(-count // max(1, threads)))
+    share = share if most is None else min(share, most)
     ranges = [(first, min(first + share, count)) for first in range(0, count, share)]
-    if len(ranges) <= 1:
+    helpers = min(threads, len(ranges)) - 1
+    if helpers < 1:
         do(0, count)
         return
     left = deque(ranges)
 
     def work() -> None:
-        while left:
-            try:
-                first, end = left.popleft()
-            except IndexError:
-                return
-            do(first, end)
+        try:
+            while left:
+                try:
+                    first, end = left.popleft()
+                except IndexError:
+                    return
+                do(first, end)
+        except BaseException:
+            left.clear()
+            raise
 
-    with Threads(len(ranges) - 1) as executor:
+    with Threads(helpers) as executor:
         others = []
-        for _ in ranges[1:]:
+        for _ in range(helpers):
             with suppress(MemoryError, RuntimeError):
                 others.append(executor.submit(work))
         work()
@@ -44,14 +56,41 @@ def in_ranges(threads: int, count: int, do: Callable[[int, int], None]) -> None:
             others.pop().result()
 
 
+class Unwanted(BaseException):
+    """Nobody waits any more for what a thread does aside."""
+
+
 def alongside(aside: Callable[[], Done], do: Callable[[], object]) -> Done:
     """Call ``do`` while another thread calls ``aside``, and give what that gives.
 
-    The calling thread does both, one after the other, if the system starts no other.
+    The calling thread does both, one after the other, if the system starts no other. If ``do``
+    raises, or the calling thread is interrupted, ``aside`` ends at its next `go_on`.
     """
-    with Threads(1) as executor:
-        found = []
-        with suppress(MemoryError, RuntimeError):
-            found.append(executor.submit(aside))
+    found: list[Done] = []
+    unwanted: list[bool] = []
+
+    def call() -> None:
+        _aside.unwanted = unwanted
+        found.append(aside())
+
+    try:
+        members = Members(1, "ooc-graph-aside")
+    except MemoryError:
         do()
-        return found.pop().result() if found else aside()
+        return aside()
+    is_done = False
+    try:
+        members.give(0, call)
+        do()
+        is_done = True
+    finally:
+        errors = members.settle(lambda: unwanted.append(True), at_once=not is_done)
+        members.close()
+    raise_first(errors)
+    return found.pop()
+
+
+def go_on() -> None:
+    """Raise `Unwanted` in a thread that works aside, if nobody waits for it any more."""
+    if getattr(_aside, "unwanted", False):
+        raise Unwanted

@@ -19,7 +19,7 @@ from ooc_graph.layout.manifest import Manifest, load_same, replaced
 from ooc_graph.layout.metadata import ArraySpec
 from ooc_graph.layout.names import ATTRIBUTES_KEY, MANIFEST, sidecar_path
 from ooc_graph.layout.whole_file import PARTIAL
-from ooc_graph.ranges import in_ranges
+from ooc_graph.ranges import go_on, in_ranges
 from ooc_graph.threads import cores
 from ooc_graph.types import AnyArray
 
@@ -100,6 +100,7 @@ class Stored:
 
     def chunk(self, spec: ArraySpec, index: int, out: AnyArray | None = None) -> AnyArray:
         """Elements, or rows, of one chunk, checked against the manifest."""
+        go_on()
         start, stop = spec.bounds(index)
         data = np.empty(spec.shape(stop - start), spec.dtype) if out is None else out
         entry = self.manifest.files[spec.chunk_path(index)]
@@ -124,7 +125,7 @@ class Stored:
             for index in range(first, end):
                 self.chunk(spec, index, data[slice(*spec.bounds(index))])
 
-        in_ranges(cores(), spec.chunks, read)
+        in_ranges(cores(), spec.chunks, read, most=1)
         return data
 
     def blocks(self, array: str) -> Iterator[AnyArray]:

@@ -1,14 +1,20 @@
-"""Ctrl-C while modules are imported, and signals that wait for what cannot be left half-way."""
+"""Ctrl-C while modules are imported or rows read; signals that wait for what cannot be left."""
 
 from __future__ import annotations
 
 import signal
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
+import ooc_graph as og
+from ooc_graph.layout import names, stored
+from ooc_graph.runtime import engine_cache
 from ooc_graph.runtime.signals import Terminated, exit_on_sigterm, signals_deferred
 from tests.command_line import script
 
@@ -99,3 +105,43 @@ def test_an_ignored_signal_is_not_held() -> None:
             signal.raise_signal(signal.SIGINT)
     finally:
         signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.parametrize("shards", [1, 16])
+def test_rows_are_read_no_further_after_an_interrupt(
+    shards: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of one shard, by threads, and of many, by one; here with chunks of a few numbers."""
+    monkeypatch.setattr(names, "CHUNK_BYTES", 64)
+    ring = np.arange(1024), np.arange(1024) ^ 1
+    graph = og.build(ring, tmp_path / "g.zarr", shards=shards)
+    # With all kernels at hand: numba is not interrupted well.
+    og.bfs(graph, 0)
+    engine_cache.release()
+    read, looked, is_seen = stored.read_chunk, [], threading.Event()
+    waiting = threading.main_thread().ident
+    assert waiting is not None
+
+    def see(*_: object) -> None:
+        is_seen.set()
+        raise KeyboardInterrupt
+
+    def read_slowly(*given: Any) -> None:
+        looked.append(given)
+        if len(looked) == 4:
+            # To the thread that waits, as Ctrl-C is.
+            signal.pthread_kill(waiting, signal.SIGINT)
+            assert is_seen.wait(60)
+        threading.Event().wait(0.02)
+        read(*given)
+
+    monkeypatch.setattr(stored, "read_chunk", read_slowly)
+    before = signal.signal(signal.SIGINT, see)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            og.bfs(graph, 0)
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert len(looked) < 40
+    monkeypatch.setattr(stored, "read_chunk", read)
+    assert og.bfs(graph, 0).level[:2].tolist() == [0, 1]

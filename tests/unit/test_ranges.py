@@ -13,14 +13,15 @@ from typing import Any
 
 import pytest
 
-from ooc_graph.ranges import alongside, in_ranges
+from ooc_graph.ranges import alongside, go_on, in_ranges
 
 
 @pytest.mark.parametrize("threads", [0, 1, 2, 3, 39])
 @pytest.mark.parametrize("count", [0, 1, 2, 29])
+@pytest.mark.parametrize("most", [None, 1, 3])
 @pytest.mark.parametrize("refused", [False, True])
 def test_each_number_is_in_one_range(
-    threads: int, count: int, refused: bool, monkeypatch: pytest.MonkeyPatch
+    threads: int, count: int, most: int | None, refused: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if refused:
         monkeypatch.setattr(threading.Thread, "start", not_started)
@@ -30,7 +31,7 @@ def test_each_number_is_in_one_range(
         for number in range(first, end):
             seen[number] += 1
 
-    in_ranges(threads, count, see)
+    in_ranges(threads, count, see, most)
     assert seen == [1] * count
 
 
@@ -41,8 +42,10 @@ def not_started(_: threading.Thread) -> None:
 @pytest.mark.parametrize("bad", [0, 9])
 def test_what_a_range_raises_is_raised_after_the_others(bad: int) -> None:
     done: list[int] = []
+    have_begun = threading.Barrier(2)
 
     def do(first: int, end: int) -> None:
+        have_begun.wait(60)
         if first <= bad < end:
             raise IndexError(bad)
         done.append(first)
@@ -50,6 +53,21 @@ def test_what_a_range_raises_is_raised_after_the_others(bad: int) -> None:
     with pytest.raises(IndexError):
         in_ranges(2, 10, do)
     assert len(done) == 1
+
+
+def test_no_range_is_begun_after_an_error() -> None:
+    done: list[int] = []
+
+    def do(first: int, _: int) -> None:
+        if first == 1:
+            raise IndexError(first)
+        done.append(first)
+        # So that the other thread's error arrives meanwhile.
+        threading.Event().wait(0.02)
+
+    with pytest.raises(IndexError):
+        in_ranges(2, 2000, do, most=1)
+    assert len(done) < 1000
 
 
 AT_THE_END = """
@@ -94,6 +112,26 @@ def test_both_are_done_without_another_thread(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(threading.Thread, "start", not_started)
     alongside(lambda: done.append("aside"), lambda: done.append("do"))
     assert done == ["do", "aside"]
+
+
+def test_nobody_works_aside_for_whoever_is_not_there() -> None:
+    begun, done = threading.Event(), []
+
+    def aside() -> None:
+        while len(done) < 10_000:
+            go_on()
+            done.append("aside")
+            begun.set()
+            threading.Event().wait(0.01)
+
+    def do() -> None:
+        assert begun.wait(60)
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        alongside(aside, do)
+    assert len(done) < 5000
+    go_on()
 
 
 class Held:
