@@ -11,12 +11,6 @@ from typing import Any
 
 import numpy as np
 
-from ooc_graph.kernels.cpu.original_order import (
-    count_from,
-    order_measures,
-    order_parents,
-    parent_ids_of,
-)
 from ooc_graph.layout.chunks import FileEntry, write_array
 from ooc_graph.layout.metadata import ArraySpec
 from ooc_graph.layout.names import COMPONENT, DISTANCE, LEVEL, PARENT, VERTEX
@@ -119,7 +113,7 @@ class Columns(ABC):
         if name != VERTEX:
             self.fill(name, start, out)
         elif self.ids.originals is None:
-            count_from(start + (self.ids.first or 0), out)
+            _loops().count_from(start + (self.ids.first or 0), out)
         else:
             out[:] = self.ids.originals[start : start + len(out)]
 
@@ -153,13 +147,13 @@ class TreeColumns(Columns):
     def fill(self, name: str, start: int, out: AnyArray) -> None:
         """Put parents or measures of some vertices into ``out``."""
         tree, internal_of = self._tree, self.ids.internal_of[start : start + len(out)]
-        is_parent = name == PARENT
+        is_parent, loops = name == PARENT, _loops()
         if not len(tree.parent):
             out.fill(-1 if is_parent else self._unreached)
         elif is_parent:
-            order_parents(internal_of, tree.parent, self.ids.original_of, out)
+            loops.order_parents(internal_of, tree.parent, self.ids.original_of, out)
         else:
-            order_measures(internal_of, tree.measure, out.dtype.type(self._unreached), out)
+            loops.order_measures(internal_of, tree.measure, out.dtype.type(self._unreached), out)
         if start <= tree.root_position < start + len(out):
             # A root without any arc has no row, and yet it is reached.
             out[tree.root_position - start] = tree.root if is_parent else 0
@@ -176,13 +170,13 @@ class TreeColumns(Columns):
         if name != PARENT or not rows:
             super().fill_all(name, out, threads)
             return
-        parent, ids = self._tree.parent, self.ids
+        parent, ids, loops, none = self._tree.parent, self.ids, _loops(), out.dtype.type(-1)
 
         def give_ids(low: int, end: int) -> None:
-            parent_ids_of(parent[low:end], ids.original_of, parent_ids[low:end])
+            loops.parent_ids_of(parent[low:end], ids.original_of, parent_ids[low:end])
 
         def order(low: int, end: int) -> None:
-            order_measures(ids.internal_of[low:end], parent_ids, out.dtype.type(-1), out[low:end])
+            loops.order_measures(ids.internal_of[low:end], parent_ids, none, out[low:end])
 
         _by_threads(threads, rows, give_ids)
         _by_threads(threads, self.size, order)
@@ -217,6 +211,13 @@ class ComponentColumns(Columns):
         out[:] = position + (self.ids.first or 0) if originals is None else originals[position]
 
 
+def _loops() -> Any:
+    """Kernels that fill columns, imported when one is filled: an answer may never be read."""
+    from ooc_graph.kernels.cpu import original_order  # noqa: PLC0415
+
+    return original_order
+
+
 def unreached(kernel: str, dtype: np.dtype[Any]) -> Any:
     """Level or distance of a vertex that a search did not reach."""
     if kernel == "bfs":
@@ -242,7 +243,7 @@ def parent_id_dtype(largest: int) -> np.dtype[Any]:
 
 def fill_dense(first: int, out: AnyArray, threads: int) -> None:
     """Put ids without gaps, from ``first`` on, into a whole column."""
-    _by_threads(threads, len(out), lambda low, end: count_from(first + low, out[low:end]))
+    _by_threads(threads, len(out), lambda low, end: _loops().count_from(first + low, out[low:end]))
 
 
 def _by_threads(threads: int, vertices: int, do: Callable[[int, int], None]) -> None:

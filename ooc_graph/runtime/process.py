@@ -9,7 +9,6 @@ from typing import Any, TypeVar
 
 from ooc_graph.errors import DeviceBusyError, MemoryBudgetError
 from ooc_graph.forked import abandon, free_in_child, in_child, is_parents
-from ooc_graph.kernels.cpu.device import CpuDevice
 from ooc_graph.kernels.cuda.runtime import modules as cuda_modules
 from ooc_graph.model.resources import CPU, CUDA
 from ooc_graph.threads import cores
@@ -66,8 +65,14 @@ def device(name: str = CPU) -> Any:
     """A device of this process, ``cpu`` or ``cuda``, made when first asked for."""
     with _lock:
         if name not in _devices:
-            _devices[name] = CpuDevice(thread_count()) if name == CPU else _cuda_device()
+            _devices[name] = _cpu_device() if name == CPU else _cuda_device()
         return _devices[name]
+
+
+def _cpu_device() -> Any:
+    from ooc_graph.kernels.cpu.device import CpuDevice  # noqa: PLC0415 (imports numba)
+
+    return CpuDevice(thread_count())
 
 
 def _cuda_device() -> Any:

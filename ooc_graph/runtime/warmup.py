@@ -9,7 +9,6 @@ import numpy as np
 from ooc_graph.kernels.common.device import search_of
 from ooc_graph.kernels.common.sssp.distances import distances_of
 from ooc_graph.kernels.common.tuning import FEW_AT_HUBS
-from ooc_graph.kernels.cpu.device import CpuDevice
 from ooc_graph.layout.names import APSP, MULTI_SOURCE_BFS, id_dtype
 from ooc_graph.runtime import process
 from ooc_graph.runtime.compile_ahead import Part, compile_ahead, turn
@@ -23,7 +22,7 @@ _COMPILED = ("bfs", "sssp", "components", APSP, MULTI_SOURCE_BFS)
 _done: set[Part] = set()
 
 
-def warm(kernel: str, graph: Graph, device: CpuDevice, *, variant: str = "") -> None:
+def warm(kernel: str, graph: Graph, device: Any, *, variant: str = "") -> None:
     """Run a search of the same types, once in a process; on a machine, one process compiles it."""
     if kernel not in _COMPILED:
         return

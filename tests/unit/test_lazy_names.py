@@ -51,6 +51,19 @@ def test_graph500_imports_no_dask() -> None:
     assert (done.code, done.out) == (0, "set()\n"), done
 
 
+def test_numba_is_imported_by_the_first_search(tmp_path: Path) -> None:
+    """While it reads rows; neither to open a graph nor to ask for the function."""
+    store = og.build((np.array([0]), np.array([1])), tmp_path / "g.zarr").path
+    program = (
+        "import sys, ooc_graph as og\n"
+        f"graph = og.open({str(store)!r})\n"
+        "graph.internal_of(), og.bfs\n"
+        "print('numba' in sys.modules, og.bfs(graph, 0).reached.sum(), 'numba' in sys.modules)\n"
+    )
+    done = script("-c", program)
+    assert (done.code, done.out) == (0, "False 2 True\n"), done
+
+
 @pytest.mark.parametrize("kernel", ["bfs", "sssp"])
 def test_a_search_imports_no_dask_and_starts_no_process(kernel: str, tmp_path: Path) -> None:
     """Neither of the API nor of the command, unless workers are asked for."""

@@ -1,4 +1,9 @@
-"""Searches on the CPU that bring all rows into memory."""
+"""Searches on the CPU that bring all rows into memory.
+
+What imports numba is imported while rows are read, which takes as long.
+"""
+
+# ruff: noqa: PLC0415
 
 from __future__ import annotations
 
@@ -6,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ooc_graph.answers.scatter import Ids
+from ooc_graph.garbage import uncollected
 from ooc_graph.kernels.common.decisions import FIXED_ROW_BYTES, hubs_are_large, may_fix_rows
 from ooc_graph.kernels.common.device import search_of
 from ooc_graph.kernels.common.sssp.rows import first_rows
@@ -18,7 +24,6 @@ from ooc_graph.model.resources import CPU
 from ooc_graph.model.strategy import MEMORY, Strategy, StrategyDefaults
 from ooc_graph.ranges import alongside
 from ooc_graph.runtime import engine_cache, process
-from ooc_graph.runtime.warmup import NEAR_FAR, RANKS, warm
 from ooc_graph.shards.load import Graph
 from ooc_graph.strategies.ranks import ADVICE, RankLoading, ranks_bytes, vertex_bytes
 from ooc_graph.types import Shard
@@ -57,16 +62,22 @@ class InMemory(StrategyDefaults):
         return Reservation(self.name, least)
 
     def load(self, graph: Graph, kernel: str, reserved: Reservation) -> Engine:
-        """Read all rows; meanwhile kernels are made ready, if it is known which."""
+        """Read all rows; meanwhile numba is imported, and kernels made ready if they are known."""
 
         def ready() -> None:
+            with uncollected():
+                from ooc_graph.runtime.warmup import warm
+
+                device = process.device()
             if kernel != "sssp":
-                warm(kernel, graph, process.device())
+                warm(kernel, graph, device)
 
         def read() -> tuple[Shard, Ids]:
             return graph.load(ORDER_OF[kernel]), load_ids(graph)
 
         shard, ids = alongside(read, ready)
+        from ooc_graph.runtime.warmup import NEAR_FAR, warm
+
         with_copies = {} if reserved.copies else {"copies": False}
         search = search_of(process.device(), kernel)(shard, **with_copies)
         variant = NEAR_FAR if hasattr(search, "paired") else ""
@@ -87,6 +98,8 @@ class InMemory(StrategyDefaults):
 
     def load_ranks(self, loading: RankLoading) -> dict[int, Any]:
         """Read the rows of each shard."""
+        from ooc_graph.runtime.warmup import RANKS, warm
+
         warm(loading.kernel, loading.graph, process.device(), variant=RANKS)
         return loading.in_memory(process.device())
 
@@ -141,7 +154,7 @@ def _copied_bytes(graph: Graph, kernel: str) -> int:
     weights, arcs = graph.weight_dtype, graph.arcs // sides
     if kernel != "sssp" or weights is None:
         return 0
-    from ooc_graph.kernels.cpu.sssp.near_far_search import may_pair_rows, paired_bytes  # noqa: PLC0415
+    from ooc_graph.kernels.cpu.sssp.near_far_search import may_pair_rows, paired_bytes
 
     if not may_pair_rows(weights, graph.rows, arcs):
         return 0

@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 
 from ooc_graph.errors import InputError
-from ooc_graph.kernels.common.compiled import kernel, subroutine
 from ooc_graph.kernels.common.sssp.rows import Known, LightRows
 from ooc_graph.types import INT64_UNREACHED, AnyArray, Dealing, owner_of
 
@@ -54,6 +53,8 @@ def largest_of(dtype: np.dtype[Any]) -> Any:
 
 def bound_above(smallest: Any, step: float, top: Any) -> float:
     """Bound that lies ``step`` above ``smallest``, in its dtype; ``top`` if that is too far."""
+    from ooc_graph.kernels.common.sssp.sums import raised  # noqa: PLC0415 (imports numba)
+
     scratch = np.empty(1, top.dtype)
     return top.dtype.type(raised(scratch, smallest, step, top))  # type: ignore[no-any-return]
 
@@ -86,25 +87,6 @@ class SharedBounds:
     def bound_above(self, step: float) -> float:
         """Bound that lies ``step`` above the smallest candidate."""
         return bound_above(self._smallest, step, self.top[0])
-
-
-@subroutine
-def path_sum(distance: Any, weight: Any, top: Any) -> Any:
-    """Length of a path one arc longer, in the distances' own arithmetic; ``top`` on overflow."""
-    # Looking at the sum for a wrapped sign would not do: the compiler may assume there is none.
-    if weight > top - distance:
-        return top
-    return distance + weight
-
-
-@kernel
-def raised(scratch: Any, smallest: Any, step: float, top: Any) -> Any:
-    """Bound ``step`` above the smallest candidate, in the distances' dtype, not below it."""
-    total = smallest + step
-    if total >= top:
-        return top
-    scratch[0] = total
-    return max(smallest, scratch[0])
 
 
 Payload = tuple[AnyArray, AnyArray, AnyArray]

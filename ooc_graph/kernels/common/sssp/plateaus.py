@@ -12,7 +12,7 @@ import numpy as np
 from ooc_graph.kernels.common.bitmap import Words, drop, has, members_of, put
 from ooc_graph.kernels.common.compiled import inlined, kernel, subroutine
 from ooc_graph.kernels.common.dealt import Dealt, internal_of
-from ooc_graph.kernels.common.sssp.distances import path_sum
+from ooc_graph.kernels.common.sssp.sums import path_sum
 from ooc_graph.types import AnyArray
 
 

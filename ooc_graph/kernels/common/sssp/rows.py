@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from ooc_graph.kernels.common.dealt import Dealt
 from ooc_graph.kernels.common.decisions import first_step, pull_pays
 from ooc_graph.kernels.common.tuning import WEIGHT_SPREAD
 from ooc_graph.types import AnyArray, Rows
+
+if TYPE_CHECKING:
+    from ooc_graph.kernels.common.dealt import Dealt
 
 
 class LightRows(NamedTuple):

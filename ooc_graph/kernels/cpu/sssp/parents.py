@@ -14,8 +14,8 @@ import numpy as np
 
 from ooc_graph.kernels.common.compiled import inlined, kernel, subroutine, varying
 from ooc_graph.kernels.common.dealt import internal_of
-from ooc_graph.kernels.common.sssp.distances import path_sum
 from ooc_graph.kernels.common.sssp.plateaus import is_better_parent
+from ooc_graph.kernels.common.sssp.sums import path_sum
 from ooc_graph.kernels.common.team import FIRST_FREE, LINE, atomic_add, take_chunk
 from ooc_graph.kernels.cpu.sssp.push import AHEAD, HEADS, ask_for_arcs
 from ooc_graph.prefetch import prefetch

@@ -17,7 +17,7 @@ import numpy as np
 
 from ooc_graph.kernels.common.compiled import inlined, kernel, subroutine
 from ooc_graph.kernels.common.dealt import internal_of, is_own, local_of
-from ooc_graph.kernels.common.sssp.distances import path_sum
+from ooc_graph.kernels.common.sssp.sums import path_sum
 from ooc_graph.prefetch import prefetch
 from ooc_graph.types import AnyArray
 

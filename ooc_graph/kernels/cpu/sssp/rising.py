@@ -9,7 +9,7 @@ import numpy as np
 from ooc_graph.kernels.common import decisions
 from ooc_graph.kernels.common.compiled import kernel, subroutine, varying
 from ooc_graph.kernels.common.dealt import internal_of
-from ooc_graph.kernels.common.sssp.distances import path_sum, raised
+from ooc_graph.kernels.common.sssp.sums import path_sum, raised
 from ooc_graph.kernels.cpu.sssp import push
 
 adapt_step = kernel(decisions.adapt_step)

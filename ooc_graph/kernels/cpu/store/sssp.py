@@ -13,8 +13,8 @@ import numpy as np
 from ooc_graph.kernels.common.bitmap import WORD_BITS, Words, members_of, put
 from ooc_graph.kernels.common.compiled import kernel, subroutine
 from ooc_graph.kernels.common.dealt import Dealt, internal_of
-from ooc_graph.kernels.common.sssp.distances import path_sum
 from ooc_graph.kernels.common.sssp.rows import LightRows
+from ooc_graph.kernels.common.sssp.sums import path_sum
 from ooc_graph.kernels.common.store.rows import HeadRows
 from ooc_graph.kernels.common.store.scans import scanner
 from ooc_graph.kernels.common.team import FIRST_FREE, LINE, atomic_add, take_chunk

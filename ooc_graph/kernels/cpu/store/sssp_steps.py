@@ -10,7 +10,7 @@ from ooc_graph.kernels.common.bitmap import WORD_BITS, Words, drop, members_of, 
 from ooc_graph.kernels.common.compiled import kernel, subroutine
 from ooc_graph.kernels.common.dealt import Dealt, internal_of, is_own, local_of
 from ooc_graph.kernels.common.sssp import plateaus
-from ooc_graph.kernels.common.sssp.distances import path_sum
+from ooc_graph.kernels.common.sssp.sums import path_sum
 from ooc_graph.kernels.common.store.scans import scanner
 from ooc_graph.kernels.common.team import atomic_add, take_chunk
 from ooc_graph.kernels.cpu.sssp.parents import CHUNK_ROWS
