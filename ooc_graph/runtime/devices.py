@@ -13,6 +13,9 @@ from ooc_graph.errors import DeviceError
 from ooc_graph.kernels.cuda.runtime import modules as cuda_modules
 from ooc_graph.model.resources import CPU, CUDA, Device, require_name
 
+WITHOUT_CUPY = "a CUDA device needs CuPy, which is not installed"
+"""What `choose_on_workers` says of a machine that nobody has prepared for CUDA."""
+
 
 def cuda_memory_bytes() -> int:
     """Memory of this process's CUDA device, in bytes, or DeviceError; the device is not opened."""

@@ -21,7 +21,7 @@ from ooc_graph.model.resources import (
     require_name,
 )
 from ooc_graph.runtime import engine_cache
-from ooc_graph.runtime.devices import choose_in_process
+from ooc_graph.runtime.devices import WITHOUT_CUPY, choose_in_process
 from ooc_graph.runtime.machine import (
     default_limit_bytes,
     give_back_freed_memory,
@@ -48,8 +48,15 @@ class Offer(ABC):
 
     @cached_property
     def device(self) -> Device:
-        """Device that all processes have; looked for when it is first asked for."""
-        return self.cuda_limits.within(self._choose_device())
+        """Device that all processes have; looked for when it is first asked for.
+
+        Why it is the CPU goes without saying if CuPy is not installed, and no limit is given for
+        what it would allocate.
+        """
+        found = self._choose_device()
+        if found.why == WITHOUT_CUPY and self.cuda_limits == NO_LIMITS:
+            found = replace(found, why="")
+        return self.cuda_limits.within(found)
 
     @abstractmethod
     def _choose_device(self) -> Device:

@@ -116,7 +116,8 @@ def _require_arrays(arrays: str, found: Plan, workplace: Workplace, out: Path | 
         )
     if found.device == CUDA and found.reserved.exchange == ONE:
         return
-    where = found.why.removeprefix(f"{found.request.kernel} ") or "on the CPU"
+    where = found.why.removeprefix(f"{found.request.kernel} ")
+    where = where or "on the CPU (device='cuda' says why)"
     if found.device == CUDA:
         where = f"by ranks, exchange {found.reserved.exchange}"
     raise UsageError(

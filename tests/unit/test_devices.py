@@ -277,14 +277,28 @@ def test_what_no_cuda_device_does(
     assert (found.device, found.reserved.exchange, found.why) == ("cpu", "one", "")
 
 
-def test_auto_says_that_it_took_the_cpu(no_cupy: None, graph: og.Graph) -> None:
+def test_auto_says_that_it_took_the_cpu(cupy: Any, graph: og.Graph) -> None:
+    cupy(total=1 << 40, free=1 << 40, opens=46)
     said = Said()
     found = og.bfs(graph, 1, progress=said)
     assert found.level.tolist() == [0, 1, 2, 3]
     assert len(said.notes) == 1
-    assert said.notes[0].startswith("bfs on the CPU: a CUDA device needs CuPy")
+    assert said.notes[0].startswith("bfs on the CPU: ")
     og.bfs(graph, 1, progress=said, device="cpu")
     assert len(said.notes) == 1
+
+
+def test_who_has_no_cupy_is_told_if_a_device_is_asked_for(
+    no_cupy: None, graph: og.Graph, tmp_path: Path
+) -> None:
+    said = Said()
+    og.bfs(graph, 1, progress=said)
+    og.build((np.array([1]), np.array([2])), tmp_path / "g.zarr", progress=said)
+    assert said.notes == []
+    og.bfs(graph, 1, progress=said, device_memory="1GiB")
+    assert said.notes == ["bfs on the CPU: a CUDA device needs CuPy, which is not installed"]
+    with pytest.raises(DeviceError, match="a CUDA device needs CuPy"):
+        og.bfs(graph, 1, device="cuda")
 
 
 @pytest.mark.parametrize("kind", [MemoryBudgetError, DeviceBusyError, DeviceError])
@@ -334,7 +348,7 @@ def test_host_memory_that_a_device_search_is_refused(
 
 
 def test_arrays_on_the_device_need_one(no_cupy: None, graph: og.Graph, tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="this one is on the CPU: a CUDA device needs CuPy"):
+    with pytest.raises(UsageError, match=r"this one is on the CPU .device='cuda' says why"):
         og.bfs(graph, 1, arrays="cupy")
     with pytest.raises(UsageError, match="choose numpy or cupy"):
         og.bfs(graph, 1, arrays="torch")
