@@ -13,7 +13,11 @@ from pathlib import Path
 import psutil
 import pytest
 
+import ooc_graph as og
+from ooc_graph.graph500 import job
+from ooc_graph.graph500.report import FILES
 from tests.command_line import LIMIT_S, Ended, listing, running
+from tests.graph500_runs import run
 from tests.refusing import GOOD, made, write
 
 
@@ -136,3 +140,28 @@ def test_stopped_during_a_build(
     assert done.err.splitlines()[-1].startswith("ooc-graph: ")
     assert said in done.err.splitlines()[-1]
     assert listing(tmp_path) == {}
+
+
+@pytest.mark.parametrize(
+    ("step", "is_replaced"), [("build_with_report", False), ("search_all", True)]
+)
+def test_a_stopped_run_leaves_no_report_of_another_graph(
+    step: str, is_replaced: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Before the graph is replaced, graph and report stay those of the run before."""
+    run(6, tmp_path)
+    before = listing(tmp_path)
+    assert before.keys() >= set(FILES)
+
+    def stopped(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(job, "_warm_up", lambda *_: None)
+    monkeypatch.setattr(job, step, stopped)
+    with pytest.raises(KeyboardInterrupt):
+        run(7, tmp_path)
+    if is_replaced:
+        assert og.open(tmp_path / "graph.zarr").vertices == 1 << 7
+        assert not listing(tmp_path).keys() & set(FILES)
+    else:
+        assert listing(tmp_path) == before

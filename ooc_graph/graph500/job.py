@@ -15,7 +15,7 @@ from ooc_graph.edges.kronecker import Kronecker
 from ooc_graph.errors import DiskFullError
 from ooc_graph.graph500.batches import require_budget
 from ooc_graph.graph500.on_host import WARM_UP
-from ooc_graph.graph500.report import Outcome, leave_report
+from ooc_graph.graph500.report import FILES, Outcome, leave_report
 from ooc_graph.graph500.run import Graph500Options, Run, refuse_few_keys, search_keys
 from ooc_graph.graph500.searches import search_all
 from ooc_graph.layout.names import HUB
@@ -118,5 +118,8 @@ def _build(run: Run, source: Kronecker, overwrite: bool) -> tuple[Graph, BuildRe
     start = perf_counter() - run.begun
     store, options = run.folder / "graph.zarr", run.options.building(overwrite=overwrite)
     graph, built = build_with_report(run.workplace, source, store, options, run.progress)
+    for name in FILES:
+        # Of the graph that was there: a run that is stopped leaves none.
+        (run.folder / name).unlink(missing_ok=True)
     run.stages += [Stage(name, start + a, start + b) for name, a, b in built.stages]
     return graph, built

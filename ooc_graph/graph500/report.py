@@ -55,6 +55,10 @@ def degree_histogram(path: str, identity: str) -> tuple[AnyArray, AnyArray]:
     return degree, count
 
 
+FILES = "report.html", "report.json", "output.txt"
+"""What a run writes anew in its folder, besides the graph."""
+
+
 def leave_report(
     run: Run,
     graph: Graph,
@@ -94,10 +98,10 @@ def leave_report(
         tiers=with_disk(run, graph, searched),
         parts={kernel: _parts(run, kernel, found) for kernel, found in searched.items()},
     )
-    page = run.folder / "report.html"
+    page, numbers, text = (run.folder / name for name in FILES)
     write_page(page, data)
-    write_report_data(run.folder / "report.json", data)
-    with whole_file(run.folder / "output.txt") as partial:
+    write_report_data(numbers, data)
+    with whole_file(text) as partial:
         partial.write_text(block)
     append_record(
         run.folder / "records.jsonl", _json_record(run, graph, built, data, watch, device)
