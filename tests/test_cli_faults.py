@@ -304,3 +304,22 @@ def test_int64_answers_do_not_wrap(in_process: Call, here: Path) -> None:
         assert np.all(og.Result.open(here / "r.zarr").read("distance") >= 0)
     else:
         refused(done)
+
+
+@pytest.mark.skipif(not Path("/proc/self").exists(), reason="nobody can write to /proc")
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["export", "r.zarr", "/proc/r.csv"],
+        ["bfs", "g.zarr", "--source", 1, "--out", "/proc/r.zarr"],
+        ["build", "g.txt", "/proc/g.zarr"],
+        ["graph500", "--scale", 8, "--searches", 2, "--out", "/proc"],
+        ["graph500", "--scale", 8, "--searches", 2, "--out", "/proc/new"],
+    ],
+)
+def test_a_folder_that_takes_no_file(at_once: Call, here: Path, words: list[Any]) -> None:
+    og.bfs(made(here / "g.zarr"), 1, out=here / "r.zarr")
+    write(here / "g.txt", GOOD)
+    before = listing(here)
+    refused(at_once(*words), f"{words[-1]}: cannot be written here (")
+    assert listing(here) == before

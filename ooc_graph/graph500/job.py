@@ -19,6 +19,7 @@ from ooc_graph.graph500.report import FILES, Outcome, leave_report
 from ooc_graph.graph500.run import Graph500Options, Run, refuse_few_keys, search_keys
 from ooc_graph.graph500.searches import search_all
 from ooc_graph.layout.names import HUB
+from ooc_graph.layout.outputs import make_folder
 from ooc_graph.layout.whole_file import disk_full_reported, raise_if_full
 from ooc_graph.model.resources import AUTO, CPU, CudaLimits
 from ooc_graph.report.data import Stage
@@ -67,7 +68,7 @@ def graph500(
     if offered.device.name == CPU and offered.processes == 1:
         require_budget(source, options, offered.process_limit_bytes)
     with disk_full_reported(folder / "graph.zarr"):
-        folder.mkdir(parents=True, exist_ok=True)
+        make_folder(folder)
     with progress.stage("compiling kernels (once on a machine)"):
         if workplace.device.name == CPU:
             parts = parts_of_graph500(source, options.kernels, options.validate)

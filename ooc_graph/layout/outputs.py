@@ -5,10 +5,12 @@ from __future__ import annotations
 import errno
 import os
 from pathlib import Path
+from tempfile import TemporaryFile
 
 from ooc_graph.errors import OutputExistsError, UsageError
 from ooc_graph.layout.manifest import kind_of
 from ooc_graph.layout.names import ASIDE, MANIFEST
+from ooc_graph.layout.whole_file import is_disk_full
 
 ID_LENGTH = 12
 """Letters of a run's id, which is part of the names of what it writes."""
@@ -54,9 +56,38 @@ def refuse_long_name(path: Path) -> None:
 
 
 def refuse_folder(path: Path) -> None:
-    """Refuse an output in no folder, or inside a finished store, which would be damaged by it."""
+    """Refuse an output in no folder, in one that takes no file, or inside a finished store.
+
+    That would be damaged by it.
+    """
     if not path.absolute().parent.is_dir():
         raise OutputExistsError(f"{path.parent}: no such folder to write {path.name} into")
     for folder in path.absolute().parents:
         if kind_of(folder) is not None:
             raise OutputExistsError(f"{path}: lies inside the store {folder}; give another folder")
+    _refuse_unwritable(path.absolute().parent, path)
+
+
+def make_folder(folder: Path) -> None:
+    """Make a folder for outputs, or refuse one that takes no file; OSError if the disk is full."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        _refuse(folder, error)
+        raise
+    _refuse_unwritable(folder, folder)
+
+
+def _refuse_unwritable(folder: Path, output: Path) -> None:
+    try:
+        with TemporaryFile(dir=folder):
+            pass
+    except OSError as error:
+        # Of a full disk it is said elsewhere what of the output is kept.
+        _refuse(output, error)
+
+
+def _refuse(output: Path, error: OSError) -> None:
+    """Refuse an output by what the system says, unless that is a full disk."""
+    if not is_disk_full(error):
+        raise UsageError(f"{output}: cannot be written here ({error.strerror})") from error
