@@ -31,7 +31,7 @@ class Interrupting:
 wanted, how = sys.argv[1], sys.argv[2]
 signal.signal(signal.SIGINT, signal.SIG_IGN if how == "ignored" else signal.default_int_handler)
 sys.meta_path.insert(0, Interrupting())
-sys.argv[1:] = ["bfs", "--help"]
+sys.argv[1:] = sys.argv[3:] or ["bfs", "--help"]
 if how == "module":
     runpy.run_module("ooc_graph", run_name="__main__")
 else:
@@ -47,6 +47,16 @@ else:
 def test_an_interrupt_while_modules_are_imported_is_one_line(module: str, how: str) -> None:
     ended = script("-c", CHILD, module, how)
     assert (ended.code, ended.out, ended.err) == (130, "", "ooc-graph: interrupted\n")
+
+
+@pytest.mark.parametrize("module", ["llvmlite", "numba.core.types", "ooc_graph.kernels.cpu.bfs"])
+def test_an_interrupt_while_a_search_imports_its_kernels(module: str, tmp_path: Path) -> None:
+    store, out = og.build((np.array([0]), np.array([1])), tmp_path / "g.zarr").path, tmp_path / "r"
+    words = ["bfs", store, "--source", 0, "--out", out, "--quiet"]
+    ended = script("-c", CHILD, module, "script", *words)
+    # click ends the line that has the terminal's ^C.
+    assert (ended.code, ended.out, ended.err.strip()) == (130, "", "ooc-graph: interrupted")
+    assert not [*tmp_path.glob("r*")]
 
 
 def test_an_interrupt_that_is_ignored_stays_so() -> None:
