@@ -6,17 +6,18 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
-from llvmlite import ir
-from numba import types
 from numpy.typing import NDArray
 
-from ooc_graph.kernels.common.compiled import instruction, kernel, subroutine
+from ooc_graph import bits
+from ooc_graph.kernels.common.compiled import kernel, subroutine
 from ooc_graph.types import DEAL_BLOCK, AnyArray
 
 WORD_BITS = 64
 ONE = np.uint64(1)
 LOW = np.uint64(63)
 SIX = np.uint64(6)
+
+count_bits, lowest_bit = bits.count_bits, bits.lowest_bit
 
 Words = NDArray[np.uint64]
 
@@ -39,26 +40,6 @@ def whole_set(count: int) -> Words:
     if count % WORD_BITS:
         words[-1] >>= np.uint64(WORD_BITS - count % WORD_BITS)
     return words
-
-
-@instruction
-def lowest_bit(typing_context: Any, word: Any) -> Any:  # noqa: ARG001
-    """Position of the lowest set bit of a uint64 that is not zero, as int64."""
-
-    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:  # noqa: ARG001
-        return builder.cttz(args[0], ir.Constant(ir.IntType(1), 1))
-
-    return types.int64(types.uint64), generate
-
-
-@instruction
-def count_bits(typing_context: Any, word: Any) -> Any:  # noqa: ARG001
-    """Number of set bits of a uint64, as int64."""
-
-    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:  # noqa: ARG001
-        return builder.ctpop(args[0])
-
-    return types.int64(types.uint64), generate
 
 
 @subroutine
