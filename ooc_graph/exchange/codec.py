@@ -44,8 +44,37 @@ class Form(IntEnum):
     MEMBERS, BLOCKS, SET, NARROW, RISING, STEPS, RUNS = range(7)
 
 
-def packed(array: AnyArray) -> AnyArray | None:
-    """The array in its smallest form, uint64 (words,), in host memory; None: it is that itself."""
+class Packed(NamedTuple):
+    """An array as it travels, in host memory: coded, or as it is."""
+
+    array: AnyArray
+    is_coded: bool
+
+
+def packed(array: AnyArray) -> Packed:
+    """The array in its smallest form."""
+    coded = _smallest(array)
+    return Packed(array, False) if coded is None else Packed(coded, True)
+
+
+def unpacked(packed: Packed) -> AnyArray:
+    """Undo `packed`."""
+    return _decoded(packed.array) if packed.is_coded else packed.array
+
+
+def rehearse() -> None:
+    """Code and decode an array of every form, so that their loops are compiled."""
+    ids = np.arange(0, 9_000, 30, dtype=np.uint64)
+    for numbers in (ids, ids[::-1] * ids, ids.astype(np.uint32), np.repeat(ids[:9], 99)):
+        unpacked(packed(numbers))
+    few, many = np.zeros((2, 900), np.uint64)
+    few[5], many[:300] = 1, ids * np.uint64(0x9E3779B97F4A7C15)
+    for words in (few, many):
+        unpacked(packed(words))
+
+
+def _smallest(array: AnyArray) -> AnyArray | None:
+    """The array coded; None: no form is smaller."""
     is_coded = array.dtype in (np.uint32, np.uint64) and array.ndim == 1
     if not is_coded or array.nbytes <= FEW_BYTES:
         return None
@@ -60,16 +89,15 @@ def packed(array: AnyArray) -> AnyArray | None:
     return coded
 
 
-def unpacked(coded: AnyArray) -> AnyArray:
-    """Undo `packed`."""
+def _decoded(coded: AnyArray) -> AnyArray:
     form, width, size = (int(byte) for byte in coded[:1].view(np.uint8)[:3])
     length, more, body = int(coded[1]), coded[2], coded[HEADER:]
     if form in (Form.MEMBERS, Form.BLOCKS):
         return _read_bitmap(form, length, int(more), body.view(np.uint8))
     if form == Form.SET:
-        numbers = _listed(unpacked(body), length) + more
+        numbers = _listed(_decoded(body), length) + more
     elif form == Form.RUNS:
-        begins, values = unpacked(body[: int(more)]), unpacked(body[int(more) :])
+        begins, values = _decoded(body[: int(more)]), _decoded(body[int(more) :])
         lengths: AnyArray = np.diff(begins.astype(np.int64), append=length)
         numbers = np.repeat(values, lengths)
     elif form == Form.NARROW:

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ooc_graph.exchange import routing
+from ooc_graph.exchange import codec, routing
 from ooc_graph.exchange.interface import (
     Answer,
     Arrived,
@@ -21,8 +21,8 @@ from ooc_graph.exchange.interface import (
     Superstep,
     World,
 )
-from ooc_graph.exchange.parcel import Kind, Parcel, Part, cut_arrays, cut_rows, join_arrays
-from ooc_graph.types import IntArray
+from ooc_graph.exchange.parcel import Kind, Parcel, Part, cut_arrays, join_arrays
+from ooc_graph.types import AnyArray, IntArray
 
 Made = tuple[Mapping[int, Superstep[Any]], Shared]
 Make = Callable[[Sequence[int]], AbstractContextManager[Made]]
@@ -85,27 +85,29 @@ class Ranks:
 
     def _share(self, questions: Sequence[Share]) -> list[World]:
         mine = [question.payload for question in questions]
-        arrays = [array for payload in mine for array in payload]
         lengths, counts = [len(payload) for payload in mine], _sum([r.counts for r in questions])
         routes = [question.route for question in questions if question.route is not None]
         sent = self._sorted(routes) if len(routes) == len(questions) else []
+        payload_arrays: Sequence[codec.Packed] = []
+        if len(self._ranks_of) > 1:
+            payload_arrays = self._packed([array for payload in mine for array in payload])
 
         def parts(member: int) -> list[Part]:
             columns, entries = self._for_member(sent, member) if sent else ((), None)
-            return cut_arrays([*arrays, *columns], (counts, lengths, entries))
+            return _cut([*payload_arrays, *self._packed(columns)], (counts, lengths, entries))
 
-        alike = parts(self._member)
+        alike = _cut(payload_arrays, (counts, lengths, None))
         mail = self._trade(Kind.SHARE, parts if sent else lambda _member: alike)
         payloads = dict(zip(self._mine, mine, strict=True))
         sums, inbound = [counts], [self._own(sent)] if sent else []
         for member, parcels in mail.items():
-            (counts, lengths, entries), arrays = join_arrays(parcels)
+            (counts, lengths, entries), arrays = self._joined(parcels)
             rest, senders = iter(arrays), self._ranks_of[member]
             theirs = [tuple(islice(rest, length)) for length in lengths]
             payloads.update(zip(senders, theirs, strict=True))
             sums.append(counts)
             if entries is not None:
-                inbound.append(routing.Inbound([tuple(rest)], entries, senders))
+                inbound.append(routing.Inbound(tuple(rest), entries, senders))
         total = _sum(sums)
         if any(payloads.values()):
             self._shared.merge([payloads[rank] for rank in sorted(payloads)])
@@ -115,12 +117,25 @@ class Ranks:
 
     def _route(self, questions: Sequence[Route]) -> list[Arrived]:
         sent = self._sorted(questions)
-        mail = self._trade(Kind.ROUTE, lambda member: cut_rows(*self._for_member(sent, member)))
-        inbound = [
-            routing.Inbound([p.arrays for p in parcels], parcels[0].header, self._ranks_of[member])
-            for member, parcels in mail.items()
-        ]
-        return routing.deliver([self._own(sent), *inbound])
+
+        def parts(member: int) -> list[Part]:
+            columns, counts = self._for_member(sent, member)
+            return _cut(self._packed(columns), counts)
+
+        inbound = [self._own(sent)]
+        for member, parcels in self._trade(Kind.ROUTE, parts).items():
+            counts, columns = self._joined(parcels)
+            inbound.append(routing.Inbound(tuple(columns), counts, self._ranks_of[member]))
+        return routing.deliver(inbound)
+
+    def _packed(self, arrays: Sequence[AnyArray]) -> list[codec.Packed]:
+        return list(self._apply(codec.packed, arrays))
+
+    def _joined(self, parcels: Sequence[Parcel]) -> tuple[Any, list[AnyArray]]:
+        """Undo `_cut`."""
+        (note, are_coded), arrays = join_arrays(parcels)
+        both = map(codec.Packed, arrays, are_coded)
+        return note, list(self._apply(codec.unpacked, both))
 
     def _sorted(self, routes: Sequence[Route]) -> list[routing.Outbound]:
         return list(
@@ -136,7 +151,7 @@ class Ranks:
     def _own(self, sent: Sequence[routing.Outbound]) -> routing.Inbound:
         """What the ranks of this process send each other."""
         own, counts = self._for_member(sent, self._member)
-        return routing.Inbound([own], counts, self._mine)
+        return routing.Inbound(own, counts, self._mine)
 
 
 def run_in_process(coroutines: Mapping[int, Superstep[Any]], shared: Shared) -> list[Any]:
@@ -153,6 +168,11 @@ class _End:
 
 
 _KIND_OF_TYPE: dict[type, Kind] = {Share: Kind.SHARE, Route: Kind.ROUTE, _End: Kind.DONE}
+
+
+def _cut(packed: Sequence[codec.Packed], note: Any) -> list[Part]:
+    """Parts of a message, with a note."""
+    return cut_arrays([one.array for one in packed], (note, [one.is_coded for one in packed]))
 
 
 def _advance(step: tuple[Superstep[Any], Answer | None]) -> Question | _End:

@@ -70,11 +70,11 @@ class Outbound:
 class Inbound:
     """What one worker, which has the ranks ``senders``, sent to the ranks of another.
 
-    Pieces are consecutive rows of the columns, ordered by sender, then by receiver; all but the
-    last have the same length. ``counts`` int64 (senders, receivers) says how many entries.
+    Entries are ordered by sender, then by receiver. ``counts`` int64 (senders, receivers) says how
+    many.
     """
 
-    pieces: Sequence[Columns]
+    columns: Columns
     counts: IntArray
     senders: Sequence[int]
 
@@ -117,28 +117,17 @@ def deliver(inbound: Sequence[Inbound]) -> list[Arrived]:
         for sender, row in zip(one.senders, _by_receiver(one), strict=True)
     }
     by_sender = [from_sender[sender] for sender in sorted(from_sender)]
-    by_receiver = zip(*by_sender, strict=True)
-    arrived = [_joined([piece for slices in each for piece in slices]) for each in by_receiver]
+    arrived = [_joined(each) for each in zip(*by_sender, strict=True)]
     return [Arrived(columns[0], columns[1:]) for columns in arrived]
 
 
-def _by_receiver(inbound: Inbound) -> Iterator[list[list[Columns]]]:
-    """For each sender the pieces that each receiver gets from it."""
+def _by_receiver(inbound: Inbound) -> Iterator[list[Columns]]:
+    """For each sender what each receiver gets from it."""
     bounds = np.concatenate([[0], np.cumsum(inbound.counts)]).tolist()
     receivers = inbound.counts.shape[1]
-    pieces = [list(_between(inbound.pieces, *ends)) for ends in pairwise(bounds)]
-    for first in range(0, len(pieces), receivers):
-        yield pieces[first : first + receivers]
-
-
-def _between(pieces: Sequence[Columns], start: int, stop: int) -> Iterator[Columns]:
-    """Views of the rows ``start:stop``, of which there is one at least."""
-    length = max(1, len(pieces[0][0]))
-    first = min(start // length, len(pieces) - 1)
-    last = max(start, stop - 1) // length
-    for number, piece in enumerate(pieces[first : last + 1], first):
-        rows = slice(max(0, start - number * length), stop - number * length)
-        yield tuple(column[rows] for column in piece)
+    slices = [tuple(c[start:stop] for c in inbound.columns) for start, stop in pairwise(bounds)]
+    for first in range(0, len(slices), receivers):
+        yield slices[first : first + receivers]
 
 
 def _joined(pieces: Sequence[Columns]) -> Columns:

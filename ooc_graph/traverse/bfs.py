@@ -9,15 +9,10 @@ References
 
 from __future__ import annotations
 
-import numpy as np
-
 from ooc_graph.exchange.interface import Arrived, Route, Share, Superstep, World
 from ooc_graph.kernels.common.decisions import PULL, PUSH, BfsTree, choose_direction
 from ooc_graph.kernels.common.device import BfsPartsRank, BfsRank, BfsShared
-from ooc_graph.types import AnyArray
 
-FEW_FOUND = 4
-"""Words of a bitmap are sent one by one if there are this many for each vertex in it."""
 FEW_ARCS = 1 << 12
 """A rank's frontier is pushed before the direction is known if it has at most this many arcs."""
 
@@ -27,10 +22,10 @@ def bfs(rank: BfsRank, root: int, shared: BfsShared) -> Superstep[BfsTree]:
 
     ``shared`` is what this process knows of everyone's frontier, made new for each search. Ranks
     `Share` the frontier found last: vertices, out-arcs, the own rows' out-arcs and arcs examined;
-    and the bitmap of the own rows in it, or its words that are not zero. If it has few arcs, its
-    neighbours and their parents come along, before the level's direction is known. In other levels
-    that push, ranks `Route` the frontier's unvisited neighbours and their parents, and share how
-    many have not pushed all. Returns parents and levels of the own rows, in local order.
+    and the bitmap of the own rows in it. If it has few arcs, its neighbours and their parents come
+    along, before the level's direction is known. In other levels that push, ranks `Route` the
+    frontier's unvisited neighbours and their parents, and share how many have not pushed all.
+    Returns parents and levels of the own rows, in local order.
     """
     rank.start(root)
     vertices: list[int] = []
@@ -41,7 +36,7 @@ def bfs(rank: BfsRank, root: int, shared: BfsShared) -> Superstep[BfsTree]:
         found, found_arcs, bits = rank.frontier()
         counts = (found, found_arcs, rank.arcs, examined)
         ahead = _pushed_ahead(rank, found_arcs, shared)
-        world: World = yield Share(counts, _words(bits, found), ahead)
+        world: World = yield Share(counts, (bits,), ahead)
         frontier, frontier_arcs, all_arcs, level_arcs = world.counts
         if vertices:
             arcs.append(level_arcs)
@@ -90,14 +85,3 @@ def _push(rank: BfsRank, shared: BfsShared) -> Superstep[int]:
         world: World = yield Share((int(rank.is_pushing),))
         (pushing,) = world.counts
     return examined
-
-
-def _words(bits: AnyArray, found: int) -> tuple[AnyArray, AnyArray]:
-    """Positions and words of a bitmap that are not zero; all words, and no position, if many are.
-
-    The first levels and the last have few vertices, and most of their time would go into messages.
-    """
-    if found * FEW_FOUND >= len(bits):
-        return np.empty(0, np.int64), bits
-    positions = np.flatnonzero(bits)
-    return positions, bits[positions]

@@ -27,7 +27,7 @@ from ooc_graph.kernels.common.decisions import (
 from ooc_graph.kernels.common.tuning import LIST_ARCS, SHORT_ROW
 from ooc_graph.kernels.cpu.bfs.list_level import LONG
 from ooc_graph.kernels.cpu.device import CpuDevice
-from ooc_graph.traverse.bfs import FEW_ARCS, _words, bfs
+from ooc_graph.traverse.bfs import FEW_ARCS, bfs
 from ooc_graph.types import Dealing, Rows, Shard
 from tests import local_exchange, oracles
 from tests.strategies import Arcs, arcs_of, grid, skewed, small_arcs
@@ -433,8 +433,8 @@ def test_bytes_of_copied_rows():
     assert into.fixed is out.fixed
 
 
-def test_frontiers_are_told_whole_or_by_words():
-    """Either way they are dealt to the same bits, those of levels before being gone."""
+def test_frontiers_are_dealt_into_that_of_all_rows():
+    """Bits of levels before are gone."""
     vertices, shards = 50_000, 4
     random = np.random.default_rng(3)
     shared = DEVICES[1].bfs_shared(vertices, shards)
@@ -443,9 +443,7 @@ def test_frontiers_are_told_whole_or_by_words():
         flags = np.zeros(vertices, bool)
         flags[chosen] = True
         own = [flags[Dealing(vertices, shards, shard).owned()] for shard in range(shards)]
-        payloads = [_words(pack_bits(mine), int(mine.sum())) for mine in own]
-        shared.merge(payloads)
+        shared.merge([(pack_bits(mine),) for mine in own])
         words = pack_bits(flags)
         assert shared.frontier[: len(words)].tolist() == words.tolist()
         assert not shared.frontier[len(words) :].any()
-        assert any(len(positions) for positions, _ in payloads) == (0 < found < 1_000)

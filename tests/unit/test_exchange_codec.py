@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -11,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ooc_graph.exchange import codec, codec_loops
-from ooc_graph.exchange.codec import HEADER, Form, packed, unpacked
+from ooc_graph.exchange.codec import HEADER, Form, Packed, packed, unpacked
 from ooc_graph.types import AnyArray
 
 DENSITIES = [0.0, 1e-5, 1e-3, 1 / 256, 1 / 64, 0.05, 1 / 8, 0.5, 0.9, 0.99, 0.9999, 1.0]
@@ -23,12 +25,13 @@ def form_of(coded: AnyArray | None) -> Form | None:
 
 def back_again(array: AnyArray) -> AnyArray | None:
     """The array coded, if it is, after it was compared with what comes back."""
-    coded = packed(array)
-    if coded is None:
+    coded, is_coded = packed(array)
+    if not is_coded:
+        assert coded is array
         return None
     assert coded.dtype == np.uint64
     assert coded.nbytes <= array.nbytes * 7 / 8 + 40
-    back = unpacked(coded.copy())
+    back = unpacked(Packed(coded.copy(), is_coded))
     assert back.dtype == array.dtype
     np.testing.assert_array_equal(back, array)
     return coded
@@ -145,9 +148,8 @@ def test_the_form_follows_from_the_numbers(name: str) -> None:
 
 def test_groups_are_read_in_any_order_and_at_once() -> None:
     bits = flags(3000, 0.3, 20, 1)
-    coded = packed(bitmap(bits))
+    coded = packed(bitmap(bits)).array
     assert form_of(coded) == Form.BLOCKS
-    assert coded is not None
     groups = -(-3000 // codec_loops.GROUP_WORDS)
     body = coded[HEADER:].view(np.uint8)
     blocks = codec._blocks_of(body, groups, int(coded[2]))
@@ -156,3 +158,16 @@ def test_groups_are_read_in_any_order_and_at_once() -> None:
         for group in np.random.default_rng(2).permutation(groups).tolist():
             threads.submit(codec_loops.read_blocks, *blocks, group, group + 1, words)
     assert words.tolist() == bitmap(bits).tolist()
+
+
+def test_a_rehearsal_compiles_all_loops() -> None:
+    """So that no search waits for it."""
+    program = (
+        "from ooc_graph.exchange import codec, codec_loops\n"
+        "codec.rehearse()\n"
+        "loops = [loop for loop in vars(codec_loops).values() if hasattr(loop, 'signatures')]\n"
+        "used = [loop for loop in loops if loop.stats.cache_path]\n"
+        "assert used\n"
+        "assert all(loop.signatures for loop in used)\n"
+    )
+    subprocess.run([sys.executable, "-c", program], check=True)

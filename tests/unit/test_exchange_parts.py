@@ -14,7 +14,6 @@ from ooc_graph.exchange.parcel import (
     Postbox,
     StaleParcelError,
     cut_arrays,
-    cut_rows,
     join_arrays,
 )
 from ooc_graph.exchange.routing import Inbound, deal, deliver, for_seats, seat_of_rank, sort_by_seat
@@ -63,8 +62,7 @@ def test_routing_for_any_placement(seed: int) -> None:
         inbound = []
         for senders, outbound in zip(held, sent, strict=True):
             columns, counts = for_seats(outbound, first, first + len(ranks))
-            parts = cut_rows(columns, counts, part_bytes=128)
-            inbound.append(Inbound([p.arrays for p in parts], parts[0].header, senders))
+            inbound.append(Inbound(columns, counts, senders))
         for rank, arrived in zip(ranks, deliver(inbound), strict=True):
             mine = [owner_of(route.target, shards) == rank for route in routes]
             for got, column in ((arrived.target, 0), (arrived.columns[0], 1)):

@@ -107,15 +107,10 @@ BLOCK_WORDS = DEAL_BLOCK // WORD_BITS
 def deal_frontiers(frontier: Words, shards: int, payloads: Sequence[tuple[AnyArray, ...]]) -> None:
     """Deal bitmaps of the ranks' own rows, one in each payload, into that of all vertices.
 
-    ``frontier`` has whole blocks of every shard. A rank's payload is positions in its bitmap and
-    the words there, all others being zero; or no positions and all words.
+    ``frontier`` has whole blocks of every shard.
     """
     blocks = frontier.reshape(-1, shards, BLOCK_WORDS)
-    for shard, (positions, words) in enumerate(payloads):
-        if len(positions) or not len(words):
-            blocks[:, shard] = 0
-            blocks[positions // BLOCK_WORDS, shard, positions % BLOCK_WORDS] = words
-            continue
+    for shard, (words,) in enumerate(payloads):
         whole = len(words) // BLOCK_WORDS
         blocks[:whole, shard] = words[: whole * BLOCK_WORDS].reshape(whole, BLOCK_WORDS)
         rest = words[whole * BLOCK_WORDS :]

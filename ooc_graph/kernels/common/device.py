@@ -28,11 +28,7 @@ class BfsShared(Protocol):
     """The frontier of all ranks and what they have visited, one of it in a process."""
 
     def merge(self, payloads: Sequence[tuple[AnyArray, ...]]) -> None:
-        """Take every rank's frontier: a bitmap of its own rows, or some of its words.
-
-        A payload is positions in the bitmap and the words there, all others being zero; or no
-        positions and all words.
-        """
+        """Take every rank's frontier, a bitmap of its own rows: a payload of one array."""
 
 
 class BfsRank(Protocol):
