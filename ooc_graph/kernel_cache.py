@@ -40,7 +40,7 @@ _COMPILED_FROM = (
     "prefetch.py",
     "bits.py",
     "layout/packed_loops.py",
-    "exchange/codec_loops.py",
+    "exchange/*_loops.py",
     "kernels/common/**/*.py",
     "kernels/cpu/**/*.py",
     "validate/**/*.py",

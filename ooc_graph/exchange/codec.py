@@ -25,6 +25,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ooc_graph.exchange import block_loops as blocks
 from ooc_graph.exchange import codec_loops as loops
 from ooc_graph.types import AnyArray
 
@@ -35,7 +36,7 @@ LEAST_SAVED = 8
 """A form is taken if it saves one byte of so many."""
 DENSE = 128
 """Ascending ids may be told as a bitmap if one of so many is there."""
-_BLOCK_BITS, _GROUP_BYTES = 64 * loops.BLOCK_WORDS, 16
+_BLOCK_BITS, _GROUP_BYTES = 64 * blocks.BLOCK_WORDS, 16
 
 
 class Form(IntEnum):
@@ -71,6 +72,7 @@ def rehearse() -> None:
     few[5], many[:300] = 1, ids * np.uint64(0x9E3779B97F4A7C15)
     for words in (few, many):
         unpacked(packed(words))
+    blocks.fill_blocks(many, few, np.empty_like(many))
 
 
 def _smallest(array: AnyArray) -> AnyArray | None:
@@ -79,7 +81,7 @@ def _smallest(array: AnyArray) -> AnyArray | None:
     if not is_coded or array.nbytes <= FEW_BYTES:
         return None
     numbers = np.ascontiguousarray(array, np.uint64)
-    below = array.nbytes - array.nbytes // LEAST_SAVED
+    below = array.nbytes - array.nbytes // LEAST_SAVED - 8 * (HEADER + 1)
     if array.dtype == np.uint32:
         return _numbers(numbers, array.itemsize, below)
     bitmap = _Bitmap.of(numbers)
@@ -145,10 +147,10 @@ class _Bitmap(NamedTuple):
 
     @classmethod
     def of(cls, words: AnyArray) -> _Bitmap:
-        rest = -len(words) % loops.BLOCK_WORDS
+        rest = -len(words) % blocks.BLOCK_WORDS
         words = np.append(words, np.zeros(rest, np.uint64)) if rest else words
-        members, as_words, block_bytes = loops.measure_blocks(words)
-        copied = as_words * loops.BLOCK_WORDS
+        members, as_words, block_bytes = blocks.measure_blocks(words)
+        copied = as_words * blocks.BLOCK_WORDS
         block_bytes += _GROUP_BYTES * _groups(words) + 8 * copied
         # More would take twice as long, and hardly fewer bytes.
         if members <= len(words):
@@ -164,15 +166,15 @@ class _Bitmap(NamedTuple):
         if self.form == Form.MEMBERS:
             loops.write_steps(self.members, True, body)
         else:
-            loops.write_blocks(self.words, *_blocks_of(body, _groups(self.words), self.amount))
+            blocks.write_blocks(self.words, *_blocks_of(body, _groups(self.words), self.amount))
         return coded
 
 
 def _read_bitmap(form: int, length: int, count: int, body: AnyArray) -> AnyArray:
-    words = np.zeros(length + -length % loops.BLOCK_WORDS, np.uint64)
+    words = np.zeros(length + -length % blocks.BLOCK_WORDS, np.uint64)
     if form == Form.BLOCKS:
         groups = _groups(words)
-        loops.read_blocks(*_blocks_of(body, groups, count), 0, groups, words)
+        blocks.read_blocks(*_blocks_of(body, groups, count), 0, groups, words)
     else:
         listed = np.empty(1 + count, np.uint64)
         loops.read_steps(body, True, np.uint64(0), listed)
@@ -181,7 +183,7 @@ def _read_bitmap(form: int, length: int, count: int, body: AnyArray) -> AnyArray
 
 
 def _groups(words: AnyArray) -> int:
-    return -(-len(words) // loops.GROUP_WORDS)
+    return -(-len(words) // blocks.GROUP_WORDS)
 
 
 def _blocks_of(
@@ -203,7 +205,7 @@ def _numbers(values: AnyArray, size: int, below: int) -> AnyArray | None:
     if not falls and changes == length - 1 and span < DENSE * length:
         # Its blocks are those of all ids.
         base = least - least % np.uint64(_BLOCK_BITS)
-        words = np.zeros((int(most - base) // _BLOCK_BITS + 1) * loops.BLOCK_WORDS, np.uint64)
+        words = np.zeros((int(most - base) // _BLOCK_BITS + 1) * blocks.BLOCK_WORDS, np.uint64)
         loops.put_members(values, base, words)
         bitmap = _Bitmap.of(words)
         sizes[Form.SET] = 8 * (HEADER + 1) + bitmap.body_bytes

@@ -46,11 +46,14 @@ class Share:
 
     Every process's `Shared` merges the ``payload`` (empty tuple: only counts). With ``route``
     entries travel in the same messages. They arrive only if all ranks have a route.
+    ``is_disjoint``: the payload is a bitmap, and no other that this rank shares so in a run, of the
+    same length, has a bit in common with it.
     """
 
     counts: tuple[int, ...]
     payload: tuple[AnyArray, ...] = ()
     route: Route | None = None
+    is_disjoint: bool = False
 
 
 @dataclass(frozen=True)

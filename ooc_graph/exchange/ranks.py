@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, closing
 from itertools import islice, pairwise
@@ -10,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from ooc_graph.exchange import codec, routing
+from ooc_graph.exchange.disjoint import Disjoint
 from ooc_graph.exchange.interface import (
     Answer,
     Arrived,
@@ -54,6 +56,7 @@ class Ranks:
         self._seat_of_rank = routing.seat_of_rank([rank for ranks in ranks_of for rank in ranks])
         ends = np.cumsum([0, *map(len, ranks_of)]).tolist()
         self._seats = list(pairwise(ends))
+        self._disjoint: defaultdict[int, Disjoint] = defaultdict(Disjoint)
         self._superstep = 0
 
     def run(self) -> dict[int, Any]:
@@ -90,7 +93,12 @@ class Ranks:
         sent = self._sorted(routes) if len(routes) == len(questions) else []
         payload_arrays: Sequence[codec.Packed] = []
         if len(self._ranks_of) > 1:
-            payload_arrays = self._packed([array for payload in mine for array in payload])
+            sendings = [
+                self._disjoint[rank].filled(array) if question.is_disjoint else array
+                for rank, question in zip(self._mine, questions, strict=True)
+                for array in question.payload
+            ]
+            payload_arrays = self._packed(sendings)
 
         def parts(member: int) -> list[Part]:
             columns, entries = self._for_member(sent, member) if sent else ((), None)
@@ -104,6 +112,9 @@ class Ranks:
             (counts, lengths, entries), arrays = self._joined(parcels)
             rest, senders = iter(arrays), self._ranks_of[member]
             theirs = [tuple(islice(rest, length)) for length in lengths]
+            if questions[0].is_disjoint:
+                both = zip(senders, theirs, strict=True)
+                theirs = [(self._disjoint[rank].taken(*arrays),) for rank, arrays in both]
             payloads.update(zip(senders, theirs, strict=True))
             sums.append(counts)
             if entries is not None:

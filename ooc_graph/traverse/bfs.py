@@ -36,7 +36,7 @@ def bfs(rank: BfsRank, root: int, shared: BfsShared) -> Superstep[BfsTree]:
         found, found_arcs, bits = rank.frontier()
         counts = (found, found_arcs, rank.arcs, examined)
         ahead = _pushed_ahead(rank, found_arcs, shared)
-        world: World = yield Share(counts, (bits,), ahead)
+        world: World = yield Share(counts, (bits,), ahead, is_disjoint=True)
         frontier, frontier_arcs, all_arcs, level_arcs = world.counts
         if vertices:
             arcs.append(level_arcs)
