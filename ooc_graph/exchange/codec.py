@@ -103,9 +103,8 @@ def _decoded(coded: AnyArray) -> AnyArray:
         lengths: AnyArray = np.diff(begins.astype(np.int64), append=length)
         numbers = np.repeat(values, lengths)
     elif form == Form.NARROW:
-        low = np.zeros((length, 8), np.uint8)
-        low[:, :width] = body.view(np.uint8)[: length * width].reshape(length, width)
-        numbers = low.view(np.uint64)[:, 0] + more
+        numbers = np.empty(length, np.uint64)
+        loops.read_narrow(body.view(np.uint8), more, width, numbers)
     else:
         numbers = np.empty(length, np.uint64)
         loops.read_steps(body.view(np.uint8), form == Form.RISING, more, numbers)
@@ -210,8 +209,8 @@ def _numbers(values: AnyArray, size: int, below: int) -> AnyArray | None:
         bitmap = _Bitmap.of(words)
         sizes[Form.SET] = 8 * (HEADER + 1) + bitmap.body_bytes
     steps = Form.STEPS if falls else Form.RISING
-    if min(below, *sizes.values()) > length:
-        # A step takes one byte at least.
+    # A step takes one byte at least, and in any order as many as the number.
+    if min(below, *sizes.values()) > length and falls <= length // 4:
         sizes[steps] = loops.measure_steps(values, not falls)
     form = min(sizes, key=lambda form: sizes[form])
     if sizes[form] >= below:
@@ -223,8 +222,7 @@ def _numbers(values: AnyArray, size: int, below: int) -> AnyArray | None:
     more = least if form == Form.NARROW else values[0]
     coded, body = _with_body(_header(form, length, more, size, width), sizes[form])
     if form == Form.NARROW:
-        low = (values - least).view(np.uint8).reshape(length, 8)[:, :width]
-        body[: low.size].reshape(low.shape)[:] = low
+        loops.write_narrow(values, np.uint64(least), width, body)
     else:
         loops.write_steps(values, not falls, body)
     return coded

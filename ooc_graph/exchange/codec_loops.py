@@ -95,6 +95,30 @@ def read_steps(body: Any, rising: bool, first: Any, values: Any) -> None:
         values[index] = value
 
 
+@compiled
+def write_narrow(values: Any, least: Any, width: int, out: Any) -> None:
+    """Write what each value is above the least, in so many bytes; 8 are written each time."""
+    for index in range(len(values)):
+        number, at = values[index] - least, index * width
+        for byte in range(8):
+            out[at + byte] = np.uint8(number >> np.uint64(8 * byte))
+
+
+@compiled
+def read_narrow(body: Any, least: Any, width: int, values: Any) -> None:
+    """Undo `write_narrow`."""
+    mask = (ONE << np.uint64(8 * width)) - ONE if width < 8 else ~np.uint64(0)
+    for index in range(len(values)):
+        at, number = index * width, np.uint64(0)
+        if at + 8 <= len(body):
+            for byte in range(8):
+                number |= np.uint64(body[at + byte]) << np.uint64(8 * byte)
+        else:
+            for byte in range(width):
+                number |= np.uint64(body[at + byte]) << np.uint64(8 * byte)
+        values[index] = (number & mask) + least
+
+
 @subroutine
 def list_bits(marks: Any, base: int, out: Any, at: int) -> int:
     """Write positions of a word's bits, above ``base``; where the next begins."""
