@@ -73,6 +73,8 @@ def rehearse() -> None:
     for words in (few, many):
         unpacked(packed(words))
     blocks.fill_blocks(many, few, np.empty_like(many))
+    counts = np.zeros((2, 900), np.int64)
+    loops.rank_members(ids, ids[0], few, *counts)
 
 
 def _smallest(array: AnyArray) -> AnyArray | None:

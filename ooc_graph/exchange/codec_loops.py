@@ -146,3 +146,12 @@ def put_members(members: Any, base: Any, words: Any) -> None:
     for index in range(len(members)):
         bit = members[index] - base
         words[bit >> SIX] |= ONE << (bit & TOP_BIT)
+
+
+@compiled
+def rank_members(members: Any, base: Any, words: Any, before: Any, ranks: Any) -> None:
+    """How many in a bitmap are less than each of its members; ``before`` counts those of words."""
+    for index in range(len(members)):
+        bit = members[index] - base
+        below = words[bit >> SIX] & ((ONE << (bit & TOP_BIT)) - ONE)
+        ranks[index] = before[bit >> SIX] + count_bits(below)

@@ -11,8 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-import numpy as np
-
+from ooc_graph.exchange.ascending import smallest_of_each
 from ooc_graph.exchange.interface import Arrived, Route, Share, Superstep, World
 from ooc_graph.kernels.common import decisions
 from ooc_graph.kernels.common.device import SsspInnerRank, SsspRank, SsspShared
@@ -71,14 +70,8 @@ def _survey(rank: SsspRank, shared: SsspShared) -> Superstep[tuple[int, float, b
 
 
 def _in_order(vertices: AnyArray, candidates: AnyArray, smallest: AnyArray) -> Payload:
-    """Vertices ascending, each once with its smallest candidate: fewer travel, in fewer bytes."""
-    if bool((vertices[1:] <= vertices[:-1]).any()):
-        # Stable, as that takes little time for pieces that ascend: what each thread has pulled.
-        order = np.argsort(vertices, kind="stable")
-        vertices, candidates = vertices[order], candidates[order]
-        begins = np.flatnonzero(np.append(True, vertices[1:] != vertices[:-1]))
-        vertices, candidates = vertices[begins], np.minimum.reduceat(candidates, begins)
-    return vertices, candidates, smallest
+    """Vertices ascending, each once with its smallest candidate."""
+    return *smallest_of_each(vertices, candidates), smallest
 
 
 def _push_rising(

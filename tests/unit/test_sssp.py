@@ -17,7 +17,7 @@ from ooc_graph.kernels.common.sssp.distances import sums_may_overflow
 from ooc_graph.kernels.common.sssp.plateaus import Plateau, list_lacking, resolve_plateaus
 from ooc_graph.kernels.common.sssp.rows import LightRows
 from ooc_graph.kernels.cpu.device import CpuDevice
-from ooc_graph.traverse.sssp import _in_order, sssp
+from ooc_graph.traverse.sssp import sssp
 from ooc_graph.types import DEAL_BLOCK, INT64_UNREACHED, Rows, Shard
 from tests import local_exchange, oracles
 from tests.gpu.ranked import CommonSteps
@@ -284,21 +284,3 @@ def test_a_vertex_named_twice_waits_until_it_leaves():
     assert shared.waiting.tolist() == [8, 64, 0, 0]
     shared.merge([(none, np.array([3, 3], np.uint32)), (none, none)])
     assert shared.waiting.tolist() == [0, 64, 0, 0]
-
-
-@pytest.mark.parametrize("dtype", ["float32", "float64", "int64"])
-def test_candidates_are_reduced_to_the_smallest_of_each_vertex(dtype):
-    rng = np.random.default_rng(3)
-    for count, vertices in ((0, 9), (1, 9), (40, 9), (500, 200), (500, 1 << 30)):
-        target = rng.integers(0, vertices, count).astype(np.uint32)
-        found = (1000 * rng.random(count)).astype(dtype)
-        smallest = np.ones(1, dtype)
-        least = {}
-        for vertex, candidate in zip(target.tolist(), found.tolist(), strict=True):
-            least[vertex] = min(candidate, least.get(vertex, candidate))
-        ascending, best, kept = _in_order(target, found, smallest)
-        assert (ascending.dtype, best.dtype) == (target.dtype, found.dtype)
-        assert dict(zip(ascending.tolist(), best.tolist(), strict=True)) == least
-        assert ascending.tolist() == sorted(least)
-        assert kept is smallest
-        assert _in_order(ascending, best, kept)[0] is ascending
