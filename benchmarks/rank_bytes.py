@@ -21,7 +21,8 @@ from harness.program import KERNELS, Program
 from ranks import task_of
 
 import ooc_graph as og
-from ooc_graph.exchange.codec import Form, packed, rehearse, unpacked
+from ooc_graph.exchange.codec import packed, rehearse, unpacked
+from ooc_graph.exchange.coded import Form
 from ooc_graph.exchange.disjoint import Disjoint
 from ooc_graph.exchange.interface import Question, Route, Share
 from ooc_graph.exchange.ranks import run_in_process

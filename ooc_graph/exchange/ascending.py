@@ -6,6 +6,7 @@ import numpy as np
 
 from ooc_graph.exchange import codec_loops as loops
 from ooc_graph.exchange.codec import DENSE
+from ooc_graph.exchange.coded_bitmap import listed
 from ooc_graph.types import AnyArray
 
 LONG_PIECES = 64
@@ -36,12 +37,10 @@ def smallest_of_each(ids: AnyArray, values: AnyArray) -> tuple[AnyArray, AnyArra
 
 def _ranked(ids: AnyArray, least: np.uint64, most: np.uint64) -> tuple[AnyArray, AnyArray]:
     """Ascending ids, each once, and where each of the given ones stands among them."""
-    numbers, words = ids.astype(np.uint64), np.zeros(int(most - least) // 64 + 1, np.uint64)
-    loops.put_members(numbers, least, words)
+    words = np.zeros(int(most - least) // 64 + 1, np.uint64)
+    loops.put_members(ids, least, words)
     before = np.zeros(len(words) + 1, np.int64)
     np.cumsum(np.bitwise_count(words), out=before[1:])
     ranks = np.empty(len(ids), np.int64)
-    loops.rank_members(numbers, least, words, before, ranks)
-    ascending = np.empty(int(before[-1]) + loops.SLACK, np.uint64)
-    loops.list_members(words, ascending)
-    return (ascending[: before[-1]] + least).astype(ids.dtype), ranks
+    loops.rank_members(ids, least, words, before, ranks)
+    return listed(words, int(before[-1]), least, ids.dtype), ranks

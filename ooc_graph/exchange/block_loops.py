@@ -113,12 +113,13 @@ def write_blocks(words: Any, present: Any, begins: Any, whole: Any, out: Any) ->
             elif members <= changes:
                 kind = members
                 for index in range(BLOCK_WORDS):
-                    at = list_bits(words[first + index], index * 64, out, at)
+                    at = list_bits(words[first + index], np.uint64(index * 64), out, at)
             else:
                 kind = changes + (CHANGES_FROM_ONE if before else CHANGES_FROM_ZERO)
                 for index in range(BLOCK_WORDS):
                     word = words[first + index]
-                    at = list_bits(_changes_in(word, before), index * 64, out, at)
+                    changed = _changes_in(word, before)
+                    at = list_bits(changed, np.uint64(index * 64), out, at)
                     before = word >> TOP_BIT
             out[kind_at] = kind
             kind_at += 1

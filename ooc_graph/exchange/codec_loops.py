@@ -36,10 +36,11 @@ def _zigzag(step: Any) -> Any:
 @compiled
 def survey(values: Any) -> tuple[Any, Any, int, int]:
     """Least and most of some numbers; how often the next is less, and how often another."""
-    least = most = values[0]
-    falls, changes = 0, 0
+    least = most = np.uint64(values[0])
+    falls: Any = 0
+    changes: Any = 0
     for index in range(1, len(values)):
-        value, before = values[index], values[index - 1]
+        value, before = np.uint64(values[index]), np.uint64(values[index - 1])
         falls += value < before
         changes += value != before
         least, most = min(least, value), max(most, value)
@@ -51,7 +52,7 @@ def measure_steps(values: Any, rising: bool) -> int:
     """Bytes that `write_steps` takes."""
     count = 0
     for index in range(1, len(values)):
-        step = values[index] - values[index - 1]
+        step = np.uint64(values[index]) - np.uint64(values[index - 1])
         count += _bytes_of(step if rising else _zigzag(np.int64(step)))
     return count
 
@@ -61,7 +62,7 @@ def write_steps(values: Any, rising: bool, out: Any) -> None:
     """Write the step from each value to the next, in groups of 7 bits."""
     at: Any = 0
     for index in range(1, len(values)):
-        step = values[index] - values[index - 1]
+        step = np.uint64(values[index]) - np.uint64(values[index - 1])
         number = step if rising else _zigzag(np.int64(step))
         while number >> np.uint64(14):
             out[at] = np.uint8(number & LOW_BITS | MORE)
@@ -99,7 +100,7 @@ def read_steps(body: Any, rising: bool, first: Any, values: Any) -> None:
 def write_narrow(values: Any, least: Any, width: int, out: Any) -> None:
     """Write what each value is above the least, in so many bytes; 8 are written each time."""
     for index in range(len(values)):
-        number, at = values[index] - least, index * width
+        number, at = np.uint64(values[index]) - least, index * width
         for byte in range(8):
             out[at + byte] = np.uint8(number >> np.uint64(8 * byte))
 
@@ -120,31 +121,31 @@ def read_narrow(body: Any, least: Any, width: int, values: Any) -> None:
 
 
 @subroutine
-def list_bits(marks: Any, base: int, out: Any, at: int) -> int:
+def list_bits(marks: Any, base: Any, out: Any, at: int) -> int:
     """Write positions of a word's bits, above ``base``; where the next begins."""
     end: int = at + count_bits(marks)
     while at < end:
         for slot in range(SLACK):
-            out[at + slot] = base + lowest_bit(marks)
+            out[at + slot] = base + np.uint64(lowest_bit(marks))
             marks &= marks - ONE
         at += SLACK
     return end
 
 
 @compiled
-def list_members(words: Any, out: Any) -> None:
-    """List the members of a bitmap, ascending."""
+def list_members(words: Any, base: Any, out: Any) -> None:
+    """List the members of a bitmap, ascending, above ``base``."""
     at = 0
     for index in range(len(words)):
         if words[index]:
-            at = list_bits(words[index], index * 64, out, at)
+            at = list_bits(words[index], base + np.uint64(index * 64), out, at)
 
 
 @compiled
 def put_members(members: Any, base: Any, words: Any) -> None:
     """Add members, less ``base``, to a bitmap."""
     for index in range(len(members)):
-        bit = members[index] - base
+        bit = np.uint64(members[index]) - base
         words[bit >> SIX] |= ONE << (bit & TOP_BIT)
 
 
@@ -152,6 +153,6 @@ def put_members(members: Any, base: Any, words: Any) -> None:
 def rank_members(members: Any, base: Any, words: Any, before: Any, ranks: Any) -> None:
     """How many in a bitmap are less than each of its members; ``before`` counts those of words."""
     for index in range(len(members)):
-        bit = members[index] - base
+        bit = np.uint64(members[index]) - base
         below = words[bit >> SIX] & ((ONE << (bit & TOP_BIT)) - ONE)
         ranks[index] = before[bit >> SIX] + count_bits(below)

@@ -12,8 +12,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ooc_graph.exchange import block_loops, codec
-from ooc_graph.exchange.codec import HEADER, Form, Packed, packed, unpacked
+from ooc_graph.exchange import block_loops
+from ooc_graph.exchange.codec import Packed, packed, unpacked
+from ooc_graph.exchange.coded import HEADER, Form
+from ooc_graph.exchange.coded_bitmap import blocks_of
 from ooc_graph.exchange.disjoint import Disjoint
 from ooc_graph.types import AnyArray
 
@@ -153,7 +155,7 @@ def test_groups_are_read_in_any_order_and_at_once() -> None:
     assert form_of(coded) == Form.BLOCKS
     groups = -(-3000 // block_loops.GROUP_WORDS)
     body = coded[HEADER:].view(np.uint8)
-    lying = codec._blocks_of(body, groups, int(coded[2]))
+    lying = blocks_of(body, groups, int(coded[2]))
     words = np.zeros(3000, np.uint64)
     with ThreadPoolExecutor(3) as threads:
         for group in np.random.default_rng(2).permutation(groups).tolist():
