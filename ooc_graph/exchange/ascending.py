@@ -5,10 +5,13 @@ from __future__ import annotations
 import numpy as np
 
 from ooc_graph.exchange import codec_loops as loops
-from ooc_graph.exchange.codec import DENSE
 from ooc_graph.exchange.coded_bitmap import listed
 from ooc_graph.types import AnyArray
 
+SPARSE = 512
+"""Ids are counted by a bitmap if one of so many is there."""
+FEW_IDS = 256
+"""So few stay as they are: a message takes as long with half of them."""
 LONG_PIECES = 64
 """Pieces of so many ids that ascend, as one thread pulls them, are sorted in little time."""
 
@@ -16,13 +19,16 @@ LONG_PIECES = 64
 def smallest_of_each(ids: AnyArray, values: AnyArray) -> tuple[AnyArray, AnyArray]:
     """Ascending ids, each once, and the smallest of the values that stand beside it.
 
-    Both are (k,), ids unsigned, values of any dtype; the arrays themselves if ids ascend already.
+    Both are (k,), ids unsigned, values of any dtype; the arrays themselves if ids ascend or
+    are few.
     """
+    if len(ids) <= FEW_IDS:
+        return ids, values
     falls = np.count_nonzero(ids[1:] <= ids[:-1])
     if not falls:
         return ids, values
     least, most = ids.min(), ids.max()
-    if falls * LONG_PIECES > len(ids) and int(most - least) < DENSE * len(ids):
+    if falls * LONG_PIECES > len(ids) and int(most - least) < SPARSE * len(ids):
         ascending, ranks = _ranked(ids, np.uint64(least), np.uint64(most))
         smallest = np.full(len(ascending), values.max(), values.dtype)
         np.minimum.at(smallest, ranks, values)

@@ -70,7 +70,7 @@ def _survey(rank: SsspRank, shared: SsspShared) -> Superstep[tuple[int, float, b
 
 
 def _in_order(vertices: AnyArray, candidates: AnyArray, smallest: AnyArray) -> Payload:
-    """Vertices ascending, each once with its smallest candidate."""
+    """Vertices ascending, each once with its smallest candidate, unless they are few."""
     return *smallest_of_each(vertices, candidates), smallest
 
 

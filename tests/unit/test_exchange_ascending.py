@@ -5,15 +5,14 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from ooc_graph.exchange.ascending import LONG_PIECES, smallest_of_each
-from ooc_graph.exchange.codec import DENSE
+from ooc_graph.exchange.ascending import FEW_IDS, LONG_PIECES, SPARSE, smallest_of_each
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64", "int64"])
 @pytest.mark.parametrize("wide", [False, True])
 @pytest.mark.parametrize("piece", [1, 2 * LONG_PIECES])
-@pytest.mark.parametrize("count", [0, 1, 40, 600])
-@pytest.mark.parametrize("spread", [0.1, DENSE // 2, 9 * DENSE])
+@pytest.mark.parametrize("count", [FEW_IDS + 1, 600])
+@pytest.mark.parametrize("spread", [0.1, SPARSE // 2, 9 * SPARSE])
 def test_the_smallest_of_each(
     dtype: str, wide: bool, piece: int, count: int, spread: float
 ) -> None:
@@ -34,3 +33,11 @@ def test_the_smallest_of_each(
     again, same = smallest_of_each(ascending, smallest)
     assert again is ascending
     assert same is smallest
+
+
+@pytest.mark.parametrize("count", [0, 1, FEW_IDS])
+def test_few_stay_as_they_are(count: int) -> None:
+    ids, values = np.zeros(count, np.uint32), np.ones(count)
+    again, same = smallest_of_each(ids, values)
+    assert again is ids
+    assert same is values
