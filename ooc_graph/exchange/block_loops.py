@@ -42,17 +42,33 @@ def _measure_block(words: Any, first: int) -> tuple[int, int]:
 
 
 @compiled
-def measure_blocks(words: Any) -> tuple[int, int, int]:
-    """Members of a bitmap of whole blocks; blocks that lie as words, and bytes of the others."""
-    members, as_words, block_bytes = 0, 0, 0
+def measure_blocks(words: Any) -> tuple[int, int]:
+    """Blocks of a bitmap of whole blocks that lie as words, and bytes of the others."""
+    as_words, block_bytes = 0, 0
     for first in range(0, len(words), BLOCK_WORDS):
-        if not _is_empty(words, first):
-            inside, changes = _measure_block(words, first)
-            members += inside
-            least = min(inside, changes)
-            as_words += least >= BLOCK_BYTES
-            block_bytes += 1 + (least if least < BLOCK_BYTES else 0)
-    return members, as_words, block_bytes
+        members, changes = _measure_block(words, first)
+        least = min(members, changes)
+        is_copied = least >= BLOCK_BYTES
+        as_words += is_copied
+        block_bytes += (members > 0) + (0 if is_copied else least)
+    return as_words, block_bytes
+
+
+@compiled
+def count_members(words: Any) -> int:
+    """Members of a bitmap."""
+    members = 0
+    for index in range(len(words)):
+        members += count_bits(words[index])
+    return members
+
+
+@compiled
+def take_new(filled: Any, before: Any, words: Any) -> None:
+    """Copy the bits that are not in ``before``, and add them there."""
+    for index in range(len(filled)):
+        words[index] = filled[index] & ~before[index]
+        before[index] |= words[index]
 
 
 @subroutine
@@ -64,16 +80,7 @@ def _block_bytes(words: Any, first: int) -> int:
 
 @compiled
 def fill_blocks(words: Any, free: Any, filled: Any) -> None:
-    """Copy a bitmap of whole blocks, with the bits that are ``free`` in those that shrink so.
-
-    In none if there are few members, which take few bytes one by one.
-    """
-    members = 0
-    for index in range(len(words)):
-        members += count_bits(words[index])
-        filled[index] = words[index]
-    if members <= len(words):
-        return
+    """Copy a bitmap of whole blocks, with the bits that are ``free`` in those that shrink so."""
     for first in range(0, len(words), BLOCK_WORDS):
         for index in range(first, first + BLOCK_WORDS):
             filled[index] = words[index] | free[index]

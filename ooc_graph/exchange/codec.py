@@ -66,6 +66,7 @@ def rehearse() -> None:
     for words in (few, many):
         unpacked(packed(words))
     blocks.fill_blocks(many, few, np.empty_like(many))
+    blocks.take_new(many, few, np.empty_like(many))
     counts = np.zeros((2, 900), np.int64)
     loops.rank_members(ids, np.uint64(0), few, *counts)
 

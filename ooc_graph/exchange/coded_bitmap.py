@@ -36,16 +36,20 @@ class Bitmap(NamedTuple):
         """Measure any words."""
         rest = -len(words) % blocks.BLOCK_WORDS
         words = np.append(words, np.zeros(rest, np.uint64)) if rest else words
-        members, as_words, block_bytes = blocks.measure_blocks(words)
-        copied = as_words * blocks.BLOCK_WORDS
-        block_bytes += _GROUP_BYTES * _groups(words) + 8 * copied
-        # More would take twice as long, and hardly fewer bytes.
+        members, directory_bytes = blocks.count_members(words), _GROUP_BYTES * _groups(words)
+        as_words, block_bytes = 0, directory_bytes
+        # So few take less than it says of the groups: up to 2**28 rows, a step takes four bytes.
+        if 4 * members > directory_bytes or len(words) > 1 << 22:
+            as_words, more_bytes = blocks.measure_blocks(words)
+            block_bytes += more_bytes + 8 * blocks.BLOCK_WORDS * as_words
+        # More than one a word would take twice as long as blocks, and hardly fewer bytes.
         if members <= len(words):
             numbers = listed(words, members, np.uint64(0), id_dtype(64 * len(words)))
             numbers = np.append(np.zeros(1, numbers.dtype), numbers)
             list_bytes = loops.measure_steps(numbers, True)
-            if list_bytes < block_bytes:
+            if list_bytes <= block_bytes:
                 return cls(words, Form.MEMBERS, list_bytes, members, numbers)
+        copied = as_words * blocks.BLOCK_WORDS
         return cls(words, Form.BLOCKS, block_bytes, copied, words[:0])
 
     def coded(self, length: int) -> AnyArray:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ooc_graph.exchange.block_loops import BLOCK_WORDS, fill_blocks
+from ooc_graph.exchange.block_loops import BLOCK_WORDS, count_members, fill_blocks, take_new
 from ooc_graph.types import AnyArray
 
 
@@ -22,17 +22,19 @@ class Disjoint:
     def filled(self, words: AnyArray) -> AnyArray:
         """The next bitmap as it is sent, with such bits of those before as make it smaller."""
         free = self._of_length(len(words))
-        whole = len(words) - len(words) % BLOCK_WORDS
-        filled = words.copy()
-        fill_blocks(words[:whole], free, filled)
+        # Few members take few bytes one by one, and hardly fewer with others.
+        is_thin = count_members(words) <= len(words)
+        filled = words if is_thin else words.copy()
+        if not is_thin:
+            whole = len(words) - len(words) % BLOCK_WORDS
+            fill_blocks(words[:whole], free, filled)
         free |= words
         return filled
 
     def taken(self, filled: AnyArray) -> AnyArray:
         """Undo `filled`."""
-        before = self._of_length(len(filled))
-        words: AnyArray = filled & ~before
-        before |= words
+        words = np.empty(len(filled), np.uint64)
+        take_new(filled, self._of_length(len(filled)), words)
         return words
 
     def _of_length(self, length: int) -> AnyArray:
