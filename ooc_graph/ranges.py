@@ -90,6 +90,11 @@ def alongside(aside: Callable[[], Done], do: Callable[[], object]) -> Done:
     return found.pop()
 
 
+def is_aside() -> bool:
+    """Whether the calling thread is one that `alongside` has started."""
+    return hasattr(_aside, "unwanted")
+
+
 def go_on() -> None:
     """Raise `Unwanted` in a thread that works aside, if nobody waits for it any more."""
     if getattr(_aside, "unwanted", False):

@@ -19,12 +19,13 @@ from ooc_graph.layout.manifest import Manifest, load_same, replaced
 from ooc_graph.layout.metadata import ArraySpec
 from ooc_graph.layout.names import ATTRIBUTES_KEY, MANIFEST, sidecar_path
 from ooc_graph.layout.whole_file import PARTIAL
-from ooc_graph.ranges import go_on, in_ranges
+from ooc_graph.ranges import go_on, in_ranges, is_aside
 from ooc_graph.threads import cores
 from ooc_graph.types import AnyArray
 
 _METADATA = "damaged metadata"
-_READ_BYTES = 1 << 20
+_READ_BYTES, _SHORT_BYTES = 1 << 20, 256 << 20
+"""What is hashed at a time; and about what a thread reads while numba is imported."""
 _OPENINGS = 20
 """Most times that a store is opened which is replaced meanwhile."""
 _REPAIR = "restore the file or build the store again"
@@ -125,7 +126,9 @@ class Stored:
             for index in range(first, end):
                 self.chunk(spec, index, data[slice(*spec.bounds(index))])
 
-        in_ranges(cores(), spec.chunks, read, most=1)
+        # The thread that this one works beside has a core to itself.
+        threads = cores() - (is_aside() and data.nbytes < _SHORT_BYTES)
+        in_ranges(threads, spec.chunks, read, most=1)
         return data
 
     def blocks(self, array: str) -> Iterator[AnyArray]:

@@ -16,6 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ooc_graph.errors import CorruptStoreError, NotAStoreError
+from ooc_graph.layout import stored
 from ooc_graph.layout.chunks import FileEntry, read_chunk, write_chunk
 from ooc_graph.layout.commit import partial_store
 from ooc_graph.layout.manifest import Manifest
@@ -30,6 +31,7 @@ from ooc_graph.layout.names import (
     sidecar_path,
 )
 from ooc_graph.layout.stored import Cursor, Stored
+from ooc_graph.ranges import alongside
 from tests.unit.test_build_oracle import small_steps
 
 DTYPES = ["int32", "int64", "uint32", "uint64", "float32", "float64"]
@@ -241,3 +243,17 @@ def test_a_cursor_keeps_one_chunk() -> None:
     assert np.concatenate(parts).tolist() == list(range(30))
     assert len(given) == 4
     assert cursor.read(7, 7).tolist() == []
+
+
+def test_a_short_read_aside_leaves_a_core_to_the_other_thread(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_store(tmp_path / "g", {"a": np.arange(9)})
+    opened, asked = Stored.open(tmp_path / "g"), list[int]()
+    monkeypatch.setattr(stored, "cores", lambda: 3)
+    monkeypatch.setattr(stored, "in_ranges", lambda threads, *_, **__: asked.append(threads))
+    opened.read("a")
+    alongside(lambda: opened.read("a"), list)
+    monkeypatch.setattr(stored, "_SHORT_BYTES", 9 * 8)
+    alongside(lambda: opened.read("a"), list)
+    assert asked == [3, 2, 3]
