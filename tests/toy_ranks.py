@@ -12,6 +12,7 @@ import pytest
 from distributed import Client, LocalCluster, get_worker
 
 from ooc_graph.exchange.cluster import Cluster
+from ooc_graph.exchange.doors import Door
 from ooc_graph.exchange.interface import Arrived, Route, Share
 from ooc_graph.exchange.resident import PLUGIN_NAME
 from ooc_graph.types import DEAL_BLOCK, owner_of
@@ -206,6 +207,11 @@ def open_boxes(client: Client) -> dict[str, int]:
         return len(plugin._boxes) if plugin else 0
 
     return client.run(count)
+
+
+def share_no_memory(dask_worker: Any) -> None:
+    """Have the workers of a process reach all others through Dask."""
+    Door.works = False
 
 
 def times_begun(client: Client) -> dict[str, int]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import concurrent.futures
 import time
 from contextlib import suppress
+from dataclasses import replace
 from typing import Any
 
 from distributed import CancelledError, Future, KilledWorker
@@ -75,6 +76,8 @@ class Attempt:
                 raise answer
         if self._lost:
             self._raise_loss()
+        doors = tuple(answers[address] for address, _ in self._terms.party)
+        self._terms = replace(self._terms, doors=doors)
 
     def _submit(self, make: Make, finish: Finish | None) -> None:
         for member, (address, _) in enumerate(self._terms.party):

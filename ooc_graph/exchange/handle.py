@@ -11,10 +11,12 @@ from typing import Any
 
 from distributed import Worker, get_worker, secede
 
-from ooc_graph.exchange.party import AttemptAbortedError, Party
+from ooc_graph.exchange.interface import ExchangeStats
+from ooc_graph.exchange.party import Party
 from ooc_graph.exchange.ranks import Make, Ranks
 from ooc_graph.exchange.resident import find_resident
 from ooc_graph.exchange.routing import Apply, Terms
+from ooc_graph.exchange.transport import AttemptAbortedError
 from ooc_graph.threads import Threads
 
 Finish = Callable[[int, Any], Any]
@@ -25,8 +27,7 @@ class Finished:
     """All ranks of the worker came to their end; values are results, or what ``finish`` made."""
 
     values: dict[int, Any]
-    supersteps: int
-    bytes_sent: int
+    stats: ExchangeStats
 
 
 @dataclass(frozen=True)
@@ -80,6 +81,7 @@ def _play(party: Party, make: Make, finish: Finish | None) -> Finished:
     ranks_of = [ranks for _, ranks in terms.party]
     mine = ranks_of[party.member]
     with ExitStack() as stack:
+        stack.enter_context(closing(party))
         apply: Apply[Any, Any] = map
         if terms.threads > 1:
             apply = stack.enter_context(Threads(terms.threads)).map
@@ -87,8 +89,7 @@ def _play(party: Party, make: Make, finish: Finish | None) -> Finished:
         ranks = stack.enter_context(closing(Ranks(*given, apply=apply)))
         results = ranks.run()
     values = results if finish is None else {r: finish(r, results[r]) for r in sorted(results)}
-    # The last trade was about being done, not a superstep.
-    return Finished(values, party.supersteps - 1, party.bytes_sent)
+    return Finished(values, party.stats())
 
 
 def _is_wanted(worker: Worker, key: Any) -> bool:

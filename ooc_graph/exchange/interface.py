@@ -76,7 +76,26 @@ class DivergedRanksError(RuntimeError):
 
 @dataclass(frozen=True)
 class ExchangeStats:
-    """What an exchange did: supersteps, and bytes between processes."""
+    """What an exchange did: supersteps, and bytes between processes, counted for each receiver.
+
+    Of the bytes, those that went through shared memory; of ``links``, from a process to another,
+    those that have it. ``seconds`` are from asking to being answered, on average of the processes:
+    they contain the wait for the slowest.
+    """
 
     supersteps: int
     bytes_sent: int
+    bytes_shared: int = 0
+    links: int = 0
+    links_shared: int = 0
+    seconds: float = 0.0
+
+    @property
+    def summary(self) -> str:
+        """How processes told each other, and how much."""
+        near, far = self.links_shared > 0, self.links > self.links_shared
+        by = " and ".join(["shared memory within hosts"] * near + ["Dask's connections"] * far)
+        return (
+            f"exchange by {by}: {self.supersteps} supersteps, {self.bytes_sent:,} bytes, "
+            f"{self.seconds:.3f} s"
+        )

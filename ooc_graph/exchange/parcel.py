@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from ooc_graph.exchange.doors import Door
 from ooc_graph.types import AnyArray
 
 PART_BYTES = 32 << 20
@@ -139,11 +140,17 @@ class Postbox:
     A sender can be ahead of this worker by one superstep at most, as it needs this worker's
     parcels. What comes early is kept up to ``early_bytes``; beyond that the sender's
     acknowledgement waits. ``is_manned``: the task that empties it has begun; ``aborted`` is done
-    for the reason in ``cause``.
+    for the reason in ``cause``. ``door`` is where workers of the same host connect for the attempt.
     """
 
-    def __init__(self, senders: frozenset[int], *, early_bytes: int = EARLY_BYTES) -> None:
-        self.senders = senders
+    def __init__(
+        self,
+        senders: frozenset[int],
+        door: Door | None = None,
+        *,
+        early_bytes: int = EARLY_BYTES,
+    ) -> None:
+        self.senders, self.door = senders, door
         self.superstep = -1
         self._collected = -1
         self.is_manned = False
@@ -206,6 +213,8 @@ class Postbox:
             return
         self.cause = cause
         self.aborted.set_result(None)
+        if self.door is not None:
+            self.door.shut()
         self._mail.clear()
         self._free_space()
 

@@ -1,44 +1,30 @@
 """One worker's part in an attempt: trades parcels with the other workers, superstep by superstep.
 
-The ranks run in the thread of a Dask task; trading runs on the worker's event loop. Parcels go
-from worker to worker through Dask's own connections (pooled, TLS if the cluster has it).
+The ranks run in the thread of a Dask task, which trades with workers of the same host itself
+(`shared_memory`), and with others through the worker's event loop (`messages`). There a guard looks
+whether the attempt goes on, and asks workers that are silent.
 """
 
 from __future__ import annotations
 
 import asyncio
-import pickle
-import queue
 import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, cast
 
 from distributed import Worker
-from distributed.protocol.serialize import Serialize
 
-from ooc_graph.exchange.interface import DivergedRanksError
+from ooc_graph.exchange.doors import TICK_S
+from ooc_graph.exchange.interface import DivergedRanksError, ExchangeStats
+from ooc_graph.exchange.messages import Messages
 from ooc_graph.exchange.parcel import Kind, Parcel, Part, Postbox
-from ooc_graph.exchange.resident import KEPT, POST_OP, WAITS_FOR_OP
+from ooc_graph.exchange.resident import WAITS_FOR_OP
 from ooc_graph.exchange.routing import Terms
+from ooc_graph.exchange.shared_memory import SharedMemory
+from ooc_graph.exchange.transport import LOOP_STOPPED, AttemptAbortedError, Transport
 
-IN_FLIGHT_PARTS = 4
-TICK_S = 0.5
 SILENCE_S = 5.0
 PROBE_S = 10.0
-LOOP_CHECK_S = 30.0
-LOOP_STOPPED = "the worker's event loop was stopped"
-
-# Small parcels are pickled and go without an acknowledgement, which would double the messages of a
-# superstep. One that a peer refuses, or that never arrived, is found by `Party._probe`.
-UNANSWERED_BYTES = 1 << 20
-
-
-class AttemptAbortedError(Exception):
-    """The attempt cannot continue; ``lost`` is the address of a worker that no longer answers."""
-
-    def __init__(self, cause: str, lost: str | None = None) -> None:
-        super().__init__(cause)
-        self.cause, self.lost = cause, lost
 
 
 class Party:
@@ -53,20 +39,40 @@ class Party:
     ) -> None:
         self.terms, self.member = terms, member
         self.supersteps = 0
-        self.bytes_sent = 0
-        self._worker, self._box, self._is_wanted = worker, box, is_wanted
-        self._unanswered: set[int] = set()
-        self._missed: dict[int, int] = {}
-        self._in_flight = asyncio.Semaphore(IN_FLIGHT_PARTS)
+        self._box, self._is_wanted = box, is_wanted
         self._loop: asyncio.AbstractEventLoop = cast(Any, worker.loop).asyncio_loop
-        # From the event loop to the task's thread: what a trade came to.
-        self._done: queue.SimpleQueue[Any] = queue.SimpleQueue()
-        self._work: asyncio.Future[Mapping[int, Sequence[Parcel]]] | None = None
-        self._guarding: asyncio.Future[None] | None = None
         self._failure: Exception | None = None
-        members = len(terms.party)
+        self._quiet_since_s, self._seconds = time.monotonic(), 0.0
+        names, count = [address for address, _ in terms.party], len(terms.party)
         # Everyone begins with its successor, so that nobody is everybody's first.
-        self._others = [(member + step) % members for step in range(1, members)]
+        self._others = [(member + step) % count for step in range(1, count)]
+        doors = {} if box.door is None else terms.doors_on(box.door.address.host)
+        near = {other: doors[other] for other in self._others if other in doors}
+        far = [other for other in self._others if other not in near]
+        self._messages = Messages(far, names, worker, box, self._fail)
+        self._memory: SharedMemory | None = None
+        if near and box.door is not None:
+            self._memory = SharedMemory(member, box.door, near, names, self.check)
+        # What is far is sent before this thread waits for what is near.
+        both: tuple[Transport | None, ...] = self._messages, self._memory
+        self._transports = [one for one in both if one is not None and one.members]
+
+    def stats(self) -> ExchangeStats:
+        """What this worker has traded; the last trade was about being done, no superstep."""
+        memory = self._memory
+        return ExchangeStats(
+            supersteps=self.supersteps - 1,
+            bytes_sent=sum(transport.bytes_sent for transport in self._transports),
+            bytes_shared=0 if memory is None else memory.bytes_sent,
+            links=len(self._others),
+            links_shared=0 if memory is None else len(memory.members),
+            seconds=self._seconds,
+        )
+
+    def close(self) -> None:
+        """Let go of what is shared with other workers; called by the task's thread."""
+        if self._memory is not None:
+            self._memory.close()
 
     def trade(
         self, kind: Kind, parts_for: Callable[[int], Sequence[Part]]
@@ -74,37 +80,54 @@ class Party:
         """Send parts to every other worker and wait for theirs; called by the task's thread.
 
         Workers are named by their position in the party, and must all ask for the same kind.
-        Parcels come in the order of their parts.
+        Parcels come in the order of their parts. Their arrays are to be read before the next trade,
+        and not kept.
         """
         self.check()
-        mail: Mapping[int, Sequence[Parcel]] = {}
-        if self._others:
-            parts = {other: parts_for(other) for other in self._others}
-            self._loop.call_soon_threadsafe(self._begin, kind, parts)
-            mail = self._traded()
+        if not self.supersteps:
+            self._loop.call_soon_threadsafe(self._begin_guard)
+        mail: dict[int, Sequence[Parcel]] = {}
+        parcels = self._addressed(kind, {other: parts_for(other) for other in self._others})
+        self._quiet_since_s = time.monotonic()
+        try:
+            for transport in self._transports:
+                transport.send({member: parcels[member] for member in transport.members})
+            for transport in reversed(self._transports):
+                mail |= transport.receive()
+        except Exception:
+            # Rather why the attempt ended than that a worker left, as all do then.
+            self.check()
+            raise
+        self._seconds += time.monotonic() - self._quiet_since_s
         self.supersteps += 1
         self._require_same_kind(kind, mail)
         return mail
 
-    def _traded(self) -> Mapping[int, Sequence[Parcel]]:
-        """What the event loop has got, which never comes if the loop is stopped under it."""
-        while True:
-            try:
-                found = self._done.get(timeout=LOOP_CHECK_S)
-            except queue.Empty:
-                if not self._loop.is_running():
-                    raise AttemptAbortedError(LOOP_STOPPED) from None
-                continue
-            if isinstance(found, BaseException):
-                raise found
-            return cast(Mapping[int, Sequence[Parcel]], found)
+    def _addressed(
+        self, kind: Kind, parts: Mapping[int, Sequence[Part]]
+    ) -> dict[int, Sequence[Parcel]]:
+        """Parcels of parts; those who get the same parts get the same parcels."""
+        made: dict[int, Sequence[Parcel]] = {}
+        for each in parts.values():
+            if id(each) not in made:
+                made[id(each)] = [
+                    Parcel(
+                        self.terms.run_id, self.terms.attempt, self.supersteps, self.member,
+                        number, len(each), kind, part.header, part.arrays,
+                    ) for number, part in enumerate(each)
+                ]  # fmt: skip
+        return {member: made[id(each)] for member, each in parts.items()}
 
     def check(self) -> None:
-        """Raise if the attempt was aborted or the client no longer wants it."""
+        """Raise if the attempt was aborted or the client no longer wants it; from any thread."""
+        if self._failure is not None:
+            raise self._failure
         if self._box.aborted.done():
             raise AttemptAbortedError(self._box.cause)
         if not self._is_wanted():
             raise AttemptAbortedError("the client cancelled the run")
+        if not self._loop.is_running():
+            raise AttemptAbortedError(LOOP_STOPPED)
 
     def _require_same_kind(self, kind: Kind, mail: Mapping[int, Sequence[Parcel]]) -> None:
         for member, parcels in mail.items():
@@ -115,67 +138,15 @@ class Party:
                     f"to {parcels[0].kind.value}"
                 )
 
-    def _begin(self, kind: Kind, parts: Mapping[int, Sequence[Part]]) -> None:
-        """Begin a trade; on the event loop, as all that follows."""
-        if self._failure is not None:
-            self._done.put(self._failure)
-            return
-        self._quiet_since_s = time.monotonic()
-        self._work = asyncio.ensure_future(self._trade(kind, parts))
-        self._work.add_done_callback(self._pass_on)
-        if self._guarding is None:
-            self._guarding = asyncio.ensure_future(self._guard())
+    def _begin_guard(self) -> None:
+        """Begin to look after the attempt; on the event loop, as all that follows."""
+        self._guarding = asyncio.ensure_future(self._guard())
 
-    def _pass_on(self, work: asyncio.Future[Mapping[int, Sequence[Parcel]]]) -> None:
-        """Give the task's thread what came of a trade, and keep nothing of it."""
-        self._work = None
-        if work.cancelled():
-            self._done.put(self._failure or AttemptAbortedError(LOOP_STOPPED))
-        else:
-            self._done.put(work.exception() or work.result())
-
-    async def _trade(
-        self, kind: Kind, parts: Mapping[int, Sequence[Part]]
-    ) -> Mapping[int, Sequence[Parcel]]:
-        self._unanswered = set(self._others)
-        self._box.begin(self.supersteps)
-        sends = [self._send(other, kind, parts[other]) for other in self._others]
-        if len(sends) == 1:
-            await sends[0]
-        else:
-            tasks = [asyncio.ensure_future(send) for send in sends]
-            try:
-                await asyncio.gather(*tasks)
-            finally:
-                for task in tasks:
-                    task.cancel()
-        return await self._box.collect()
-
-    async def _send(self, member: int, kind: Kind, parts: Sequence[Part]) -> None:
-        address = self.terms.party[member][0]
-        for number, part in enumerate(parts):
-            parcel = Parcel(
-                self.terms.run_id, self.terms.attempt, self.supersteps, self.member,
-                number, len(parts), kind, part.header, part.arrays,
-            )  # fmt: skip
-            if len(parts) == 1 and parcel.array_bytes <= UNANSWERED_BYTES:
-                # Bytes go through Dask at once; for an object it makes a frame of each array.
-                packed = pickle.dumps(parcel, protocol=5)
-                await self._call(address, POST_OP, parcel=packed, reply=False)
-            else:
-                async with self._in_flight:
-                    # Dask sends the arrays as they lie in memory, not as part of its own message.
-                    wrapped = cast(Any, Serialize)(parcel)
-                    if await self._call(address, POST_OP, parcel=wrapped) != KEPT:
-                        raise AttemptAbortedError(f"{address} left the attempt")
-            self.bytes_sent += parcel.array_bytes
-        self._unanswered.discard(member)
-
-    async def _call(self, address: str, operation: str, **message: Any) -> Any:
-        try:
-            return await getattr(self._worker.rpc(address), operation)(**message)
-        except OSError as error:
-            raise AttemptAbortedError(f"{address} does not answer: {error}", address) from error
+    def _fail(self, error: Exception) -> None:
+        """End what is traded, and all that would be."""
+        self._failure = self._failure or error
+        for transport in self._transports:
+            transport.stop(error)
 
     async def _guard(self) -> None:
         """Look now and then whether the attempt can still succeed; if not, end what is traded."""
@@ -189,12 +160,10 @@ class Party:
                     probe.result()
                     probe, self._quiet_since_s = None, time.monotonic()
                 quiet_s = time.monotonic() - self._quiet_since_s
-                if probe is None and self._work is not None and quiet_s > SILENCE_S:
+                if probe is None and quiet_s > SILENCE_S and self._awaited():
                     probe = asyncio.ensure_future(self._probe())
         except Exception as error:  # noqa: BLE001 -- raised in the task's thread
-            self._failure = error
-            if self._work is not None:
-                self._work.cancel()
+            self._fail(error)
         finally:
             if probe is not None:
                 probe.add_done_callback(_look_at_error)
@@ -204,8 +173,8 @@ class Party:
         """Ask those on whom this worker waits whether they are still in the attempt."""
         for member in self._awaited():
             address = self.terms.party[member][0]
-            question = self._call(
-                address,
+            question = self._messages.call(
+                member,
                 WAITS_FOR_OP,
                 run_id=self.terms.run_id,
                 attempt=self.terms.attempt,
@@ -219,23 +188,10 @@ class Party:
             # Its last parcel and its leaving may have crossed with the question.
             if superstep is None and member in self._awaited():
                 raise AttemptAbortedError(f"{address} left the attempt")
-            self._note_miss(member, -1 if superstep is None else superstep)
-
-    def _note_miss(self, member: int, superstep: int) -> None:
-        """Abort if a worker waits for what was sent to it before it was last asked.
-
-        It waits for a parcel of this superstep; -1: for none.
-        """
-        is_in_flight = superstep == self.supersteps and member in self._unanswered
-        if superstep < 0 or is_in_flight:
-            self._missed.pop(member, None)
-        elif self._missed.get(member) == superstep:
-            raise AttemptAbortedError(f"a parcel to {self.terms.party[member][0]} was lost")
-        else:
-            self._missed[member] = superstep
+            self._messages.note_miss(member, -1 if superstep is None else superstep)
 
     def _awaited(self) -> set[int]:
-        return self._unanswered | set(self._box.missing(self.supersteps))
+        return {member for transport in self._transports for member in transport.awaited()}
 
 
 def _look_at_error(future: asyncio.Future[Any]) -> None:

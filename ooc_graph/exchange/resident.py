@@ -8,6 +8,7 @@ from typing import cast
 
 from distributed import Worker, WorkerPlugin
 
+from ooc_graph.exchange.doors import Address, Door
 from ooc_graph.exchange.parcel import Kind, Parcel, Postbox, StaleParcelError
 from ooc_graph.exchange.worker_states import patience_s
 
@@ -47,14 +48,19 @@ class ExchangePlugin(WorkerPlugin):
         for box in self._boxes.values():
             box.abort("the worker closes")
 
-    def open(self, run_id: str, attempt: int, senders: frozenset[int]) -> None:
-        """Make a postbox; those of earlier attempts of the run are closed."""
+    def open(self, run_id: str, attempt: int, senders: frozenset[int]) -> Address | None:
+        """Make a postbox; those of earlier attempts of the run are closed.
+
+        Returns the address of its door, if it has one.
+        """
         for other, number in list(self._boxes):
             if other == run_id and number < attempt:
                 self.close(other, number, f"attempt {attempt} began")
-        self._boxes[run_id, attempt] = Postbox(senders)
+        door = Door.opened() if senders else None
+        self._boxes[run_id, attempt] = Postbox(senders, door)
         # A worker that was frozen may be asked to open when nobody waits for it any more.
         self._loop.call_later(UNMANNED * patience_s(), self._close_unmanned, run_id, attempt)
+        return None if door is None else door.address
 
     def _close_unmanned(self, run_id: str, attempt: int) -> None:
         box = self.box(run_id, attempt)
@@ -111,9 +117,9 @@ async def install(dask_worker: Worker) -> ExchangePlugin:
 
 async def open_attempt(
     run_id: str, attempt: int, senders: frozenset[int], dask_worker: Worker
-) -> None:
+) -> Address | None:
     """Ready a worker for an attempt; run by the client before it submits the tasks."""
-    (await install(dask_worker)).open(run_id, attempt, senders)
+    return (await install(dask_worker)).open(run_id, attempt, senders)
 
 
 async def close_attempt(run_id: str, attempt: int, cause: str, dask_worker: Worker) -> bool:

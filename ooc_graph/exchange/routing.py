@@ -14,6 +14,7 @@ from typing import TypeVar
 
 import numpy as np
 
+from ooc_graph.exchange.doors import Address
 from ooc_graph.exchange.interface import Arrived, Route
 from ooc_graph.types import AnyArray, IntArray, owner_of
 
@@ -41,13 +42,20 @@ class Terms:
     """What the client gives every worker of an attempt.
 
     The party has address and ranks of every worker; the position in it names the worker in parcels.
-    So many threads advance the ranks of one worker.
+    So many threads advance the ranks of one worker. ``doors`` are those that its workers have
+    opened, or None, in the same order.
     """
 
     run_id: str
     attempt: int
     party: tuple[tuple[str, tuple[int, ...]], ...]
     threads: int
+    doors: tuple[Address | None, ...] = ()
+
+    def doors_on(self, host: tuple[str, ...]) -> dict[int, Address]:
+        """Doors of a host, by the position of their workers."""
+        doors = enumerate(self.doors)
+        return {member: door for member, door in doors if door and door.host == host}
 
 
 Item = TypeVar("Item")

@@ -104,8 +104,13 @@ def _workers(
 
 def _in_order(outcomes: Sequence[Finished], shards: int) -> tuple[list[Any], ExchangeStats]:
     values = {rank: value for outcome in outcomes for rank, value in outcome.values.items()}
+    each = [outcome.stats for outcome in outcomes]
     stats = ExchangeStats(
-        supersteps=outcomes[0].supersteps,
-        bytes_sent=sum(outcome.bytes_sent for outcome in outcomes),
+        supersteps=each[0].supersteps,
+        bytes_sent=sum(one.bytes_sent for one in each),
+        bytes_shared=sum(one.bytes_shared for one in each),
+        links=sum(one.links for one in each),
+        links_shared=sum(one.links_shared for one in each),
+        seconds=sum(one.seconds for one in each) / len(each),
     )
     return [values[rank] for rank in range(shards)], stats

@@ -20,6 +20,7 @@ from ooc_graph.errors import ClusterLostError, CorruptStoreError, InputError
 from ooc_graph.exchange import attempt as attempt_module
 from ooc_graph.exchange import party as party_module
 from ooc_graph.exchange.interface import Route, Share
+from ooc_graph.exchange.messages import Messages
 from ooc_graph.exchange.parcel import Kind, Parcel
 from ooc_graph.exchange.party import DivergedRanksError
 from ooc_graph.exchange.resident import POST_OP, open_attempt
@@ -33,6 +34,7 @@ from tests.toy_ranks import (
     make_ring,
     make_sharing,
     open_boxes,
+    share_no_memory,
     sleep_a_little,
     start,
 )
@@ -232,28 +234,28 @@ def test_stale_parcels_are_refused(four: Client) -> None:
 def lose_a_parcel(dask_worker: Any) -> None:
     """Have the next small parcels of superstep 2 from the first member go nowhere."""
     party_module.SILENCE_S = 0.2
-    plain = party_module.Party._send
+    plain = Messages._send
 
-    async def send(self: Any, member: int, kind: Any, parts: Any) -> None:
-        if self.supersteps == 2 and self.member == 0 and self.terms.attempt == 0:
+    async def send(self: Any, member: int, parcels: Sequence[Parcel]) -> None:
+        if (parcels[0].superstep, parcels[0].sender, parcels[0].attempt) == (2, 0, 0):
             self._unanswered.discard(member)
             return
-        await plain(self, member, kind, parts)
+        await plain(self, member, parcels)
 
-    party_module.Party._send = send  # type: ignore[method-assign]
+    Messages._send = send  # type: ignore[method-assign]
 
 
 def delay_parcels(dask_worker: Any) -> None:
     """Have the parcels of superstep 2 from the first member take longer than some probes."""
     party_module.SILENCE_S = 0.2
-    plain = party_module.Party._send
+    plain = Messages._send
 
-    async def send(self: Any, member: int, kind: Any, parts: Any) -> None:
-        if self.supersteps == 2 and self.member == 0:
+    async def send(self: Any, member: int, parcels: Sequence[Parcel]) -> None:
+        if (parcels[0].superstep, parcels[0].sender) == (2, 0):
             await asyncio.sleep(4)
-        await plain(self, member, kind, parts)
+        await plain(self, member, parcels)
 
-    party_module.Party._send = send  # type: ignore[method-assign]
+    Messages._send = send  # type: ignore[method-assign]
 
 
 @pytest.mark.parametrize(("harm", "lost"), [(lose_a_parcel, 1), (delay_parcels, 0)])
@@ -261,6 +263,7 @@ def test_a_lost_parcel_is_noticed_and_a_slow_one_is_waited_for(harm: Any, lost: 
     """The other worker is a superstep ahead by then: it had what it waited for."""
     said: list[str] = []
     with start(2) as cluster, Client(cluster) as client:
+        client.run(share_no_memory)
         client.run(harm)
         results, _ = run(client, partial(make_sharing, 4), 2, note=said.append)
     assert len(results) == 2

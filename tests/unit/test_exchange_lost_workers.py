@@ -31,6 +31,7 @@ from tests.toy_ranks import (
     make_ring,
     no_pause,
     open_boxes,
+    share_no_memory,
     start,
     times_begun,
 )
@@ -60,10 +61,12 @@ def brittle() -> Iterator[Client]:
         yield client
 
 
-@pytest.mark.parametrize("workers", [["0"], None])
+@pytest.mark.parametrize(("workers", "shares"), [(["0"], True), (None, True), (None, False)])
 def test_same_answer_after_a_worker_was_killed(
-    brittle: Client, tmp_path: Path, workers: list[str] | None
+    brittle: Client, tmp_path: Path, workers: list[str] | None, shares: bool
 ) -> None:
+    if not shares:
+        brittle.run(share_no_memory)
     pause = partial(kill_once, tmp_path / "killed", signal.SIGKILL)
     parts, _ = run(brittle, partial(make_ring, 20_000, 32, pause), 32, workers=workers)
     assert (tmp_path / "killed").exists()
@@ -183,7 +186,7 @@ def make_impatient(make: Callable[[Sequence[int]], Any], ranks: Sequence[int]) -
 
 
 def forget_plugin(dask_worker: Any) -> None:
-    del dask_worker.plugins[PLUGIN_NAME]
+    dask_worker.plugins.pop(PLUGIN_NAME).teardown(dask_worker)
 
 
 def test_a_worker_restarted_under_its_address_is_tried_again(

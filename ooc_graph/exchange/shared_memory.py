@@ -1,0 +1,229 @@
+"""The transport between workers of one host: their memory, and a message that something is in it.
+
+Each worker writes what it sends into memory that all receivers map, once for those who get the
+same. Small arrays travel in the message. In each round every worker sends every other one message,
+and waits for one of each. A superstep has another round if somebody has more than `ROUND_BYTES`.
+
+Two memories take turns, one a round. Who writes for round n + 2 has everyone's messages of round
+n + 1, and these were sent after the arrays of round n had been read: merged or joined, if that was
+a superstep's last round (see `Transport.receive`), else copied.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+import socket
+import struct
+from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import ExitStack, suppress
+from threading import Event, Lock
+from typing import NoReturn
+
+from ooc_graph.exchange.doors import TICK_S, Address, Door, LeftError
+from ooc_graph.exchange.parcel import Parcel
+from ooc_graph.exchange.transport import AttemptAbortedError, Mail
+from ooc_graph.exchange.written import MESSAGE_BYTES, Layout, has_more, mapped, nothing, read
+from ooc_graph.forked import not_inherited
+
+ROUND_BYTES = 32 << 20
+"""Arrays that a worker writes for one round, unless one parcel alone has more."""
+_SLACK_BYTES = 1 << 20
+_DESCRIPTOR = struct.Struct("i")
+
+
+class SharedMemory:
+    """Trades parcels with workers of the same host; a `Transport`.
+
+    ``others`` are their doors by member, and ``check`` raises once nobody waits for this. ``names``
+    are addresses of workers as the user knows them, by member.
+    """
+
+    def __init__(
+        self,
+        member: int,
+        door: Door,
+        others: Mapping[int, Address],
+        names: Sequence[str],
+        check: Callable[[], None],
+    ) -> None:
+        self.members: Collection[int] = others.keys()
+        self.bytes_sent = 0
+        self._member, self._door, self._others = member, door, others
+        self._names, self._check = names, check
+        self._links: dict[int, socket.socket] = {}
+        self._open = ExitStack()
+        self._lock = Lock()  # of what is closed by the thread, and stopped by the event loop
+        self._stopped = Event()
+        self._letters: list[tuple[list[Parcel], list[int]]] = []
+        self._missing: set[int] = set()
+        self._has_more = False
+        self._round = 0
+        self._memories = [nothing(), nothing()]
+        self._theirs = {other: [nothing(), nothing()] for other in others}
+
+    def send(self, mail: Mail) -> None:
+        """Write what goes out in the first round."""
+        if not self._links:
+            self._link()
+        letters: dict[int, tuple[list[Parcel], list[int]]] = {}
+        for member, parcels in mail.items():
+            letters.setdefault(id(parcels), (list(parcels), []))[1].append(member)
+            self.bytes_sent += sum(parcel.array_bytes for parcel in parcels)
+        self._letters = list(letters.values())
+        self._send_round()
+
+    def receive(self) -> Mail:
+        """Take what comes, and send more if somebody has more."""
+        mail: dict[int, list[Parcel]] = {member: [] for member in self.members}
+        while True:
+            came: dict[int, bytes] = {}
+            while self._missing:
+                for member in self._called():
+                    came[member] = self._take(member)
+                    self._missing.discard(member)
+            goes_on = self._has_more or any(map(has_more, came.values()))
+            for member, message in came.items():
+                memory = self._theirs[member][self._round % 2]
+                mail[member] += read(message, memory, copied=goes_on)
+            self._round += 1
+            if not goes_on:
+                return mail
+            self._send_round()
+
+    def awaited(self) -> set[int]:
+        """Members whose message of this round has not come."""
+        return set(self._missing)
+
+    def stop(self, error: Exception) -> None:
+        """End the connections: this thread notices, and so do all others."""
+        del error
+        self._stopped.set()
+        with self._lock:
+            for link in self._links.values():
+                with suppress(OSError):
+                    link.shutdown(socket.SHUT_RDWR)
+
+    def close(self) -> None:
+        """Let go of connections and memory."""
+        with self._lock:
+            self._open.close()
+            self._links = {}
+        self._memories.clear()
+        self._theirs.clear()
+
+    def _link(self) -> None:
+        self._missing = set(self.members)
+        try:
+            links = self._door.link(self._member, self._others, self._check)
+        except LeftError as error:
+            self._wait_for_end(error.member)
+        except OSError as error:
+            self._give_up(error)
+        for link in links.values():
+            self._open.enter_context(link)
+            self._open.enter_context(not_inherited(link.fileno()))
+        with self._lock:
+            self._links = links
+
+    def _send_round(self) -> None:
+        """Send every member a message, which may say that there is nothing for it."""
+        taken = self._taken()
+        self._has_more = any(parcels for parcels, _ in self._letters)
+        self._missing = set(self.members)
+        try:
+            layout = Layout()
+            messages = [(layout.message(parcels, more=self._has_more), to) for parcels, to in taken]
+            descriptors = self._fit(layout.size)
+            layout.write(self._memories[self._round % 2])
+        except OSError as error:
+            self._give_up(error)
+        try:
+            for message, receivers in messages:
+                for member in receivers:
+                    self._ring(member, message, descriptors)
+        finally:
+            for descriptor in descriptors:
+                os.close(descriptor)
+
+    def _taken(self) -> list[tuple[list[Parcel], list[int]]]:
+        """What goes out in this round: as many of each letter's parcels as there is space for."""
+        taken = []
+        free = ROUND_BYTES
+        for parcels, receivers in self._letters:
+            count = 0
+            while count < len(parcels) and (
+                parcels[count].array_bytes <= free or free == ROUND_BYTES
+            ):
+                free -= parcels[count].array_bytes
+                count += 1
+            taken.append((parcels[:count], receivers))
+            del parcels[:count]
+        return taken
+
+    def _fit(self, size: int) -> list[int]:
+        """Descriptor of new memory, for all to map, if this round's is too small."""
+        if size <= len(self._memories[self._round % 2]):
+            return []
+        descriptor = os.memfd_create("ooc-graph")
+        # Pages that nobody writes to take no memory.
+        os.ftruncate(descriptor, max(size, ROUND_BYTES + _SLACK_BYTES))
+        self._memories[self._round % 2] = mapped(descriptor)
+        return [descriptor]
+
+    def _ring(self, member: int, message: bytes, descriptors: list[int]) -> None:
+        link = self._links[member]
+        try:
+            if descriptors:
+                socket.send_fds(link, [message], descriptors)
+            else:
+                link.send(message)
+        except (BrokenPipeError, ConnectionResetError):
+            self._wait_for_end(member)
+        except OSError as error:
+            self._give_up(error)
+
+    def _called(self) -> list[int]:
+        """Wait a little; members whose message has come, or who are gone."""
+        poll = select.poll()
+        member_of = {self._links[member].fileno(): member for member in self._missing}
+        for descriptor in member_of:
+            poll.register(descriptor, select.POLLIN)
+        ready = poll.poll(TICK_S * 1e3)
+        if not ready:
+            self._check()
+        return [member_of[descriptor] for descriptor, _ in ready]
+
+    def _take(self, member: int) -> bytes:
+        """A member's message; memory that comes with it is mapped."""
+        space, is_private = socket.CMSG_LEN(_DESCRIPTOR.size), socket.MSG_CMSG_CLOEXEC
+        link = self._links[member]
+        try:
+            message, ancillary, flags, _ = link.recvmsg(MESSAGE_BYTES + 1, space, is_private)
+        except OSError:
+            self._wait_for_end(member)
+        if flags & socket.MSG_CTRUNC:
+            self._give_up(OSError("no descriptor is free"))
+        for _, _, descriptor in ancillary:
+            (received,) = _DESCRIPTOR.unpack(descriptor)
+            self._theirs[member][self._round % 2] = mapped(received)
+            os.close(received)
+        if not message:
+            self._wait_for_end(member)
+        return message
+
+    def _wait_for_end(self, member: int) -> NoReturn:
+        """Wait until it is known why a member has left: its ranks failed, or it is lost.
+
+        The client ends the attempt everywhere then. Or the guard does, which asks the member.
+        """
+        while not self._stopped.wait(TICK_S):
+            self._check()
+        self._check()
+        raise AttemptAbortedError(f"{self._names[member]} left the attempt")
+
+    def _give_up(self, error: OSError) -> NoReturn:
+        """End the attempt, and have the next do without."""
+        Door.works = False
+        name = self._names[self._member]
+        raise AttemptAbortedError(f"{name} cannot share memory: {error}") from error
