@@ -69,10 +69,13 @@ class Algorithm:
             note=workplace.note,
         )
         if task.folder is None:
-            found, _ = run()
-            return self.joined(task, graph, found)
-        traces, _ = run(finish=WritePart(task.kernel, self.arrays, str(task.parts)))
-        return workplace.call(self.gather, task, traces)
+            found, stats = run()
+            written = self.joined(task, graph, found)
+        else:
+            traces, stats = run(finish=WritePart(task.kernel, self.arrays, str(task.parts)))
+            written = workplace.call(self.gather, task, traces)
+        notes = (f"{task.kernel}: {stats.summary}",) if stats.links else ()
+        return replace(written, notes=notes)
 
     def whole(self, task: SearchTask) -> Written:
         """Search by one rank with the whole graph; runs on the worker that holds it."""
