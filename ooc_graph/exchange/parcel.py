@@ -17,7 +17,7 @@ import numpy as np
 from ooc_graph.exchange.doors import Door
 from ooc_graph.types import AnyArray
 
-PART_BYTES = 32 << 20
+PART_BYTES = 8 << 20
 
 
 class Kind(Enum):

@@ -2,7 +2,7 @@
 
 Each worker writes what it sends into memory that all receivers map, once for those who get the
 same. Small arrays travel in the message. In each round every worker sends every other one message,
-and waits for one of each. A superstep has another round if somebody has more than `ROUND_BYTES`.
+and waits for one of each. A superstep has more rounds if somebody has more than there is space for.
 
 Two memories take turns, one a round. Who writes for round n + 2 has everyone's messages of round
 n + 1, and these were sent after the arrays of round n had been read: merged or joined, if that was
@@ -21,13 +21,11 @@ from threading import Event, Lock
 from typing import NoReturn
 
 from ooc_graph.exchange.doors import TICK_S, Address, Door, LeftError
-from ooc_graph.exchange.parcel import Parcel
+from ooc_graph.exchange.parcel import EARLY_BYTES, Parcel
 from ooc_graph.exchange.transport import AttemptAbortedError, Mail
 from ooc_graph.exchange.written import MESSAGE_BYTES, Layout, has_more, mapped, nothing, read
 from ooc_graph.forked import not_inherited
 
-ROUND_BYTES = 32 << 20
-"""Arrays that a worker writes for one round, unless one parcel alone has more."""
 _SLACK_BYTES = 1 << 20
 _DESCRIPTOR = struct.Struct("i")
 
@@ -58,6 +56,8 @@ class SharedMemory:
         self._letters: list[tuple[list[Parcel], list[int]]] = []
         self._missing: set[int] = set()
         self._has_more = False
+        # A worker maps two memories of each. Nothing comes early, and they may take as much.
+        self._round_bytes = EARLY_BYTES // (2 * (1 + len(others)))
         self._round = 0
         self._memories = [nothing(), nothing()]
         self._theirs = {other: [nothing(), nothing()] for other in others}
@@ -149,11 +149,11 @@ class SharedMemory:
     def _taken(self) -> list[tuple[list[Parcel], list[int]]]:
         """What goes out in this round: as many of each letter's parcels as there is space for."""
         taken = []
-        free = ROUND_BYTES
+        free = self._round_bytes
         for parcels, receivers in self._letters:
             count = 0
             while count < len(parcels) and (
-                parcels[count].array_bytes <= free or free == ROUND_BYTES
+                parcels[count].array_bytes <= free or free == self._round_bytes
             ):
                 free -= parcels[count].array_bytes
                 count += 1
@@ -167,7 +167,7 @@ class SharedMemory:
             return []
         descriptor = os.memfd_create("ooc-graph")
         # Pages that nobody writes to take no memory.
-        os.ftruncate(descriptor, max(size, ROUND_BYTES + _SLACK_BYTES))
+        os.ftruncate(descriptor, max(size, self._round_bytes + _SLACK_BYTES))
         self._memories[self._round % 2] = mapped(descriptor)
         return [descriptor]
 

@@ -28,7 +28,7 @@ from ooc_graph.types import DEAL_BLOCK
 from tests import local_exchange
 from tests.toy_ranks import PATIENCE_S, Seen, addresses, make_sharing, share_no_memory, start
 
-CUT_BYTES, ROUND_BYTES = 1000, 4000
+CUT_BYTES, MAPPED_BYTES = 1000, 16_000
 
 
 def cut_small(dask_worker: Any) -> None:
@@ -36,7 +36,7 @@ def cut_small(dask_worker: Any) -> None:
     for module, name in ((ranks, "cut_rows"), (ranks, "cut_arrays")):
         plain = getattr(parcel, name)
         setattr(module, name, partial(plain, part_bytes=CUT_BYTES))
-    shared_memory.ROUND_BYTES = ROUND_BYTES
+    shared_memory.EARLY_BYTES = MAPPED_BYTES
     written.SMALL_BYTES, written.MESSAGE_BYTES = 64, 700
 
 
