@@ -3,7 +3,8 @@
     python benchmarks/exchange_latency.py [--workers 2 4] [--empty-only]
 
 One rank a worker and eight; an empty Share, a Route of nothing, and 1 and 8 MB from every worker to
-every other. The first supersteps, in which connections are made, do not count.
+every other. The first supersteps, in which connections are made, do not count. Each is measured
+through shared memory and through Dask's connections in turn; `ratio` is that of the medians.
 """
 
 import time
@@ -21,6 +22,7 @@ from harness.timing import timed
 
 import ooc_graph as og
 from ooc_graph.exchange.cluster import Cluster
+from ooc_graph.exchange.doors import Door
 from ooc_graph.exchange.interface import Question, Route, Share
 from ooc_graph.exchange.scheduler import run
 from ooc_graph.types import DEAL_BLOCK
@@ -56,6 +58,11 @@ def make(
     return nullcontext(({rank: clocked(question, supersteps) for rank in ranks}, nothing))
 
 
+def share_memory(works: bool) -> None:
+    """Have the workers of a process share memory, or do without."""
+    Door.works = works
+
+
 def measure(
     client: Client, workers: list[str], shards: int, kind: str, pair_bytes: int
 ) -> dict[str, float]:
@@ -72,14 +79,21 @@ def measure(
     }
 
 
-def figures(client: Client, workers: list[str], *, empty_only: bool) -> dict[str, dict[str, float]]:
-    found = {}
+def compared(client: Client, workers: list[str], *, empty_only: bool) -> dict[str, Any]:
+    found: dict[str, tuple[int, str, int]] = {}
     for kind, ranks in product(("Share", "Route"), (1, 8)):
         case = ranks * len(workers), kind, 0
         found[f"empty {kind}, {ranks} rank{'s'[: ranks - 1]} a worker"] = case
     for kind, mega in product(("Share", "Route"), () if empty_only else (1, 8)):
         found[f"{kind} {mega} MB a pair"] = len(workers), kind, mega << 20
-    return {name: measure(client, workers, *case) for name, case in found.items()}
+    figures: dict[str, Any] = {}
+    for (name, case), by in product(found.items(), ("shared memory", "Dask's connections")):
+        client.run(share_memory, by == "shared memory")
+        figures[f"{name}, {by}"] = measured = measure(client, workers, *case)
+        if by != "shared memory":
+            first = figures[f"{name}, shared memory"]
+            measured["ratio"] = round(measured["median_ms"] / first["median_ms"], 2)
+    return figures
 
 
 def main() -> None:
@@ -90,7 +104,7 @@ def main() -> None:
     for count in options.workers:
         with og.local_cluster(count) as client:
             workers = Cluster.of(client).look()
-            found = figures(client, sorted(workers), empty_only=options.empty_only)
+            found = compared(client, sorted(workers), empty_only=options.empty_only)
         threads = min(worker.threads for worker in workers.values())
         parameters = {"workers": count, "threads_per_worker": threads, "warm_up": WARM_UP}
         program.record(parameters, found, **load_average())
