@@ -84,7 +84,7 @@ class Party:
         and not kept.
         """
         self.check()
-        if not self.supersteps:
+        if self._transports and not self.supersteps:
             self._loop.call_soon_threadsafe(self._begin_guard)
         mail: dict[int, Sequence[Parcel]] = {}
         parcels = self._addressed(kind, {other: parts_for(other) for other in self._others})

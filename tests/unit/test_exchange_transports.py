@@ -32,11 +32,11 @@ CUT_BYTES, MAPPED_BYTES = 1000, 16_000
 
 
 def cut_small(dask_worker: Any) -> None:
-    """Have parcels be cut at `CUT_BYTES`, and memory of any size be used."""
+    """Have parcels be cut at `CUT_BYTES`, and little memory, which headers outgrow, be used."""
     for module, name in ((ranks, "cut_rows"), (ranks, "cut_arrays")):
         plain = getattr(parcel, name)
         setattr(module, name, partial(plain, part_bytes=CUT_BYTES))
-    shared_memory.EARLY_BYTES = MAPPED_BYTES
+    shared_memory.EARLY_BYTES, shared_memory._SLACK_BYTES = MAPPED_BYTES, 0
     written.SMALL_BYTES, written.MESSAGE_BYTES = 64, 700
 
 
