@@ -12,6 +12,8 @@ share (merge), waiting for the slowest rank of a superstep, and the exchange its
 machine a message waits for a core in every superstep; processor time of all threads, those of Dask
 included, is measured as well.
 
+Workers share memory; each source is searched through Dask's connections, too (by_messages).
+
 With --budget BYTES each worker, and the one process, keeps heads of its rows in memory within so
 many bytes, and reads the tails from the store; what they read is recorded.
 """
@@ -28,6 +30,7 @@ from typing import Any
 
 import numpy as np
 from distributed import Client
+from exchange_latency import share_memory
 from harness.graphs import internal_keys
 from harness.program import KERNELS, Program, load_average
 from harness.timing import answer_of, measure_of
@@ -171,6 +174,7 @@ def compared(
     read: dict[str, list[int]] = {"alone": [], "ranks": []}
     alone, together, parts, supersteps, sent = [], [], [], [], []
     processor: dict[str, list[float]] = {"alone": [], "ranks": []}
+    by_messages: dict[str, list[float]] = {"whole": [], "exchange": []}
     for index, root in enumerate([roots[0], roots[0], *roots]):
         begun = process_time()
         tree = search.run(root)
@@ -182,6 +186,13 @@ def compared(
         if budget_bytes:
             read["alone"].append(search.io_stats.bytes)
             read["ranks"].append(sum(client.run(bytes_read).values()))
+        else:
+            client.run(share_memory, False)
+            apart, _ = run(client, partial(make, task), graph.shards)
+            client.run(share_memory, True)
+            for name, seconds in parts_of([course for _, course in apart]).items():
+                if index >= 2 and name in by_messages:
+                    by_messages[name].append(seconds)
         if index < 2:  # compiling, and memory that is touched for the first time
             continue
         found = parts_of([course for _, course in results])
@@ -200,6 +211,7 @@ def compared(
         "ranks_s": together,
         "ratio_of_medians": float(np.median(together) / np.median(alone)),
         "processor_s": {who: float(np.median(times)) for who, times in processor.items()},
+        "by_messages_s": {n: float(np.median(times)) for n, times in by_messages.items() if times},
         "parts_s": dict(sorted(middle.items(), key=lambda part: -part[1])),
         "supersteps": float(np.median(supersteps)),
         "bytes_sent": float(np.median(sent)),
