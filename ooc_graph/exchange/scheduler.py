@@ -2,8 +2,9 @@
 
 Each worker holds a set of ranks. A plugin on the worker (`resident`) keeps a postbox for every
 open attempt; one task pinned to the worker (`handle`) advances its ranks (`ranks`), and in every
-superstep each worker sends one message to every other (`party`). Nothing but counts passes
-through scheduler or client until the ranks are done.
+superstep each worker sends one message to every other (`party`), by the transport that reaches it
+(`shared_memory`, `messages`). Nothing but counts passes through scheduler or client until the ranks
+are done.
 
 A lost worker ends the attempt everywhere. The next begins with its ranks dealt to the workers
 there are; steps are deterministic and answers ordered by rank, so the result has the same bytes.
@@ -44,9 +45,9 @@ def run(
 
     What a rank, ``make`` or ``finish`` raises ends the run everywhere and is raised here, that of
     the lowest rank first. ClusterLostError: every attempt lost a worker, or none could work for
-    longer than the patience. Payloads that `Shared.merge` gets may be views of receive buffers: to
-    be read, not kept. Columns of a `Route` have the same dtypes in all ranks, also if a rank sends
-    nothing.
+    longer than the patience. Payloads that `Shared.merge` gets may be views of receive buffers, or
+    of other workers' memory: to be read, not kept. Columns of a `Route` have the same dtypes in all
+    ranks, also if a rank sends nothing.
 
     ``make`` is picklable, called on each worker with the numbers of its shards, ascending; it
     returns a context manager, in which there is a coroutine for each and what they have in common.
