@@ -166,9 +166,13 @@ class SharedMemory:
         if size <= len(self._memories[self._round % 2]):
             return []
         descriptor = os.memfd_create("ooc-graph")
-        # Pages that nobody writes to take no memory.
-        os.ftruncate(descriptor, max(size, self._round_bytes + _SLACK_BYTES))
-        self._memories[self._round % 2] = mapped(descriptor)
+        try:
+            # Pages that nobody writes to take no memory.
+            os.ftruncate(descriptor, max(size, self._round_bytes + _SLACK_BYTES))
+            self._memories[self._round % 2] = mapped(descriptor)
+        except BaseException:
+            os.close(descriptor)
+            raise
         return [descriptor]
 
     def _ring(self, member: int, message: bytes, descriptors: list[int]) -> None:
@@ -206,8 +210,12 @@ class SharedMemory:
             self._give_up(OSError("no descriptor is free"))
         for _, _, descriptor in ancillary:
             (received,) = _DESCRIPTOR.unpack(descriptor)
-            self._theirs[member][self._round % 2] = mapped(received)
-            os.close(received)
+            try:
+                self._theirs[member][self._round % 2] = mapped(received)
+            except OSError as error:
+                self._give_up(error)
+            finally:
+                os.close(received)
         if not message:
             self._wait_for_end(member)
         return message
@@ -223,7 +231,8 @@ class SharedMemory:
         raise AttemptAbortedError(f"{self._names[member]} left the attempt")
 
     def _give_up(self, error: OSError) -> NoReturn:
-        """End the attempt, and have the next do without."""
+        """End the attempt, and have the next do without, unless it has ended already."""
+        self._check()
         Door.works = False
         name = self._names[self._member]
         raise AttemptAbortedError(f"{name} cannot share memory: {error}") from error
