@@ -86,7 +86,7 @@ def _play(party: Party, make: Make, finish: Finish | None) -> Finished:
         if terms.threads > 1:
             apply = stack.enter_context(Threads(terms.threads)).map
         given = party.trade, ranks_of, party.member, *stack.enter_context(make(mine))
-        ranks = stack.enter_context(closing(Ranks(*given, apply=apply)))
+        ranks = stack.enter_context(closing(Ranks(*given, apply=apply, codes=party.has_far)))
         results = ranks.run()
     values = results if finish is None else {r: finish(r, results[r]) for r in sorted(results)}
     return Finished(values, party.stats())

@@ -49,6 +49,8 @@ class Party:
         doors = {} if box.door is None else terms.doors_on(box.door.address.host)
         near = {other: doors[other] for other in self._others if other in doors}
         far = [other for other in self._others if other not in near]
+        self.has_far = bool(far)
+        """Whether some worker is reached through a network, where bytes cost more than coding."""
         self._messages = Messages(far, names, worker, box, self._fail)
         self._memory: SharedMemory | None = None
         if near and box.door is not None:

@@ -36,7 +36,8 @@ class Ranks:
     """Coroutines of one process's ranks, and what they have in common.
 
     ``ranks_of`` has the ranks of every process, ascending; ``member`` is this one. ``apply`` is
-    ``map``, or an executor's ``map`` to advance ranks in several threads.
+    ``map``, or an executor's ``map`` to advance ranks in several threads. What is sent is coded if
+    this process ``codes``; others need not do the same.
     """
 
     def __init__(
@@ -48,7 +49,9 @@ class Ranks:
         shared: Shared,
         *,
         apply: routing.Apply[Any, Any] = map,
+        codes: bool = True,
     ) -> None:
+        self._codes = codes
         self._trade, self._ranks_of, self._member = trade, ranks_of, member
         self._shared, self._apply = shared, apply
         self._mine = ranks_of[member]
@@ -94,7 +97,9 @@ class Ranks:
         payload_arrays: Sequence[codec.Packed] = []
         if len(self._ranks_of) > 1:
             sendings = [
-                self._disjoint[rank].filled(array) if question.is_disjoint else array
+                self._disjoint[rank].filled(array)
+                if question.is_disjoint and self._codes
+                else array
                 for rank, question in zip(self._mine, questions, strict=True)
                 for array in question.payload
             ]
@@ -140,6 +145,8 @@ class Ranks:
         return routing.deliver(inbound)
 
     def _packed(self, arrays: Sequence[AnyArray]) -> list[codec.Packed]:
+        if not self._codes:
+            return [codec.Packed(array, False) for array in arrays]
         return list(self._apply(codec.packed, arrays))
 
     def _joined(self, parcels: Sequence[Parcel]) -> tuple[Any, list[AnyArray]]:
