@@ -15,6 +15,7 @@ from ooc_graph.kernels.common.completion import OnDone
 from ooc_graph.kernels.cuda.many import host as cuda_many_host
 from ooc_graph.kernels.cuda.many import pieces as cuda_many_pieces
 from ooc_graph.kernels.cuda.many.host import HostAnswers
+from ooc_graph.kernels.cuda.runtime import pinned as cuda_pinned
 
 LANES, WIDTH, PITCH = 4, 5, 8
 PAGEABLE, PINNED = 0, 1
@@ -105,7 +106,7 @@ def copied(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> I
         runtime=SimpleNamespace(memcpy2DAsync=copy, pointerGetAttributes=lambda _: kind),
     )
     cupy = SimpleNamespace(cuda=cuda, empty=Buffer)
-    for module in (cuda_many_host, cuda_many_pieces):
+    for module in (cuda_many_host, cuda_many_pieces, cuda_pinned):
         monkeypatch.setattr(module, "cuda", lambda: cupy)
     monkeypatch.setattr(cuda_many_host, "pinned_buffer", lambda size, **_: np.empty(size, np.uint8))
     # Two batches at a time.
