@@ -11,6 +11,7 @@ in each process, and a warning says so once.
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import warnings
 from collections.abc import Callable, Iterator
@@ -199,7 +200,12 @@ class _Cache(FunctionCache):
 
     def save_overload(self, sig: Any, data: Any) -> None:
         with _going_on():
-            super().save_overload(sig, data)  # type: ignore[no-untyped-call]
+            locator: Any = self._impl.locator
+            locator.ensure_cache_path()
+            # Of two that are saved at once, numba loses one, or takes it for the other.
+            with (Path(locator.get_cache_path()) / "lock").open("wb") as turn:
+                fcntl.flock(turn, fcntl.LOCK_EX)
+                super().save_overload(sig, data)  # type: ignore[no-untyped-call]
 
 
 @cache

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import errno
+import fcntl
 import importlib.util
 import os
 import shutil
 import subprocess
 import sys
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -239,6 +241,21 @@ def test_what_is_compiled_is_kept(decorator: Callable[..., Any], cache: Path) ->
         assert hits(one) == known
     assert len(list(cache.rglob("*.nbc"))) == 1
     assert kernel_cache.is_usable()
+
+
+def test_one_process_at_a_time_keeps_a_kernel(cache: Path) -> None:
+    made()(1, 2)
+    (lock,) = cache.rglob("lock")
+    one = made()
+    with lock.open("wb") as turn, ThreadPoolExecutor(1) as other:
+        fcntl.flock(turn, fcntl.LOCK_EX)
+        waiting = other.submit(one, 1.5, 2.5)
+        with pytest.raises(TimeoutError):
+            waiting.result(timeout=1)
+        assert len(list(cache.rglob("*.nbc"))) == 1
+        fcntl.flock(turn, fcntl.LOCK_UN)
+        assert waiting.result(timeout=60) == 4
+    assert len(list(cache.rglob("*.nbc"))) == 2
 
 
 def goes_on(folder: Path, why: str, decorators: list[Any] = DECORATORS) -> None:
