@@ -379,8 +379,11 @@ def test_few_sources_at_hubs_are_searched_from_one_by_one():
     arcs = skewed(2000, 30000, "float32", directed=False, seed=3)
     search = chooser_of(arcs, 64)
     few, all_ = np.arange(20), np.arange(arcs.vertices)
+    one = search.run(few[:1])
+    assert not search.is_one_by_one
     answer = search.run(few)
     assert search.is_one_by_one
+    assert one.tobytes() == answer[:1].tobytes()
     assert search.run(all_)[:20].tobytes() == answer.tobytes()
     assert not search.is_one_by_one
     assert search.run(few).tobytes() == answer.tobytes()

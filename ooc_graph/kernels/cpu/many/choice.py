@@ -173,7 +173,9 @@ class Chooser:
         if self._may_close() and floyd_warshall.is_sure(*self._size) and self._close():
             return 0
         is_thin = single_searches_pay(*self._size, self._row_bytes(batch_size))
-        is_few = not self._search.prunes_for(max(self._expected, len(wanted.sources)))
+        count = max(self._expected, len(wanted.sources))
+        # One source is a batch: single searches would have to be compiled for it.
+        is_few = count > 1 and not self._search.prunes_for(count)
         if is_thin or (self._pulls and is_few and not self._may_close()):
             # More sources may be expected later.
             self._decided = is_thin
