@@ -8,11 +8,13 @@ raises at once instead of waiting for ever.
 
 from __future__ import annotations
 
+import fcntl
 import os
 import sys
 import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from time import monotonic, sleep
 from types import MethodType
 from typing import Any, NoReturn, TypeAlias, TypeVar
 
@@ -62,6 +64,23 @@ def not_inherited(descriptor: int) -> Iterator[None]:
         yield
     finally:
         _descriptors.discard(descriptor)
+
+
+POLL_S = 0.05
+
+
+def locked_in_time(descriptor: int, patience_s: float) -> bool:
+    """Lock an open file for this process alone; False if another had it for too long."""
+    begun_s = monotonic()
+    while True:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            if monotonic() - begun_s >= patience_s:
+                return False
+            sleep(POLL_S)
+        else:
+            return True
 
 
 def abandon(thing: object) -> None:

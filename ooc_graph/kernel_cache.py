@@ -11,11 +11,10 @@ in each process, and a warning says so once.
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
 import warnings
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import cache, partial
 from importlib import import_module
 from pathlib import Path
@@ -30,6 +29,7 @@ from numba.core.caching import CompileResultCacheImpl, FunctionCache
 from numba.core.runtime.nrt import rtsys
 from numba.np.numpy_support import from_dtype, map_layout
 
+from ooc_graph.forked import locked_in_time, not_inherited
 from ooc_graph.garbage import uncollected
 
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -135,6 +135,8 @@ def jit(**options: Any) -> Any:
     return decorator(**{"nogil": True, "_nrt": False, "no_cfunc_wrapper": True} | options)
 
 
+_PATIENCE_S = 10.0  # nobody takes as long, unless the process is stopped
+
 _InChosenFolder: Any = CompileResultCacheImpl._locator_classes[0]
 
 
@@ -203,8 +205,10 @@ class _Cache(FunctionCache):
             locator: Any = self._impl.locator
             locator.ensure_cache_path()
             # Of two that are saved at once, numba loses one, or takes it for the other.
-            with (Path(locator.get_cache_path()) / "lock").open("wb") as turn:
-                fcntl.flock(turn, fcntl.LOCK_EX)
+            path = Path(locator.get_cache_path()) / "lock"
+            with path.open("wb") as lock, not_inherited(lock.fileno()):
+                with suppress(OSError):  # of a file system without locks
+                    locked_in_time(lock.fileno(), _PATIENCE_S)
                 super().save_overload(sig, data)  # type: ignore[no-untyped-call]
 
 

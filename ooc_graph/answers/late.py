@@ -80,6 +80,8 @@ class LateColumns(Mapping[str, AnyArray]):
         else:
             self._columns.fill_all(name, self._arrays[name], self._threads)
         self._left.discard(name)
+        if not self._left - {VERTEX} and (not self._left or self._first is not None):
+            self._columns = None  # which may hold memory of a device
         self.seconds["order"] += perf_counter() - begun
 
 

@@ -65,19 +65,6 @@ class Part:
     arrays: tuple[AnyArray, ...]
 
 
-def cut_rows(
-    columns: Sequence[AnyArray], header: Any, *, part_bytes: int = PART_BYTES
-) -> list[Part]:
-    """Cut columns of equal length (k,) into row ranges of at most ``part_bytes``; views."""
-    row_bytes = sum(column.itemsize for column in columns)
-    step = max(1, part_bytes // max(1, row_bytes))
-    starts = range(0, max(1, len(columns[0])), step)
-    return [
-        Part(header if start == 0 else None, tuple(c[start : start + step] for c in columns))
-        for start in starts
-    ]
-
-
 def cut_arrays(
     arrays: Sequence[AnyArray], note: Any = None, *, part_bytes: int = PART_BYTES
 ) -> list[Part]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import fcntl
 import json
 import os
 import socket
@@ -11,10 +10,9 @@ import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from time import monotonic, sleep
 
 from ooc_graph.errors import DISK_FULL_ERRNOS, DiskFullError, OutputBusyError, UsageError
-from ooc_graph.forked import not_inherited
+from ooc_graph.forked import locked_in_time, not_inherited
 
 PARTIAL = ".partial-"
 """Part of the name of a file that is being written."""
@@ -94,23 +92,6 @@ def _full_folder(error: OSError, path: Path) -> Path:
         return path.parent
     found = Path(os.fsdecode(name)).absolute()
     return path.parent if path.parent in found.parents else found.parent
-
-
-POLL_S = 0.05
-
-
-def locked_in_time(descriptor: int, patience_s: float) -> bool:
-    """Lock an open file for this process alone; False if another had it for too long."""
-    begun_s = monotonic()
-    while True:
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            if monotonic() - begun_s >= patience_s:
-                return False
-            sleep(POLL_S)
-        else:
-            return True
 
 
 @contextmanager

@@ -19,7 +19,8 @@ import numpy as np
 import psutil
 
 from ooc_graph.errors import InputError, OutputBusyError
-from ooc_graph.layout.whole_file import disk_full_reported, locked_in_time
+from ooc_graph.forked import locked_in_time
+from ooc_graph.layout.whole_file import disk_full_reported
 from ooc_graph.threads import cores
 
 _PACKAGES = ("ooc-graph", "numpy", "numba", "dask", "zarr")

@@ -31,8 +31,7 @@ import numba
 from numba.core.registry import cpu_target
 
 from ooc_graph import kernel_cache
-from ooc_graph.forked import not_inherited
-from ooc_graph.layout.whole_file import locked_in_time
+from ooc_graph.forked import locked_in_time, not_inherited
 from ooc_graph.threads import cores
 
 PATIENCE_S = 120.0

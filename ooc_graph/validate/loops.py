@@ -69,8 +69,9 @@ def take_column(
     ids, far = parent[start:stop], value[start:stop]
     above, taken = position[start:stop], row[start:stop]
     for i in range(len(ids) if len(vertices) == 0 else 0):
-        is_vertex = np.int64(np.uint64(ids[i] - lowest) < count)
-        above[i] = (ids[i] - lowest + 1) * is_vertex - 1
+        gap = np.uint64(ids[i]) - np.uint64(lowest)
+        is_vertex = np.int64(gap < count)
+        above[i] = np.int64(gap) if gap < count else -1
         reached += is_vertex
         odd |= is_vertex ^ np.int64(far[i] != given) | is_vertex ^ np.int64(ids[i] != -1)
     for i in range(len(ids) if len(vertices) else 0):

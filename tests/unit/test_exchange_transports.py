@@ -32,9 +32,7 @@ CUT_BYTES, MAPPED_BYTES = 1000, 16_000
 
 def cut_small(dask_worker: Any) -> None:
     """Have parcels be cut at `CUT_BYTES`, and little memory, which headers outgrow, be used."""
-    for module, name in ((ranks, "cut_rows"), (ranks, "cut_arrays")):
-        plain = getattr(parcel, name)
-        setattr(module, name, partial(plain, part_bytes=CUT_BYTES))
+    ranks.cut_arrays = partial(parcel.cut_arrays, part_bytes=CUT_BYTES)
     shared_memory.EARLY_BYTES, shared_memory._SLACK_BYTES = MAPPED_BYTES, 0
     written.SMALL_BYTES, written.MESSAGE_BYTES = 64, 700
 
@@ -198,7 +196,7 @@ def cannot_connect(dask_worker: Any) -> None:
     def refused(*_: Any) -> None:
         raise PermissionError("not allowed")
 
-    doors._dialled = refused  # type: ignore[assignment]
+    doors._dialled = refused
 
 
 def test_workers_that_cannot_connect_do_without() -> None:

@@ -16,9 +16,8 @@ import numpy as np
 import psutil
 import pytest
 
-from ooc_graph import from_edges
+from ooc_graph import forked, from_edges
 from ooc_graph.edges.kronecker import Kronecker
-from ooc_graph.layout import whole_file
 from ooc_graph.runtime import compile_ahead as ahead
 from ooc_graph.runtime import warmup
 from ooc_graph.runtime.compile_ahead import Part, can_be_kept, is_compiled, turn
@@ -94,7 +93,7 @@ def test_who_comes_second_waits() -> None:
     with turn(PART):
         thread = threading.Thread(target=second)
         thread.start()
-        time.sleep(4 * whole_file.POLL_S)
+        time.sleep(4 * forked.POLL_S)
         order.append("first")
     thread.join(WITHIN_S)
     assert order == ["first", "second"]

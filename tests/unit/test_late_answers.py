@@ -112,6 +112,20 @@ def test_an_answer_does_not_keep_the_graph(graphs: dict[str, og.Graph]) -> None:
     assert len(result.vertex) == graphs["dense"].vertices
 
 
+@pytest.mark.parametrize("ids", ["dense", "sparse"])
+def test_nothing_is_kept_of_a_search_once_all_is_read(
+    graphs: dict[str, og.Graph], ids: str
+) -> None:
+    result = searched(graphs[ids], "bfs", 3)
+    assert isinstance(result.columns, LateColumns)
+    needed = [name for name in result.names if name != "vertex" or ids == "sparse"]
+    for left, name in reversed(list(enumerate(reversed(needed)))):
+        assert result.columns._columns is not None
+        result.read(name)
+        assert (result.columns._columns is None) == (left == 0)
+    assert result.vertex.tolist() == graphs[ids].original_ids().tolist()
+
+
 @pytest.mark.parametrize("kernel", TREES)
 def test_parents_that_are_in_order_take_no_more_memory(
     graphs: dict[str, og.Graph], kernel: str
