@@ -9,11 +9,11 @@ from ooc_graph.exchange.coded_bitmap import listed
 from ooc_graph.types import AnyArray
 
 SPARSE = 512
-"""Ids are counted by a bitmap if one of so many is there."""
+"""Ids are counted by a bitmap if at least one in 512 of their range is there."""
 FEW_IDS = 256
-"""So few stay as they are: a message takes as long with half of them."""
+"""A list of at most 256 ids stays as it is: half of it would take as long to send."""
 LONG_PIECES = 64
-"""Pieces of so many ids that ascend, as one thread pulls them, are sorted in little time."""
+"""Lists that ascend in pieces of at least 64 ids, as one thread pulls them, are sorted quickly."""
 
 
 def smallest_of_each(ids: AnyArray, values: AnyArray) -> tuple[AnyArray, AnyArray]:

@@ -14,7 +14,8 @@ BLOCK_WORDS, BLOCK_BYTES = 4, 32
 """A block of a bitmap, in which one byte says which bit."""
 GROUP_WORDS = 64 * BLOCK_WORDS
 """A group of blocks: one word says which of them have members."""
-# How a block lies: as words, by so many members, or by so many changes from zeros or ones on.
+# The byte of a block: 0, it lies as words; below 32, the number of its members; from there on, 32
+# or 64 and the number of its changes, if it begins with a zero or a one.
 AS_WORDS, CHANGES_FROM_ZERO, CHANGES_FROM_ONE = 0, BLOCK_BYTES, 2 * BLOCK_BYTES
 
 

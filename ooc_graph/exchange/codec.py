@@ -20,11 +20,11 @@ from ooc_graph.layout.names import id_dtype
 from ooc_graph.types import AnyArray
 
 FEW_BYTES = 64
-"""Arrays of at most so many bytes stay as they are."""
+"""Arrays of at most 64 bytes stay as they are."""
 LEAST_SAVED = 8
-"""A form is taken if it saves one byte of so many."""
+"""A form is taken if it saves at least one byte in eight."""
 DENSE = 128
-"""Ascending ids may be told as a bitmap if one of so many is there."""
+"""Ascending ids may be coded as a bitmap if at least one in 128 of their range is there."""
 _BLOCK_BITS = 64 * blocks.BLOCK_WORDS
 
 

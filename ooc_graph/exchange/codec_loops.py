@@ -98,7 +98,7 @@ def read_steps(body: Any, rising: bool, first: Any, values: Any) -> None:
 
 @compiled
 def write_narrow(values: Any, least: Any, width: int, out: Any) -> None:
-    """Write what each value is above the least, in so many bytes; 8 are written each time."""
+    """Write each value less the least in ``width`` bytes; 8 are written each time."""
     if width == 0:
         return
     for index in range(len(values)):

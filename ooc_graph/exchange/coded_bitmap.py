@@ -38,7 +38,8 @@ class Bitmap(NamedTuple):
         words = np.append(words, np.zeros(rest, np.uint64)) if rest else words
         members, directory_bytes = blocks.count_members(words), _GROUP_BYTES * _groups(words)
         as_words, block_bytes = 0, directory_bytes
-        # So few take less than it says of the groups: up to 2**28 rows, a step takes four bytes.
+        # Steps between few members take less than the headers of groups alone: up to 2**28 rows, a
+        # step takes four bytes at most.
         if 4 * members > directory_bytes or len(words) > 1 << 22:
             as_words, more_bytes = blocks.measure_blocks(words)
             block_bytes += more_bytes + 8 * blocks.BLOCK_WORDS * as_words
@@ -53,7 +54,7 @@ class Bitmap(NamedTuple):
         return cls(words, Form.BLOCKS, block_bytes, copied, words[:0])
 
     def coded(self, length: int) -> AnyArray:
-        """So many words of it, coded; the others are empty."""
+        """The first ``length`` words of it, coded; the others are empty."""
         coded, body = with_body(header_of(self.form, length, self.amount), self.body_bytes)
         if self.form == Form.MEMBERS:
             loops.write_steps(self.members, True, body)

@@ -22,7 +22,7 @@ from typing import ClassVar
 from ooc_graph.forked import not_inherited
 
 TICK_S = 0.5
-"""Who waits looks this often whether the attempt goes on."""
+"""How often a thread that waits checks whether the attempt goes on."""
 
 _HELLO = struct.Struct("<16sI")  # token, member
 _CREDENTIALS = struct.Struct("3i")  # process, user, group

@@ -42,7 +42,7 @@ class Terms:
     """What the client gives every worker of an attempt.
 
     The party has address and ranks of every worker; the position in it names the worker in parcels.
-    So many threads advance the ranks of one worker. ``doors`` are those that its workers have
+    ``threads`` advance the ranks of each worker. ``doors`` are those that its workers have
     opened, or None, in the same order.
     """
 
