@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
 from time import sleep
+from traceback import clear_frames
 from typing import Any
 
 from ooc_graph.threads import Members
@@ -31,7 +32,7 @@ def exit_on_sigterm() -> Iterator[None]:
     So does SIGHUP, of a terminal that was closed, unless it is ignored, as under ``nohup``.
     Python drops what a signal's handler raises where the garbage collector, a weak reference or
     ``__del__`` calls Python code, and the process would continue: there the signal is sent again.
-    For the main thread.
+    Objects that the signal left half made are let go in silence. For the main thread.
 
     Raises
     ------
@@ -48,17 +49,23 @@ def exit_on_sigterm() -> Iterator[None]:
     for each in before:
         signal.signal(each, _terminate)
     hook = sys.unraisablehook
+    ended = False
 
     def send_again(dropped: Any) -> None:
         number = _NUMBERS.get(dropped.exc_type)
-        if number is None:
-            hook(dropped)
-        else:
+        if number is not None:
             sender.give(0, partial(_send, number))
+        elif not ended:
+            hook(dropped)
 
     sys.unraisablehook = send_again
     try:
         yield
+    except Terminated as ending:
+        ended = True
+        # What was being made when the signal came may not know how to go.
+        clear_frames(ending.__traceback__)
+        raise
     finally:
         try:
             # What is to be sent once more comes while there is who takes it.

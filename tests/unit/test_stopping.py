@@ -70,6 +70,27 @@ def test_what_else_is_dropped_is_shown_as_ever(monkeypatch: pytest.MonkeyPatch) 
     assert signal.getsignal(signal.SIGTERM) == handler
 
 
+def test_what_is_left_half_made_goes_in_silence(monkeypatch: pytest.MonkeyPatch) -> None:
+    shown: list[object] = []
+    monkeypatch.setattr(sys, "unraisablehook", shown.append)
+
+    class Made:
+        def __init__(self) -> None:
+            signal.raise_signal(signal.SIGTERM)
+            self.whole = True
+
+        def __del__(self) -> None:
+            gone.append(self)
+            assert self.whole
+
+    gone: list[Made] = []
+    with pytest.raises(SystemExit) as ended, og.exit_on_sigterm():
+        Made()
+    assert len(gone) == 1
+    assert not shown
+    assert ended.value.code == 143
+
+
 def test_sigterm_ends_the_context() -> None:
     with pytest.raises(SystemExit) as ended, og.exit_on_sigterm():
         signal.raise_signal(signal.SIGTERM)
