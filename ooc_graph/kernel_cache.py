@@ -129,6 +129,11 @@ def subroutine(function: Function) -> Function:
     return cast(Function, jit(no_cpython_wrapper=True)(function))
 
 
+def small_part(function: Function) -> Function:
+    """As a `subroutine`, always put in place of the call: its arrays are not passed on."""
+    return cast(Function, jit(no_cpython_wrapper=True, forceinline=True)(function))
+
+
 def jit(**options: Any) -> Any:
     """Decorator of numba, with the options that all compiled functions have."""
     decorator: Any = njit

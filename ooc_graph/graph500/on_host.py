@@ -25,7 +25,7 @@ from ooc_graph.runtime import engine_cache
 from ooc_graph.runtime.compile_parts import check_pair
 from ooc_graph.runtime.process import thread_count
 from ooc_graph.runtime.stored_answers import vertices_of
-from ooc_graph.runtime.validation import TREES, check_edges
+from ooc_graph.runtime.validation import TREES, check_trees
 from ooc_graph.search.trees import run_search
 from ooc_graph.types import Advance, AnyArray, IntArray, unseen
 
@@ -145,10 +145,9 @@ def _validated(
     task: BatchTask, found: list[Searched], answers: Iterable[Any], count: int, advance: Advance
 ) -> list[Searched]:
     """What was found, with verdicts; ``found`` may be filled as answers are asked for."""
-    threads, edge = thread_count(), (1 - SEARCHED) * count / task.source.edges
-    begun, asked = perf_counter(), _Clocked(answers)
-    validator = TREES[task.kernel][1](asked, directed=False, count=count, threads=threads)
-    verdicts = check_edges(validator, task.source, threads, lambda edges: advance(edges * edge))
+    edge = (1 - SEARCHED) * count / task.source.edges
+    begun, asked, kind = perf_counter(), _Clocked(answers), TREES[task.kernel][1]
+    verdicts = check_trees(kind, asked, count, task.source, lambda edges: advance(edges * edge))
     each = (perf_counter() - begun - asked.seconds) / count
     return [
         replace(one, verdict=verdict, validate_s=each)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from itertools import chain
 from threading import Lock
 from typing import Any
 
@@ -25,7 +26,7 @@ from ooc_graph.validate import (
 )
 
 _UNIT_EDGES = 1 << 22
-_BLOCK_EDGES = 1 << 16
+_BLOCK_EDGES = 1 << 15
 THREAD_BYTES = 8 << 20
 """Host memory of the edges that a thread looks at."""
 
@@ -50,16 +51,30 @@ def check_together(
     advance: Advance = unseen,
 ) -> list[Verdict]:
     """Hold trees of one kernel, or components, against edges in one pass, on all threads."""
-    threads = thread_count()
     if isinstance(results[0], ComponentsResult):
         component = ComponentsAnswer(results[0].component, vertices)
-        return check_edges(ComponentsValidator(component), source, threads, advance)
+        return check_edges(ComponentsValidator(component), source, thread_count(), advance)
     answer, kind, measure = TREES[results[0].kernel]
     answers = (
         answer(one.root, one.on_host(PARENT), one.on_host(measure), vertices) for one in results
     )
-    validator = kind(answers, directed=source.directed, count=len(results), threads=threads)
-    return check_edges(validator, source, threads, advance)
+    return check_trees(kind, answers, len(results), source, advance)
+
+
+def check_trees(
+    kind: Any, answers: Iterable[Any], count: int, source: Any, advance: Advance = unseen
+) -> list[Verdict]:
+    """Hold trees against edges, on all threads; in more than one pass if they do not fit one.
+
+    ``kind`` is the validator of such answers, of which there are ``count``.
+    """
+    threads, verdicts, left = thread_count(), list[Verdict](), iter(answers)
+    while len(verdicts) < count:
+        rest = count - len(verdicts)
+        validator = kind(left, directed=source.directed, count=rest, threads=threads)
+        left = chain(validator.refused, left)
+        verdicts += check_edges(validator, source, threads, advance)
+    return verdicts
 
 
 def check_edges(

@@ -17,7 +17,7 @@ from ooc_graph.errors import UsageError, ValidationFailedError
 from ooc_graph.types import EdgeBlock, IntArray
 from ooc_graph.validate import component_loops
 from ooc_graph.validate.answers import VertexIndex
-from ooc_graph.validate.tally import NONE, first_unknown
+from ooc_graph.validate.tally import NO_ID, NONE, first_unknown
 from ooc_graph.validate.wording import RULE_KNOWN, Verdict
 
 RULE_LABEL = "label is a vertex"
@@ -74,7 +74,7 @@ class ComponentsValidator:
         """Forget all edges."""
         self._above = np.arange(self.vertices.count, dtype=self.vertices.position_dtype)
         self._broken = np.full(2, NONE, np.int64)
-        self._unknown, self._tuples = NONE, 0
+        self._unknown, self._tuples = NO_ID, 0
 
     def _label_problem(self) -> tuple[str, str] | None:
         """Rule and message of the first rule that needs no edges and is broken."""
@@ -132,7 +132,7 @@ class ComponentsValidator:
         ]
 
     def _edge_problem(self) -> tuple[str, str] | None:
-        if self._unknown != NONE:
+        if self._unknown != NO_ID:
             return RULE_KNOWN, f"an edge names vertex {self._unknown}, the answer does not"
         if self._broken[0] != NONE:
             u, v = (int(end) for end in self._broken)

@@ -8,7 +8,8 @@ import numpy as np
 
 from ooc_graph.kernel_cache import compiled, subroutine
 from ooc_graph.types import AnyArray, IntArray
-from ooc_graph.validate.edge_loops import CONFIRMED
+from ooc_graph.validate.edge_loops import State, row_of
+from ooc_graph.validate.tree_loops import RANGE_BITS, Arcs, parent_in
 
 
 @compiled
@@ -92,65 +93,49 @@ def take_column(
     return int(reached)
 
 
-@compiled
-def first_bad_step(value: AnyArray, parent: AnyArray, answer: int, is_level: bool) -> int:
-    """Smallest vertex that does not fit its parent, of those that no tuple has confirmed, or -1.
-
-    Levels are one more than a parent's, distances not less. ``value`` and ``parent`` are those of a
-    batch; its value for unreached is the largest, so that nothing reached fits such a parent.
-    """
-    for v in range(len(parent)):
-        above = np.int64(parent[v, answer])
-        if above >= 0:
-            near, far = value[above, answer], value[v, answer]
-            if near > far or (is_level and near + 1 != far):
-                return v
-    return -1
-
-
 @subroutine
-def _equal_parent(value: AnyArray, parent: AnyArray, answer: int, root: int, v: Any) -> Any:
+def _equal_parent(state: State, arcs: Arcs, answer: int, root: int, v: Any) -> Any:
     """Parent of a vertex, confirmed or not, if it is at the same distance; -1 if not."""
-    above = np.int64(parent[v, answer])
-    if above < -1:
-        above = CONFIRMED - above
-    is_equal = above >= 0 and v != root and value[above, answer] == value[v, answer]
-    return above if is_equal else np.int64(-1)
+    above = np.int64(parent_in(arcs, v, answer))
+    if above < 0 or v == root:
+        return np.int64(-1)
+    near, far = state[0][row_of(state, above), answer], state[0][row_of(state, v), answer]
+    return above if near == far else np.int64(-1)
 
 
 @compiled
-def flag_equal(value: AnyArray, parent: AnyArray, equal: AnyArray) -> None:
+def flag_equal(state: State, vertices: int, answers: int, arcs: Arcs, equal: AnyArray) -> None:
     """Set the bits of vertices that are as far as their parent in some answer."""
-    for v in range(len(parent)):
+    for v in range(vertices):
         found = False
-        for answer in range(parent.shape[1]):
-            found |= _equal_parent(value, parent, answer, -1, v) >= 0
+        for answer in range(answers):
+            found |= _equal_parent(state, arcs, answer, -1, v) >= 0
         equal[v >> 3] |= found << (v & 7)
 
 
 @subroutine
 def _ends_in_cycle(
-    value: AnyArray, parent: AnyArray, answer: int, root: int, start: int, seen: AnyArray
+    state: State, arcs: Arcs, answer: int, root: int, start: int, seen: AnyArray
 ) -> bool:
     """Whether parents at the same distance lead from a vertex into a cycle not seen before."""
     v: Any = np.int64(start)
     steps = 0
     while v >= 0 and seen[v >> 3] >> (v & 7) & 1 == 0:
         seen[v >> 3] |= 1 << (v & 7)
-        v = _equal_parent(value, parent, answer, root, v)
+        v = _equal_parent(state, arcs, answer, root, v)
         steps += 1
     # If the walk met what was seen before: was that in this walk?
     met, v = v, np.int64(start)
     for _ in range(steps if met >= 0 else 0):
         if v == met:
             return True
-        v = _equal_parent(value, parent, answer, root, v)
+        v = _equal_parent(state, arcs, answer, root, v)
     return False
 
 
 @compiled
 def find_cycle(
-    value: AnyArray, parent: AnyArray, answer: int, root: int, equal: AnyArray, seen: AnyArray
+    state: State, arcs: Arcs, answer: int, root: int, equal: AnyArray, seen: AnyArray
 ) -> int:
     """Return the smallest position whose chain of parents ends in a cycle, -1 if there is none.
 
@@ -161,7 +146,7 @@ def find_cycle(
     for byte in range(len(equal)):
         for start in range(8 * byte, 8 * byte + 8 if equal[byte] else 8 * byte):
             if equal[byte] >> (start & 7) & 1 and _ends_in_cycle(
-                value, parent, answer, root, start, seen
+                state, arcs, answer, root, start, seen
             ):
                 return start
     return -1
@@ -170,37 +155,38 @@ def find_cycle(
 @compiled
 def lay_out(
     values: AnyArray,
-    positions: AnyArray,
+    unreached: Any,
     first: int,
     start: int,
     stop: int,
-    value: AnyArray,
-    parent: AnyArray,
+    state: State,
+    used: IntArray,
 ) -> None:
-    """Copy vertices ``start`` to ``stop - 1`` of some answers into their place in rows of a batch.
+    """Copy vertices ``start`` to ``stop - 1``, a range, of some answers into rows of a batch.
 
-    ``values`` and ``positions`` (n, V) become columns ``first`` to ``first + n - 1`` of ``value``
-    (V, at least k) and ``parent`` (V, k), of the same dtypes.
+    ``values`` (n, V) become columns ``first`` to ``first + n - 1``. A vertex has a row of its own
+    from when an answer reaches it. Before, it has the first one of its range, of which there is one
+    more than vertices; ``used`` are how many a range has. ``first`` is 0 once, at the beginning.
     """
+    value, rows = state
+    which = start >> RANGE_BITS
+    base = start + which
+    if first == 0:
+        used[which] = 1
+        rows[start:stop] = base
+        value[base] = 0
+    for answer in range(len(values)):
+        value[base, first + answer] = unreached
     for v in range(start, stop):
-        for answer in range(len(values)):
-            value[v, first + answer] = values[answer, v]
-    # Apart, as a cache has no room for so many columns that begin at powers of two.
-    for v in range(start, stop):
-        for answer in range(len(values)):
-            parent[v, first + answer] = positions[answer, v]
-
-
-@compiled
-def first_pending(parent: AnyArray, first: IntArray) -> None:
-    """Write the smallest vertex of each answer whose tree arc no tuple has confirmed.
-
-    ``first``, int64 (k,), is -1 at entry, and stays so if there is none.
-    """
-    for v in range(len(parent)):
-        pending = parent.dtype.type(-1)
-        for answer in range(parent.shape[1]):
-            pending = parent.dtype.type(pending & parent[v, answer])
-        for answer in range(parent.shape[1] if pending >= 0 else 0):
-            if parent[v, answer] >= 0 and first[answer] < 0:
-                first[answer] = v
+        if rows[v] == base:
+            is_reached = False
+            for answer in range(len(values)):
+                is_reached |= values[answer, v] != unreached
+            if is_reached:
+                rows[v] = base + used[which]
+                used[which] += 1
+                for column in range(value.shape[1]):
+                    value[rows[v], column] = value[base, column]
+        if rows[v] != base:
+            for answer in range(len(values)):
+                value[rows[v], first + answer] = values[answer, v]

@@ -8,7 +8,10 @@ import numpy as np
 
 from ooc_graph.types import AnyArray, IntArray
 
-NONE = int(np.iinfo(np.int64).max)  # no id, no arc: above all others
+NONE = int(np.iinfo(np.int64).max)
+"""No position: above all others."""
+NO_ID = NONE + 1
+"""No id: above all others."""
 
 
 @dataclass
@@ -25,7 +28,7 @@ class Tally:
     counts: IntArray
     broken: IntArray
     equal: AnyArray
-    unknown_id: int = NONE
+    unknown_id: int = NO_ID
 
     def merge(self, other: Tally) -> None:
         """Add what another pass found on other edges."""
@@ -48,7 +51,7 @@ class Tally:
 
 
 def first_unknown(ids: IntArray, positions: AnyArray) -> int:
-    """Smallest id without a position, int64's largest if there is none."""
+    """Smallest id without a position, `NO_ID` if there is none."""
     if len(ids) == 0 or positions.min() >= 0:
-        return NONE
+        return NO_ID
     return int(ids[positions < 0].min())

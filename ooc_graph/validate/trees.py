@@ -22,7 +22,7 @@ from ooc_graph.errors import InputError, NegativeWeightError, UsageError
 from ooc_graph.types import AnyArray, EdgeBlock
 from ooc_graph.validate import wording
 from ooc_graph.validate.answers import BfsAnswer, SsspAnswer
-from ooc_graph.validate.batch import EIGHT_BITS, FOUR_BITS
+from ooc_graph.validate.planes import EIGHT_BITS, FOUR_BITS
 from ooc_graph.validate.validator import Validator
 
 _UNREACHED = np.uint32(np.iinfo(np.uint32).max)  # -1 in a column of int32

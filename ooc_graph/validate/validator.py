@@ -16,17 +16,17 @@ from ooc_graph.threads import Threads
 from ooc_graph.types import AnyArray, EdgeBlock
 from ooc_graph.validate import loops
 from ooc_graph.validate.answers import BfsAnswer, SsspAnswer, VertexIndex
-from ooc_graph.validate.batch import BATCH_ANSWERS, Batch, InRanges
-from ooc_graph.validate.edge_loops import CONFIRMED, LEAVES, LEVEL, SPAN
-from ooc_graph.validate.tally import NONE, Tally, first_unknown
+from ooc_graph.validate.batch import BATCH_ANSWERS, Batch
+from ooc_graph.validate.edge_loops import LEAVES, LEVEL, SPAN
+from ooc_graph.validate.tally import NO_ID, NONE, Tally, first_unknown
+from ooc_graph.validate.tree_arcs import InRanges
+from ooc_graph.validate.tree_loops import RANGE
 from ooc_graph.validate.wording import Problem, Verdict, Wording
 
 Answer = TypeVar("Answer", BfsAnswer, SsspAnswer)
 Arc = tuple[int, int]
 Rows = tuple[AnyArray, AnyArray, Any]
 """Positions of parents, and values, of an answer that is taken in; what stands for unreached."""
-
-_RANGE = 1 << 16  # vertices that a thread looks at before it takes others
 
 
 class Validator(ABC, Generic[Answer]):
@@ -38,7 +38,8 @@ class Validator(ABC, Generic[Answer]):
 
     The answers are over the same vertices and, for SSSP, of one dtype; else it is a UsageError.
     They may come from a generator; ``count``, how many they are, then keeps a batch from having
-    room for more. ``threads`` take them in.
+    room for more. Those that no longer fit are left: what was asked for in vain is ``refused``, an
+    answer or none. ``threads`` take them in.
     """
 
     _wording: Wording
@@ -54,55 +55,54 @@ class Validator(ABC, Generic[Answer]):
     ) -> None:
         self.directed = directed
         self.vertices = VertexIndex.dense(0, 0)
+        self.refused: list[Answer] = []
         self._before: list[Verdict] = []
-        self._batches: list[Batch] = []
-        self._slots: list[tuple[int, int]] = []  # batch of each answer, and where it is there
+        self._batch = Batch.alone(np.empty(0, np.uint32), np.uint32(0), np.dtype(np.int32))
         expected = length_hint(answers, BATCH_ANSWERS) if count is None else count
         answer: Any
         with Threads(threads) as pool:
+            in_ranges = partial(self._in_ranges, pool)
             for answer in answers:
-                self._take(answer, expected - len(self._before), pool)
+                if not self._take(answer, expected, in_ranges):
+                    self.refused = [answer]
+                    break
                 del answer  # before the next one is made
-            for batch in self._batches:
-                batch.seal(partial(self._in_ranges, pool))
-        self.tallies = [batch.tally() for batch in self._batches]
+                if self._batch.is_full():
+                    break
+            self._batch.seal(in_ranges)
+        self.tally = self._batch.tally()
 
-    def _take(self, answer: Answer, expected: int, pool: Threads) -> None:
-        """Check the tree and put it into its slot, in a new batch if the last one is full."""
-        vertices = answer.vertices
+    def _take(self, answer: Answer, expected: int, in_ranges: InRanges) -> bool:
+        """Check the tree and put it into the batch; whether it has fitted there."""
+        vertices, least = answer.vertices, self._least(answer)
         if not self._before:
             self.vertices = vertices
+            self._batch = self._begun(answer, min(expected, BATCH_ANSWERS), least)
         if not vertices.same_as(self.vertices):
             raise UsageError("the answers of one validation must have the same vertices")
-        which, slot = self._slots[-1] if self._slots else (-1, 0)
-        slot += 1
-        if which < 0 or slot == self._batches[which].answers:
-            which, slot = which + 1, 0
-        self._slots.append((which, slot))
-        column, unreached = self._column(answer)
-        if slot == 0 and expected <= 1:
-            position = np.empty((vertices.count, 1), vertices.position_dtype)
-            self._batches.append(Batch(column[:, None], unreached, position))
-        elif slot == 0:
-            shape = vertices.count, min(expected, BATCH_ANSWERS), vertices.position_dtype
-            self._batches.append(Batch.of(*shape, self._least(answer)))
-        batch, in_ranges = self._batches[which], partial(self._in_ranges, pool)
-        rows = batch.rows(self._least(answer))
-        position, values, _ = rows
+        batch = self._batch
+        if least > batch.unreached:
+            return False
+        position, values = batch.rows()
         root = int(vertices.positions(np.array([answer.root], dtype=np.int64))[0])
-        verdict = self._column_verdict(answer, rows, root, in_ranges)
+        verdict = self._column_verdict(answer, (position, values, batch.unreached), root, in_ranges)
         self._before.append(verdict)
-        if verdict.ok:
-            position[root] = CONFIRMED - root  # needs no tuple
-        else:
-            position.fill(-1)  # the edges have nothing to say about it
-            values.fill(0)
-        batch.put(verdict.ok, in_ranges)
+        if verdict.ok:  # else the edges have nothing to say about it
+            position[root] = -1  # needs no tuple
+            batch.put(in_ranges)
+        return True
+
+    def _begun(self, answer: Answer, expected: int, least: Any) -> Batch:
+        """Return a batch that has room for so many answers like this one."""
+        vertices = answer.vertices
+        if expected <= 1:
+            return Batch.alone(*self._column(answer), vertices.position_dtype)
+        return Batch.of(vertices.count, expected, vertices.position_dtype, least)
 
     def _in_ranges(self, pool: Threads, look: Callable[[int, int], Any]) -> list[Any]:
         """Call a function with the start and stop of ranges of vertices; what it returned."""
-        starts = range(0, self.vertices.count, _RANGE)
-        stops = (min(start + _RANGE, self.vertices.count) for start in starts)
+        starts = range(0, self.vertices.count, RANGE)
+        stops = (min(start + RANGE, self.vertices.count) for start in starts)
         return list(pool.map(look, starts, stops))
 
     def _column_verdict(
@@ -152,7 +152,7 @@ class Validator(ABC, Generic[Answer]):
         What has been confirmed is shared, and what else was seen is brought together by `merge`.
         """
         twin = copy(self)
-        twin.tallies = [batch.tally() for batch in self._batches]
+        twin.tally = self._batch.tally()
         return twin
 
     def block(self, edges: EdgeBlock) -> None:
@@ -161,31 +161,29 @@ class Validator(ABC, Generic[Answer]):
         target = self.vertices.positions(edges.target)
         weight: Any = self._weight(edges)
         unknown = min(first_unknown(edges.source, source), first_unknown(edges.target, target))
-        if unknown != NONE:
+        if unknown != NO_ID:
             keep = (source >= 0) & (target >= 0)
             weight = None if weight is None else weight[keep]
             source, target = source[keep], target[keep]
         if source.itemsize == 4:
             source, target = source.view(np.uint32), target.view(np.uint32)
-        for batch, tally in zip(self._batches, self.tallies, strict=True):
-            tally.unknown_id = min(tally.unknown_id, unknown)
-            batch.look(source, target, weight, self.directed, tally)
+        self.tally.unknown_id = min(self.tally.unknown_id, unknown)
+        self._batch.look(source, target, weight, self.directed, self.tally)
 
     def merge(self, other: Validator[Answer]) -> None:
         """Take in what a fork saw."""
-        for mine, theirs in zip(self.tallies, other.tallies, strict=True):
-            mine.merge(theirs)
+        self.tally.merge(other.tally)
 
     def finish(self) -> list[Verdict]:
         """Outcome for each answer, after all edges have been seen."""
-        pending = [batch.first_unconfirmed() for batch in self._batches]
+        pending = enumerate(self._batch.first_unconfirmed())
         return [
-            self._verdict(before, which, slot, pending[which][slot]) if before.ok else before
-            for before, (which, slot) in zip(self._before, self._slots, strict=True)
+            self._verdict(before, *next(pending)) if before.ok else before
+            for before in self._before
         ]
 
-    def _verdict(self, before: Verdict, which: int, slot: int, pending: Arc | None) -> Verdict:
-        batch, tally = self._batches[which], self.tallies[which]
+    def _verdict(self, before: Verdict, slot: int, pending: Arc | None) -> Verdict:
+        batch, tally = self._batch, self.tally
         if problem := self._tree_problem(batch, tally, slot, before.root, pending):
             return Verdict(before.root, False, *problem)
         problem = self._edge_problem(batch, tally, slot, pending)
@@ -198,16 +196,15 @@ class Validator(ABC, Generic[Answer]):
         self, batch: Batch, tally: Tally, slot: int, root: int, pending: Arc | None
     ) -> Problem | None:
         """Vertices against their parents, as far as no tuple has shown that they fit."""
-        name, rows = self.vertices.id_of, (batch.value, batch.parent, slot)
-        if pending and (step := loops.first_bad_step(*rows, self._is_level)) >= 0:
-            above = int(batch.parent[step, slot])
-            ends = (self._shown(batch, v, slot) for v in (above, step))
-            return self._wording.bad_step(name(step), name(above), *ends)
+        name = self.vertices.id_of
+        if pending and (step := batch.first_bad_step(slot)):
+            above, child = step
+            ends = (self._shown(batch, v, slot) for v in step)
+            return self._wording.bad_step(name(child), name(above), *ends)
         if not self._is_level and (pending or tally.first_broken(LEVEL, slot)):
             equal = batch.equal if pending else tally.equal
-            seen = np.zeros_like(equal)
             at = int(self.vertices.positions(np.array([root], dtype=np.int64))[0])
-            if (start := loops.find_cycle(*rows, at, equal, seen)) >= 0:
+            if (start := batch.cycle(slot, at, equal)) >= 0:
                 return self._wording.cycle(name(start))
         return None
 
@@ -215,7 +212,7 @@ class Validator(ABC, Generic[Answer]):
         self, batch: Batch, tally: Tally, slot: int, pending: Arc | None
     ) -> Problem | None:
         name = self.vertices.id_of
-        if tally.unknown_id != NONE:
+        if tally.unknown_id != NO_ID:
             return self._wording.unknown_vertex(tally.unknown_id)
         if arc := tally.first_broken(LEAVES, slot):
             return self._wording.leaves(*map(name, arc))
@@ -229,7 +226,7 @@ class Validator(ABC, Generic[Answer]):
 
     def _shown(self, batch: Batch, vertex: int, slot: int) -> Any:
         """A level or distance as an answer has it."""
-        value = batch.value[vertex, slot]
+        value = batch.measure.at(np.array([vertex]), slot)[0]
         return -1 if self._is_level and value == batch.unreached else value
 
     @abstractmethod

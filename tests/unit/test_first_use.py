@@ -226,9 +226,9 @@ def test_processes_fill_the_cache(cache: Path) -> None:
     assert all(map(is_compiled, CHECKS))
     text = (
         "from ooc_graph.runtime.compile_parts import check_pair\n"
-        "from ooc_graph.validate import edge_loops, loops, summaries\n"
+        "from ooc_graph.validate import edge_loops, loops, plane_loops\n"
         "check_pair('bfs', False)\n"
-        "used = [loops.take_column, edge_loops.look, summaries.look_at_planes]\n"
+        "used = [loops.take_column, edge_loops.look, plane_loops.look_at_planes]\n"
         "print([(len(f.stats.cache_hits), len(f.stats.cache_misses)) for f in used])\n"
     )
     with program(text, cache) as checker:

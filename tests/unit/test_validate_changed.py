@@ -13,19 +13,14 @@ from ooc_graph.edges.interface import SourceDefaults, Unit, ranges, units_of
 from ooc_graph.runtime import validation
 from ooc_graph.runtime.validation import TREES, check_edges
 from ooc_graph.types import EdgeBlock
-from ooc_graph.validate import BfsAnswer, SsspAnswer, VertexIndex
-from ooc_graph.validate.batch import (
-    BATCH_ANSWERS,
-    FOUR_BITS,
-    Batch,
-    batch_bytes,
-    row_bytes,
-)
+from ooc_graph.validate import BfsAnswer, BfsValidator, SsspAnswer, SsspValidator, VertexIndex
+from ooc_graph.validate.batch import BATCH_ANSWERS, batch_bytes
 from ooc_graph.validate.components import (
     ComponentsAnswer,
     ComponentsValidator,
     components_bytes,
 )
+from ooc_graph.validate.rows import row_bytes
 from tests.memory_limits import traced_peak
 from tests.own_process import in_own_process
 from tests.unit.test_validate_oracle import plain_bfs, plain_sssp, right_bfs, right_sssp
@@ -164,26 +159,93 @@ def test_memory_is_what_is_said(kernel: str, count: int, weight: float) -> None:
     assert 4 * SIZE < peak <= most
 
 
-def memory_of_widening(count: int, most: int) -> int:
-    far = np.uint32(2**32 - 1)
-
-    def widen() -> None:
-        batch = Batch.of(SIZE, count, np.dtype("i4"), FOUR_BITS)
-        for unreached in (FOUR_BITS, far):
-            for row in batch.rows(unreached)[:2]:
-                row.fill(0)
-            del row  # which is replaced
-            batch.put(True, lambda look: [look(0, SIZE)])
-        assert batch.value.dtype == far.dtype
-        assert not batch.value[:, 0].any()
-
-    return traced_peak(widen, most)
+def deep_answer(depth: int) -> BfsAnswer:
+    """A path of so many levels, its vertices in order."""
+    level = np.arange(depth, dtype=np.int32)
+    return BfsAnswer(0, np.maximum(level - 1, 0).astype(np.int64), level, DENSE_PATH)
 
 
-@pytest.mark.parametrize("count", [2, 9])
-def test_memory_of_levels_that_are_widened(count: int) -> None:
-    most = batch_bytes(SIZE, count, np.dtype(np.uint32)) + (1 << 20)
-    assert in_own_process(memory_of_widening, count, most) <= most
+DENSE_PATH = VertexIndex.dense(0, 300)
+LASTS = 10, 13, 14, 15, 253, 254, 255, 299, 3  # 15, 255: what stands for unreached elsewhere
+
+
+def test_levels_that_need_more_bits_are_left_to_another_pass() -> None:
+    ends = np.arange(299)
+    path = EdgeBlock(ends, ends + 1)
+    deep = deep_answer(300)
+    answers = []
+    for last in LASTS:
+        level = np.where(deep.level <= last, deep.level, -1).astype(np.int32)
+        answers.append(BfsAnswer(0, np.where(level < 0, -1, deep.parent), level, DENSE_PATH))
+    validator = BfsValidator(answers, directed=False)
+    assert [answer.level.max() for answer in validator.refused] == [15]
+    assert validator._batch.taken == 3
+    left = iter(answers[3:])
+    validator = BfsValidator(left, directed=False, count=6)
+    assert validator._batch.taken == 3
+    assert validator.refused == [answers[6]]
+    together = validate_bfs(answers, [path], directed=False)
+    assert together == [validate_bfs([a], [path], directed=False)[0] for a in answers]
+    assert [verdict.ok for verdict in together] == [last == 299 for last in LASTS]
+
+
+@pytest.mark.parametrize("is_hop", [True, False])
+def test_answers_with_many_parents_take_more_than_one_pass(is_hop: bool) -> None:
+    """Every answer has other parents than all before it: no batch has room for 64 such."""
+    roots, middle = 64, 64
+    size = 1 + middle + 1000
+    source = np.r_[np.zeros(middle, int), np.repeat(np.arange(1, middle + 1), 1000)]
+    target = np.r_[np.arange(1, middle + 1), np.tile(np.arange(middle + 1, size), middle)]
+    edges = EdgeBlock(source, target, np.ones(len(source), np.float32))
+    vertices = VertexIndex.dense(0, size)
+    far = np.r_[0, np.ones(middle, int), np.full(1000, 2)]
+    answers: list[Any] = []
+    for number in range(roots):
+        parent = np.r_[np.zeros(middle + 1, int), np.full(1000, 1 + number)]
+        if is_hop:
+            answers.append(BfsAnswer(0, parent, far.astype(np.int32), vertices))
+        else:
+            answers.append(SsspAnswer(0, parent, far.astype(np.float32), vertices))
+    kind, validate = (BfsValidator, validate_bfs) if is_hop else (SsspValidator, validate_sssp)
+    first = kind(iter(answers), directed=False, count=roots)
+    assert 8 <= first._batch.taken < 17
+    assert not first.refused
+    answers[40].parent[-1] = size - 2
+    verdicts = validate(answers, [edges], directed=False)
+    assert [v.ok for v in verdicts] == [number != 40 for number in range(roots)]
+    assert verdicts == [validate([a], [edges], directed=False)[0] for a in answers]
+
+
+@pytest.mark.parametrize("kernel", ["bfs", "sssp"])
+def test_answers_over_several_ranges_of_vertices(kernel: str) -> None:
+    """A tree, and a comb behind it: no answer reaches both, and both have faults."""
+    tree, size = 69_000, 140_000
+    child = np.arange(1, size)
+    above = np.where(child < tree, (child - 1) >> 1, (child - 1) // 2 * 2)
+    child, above = child[child != tree], above[child != tree]
+    edges = EdgeBlock(above, child, np.full(len(child), 0.5, np.float32))
+    vertices, depth = VertexIndex.dense(0, size), np.zeros(size, np.int32)
+    for v, p in zip(child.tolist(), above.tolist(), strict=True):
+        depth[v] = depth[p] + 1
+    parent = np.arange(size)
+    parent[child] = above
+
+    def answer(root: int, is_tree: bool, fault: int | None = None) -> Any:
+        reached = (np.arange(size) < tree) == is_tree
+        found, far = np.where(reached, parent, -1), np.where(reached, depth, -1)
+        if fault is not None:
+            found[fault] -= 1
+        if kernel == "bfs":
+            return BfsAnswer(root, found, far.astype(np.int32), vertices)
+        distance = np.where(far < 0, np.inf, far / 2).astype(np.float32)
+        return SsspAnswer(root, found, distance, vertices)
+
+    faults = [None, None, 68_001, 139_999, None, 3]
+    answers = [answer(tree * (i % 2), i % 2 == 0, fault) for i, fault in enumerate(faults)]
+    validate = validate_bfs if kernel == "bfs" else validate_sssp
+    together = validate(answers, [edges], directed=False)
+    assert [verdict.ok for verdict in together] == [fault is None for fault in faults]
+    assert together == [validate([a], [edges], directed=False)[0] for a in answers]
 
 
 @pytest.mark.parametrize("dtype", [np.uint8, np.float32, np.float64])

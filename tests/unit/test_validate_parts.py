@@ -94,6 +94,14 @@ def test_an_unknown_vertex_seen_by_one_part_fails_the_whole(edges):
         assert f"vertex {N + 2}" in verdict.message
 
 
+def test_the_largest_id_may_be_unknown(edges):
+    answers = bfs_answers(edges, [0])
+    stray = EdgeBlock(np.array([0, 1]), np.array([2**63 - 1, 2**63 - 1]))
+    (verdict,) = validate_bfs(answers, [edges, stray], directed=False)
+    assert verdict.rule == "known vertices"
+    assert f"vertex {2**63 - 1}" in verdict.message
+
+
 def test_threads_with_forks(edges):
     answers = [plain_sssp(range(N), edges, root, directed=False) for root in range(5)]
     check = SsspValidator(answers, directed=False)
