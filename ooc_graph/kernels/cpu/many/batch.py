@@ -39,7 +39,8 @@ class Batch(NamedTuple):
 def wait(batch: Any, row: Any, away: Any) -> None:
     """Have a row wait for its push, with its smallest improved distance above the floor."""
     put(batch.changed, row)
-    batch.pending[row] = min(batch.pending[row], away)
+    if away < batch.pending[row]:
+        batch.pending[row] = away
 
 
 @inlined
