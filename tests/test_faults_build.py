@@ -99,8 +99,8 @@ MOMENTS = {
     "writing chunks": (WRITER, "write_strips", "kill"),
     "writing metadata": (COMMIT, "_write_durably", "kill"),
     "manifest written": (COMMIT, "_sync_folders", "kill before"),
-    "before the rename": (COMMIT, "_rename_durably", "kill before"),
-    "after the rename": (COMMIT, "_rename_durably", "kill after"),
+    "before the rename": (COMMIT, "rename_durably", "kill before"),
+    "after the rename": (COMMIT, "rename_durably", "kill after"),
 }
 
 

@@ -71,7 +71,7 @@ def test_a_stopped_run_goes_on(
     assert sorted(path.name for path in tmp_path.iterdir()) == ["d.zarr", "whole.zarr"]
 
 
-@pytest.mark.parametrize("failing", ["_write_documents", "_write_sidecars", "_rename_durably"])
+@pytest.mark.parametrize("failing", ["_write_documents", "_write_sidecars", "rename_durably"])
 def test_a_disk_that_fills_up_in_the_commit_costs_no_chunk(
     store: Path, tmp_path: Path, small_chunks: int, failing: str
 ) -> None:
@@ -81,7 +81,7 @@ def test_a_disk_that_fills_up_in_the_commit_costs_no_chunk(
     def full(*_: Any) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    owner = commit if failing == "_rename_durably" else commit.Partial
+    owner = commit if failing == "rename_durably" else commit.Partial
     with pytest.MonkeyPatch.context() as patch, stopped_after(1000) as first:
         patch.setattr(owner, failing, full)
         with pytest.raises(DiskFullError, match="continues with what there is"):

@@ -72,7 +72,7 @@ def put_copy(store: Path, final: Path) -> None:
     """What a build does at its end, without the time that it takes before."""
     partial = final.with_name(f"{final.name}.partial-0123456789ab")
     shutil.copytree(store, partial)
-    commit._rename_durably(partial, final)
+    commit.rename_durably(partial, final)
     commit._remove(partial, final)
 
 

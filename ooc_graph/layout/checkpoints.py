@@ -20,7 +20,8 @@ from ooc_graph.layout.chunks import FileEntry, ends_in_crc, make_folders
 from ooc_graph.layout.whole_file import sync_file
 
 _KEY, _DONE = "spill/key", "spill/done"
-_ATTEMPT, _REMOVED = "spill/attempt-", "spill/removed-"
+ATTEMPT, _REMOVED = "spill/attempt-", "spill/removed-"
+"""How the folders of attempts begin; the next attempt removes them."""
 
 
 @dataclass(frozen=True)
@@ -36,8 +37,8 @@ class Checkpoints:
 
     def __init__(self, folder: Path, attempt: str, key: str) -> None:
         self.folder = folder
-        self.attempt = folder / f"{_ATTEMPT}{attempt}"
-        for old in folder.glob(f"{_ATTEMPT}*"):
+        self.attempt = folder / f"{ATTEMPT}{attempt}"
+        for old in folder.glob(f"{ATTEMPT}*"):
             # Whoever still writes there by its old name fails.
             shutil.rmtree(old.rename(folder / f"{_REMOVED}{attempt}"), ignore_errors=True)
         self.attempt.mkdir()

@@ -66,7 +66,7 @@ class Partial:
         _write_durably(self.folder / MANIFEST, manifest.encode())
         _sync_folders(self.folder)
         with self._without_spill():
-            _rename_durably(self.folder, self.final)
+            rename_durably(self.folder, self.final)
         return manifest
 
     def _remove_strays(self, entries: Iterable[FileEntry]) -> None:
@@ -220,7 +220,7 @@ def _sync_folder(folder: Path) -> None:
         os.close(descriptor)
 
 
-def _rename_durably(partial: Path, final: Path) -> None:
+def rename_durably(partial: Path, final: Path) -> None:
     """Rename; an existing store is exchanged in one step, so that there is always one."""
     if final.exists() or final.is_symlink():
         _exchange(partial, final)

@@ -51,7 +51,7 @@ def replace(built: list[Path], tmp_path: Path) -> Replace:
     def by(content: int) -> str:
         final, folder = tmp_path / "g.zarr", tmp_path / "g.zarr.partial-0123456789ab"
         shutil.copytree(built[content], folder)
-        commit._rename_durably(folder, final)
+        commit.rename_durably(folder, final)
         shutil.rmtree(folder, ignore_errors=True)
         return Manifest.load(built[content]).sha256
 
