@@ -13,7 +13,8 @@ In the order of the data:
 `from_edges`
     Edges in memory to a graph in memory, nothing written.
 `bfs`, `sssp`, `components`
-    Search it; `BfsResult`, `SsspResult`, `ComponentsResult` by original id.
+    Search it; `BfsResult`, `SsspResult`, `ComponentsResult` by original id. From several sources
+    `Answers`, a folder of them.
 `johnson`, `shortest_paths`
     Distances from all vertices or from many, on weights of any sign; `PairsResult`.
 `multi_source_bfs`
@@ -53,6 +54,7 @@ if TYPE_CHECKING:
         Result,
         SsspResult,
     )
+    from ooc_graph.answers.several import Answers
     from ooc_graph.api.graphs import build
     from ooc_graph.api.graphs import open_graph as open  # noqa: A004 - og.open reads as it should
     from ooc_graph.api.in_memory import from_edges
@@ -72,6 +74,7 @@ __version__ = "0.1.0"
 
 __all__ = [
     "FORMATS",
+    "Answers",
     "BfsResult",
     "ComponentsResult",
     "EdgeSource",
@@ -106,6 +109,7 @@ __all__ = [
 _MODULES = {
     "answers.export": "export",
     "answers.result": "BfsResult ComponentsResult LevelsResult PairsResult Result SsspResult",
+    "answers.several": "Answers",
     "edges.interface": "EdgeSource",
     "edges.kronecker": "Kronecker",
     "edges.opening": "FORMATS open_source",

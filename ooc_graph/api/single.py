@@ -2,29 +2,59 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, cast, overload
+
+import numpy as np
 
 from ooc_graph.answers.result import BfsResult, ComponentsResult, Result, SsspResult
-from ooc_graph.api.graphs import located
+from ooc_graph.answers.several import Answers
+from ooc_graph.api.graphs import located, positions_of
 from ooc_graph.boundary import public
 from ooc_graph.errors import UsageError
 from ooc_graph.model.request import ROWS
 from ooc_graph.model.resources import AUTO
+from ooc_graph.search.several import search_several
 from ooc_graph.search.single import search
 from ooc_graph.shards.load import Graph
 from ooc_graph.sinks.single import CUPY, NUMPY
-from ooc_graph.types import AnyArray, Progress
+from ooc_graph.types import AnyArray, IntArray, Progress
 
 if TYPE_CHECKING:
     from distributed import Client
 
 
-@public
+@overload
 def bfs(
     graph: Graph | str | Path,
     source: int,
+    *,
+    out: str | Path | None = ...,
+    into: Mapping[str, AnyArray] | None = ...,
+    client: Client | None = ...,
+    exchange: str = ...,
+    method: str = ...,
+    device: str = ...,
+    arrays: str = ...,
+    memory_limit: str | int | None = ...,
+    device_memory: str | int | None = ...,
+    host_memory: str | int | None = ...,
+    overwrite: bool = ...,
+    progress: Progress | None = ...,
+) -> BfsResult: ...
+
+
+@overload
+def bfs(
+    graph: Graph | str | Path, source: Sequence[int] | IntArray, **options: Any
+) -> Answers[BfsResult]: ...
+
+
+@public  # type: ignore[misc]  # here alone all options are named
+def bfs(
+    graph: Graph | str | Path,
+    source: int | Sequence[int] | IntArray,
     *,
     out: str | Path | None = None,
     into: Mapping[str, AnyArray] | None = None,
@@ -38,7 +68,7 @@ def bfs(
     host_memory: str | int | None = None,
     overwrite: bool = False,
     progress: Progress | None = None,
-) -> BfsResult:
+) -> BfsResult | Answers[BfsResult]:
     """Breadth-first search: levels and canonical parents.
 
     Parameters
@@ -46,16 +76,20 @@ def bfs(
     graph
         A built graph, or its path; or a graph in memory (`from_edges`).
     source
-        Original id to begin at.
+        Original id to begin at. Or a list of several, each once, with ``out``: the answers are
+        those of as many calls.
     out
-        Folder of the result's store; None: the answer stays in memory.
+        Folder of the result's store; None: the answer stays in memory. Of several sources a folder
+        of stores, named by the source (``7.zarr``). A call that was stopped continues when it is
+        made again; stores that are there, of the same graph and kernel, stay as they are.
     into
         Arrays for columns by name, such as ``{"parent": p, "level": l}``: NumPy, C-contiguous,
         (vertices,), of the column's type. They hold the answer when the call returns, and do not
         count with ``memory_limit``. Memory that has been used before saves the time in which new
         memory is given; a CUDA device fills page-locked arrays (``cupyx.empty_pinned``) by itself.
     client
-        Dask client whose workers search; None: this process.
+        Dask client whose workers search; None: this process. Several sources are dealt to the
+        workers if the graph fits one.
     exchange
         ``auto``: one worker if the graph fits it, else ``scheduler``, the ranks of all workers.
     method
@@ -73,14 +107,19 @@ def bfs(
         15/16 of what the device has, and what the process may use. Rows that do not fit the device
         are in pinned host memory; if that is too small, or 0, in the store.
     overwrite
-        Replace an existing result.
+        Replace an existing result; of several sources those of another graph or kernel.
     progress
         What shows how far the search is.
 
+    Returns
+    -------
+    BfsResult or Answers
+        The answer; of several sources a sequence that opens each when it is asked for.
+
     Raises
     ------
-    UnknownVertexError
-        If the graph has no vertex ``source``.
+    UnknownVertexError, InputError
+        If the graph has no vertex ``source``; if of several one is given twice, or none is given.
     DeviceError
         If ``cuda`` is asked for and there is no device that can be used.
     DeviceBusyError
@@ -94,13 +133,39 @@ def bfs(
     ----------
     S. Beamer, K. Asanović, D. Patterson, "Direction-optimizing breadth-first search", SC 2012.
     """
-    return cast(BfsResult, _search("bfs", **locals()))
+    return cast(BfsResult | Answers[BfsResult], _search("bfs", **locals()))
 
 
-@public
+@overload
 def sssp(
     graph: Graph | str | Path,
     source: int,
+    *,
+    out: str | Path | None = ...,
+    into: Mapping[str, AnyArray] | None = ...,
+    client: Client | None = ...,
+    exchange: str = ...,
+    method: str = ...,
+    device: str = ...,
+    arrays: str = ...,
+    memory_limit: str | int | None = ...,
+    device_memory: str | int | None = ...,
+    host_memory: str | int | None = ...,
+    overwrite: bool = ...,
+    progress: Progress | None = ...,
+) -> SsspResult: ...
+
+
+@overload
+def sssp(
+    graph: Graph | str | Path, source: Sequence[int] | IntArray, **options: Any
+) -> Answers[SsspResult]: ...
+
+
+@public  # type: ignore[misc]  # here alone all options are named
+def sssp(
+    graph: Graph | str | Path,
+    source: int | Sequence[int] | IntArray,
     *,
     out: str | Path | None = None,
     into: Mapping[str, AnyArray] | None = None,
@@ -114,7 +179,7 @@ def sssp(
     host_memory: str | int | None = None,
     overwrite: bool = False,
     progress: Progress | None = None,
-) -> SsspResult:
+) -> SsspResult | Answers[SsspResult]:
     """Single-source shortest paths on weights of zero or more.
 
     Parameters and errors are those of `bfs`; besides, UsageError if the graph has no weights
@@ -122,26 +187,40 @@ def sssp(
 
     Distances are float32 or float64 as the weights are, or exact int64.
     """
-    return cast(SsspResult, _search("sssp", **locals()))
+    return cast(SsspResult | Answers[SsspResult], _search("sssp", **locals()))
 
 
 def _search(
     kernel: str,
     *,
-    source: int | None = None,
+    source: Any = None,
     exchange: str,
     method: str = ROWS,
     arrays: str = NUMPY,
     into: Mapping[str, AnyArray] | None = None,
     overwrite: bool,
     **where: Any,
-) -> Result:
+) -> Result | Answers[Any]:
     graph, options = located(**where)
     if into is not None and arrays == CUPY:
         raise UsageError("into= takes arrays in host memory: leave arrays='cupy' out")
     options |= {"exchange": exchange, "method": method, "overwrite": overwrite}
+    if _is_list(source):
+        if options["out"] is None or into is not None or arrays != NUMPY:
+            raise UsageError(
+                "several sources: give out=, a folder for a store of each, and neither into= nor "
+                "arrays=; multi_source_bfs and johnson have levels and distances in memory"
+            )
+        positions_of(graph, source)
+        return search_several(graph, kernel, np.asarray(source, np.int64), **options)
     options["arrays"] = arrays if into is None else into
     return search(graph, kernel, source, **options)
+
+
+def _is_list(source: Any) -> bool:
+    if isinstance(source, np.ndarray):
+        return source.ndim > 0
+    return isinstance(source, Sequence) and not isinstance(source, str | bytes)
 
 
 @public

@@ -14,6 +14,7 @@ from ooc_graph.cli import options as shared
 from ooc_graph.errors import UsageError
 from ooc_graph.layout.names import HUB, LIGHT, ORDER_OF
 from ooc_graph.layout.outputs import refuse_output
+from ooc_graph.layout.store_folder import refuse_other_folder
 from ooc_graph.model.request import SCHEDULER, Request
 from ooc_graph.report.graph500 import by_part
 from ooc_graph.shards.load import Graph
@@ -129,10 +130,18 @@ def run_many(
     )
 
 
-_SOURCE = "Vertex to begin at, as in your input."
 # What belongs to searches from many sources alone.
 _MANY = ("targets", "cutoff", "reduce", "bins", "bin_width")
 
+roots_options = shared.together(
+    click.option("--source", type=int, help="Vertex to begin at, as in your input."),
+    click.option(
+        "--sources-file",
+        type=shared.PATH,
+        metavar="FILE",
+        help="A search from each vertex of this file; --out is a folder of their stores.",
+    ),
+)
 method_option = click.option(
     "--method",
     type=click.Choice(["rows", "edges"]),
@@ -144,58 +153,74 @@ method_option = click.option(
 
 @click.command()
 @click.argument("graph", type=shared.PATH)
-@click.option("--source", type=int, help=_SOURCE)
+@roots_options
 @many_options(None)
 @shared.result_option
 @shared.exchange_option
 @method_option
 @shared.cuda_memory_options
 @shared.common_options
-def bfs(graph: Path, source: int | None, out: Path, **given: Any) -> None:
+def bfs(graph: Path, out: Path, **given: Any) -> None:
     """Breadth-first search: levels and parents; or the levels from many sources."""
-    if (source is None) == (given["sources"] is None):
-        raise UsageError("give --source V, or --sources FILE for many")
-    if source is None:
+    if sum(given[name] is not None for name in ("source", "sources_file", "sources")) != 1:
+        raise UsageError("give --source V, or --sources FILE for levels, or --sources-file FILE")
+    if given["sources"] is not None:
         if given["method"] != "rows" or given["exchange"] == SCHEDULER:
-            raise UsageError("--method edges and --exchange scheduler are for one --source")
+            raise UsageError(
+                "--method edges and --exchange scheduler are for one --source, or --sources-file"
+            )
         run_many(graph, out, given, hops=True)
         return
     for name in _MANY:
         if given[name] is not None:
             raise UsageError(f"--{name.replace('_', '-')} is for many --sources")
-    _search("bfs", graph, source, out, given)
+    _search("bfs", graph, out, given)
 
 
 @click.command()
 @click.argument("graph", type=shared.PATH)
-@click.option("--source", type=int, required=True, help=_SOURCE)
+@roots_options
 @shared.result_option
 @shared.exchange_option
 @method_option
 @shared.cuda_memory_options
 @shared.common_options
-def sssp(graph: Path, source: int, out: Path, **given: Any) -> None:
+def sssp(graph: Path, out: Path, **given: Any) -> None:
     """Single-source shortest paths on weights of zero or more."""
-    _search("sssp", graph, source, out, given)
+    if (given["source"] is None) == (given["sources_file"] is None):
+        raise UsageError("give --source V, or --sources-file FILE for several")
+    _search("sssp", graph, out, given)
 
 
-def _search(kernel: str, graph: Path, source: int, out: Path, given: dict[str, Any]) -> None:
-    from ooc_graph.search.single import search  # noqa: PLC0415 - many modules
+def _search(kernel: str, graph: Path, out: Path, given: dict[str, Any]) -> None:
+    from ooc_graph.api.graphs import ids_in, positions_of  # noqa: PLC0415 - many modules
+    from ooc_graph.search.several import begun_with_of, search_several  # noqa: PLC0415
+    from ooc_graph.search.single import search  # noqa: PLC0415
 
-    exchange, method = given["exchange"], given["method"]
+    exchange, method, source = given["exchange"], given["method"], given["source"]
     opened = Graph.open(graph)
     opened.require(ORDER_OF[kernel])
-    opened.position_of(source)
+    roots = None if source is not None else ids_in(given["sources_file"])
+    if roots is None:
+        opened.position_of(source)
+    else:
+        positions_of(opened, roots)
     Request(kernel, exchange, method).require_together(given["device"])
     limits = shared.cuda_limits(given)
-    refuse_output(out, "result", given["overwrite"])
+    if roots is None:
+        refuse_output(out, "result", given["overwrite"])
+    else:
+        refuse_other_folder(out, begun_with_of(opened, kernel), given["overwrite"])
     needs_workers = exchange == SCHEDULER
     with shared.searching(
         given, limits, for_cuda=method == "rows", needs_workers=needs_workers
     ) as options:
-        result: Any = search(
-            opened, kernel, source, out=out, exchange=exchange, method=method, **options
-        )
+        options |= {"out": out, "exchange": exchange, "method": method}
+        if roots is not None:
+            several = search_several(opened, kernel, roots, **options)
+            click.echo(f"{kernel} from {len(roots):,} sources in {several.elapsed_s:.6g} s; {out}")
+            return
+        result: Any = search(opened, kernel, source, **options)
     reached = int(result.reached.sum())
     click.echo(
         f"{kernel} from {source}: {reached:,} of {opened.vertices:,} vertices reached "

@@ -1,0 +1,60 @@
+"""Answers of searches from several sources, each in a store of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TypeVar, overload
+
+from ooc_graph.answers.result import TreeResult
+from ooc_graph.types import IntArray
+
+Found = TypeVar("Found", bound=TreeResult)
+
+
+class Answers(Sequence[Found]):
+    """Answers in a folder of stores, in the order of their sources; each is opened when asked for.
+
+    ``root`` has the sources, int64 (sources,), host memory; ``folder`` holds a store for each,
+    named by it: ``7.zarr``. ``elapsed_s`` are seconds of the whole call, and of an answer those of
+    its search, None if it was there before.
+    """
+
+    def __init__(
+        self,
+        kind: type[Found],
+        folder: Path,
+        root: IntArray,
+        elapsed_s: float,
+        each_s: Mapping[int, float | None],
+    ) -> None:
+        self.folder, self.root, self.elapsed_s = folder, root, elapsed_s
+        self._kind, self._each_s = kind, each_s
+
+    def __len__(self) -> int:
+        return len(self.root)
+
+    @overload
+    def __getitem__(self, index: int) -> Found: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> list[Found]: ...
+
+    def __getitem__(self, index: int | slice) -> Found | list[Found]:
+        """Open one answer, or some, checked as `Result.open` does."""
+        if isinstance(index, slice):
+            return [self._opened(root) for root in self.root[index].tolist()]
+        return self._opened(int(self.root[index]))
+
+    def _opened(self, root: int) -> Found:
+        answer = self._kind.open(store_of(self.folder, root))
+        return replace(answer, elapsed_s=self._each_s.get(root))
+
+    def __repr__(self) -> str:
+        return f"<Answers of {self._kind.kernel} from {len(self)} sources: {self.folder}>"
+
+
+def store_of(folder: Path, root: int) -> Path:
+    """Store of the answer from a source, in the folder of several."""
+    return folder / f"{root}.zarr"

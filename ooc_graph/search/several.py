@@ -1,0 +1,174 @@
+"""Searches from several sources, each with an answer of its own: a folder of stores.
+
+If the graph fits one worker, sources are dealt to the workers, each of which opens the graph and
+searches as a process without a cluster does. Else, and in this process, one search follows the
+other.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from time import perf_counter
+from typing import Any
+
+from ooc_graph.answers.several import Answers, store_of
+from ooc_graph.layout.names import ORDER_OF
+from ooc_graph.layout.store_folder import refuse_other_folder, store_folder, store_within
+from ooc_graph.model.request import ANY, ROWS, Request
+from ooc_graph.model.resources import CPU, CudaLimits
+from ooc_graph.runtime import process, same_graph
+from ooc_graph.runtime.this_process import ThisProcess
+from ooc_graph.runtime.workplace import Workplace
+from ooc_graph.search.execute import plan_at
+from ooc_graph.search.single import search
+from ooc_graph.search.trees import ALGORITHMS
+from ooc_graph.shards.load import Graph
+from ooc_graph.shards.workforce import run_all
+from ooc_graph.types import IntArray, NoProgress, Progress
+
+
+@dataclass(frozen=True)
+class SeveralTask:
+    """What all searches of a call have in common, as it travels to workers."""
+
+    # Of the graph.
+    path: str
+    identity: str
+    request: Request  # what is searched, and how
+    # The folder of stores, and that of this run in it.
+    folder: Path
+    attempt: Path
+    # What one worker may use.
+    limit_bytes: int
+    device: str
+    cuda_limits: CudaLimits
+
+    def write(self, graph: Graph, root: int, workplace: Workplace) -> float | None:
+        """Search from a root and write the answer; seconds of the search, None if it is there."""
+        final = store_of(self.folder, root)
+        if final.exists():
+            return None
+        with store_within(self.attempt, final) as store:
+            found = search(
+                graph,
+                self.request.kernel,
+                root,
+                workplace=workplace,
+                progress=NoProgress(),
+                out=store,
+                exchange=self.request.exchange,
+                method=self.request.method,
+            )
+        return found.elapsed_s
+
+
+def search_several(
+    graph: Graph,
+    kernel: str,
+    roots: IntArray,
+    *,
+    workplace: Workplace,
+    progress: Progress,
+    out: Path,
+    exchange: str = ANY,
+    method: str = ROWS,
+    overwrite: bool = False,
+) -> Answers[Any]:
+    """Search from each of the roots, original ids of the graph, and write the answers to a folder.
+
+    Answers of the same graph and kernel that are there already stay as they are. Errors are those
+    of `ooc_graph.bfs`; answers that were written before one stay.
+    """
+    same_graph.require_same(graph)
+    graph.require(ORDER_OF[kernel])
+    # Workers may stand in another folder.
+    out = Path(os.path.abspath(out))  # noqa: PTH100 - links stay as they are
+    begun, begun_with = perf_counter(), begun_with_of(graph, kernel)
+    refuse_other_folder(out, begun_with, overwrite)
+    first = plan_at(workplace, graph, Request(kernel, exchange, method))
+    with store_folder(out, begun_with, overwrite=overwrite) as attempt:
+        left = [root for root in roots.tolist() if not store_of(out, root).exists()]
+        if done := len(roots) - len(left):
+            progress.note(f"going on with {done:,} of {len(roots):,} answers written before")
+        if left and first.why:
+            progress.note(first.why)
+        task = SeveralTask(
+            str(graph.path),
+            graph.identity,
+            first.request,
+            out,
+            attempt,
+            workplace.resources(on_cpu=True).least_limit_bytes,
+            # Workers decide as this process has, which has asked all of them.
+            CPU if first.device == CPU else workplace.wanted,
+            workplace.cuda_limits,
+        )
+        if workplace.client is None or first.reserved.is_of_ranks:
+            each_s = _in_turn(task, graph, left, workplace, progress)
+        else:
+            each_s = _dealt(task, left, workplace, progress)
+    kind: Any = ALGORITHMS[kernel].result
+    each = dict(zip(left, each_s, strict=True))
+    return Answers(kind, out, roots, perf_counter() - begun, each)
+
+
+def begun_with_of(graph: Graph, kernel: str) -> dict[str, str]:
+    """What the bytes of the answers follow from, as a folder of them records it."""
+    return {"kernel": kernel, "graph": graph.content_sha256}
+
+
+def _in_turn(
+    task: SeveralTask, graph: Graph, roots: list[int], workplace: Workplace, progress: Progress
+) -> list[float | None]:
+    """Search from one root after the other; seconds of each search."""
+    each_s = []
+    with progress.stage(task.request.kernel, len(roots), "searches") as bar:
+        for root in roots:
+            each_s.append(task.write(graph, root, workplace))
+            bar.advance(1)
+    return each_s
+
+
+def _dealt(
+    task: SeveralTask, roots: list[int], workplace: Workplace, progress: Progress
+) -> list[float | None]:
+    """Deal the roots to the workers, some to a task; seconds of each search."""
+    with workplace.workforce() as workforce:
+        size = max(1, min(_MOST_ROOTS, len(roots) // (_TASKS * workforce.budget.slots)))
+        items = [(task, roots[at : at + size]) for at in range(0, len(roots), size)]
+        found = run_all(
+            workforce,
+            progress,
+            task.request.kernel,
+            search_from,
+            items,
+            total=len(roots),
+            unit="searches",
+            amount=len,
+        )
+    return [elapsed_s for some in found for elapsed_s in some]
+
+
+# Tasks that each thread of a worker has at least, if there are enough roots; and roots of a task.
+_TASKS, _MOST_ROOTS = 8, 4
+
+
+def search_from(task: SeveralTask, roots: list[int]) -> list[float | None]:
+    """Search from roots and write the answers; runs on a worker. Seconds of each search.
+
+    Answers that are there stay: a task is done again if its worker is lost.
+    """
+    return process.without_traceback(_search_from, task, roots)
+
+
+def _search_from(task: SeveralTask, roots: list[int]) -> list[float | None]:
+    workplace = ThisProcess(task.limit_bytes, task.device, task.cuda_limits)
+    graph = _opened(task.path, task.identity)
+    return [task.write(graph, root, workplace) for root in roots]
+
+
+# A search finds out by itself whether the store was replaced since it was opened.
+_opened = lru_cache(maxsize=1)(same_graph.open_same)
