@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import threading
@@ -12,12 +13,15 @@ from typing import Any
 
 import numpy as np
 import pytest
-from distributed import Client
+from distributed import Client, get_task_stream
 
 import ooc_graph as og
 from ooc_graph.errors import InputError, OutputExistsError, UnknownVertexError, UsageError
+from ooc_graph.graph500.job import graph500
+from ooc_graph.graph500.run import Graph500Options
 from ooc_graph.runtime.cluster import local_cluster
 from ooc_graph.search import several
+from ooc_graph.types import NoProgress
 from tests.command_line import LIMIT_S, call, listing, running
 
 EDGES = og.Kronecker(12, edge_factor=4)
@@ -215,3 +219,25 @@ def test_a_killed_worker_loses_no_answer_that_is_written(tmp_path: Path) -> None
         assert np.array_equal(answers[at].parent, og.bfs(graph, int(keys[at])).parent)
     assert len(stores(out)) == len(keys)
     assert not list(out.glob("spill/attempt-*"))
+
+
+def test_the_keys_of_graph500_are_dealt_to_the_workers(cluster: Client, tmp_path: Path) -> None:
+    said = {}
+    for name, client in (("alone", None), ("dealt", cluster)):
+        with get_task_stream(cluster) as tasks:
+            outcome = graph500(
+                Graph500Options(12, searches=9, energy=False),
+                tmp_path / name,
+                client=client,
+                memory_limit_bytes=None,
+                device="cpu",
+                progress=NoProgress(),
+                overwrite=False,
+            )
+        assert outcome.failure is None
+        (record,) = (tmp_path / name / "records.jsonl").read_text().splitlines()
+        facts = "kernel", "root", "edges", "reached"
+        said[name] = [tuple(map(one.get, facts)) for one in json.loads(record)["searches"]]
+    searching = {task["worker"] for task in tasks.data if task["key"].startswith("search_dealt-")}
+    assert len(searching) == 2
+    assert said["dealt"] == said["alone"]

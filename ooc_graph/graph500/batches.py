@@ -19,7 +19,7 @@ from ooc_graph.layout.names import id_dtype
 from ooc_graph.memory.cpu.plan import Facts, least_bytes
 from ooc_graph.memory.heads import Lengths
 from ooc_graph.model.resources import CPU, CUDA
-from ooc_graph.model.strategy import DISK, PINNED
+from ooc_graph.model.strategy import DISK, MEMORY, PINNED
 from ooc_graph.report.data import EnergyRecord
 from ooc_graph.report.energy import EnergyMeter, energy_record, over_repeats
 from ooc_graph.report.graph500 import teps_statistics
@@ -57,12 +57,23 @@ def least_check_bytes(vertices: int, kernel: str) -> int:
     return batch_bytes(vertices, 1, _MEASURES[kernel]) + cores() * THREAD_BYTES
 
 
+def is_dealt(plan: Plan, run: Run) -> bool:
+    """Whether all workers search, each with all rows, an answer and its validation in memory."""
+    resources = run.workplace.resources(on_cpu=True)
+    is_in_memory = plan.device == CPU and plan.strategy.tier == MEMORY
+    needed = plan.reserved.host_bytes + plan.request.answer_bytes
+    return is_in_memory and resources.processes > 1 and needed <= resources.least_limit_bytes
+
+
 def task_for(
     plan: Plan, run: Run, source: Kronecker, *, on_host: bool = False, in_files: bool = False
 ) -> BatchTask:
     """The batch as a plan has it carried out."""
     device_bytes = run.workplace.cuda_limits.device_bytes
-    limit_bytes = run.workplace.resources(on_cpu=True).process_limit_bytes
+    resources = run.workplace.resources(on_cpu=True)
+    limit_bytes = resources.process_limit_bytes
+    if is_dealt(plan, run):
+        limit_bytes = resources.least_limit_bytes
     given = plan.task(), source, run.options.validate, device_bytes, on_host
     if not in_files:
         return BatchTask(*given, at_once=_at_once(plan, limit_bytes))

@@ -23,7 +23,7 @@ from ooc_graph.model.engine import Engine
 from ooc_graph.model.task import Trace
 from ooc_graph.runtime import engine_cache
 from ooc_graph.runtime.compile_parts import check_pair
-from ooc_graph.runtime.process import thread_count
+from ooc_graph.runtime.process import thread_count, without_traceback
 from ooc_graph.runtime.stored_answers import vertices_of
 from ooc_graph.runtime.validation import TREES, check_trees
 from ooc_graph.search.trees import run_search
@@ -91,6 +91,17 @@ def search_batch(task: BatchTask, keys: IntArray, advance: Advance = unseen) -> 
         return found
     batches = [keys[i : i + task.at_once] for i in range(0, len(keys), task.at_once)]
     return [one for batch in batches for one in _searched(task, batch, advance)]
+
+
+def search_dealt(task: BatchTask, keys: IntArray) -> list[Searched]:
+    """As `search_batch`, on any worker: one that has not searched the graph yet warms up."""
+
+    def do() -> list[Searched]:
+        if engine_cache.loaded(task.search.key, task.search.capacity) is None:
+            warm_up(task, int(keys[0]))
+        return search_batch(task, keys)
+
+    return without_traceback(do)
 
 
 def _searched(task: BatchTask, keys: IntArray, advance: Advance) -> list[Searched]:

@@ -12,8 +12,14 @@ import numpy as np
 from ooc_graph.edges.kronecker import Kronecker
 from ooc_graph.errors import DeviceBusyError, MemoryBudgetError
 from ooc_graph.graph500 import on_device
-from ooc_graph.graph500.batches import check_bytes, measure_energy, task_for
-from ooc_graph.graph500.on_host import SEARCHED, remove_filed, search_batch, warm_up
+from ooc_graph.graph500.batches import check_bytes, is_dealt, measure_energy, task_for
+from ooc_graph.graph500.on_host import (
+    SEARCHED,
+    remove_filed,
+    search_batch,
+    search_dealt,
+    warm_up,
+)
 from ooc_graph.graph500.run import BatchTask, Run, Searched
 from ooc_graph.graph500.tiers import describe_engine, tier_facts, where_rows_are
 from ooc_graph.model.request import Request
@@ -28,6 +34,7 @@ from ooc_graph.search.execute import execute, plan_at
 from ooc_graph.search.plan import Plan
 from ooc_graph.search.single import result_of, search_by
 from ooc_graph.shards.load import Graph
+from ooc_graph.shards.workforce import run_all
 from ooc_graph.types import Advance, IntArray, unseen
 from ooc_graph.validate.cuda_batch import MOST_VERTICES
 
@@ -35,7 +42,7 @@ from ooc_graph.validate.cuda_batch import MOST_VERTICES
 def search_all(
     run: Run, graph: Graph, source: Kronecker, kernel: str, keys: IntArray
 ) -> tuple[list[Searched], list[EnergyRecord]]:
-    """Search from all keys, timed, and validate: on one worker in batches, else key by key.
+    """Search from all keys, timed, and validate: in batches by one rank each, else key by key.
 
     The searches, and their energy, measured over repeats of them; nothing if many ranks search.
     """
@@ -121,8 +128,11 @@ class _Searches:
         self._task = task
         if said := where_rows_are(task):
             run.progress.note(said)
-        size = len(keys) if task.stays_there else task.at_once
-        found = self._all_batches(partial(_search_batch, run, task), size)
+        if not in_files and is_dealt(plan, run):
+            found = self._dealt(task)
+        else:
+            size = len(keys) if task.stays_there else task.at_once
+            found = self._all_batches(partial(_search_batch, run, task), size)
         self._task = None
         try:
             if task.tier != MEMORY:
@@ -137,6 +147,36 @@ class _Searches:
             run.progress.note(f"{kernel}: levels or energy are left out: {said_by(error)}")
             energy = []
         return found, energy
+
+    def _dealt(self, task: BatchTask) -> list[Searched]:
+        """Deal the keys that are left to the workers, in as few batches as memory allows."""
+        run, keys = self._run, self._keys[len(self._found) :]
+        each = -(-len(keys) // run.workplace.resources(on_cpu=True).processes)
+        size = -(-each // -(-each // task.at_once))
+        items = [(task, keys[start : start + size]) for start in range(0, len(keys), size)]
+
+        def all_batches() -> None:
+            stage = f"{self._kernel}: searching, validating"
+            with run.workplace.workforce() as workforce:
+                batches = run_all(
+                    workforce,
+                    run.progress,
+                    stage,
+                    search_dealt,
+                    items,
+                    total=len(keys),
+                    unit="searches",
+                    amount=len,
+                )
+            self._found.extend(one for batch in batches for one in batch)
+
+        try:
+            run.timed(f"{self._kernel} searches", all_batches)
+        except (MemoryError, MemoryBudgetError):
+            # Of the worker that searches from now on the others take nothing.
+            run.workplace.release()
+            raise
+        return self._found
 
     def _all_batches(
         self, search: Callable[[IntArray, Advance], list[Searched]], size: int
