@@ -16,9 +16,13 @@ Workers share memory; each source is searched through Dask's connections, too (b
 
 With --budget BYTES each worker, and the one process, keeps heads of its rows in memory within so
 many bytes, and reads the tails from the store; what they read is recorded.
+
+With --several N it measures instead how long one call takes for N sources, each with a store, by one
+worker of one thread and by all workers, in turn.
 """
 
 import os
+import shutil
 from collections import defaultdict
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager
@@ -28,12 +32,13 @@ from pathlib import Path
 from time import perf_counter, process_time
 from typing import Any
 
+import dask
 import numpy as np
-from distributed import Client
+from distributed import Client, LocalCluster
 from exchange_latency import share_memory
 from harness.graphs import internal_keys
 from harness.program import KERNELS, Program, load_average
-from harness.timing import answer_of, measure_of
+from harness.timing import answer_of, measure_of, medians, take_turns
 
 import ooc_graph as og
 from ooc_graph.exchange.scheduler import run
@@ -41,6 +46,7 @@ from ooc_graph.model.request import Request
 from ooc_graph.model.reservation import Reservation
 from ooc_graph.model.task import SearchTask
 from ooc_graph.runtime import engine_cache
+from ooc_graph.runtime.cluster import _CONFIGURATION
 from ooc_graph.search.algorithm import _of_all_rows
 from ooc_graph.search.ranks import MakeRanks
 from ooc_graph.search.single import ALGORITHMS
@@ -219,17 +225,59 @@ def compared(
     }
 
 
+@contextmanager
+def one_thread_each(workers: int) -> Iterator[Client]:
+    """Workers of one thread, however many cores there are."""
+    given = {"n_workers": workers, "threads_per_worker": 1, "memory_limit": 0}
+    with LocalCluster(dashboard_address="127.0.0.1:0", **given) as cluster, Client(cluster) as one:
+        yield one
+
+
+def dealt(
+    kernel: str, graph: og.Graph, sources: Sequence[int], clients: dict[str, Client], folder: Path
+) -> dict[str, Any]:
+    """Seconds of a call for all sources by each client's workers, in turn."""
+
+    def call(name: str) -> None:
+        getattr(og, kernel)(graph, sources, out=folder / "answers", client=clients[name])
+
+    def remove(_: str) -> None:
+        shutil.rmtree(folder / "answers", ignore_errors=True)
+
+    calls = {name: partial(call, name) for name in clients}
+    take_turns(calls, 1, before=remove)
+    turns = take_turns(calls, 3, before=remove)
+    remove("")
+    middle = medians(turns.times_s)
+    return turns.times_s | {"times_faster": middle["one_worker_s"] / middle["all_workers_s"]}
+
+
 def main() -> None:
     program = Program("ranks", __doc__, scale=22, searches=8, kernels=KERNELS)
     program.add("--store", type=Path, required=True)
     program.add("--workers", type=int, default=len(os.sched_getaffinity(0)))
     program.add("--budget", type=int, default=0)
+    program.add("--several", type=int, default=0)
     options = program.parse()
     source = og.Kronecker(options.scale)
     if not options.store.exists():
         og.build(source, options.store, shards=options.workers)
     graph = og.open(options.store)
     assert graph.shards == options.workers
+    if options.several:
+        keys = source.search_keys(options.several)
+        with (
+            dask.config.set(_CONFIGURATION),
+            program.scratch() as folder,
+            one_thread_each(1) as one,
+            one_thread_each(options.workers) as many,
+        ):
+            for kernel in options.kernels:
+                clients = {"one_worker_s": one, "all_workers_s": many}
+                figures = dealt(kernel, graph, keys, clients, folder)
+                parameters = program.given("scale", "workers", "several") | {"kernel": kernel}
+                program.record(parameters, figures | load_average(), "several")
+        return
     roots = internal_keys(graph, source, options.searches)
     with og.local_cluster(options.workers) as client:
         for kernel in options.kernels:
