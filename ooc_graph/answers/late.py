@@ -10,11 +10,13 @@ from typing import Any
 
 import numpy as np
 
+from ooc_graph.answers.narrow import Narrow
 from ooc_graph.answers.scatter import Columns, fill_dense
 from ooc_graph.errors import UsageError
 from ooc_graph.forked import free_in_child
 from ooc_graph.layout.metadata import ArraySpec
 from ooc_graph.layout.names import VERTEX
+from ooc_graph.threads import cores
 from ooc_graph.types import AnyArray
 
 
@@ -22,9 +24,9 @@ class LateColumns(Mapping[str, AnyArray]):
     """Columns by original id, in host memory; each is made when it is first read.
 
     They are made of arrays that the next search overwrites. Whoever starts that search calls
-    `settle` before. Memory for all columns is allocated at once, since a search can be planned
-    anew if memory is refused, and a read cannot. ``seconds["order"]`` is what making columns has
-    taken so far.
+    `settle` before. Those of a worker are `Narrow` ones, and travel as such if none was read.
+    Memory for all columns is allocated at once, since a search can be planned anew if memory is
+    refused, and a read cannot. ``seconds["order"]`` is what making columns has taken so far.
     """
 
     def __init__(self, columns: Columns, threads: int) -> None:
@@ -50,6 +52,9 @@ class LateColumns(Mapping[str, AnyArray]):
         return len(self._arrays)
 
     def __reduce__(self) -> tuple[Any, ...]:
+        with self._lock:
+            if isinstance(self._columns, Narrow) and len(self._left) == len(self):
+                return _arrived, (self._columns,)
         return dict, (dict(self),)
 
     def put_into(self, arrays: Mapping[str, AnyArray]) -> None:
@@ -83,6 +88,10 @@ class LateColumns(Mapping[str, AnyArray]):
         if not self._left - {VERTEX} and (not self._left or self._first is not None):
             self._columns = None  # which may hold memory of a device
         self.seconds["order"] += perf_counter() - begun
+
+
+def _arrived(columns: Narrow) -> LateColumns:
+    return LateColumns(columns, cores())
 
 
 def require_no_store(into: object, out: Path | None) -> None:

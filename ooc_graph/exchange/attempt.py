@@ -113,7 +113,7 @@ class Attempt:
                 self._lost[address] = f"{address}: its task was cancelled"
                 self._forget(future)
                 continue
-            fetch, since_s = self._fetched(future)
+            fetch, since_s = self._fetched(future, address)
             if fetch.cancelled():
                 # A request for several outcomes was stopped, and this was one of them.
                 del self._fetches[future]
@@ -131,10 +131,12 @@ class Attempt:
                 self._outcomes[address] = Failed(error, "")
             self._forget(future)
 
-    def _fetched(self, future: Future[Any]) -> tuple[concurrent.futures.Future[Any], float]:
+    def _fetched(
+        self, future: Future[Any], address: str
+    ) -> tuple[concurrent.futures.Future[Any], float]:
         """The outcome of a task on its way here, and since when it is."""
         if future not in self._fetches:
-            self._fetches[future] = self._cluster.fetch(future), time.monotonic()
+            self._fetches[future] = self._cluster.fetch(future, address), time.monotonic()
         return self._fetches[future]
 
     def _forget(self, future: Future[Any]) -> None:

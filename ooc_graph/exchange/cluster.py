@@ -21,6 +21,7 @@ from distributed import CancelledError, Client
 
 from ooc_graph.errors import ClusterLostError, OocGraphError, UsageError
 from ooc_graph.exchange import worker_states
+from ooc_graph.exchange.outcomes import Outcomes, first_done
 from ooc_graph.exchange.worker_states import LastSeen, WorkerState, answer_timeout_s, patience_s
 
 LOOK_EVERY_S = 0.5
@@ -46,6 +47,8 @@ class Cluster:
         self._client = weakref.ref(client)
         self._lock = RLock()
         self._workers = LastSeen()
+        self.outcomes = Outcomes()
+        self._answers: dict[Callable[..., Any], tuple[float, object, dict[str, Any]]] = {}
         self._looked_s = float("-inf")
         self._unanswered_since_s: float | None = None
 
@@ -141,6 +144,17 @@ class Cluster:
                 raise answer
         return {a: answer for a, answer in answers.items() if not isinstance(answer, OSError)}
 
+    def asked(
+        self, function: Callable[..., Any], *arguments: Any, of: Collection[str] | None = None
+    ) -> dict[str, Any]:
+        """As `ask`, but as with `look` the answers may be `LOOK_EVERY_S` old."""
+        key = arguments, sorted(self.look() if of is None else of)
+        asked_s, known, answers = self._answers.get(function, (float("-inf"), None, {}))
+        if known != key or monotonic() - asked_s >= LOOK_EVERY_S:
+            asked_s, answers = monotonic(), self.ask(function, *arguments, of=of)
+            self._answers[function] = asked_s, key, answers
+        return answers
+
     def ask_each(
         self,
         function: Callable[..., Any],
@@ -214,32 +228,22 @@ class Cluster:
         Not by `distributed.wait`, which asks the default client, and that may be another.
         """
         with suppress(TimeoutError, CancelledError):
-            self.sync(_first_done, futures, timeout_s=timeout_s)
+            self.sync(first_done, futures, timeout_s=timeout_s)
 
-    def fetch(self, future: Any) -> Future[Any]:
-        """The value of one of the client's futures on its way here, to be waited for in turns.
+    def fetch(self, future: Any, address: str | None = None) -> Future[Any]:
+        """The value of a future on its way here (see `Outcomes.of`), to be waited for in turns.
 
         Not `distributed.Future.result`: its worker may freeze, and a look at the workers tells.
         """
         with self.talking():
             loop = self.client.loop.asyncio_loop
-            return asyncio.run_coroutine_threadsafe(future._result(), loop)
+            return asyncio.run_coroutine_threadsafe(self.outcomes.of(future, address), loop)
 
     def cancel(self, futures: Sequence[Any]) -> None:
         """Cancel tasks of the client; a closed client has none."""
         if futures and not self.is_closed:
             with suppress(OSError, ClusterLostError):
                 self.sync(_cancel, self.client, futures, timeout_s=answer_timeout_s())
-
-
-async def _first_done(futures: Sequence[Any]) -> None:
-    waits = [asyncio.ensure_future(future._state.wait()) for future in futures]
-    try:
-        await asyncio.wait(waits, return_when="FIRST_COMPLETED")
-    finally:
-        # Dask's own wait leaves one such task for each future behind.
-        for each in waits:
-            each.cancel()
 
 
 async def _cancel(client: Any, futures: Sequence[Any]) -> None:

@@ -158,8 +158,9 @@ class Tasks(Executor):
     async def _follow(self, task: Task, sent: Any) -> None:
         """Hand on how a task ended; on the client's event loop."""
         while task.sent is sent:
+            only = task.workers if task.workers is not None and len(task.workers) == 1 else [None]
             try:
-                found = await sent._result(raiseit=False)
+                found = await self._cluster.outcomes.of(sent, *only, raiseit=False)
             except (CancelledError, asyncio.CancelledError):
                 if _is_cancelled():
                     raise

@@ -64,7 +64,7 @@ class OnCluster(Offer):
 
     def _choose_device(self) -> Device:
         """CUDA if every worker has a device that can be used."""
-        return choose_on_workers(self.wanted, self.cluster.ask)
+        return choose_on_workers(self.wanted, self.cluster.asked)
 
     def resources(self, *, on_cpu: bool = False) -> Resources:
         """What the workers bring that can work now; ``on_cpu``: no device is looked for."""
@@ -90,7 +90,7 @@ class OnCluster(Offer):
             from ooc_graph.runtime.worker_memory import memory_brought  # noqa: PLC0415
 
             on_host = Counter(state.host for state in self.cluster.look().values())
-            self._brought |= self.cluster.ask(memory_brought, dict(on_host), of=new)
+            self._brought |= self.cluster.asked(memory_brought, dict(on_host), of=new)
         known = [address for address in workers if address in self._brought]
         for address in known:
             if (version := self._brought[address].version) != __version__:

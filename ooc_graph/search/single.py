@@ -95,7 +95,8 @@ def search(
         result = replace(Result.open(out), elapsed_s=search_s)
     spent["order" if out is None else "write"] = order_s + perf_counter() - found
     if isinstance(result.columns, LateColumns):
-        spent |= result.columns.seconds
+        # Late ones of a worker have been put in order before.
+        spent |= {"order": order_s + result.columns.seconds["order"]}
         result.columns.seconds = spent
     return replace(result, seconds=spent)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from time import perf_counter
@@ -10,12 +11,14 @@ from typing import Any
 import numpy as np
 
 from ooc_graph.answers.late import LateColumns
+from ooc_graph.answers.narrow import narrowed
 from ooc_graph.answers.scatter import Columns, parent_id_dtype, tree_dtypes
 from ooc_graph.kernels.common.sssp.distances import distances_of
 from ooc_graph.layout.metadata import ArraySpec
 from ooc_graph.model.task import Trace, Written
 from ooc_graph.runtime import process
 from ooc_graph.shards.load import Graph
+from ooc_graph.types import AnyArray
 
 NUMPY, CUPY = "numpy", "cupy"
 """Where an answer that is not written lies: in host memory, or on the CUDA device."""
@@ -52,10 +55,18 @@ def answer_bytes(graph: Graph, kernel: str, arrays: str) -> int:
 
 
 def deliver(columns: Columns, folder: str | None, trace: Trace) -> Written:
-    """The answer by original id: in a partial store, or as columns if there is none."""
+    """The answer by original id: in a partial store, or as columns if there is none.
+
+    Those of a Dask worker's task are ready to travel.
+    """
     begun = perf_counter()
     if folder is None:
-        arrays = columns.in_memory(process.thread_count())
+        threads = process.thread_count()
+        arrays: Mapping[str, AnyArray]
+        if process.dask_worker() is None:
+            arrays = columns.in_memory(threads)
+        else:
+            arrays = LateColumns(narrowed(columns, threads), threads)
         written = Written(trace, columns=arrays, attributes=columns.attributes)
     else:
         specs, entries = columns.write(Path(folder))

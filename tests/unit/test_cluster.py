@@ -259,3 +259,23 @@ def test_workers_are_named_while_the_client_asks_without_them(
         assert all(len(Cluster.of(client).look()) == 1 for _ in range(500))
     with pytest.raises(ClusterLostError, match="closed"):
         Cluster.of(client).look()
+
+
+def test_workers_are_asked_again_after_a_moment_or_for_others(
+    client: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cluster, asked = Cluster.of(client), list[Any]()
+
+    def ask(function: Any, *arguments: Any, of: Any) -> dict[str, Any]:
+        asked.append((arguments, of))
+        return {"a": len(asked)}
+
+    monkeypatch.setattr(cluster, "ask", ask)
+    for arguments, of, answer in (
+        ((), None, 1), ((), None, 1), ((1,), None, 2), ((1,), ["a"], 3), ((1,), ["a"], 3)
+    ):  # fmt: skip
+        assert cluster.asked(len, *arguments, of=of) == {"a": answer}
+    assert cluster.asked(max, 1, of=["a"]) == {"a": 4}
+    assert cluster.asked(len, 1, of=["a"]) == {"a": 3}
+    client.now_s += 0.5
+    assert cluster.asked(len, 1, of=["a"]) == {"a": 5}

@@ -76,7 +76,7 @@ class TwoWorkers:
     def wait_for_workers(self, choose: Any, *, on_wait: Any) -> dict[str, SimpleNamespace]:
         return {name: self.look()[name] for name in choose(self.look())}
 
-    def ask(self, function: Any, *_: Any, of: list[str]) -> dict[str, Brought]:
+    def asked(self, function: Any, *_: Any, of: list[str]) -> dict[str, Brought]:
         return {name: self._brought[name] for name in of}
 
 
