@@ -153,5 +153,9 @@ class _Package(ModuleType):
         if name != "validate" or not isinstance(value, ModuleType):
             super().__setattr__(name, value)
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Import it: functions of a notebook that name it travel to workers."""
+        return import_module, (self.__name__,)
+
 
 sys.modules[__name__].__class__ = _Package

@@ -8,14 +8,14 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
 from ooc_graph.boundary import public
 from ooc_graph.errors import InputError, UnknownVertexError, UsageError
 from ooc_graph.model.resources import AUTO, CudaLimits, parse_bytes
-from ooc_graph.runtime.workplace import workplace_for
+from ooc_graph.runtime.workplace import client_meant, workplace_for
 from ooc_graph.shards.load import Graph
 from ooc_graph.shards.memory_graph import MemoryGraph
 from ooc_graph.types import AnyArray, IntArray, NoProgress, Progress
@@ -35,7 +35,7 @@ def build(
     rows: str | None = None,
     shards: int | None = None,
     compress: bool = False,
-    client: Client | None = None,
+    client: Client | Literal[False] | None = None,
     device: str = AUTO,
     device_memory: str | int | None = None,
     memory_limit: str | int | None = None,
@@ -65,7 +65,8 @@ def build(
         Store offsets, neighbours and integer weights in the bits that they need: less is read,
         and answers are the same.
     client
-        Dask client whose workers build; None: this process, with all its cores.
+        Dask client whose workers build; None: the current one, if there is one, else this process,
+        with all its cores; False: this process.
     device
         ``cuda``: a CUDA device of this process, or of one worker, sorts; ``cpu``; ``auto``: CUDA
         where there is a device that will do. The store has the same bytes.
@@ -102,6 +103,7 @@ def build(
     edges = open_source(source, format=format, directed=directed, weight=weight, **options)
     chosen = BuildOptions(rows=rows, shards=shards, overwrite=overwrite, compress=compress)
     limits = CudaLimits.of(device_memory, None).require_cuda(device)
+    client = client_meant(client)
     workplace = workplace_for(client, parse_bytes(memory_limit), device, limits, progress)
     graph, _ = build_with_report(workplace, edges, Path(out), chosen, progress or NoProgress())
     return graph
@@ -124,7 +126,7 @@ def located(
     *,
     graph: Graph | str | Path,
     out: str | Path | None,
-    client: Client | None,
+    client: Client | Literal[False] | None,
     device: str,
     memory_limit: str | int | None,
     device_memory: str | int | None = None,
@@ -133,11 +135,14 @@ def located(
 ) -> tuple[Graph, dict[str, Any]]:
     """The graph of a search, opened; and its workplace, progress and result's folder."""
     limits = CudaLimits.of(device_memory, host_memory).require_cuda(device)
-    if isinstance(graph, MemoryGraph) and client is not None:
-        raise UsageError(
-            "a graph in memory is searched in this process alone; leave client= out, or make a "
-            "store of the edges with build()"
-        )
+    if isinstance(graph, MemoryGraph):
+        if client:
+            raise UsageError(
+                "a graph in memory is searched in this process alone; leave client= out, or make a "
+                "store of the edges with build()"
+            )
+        client = False
+    client = client_meant(client)
     return graph if isinstance(graph, Graph) else Graph.open(graph), {
         "workplace": workplace_for(client, parse_bytes(memory_limit), device, limits, progress),
         "progress": progress or NoProgress(),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 import numpy as np
 
@@ -35,7 +35,7 @@ def johnson(
     parents: bool = False,
     out: str | Path | None = None,
     into: AnyArray | None = None,
-    client: Client | None = None,
+    client: Client | Literal[False] | None = None,
     device: str = AUTO,
     memory_limit: str | int | None = None,
     device_memory: str | int | None = None,
@@ -83,7 +83,8 @@ def johnson(
         (``cupyx.empty_pinned``) is written by a CUDA device itself. After an error, whatever had
         been found is there. None: new memory.
     client
-        Dask client, over whose workers the sources are spread; None: this process.
+        Dask client, over whose workers the sources are spread; None: the current one, if there is
+        one, else this process; False: this process.
     device
         ``cpu``, ``cuda`` or ``auto``: a CUDA device where there is one that will do. Where batches
         do not fit it, ``cuda`` searches one by one, with rows in pinned host memory, or at last
@@ -162,7 +163,7 @@ def multi_source_bfs(
     bin_width: int | None = None,
     out: str | Path | None = None,
     into: AnyArray | None = None,
-    client: Client | None = None,
+    client: Client | Literal[False] | None = None,
     device: str = AUTO,
     memory_limit: str | int | None = None,
     device_memory: str | int | None = None,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast, overload
+from typing import TYPE_CHECKING, Any, Literal, cast, overload
 
 import numpy as np
 
@@ -32,7 +32,7 @@ def bfs(
     *,
     out: str | Path | None = ...,
     into: Mapping[str, AnyArray] | None = ...,
-    client: Client | None = ...,
+    client: Client | Literal[False] | None = ...,
     exchange: str = ...,
     method: str = ...,
     device: str = ...,
@@ -58,7 +58,7 @@ def bfs(
     *,
     out: str | Path | None = None,
     into: Mapping[str, AnyArray] | None = None,
-    client: Client | None = None,
+    client: Client | Literal[False] | None = None,
     exchange: str = "auto",
     method: str = "rows",
     device: str = AUTO,
@@ -88,8 +88,9 @@ def bfs(
         count with ``memory_limit``. Memory that has been used before saves the time in which new
         memory is given; a CUDA device fills page-locked arrays (``cupyx.empty_pinned``) by itself.
     client
-        Dask client whose workers search; None: this process. Several sources are dealt to the
-        workers if the graph fits one.
+        Dask client whose workers search; None: the current one, if there is one, else this
+        process; False: this process. Several sources are dealt to the workers if the graph fits
+        one.
     exchange
         ``auto``: one worker if the graph fits it, else ``scheduler``, the ranks of all workers.
     method
@@ -143,7 +144,7 @@ def sssp(
     *,
     out: str | Path | None = ...,
     into: Mapping[str, AnyArray] | None = ...,
-    client: Client | None = ...,
+    client: Client | Literal[False] | None = ...,
     exchange: str = ...,
     method: str = ...,
     device: str = ...,
@@ -169,7 +170,7 @@ def sssp(
     *,
     out: str | Path | None = None,
     into: Mapping[str, AnyArray] | None = None,
-    client: Client | None = None,
+    client: Client | Literal[False] | None = None,
     exchange: str = "auto",
     method: str = "rows",
     device: str = AUTO,
@@ -201,6 +202,8 @@ def _search(
     overwrite: bool,
     **where: Any,
 ) -> Result | Answers[Any]:
+    if arrays == CUPY and where["client"] is None:
+        where["client"] = False
     graph, options = located(**where)
     if into is not None and arrays == CUPY:
         raise UsageError("into= takes arrays in host memory: leave arrays='cupy' out")
@@ -228,7 +231,7 @@ def components(
     graph: Graph | str | Path,
     *,
     out: str | Path | None = None,
-    client: Client | None = None,
+    client: Client | Literal[False] | None = None,
     exchange: str = "auto",
     device: str = AUTO,
     memory_limit: str | int | None = None,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias, overload
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, overload
 
 from ooc_graph.answers.result import PairsResult, Result, SsspResult
 from ooc_graph.api.graphs import located
@@ -41,7 +41,7 @@ def validate(
     against: Any,
     /,
     *,
-    client: Client | None = None,
+    client: Client | Literal[False] | None = None,
     memory_limit: str | int | None = None,
     progress: Progress | None = None,
     **options: Any,
@@ -60,10 +60,11 @@ def validate(
     against
         Of a result the edges, as `build` was given them: a path, several, a `Kronecker`, arrays, a
         Dask collection. Of a graph an answer or several: results of `bfs`, `sssp` and `components`,
-        and paths of stored ones. Columns may be on a device if there is no client.
+        and paths of stored ones. Columns may be on a device if this process reads them.
     client
         Dask client whose workers share the passes over the rows of a graph, each of which is made
-        by one worker. Workers read stored answers, and are sent others. None: this process.
+        by one worker. Workers read stored answers, and are sent others. None: the current one, if
+        there is one, else this process; False: this process.
     memory_limit
         Bytes (or "4GiB") of host memory for all processes that read a graph; None: what is free, or
         what the workers bring. Answers of a kernel are checked in as few passes as that allows.
@@ -88,7 +89,7 @@ def validate(
     if not isinstance(given, (Graph, Result)):
         is_graph = Stored.open(given).manifest.kind == "graph"
     where = {"client": client, "memory_limit": memory_limit, "progress": progress}
-    if not is_graph and any(value is not None for value in where.values()):
+    if not is_graph and any(value not in (None, False) for value in where.values()):
         raise UsageError("client=, memory_limit= and progress= are for answers of a built graph")
     if is_graph and options:
         raise UsageError(f"{', '.join(options)}: options of edges, and a graph is given")

@@ -73,7 +73,7 @@ def _on_device(
         if isinstance(source, DaskSource) or getattr(source, "in_memory", False):
             raise UsageError(
                 "edges in memory, or in a Dask collection, are not sent to one worker's device: "
-                "leave client= out, or build on the CPU (device='cpu')"
+                "give client=False, or build on the CPU (device='cpu')"
             )
     with partial_store(out, "graph", overwrite=options.overwrite) as partial:
         allowed = workplace.cuda_limits.device_bytes

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import sys
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator
-from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar
 
 from ooc_graph import __version__
 from ooc_graph.errors import ClusterLostError, MemoryBudgetError, UsageError
-from ooc_graph.forked import require_own_client
+from ooc_graph.forked import is_parents, require_own_client
 from ooc_graph.model.resources import AUTO, NO_LIMITS, CudaLimits, Device, Resources
 from ooc_graph.runtime import engine_cache, process
 from ooc_graph.runtime.devices import choose_on_workers
@@ -171,6 +172,21 @@ def workplace_for(
     require_client(client)
     note = LOG.warning if progress is None else progress.note
     return OnCluster(client, limit_bytes, wanted, cuda_limits, note)
+
+
+def client_meant(client: Client | Literal[False] | None) -> Client | None:
+    """The client of a call, which means the current one by None, and this process by False.
+
+    A task on a worker means its own process, as whatever client is current there is another's.
+    Nobody has a current client who has not imported ``distributed``.
+    """
+    current = getattr(sys.modules.get("distributed"), "default_client", None)
+    if client is None and current is not None and process.dask_worker() is None:
+        with suppress(ValueError):
+            client = current()
+        if client and (client.asynchronous or client.status == "closing" or is_parents(client)):
+            client = None
+    return None if client is False else client
 
 
 def require_client(client: object) -> None:

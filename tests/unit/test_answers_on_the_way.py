@@ -36,7 +36,7 @@ def test_a_workers_answer_is_that_of_a_process(
     u, v, w = og.Kronecker(9).block(0, 4096)
     graph = og.build((step * u + 5, step * v + 5, w), tmp_path / "g.zarr", rows="both")
     root = () if kernel == "components" else (int(graph.original_of()[3]),)
-    right = getattr(og, kernel)(graph, *root)
+    right = getattr(og, kernel)(graph, *root, client=False)
     found = getattr(og, kernel)(graph, *root, client=client)
     assert isinstance(found.columns, LateColumns)
     for name in right.names:
