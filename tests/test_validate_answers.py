@@ -104,7 +104,7 @@ def test_progress_moves_with_the_edges(
 ) -> None:
     monkeypatch.setattr(stored_answers, "_most_at_once", lambda *_: 1)
     said = Said()
-    og.validate(graph, answers, progress=said)
+    og.validate(graph, answers, progress=said, client=False)
     stage = said.stages["validating"]
     assert stage.total == sum(stage.amounts) == graph.arcs // 2 * len(answers)
     assert len(stage.amounts) >= len(answers)

@@ -3,7 +3,7 @@
 Dask itself waits without limit: for a worker that is stopped (SIGSTOP) or paused, for a scheduler
 that does not answer, for a task that is tied to a worker which restarted under another address.
 Everything in this package that asks a cluster or waits for it goes through `Cluster`, and how long
-it waits is in `ooc_graph.exchange.worker_states`.
+it waits is in `ooc_graph.exchange.settings`.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from typing import Any, ClassVar
 from distributed import CancelledError, Client
 
 from ooc_graph.errors import ClusterLostError, OocGraphError, UsageError
-from ooc_graph.exchange import worker_states
 from ooc_graph.exchange.outcomes import Outcomes, first_done
-from ooc_graph.exchange.worker_states import LastSeen, WorkerState, answer_timeout_s, patience_s
+from ooc_graph.exchange.settings import answer_timeout_s, patience_s
+from ooc_graph.exchange.worker_states import LastSeen, WorkerState, describe
 
 LOOK_EVERY_S = 0.5
 """The scheduler is asked for its workers at most this often."""
@@ -204,7 +204,7 @@ class Cluster:
             if chosen or monotonic() >= deadline_s:
                 return {address: states[address] for address in chosen}
             if on_wait is not None:
-                on_wait(worker_states.describe(states.values()))
+                on_wait(describe(states.values()))
                 on_wait = None
             sleep(LOOK_EVERY_S)
 

@@ -25,7 +25,8 @@ from ooc_graph.exchange.handle import Finish, Finished
 from ooc_graph.exchange.interface import ExchangeStats
 from ooc_graph.exchange.ranks import Make
 from ooc_graph.exchange.routing import Placement, Terms, deal
-from ooc_graph.exchange.worker_states import WorkerState, answer_timeout_s, describe, patience_s
+from ooc_graph.exchange.settings import answer_timeout_s, patience_s
+from ooc_graph.exchange.worker_states import WorkerState, describe
 
 ATTEMPTS = 3
 """How often ranks begin, a worker being lost each time."""

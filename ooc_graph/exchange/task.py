@@ -14,7 +14,8 @@ from distributed import KilledWorker
 
 from ooc_graph.errors import ClusterLostError
 from ooc_graph.exchange.cluster import Cluster
-from ooc_graph.exchange.worker_states import WorkerState, answer_timeout_s
+from ooc_graph.exchange.settings import answer_timeout_s
+from ooc_graph.exchange.worker_states import WorkerState
 
 Choose = Callable[[Collection[WorkerState]], str]
 

@@ -20,8 +20,9 @@ from dask.utils import funcname
 
 from ooc_graph.errors import ClusterLostError
 from ooc_graph.exchange.cluster import Cluster
+from ooc_graph.exchange.settings import patience_s
 from ooc_graph.exchange.task import Choose, Task, executing, stuck_tasks
-from ooc_graph.exchange.worker_states import WorkerState, describe, patience_s
+from ooc_graph.exchange.worker_states import WorkerState, describe
 from ooc_graph.threads import CHECK_S
 
 MOST_LOSSES = 3

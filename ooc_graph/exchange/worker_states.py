@@ -1,8 +1,4 @@
-"""Dask workers as the scheduler describes them, and how long this package waits for a cluster.
-
-Two settings in Dask's configuration say how long: ``ooc-graph.answer-timeout`` (10 s), for one
-question, and ``ooc-graph.patience`` (60 s), for a worker that can do the work.
-"""
+"""Dask workers as the scheduler describes them, and waits for them that end."""
 
 from __future__ import annotations
 
@@ -13,34 +9,11 @@ from dataclasses import dataclass, replace
 from threading import Thread
 from typing import Any, TypeVar
 
-import dask
-from dask.utils import format_bytes, parse_timedelta
+from dask.utils import format_bytes
 
-from ooc_graph.errors import UsageError
+from ooc_graph.exchange.settings import answer_timeout_s
 
 Made = TypeVar("Made", bound=Any)
-
-
-def answer_timeout_s() -> float:
-    """Longest wait for the answer to one question, in seconds."""
-    return _seconds("ooc-graph.answer-timeout", "10s", 0.1)
-
-
-def patience_s() -> float:
-    """Longest wait for a worker that can do the work, in seconds."""
-    return _seconds("ooc-graph.patience", "60s", 0.0)
-
-
-def _seconds(name: str, default: str, least: float) -> float:
-    given = dask.config.get(name, default)
-    # Dask's parser raises errors of many kinds.
-    with suppress(Exception):
-        if least <= (seconds := float(parse_timedelta(given))) < float("inf"):
-            return seconds
-    raise UsageError(
-        f"{name} is {given!r} in Dask's configuration: give a time from {least:g} s on, such as "
-        f"{default!r}"
-    )
 
 
 def within(limit_s: float, make: Callable[[], Made]) -> Made:

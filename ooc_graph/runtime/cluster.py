@@ -19,7 +19,8 @@ from distributed import Client, LocalCluster
 from distributed.comm.core import CommClosedError
 
 from ooc_graph.errors import ClusterLostError, DeviceError, DiskFullError, UsageError
-from ooc_graph.exchange.worker_states import patience_s, within
+from ooc_graph.exchange.settings import patience_s
+from ooc_graph.exchange.worker_states import within
 from ooc_graph.layout.whole_file import raise_if_full
 from ooc_graph.runtime.devices import device_count, has_rmm
 from ooc_graph.runtime.joined_cluster import CONNECT_S, GRACE_S

@@ -11,7 +11,15 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar
 from ooc_graph import __version__
 from ooc_graph.errors import ClusterLostError, MemoryBudgetError, UsageError
 from ooc_graph.forked import is_parents, require_own_client
-from ooc_graph.model.resources import AUTO, NO_LIMITS, CudaLimits, Device, Resources
+from ooc_graph.model.resources import (
+    AUTO,
+    CPU,
+    NO_LIMITS,
+    CudaLimits,
+    Device,
+    Resources,
+    parse_bytes,
+)
 from ooc_graph.runtime import engine_cache, process
 from ooc_graph.runtime.devices import choose_on_workers
 from ooc_graph.runtime.this_process import LOG, Offer, ThisProcess
@@ -164,6 +172,7 @@ def workplace_for(
 ) -> Workplace:
     """A client's cluster, or this process, with the device ``wanted``.
 
+    What is not said for a cluster is as Dask's configuration has it, under ``ooc-graph``.
     ``progress`` gets a line if a worker cannot continue; None: the log ``ooc_graph``.
     UsageError if ``client`` is no synchronous Dask client.
     """
@@ -171,7 +180,28 @@ def workplace_for(
         return ThisProcess(limit_bytes, wanted, cuda_limits)
     require_client(client)
     note = LOG.warning if progress is None else progress.note
-    return OnCluster(client, limit_bytes, wanted, cuda_limits, note)
+    return OnCluster(client, *_configured(limit_bytes, wanted, cuda_limits), note)
+
+
+def _configured(
+    limit_bytes: int | None, wanted: str, limits: CudaLimits
+) -> tuple[int | None, str, CudaLimits]:
+    """These, but what a call leaves open is as Dask's configuration has it."""
+    from ooc_graph.exchange.settings import refusal, setting  # noqa: PLC0415 (imports Dask)
+
+    def size(name: str, given: int | None, *, or_none: bool = False) -> int | None:
+        if given is not None:
+            return given
+        return parse_bytes(setting(name), option=f"ooc-graph.{name}", or_none=or_none)
+
+    if wanted == AUTO and limits == NO_LIMITS:
+        wanted = setting("device")
+        if wanted not in (AUTO, CPU):
+            raise refusal("device", "choose auto, which is CUDA where there is a device, or cpu")
+    if wanted != CPU:
+        device_bytes = size("device-memory", limits.device_bytes)
+        limits = CudaLimits(device_bytes, size("host-memory", limits.pinned_bytes, or_none=True))
+    return size("memory-limit", limit_bytes), wanted, limits
 
 
 def client_meant(client: Client | Literal[False] | None) -> Client | None:
