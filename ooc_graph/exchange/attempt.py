@@ -17,7 +17,7 @@ from ooc_graph.exchange.ranks import Make
 from ooc_graph.exchange.resident import close_attempt, open_attempt
 from ooc_graph.exchange.routing import Terms
 from ooc_graph.exchange.settings import patience_s
-from ooc_graph.exchange.task import executing
+from ooc_graph.exchange.task import PREFIX, carried_out, executing
 
 LOOK_UP_S = 0.2
 CLOSE_S = 5.0
@@ -82,8 +82,8 @@ class Attempt:
     def _submit(self, make: Make, finish: Finish | None) -> None:
         for member, (address, _) in enumerate(self._terms.party):
             future = self._client.submit(
-                serve, self._terms, member, make, finish,
-                key=f"ooc-graph-ranks-{self._terms.run_id}-{self._terms.attempt}-{member}",
+                carried_out, f"{PREFIX}ranks", serve, self._terms, member, make, finish,
+                key=f"{PREFIX}ranks-{self._terms.run_id}-{self._terms.attempt}-{member}",
                 workers=[address], allow_other_workers=False,
                 retries=0, pure=False, priority=10,
             )  # fmt: skip

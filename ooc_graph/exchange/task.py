@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Collection
 from concurrent.futures import Future, InvalidStateError
 from contextlib import suppress
 from dataclasses import dataclass, field
-from time import monotonic
+from time import monotonic, perf_counter
 from typing import Any
 
-from dask.utils import funcname
 from distributed import KilledWorker
 
 from ooc_graph.errors import ClusterLostError
 from ooc_graph.exchange.cluster import Cluster
 from ooc_graph.exchange.settings import answer_timeout_s
 from ooc_graph.exchange.worker_states import WorkerState
+
+# Below Dask's own, so that the logs of workers have it without being told.
+_LOG = logging.getLogger("distributed.worker.ooc_graph")
+PREFIX = "ooc-graph-"
+"""How the names of tasks on Dask's dashboard begin."""
 
 Choose = Callable[[Collection[WorkerState]], str]
 
@@ -24,21 +29,29 @@ Choose = Callable[[Collection[WorkerState]], str]
 class Task:
     """A task that is not done.
 
-    ``choose`` names the worker that is to do it; None: Dask does. The caller waits for what is
-    ``promised``. ``sent`` is Dask's future, restricted to ``workers``; None while there is none to
-    send it to. Its result, there since ``finished_s``, has not arrived. ``losses`` say which were
-    lost.
+    ``choose`` names the worker that is to do it; None: Dask does. It is ``called`` as its function.
+    The caller waits for what is ``promised``. ``sent`` is Dask's future, restricted to ``workers``;
+    None while there is none to send it to. Its result, there since ``finished_s``, has not arrived.
+    ``losses`` say which were lost.
     """
 
     function: Callable[..., Any]
     arguments: tuple[Any, ...]
     options: dict[str, Any]
     choose: Choose | None
+    called: str
     promised: Future[Any]
     sent: Any = None
     workers: frozenset[str] | None = None
     finished_s: float | None = None
     losses: list[str] = field(default_factory=list)
+
+    @property
+    def name(self) -> str:
+        """What Dask's dashboard calls it: the kernel, if there is one, and the function."""
+        kernels = [getattr(one, "kernel", None) for one in self.arguments]
+        kernel = next((one for one in kernels if isinstance(one, str)), None)
+        return PREFIX + (f"{kernel}-" if kernel else "") + shown(self.called)
 
     @property
     def is_late(self) -> bool:
@@ -52,8 +65,8 @@ class Task:
 
     def lost_too_often(self) -> ClusterLostError:
         """The error of a task that is not sent again."""
-        name, losses = funcname(self.function), "; then ".join(self.losses)
-        return ClusterLostError(f"{name} was cancelled, as its workers were lost: {losses}")
+        losses = "; then ".join(self.losses)
+        return ClusterLostError(f"{self.called} was cancelled, as its workers were lost: {losses}")
 
     def error_of(self, found: Any) -> BaseException:
         """The error that it ended with, with the frames of its worker."""
@@ -124,6 +137,23 @@ def _waiting_for(
             # Dask keeps it to itself while all workers that may do it are paused.
             stuck[task] = ""
     return stuck, not running.isdisjoint(sent)
+
+
+def shown(function: str) -> str:
+    """Name of a function in that of a task."""
+    return function.strip("_").replace("_", "-")
+
+
+def carried_out(name: str, function: Callable[..., Any], *given: Any, **options: Any) -> Any:
+    """Call a function on a worker, whose log has a line when it begins, and one when it ends."""
+    begun_s, end = perf_counter(), "failed"
+    _LOG.info("%s begins", name)
+    try:
+        done = function(*given, **options)
+        end = "is done"
+        return done
+    finally:
+        _LOG.info("%s %s after %.3f s", name, end, perf_counter() - begun_s)
 
 
 def executing(dask_worker: Any) -> list[str]:

@@ -21,7 +21,15 @@ from dask.utils import funcname
 from ooc_graph.errors import ClusterLostError
 from ooc_graph.exchange.cluster import Cluster
 from ooc_graph.exchange.settings import patience_s
-from ooc_graph.exchange.task import Choose, Task, executing, stuck_tasks
+from ooc_graph.exchange.task import (
+    PREFIX,
+    Choose,
+    Task,
+    carried_out,
+    executing,
+    shown,
+    stuck_tasks,
+)
 from ooc_graph.exchange.worker_states import WorkerState, describe
 from ooc_graph.threads import CHECK_S
 
@@ -50,13 +58,17 @@ class Tasks(Executor):
         self, fn: Callable[Given, Done], /, *args: Given.args, **kwargs: Given.kwargs
     ) -> Future[Done]:
         """Send a call to any worker."""
-        return self._submit(Task(fn, args, kwargs, None, Future()))
+        return self._submit(Task(fn, args, kwargs, None, funcname(fn), Future()))
 
     def submit_to(
-        self, choose: Choose, function: Callable[..., Done], *arguments: Any
+        self, choose: Choose, function: Callable[..., Done], *arguments: Any, called: str = ""
     ) -> Future[Done]:
-        """Send a call to the worker that ``choose`` names among those that can work."""
-        return self._submit(Task(function, arguments, {}, choose, Future()))
+        """Send a call to the worker that ``choose`` names among those that can work.
+
+        ``called`` is the function's name, if that is another than its own.
+        """
+        called = called or funcname(function)
+        return self._submit(Task(function, arguments, {}, choose, called, Future()))
 
     def _submit(self, task: Task) -> Future[Any]:
         states = self._cluster.look()
@@ -147,10 +159,12 @@ class Tasks(Executor):
             task.workers = frozenset(state.address for state in good)
         with self._cluster.talking():
             task.sent = self._cluster.client.submit(
+                carried_out,
+                task.name,
                 task.function,
                 *task.arguments,
                 **task.options,
-                key=f"{funcname(task.function)}-{uuid.uuid4().hex}",
+                key=f"{task.name}-{uuid.uuid4().hex}",
                 workers=None if task.workers is None else sorted(task.workers),
                 pure=False,
             )
@@ -198,8 +212,11 @@ class Tasks(Executor):
         """
         if self._cluster.is_closed:
             return True
-        begun = self._cluster.ask(executing).values()
-        return not any(key.rpartition("-")[0] in names for keys in begun for key in keys)
+        ends = tuple(f"-{shown(name)}" for name in names)
+        begun = {
+            key.rpartition("-")[0] for keys in self._cluster.ask(executing).values() for key in keys
+        }
+        return not any(name.startswith(PREFIX) and name.endswith(ends) for name in begun)
 
     def cancel_all(self) -> None:
         """Cancel what is not done; nothing is waited for."""

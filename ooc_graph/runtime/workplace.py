@@ -150,12 +150,15 @@ class OnCluster(Offer):
 
     def call(self, function: Callable[..., Done], *arguments: Any) -> Done:
         """Run it as one task on the worker with the most memory."""
+        from dask.utils import funcname  # noqa: PLC0415
 
         def choose(workers: Collection[WorkerState]) -> str:
             return max((worker.address for worker in workers), key=self._rank)
 
         given = process.without_traceback, function, *arguments
-        done: Done = self._tasks.result(self._tasks.submit_to(choose, *given))
+        what = next(one for one in given if one is not process.without_traceback)
+        sent = self._tasks.submit_to(choose, *given, called=funcname(what))
+        done: Done = self._tasks.result(sent)
         return done
 
 

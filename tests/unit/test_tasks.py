@@ -16,9 +16,10 @@ from typing import Any
 
 import dask
 import pytest
-from distributed import Client, get_worker
+from distributed import Client, LocalCluster, get_worker
 from distributed.comm import CommClosedError
 
+import ooc_graph as og
 from ooc_graph.edges.dask_parts import compute
 from ooc_graph.errors import ClusterLostError
 from ooc_graph.exchange.cluster import Cluster
@@ -308,3 +309,22 @@ def test_waits_leave_nothing_on_the_event_loop(client: Client) -> None:
     for _ in range(20):
         cluster.wait([future], 0.05)
     assert tasks_there() <= before + 2
+
+
+def test_tasks_say_what_they_do_on_the_dashboard_and_in_the_logs_of_workers(
+    tmp_path: Path,
+) -> None:
+    graph = og.build(og.Kronecker(8), tmp_path / "g.zarr", client=False)
+    local = LocalCluster(n_workers=2, processes=False, silence_logs=False, dashboard_address=None)
+    with local as cluster, Client(cluster) as client:
+        og.bfs(graph, 1)
+        og.bfs(graph, 1, exchange="scheduler")
+        og.build(og.Kronecker(8), tmp_path / "h.zarr")
+        assert all(name.startswith("ooc-graph") for name in cluster.scheduler.task_prefixes)
+        logs = client.get_worker_logs().values()
+    lines = [line.partition(" - INFO - ")[2] for log in logs for _, line in log]
+    begun = {line.removesuffix(" begins") for line in lines if line.endswith(" begins")}
+    assert begun >= {"ooc-graph-bfs-whole", "ooc-graph-ranks", "ooc-graph-describe"}
+    assert len(begun) < 10
+    for name in begun:
+        assert any(line.startswith(f"{name} is done after 0.") for line in lines)
