@@ -17,8 +17,8 @@ Workers share memory; each source is searched through Dask's connections, too (b
 With --budget BYTES each worker, and the one process, keeps heads of its rows in memory within so
 many bytes, and reads the tails from the store; what they read is recorded.
 
-With --several N it measures instead how long one call takes for N sources, each with a store, by one
-worker of one thread and by all workers, in turn.
+With --several N it measures instead how long one call takes for N sources, each with a store: by
+one worker of one thread and by all workers, in turn.
 """
 
 import os
