@@ -27,11 +27,14 @@ DRAIN_S = 60.0
 
 
 class LostError(Exception):
-    """An attempt ended because of these workers, which are gone or do not answer."""
+    """An attempt ended because of these workers, which are gone or do not answer.
 
-    def __init__(self, cause: str, workers: set[str]) -> None:
+    ``is_refusal``: none is; some may not share memory, and do without in the next attempt.
+    """
+
+    def __init__(self, cause: str, workers: set[str], *, is_refusal: bool) -> None:
         super().__init__(cause)
-        self.cause, self.workers = cause, workers
+        self.cause, self.workers, self.is_refusal = cause, workers, is_refusal
 
 
 class Attempt:
@@ -200,7 +203,8 @@ class Attempt:
         aborted = [o for o in self._outcomes.values() if isinstance(o, Aborted)]
         unfinished = set(self._pending.values())
         workers = {*self._lost, *unfinished, *(o.lost for o in aborted if o.lost)}
-        raise LostError(self._cause(), workers)
+        is_refusal = not workers and any(o.is_refusal for o in aborted)
+        raise LostError(self._cause(), workers, is_refusal=is_refusal)
 
     def _cause(self) -> str:
         """Say what went wrong, in as few clauses as say it."""
@@ -208,8 +212,9 @@ class Attempt:
         failed = [repr(o.error) for o in outcomes if isinstance(o, Failed)]
         lost = [o.cause for o in outcomes if isinstance(o, Aborted) and o.lost]
         vague = [o.cause for o in outcomes if isinstance(o, Aborted) and not o.lost]
+        refused = [o.cause for o in outcomes if isinstance(o, Aborted) and o.is_refusal]
         late = [f"{address} did not end in time" for address in self._pending.values()]
-        clauses = failed or list(self._lost.values()) or lost or vague or late
+        clauses = failed or list(self._lost.values()) or lost or refused or vague or late
         return ", ".join(sorted(set(clauses)))
 
 

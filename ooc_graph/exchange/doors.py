@@ -13,6 +13,7 @@ import secrets
 import select
 import socket
 import struct
+import time
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
@@ -27,6 +28,8 @@ TICK_S = 0.5
 _HELLO = struct.Struct("<16sI")  # token, member
 _CREDENTIALS = struct.Struct("3i")  # process, user, group
 _CALLERS = 128
+"""So many may call before a door takes them; others try again."""
+_BUSY_S = 0.01
 
 
 class LeftError(Exception):
@@ -93,7 +96,7 @@ class Door:
         try:
             for other, address in others.items():
                 if other < member:
-                    links[other] = _dialled(other, address, member)
+                    links[other] = _dialled(other, address, member, check)
             while len(links) < len(others):
                 callers += self._accepted(callers)
                 callers = [one for one in callers if not self._has_said(one, others, links)]
@@ -145,11 +148,13 @@ class Door:
         return True
 
 
-def _dialled(other: int, address: Address, member: int) -> socket.socket:
+def _dialled(other: int, address: Address, member: int, check: Callable[[], None]) -> socket.socket:
     link = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     try:
         link.setblocking(False)
-        link.connect(address.name)
+        while not _is_let_in(link, address.name):
+            check()
+            time.sleep(_BUSY_S)
         if not _is_own(link):
             raise PermissionError(f"{address.name[1:]} belongs to another user")
         link.send(_HELLO.pack(address.token, member))
@@ -160,6 +165,15 @@ def _dialled(other: int, address: Address, member: int) -> socket.socket:
         link.close()
         raise
     return link
+
+
+def _is_let_in(link: socket.socket, name: str) -> bool:
+    """Whether a door has space for another caller."""
+    try:
+        link.connect(name)
+    except BlockingIOError:
+        return False
+    return True
 
 
 def _is_own(link: socket.socket) -> bool:

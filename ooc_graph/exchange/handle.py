@@ -16,7 +16,7 @@ from ooc_graph.exchange.party import Party
 from ooc_graph.exchange.ranks import Make, Ranks
 from ooc_graph.exchange.resident import find_resident
 from ooc_graph.exchange.routing import Apply, Terms
-from ooc_graph.exchange.transport import AttemptAbortedError
+from ooc_graph.exchange.transport import AttemptAbortedError, SharingRefusedError
 from ooc_graph.threads import Threads
 
 Finish = Callable[[int, Any], Any]
@@ -40,10 +40,14 @@ class Failed:
 
 @dataclass(frozen=True)
 class Aborted:
-    """The attempt could not continue, for a reason outside this worker's ranks."""
+    """The attempt could not continue, for a reason outside this worker's ranks.
+
+    ``is_refusal``: no worker is at fault, and the next attempt does without what was refused.
+    """
 
     cause: str
     lost: str | None
+    is_refusal: bool = False
 
 
 Outcome = Finished | Failed | Aborted
@@ -69,7 +73,7 @@ def serve(terms: Terms, member: int, make: Make, finish: Finish | None) -> Outco
         party = Party(terms, member, worker, box, lambda: _is_wanted(worker, key))
         return _play(party, make, finish)
     except AttemptAbortedError as error:
-        return Aborted(error.cause, error.lost)
+        return Aborted(error.cause, error.lost, isinstance(error, SharingRefusedError))
     except Exception as error:  # noqa: BLE001 -- carried to the client, who raises it again
         return Failed(_portable(error), traceback.format_exc())
     finally:
@@ -86,8 +90,10 @@ def _play(party: Party, make: Make, finish: Finish | None) -> Finished:
         if terms.threads > 1:
             apply = stack.enter_context(Threads(terms.threads)).map
         given = party.trade, ranks_of, party.member, *stack.enter_context(make(mine))
-        ranks = stack.enter_context(closing(Ranks(*given, apply=apply, codes=party.has_far)))
-        results = ranks.run()
+        advanced = Ranks(
+            *given, apply=apply, codes=party.has_far, part_bytes=party.part_bytes
+        )  # fmt: skip
+        results = stack.enter_context(closing(advanced)).run()
     values = results if finish is None else {r: finish(r, results[r]) for r in sorted(results)}
     return Finished(values, party.stats())
 

@@ -17,7 +17,7 @@ from distributed import Worker
 from ooc_graph.exchange.doors import TICK_S
 from ooc_graph.exchange.interface import DivergedRanksError, ExchangeStats
 from ooc_graph.exchange.messages import Messages
-from ooc_graph.exchange.parcel import Kind, Parcel, Part, Postbox
+from ooc_graph.exchange.parcel import PART_BYTES, Kind, Parcel, Part, Postbox
 from ooc_graph.exchange.resident import WAITS_FOR_OP
 from ooc_graph.exchange.routing import Terms
 from ooc_graph.exchange.shared_memory import SharedMemory
@@ -53,8 +53,11 @@ class Party:
         """Whether some worker is reached through a network, where bytes cost more than coding."""
         self._messages = Messages(far, names, worker, box, self._fail)
         self._memory: SharedMemory | None = None
+        self.part_bytes = PART_BYTES
+        """What is sent is to be cut into parts of at most so many bytes."""
         if near and box.door is not None:
             self._memory = SharedMemory(member, box.door, near, names, self.check)
+            self.part_bytes = min(PART_BYTES, self._memory.round_bytes)
         # What is far is sent before this thread waits for what is near.
         both: tuple[Transport | None, ...] = self._messages, self._memory
         self._transports = [one for one in both if one is not None and one.members]

@@ -23,7 +23,7 @@ from ooc_graph.exchange.interface import (
     Superstep,
     World,
 )
-from ooc_graph.exchange.parcel import Kind, Parcel, Part, cut_arrays, join_arrays
+from ooc_graph.exchange.parcel import PART_BYTES, Kind, Parcel, Part, cut_arrays, join_arrays
 from ooc_graph.types import AnyArray, IntArray
 
 Made = tuple[Mapping[int, Superstep[Any]], Shared]
@@ -37,7 +37,7 @@ class Ranks:
 
     ``ranks_of`` has the ranks of every process, ascending; ``member`` is this one. ``apply`` is
     ``map``, or an executor's ``map`` to advance ranks in several threads. What is sent is coded if
-    this process ``codes``; others need not do the same.
+    this process ``codes``, in parts of at most ``part_bytes``; others need not do the same.
     """
 
     def __init__(
@@ -50,8 +50,9 @@ class Ranks:
         *,
         apply: routing.Apply[Any, Any] = map,
         codes: bool = True,
+        part_bytes: int = PART_BYTES,
     ) -> None:
-        self._codes = codes
+        self._codes, self._part_bytes = codes, part_bytes
         self._trade, self._ranks_of, self._member = trade, ranks_of, member
         self._shared, self._apply = shared, apply
         self._mine = ranks_of[member]
@@ -107,9 +108,10 @@ class Ranks:
 
         def parts(member: int) -> list[Part]:
             columns, entries = self._for_member(sent, member) if sent else ((), None)
-            return _cut([*payload_arrays, *self._packed(columns)], (counts, lengths, entries))
+            arrays = [*payload_arrays, *self._packed(columns)]
+            return self._cut(arrays, (counts, lengths, entries))
 
-        alike = _cut(payload_arrays, (counts, lengths, None))
+        alike = self._cut(payload_arrays, (counts, lengths, None))
         mail = self._trade(Kind.SHARE, parts if sent else lambda _member: alike)
         payloads = dict(zip(self._mine, mine, strict=True))
         sums, inbound = [counts], [self._own(sent)] if sent else []
@@ -136,7 +138,7 @@ class Ranks:
 
         def parts(member: int) -> list[Part]:
             columns, counts = self._for_member(sent, member)
-            return _cut(self._packed(columns), counts)
+            return self._cut(self._packed(columns), counts)
 
         inbound = [self._own(sent)]
         for member, parcels in self._trade(Kind.ROUTE, parts).items():
@@ -148,6 +150,11 @@ class Ranks:
         if not self._codes:
             return [codec.Packed(array, False) for array in arrays]
         return list(self._apply(codec.packed, arrays))
+
+    def _cut(self, packed: Sequence[codec.Packed], note: Any) -> list[Part]:
+        """Parts of a message, with a note."""
+        given = note, [one.is_coded for one in packed]
+        return cut_arrays([one.array for one in packed], given, part_bytes=self._part_bytes)
 
     def _joined(self, parcels: Sequence[Parcel]) -> tuple[Any, list[AnyArray]]:
         """Undo `_cut`."""
@@ -186,11 +193,6 @@ class _End:
 
 
 _KIND_OF_TYPE: dict[type, Kind] = {Share: Kind.SHARE, Route: Kind.ROUTE, _End: Kind.DONE}
-
-
-def _cut(packed: Sequence[codec.Packed], note: Any) -> list[Part]:
-    """Parts of a message, with a note."""
-    return cut_arrays([one.array for one in packed], (note, [one.is_coded for one in packed]))
 
 
 def _advance(step: tuple[Superstep[Any], Answer | None]) -> Question | _End:

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Callable, Sequence
+from itertools import count
 from typing import Any
 
 from distributed import Client
@@ -62,7 +63,9 @@ def run(
     run_id, losses = uuid.uuid4().hex, list[str]()
     placement: Placement = {}
     suspects: set[str] = set()
-    for number in range(ATTEMPTS):
+    for number in count():
+        if len(losses) == ATTEMPTS:
+            break
         there = _workers(cluster, workers, suspects, wait_s, note)
         if not there:
             states = describe(cluster.look().values())
@@ -73,8 +76,12 @@ def run(
         try:
             return _in_order(Attempt(cluster, terms).run(make, finish), shards)
         except LostError as loss:
-            losses.append(loss.cause)
             suspects |= loss.workers
+            if loss.is_refusal:
+                # No process is refused twice: it does not try again.
+                note(f"{loss.cause}; the search begins again without")
+                continue
+            losses.append(loss.cause)
             note(f"a worker was lost ({loss.cause}); the search begins again")
     raise ClusterLostError(
         f"stopped after {len(losses)} attempts: " + "; then ".join(losses)

@@ -22,7 +22,7 @@ from typing import NoReturn
 
 from ooc_graph.exchange.doors import TICK_S, Address, Door, LeftError
 from ooc_graph.exchange.parcel import EARLY_BYTES, Parcel
-from ooc_graph.exchange.transport import AttemptAbortedError, Mail
+from ooc_graph.exchange.transport import AttemptAbortedError, Mail, SharingRefusedError
 from ooc_graph.exchange.written import MESSAGE_BYTES, Layout, has_more, mapped, nothing, read
 from ooc_graph.forked import not_inherited
 
@@ -57,7 +57,8 @@ class SharedMemory:
         self._missing: set[int] = set()
         self._has_more = False
         # A worker maps two memories of each. Nothing comes early, and they may take as much.
-        self._round_bytes = EARLY_BYTES // (2 * (1 + len(others)))
+        self.round_bytes = EARLY_BYTES // (2 * (1 + len(others)))
+        """What a round has space for."""
         self._round = 0
         self._memories = [nothing(), nothing()]
         self._theirs = {other: [nothing(), nothing()] for other in others}
@@ -149,11 +150,11 @@ class SharedMemory:
     def _taken(self) -> list[tuple[list[Parcel], list[int]]]:
         """What goes out in this round: as many of each letter's parcels as there is space for."""
         taken = []
-        free = self._round_bytes
+        free = self.round_bytes
         for parcels, receivers in self._letters:
             count = 0
             while count < len(parcels) and (
-                parcels[count].array_bytes <= free or free == self._round_bytes
+                parcels[count].array_bytes <= free or free == self.round_bytes
             ):
                 free -= parcels[count].array_bytes
                 count += 1
@@ -168,7 +169,7 @@ class SharedMemory:
         descriptor = os.memfd_create("ooc-graph")
         try:
             # Pages that nobody writes to take no memory.
-            os.ftruncate(descriptor, max(size, self._round_bytes + _SLACK_BYTES))
+            os.ftruncate(descriptor, max(size, self.round_bytes + _SLACK_BYTES))
             self._memories[self._round % 2] = mapped(descriptor)
         except BaseException:
             os.close(descriptor)
@@ -235,4 +236,4 @@ class SharedMemory:
         self._check()
         Door.works = False
         name = self._names[self._member]
-        raise AttemptAbortedError(f"{name} cannot share memory: {error}") from error
+        raise SharingRefusedError(f"{name} cannot share memory: {error}") from error

@@ -22,6 +22,10 @@ class AttemptAbortedError(Exception):
         self.cause, self.lost = cause, lost
 
 
+class SharingRefusedError(AttemptAbortedError):
+    """Something keeps this process from sharing memory; in the next attempt it does without."""
+
+
 class Transport(Protocol):
     """Trades parcels with some of the other workers.
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import mmap
 import os
 import socket
 import time
@@ -10,7 +11,9 @@ from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, nullcontext, suppress
 from functools import partial
+from itertools import count
 from pathlib import Path
+from threading import Barrier
 from typing import Any
 
 import numpy as np
@@ -19,7 +22,7 @@ from distributed import Client
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from ooc_graph.exchange import doors, parcel, ranks, shared_memory, written
+from ooc_graph.exchange import doors, party, shared_memory, written
 from ooc_graph.exchange.doors import Door, LeftError
 from ooc_graph.exchange.interface import ExchangeStats, Route, Share
 from ooc_graph.exchange.scheduler import run
@@ -32,7 +35,7 @@ CUT_BYTES, MAPPED_BYTES = 1000, 16_000
 
 def cut_small(dask_worker: Any) -> None:
     """Have parcels be cut at `CUT_BYTES`, and little memory, which headers outgrow, be used."""
-    ranks.cut_arrays = partial(parcel.cut_arrays, part_bytes=CUT_BYTES)
+    party.PART_BYTES = CUT_BYTES
     shared_memory.EARLY_BYTES, shared_memory._SLACK_BYTES = MAPPED_BYTES, 0
     written.SMALL_BYTES, written.MESSAGE_BYTES = 64, 700
 
@@ -192,6 +195,35 @@ def make_large(mine: Sequence[int]) -> nullcontext[tuple[dict[int, Any], Seen]]:
     return nullcontext(({rank: large(rank) for rank in mine}, Seen()))
 
 
+def share_little(dask_worker: Any) -> None:
+    """Have so little memory be used that a round has space for less than a part."""
+    shared_memory.EARLY_BYTES, shared_memory._SLACK_BYTES = MAPPED_BYTES * 40, 0
+
+
+def mapped_bytes() -> int:
+    lines = Path("/proc/self/maps").read_text().splitlines()
+    spans = (line.split()[0].split("-") for line in lines if "memfd:ooc-graph" in line)
+    return sum(int(end, 16) - int(begin, 16) for begin, end in spans)
+
+
+def sizeable(rank: int) -> Generator[Share, Any, int]:
+    for _ in range(2):
+        yield Share((0,), (np.full(200_000, rank),))
+    return mapped_bytes()
+
+
+def make_sizeable(mine: Sequence[int]) -> nullcontext[tuple[dict[int, Any], Seen]]:
+    return nullcontext(({rank: sizeable(rank) for rank in mine}, Seen()))
+
+
+def test_no_more_is_mapped_than_may_be() -> None:
+    with start(3) as cluster, Client(cluster) as client:
+        client.run(share_little)
+        mapped, _ = run(client, make_sizeable, 3)
+    # Beside the arrays, pages are mapped whole.
+    assert all(0 < size <= MAPPED_BYTES * 40 + 6 * mmap.PAGESIZE for size in mapped)
+
+
 def cannot_connect(dask_worker: Any) -> None:
     def refused(*_: Any) -> None:
         raise PermissionError("not allowed")
@@ -209,7 +241,31 @@ def test_workers_that_cannot_connect_do_without() -> None:
             # All but the second can.
             assert (stats.links, stats.links_shared) == (6, 2)
     assert len(said) == 1
-    assert "cannot share memory: not allowed" in said[0]
+    assert "cannot share memory: not allowed; the search begins again without" in said[0]
+
+
+def refuse_at(number: int, dask_worker: Any) -> None:
+    """Have a worker be refused when it links for the so-manieth time."""
+    link, calls = Door.link, count(1)
+
+    def refused(self: Door, *given: Any) -> Any:
+        if next(calls) == number:
+            raise PermissionError("not allowed")
+        return link(self, *given)
+
+    Door.link = refused  # type: ignore[method-assign]
+
+
+def test_any_number_of_workers_may_be_refused() -> None:
+    said: list[str] = []
+    with start(4) as cluster, Client(cluster) as client:
+        for number, address in enumerate(addresses(client)[:3], 1):
+            client.run(partial(refuse_at, number), workers=[address])
+        results, stats = run(client, partial(make_sharing, 2), 4, note=said.append)
+    assert results[0][0] == [(6, 0, 4), (6, 4, 4)]
+    assert (stats.links, stats.links_shared) == (12, 0)
+    assert len(said) == 3
+    assert not any("lost" in line for line in said)
 
 
 def no_check() -> None:
@@ -222,6 +278,34 @@ def two_doors() -> Iterator[tuple[Door, Door]]:
     yield first, second
     first.shut()
     second.shut()
+
+
+def test_callers_wait_for_a_door_that_is_full(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(doors, "_CALLERS", 0)
+    opened = [Door() for _ in range(6)]
+    everyone = {member: door.address for member, door in enumerate(opened)}
+    waiting = Barrier(6)
+
+    def link(member: int) -> int:
+        door, tries = opened[member], iter([waiting.wait] if member > 1 else [])
+        others = {other: address for other, address in everyone.items() if other != member}
+
+        def check() -> None:
+            next(tries, no_check)()
+
+        if member < 2:
+            # The others find its door full before it lets anyone in.
+            waiting.wait(PATIENCE_S)
+        links = door.link(member, others, check)
+        for one in links.values():
+            one.close()
+        return len(links)
+
+    with ExitStack() as stack:
+        for door in opened:
+            stack.callback(door.shut)
+        with ThreadPoolExecutor(6) as executor:
+            assert list(executor.map(link, range(6))) == [5] * 6
 
 
 def is_refused(stranger: socket.socket) -> bool:
@@ -262,7 +346,7 @@ def test_other_users_are_refused(two_doors: tuple[Door, Door]) -> None:
         try:
             stranger.connect(first.address.name)
             with pytest.raises(PermissionError, match="belongs to another user"):
-                doors._dialled(0, first.address, 1)
+                doors._dialled(0, first.address, 1, no_check)
         finally:
             os.seteuid(0)
         stranger.send(doors._HELLO.pack(first.address.token, 1))
