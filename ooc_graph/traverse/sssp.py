@@ -1,14 +1,15 @@
 """Single-source shortest paths over many ranks: push from the root, pull for the rest.
 
-Every process keeps a replica of all distances. Pushing is label-correcting below a bound that
-rises; once it has settled the hub core, every other row pulls along its lightest arcs until
-nothing changes. Distances are the greatest fixed point, and parents follow from them
+Every process keeps a replica of all distances. If all ranks can, each uses at once what it finds
+for its own rows, and tells the others once it finds no more. Pushing is label-correcting below a
+bound that rises; once it has settled the hub core, every other row pulls along its lightest arcs
+until nothing changes. Distances are the greatest fixed point, and parents follow from them
 (docs/storage.md), so that neither depends on the order of relaxations.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from ooc_graph.exchange.ascending import smallest_of_each
@@ -30,22 +31,28 @@ def sssp(rank: SsspRank, root: int, shared: SsspShared) -> Superstep[decisions.S
     rank.start()
     phase_arcs = {"push": 0, "pull": 0, "finish": 0, "parents": 0}
     all_arcs, step, may_pull, may_push_inner, may_overflow = yield from _survey(rank, shared)
+    at_once = rank if may_push_inner and isinstance(rank, SsspInnerRank) else None
+    push = rank.push if at_once is None else at_once.push_at_once
     stages, settled = yield from _push_rising(
-        rank, root, shared, phase_arcs, all_arcs, step, may_pull
+        push, rank.seed(root), shared, phase_arcs, all_arcs, step, may_pull
     )
     inner: Stage | None = None
     if not settled:
         if may_push_inner:
             inner = yield from _push_inner(rank, shared, phase_arcs, all_arcs, stages)
         floor = 0.0 if inner is None else inner.following
-        settled = yield from _pull(rank, shared, phase_arcs, stages[-1].bound, floor)
+        pull = rank.pull if at_once is None else at_once.pull_at_once
+        settled = yield from _pull(rank, pull, shared, phase_arcs, stages[-1].bound, floor)
     if not settled:
-        yield from _finish(rank, shared, phase_arcs)
+        rank.drop_pending()
+        yield from _finish(push, shared, phase_arcs)
     yield from _parents(rank, root, shared, phase_arcs, inner, may_overflow)
     return rank.tree(shared, phase_arcs)
 
 
 Payload = tuple[AnyArray, AnyArray, AnyArray]
+Push = Callable[[SsspShared, float], tuple[Payload, int, int]]
+Pull = Callable[[SsspShared, float, float], tuple[Payload, int, int]]
 
 
 class Stage(NamedTuple):
@@ -75,16 +82,19 @@ def _in_order(vertices: AnyArray, candidates: AnyArray, smallest: AnyArray) -> P
 
 
 def _push_rising(
-    rank: SsspRank,
-    root: int,
+    push: Push,
+    payload: Payload,
     shared: SsspShared,
     phase_arcs: dict[str, int],
     all_arcs: int,
     step: float,
     may_pull: bool,
 ) -> Superstep[tuple[list[Stage], bool]]:
-    """Push until all is settled, or enough for pulling; the stages, and which of the two."""
-    payload, examined, again, bound = rank.seed(root), 0, 0, 0.0
+    """Push until all is settled, or enough for pulling; the stages, and which of the two.
+
+    The first ``payload`` is the root's.
+    """
+    examined, again, bound = 0, 0, 0.0
     stages: list[Stage] = []
     done = again_done = 0
     while True:
@@ -99,7 +109,7 @@ def _push_rising(
                 return stages, False
             step = decisions.adapt_step(step, done, again_done)
             bound, done, again_done = shared.bound_above(step), 0, 0
-        payload, examined, again = rank.push(shared, bound)
+        payload, examined, again = push(shared, bound)
 
 
 def _push_inner(
@@ -131,6 +141,7 @@ def _push_inner(
 
 def _pull(
     rank: SsspRank,
+    pull: Pull,
     shared: SsspShared,
     phase_arcs: dict[str, int],
     final: float,
@@ -139,7 +150,7 @@ def _pull(
     """Pull until nothing changes (True), or until pushing what changed is cheaper (False)."""
     passes = 0
     while True:
-        payload, changed_arcs, examined = rank.pull(shared, final, floor)
+        payload, changed_arcs, examined = pull(shared, final, floor)
         counts = len(payload[0]), changed_arcs, examined
         world: World = yield Share(counts, _in_order(*payload))
         changed, changed_arcs, pulled = world.counts
@@ -152,12 +163,11 @@ def _pull(
         final, floor = max(final, shared.low), shared.low
 
 
-def _finish(rank: SsspRank, shared: SsspShared, phase_arcs: dict[str, int]) -> Superstep[None]:
+def _finish(push: Push, shared: SsspShared, phase_arcs: dict[str, int]) -> Superstep[None]:
     """Push what the last pass changed, and what that changes, to the end."""
-    rank.drop_pending()
     changed = 1
     while changed:
-        payload, examined, _ = rank.push(shared, shared.unreached)
+        payload, examined, _ = push(shared, shared.unreached)
         world: World = yield Share((len(payload[0]), examined), _in_order(*payload))
         changed = world.counts[0]
         phase_arcs["finish"] += world.counts[1]

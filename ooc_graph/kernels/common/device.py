@@ -81,7 +81,9 @@ class SsspSearch(Protocol):
 
 
 class SsspShared(Protocol):
-    """Everyone's distances, one of it in a process; `merge` alone changes it.
+    """Everyone's distances, one of it in a process.
+
+    `merge` alone changes it, and what an `SsspInnerRank` does at once, whose payload all take next.
 
     A payload of three arrays relaxes: vertices, candidate distances, and the sender's smallest
     candidate not yet taken (1,), which counts only if no rank lists a vertex. A payload of two
@@ -169,8 +171,19 @@ class SsspRank(Protocol):
 class SsspInnerRank(SsspRank, Protocol):
     """A rank that can push the vertices nearest to the root along all of their arcs.
 
-    These vertices are those within a bound, up to which all distances are final.
+    These vertices are those within a bound, up to which all distances are final. And it can write
+    what its own rows find at once: until the next merge others lack it.
     """
+
+    def push_at_once(
+        self, shared: SsspShared, bound: float
+    ) -> tuple[tuple[AnyArray, AnyArray, AnyArray], int, int]:
+        """As `push`, but own rows that improve may be pushed in turn, by this call or the next."""
+
+    def pull_at_once(
+        self, shared: SsspShared, final: float, floor: float
+    ) -> tuple[tuple[AnyArray, AnyArray, AnyArray], int, int]:
+        """As `pull`, but rows may see what others of this process have just found."""
 
     def arcs_within(self, shared: SsspShared, bounds: Sequence[float]) -> list[int]:
         """Arcs of the own rows with a distance of at most each of the bounds, which ascend."""

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ooc_graph.kernels.common.compiled import inlined, kernel, subroutine
+from ooc_graph.kernels.common.compiled import inlined, subroutine
 from ooc_graph.kernels.common.dealt import internal_of, is_own, local_of
 from ooc_graph.kernels.common.sssp.sums import path_sum
 from ooc_graph.prefetch import prefetch
@@ -55,7 +55,7 @@ def ask_for_arcs(rows: Any, later: Any, soon: Any, taken: Any) -> None:
 
 
 @inlined
-def _queue_or_wait(
+def queue_or_wait(
     out: Any, wave: Any, v: Any, candidate: Any, bound: Any, tail: Any, count: Any, pending: Any
 ) -> Any:
     """Queue a row that was improved, or have it wait; where the queue ends, queued, pending."""
@@ -120,7 +120,7 @@ def push_below(
                 else:
                     again += 1
                 distance[v] = candidate
-                tail, count, pending = _queue_or_wait(
+                tail, count, pending = queue_or_wait(
                     out, wave, v, candidate, bound, tail, count, pending
                 )
         examined += position
@@ -145,57 +145,10 @@ def queue_improved(
         v = np.int64(improved[index])
         if is_own(v, wave.dealt):
             row = local_of(v, wave.dealt)
-            tail, count, pending = _queue_or_wait(
+            tail, count, pending = queue_or_wait(
                 out, wave, row, wave.distance[v], bound, tail, count, pending
             )
     return count, pending
-
-
-@kernel
-def push_once(
-    out: Any, wave: Any, count: int, pending: int, bound: Any, target: Any, found: Any
-) -> tuple[int, int, int, int, int, Any]:
-    """List the improvements up to ``bound`` along the rows ``queue[:count]``, applying none.
-
-    As `push_below` where distances are everyone's, so that nothing may follow from an improvement
-    before all have it. Ends before a row whose arcs may not fit the list. Returns the rows done,
-    how many improvements are listed, as that function pending, examined and again, and the smallest
-    candidate of the pending rows: nobody asks for it if there are improvements, so ``top`` then.
-    """
-    distance, taken, top = wave.distance, wave.taken, wave.top[0]
-    done, listed, examined, again = 0, 0, 0, 0
-    for index in range(count):
-        if index + 2 * AHEAD < count:
-            later = np.int64(wave.queue[index + 2 * AHEAD])
-            soon = np.int64(wave.queue[index + AHEAD])
-            ask_for_arcs(out, later, soon, np.int64(taken[soon]) >> FLAG_BITS)
-            prefetch(taken, later)
-        u = np.int64(wave.queue[index])
-        waiting: Any = np.int64(taken[u]) & WAITING
-        at, begin, end = distance[internal_of(u, wave.dealt)], out.offsets[u], out.offsets[u + 1]
-        position = begin + (np.int64(taken[u]) >> FLAG_BITS)
-        if end - position > len(target) - listed:
-            break
-        done += 1
-        examined -= position
-        while position < end:
-            candidate = path_sum(at, out.weights[position], top)
-            if candidate > bound:
-                break
-            v = np.int64(out.neighbors[position])
-            position += 1
-            if candidate < distance[v]:
-                again += distance[v] < top
-                target[listed], found[listed] = v, candidate
-                listed += 1
-        examined += position
-        if position < end and not waiting:
-            waiting = WAITING
-            wave.pending[pending] = u
-            pending += 1
-        taken[u] = ((position - begin) << FLAG_BITS) | waiting
-    smallest = top if listed > 0 else smallest_pending(out, wave, pending)
-    return done, listed, pending, examined, again, smallest
 
 
 @subroutine

@@ -1,8 +1,8 @@
 """SSSP steps on one shard of many (CPU).
 
-Distances live in the process's shared replica, which only its `merge` changes: a rank reads them
-and says what it found. What the ranks of a process find in a superstep therefore does not depend
-on their order. The steps are those of the fused search, given which vertices the rows are.
+Distances live in the process's shared replica, which its `merge` changes, and `pull_at_once`. In
+all other steps a rank reads them and says what it found, which therefore does not depend on the
+order of ranks. The steps are those of the fused search, given which vertices the rows are.
 """
 
 from __future__ import annotations
@@ -20,8 +20,9 @@ from ooc_graph.kernels.common.sssp.rows import Known, LightRows, Wave
 from ooc_graph.kernels.common.team import Team, new_control
 from ooc_graph.kernels.cpu.sssp import parents
 from ooc_graph.kernels.cpu.sssp.fused import overflowed
+from ooc_graph.kernels.cpu.sssp.listing import push_once, push_own
 from ooc_graph.kernels.cpu.sssp.pull import CHANGED, pull_part
-from ooc_graph.kernels.cpu.sssp.push import HeadedRows, push_once
+from ooc_graph.kernels.cpu.sssp.push import HeadedRows
 from ooc_graph.kernels.cpu.sssp.rising import push_inner
 from ooc_graph.kernels.cpu.sssp.search import new_wave
 from ooc_graph.kernels.cpu.sssp.shared import (
@@ -32,6 +33,8 @@ from ooc_graph.kernels.cpu.sssp.shared import (
     take_solved,
 )
 from ooc_graph.types import AnyArray, Dealing
+
+_LISTED = 1 << 16
 
 
 class CpuSsspRank(BaseSsspRank):
@@ -64,18 +67,21 @@ class CpuSsspRank(BaseSsspRank):
         self._parent = np.empty(rows, ids)
         self._bound, self._floor = self._top, 0.0
         self._within: AnyArray | None = None
+        self._own = wave.queue[:0]
+        # Entries that a push lists at most: those of the longest row in any case.
+        self._most = longest + _LISTED
 
     def start(self) -> None:
         """Forget everything."""
         self.drop_pending()
         self._bound, self._floor, self._left = self._top, 0.0, 0
-        self._within = None
+        self._within, self._own = None, self._wave.queue[:0]
         self._parent[:] = np.iinfo(self._ids).max
 
     def drop_pending(self) -> None:
         """Forget the rows that wait above the bound."""
         self._wave.taken[:] = 0
-        self._pending = 0
+        self._pending = self._queued = 0
 
     def push(self, shared: CpuSsspShared, bound: float) -> tuple[Payload, int, int]:
         """Candidates up to ``bound`` from own rows just improved or pending."""
@@ -90,6 +96,26 @@ class CpuSsspRank(BaseSsspRank):
         )
         least = np.array([smallest], self._top.dtype)
         return (target[:listed].copy(), found[:listed].copy(), least), examined, again
+
+    def push_at_once(self, shared: CpuSsspShared, bound: float) -> tuple[Payload, int, int]:
+        """As `push`, to the fixed point of the own rows, whose distances are written at once."""
+        wave, limit, has_risen = self._seen(shared), self._kind(bound), bound != self._bound
+        assert not (has_risen and self._queued)
+        self._bound, count, pending = bound, self._queued, self._pending
+        # No merge lists what this rank has written.
+        for improved in (self._own, shared.improved):
+            count, pending, _ = ready(self._out, wave, improved, count, pending, has_risen, limit)
+            has_risen = False
+        self._own = self._own[:0]
+        target, found = np.empty(self._most, self._ids), np.empty(self._most, self._top.dtype)
+        head, self._queued, listed, self._pending, examined, again, smallest = push_own(
+            self._out, wave, count, pending, limit, target, found
+        )
+        if self._queued:
+            left = np.arange(head, head + self._queued)
+            wave.queue[: self._queued] = wave.queue.take(left, mode="wrap")
+        least = np.array([smallest], self._top.dtype)
+        return (target[:listed], found[:listed], least), examined, again
 
     def _seen(self, shared: CpuSsspShared) -> Wave:
         return self._wave._replace(distance=shared.distance)
@@ -133,15 +159,29 @@ class CpuSsspRank(BaseSsspRank):
 
         The next step writes to the arrays of the payload.
         """
+        target, arcs, control = self._pulled(shared, self._distance, final, floor)
+        payload = target, self._distance[: len(target)], np.array([self._top])
+        return payload, arcs, int(control[parents.EXAMINED])
+
+    def pull_at_once(
+        self, shared: CpuSsspShared, final: float, floor: float
+    ) -> tuple[Payload, int, int]:
+        """As `pull`, with the distances of own rows written at once."""
+        target, arcs, control = self._pulled(shared, self._distance[:0], final, floor)
+        self._own = target
+        payload = target, shared.distance[target], np.array([self._top])
+        return payload, arcs, int(control[parents.EXAMINED])
+
+    def _pulled(
+        self, shared: CpuSsspShared, found: AnyArray, final: float, floor: float
+    ) -> tuple[AnyArray, int, AnyArray]:
+        """Vertices that a pull improved, their out-arcs, and what it counted."""
         control, wave = new_control(), self._seen(shared)
         self._ranges[:, 0] = self._top
         bounds, scratch = (self._kind(final), self._kind(floor)), (self._ranges, self._scratches)
-        self._team.launch(pull_part, control, self._into, wave, self._distance, *bounds, *scratch)
-        count = int(control[CHANGED])
-        target = wave.queue[:count]
-        arcs = arcs_of(self._out.offsets, wave.dealt, target)
-        payload = target, self._distance[:count], np.array([self._top])
-        return payload, int(arcs), int(control[parents.EXAMINED])
+        self._team.launch(pull_part, control, self._into, wave, found, *bounds, *scratch)
+        target = wave.queue[: int(control[CHANGED])]
+        return target, int(arcs_of(self._out.offsets, wave.dealt, target)), control
 
     def offer_within(self, shared: CpuSsspShared, bound: float) -> tuple[AnyArray, AnyArray, int]:
         """Vertices that own rows within ``bound`` may be parents of, these rows; arcs examined."""

@@ -79,13 +79,14 @@ def _relax(
 ) -> tuple[int, Any]:
     """Take the smaller distances; list improved vertices once each (marked).
 
+    Equal ones were taken by a rank of this process when it found them, and others take them now.
     Returns how many are listed, and the smallest distance taken or ``low``.
     """
     for index in range(len(vertices)):
         v = np.int64(vertices[index])
+        low = min(low, candidates[index] if candidates[index] <= distance[v] else low)
         if candidates[index] < distance[v]:
             distance[v] = candidates[index]
-            low = min(low, candidates[index])
             if marks[v] == 0:
                 marks[v] = 1
                 improved[count] = v

@@ -19,7 +19,7 @@ from ooc_graph.kernels.common.sssp.plateaus import Plateau
 from ooc_graph.kernels.common.sssp.rows import Known
 from ooc_graph.kernels.common.store.rows import TierRows
 from ooc_graph.kernels.common.team import Team, new_control
-from ooc_graph.kernels.cpu.sssp.push import push_once
+from ooc_graph.kernels.cpu.sssp.listing import push_once
 from ooc_graph.kernels.cpu.sssp.rank import CpuSsspRank
 from ooc_graph.kernels.cpu.sssp.shared import CpuSsspShared, ready
 from ooc_graph.kernels.cpu.store import sssp as steps
@@ -62,12 +62,10 @@ class StoreSsspRank(CpuSsspRank):
         self._target = np.empty(most_listed, self._ids)
         self._found = np.empty(most_listed, self._top.dtype)
         self._lows = np.empty(team.threads, self._top.dtype)
-        self._queued = 0
 
     def drop_pending(self) -> None:
         """Forget the rows that wait above the bound, and those that are left to push."""
         super().drop_pending()
-        self._queued = 0
         self._tails.wanting[:] = 0
         self._tails.waiting[:] = 0
 
@@ -105,6 +103,10 @@ class StoreSsspRank(CpuSsspRank):
         payload = target[:listed].copy(), found[:listed].copy(), least
         looked, more = listing.counts[steps.LOOKED], listing.counts[ranked.AGAIN]
         return payload, int(examined + looked), int(again + more)
+
+    def push_at_once(self, shared: CpuSsspShared, bound: float) -> tuple[Payload, int, int]:
+        """As `push`: a row that improves may have to wait for its tail."""
+        return self.push(shared, bound)
 
     def _listing(
         self,
@@ -169,6 +171,12 @@ class StoreSsspRank(CpuSsspRank):
         arcs = self._out_rows.heads.lengths[rows].sum(dtype=np.int64)
         payload = self._dealing.internal_of(rows), self._distance[rows], np.array([self._top])
         return payload, int(arcs), int(control[steps.EXAMINED] + field.counts[steps.LOOKED])
+
+    def pull_at_once(
+        self, shared: CpuSsspShared, final: float, floor: float
+    ) -> tuple[Payload, int, int]:
+        """As `pull`: tails are read in an order of their own, after all heads."""
+        return self.pull(shared, final, floor)
 
     def find_parents(self, shared: CpuSsspShared, root: int) -> tuple[AnyArray, int]:
         """Find the parents that are still lacking; vertices left on plateaus, and arcs examined."""
