@@ -103,7 +103,9 @@ class Corpus:
     def _graph(self, name: str) -> og.Graph:
         edges, _, form = name.partition(",")
         options = {**EDGES[edges](), **FORMS[f",{form}" if form else ""]}
-        return og.build(options.pop("source"), self.path(name), device="cpu", **options)
+        return og.build(
+            options.pop("source"), self.path(name), device="cpu", client=False, **options
+        )
 
     def path(self, name: str) -> Path:
         return self.folder / f"{name}.zarr"
@@ -129,8 +131,7 @@ class Corpus:
         graph = self.held(name) if how == "held" else self.graph(name)
         if how == "on disk":
             options["memory_limit"] = ON_DISK[kernel]
-        if CLUSTER in how:
-            options["client"] = self._client()
+        options["client"] = self._client() if CLUSTER in how else False
         sources = self.sources(name, 70)
         if how == BY_LOCAL_RANKS:
             roots = [()] if kernel == "components" else [(sources[-1],), (sources[0],)]
@@ -146,7 +147,8 @@ class Corpus:
         """Digest of the files of an answer in a store."""
         out = self.folder / f"{kernel} of {name}.zarr"
         graph, sources = self.graph(name), self.sources(name, 70)
-        _of(_KERNELS[kernel](graph, sources, device="cpu", out=out, overwrite=True))
+        options = {"device": "cpu", "client": False, "overwrite": True}
+        _of(_KERNELS[kernel](graph, sources, out=out, **options))
         return _of_files(out)
 
 
