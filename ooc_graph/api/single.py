@@ -89,8 +89,7 @@ def bfs(
         memory is given; a CUDA device fills page-locked arrays (``cupyx.empty_pinned``) by itself.
     client
         Dask client whose workers search; None: the current one, if there is one, else this
-        process; False: this process. Several sources are dealt to the workers if the graph fits
-        one.
+        process; False: this process. Several sources are dealt to workers that the graph fits.
     exchange
         ``auto``: one worker if the graph fits it, else ``scheduler``, the ranks of all workers.
     method
@@ -221,9 +220,8 @@ def _search(
 
 
 def _is_list(source: Any) -> bool:
-    if isinstance(source, np.ndarray):
-        return source.ndim > 0
-    return isinstance(source, Sequence) and not isinstance(source, str | bytes)
+    is_list = isinstance(source, np.ndarray | Sequence) and not isinstance(source, str | bytes)
+    return is_list and getattr(source, "ndim", 1) > 0
 
 
 @public
