@@ -9,7 +9,10 @@ becomes `CONFIRMED` less the position.
 
 from __future__ import annotations
 
+import ctypes
+import mmap
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -51,7 +54,7 @@ class TreeArcs:
         """No arcs, and room for those of several answers; memory is taken as it fills."""
         ranges, word = -(-vertices // RANGE), f"u{word_bytes(answers)}"
         shape = ranges, min(vertices, RANGE) * min(answers, _MOST_PARENTS)
-        table = np.empty(shape, position), np.empty(shape, word), np.empty(shape, word)
+        table = (_in_small_pages(np.empty(shape, dtype)) for dtype in (position, word, word))
         return cls(np.zeros(vertices, np.int32), *table)
 
     @property
@@ -116,6 +119,16 @@ class TreeArcs:
         bits = self.pending[row, : ends[-1]] >> self.pending.dtype.type(answer)
         at = np.flatnonzero(bits & self.pending.dtype.type(1))
         return start + np.searchsorted(ends, at, "right"), self.parent[row, at].astype(np.int64)
+
+
+def _in_small_pages(array: AnyArray) -> AnyArray:
+    """Have an array that fills in parts take no large pages, of which much would stay empty."""
+    page, libc = mmap.PAGESIZE, ctypes.CDLL(None)
+    start = -(-array.ctypes.data // page) * page
+    size = max(0, array.ctypes.data + array.nbytes - start)
+    with suppress(AttributeError):  # where there is Linux alone
+        libc.madvise(ctypes.c_void_p(start), ctypes.c_size_t(size), mmap.MADV_NOHUGEPAGE)
+    return array
 
 
 def word_bytes(answers: int) -> int:

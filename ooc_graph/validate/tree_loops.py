@@ -23,7 +23,7 @@ CONFIRMED = -2
 """Less a parent's position: the arc is a tuple, in one answer alone."""
 
 _U = np.uint64
-_ONE = _U(1)
+_NONE, _ONE = _U(0), _U(1)
 _WORD_BITS = 64
 
 
@@ -49,16 +49,22 @@ def merge_parents(
             parent[count], members[count] = old_parent[old], old_members[old]
             count += 1
             old += 1
+        at, bits = begin, _NONE  # of the last parent, noted when there comes another
         for i in range(len(positions)):
             above = positions[i, v]
-            e = begin
-            while e < count and parent[e] != above:
-                e += 1
             if above >= 0:
-                if e == count:
-                    parent[e], members[e] = above, 0
-                    count += 1
-                members[e] |= members.dtype.type(_ONE << _U(answer + i))
+                if at == count or parent[at] != above:
+                    if bits:
+                        members[at] |= members.dtype.type(bits)
+                    at, bits = begin, _NONE
+                    while at < count and parent[at] != above:
+                        at += 1
+                    if at == count:
+                        parent[at], members[at] = above, 0
+                        count += 1
+                bits |= _ONE << _U(answer + i)
+        if bits:
+            members[at] |= members.dtype.type(bits)
         ends[v] = count
 
 
