@@ -241,3 +241,10 @@ def test_the_keys_of_graph500_are_dealt_to_the_workers(cluster: Client, tmp_path
     searching = {task["worker"] for task in tasks.data if task["key"].startswith("search_dealt-")}
     assert len(searching) == 2
     assert said["dealt"] == said["alone"]
+
+
+def test_a_folder_whose_first_run_wrote_no_key_is_taken(graph: og.Graph, tmp_path: Path) -> None:
+    (tmp_path / "out" / "spill" / "attempt-1-removed").mkdir(parents=True)
+    answers = og.bfs(graph, KEYS[:2], out=tmp_path / "out")
+    assert sorted(stores(tmp_path / "out")) == sorted(f"{key}.zarr" for key in KEYS[:2])
+    assert [verdict.ok for verdict in og.validate(graph, answers)] == [True, True]

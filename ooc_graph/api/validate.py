@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, overload
 
 from ooc_graph.answers.result import PairsResult, Result, SsspResult
+from ooc_graph.answers.several import Answers
 from ooc_graph.api.graphs import located
 from ooc_graph.boundary import public
 from ooc_graph.edges import open_source
@@ -89,7 +90,7 @@ def validate(
     if not isinstance(given, (Graph, Result)):
         is_graph = Stored.open(given).manifest.kind == "graph"
     where = {"client": client, "memory_limit": memory_limit, "progress": progress}
-    if not is_graph and any(value not in (None, False) for value in where.values()):
+    if not is_graph and any(value is not None and value is not False for value in where.values()):
         raise UsageError("client=, memory_limit= and progress= are for answers of a built graph")
     if is_graph and options:
         raise UsageError(f"{', '.join(options)}: options of edges, and a graph is given")
@@ -103,7 +104,7 @@ def _on_graph(
     graph: Graph | str | Path, answers: Answer | Sequence[Answer], where: dict[str, Any]
 ) -> list[Verdict]:
     opened, chosen = located(graph=graph, out=None, device=CPU, **where)
-    several: Any = answers if isinstance(answers, (list, tuple)) else [answers]
+    several: Any = answers if isinstance(answers, (list, tuple, Answers)) else [answers]
     if wrong := [one for one in several if not isinstance(one, (Result, str, Path))]:
         kind = type(wrong[0]).__name__
         raise UsageError(f"answers of a graph are results or paths of stored ones, not {kind}")

@@ -87,7 +87,7 @@ def _at_once(plan: Plan, available: int) -> int:
 
 
 def _fitting(plan: Plan, available: int) -> int:
-    """Answers that one pass over the edges validates in so much memory, one at least."""
+    """Answers that are validated together in so much memory, one at least."""
     left, dtype = available - cores() * THREAD_BYTES, _MEASURES[plan.request.kernel]
     return max(1, most_at_once(plan.graph.vertices, dtype, left))
 

@@ -105,7 +105,7 @@ def search_dealt(task: BatchTask, keys: IntArray) -> list[Searched]:
 
 
 def _searched(task: BatchTask, keys: IntArray, advance: Advance) -> list[Searched]:
-    """Search from each key and validate the answers in one pass over the edges."""
+    """Search from each key and validate the answers, in one pass over the edges if they fit it."""
     found: list[Searched] = []
     if task.validate and task.folder is not None:
         return _by_files(task, keys, Path(task.folder), advance)

@@ -118,7 +118,7 @@ class BatchTask:
     device_limit_bytes: int | None = None
     # Whether answers of rows on the device go to host memory, as those of other rows do.
     on_host: bool = False
-    at_once: int = 1  # answers that one pass over the edges validates
+    at_once: int = 1  # answers that are validated together
     # Where answers wait for their validation, while the graph is not loaded; None: in memory.
     folder: str | None = None
 

@@ -173,7 +173,7 @@ class _Searches:
         try:
             run.timed(f"{self._kernel} searches", all_batches)
         except (MemoryError, MemoryBudgetError):
-            # Of the worker that searches from now on the others take nothing.
+            # One worker searches from now on; what the others still do has had a minute to end.
             run.workplace.release()
             raise
         return self._found

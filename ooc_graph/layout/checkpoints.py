@@ -19,6 +19,8 @@ from typing import Any
 from ooc_graph.layout.chunks import FileEntry, ends_in_crc, make_folders
 from ooc_graph.layout.whole_file import sync_file
 
+SPILL = "spill"
+"""Folder in a partial store that has its checkpoints."""
 _KEY, _DONE = "spill/key", "spill/done"
 ATTEMPT, _REMOVED = "spill/attempt-", "spill/removed-"
 """How the folders of attempts begin; the next attempt removes them."""
@@ -38,9 +40,10 @@ class Checkpoints:
     def __init__(self, folder: Path, attempt: str, key: str) -> None:
         self.folder = folder
         self.attempt = folder / f"{ATTEMPT}{attempt}"
-        for old in folder.glob(f"{ATTEMPT}*"):
+        for number, old in enumerate(list(folder.glob(f"{ATTEMPT}*"))):
             # Whoever still writes there by its old name fails.
-            shutil.rmtree(old.rename(folder / f"{_REMOVED}{attempt}"), ignore_errors=True)
+            removed = old.rename(folder / f"{_REMOVED}{attempt}-{number}")
+            shutil.rmtree(removed, ignore_errors=True)
         self.attempt.mkdir()
         (folder / _DONE).mkdir(exist_ok=True)
         _write(folder / _KEY, self.attempt / "key", key.encode())

@@ -15,7 +15,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from ooc_graph.errors import OutputExistsError
-from ooc_graph.layout.checkpoints import ATTEMPT, Checkpoints, key_of
+from ooc_graph.layout.checkpoints import ATTEMPT, SPILL, Checkpoints, key_of
 from ooc_graph.layout.commit import rename_durably
 from ooc_graph.layout.manifest import kind_of
 from ooc_graph.layout.outputs import ID_LENGTH, make_folder, refuse_folder, refuse_long_name
@@ -34,7 +34,9 @@ def refuse_other_folder(folder: Path, begun_with: Mapping[str, str], overwrite: 
     there = key_of(folder) or ""
     if not there.startswith("{"):
         is_free = not folder.is_symlink() and not folder.exists()
-        if not is_free and not (folder.is_dir() and not any(folder.iterdir())):
+        # A run that was stopped before it wrote the key has left its own folder.
+        left = {SPILL} if folder.is_dir() and not folder.is_symlink() else set()
+        if not is_free and not (left and {path.name for path in folder.iterdir()} <= left):
             raise OutputExistsError(
                 f"{folder}: is no folder of stores that may be added to; give a new or an empty one"
             )

@@ -144,7 +144,7 @@ def _check_pass(
     answers: Sequence[Answer],
     advance: Advance = unseen,
 ) -> list[Verdict]:
-    """Verdicts on answers of a kernel, in one pass over the edges; runs on a worker."""
+    """Verdicts on answers of a kernel, validated together; runs on a worker."""
     graph = open_same(path, identity)
     with _pass_by_pass:
         results = [one if isinstance(one, Result) else Result.open(one) for one in answers]

@@ -10,6 +10,7 @@ from typing import Any
 
 from ooc_graph.answers.result import ComponentsResult, Result
 from ooc_graph.edges.interface import EdgeSource
+from ooc_graph.errors import UsageError
 from ooc_graph.layout.names import DISTANCE, LEVEL, PARENT, VERTEX
 from ooc_graph.runtime.process import thread_count
 from ooc_graph.threads import Threads
@@ -50,7 +51,7 @@ def check_together(
     source: Any,
     advance: Advance = unseen,
 ) -> list[Verdict]:
-    """Hold trees of one kernel, or components, against edges in one pass, on all threads."""
+    """Hold trees of one kernel, or components, against edges, on all threads."""
     if isinstance(results[0], ComponentsResult):
         component = ComponentsAnswer(results[0].component, vertices)
         return check_edges(ComponentsValidator(component), source, thread_count(), advance)
@@ -72,9 +73,18 @@ def check_trees(
     while len(verdicts) < count:
         rest = count - len(verdicts)
         validator = kind(left, directed=source.directed, count=rest, threads=threads)
+        if not validator.taken:
+            raise UsageError(f"{count} answers to validate were promised, {len(verdicts)} came")
+        told = _of_part(advance, validator.taken / count)
+        verdicts += check_edges(validator, source, threads, told)
         left = chain(validator.refused, left)
-        verdicts += check_edges(validator, source, threads, advance)
+        del validator  # its memory is the next one's
     return verdicts
+
+
+def _of_part(advance: Advance, part: float) -> Advance:
+    """Tell of passes that only a part of the answers is in."""
+    return lambda tuples: advance(tuples * part)
 
 
 def check_edges(

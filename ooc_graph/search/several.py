@@ -1,8 +1,8 @@
 """Searches from several sources, each with an answer of its own: a folder of stores.
 
-If the graph fits one worker, sources are dealt to the workers, each of which opens the graph and
-searches as a process without a cluster does. Else, and in this process, one search follows the
-other.
+If every worker has the memory that a search by one of them is planned to use, sources are dealt to
+the workers, each of which opens the graph and searches as a process without a cluster does. Else,
+and in this process, one search follows the other.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from ooc_graph.runtime import process, same_graph
 from ooc_graph.runtime.this_process import ThisProcess
 from ooc_graph.runtime.workplace import Workplace
 from ooc_graph.search.execute import plan_at
+from ooc_graph.search.plan import Plan
 from ooc_graph.search.single import search
 from ooc_graph.search.trees import ALGORITHMS
 from ooc_graph.shards.load import Graph
@@ -45,6 +46,11 @@ class SeveralTask:
     limit_bytes: int
     device: str
     cuda_limits: CudaLimits
+
+    @property
+    def kernel(self) -> str:
+        """For the names of tasks."""
+        return self.request.kernel
 
     def write(self, graph: Graph, root: int, workplace: Workplace) -> float | None:
         """Search from a root and write the answer; seconds of the search, None if it is there."""
@@ -106,7 +112,7 @@ def search_several(
             CPU if first.device == CPU else workplace.wanted,
             workplace.cuda_limits,
         )
-        if workplace.client is None or first.reserved.is_of_ranks:
+        if workplace.client is None or first.reserved.is_of_ranks or not _fits_all(task, first):
             each_s = _in_turn(task, graph, left, workplace, progress)
         else:
             each_s = _dealt(task, left, workplace, progress)
@@ -118,6 +124,11 @@ def search_several(
 def begun_with_of(graph: Graph, kernel: str) -> dict[str, str]:
     """What the bytes of the answers follow from, as a folder of them records it."""
     return {"kernel": kernel, "graph": graph.content_sha256}
+
+
+def _fits_all(task: SeveralTask, plan: Plan) -> bool:
+    """Whether every worker has the memory that the worker with most of it was planned to use."""
+    return plan.reserved.host_bytes <= task.limit_bytes
 
 
 def _in_turn(

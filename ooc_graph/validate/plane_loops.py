@@ -113,8 +113,8 @@ def _compare(lines: AnyArray, planes: tuple[int, ...], u: Any, v: Any) -> Any:
     """Bits of answers: v is one deeper, one higher, too deep, too high; u, v is unreached.
 
     Levels are subtracted in all answers at once, a bit after the other. If they differ by one, the
-    difference is 1, or -1, of which all bits are set. Too deep and too high are only those that
-    reach both.
+    difference is 1, or -1, of which all bits are set. Nothing is deeper than an unreached vertex,
+    and too deep and too high are only those that reach both.
     """
     a, b = _U(lines[u, 0]), _U(lines[v, 0])
     odd, borrow, no_u, no_v = a ^ b, ~a & b, a, b
@@ -127,7 +127,8 @@ def _compare(lines: AnyArray, planes: tuple[int, ...], u: Any, v: Any) -> Any:
         borrow = ~a & b | ~unlike & borrow
         deeper, above_one = deeper & bit, above_one | bit
     far = above_one & ~deeper & ~(no_u | no_v)
-    return deeper, odd & ~above_one, far & borrow, far & ~borrow, no_u, no_v
+    deeper, higher = deeper & ~no_u, odd & ~above_one & ~no_v
+    return deeper, higher, far & borrow, far & ~borrow, no_u, no_v
 
 
 @compiled

@@ -45,7 +45,8 @@ class Rows:
         """Room for the values of some answers; memory is taken as vertices are reached."""
         most = vertices + -(-vertices // RANGE)
         value = lines_of(most, row_bytes(answers, unreached.dtype)).view(unreached.dtype)
-        return cls(value, np.empty(vertices, position), unreached, answers)
+        number = position if most <= np.iinfo(position).max else np.dtype(np.int64)
+        return cls(value, np.empty(vertices, number), unreached, answers)
 
     @property
     def dtype(self) -> np.dtype[Any]:

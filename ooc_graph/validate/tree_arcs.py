@@ -22,7 +22,7 @@ from ooc_graph.types import AnyArray, IntArray
 from ooc_graph.validate import tree_loops
 from ooc_graph.validate.tree_loops import RANGE, RANGE_BITS, Arcs
 
-_MOST_PARENTS = 16  # of a vertex on average, in answers of one batch
+_MOST_PARENTS = 14  # of a vertex on average, in answers of one batch
 
 InRanges = Callable[[Callable[[int, int], Any]], list[Any]]
 """Calls a function with the start and stop of ranges of vertices, by threads; what it returned."""

@@ -174,6 +174,11 @@ class Validator(ABC, Generic[Answer]):
         """Take in what a fork saw."""
         self.tally.merge(other.tally)
 
+    @property
+    def taken(self) -> int:
+        """How many answers have been taken in."""
+        return len(self._before)
+
     def finish(self) -> list[Verdict]:
         """Outcome for each answer, after all edges have been seen."""
         pending = enumerate(self._batch.first_unconfirmed())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -9,9 +10,11 @@ from typing import Any
 import numpy as np
 import pytest
 
+from ooc_graph.edges.arrays import ArraySource
 from ooc_graph.edges.interface import SourceDefaults, Unit, ranges, units_of
+from ooc_graph.errors import UsageError
 from ooc_graph.runtime import validation
-from ooc_graph.runtime.validation import TREES, check_edges
+from ooc_graph.runtime.validation import TREES, check_edges, check_trees
 from ooc_graph.types import EdgeBlock
 from ooc_graph.validate import BfsAnswer, BfsValidator, SsspAnswer, SsspValidator, VertexIndex
 from ooc_graph.validate.batch import BATCH_ANSWERS, batch_bytes
@@ -189,6 +192,39 @@ def test_levels_that_need_more_bits_are_left_to_another_pass() -> None:
     assert [verdict.ok for verdict in together] == [last == 299 for last in LASTS]
 
 
+def test_a_pass_has_the_memory_of_the_one_before() -> None:
+    alive, told = weakref.WeakSet[BfsValidator](), list[float]()
+
+    class Counted(BfsValidator):
+        def __init__(self, *answers: Any, **options: Any) -> None:
+            assert not alive
+            super().__init__(*answers, **options)
+            alive.add(self)
+
+    ends, level = np.arange(299), deep_answer(300).level
+    source = ArraySource(ends, ends + 1, None, False, None)
+    answers = [BfsAnswer(0, np.full(300, -1), level.clip(0, last), DENSE_PATH) for last in LASTS]
+    verdicts = check_trees(Counted, iter(answers), len(LASTS), source, told.append)
+    assert [verdict.ok for verdict in verdicts] == [False] * len(LASTS)
+    assert sum(told) == pytest.approx(299)
+    with pytest.raises(UsageError, match="9 answers to validate were promised, 0 came"):
+        check_trees(Counted, iter(()), len(LASTS), source)
+
+
+@pytest.mark.parametrize("depth", [1, 20])
+@pytest.mark.parametrize("directed", [True, False])
+def test_nothing_is_below_an_unreached_vertex(depth: int, directed: bool) -> None:
+    """Levels are subtracted modulo a power of two: 0 is not one more than what is unreached."""
+    ids = range(depth + 3)
+    path = np.arange(depth)
+    edges = EdgeBlock(np.append(path, depth + 1), np.append(path + 1, depth + 2))
+    right = [plain_bfs(ids, edges, root, directed=directed) for root in (0, 0, 0)]
+    right[1].parent[-1], right[1].level[-1] = depth + 1, 0
+    together = validate_bfs(right, [edges], directed=directed)
+    assert [verdict.rule for verdict in together] == ["", "level of parent", ""]
+    assert together == [validate_bfs([a], [edges], directed=directed)[0] for a in right]
+
+
 @pytest.mark.parametrize("is_hop", [True, False])
 def test_answers_with_many_parents_take_more_than_one_pass(is_hop: bool) -> None:
     """Every answer has other parents than all before it: no batch has room for 64 such."""
@@ -208,7 +244,7 @@ def test_answers_with_many_parents_take_more_than_one_pass(is_hop: bool) -> None
             answers.append(SsspAnswer(0, parent, far.astype(np.float32), vertices))
     kind, validate = (BfsValidator, validate_bfs) if is_hop else (SsspValidator, validate_sssp)
     first = kind(iter(answers), directed=False, count=roots)
-    assert 8 <= first._batch.taken < 17
+    assert 8 <= first._batch.taken < 15
     assert not first.refused
     answers[40].parent[-1] = size - 2
     verdicts = validate(answers, [edges], directed=False)

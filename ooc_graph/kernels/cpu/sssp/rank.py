@@ -1,8 +1,9 @@
 """SSSP steps on one shard of many (CPU).
 
-Distances live in the process's shared replica, which its `merge` changes, and `pull_at_once`. In
-all other steps a rank reads them and says what it found, which therefore does not depend on the
-order of ranks. The steps are those of the fused search, given which vertices the rows are.
+Distances live in the process's shared replica. Its `merge` changes them, and `pull_at_once` and
+`push_at_once` those of own rows. In all other steps a rank reads them and says what it found, which
+therefore does not depend on the order of ranks. The steps are those of the fused search, given
+which vertices the rows are.
 """
 
 from __future__ import annotations
@@ -98,7 +99,10 @@ class CpuSsspRank(BaseSsspRank):
         return (target[:listed].copy(), found[:listed].copy(), least), examined, again
 
     def push_at_once(self, shared: CpuSsspShared, bound: float) -> tuple[Payload, int, int]:
-        """As `push`, to the fixed point of the own rows, whose distances are written at once."""
+        """As `push`, but own distances are written at once, and their rows pushed as well.
+
+        To the fixed point of the own rows, by this call or the next if the list is full.
+        """
         wave, limit, has_risen = self._seen(shared), self._kind(bound), bound != self._bound
         assert not (has_risen and self._queued)
         self._bound, count, pending = bound, self._queued, self._pending
