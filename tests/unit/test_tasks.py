@@ -312,8 +312,10 @@ def test_waits_leave_nothing_on_the_event_loop(client: Client) -> None:
 
 
 def test_tasks_say_what_they_do_on_the_dashboard_and_in_the_logs_of_workers(
-    tmp_path: Path,
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
+    # Clusters of other tests are silent, and leave their loggers so.
+    caplog.set_level(logging.INFO, "distributed.worker.ooc_graph")
     graph = og.build(og.Kronecker(8), tmp_path / "g.zarr", client=False)
     local = LocalCluster(n_workers=2, processes=False, silence_logs=False, dashboard_address=None)
     with local as cluster, Client(cluster) as client:
