@@ -75,8 +75,8 @@ def check_trees(
         validator = kind(left, directed=source.directed, count=rest, threads=threads)
         if not validator.taken:
             raise UsageError(f"{count} answers to validate were promised, {len(verdicts)} came")
-        told = _of_part(advance, validator.taken / count)
-        verdicts += check_edges(validator, source, threads, told)
+        partly = _of_part(advance, validator.taken / count)
+        verdicts += check_edges(validator, source, threads, partly)
         left = chain(validator.refused, left)
         del validator  # its memory is the next one's
     return verdicts

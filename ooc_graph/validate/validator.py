@@ -33,8 +33,7 @@ class Validator(ABC, Generic[Answer]):
     """Checks answers of one graph in one pass over its edges; arcs if they are ``directed``.
 
     Memory: one answer is not copied, and takes 4 bytes a vertex more (8 from 2**31 vertices on).
-    Several are copied into a batch as they come, see `batch_bytes`. Nothing grows with the
-    edges.
+    Several are copied into a batch as they come, see `batch_bytes`.
 
     The answers are over the same vertices and, for SSSP, of one dtype; else it is a UsageError.
     They may come from a generator; ``count``, how many they are, then keeps a batch from having
