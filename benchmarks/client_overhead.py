@@ -1,12 +1,12 @@
-"""What a search by a worker costs its client beside the search, with the graph on the worker.
+"""How much longer a call through a client takes than the search that a worker makes for it.
 
     python benchmarks/client_overhead.py --store G.zarr [--workers 1 2] [--searches 16]
 
-The store is that of Graph500's generator; it is built if it is not there. `beside_s` is the wall
-time of the call less that of the search. Each call is followed by reading the answer (`read_s`, in
-which columns are widened), by a task that does nothing and brings nothing (`task_s`), and by one
-that brings columns of the same vertices as they are read (`columns_s`), as answers came before. All
-are medians; the ratios are those of `beside_s` to the two.
+The store is that of Graph500's generator; it is built if it is not there. The worker has the graph
+in memory. `beside_s` is the wall time of the call less that of the search. Three things follow each
+call: reading the answer (`read_s`, in which columns are widened), an empty task (`task_s`), and a
+task that returns wide columns of the same vertices (`columns_s`), as answers came before. All are
+medians; the ratios are those of `beside_s` to the last two.
 """
 
 from pathlib import Path

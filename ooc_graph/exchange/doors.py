@@ -28,7 +28,7 @@ TICK_S = 0.5
 _HELLO = struct.Struct("<16sI")  # token, member
 _CREDENTIALS = struct.Struct("3i")  # process, user, group
 _CALLERS = 128
-"""So many may call before a door takes them; others try again."""
+"""Callers that may wait at a door until it takes them; further ones try again."""
 _BUSY_S = 0.01
 
 

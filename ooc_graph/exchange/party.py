@@ -54,7 +54,7 @@ class Party:
         self._messages = Messages(far, names, worker, box, self._fail)
         self._memory: SharedMemory | None = None
         self.part_bytes = PART_BYTES
-        """What is sent is to be cut into parts of at most so many bytes."""
+        """Bytes of the largest part into which a message is cut."""
         if near and box.door is not None:
             self._memory = SharedMemory(member, box.door, near, names, self.check)
             self.part_bytes = min(PART_BYTES, self._memory.round_bytes)

@@ -35,8 +35,7 @@ def refuse_other_folder(folder: Path, begun_with: Mapping[str, str], overwrite: 
     if not there.startswith("{"):
         is_free = not folder.is_symlink() and not folder.exists()
         # A run that was stopped before it wrote the key has left its own folder.
-        left = {SPILL} if folder.is_dir() and not folder.is_symlink() else set()
-        if not is_free and not (left and {path.name for path in folder.iterdir()} <= left):
+        if not is_free and not (folder.is_dir() and {p.name for p in folder.iterdir()} <= {SPILL}):
             raise OutputExistsError(
                 f"{folder}: is no folder of stores that may be added to; give a new or an empty one"
             )

@@ -119,12 +119,8 @@ class Rows:
 
 def value_bytes(answers: int, dtype: np.dtype[Any], position_bytes: int) -> int:
     """Memory of a vertex for the values of some answers, at most."""
-    beside = (
-        position_bytes
-        if dtype == _LEVEL
-        else position_bytes + 2 * brackets.bracket_dtype(dtype).itemsize
-    )
-    return row_bytes(answers, dtype) + beside
+    ends = 0 if dtype == _LEVEL else 2 * brackets.bracket_dtype(dtype).itemsize
+    return row_bytes(answers, dtype) + position_bytes + ends
 
 
 def lines_of(rows: int, width: int) -> AnyArray:

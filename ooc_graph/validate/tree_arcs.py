@@ -86,7 +86,7 @@ class TreeArcs:
         in_ranges(take)
 
     def fits(self, answers: int) -> bool:
-        """Whether so many more answers fit, whatever their parents are."""
+        """Whether there is room for more answers, whatever their parents are."""
         lasts = *self.ends[RANGE - 1 :: RANGE].tolist(), *self.ends[-1:].tolist()
         left: int = self.parent.shape[1] - max(lasts, default=0)
         return left >= answers * min(self.vertices, RANGE)

@@ -92,7 +92,7 @@ class Validator(ABC, Generic[Answer]):
         return True
 
     def _begun(self, answer: Answer, expected: int, least: Any) -> Batch:
-        """Return a batch that has room for so many answers like this one."""
+        """Return a batch with room for the ``expected`` number of answers like this one."""
         vertices = answer.vertices
         if expected <= 1:
             return Batch.alone(*self._column(answer), vertices.position_dtype)

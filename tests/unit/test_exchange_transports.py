@@ -220,7 +220,7 @@ def test_no_more_is_mapped_than_may_be() -> None:
     with start(3) as cluster, Client(cluster) as client:
         client.run(share_little)
         mapped, _ = run(client, make_sizeable, 3)
-    # Beside the arrays, pages are mapped whole.
+    # Memory is mapped in whole pages, so that a little more is there than the arrays take.
     assert all(0 < size <= MAPPED_BYTES * 40 + 6 * mmap.PAGESIZE for size in mapped)
 
 

@@ -163,7 +163,7 @@ def test_memory_is_what_is_said(kernel: str, count: int, weight: float) -> None:
 
 
 def deep_answer(depth: int) -> BfsAnswer:
-    """A path of so many levels, its vertices in order."""
+    """The tree of a path with ``depth`` vertices, from its first one."""
     level = np.arange(depth, dtype=np.int32)
     return BfsAnswer(0, np.maximum(level - 1, 0).astype(np.int64), level, DENSE_PATH)
 
