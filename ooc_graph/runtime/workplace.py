@@ -217,7 +217,9 @@ def client_meant(client: Client | Literal[False] | None) -> Client | None:
     if client is None and current is not None and process.dask_worker() is None:
         with suppress(ValueError):
             client = current()
-        if client and (client.asynchronous or client.status == "closing" or is_parents(client)):
+        if client and (
+            client.asynchronous or client.status in ("closing", "closed") or is_parents(client)
+        ):
             client = None
     return None if client is False else client
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import pytest
@@ -69,8 +70,8 @@ def only_ranks(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture(scope="module")
 def workers() -> Iterator[Client]:
     """Two workers that have a device in common."""
-    with local_cluster(2) as client:
-        yield client
+    with local_cluster(2) as client, not_current(client) as ours:
+        yield ours
 
 
 @pytest.fixture(scope="module")
@@ -105,5 +106,13 @@ def plain(tmp_path_factory: pytest.TempPathFactory) -> Case:
 
 @pytest.fixture(scope="module")
 def cuda_workers() -> Iterator[Any]:
-    with local_cuda_cluster() as client:
-        yield client
+    with local_cuda_cluster() as client, not_current(client) as ours:
+        yield ours
+
+
+@contextmanager
+def not_current(client: Client) -> Iterator[Client]:
+    """Another client of the cluster, in its stead, which only calls that are given it use."""
+    client.close()
+    with Client(client.cluster.scheduler_address, set_as_default=False) as ours:
+        yield ours

@@ -77,10 +77,13 @@ def on_host(
 ) -> list[Verdict]:
     """Verdicts of the CPU's validator."""
     kind: Any = BfsValidator if isinstance(answers[0], BfsAnswer) else SsspValidator
-    check = kind(answers, directed=directed)
-    for block in blocks:
-        check.block(block)
-    return check.finish()
+    verdicts: list[Verdict] = []
+    while len(verdicts) < len(answers):  # a batch may take fewer than all
+        check = kind(answers[len(verdicts) :], directed=directed)
+        for block in blocks:
+            check.block(block)
+        verdicts += check.finish()
+    return verdicts
 
 
 def agreed(answers: Sequence[Any], blocks: Sequence[EdgeBlock], **options: Any) -> list[Verdict]:

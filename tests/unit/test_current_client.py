@@ -111,7 +111,7 @@ def test_graphs_in_memory_are_searched_here(client: Client, on_cluster: list[Cli
 
 
 @pytest.mark.parametrize(
-    ("asynchronous", "status"), [(True, "running"), (False, "closing")]
+    ("asynchronous", "status"), [(True, "running"), (False, "closing"), (False, "closed")]
 )  # fmt: skip
 def test_a_current_client_that_is_of_no_use_is_none(
     asynchronous: bool, status: str, graph: og.Graph, monkeypatch: pytest.MonkeyPatch
