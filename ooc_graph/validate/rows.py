@@ -12,7 +12,7 @@ from ooc_graph.types import AnyArray, IntArray
 from ooc_graph.validate import brackets, edge_loops, loops
 from ooc_graph.validate.edge_loops import Marks, State
 from ooc_graph.validate.tally import Tally
-from ooc_graph.validate.tree_arcs import InRanges, TreeArcs
+from ooc_graph.validate.tree_arcs import InRanges, TreeArcs, in_small_pages
 from ooc_graph.validate.tree_loops import RANGE
 
 _LEVEL = np.dtype(np.uint32)
@@ -44,7 +44,8 @@ class Rows:
     def of(cls, vertices: int, answers: int, unreached: Any, position: np.dtype[Any]) -> Rows:
         """Room for the values of some answers; memory is taken as vertices are reached."""
         most = vertices + -(-vertices // RANGE)
-        value = lines_of(most, row_bytes(answers, unreached.dtype)).view(unreached.dtype)
+        lines = in_small_pages(lines_of(most, row_bytes(answers, unreached.dtype)))
+        value = lines.view(unreached.dtype)
         number = position if most <= np.iinfo(position).max else np.dtype(np.int64)
         return cls(value, np.empty(vertices, number), unreached, answers)
 

@@ -54,7 +54,7 @@ class TreeArcs:
         """No arcs, and room for those of several answers; memory is taken as it fills."""
         ranges, word = -(-vertices // RANGE), f"u{word_bytes(answers)}"
         shape = ranges, min(vertices, RANGE) * min(answers, _MOST_PARENTS)
-        table = (_in_small_pages(np.empty(shape, dtype)) for dtype in (position, word, word))
+        table = (in_small_pages(np.empty(shape, dtype)) for dtype in (position, word, word))
         return cls(np.zeros(vertices, np.int32), *table)
 
     @property
@@ -121,7 +121,7 @@ class TreeArcs:
         return start + np.searchsorted(ends, at, "right"), self.parent[row, at].astype(np.int64)
 
 
-def _in_small_pages(array: AnyArray) -> AnyArray:
+def in_small_pages(array: AnyArray) -> AnyArray:
     """Have an array that fills in parts take no large pages, of which much would stay empty."""
     page, libc = mmap.PAGESIZE, ctypes.CDLL(None)
     start = -(-array.ctypes.data // page) * page
