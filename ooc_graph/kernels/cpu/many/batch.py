@@ -47,8 +47,10 @@ def wait(batch: Any, row: Any, away: Any) -> None:
 def reset(out: Any, batch: Any, sources: Any) -> None:
     """Set each row's bits of the slots whose sources reach it, and all slots' first distances."""
     changed, reached = batch.changed, batch.reached
-    changed[:] = 0
-    reached[:] = 0
+    for index in range(len(changed)):
+        changed[index] = 0
+    for row in range(len(reached)):
+        reached[row] = 0
     for slot in range(len(sources)):
         source = np.uint64(sources[slot])
         reached[source] |= ONE << np.uint64(slot)
@@ -91,7 +93,8 @@ def begin(out: Any, batch: Any, leaves: Any, floors: Any, sources: Any) -> None:
     # No arc matters to a leaf before the end: it is never pushed to.
     for leaf in leaves:
         batch.reach[leaf] = 0
-    batch.floor[:] = 0
+    for slot in range(len(batch.floor)):
+        batch.floor[slot] = 0
     for slot in range(len(sources)):
         source = sources[slot]
         first, end = out.offsets[source], out.offsets[source + 1]
@@ -141,7 +144,7 @@ def publish(batch: Any, wanted: Any, first: int, end: int) -> None:
     is_reweighted = len(potential) > 0
     width = len(columns)
     for base in range(0, width, PUBLISHED):
-        stop = min(base + PUBLISHED, width)
+        stop = base + PUBLISHED if base + PUBLISHED < width else width
         for slot in range(end - first):
             mine = potential[wanted.sources[first + slot]] if is_reweighted else top
             at = wanted.at[first + slot]
