@@ -123,7 +123,12 @@ class ThisProcess(Offer):
             budget = BuildBudget(self.limit_bytes, 1, cores())
             yield Workforce(executor, budget, lambda function: function())
 
-    def call(self, function: Callable[..., Done], *arguments: Any) -> Done:
+    def call(
+        self,
+        function: Callable[..., Done],
+        *arguments: Any,
+        may_stay: bool = False,  # noqa: ARG002 (it is here)
+    ) -> Done:
         """Call it."""
         return function(*arguments)
 

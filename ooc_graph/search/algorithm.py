@@ -58,7 +58,8 @@ class Algorithm:
             return self.without_arcs(graph, task)
         exchange = task.reserved.exchange
         if exchange == ONE:
-            written: Written = workplace.call(process.without_traceback, self.whole, task)
+            whole = process.without_traceback, self.whole, task
+            written: Written = workplace.call(*whole, may_stay=True)
             return written
         if exchange == LOCAL:
             return workplace.call(self.ranks_in_process, task)
