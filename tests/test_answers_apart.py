@@ -191,7 +191,7 @@ def test_an_answer_that_is_lost_is_no_wrong_answer(graph: og.Graph, lost: Client
     assert other.columns.kept.address == found.columns.kept.address
     kill(lost, found.columns.kept.address)
     with pytest.raises(ClusterLostError, match=r"is lost with worker .*: search again"):
-        other.distance
+        _ = other.distance
     with pytest.raises(ClusterLostError, match="search again"):
         other.to_dask_array("distance")
     assert found.level.tobytes() == right.level.tobytes()
@@ -202,7 +202,7 @@ def test_an_answer_that_is_lost_is_no_wrong_answer(graph: og.Graph, lost: Client
 def test_an_answer_of_a_client_that_is_closed(graph: og.Graph, lost: Client) -> None:
     with Client(lost.scheduler.address) as client:
         found = searched("bfs", graph, client)
-    with pytest.raises(ClusterLostError, match="the client is closed.*search again"):
-        found.level
+    with pytest.raises(ClusterLostError, match=r"the client is closed.*search again"):
+        _ = found.level
     with pytest.raises(ClusterLostError, match="search again"):
         found.to_dask_array("level")

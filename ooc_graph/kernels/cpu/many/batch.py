@@ -144,7 +144,7 @@ def publish(batch: Any, wanted: Any, first: int, end: int) -> None:
     is_reweighted = len(potential) > 0
     width = len(columns)
     for base in range(0, width, PUBLISHED):
-        stop = base + PUBLISHED if base + PUBLISHED < width else width
+        stop = min(base + PUBLISHED, width)
         for slot in range(end - first):
             mine = potential[wanted.sources[first + slot]] if is_reweighted else top
             at = wanted.at[first + slot]
