@@ -78,7 +78,7 @@ class LateColumns(Mapping[str, AnyArray]):
         made = sum(array.nbytes for array in self._arrays.values())
         return made + (self._columns.nbytes if isinstance(self._columns, Narrow) else 0)
 
-    def as_told(self) -> LateColumns:
+    def for_client(self) -> LateColumns:
         """These, or what stands for them with a client if they stay on this worker."""
         narrow = self.narrow()
         if narrow.nbytes <= STAYS_BYTES:

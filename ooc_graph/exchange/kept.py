@@ -1,6 +1,6 @@
 """Results of tasks that stay on their workers; what is asked of them goes there.
 
-A result says by `as_told` what the client is told of it at once. If that is less than all, the
+A result says by `for_client` what the client is told of it at once. If that is less than all, the
 client has a `Kept` for the rest, and the worker has the result until that is gone: it is the result
 of a task that the client's future names, so that Dask knows of it, moves it if it retires the
 worker, writes it to the disk if its memory is short, and drops it if the client is gone.
@@ -125,24 +125,24 @@ async def arrived(cluster: Cluster, future: Any, address: str | None, **options:
     """As `Outcomes.of`, but a result that says so stays on its worker."""
     await future._state.wait()
     if address is not None and future.status == "finished":
-        told = None
+        sent = None
         with suppress(OSError):
-            told = await cluster.outcomes.ask(future.client, address, _told, future.key)
-        if told is not None:
-            value, stays = told
+            sent = await cluster.outcomes.ask(future.client, address, _for_client, future.key)
+        if sent is not None:
+            value, stays = sent
             if stays:
                 value.kept_by(Kept(cluster, future, address))
             return value
     return await cluster.outcomes.of(future, address, **options)
 
 
-def _told(key: Any, dask_worker: Any) -> tuple[Any, bool] | None:
-    """What a client is told of a result, and whether that is not all; None if it is not here."""
+def _for_client(key: Any, dask_worker: Any) -> tuple[Any, bool] | None:
+    """What a client is sent of a result, and whether that is not all; None if it is not here."""
     value = dask_worker.data.get(key)
     if value is None:
         return None
-    told = value.as_told()
-    return told, told is not value
+    sent = value.for_client()
+    return sent, sent is not value
 
 
 def _asked(

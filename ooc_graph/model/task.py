@@ -58,11 +58,11 @@ class Written:
     attributes: Mapping[str, Any] = field(default_factory=dict)
     order_s: float = 0.0
 
-    def as_told(self) -> Written:
+    def for_client(self) -> Written:
         """What a client is told of it at once: columns that take long to travel stay here."""
         late = self.columns
-        told = late.as_told() if isinstance(late, LateColumns) else late
-        return self if told is late else replace(self, columns=told)
+        sent = late.for_client() if isinstance(late, LateColumns) else late
+        return self if sent is late else replace(self, columns=sent)
 
     def kept_by(self, kept: Any) -> None:
         """Have columns that stayed asked for by what keeps them (`ooc_graph.exchange.kept`)."""
