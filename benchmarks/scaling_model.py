@@ -139,7 +139,7 @@ def tables(records: Sequence[Record]) -> dict[str, str]:
         if given["mode"] in ("study", "many_ranks"):
             rows = [(who, *_cells(figures)) for who, figures in own.items()]
             made[name] = markdown(("", *HEAD), rows)
-        elif given["kernel"] == "bfs" and given["ranks"] in (2, 64):
+        elif given["mode"] == "strong" and given["kernel"] == "bfs" and given["ranks"] in (2, 64):
             names = "arcs", "bytes", "seconds", "steps_s", "processor_s"
             rows = [
                 (at - 1 if at else "start", *(_text(n, level[n]) for n in names))
