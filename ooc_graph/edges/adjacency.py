@@ -117,10 +117,14 @@ class AdjacencySource(SourceDefaults):
             for block, heads in parser.blocks():
                 yield np.unique(np.concatenate([heads, block.target]))
 
+    @property
+    def paths(self) -> tuple[str, ...]:
+        """The files that are read."""
+        return tuple(file.path for file in self.files)
+
     def describe(self) -> dict[str, Any]:
         """Format and name, size and SHA-256 of each file."""
-        paths = (file.path for file in self.files)
-        return self.describe_files(self.format, paths, weighted=self.weighted)
+        return self.describe_files(self.format, weighted=self.weighted)
 
 
 def _mirror_sum(block: EdgeBlock) -> int:

@@ -119,9 +119,14 @@ class NpySource(SourceDefaults):
             yield checked_block(parts, self.weight_dtype, unit.path, row)
             row += len(parts[0])
 
+    @property
+    def paths(self) -> tuple[str, ...]:
+        """The files that are read."""
+        return tuple(file[0].part.path for file in self.columns)
+
     def describe(self) -> dict[str, Any]:
         """Format and name, size and SHA-256 of each file."""
-        return self.describe_files(self.format, (file[0].part.path for file in self.columns))
+        return self.describe_files(self.format)
 
 
 def open_npy(name: str, paths: Sequence[str], options: ReadOptions) -> NpySource:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
@@ -106,13 +107,26 @@ class SourceDefaults:
         """Name of the weights' type."""
         return None if self.weight_dtype is None else str(self.weight_dtype)
 
-    def describe_files(self, name: str, paths: Iterable[str], **facts: Any) -> dict[str, Any]:
+    @property
+    def paths(self) -> tuple[str, ...]:
+        """The files that are read; none if the source has no files."""
+        return ()
+
+    def identity(self) -> str | None:
+        """What tells these edges from others without reading them; None if nothing does.
+
+        A build that was stopped is continued if its source has the identity that it had: of files
+        how they are read, and size and time of the last change of each.
+        """
+        return identity_of(self, self.paths) if self.paths else None
+
+    def describe_files(self, name: str, **facts: Any) -> dict[str, Any]:
         """Description of a source of files: its format, each file, and what else is to be said."""
         return {
             "format": name,
             "directed": self.directed,
             "weight_type": self.weight_type,
-            "files": [file_record(path) for path in paths],
+            "files": [file_record(path) for path in self.paths],
             **facts,
         }
 
@@ -125,6 +139,13 @@ class SourceDefaults:
     def vertex_blocks(self) -> Iterator[IntArray]:
         """No vertices."""
         return iter(())
+
+
+def identity_of(source: Any, paths: Iterable[str]) -> str:
+    """Identity of a source that reads files, as `SourceDefaults.identity` has it."""
+    found = [(Path(path).absolute(), Path(path).stat()) for path in paths]
+    files = [f"{path} {stat.st_size} {stat.st_mtime_ns}" for path, stat in found]
+    return "\n".join([repr(source), *files])
 
 
 def units_of(spans: Iterable[tuple[Any, ...]]) -> list[Unit]:

@@ -123,6 +123,10 @@ class Kronecker(SourceDefaults):
             self.generate_into(start, source, target, weight)
             yield EdgeBlock(source, target, weight)
 
+    def identity(self) -> str | None:
+        """The generator's parameters."""
+        return repr(self)
+
     def describe(self) -> dict[str, Any]:
         """Return the generator's parameters, JSON-able."""
         return {

@@ -66,10 +66,14 @@ class ParquetSource(SourceDefaults):
         except (arrow.ArrowException, OSError) as error:
             raise InputError(f"cannot be read: {error}", path=unit.path) from error
 
+    @property
+    def paths(self) -> tuple[str, ...]:
+        """The files that are read."""
+        return tuple(file.path for file in self.files)
+
     def describe(self) -> dict[str, Any]:
         """Columns and name, size and SHA-256 of each file."""
-        paths = (file.path for file in self.files)
-        return self.describe_files("parquet", paths, columns=list(self.names))
+        return self.describe_files("parquet", columns=list(self.names))
 
 
 def open_parquet(paths: Sequence[str], options: ReadOptions) -> ParquetSource:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from ooc_graph.edges.bytestream import Peek, file_record, line_at, peek
-from ooc_graph.edges.interface import SourceDefaults, Unit, ranges, units_of
+from ooc_graph.edges.interface import SourceDefaults, Unit, identity_of, ranges, units_of
 from ooc_graph.edges.lines import BUFFER_BYTES, ColumnParser, LineGrammar, whole_lines
 from ooc_graph.errors import InputError
 from ooc_graph.types import EdgeBlock, IntArray
@@ -147,12 +147,21 @@ class TextSource(SourceDefaults):
                 advice="fetch the file again or correct the properties",
             )
 
+    @property
+    def paths(self) -> tuple[str, ...]:
+        """The files that have edges."""
+        return tuple(file.path for file in self.files)
+
+    def identity(self) -> str | None:
+        """As that of all files; of the one that lists vertices, too."""
+        listed = () if self.vertex_file is None else (self.vertex_file,)
+        return identity_of(self, (*self.paths, *listed))
+
     def describe(self) -> dict[str, Any]:
         """Format, columns, and name, size and SHA-256 of each file."""
         grammar = self.files[0].grammar
         record = self.describe_files(
             self.format,
-            (file.path for file in self.files),
             columns=[grammar.source, grammar.target],
             weight_column=grammar.weight if self.weighted else None,
             delimiter=grammar.delimiter,
