@@ -36,6 +36,7 @@ from ooc_graph import Kronecker
 from ooc_graph.edges.interface import EdgeSource
 from ooc_graph.errors import MemoryBudgetError
 from ooc_graph.layout.blocks import BlockWriter, byte_view
+from ooc_graph.layout.checkpoints import NoCheckpoints
 from ooc_graph.layout.commit import partial_store
 from ooc_graph.layout.names import CHUNK_BYTES
 from ooc_graph.model.resources import parse_bytes
@@ -99,7 +100,8 @@ def write_columns(kronecker: Kronecker, folder: Path) -> EdgeColumns:
     folder.mkdir()
     units = kronecker.units(UNIT_EDGES)
     with ThreadPoolExecutor(cores()) as pool:
-        parts = list(pool.map(lambda unit: stage_unit(kronecker, unit, str(folder)), units))
+        where = NoCheckpoints(folder)
+        parts = list(pool.map(lambda unit: stage_unit(kronecker, unit, where), units))
     return EdgeColumns(False, None, tuple(parts), kronecker.weight_dtype, kronecker.id_range)
 
 

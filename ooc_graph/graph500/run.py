@@ -56,7 +56,9 @@ class Graph500Options:
 
     def building(self, *, overwrite: bool = False) -> BuildOptions:
         """Options of the build."""
-        return BuildOptions(shards=self.shards, overwrite=overwrite, compress=self.compress)
+        return BuildOptions(
+            shards=self.shards, overwrite=overwrite, compress=self.compress, anew=True
+        )
 
 
 @dataclass(frozen=True)

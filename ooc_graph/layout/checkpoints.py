@@ -1,9 +1,13 @@
 """Checkpoints in a partial store: work that a later run need not do again.
 
-The chunk files of a checkpoint are written in a folder of the attempt, flushed, and renamed into
-place; then a record of them is. Both happen once or not at all, whoever is killed when. A later run
-gives its attempt another folder and removes the old one, so that a worker which still writes for a
-run that is dead has no folder to write to.
+The files of a checkpoint are written in a folder of the attempt and renamed into place; then a
+record of them is. Both happen once or not at all, whoever is killed when. A later run gives its
+attempt another folder and removes the old one, so that a worker which still writes for a run that
+is dead has no folder to write to.
+
+Chunks of the store are on the disk before they are recorded, and are known again by their size and
+last bytes. Files under ``spill/`` are gone before most systems would have brought them to the disk;
+nobody waits for that, so they are read and compared with the record when they are taken up.
 """
 
 from __future__ import annotations
@@ -11,12 +15,13 @@ from __future__ import annotations
 import json
 import shutil
 import uuid
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from ooc_graph.layout.chunks import FileEntry, ends_in_crc, make_folders
+from ooc_graph.layout.spilled import is_as_written
 from ooc_graph.layout.whole_file import sync_file
 
 SPILL = "spill"
@@ -25,17 +30,29 @@ _KEY, _DONE = "spill/key", "spill/done"
 ATTEMPT, _REMOVED = "spill/attempt-", "spill/removed-"
 """How the folders of attempts begin; the next attempt removes them."""
 
+Keeps = Callable[[BaseException], bool]
+"""Whether what is finished stays for the next run if this one ends by an error."""
+
+
+def always(_: BaseException) -> bool:
+    """Keep it, whatever the error."""
+    return True
+
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """Finished work: its chunk files, and what else is known of it, JSON-able."""
+    """Finished work: its files, and what else is known of it, JSON-able."""
 
     entries: tuple[FileEntry, ...]
     facts: dict[str, Any]
 
 
 class Checkpoints:
-    """The checkpoints of one partial store, for one attempt; their bytes follow from ``key``."""
+    """The checkpoints of one partial store, for one attempt; their bytes follow from ``key``.
+
+    It travels with tasks. A checkpoint is called by a number, or by a name that begins with a
+    letter.
+    """
 
     def __init__(self, folder: Path, attempt: str, key: str) -> None:
         self.folder = folder
@@ -49,13 +66,42 @@ class Checkpoints:
         _write(folder / _KEY, self.attempt / "key", key.encode())
 
     def __iter__(self) -> Iterator[tuple[int, Checkpoint]]:
-        """Those that are recorded and whose files are there, and their numbers; one at a time."""
-        for path in sorted((self.folder / _DONE).glob("*.json")):
-            checkpoint = _read(path)
-            if checkpoint is not None and all(
-                _is_there(self.folder, entry) for entry in checkpoint.entries
-            ):
+        """Those of numbers that are recorded and whose files are there; one at a time."""
+        for path in sorted((self.folder / _DONE).glob("[0-9]*.json")):
+            checkpoint = self.found(path.stem)
+            if checkpoint is not None:
                 yield int(path.stem), checkpoint
+
+    def __len__(self) -> int:
+        """How many are recorded, whether their files are there or not."""
+        return sum(1 for _ in (self.folder / _DONE).glob("*.json"))
+
+    def found(self, name: str) -> Checkpoint | None:
+        """The one of this name, if it is recorded and its files are there."""
+        checkpoint = _read(self.folder / _DONE / f"{name}.json")
+        if checkpoint is None or not all(_is_there(self.folder, e) for e in checkpoint.entries):
+            return None
+        return checkpoint
+
+    def once(
+        self, name: str, write: Callable[[Path], Sequence[FileEntry]], facts: dict[str, Any]
+    ) -> Checkpoint:
+        """The checkpoint of this name; made as `write_checkpoint` has it if it is not there."""
+        return self.found(name) or write_checkpoint(self.folder, self.attempt, name, write, facts)
+
+
+@dataclass(frozen=True)
+class NoCheckpoints:
+    """Stands for `Checkpoints` in a partial store that nobody takes up."""
+
+    folder: Path
+
+    def once(
+        self, name: str, write: Callable[[Path], Sequence[FileEntry]], facts: dict[str, Any]
+    ) -> Checkpoint:
+        """Write the files where they belong, and record nothing."""
+        del name
+        return Checkpoint(tuple(write(self.folder)), facts)
 
 
 def key_of(folder: Path) -> str | None:
@@ -66,39 +112,56 @@ def key_of(folder: Path) -> str | None:
         return None
 
 
+def differing(key: str, begun_with: Mapping[str, str]) -> list[str]:
+    """Names of what a key, the JSON of such a mapping, has otherwise."""
+    before = json.loads(key)
+    return [name for name in begun_with if before.get(name) != begun_with[name]]
+
+
 def write_checkpoint(
     folder: Path,
     attempt: Path,
-    number: int,
+    name: int | str,
     write: Callable[[Path], Sequence[FileEntry]],
     facts: dict[str, Any],
 ) -> Checkpoint:
-    """Write chunk files, bring them into place and record them with ``facts``.
+    """Write files, bring them into place and record them with ``facts``.
 
     In the partial store ``folder``, for the run that has the folder ``attempt``; FileNotFoundError
-    if it is over and another has begun. ``write`` is given the folder to write to.
+    if it is over and another has begun. ``write`` is given the folder to write to, and may add to
+    ``facts``.
     """
     # Two workers may be at the same checkpoint, if the scheduler takes one for lost.
-    scratch = attempt / f"{number}-{uuid.uuid4().hex[:12]}"
+    scratch = attempt / f"{name}-{uuid.uuid4().hex[:12]}"
     scratch.mkdir()
     try:
         entries = tuple(write(scratch))
         for entry in entries:
-            sync_file(scratch / entry.path)
+            if not _is_spilled(entry):
+                sync_file(scratch / entry.path)
             make_folders(folder, (folder / entry.path).parent)
             (scratch / entry.path).replace(folder / entry.path)
         checkpoint = Checkpoint(entries, facts)
-        content = json.dumps({"entries": [asdict(entry) for entry in entries], "facts": facts})
-        _write(folder / _DONE / f"{number}.json", scratch / "record", content.encode())
+        _record(folder, scratch, name, checkpoint)
         return checkpoint
     finally:
         # On a disk that is full, half a checkpoint would take the space of others.
         shutil.rmtree(scratch, ignore_errors=True)
 
 
-def _write(path: Path, scratch: Path, content: bytes) -> None:
+def _record(folder: Path, scratch: Path, name: int | str, checkpoint: Checkpoint) -> None:
+    rows, is_read_again = [asdict(entry) for entry in checkpoint.entries], False
+    if rows:
+        is_read_again = all(_is_spilled(entry) for entry in checkpoint.entries)
+    content = json.dumps({"entries": rows, "facts": checkpoint.facts}).encode()
+    record = folder / _DONE / f"{name}.json"
+    _write(record, scratch / f"{name}.record", content, sync=not is_read_again)
+
+
+def _write(path: Path, scratch: Path, content: bytes, *, sync: bool = True) -> None:
     scratch.write_bytes(content)
-    sync_file(scratch)
+    if sync:
+        sync_file(scratch)
     scratch.replace(path)
 
 
@@ -113,8 +176,14 @@ def _read(path: Path) -> Checkpoint | None:
         return None
 
 
+def _is_spilled(entry: FileEntry) -> bool:
+    return entry.path.startswith(f"{SPILL}/")
+
+
 def _is_there(folder: Path, entry: FileEntry) -> bool:
     try:
+        if _is_spilled(entry):
+            return is_as_written(folder, entry)
         return ends_in_crc(folder / entry.path, entry)
     except OSError:
         return False

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import errno
 import glob
 import hashlib
 import os
@@ -19,7 +20,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from ooc_graph.layout.checkpoints import Checkpoints, key_of
+from ooc_graph.layout.checkpoints import Checkpoints, Keeps, always, key_of
 from ooc_graph.layout.chunks import FileEntry
 from ooc_graph.layout.manifest import Manifest
 from ooc_graph.layout.metadata import ArraySpec, group_document, parent_groups
@@ -38,6 +39,8 @@ class Partial:
     def __init__(self, final: Path, run_id: str) -> None:
         self.final, self.run_id = final, run_id
         self.checkpoints: Checkpoints | None = None
+        # Keys of what earlier runs left and this one does not take up.
+        self.other_keys: list[str] = []
         self.folder = final.with_name(f"{final.name}.partial-{run_id}")
         self.spill = self.folder / "spill"
 
@@ -127,13 +130,14 @@ class Partial:
 
 @contextlib.contextmanager
 def partial_store(
-    final: Path, kind: str, *, overwrite: bool, key: str | None = None
+    final: Path, kind: str, *, overwrite: bool, key: str | None = None, keeps: Keeps = always
 ) -> Iterator[Partial]:
     """Context in which a store is written; whatever happens, no half of it stays behind.
 
     Unless it has a ``key``, which the bytes of all checkpoints follow from: then the partial store
-    has checkpoints, stays if some are done when the run ends before its time, and is taken up by
-    the next run with the same key. ``overwrite`` allows to replace a store of the same ``kind``.
+    has checkpoints, stays if some are done when the run ends before its time by an error that
+    ``keeps`` them, and is taken up by the next run with the same key. ``overwrite`` allows to
+    replace a store of the same ``kind``.
 
     OutputExistsError: ``final`` is there, or would be inside a store; OutputBusyError: another run
     is writing it; UsageError: nothing can be written there, or its name is too long.
@@ -141,30 +145,33 @@ def partial_store(
     final = Path(os.path.abspath(final))  # noqa: PTH100 - links stay as they are
     refuse_output(final, kind, overwrite)
     run_id = uuid.uuid4().hex[:ID_LENGTH]
+    is_kept = key is not None and keeps(OSError(errno.ENOSPC, ""))
     resumed = f"the same command continues with what there is of {final.name}"
-    with disk_full_reported(final, None if key is None else resumed), locked(final, run_id):
-        kept = None if key is None else _left_by(final, key)
+    with disk_full_reported(final, resumed if is_kept else None), locked(final, run_id):
+        left = _left_by(final)
+        kept = next((path for path in left if left[path] == key), None)
         _remove_leftovers(final, kept)
         # Another run may have finished while this one had not yet taken the lock.
         refuse_existing(final, kind, overwrite)
         partial = Partial(final, run_id if kept is None else kept.name.rpartition("-")[2])
-        is_done = False
+        partial.other_keys = [] if kept else [*left.values()]
         try:
             partial.spill.mkdir(parents=True, exist_ok=True)
             if key is not None:
                 partial.checkpoints = Checkpoints(partial.folder, run_id, key)
             yield partial
-            is_done = True
-        finally:
-            if is_done or partial.checkpoints is None or not any(partial.checkpoints):
+        except BaseException as error:
+            if not (partial.checkpoints and keeps(error)):
                 _remove(partial.folder, final)
+            raise
+        _remove(partial.folder, final)
 
 
-def _left_by(final: Path, key: str) -> Path | None:
-    """What a run with the same key left behind; not what was about to be removed."""
+def _left_by(final: Path) -> dict[Path, str]:
+    """What earlier runs left behind, with their keys; not what was about to be removed."""
     removed = final.name + _REMOVED
     left = (path for path in _siblings(final, ".partial-") if not path.name.startswith(removed))
-    return next((path for path in left if key_of(path) == key), None)
+    return {path: key for path in left if (key := key_of(path)) is not None}
 
 
 def _remove_leftovers(final: Path, kept: Path | None) -> None:

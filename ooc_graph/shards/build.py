@@ -8,8 +8,10 @@ process does all: if it is lost, the merge begins again in files.
 
 from __future__ import annotations
 
+import json
 from concurrent.futures import Future
 from dataclasses import replace
+from functools import partial as bind
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +27,7 @@ from ooc_graph.shards.merge import Merged, MergeTask
 from ooc_graph.shards.merge_writer import MergeWriter
 from ooc_graph.shards.pieces import PieceLostError, Pieces
 from ooc_graph.shards.renumber import Renumbered, renumber_counted
+from ooc_graph.shards.resumed import begun_with, goes_on, run_folder, tell
 from ooc_graph.shards.runs import RunTask, write_run
 from ooc_graph.shards.tables import table_bytes
 from ooc_graph.shards.tally import Tally, store_attributes, stored_weight_dtype
@@ -42,10 +45,19 @@ def build(
 ) -> BuildReport:
     """Build and commit the store of a graph; its folder appears when all of it is on disk.
 
-    Of a build that fails nothing is kept.
+    What a build that was stopped has finished is kept for the next one of the same; of a build that
+    fails otherwise nothing is.
     """
-    report = BuildReport()
-    with partial_store(out, "graph", overwrite=options.overwrite) as partial:
+    report, known = BuildReport(), begun_with(source, options)
+    writing = partial_store(
+        out,
+        "graph",
+        overwrite=options.overwrite,
+        key=json.dumps(known, sort_keys=True),
+        keeps=bind(goes_on, known),
+    )
+    with writing as partial:
+        tell(partial, known, progress)
         Build(partial, workforce, progress, report, options).run(source)
     return report
 
@@ -93,7 +105,10 @@ class Build(InputStages):
         dtype = stored_weight_dtype(source, total) if LIGHT in orders else None
         ids = id_dtype(vertices.kept)
         arc_bytes, weight_bytes = 2 * ids.itemsize, dtype.itemsize if dtype else 0
-        slot = self.workforce.budget.slot_bytes(table_bytes(vertices.space))
+        assert self.partial.checkpoints is not None
+        folder, slot = run_folder(
+            self.partial.spill, self.workforce.budget.slot_bytes(table_bytes(vertices.space))
+        )
         tuples = np.load(vertices.tuples)
         arcs = int(tuples.sum(dtype=np.int64))
         capacity = plan.bucket_arcs(slot, arc_bytes, weight_bytes, arcs)
@@ -103,8 +118,9 @@ class Build(InputStages):
             source,
             vertices.space,
             vertices.internal_of,
-            buckets.save(self.partial.spill / "buckets.npz"),
-            str(self._folder("runs")),
+            buckets.save(self.partial.checkpoints.attempt / "buckets.npz"),
+            self.partial.checkpoints,
+            folder,
             ids,
             dtype,
         )
@@ -115,7 +131,9 @@ class Build(InputStages):
             given = self.workforce, self.progress, "sorting into runs", write_run, items
             run_all(*given, total=source.edges, unit="edges", amount=lambda edges: edges)
         buffer_bytes = self._buffer_bytes(task, len(orders), capacity, vertices.kept)
-        pieces = Pieces(str(self._folder("pieces")), buffer_bytes)
+        waiting = task.checkpoints.attempt / "pieces"
+        waiting.mkdir()
+        pieces = Pieces(str(waiting), buffer_bytes)
         packings = self.options.packings(vertices.kept, arcs, dtype, total)
         return MergeTask(task, shards, vertices.kept, capacity, orders, pieces, packings)
 

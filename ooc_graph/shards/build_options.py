@@ -62,13 +62,15 @@ class BuildOptions:
 
     ``rows`` are ``hub``, ``light``, ``both``, or None: both if there are weights, else hub.
     ``shards`` is a power of two, or None: by the size of the graph. ``compress`` packs offsets,
-    neighbours and integer weights into the bits that they need.
+    neighbours and integer weights into the bits that they need. A build that is timed begins
+    ``anew``, whatever is there of one that was stopped.
     """
 
     rows: str | None = None
     shards: int | None = None
     overwrite: bool = False
     compress: bool = False
+    anew: bool = False
 
     def __post_init__(self) -> None:
         if self.shards is None:

@@ -11,6 +11,7 @@ from typing import Any
 
 from ooc_graph.edges.interface import EdgeSource, Unit
 from ooc_graph.errors import InputError
+from ooc_graph.layout.checkpoints import Checkpoints, NoCheckpoints
 from ooc_graph.layout.chunks import FileEntry
 from ooc_graph.layout.commit import Partial
 from ooc_graph.layout.metadata import ArraySpec
@@ -75,9 +76,12 @@ class InputStages:
         return folder
 
     def _stage(self, source: EdgeSource, workforce: Workforce, local: bool = False) -> EdgeSource:
-        folder = str(self._folder("staged"))
+        partial = self.partial
+        checkpoints: Checkpoints | NoCheckpoints = NoCheckpoints(partial.folder)
+        if partial.checkpoints is not None:
+            checkpoints = partial.checkpoints
         with self.report.timed("read input"):
-            items = [(source, unit, folder) for unit in source.units(_STAGE_EDGES)]
+            items = [(source, unit, checkpoints) for unit in source.units(_STAGE_EDGES)]
             given = workforce, self.progress, "reading input", stage_unit, items
             parts = run_all(
                 *given, total=source.edges, unit="edges", amount=lambda part: part.edges

@@ -11,9 +11,11 @@ import numpy as np
 
 from ooc_graph.edges.interface import EdgeSource, Unit
 from ooc_graph.kernels.cpu.build.arcs import Arcs, count_buckets, scatter_arcs
-from ooc_graph.layout.blocks import byte_view, read_at, write_all
+from ooc_graph.layout.blocks import byte_view, read_at
+from ooc_graph.layout.checkpoints import Checkpoints
+from ooc_graph.layout.chunks import FileEntry
 from ooc_graph.layout.names import IN, OUT
-from ooc_graph.layout.whole_file import renamed_file
+from ooc_graph.layout.spilled import SpillWriter
 from ooc_graph.shards.pieces import borrow
 from ooc_graph.shards.plan import BLOCK_EDGES, Buckets
 from ooc_graph.shards.tables import VertexSpace, load_buckets, load_tables
@@ -24,14 +26,15 @@ from ooc_graph.types import AnyArray
 class RunTask:
     """All that the tasks of the second pass have in common.
 
-    The `Buckets` are in a .npz file, too large to travel with every task. ``weight_dtype`` is None
-    if no weights are stored.
+    The `Buckets` are in a .npz file, too large to travel with every task. ``folder`` is where runs
+    are in the partial store of ``checkpoints``. ``weight_dtype`` is None if no weights are stored.
     """
 
     source: EdgeSource
     space: VertexSpace
     internal_of: str
     buckets_path: str
+    checkpoints: Checkpoints
     folder: str
     id_dtype: np.dtype[Any]
     weight_dtype: np.dtype[Any] | None
@@ -48,12 +51,23 @@ class RunTask:
 
 
 def write_run(task: RunTask, unit: Unit) -> int:
-    """Write one unit's arcs, grouped by bucket, for every side; returns the tuples read."""
-    u, v, w = _translated(task, unit)
-    for side in task.sides:
-        row, neighbor = (v, u) if side == IN else (u, v)
-        _write(task, f"{unit.index:06d}-{side}", row, neighbor, w)
-    return len(u)
+    """Write one unit's arcs, grouped by bucket, for every side; returns its tuples.
+
+    Not again if a checkpoint has them.
+    """
+    facts: dict[str, Any] = {}
+
+    def write(folder: Path) -> list[FileEntry]:
+        u, v, w = _translated(task, unit)
+        facts["edges"] = len(u)
+        return [
+            _write(task, folder, f"{unit.index:06d}-{side}", ends, w)
+            for side, ends in ((OUT, (u, v)), (IN, (v, u)))
+            if side in task.sides
+        ]
+
+    name = f"{Path(task.folder).name}-{unit.index:06d}"
+    return int(task.checkpoints.once(name, write, facts).facts["edges"])
 
 
 def _translated(task: RunTask, unit: Unit) -> tuple[AnyArray, AnyArray, AnyArray]:
@@ -73,9 +87,11 @@ def _translated(task: RunTask, unit: Unit) -> tuple[AnyArray, AnyArray, AnyArray
     return u[:done], v[:done], w[:done]
 
 
-def _write(task: RunTask, name: str, u: AnyArray, v: AnyArray, w: AnyArray) -> None:
+def _write(
+    task: RunTask, folder: Path, name: str, ends: tuple[AnyArray, AnyArray], w: AnyArray
+) -> FileEntry:
     """Write offsets by bucket, then rows, neighbours and weights, each grouped by bucket."""
-    buckets, both = task.buckets, not task.source.directed
+    (u, v), buckets, both = ends, task.buckets, not task.source.directed
     counts = np.zeros((2, len(buckets)), np.int64)
     count_buckets(u, v, both, buckets.table, buckets.base, counts)
     offsets = np.concatenate([[0], np.cumsum(counts.sum(axis=0))])
@@ -85,10 +101,10 @@ def _write(task: RunTask, name: str, u: AnyArray, v: AnyArray, w: AnyArray) -> N
     cursor = offsets[:-1].copy()
     where = (buckets.table, buckets.base, buckets.shift, buckets.first)
     scatter_arcs(u, v, w, both, where, cursor, Arcs(rows, neighbors, weights))
-    path = Path(task.folder) / f"{name}.run"
-    with renamed_file(path) as partial, partial.open("wb", buffering=0) as file:
+    with SpillWriter(folder, f"{task.folder}/{name}.run") as file:
         for column in (offsets, rows, neighbors, weights):
-            write_all(file.fileno(), byte_view(column))
+            file.write(column)
+    return file.entry
 
 
 def read_bucket(task: RunTask, side: str, bucket: int) -> Arcs:
@@ -116,7 +132,7 @@ def bucket_parts(task: RunTask, side: str, bucket: int, most: int) -> Iterator[A
 
 
 def _runs(task: RunTask, side: str) -> list[Path]:
-    return sorted(Path(task.folder).glob(f"*-{side}.run"))
+    return sorted((task.checkpoints.folder / task.folder).glob(f"*-{side}.run"))
 
 
 def _columns(task: RunTask, arcs: int) -> Arcs:

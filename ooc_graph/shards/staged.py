@@ -12,10 +12,13 @@ import numpy as np
 
 from ooc_graph.edges.interface import EdgeSource, SourceDefaults, Unit, ranges, units_of
 from ooc_graph.layout.blocks import byte_view, read_at
-from ooc_graph.layout.whole_file import renamed_file
+from ooc_graph.layout.checkpoints import SPILL, Checkpoints, NoCheckpoints
+from ooc_graph.layout.chunks import FileEntry
+from ooc_graph.layout.spilled import SpillWriter
 from ooc_graph.shards.plan import BLOCK_EDGES
 from ooc_graph.types import AnyArray, EdgeBlock, IntArray
 
+STAGED = f"{SPILL}/staged"
 _COLUMNS = ("source", "target", "weight")
 
 
@@ -32,27 +35,36 @@ class Part:
     spans: tuple[tuple[int, str], ...]
 
 
-def stage_unit(source: EdgeSource, unit: Unit, folder: str) -> Part:
-    """Copy one unit of ``source`` into binary columns."""
-    stem = str(Path(folder) / f"{unit.index:06d}")
-    spans: list[tuple[int, str]] = []
-    with contextlib.ExitStack() as stack:
-        paths = {n: stack.enter_context(renamed_file(f"{stem}.{n}")) for n in _COLUMNS}
-        files = {name: stack.enter_context(path.open("wb")) for name, path in paths.items()}
-        for block in source.read(unit, BLOCK_EDGES):
-            block.source.tofile(files["source"])
-            block.target.tofile(files["target"])
-            _stage_weights(block, files["weight"], spans)
-    return Part(stem, sum(count for count, _ in spans), tuple(spans))
+def stage_unit(source: EdgeSource, unit: Unit, checkpoints: Checkpoints | NoCheckpoints) -> Part:
+    """Copy one unit of ``source`` into binary columns, unless a checkpoint has them."""
+    stem, facts = f"{STAGED}/{unit.index:06d}", dict[str, Any]()
+
+    def write(folder: Path) -> list[FileEntry]:
+        spans: list[tuple[int, str]] = []
+        with contextlib.ExitStack() as stack:
+            files = {
+                name: stack.enter_context(SpillWriter(folder, f"{stem}.{name}"))
+                for name in _COLUMNS
+            }
+            for block in source.read(unit, BLOCK_EDGES):
+                files["source"].write(block.source)
+                files["target"].write(block.target)
+                _stage_weights(block, files["weight"], spans)
+        facts["spans"] = spans
+        return [file.entry for file in files.values()]
+
+    done = checkpoints.once(f"staged-{unit.index:06d}", write, facts)
+    spans = tuple((count, name) for count, name in done.facts["spans"])
+    return Part(str(checkpoints.folder / stem), sum(count for count, _ in spans), spans)
 
 
-def _stage_weights(block: EdgeBlock, file: Any, spans: list[tuple[int, str]]) -> None:
+def _stage_weights(block: EdgeBlock, file: SpillWriter, spans: list[tuple[int, str]]) -> None:
     name = "none"
     if block.weight is not None:
         name = block.weight.dtype.name
         # Eight bytes each, whatever the dtype, so that a tuple's weight is found by its number.
         wide = block.weight if block.weight.itemsize == 8 else block.weight.astype(np.float64)
-        np.ascontiguousarray(wide).tofile(file)
+        file.write(wide)
     if spans and spans[-1][1] == name:
         spans[-1] = (spans[-1][0] + len(block), name)
     else:

@@ -1,0 +1,76 @@
+"""What a build of which finished parts are there has in common with the one that made them."""
+
+from __future__ import annotations
+
+import hashlib
+import shutil
+import uuid
+from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
+
+from ooc_graph import kernel_cache
+from ooc_graph.edges.interface import EdgeSource
+from ooc_graph.errors import RetryableError
+from ooc_graph.layout.checkpoints import SPILL, differing
+from ooc_graph.layout.commit import Partial
+from ooc_graph.layout.whole_file import is_disk_full
+from ooc_graph.shards.build_options import BuildOptions
+from ooc_graph.types import Progress
+
+_PACKAGE = Path(__file__).resolve().parent.parent
+_NOBODY_S = "none that is known again: "
+
+
+def begun_with(source: EdgeSource, options: BuildOptions) -> dict[str, str]:
+    """What the parts of a build follow from; of a source that nothing tells, no other has it."""
+    identity = None if options.anew else getattr(source, "identity", lambda: None)()
+    return {
+        "source": identity or _NOBODY_S + uuid.uuid4().hex,
+        "options": f"{options.rows} {options.shards} {options.compress}",
+        "version": _version(),
+    }
+
+
+@cache
+def _version() -> str:
+    """Hash over the code that makes the parts."""
+    digest = hashlib.sha256(kernel_cache.source_hash().encode())
+    for folder in ("edges", "layout", "shards"):
+        for path in sorted(_PACKAGE.glob(f"{folder}/*.py")):
+            digest.update(path.name.encode() + path.read_bytes())
+    return digest.hexdigest()[:16]
+
+
+def goes_on(known: Mapping[str, str], error: BaseException) -> bool:
+    """Whether the same build may be continued that was ended by an error, or by a signal."""
+    if known["source"].startswith(_NOBODY_S):
+        return False
+    if isinstance(error, OSError):
+        return is_disk_full(error)
+    return isinstance(error, RetryableError) or not isinstance(error, Exception)
+
+
+def tell(partial: Partial, known: Mapping[str, str], progress: Progress) -> None:
+    """Say what is there of an earlier build, or why that is not used."""
+    if partial.checkpoints:
+        done = len(partial.checkpoints)
+        progress.note(f"going on with {done:,} parts of this build that were finished before")
+    for key in partial.other_keys:
+        if _NOBODY_S not in key:
+            other = " and another ".join(differing(key, known))
+            progress.note(f"a build that was stopped is not continued: it had another {other}")
+
+
+def run_folder(spill: Path, slot_bytes: int) -> tuple[str, int]:
+    """Where runs are in the partial store, and the bytes of a slot that they were cut by.
+
+    Those of an earlier attempt, if its slots were no larger than these, which a task may fill.
+    """
+    for left in spill.glob("runs-*"):
+        before = int(left.name.removeprefix("runs-"))
+        if before <= slot_bytes:
+            slot_bytes = before
+        else:
+            shutil.rmtree(left, ignore_errors=True)
+    return f"{SPILL}/runs-{slot_bytes}", slot_bytes
