@@ -204,13 +204,15 @@ def draw(records: Sequence[Record], path: Path) -> None:
                 ranks = [record["parameters"]["ranks"] for record in own]
                 for who, line in ((NEAR, "-"), (FAR, "--")):
                     ratios = [record["figures"][who]["processor_s_ratio"] for record in own]
-                    axis.plot(ranks, ratios, line, color=colour, marker="o", markersize=3)
+                    style = {"color": colour, "marker": "o", "markersize": 3}
+                    axis.plot(ranks, ratios, line, label=f"{kernel.upper()}, {who}", **style)
             axis.axhline(1, color=GREY, linewidth=0.8)
             axis.set_xscale("log", base=2)
             axis.set_yscale("log")
-            axis.set_xticks(ranks, map(str, ranks))
+            plain_numbers(axis.xaxis)
             plain_numbers(axis.yaxis)
             titled(axis, f"{mode.capitalize()} scaling", "ranks, in up to 8 workers", grid="y")
+        strong.legend(frameon=False, loc="lower right")
         strong.set_ylabel("processor time, times one worker's")
         own = of_mode(records, "study", "bfs")[-1]["figures"]
         study.barh(list(own), [one["bytes"] / 1e3 for one in own.values()], color=KERNELS["bfs"])

@@ -94,6 +94,14 @@ def test_more_gpus_look_at_fewer_arcs_and_get_the_same_bytes(module: Any) -> Non
     assert few["seconds: arcs"] > many["seconds: arcs"]
 
 
+def test_the_page_has_the_tables_of_the_records(module: Any) -> None:
+    model = module("scaling_model")
+    page = (REPOSITORY / "docs" / "scaling.md").read_text()
+    tables = model.tables(model.records_of(model.RECORDS / "scaling.jsonl"))
+    assert [name for name, table in tables.items() if table not in page] == []
+    assert {"strong", "weak", "fits", "prediction"} <= tables.keys()
+
+
 @pytest.mark.slow
 def test_small_run(tmp_path: Path) -> None:
     records, drawn = tmp_path / "scaling.jsonl", tmp_path / "scaling.svg"
