@@ -28,7 +28,7 @@ from ooc_graph.kernels.common.sssp.rows import first_rows, survey
 from ooc_graph.kernels.cpu.sssp.near_far_search import suits_near_far
 from ooc_graph.model.request import Request
 from ooc_graph.model.reservation import Reservation
-from ooc_graph.model.task import SearchTask, Trace
+from ooc_graph.model.task import SearchTask
 from ooc_graph.runtime import workplace as workplaces
 from ooc_graph.runtime.cluster import local_cluster
 from ooc_graph.search.plan import Plan
@@ -158,7 +158,7 @@ def test_a_graph_replaced_under_a_search_is_noticed(graph: og.Graph, tmp_path: P
     task = SearchTask(*whom, 1, str(tmp_path / "r.zarr"), strategy, reserved)
     og.build(og.Kronecker(12, edge_factor=4), graph.path, shards=8, overwrite=True)
     with pytest.raises(StoreReplacedError, match="was replaced since it was opened"):
-        ALGORITHMS["bfs"].write_share(task, Trace(0.0, ()), (0, 1))
+        ALGORITHMS["bfs"].gather(task, [])
 
 
 def test_nothing_is_written_after_an_error_was_raised(tmp_path: Path, cluster: Client) -> None:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
 from ooc_graph.errors import UsageError
-from ooc_graph.layout.metadata import ArraySpec
 from ooc_graph.layout.stored import Stored
 from ooc_graph.types import AnyArray
 
@@ -35,33 +34,11 @@ class Exports:
         return import_module("zarr").open_group(str(self.columns.path), mode="r")
 
     def to_dask_array(self, name: str) -> Any:
-        """One column as a Dask array; nothing of it comes here before it is computed.
-
-        Parameters
-        ----------
-        name
-            ``vertex``, ``parent``, ``level``, ``distance``, ``component``: a column of the result.
-
-        Returns
-        -------
-        dask.array.Array
-            With dtype and shape of the column, in chunks as a store has them. Those of an answer
-            that stayed on a worker are made there, by the client of the search; if the worker is
-            lost, Dask has another search again. Those of a store are read where they are computed,
-            and checked. A column that is in this process lies in the array.
-
-        Raises
-        ------
-        ClusterLostError
-            If the worker that has the answer is lost.
-        """
-        if isinstance(self.columns, Stored):
-            return lazy_column(self.columns, name)
-        kept = getattr(self.columns, "kept", None)
-        if kept is None:
-            return import_module("dask.array").from_array(self.columns[name])
-        columns: Any = self.columns
-        return _column_there(kept.for_dask(), ArraySpec(name, columns.size, columns.dtypes[name]))
+        """One column as a Dask array; read lazily, and checked, if the result is stored."""
+        da = import_module("dask.array")
+        if not isinstance(self.columns, Stored):
+            return da.from_array(self.columns[name])
+        return lazy_column(self.columns, name)
 
     def to_dask_dataframe(self) -> Any:
         """All columns as a Dask DataFrame with the column names of `to_frame`."""
@@ -112,29 +89,17 @@ def frame_of(data: Any, **axes: Any) -> pd.DataFrame:
 
 def lazy_column(stored: Stored, name: str) -> Any:
     """A column as a Dask array, a chunk of the store in each of its chunks."""
+    da, spec = import_module("dask.array"), stored.spec(name)
     read = import_module("dask").delayed(_chunk, pure=True)
-    path, identity = str(stored.path), stored.identity
-    return _in_chunks(stored.spec(name), lambda index: read(path, identity, name, index))
-
-
-def _column_there(answer: Any, spec: ArraySpec) -> Any:
-    """A column of an answer that a future names, in chunks as of a store."""
-    take = import_module("dask").delayed(_part, pure=True)
-    return _in_chunks(spec, lambda index: take(answer, spec.path, *spec.bounds(index)))
-
-
-def _in_chunks(spec: ArraySpec, chunk: Callable[[int], Any]) -> Any:
-    da = import_module("dask.array")
     parts = [
-        da.from_delayed(chunk(index), spec.shape(int(np.ptp(spec.bounds(index)))), spec.dtype)
+        da.from_delayed(
+            read(str(stored.path), stored.identity, name, index),
+            spec.shape(int(np.ptp(spec.bounds(index)))),
+            spec.dtype,
+        )
         for index in range(spec.chunks)
     ]
     return da.concatenate(parts) if parts else da.empty(spec.shape(0), dtype=spec.dtype)
-
-
-def _part(answer: Any, name: str, start: int, stop: int) -> AnyArray:
-    part: AnyArray = answer.columns.narrow().part(name, start, stop)
-    return part
 
 
 def _chunk(path: str, identity: str, name: str, index: int) -> AnyArray:

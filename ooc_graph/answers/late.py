@@ -6,11 +6,11 @@ import threading
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from time import perf_counter
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 
-from ooc_graph.answers.narrow import Apart, Narrow
+from ooc_graph.answers.narrow import Narrow
 from ooc_graph.answers.scatter import Columns, fill_dense
 from ooc_graph.errors import UsageError
 from ooc_graph.forked import free_in_child
@@ -19,9 +19,6 @@ from ooc_graph.layout.names import VERTEX
 from ooc_graph.threads import cores
 from ooc_graph.types import AnyArray
 
-STAYS_BYTES = 1 << 20
-"""A larger answer stays on its worker until it is read; a smaller one is sent in no time."""
-
 
 class LateColumns(Mapping[str, AnyArray]):
     """Columns by original id, in host memory; each is made when it is first read.
@@ -29,15 +26,12 @@ class LateColumns(Mapping[str, AnyArray]):
     They are made of arrays that the next search overwrites. Whoever starts that search calls
     `settle` before. Those of a worker are `Narrow` ones, and travel as such if none was read.
     Memory for all columns is allocated at once, since a search can be planned anew if memory is
-    refused, and a read cannot; not for those of a worker, which may have no room here.
-    ``seconds["order"]`` is what making columns has taken so far.
+    refused, and a read cannot. ``seconds["order"]`` is what making columns has taken so far.
     """
 
     def __init__(self, columns: Columns, threads: int) -> None:
-        self._arrays = {} if isinstance(columns, Narrow) else columns.empty()
-        self._threads = threads
-        self._left, self._first = set(columns.dtypes), columns.ids.first
-        self.size, self.dtypes = columns.size, columns.dtypes
+        self._arrays, self._threads = columns.empty(), threads
+        self._left, self._first = set(self._arrays), columns.ids.first
         self._columns: Columns | None = columns
         self._lock = free_in_child(threading.RLock())
         self.seconds = {"order": 0.0}
@@ -49,52 +43,19 @@ class LateColumns(Mapping[str, AnyArray]):
         return self._arrays[name]
 
     def __contains__(self, name: object) -> bool:
-        return name in self.dtypes
+        return name in self._arrays
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self.dtypes)
+        return iter(self._arrays)
 
     def __len__(self) -> int:
-        return len(self.dtypes)
+        return len(self._arrays)
 
     def __reduce__(self) -> tuple[Any, ...]:
         with self._lock:
             if isinstance(self._columns, Narrow) and len(self._left) == len(self):
                 return _arrived, (self._columns,)
         return dict, (dict(self),)
-
-    def narrow(self) -> Narrow:
-        """All columns in as few bytes as there are of them."""
-        with self._lock:
-            if isinstance(self._columns, Narrow) and len(self._left) == len(self):
-                return self._columns
-            needed = (name for name in self if name != VERTEX or self._first is None)
-            arrays = {name: self[name] for name in needed}
-            return Narrow(arrays, self.dtypes, self._first, self.size)
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes of columns, and of the narrow ones that they are made of."""
-        made = sum(array.nbytes for array in self._arrays.values())
-        return made + (self._columns.nbytes if isinstance(self._columns, Narrow) else 0)
-
-    def for_client(self) -> LateColumns:
-        """These, or what stands for them with a client if they stay on this worker."""
-        narrow = self.narrow()
-        if narrow.nbytes <= STAYS_BYTES:
-            return self
-        like = narrow.size, narrow.dtypes, narrow.ids.first, narrow.nbytes
-        return LateColumns(Apart(*like), self._threads)
-
-    def kept_by(self, kept: Any) -> None:
-        """Have columns that stayed on a worker asked for by what keeps them."""
-        apart = cast(Apart, self._columns)
-        apart.kept, kept.nbytes = kept, apart.nbytes
-
-    @property
-    def kept(self) -> Any:
-        """What keeps columns on a worker; None if none is left there, or none was."""
-        return self._columns.kept if isinstance(self._columns, Apart) else None
 
     def put_into(self, arrays: Mapping[str, AnyArray]) -> None:
         """Have some columns in the arrays that are given for them, made now or copied."""
@@ -119,8 +80,6 @@ class LateColumns(Mapping[str, AnyArray]):
 
     def _make(self, name: str) -> None:
         begun = perf_counter()
-        if name not in self._arrays:
-            self._arrays[name] = np.empty(self.size, self.dtypes[name])
         if self._columns is None:
             fill_dense(self._first or 0, self._arrays[name], self._threads)
         else:

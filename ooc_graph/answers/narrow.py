@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 
@@ -16,74 +16,24 @@ from ooc_graph.types import AnyArray
 class Narrow(Columns):
     """Columns that are in order, in fewer bytes than their types have, in host memory.
 
-    ``narrow`` are arrays by column, (vertices,), of which there are ``size``; of `VERTEX` only if
-    ids have gaps. ``first`` is the first id if they have none.
+    ``narrow`` are arrays by column, (vertices,); of `VERTEX` only if ids have gaps. ``first`` is
+    the first id if they have none.
     """
 
     def __init__(
-        self,
-        narrow: Mapping[str, AnyArray],
-        dtypes: Mapping[str, np.dtype[Any]],
-        first: int | None,
-        size: int,
+        self, narrow: Mapping[str, AnyArray], dtypes: Mapping[str, np.dtype[Any]], first: int | None
     ) -> None:
+        size = len(next(iter(narrow.values())))
         of_rows = np.broadcast_to(np.int32(-1), size), np.empty(0, np.int64)
         super().__init__(Ids(*of_rows, first, narrow.get(VERTEX)), dtypes, {})
-        self._narrow, self.nbytes = narrow, sum(array.nbytes for array in narrow.values())
-
-    def __getitem__(self, name: str) -> AnyArray:
-        """A column as it travels."""
-        return self._narrow[name]
-
-    def part(self, name: str, start: int, stop: int) -> AnyArray:
-        """Values of a range of a column."""
-        part = np.empty(stop - start, self.dtypes[name])
-        self._fill_any(name, start, part)
-        return part
+        self._narrow = narrow
 
     def fill(self, name: str, start: int, out: AnyArray) -> None:
         """Put values of a column into ``out``."""
         out[:] = self._narrow[name][start : start + len(out)]
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return Narrow, (self._narrow, self.dtypes, self.ids.first, self.size)
-
-
-class Apart(Narrow):
-    """Narrow columns that stay on a worker; each comes here when a column is filled.
-
-    They take ``nbytes`` there. ``kept`` asks the worker for them, once the client has put it here.
-    """
-
-    def __init__(
-        self, size: int, dtypes: Mapping[str, np.dtype[Any]], first: int | None, nbytes: int
-    ) -> None:
-        super().__init__({}, dtypes, first, size)
-        self.nbytes, self.kept = nbytes, cast(Any, None)
-
-    def fill_all(self, name: str, out: AnyArray, threads: int) -> None:
-        """Put a whole column into ``out``; ids without gaps are counted."""
-        if name == VERTEX and self.ids.first is not None:
-            super().fill_all(name, out, threads)
-        else:
-            narrow = {name: self.kept.ask(_narrow_column, name)}
-            Narrow(narrow, self.dtypes, self.ids.first, self.size).fill_all(name, out, threads)
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        if self.kept is None:
-            return Apart, (self.size, self.dtypes, self.ids.first, self.nbytes)
-        narrow: Narrow = self.kept.ask(_narrow_columns)
-        return narrow.__reduce__()
-
-
-def _narrow_column(answer: Any, name: str) -> AnyArray:
-    column: AnyArray = answer.columns.narrow()[name]
-    return column
-
-
-def _narrow_columns(answer: Any) -> Narrow:
-    columns: Narrow = answer.columns.narrow()
-    return columns
+        return Narrow, (self._narrow, self.dtypes, self.ids.first)
 
 
 def narrowed(columns: Columns, threads: int) -> Narrow:
@@ -100,7 +50,7 @@ def narrowed(columns: Columns, threads: int) -> Narrow:
             if name in (VERTEX, PARENT, COMPONENT):
                 narrow[name] = np.empty(columns.size, parent_id_dtype(largest))
             columns.fill_all(name, narrow[name], threads)
-    return Narrow(narrow, columns.dtypes, ids.first, columns.size)
+    return Narrow(narrow, columns.dtypes, ids.first)
 
 
 def _fill_levels(columns: Columns, narrow: dict[str, AnyArray], threads: int) -> bool:

@@ -5,18 +5,18 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from ooc_graph.layout.chunks import FileEntry, write_chunk
+from ooc_graph.layout.chunks import FileEntry, write_array
 from ooc_graph.layout.metadata import ArraySpec
 from ooc_graph.layout.names import COMPONENT, DISTANCE, LEVEL, PARENT, VERTEX
 from ooc_graph.ranges import in_ranges
 from ooc_graph.types import INT64_UNREACHED, AnyArray, IntArray
 
-Specs = list[ArraySpec]
 _LEAST_PIECE, _MOST_PIECE = 1 << 10, 1 << 15
 # Vertices of a column that are worth a thread.
 _THREAD_VERTICES = 1 << 18
@@ -117,12 +117,13 @@ class Columns(ABC):
         else:
             out[:] = self.ids.originals[start : start + len(out)]
 
-    def write(self, store: Path, share: int = 0, of: int = 1) -> tuple[Specs, list[FileEntry]]:
-        """Write all columns as chunks of a partial store; or every ``of``-th from ``share`` on."""
-        specs = [ArraySpec(name, self.size, dtype) for name, dtype in self.dtypes.items()]
-        chunks = [(spec, index) for spec in specs for index in range(spec.chunks)][share::of]
-        parts = ((spec, i, self.parts(spec.path, *spec.bounds(i))) for spec, i in chunks)
-        return specs, [write_chunk(store, *part) for part in parts]
+    def write(self, store: Path) -> tuple[list[ArraySpec], list[FileEntry]]:
+        """Write all columns as chunks of a partial store."""
+        specs, entries = [], []
+        for name, dtype in self.dtypes.items():
+            specs.append(ArraySpec(name, self.size, dtype))
+            entries += write_array(store, specs[-1], partial(self.parts, name))
+        return specs, entries
 
     def parts(self, name: str, start: int, stop: int) -> Iterator[AnyArray]:
         """Values of a range of a column, a piece at a time."""

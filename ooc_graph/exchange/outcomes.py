@@ -8,11 +8,8 @@ it be lost later, Dask itself asks the scheduler.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
-
-from distributed.core import clean_exception
-from distributed.protocol.pickle import dumps
 
 REACH_S = 2.0
 """How long a worker has to answer the first question that it is asked directly."""
@@ -30,33 +27,14 @@ class Outcomes:
         An error is raised, or given as Dask's future does that.
         """
         await future._state.wait()
-        if (
-            address is None
-            or future.status != "finished"
-            or not self._reaches(future.client, address)
-        ):
+        if address is None or future.status != "finished" or not self._reaches(future, address):
             return await future._result(raiseit=raiseit)
         return (await future.client.gather([future], direct=True, asynchronous=True))[0]
 
-    async def ask(
-        self, client: Any, address: str, function: Callable[..., Any], *arguments: Any
-    ) -> Any:
-        """What a function gives that is called on a worker's event loop, as of `Client.run`."""
-        if not self._reaches(client, address):
-            return (await client.run(function, *arguments, workers=[address]))[address]
-        # As `Client.run` has the scheduler ask.
-        call = {"function": dumps(function), "args": dumps(arguments), "kwargs": dumps({})}
-        answer = await client.rpc(address).run(**call)
-        if answer["status"] != "OK":
-            _, error, _ = clean_exception(**answer)
-            assert error is not None
-            raise error
-        return answer["result"]
-
-    def _reaches(self, client: Any, address: str) -> bool:
+    def _reaches(self, future: Any, address: str) -> bool:
         """Whether a worker has answered; if it was not asked yet, it is now."""
         if address not in self._reached:
-            asked = _answers(client, address)
+            asked = _answers(future.client, address)
             self._reached[address] = asyncio.ensure_future(asked)
         reached = self._reached[address]
         return reached.done() and not reached.cancelled() and reached.result()

@@ -32,7 +32,7 @@ class Task:
     ``choose`` names the worker that is to do it; None: Dask does. It is ``called`` as its function.
     The caller waits for what is ``promised``. ``sent`` is Dask's future, restricted to ``workers``;
     None while there is none to send it to. Its result, there since ``finished_s``, has not arrived.
-    ``losses`` say which were lost. The result ``may_stay`` on its worker, if there is one alone.
+    ``losses`` say which were lost.
     """
 
     function: Callable[..., Any]
@@ -45,7 +45,6 @@ class Task:
     workers: frozenset[str] | None = None
     finished_s: float | None = None
     losses: list[str] = field(default_factory=list)
-    may_stay: bool = False
 
     @property
     def name(self) -> str:

@@ -10,11 +10,9 @@ from __future__ import annotations
 
 import asyncio
 import uuid
-import weakref
 from collections.abc import Callable, Collection
 from concurrent.futures import CancelledError, Executor, Future, InvalidStateError, wait
 from contextlib import suppress
-from functools import partial
 from time import monotonic
 from typing import Any, ParamSpec, TypeVar
 
@@ -22,7 +20,6 @@ from dask.utils import funcname
 
 from ooc_graph.errors import ClusterLostError
 from ooc_graph.exchange.cluster import Cluster
-from ooc_graph.exchange.kept import arrived
 from ooc_graph.exchange.settings import patience_s
 from ooc_graph.exchange.task import (
     PREFIX,
@@ -64,27 +61,18 @@ class Tasks(Executor):
         return self._submit(Task(fn, args, kwargs, None, funcname(fn), Future()))
 
     def submit_to(
-        self,
-        choose: Choose,
-        function: Callable[..., Done],
-        *arguments: Any,
-        called: str = "",
-        may_stay: bool = False,
+        self, choose: Choose, function: Callable[..., Done], *arguments: Any, called: str = ""
     ) -> Future[Done]:
         """Send a call to the worker that ``choose`` names among those that can work.
 
-        ``called`` is the function's name, if that is another than its own. What it gives
-        ``may_stay`` there (`ooc_graph.exchange.kept`).
+        ``called`` is the function's name, if that is another than its own.
         """
-        called, promised = called or funcname(function), Future[Any]()
-        task = Task(function, arguments, {}, choose, called, promised, may_stay=may_stay)
-        return self._submit(task)
+        called = called or funcname(function)
+        return self._submit(Task(function, arguments, {}, choose, called, Future()))
 
     def _submit(self, task: Task) -> Future[Any]:
         states = self._cluster.look()
-        # The promise holds the result, and would be held by a task that it held.
-        waiting = weakref.ref(task)
-        task.promised.add_done_callback(lambda _: self._forget(waiting()))
+        task.promised.add_done_callback(lambda _: self._forget(task))
         self._waiting.add(task)
         try:
             self._send(task, states)
@@ -184,13 +172,10 @@ class Tasks(Executor):
 
     async def _follow(self, task: Task, sent: Any) -> None:
         """Hand on how a task ended; on the client's event loop."""
-        outcome = self._cluster.outcomes.of
-        if task.may_stay:
-            outcome = partial(arrived, self._cluster)
         while task.sent is sent:
             only = task.workers if task.workers is not None and len(task.workers) == 1 else [None]
             try:
-                found = await outcome(sent, *only, raiseit=False)
+                found = await self._cluster.outcomes.of(sent, *only, raiseit=False)
             except (CancelledError, asyncio.CancelledError):
                 if _is_cancelled():
                     raise
@@ -212,9 +197,8 @@ class Tasks(Executor):
                 task.fail(task.error_of(found))
             return
 
-    def _forget(self, task: Task | None) -> None:
+    def _forget(self, task: Task) -> None:
         """The caller has what was promised, or wants it no more."""
-        assert task is not None  # it is waiting
         self._waiting.discard(task)
         sent, task.sent = task.sent, None
         if sent is not None and task.promised.cancelled():

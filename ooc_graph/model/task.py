@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
-from ooc_graph.answers.late import LateColumns
 from ooc_graph.layout.chunks import FileEntry
 from ooc_graph.layout.metadata import ArraySpec
 from ooc_graph.model.request import Request
@@ -57,21 +56,6 @@ class Written:
     notes: tuple[str, ...] = ()
     attributes: Mapping[str, Any] = field(default_factory=dict)
     order_s: float = 0.0
-
-    def for_client(self) -> Written:
-        """What a client is told of it at once: columns that take long to travel stay here."""
-        late = self.columns
-        sent = late.for_client() if isinstance(late, LateColumns) else late
-        return self if sent is late else replace(self, columns=sent)
-
-    def kept_by(self, kept: Any) -> None:
-        """Have columns that stayed asked for by what keeps them (`ooc_graph.exchange.kept`)."""
-        cast(LateColumns, self.columns).kept_by(kept)
-
-    def __sizeof__(self) -> int:
-        """Bytes, which tell Dask when to write it to the disk."""
-        late = self.columns
-        return object.__sizeof__(self) + (late.nbytes if isinstance(late, LateColumns) else 0)
 
 
 @dataclass(frozen=True)

@@ -123,12 +123,7 @@ class ThisProcess(Offer):
             budget = BuildBudget(self.limit_bytes, 1, cores())
             yield Workforce(executor, budget, lambda function: function())
 
-    def call(
-        self,
-        function: Callable[..., Done],
-        *arguments: Any,
-        may_stay: bool = False,  # noqa: ARG002 (it is here)
-    ) -> Done:
+    def call(self, function: Callable[..., Done], *arguments: Any) -> Done:
         """Call it."""
         return function(*arguments)
 

@@ -119,14 +119,10 @@ class OnCluster(Offer):
 
     def _limit(self, address: str) -> int:
         """Memory that a search may use of a worker."""
-        from ooc_graph.exchange.kept import kept_bytes  # noqa: PLC0415
-
         brought, share = self._brought[address], self._share
-        limit_bytes = brought.available_bytes if share is None else share
-        if brought.is_limit:
-            limit_bytes = min(limit_bytes, brought.available_bytes)
-        # Of all alike: searches are to go to the worker that they went to before.
-        return max(0, limit_bytes - kept_bytes(self.cluster))
+        if share is None:
+            return brought.available_bytes
+        return min(share, brought.available_bytes) if brought.is_limit else share
 
     def _rank(self, address: str) -> tuple[int, str]:
         """Order in which workers are chosen; one that has just come is the last."""
@@ -152,8 +148,8 @@ class OnCluster(Offer):
         if not self.cluster.is_closed:
             self.cluster.ask(function)
 
-    def call(self, function: Callable[..., Done], *arguments: Any, may_stay: bool = False) -> Done:
-        """Run it as one task on the worker with the most memory, where its result may stay."""
+    def call(self, function: Callable[..., Done], *arguments: Any) -> Done:
+        """Run it as one task on the worker with the most memory."""
         from dask.utils import funcname  # noqa: PLC0415
 
         def choose(workers: Collection[WorkerState]) -> str:
@@ -161,7 +157,7 @@ class OnCluster(Offer):
 
         given = process.without_traceback, function, *arguments
         what = next(one for one in given if one is not process.without_traceback)
-        sent = self._tasks.submit_to(choose, *given, called=funcname(what), may_stay=may_stay)
+        sent = self._tasks.submit_to(choose, *given, called=funcname(what))
         done: Done = self._tasks.result(sent)
         return done
 

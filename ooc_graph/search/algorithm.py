@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from functools import partial
-from threading import Lock
 from typing import Any, cast
 
 import numpy as np
@@ -14,9 +13,6 @@ import numpy as np
 from ooc_graph.answers.result import Result
 from ooc_graph.answers.scatter import Columns, Ids
 from ooc_graph.errors import UsageError
-from ooc_graph.forked import free_in_child
-from ooc_graph.layout.metadata import ArraySpec
-from ooc_graph.layout.names import VERTEX
 from ooc_graph.model.engine import Engine, load_ids
 from ooc_graph.model.reservation import LOCAL, ONE
 from ooc_graph.model.resources import CPU
@@ -27,14 +23,10 @@ from ooc_graph.runtime.engine_keys import lend
 from ooc_graph.runtime.machine import give_back_freed_memory
 from ooc_graph.runtime.workplace import Workplace
 from ooc_graph.shards.load import Graph
-from ooc_graph.shards.workforce import run_all
 from ooc_graph.sinks.single import deliver, deliver_late
-from ooc_graph.types import AnyArray, Dealing, NoProgress
+from ooc_graph.types import AnyArray, Dealing
 
 Arrays = tuple[AnyArray, ...]
-
-# Each takes memory for a whole answer; a worker may have several threads that carry out tasks.
-_share_by_share = free_in_child(Lock())
 
 
 @dataclass(frozen=True)
@@ -58,8 +50,7 @@ class Algorithm:
             return self.without_arcs(graph, task)
         exchange = task.reserved.exchange
         if exchange == ONE:
-            whole = process.without_traceback, self.whole, task
-            written: Written = workplace.call(*whole, may_stay=True)
+            written: Written = workplace.call(process.without_traceback, self.whole, task)
             return written
         if exchange == LOCAL:
             return workplace.call(self.ranks_in_process, task)
@@ -82,7 +73,7 @@ class Algorithm:
             written = self.joined(task, graph, found)
         else:
             traces, stats = run(finish=WritePart(task.kernel, self.arrays, str(task.parts)))
-            written = self._written_in_shares(graph, task, slowest(traces), workplace)
+            written = workplace.call(self.gather, task, traces)
         notes = (f"{task.kernel}: {stats.summary}",) if stats.links else ()
         return replace(written, notes=notes)
 
@@ -136,31 +127,14 @@ class Algorithm:
             found = run_in_process(coroutines, shared)
         return self.joined(task, graph, found)
 
-    def _written_in_shares(
-        self, graph: Graph, task: SearchTask, trace: Trace, workplace: Workplace
-    ) -> Written:
-        """Have every worker write some chunks of the answer, of what all ranks left."""
-        # There are two columns of this length at least.
-        chunks = 2 * ArraySpec(VERTEX, graph.vertices, np.dtype(np.int64)).chunks
-        with workplace.workforce() as workforce:
-            of = min(workforce.budget.processes, chunks)
-            items = [(task, trace, (number, of)) for number in range(of)]
-            shares = run_all(workforce, NoProgress(), "writing", self.write_share, items)
-        entries = tuple(entry for share in shares for entry in share.entries)
-        return replace(shares[0], entries=entries, order_s=max(one.order_s for one in shares))
-
-    def write_share(self, task: SearchTask, trace: Trace, share: tuple[int, int]) -> Written:
-        """Write chunks of the answer to the partial store, of what all ranks left there."""
-        with _share_by_share:
-            return process.without_traceback(self._write_share, task, trace, share)
-
-    def _write_share(self, task: SearchTask, trace: Trace, share: tuple[int, int]) -> Written:
+    def gather(self, task: SearchTask, traces: Sequence[Trace]) -> Written:
+        """Bring together, in the partial store, what every rank wrote."""
         from ooc_graph.search.ranks import read_parts  # noqa: PLC0415
 
         graph = same_graph.open_same(task.path, task.identity)
         parts = read_parts(task.parts, self.arrays, graph.shards)
-        columns = self.columns(task, graph, _of_all_rows(graph, parts), load_ids(graph))
-        return deliver(columns, task.folder, trace, share)
+        arrays = _of_all_rows(graph, parts)
+        return self._delivered(task, graph, arrays, load_ids(graph), slowest(traces))
 
     def joined(self, task: SearchTask, graph: Graph, found: Sequence[Any]) -> Written:
         """Bring together what every rank found."""

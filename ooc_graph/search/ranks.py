@@ -65,7 +65,7 @@ def _timed(coroutine: Any) -> Generator[Any, Any, Any]:
 
 @dataclass(frozen=True)
 class WritePart:
-    """Writes the arrays of what a rank found where the tasks that write the answer find them."""
+    """Writes the arrays of what a rank found where the gathering task finds them."""
 
     kernel: str
     arrays: tuple[str, ...]

@@ -54,13 +54,10 @@ def answer_bytes(graph: Graph, kernel: str, arrays: str) -> int:
     return graph.vertices * (16 + measure_dtype(graph, kernel).itemsize) + by_row
 
 
-def deliver(
-    columns: Columns, folder: str | None, trace: Trace, share: tuple[int, int] = (0, 1)
-) -> Written:
+def deliver(columns: Columns, folder: str | None, trace: Trace) -> Written:
     """The answer by original id: in a partial store, or as columns if there is none.
 
-    Those of a Dask worker's task are ready to travel. Of a store the chunks of one ``share`` are
-    written, as of `Columns.write`.
+    Those of a Dask worker's task are ready to travel.
     """
     begun = perf_counter()
     if folder is None:
@@ -72,7 +69,7 @@ def deliver(
             arrays = LateColumns(narrowed(columns, threads), threads)
         written = Written(trace, columns=arrays, attributes=columns.attributes)
     else:
-        specs, entries = columns.write(Path(folder), *share)
+        specs, entries = columns.write(Path(folder))
         written = Written(trace, tuple(specs), tuple(entries), attributes=columns.attributes)
     return replace(written, order_s=perf_counter() - begun)
 
