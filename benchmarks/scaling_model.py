@@ -3,7 +3,7 @@
 The processor time of a worker in a level is a sum of four terms, each with a coefficient: arcs that
 it looks at, bytes that it sends, its ranks, and messages to other workers. Messages grow with the
 number of workers or with its logarithm. Coefficients are least squares of relative errors.
-On GPUs, seconds of an arc are fitted in the same way to levels of whole searches (records/gpu.jsonl);
+On GPUs, seconds of an arc are fitted in the same way to levels of searches (records/gpu.jsonl);
 the network is given. Who gets a bitmap of all rows merges it:
 three passes at the rate of copies on the device.
 """
