@@ -42,8 +42,20 @@ prefetch_to_write: Any = intrinsic(_fetch(_TO_WRITE))
 """As `prefetch`, for writing: no other core keeps the line."""
 
 
+def _counting(typing_context: Any, array: Any) -> Any:  # noqa: ARG001
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:  # noqa: ARG001
+        return ir.IntType(64)(_LINE_BYTES * 8 // signature.args[0].dtype.bitwidth)
+
+    return types.int64(array), generate
+
+
+_in_a_line: Any = intrinsic(_counting)
+"""``_in_a_line(array)``: elements of a cache line, known when code is compiled."""
+
+
 @subroutine
 def prefetch_row(rows: Any, row: int) -> None:
     """Fetch all lines of a row that begins where a line does, or is shorter."""
-    for column in range(0, rows.shape[1], _LINE_BYTES // rows.itemsize):
+    prefetch(rows[row], 0)
+    for column in range(_in_a_line(rows), rows.shape[1], _in_a_line(rows)):
         prefetch(rows[row], column)

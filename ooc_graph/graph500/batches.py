@@ -57,6 +57,21 @@ def least_check_bytes(vertices: int, kernel: str) -> int:
     return batch_bytes(vertices, 1, _MEASURES[kernel]) + cores() * THREAD_BYTES
 
 
+def may_wait(run: Run, graph: Graph, kernel: str) -> bool:
+    """Whether this process has memory for the answers of all kernels, beside a kernel's searches.
+
+    They then wait for one pass over the edges.
+    """
+    options, workplace = run.options, run.workplace
+    is_local = workplace.client is None and workplace.device.name == CPU
+    if not options.validate or len(options.kernels) == 1 or not is_local:
+        return False
+    batches = [_MEASURES[one] for one in options.kernels]
+    needed = resident_bytes(graph, kernel) + _answer_bytes(graph, kernel) + cores() * THREAD_BYTES
+    needed += sum(batch_bytes(graph.vertices, options.searches, dtype) for dtype in batches)
+    return needed <= workplace.resources(on_cpu=True).process_limit_bytes
+
+
 def is_dealt(plan: Plan, run: Run) -> bool:
     """Whether all workers search, each with all rows, an answer and its validation in memory."""
     resources = run.workplace.resources(on_cpu=True)

@@ -18,6 +18,7 @@ from ooc_graph.graph500.on_host import WARM_UP
 from ooc_graph.graph500.report import FILES, Outcome, leave_report
 from ooc_graph.graph500.run import Graph500Options, Run, refuse_few_keys, search_keys
 from ooc_graph.graph500.searches import search_all
+from ooc_graph.graph500.waiting import Waiting
 from ooc_graph.layout.names import HUB
 from ooc_graph.layout.outputs import make_folder
 from ooc_graph.layout.whole_file import disk_full_reported, raise_if_full
@@ -80,12 +81,15 @@ def graph500(
     with MemoryWatch(origin_s=run.begun) as watch:
         graph, built = _build(run, source, overwrite)
         keys = run.timed("search keys", lambda: search_keys(graph, source, options.searches))
-        searched, energy = {}, []
+        searched, energy, waiting = {}, [], Waiting()
         for kernel in options.kernels:
-            searched[kernel], measured = search_all(run, graph, source, kernel, keys)
+            searched[kernel], measured = search_all(run, graph, source, kernel, keys, waiting)
             energy += measured
-    # The page is drawn by what takes some memory itself.
-    workplace.release()
+        # Validation, and the page, have the memory that searches would keep.
+        run.workplace.release()
+        if waiting.validators:
+            run.timed("validation", lambda: waiting.validate(run, source))
+        searched = waiting.with_verdicts(searched)
     return leave_report(run, graph, built, searched, watch, command, energy=energy)
 
 

@@ -15,7 +15,8 @@ import numpy as np
 
 from ooc_graph.answers.scatter import Columns, Tree, TreeColumns
 from ooc_graph.graph500 import on_device
-from ooc_graph.graph500.run import BatchTask, Searched
+from ooc_graph.graph500.run import BatchTask, Run, Searched
+from ooc_graph.graph500.waiting import Waiting
 from ooc_graph.layout.names import PARENT, TUPLES
 from ooc_graph.layout.stored import Cursor
 from ooc_graph.layout.whole_file import disk_full_reported
@@ -28,6 +29,7 @@ from ooc_graph.runtime.stored_answers import vertices_of
 from ooc_graph.runtime.validation import TREES, check_trees
 from ooc_graph.search.trees import run_search
 from ooc_graph.types import Advance, AnyArray, IntArray, unseen
+from ooc_graph.validate import Verdict
 
 _PREFIX, WARM_UP = ".answers-", ".warm-up-"
 
@@ -80,17 +82,34 @@ def warm_up(task: BatchTask, key: int) -> None:
         check_pair(task.kernel, task.source.weighted)
 
 
-def search_batch(task: BatchTask, keys: IntArray, advance: Advance = unseen) -> list[Searched]:
+def search_batch(
+    task: BatchTask,
+    keys: IntArray,
+    advance: Advance = unseen,
+    waiting: Waiting | None = None,
+) -> list[Searched]:
     """Search from each key and validate the answers, in as few passes over the edges as fit.
 
     ``advance`` is told of parts of searches: one is half done if it has yet to be validated.
+    Answers that all fit one pass join those that are ``waiting`` for it, without a verdict.
     """
     if task.stays_there:
         found = on_device.search_batch(task, keys)
         advance(len(found))
         return found
     batches = [keys[i : i + task.at_once] for i in range(0, len(keys), task.at_once)]
-    return [one for batch in batches for one in _searched(task, batch, advance)]
+    return [one for batch in batches for one in _searched(task, batch, advance, waiting)]
+
+
+def search_there(
+    run: Run, task: BatchTask, waiting: Waiting | None, keys: IntArray, advance: Advance
+) -> list[Searched]:
+    """As `search_batch`, where the work is done; from a worker, ``advance`` is told at the end."""
+    if run.workplace.client is None:
+        return run.workplace.call(search_batch, task, keys, advance, waiting)
+    found: list[Searched] = run.workplace.call(search_batch, task, keys)
+    advance(len(found))
+    return found
 
 
 def search_dealt(task: BatchTask, keys: IntArray) -> list[Searched]:
@@ -104,7 +123,9 @@ def search_dealt(task: BatchTask, keys: IntArray) -> list[Searched]:
     return without_traceback(do)
 
 
-def _searched(task: BatchTask, keys: IntArray, advance: Advance) -> list[Searched]:
+def _searched(
+    task: BatchTask, keys: IntArray, advance: Advance, waiting: Waiting | None
+) -> list[Searched]:
     """Search from each key and validate the answers, in one pass over the edges if they fit it."""
     found: list[Searched] = []
     if task.validate and task.folder is not None:
@@ -113,7 +134,7 @@ def _searched(task: BatchTask, keys: IntArray, advance: Advance) -> list[Searche
         trees = _trees(engine, keys, found, advance)
         if task.validate:
             answers = (_answer(engine, tree) for tree in trees)
-            return _validated(task, found, answers, len(keys), advance)
+            return _validated(task, found, answers, len(keys), advance, waiting)
         for _ in trees:
             advance(1 - SEARCHED)
     return found
@@ -153,12 +174,26 @@ class _Clocked(Iterator[Any]):
 
 
 def _validated(
-    task: BatchTask, found: list[Searched], answers: Iterable[Any], count: int, advance: Advance
+    task: BatchTask,
+    found: list[Searched],
+    answers: Iterable[Any],
+    count: int,
+    advance: Advance,
+    waiting: Waiting | None = None,
 ) -> list[Searched]:
     """What was found, with verdicts; ``found`` may be filled as answers are asked for."""
     edge = (1 - SEARCHED) * count / task.source.edges
     begun, asked, kind = perf_counter(), _Clocked(answers), TREES[task.kernel][1]
-    verdicts = check_trees(kind, asked, count, task.source, lambda edges: advance(edges * edge))
+
+    def keep(validator: Any) -> bool:
+        if waiting is None or validator.taken < count:
+            return False
+        waiting.validators[task.kernel] = validator
+        advance((1 - SEARCHED) * count)
+        return True
+
+    given = kind, asked, count, task.source, lambda edges: advance(edges * edge), keep
+    verdicts: list[Verdict | None] = [*check_trees(*given)] or [None] * count
     each = (perf_counter() - begun - asked.seconds) / count
     return [
         replace(one, verdict=verdict, validate_s=each)

@@ -120,11 +120,14 @@ def _parts(run: Run, kernel: str, found: list[Searched]) -> dict[str, float]:
     load_s = sum(one.load_s for one in found)
     search_s = sum(one.trace.elapsed_s for one in found)
     validation_s = sum(one.validate_s for one in found)
+    later_s = sum(one.later_s for one in found)
     return {
         "plan": spans["plan"],
         "load": spans["warm-up"] + load_s,
         "search": search_s,
-        "order or write": max(0.0, spans["searches"] - load_s - search_s - validation_s),
+        "order or write": max(
+            0.0, spans["searches"] - load_s - search_s - (validation_s - later_s)
+        ),
         "validation": validation_s,
     }
 

@@ -65,8 +65,9 @@ class Graph500Options:
 class Searched:
     """What a batch of searches says of one key.
 
-    ``io_stats`` is what was read of the store; None if no rows are there. ``load_s`` is its share
-    of the time in which the graph was loaded for a batch.
+    ``validate_s`` is its share of the time of a batch, of which ``later_s`` came after all
+    searches. ``io_stats`` is what was read of the store; None if no rows are there. ``load_s`` is
+    its share of the time in which the graph was loaded for a batch.
     """
 
     root: int
@@ -77,6 +78,7 @@ class Searched:
     reached: int
     io_stats: IoStats | None = None
     load_s: float = 0.0
+    later_s: float = 0.0
 
 
 def io_of(found: Sequence[Searched]) -> IoStats:

@@ -12,18 +12,19 @@ import numpy as np
 from ooc_graph.edges.kronecker import Kronecker
 from ooc_graph.errors import DeviceBusyError, MemoryBudgetError
 from ooc_graph.graph500 import on_device
-from ooc_graph.graph500.batches import check_bytes, is_dealt, measure_energy, task_for
+from ooc_graph.graph500.batches import check_bytes, is_dealt, may_wait, measure_energy, task_for
 from ooc_graph.graph500.on_host import (
     SEARCHED,
     remove_filed,
-    search_batch,
     search_dealt,
+    search_there,
     warm_up,
 )
 from ooc_graph.graph500.run import BatchTask, Run, Searched
 from ooc_graph.graph500.tiers import describe_engine, tier_facts, where_rows_are
+from ooc_graph.graph500.waiting import Waiting
 from ooc_graph.model.request import Request
-from ooc_graph.model.reservation import DEVICE, said_by
+from ooc_graph.model.reservation import DEVICE, HOST, said_by
 from ooc_graph.model.resources import CPU, CUDA
 from ooc_graph.model.strategy import DISK, MEMORY
 from ooc_graph.model.task import Trace
@@ -40,17 +41,26 @@ from ooc_graph.validate.cuda_batch import MOST_VERTICES
 
 
 def search_all(
-    run: Run, graph: Graph, source: Kronecker, kernel: str, keys: IntArray
+    run: Run,
+    graph: Graph,
+    source: Kronecker,
+    kernel: str,
+    keys: IntArray,
+    waiting: Waiting | None = None,
 ) -> tuple[list[Searched], list[EnergyRecord]]:
     """Search from all keys, timed, and validate: in batches by one rank each, else key by key.
 
     The searches, and their energy, measured over repeats of them; nothing if many ranks search.
+    Answers join those that are ``waiting`` if memory has room for all, else these are validated.
     """
     # Validation has the memory that another kernel's searches would keep.
     run.workplace.release()
+    if waiting is not None and not may_wait(run, graph, kernel):
+        waiting.validate(run, source)
+        waiting = None
     remove_filed(run.folder)
     first = run.timed(f"{kernel} plan", lambda: _plan(run, graph, kernel))
-    searches = _Searches(run, source, kernel, keys)
+    searches = _Searches(run, source, kernel, keys, waiting)
     with io_progress.reported(graph.identity, kernel, run.workplace.client, run.progress):
         return execute(first, run.workplace, run.progress, searches.run, searches.ease)
 
@@ -81,8 +91,16 @@ def _is_in_store(plan: Plan) -> bool:
 class _Searches:
     """The searches of a kernel: what is found survives a change of plan on its device."""
 
-    def __init__(self, run: Run, source: Kronecker, kernel: str, keys: IntArray) -> None:
+    def __init__(
+        self,
+        run: Run,
+        source: Kronecker,
+        kernel: str,
+        keys: IntArray,
+        waiting: Waiting | None,
+    ) -> None:
         self._run, self._source, self._kernel, self._keys = run, source, kernel, keys
+        self._waiting = waiting
         self._found: list[Searched] = []
         self._task: BatchTask | None = None
         self._on_host, self._device = False, ""
@@ -105,6 +123,9 @@ class _Searches:
 
         What is refused once the graph has been searched is first of all what answers take there.
         """
+        if kind == HOST and self._waiting is not None and self._waiting.validators:
+            self._waiting.validate(self._run, self._source)
+            return f"{self._kernel}: answers of other searches were validated first: {why}"
         if kind != DEVICE or self._task is None or not self._task.stays_there:
             return ""
         self._on_host = True
@@ -132,7 +153,9 @@ class _Searches:
             found = self._dealt(task)
         else:
             size = len(keys) if task.stays_there else task.at_once
-            found = self._all_batches(partial(_search_batch, run, task), size)
+            is_one_batch = task.tier == MEMORY and len(keys) <= size and not self._found
+            waiting = self._waiting if is_one_batch else None
+            found = self._all_batches(partial(search_there, run, task, waiting), size)
         self._task = None
         try:
             if task.tier != MEMORY:
@@ -203,15 +226,6 @@ def _searched_one_by_one(plan: Plan, *, validated: bool) -> str:
     if validated and plan.device == CUDA and vertices > MOST_VERTICES:
         return f"{vertices:,} vertices, of which a device takes {MOST_VERTICES:,} at most"
     return ""
-
-
-def _search_batch(run: Run, task: BatchTask, keys: IntArray, advance: Advance) -> list[Searched]:
-    """A batch where the work is done; how far it is reaches this process when it is done there."""
-    if run.workplace.client is None:
-        return run.workplace.call(search_batch, task, keys, advance)
-    found: list[Searched] = run.workplace.call(search_batch, task, keys)
-    advance(len(found))
-    return found
 
 
 def _search_one(

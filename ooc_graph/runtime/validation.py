@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from itertools import chain
 from threading import Lock
 from typing import Any
@@ -14,7 +14,7 @@ from ooc_graph.errors import UsageError
 from ooc_graph.layout.names import DISTANCE, LEVEL, PARENT, VERTEX
 from ooc_graph.runtime.process import thread_count
 from ooc_graph.threads import Threads
-from ooc_graph.types import Advance, unseen
+from ooc_graph.types import Advance, EdgeBlock, unseen
 from ooc_graph.validate import (
     BfsAnswer,
     BfsValidator,
@@ -63,11 +63,17 @@ def check_together(
 
 
 def check_trees(
-    kind: Any, answers: Iterable[Any], count: int, source: Any, advance: Advance = unseen
+    kind: Any,
+    answers: Iterable[Any],
+    count: int,
+    source: Any,
+    advance: Advance = unseen,
+    keep: Callable[[Any], bool] = lambda _: False,
 ) -> list[Verdict]:
     """Hold trees against edges, on all threads; in more than one pass if they do not fit one.
 
-    ``kind`` is the validator of such answers, of which there are ``count``.
+    ``kind`` is the validator of such answers, of which there are ``count``. One that the caller
+    will ``keep``, for another pass, is not shown the edges: what it has taken in has no verdicts.
     """
     threads, verdicts, left = thread_count(), list[Verdict](), iter(answers)
     while len(verdicts) < count:
@@ -75,6 +81,8 @@ def check_trees(
         validator = kind(left, directed=source.directed, count=rest, threads=threads)
         if not validator.taken:
             raise UsageError(f"{count} answers to validate were promised, {len(verdicts)} came")
+        if keep(validator):
+            return verdicts
         partly = _of_part(advance, validator.taken / count)
         verdicts += check_edges(validator, source, threads, partly)
         left = chain(validator.refused, left)
@@ -85,6 +93,31 @@ def check_trees(
 def _of_part(advance: Advance, part: float) -> Advance:
     """Tell of passes that only a part of the answers is in."""
     return lambda tuples: advance(tuples * part)
+
+
+class Together:
+    """Validators that are shown the same edges in one pass, for `check_edges` one of them."""
+
+    def __init__(self, validators: Sequence[Any]) -> None:
+        self._validators = validators
+
+    def fork(self) -> Together:
+        """Return forks of all of them."""
+        return Together([one.fork() for one in self._validators])
+
+    def block(self, edges: EdgeBlock) -> None:
+        """Show all of them one block of tuples."""
+        for one in self._validators:
+            one.block(edges)
+
+    def merge(self, other: Together) -> None:
+        """Take in what forks saw."""
+        for one, fork in zip(self._validators, other._validators, strict=True):
+            one.merge(fork)
+
+    def finish(self) -> list[Verdict]:
+        """Outcome for each answer of the first, of the second, and so on."""
+        return [verdict for one in self._validators for verdict in one.finish()]
 
 
 def check_edges(

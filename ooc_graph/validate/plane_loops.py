@@ -76,22 +76,18 @@ def slice_levels(levels: AnyArray, answer: int, start: int, stop: int, lines: An
 
 @small_part
 def _bits_of(lines: AnyArray, planes: int, position: Any) -> Any:
-    """Words and places of the two bits that stand for a parent: word, bit, word, bit."""
-    words, bits = _U(planes - 1), _U(_BYTE_BITS * lines.itemsize - 1)
+    """Which word of a line stands for a parent, and the bits, two at most, that are set in it."""
+    in_word = _U(_BYTE_BITS * lines.itemsize - 1)
     mixed = _U(position) * _HASH
-    return (
-        planes + np.int64(mixed >> _U(32) & words),
-        mixed >> _U(40) & bits,
-        planes + np.int64(mixed >> _U(48) & words),
-        mixed >> _U(56) & bits,
-    )
+    word = _U(planes) + (mixed >> _U(32) & _U(planes - 1))
+    return word, _ONE << (mixed >> _U(40) & in_word) | _ONE << (mixed >> _U(48) & in_word)
 
 
 @small_part
-def _has(lines: AnyArray, planes: int, child: Any, parent: Any) -> Any:
-    """Whether a vertex may have another one as its parent: 1, or 0 if it surely has not."""
-    word, bit, other_word, other_bit = _bits_of(lines, planes, parent)
-    return _U(lines[child, word]) >> bit & _U(lines[child, other_word]) >> other_bit & _ONE
+def _may_have(lines: AnyArray, planes: int, child: Any, parent: Any) -> Any:
+    """Whether a vertex may have another one as its parent; if not, it surely has not."""
+    word, bits = _bits_of(lines, planes, parent)
+    return _U(lines[child, word]) & bits == bits
 
 
 @compiled
@@ -103,56 +99,68 @@ def note_parents(arcs: Arcs, start: int, stop: int, lines: AnyArray) -> None:
         for word in range(planes, 2 * planes):
             lines[v, word] = 0
         for e in range(first_arc(ends, v), ends[v]):
-            word, bit, other_word, other_bit = _bits_of(lines, planes, parent[v >> RANGE_BITS, e])
-            lines[v, word] |= lines.dtype.type(_ONE << bit)
-            lines[v, other_word] |= lines.dtype.type(_ONE << other_bit)
+            word, bits = _bits_of(lines, planes, parent[v >> RANGE_BITS, e])
+            lines[v, word] |= lines.dtype.type(bits)
 
 
 @small_part
 def _compare(lines: AnyArray, planes: tuple[int, ...], u: Any, v: Any) -> Any:
-    """Bits of answers: v is one deeper, one higher, too deep, too high; u, v is unreached.
+    """Bits of answers: v is too deep, is too high; u, v is unreached.
 
     Levels are subtracted in all answers at once, a bit after the other. If they differ by one, the
-    difference is 1, or -1, of which all bits are set. Nothing is deeper than an unreached vertex,
-    and too deep and too high are only those that reach both.
+    difference is 1, or -1, of which all bits are set. Too deep and too high are only those that
+    reach both.
     """
     a, b = _U(lines[u, 0]), _U(lines[v, 0])
-    odd, borrow, no_u, no_v = a ^ b, ~a & b, a, b
-    deeper, above_one = odd, _NONE
+    minus_one, borrow, no_u, no_v = a ^ b, ~a & b, a, b
+    above_one = _NONE
     for plane in range(1, len(planes)):
         a, b = _U(lines[u, plane]), _U(lines[v, plane])
         no_u, no_v = no_u & a, no_v & b
         unlike = a ^ b
         bit = unlike ^ borrow
         borrow = ~a & b | ~unlike & borrow
-        deeper, above_one = deeper & bit, above_one | bit
-    far = above_one & ~deeper & ~(no_u | no_v)
-    deeper, higher = deeper & ~no_u, odd & ~above_one & ~no_v
-    return deeper, higher, far & borrow, far & ~borrow, no_u, no_v
+        minus_one, above_one = minus_one & bit, above_one | bit
+    far = above_one & ~minus_one & ~(no_u | no_v)
+    return far & borrow, far & ~borrow, no_u, no_v
+
+
+@small_part
+def _one_deeper(lines: AnyArray, planes: tuple[int, ...], u: Any, v: Any) -> Any:
+    """Bits of answers in which u is reached, and the level of v is one more."""
+    carry, alike = ~_NONE, ~_NONE
+    for plane in range(len(planes)):
+        a, b = _U(lines[u, plane]), _U(lines[v, plane])
+        alike &= ~(a ^ carry ^ b)
+        carry &= a
+    return alike & ~carry
 
 
 @compiled
 def look_at_planes(
     source: AnyArray, target: AnyArray, lines: AnyArray, planes: tuple[int, ...], marks: Marks
 ) -> None:
-    """Mark the tuples of a block, as `edge_loops.look` does, by levels in planes."""
+    """Mark the tuples of a block, as `edge_loops.look` does, by levels in planes.
+
+    An end that is too far from the other is marked as if both were.
+    """
     for e in range(len(source)):
         ask_ahead(lines, source, target, e)
         u, v = source[e], target[e]
-        deeper, higher, too_deep, too_high, no_u, no_v = _compare(lines, planes, u, v)
-        mark = (too_deep != _NONE) * DOWN | (too_high != _NONE) * UP
-        mark |= (no_u | no_v != _NONE) * OUTSIDE
-        mark |= ((deeper != _NONE) & (_has(lines, len(planes), v, u) != _NONE)) * ARC_DOWN
-        mark |= ((higher != _NONE) & (_has(lines, len(planes), u, v) != _NONE)) * ARC_UP
-        marks[e] = mark
+        too_deep, too_high, no_u, no_v = _compare(lines, planes, u, v)
+        mark = (too_deep | too_high != _NONE) * (DOWN | UP) | (no_u | no_v != _NONE) * OUTSIDE
+        mark |= _may_have(lines, len(planes), v, u) * ARC_DOWN
+        marks[e] = mark | _may_have(lines, len(planes), u, v) * ARC_UP
 
 
 @small_part
-def _confirm_in(arcs: Arcs, u: Any, v: Any, fitting: Any) -> None:
-    """Confirm tree arc (u, v) in the answers of ``fitting`` that have it."""
+def _confirm(arcs: Arcs, lines: AnyArray, planes: tuple[int, ...], u: Any, v: Any) -> None:
+    """Confirm tree arc (u, v) in the answers that have it, if levels fit."""
     at = find_arc(arcs, u, v)
     if at >= 0:
-        bits = fitting & pending_in(arcs, v, at)
+        bits = pending_in(arcs, v, at)
+        if bits:
+            bits &= _one_deeper(lines, planes, u, v)
         if bits:
             confirm(arcs, u, v, at, bits)
 
@@ -182,18 +190,17 @@ def settle_planes(
         ask_for_arcs_of(soon, arcs, u, v, False)
         e, mark = listed[i] >> MARK_BITS, listed[i]
         u, v = source[e], target[e]
-        deeper, higher, too_deep, too_high, no_u, no_v = _compare(lines, planes, u, v)
-        if mark & OUTSIDE:
+        if mark & ARC_DOWN:
+            _confirm(arcs, lines, planes, u, v)
+        if mark & ARC_UP and not directed:
+            _confirm(arcs, lines, planes, v, u)
+        if mark & (DOWN | UP | OUTSIDE):
+            too_deep, too_high, no_u, no_v = _compare(lines, planes, u, v)
             outside = no_u | no_v
-            for answer in range(broken.shape[1]):
+            for answer in range(broken.shape[1] if outside else 0):
                 counts[answer] += np.int64(~outside >> _U(answer) & _ONE)
             record_all(broken, LEAVES, no_v & ~no_u, u, v)
+            record_all(broken, SPAN, too_deep, u, v)
             if not directed:
                 record_all(broken, LEAVES, no_u & ~no_v, v, u)
-        if mark & ARC_DOWN:
-            _confirm_in(arcs, u, v, deeper)
-        if mark & ARC_UP and not directed:
-            _confirm_in(arcs, v, u, higher)
-        record_all(broken, SPAN, too_deep, u, v)
-        if not directed:
-            record_all(broken, SPAN, too_high, v, u)
+                record_all(broken, SPAN, too_high, v, u)

@@ -22,8 +22,9 @@ from ooc_graph.errors import DeviceBusyError, MemoryBudgetError, UsageError
 from ooc_graph.graph500 import on_device, report, tiers
 from ooc_graph.graph500.batches import _at_once, check_bytes
 from ooc_graph.graph500.job import graph500
+from ooc_graph.graph500.on_host import search_batch
 from ooc_graph.graph500.run import BatchTask, Graph500Options, Run, Searched
-from ooc_graph.graph500.searches import search_all, search_batch, warm_up
+from ooc_graph.graph500.searches import search_all, warm_up
 from ooc_graph.kernels.cuda.runtime import modules as cuda_modules
 from ooc_graph.layout.names import ORDER_OF
 from ooc_graph.memory.cpu import plan

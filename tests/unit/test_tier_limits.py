@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import ooc_graph as og
-from ooc_graph.graph500 import searches
+from ooc_graph.graph500 import on_host
 from ooc_graph.graph500.run import BatchTask
 from ooc_graph.layout.names import ORDER_OF
 from ooc_graph.memory.cpu.plan import least_bytes
@@ -162,7 +162,7 @@ def search_graph500(graph: Graph, _: Path) -> Said:
     reserved = Reservation(strategy.name, limit)
     whom = str(graph.path), graph.identity, Request("bfs"), -1, None
     task = BatchTask(SearchTask(*whom, strategy, reserved), source, validate=False)
-    found = searches.search_batch(task, graph.original_of()[:2])
+    found = on_host.search_batch(task, graph.original_of()[:2])
     said.note(f"read {sum(one.io_stats.rows for one in found)} rows")
     return said
 

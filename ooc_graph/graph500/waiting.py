@@ -1,0 +1,53 @@
+"""Answers of several kernels that wait for one pass over the edges, which is made once for all.
+
+Making the edges of a Kronecker graph takes a fifth to a third of a validation. If memory has room
+for the answers of all kernels at once, they are therefore validated together after all searches.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from time import perf_counter
+from typing import Any
+
+from ooc_graph.edges.kronecker import Kronecker
+from ooc_graph.graph500.run import Run, Searched
+from ooc_graph.runtime.process import thread_count
+from ooc_graph.runtime.validation import Together, check_edges
+from ooc_graph.validate import Verdict
+
+
+@dataclass
+class Waiting:
+    """Validators that have taken in all answers of a kernel, and verdicts of those that waited.
+
+    Verdicts come with the seconds of the pass for each answer.
+    """
+
+    validators: dict[str, Any] = field(default_factory=dict)
+    validated: dict[str, tuple[list[Verdict], float]] = field(default_factory=dict)
+
+    def validate(self, run: Run, source: Kronecker) -> None:
+        """Show those that wait the edges, in one pass; their memory is free then."""
+        if not self.validators:
+            return
+        kernels, begun = list(self.validators), perf_counter()
+        together = Together(list(self.validators.values()))
+        counts = [one.taken for one in self.validators.values()]
+        self.validators.clear()
+        with run.progress.stage("validating", source.edges, "edges") as bar:
+            verdicts = iter(check_edges(together, source, thread_count(), bar.advance))
+        each = (perf_counter() - begun) / sum(counts)
+        for kernel, count in zip(kernels, counts, strict=True):
+            self.validated[kernel] = [next(verdicts) for _ in range(count)], each
+
+    def with_verdicts(self, searched: Mapping[str, list[Searched]]) -> dict[str, list[Searched]]:
+        """What was searched, by kernel; a share of the pass is added to each answer's time."""
+        found = dict(searched)
+        for kernel, (verdicts, each) in self.validated.items():
+            found[kernel] = [
+                replace(one, verdict=verdict, validate_s=one.validate_s + each, later_s=each)
+                for one, verdict in zip(found[kernel], verdicts, strict=True)
+            ]
+        return found
