@@ -17,6 +17,7 @@ import statistics
 import subprocess
 import sys
 from pathlib import Path
+from tempfile import mkdtemp
 from time import perf_counter
 from typing import Any
 
@@ -63,9 +64,17 @@ def timed(call: list[str], environment: dict[str, str], code: int = 0) -> dict[s
     return {"wall_s": wall_s, "cpu_s": cpu_s, **printed}
 
 
-def median(call: list[str], environment: dict[str, str], repeats: int) -> dict[str, float]:
-    """Median of several runs, the first of them not counted: it fills the disk cache."""
-    runs = [timed(call, environment) for _ in range(repeats + 1)][1:]
+def median(
+    call: list[str], environment: dict[str, str], repeats: int, empty: Path | None = None
+) -> dict[str, float]:
+    """Median of several runs, the first of them not counted: it fills the disk cache.
+
+    Each has a cache of its own for kernels, new in the folder ``empty``, if one is given.
+    """
+    own = [
+        {} if empty is None else {"XDG_CACHE_HOME": mkdtemp(dir=empty)} for _ in range(repeats + 1)
+    ]
+    runs = [timed(call, environment | mine) for mine in own][1:]
     return {name: statistics.median(run[name] for run in runs) for name in runs[0]}
 
 
@@ -100,8 +109,8 @@ def searches(program: Program, environment: dict[str, str], folder: Path) -> Non
     command = by_command(searched, folder)
     figures["bfs_by_command"] = median(command, environment, options.repeats)
     for kernel in ("bfs", "sssp", "johnson"):
-        empty = {**environment, "XDG_CACHE_HOME": str(folder / kernel)}
-        figures[f"{kernel}_empty_cache"] = timed(of_code(FIRST, tiny, kernel), empty)
+        call = of_code(FIRST, tiny, kernel)
+        figures[f"{kernel}_empty_cache"] = median(call, environment, options.repeats, folder)
     job = [*COMMAND, "graph500", "--scale", "24", "--memory-limit", "100MiB"]
     figures["graph500_refused"] = timed([*job, "--out", str(folder / "none")], environment, 2)
     figures["ten_vertices"] = repeated(environment, tiny, "bfs", "any", "100")

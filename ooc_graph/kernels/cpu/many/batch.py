@@ -1,5 +1,7 @@
 """A batch of sources on its way, how it begins, and which distances are wanted of it (CPU)."""
 
+# ruff: noqa: FURB136 - min would have to be compiled for the first call
+
 from __future__ import annotations
 
 from typing import Any, NamedTuple
@@ -144,7 +146,7 @@ def publish(batch: Any, wanted: Any, first: int, end: int) -> None:
     is_reweighted = len(potential) > 0
     width = len(columns)
     for base in range(0, width, PUBLISHED):
-        stop = min(base + PUBLISHED, width)
+        stop = base + PUBLISHED if base + PUBLISHED < width else width
         for slot in range(end - first):
             mine = potential[wanted.sources[first + slot]] if is_reweighted else top
             at = wanted.at[first + slot]

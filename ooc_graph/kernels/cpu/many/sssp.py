@@ -52,7 +52,7 @@ def _push(out: Any, batch: Any, row: int, low: Any, ceiling: Any) -> Any:
     top, slack, counts = batch.limits[0], batch.limits[2], batch.counts
     begin, end = out.offsets[row], out.offsets[row + 1]
     position, nearest = begin, top
-    for ahead in range(begin, min(begin + AHEAD, end)):
+    for ahead in range(begin, begin + AHEAD if begin + AHEAD < end else end):
         fetch_row(batch.distance, out.neighbors[ahead])
     while position < end:
         weight = out.weights[position]
@@ -145,9 +145,8 @@ def search_batch(control: Any, batch: Any, task: Any) -> Any:
     sources = task.wanted.sources[first:end]
     reset(task.out, batch, sources)
     begin(task.out, batch, task.leaves, task.floors, sources)
-    smallest = top = batch.limits[0]
-    for pending in batch.pending:
-        smallest = pending if pending < smallest else smallest
+    # That of a source, which is 0: no row waits below.
+    smallest, top = batch.distance[sources[0], 0], batch.limits[0]
     # Waiting rows push until none is left; the bound rises by a step at a time.
     while smallest < top:
         bound, ceiling = smallest + task.step[0], batch.reach[0]
