@@ -24,11 +24,16 @@ import ooc_graph as og
 import ooc_graph.layout.checkpoints as checkpoints_module
 from ooc_graph.edges.interface import EdgeSource, Unit
 from ooc_graph.edges.opening import open_source
-from ooc_graph.errors import DiskFullError, InputError
+from ooc_graph.errors import DiskFullError, InputError, MemoryBudgetError, UsageError
 from ooc_graph.layout.stored import Stored
+from ooc_graph.model.resources import CudaLimits
+from ooc_graph.runtime import building
 from ooc_graph.runtime.cluster import local_cluster
-from ooc_graph.shards import plan
+from ooc_graph.shards import input_stages, plan, renumber
+from ooc_graph.shards.build_options import BuildOptions
 from ooc_graph.types import EdgeBlock
+from tests.made_up_place import CudaHere
+from tests.said import Said
 from tests.unit.test_build_oracle import build_here, small_steps
 
 REPOSITORY = Path(__file__).resolve().parent.parent
@@ -158,7 +163,7 @@ def test_a_killed_build_goes_on(moment: str, folder: Path, counted: Counted) -> 
 
 
 def test_builds_killed_anywhere_go_on(folder: Path, counted: Counted) -> None:
-    seed = random.randrange(1 << 32)
+    seed = 20261127
     chosen, right = random.Random(seed), build_once(folder, "undisturbed.zarr")
     for _ in range(4):
         # Every file that is recorded gets its name by this.
@@ -191,6 +196,104 @@ def test_a_full_disk_keeps_what_is_finished(folder: Path, counted: Counted) -> N
     build_once(folder)
     assert counted.of("staged") == 0
     assert counted.of("runs") == PARTS - 4
+
+
+@pytest.mark.parametrize("error", [MemoryError(), MemoryBudgetError("too little")])
+def test_more_memory_goes_on(error: Exception, folder: Path, counted: Counted) -> None:
+    stop_at(counted, folder, PARTS + 4, error)
+    build_once(folder)
+    assert (counted.of("staged"), counted.of("runs")) == (0, PARTS - 4)
+
+
+@pytest.mark.parametrize("error", [OSError(errno.ENOSPC, "full"), KeyboardInterrupt()])
+def test_an_attempt_that_fails_as_it_begins_keeps_what_is_finished(
+    error: BaseException, folder: Path, counted: Counted, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stop_at(counted, folder, PARTS + 4, KeyboardInterrupt())
+    before = recorded(folder)
+
+    def failing(*_: Any, **__: Any) -> Any:
+        raise error
+
+    with monkeypatch.context() as patch:
+        patch.setattr(checkpoints_module, "_write", failing)
+        with pytest.raises((DiskFullError, KeyboardInterrupt)):
+            build_once(folder)
+    assert recorded(folder) == before
+    build_once(folder)
+    assert counted.of("staged") == 0
+
+
+def test_no_task_of_a_dead_run_writes_to_the_next(
+    folder: Path, counted: Counted, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Counts and tables, which depend on how many count, are in the folder of an attempt."""
+    written: list[Path] = []
+    for module, name in ((renumber, "count_ids"), (renumber, "save")):
+        real = getattr(module, name)
+
+        def noted(*given: Any, real: Any = real, **named: Any) -> Any:
+            found = real(*given, **named)
+            paths = found.paths if hasattr(found, "paths") else [found]
+            written.extend(map(Path, paths))
+            return found
+
+        monkeypatch.setattr(module, name, noted)
+        if hasattr(input_stages, name):
+            monkeypatch.setattr(input_stages, name, noted)
+    stop_at(counted, folder, PARTS + 4, KeyboardInterrupt())
+    assert len(written) >= 3
+    assert all(path.exists() for path in written)
+    (partial,) = folder.glob("g.zarr.partial-*")
+    key = checkpoints_module.key_of(partial)
+    assert key is not None
+    checkpoints_module.Checkpoints(partial, "next", key)
+    assert not any(path.parent.exists() for path in written)
+
+
+def test_work_of_another_kind_is_no_build(folder: Path) -> None:
+    """As searches from many sources leave it, with a key that is a digest; and a run's trash."""
+    spill = folder / "g.zarr.partial-0123456789ab" / "spill"
+    (spill / "done").mkdir(parents=True)
+    (spill / "key").write_text("0123456789" * 6 + "abcd")
+    build_once(folder)
+
+
+def test_trash_of_a_killed_attempt_goes(folder: Path, counted: Counted) -> None:
+    stop_at(counted, folder, PARTS + 4, KeyboardInterrupt())
+    (partial,) = folder.glob("g.zarr.partial-*")
+    trash = partial / "spill" / "removed-before-0"
+    trash.mkdir()
+    stop_at(counted, folder, 2, KeyboardInterrupt())
+    assert partial.exists()
+    assert not trash.exists()
+
+
+@pytest.mark.parametrize("wanted", ["auto", "cuda"])
+def test_a_device_leaves_a_stopped_build_to_the_cpu(
+    wanted: str, folder: Path, counted: Counted, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stop_at(counted, folder, PARTS + 4, KeyboardInterrupt())
+    on_device: list[bool] = []
+
+    def refusing(*_: Any) -> Any:
+        on_device.append(True)
+        raise UsageError("this device builds nothing")
+
+    monkeypatch.setattr(building, "_on_device", refusing)
+    place, said = CudaHere(1 << 34, CudaLimits(1 << 30)), Said()
+    place.wanted = wanted
+    given = place, opened(folder), folder / "g.zarr", BuildOptions(shards=2), said
+    if wanted == "cuda":
+        with pytest.raises(UsageError, match="builds nothing"):
+            building.build_with_report(*given)
+        assert on_device
+        return
+    with small_steps(**SIZES):
+        building.build_with_report(*given)
+    assert not on_device
+    assert counted.of("staged") == 0
+    assert "building on the CPU: a build that was stopped there goes on" in said.notes
 
 
 @pytest.mark.parametrize("error", [InputError("bad line"), RuntimeError("broken")])

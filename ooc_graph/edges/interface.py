@@ -88,6 +88,12 @@ class EdgeSource(Protocol):
     def describe(self) -> dict[str, Any]:
         """JSON-able description: generator parameters, or each file's name, size and SHA-256."""
 
+    def identity(self) -> str | None:
+        """What tells these edges from others without reading them; None if nothing does.
+
+        A build that was stopped is continued if its source has the identity that it had.
+        """
+
 
 class SourceDefaults:
     """What most sources have in common; see ``EdgeSource``."""
@@ -141,10 +147,13 @@ class SourceDefaults:
         return iter(())
 
 
-def identity_of(source: Any, paths: Iterable[str]) -> str:
+def identity_of(source: Any, paths: Iterable[str]) -> str | None:
     """Identity of a source that reads files, as `SourceDefaults.identity` has it."""
-    found = [(Path(path).absolute(), Path(path).stat()) for path in paths]
-    files = [f"{path} {stat.st_size} {stat.st_mtime_ns}" for path, stat in found]
+    try:
+        found = [(Path(path).absolute(), Path(path).stat()) for path in paths]
+    except OSError:
+        return None  # whoever reads the file says what is wrong
+    files = [f"{path} {s.st_size} {s.st_mtime_ns} {s.st_ctime_ns}" for path, s in found]
     return "\n".join([repr(source), *files])
 
 

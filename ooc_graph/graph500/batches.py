@@ -66,9 +66,13 @@ def may_wait(run: Run, graph: Graph, kernel: str) -> bool:
     is_local = workplace.client is None and workplace.device.name == CPU
     if not options.validate or len(options.kernels) == 1 or not is_local:
         return False
-    batches = [_MEASURES[one] for one in options.kernels]
+    dtypes = [_MEASURES[one] for one in options.kernels]
     needed = resident_bytes(graph, kernel) + _answer_bytes(graph, kernel) + cores() * THREAD_BYTES
-    needed += sum(batch_bytes(graph.vertices, options.searches, dtype) for dtype in batches)
+    needed += sum(batch_bytes(graph.vertices, options.searches, dtype) for dtype in dtypes)
+    if options.searches == 1:  # no batch has a copy of its only answer's values
+        needed += sum(
+            graph.vertices * measure_dtype(graph, one).itemsize for one in options.kernels
+        )
     return needed <= workplace.resources(on_cpu=True).process_limit_bytes
 
 

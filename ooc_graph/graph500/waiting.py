@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from time import perf_counter
 from typing import Any
 
 from ooc_graph.edges.kronecker import Kronecker
@@ -32,13 +31,16 @@ class Waiting:
         """Show those that wait the edges, in one pass; their memory is free then."""
         if not self.validators:
             return
-        kernels, begun = list(self.validators), perf_counter()
-        together = Together(list(self.validators.values()))
-        counts = [one.taken for one in self.validators.values()]
+        kernels, validators = list(self.validators), list(self.validators.values())
+        counts = [one.taken for one in validators]
         self.validators.clear()
-        with run.progress.stage("validating", source.edges, "edges") as bar:
-            verdicts = iter(check_edges(together, source, thread_count(), bar.advance))
-        each = (perf_counter() - begun) / sum(counts)
+
+        def show() -> list[Verdict]:
+            with run.progress.stage("validating", source.edges, "edges") as bar:
+                return check_edges(Together(validators), source, thread_count(), bar.advance)
+
+        verdicts = iter(run.timed("validation", show))
+        each = run.stages[-1].duration_s / sum(counts)
         for kernel, count in zip(kernels, counts, strict=True):
             self.validated[kernel] = [next(verdicts) for _ in range(count)], each
 

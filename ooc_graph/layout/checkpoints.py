@@ -16,6 +16,7 @@ import json
 import shutil
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -59,7 +60,8 @@ class Checkpoints:
         self.attempt = folder / f"{ATTEMPT}{attempt}"
         for number, old in enumerate(list(folder.glob(f"{ATTEMPT}*"))):
             # Whoever still writes there by its old name fails.
-            removed = old.rename(folder / f"{_REMOVED}{attempt}-{number}")
+            old.rename(folder / f"{_REMOVED}{attempt}-{number}")
+        for removed in folder.glob(f"{_REMOVED}*"):
             shutil.rmtree(removed, ignore_errors=True)
         self.attempt.mkdir()
         (folder / _DONE).mkdir(exist_ok=True)
@@ -99,9 +101,12 @@ class NoCheckpoints:
     def once(
         self, name: str, write: Callable[[Path], Sequence[FileEntry]], facts: dict[str, Any]
     ) -> Checkpoint:
-        """Write the files where they belong, and record nothing."""
-        del name
-        return Checkpoint(tuple(write(self.folder)), facts)
+        """Write the files, bring them into place, and record nothing."""
+        with _scratch(self.folder / SPILL, name) as scratch:
+            entries = tuple(write(scratch))
+            for entry in entries:
+                _move(scratch, self.folder, entry)
+        return Checkpoint(entries, facts)
 
 
 def key_of(folder: Path) -> str | None:
@@ -131,22 +136,33 @@ def write_checkpoint(
     if it is over and another has begun. ``write`` is given the folder to write to, and may add to
     ``facts``.
     """
-    # Two workers may be at the same checkpoint, if the scheduler takes one for lost.
-    scratch = attempt / f"{name}-{uuid.uuid4().hex[:12]}"
-    scratch.mkdir()
-    try:
+    with _scratch(attempt, name) as scratch:
         entries = tuple(write(scratch))
         for entry in entries:
             if not _is_spilled(entry):
                 sync_file(scratch / entry.path)
-            make_folders(folder, (folder / entry.path).parent)
-            (scratch / entry.path).replace(folder / entry.path)
+            _move(scratch, folder, entry)
         checkpoint = Checkpoint(entries, facts)
         _record(folder, scratch, name, checkpoint)
         return checkpoint
+
+
+@contextmanager
+def _scratch(within: Path, name: int | str) -> Iterator[Path]:
+    """Context with a new folder for one that writes a checkpoint."""
+    # Two workers may be at the same checkpoint, if the scheduler takes one for lost.
+    scratch = within / f"{name}-{uuid.uuid4().hex[:12]}"
+    scratch.mkdir()
+    try:
+        yield scratch
     finally:
         # On a disk that is full, half a checkpoint would take the space of others.
         shutil.rmtree(scratch, ignore_errors=True)
+
+
+def _move(scratch: Path, folder: Path, entry: FileEntry) -> None:
+    make_folders(folder, (folder / entry.path).parent)
+    (scratch / entry.path).replace(folder / entry.path)
 
 
 def _record(folder: Path, scratch: Path, name: int | str, checkpoint: Checkpoint) -> None:

@@ -95,7 +95,7 @@ class Partial:
             with contextlib.suppress(OSError):
                 aside.rename(self.spill)
             raise
-        shutil.rmtree(aside, ignore_errors=True)
+        _remove(aside, self.final)
 
     def _write_documents(
         self, attributes: Mapping[str, Any], specs: list[ArraySpec]
@@ -148,7 +148,7 @@ def partial_store(
     is_kept = key is not None and keeps(OSError(errno.ENOSPC, ""))
     resumed = f"the same command continues with what there is of {final.name}"
     with disk_full_reported(final, resumed if is_kept else None), locked(final, run_id):
-        left = _left_by(final)
+        left = left_by(final)
         kept = next((path for path in left if left[path] == key), None)
         _remove_leftovers(final, kept)
         # Another run may have finished while this one had not yet taken the lock.
@@ -161,13 +161,15 @@ def partial_store(
                 partial.checkpoints = Checkpoints(partial.folder, run_id, key)
             yield partial
         except BaseException as error:
-            if not (partial.checkpoints and keeps(error)):
+            # What was kept is not looked at yet if the attempt failed as it began.
+            has_checkpoints = bool(kept if partial.checkpoints is None else partial.checkpoints)
+            if not (has_checkpoints and keeps(error)):
                 _remove(partial.folder, final)
             raise
         _remove(partial.folder, final)
 
 
-def _left_by(final: Path) -> dict[Path, str]:
+def left_by(final: Path) -> dict[Path, str]:
     """What earlier runs left behind, with their keys; not what was about to be removed."""
     removed = final.name + _REMOVED
     left = (path for path in _siblings(final, ".partial-") if not path.name.startswith(removed))

@@ -22,6 +22,7 @@ from ooc_graph.shards.build_options import BuildOptions, BuildReport
 from ooc_graph.shards.cuda_build import build_into
 from ooc_graph.shards.cuda_plan import usable_bytes
 from ooc_graph.shards.load import Graph
+from ooc_graph.shards.resumed import is_begun
 from ooc_graph.types import NoProgress, Progress
 
 # A device of which others have more than one part in so many is not at our disposal.
@@ -43,8 +44,10 @@ def _build(
     workplace: Workplace, source: EdgeSource, out: Path, options: BuildOptions, progress: Progress
 ) -> BuildReport:
     """Build and commit the store of a graph; its bytes do not depend on the place."""
-    why = workplace.device.why
-    if workplace.device.name == CUDA:
+    why, is_on_device = workplace.device.why, workplace.device.name == CUDA
+    if is_on_device and workplace.wanted == AUTO and is_begun(out, source, options):
+        why, is_on_device = "a build that was stopped there goes on", False
+    if is_on_device:
         try:
             return _on_device(workplace, source, out, options, progress)
         except (UsageError, DeviceBusyError, MemoryBudgetError) as error:

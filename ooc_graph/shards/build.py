@@ -8,7 +8,6 @@ process does all: if it is lost, the merge begins again in files.
 
 from __future__ import annotations
 
-import json
 from concurrent.futures import Future
 from dataclasses import replace
 from functools import partial as bind
@@ -27,7 +26,7 @@ from ooc_graph.shards.merge import Merged, MergeTask
 from ooc_graph.shards.merge_writer import MergeWriter
 from ooc_graph.shards.pieces import PieceLostError, Pieces
 from ooc_graph.shards.renumber import Renumbered, renumber_counted
-from ooc_graph.shards.resumed import begun_with, goes_on, run_folder, tell
+from ooc_graph.shards.resumed import begun_with, goes_on, key_of_build, run_folder, tell
 from ooc_graph.shards.runs import RunTask, write_run
 from ooc_graph.shards.tables import table_bytes
 from ooc_graph.shards.tally import Tally, store_attributes, stored_weight_dtype
@@ -53,7 +52,7 @@ def build(
         out,
         "graph",
         overwrite=options.overwrite,
-        key=json.dumps(known, sort_keys=True),
+        key=key_of_build(known),
         keeps=bind(goes_on, known),
     )
     with writing as partial:
@@ -90,7 +89,7 @@ class Build(InputStages):
 
     def _renumber(self, source: EdgeSource, paths: list[str]) -> Renumbered:
         limit_bytes = self.workforce.budget.limit_bytes
-        item = paths, source, self.partial.folder, self.partial.spill, limit_bytes
+        item = paths, source, self.partial.folder, self._scratch, limit_bytes
         with self.report.timed("renumber"):
             result: Renumbered
             (result,) = run_all(

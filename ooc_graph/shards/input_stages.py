@@ -70,10 +70,11 @@ class InputStages:
                 return self._stage(source, replace(self.workforce, executor=executor), local)
         return source
 
-    def _folder(self, name: str) -> Path:
-        folder = self.partial.spill / name
-        folder.mkdir(exist_ok=True)
-        return folder
+    @property
+    def _scratch(self) -> Path:
+        """Where files are that no later run uses, and where tasks of a dead run cannot write."""
+        checkpoints = self.partial.checkpoints
+        return self.partial.spill if checkpoints is None else checkpoints.attempt
 
     def _stage(self, source: EdgeSource, workforce: Workforce, local: bool = False) -> EdgeSource:
         partial = self.partial
@@ -93,7 +94,8 @@ class InputStages:
 
     def _count(self, source: EdgeSource) -> tuple[list[str], Tally]:
         """Files with counts of every task, and what all tasks counted."""
-        folder = self._folder("degrees")
+        folder = self._scratch / "degrees"
+        folder.mkdir(exist_ok=True)
         groups = self._groups(source)
         with self.report.timed("degrees"):
             function: Any = count_ids if source.id_range is None else count_units

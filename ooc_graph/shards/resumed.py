@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import shutil
 import uuid
 from collections.abc import Mapping
@@ -11,25 +12,36 @@ from pathlib import Path
 
 from ooc_graph import kernel_cache
 from ooc_graph.edges.interface import EdgeSource
-from ooc_graph.errors import RetryableError
+from ooc_graph.errors import MemoryBudgetError, RetryableError
 from ooc_graph.layout.checkpoints import SPILL, differing
-from ooc_graph.layout.commit import Partial
+from ooc_graph.layout.commit import Partial, left_by
 from ooc_graph.layout.whole_file import is_disk_full
 from ooc_graph.shards.build_options import BuildOptions
 from ooc_graph.types import Progress
 
 _PACKAGE = Path(__file__).resolve().parent.parent
 _NOBODY_S = "none that is known again: "
+_SLOT_BITS = 3
 
 
 def begun_with(source: EdgeSource, options: BuildOptions) -> dict[str, str]:
     """What the parts of a build follow from; of a source that nothing tells, no other has it."""
-    identity = None if options.anew else getattr(source, "identity", lambda: None)()
+    identity = None if options.anew else source.identity()
     return {
         "source": identity or _NOBODY_S + uuid.uuid4().hex,
         "options": f"{options.rows} {options.shards} {options.compress}",
         "version": _version(),
     }
+
+
+def key_of_build(known: Mapping[str, str]) -> str:
+    """Key of the checkpoints of a build that was begun with this."""
+    return json.dumps(known, sort_keys=True)
+
+
+def is_begun(out: Path, source: EdgeSource, options: BuildOptions) -> bool:
+    """Whether a build of the same was stopped that the CPU can continue."""
+    return key_of_build(begun_with(source, options)) in left_by(out).values()
 
 
 @cache
@@ -48,16 +60,18 @@ def goes_on(known: Mapping[str, str], error: BaseException) -> bool:
         return False
     if isinstance(error, OSError):
         return is_disk_full(error)
-    return isinstance(error, RetryableError) or not isinstance(error, Exception)
+    may_end_well = isinstance(error, RetryableError | MemoryError | MemoryBudgetError)
+    return may_end_well or not isinstance(error, Exception)
 
 
 def tell(partial: Partial, known: Mapping[str, str], progress: Progress) -> None:
     """Say what is there of an earlier build, or why that is not used."""
     if partial.checkpoints:
         done = len(partial.checkpoints)
-        progress.note(f"going on with {done:,} parts of this build that were finished before")
+        progress.note(f"going on: {done:,} parts of this build were finished before")
     for key in partial.other_keys:
-        if _NOBODY_S not in key:
+        # Those of other work are no such objects.
+        if key.startswith("{") and _NOBODY_S not in key:
             other = " and another ".join(differing(key, known))
             progress.note(f"a build that was stopped is not continued: it had another {other}")
 
@@ -65,8 +79,10 @@ def tell(partial: Partial, known: Mapping[str, str], progress: Progress) -> None
 def run_folder(spill: Path, slot_bytes: int) -> tuple[str, int]:
     """Where runs are in the partial store, and the bytes of a slot that they were cut by.
 
-    Those of an earlier attempt, if its slots were no larger than these, which a task may fill.
+    Those of an earlier attempt, if its slots were no larger than these, which a task may fill. A
+    slot has a round number of bytes, as free memory is never the same twice.
     """
+    slot_bytes &= -1 << max(0, slot_bytes.bit_length() - _SLOT_BITS)
     for left in spill.glob("runs-*"):
         before = int(left.name.removeprefix("runs-"))
         if before <= slot_bytes:

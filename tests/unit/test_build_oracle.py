@@ -57,6 +57,9 @@ class ListSource:
     def edges(self) -> int:
         return len(self.u)
 
+    def identity(self) -> None:
+        """Nothing tells it from others."""
+
     def units(self, edges_per_unit: int) -> Sequence[Unit]:
         starts = range(0, len(self.u), edges_per_unit)
         return [Unit(i, s, min(s + edges_per_unit, len(self.u))) for i, s in enumerate(starts)]

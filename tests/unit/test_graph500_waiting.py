@@ -116,17 +116,21 @@ def test_refused_memory_has_those_that_wait_validated_first(
 
 
 @pytest.mark.parametrize("kernel", KERNELS)
+@pytest.mark.parametrize("wrong", ["its own parent", "unreached"])
 def test_a_wrong_answer_of_either_is_found(
-    kernel: str, tmp_path: Path, passes: Passes, monkeypatch: pytest.MonkeyPatch
+    kernel: str, wrong: str, tmp_path: Path, passes: Passes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     made = on_host._answer
 
     def changed(engine: Any, tree: Any) -> Any:
         answer = made(engine, tree)
         if engine.kernel == kernel:
-            # A leaf's parent becomes a vertex that is reached, and no neighbour at that level.
             leaf = np.setdiff1d(np.flatnonzero(answer.parent >= 0), answer.parent)[-1]
             answer.parent[leaf] = leaf
+            if wrong == "unreached":
+                answer.parent[leaf] = -1
+                measure = answer.level if kernel == "bfs" else answer.distance
+                measure[leaf] = -1 if kernel == "bfs" else np.inf
         return answer
 
     monkeypatch.setattr(on_host, "_answer", changed)
