@@ -91,7 +91,13 @@ def again(seed: int, arena: Arena, works: Works, out: Path) -> None:
         return
     with arena.connect() as client:
         assert works.calls[call](client, out) == works.right[call], f"seed {seed}, again: {call}"
-    names = {path.name for path in out.iterdir()} - {"call", "g.zarr", "r.zarr", "g.run.json"}
+    names = {path.name for path in out.iterdir()} - {
+        "call",
+        "g.zarr",
+        "r.zarr",
+        "g.run.json",
+        "answers",
+    }
     assert not names, f"seed {seed}: {names} left"
 
 
