@@ -161,9 +161,8 @@ def partial_store(
                 partial.checkpoints = Checkpoints(partial.folder, run_id, key)
             yield partial
         except BaseException as error:
-            # What was kept is not looked at yet if the attempt failed as it began.
-            has_checkpoints = bool(kept if partial.checkpoints is None else partial.checkpoints)
-            if not (has_checkpoints and keeps(error)):
+            # If it failed as it began, nobody has looked at what was kept.
+            if not ((kept if partial.checkpoints is None else partial.checkpoints) and keeps(error)):
                 _remove(partial.folder, final)
             raise
         _remove(partial.folder, final)
