@@ -161,8 +161,8 @@ def partial_store(
                 partial.checkpoints = Checkpoints(partial.folder, run_id, key)
             yield partial
         except BaseException as error:
-            # If it failed as it began, nobody has looked at what was kept.
-            if not ((kept if partial.checkpoints is None else partial.checkpoints) and keeps(error)):
+            done = kept if partial.checkpoints is None else partial.checkpoints
+            if not (done and keeps(error)):
                 _remove(partial.folder, final)
             raise
         _remove(partial.folder, final)
