@@ -187,7 +187,8 @@ def compared(
         alone_s = process_time() - begun
         task = task_of(graph, kernel, int(original_of[root]), budget_bytes)
         results, stats = run(client, partial(make, task), graph.shards)
-        whole = _of_all_rows(graph, ((tree.parent, measure_of(tree)) for tree, _ in results))
+        arrays = ((tree.parent, measure_of(tree)) for tree, _ in results)
+        whole = _of_all_rows(graph, graph.shards, arrays)
         assert tuple(column.tobytes() for column in whole) == answer_of(tree)
         if budget_bytes:
             read["alone"].append(search.io_stats.bytes)

@@ -89,10 +89,10 @@ class Searches(NamedTuple):
 
     def _by_ranks(self, kernel: str, key: int) -> dict[str, Any]:
         factory = partial(make, task_of(self.graph, kernel, key, 0), self.off)
-        results, _ = run(self.client, factory, self.graph.shards)
+        results, _ = run(self.client, factory, self.graph.shards, joins=True)
         trees, logs = zip(*results, strict=True)
         arrays = map(ALGORITHMS[kernel]._arrays_of, trees)
-        whole = [column.tobytes() for column in _of_all_rows(self.graph, arrays)]
+        whole = [column.tobytes() for column in _of_all_rows(self.graph, len(trees), arrays)]
         of_process = list({id(log): log for log in logs}.values())
         return figures_of(of_process, trees[0]) | {"answer": checksum(whole)}
 

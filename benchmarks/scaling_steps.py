@@ -131,7 +131,9 @@ class Log:
 
 
 @contextmanager
-def make(task: SearchTask, off: Sequence[str], mine: Sequence[int]) -> Iterator[tuple[Any, Any]]:
+def make(
+    task: SearchTask, off: Sequence[str], mine: Sequence[int], ranks: int | None = None
+) -> Iterator[tuple[Any, Any]]:
     """Coroutines of a worker's ranks, as the package makes them, with some things off."""
     log = Log()
     with ExitStack() as stack:
@@ -139,7 +141,7 @@ def make(task: SearchTask, off: Sequence[str], mine: Sequence[int]) -> Iterator[
             stack.enter_context(SWITCHES[name]())
         stack.enter_context(patch.object(Party, "_addressed", log.counting()))
         made = MakeRanks(task, ALGORITHMS[task.kernel].start)
-        coroutines, shared = stack.enter_context(made(mine))
+        coroutines, shared = stack.enter_context(made(mine, ranks))
         yield {shard: log.of(one) for shard, one in coroutines.items()}, shared
 
 

@@ -214,9 +214,11 @@ class MakeFatalRanks:
     flag: Path
 
     @contextmanager
-    def __call__(self, shards: Sequence[int]) -> Iterator[tuple[dict[int, Any], Any]]:
-        with self.make(shards) as (ranks, shared):
-            yield {s: killed_once(rank, self.flag) for s, rank in ranks.items()}, shared
+    def __call__(
+        self, mine: Sequence[int], ranks: int | None = None
+    ) -> Iterator[tuple[dict[int, Any], Any]]:
+        with self.make(mine, ranks) as (coroutines, shared):
+            yield {r: killed_once(one, self.flag) for r, one in coroutines.items()}, shared
 
 
 def make_ranks(kernel: str, task: SearchTask) -> MakeRanks:
@@ -230,9 +232,12 @@ def ranks_task(graph: og.Graph, kernel: str, root: int | None) -> SearchTask:
     return SearchTask(*whom, Request(kernel), root, None, ranks, reserved)
 
 
-@pytest.mark.parametrize("kernel", ["bfs", "sssp"])
-def test_a_killed_worker_changes_no_byte(kernel: str, tmp_path: Path) -> None:
-    """Four worker processes with eight shards each; one of them is killed in the middle."""
+@pytest.mark.parametrize(("kernel", "joins"), [("bfs", False), ("sssp", False), ("bfs", True)])
+def test_a_killed_worker_changes_no_byte(kernel: str, joins: bool, tmp_path: Path) -> None:
+    """Four worker processes with eight shards each; one of them is killed in the middle.
+
+    Of joined shards three workers have smaller ones than four.
+    """
     source = og.Kronecker(15, edge_factor=4)
     graph = og.build(source, tmp_path / "g.zarr", shards=32)
     root = int(source.search_keys(1)[0])
@@ -242,11 +247,10 @@ def test_a_killed_worker_changes_no_byte(kernel: str, tmp_path: Path) -> None:
     flag.touch()
     make = MakeFatalRanks(make_ranks(kernel, task), flag)
     with local_cluster(4) as client:
-        scheduler.run(
-            client, make, 32, finish=WritePart(kernel, ALGORITHMS[kernel].arrays, str(tmp_path))
-        )
+        write = WritePart(kernel, ALGORITHMS[kernel].arrays, str(tmp_path))
+        traces, _ = scheduler.run(client, make, 32, joins=joins, finish=write)
     assert not flag.exists(), "nobody was killed"
-    assert columns_from_parts(graph, task, tmp_path) == columns(expected)
+    assert columns_from_parts(graph, len(traces), task, tmp_path) == columns(expected)
 
 
 @pytest.mark.slow
@@ -277,7 +281,9 @@ def test_a_killed_worker_changes_no_component(tmp_path: Path) -> None:
     assert len(set.union(*named.values())) == len(named)
 
 
-def columns_from_parts(graph: og.Graph, task: SearchTask, folder: Path) -> dict[str, bytes]:
+def columns_from_parts(
+    graph: og.Graph, ranks: int, task: SearchTask, folder: Path
+) -> dict[str, bytes]:
     """Put the ranks' parts together, as plainly as can be."""
     original_of, vertices = graph.original_of(), graph.original_ids()
     place = {int(vertex): number for number, vertex in enumerate(vertices)}
@@ -285,10 +291,10 @@ def columns_from_parts(graph: og.Graph, task: SearchTask, folder: Path) -> dict[
     name = "level" if bfs else "distance"
     parent = np.full(len(vertices), -1, np.int64)
     measure = np.full(len(vertices), -1, np.int32) if bfs else np.full(len(vertices), np.inf, "f4")
-    for shard in range(graph.shards):
-        parents = np.load(folder / f"{shard}-parent.npy")
-        values = np.load(folder / f"{shard}-{name}.npy")
-        blocks = range(shard * 1024, graph.rows, graph.shards * 1024)
+    for rank in range(ranks):
+        parents = np.load(folder / f"{rank}-parent.npy")
+        values = np.load(folder / f"{rank}-{name}.npy")
+        blocks = range(rank * 1024, graph.rows, ranks * 1024)
         owned = [row for first in blocks for row in range(first, min(first + 1024, graph.rows))]
         for row, by, value in zip(owned, parents, values, strict=True):
             if by != np.iinfo(parents.dtype).max:

@@ -1,8 +1,9 @@
 """What a rank may ask of the others in a superstep.
 
 An algorithm is a generator function (a coroutine over supersteps) that runs once for every rank,
-a rank being one shard. It yields `Share` or `Route` and is sent `World` or `Arrived`. All ranks
-yield the same kind of question in the same superstep and finish in the same superstep.
+a rank being one shard, or several that are joined. It yields `Share` or `Route` and is sent `World`
+or `Arrived`. All ranks yield the same kind of question in the same superstep and finish in the same
+superstep.
 """
 
 from __future__ import annotations

@@ -37,6 +37,18 @@ def deal(shards: int, workers: Iterable[str], previous: Mapping[str, Sequence[in
     return {w: tuple(sorted([*kept[w], *islice(free, most[w] - len(kept[w]))])) for w in chosen}
 
 
+def fewest_ranks(shards: int, workers: int, threads: int) -> int:
+    """To how few ranks shards can be joined so that no worker has more shards than without.
+
+    Nor fewer ranks than threads, if there are shards for that. Both numbers are powers of two, and
+    rank r of n has the shards r, r + n, r + 2 n, …
+    """
+    most, ranks = -(-shards // workers), 1
+    while -(-ranks // workers) * (shards // ranks) > most or ranks < min(shards, workers * threads):
+        ranks *= 2
+    return ranks
+
+
 @dataclass(frozen=True)
 class Terms:
     """What the client gives every worker of an attempt.

@@ -14,6 +14,8 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+from functools import partial
 from itertools import count
 from typing import Any
 
@@ -24,8 +26,8 @@ from ooc_graph.exchange.attempt import Attempt, LostError
 from ooc_graph.exchange.cluster import Cluster
 from ooc_graph.exchange.handle import Finish, Finished
 from ooc_graph.exchange.interface import ExchangeStats
-from ooc_graph.exchange.ranks import Make
-from ooc_graph.exchange.routing import Placement, Terms, deal
+from ooc_graph.exchange.ranks import Made
+from ooc_graph.exchange.routing import Placement, Terms, deal, fewest_ranks
 from ooc_graph.exchange.settings import answer_timeout_s, patience_s
 from ooc_graph.exchange.worker_states import WorkerState, describe
 
@@ -35,15 +37,16 @@ ATTEMPTS = 3
 
 def run(
     client: Client,
-    make: Make,
+    make: Callable[..., AbstractContextManager[Made]],
     shards: int,
     *,
+    joins: bool = False,
     workers: Sequence[str] | None = None,
     threads: int = 1,
     finish: Finish | None = None,
     note: Callable[[str], None] = lambda _: None,
 ) -> tuple[list[Any], ExchangeStats]:
-    """Run one coroutine for every shard on the workers of a Dask cluster; results by shard.
+    """Run one coroutine for every rank on the workers of a Dask cluster; results by rank.
 
     What a rank, ``make`` or ``finish`` raises ends the run everywhere and is raised here, that of
     the lowest rank first. ClusterLostError: every attempt lost a worker, or none could work for
@@ -51,17 +54,18 @@ def run(
     of other workers' memory: to be read, not kept. Columns of a `Route` have the same dtypes in all
     ranks, also if a rank sends nothing.
 
-    ``make`` is picklable, called on each worker with the numbers of its shards, ascending; it
-    returns a context manager, in which there is a coroutine for each and what they have in common.
-    ``workers`` are addresses or names of those that may take part, at most one for each shard;
-    None: all. Each advances its ranks by so many ``threads``. ``finish``, picklable, is called on
-    the worker with each shard and its result, of which only its return value travels; after a loss
-    perhaps again. ``note`` gets one line if the attempt is lost, or no worker can work for the time
-    being.
+    ``make`` is picklable, called on each worker with its ranks, ascending; it returns a context
+    manager, in which there is a coroutine for each and what they have in common. Every shard is a
+    rank; but if ``make`` ``joins`` shards, there are as few ranks as `fewest_ranks` says, and it is
+    also called with their number. ``workers`` are addresses or names of those that may take part,
+    at most one for each shard; None: all. Each advances its ranks by so many ``threads``.
+    ``finish``, picklable, is called on the worker with each rank and its result, of which only its
+    return value travels; after a loss perhaps again. ``note`` gets one line if the attempt is lost,
+    or no worker can work for the time being.
     """
     cluster, wait_s = Cluster.of(client), patience_s()
     run_id, losses = uuid.uuid4().hex, list[str]()
-    placement: Placement = {}
+    placement, ranks = Placement(), shards
     suspects: set[str] = set()
     for number in count():
         if len(losses) == ATTEMPTS:
@@ -71,10 +75,14 @@ def run(
             states = describe(cluster.look().values())
             losses.append(f"no worker could work for {wait_s:.0f} s: {states}")
             break
-        placement = deal(shards, there, placement)
+        before, ranks = ranks, fewest_ranks(shards, len(there), threads) if joins else shards
+        if ranks != before:
+            placement = {}
+        placement = deal(ranks, there, placement)
         terms = Terms(run_id, number, tuple(placement.items()), threads)
         try:
-            return _in_order(Attempt(cluster, terms).run(make, finish), shards)
+            making = partial(make, ranks=ranks) if joins else make
+            return _in_order(Attempt(cluster, terms).run(making, finish), ranks)
         except LostError as loss:
             suspects |= loss.workers
             if loss.is_refusal:
@@ -111,7 +119,7 @@ def _workers(
     )
 
 
-def _in_order(outcomes: Sequence[Finished], shards: int) -> tuple[list[Any], ExchangeStats]:
+def _in_order(outcomes: Sequence[Finished], ranks: int) -> tuple[list[Any], ExchangeStats]:
     values = {rank: value for outcome in outcomes for rank, value in outcome.values.items()}
     each = [outcome.stats for outcome in outcomes]
     stats = ExchangeStats(
@@ -122,4 +130,4 @@ def _in_order(outcomes: Sequence[Finished], shards: int) -> tuple[list[Any], Exc
         links_shared=sum(one.links_shared for one in each),
         seconds=sum(one.seconds for one in each) / len(each),
     )
-    return [values[rank] for rank in range(shards)], stats
+    return [values[rank] for rank in range(ranks)], stats

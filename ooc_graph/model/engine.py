@@ -66,16 +66,16 @@ class Engine:
 
 @dataclass(frozen=True)
 class RankEngine:
-    """The ranks of a worker, by shard, with buffers for one kernel, and their graph.
+    """The ranks of a worker, by name, with buffers for one kernel, and their graph.
 
     A rank that reads the store while it searches is an `ooc_graph.shards.tiers.TierSearch`.
     """
 
     graph: Graph
-    ranks: dict[int, Any]
+    ranks: dict[Any, Any]
 
     @property
-    def searches(self) -> dict[int, Any]:
+    def searches(self) -> dict[Any, Any]:
         """The device's steps of every rank."""
         return {s: r.search if reads_store(r) else r for s, r in self.ranks.items()}
 

@@ -23,8 +23,8 @@ from ooc_graph.shards.load import Graph
 
 Load = Callable[[Graph, str, Reservation], Engine]
 """Loads a graph for a kernel within a reservation."""
-LoadRanks = Callable[[Graph, Mapping[int, Any]], dict[int, Any]]
-"""Gives the ranks of a worker by shard, given those that it has already."""
+LoadRanks = Callable[[Graph, Mapping[Any, Any]], dict[Any, Any]]
+"""Gives the ranks of a worker by name, given those that it has already."""
 
 
 # Each may have files open.
@@ -83,21 +83,21 @@ def engine(key: Key, load: Load, capacity: Capacity = FREE) -> Iterator[Engine]:
 @contextmanager
 def ranks(
     key: Key,
-    shards: Sequence[int],
+    names: Sequence[Any],
     load: LoadRanks,
     capacity: Capacity = FREE,
     *,
     apart: bool = True,
 ) -> Iterator[RankEngine]:
-    """Exclusive use of a worker's ranks, of its shards; loads those that are not there.
+    """Exclusive use of a worker's ranks, by their names; loads those that are not there.
 
     Unlike `engine` it lets other searches of the process run meanwhile, since ranks wait for those
     of other workers; a second search by the same ranks loads its own. Ranks that stand ``apart`` do
-    not depend on the worker's others: they serve again if shards are dealt otherwise.
+    not depend on the worker's others: they serve again if ranks are dealt otherwise.
     """
-    wanted = Kept(key, process.number_of(key.device), _worker_address(), tuple(shards))
+    wanted = Kept(key, process.number_of(key.device), _worker_address(), tuple(names))
     with _lock:
-        before: dict[int, Any] = {}
+        before: dict[Any, Any] = {}
         if wanted not in _engines:
             before = _take_superseded(wanted) if apart else {}
         _release_others(wanted, capacity)
@@ -121,12 +121,12 @@ def ranks(
                 release()
 
 
-def _take_superseded(wanted: Kept) -> dict[int, Any]:
-    """Ranks of wanted shards that the worker had among others; the others are released."""
-    found: dict[int, Any] = {}
-    for kept in [one for one in _engines if one.shards and serve_the_same(one, wanted)]:
+def _take_superseded(wanted: Kept) -> dict[Any, Any]:
+    """Wanted ranks that the worker had among others; the others are released."""
+    found: dict[Any, Any] = {}
+    for kept in [one for one in _engines if one.ranks and serve_the_same(one, wanted)]:
         found |= cast(RankEngine, _engines.pop(kept)).ranks
-    return {shard: rank for shard, rank in found.items() if shard in wanted.shards}
+    return {name: rank for name, rank in found.items() if name in wanted.ranks}
 
 
 def _load(key: Key, load: Callable[[Graph, str, Reservation], Any]) -> Any:
@@ -178,7 +178,7 @@ def reservations(
     whom = str(graph.path), graph.identity, kernel, device
     with _lock:
         kept = [*_engines, *(asked for asked, within in _instead if within == capacity)]
-        kept = [one for one in kept if one.key[:-1] == whom and not one.shards]
+        kept = [one for one in kept if one.key[:-1] == whom and not one.ranks]
         number = process.number_of(device) if kept else ""
         return [one.key.reserved for one in kept if one.number == number]
 

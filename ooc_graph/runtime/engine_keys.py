@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 from weakref import WeakMethod
 
 from ooc_graph.kernels.cuda.runtime import modules as cuda_modules
@@ -16,13 +16,13 @@ from ooc_graph.runtime.machine import default_limit_bytes
 class Kept(NamedTuple):
     """A key, and the number of the CUDA device, which alone can use what was loaded there.
 
-    Of ranks also the address of the Dask worker that has them, and their shards.
+    Of ranks also the address of the Dask worker that has them, and their names.
     """
 
     key: Key
     number: str
     worker: str = ""
-    shards: tuple[int, ...] = ()
+    ranks: tuple[Any, ...] = ()
 
 
 def serve_the_same(one: Kept, other: Kept) -> bool:

@@ -24,6 +24,7 @@ from ooc_graph.runtime.machine import give_back_freed_memory
 from ooc_graph.runtime.workplace import Workplace
 from ooc_graph.shards.load import Graph
 from ooc_graph.sinks.single import deliver, deliver_late
+from ooc_graph.strategies.ranks import Ranks
 from ooc_graph.types import AnyArray, Dealing
 
 Arrays = tuple[AnyArray, ...]
@@ -35,7 +36,7 @@ class Algorithm:
 
     result: type[Result]  # what users are given
     # The coroutines of a worker's ranks, and what they share: called with the task, the graph, the
-    # ranks by shard, and the device.
+    # steps by rank, and the device.
     start: Callable[[SearchTask, Graph, dict[int, Any], Any], tuple[dict[int, Any], Any]]
     # Attributes of what a rank finds, and the search of a whole graph: an array each, by row.
     arrays: tuple[str, ...]
@@ -65,6 +66,7 @@ class Algorithm:
             workplace.client,
             MakeRanks(task, self.start),
             graph.shards,
+            joins=cast(Ranks, task.strategy).joins,
             threads=workplace.resources(on_cpu=True).threads,
             note=workplace.note,
         )
@@ -132,14 +134,14 @@ class Algorithm:
         from ooc_graph.search.ranks import read_parts  # noqa: PLC0415
 
         graph = same_graph.open_same(task.path, task.identity)
-        parts = read_parts(task.parts, self.arrays, graph.shards)
-        arrays = _of_all_rows(graph, parts)
+        parts = read_parts(task.parts, self.arrays, len(traces))
+        arrays = _of_all_rows(graph, len(traces), parts)
         return self._delivered(task, graph, arrays, load_ids(graph), slowest(traces))
 
     def joined(self, task: SearchTask, graph: Graph, found: Sequence[Any]) -> Written:
         """Bring together what every rank found."""
         trace = slowest([trace_of(task.kernel, one) for one in found])
-        arrays = _of_all_rows(graph, (self._arrays_of(one) for one in found))
+        arrays = _of_all_rows(graph, len(found), (self._arrays_of(one) for one in found))
         return self._delivered(task, graph, arrays, load_ids(graph), trace)
 
     def _arrays_of(self, found: Any) -> Arrays:
@@ -151,12 +153,12 @@ class Algorithm:
         return deliver(self.columns(task, graph, arrays, ids), task.folder, trace)
 
 
-def _of_all_rows(graph: Graph, parts: Iterable[Arrays]) -> Arrays:
-    """Arrays of all rows from those of each shard's."""
+def _of_all_rows(graph: Graph, ranks: int, parts: Iterable[Arrays]) -> Arrays:
+    """Arrays of all rows from those of each rank's."""
     whole: Arrays = ()
-    for shard, arrays in enumerate(parts):
+    for rank, arrays in enumerate(parts):
         whole = whole or tuple(np.empty(graph.rows, array.dtype) for array in arrays)
-        mine = Dealing(graph.rows, graph.shards, shard).owned()
+        mine = Dealing(graph.rows, ranks, rank).owned()
         for every, own in zip(whole, arrays, strict=True):
             every[mine] = own
     return whole

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from time import perf_counter
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 
@@ -21,39 +21,49 @@ from ooc_graph.strategies.ranks import RankLoading, Ranks
 from ooc_graph.types import AnyArray
 
 Coroutines = tuple[dict[int, Any], Any]
-"""Of a worker's ranks, by shard, and what they share."""
+"""Of a worker's ranks, by rank, and what they share."""
+
+
+class Name(NamedTuple):
+    """A rank that a worker keeps: of so many, None being one for each shard, the one it is."""
+
+    ranks: int | None
+    rank: int
 
 
 @dataclass(frozen=True)
 class MakeRanks:
     """Makes a worker's coroutines; the ranks it loads stay in the process for other searches.
 
-    ``start`` is that of `ooc_graph.search.algorithm.Algorithm`.
+    ``start`` is that of `ooc_graph.search.algorithm.Algorithm`. A rank has one shard of the store,
+    or, if there are fewer ``ranks``, several that are joined.
     """
 
     task: SearchTask
     start: Callable[[SearchTask, Graph, dict[int, Any], Any], Coroutines]
 
     @contextmanager
-    def __call__(self, shards: Sequence[int]) -> Iterator[Coroutines]:
-        """Coroutines of these shards and what they share."""
+    def __call__(self, mine: Sequence[int], ranks: int | None = None) -> Iterator[Coroutines]:
+        """Coroutines of these ranks and what they share."""
         task, strategy = self.task, cast(Ranks, self.task.strategy)
-        load = partial(self._load, shards)
+        names, load = [Name(ranks, rank) for rank in mine], partial(self._load, mine, ranks)
         # Those that leave arcs in the store share a budget.
         apart = strategy.tier == MEMORY
-        with engine_cache.ranks(task.key, shards, load, task.capacity, apart=apart) as engine:
-            device = process.device(strategy.device)
-            coroutines, shared = self.start(task, engine.graph, engine.searches, device)
-            yield {shard: _timed(coroutine) for shard, coroutine in coroutines.items()}, shared
+        with engine_cache.ranks(task.key, names, load, task.capacity, apart=apart) as engine:
+            device, searches = process.device(strategy.device), engine.searches
+            steps = {name.rank: searches[name] for name in names}
+            coroutines, shared = self.start(task, engine.graph, steps, device)
+            yield {rank: _timed(coroutine) for rank, coroutine in coroutines.items()}, shared
 
     def _load(
-        self, shards: Sequence[int], graph: Graph, before: Mapping[int, Any]
-    ) -> dict[int, Any]:
+        self, mine: Sequence[int], ranks: int | None, graph: Graph, before: Mapping[Name, Any]
+    ) -> dict[Name, Any]:
         """Load the ranks that the worker does not have already."""
         task, strategy = self.task, cast(Ranks, self.task.strategy)
-        missing = [shard for shard in shards if shard not in before]
-        loading = RankLoading(graph, task.kernel, shards, missing, task.reserved)
-        return {**before, **strategy.inner.load_ranks(loading)}
+        missing = [rank for rank in mine if Name(ranks, rank) not in before]
+        loading = RankLoading(graph, task.kernel, mine, missing, task.reserved, ranks)
+        loaded = strategy.inner.load_ranks(loading)
+        return {**before, **{Name(ranks, rank): search for rank, search in loaded.items()}}
 
 
 def _timed(coroutine: Any) -> Generator[Any, Any, Any]:
@@ -71,14 +81,14 @@ class WritePart:
     arrays: tuple[str, ...]
     folder: str
 
-    def __call__(self, shard: int, found: Any) -> Trace:
+    def __call__(self, rank: int, found: Any) -> Trace:
         """Write it; only the trace travels."""
         for name in self.arrays:
-            save(Path(self.folder), f"{shard}-{name}", getattr(found, name))
+            save(Path(self.folder), f"{rank}-{name}", getattr(found, name))
         return trace_of(self.kernel, found)
 
 
-def read_parts(folder: Path, names: Sequence[str], shards: int) -> Iterator[tuple[AnyArray, ...]]:
-    """What `WritePart` wrote, shard by shard."""
-    for shard in range(shards):
-        yield tuple(np.load(folder / f"{shard}-{name}.npy") for name in names)
+def read_parts(folder: Path, names: Sequence[str], ranks: int) -> Iterator[tuple[AnyArray, ...]]:
+    """What `WritePart` wrote, rank by rank."""
+    for rank in range(ranks):
+        yield tuple(np.load(folder / f"{rank}-{name}.npy") for name in names)

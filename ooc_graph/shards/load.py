@@ -159,20 +159,22 @@ class Graph(GraphFacts):
         order: str,
         shard: int | None = None,
         *,
+        shards: int | None = None,
         room: Allocator | None = None,
         signed: bool = False,
     ) -> Shard:
         """Bring rows into host memory, every chunk checked; CorruptStoreError names file and chunk.
 
         ``order`` is ``hub`` (BFS) or ``light`` (SSSP), and ``signed`` as in `require`. One shard,
-        or None for the whole graph in global order. ``room`` makes the arrays of neighbours and
-        weights; None: ordinary memory.
+        or None for the whole graph in global order. ``shards``, a power of two, is how many there
+        are if those of the store are joined to fewer; None: its own. ``room`` makes the arrays of
+        neighbours and weights; None: ordinary memory.
         """
         self.require(order, signed=signed)
-        rows = {side: self._side(side, order, shard, room) for side in self.sides}
-        out, into = rows[names.OUT], rows.get(names.IN, rows[names.OUT])
         whole = Dealing(self.rows)
-        dealing = whole if shard is None else Dealing(self.rows, self.shards, shard)
+        dealing = whole if shard is None else Dealing(self.rows, shards or self.shards, shard)
+        rows = {side: self._side(side, order, dealing, room) for side in self.sides}
+        out, into = rows[names.OUT], rows.get(names.IN, rows[names.OUT])
         tuples = self.tuples()
         if shard is not None:
             tuples = tuples[dealing.owned()]
@@ -184,10 +186,9 @@ class Graph(GraphFacts):
         """Order in which there are rows for a search that wants ``order``."""
         return order if order in self.attributes["row_orders"] else names.LIGHT
 
-    def _side(self, side: str, order: str, shard: int | None, allocate: Allocator | None) -> Rows:
+    def _side(self, side: str, order: str, dealing: Dealing, allocate: Allocator | None) -> Rows:
         kept = self._kept(order)
-        loader = RowLoader(self.stored, self.rows, self.shards, allocate)
-        rows = loader.load(side, kept, order, shard)
+        rows = RowLoader(self.stored, self.shards, allocate).load(side, kept, order, dealing)
         return rows if kept == order else self._by_id(rows)
 
     def _by_id(self, rows: Rows) -> Rows:

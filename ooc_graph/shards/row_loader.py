@@ -1,4 +1,4 @@
-"""A graph's attributes, and rows of it in host memory: of one shard, or all in global order."""
+"""A graph's attributes, and rows of it in host memory: of one shard, or of several as one."""
 
 from __future__ import annotations
 
@@ -147,24 +147,25 @@ class RowLoader:
     """
 
     stored: Arrays
-    rows: int
     shards: int
     allocate: Allocator | None = None
 
-    def load(self, side: str, stored_order: str, order: str, shard: int | None) -> Rows:
+    def load(self, side: str, stored_order: str, order: str, dealing: Dealing) -> Rows:
         """Rows of one side, as a search of ``order`` wants them except for the order itself.
 
-        With weights if that is ``light``; ``stored_order`` is one that the graph has. Rows of one
-        shard, or None for all in global order.
+        With weights if that is ``light``; ``stored_order`` is one that the graph has. The rows of
+        ``dealing``, of as many shards as the store has or fewer, come in its order.
         """
         names = ["neighbors", *(["weights"] if order == LIGHT else [])]
-        if shard is not None or self.shards == 1:
-            group = rows_path(shard or 0, side, stored_order)
+        # A shard of fewer is itself dealt to some of the store's, in turn.
+        stored = range(dealing.shard, self.shards, dealing.shards)
+        if len(stored) == 1:
+            group = rows_path(stored[0], side, stored_order)
             columns = [self._column(f"{group}/{name}") for name in names]
             return Rows(self.stored.read(f"{group}/offsets"), *columns)
-        groups = [rows_path(number, side, stored_order) for number in range(self.shards)]
+        groups = [rows_path(number, side, stored_order) for number in stored]
         local = [self.stored.read(f"{group}/offsets").astype(np.int64) for group in groups]
-        offsets = _global_offsets(local, self.rows)
+        offsets = _joined_offsets(local, dealing.rows)
         columns = [
             self._interleave([f"{group}/{name}" for group in groups], local, offsets)
             for name in names
@@ -184,7 +185,7 @@ class RowLoader:
     def _interleave(
         self, arrays: Sequence[str], local: Sequence[IntArray], offsets: IntArray
     ) -> AnyArray:
-        """One column of all shards in global row order, chunk by chunk."""
+        """One column of some shards, their rows in the order of ids, chunk by chunk."""
         specs = [self.stored.spec(array) for array in arrays]
         whole = (self.allocate or np.empty)(int(offsets[-1]), specs[0].dtype)
         for shard, spec in enumerate(specs):
@@ -197,7 +198,7 @@ class RowLoader:
         return whole
 
 
-def _global_offsets(local: Sequence[IntArray], rows: int) -> IntArray:
+def _joined_offsets(local: Sequence[IntArray], rows: int) -> IntArray:
     lengths = np.empty(rows, np.int64)
     for shard, offsets in enumerate(local):
         dealing = Dealing(rows, len(local), shard)
@@ -210,7 +211,7 @@ def _global_offsets(local: Sequence[IntArray], rows: int) -> IntArray:
 def _copy_blocks(
     chunk: AnyArray, first: int, starts: IntArray, target: IntArray, whole: AnyArray
 ) -> None:
-    """Copy a chunk's pieces of dealing blocks to where the blocks are in global order."""
+    """Copy a chunk's pieces of dealing blocks to where the blocks are when joined."""
     stop = first + len(chunk)
     block = max(0, int(np.searchsorted(starts, first, "right")) - 1)
     position = first

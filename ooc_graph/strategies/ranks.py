@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Protocol
 
 from ooc_graph.layout.names import ORDER_OF, id_dtype
@@ -36,6 +37,7 @@ class RankLoading:
     shards: Sequence[int]
     missing: Sequence[int]
     reserved: Reservation  # what all of them hold
+    ranks: int | None = None  # how many shards there are if the store's are joined to fewer
 
     @property
     def kept(self) -> list[int]:
@@ -50,7 +52,8 @@ class RankLoading:
     def in_memory(self, device: Any) -> dict[int, Any]:
         """The device's steps on rows of the missing shards, which are read for it."""
         order, steps = ORDER_OF[self.kernel], getattr(device, f"{self.kernel}_rank")
-        return {shard: steps(self.graph.load(order, shard)) for shard in self.missing}
+        load = partial(self.graph.load, order, shards=self.ranks)
+        return {shard: steps(load(shard)) for shard in self.missing}
 
 
 class OfRanks(WholeGraph, Protocol):
@@ -92,6 +95,11 @@ class Ranks(StrategyDefaults):
     def tier(self) -> int:
         """Where rows are."""
         return self.inner.tier
+
+    @property
+    def joins(self) -> bool:
+        """Whether a worker's shards are joined to as few ranks as can be."""
+        return self.device == CPU and self.tier == MEMORY
 
     def lacks(self, job: Job) -> str:
         """Ranks of one process are there only if they are asked for, or nothing else will do.

@@ -16,7 +16,15 @@ from ooc_graph.exchange.parcel import (
     cut_arrays,
     join_arrays,
 )
-from ooc_graph.exchange.routing import Inbound, deal, deliver, for_seats, seat_of_rank, sort_by_seat
+from ooc_graph.exchange.routing import (
+    Inbound,
+    deal,
+    deliver,
+    fewest_ranks,
+    for_seats,
+    seat_of_rank,
+    sort_by_seat,
+)
 from ooc_graph.types import DEAL_BLOCK, owner_of
 from tests.toy_ranks import PATIENCE_S
 
@@ -134,3 +142,17 @@ def test_placement_keeps_what_survivors_hold() -> None:
     assert all(set(first[w]) <= set(second[w]) for w in second)
     assert sorted(map(len, second.values())) == [2, 3, 3]
     assert deal(2, ["c", "a", "b"], {}) == {"a": (0,), "b": (1,)}
+
+
+@pytest.mark.parametrize("shards", [1, 4, 64])
+def test_joined_shards_are_dealt_as_evenly_as_single_ones(shards: int) -> None:
+    def busiest(ranks: int, workers: list[str]) -> int:
+        return max(map(len, deal(ranks, workers, {}).values())) * shards // ranks
+
+    for count in range(1, 10):
+        workers = [str(number) for number in range(count)]
+        ranks, least = fewest_ranks(shards, count, 1), busiest(shards, workers)
+        assert busiest(ranks, workers) == least
+        assert len(deal(ranks, workers, {})) == min(count, shards)
+        assert ranks // 2 < count or busiest(ranks // 2, workers) > least
+    assert (fewest_ranks(64, 8, 1), fewest_ranks(64, 8, 3), fewest_ranks(64, 8, 9)) == (8, 32, 64)

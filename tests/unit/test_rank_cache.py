@@ -43,10 +43,10 @@ def note_loads() -> None:
     load = Graph.load
     noted: list[tuple[str, int]] = []
 
-    def noting(graph: Graph, order: str, shard: Any = None) -> Any:
+    def noting(graph: Graph, order: str, shard: Any = None, *, shards: Any = None) -> Any:
         held = sum(kept.key.reserved.host_bytes for kept in engine_cache._engines)
-        noted.append((f"{graph.path.name} {order} {shard}", held))
-        return load(graph, order, shard)
+        noted.append((f"{graph.path.name} {order} {shard} of {shards}", held))
+        return load(graph, order, shard, shards=shards)
 
     noting.noted, noting.plain = noted, load  # type: ignore[attr-defined]
     Graph.load = noting  # type: ignore[method-assign, assignment]
@@ -80,9 +80,9 @@ def test_searches_in_turn_load_nothing_again(graphs: list[og.Graph], two: Client
     assert search_in_turn(graphs, two) == search_in_turn(graphs, two) == first
     loads = two.run(noted_loads).values()
     everyone = sorted(name for noted in loads for name, _ in noted)
-    # Each worker has two of four shards, of both graphs, in both orders of rows.
-    assert [len(noted) for noted in loads] == [8, 8]
-    assert len(set(everyone)) == 16
+    # Each worker has two of four shards, joined to one, of both graphs, in both orders of rows.
+    assert [len(noted) for noted in loads] == [4, 4]
+    assert len(set(everyone)) == 8
     assert all(len(held) == 4 for held in two.run(held_bytes).values())
 
 
@@ -92,7 +92,7 @@ def test_a_limit_holds_for_all_that_a_worker_keeps(graphs: list[og.Graph], two: 
         for graph in graphs[1:]
         for kernel, order in (("bfs", "hub"), ("sssp", "light"))
     )
-    for limit, loaded in ((both, 4), (both - 1, 12)):
+    for limit, loaded in ((both, 2), (both - 1, 6)):
         two.run(note_loads)
         for _ in range(3):
             search_in_turn(graphs[1:], two, memory_limit=2 * limit)
@@ -101,7 +101,7 @@ def test_a_limit_holds_for_all_that_a_worker_keeps(graphs: list[og.Graph], two: 
         assert all(sum(held) <= limit for held in two.run(held_bytes).values())
         # What is kept is released before another is loaded.
         most = max(held for one in noted for _, held in one)
-        assert (most > 0) == (loaded == 4)
+        assert (most > 0) == (loaded == 2)
 
 
 def test_a_whole_graph_and_ranks_share_a_worker(graphs: list[og.Graph], two: Client) -> None:
@@ -111,9 +111,9 @@ def test_a_whole_graph_and_ranks_share_a_worker(graphs: list[og.Graph], two: Cli
         og.bfs(graphs[0], root, device="cpu", client=two)
         og.bfs(graphs[0], root, device="cpu", client=two, exchange="scheduler")
     for noted in two.run(noted_loads).values():
-        # Its two shards, and the whole graph if it was this worker's turn.
+        # Its two shards, joined, and the whole graph if it was this worker's turn.
         names = [name for name, _ in noted]
-        assert 2 <= len(names) == len(set(names)) <= 3
+        assert 1 <= len(names) == len(set(names)) <= 2
 
 
 # In one process.

@@ -22,14 +22,16 @@ class CpuBfsShared:
     """Frontier and visited vertices of the whole graph, one bit each, in host memory."""
 
     def __init__(self, vertices: int, shards: int) -> None:
-        self.vertices, self.shards = vertices, shards
         group = bitmap.BLOCK_WORDS * shards
         self.frontier = np.zeros(-(-bitmap.words_for(vertices) // group) * group, np.uint64)
         self.visited = np.zeros_like(self.frontier)
 
     def merge(self, payloads: Sequence[tuple[AnyArray, ...]]) -> None:
-        """Deal the ranks' bitmaps into the global one, block by block."""
-        bitmap.deal_frontiers(self.frontier, self.shards, payloads)
+        """Deal the ranks' bitmaps into the global one, block by block.
+
+        There are as many ranks as shards, or half of them, a quarter, and so on.
+        """
+        bitmap.deal_frontiers(self.frontier, len(payloads), payloads)
         self.visited |= self.frontier
 
 
