@@ -32,10 +32,12 @@ def bfs(rank: BfsRank, root: int, shared: BfsShared) -> Superstep[BfsTree]:
     arcs: list[int] = []
     directions: list[int] = []
     examined, unvisited_arcs, direction = 0, -1, PUSH
+    # To ask what a rank can do takes as long as a step.
+    in_parts = rank if isinstance(rank, BfsPartsRank) else None
     while True:
         found, found_arcs, bits = rank.frontier()
         counts = (found, found_arcs, rank.arcs, examined)
-        ahead = _pushed_ahead(rank, found_arcs, shared)
+        ahead = None if in_parts else _pushed_ahead(rank, found_arcs, shared)
         world: World = yield Share(counts, (bits,), ahead, is_disjoint=True)
         frontier, frontier_arcs, all_arcs, level_arcs = world.counts
         if vertices:
@@ -54,7 +56,7 @@ def bfs(rank: BfsRank, root: int, shared: BfsShared) -> Superstep[BfsTree]:
             rank.claim(world.arrived.target, world.arrived.columns[0])
             examined = found_arcs
         else:
-            examined = yield from _push(rank, shared)
+            examined = yield from _push(rank, in_parts, shared)
 
 
 def _pushed_ahead(rank: BfsRank, found_arcs: int, shared: BfsShared) -> Route | None:
@@ -62,26 +64,26 @@ def _pushed_ahead(rank: BfsRank, found_arcs: int, shared: BfsShared) -> Route | 
 
     ``shared`` lacks the frontier still: its vertices may be among them, and are not claimed again.
     """
-    if found_arcs > FEW_ARCS or isinstance(rank, BfsPartsRank):
+    if found_arcs > FEW_ARCS:
         return None
     target, parent, _ = rank.push(shared)
     return Route(target, (parent,))
 
 
-def _push(rank: BfsRank, shared: BfsShared) -> Superstep[int]:
+def _push(rank: BfsRank, in_parts: BfsPartsRank | None, shared: BfsShared) -> Superstep[int]:
     """Push the frontier, in parts if the ranks do; arcs examined."""
-    if not isinstance(rank, BfsPartsRank):
+    if in_parts is None:
         target, parent, examined = rank.push(shared)
         arrived: Arrived = yield Route(target, (parent,))
         rank.claim(arrived.target, arrived.columns[0])
         return examined
-    rank.begin_push()
+    in_parts.begin_push()
     examined, pushing = 0, 1
     while pushing:
         target, parent, looked = rank.push(shared)
         examined += looked
         arrived = yield Route(target, (parent,))
         rank.claim(arrived.target, arrived.columns[0])
-        world: World = yield Share((int(rank.is_pushing),))
+        world: World = yield Share((int(in_parts.is_pushing),))
         (pushing,) = world.counts
     return examined
