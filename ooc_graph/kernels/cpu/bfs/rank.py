@@ -31,8 +31,18 @@ class CpuBfsShared:
 
         There are as many ranks as shards, or half of them, a quarter, and so on.
         """
-        bitmap.deal_frontiers(self.frontier, len(payloads), payloads)
-        self.visited |= self.frontier
+        for rank, (words,) in enumerate(payloads):
+            _deal(self.frontier, self.visited, words, len(payloads), rank)
+
+
+@kernel
+def _deal(frontier: Any, visited: Any, words: Any, ranks: int, rank: int) -> None:
+    """Deal the bitmap of one rank's rows into that of all vertices, which are visited now."""
+    for first in range(0, len(words), bitmap.BLOCK_WORDS):
+        shift = first * (ranks - 1) + rank * bitmap.BLOCK_WORDS
+        for index in range(first, min(first + bitmap.BLOCK_WORDS, len(words))):
+            frontier[index + shift] = words[index]
+            visited[index + shift] |= words[index]
 
 
 @kernel
