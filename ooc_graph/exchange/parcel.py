@@ -70,8 +70,12 @@ def cut_arrays(
 ) -> list[Part]:
     """Pack arrays of any shapes and dtypes into parts of at most ``part_bytes``; views.
 
-    The header carries ``note``, every array's shape, and which piece belongs to which array.
+    The header carries ``note``; and if there are several parts, every array's shape, and which
+    piece belongs to which array.
     """
+    if sum(array.nbytes for array in arrays) <= part_bytes:
+        whole = tuple(a if a.flags.c_contiguous else a.copy() for a in arrays)
+        return [Part((note, None, None), whole)]
     owners: list[int] = []
     parts: list[list[AnyArray]] = [[]]
     free_bytes = part_bytes
@@ -100,6 +104,8 @@ def join_arrays(parts: Sequence[Part | Parcel]) -> tuple[Any, list[AnyArray]]:
     Arrays that were never cut are views of their part if aligned.
     """
     note, shapes, owners = parts[0].header
+    if shapes is None:
+        return note, [_join([array]) for array in parts[0].arrays]
     pieces: list[list[AnyArray]] = [[] for _ in shapes]
     for owner, piece in zip(owners, (a for part in parts for a in part.arrays), strict=True):
         pieces[owner].append(piece)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, closing
-from itertools import islice, pairwise
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -24,12 +24,16 @@ from ooc_graph.exchange.interface import (
     World,
 )
 from ooc_graph.exchange.parcel import PART_BYTES, Kind, Parcel, Part, cut_arrays, join_arrays
-from ooc_graph.types import AnyArray, IntArray
+from ooc_graph.types import AnyArray
 
 Made = tuple[Mapping[int, Superstep[Any]], Shared]
 Make = Callable[[Sequence[int]], AbstractContextManager[Made]]
 Trade = Callable[[Kind, Callable[[int], Sequence[Part]]], Mapping[int, Sequence[Parcel]]]
 """Sends parts to every other process and gives theirs; see `ooc_graph.exchange.party.Party`."""
+
+
+FEW_BYTES = 1 << 16
+"""Entries of a process that take at most so many bytes may go to all others."""
 
 
 class Ranks:
@@ -95,37 +99,30 @@ class Ranks:
         lengths, counts = [len(payload) for payload in mine], _sum([r.counts for r in questions])
         routes = [question.route for question in questions if question.route is not None]
         sent = self._sorted(routes) if len(routes) == len(questions) else []
-        payload_arrays: Sequence[codec.Packed] = []
+        is_filled = questions[0].is_disjoint and self._codes
+        payload: Sequence[AnyArray] = []
         if len(self._ranks_of) > 1:
-            sendings = [
-                self._disjoint[rank].filled(array)
-                if question.is_disjoint and self._codes
-                else array
+            payload = [
+                self._disjoint[rank].filled(array) if is_filled else array
                 for rank, question in zip(self._mine, questions, strict=True)
                 for array in question.payload
             ]
-            payload_arrays = self._packed(sendings)
-
-        def parts(member: int) -> list[Part]:
-            columns, entries = self._for_member(sent, member) if sent else ((), None)
-            arrays = [*payload_arrays, *self._packed(columns)]
-            return self._cut(arrays, (counts, lengths, entries))
-
-        alike = self._cut(payload_arrays, (counts, lengths, None))
-        mail = self._trade(Kind.SHARE, parts if sent else lambda _member: alike)
+        mail = self._traded(Kind.SHARE, (counts, lengths, is_filled), payload, sent)
         payloads = dict(zip(self._mine, mine, strict=True))
         sums, inbound = [counts], [self._own(sent)] if sent else []
         for member, parcels in mail.items():
-            (counts, lengths, entries), arrays = self._joined(parcels)
-            rest, senders = iter(arrays), self._ranks_of[member]
-            theirs = [tuple(islice(rest, length)) for length in lengths]
-            if questions[0].is_disjoint:
+            ((counts, lengths, is_filled), entries), arrays = self._joined(parcels)
+            senders, theirs, start = self._ranks_of[member], [], 0
+            for length in lengths:
+                theirs.append(tuple(arrays[start : start + length]))
+                start += length
+            if is_filled:
                 both = zip(senders, theirs, strict=True)
-                theirs = [(self._disjoint[rank].taken(*arrays),) for rank, arrays in both]
+                theirs = [(self._disjoint[rank].taken(*words),) for rank, words in both]
             payloads.update(zip(senders, theirs, strict=True))
             sums.append(counts)
             if entries is not None:
-                inbound.append(routing.Inbound(tuple(rest), entries, senders))
+                inbound.append(self._inbound(member, entries, arrays[start:]))
         total = _sum(sums)
         if any(payloads.values()):
             self._shared.merge([payloads[rank] for rank in sorted(payloads)])
@@ -135,16 +132,49 @@ class Ranks:
 
     def _route(self, questions: Sequence[Route]) -> list[Arrived]:
         sent = self._sorted(questions)
+        inbound = [self._own(sent)]
+        for member, parcels in self._traded(Kind.ROUTE, None, (), sent).items():
+            (_, entries), columns = self._joined(parcels)
+            inbound.append(self._inbound(member, entries, columns))
+        return routing.deliver(inbound)
+
+    def _traded(
+        self, kind: Kind, note: Any, payload: Sequence[AnyArray], sent: Sequence[routing.Outbound]
+    ) -> Mapping[int, Sequence[Parcel]]:
+        """Tell all others arrays, with a note, and send them entries; what they tell and send.
+
+        Few entries go to all, if no network is between them: what all get is made and written once,
+        and each takes those that are its own.
+        """
+        packed = self._packed(payload)
 
         def parts(member: int) -> list[Part]:
             columns, counts = self._for_member(sent, member)
-            return self._cut(self._packed(columns), counts)
+            return self._cut([*packed, *self._packed(columns)], (note, counts))
 
-        inbound = [self._own(sent)]
-        for member, parcels in self._trade(Kind.ROUTE, parts).items():
-            counts, columns = self._joined(parcels)
-            inbound.append(routing.Inbound(tuple(columns), counts, self._ranks_of[member]))
-        return routing.deliver(inbound)
+        columns = [column for one in sent for column in one.columns]
+        if sent and (self._codes or sum(column.nbytes for column in columns) > FEW_BYTES):
+            return self._trade(kind, parts)
+        bounds = tuple(one.bounds for one in sent) or None
+        alike = self._cut([*packed, *self._packed(columns)], (note, bounds))
+        return self._trade(kind, lambda _member: alike)
+
+    def _inbound(
+        self,
+        member: int,
+        entries: list[list[int]] | tuple[list[int], ...],
+        columns: Sequence[AnyArray],
+    ) -> routing.Inbound:
+        """What a worker sent: ``entries`` are counts, or of columns for all the bounds."""
+        senders = self._ranks_of[member]
+        if isinstance(entries, list):
+            return routing.Inbound(tuple(columns), entries, senders)
+        width = len(columns) // len(senders)
+        sent = [
+            routing.Outbound(tuple(columns[at * width : (at + 1) * width]), bounds)
+            for at, bounds in enumerate(entries)
+        ]
+        return routing.Inbound(*self._for_member(sent, self._member), senders)
 
     def _packed(self, arrays: Sequence[AnyArray]) -> list[codec.Packed]:
         if not self._codes:
@@ -153,12 +183,14 @@ class Ranks:
 
     def _cut(self, packed: Sequence[codec.Packed], note: Any) -> list[Part]:
         """Parts of a message, with a note."""
-        given = note, [one.is_coded for one in packed]
+        given = note, [one.is_coded for one in packed] if self._codes else None
         return cut_arrays([one.array for one in packed], given, part_bytes=self._part_bytes)
 
     def _joined(self, parcels: Sequence[Parcel]) -> tuple[Any, list[AnyArray]]:
         """Undo `_cut`."""
         (note, are_coded), arrays = join_arrays(parcels)
+        if are_coded is None:
+            return note, arrays
         both = map(codec.Packed, arrays, are_coded)
         return note, list(self._apply(codec.unpacked, both))
 
@@ -169,8 +201,8 @@ class Ranks:
 
     def _for_member(
         self, sent: Sequence[routing.Outbound], member: int
-    ) -> tuple[routing.Columns, IntArray]:
-        """What the ranks of this process send to those of another."""
+    ) -> tuple[routing.Columns, list[list[int]]]:
+        """What the ranks of this process, or of another, send to those of one."""
         return routing.for_seats(sent, *self._seats[member])
 
     def _own(self, sent: Sequence[routing.Outbound]) -> routing.Inbound:
@@ -204,6 +236,8 @@ def _advance(step: tuple[Superstep[Any], Answer | None]) -> Question | _End:
 
 
 def _sum(counts: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
+    if len(counts) == 1:
+        return tuple(map(int, counts[0]))
     if len({len(one) for one in counts}) > 1:
         raise DivergedRanksError(f"ranks share different numbers of counts: {list(counts)}")
-    return tuple(sum(int(value) for value in column) for column in zip(*counts, strict=True))
+    return tuple(sum(map(int, column)) for column in zip(*counts, strict=True))

@@ -9,14 +9,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import islice, pairwise
+from itertools import accumulate, islice, pairwise
 from typing import TypeVar
 
 import numpy as np
 
 from ooc_graph.exchange.doors import Address
 from ooc_graph.exchange.interface import Arrived, Route
-from ooc_graph.types import AnyArray, IntArray, owner_of
+from ooc_graph.exchange.seat_loops import order_by_seat
+from ooc_graph.types import AnyArray
 
 Placement = dict[str, tuple[int, ...]]
 
@@ -83,19 +84,19 @@ class Outbound:
     """What one rank sends, ordered by seat: entries ``bounds[seat]:bounds[seat + 1]``."""
 
     columns: Columns
-    bounds: IntArray
+    bounds: list[int]
 
 
 @dataclass(frozen=True)
 class Inbound:
     """What one worker, which has the ranks ``senders``, sent to the ranks of another.
 
-    Entries are ordered by sender, then by receiver. ``counts`` int64 (senders, receivers) says how
-    many.
+    Entries are ordered by sender, then by receiver. ``counts`` has a list for each sender, which
+    says how many there are for each receiver.
     """
 
     columns: Columns
-    counts: IntArray
+    counts: list[list[int]]
     senders: Sequence[int]
 
 
@@ -112,21 +113,22 @@ def sort_by_seat(route: Route, seat_of_rank: AnyArray) -> Outbound:
     if len({len(column) for column in columns}) > 1:
         lengths = [len(column) for column in columns]
         raise TypeError(f"a rank routes columns of different lengths: {lengths}")
-    shards = len(seat_of_rank)
-    seats = seat_of_rank[owner_of(route.target, shards).astype(np.intp)]
-    order = np.argsort(seats, kind="stable")
-    bounds = np.zeros(shards + 1, np.int64)
-    np.cumsum(np.bincount(seats, minlength=shards), out=bounds[1:])
-    return Outbound(tuple(column[order] for column in columns), bounds)
+    ends = np.zeros(len(seat_of_rank), np.int64)
+    if len(route.target):
+        order = np.empty(len(route.target), np.int64)
+        order_by_seat(np.ascontiguousarray(route.target), seat_of_rank, ends, order)
+        columns = tuple(column[order] for column in columns)
+    return Outbound(columns, [0, *ends.tolist()])
 
 
-def for_seats(sent: Sequence[Outbound], first: int, stop: int) -> tuple[Columns, IntArray]:
+def for_seats(sent: Sequence[Outbound], first: int, stop: int) -> tuple[Columns, list[list[int]]]:
     """What a worker's ranks send to the seats ``first:stop``, by sender; counts as of `Inbound`."""
     slices = [
         tuple(column[one.bounds[first] : one.bounds[stop]] for column in one.columns)
         for one in sent
     ]
-    return _joined(slices), np.stack([np.diff(one.bounds[first : stop + 1]) for one in sent])
+    bounds = [pairwise(one.bounds[first : stop + 1]) for one in sent]
+    return _joined(slices), [[end - begin for begin, end in each] for each in bounds]
 
 
 def deliver(inbound: Sequence[Inbound]) -> list[Arrived]:
@@ -143,11 +145,11 @@ def deliver(inbound: Sequence[Inbound]) -> list[Arrived]:
 
 def _by_receiver(inbound: Inbound) -> Iterator[list[Columns]]:
     """For each sender what each receiver gets from it."""
-    bounds = np.concatenate([[0], np.cumsum(inbound.counts)]).tolist()
-    receivers = inbound.counts.shape[1]
-    slices = [tuple(c[start:stop] for c in inbound.columns) for start, stop in pairwise(bounds)]
-    for first in range(0, len(slices), receivers):
-        yield slices[first : first + receivers]
+    start, columns = 0, inbound.columns
+    for counts in inbound.counts:
+        bounds = list(accumulate(counts, initial=start))
+        yield [tuple(c[begin:end] for c in columns) for begin, end in pairwise(bounds)]
+        start = bounds[-1]
 
 
 def _joined(pieces: Sequence[Columns]) -> Columns:

@@ -28,6 +28,8 @@ from ooc_graph.forked import not_inherited
 
 _SLACK_BYTES = 1 << 20
 _DESCRIPTOR = struct.Struct("i")
+_RECEIVED = MESSAGE_BYTES + 1, socket.CMSG_LEN(_DESCRIPTOR.size), int(socket.MSG_CMSG_CLOEXEC)
+_IS_CUT = int(socket.MSG_CTRUNC)
 
 
 class SharedMemory:
@@ -70,8 +72,9 @@ class SharedMemory:
         letters: dict[int, tuple[list[Parcel], list[int]]] = {}
         for member, parcels in mail.items():
             letters.setdefault(id(parcels), (list(parcels), []))[1].append(member)
-            self.bytes_sent += sum(parcel.array_bytes for parcel in parcels)
         self._letters = list(letters.values())
+        for parcels, receivers in self._letters:
+            self.bytes_sent += len(receivers) * sum(parcel.array_bytes for parcel in parcels)
         self._send_round()
 
     def receive(self) -> Mail:
@@ -79,10 +82,10 @@ class SharedMemory:
         mail: dict[int, list[Parcel]] = {member: [] for member in self.members}
         while True:
             came: dict[int, bytes] = {}
-            while self._missing:
-                for member in self._called():
-                    came[member] = self._take(member)
-                    self._missing.discard(member)
+            # All are waited for, one after the other.
+            for member in sorted(self._missing):
+                came[member] = self._take(member)
+                self._missing.discard(member)
             goes_on = self._has_more or any(map(has_more, came.values()))
             for member, message in came.items():
                 memory = self._theirs[member][self._round % 2]
@@ -188,26 +191,19 @@ class SharedMemory:
         except OSError as error:
             self._give_up(error)
 
-    def _called(self) -> list[int]:
-        """Wait a little; members whose message has come, or who are gone."""
-        poll = select.poll()
-        member_of = {self._links[member].fileno(): member for member in self._missing}
-        for descriptor in member_of:
-            poll.register(descriptor, select.POLLIN)
-        ready = poll.poll(TICK_S * 1e3)
-        if not ready:
-            self._check()
-        return [member_of[descriptor] for descriptor, _ in ready]
-
     def _take(self, member: int) -> bytes:
-        """A member's message; memory that comes with it is mapped."""
-        space, is_private = socket.CMSG_LEN(_DESCRIPTOR.size), socket.MSG_CMSG_CLOEXEC
+        """Wait for a member's message; memory that comes with it is mapped."""
         link = self._links[member]
         try:
-            message, ancillary, flags, _ = link.recvmsg(MESSAGE_BYTES + 1, space, is_private)
+            while True:
+                try:
+                    message, ancillary, flags, _ = link.recvmsg(*_RECEIVED)
+                    break
+                except BlockingIOError:
+                    self._wait(link)
         except OSError:
             self._wait_for_end(member)
-        if flags & socket.MSG_CTRUNC:
+        if flags & _IS_CUT:
             self._give_up(OSError("no descriptor is free"))
         for _, _, descriptor in ancillary:
             (received,) = _DESCRIPTOR.unpack(descriptor)
@@ -220,6 +216,13 @@ class SharedMemory:
         if not message:
             self._wait_for_end(member)
         return message
+
+    def _wait(self, link: socket.socket) -> None:
+        """Wait a little until something has come by a link, or whoever sends it is gone."""
+        poll = select.poll()
+        poll.register(link, select.POLLIN)
+        if not poll.poll(TICK_S * 1e3):
+            self._check()
 
     def _wait_for_end(self, member: int) -> NoReturn:
         """Wait until it is known why a member has left: its ranks failed, or it is lost.

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from ooc_graph.exchange.parcel import Parcel
+from ooc_graph.exchange.parcel import Kind, Parcel
 from ooc_graph.types import AnyArray
 
 SMALL_BYTES = 4 << 10
@@ -22,6 +22,7 @@ MESSAGE_BYTES = 32 << 10
 _ALIGNED = 64
 _SPAN = struct.Struct("<QQ")
 _MORE, _IN_MEMORY = 1, 2  # flags in a message's first byte
+_KINDS = {kind.value: kind for kind in Kind}
 
 
 class Layout:
@@ -29,36 +30,39 @@ class Layout:
 
     def __init__(self) -> None:
         self.size = 0
-        self._writes: list[tuple[int, memoryview]] = []
+        self._writes: list[tuple[int, AnyArray]] = []
 
     def message(self, parcels: Sequence[Parcel], *, more: bool) -> bytes:
         """What says where some parcels are, and whether their sender has more for anybody."""
-        spans: list[tuple[int, int]] = []
-
-        def keep(buffer: pickle.PickleBuffer) -> bool:
-            raw = buffer.raw()
-            if raw.nbytes > SMALL_BYTES:
-                spans.append(self._put(raw))
-            return raw.nbytes <= SMALL_BYTES
-
-        inner = pickle.dumps(parcels, protocol=5, buffer_callback=keep)
-        body = pickle.dumps((spans, inner), protocol=5)
+        # Plain values: objects would take several times as long.
+        plain = [
+            (
+                *(one.run_id, one.attempt, one.superstep, one.sender, one.part, one.parts),
+                *(one.kind.value, one.header, [self._lain(array) for array in one.arrays]),
+            )
+            for one in parcels
+        ]
+        body = pickle.dumps(plain, protocol=5)
         flags = _MORE if more else 0
         if len(body) <= MESSAGE_BYTES:
             return bytes([flags]) + body
-        return bytes([flags | _IN_MEMORY]) + _SPAN.pack(*self._put(memoryview(body)))
+        return bytes([flags | _IN_MEMORY]) + _SPAN.pack(self._put(body), len(body))
 
-    def _put(self, raw: memoryview) -> tuple[int, int]:
-        start = self.size
+    def _lain(self, array: AnyArray) -> tuple[str, tuple[int, ...], bytearray | int]:
+        """Dtype and shape of an array, and its bytes, or where in the memory they are."""
+        is_small = array.nbytes <= SMALL_BYTES
+        return array.dtype.str, array.shape, bytearray(array.data) if is_small else self._put(array)
+
+    def _put(self, buffer: AnyArray | bytes) -> int:
+        start, raw = self.size, np.frombuffer(buffer, np.uint8)
         self._writes.append((start, raw))
         self.size += -(-raw.nbytes // _ALIGNED) * _ALIGNED
-        return start, raw.nbytes
+        return start
 
     def write(self, memory: AnyArray) -> None:
         """Write all."""
         for start, raw in self._writes:
-            # Other threads run meanwhile, as they would not with a memoryview.
-            memory[start : start + raw.nbytes] = np.frombuffer(raw, np.uint8)
+            memory[start : start + raw.nbytes] = raw
 
 
 def has_more(message: bytes) -> bool:
@@ -73,11 +77,25 @@ def read(message: bytes, memory: AnyArray, *, copied: bool) -> list[Parcel]:
         start, size = _SPAN.unpack(body)
         body = memory[start : start + size]
     # As Dask itself does with what workers of its cluster send.
-    spans, inner = pickle.loads(body)  # noqa: S301
-    views = (memory[start : start + size] for start, size in spans)
-    buffers = [view.copy() if copied else view for view in views]
-    parcels: list[Parcel] = pickle.loads(inner, buffers=buffers)  # noqa: S301
-    return parcels
+    plain = pickle.loads(body)  # noqa: S301
+    return [
+        Parcel(
+            *(run_id, attempt, superstep, sender, part, parts),
+            *(_KINDS[kind], header, tuple(_read(array, memory, copied) for array in arrays)),
+        )
+        for run_id, attempt, superstep, sender, part, parts, kind, header, arrays in plain
+    ]
+
+
+def _read(
+    lain: tuple[str, tuple[int, ...], bytearray | int], memory: AnyArray, copied: bool
+) -> AnyArray:
+    """Undo `Layout._lain`."""
+    dtype, shape, where = lain
+    if isinstance(where, bytearray):
+        return np.ndarray(shape, dtype, where)
+    view: AnyArray = np.ndarray(shape, dtype, memory, where)
+    return view.copy() if copied else view
 
 
 def nothing() -> AnyArray:
