@@ -45,6 +45,9 @@ _CONFIGURATION = {
     "distributed.worker.memory.pause": False,
     "distributed.worker.memory.terminate": False,
     "distributed.worker.preload": _PRELOAD,
+    # A hundred times a second the event loop would take the lock that ranks need, to find them in a
+    # kernel.
+    "distributed.worker.profile.enabled": False,
     "distributed.scheduler.worker-saturation": float("inf"),
     "distributed.admin.large-graph-warning-threshold": "1GB",
     "distributed.nanny.pre-spawn-environ": {
