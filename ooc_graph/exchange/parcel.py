@@ -8,9 +8,9 @@ from __future__ import annotations
 import asyncio
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import Enum
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -28,8 +28,7 @@ class Kind(Enum):
     DONE = "done"
 
 
-@dataclass(frozen=True)
-class Parcel:
+class Parcel(NamedTuple):
     """One part, of so many, of what a worker sends another in a superstep.
 
     The sender is its position in the party. The header, in part 0 alone, is what the receiver needs
@@ -54,7 +53,7 @@ class Parcel:
 
     def copied(self) -> Parcel:
         """Return the parcel with arrays of its own, as the sender may overwrite them."""
-        return replace(self, arrays=tuple(array.copy() for array in self.arrays))
+        return self._replace(arrays=tuple(array.copy() for array in self.arrays))
 
 
 @dataclass(frozen=True)
@@ -105,7 +104,7 @@ def join_arrays(parts: Sequence[Part | Parcel]) -> tuple[Any, list[AnyArray]]:
     """
     note, shapes, owners = parts[0].header
     if shapes is None:
-        return note, [_join([array]) for array in parts[0].arrays]
+        return note, [_aligned(array) for array in parts[0].arrays]
     pieces: list[list[AnyArray]] = [[] for _ in shapes]
     for owner, piece in zip(owners, (a for part in parts for a in part.arrays), strict=True):
         pieces[owner].append(piece)
@@ -114,10 +113,12 @@ def join_arrays(parts: Sequence[Part | Parcel]) -> tuple[Any, list[AnyArray]]:
 
 
 def _join(pieces: list[AnyArray]) -> AnyArray:
-    if len(pieces) > 1:
-        return np.concatenate(pieces)
+    return np.concatenate(pieces) if len(pieces) > 1 else _aligned(pieces[0])
+
+
+def _aligned(array: AnyArray) -> AnyArray:
     # Receive buffers hold several frames back to back; kernels are compiled for aligned arrays.
-    return pieces[0] if pieces[0].flags.aligned else pieces[0].copy()
+    return array if array.flags.aligned else array.copy()
 
 
 EARLY_BYTES = 64 << 20

@@ -154,7 +154,7 @@ def _by_receiver(inbound: Inbound) -> Iterator[list[Columns]]:
 
 def _joined(pieces: Sequence[Columns]) -> Columns:
     """Pieces one behind the other; a single one is not copied."""
-    kinds = {tuple(column.dtype for column in columns) for columns in pieces}
+    kinds = {tuple([column.dtype for column in columns]) for columns in pieces}
     if len(kinds) > 1:
         listed = "; ".join(sorted(str([str(dtype) for dtype in kind]) for kind in kinds))
         raise TypeError(f"ranks route columns of different dtypes in one superstep: {listed}")

@@ -7,6 +7,7 @@ import os
 import pickle
 import struct
 from collections.abc import Sequence
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -23,6 +24,7 @@ _ALIGNED = 64
 _SPAN = struct.Struct("<QQ")
 _MORE, _IN_MEMORY = 1, 2  # flags in a message's first byte
 _KINDS = {kind.value: kind for kind in Kind}
+_dtype = cache(np.dtype)
 
 
 class Layout:
@@ -36,11 +38,8 @@ class Layout:
         """What says where some parcels are, and whether their sender has more for anybody."""
         # Plain values: objects would take several times as long.
         plain = [
-            (
-                *(one.run_id, one.attempt, one.superstep, one.sender, one.part, one.parts),
-                *(one.kind.value, one.header, [self._lain(array) for array in one.arrays]),
-            )
-            for one in parcels
+            (*address, kind.value, header, [self._lain(array) for array in arrays])
+            for *address, kind, header, arrays in parcels
         ]
         body = pickle.dumps(plain, protocol=5)
         flags = _MORE if more else 0
@@ -79,11 +78,10 @@ def read(message: bytes, memory: AnyArray, *, copied: bool) -> list[Parcel]:
     # As Dask itself does with what workers of its cluster send.
     plain = pickle.loads(body)  # noqa: S301
     return [
-        Parcel(
-            *(run_id, attempt, superstep, sender, part, parts),
-            *(_KINDS[kind], header, tuple(_read(array, memory, copied) for array in arrays)),
+        Parcel._make(
+            (*address, _KINDS[kind], header, tuple([_read(a, memory, copied) for a in arrays]))
         )
-        for run_id, attempt, superstep, sender, part, parts, kind, header, arrays in plain
+        for *address, kind, header, arrays in plain
     ]
 
 
@@ -91,10 +89,10 @@ def _read(
     lain: tuple[str, tuple[int, ...], bytearray | int], memory: AnyArray, copied: bool
 ) -> AnyArray:
     """Undo `Layout._lain`."""
-    dtype, shape, where = lain
+    name, shape, where = lain
     if isinstance(where, bytearray):
-        return np.ndarray(shape, dtype, where)
-    view: AnyArray = np.ndarray(shape, dtype, memory, where)
+        return np.ndarray(shape, _dtype(name), where)
+    view: AnyArray = np.ndarray(shape, _dtype(name), memory, where)
     return view.copy() if copied else view
 
 
