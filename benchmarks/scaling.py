@@ -5,8 +5,8 @@
     python benchmarks/scaling.py --study [--scales 20] ...
     python benchmarks/scaling.py --many-ranks [--scales 20] ...
 
-A shape is workers by ranks. Workers are processes of one thread each, whose number may exceed that
-of cores: then times say little, and processor time of all threads of all workers is compared.
+A shape is workers by shards, which each joins to one rank. Workers are processes of one thread
+each, maybe more than cores: then times say little, and processor time of all threads is compared.
 
 - ``--strong``: one graph by more and more ranks, through shared memory, where nothing is coded, and
   through Dask's connections as between hosts, beside one worker that searches it whole;
