@@ -19,7 +19,7 @@ from ooc_graph.exchange.routing import Apply, Terms
 from ooc_graph.exchange.transport import AttemptAbortedError, SharingRefusedError
 from ooc_graph.threads import Threads
 
-Finish = Callable[[int, Any], Any]
+Finish = Callable[[int, Any, int], Any]
 
 
 @dataclass(frozen=True)
@@ -94,7 +94,10 @@ def _play(party: Party, make: Make, finish: Finish | None) -> Finished:
             *given, apply=apply, codes=party.has_far, part_bytes=party.part_bytes
         )  # fmt: skip
         results = stack.enter_context(closing(advanced)).run()
-    values = results if finish is None else {r: finish(r, results[r]) for r in sorted(results)}
+    ranks = sum(len(each) for _, each in party.terms.party)
+    values = results
+    if finish is not None:
+        values = {rank: finish(rank, results[rank], ranks) for rank in sorted(results)}
     return Finished(values, party.stats())
 
 

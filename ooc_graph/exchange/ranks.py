@@ -33,7 +33,8 @@ Trade = Callable[[Kind, Callable[[int], Sequence[Part]]], Mapping[int, Sequence[
 
 
 FEW_BYTES = 1 << 16
-"""Entries of a process that take at most so many bytes may go to all others."""
+"""Entries of a process that take at most so many bytes, with their bounds, may go to all others."""
+_BOUND_BYTES = 4
 
 
 class Ranks:
@@ -153,7 +154,9 @@ class Ranks:
             return self._cut([*packed, *self._packed(columns)], (note, counts))
 
         columns = [column for one in sent for column in one.columns]
-        if sent and (self._codes or sum(column.nbytes for column in columns) > FEW_BYTES):
+        size = sum(column.nbytes for column in columns)
+        size += _BOUND_BYTES * len(sent) * len(self._seat_of_rank)
+        if sent and (self._codes or size > FEW_BYTES):
             return self._trade(kind, parts)
         bounds = tuple(one.bounds for one in sent) or None
         alike = self._cut([*packed, *self._packed(columns)], (note, bounds))

@@ -59,9 +59,9 @@ def run(
     rank; but if ``make`` ``joins`` shards, there are as few ranks as `fewest_ranks` says, and it is
     also called with their number. ``workers`` are addresses or names of those that may take part,
     at most one for each shard; None: all. Each advances its ranks by so many ``threads``.
-    ``finish``, picklable, is called on the worker with each rank and its result, of which only its
-    return value travels; after a loss perhaps again. ``note`` gets one line if the attempt is lost,
-    or no worker can work for the time being.
+    ``finish``, picklable, is called on the worker with each rank, its result and the number of
+    ranks; only what it returns travels. After a loss it may be called again. ``note`` gets one line
+    if the attempt is lost, or no worker can work for the time being.
     """
     cluster, wait_s = Cluster.of(client), patience_s()
     run_id, losses = uuid.uuid4().hex, list[str]()

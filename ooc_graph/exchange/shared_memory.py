@@ -82,10 +82,13 @@ class SharedMemory:
         mail: dict[int, list[Parcel]] = {member: [] for member in self.members}
         while True:
             came: dict[int, bytes] = {}
-            # All are waited for, one after the other.
-            for member in sorted(self._missing):
-                came[member] = self._take(member)
-                self._missing.discard(member)
+            while self._missing:
+                # Whose message has come is not missing, should another be slow.
+                for member in sorted(self._missing):
+                    if (message := self._take(member)) is not None:
+                        came[member] = message
+                        self._missing.discard(member)
+                self._wait()
             goes_on = self._has_more or any(map(has_more, came.values()))
             for member, message in came.items():
                 memory = self._theirs[member][self._round % 2]
@@ -191,16 +194,13 @@ class SharedMemory:
         except OSError as error:
             self._give_up(error)
 
-    def _take(self, member: int) -> bytes:
-        """Wait for a member's message; memory that comes with it is mapped."""
+    def _take(self, member: int) -> bytes | None:
+        """Take a member's message, None if it has not come; memory that comes with it is mapped."""
         link = self._links[member]
         try:
-            while True:
-                try:
-                    message, ancillary, flags, _ = link.recvmsg(*_RECEIVED)
-                    break
-                except BlockingIOError:
-                    self._wait(link)
+            message, ancillary, flags, _ = link.recvmsg(*_RECEIVED)
+        except BlockingIOError:
+            return None
         except OSError:
             self._wait_for_end(member)
         if flags & _IS_CUT:
@@ -217,11 +217,12 @@ class SharedMemory:
             self._wait_for_end(member)
         return message
 
-    def _wait(self, link: socket.socket) -> None:
-        """Wait a little until something has come by a link, or whoever sends it is gone."""
+    def _wait(self) -> None:
+        """Wait a little until a message has come that is missing, or whoever sends it is gone."""
         poll = select.poll()
-        poll.register(link, select.POLLIN)
-        if not poll.poll(TICK_S * 1e3):
+        for member in self._missing:
+            poll.register(self._links[member], select.POLLIN)
+        if self._missing and not poll.poll(TICK_S * 1e3):
             self._check()
 
     def _wait_for_end(self, member: int) -> NoReturn:

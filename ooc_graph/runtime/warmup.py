@@ -63,7 +63,8 @@ def warm_part(part: Part, device: Any) -> None:
 def _search_by_rank(part: Part, device: Any) -> None:
     """Search by the one rank of two vertices, or of a ring whose arcs are in a tier."""
     # One rank in memory needs none of these.
-    from ooc_graph.exchange import codec  # noqa: PLC0415
+    from ooc_graph.exchange import codec, routing  # noqa: PLC0415
+    from ooc_graph.exchange.interface import Route  # noqa: PLC0415
     from ooc_graph.exchange.ranks import run_in_process  # noqa: PLC0415
     from ooc_graph.shards.tiny_tiers import ring_rank  # noqa: PLC0415
     from ooc_graph.traverse.bfs import bfs  # noqa: PLC0415
@@ -87,6 +88,7 @@ def _search_by_rank(part: Part, device: Any) -> None:
         coroutine = (bfs if part.job == "bfs" else sssp)(rank, 0, shared)
     run_in_process({0: coroutine}, shared)
     codec.rehearse()
+    routing.sort_by_seat(Route(np.zeros(1, part.ids)), routing.seat_of_rank([0]))
     if part.variant == TIER_RANKS and part.job == "sssp":
         # Steps that so small a graph does not take.
         rank.push_within(shared, shared.unreached)

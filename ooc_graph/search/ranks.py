@@ -75,20 +75,23 @@ def _timed(coroutine: Any) -> Generator[Any, Any, Any]:
 
 @dataclass(frozen=True)
 class WritePart:
-    """Writes the arrays of what a rank found where the gathering task finds them."""
+    """Writes the arrays of what a rank found where the gathering task finds them.
+
+    Ranks of an attempt with more or fewer of them have other rows, and files of their own.
+    """
 
     kernel: str
     arrays: tuple[str, ...]
     folder: str
 
-    def __call__(self, rank: int, found: Any) -> Trace:
+    def __call__(self, rank: int, found: Any, ranks: int) -> Trace:
         """Write it; only the trace travels."""
         for name in self.arrays:
-            save(Path(self.folder), f"{rank}-{name}", getattr(found, name))
+            save(Path(self.folder), f"{rank}-of-{ranks}-{name}", getattr(found, name))
         return trace_of(self.kernel, found)
 
 
 def read_parts(folder: Path, names: Sequence[str], ranks: int) -> Iterator[tuple[AnyArray, ...]]:
     """What `WritePart` wrote, rank by rank."""
     for rank in range(ranks):
-        yield tuple(np.load(folder / f"{rank}-{name}.npy") for name in names)
+        yield tuple(np.load(folder / f"{rank}-of-{ranks}-{name}.npy") for name in names)

@@ -93,7 +93,7 @@ def raise_stubborn(ranks: Sequence[int]) -> Any:
     raise StubbornError("in the factory")
 
 
-def raise_in_finish(shard: int, result: Any) -> None:
+def raise_in_finish(shard: int, result: Any, ranks: int) -> None:
     if shard == 2:
         raise ValueError(f"cannot write {shard}")
 

@@ -145,8 +145,8 @@ class FreezesOnItsWay:
         return (FreezesOnItsWay, ())
 
 
-def finish_frozen(finished: Any, shared: Any) -> FreezesOnItsWay:
-    del finished, shared
+def finish_frozen(rank: int, finished: Any, ranks: int) -> FreezesOnItsWay:
+    del rank, finished, ranks
     return FreezesOnItsWay()
 
 

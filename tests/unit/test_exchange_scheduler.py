@@ -139,7 +139,8 @@ def test_messages_larger_than_a_part(four: Client) -> None:
     assert stats.bytes_sent == 4 * entries // 2 * 16
 
 
-def write_part(folder: Path, shard: int, result: np.ndarray) -> int:
+def write_part(folder: Path, shard: int, result: np.ndarray, ranks: int) -> int:
+    assert ranks == SHARDS
     np.save(folder / f"{shard}.npy", result)
     return os.getpid()
 
