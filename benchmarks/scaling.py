@@ -169,7 +169,7 @@ def compared(
     for name, own in figures.items():
         if variants[name].by_ranks:
             own["processor_in_all_s"] = float(np.median(in_all[name]))
-            if kernel == "bfs":
+            if kernel == "bfs" and own["bytes"]:  # one worker tells nobody
                 own["of_raw_bitmaps"] = shares_of_raw(found[name], variants[name])
         own |= {f"{part}_ratio": own[part] / first[part] for part in ("seconds", "processor_s")}
     return figures
