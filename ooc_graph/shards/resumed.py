@@ -12,7 +12,7 @@ from pathlib import Path
 
 from ooc_graph import kernel_cache
 from ooc_graph.edges.interface import EdgeSource
-from ooc_graph.errors import MemoryBudgetError, RetryableError
+from ooc_graph.errors import RetryableError
 from ooc_graph.layout.checkpoints import SPILL, differing
 from ooc_graph.layout.commit import Partial, left_by
 from ooc_graph.layout.whole_file import is_disk_full
@@ -60,7 +60,7 @@ def goes_on(known: Mapping[str, str], error: BaseException) -> bool:
         return False
     if isinstance(error, OSError):
         return is_disk_full(error)
-    may_end_well = isinstance(error, RetryableError | MemoryError | MemoryBudgetError)
+    may_end_well = isinstance(error, RetryableError | MemoryError)
     return may_end_well or not isinstance(error, Exception)
 
 

@@ -22,7 +22,7 @@ from ooc_graph.exchange.outcomes import Outcomes
 
 @pytest.fixture(scope="module")
 def client() -> Iterator[Client]:
-    options = {"n_workers": 1, "threads_per_worker": 2, "dashboard_address": None}
+    options = {"n_workers": 1, "threads_per_worker": 2, "dashboard_address": "127.0.0.1:0"}
     local = LocalCluster(processes=False, protocol="tcp", **options)
     with local as cluster, Client(cluster) as client:
         yield client

@@ -15,6 +15,7 @@ from distributed import Client, LocalCluster
 
 import ooc_graph as og
 from ooc_graph.errors import UsageError
+from ooc_graph.exchange import settings
 from ooc_graph.model.resources import NO_LIMITS, CudaLimits
 from ooc_graph.runtime.this_process import ThisProcess
 from ooc_graph.runtime.workplace import workplace_for
@@ -28,7 +29,7 @@ GIVEN = {
 
 @pytest.fixture(scope="module")
 def client() -> Iterator[Client]:
-    options = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": None}
+    options = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": "127.0.0.1:0"}
     with LocalCluster(processes=False, **options) as cluster, Client(cluster) as client:
         yield client
 
@@ -102,5 +103,5 @@ def test_files_and_the_environment_come_before_the_defaults(tmp_path: Path) -> N
 
 def test_every_setting_is_described() -> None:
     text = Path(__file__).parents[2].joinpath("docs", "clusters.md").read_text()
-    for name in dask.config.get("ooc-graph"):
+    for name in settings._DEFAULTS["ooc-graph"]:
         assert f"| `ooc-graph.{name}` |" in text

@@ -317,7 +317,9 @@ def test_tasks_say_what_they_do_on_the_dashboard_and_in_the_logs_of_workers(
     # Clusters of other tests are silent, and leave their loggers so.
     caplog.set_level(logging.INFO, "distributed.worker.ooc_graph")
     graph = og.build(og.Kronecker(8), tmp_path / "g.zarr", client=False)
-    local = LocalCluster(n_workers=2, processes=False, silence_logs=False, dashboard_address=None)
+    local = LocalCluster(
+        n_workers=2, processes=False, silence_logs=False, dashboard_address="127.0.0.1:0"
+    )
     with local as cluster, Client(cluster) as client:
         og.bfs(graph, 1)
         og.bfs(graph, 1, exchange="scheduler")
