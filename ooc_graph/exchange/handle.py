@@ -94,9 +94,9 @@ def _play(party: Party, make: Make, finish: Finish | None) -> Finished:
             *given, apply=apply, codes=party.has_far, part_bytes=party.part_bytes
         )  # fmt: skip
         results = stack.enter_context(closing(advanced)).run()
-    ranks = sum(len(each) for _, each in party.terms.party)
     values = results
     if finish is not None:
+        ranks = sum(map(len, ranks_of))
         values = {rank: finish(rank, results[rank], ranks) for rank in sorted(results)}
     return Finished(values, party.stats())
 

@@ -33,7 +33,7 @@ Trade = Callable[[Kind, Callable[[int], Sequence[Part]]], Mapping[int, Sequence[
 
 
 FEW_BYTES = 1 << 16
-"""Entries of a process that take at most so many bytes, with their bounds, may go to all others."""
+"""Largest message with entries that is sent to all other processes alike, in bytes."""
 _BOUND_BYTES = 4
 
 

@@ -58,7 +58,7 @@ def run(
     manager, in which there is a coroutine for each and what they have in common. Every shard is a
     rank; but if ``make`` ``joins`` shards, there are as few ranks as `fewest_ranks` says, and it is
     also called with their number. ``workers`` are addresses or names of those that may take part,
-    at most one for each shard; None: all. Each advances its ranks by so many ``threads``.
+    at most one for each shard; None: all. ``threads`` of each worker advance its ranks.
     ``finish``, picklable, is called on the worker with each rank, its result and the number of
     ranks; only what it returns travels. After a loss it may be called again. ``note`` gets one line
     if the attempt is lost, or no worker can work for the time being.

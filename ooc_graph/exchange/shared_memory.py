@@ -82,12 +82,14 @@ class SharedMemory:
         mail: dict[int, list[Parcel]] = {member: [] for member in self.members}
         while True:
             came: dict[int, bytes] = {}
-            while self._missing:
+            while True:
                 # Whose message has come is not missing, should another be slow.
                 for member in sorted(self._missing):
                     if (message := self._take(member)) is not None:
                         came[member] = message
                         self._missing.discard(member)
+                if not self._missing:
+                    break
                 self._wait()
             goes_on = self._has_more or any(map(has_more, came.values()))
             for member, message in came.items():
@@ -222,7 +224,7 @@ class SharedMemory:
         poll = select.poll()
         for member in self._missing:
             poll.register(self._links[member], select.POLLIN)
-        if self._missing and not poll.poll(TICK_S * 1e3):
+        if not poll.poll(TICK_S * 1e3):
             self._check()
 
     def _wait_for_end(self, member: int) -> NoReturn:

@@ -104,7 +104,7 @@ def search_batch(
 def search_there(
     run: Run, task: BatchTask, waiting: Waiting | None, keys: IntArray, advance: Advance
 ) -> list[Searched]:
-    """As `search_batch`, where the work is done; from a worker, ``advance`` is told at the end."""
+    """Call `search_batch` in this process, or on a worker, whose progress comes at its end."""
     if run.workplace.client is None:
         return run.workplace.call(search_batch, task, keys, advance, waiting)
     found: list[Searched] = run.workplace.call(search_batch, task, keys)

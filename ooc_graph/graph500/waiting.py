@@ -1,7 +1,7 @@
 """Answers of several kernels that wait for one pass over the edges, which is made once for all.
 
-Making the edges of a Kronecker graph takes a fifth to a third of a validation. If memory has room
-for the answers of all kernels at once, they are therefore validated together after all searches.
+The edges of a Kronecker graph are made again for each pass. If memory has room for the answers of
+all kernels at once, they are therefore validated together after all searches.
 """
 
 from __future__ import annotations

@@ -117,8 +117,13 @@ def key_of(folder: Path) -> str | None:
         return None
 
 
+def key_for(begun_with: Mapping[str, str]) -> str:
+    """Key of checkpoints whose bytes follow from this."""
+    return json.dumps(begun_with, sort_keys=True)
+
+
 def differing(key: str, begun_with: Mapping[str, str]) -> list[str]:
-    """Names of what a key, the JSON of such a mapping, has otherwise."""
+    """Names of what a key that `key_for` made has otherwise."""
     before = json.loads(key)
     return [name for name in begun_with if before.get(name) != begun_with[name]]
 

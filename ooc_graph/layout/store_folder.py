@@ -6,7 +6,6 @@ record of its own: work whose store stands there is done.
 
 from __future__ import annotations
 
-import json
 import shutil
 import uuid
 from collections.abc import Iterator, Mapping
@@ -15,7 +14,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from ooc_graph.errors import OutputExistsError
-from ooc_graph.layout.checkpoints import ATTEMPT, SPILL, Checkpoints, key_of
+from ooc_graph.layout.checkpoints import ATTEMPT, SPILL, Checkpoints, differing, key_for, key_of
 from ooc_graph.layout.commit import rename_durably
 from ooc_graph.layout.manifest import kind_of
 from ooc_graph.layout.outputs import ID_LENGTH, make_folder, refuse_folder, refuse_long_name
@@ -40,8 +39,7 @@ def refuse_other_folder(folder: Path, begun_with: Mapping[str, str], overwrite: 
                 f"{folder}: is no folder of stores that may be added to; give a new or an empty one"
             )
         return
-    before = json.loads(there)
-    other = [name for name in begun_with if before.get(name) != begun_with[name]]
+    other = differing(there, begun_with)
     if other and not overwrite:
         raise OutputExistsError(
             f"{folder}: was begun with another {' and another '.join(other)}; give another folder, "
@@ -57,7 +55,7 @@ def store_folder(folder: Path, begun_with: Mapping[str, str], *, overwrite: bool
     same, and go if not, which ``overwrite`` has to allow; errors are those of
     `refuse_other_folder`, and OutputBusyError if another run is at it.
     """
-    run_id, key = uuid.uuid4().hex[:ID_LENGTH], json.dumps(begun_with, sort_keys=True)
+    run_id, key = uuid.uuid4().hex[:ID_LENGTH], key_for(begun_with)
     kept = f"finished stores in {folder.name} stay, and the same command makes the others"
     with disk_full_reported(folder, kept), locked(folder, run_id):
         refuse_other_folder(folder, begun_with, overwrite)

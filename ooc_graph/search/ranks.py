@@ -25,7 +25,7 @@ Coroutines = tuple[dict[int, Any], Any]
 
 
 class Name(NamedTuple):
-    """A rank that a worker keeps: of so many, None being one for each shard, the one it is."""
+    """A rank that a worker keeps; ``ranks`` is their number, None if each shard is one."""
 
     ranks: int | None
     rank: int

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from ooc_graph.edges.interface import EdgeSource
+from ooc_graph.layout.checkpoints import key_for
 from ooc_graph.layout.commit import partial_store
 from ooc_graph.layout.names import LIGHT, id_dtype, shards_for
 from ooc_graph.shards import plan
@@ -26,7 +27,7 @@ from ooc_graph.shards.merge import Merged, MergeTask
 from ooc_graph.shards.merge_writer import MergeWriter
 from ooc_graph.shards.pieces import PieceLostError, Pieces
 from ooc_graph.shards.renumber import Renumbered, renumber_counted
-from ooc_graph.shards.resumed import begun_with, goes_on, key_of_build, run_folder, tell
+from ooc_graph.shards.resumed import begun_with, goes_on, run_folder, tell
 from ooc_graph.shards.runs import RunTask, write_run
 from ooc_graph.shards.tables import table_bytes
 from ooc_graph.shards.tally import Tally, store_attributes, stored_weight_dtype
@@ -52,7 +53,7 @@ def build(
         out,
         "graph",
         overwrite=options.overwrite,
-        key=key_of_build(known),
+        key=key_for(known),
         keeps=bind(goes_on, known),
     )
     with writing as partial:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import shutil
 import uuid
 from collections.abc import Mapping
@@ -13,7 +12,7 @@ from pathlib import Path
 from ooc_graph import kernel_cache
 from ooc_graph.edges.interface import EdgeSource
 from ooc_graph.errors import RetryableError
-from ooc_graph.layout.checkpoints import SPILL, differing
+from ooc_graph.layout.checkpoints import SPILL, differing, key_for
 from ooc_graph.layout.commit import Partial, left_by
 from ooc_graph.layout.whole_file import is_disk_full
 from ooc_graph.shards.build_options import BuildOptions
@@ -34,14 +33,9 @@ def begun_with(source: EdgeSource, options: BuildOptions) -> dict[str, str]:
     }
 
 
-def key_of_build(known: Mapping[str, str]) -> str:
-    """Key of the checkpoints of a build that was begun with this."""
-    return json.dumps(known, sort_keys=True)
-
-
 def is_begun(out: Path, source: EdgeSource, options: BuildOptions) -> bool:
     """Whether a build of the same was stopped that the CPU can continue."""
-    return key_of_build(begun_with(source, options)) in left_by(out).values()
+    return key_for(begun_with(source, options)) in left_by(out).values()
 
 
 @cache

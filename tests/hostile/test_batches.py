@@ -1,7 +1,7 @@
 """Batches of searches in which a worker is killed at a random moment: the same bytes, and no hang.
 
-Every batch draws, from a seed that its line shows, when a worker is killed and which. The lines
-also say how long it took, beside the median of batches that nobody disturbs.
+When a worker is killed, and which, is drawn from a seed. A line for each batch prints the seed, the
+time, and its ratio to the median time of undisturbed batches.
 """
 
 from __future__ import annotations
