@@ -85,7 +85,9 @@ def test_verdicts_come_in_the_order_of_the_answers(
     assert all(one.ok for one in verdicts)
     assert og.validate(str(graph.path), answers[0], **given) == verdicts[:1]
     assert og.validate(graph, [], **given) == []
-    with pytest.raises(ValidationFailedError, match="root 70 breaks rule 'level of parent'"):
+    with pytest.raises(
+        ValidationFailedError, match=r"BfsResult.*: answer of root 70 breaks rule 'level of parent'"
+    ):
         og.validate(graph, [answers[0], wrong(answers[2])], **given)
 
 
@@ -118,6 +120,8 @@ def test_what_cannot_be_validated(
         within = graph if foreign is not answers[4] else other
         with pytest.raises(InputError, match="another graph"):
             og.validate(within, foreign)
+    with pytest.raises(UsageError, match="one result, or a graph and its answers, not a list"):
+        og.validate(answers[:2], tuples())
     with pytest.raises(UsageError, match="many sources"):
         og.validate(graph, og.multi_source_bfs(graph, [30]))
     with pytest.raises(UsageError, match="directed: options of edges"):

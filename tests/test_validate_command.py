@@ -10,6 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import google_crc32c
 import numpy as np
 import pytest
 
@@ -94,16 +95,21 @@ def edges_of(graph: og.Graph) -> list[tuple[int, int]]:
 def relabelled(answer: Path, graph: Path, target: Path) -> Path:
     """Copy of an answer that says it is of another graph."""
     shutil.copytree(answer, target)
-    document = target / "zarr.json"
-    facts = json.loads(document.read_text())["attributes"]["ooc_graph"]
-    text = document.read_text().replace(facts["graph_sha256"], og.open(graph).content_sha256)
-    manifest = Manifest.load(target)
-    document.write_text(text)
-    digest = hashlib.sha256(document.read_bytes()).hexdigest()
-    entries = manifest.files | {"zarr.json": replace(manifest.files["zarr.json"], sha256=digest)}
-    changed = Manifest.of(manifest.kind, entries.values())
-    (target / "manifest.json").write_bytes(changed.encode())
+    text = (target / "zarr.json").read_text()
+    facts = json.loads(text)["attributes"]["ooc_graph"]
+    changed = text.replace(facts["graph_sha256"], og.open(graph).content_sha256)
+    rewrite(target, "zarr.json", changed.encode())
     return target
+
+
+def rewrite(store: Path, name: str, content: bytes, **facts: Any) -> None:
+    """Change a file of a store, and what the manifest says of it."""
+    manifest = Manifest.load(store)
+    (store / name).write_bytes(content)
+    digest = hashlib.sha256(content).hexdigest()
+    entries = manifest.files | {name: replace(manifest.files[name], sha256=digest, **facts)}
+    changed = Manifest.of(manifest.kind, entries.values())
+    (store / "manifest.json").write_bytes(changed.encode())
 
 
 def test_broken_answers(here: Path, validate: Call, tmp_path: Path) -> None:
@@ -167,6 +173,25 @@ def test_harmed_answers(
     (tmp_path / "sub").mkdir()
     monkeypatch.chdir(tmp_path / "sub")
     refused(validate(here / "g.zarr", "../r.zarr"), chunk, "search again")
+
+
+def test_answers_for_other_vertices(here: Path, validate: Call, tmp_path: Path) -> None:
+    """Their other columns are right; of one the vertices are damaged, of one well written."""
+    good = here / "a" / "bfs-30.zarr"
+    answer = Path(shutil.copytree(good, tmp_path / "d.zarr"))
+    chunk = harmed(answer / "vertex")
+    refused(validate(here / "g.zarr", good, answer), chunk, "search again")
+    answer = Path(shutil.copytree(good, tmp_path / "o.zarr"))
+    vertex = og.BfsResult.open(good).vertex.copy()
+    vertex[3] += 1
+    data = vertex.tobytes() + bytes((answer / "vertex/c/0").stat().st_size - vertex.nbytes - 4)
+    crc = google_crc32c.value(data)
+    rewrite(answer, "vertex/c/0", data + crc.to_bytes(4, "little"), crc32c=crc)
+    sidecar = next(
+        name for name in Manifest.load(answer).files if "crc" in name and "vertex" in name
+    )
+    rewrite(answer, sidecar, crc.to_bytes(4, "little"))
+    refused(validate(here / "g.zarr", good, answer), answer, "another graph")
 
 
 def test_a_harmed_graph_is_no_harmed_answer(here: Path, validate: Call, tmp_path: Path) -> None:

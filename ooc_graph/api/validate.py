@@ -11,7 +11,7 @@ from ooc_graph.answers.several import Answers
 from ooc_graph.api.graphs import located
 from ooc_graph.boundary import public
 from ooc_graph.edges import open_source
-from ooc_graph.errors import UsageError
+from ooc_graph.errors import UsageError, ValidationFailedError
 from ooc_graph.layout.stored import Stored
 from ooc_graph.model.resources import CPU
 from ooc_graph.runtime.stored_answers import check_answers
@@ -87,29 +87,42 @@ def validate(
         If an answer is damaged or of another graph; if the limit is too small for one answer.
     """
     is_graph = isinstance(given, Graph)
-    if not isinstance(given, (Graph, Result)):
+    if isinstance(given, (str, Path)):
         is_graph = Stored.open(given).manifest.kind == "graph"
+    elif not isinstance(given, (Graph, Result)):
+        kind = type(given).__name__
+        raise UsageError(f"give one result, or a graph and its answers, not a {kind} first")
     where = {"client": client, "memory_limit": memory_limit, "progress": progress}
     if not is_graph and any(value is not None and value is not False for value in where.values()):
         raise UsageError("client=, memory_limit= and progress= are for answers of a built graph")
     if is_graph and options:
         raise UsageError(f"{', '.join(options)}: options of edges, and a graph is given")
-    found = _on_graph(given, against, where) if is_graph else [_on_edges(given, against, options)]
-    for verdict in found:
-        verdict.raise_if_failed()
-    return found if is_graph else found[0]
+    if is_graph:
+        return _on_graph(given, against, where)
+    verdict = _on_edges(given, against, options)
+    verdict.raise_if_failed()
+    return verdict
 
 
 def _on_graph(
     graph: Graph | str | Path, answers: Answer | Sequence[Answer], where: dict[str, Any]
 ) -> list[Verdict]:
     opened, chosen = located(graph=graph, out=None, device=CPU, **where)
-    several: Any = answers if isinstance(answers, (list, tuple, Answers)) else [answers]
+    is_one = not isinstance(answers, (list, tuple, Answers))
+    several: Any = [answers] if is_one else answers
     if wrong := [one for one in several if not isinstance(one, (Result, str, Path))]:
         kind = type(wrong[0]).__name__
         raise UsageError(f"answers of a graph are results or paths of stored ones, not {kind}")
     accepted = [one if isinstance(one, Result) else Path(one) for one in several]
-    return check_answers(opened, accepted, chosen["workplace"], chosen["progress"])
+    verdicts = check_answers(opened, accepted, chosen["workplace"], chosen["progress"])
+    for answer, verdict in zip(several, verdicts, strict=True):
+        try:
+            verdict.raise_if_failed()
+        except ValidationFailedError as error:
+            if is_one:
+                raise
+            raise ValidationFailedError(f"{answer}: {error}") from None
+    return verdicts
 
 
 def _on_edges(result: Answer, edges: Any, options: dict[str, Any]) -> Verdict:

@@ -15,7 +15,7 @@ from ooc_graph.edges.kronecker import Kronecker
 from ooc_graph.errors import MemoryBudgetError
 from ooc_graph.graph500 import on_device
 from ooc_graph.graph500.run import BatchTask, Graph500Options, Run, Searched
-from ooc_graph.layout.names import id_dtype
+from ooc_graph.layout.names import id_dtype, internal_dtype
 from ooc_graph.memory.cpu.plan import Facts, least_bytes
 from ooc_graph.memory.heads import Lengths
 from ooc_graph.model.resources import CPU, CUDA
@@ -182,7 +182,10 @@ def expected_rows(source: Kronecker) -> int:
 def least_by_part(source: Kronecker, options: Graph500Options) -> dict[str, int]:
     """Bytes that each part of a run needs at least; parts follow each other."""
     vertices = 1 << source.scale
-    parts = {"build": RENUMBER_BYTES * vertices + RESERVE_BYTES + LEAST_SLOT_BYTES}
+    # One task renumbers; each thread sorts, with the new ids in memory once.
+    numbering = RENUMBER_BYTES * vertices + LEAST_SLOT_BYTES
+    sorting = internal_dtype(vertices).itemsize * vertices + cores() * LEAST_SLOT_BYTES
+    parts = {"build": RESERVE_BYTES + max(numbering, sorting)}
     for kernel in options.kernels:
         parts[f"{kernel} search"] = least_bytes(_facts(source, kernel, packed=options.compress))
         if options.validate:

@@ -25,7 +25,7 @@ from ooc_graph.runtime.workplace import Workplace
 from ooc_graph.search.algorithm import engine_for
 from ooc_graph.shards.build_options import BuildOptions
 from ooc_graph.shards.load import Graph
-from ooc_graph.types import IntArray, Progress
+from ooc_graph.types import AnyArray, IntArray, Progress
 from ooc_graph.validate import Verdict
 
 
@@ -156,32 +156,43 @@ _MOST_COUNTED_SCALE = 20
 
 
 def refuse_few_keys(source: Kronecker, searches: int) -> None:
-    """Refuse a graph too small to have so many vertices with an arc.
+    """Refuse a graph too small to give so many search keys.
 
-    Graph500's draw of search keys gives up on such graphs and takes isolated vertices, from
-    which there is nothing to time. From scale 12 on there are always enough for 64.
+    Graph500's draw of them gives up on such graphs and takes isolated vertices, from which there is
+    nothing to time, and some vertices again. From scale 12 on there are always enough for 64.
     """
     if source.scale >= _SURELY_ENOUGH_SCALE and searches <= _SURELY_ENOUGH_KEYS:
         return
     if source.scale > _MOST_COUNTED_SCALE:
         return
     # Weights do not matter.
-    usable = _usable_keys(replace(source, weighted=False))
-    if usable < searches:
-        raise UsageError(
-            f"scale {source.scale} has {usable} vertices with an arc, which is fewer than "
-            f"{searches} searches; give a smaller --searches or a larger --scale"
-        )
+    _require_keys(source, *_keys_and_arcs(replace(source, weighted=False), searches))
 
 
 @lru_cache(maxsize=1)
-def _usable_keys(source: Kronecker) -> int:
-    """Vertices with an arc; asked for twice, by the command before it starts a cluster."""
+def _keys_and_arcs(source: Kronecker, searches: int) -> tuple[IntArray, AnyArray]:
+    """Keys, and whether each has an arc; asked for twice, by the command before its cluster."""
     u, v, _ = source.block(0, source.edges)
-    return len(np.unique(np.concatenate([u[u != v], v[u != v]])))
+    has_arc = np.zeros(source.vertices, np.bool_)
+    has_arc[u[u != v]] = has_arc[v[u != v]] = True
+    keys = source.search_keys(searches, degree=has_arc)
+    return keys, has_arc[keys]
+
+
+def _require_keys(source: Kronecker, keys: IntArray, has_arc: AnyArray) -> None:
+    if (usable := len(np.unique(keys[has_arc]))) < len(keys):
+        raise UsageError(
+            f"scale {source.scale} gives only {usable} different search keys that have an arc, and "
+            f"{len(keys)} searches are asked for; give a smaller --searches or a larger --scale"
+        )
 
 
 def search_keys(graph: Graph, source: Kronecker, count: int) -> IntArray:
-    """Graph500's search keys: drawn at random, vertices without an arc left out."""
+    """Graph500's search keys: drawn at random, vertices without an arc left out.
+
+    UsageError if the graph has too few.
+    """
     internal_of = graph.internal_of()
-    return source.search_keys(count, degree=lambda ids: internal_of[ids] >= 0)
+    keys = source.search_keys(count, degree=lambda ids: internal_of[ids] >= 0)
+    _require_keys(source, keys, internal_of[keys] >= 0)
+    return keys

@@ -149,8 +149,11 @@ def _check_pass(
     with _pass_by_pass:
         results = [one if isinstance(one, Result) else Result.open(one) for one in answers]
         source = StoredEdges(graph, kernel == "sssp")
+        vertices = vertices_of(graph)
         try:
-            return check_together(results, vertices_of(graph), source, advance)
+            for result in results:
+                _require_vertices(result, vertices, graph)
+            return check_together(results, vertices, source, advance)
         except CorruptStoreError as error:
             _raise_damaged(error, answers)
 
@@ -160,6 +163,19 @@ def vertices_of(graph: Graph) -> VertexIndex:
     if graph.first_id is not None:
         return VertexIndex.dense(graph.first_id, graph.vertices)
     return VertexIndex.ascending(graph.original_ids())
+
+
+def _require_vertices(result: Result, vertices: VertexIndex, graph: Graph) -> None:
+    """Refuse a stored answer whose vertices are not those of the graph; others were looked at."""
+    stored = result.columns
+    if not isinstance(stored, Stored):
+        return
+    spec = stored.spec(VERTEX)
+    is_same = spec.length == vertices.count
+    for index in range(spec.chunks if is_same else 0):
+        is_same &= np.array_equal(stored.chunk(spec, index), vertices.ids_of(*spec.bounds(index)))
+    if not is_same:
+        raise _other_graph(graph, str(stored.path))
 
 
 def _most_at_once(graph: Graph, kernel: str, limit_bytes: int, threads: int) -> int:
@@ -202,12 +218,16 @@ def _accepted(graph: Graph, answer: Answer) -> tuple[str, Answer]:
     else:
         is_other = stored.attributes["graph_sha256"] != graph.content_sha256
     if is_other:
-        raise InputError(
-            f"is an answer of another graph than {graph.path}",
-            path=name,
-            advice="give the graph that was searched, or search again",
-        )
+        raise _other_graph(graph, name)
     return result.kernel, result if stored is None else stored.path
+
+
+def _other_graph(graph: Graph, name: str) -> InputError:
+    return InputError(
+        f"is an answer of another graph than {graph.path}",
+        path=name,
+        advice="give the graph that was searched, or search again",
+    )
 
 
 def _raise_damaged(error: CorruptStoreError, answers: Sequence[Answer]) -> NoReturn:

@@ -190,7 +190,9 @@ def _by_device(engine: Engine, task: SearchTask) -> Written | None:
 
     if task.request.on_device:
         return device_columns.search(engine, task.root)
-    return device_columns.in_host_memory(engine, task.root, engine_cache.reserved_device_bytes())
+    is_limited = task.capacity.device_bytes is not None
+    reserved_bytes = engine_cache.reserved_device_bytes() if is_limited else None
+    return device_columns.in_host_memory(engine, task.root, reserved_bytes)
 
 
 def _internal(engine: Engine, root: int | None) -> tuple[int, ...]:

@@ -62,6 +62,12 @@ class VertexIndex:
         """Original id of one position."""
         return self.first + position if self.ids is None else int(self.ids[position])
 
+    def ids_of(self, start: int, stop: int) -> IntArray:
+        """Original ids of a range of positions, int64 (stop - start,)."""
+        if self.ids is None:
+            return np.arange(self.first + start, self.first + stop)
+        return self.ids[start:stop]
+
     def same_as(self, other: VertexIndex) -> bool:
         """Whether both hold the same ids."""
         if (self.first, self.count) != (other.first, other.count):

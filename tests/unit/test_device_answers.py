@@ -228,6 +228,11 @@ def test_columns_reach_host_memory_in_order(
     assert isinstance(settled.columns, LateColumns)
     assert settled.columns._left == {"vertex"}
     assert settled.order_s > 0
+    # Without a limit nobody asks what else has memory there.
+    monkeypatch.setattr(device_columns, "is_plain_pool", lambda: False)
+    assert device_columns.in_host_memory(held, root, 1 << 40) is None
+    assert device_columns.in_host_memory(held, root, None) is not None
+    monkeypatch.setattr(device_columns, "is_plain_pool", lambda: True)
     for change in ({"pinned": 1}, {"original_parents": False}):
         other: Any = SimpleNamespace(**{**vars(held), **change})
         assert device_columns.in_host_memory(other, root, 1 << 40) is None

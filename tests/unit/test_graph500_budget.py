@@ -12,8 +12,9 @@ import pytest
 import ooc_graph as og
 from ooc_graph.errors import MemoryBudgetError, UsageError
 from ooc_graph.graph500 import on_host, searches
+from ooc_graph.graph500 import run as graph500_run
 from ooc_graph.graph500.batches import expected_rows, least_by_part, require_budget
-from ooc_graph.graph500.run import Graph500Options
+from ooc_graph.graph500.run import Graph500Options, search_keys
 from ooc_graph.runtime import engine_cache
 from ooc_graph.strategies.cpu.on_disk import least_within
 from tests.command_line import call
@@ -48,6 +49,29 @@ def test_a_limit_that_is_too_small_is_refused_before_anything_is_built(tmp_path:
         run(16, tmp_path / "run", least - 1)
     assert not (tmp_path / "run").exists()
     require_budget(og.Kronecker(16), Graph500Options(16), least)
+
+
+@pytest.mark.parametrize("scale", [8, 14])
+def test_what_a_plan_calls_the_least_is_enough(scale: int, tmp_path: Path) -> None:
+    least = max(least_by_part(og.Kronecker(scale), Graph500Options(scale)).values())
+    run(scale, tmp_path / "run", least)
+
+
+# 160 keys at scale 8, and 400 at scale 9, have one without an arc; 300 at scale 9 have one twice.
+@pytest.mark.parametrize(("scale", "searches"), [(8, 160), (9, 300), (9, 400)])
+def test_keys_that_cannot_be_searched_from_are_refused(
+    scale: int, searches: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source = og.Kronecker(scale)
+    with pytest.raises(UsageError, match=f"scale {scale} gives only .*{searches} searches"):
+        run(scale, tmp_path / "run", searches=searches)
+    assert not (tmp_path / "run").exists()
+    graph = og.build(source, tmp_path / "g.zarr", device="cpu")
+    with pytest.raises(UsageError, match="gives only"):
+        search_keys(graph, source, searches)
+    monkeypatch.setattr(graph500_run, "_MOST_COUNTED_SCALE", 0)
+    with pytest.raises(UsageError, match="gives only"):
+        run(scale, tmp_path / "run", searches=searches)
 
 
 def test_large_scales_are_bound_by_searches_or_validation() -> None:
@@ -113,7 +137,9 @@ def peak_and_limit(share: float, are_pages: bool, folder: Path) -> tuple[int, in
     """Of a scale whose tables are most of what is held."""
     scale = 19
     limit = int(share * max(least_by_part(og.Kronecker(scale), Graph500Options(scale)).values()))
-    run(10, folder / "compiled")
+    # Within as little, so that the same kernels are compiled.
+    within = max(least_by_part(og.Kronecker(10), Graph500Options(10)).values())
+    run(10, folder / "compiled", within)
     engine_cache.release()
     do = partial(run, scale, folder / "run", limit)
     traced = partial(traced_peak, most=limit, before=engine_cache.release)

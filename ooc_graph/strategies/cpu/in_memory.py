@@ -50,7 +50,7 @@ class InMemory(StrategyDefaults):
         answer, limit = job.request.answer_bytes, job.resources.process_limit_bytes
         least = resident_bytes(job.graph, job.kernel, copies=False)
         require_in_worker(job.what, least + answer, limit, ADVICE)
-        whole = resident_bytes(job.graph, job.kernel)
+        whole = least + _copied_bytes(job.graph, job.kernel)
         copies = whole + answer <= limit
         return Reservation(self.name, whole if copies else least, copies=copies)
 
