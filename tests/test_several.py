@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import signal
@@ -73,6 +74,30 @@ def test_the_bytes_are_those_of_one_search_after_the_other(
         assert all(answer.elapsed_s > 0 for answer in answers[-3:])
         assert not list((tmp_path / name).glob("spill/attempt-*"))
     assert not list(tmp_path.glob("*.lock"))
+
+
+def test_answers_share_their_vertices(
+    graph: og.Graph, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A folder has them once if its file system can give a file two names."""
+    given: dict[str, Any] = {"client": False}
+    once = og.bfs(graph, KEYS, out=tmp_path / "once", **given)
+    expected = [listing(one.columns.path) for one in once]
+    assert len(vertex_files(once.folder)) == 1
+    later = og.bfs(graph, EDGES.search_keys(14)[12:], out=tmp_path / "once", **given)
+    assert len(vertex_files(later.folder)) == 1
+
+    def refuse(*_: Any) -> None:
+        raise OSError(errno.EPERM, "no hard links here")
+
+    monkeypatch.setattr(Path, "hardlink_to", refuse)
+    answers = og.bfs(graph, KEYS, out=tmp_path / "each", **given)
+    assert [listing(one.columns.path) for one in answers] == expected
+    assert len(vertex_files(answers.folder)) == len(KEYS)
+
+
+def vertex_files(folder: Path) -> set[int]:
+    return {path.stat().st_ino for path in folder.glob("*.zarr/vertex/c/0")}
 
 
 def test_a_list_needs_a_folder(graph: og.Graph) -> None:

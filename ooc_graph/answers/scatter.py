@@ -12,8 +12,10 @@ from typing import Any
 import numpy as np
 
 from ooc_graph.layout.chunks import FileEntry, write_array
+from ooc_graph.layout.linked import link_array
 from ooc_graph.layout.metadata import ArraySpec
 from ooc_graph.layout.names import COMPONENT, DISTANCE, LEVEL, PARENT, VERTEX
+from ooc_graph.layout.stored import Stored
 from ooc_graph.ranges import in_ranges
 from ooc_graph.types import INT64_UNREACHED, AnyArray, IntArray
 
@@ -26,9 +28,8 @@ _THREAD_VERTICES = 1 << 18
 class Tree:
     """A search tree of ``bfs`` or ``sssp`` by internal id, in host memory.
 
-    ``root`` is an original id, ``root_position`` its position among all vertices. ``parent``,
-    uint32 or uint64 (rows,), are internal ids, all ones if unreached; ``measure`` int32 levels or
-    distances.
+    ``root`` is an original id, at ``root_position`` among all vertices. ``parent``, uint32 or
+    uint64 (rows,), are internal ids, all ones if unreached; ``measure`` int32 levels or distances.
     """
 
     kernel: str
@@ -42,9 +43,8 @@ class Tree:
 class Ids:
     """Id tables of a graph, in host memory.
 
-    ``internal_of``, int32 or int64 (vertices,), is -1 if a vertex has no arc; ``original_of`` is
-    int64 (rows,). ``first`` is the first original id if ids are dense; else ``originals``, int64
-    (vertices,), ascend.
+    ``internal_of``, int32 or int64 (vertices,), is -1 without an arc; ``original_of`` is int64
+    (rows,). ``first`` is the first id if ids are dense; else ``originals``, int64 (vertices,).
     """
 
     internal_of: AnyArray
@@ -66,8 +66,7 @@ class Ids:
 class Columns(ABC):
     """Columns of an answer by original id, made piece by piece.
 
-    ``dtypes`` are by the names of the columns, in their order; `VERTEX` is one. ``attributes`` are
-    stored with them, besides the kernel and the graph.
+    ``dtypes`` are by name, in their order; `VERTEX` is one. ``attributes`` are stored with them.
     """
 
     def __init__(
@@ -78,10 +77,7 @@ class Columns(ABC):
 
     @abstractmethod
     def fill(self, name: str, start: int, out: AnyArray) -> None:
-        """Put values of a column, except `VERTEX`, into ``out``: those from ``start`` on.
-
-        Several threads call it at once, each with up to 32,768 values.
-        """
+        """Put up to 32,768 values of a column from ``start`` on, not of `VERTEX`, into ``out``."""
 
     def in_memory(self, threads: int = 1, names: Sequence[str] = ()) -> dict[str, AnyArray]:
         """All columns in host memory, or some."""
@@ -117,12 +113,15 @@ class Columns(ABC):
         else:
             out[:] = self.ids.originals[start : start + len(out)]
 
-    def write(self, store: Path) -> tuple[list[ArraySpec], list[FileEntry]]:
-        """Write all columns as chunks of a partial store."""
+    def write(
+        self, store: Path, like: Stored | None = None
+    ) -> tuple[list[ArraySpec], list[FileEntry]]:
+        """Write all columns to a partial store, which shares vertices with an answer ``like``."""
         specs, entries = [], []
         for name, dtype in self.dtypes.items():
             specs.append(ArraySpec(name, self.size, dtype))
-            entries += write_array(store, specs[-1], partial(self.parts, name))
+            linked = link_array(like, name, store) if like and name == VERTEX else []
+            entries += linked or write_array(store, specs[-1], partial(self.parts, name))
         return specs, entries
 
     def parts(self, name: str, start: int, stop: int) -> Iterator[AnyArray]:

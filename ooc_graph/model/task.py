@@ -9,6 +9,7 @@ from typing import Any
 
 from ooc_graph.layout.chunks import FileEntry
 from ooc_graph.layout.metadata import ArraySpec
+from ooc_graph.layout.stored import Stored
 from ooc_graph.model.request import Request
 from ooc_graph.model.reservation import Key, Reservation
 from ooc_graph.model.resources import FREE, Capacity
@@ -72,6 +73,7 @@ class SearchTask:
     strategy: Strategy
     reserved: Reservation
     capacity: Capacity = FREE  # memory for all that the process keeps loaded
+    like: Stored | None = None  # an answer of the same graph beside ``folder``
 
     @property
     def kernel(self) -> str:

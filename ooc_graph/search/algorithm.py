@@ -150,7 +150,7 @@ class Algorithm:
     def _delivered(
         self, task: SearchTask, graph: Graph, arrays: Arrays, ids: Ids, trace: Trace
     ) -> Written:
-        return deliver(self.columns(task, graph, arrays, ids), task.folder, trace)
+        return deliver(self.columns(task, graph, arrays, ids), task.folder, trace, task.like)
 
 
 def _of_all_rows(graph: Graph, ranks: int, parts: Iterable[Arrays]) -> Arrays:

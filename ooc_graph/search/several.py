@@ -14,7 +14,8 @@ from pathlib import Path
 from time import perf_counter
 from typing import Any
 
-from ooc_graph.answers.several import Answers, store_of
+from ooc_graph.answers.several import SUFFIX, Answers, store_of
+from ooc_graph.layout.linked import any_store
 from ooc_graph.layout.names import ORDER_OF
 from ooc_graph.layout.store_folder import refuse_other_folder, store_folder, store_within
 from ooc_graph.model.request import ANY, ROWS, Request
@@ -67,6 +68,7 @@ class SeveralTask:
                 out=store,
                 exchange=self.request.exchange,
                 method=self.request.method,
+                like=any_store(self.folder, SUFFIX),
             )
         return found.elapsed_s
 

@@ -15,7 +15,8 @@ from ooc_graph.answers.result import Result, TreeResult
 from ooc_graph.errors import UsageError
 from ooc_graph.layout.commit import partial_store
 from ooc_graph.layout.names import ORDER_OF
-from ooc_graph.model.request import ANY, ROWS, Request
+from ooc_graph.layout.stored import Stored
+from ooc_graph.model.request import Request
 from ooc_graph.model.reservation import ONE
 from ooc_graph.model.resources import CUDA
 from ooc_graph.model.task import Written
@@ -37,14 +38,16 @@ def search(
     workplace: Workplace,
     progress: Progress,
     out: Path | None = None,
-    exchange: str = ANY,
-    method: str = ROWS,
+    like: Stored | None = None,
     overwrite: bool = False,
     arrays: str | Mapping[str, AnyArray] = NUMPY,
+    **how: Any,
 ) -> Result:
     """Search from one vertex, or the whole graph, and give the answer, or write it.
 
-    ``arrays`` says where an answer lies that is not written, or gives arrays for columns by name.
+    ``arrays`` says where an answer lies that is not written, or gives arrays for columns by name;
+    ``like`` is an answer beside ``out``, with which the one that is written shares its vertices.
+    ``how`` are the ``exchange`` and ``method`` of a `Request`.
 
     Errors are those of `ooc_graph.bfs`, and NegativeWeightError; nothing is written then.
     """
@@ -63,7 +66,7 @@ def search(
         require_columns(into, tree_specs(graph, kernel))
     kept_bytes = 0 if out is not None else answer_bytes(graph, kernel, arrays)
     kept_bytes -= sum(array.nbytes for array in (into or {}).values())
-    request = Request(kernel, exchange, method, kept_bytes, arrays == CUPY)
+    request = Request(kernel, **how, answer_bytes=kept_bytes, on_device=arrays == CUPY)
     begun = perf_counter()
     first = plan_at(workplace, graph, request)
     planned = perf_counter()
@@ -73,7 +76,8 @@ def search(
     with writing as store, progress.stage(what), reported:
 
         def run(plan: Plan) -> Written:
-            return search_by(plan, root, workplace, None if store is None else str(store.folder))
+            folder = None if store is None else str(store.folder)
+            return search_by(plan, root, workplace, folder, like)
 
         written = execute(first, workplace, progress, run)
         found = perf_counter()
@@ -127,12 +131,15 @@ def _require_arrays(arrays: str, found: Plan, workplace: Workplace, out: Path | 
 
 
 def search_by(
-    found: Plan, root: int | None, workplace: Workplace, folder: str | None = None
+    found: Plan,
+    root: int | None,
+    workplace: Workplace,
+    folder: str | None = None,
+    like: Stored | None = None,
 ) -> Written:
-    """Search by a plan; into a partial store's folder, if there is one."""
-    return ALGORITHMS[found.request.kernel].carry_out(
-        found.graph, found.task(root, folder), workplace
-    )
+    """Search by a plan; into a partial store's folder, if there is one, perhaps `like` another."""
+    task = replace(found.task(root, folder), like=like)
+    return ALGORITHMS[found.request.kernel].carry_out(found.graph, task, workplace)
 
 
 def result_of(kernel: str, root: int | None, written: Written) -> Any:

@@ -15,6 +15,7 @@ from ooc_graph.answers.narrow import narrowed
 from ooc_graph.answers.scatter import Columns, parent_id_dtype, tree_dtypes
 from ooc_graph.kernels.common.sssp.distances import distances_of
 from ooc_graph.layout.metadata import ArraySpec
+from ooc_graph.layout.stored import Stored
 from ooc_graph.model.task import Trace, Written
 from ooc_graph.runtime import process
 from ooc_graph.shards.load import Graph
@@ -54,9 +55,12 @@ def answer_bytes(graph: Graph, kernel: str, arrays: str) -> int:
     return graph.vertices * (16 + measure_dtype(graph, kernel).itemsize) + by_row
 
 
-def deliver(columns: Columns, folder: str | None, trace: Trace) -> Written:
+def deliver(
+    columns: Columns, folder: str | None, trace: Trace, like: Stored | None = None
+) -> Written:
     """The answer by original id: in a partial store, or as columns if there is none.
 
+    ``like`` is an answer of the same graph on the same disk, if there is one (`Columns.write`).
     Those of a Dask worker's task are ready to travel.
     """
     begun = perf_counter()
@@ -69,7 +73,7 @@ def deliver(columns: Columns, folder: str | None, trace: Trace) -> Written:
             arrays = LateColumns(narrowed(columns, threads), threads)
         written = Written(trace, columns=arrays, attributes=columns.attributes)
     else:
-        specs, entries = columns.write(Path(folder))
+        specs, entries = columns.write(Path(folder), like)
         written = Written(trace, tuple(specs), tuple(entries), attributes=columns.attributes)
     return replace(written, order_s=perf_counter() - begun)
 
