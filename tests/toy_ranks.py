@@ -53,6 +53,38 @@ def make_sharing(supersteps: int, ranks: Sequence[int]) -> nullcontext[tuple[dic
     return nullcontext(({rank: sharing(rank, supersteps, seen) for rank in ranks}, seen))
 
 
+class Slots:
+    """A number for each rank, in memory that all ranks have if they join."""
+
+    joined_bytes = 8 * SHARDS
+
+    def __init__(self) -> None:
+        self.numbers, self.is_joined = np.full(SHARDS, -1), False
+
+    def merge(self, payloads: Sequence[tuple[Any, ...]]) -> None:
+        raise AssertionError("nothing is shared")
+
+    def join(self, memory: Any, part: int, parts: int) -> None:
+        self.is_joined = True
+        if memory is not None:
+            self.numbers = memory.view(np.int64)
+            self.numbers[SHARDS * part // parts : SHARDS * (part + 1) // parts] = -1
+
+
+def joining(rank: int, slots: Slots, refusing: int) -> Generator[Share, Any, Any]:
+    """Each rank writes its number; what it sees of all, unless they have not joined."""
+    yield Share((), joins=rank != refusing)
+    yield Share(())
+    slots.numbers[rank] = rank
+    yield Share(())
+    return slots.numbers.tolist() if slots.is_joined else None
+
+
+def make_joining(refusing: int, ranks: Sequence[int]) -> nullcontext[tuple[dict[int, Any], Slots]]:
+    slots = Slots()
+    return nullcontext(({rank: joining(rank, slots, refusing) for rank in ranks}, slots))
+
+
 def route_of(rank: int, superstep: int, entries: int) -> Route:
     rng = np.random.default_rng([rank, superstep, 7])
     size = int(rng.integers(0, entries)) if rank % 3 else 0

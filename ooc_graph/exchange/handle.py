@@ -91,7 +91,8 @@ def _play(party: Party, make: Make, finish: Finish | None) -> Finished:
             apply = stack.enter_context(Threads(terms.threads)).map
         given = party.trade, ranks_of, party.member, *stack.enter_context(make(mine))
         advanced = Ranks(
-            *given, apply=apply, codes=party.has_far, part_bytes=party.part_bytes
+            *given, apply=apply, codes=party.has_far, part_bytes=party.part_bytes,
+            common=party.common,
         )  # fmt: skip
         results = stack.enter_context(closing(advanced)).run()
     values = results

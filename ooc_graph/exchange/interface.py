@@ -22,6 +22,21 @@ class Shared(Protocol):
         """Take in every rank's payload, in ascending order of rank. Called once a process."""
 
 
+class Joinable(Shared, Protocol):
+    """State that can be one for the ranks of several processes."""
+
+    @property
+    def joined_bytes(self) -> int:
+        """Memory that it takes."""
+
+    def join(self, memory: AnyArray | None, part: int, parts: int) -> None:
+        """Be the state of all ranks, in ``memory``, bytes that so many processes map.
+
+        Each brings a part of it into its first state before the next superstep. None: there is one
+        process.
+        """
+
+
 @dataclass(frozen=True)
 class Route:
     """Send each entry to the rank that owns its target, an internal id: (k,), any order.
@@ -48,13 +63,15 @@ class Share:
     Every process's `Shared` merges the ``payload`` (empty tuple: only counts). With ``route``
     entries travel in the same messages. They arrive only if all ranks have a route.
     ``is_disjoint``: the payload is a bitmap, and no other that this rank shares so in a run, of the
-    same length, has a bit in common with it.
+    same length, has a bit in common with it. ``joins``: the state is `Joinable`. If all ranks say
+    so, and all processes are on one host, they have one in common from then on.
     """
 
     counts: tuple[int, ...]
     payload: tuple[AnyArray, ...] = ()
     route: Route | None = None
     is_disjoint: bool = False
+    joins: bool = False
 
 
 @dataclass(frozen=True)
@@ -73,6 +90,15 @@ Superstep = Generator[Question, Any, Result]
 
 class DivergedRanksError(RuntimeError):
     """Ranks asked for different things in one superstep; the algorithm is at fault."""
+
+
+def summed(counts: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
+    """Sums of the counts that ranks share; there is one rank at least."""
+    if len(counts) == 1:
+        return tuple(map(int, counts[0]))
+    if len({len(one) for one in counts}) > 1:
+        raise DivergedRanksError(f"ranks share different numbers of counts: {list(counts)}")
+    return tuple(sum(map(int, column)) for column in zip(*counts, strict=True))
 
 
 @dataclass(frozen=True)

@@ -22,6 +22,7 @@ from ooc_graph.exchange.resident import WAITS_FOR_OP
 from ooc_graph.exchange.routing import Terms
 from ooc_graph.exchange.shared_memory import SharedMemory
 from ooc_graph.exchange.transport import LOOP_STOPPED, AttemptAbortedError, Transport
+from ooc_graph.types import AnyArray
 
 SILENCE_S = 5.0
 PROBE_S = 10.0
@@ -122,6 +123,12 @@ class Party:
                     ) for number, part in enumerate(each)
                 ]  # fmt: skip
         return {member: made[id(each)] for member, each in parts.items()}
+
+    def common(self, size: int) -> AnyArray | None:
+        """Memory, zeros, that all workers map, after they have traded; None if they cannot."""
+        if self._memory is None or self.has_far:
+            return None
+        return self._memory.common(size)
 
     def check(self) -> None:
         """Raise if the attempt was aborted or the client no longer wants it; from any thread."""

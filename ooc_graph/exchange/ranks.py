@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, closing
 from itertools import pairwise
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -16,12 +16,14 @@ from ooc_graph.exchange.interface import (
     Answer,
     Arrived,
     DivergedRanksError,
+    Joinable,
     Question,
     Route,
     Share,
     Shared,
     Superstep,
     World,
+    summed,
 )
 from ooc_graph.exchange.parcel import PART_BYTES, Kind, Parcel, Part, cut_arrays, join_arrays
 from ooc_graph.types import AnyArray
@@ -42,7 +44,8 @@ class Ranks:
 
     ``ranks_of`` has the ranks of every process, ascending; ``member`` is this one. ``apply`` is
     ``map``, or an executor's ``map`` to advance ranks in several threads. What is sent is coded if
-    this process ``codes``, in parts of at most ``part_bytes``; others need not do the same.
+    this process ``codes``, in parts of at most ``part_bytes``; others need not do the same. What is
+    ``common`` is memory of so many bytes that all processes map, None if they cannot.
     """
 
     def __init__(
@@ -56,10 +59,11 @@ class Ranks:
         apply: routing.Apply[Any, Any] = map,
         codes: bool = True,
         part_bytes: int = PART_BYTES,
+        common: Callable[[int], AnyArray | None] = lambda _size: None,
     ) -> None:
         self._codes, self._part_bytes = codes, part_bytes
         self._trade, self._ranks_of, self._member = trade, ranks_of, member
-        self._shared, self._apply = shared, apply
+        self._shared, self._apply, self._common = shared, apply, common
         self._mine = ranks_of[member]
         self._coroutines = [coroutines[rank] for rank in self._mine]
         self._seat_of_rank = routing.seat_of_rank([rank for ranks in ranks_of for rank in ranks])
@@ -97,7 +101,7 @@ class Ranks:
 
     def _share(self, questions: Sequence[Share]) -> list[World]:
         mine = [question.payload for question in questions]
-        lengths, counts = [len(payload) for payload in mine], _sum([r.counts for r in questions])
+        lengths, counts = [len(payload) for payload in mine], summed([r.counts for r in questions])
         routes = [question.route for question in questions if question.route is not None]
         sent = self._sorted(routes) if len(routes) == len(questions) else []
         is_filled = questions[0].is_disjoint and self._codes
@@ -108,11 +112,13 @@ class Ranks:
                 for rank, question in zip(self._mine, questions, strict=True)
                 for array in question.payload
             ]
-        mail = self._traded(Kind.SHARE, (counts, lengths, is_filled), payload, sent)
+        joins = all(question.joins for question in questions)
+        mail = self._traded(Kind.SHARE, (counts, lengths, is_filled, joins), payload, sent)
         payloads = dict(zip(self._mine, mine, strict=True))
         sums, inbound = [counts], [self._own(sent)] if sent else []
         for member, parcels in mail.items():
-            ((counts, lengths, is_filled), entries), arrays = self._joined(parcels)
+            ((counts, lengths, is_filled, others), entries), arrays = self._joined(parcels)
+            joins = joins and others
             senders, theirs, start = self._ranks_of[member], [], 0
             for length in lengths:
                 theirs.append(tuple(arrays[start : start + length]))
@@ -124,9 +130,14 @@ class Ranks:
             sums.append(counts)
             if entries is not None:
                 inbound.append(self._inbound(member, entries, arrays[start:]))
-        total = _sum(sums)
+        total = summed(sums)
         if any(payloads.values()):
             self._shared.merge([payloads[rank] for rank in sorted(payloads)])
+        if joins:
+            shared, processes = cast(Joinable, self._shared), len(self._ranks_of)
+            memory = self._common(shared.joined_bytes)
+            if memory is not None or processes == 1:
+                shared.join(memory, self._member, processes)
         if len(inbound) < len(self._ranks_of):
             return [World(total)] * len(questions)
         return [World(total, arrived) for arrived in routing.deliver(inbound)]
@@ -236,11 +247,3 @@ def _advance(step: tuple[Superstep[Any], Answer | None]) -> Question | _End:
         return coroutine.send(answer)
     except StopIteration as stop:
         return _End(stop.value)
-
-
-def _sum(counts: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
-    if len(counts) == 1:
-        return tuple(map(int, counts[0]))
-    if len({len(one) for one in counts}) > 1:
-        raise DivergedRanksError(f"ranks share different numbers of counts: {list(counts)}")
-    return tuple(sum(map(int, column)) for column in zip(*counts, strict=True))

@@ -20,11 +20,13 @@ from contextlib import ExitStack, suppress
 from threading import Event, Lock
 from typing import NoReturn
 
+from ooc_graph.exchange import written
 from ooc_graph.exchange.doors import TICK_S, Address, Door, LeftError
 from ooc_graph.exchange.parcel import EARLY_BYTES, Parcel
 from ooc_graph.exchange.transport import AttemptAbortedError, Mail, SharingRefusedError
 from ooc_graph.exchange.written import MESSAGE_BYTES, Layout, has_more, mapped, nothing, read
 from ooc_graph.forked import not_inherited
+from ooc_graph.types import AnyArray
 
 _SLACK_BYTES = 1 << 20
 _DESCRIPTOR = struct.Struct("i")
@@ -55,7 +57,7 @@ class SharedMemory:
         self._open = ExitStack()
         self._lock = Lock()  # of what is closed by the thread, and stopped by the event loop
         self._stopped = Event()
-        self._letters: list[tuple[list[Parcel], list[int]]] = []
+        self._letters: written.Letters = []
         self._missing: set[int] = set()
         self._has_more = False
         # A worker maps two memories of each. Nothing comes early, and they may take as much.
@@ -100,6 +102,28 @@ class SharedMemory:
                 return mail
             self._send_round()
 
+    def common(self, size: int) -> AnyArray:
+        """Memory, zeros, that all members map and may keep; between two rounds."""
+        first = min(self.members)
+        if self._member < first:
+            try:
+                memory, descriptor = written.new_memory(size)
+            except OSError as error:
+                self._give_up(error)
+            try:
+                for member in self.members:
+                    self._ring(member, b"\0", [descriptor])
+            finally:
+                os.close(descriptor)
+            return memory
+        theirs, turn = self._theirs[first], self._round % 2
+        kept, self._missing = theirs[turn], {first}
+        while self._take(first) is None:
+            self._wait()
+        self._missing = set()
+        memory, theirs[turn] = theirs[turn], kept
+        return memory
+
     def awaited(self) -> set[int]:
         """Members whose message of this round has not come."""
         return set(self._missing)
@@ -137,7 +161,7 @@ class SharedMemory:
 
     def _send_round(self) -> None:
         """Send every member a message, which may say that there is nothing for it."""
-        taken = self._taken()
+        taken = written.taken_from(self._letters, self.round_bytes)
         self._has_more = any(parcels for parcels, _ in self._letters)
         self._missing = set(self.members)
         try:
@@ -155,33 +179,13 @@ class SharedMemory:
             for descriptor in descriptors:
                 os.close(descriptor)
 
-    def _taken(self) -> list[tuple[list[Parcel], list[int]]]:
-        """What goes out in this round: as many of each letter's parcels as there is space for."""
-        taken = []
-        free = self.round_bytes
-        for parcels, receivers in self._letters:
-            count = 0
-            while count < len(parcels) and (
-                parcels[count].array_bytes <= free or free == self.round_bytes
-            ):
-                free -= parcels[count].array_bytes
-                count += 1
-            taken.append((parcels[:count], receivers))
-            del parcels[:count]
-        return taken
-
     def _fit(self, size: int) -> list[int]:
         """Descriptor of new memory, for all to map, if this round's is too small."""
         if size <= len(self._memories[self._round % 2]):
             return []
-        descriptor = os.memfd_create("ooc-graph")
-        try:
-            # Pages that nobody writes to take no memory.
-            os.ftruncate(descriptor, max(size, self.round_bytes + _SLACK_BYTES))
-            self._memories[self._round % 2] = mapped(descriptor)
-        except BaseException:
-            os.close(descriptor)
-            raise
+        # Pages that nobody writes to take no memory.
+        made = written.new_memory(max(size, self.round_bytes + _SLACK_BYTES))
+        self._memories[self._round % 2], descriptor = made
         return [descriptor]
 
     def _ring(self, member: int, message: bytes, descriptors: list[int]) -> None:

@@ -26,6 +26,22 @@ _MORE, _IN_MEMORY = 1, 2  # flags in a message's first byte
 _KINDS = {kind.value: kind for kind in Kind}
 _dtype = cache(np.dtype)
 
+Letters = list[tuple[list[Parcel], list[int]]]
+"""Parcels that are still to be sent, and members who get them."""
+
+
+def taken_from(letters: Letters, space: int) -> Letters:
+    """Take what goes out in a round: as many of each letter's parcels as there is space for."""
+    taken, free = [], space
+    for parcels, receivers in letters:
+        count = 0
+        while count < len(parcels) and (parcels[count].array_bytes <= free or free == space):
+            free -= parcels[count].array_bytes
+            count += 1
+        taken.append((parcels[:count], receivers))
+        del parcels[:count]
+    return taken
+
 
 class Layout:
     """Where in a round's memory its arrays come, one behind the other."""
@@ -104,3 +120,14 @@ def nothing() -> AnyArray:
 def mapped(descriptor: int) -> AnyArray:
     """Memory of a descriptor, as bytes; kernels are compiled for arrays that can be written to."""
     return np.frombuffer(mmap.mmap(descriptor, os.fstat(descriptor).st_size), np.uint8)
+
+
+def new_memory(size: int) -> tuple[AnyArray, int]:
+    """Memory of so many bytes, zeros, and its descriptor, for others to map."""
+    descriptor = os.memfd_create("ooc-graph")
+    try:
+        os.ftruncate(descriptor, size)
+        return mapped(descriptor), descriptor
+    except BaseException:
+        os.close(descriptor)
+        raise

@@ -1,7 +1,8 @@
 """Single-source shortest paths over many ranks: push from the root, pull for the rest.
 
-Every process keeps a replica of all distances. If all ranks can, each uses at once what it finds
-for its own rows, and tells the others when it finds no more, or much. Pushing is label-correcting
+Every process keeps a replica of all distances, or those of one host have one in common. If all
+ranks can, each uses at once what it finds for its own rows, and tells the others when it finds no
+more, or much. Pushing is label-correcting
 below a bound that rises; once it has settled the hub core, every other row pulls along its lightest
 arcs until nothing changes. Distances are the greatest fixed point, and parents follow from them
 (docs/storage.md), so that neither depends on the order of relaxations.
@@ -69,7 +70,8 @@ def _survey(rank: SsspRank, shared: SsspShared) -> Superstep[tuple[int, float, b
     """
     counts, step = rank.survey()
     lacking = not isinstance(rank, SsspInnerRank)
-    world: World = yield Share((*counts, rank.arcs, int(lacking)), rank.nothing(step))
+    counts = *counts, rank.arcs, int(lacking)
+    world: World = yield Share(counts, rank.nothing(step), joins=not lacking)
     head, tuples, spread, sampled, heavy_ranks, arcs, lacking_ranks = world.counts
     may_pull = decisions.pull_pays(head / max(tuples, 1), spread / max(sampled, 1))
     step = float(shared.smallest) or 1.0

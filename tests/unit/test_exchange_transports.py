@@ -28,7 +28,16 @@ from ooc_graph.exchange.interface import ExchangeStats, Route, Share
 from ooc_graph.exchange.scheduler import run
 from ooc_graph.types import DEAL_BLOCK
 from tests import local_exchange
-from tests.toy_ranks import PATIENCE_S, Seen, addresses, make_sharing, share_no_memory, start
+from tests.toy_ranks import (
+    PATIENCE_S,
+    SHARDS,
+    Seen,
+    addresses,
+    make_joining,
+    make_sharing,
+    share_no_memory,
+    start,
+)
 
 CUT_BYTES, MAPPED_BYTES = 1000, 16_000
 
@@ -132,6 +141,18 @@ def test_ranks_find_the_same_by_every_transport(
     assert stats.links == workers * (workers - 1)
     if stats.links_shared == stats.links:
         assert stats.bytes_shared == stats.bytes_sent
+
+
+@pytest.mark.parametrize(("workers", "refusing"), [(1, -1), (2, -1), (3, -1), (4, -1), (2, 3)])
+def test_ranks_of_one_host_have_one_state_if_all_join(
+    cut_four: tuple[str, Client], workers: int, refusing: int
+) -> None:
+    kind, client = cut_four
+    chosen = addresses(client)[:workers]
+    found, _ = run(client, partial(make_joining, refusing), SHARDS, workers=chosen)
+    are_near = kind == "memory" or workers == 1 or (kind == "both" and workers == 2)
+    seen = list(range(SHARDS)) if are_near and refusing < 0 else None
+    assert found == [seen] * SHARDS
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ooc_graph.errors import InputError, UsageError
+from ooc_graph.exchange.ranks import run_in_process
 from ooc_graph.kernels.common.bitmap import words_for
 from ooc_graph.kernels.common.dealt import WHOLE
 from ooc_graph.kernels.common.decisions import SsspTree
@@ -31,17 +32,29 @@ def distance_dtype(arcs: Arcs) -> np.dtype:
 
 
 def ranked(
-    arcs: Arcs, shards: int, root: int, ids: str = "uint32", *, without_inner: int = 0
+    arcs: Arcs,
+    shards: int,
+    root: int,
+    ids: str = "uint32",
+    *,
+    without_inner: int = 0,
+    are_joined: bool = False,
 ) -> SsspTree:
     """Parents and distances by P coroutines, brought into global order.
 
-    The first ``without_inner`` ranks have the steps of every device alone.
+    The first ``without_inner`` ranks have the steps of every device alone. Joined ones see at once
+    what others find.
     """
     device, parts = DEVICES[1], arcs.shards(shards, ids)
     shared = device.sssp_shared(arcs.vertices, distance_dtype(arcs))
     ranks = [device.sssp_rank(part) for part in parts]
     ranks[:without_inner] = map(CommonSteps, ranks[:without_inner])
-    trees, _ = local_exchange.run([sssp(rank, root, shared) for rank in ranks], shared, shards)
+    coroutines = [sssp(rank, root, shared) for rank in ranks]
+    if are_joined:
+        trees = run_in_process(dict(enumerate(coroutines)), shared)
+        assert shared.is_joined == (not without_inner)
+    else:
+        trees, _ = local_exchange.run(coroutines, shared, shards)
     parent = np.empty(arcs.vertices, ids)
     distance = np.empty(arcs.vertices, distance_dtype(arcs))
     for part, tree in zip(parts, trees, strict=True):
@@ -76,6 +89,7 @@ def test_small_graphs(dtype):
         tree = DEVICES[threads].sssp(arcs.shards(1)[0]).run(root)
         check(tree, arcs, root)
         same(ranked(arcs, shards, root), tree)
+        same(ranked(arcs, shards, root, are_joined=True), tree)
 
     run()
 
@@ -118,6 +132,7 @@ def test_ranks_push_the_inner_vertices_if_all_can():
     root = arcs.vertices - 1
     alone = DEVICES[1].sssp(arcs.shards(1)[0]).run(root)
     found = {lacking: ranked(arcs, 2, root, without_inner=lacking) for lacking in range(3)}
+    same(ranked(arcs, 2, root, without_inner=1, are_joined=True), found[1])
     for tree in found.values():
         same(tree, alone)
         assert tree.phase_arcs["pull"] > 0

@@ -8,6 +8,7 @@ import numpy as np
 
 from ooc_graph.kernels.common.compiled import kernel
 from ooc_graph.kernels.common.dealt import internal_of, is_own, local_of
+from ooc_graph.kernels.common.intrinsics import atomic_lower
 from ooc_graph.kernels.common.sssp.sums import path_sum
 from ooc_graph.kernels.cpu.sssp.push import (
     AHEAD,
@@ -69,13 +70,22 @@ def push_once(
 
 @kernel
 def push_own(
-    out: Any, wave: Any, count: int, pending: int, bound: Any, target: Any, found: Any
+    out: Any,
+    wave: Any,
+    count: int,
+    pending: int,
+    bound: Any,
+    target: Any,
+    found: Any,
+    is_joined: bool,
 ) -> tuple[int, int, int, int, int, int, Any]:
     """As `push_once`, but own rows that improve take their distance, and are pushed in turn.
 
     ``queue[:count]`` is a ring. Everyone has yet to learn of these rows, so that they are listed
-    with the others. Ends before a row whose arcs may not fit the list. Returns where the ring
-    begins then and how many rows are in it, and what `push_once` does after the rows done.
+    with the others. If distances ``is_joined``, all rows that improve take theirs, and those of
+    others are listed, who have to push them. Ends before a row whose arcs may not fit the list.
+    Returns where the ring begins then and how many rows are in it, and what `push_once` does after
+    the rows done.
     """
     distance, taken, queue = wave.distance, wave.taken, wave.queue
     top, capacity = wave.top[0], len(wave.queue)
@@ -107,10 +117,13 @@ def push_own(
             position += 1
             if candidate < distance[v]:
                 again += distance[v] < top
-                target[listed], found[listed] = v, candidate
-                listed += 1
-                if is_own(v, wave.dealt):
-                    distance[v] = candidate
+                owns = is_own(v, wave.dealt)
+                if owns or is_joined:
+                    atomic_lower(distance, v, candidate)
+                if not (owns and is_joined):
+                    target[listed], found[listed] = v, candidate
+                    listed += 1
+                if owns:
                     tail, count, pending = queue_or_wait(
                         out, wave, local_of(v, wave.dealt), candidate, bound, tail, count, pending
                     )

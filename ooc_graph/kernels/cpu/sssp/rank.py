@@ -1,9 +1,9 @@
 """SSSP steps on one shard of many (CPU).
 
 Distances live in the process's shared replica. Its `merge` changes them, and `pull_at_once` and
-`push_at_once` those of own rows. In all other steps a rank reads them and says what it found, which
-therefore does not depend on the order of ranks. The steps are those of the fused search, given
-which vertices the rows are.
+`push_at_once` those of own rows, or, if all ranks have joined in one, of any. In all other steps a
+rank reads them and says what it found, which therefore does not depend on the order of ranks. The
+steps are those of the fused search, given which vertices the rows are.
 """
 
 from __future__ import annotations
@@ -28,6 +28,7 @@ from ooc_graph.kernels.cpu.sssp.rising import push_inner
 from ooc_graph.kernels.cpu.sssp.search import new_wave
 from ooc_graph.kernels.cpu.sssp.shared import (
     CpuSsspShared,
+    find_at,
     find_beside_rows,
     list_within,
     ready,
@@ -113,7 +114,7 @@ class CpuSsspRank(BaseSsspRank):
         self._own = self._own[:0]
         target, found = np.empty(self._most, self._ids), np.empty(self._most, self._top.dtype)
         head, self._queued, listed, self._pending, examined, again, smallest = push_own(
-            self._out, wave, count, pending, limit, target, found
+            self._out, wave, count, pending, limit, target, found, shared.is_joined
         )
         if self._queued:
             left = np.arange(head, head + self._queued)
@@ -149,6 +150,8 @@ class CpuSsspRank(BaseSsspRank):
         """Candidates along all arcs of the own rows within ``bound``; arcs examined."""
         rows = self._rows_within(shared, bound)
         target, found = self._listed(rows, self._top.dtype)
+        if shared.is_joined:
+            target = target[:0]  # written at once
         wave = self._seen(shared)._replace(first=rows)
         listed, examined = push_inner(self._out, wave, len(rows), target, found)
         return (target[:listed], found[:listed], np.array([self._top])), examined
@@ -173,6 +176,10 @@ class CpuSsspRank(BaseSsspRank):
         """As `pull`, with the distances of own rows written at once."""
         target, arcs, control = self._pulled(shared, self._distance[:0], final, floor)
         self._own = target
+        if shared.is_joined:
+            # Others have all of it, but for how small the smallest is.
+            nearest = find_at(shared.distance, target, self._ranges[:, 0].min())
+            target = target[nearest : nearest + 1]
         payload = target, shared.distance[target], np.array([self._top])
         return payload, arcs, int(control[parents.EXAMINED])
 

@@ -9,6 +9,7 @@ import numpy as np
 from ooc_graph.kernels.common import decisions
 from ooc_graph.kernels.common.compiled import kernel, subroutine, varying
 from ooc_graph.kernels.common.dealt import internal_of
+from ooc_graph.kernels.common.intrinsics import atomic_lower
 from ooc_graph.kernels.common.sssp.sums import path_sum, raised
 from ooc_graph.kernels.cpu.sssp import push
 
@@ -48,7 +49,7 @@ def push_inner(out: Any, wave: Any, inner: int, target: Any, found: Any) -> tupl
             if candidate >= wave.distance[v]:
                 continue
             if len(target) == 0:
-                wave.distance[v] = candidate
+                atomic_lower(wave.distance, v, candidate)
             else:
                 target[listed], found[listed] = v, candidate
                 listed += 1

@@ -10,6 +10,7 @@ import numpy as np
 from ooc_graph.kernels.common.bitmap import drop, put, words_for
 from ooc_graph.kernels.common.compiled import kernel
 from ooc_graph.kernels.common.dealt import WHOLE, arcs_of, internal_of
+from ooc_graph.kernels.common.intrinsics import atomic_lower
 from ooc_graph.kernels.common.sssp.distances import SharedBounds
 from ooc_graph.kernels.common.sssp.plateaus import find_beside
 from ooc_graph.kernels.cpu.sssp import push
@@ -41,6 +42,15 @@ def list_within(wave: Any, bound: Any, rows: Any) -> int:
             rows[count] = row
             count += wave.distance[row + shift] <= bound
     return count
+
+
+@kernel
+def find_at(distance: Any, vertices: Any, at: Any) -> int:
+    """Which of some vertices has a distance first; how many they are if none has."""
+    for index in range(len(vertices)):
+        if distance[np.int64(vertices[index])] == at:
+            return index
+    return len(vertices)
 
 
 @kernel
@@ -76,17 +86,20 @@ def _relax(
     vertices: Any,
     candidates: Any,
     low: Any,
+    is_joined: bool,
 ) -> tuple[int, Any]:
     """Take the smaller distances; list improved vertices once each (marked).
 
-    Equal ones were taken by a rank of this process when it found them, and others take them now.
-    Returns how many are listed, and the smallest distance taken or ``low``.
+    Equal ones were taken by a rank of this process when it found them, and others take them now. If
+    distances ``is_joined``, any rank may have taken them, and their owner takes note now. Returns
+    how many are listed, and the smallest distance taken or ``low``.
     """
     for index in range(len(vertices)):
-        v = np.int64(vertices[index])
-        low = min(low, candidates[index] if candidates[index] <= distance[v] else low)
-        if candidates[index] < distance[v]:
-            distance[v] = candidates[index]
+        v, candidate = np.int64(vertices[index]), candidates[index]
+        # Others may be ahead, and joined distances smaller.
+        low = min(low, candidate if candidate <= distance[v] or is_joined else low)
+        if candidate < distance[v] or (candidate == distance[v] and is_joined):
+            atomic_lower(distance, v, candidate)
             if marks[v] == 0:
                 marks[v] = 1
                 improved[count] = v
@@ -118,6 +131,21 @@ class CpuSsspShared(SharedBounds):
         self._marks = np.zeros(vertices, np.uint8)
         self._list = np.empty(vertices, id_dtype(vertices))
         self.improved = self._list[:0]
+        self.is_joined = False
+        """Whether the distances are those of all ranks, which see at once what others find."""
+
+    @property
+    def joined_bytes(self) -> int:
+        """Bytes of the distances."""
+        return self.distance.nbytes
+
+    def join(self, memory: AnyArray | None, part: int, parts: int) -> None:
+        """Have the distances in memory that all processes map, of which this fills a part."""
+        self.is_joined = True
+        if memory is not None:
+            rows = len(self.distance)
+            self.distance = memory.view(self.distance.dtype)
+            self.distance[rows * part // parts : rows * (part + 1) // parts] = self.top[0]
 
     def merge(self, payloads: Sequence[tuple[AnyArray, ...]]) -> None:
         """Relax (three arrays), or change the set of those waiting for a parent (two arrays)."""
@@ -127,9 +155,8 @@ class CpuSsspShared(SharedBounds):
             return
         count, low = 0, self.top[0]
         for vertices, candidates, _ in payloads:
-            count, low = _relax(
-                self.distance, self._marks, self._list, count, vertices, candidates, low
-            )
+            state = self.distance, self._marks, self._list, count
+            count, low = _relax(*state, vertices, candidates, low, self.is_joined)
         self.improved = self._list[:count]
         _unmark(self._marks, self.improved)
         self._low = self.top.dtype.type(low)
