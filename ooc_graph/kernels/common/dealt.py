@@ -63,9 +63,11 @@ def arcs_of(offsets: Any, dealt: Any, vertices: Any) -> int:
 def copy_own(values: Any, dealt: Any, own: Any) -> None:
     """Copy the values of the own rows from those of all internal ids."""
     for base in range(0, len(own), DEAL_BLOCK):
-        shift = internal_of(base, dealt) - base
-        for row in range(base, min(base + DEAL_BLOCK, len(own))):
-            own[row] = values[row + shift]
+        first, rows = internal_of(base, dealt), min(DEAL_BLOCK, len(own) - base)
+        # Slices, which are indexed without a look at the sign: several values an instruction.
+        mine, theirs = own[base : base + rows], values[first : first + rows]
+        for index in range(rows):
+            mine[index] = theirs[index]
 
 
 def require_whole(dealing: Dealing) -> None:
