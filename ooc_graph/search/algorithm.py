@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
@@ -190,9 +191,10 @@ def _by_device(engine: Engine, task: SearchTask) -> Written | None:
 
     if task.request.on_device:
         return device_columns.search(engine, task.root)
+    # If nobody set a limit, the device itself says what fits beside what others have there.
     is_limited = task.capacity.device_bytes is not None
-    reserved_bytes = engine_cache.reserved_device_bytes() if is_limited else None
-    return device_columns.in_host_memory(engine, task.root, reserved_bytes)
+    device_bytes = engine_cache.reserved_device_bytes() if is_limited else sys.maxsize
+    return device_columns.in_host_memory(engine, task.root, device_bytes)
 
 
 def _internal(engine: Engine, root: int | None) -> tuple[int, ...]:

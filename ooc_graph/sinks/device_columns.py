@@ -46,13 +46,12 @@ def search(engine: Engine, root: int) -> Written:
     return Written(Trace(tree.elapsed_s, ()), columns=columns)
 
 
-def in_host_memory(engine: Engine, root: int, device_bytes: int | None) -> Written | None:
+def in_host_memory(engine: Engine, root: int, device_bytes: int) -> Written | None:
     """Search from an original id; columns for host memory that the device puts in order.
 
     That is when they are read, if this process has the answer. None if the device does not hold the
-    graph with original ids, or has no room for their order: within ``device_bytes``, which are
-    reserved for all that this process has there, unless nobody set a limit; or if the graph is
-    small.
+    graph with original ids, or has no room for their order within ``device_bytes``, which are
+    reserved for all that this process has there; or if the graph is small.
     """
     if not engine.original_parents or engine.pinned or len(engine.ids.internal_of) < LEAST_VERTICES:
         return None
@@ -72,9 +71,7 @@ def in_host_memory(engine: Engine, root: int, device_bytes: int | None) -> Writt
         return None
 
 
-def _order_fits(engine: Engine, device_bytes: int | None) -> bool:
-    if device_bytes is None:
-        return True
+def _order_fits(engine: Engine, device_bytes: int) -> bool:
     if not is_plain_pool():
         return False
     needed = 2 * _PIECE * _VERTEX_BYTES

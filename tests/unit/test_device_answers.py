@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import sys
 from collections.abc import Iterator
 from contextlib import nullcontext
 from types import SimpleNamespace
@@ -16,7 +17,10 @@ from ooc_graph.answers.scatter import Ids, Tree, TreeColumns
 from ooc_graph.graph500 import on_device
 from ooc_graph.kernels.cuda.many import pieces
 from ooc_graph.kernels.cuda.runtime import scatter
+from ooc_graph.model.resources import Capacity
 from ooc_graph.model.task import trace_of
+from ooc_graph.runtime import engine_cache
+from ooc_graph.search import algorithm
 from ooc_graph.sinks import device_columns
 from ooc_graph.types import AnyArray
 
@@ -228,14 +232,29 @@ def test_columns_reach_host_memory_in_order(
     assert isinstance(settled.columns, LateColumns)
     assert settled.columns._left == {"vertex"}
     assert settled.order_s > 0
-    # Without a limit nobody asks what else has memory there.
-    monkeypatch.setattr(device_columns, "is_plain_pool", lambda: False)
-    assert device_columns.in_host_memory(held, root, 1 << 40) is None
-    assert device_columns.in_host_memory(held, root, None) is not None
-    monkeypatch.setattr(device_columns, "is_plain_pool", lambda: True)
     for change in ({"pinned": 1}, {"original_parents": False}):
         other: Any = SimpleNamespace(**{**vars(held), **change})
         assert device_columns.in_host_memory(other, root, 1 << 40) is None
+
+
+@pytest.mark.parametrize(("limit", "offered"), [(None, sys.maxsize), (5000, 77)])
+def test_only_a_limit_keeps_the_device_from_ordering(
+    limit: int | None, offered: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What others have on a device does not count as this package's."""
+    given: list[Any] = []
+    monkeypatch.setattr(device_columns, "in_host_memory", lambda *asked: given.append(asked))
+    monkeypatch.setattr(engine_cache, "reserved_device_bytes", lambda: 77)
+    held: Any = object()
+    task: Any = SimpleNamespace(
+        strategy=SimpleNamespace(device="cuda"),
+        root=3,
+        folder=None,
+        request=SimpleNamespace(on_device=False),
+        capacity=Capacity(device_bytes=limit),
+    )
+    assert algorithm._by_device(held, task) is None
+    assert given == [(held, 3, offered)]
 
 
 class Search:
