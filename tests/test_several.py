@@ -9,6 +9,7 @@ import signal
 import threading
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ import ooc_graph as og
 from ooc_graph.errors import InputError, OutputExistsError, UnknownVertexError, UsageError
 from ooc_graph.graph500.job import graph500
 from ooc_graph.graph500.run import Graph500Options
+from ooc_graph.layout.linked import link_array
 from ooc_graph.runtime.cluster import local_cluster
 from ooc_graph.search import several
 from ooc_graph.types import NoProgress
@@ -84,8 +86,13 @@ def test_answers_share_their_vertices(
     once = og.bfs(graph, KEYS, out=tmp_path / "once", **given)
     expected = [listing(one.columns.path) for one in once]
     assert len(vertex_files(once.folder)) == 1
-    later = og.bfs(graph, EDGES.search_keys(14)[12:], out=tmp_path / "once", **given)
-    assert len(vertex_files(later.folder)) == 1
+    # A run shares what it wrote itself, and not what others have put beside it.
+    foreign = og.build((np.array([7]), np.array([9])), tmp_path / "f.zarr", device="cpu")
+    og.bfs(foreign, 7, out=once.folder / "7.zarr", **given)
+    later = og.bfs(graph, EDGES.search_keys(14)[12:], out=once.folder, **given)
+    assert len(vertex_files(once.folder)) == 3
+    for answer in later:
+        np.testing.assert_array_equal(answer.vertex, once[0].vertex)
 
     def refuse(*_: Any) -> None:
         raise OSError(errno.EPERM, "no hard links here")
@@ -94,6 +101,26 @@ def test_answers_share_their_vertices(
     answers = og.bfs(graph, KEYS, out=tmp_path / "each", **given)
     assert [listing(one.columns.path) for one in answers] == expected
     assert len(vertex_files(answers.folder)) == len(KEYS)
+
+
+@pytest.mark.parametrize("harm", ["another dtype", "truncated", "changed end", "removed"])
+def test_harmed_files_are_not_shared(graph: og.Graph, tmp_path: Path, harm: str) -> None:
+    answer = og.bfs(graph, int(KEYS[0]), out=tmp_path / "a.zarr")
+    stored: Any = answer.columns
+    spec, file = stored.spec("vertex"), tmp_path / "a.zarr/vertex/c/0"
+    (tmp_path / "whole").mkdir()
+    (entry,) = link_array(stored, spec, tmp_path / "whole")
+    assert entry.sidecar == tuple(stored.sidecar("vertex").tolist())
+    content = file.read_bytes()
+    if harm == "another dtype":
+        spec = replace(spec, dtype=np.dtype(np.uint64))
+    elif harm == "removed":
+        file.unlink()
+    else:
+        file.write_bytes(content[:-8] if harm == "truncated" else content[:-1] + b"?")
+    (tmp_path / "p").mkdir()
+    assert link_array(stored, spec, tmp_path / "p") == []
+    assert not [path for path in (tmp_path / "p").rglob("*") if path.is_file()]
 
 
 def vertex_files(folder: Path) -> set[int]:

@@ -120,7 +120,7 @@ def test_what_cannot_be_validated(
         within = graph if foreign is not answers[4] else other
         with pytest.raises(InputError, match="another graph"):
             og.validate(within, foreign)
-    with pytest.raises(UsageError, match="one result, or a graph and its answers, not a list"):
+    with pytest.raises(UsageError, match="the first argument is a list"):
         og.validate(answers[:2], tuples())
     with pytest.raises(UsageError, match="many sources"):
         og.validate(graph, og.multi_source_bfs(graph, [30]))

@@ -120,7 +120,7 @@ class Columns(ABC):
         specs, entries = [], []
         for name, dtype in self.dtypes.items():
             specs.append(ArraySpec(name, self.size, dtype))
-            linked = link_array(like, name, store) if like and name == VERTEX else []
+            linked = link_array(like, specs[-1], store) if like and name == VERTEX else []
             entries += linked or write_array(store, specs[-1], partial(self.parts, name))
         return specs, entries
 

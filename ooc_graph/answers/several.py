@@ -13,10 +13,6 @@ from ooc_graph.types import IntArray
 Found = TypeVar("Found", bound=TreeResult)
 
 
-SUFFIX = ".zarr"
-"""Of the names of answers in a folder of several."""
-
-
 class Answers(Sequence[Found]):
     """Answers in a folder of stores, in the order of their sources; each is opened when asked for.
 
@@ -61,4 +57,4 @@ class Answers(Sequence[Found]):
 
 def store_of(folder: Path, root: int) -> Path:
     """Store of the answer from a source, in the folder of several."""
-    return folder / f"{root}{SUFFIX}"
+    return folder / f"{root}.zarr"

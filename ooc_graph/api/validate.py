@@ -91,7 +91,9 @@ def validate(
         is_graph = Stored.open(given).manifest.kind == "graph"
     elif not isinstance(given, (Graph, Result)):
         kind = type(given).__name__
-        raise UsageError(f"give one result, or a graph and its answers, not a {kind} first")
+        raise UsageError(
+            f"the first argument is a {kind}: give one result, or a graph and then its answers"
+        )
     where = {"client": client, "memory_limit": memory_limit, "progress": progress}
     if not is_graph and any(value is not None and value is not False for value in where.values()):
         raise UsageError("client=, memory_limit= and progress= are for answers of a built graph")

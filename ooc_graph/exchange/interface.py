@@ -30,10 +30,9 @@ class Joinable(Shared, Protocol):
         """Memory that it takes."""
 
     def join(self, memory: AnyArray | None, part: int, parts: int) -> None:
-        """Be the state of all ranks, in ``memory``, bytes that so many processes map.
+        """Be the state of all ranks, in ``memory``, bytes that ``parts`` processes map.
 
-        Each brings a part of it into its first state before the next superstep. None: there is one
-        process.
+        Each initialises its part before the next superstep. None: there is one process.
         """
 
 

@@ -44,8 +44,8 @@ class Ranks:
 
     ``ranks_of`` has the ranks of every process, ascending; ``member`` is this one. ``apply`` is
     ``map``, or an executor's ``map`` to advance ranks in several threads. What is sent is coded if
-    this process ``codes``, in parts of at most ``part_bytes``; others need not do the same. What is
-    ``common`` is memory of so many bytes that all processes map, None if they cannot.
+    this process ``codes``, in parts of at most ``part_bytes``; others need not do the same.
+    ``common(size)`` gives memory that all processes map, None if they cannot.
     """
 
     def __init__(

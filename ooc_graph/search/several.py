@@ -8,16 +8,16 @@ and in this process, one search follows the other.
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 from time import perf_counter
 from typing import Any
 
-from ooc_graph.answers.several import SUFFIX, Answers, store_of
-from ooc_graph.layout.linked import any_store
+from ooc_graph.answers.several import Answers, store_of
 from ooc_graph.layout.names import ORDER_OF
 from ooc_graph.layout.store_folder import refuse_other_folder, store_folder, store_within
+from ooc_graph.layout.stored import Stored
 from ooc_graph.model.request import ANY, ROWS, Request
 from ooc_graph.model.resources import CPU, CudaLimits
 from ooc_graph.runtime import process, same_graph
@@ -30,6 +30,9 @@ from ooc_graph.search.trees import ALGORITHMS
 from ooc_graph.shards.load import Graph
 from ooc_graph.shards.workforce import run_all
 from ooc_graph.types import IntArray, NoProgress, Progress
+
+# What this process wrote last, by the folder of the run: the next answer shares its vertices.
+_latest: dict[Path, Stored] = {}
 
 
 @dataclass(frozen=True)
@@ -68,8 +71,11 @@ class SeveralTask:
                 out=store,
                 exchange=self.request.exchange,
                 method=self.request.method,
-                like=any_store(self.folder, SUFFIX),
+                like=_latest.get(self.attempt),
             )
+        assert isinstance(found.columns, Stored)
+        _latest.clear()
+        _latest[self.attempt] = replace(found.columns, path=final)
         return found.elapsed_s
 
 

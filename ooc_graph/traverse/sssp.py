@@ -1,11 +1,11 @@
 """Single-source shortest paths over many ranks: push from the root, pull for the rest.
 
-Every process keeps a replica of all distances, or those of one host have one in common. If all
-ranks can, each uses at once what it finds for its own rows, and tells the others when it finds no
-more, or much. Pushing is label-correcting
-below a bound that rises; once it has settled the hub core, every other row pulls along its lightest
-arcs until nothing changes. Distances are the greatest fixed point, and parents follow from them
-(docs/storage.md), so that neither depends on the order of relaxations.
+Every process keeps a replica of all distances, or all processes of one host share one. If all ranks
+can, each uses at once what it finds for its own rows, and tells the others when it finds no more,
+or much. Pushing is label-correcting below a bound that rises; once it has settled the hub core,
+every other row pulls along its lightest arcs until nothing changes. Distances are the greatest
+fixed point, and parents follow from them (docs/storage.md), so that neither depends on the order of
+relaxations.
 """
 
 from __future__ import annotations

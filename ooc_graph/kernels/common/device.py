@@ -81,9 +81,10 @@ class SsspSearch(Protocol):
 
 
 class SsspShared(Protocol):
-    """Everyone's distances, one of it in a process.
+    """Everyone's distances, one of it in a process, or one that all processes of a host map.
 
     `merge` alone changes it, and what an `SsspInnerRank` does at once, whose payload all take next.
+    Distances that processes share change at any time, and only become smaller.
 
     A payload of three arrays relaxes: vertices, candidate distances, and the sender's smallest
     candidate not yet taken (1,), which counts only if no rank lists a vertex. A payload of two
@@ -172,7 +173,7 @@ class SsspInnerRank(SsspRank, Protocol):
     """A rank that can push the vertices nearest to the root along all of their arcs.
 
     These vertices are those within a bound, up to which all distances are final. And it can write
-    what its own rows find at once: until the next merge others lack it.
+    what its own rows find at once. Others that do not share distances lack it until they merge.
     """
 
     def push_at_once(
@@ -183,7 +184,7 @@ class SsspInnerRank(SsspRank, Protocol):
     def pull_at_once(
         self, shared: SsspShared, final: float, floor: float
     ) -> tuple[tuple[AnyArray, AnyArray, AnyArray], int, int]:
-        """As `pull`, but rows may see what others of this process have just found."""
+        """As `pull`; rows may see what is new in shared distances: the nearest is told alone."""
 
     def arcs_within(self, shared: SsspShared, bounds: Sequence[float]) -> list[int]:
         """Arcs of the own rows with a distance of at most each of the bounds, which ascend."""

@@ -82,10 +82,10 @@ def push_own(
     """As `push_once`, but own rows that improve take their distance, and are pushed in turn.
 
     ``queue[:count]`` is a ring. Everyone has yet to learn of these rows, so that they are listed
-    with the others. If distances ``is_joined``, all rows that improve take theirs, and those of
-    others are listed, who have to push them. Ends before a row whose arcs may not fit the list.
-    Returns where the ring begins then and how many rows are in it, and what `push_once` does after
-    the rows done.
+    with the others. If distances ``is_joined``, every improved row takes its distance, and those of
+    other ranks are listed, which have to push them. Ends before a row whose arcs may not fit the
+    list. Returns where the ring begins then and how many rows are in it, and what `push_once` does
+    after the rows done.
     """
     distance, taken, queue = wave.distance, wave.taken, wave.queue
     top, capacity = wave.top[0], len(wave.queue)

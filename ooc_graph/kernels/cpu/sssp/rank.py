@@ -177,7 +177,7 @@ class CpuSsspRank(BaseSsspRank):
         target, arcs, control = self._pulled(shared, self._distance[:0], final, floor)
         self._own = target
         if shared.is_joined:
-            # Others have all of it, but for how small the smallest is.
+            # Others see these distances; they need only the smallest.
             nearest = find_at(shared.distance, target, self._ranges[:, 0].min())
             target = target[nearest : nearest + 1]
         payload = target, shared.distance[target], np.array([self._top])

@@ -46,7 +46,7 @@ def list_within(wave: Any, bound: Any, rows: Any) -> int:
 
 @kernel
 def find_at(distance: Any, vertices: Any, at: Any) -> int:
-    """Which of some vertices has a distance first; how many they are if none has."""
+    """Index of the first of the vertices at distance ``at``; their number if there is none."""
     for index in range(len(vertices)):
         if distance[np.int64(vertices[index])] == at:
             return index
