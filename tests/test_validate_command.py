@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import shutil
 from collections.abc import Callable
 from dataclasses import replace
@@ -160,6 +161,36 @@ def harmed(folder: Path, harm: str = "damaged") -> Path:
     else:
         chunk.write_bytes(content if harm == "damaged" else content[:-1])
     return chunk
+
+
+@pytest.mark.parametrize("harm", ["a pipe", "a link to itself", "a long name"])
+def test_names_that_lead_to_no_answer(
+    harm: str, here: Path, validate: Call, tmp_path: Path
+) -> None:
+    answer = tmp_path / ("n" * 300 if harm == "a long name" else "n.zarr")
+    if harm == "a pipe":
+        answer.mkdir()
+        os.mkfifo(answer / "manifest.json")
+    elif harm == "a link to itself":
+        answer.symlink_to(answer)
+    good = here / "a" / "bfs-30.zarr"
+    refused(validate(here / "g.zarr", good, answer), answer)
+
+
+@pytest.mark.parametrize("change", ["root", "graph_sha256", "kernel"])
+def test_attributes_of_no_answer(change: str, here: Path, validate: Call, tmp_path: Path) -> None:
+    """Well written, so that no hash tells."""
+    good = here / "a" / "bfs-30.zarr"
+    answer = Path(shutil.copytree(good, tmp_path / "r.zarr"))
+    for value in (None, "x"):
+        document = json.loads((good / "zarr.json").read_text())
+        facts = document["attributes"]["ooc_graph"]
+        if value is None:
+            del facts[change]
+        else:
+            facts[change] = value
+        rewrite(answer, "zarr.json", content := json.dumps(document).encode(), size=len(content))
+        refused(validate(here / "g.zarr", good, answer), answer)
 
 
 @pytest.mark.parametrize("harm", ["damaged", "truncated", "missing"])

@@ -11,7 +11,7 @@ import numpy as np
 
 from ooc_graph.answers.frames import Exports, flat_columns, frame_of
 from ooc_graph.answers.reductions import HISTOGRAM
-from ooc_graph.errors import NotAStoreError, UsageError
+from ooc_graph.errors import CorruptStoreError, NotAStoreError, UsageError
 from ooc_graph.layout.names import (
     APSP,
     COMPONENT,
@@ -53,7 +53,7 @@ class Result(Exports):
     def open(cls, path: str | Path) -> Self:
         """Open a stored result; as the class that its kernel has when called on `Result`."""
         stored = Stored.open(path, "result")
-        name = stored.attributes["kernel"]
+        name, root = stored.attributes.get("kernel"), stored.attributes.get("root")
         kinds: list[Any] = [BfsResult, SsspResult, ComponentsResult, PairsResult, LevelsResult]
         kind = {one.kernel: one for one in kinds}.get(name)
         if kind is None:
@@ -61,7 +61,12 @@ class Result(Exports):
         if not issubclass(kind, cls):
             wanted = cls.kernel or "a search"
             raise UsageError(f"{path}: holds a result of {kind.kernel}, not of {wanted}")
-        opened: Self = kind(stored.attributes.get("root"), None, stored)
+        is_rooted = issubclass(kind, TreeResult)
+        if "graph_sha256" not in stored.attributes or is_rooted != isinstance(root, int):
+            raise CorruptStoreError(
+                f"{stored.path}: its attributes are not those of an answer; search again"
+            )
+        opened: Self = kind(root, None, stored)
         return opened
 
     def __repr__(self) -> str:

@@ -7,6 +7,7 @@ continues by the same path then finds files of the new store, or none, and these
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import json
 import os
@@ -40,13 +41,22 @@ def manifest_at(store: Path) -> tuple[bytes, Stamp] | None:
     path = store / MANIFEST
     for _ in range(_LOOKS):
         try:
-            with path.open("rb") as file:
+            with open(path, "rb", opener=_without_waiting) as file:
                 return file.read(), _stamp(os.fstat(file.fileno()))
         except _MISSING:
             if not _is_aside(store) and not path.is_file():
                 return None
+        except OSError as error:
+            if error.errno in (errno.ELOOP, errno.ENAMETOOLONG):
+                return None
+            raise
         sleep(_PAUSE_S)
     return None
+
+
+def _without_waiting(path: str, flags: int) -> int:
+    """Open a file; a pipe that nobody writes to gives nothing."""
+    return os.open(path, flags | os.O_NONBLOCK)
 
 
 def _stamp(state: os.stat_result) -> Stamp:
@@ -105,7 +115,7 @@ class Manifest:
         found = manifest_at(store)
         if found is not None:
             return cls.parse(store / MANIFEST, *found)
-        if not store.is_dir():
+        if not os.path.isdir(store):  # noqa: PTH112 - names that are too long are none
             raise NotAStoreError(f"{store}: no such store; give the folder that build wrote")
         raise NotAStoreError(
             f"{store}: not a finished store of this package (it has no {MANIFEST})"
