@@ -123,7 +123,7 @@ def mapped(descriptor: int) -> AnyArray:
 
 
 def new_memory(size: int) -> tuple[AnyArray, int]:
-    """Memory of so many bytes, zeros, and its descriptor, for others to map."""
+    """Make ``size`` zero bytes of memory; return it, and the descriptor for others to map it."""
     descriptor = os.memfd_create("ooc-graph")
     try:
         os.ftruncate(descriptor, size)

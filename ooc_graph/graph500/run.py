@@ -156,10 +156,10 @@ _MOST_COUNTED_SCALE = 20
 
 
 def refuse_few_keys(source: Kronecker, searches: int) -> None:
-    """Refuse a graph too small to give so many search keys.
+    """Refuse a graph that has fewer search keys than there are searches.
 
-    Graph500's draw of them gives up on such graphs and takes isolated vertices, from which there is
-    nothing to time, and some vertices again. From scale 12 on there are always enough for 64.
+    On such a graph Graph500's draw gives up and takes isolated vertices, or a vertex twice. From
+    scale 12 on there are always 64 keys.
     """
     if source.scale >= _SURELY_ENOUGH_SCALE and searches <= _SURELY_ENOUGH_KEYS:
         return

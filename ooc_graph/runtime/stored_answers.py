@@ -151,7 +151,7 @@ def _check_pass(
         source = StoredEdges(graph, kernel == "sssp")
         vertices = vertices_of(graph)
         try:
-            looked_at: set[tuple[int, int]] = set()
+            looked_at: set[tuple[int, int] | None] = set()
             for result in results:
                 _require_vertices(result, vertices, graph, looked_at)
             return check_together(results, vertices, source, advance)
@@ -167,12 +167,9 @@ def vertices_of(graph: Graph) -> VertexIndex:
 
 
 def _require_vertices(
-    result: Result, vertices: VertexIndex, graph: Graph, looked_at: set[tuple[int, int]]
+    result: Result, vertices: VertexIndex, graph: Graph, looked_at: set[tuple[int, int] | None]
 ) -> None:
-    """Refuse a stored answer whose vertices are not those of the graph.
-
-    Those of answers in memory were looked at before. Files that answers share are read once.
-    """
+    """Refuse a stored answer with other vertices than the graph; shared files are read once."""
     stored = result.columns
     if not isinstance(stored, Stored):
         return
@@ -180,11 +177,12 @@ def _require_vertices(
     is_same = spec.length == vertices.count
     for index in range(spec.chunks if is_same else 0):
         path = stored.path / spec.chunk_path(index)
-        file = (path.stat().st_dev, path.stat().st_ino) if path.exists() else None
+        state = path.stat() if path.exists() else None
+        file = (state.st_dev, state.st_ino) if state else None
         if file not in looked_at:
             ids = vertices.ids_of(*spec.bounds(index))
             is_same &= np.array_equal(stored.chunk(spec, index), ids)
-            looked_at |= {file} if file else set()
+            looked_at.add(file)
     if not is_same:
         raise _other_graph(graph, str(stored.path))
 

@@ -191,8 +191,8 @@ def _by_device(engine: Engine, task: SearchTask) -> Written | None:
 
     if task.request.on_device:
         return device_columns.search(engine, task.root)
-    # Without a limit the device is tried: to ask what is free there takes as long as a search, and
-    # arrays that others have there are none of this package's.
+    # Without a limit just try: asking the device for its free memory takes as long as a search, and
+    # the caller's own arrays must not count as ours.
     is_limited = task.capacity.device_bytes is not None
     device_bytes = engine_cache.reserved_device_bytes() if is_limited else sys.maxsize
     return device_columns.in_host_memory(engine, task.root, device_bytes)

@@ -241,7 +241,7 @@ def test_columns_reach_host_memory_in_order(
 def test_only_a_limit_keeps_the_device_from_ordering(
     limit: int | None, offered: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What others have on a device does not count as this package's."""
+    """Arrays of the caller's on the device do not count as the package's."""
     given: list[Any] = []
     monkeypatch.setattr(device_columns, "in_host_memory", lambda *asked: given.append(asked))
     monkeypatch.setattr(engine_cache, "reserved_device_bytes", lambda: 77)

@@ -184,7 +184,7 @@ class SsspInnerRank(SsspRank, Protocol):
     def pull_at_once(
         self, shared: SsspShared, final: float, floor: float
     ) -> tuple[tuple[AnyArray, AnyArray, AnyArray], int, int]:
-        """As `pull`; rows may see what is new in shared distances: the nearest is told alone."""
+        """As `pull`, with the newest distances; if shared, it tells the nearest vertex alone."""
 
     def arcs_within(self, shared: SsspShared, bounds: Sequence[float]) -> list[int]:
         """Arcs of the own rows with a distance of at most each of the bounds, which ascend."""
