@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ooc_graph.kernels.common.sssp.distances import distances_of
-from ooc_graph.kernels.cuda.runtime.rank_bytes import bfs_bytes, sssp_bytes
+from ooc_graph.kernels.cuda.runtime.rank_bytes import bfs_bytes, peers_bytes, sssp_bytes
 from ooc_graph.kernels.cuda.runtime.rows import MOST_ROWS, NARROW
 from ooc_graph.layout.names import ORDER_OF, id_dtype
 from ooc_graph.model.request import CUDA_FIXED_BYTES
@@ -38,3 +38,14 @@ def state_bytes(graph: Graph, kernel: str, shards: Sequence[int], kept: Sequence
     )
     on_rows = own * each.state + (own + before) * each.step
     return graph.rows * each.vertex + on_rows + CUDA_FIXED_BYTES
+
+
+def joined_bytes(graph: Graph, kernel: str, shards: Sequence[int]) -> int:
+    """What the ranks of these shards take more if they search together with others of their host.
+
+    They do without if there is less.
+    """
+    if kernel != "bfs" or graph.shards == 1 or only_ranks(graph):
+        return 0
+    rows = (Dealing(graph.rows, graph.shards, shard).rows for shard in shards)
+    return sum(peers_bytes(graph.rows, each) for each in rows)

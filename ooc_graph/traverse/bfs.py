@@ -12,6 +12,7 @@ from __future__ import annotations
 from ooc_graph.exchange.interface import Arrived, Route, Share, Superstep, World
 from ooc_graph.kernels.common.decisions import PULL, PUSH, BfsTree, choose_direction
 from ooc_graph.kernels.common.device import BfsPartsRank, BfsRank, BfsShared
+from ooc_graph.kernels.common.peers import BfsPeerRank
 
 FEW_ARCS = 1 << 12
 """A rank's frontier is pushed before the direction is known if it has at most this many arcs."""
@@ -25,8 +26,13 @@ def bfs(rank: BfsRank, root: int, shared: BfsShared) -> Superstep[BfsTree]:
     and the bitmap of the own rows in it. If it has few arcs, its neighbours and their parents come
     along, before the level's direction is known. In other levels that push, ranks `Route` the
     frontier's unvisited neighbours and their parents, and share how many have not pushed all.
-    Returns parents and levels of the own rows, in local order.
+    Ranks whose devices reach each other's memory search in one launch each instead
+    (`BfsPeerRank`). Returns parents and levels of the own rows, in local order.
     """
+    if isinstance(rank, BfsPeerRank):
+        tree = yield from _with_peers(rank, root)
+        if tree is not None:
+            return tree
     rank.start(root)
     vertices: list[int] = []
     arcs: list[int] = []
@@ -87,3 +93,25 @@ def _push(rank: BfsRank, in_parts: BfsPartsRank | None, shared: BfsShared) -> Su
         world: World = yield Share((int(in_parts.is_pushing),))
         (pushing,) = world.counts
     return examined
+
+
+def _with_peers(rank: BfsPeerRank, root: int) -> Superstep[BfsTree | None]:
+    """Search by devices that reach each other's memory; None if they do not."""
+    world: World = yield Share((rank.arcs, *rank.offer()))
+    arcs, *offers = world.counts
+    if not rank.can_reach(offers):
+        return None
+    if not rank.has_joined(offers):
+        world = yield Share((int(not rank.join(offers)),))
+        if world.counts[0]:
+            return None
+    rank.launch(root, arcs, offers)
+    # Ranks of one thread: nobody waits before all have begun.
+    yield Share(())
+    examined = rank.finish()
+    world = yield Share((int(examined is None),))
+    if examined is None or world.counts[0]:
+        rank.leave()
+        return None
+    world = yield Share(examined)
+    return rank.peer_tree(world.counts)

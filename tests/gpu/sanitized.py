@@ -27,7 +27,9 @@ from ooc_graph.errors import InputError
 from ooc_graph.kernels.common import decisions as interface
 from ooc_graph.kernels.common.store.rows import TAIL_ROWS
 from ooc_graph.kernels.common.tuning import ENOUGH_PUSHED
+from ooc_graph.kernels.cuda.bfs import peers as cuda_peers
 from ooc_graph.kernels.cuda.bfs import search as cuda_bfs
+from ooc_graph.kernels.cuda.bfs.peers import PeerBfs
 from ooc_graph.kernels.cuda.bfs.search import CudaBfsSearch
 from ooc_graph.kernels.cuda.device import CudaDevice
 from ooc_graph.kernels.cuda.many import bfs_plan as cuda_many_bfs_plan
@@ -38,6 +40,7 @@ from ooc_graph.kernels.cuda.pinned.near_far import CudaTierNearSearch
 from ooc_graph.kernels.cuda.pinned.sssp import CudaTierSsspSearch, SsspShare
 from ooc_graph.kernels.cuda.runtime.pinned import PinnedAllocator
 from ooc_graph.kernels.cuda.runtime.scatter import OriginalOrder, reached_tuples
+from ooc_graph.kernels.cuda.runtime.shares import ON_DEVICE, rank_rows
 from ooc_graph.kernels.cuda.sssp import near_far as cuda_sssp_near
 from ooc_graph.kernels.cuda.sssp import search as cuda_sssp
 from ooc_graph.kernels.cuda.sssp.near_far import NearFar
@@ -134,6 +137,24 @@ def searches(directed: bool) -> None:
             search.run(root)
             search.run_on_device(root)
     cuda_bfs.constants = plain
+
+
+def peers(directed: bool) -> None:
+    """BFS by one rank alone, since kernels that wait for each other are not run at once here."""
+    graph, plain = graph_of(directed), cuda_peers.constants
+    rows = rank_rows(graph.dealing, *hub_sides(graph), ON_DEVICE)
+    pushed = {"PULL_ABOVE": 1, "PUSH_BELOW": 1, "OPEN_ROWS": 0, "WIDE_ARCS": 1 << 30}
+    marked = pushed | {"WIDE_ARCS": 0}
+    listed = {"OPEN_BELOW": 1, "HUB_WORDS": 8, "PULL_ABOVE": 1000}
+    for changed in ({}, pushed, marked, marked | {"KNOWN_ARCS": 0}, listed):
+        cuda_peers.constants = lambda *a, changed=changed, **b: {**plain(*a, **b), **changed}
+        cuda_peers._OPEN_BELOW = changed.get("OPEN_BELOW", 32)
+        search = PeerBfs(graph.dealing, rows)
+        search.join([search.memory.offer])
+        for root in (0, 100, len(graph.tuples) - 1):
+            search.launch(root, search.epoch, rows.arcs)
+            assert search.finish() is not None
+    cuda_peers.constants = plain
 
 
 def paths(directed: bool, part: int) -> None:
@@ -361,6 +382,7 @@ PATH_PARTS = 3
 PARTS: dict[str, Callable[[], None]] = {
     "generated": generated,
     **{f"searches {d}": partial(searches, d) for d in (False, True)},
+    **{f"peers {d}": partial(peers, d) for d in (False, True)},
     **{f"paths {d} {n}": partial(paths, d, n) for d in (False, True) for n in range(PATH_PARTS)},
     **{f"ranks {dtype} {ids}": partial(ranks, dtype, ids) for dtype in WEIGHTS for ids in WIDTHS},
     **{f"tiers {directed}": partial(tiers, directed) for directed in (False, True)},

@@ -81,6 +81,9 @@ class InMemory(StrategyDefaults):
         rows = job.graph.resident_bytes(ORDER_OF[kernel]) * len(shards) // job.graph.shards
         needed = rank_memory.ranks_bytes(job.graph, kernel, shards)
         require_rows(job, rows, needed, is_least=exchange == SCHEDULER)
+        together = needed + rank_memory.joined_bytes(job.graph, kernel, shards)
+        if together <= job.resources.device.memory_bytes:
+            needed = together
         return Reservation(self.name, host_bytes(job.graph, rows), needed)
 
     def describe_rank(self, job: Job, reserved: Reservation) -> dict[str, Any]:  # noqa: ARG002

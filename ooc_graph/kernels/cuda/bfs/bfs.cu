@@ -160,8 +160,8 @@ extern "C" __global__ void __launch_bounds__(BLOCK, 1)
                 u32* const map = maps + p.maps * 4ull * quads;
                 // Each case is compiled for itself: look-ups without rough bits are shorter.
                 const Front with = {front, HUB_QUADS * 4, look.shift, true}, without = {front, HUB_QUADS * 4, 0, false};
-                if (rough_front) tally = pull_all(g, s, with, next, map, slot, !p.has_names);
-                else tally = pull_all(g, s, without, next, map, slot, !p.has_names);
+                if (rough_front) tally = pull_all(g, s, with, next, map, slot, !p.has_names, visited);
+                else tally = pull_all(g, s, without, next, map, slot, !p.has_names, visited);
                 p.maps++;
                 p.has_names = true;
                 p.dirty |= 1u << (p.cur + 1) % 3;

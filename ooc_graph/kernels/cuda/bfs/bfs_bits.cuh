@@ -48,6 +48,16 @@ __device__ __forceinline__ u32 word_at(u32 vertex) { return vertex >> 7 << 2 | (
 __device__ __forceinline__ u32 bit_at(u32 vertex) { return 1u << (vertex >> 2 & 31); }
 __device__ __forceinline__ u32 vertex_at(u32 word, u32 bit) { return word >> 2 << 7 | bit << 2 | (word & 3); }
 
+// Where the frontier has the bits of a quad of rows, of a word of them.
+__device__ __forceinline__ u32 front_quad(const Graph& g, u32 quad) {
+#if PEERS
+    return ((quad >> 3) << g.rank_bits | g.rank) << 3 | (quad & 7);
+#else
+    return quad;
+#endif
+}
+__device__ __forceinline__ u32 front_word(const Graph& g, u32 word) { return front_quad(g, word >> 2) << 2 | (word & 3); }
+
 __device__ __forceinline__ bool lane_of(u32 word) { return word >> threadIdx.x % 32 & 1; }
 
 // The word that holds a vertex's bit. All loads are predicated, so that several look-ups overlap.

@@ -25,6 +25,11 @@
 #define UNREACHED ((LEVEL)~(LEVEL)0)
 #define LAST_LEVEL ((u32)((sizeof(LEVEL) == 1) ? 253u : 0x7FFFFFFEu))
 
+// Whether the rows are those of one rank of several, which share the frontier's bits.
+#ifndef PEERS
+#define PEERS 0
+#endif
+
 #define PUSH 0
 #define PULL 1
 
@@ -63,7 +68,9 @@
 // Quads of rows that a warp takes at a time.
 #define WARP_QUADS 8u
 // Full pulls whose rows are kept as bits until their levels are entered.
+#ifndef MAPS
 #define MAPS 4u
+#endif
 
 struct Slot {
     u64 found;    // vertices
@@ -113,6 +120,9 @@ struct Graph {
     // begins in `heads`, and how many rows it has.
     u32 columns;
     const uint2* column;
+#endif
+#if PEERS
+    u32 rank_bits, rank; // blocks of 1,024 vertices are dealt to 1 << rank_bits; neighbours are internal ids
 #endif
 };
 

@@ -125,10 +125,10 @@ __device__ __forceinline__ void prefetch_quads(const Graph& g, u32 first, u32 wa
     if (lines != 255 && names) prefetch(g.head_original + row);
 }
 
-__device__ __forceinline__ uint4 load_seen(const Graph& g, const Search& s, u32 first, u32 warps) {
+__device__ __forceinline__ uint4 load_seen(const Graph& g, const u32* seen, u32 first, u32 warps) {
     const u32 lane = threadIdx.x % 32, own = first + lane * warps;
     const bool real = lane < WARP_QUADS && own < g.quads;
-    return real ? __ldcg((const uint4*)s.visited + own) : make_uint4(FULL, FULL, FULL, FULL);
+    return real ? __ldcg((const uint4*)seen + own) : make_uint4(FULL, FULL, FULL, FULL);
 }
 
 // Enters their first neighbours' names as parents of its quads' open rows, whole lines at a time.
@@ -164,16 +164,17 @@ __device__ __forceinline__ void name_quads(const Graph& g, const Search& s, u32 
 // all kinds of rows; it takes WARP_QUADS at a time. The first time (`name`) all rows get their first
 // neighbour as parent, in order, before it is known whether they are found by it: from then on only
 // rows that are found by another one enter a parent, and levels are bits of `map` until they are
-// entered in order.
+// entered in order. `closed` is `s.visited`; or more, if it is KNOWN which rows will be found.
+template <bool KNOWN = false>
 __device__ __forceinline__ Tally pull_all(const Graph& g, const Search& s, const Front& front, u32* next, u32* map,
-                                          Slot* slot, bool name) {
+                                          Slot* slot, bool name, const u32* closed) {
     WarpBuffer& buffer = own_buffer();
     Tally tally = {};
     const u32 warp = (blockIdx.x * blockDim.x + threadIdx.x) / 32, warps = gridDim.x * blockDim.x / 32;
     const u32 lane = threadIdx.x % 32;
-    uint4 seen = load_seen(g, s, warp, warps);
+    uint4 seen = load_seen(g, closed, warp, warps);
     for (u32 first = warp; first < g.quads; first += WARP_QUADS * warps) {
-        const uint4 coming = load_seen(g, s, first + WARP_QUADS * warps, warps);
+        const uint4 coming = load_seen(g, closed, first + WARP_QUADS * warps, warps);
         uint4 hits = make_uint4(0, 0, 0, 0), got = hits;
         u32 todo = __ballot_sync(FULL, (seen.x & seen.y & seen.z & seen.w) != FULL), kept = 0;
         u32 which = __ffs(todo) - 1;
@@ -200,10 +201,10 @@ __device__ __forceinline__ Tally pull_all(const Graph& g, const Search& s, const
         const u32 own = first + lane * warps;
         if (lane < WARP_QUADS && own < g.quads) {
             got = both(got, hits);
-            ((uint4*)next)[own] = got;
+            ((uint4*)next)[front_quad(g, own)] = got;
             ((uint4*)map)[own] = got;
             if (got.x | got.y | got.z | got.w) {
-                ((uint4*)s.visited)[own] = both(seen, got);
+                ((uint4*)s.visited)[own] = both(KNOWN ? __ldcg((const uint4*)s.visited + own) : seen, got);
                 tally.found += count_of(got);
             }
         }

@@ -117,7 +117,7 @@ __device__ __noinline__ void list_front(const Graph g, const Search s, const u32
     WarpBuffer& buffer = own_buffer();
     const u32 thread = blockIdx.x * blockDim.x + threadIdx.x, threads = gridDim.x * blockDim.x, lane = threadIdx.x % 32;
     for (u32 first = thread - lane; first < g.quads * 4; first += threads) {
-        const u32 bits = first + lane < g.quads * 4 ? __ldcg(front + first + lane) : 0;
+        const u32 bits = first + lane < g.quads * 4 ? __ldcg(front + front_word(g, first + lane)) : 0;
         const u32 sum = sum_to_lane((u32)__popc(bits)), total = __shfl_sync(FULL, sum, 31);
         u32 at = sum - __popc(bits);
         for (u32 rest = bits; rest; rest &= rest - 1) buffer.rows[at++] = lane * 32 + __ffs(rest) - 1;

@@ -103,7 +103,7 @@ __device__ __forceinline__ void claim_open(const Graph& g, const Search& s, u32*
     if (member != NONE) {
         set_found(s, v, level, name_of(g, member));
         atomicOr(s.visited + word_at(v), bit_at(v));
-        atomicOr(next + word_at(v), bit_at(v));
+        atomicOr(next + front_word(g, word_at(v)), bit_at(v));
         tally.found++;
     }
     if (tail != NONE && __any_sync(FULL, member != NONE))

@@ -233,6 +233,13 @@ def within_memory(what: str) -> Iterator[None]:
         ) from error
 
 
+def is_limited() -> bool:
+    """Whether somebody has limited the device memory that this thread may have."""
+    cupy = cuda()
+    allocator: Any = getattr(cupy.cuda.get_allocator(), "__self__", None)
+    return hasattr(allocator, "free_within") or bool(cupy.get_default_memory_pool().get_limit())
+
+
 def is_plain_pool() -> bool:
     """Whether memory comes from CuPy's own pool, and nobody has limited that."""
     cupy = cuda()

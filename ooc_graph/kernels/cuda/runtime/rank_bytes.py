@@ -41,3 +41,13 @@ def sssp_bytes(ids: np.dtype[Any], distance: np.dtype[Any]) -> RankBytes:
     """
     state, step = 2 * ids.itemsize + 3 * 4 + 1, 8 + 8 + max(8, distance.itemsize + ids.itemsize)
     return RankBytes(1 + 2 * (distance.itemsize + ids.itemsize), state, step)
+
+
+def peers_bytes(vertices: int, rows: int) -> int:
+    """Memory, at most, that a rank takes besides for BFS with others whose memory it reaches.
+
+    A vertex: three frontiers and a mark, a bit each, and its place in the list of what is open at
+    last. A row: nine first neighbours, two places in the queue, parent, level, and eleven bits; and
+    a piece of 8 bytes for each thousand arcs, which are counted as one more word.
+    """
+    return vertices + 64 * rows + (64 << 20)

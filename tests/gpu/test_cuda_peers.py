@@ -1,0 +1,188 @@
+"""BFS by ranks that reach each other's device memory: the bytes of the CPU, and no endless wait."""
+
+from __future__ import annotations
+
+import os
+import signal
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import cupy
+import pytest
+
+import ooc_graph as og
+from ooc_graph.kernels.common.decisions import BfsTree
+from ooc_graph.kernels.cpu.device import CpuDevice
+from ooc_graph.kernels.cuda.bfs import peers
+from ooc_graph.kernels.cuda.bfs.peers import PeerBfs
+from ooc_graph.kernels.cuda.device import CudaDevice
+from tests.gpu import stores
+from tests.gpu.graphs import GRAPHS, roots
+from tests.gpu.ranked import RankedBfs
+from tests.gpu.searching import columns, hub
+from tests.strategies import Arcs
+
+NAMES = ["kronecker 14", "kronecker 16", "skewed, directed", "dense, directed", "star", "pieces"]
+# Small thresholds take searches of small graphs through every part of the kernel.
+COURSES = {
+    "usual": {},
+    "all pushed": {"PULL_ABOVE": 1, "PUSH_BELOW": 1, "OPEN_ROWS": 0, "WIDE_ARCS": 1 << 30},
+    "marked here": {"PULL_ABOVE": 1, "PUSH_BELOW": 1, "OPEN_ROWS": 0, "WIDE_ARCS": 0},
+    "known": {"PULL_ABOVE": 1, "PUSH_BELOW": 1, "OPEN_ROWS": 0, "WIDE_ARCS": 0, "KNOWN_ARCS": 0},
+    "all pulled": {"PULL_ABOVE": 1 << 30, "MAPS": "1u"},
+    "by list": {"OPEN_BELOW": 1, "HUB_WORDS": 8, "PULL_ABOVE": 1000},
+}
+SHARDS = [2, 4]
+
+
+@cache
+def arcs(name: str) -> Arcs:
+    return GRAPHS[name]()
+
+
+@cache
+def right(name: str, root: int) -> BfsTree:
+    return CpuDevice(2).bfs(arcs(name).shards(1)[0]).run(root)
+
+
+def compile_with(monkeypatch: pytest.MonkeyPatch, changed: dict[str, int | str]) -> None:
+    usual = peers.constants
+    monkeypatch.setattr(peers, "constants", lambda *a, **b: {**usual(*a, **b), **changed})
+    if "MAPS" in changed:
+        monkeypatch.setattr(peers, "_MAPS", int(str(changed["MAPS"])[:-1]))
+    if "OPEN_BELOW" in changed:
+        monkeypatch.setattr(peers, "_OPEN_BELOW", changed["OPEN_BELOW"])
+
+
+def count_launches(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Roots that peers have searched from, and been done with."""
+    done: list[int] = []
+    finish = PeerBfs.finish
+
+    def noted(self: PeerBfs) -> Any:
+        course = finish(self)
+        done.extend([] if course is None else [1])
+        return course
+
+    monkeypatch.setattr(PeerBfs, "finish", noted)
+    return done
+
+
+def same(found: BfsTree, expected: BfsTree) -> None:
+    assert found.parent.tobytes() == expected.parent.tobytes()
+    assert found.level.tobytes() == expected.level.tobytes()
+    assert found.level_vertices.tolist() == expected.level_vertices.tolist()
+
+
+@pytest.mark.parametrize("course", COURSES)
+@pytest.mark.parametrize("shards", SHARDS)
+@pytest.mark.parametrize("name", NAMES)
+def test_bytes(name: str, shards: int, course: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    compile_with(monkeypatch, COURSES[course])
+    done = count_launches(monkeypatch)
+    parts = arcs(name).shards(shards)
+    search, tried = RankedBfs(CudaDevice(), parts), roots(arcs(name))[:4]
+    for root in tried:
+        same(search.run(root), right(name, root))
+    # Ranks without rows have no part in it.
+    can = all(part.dealing.rows for part in parts)
+    assert len(done) == can * shards * len(tried)
+
+
+def test_both_directions_are_among_these() -> None:
+    found = RankedBfs(CudaDevice(), arcs("kronecker 16").shards(2)).run(5)
+    assert set(found.level_direction.tolist()) == {0, 1}
+
+
+def test_too_many_levels_are_searched_by_supersteps(monkeypatch: pytest.MonkeyPatch) -> None:
+    done = count_launches(monkeypatch)
+    search = RankedBfs(CudaDevice(), arcs("path").shards(2))
+    for root in (0, arcs("path").vertices // 2):
+        same(search.run(root), right("path", root))
+    assert not done
+
+
+def test_a_rank_that_does_not_come_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    compile_with(monkeypatch, {"PATIENCE_NS": "200000000ull"})
+    done = count_launches(monkeypatch)
+    launch = PeerBfs.launch
+
+    def all_but_the_last(self: PeerBfs, *given: Any) -> None:
+        if self._dealing.shard == 0:
+            launch(self, *given)
+
+    monkeypatch.setattr(PeerBfs, "launch", all_but_the_last)
+    search = RankedBfs(CudaDevice(), arcs("kronecker 14").shards(2))
+    for root in (5, 6):
+        same(search.run(root), right("kronecker 14", root))
+    assert not done
+
+
+def test_a_search_that_was_broken_off_is_no_harm(monkeypatch: pytest.MonkeyPatch) -> None:
+    compile_with(monkeypatch, {"PATIENCE_NS": "200000000ull"})
+    search = RankedBfs(CudaDevice(), arcs("kronecker 14").shards(2))
+    same(search.run(5), right("kronecker 14", 5))
+    first = search._ranks[0]
+    offers = [sum(both) for both in zip(*(rank.offer() for rank in search._ranks), strict=True)]
+    first.launch(6, first.arcs, offers)  # and nobody else
+    done = count_launches(monkeypatch)
+    same(search.run(7), right("kronecker 14", 7))
+    assert len(done) == 2
+
+
+def test_limited_memory_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    done = count_launches(monkeypatch)
+    pool = cupy.get_default_memory_pool()
+    pool.set_limit(size=8 << 30)
+    try:
+        same(
+            RankedBfs(CudaDevice(), arcs("kronecker 14").shards(2)).run(5), right("kronecker 14", 5)
+        )
+    finally:
+        pool.set_limit(size=0)
+    assert not done
+
+
+def test_ranks_without_rows_search_by_supersteps(monkeypatch: pytest.MonkeyPatch) -> None:
+    done = count_launches(monkeypatch)
+    same(RankedBfs(CudaDevice(), arcs("kronecker 10").shards(4)).run(5), right("kronecker 10", 5))
+    assert not done
+
+
+needs_two = pytest.mark.skipif(
+    cupy.cuda.runtime.getDeviceCount() < 2, reason="two devices of one host are needed"
+)
+
+
+@needs_two
+@pytest.mark.parametrize("shards", [2, 4])
+def test_workers_with_a_device_each(shards: int, tmp_path_factory: Any, cuda_workers: Any) -> None:
+    graph = stores.kronecker(tmp_path_factory, 16, shards=shards)
+    options = {"client": cuda_workers, "device": "cuda", "exchange": "scheduler"}
+    for root in (hub(graph), int(graph.original_of()[-1])):
+        expected = columns(og.bfs(graph, root, device="cpu", client=False))
+        for _ in range(2):
+            assert columns(og.bfs(graph, root, **options)) == expected
+    assert sum(cuda_workers.run(_epochs).values()) > 0
+
+
+@needs_two
+def test_a_worker_that_dies_before_it_launches(tmp_path: Path, cuda_workers: Any) -> None:
+    graph = og.build(og.Kronecker(15), tmp_path / "g.zarr", shards=2, device="cpu")
+    options = {"client": cuda_workers, "device": "cuda", "exchange": "scheduler"}
+    expected = columns(og.bfs(graph, 5, device="cpu", client=False))
+    victim = next(iter(cuda_workers.scheduler_info()["workers"]))
+    cuda_workers.run(_die_at_launch, workers=[victim])
+    assert columns(og.bfs(graph, 5, **options)) == expected
+
+
+def _epochs() -> int:
+    """Meetings that devices of this process have had."""
+    import gc
+
+    return sum(one.epoch for one in gc.get_objects() if isinstance(one, PeerBfs))
+
+
+def _die_at_launch() -> None:
+    PeerBfs.launch = lambda *_: os.kill(os.getpid(), signal.SIGKILL)  # type: ignore[assignment,method-assign,misc]
