@@ -67,10 +67,14 @@ class MakeRanks:
 
 
 def _timed(coroutine: Any) -> Generator[Any, Any, Any]:
-    """The coroutine; its tree has the seconds from first step to last, and arrays of its own."""
+    """The coroutine; its tree has arrays of its own, and the seconds from first step to last.
+
+    What devices have found together comes with the seconds that they took.
+    """
     start = perf_counter()
     tree = yield from coroutine
-    return replace(tree.copy(), elapsed_s=perf_counter() - start)
+    elapsed_s = tree.elapsed_s or perf_counter() - start
+    return replace(tree.copy(), elapsed_s=elapsed_s)
 
 
 @dataclass(frozen=True)

@@ -108,10 +108,9 @@ def _with_peers(rank: BfsPeerRank, root: int) -> Superstep[BfsTree | None]:
     rank.launch(root, arcs, offers)
     # Ranks of one thread: nobody waits before all have begun.
     yield Share(())
-    examined = rank.finish()
-    world = yield Share((int(examined is None),))
-    if examined is None or world.counts[0]:
+    has_answer = rank.finish()
+    world = yield Share((int(not has_answer),))
+    if world.counts[0]:
         rank.leave()
         return None
-    world = yield Share(examined)
-    return rank.peer_tree(world.counts)
+    return rank.peer_tree()

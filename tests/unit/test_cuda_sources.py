@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from ooc_graph.errors import DeviceError
+from ooc_graph.kernels.cuda.bfs import peers as cuda_peers
 from ooc_graph.kernels.cuda.bfs import search as cuda_bfs
 from ooc_graph.kernels.cuda.many import bfs_plan as cuda_many_bfs_plan
 from ooc_graph.kernels.cuda.many import prune as cuda_many_prune
@@ -75,6 +76,10 @@ def variants(shared_bytes: int) -> list[tuple[str, dict[str, int | str]]]:
         ("bfs.cu", cuda_bfs.constants(shared_bytes, ints, count_arcs=False, thin=True)),
         ("bfs.cu", cuda_bfs.constants(shared_bytes, bytes_, count_arcs=False) | TIERED),
         ("bfs.cu", cuda_bfs.constants(shared_bytes, ints, count_arcs=False) | TIERED),
+        *(
+            ("bfs_peers.cu", cuda_peers.peers_constants(shared_bytes, count_arcs=counts))
+            for counts in (False, True)
+        ),
         *(("sssp.cu", cuda_sssp_pull.constants(shared_bytes, s)) for s in SUMS if not s.wide),
         ("sssp.cu", cuda_sssp_pull.constants(shared_bytes, SUMS[0]) | TIERED),
         *(("sssp_near.cu", cuda_sssp_near.constants(shared_bytes, s)) for s in SUMS),

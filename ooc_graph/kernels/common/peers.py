@@ -34,11 +34,11 @@ class BfsPeerRank(BfsRank, Protocol):
     def launch(self, root: int, arcs: int, offers: Sequence[int]) -> None:
         """Begin the search from ``root``; ``arcs`` are those of all ranks."""
 
-    def finish(self) -> tuple[int, ...] | None:
-        """Wait for its end; arcs that this rank has examined in each level, None if it failed."""
+    def finish(self) -> bool:
+        """Wait for its end; whether there is an answer."""
 
     def leave(self) -> None:
         """Forget the others; from now on this rank cannot."""
 
-    def peer_tree(self, arcs: Sequence[int]) -> BfsTree:
-        """Answer for the own rows, given the arcs that all ranks have examined in each level."""
+    def peer_tree(self) -> BfsTree:
+        """Answer for the own rows."""

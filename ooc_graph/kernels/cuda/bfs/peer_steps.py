@@ -85,27 +85,25 @@ class PeerSteps:
         self._is_launched = True
         self._peers.launch(root, max(offers[WORDS :: WORDS + 1]), arcs)
 
-    def finish(self) -> tuple[int, ...] | None:
+    def finish(self) -> bool:
         """As of `BfsPeerRank`; buffers of a search that failed are no good any more."""
         assert self._peers is not None
-        self._levels = levels = self._peers.finish()
-        self._is_launched = False
-        return None if levels is None else tuple(levels.examined.tolist())
+        self._levels, self._is_launched = self._peers.finish(), False
+        return self._levels is not None
 
     def leave(self) -> None:
         """As of `BfsPeerRank`."""
         self._can_join, self._peers, self._joined = False, None, ()
 
-    def peer_tree(self, arcs: Sequence[int]) -> BfsTree:
-        """As of `BfsPeerRank`."""
+    def peer_tree(self) -> BfsTree:
+        """As of `BfsPeerRank`; arcs looked at bottom-up are not counted (-1)."""
         assert self._peers is not None
         assert self._levels is not None
         levels, level = self._levels, self._peers.level.astype(np.int32)
         level[level == _UNREACHED] = -1
-        pulled = levels.pull != 0
-        examined = np.where(pulled, np.array(arcs, np.int64), levels.pushed)
-        found, parent = levels.found, self._peers.parent.get()
-        return BfsTree(parent, level.get(), 0.0, found, examined, levels.pull.astype(np.int8))
+        tree = self._peers.parent.get(), level.get(), levels.elapsed_s
+        examined = np.where(levels.pull, -1, levels.pushed)
+        return BfsTree(*tree, levels.found, examined, levels.pull.astype(np.int8))
 
 
 def _each(offers: Sequence[int]) -> tuple[tuple[int, ...], ...]:

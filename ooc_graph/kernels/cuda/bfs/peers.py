@@ -24,6 +24,12 @@ _TRACE_FIELDS = "found", "pushed", "examined", "ns", "pull"
 _LEVELS = 20
 
 
+def peers_constants(shared_bytes: int, *, count_arcs: bool) -> dict[str, int | str]:
+    """What ``bfs_peers.cu`` is compiled with for a device; as of `constants`."""
+    chosen = constants(shared_bytes, BYTE_LEVELS, count_arcs=count_arcs)
+    return chosen | {"PEERS": 1, "MAPS": f"{_MAPS}u"}
+
+
 @dataclass(frozen=True)
 class Levels:
     """What a search did in each level that has vertices; the same on all ranks but ``examined``.
@@ -71,8 +77,7 @@ class PeerBfs:
         self._state = cupy.zeros(_STATE_WORDS, np.uint32)
         self._trace = cupy.zeros((_TRACED, len(_TRACE_FIELDS)), np.uint64)
         multiprocessors, most = limits(cupy.cuda.Device().id)
-        chosen = constants(most, BYTE_LEVELS, count_arcs=count_arcs)
-        chosen |= {"PEERS": 1, "MAPS": f"{_MAPS}u"}
+        chosen = peers_constants(most, count_arcs=count_arcs)
         words = int(chosen["HUB_WORDS"]) + int(chosen["ROUGH_WORDS"])
         self._shared_bytes = words * 4 + BLOCK // 32 * BUFFER_BYTES
         self._blocks, self._kernel = multiprocessors, kernel("bfs_peers.cu", "bfs_peers", chosen)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import secrets
 import socket
 import zlib
 from collections.abc import Sequence
@@ -23,7 +24,7 @@ _LAZY = 1  # cudaIpcMemLazyEnablePeerAccess
 # cudaErrorPeerAccessAlreadyEnabled
 _ALREADY = 704
 
-WORDS = 5 + _HANDLE_WORDS
+WORDS = 6 + _HANDLE_WORDS
 """Numbers in an `Opened.offer`."""
 
 
@@ -37,6 +38,8 @@ class Opened:
     def __init__(self, size_bytes: int) -> None:
         cupy = cuda()
         self._memory = cupy.cuda.Memory(size_bytes)
+        # Tells it from memory that was at the same address before.
+        self._serial = secrets.randbits(63)
         self.address: int = self._memory.ptr
         cupy.cuda.runtime.memset(self.address, 0, size_bytes)
         cupy.cuda.Device().synchronize()
@@ -55,7 +58,7 @@ class Opened:
         words = np.frombuffer(handle, np.uint64).tolist()
         device = cupy.cuda.Device()
         bus = zlib.crc32(device.pci_bus_id.encode())
-        return (_host(), os.getpid(), bus, device.id, self.address, *words)
+        return (_host(), os.getpid(), bus, device.id, self._serial, self.address, *words)
 
 
 class Reached:
@@ -75,7 +78,7 @@ class Reached:
 
     def _reach(self, offer: tuple[int, ...]) -> int:
         runtime = cuda().cuda.runtime
-        _, process, _, device, address, *words = offer
+        _, process, _, device, _, address, *words = offer
         if process == os.getpid():
             if device != cuda().cuda.Device().id:
                 try:
