@@ -4,10 +4,11 @@
 
 Every device builds the whole graph and keeps it, and of it the rows that are dealt to it. Each root
 is searched by all devices together, and then by each alone. A time is from the launch until levels
-and parents (internal ids) stand in device memory, by events: of all together, on the device that
-was launched last; alone, the median of the devices. Before each search, memory as large as the
-caches is written. The answers of both are compared on the devices, all rows of every root; those of
-one device are what `gpu.py` validates. Rates count input tuples between reached vertices.
+and parents (internal ids) stand in device memory, by events: of all together, the shortest of the
+devices', which is that of the one that began last; alone, their median. Before each search, memory
+as large as the caches is written. The answers of both are compared on the devices, all rows of
+every root; those of one device are what `gpu.py` validates. Rates count input tuples between
+reached vertices.
 """
 
 import statistics
@@ -22,6 +23,7 @@ from harness.device import DeviceGraph, DeviceProgram, free_memory
 
 from ooc_graph.edges.kronecker import Kronecker
 from ooc_graph.kernels.cuda.bfs.peers import PeerBfs
+from ooc_graph.kernels.cuda.runtime.peers import identity
 from ooc_graph.kernels.cuda.runtime.rows import DeviceRows
 from ooc_graph.kernels.cuda.runtime.shares import RankRows
 from ooc_graph.report.graph500 import teps_statistics
@@ -95,14 +97,15 @@ def searched(kronecker: Kronecker, ranks: int, searches: int) -> dict[str, Any]:
             return list(threads.map(there, range(ranks)))
 
         members: Sequence[Member] = everywhere(lambda rank: Member(kronecker, rank, ranks))
+        identities = everywhere(lambda _: identity())
         offers = everywhere(lambda rank: members[rank].peers.memory.offer)
-        everywhere(lambda rank: members[rank].peers.join(offers))
+        everywhere(lambda rank: members[rank].peers.join(identities, offers))
         with cupy.cuda.Device(0):
             keys, roots = device.search_roots(kronecker, members[0].graph.internal_of, searches)
 
         def both(root: int) -> dict[str, Any]:
             """Search by all, and by each alone."""
-            epoch = max(member.peers.epoch for member in members)
+            epoch = max(member.peers.epoch for member in members) + 1
             everywhere(lambda rank: members[rank].begin(root, epoch))
             courses = everywhere(lambda rank: members[rank].peers.finish())
             if None in courses:

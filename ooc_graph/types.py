@@ -67,6 +67,15 @@ class Dealing:
         """Internal id of every row of the shard: int64 (rows,)."""
         return self.internal_of(np.arange(self.rows))
 
+    def put(self, own: AnyArray, every: AnyArray) -> None:
+        """Write values of the shard's rows, in local order, to their places among all rows."""
+        blocks = self.vertices >> DEAL_BLOCK_BITS
+        whole = every[: blocks << DEAL_BLOCK_BITS].reshape(blocks, DEAL_BLOCK)
+        dealt = whole[self.shard :: self.shards]
+        dealt[...] = own[: dealt.size].reshape(dealt.shape)
+        rest = own[dealt.size :]
+        every[self.vertices - len(rest) :] = rest
+
 
 def rows_of_shard(vertices: int, shards: int, shard: int) -> int:
     """Rows that shard ``shard`` of ``shards`` owns in a graph of ``vertices`` rows."""

@@ -159,9 +159,8 @@ def _of_all_rows(graph: Graph, ranks: int, parts: Iterable[Arrays]) -> Arrays:
     whole: Arrays = ()
     for rank, arrays in enumerate(parts):
         whole = whole or tuple(np.empty(graph.rows, array.dtype) for array in arrays)
-        mine = Dealing(graph.rows, ranks, rank).owned()
         for every, own in zip(whole, arrays, strict=True):
-            every[mine] = own
+            Dealing(graph.rows, ranks, rank).put(own, every)
     return whole
 
 

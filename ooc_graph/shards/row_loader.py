@@ -202,7 +202,7 @@ def _joined_offsets(local: Sequence[IntArray], rows: int) -> IntArray:
     lengths = np.empty(rows, np.int64)
     for shard, offsets in enumerate(local):
         dealing = Dealing(rows, len(local), shard)
-        lengths[dealing.owned()] = np.diff(offsets)
+        dealing.put(np.diff(offsets), lengths)
     offsets = np.zeros(rows + 1, np.int64)
     np.cumsum(lengths, out=offsets[1:])
     return offsets

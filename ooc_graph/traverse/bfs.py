@@ -29,8 +29,8 @@ def bfs(rank: BfsRank, root: int, shared: BfsShared) -> Superstep[BfsTree]:
     Ranks whose devices reach each other's memory search in one launch each instead
     (`BfsPeerRank`). Returns parents and levels of the own rows, in local order.
     """
-    if isinstance(rank, BfsPeerRank):
-        tree = yield from _with_peers(rank, root)
+    if isinstance(rank, BfsPeerRank) and rank.may_meet:
+        tree = yield from _with_peers(rank, root, shared)
         if tree is not None:
             return tree
     rank.start(root)
@@ -95,22 +95,25 @@ def _push(rank: BfsRank, in_parts: BfsPartsRank | None, shared: BfsShared) -> Su
     return examined
 
 
-def _with_peers(rank: BfsPeerRank, root: int) -> Superstep[BfsTree | None]:
+def _with_peers(rank: BfsPeerRank, root: int, shared: BfsShared) -> Superstep[BfsTree | None]:
     """Search by devices that reach each other's memory; None if they do not."""
-    world: World = yield Share((rank.arcs, *rank.offer()))
-    arcs, *offers = world.counts
-    if not rank.can_reach(offers):
-        return None
-    if not rank.has_joined(offers):
-        world = yield Share((int(not rank.join(offers)),))
+    may_keep = True
+    try:
+        world: World = yield Share((rank.arcs, *rank.introduce(shared)))
+        arcs, *introduced = world.counts
+        if not rank.can_meet(introduced):
+            return None
+        may_keep = False
+        world = yield Share(rank.offer())
+        world = yield Share((int(not rank.join(world.counts)),))
         if world.counts[0]:
             return None
-    rank.launch(root, arcs, offers)
-    # Ranks of one thread: nobody waits before all have begun.
-    yield Share(())
-    has_answer = rank.finish()
-    world = yield Share((int(not has_answer),))
-    if world.counts[0]:
-        rank.leave()
-        return None
-    return rank.peer_tree()
+        rank.launch(root, arcs)
+        # Ranks of one thread: nobody waits before all have begun.
+        yield Share(())
+        has_answer = rank.finish()
+        world = yield Share((int(not has_answer),))
+        may_keep = not world.counts[0]
+        return rank.peer_tree() if may_keep else None
+    finally:
+        rank.part(may_keep=may_keep)

@@ -38,6 +38,7 @@ from ooc_graph.kernels.cuda.many.johnson import CudaJohnson
 from ooc_graph.kernels.cuda.pinned.bfs import BfsShare, CudaTierBfsSearch
 from ooc_graph.kernels.cuda.pinned.near_far import CudaTierNearSearch
 from ooc_graph.kernels.cuda.pinned.sssp import CudaTierSsspSearch, SsspShare
+from ooc_graph.kernels.cuda.runtime.peers import identity
 from ooc_graph.kernels.cuda.runtime.pinned import PinnedAllocator
 from ooc_graph.kernels.cuda.runtime.scatter import OriginalOrder, reached_tuples
 from ooc_graph.kernels.cuda.runtime.shares import ON_DEVICE, rank_rows
@@ -144,15 +145,16 @@ def peers(directed: bool) -> None:
     graph, plain = graph_of(directed), cuda_peers.constants
     rows = rank_rows(graph.dealing, *hub_sides(graph), ON_DEVICE)
     pushed = {"PULL_ABOVE": 1, "PUSH_BELOW": 1, "OPEN_ROWS": 0, "WIDE_ARCS": 1 << 30}
+    pushed["KNOWN_ARCS"] = 1 << 30
     marked = pushed | {"WIDE_ARCS": 0}
     listed = {"OPEN_BELOW": 1, "HUB_WORDS": 8, "PULL_ABOVE": 1000}
     for changed in ({}, pushed, marked, marked | {"KNOWN_ARCS": 0}, listed):
         cuda_peers.constants = lambda *a, changed=changed, **b: {**plain(*a, **b), **changed}
         cuda_peers._OPEN_BELOW = changed.get("OPEN_BELOW", 32)
         search = PeerBfs(graph.dealing, rows)
-        search.join([search.memory.offer])
+        search.join([identity()], [search.memory.offer])
         for root in (0, 100, len(graph.tuples) - 1):
-            search.launch(root, search.epoch, rows.arcs)
+            search.launch(root, search.epoch + 1, rows.arcs)
             assert search.finish() is not None
     cuda_peers.constants = plain
 

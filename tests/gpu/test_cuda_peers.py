@@ -12,11 +12,14 @@ import cupy
 import pytest
 
 import ooc_graph as og
+from ooc_graph.exchange.interface import World
 from ooc_graph.kernels.common.decisions import BfsTree
 from ooc_graph.kernels.cpu.device import CpuDevice
 from ooc_graph.kernels.cuda.bfs import peers
+from ooc_graph.kernels.cuda.bfs.peer_steps import MOST_FAILURES
 from ooc_graph.kernels.cuda.bfs.peers import PeerBfs
 from ooc_graph.kernels.cuda.device import CudaDevice
+from ooc_graph.traverse.bfs import bfs
 from tests.gpu import stores
 from tests.gpu.graphs import GRAPHS, roots
 from tests.gpu.ranked import RankedBfs
@@ -25,9 +28,10 @@ from tests.strategies import Arcs
 
 NAMES = ["kronecker 14", "kronecker 16", "skewed, directed", "dense, directed", "star", "pieces"]
 # Small thresholds take searches of small graphs through every part of the kernel.
+NEVER_WIDE = {"WIDE_ARCS": 1 << 30, "KNOWN_ARCS": 1 << 30}
 COURSES = {
     "usual": {},
-    "all pushed": {"PULL_ABOVE": 1, "PUSH_BELOW": 1, "OPEN_ROWS": 0, "WIDE_ARCS": 1 << 30},
+    "all pushed": {"PULL_ABOVE": 1, "PUSH_BELOW": 1, "OPEN_ROWS": 0, **NEVER_WIDE},
     "marked here": {"PULL_ABOVE": 1, "PUSH_BELOW": 1, "OPEN_ROWS": 0, "WIDE_ARCS": 0},
     "known": {"PULL_ABOVE": 1, "PUSH_BELOW": 1, "OPEN_ROWS": 0, "WIDE_ARCS": 0, "KNOWN_ARCS": 0},
     "all pulled": {"PULL_ABOVE": 1 << 30, "MAPS": "1u"},
@@ -56,7 +60,7 @@ def compile_with(monkeypatch: pytest.MonkeyPatch, changed: dict[str, int | str])
 
 
 def count_launches(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """Roots that peers have searched from, and been done with."""
+    """One entry for each search that a rank has finished with others."""
     done: list[int] = []
     finish = PeerBfs.finish
 
@@ -117,20 +121,45 @@ def test_a_rank_that_does_not_come_is_not_waited_for(monkeypatch: pytest.MonkeyP
         PeerBfs, "finish", lambda self: None if self._dealing.shard else finish(self)
     )
     search = RankedBfs(CudaDevice(), arcs("kronecker 14").shards(2))
-    for root in (5, 6):
+    for root in range(2, 2 + MOST_FAILURES + 1):
         same(search.run(root), right("kronecker 14", root))
     assert not done
 
 
 def test_a_search_that_was_broken_off_is_no_harm(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One rank has launched, and no other; both go on with the memory that they have, or anew."""
     compile_with(monkeypatch, {"PATIENCE_NS": "200000000ull"})
-    search = RankedBfs(CudaDevice(), arcs("kronecker 14").shards(2))
+    parts = arcs("kronecker 14").shards(2)
+    device, search = CudaDevice(), RankedBfs(CudaDevice(), parts)
     same(search.run(5), right("kronecker 14", 5))
-    first = search._ranks[0]
-    offers = [sum(both) for both in zip(*(rank.offer() for rank in search._ranks), strict=True)]
-    first.launch(6, first.arcs, offers)  # and nobody else
+    shared = device.bfs_shared(parts[0].dealing.vertices, 2)
+    coroutines = [bfs(rank, 6, shared) for rank in search._ranks]
+    answers: list[Any] = [None, None]
+    while len(answers[0].counts if answers[0] else ()) != 1:
+        asked = [one.send(answer) for one, answer in zip(coroutines, answers, strict=True)]
+        counts = tuple(map(sum, zip(*(share.counts for share in asked), strict=True)))
+        answers = 2 * [World(counts)]
+    coroutines[0].send(answers[0])
+    for one in coroutines:
+        one.close()
     done = count_launches(monkeypatch)
     same(search.run(7), right("kronecker 14", 7))
+    assert len(done) == 2
+
+
+def test_two_searches_at_once_do_not_wait_for_each_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    done = count_launches(monkeypatch)
+    parts = arcs("kronecker 14").shards(2)
+    first, second = RankedBfs(CudaDevice(), parts), RankedBfs(CudaDevice(), parts)
+    shared = CudaDevice().bfs_shared(parts[0].dealing.vertices, 2)
+    coroutines = [bfs(rank, 6, shared) for rank in first._ranks]
+    for one in coroutines:
+        next(one)  # has the device now
+    same(second.run(5), right("kronecker 14", 5))
+    assert not done
+    for one in coroutines:
+        one.close()
+    same(second.run(5), right("kronecker 14", 5))
     assert len(done) == 2
 
 
@@ -175,9 +204,12 @@ def test_a_worker_that_dies_before_it_launches(tmp_path: Path, cuda_workers: Any
     graph = og.build(og.Kronecker(15), tmp_path / "g.zarr", shards=2, device="cpu")
     options = {"client": cuda_workers, "device": "cuda", "exchange": "scheduler"}
     expected = columns(og.bfs(graph, 5, device="cpu", client=False))
-    victim = next(iter(cuda_workers.scheduler_info()["workers"]))
-    cuda_workers.run(_die_at_launch, workers=[victim])
+    before = set(cuda_workers.scheduler_info(n_workers=-1)["workers"])
+    cuda_workers.run(_die_at_launch, workers=[min(before)])
     assert columns(og.bfs(graph, 5, **options)) == expected
+    assert min(before) not in cuda_workers.scheduler_info(n_workers=-1)["workers"]
+    # Those that are left search together again.
+    assert sum(cuda_workers.run(_epochs).values()) > 0
 
 
 def _epochs() -> int:

@@ -8,12 +8,14 @@ from typing import Any
 
 import pytest
 
+from ooc_graph.exchange.interface import World
 from ooc_graph.exchange.ranks import run_in_process
 from ooc_graph.kernels.common.decisions import BfsTree
 from ooc_graph.kernels.common.peers import BfsPeerRank
 from ooc_graph.kernels.cpu.device import CpuDevice
+from ooc_graph.kernels.cuda.bfs.peer_steps import _Taken
 from ooc_graph.kernels.cuda.runtime import peers
-from ooc_graph.kernels.cuda.runtime.peers import WORDS, can_meet, sharing
+from ooc_graph.kernels.cuda.runtime.peers import can_meet
 from ooc_graph.traverse.bfs import bfs
 from ooc_graph.types import Shard
 from tests import local_exchange
@@ -29,6 +31,7 @@ class Board:
 
     arcs: Arcs
     done: list[tuple[str, int]] = field(default_factory=list)
+    is_taken: int = -1
     cannot_offer: int = -1
     cannot_join: int = -1
     has_no_answer: int = -1
@@ -39,9 +42,7 @@ class Together:
 
     def __init__(self, board: Board, part: Shard) -> None:
         self._board, self._part, self._rank = board, part, DEVICE.bfs_rank(part)
-        self._joined: list[int] = []
         self._tree: BfsTree | None = None
-        self._has_left = False
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._rank, name)
@@ -51,26 +52,26 @@ class Together:
         self._board.done.append((what, shard))
         return shard
 
+    may_meet = True
+
+    def _for_all(self, word: int) -> tuple[int, ...]:
+        return tuple(word * (rank == self._part.dealing.shard) for rank in range(SHARDS))
+
+    def introduce(self, search: object) -> tuple[int, ...]:
+        assert isinstance(search, type(DEVICE.bfs_shared(4, 1)))
+        return self._for_all(self._part.dealing.shard != self._board.is_taken)
+
+    def can_meet(self, introduced: Sequence[int]) -> bool:
+        return all(introduced)
+
     def offer(self) -> tuple[int, ...]:
-        mine, can = self._part.dealing.shard, self._board.cannot_offer != self._part.dealing.shard
-        can = can and not self._has_left
-        return tuple(can * (1 << 63) * (shard == mine) for shard in range(SHARDS))
-
-    def can_reach(self, offers: Sequence[int]) -> bool:
-        return all(offers)
-
-    def has_joined(self, offers: Sequence[int]) -> bool:
-        return self._joined == offers
+        return self._for_all((1 << 63) * (self._note("offer") != self._board.cannot_offer))
 
     def join(self, offers: Sequence[int]) -> bool:
-        if self._note("join") == self._board.cannot_join:
-            return False
-        self._joined = list(offers)
-        return True
+        return self._note("join") != self._board.cannot_join and all(offers)
 
-    def launch(self, root: int, arcs: int, offers: Sequence[int]) -> None:
+    def launch(self, root: int, arcs: int) -> None:
         assert arcs == sum(len(part.out_hub.neighbors) for part in self._board.arcs.shards(SHARDS))
-        assert offers == self._joined
         self._note("launch")
         tree = DEVICE.bfs(self._board.arcs.shards(1)[0]).run(root)
         own = self._part.dealing.owned()
@@ -81,13 +82,12 @@ class Together:
         assert sum(what == "launch" for what, _ in self._board.done) % SHARDS == 0
         return self._note("finish") != self._board.has_no_answer
 
-    def leave(self) -> None:
-        self._note("leave")
-        self._has_left, self._joined = True, []
-
     def peer_tree(self) -> BfsTree:
         assert self._tree is not None
         return self._tree
+
+    def part(self, *, may_keep: bool) -> None:
+        self._note("kept" if may_keep else "dropped")
 
 
 @pytest.fixture
@@ -122,55 +122,80 @@ def counted(board: Board) -> dict[str, int]:
     return found
 
 
+def of_all(*names: str) -> dict[str, int]:
+    return dict.fromkeys(names, SHARDS)
+
+
 @pytest.mark.parametrize("exchange", ["local", "process"])
-def test_ranks_join_once(board: Board, ranks: list[Any], exchange: str) -> None:
+def test_ranks_search_together(board: Board, ranks: list[Any], exchange: str) -> None:
     assert all(isinstance(rank, BfsPeerRank) for rank in ranks)
-    searched(board, ranks, 7, exchange)
-    assert counted(board) == {"join": SHARDS, "launch": SHARDS, "finish": SHARDS}
-    searched(board, ranks, 8, exchange)
-    assert counted(board) == {"launch": SHARDS, "finish": SHARDS}
+    for root in (7, 8):
+        searched(board, ranks, root, exchange)
+        assert counted(board) == of_all("offer", "join", "launch", "finish", "kept")
 
 
-def test_a_rank_without_an_offer_keeps_all_from_it(board: Board, ranks: list[Any]) -> None:
-    board.cannot_offer = 2
+def test_a_rank_that_is_taken_costs_nobody_memory(board: Board, ranks: list[Any]) -> None:
+    board.is_taken = 2
     searched(board, ranks, 7)
-    assert counted(board) == {}
+    assert counted(board) == of_all("kept")
 
 
-def test_a_rank_that_cannot_join_keeps_all_from_it(board: Board, ranks: list[Any]) -> None:
-    board.cannot_join = 1
+@pytest.mark.parametrize("which", ["cannot_offer", "cannot_join"])
+def test_all_drop_what_one_cannot_use(board: Board, ranks: list[Any], which: str) -> None:
+    setattr(board, which, 1)
     searched(board, ranks, 7)
-    assert counted(board) == {"join": SHARDS}
+    assert counted(board) == of_all("offer", "join", "dropped")
 
 
-def test_all_leave_if_one_has_no_answer(board: Board, ranks: list[Any]) -> None:
+def test_all_drop_it_if_one_has_no_answer(board: Board, ranks: list[Any]) -> None:
     board.has_no_answer = 3
     searched(board, ranks, 7)
-    assert counted(board) == dict.fromkeys(("join", "launch", "finish", "leave"), SHARDS)
-    searched(board, ranks, 8)
-    assert counted(board) == {}
+    assert counted(board) == of_all("offer", "join", "launch", "finish", "dropped")
 
 
-def offer(process: int, bus: int, *, host: int | None = None) -> tuple[int, ...]:
-    found = peers._host() if host is None else host, process, bus
-    return found + (0,) * (WORDS - 3)
+def test_a_search_that_is_broken_off_is_parted_from(board: Board, ranks: list[Any]) -> None:
+    shared = DEVICE.bfs_shared(board.arcs.vertices, SHARDS)
+    coroutine = bfs(ranks[0], 7, shared)
+    next(coroutine)
+    coroutine.send(World((0, 1, 1, 1, 1)))
+    coroutine.close()
+    assert counted(board) == {"offer": 1, "dropped": 1}
+
+
+HOST, DEVICE_A, DEVICE_B = 5, 7, 8
 
 
 @pytest.mark.parametrize(
-    ("offers", "can"),
+    ("identities", "can"),
     [
-        ([offer(1, 1), offer(2, 2)], True),
-        ([offer(1, 1), offer(1, 1), offer(1, 2), offer(2, 3)], True),
-        ([offer(1, 1), offer(2, 1)], False),
-        ([offer(1, 1), offer(2, 2, host=5)], False),
-        ([offer(1, 1), (0,) * WORDS], False),
+        ([(HOST, 1, DEVICE_A), (HOST, 2, DEVICE_B)], True),
+        ([(HOST, 1, DEVICE_A), (HOST, 1, DEVICE_A), (HOST, 1, DEVICE_B)], True),
+        ([(HOST, 1, DEVICE_A), (HOST, 2, DEVICE_A)], False),
+        ([(HOST, 1, DEVICE_A), (HOST + 1, 2, DEVICE_B)], False),
+        ([(HOST, 1, DEVICE_A), (0, 0, 0)], False),
+        (peers.MOST_ON_A_DEVICE * [(HOST, 1, DEVICE_A)], True),
+        ((peers.MOST_ON_A_DEVICE + 1) * [(HOST, 1, DEVICE_A)], False),
     ],
-    ids=["a device each", "ranks share", "processes share", "hosts", "one cannot"],
+    ids=["a device each", "ranks share", "processes share", "hosts", "one cannot", "four", "five"],
 )
-def test_who_can_meet(offers: list[tuple[int, ...]], can: bool) -> None:
-    assert can_meet(offers) == can
+def test_who_can_meet(identities: list[tuple[int, ...]], can: bool) -> None:
+    assert can_meet(identities) == can
 
 
-def test_ranks_that_share_a_device() -> None:
-    offers = [offer(1, 1), offer(1, 2), offer(1, 1), offer(2, 3)]
-    assert [sharing(offers, own) for own in offers] == [2, 1, 2, 1]
+@pytest.mark.parametrize("bus", ["0000:07:00.0", "0001:AF:1F.7"])
+def test_a_device_is_found_by_its_number(bus: str) -> None:
+    number = peers._number_of(bus)
+    assert 0 < number < 1 << 63
+    assert peers._bus_of(number) == bus.lower()
+
+
+def test_a_device_is_taken_by_one_search() -> None:
+    taken, one, other = _Taken(), object(), object()
+    assert taken.take(0, one)
+    assert taken.take(0, one)
+    assert not taken.take(0, other)
+    assert taken.take(1, other)
+    taken.give_back(0, one)
+    assert not taken.take(0, other)
+    taken.give_back(0, one)
+    assert taken.take(0, other)

@@ -13,32 +13,34 @@ from ooc_graph.kernels.common.device import BfsRank
 class BfsPeerRank(BfsRank, Protocol):
     """A rank that can search together with others of its host, in one launch on each device.
 
-    It is tried first. If a rank cannot, or one does not come, all search by supersteps.
+    Ranks try that first. If one cannot, or does not come, all search by supersteps. What ranks tell
+    each other are numbers for all ranks, zero but for this rank's; their sums have everyone's.
     """
 
+    @property
+    def may_meet(self) -> bool:
+        """Whether ranks of this kind can at all; the same on all of a search."""
+
+    def introduce(self, search: object) -> tuple[int, ...]:
+        """Who this rank is, for others; zeros if its device is taken by another ``search``."""
+
+    def can_meet(self, introduced: Sequence[int]) -> bool:
+        """Whether ranks can search together that were introduced so; the same on all."""
+
     def offer(self) -> tuple[int, ...]:
-        """What others need to reach this rank, in its part of a row for all; zeros if it cannot."""
-
-    def can_reach(self, offers: Sequence[int]) -> bool:
-        """Whether the ranks that have made these offers, the sum of all rows, may reach each other.
-
-        All ranks answer this alike, and the next question too.
-        """
-
-    def has_joined(self, offers: Sequence[int]) -> bool:
-        """Whether they do already."""
+        """What others need to reach this rank's memory; zeros if there is too little of it."""
 
     def join(self, offers: Sequence[int]) -> bool:
-        """Reach the others; False if that is refused."""
+        """Reach everyone's memory; False if that is refused."""
 
-    def launch(self, root: int, arcs: int, offers: Sequence[int]) -> None:
+    def launch(self, root: int, arcs: int) -> None:
         """Begin the search from ``root``; ``arcs`` are those of all ranks."""
 
     def finish(self) -> bool:
         """Wait for its end; whether there is an answer."""
 
-    def leave(self) -> None:
-        """Forget the others; from now on this rank cannot."""
-
     def peer_tree(self) -> BfsTree:
         """Answer for the own rows."""
+
+    def part(self, *, may_keep: bool) -> None:
+        """End this search together, at whatever point it is; keep what serves the next, or not."""

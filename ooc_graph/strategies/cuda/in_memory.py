@@ -82,7 +82,7 @@ class InMemory(StrategyDefaults):
         needed = rank_memory.ranks_bytes(job.graph, kernel, shards)
         require_rows(job, rows, needed, is_least=exchange == SCHEDULER)
         together = needed + rank_memory.joined_bytes(job.graph, kernel, shards)
-        if together <= job.resources.device.memory_bytes:
+        if not job.resources.is_limited and together <= job.resources.device.memory_bytes:
             needed = together
         return Reservation(self.name, host_bytes(job.graph, rows), needed)
 

@@ -1,8 +1,8 @@
-// Direction-optimizing BFS of a graph whose rows are dealt to several devices, in one cooperative launch on
-// each. The devices reach each other's memory: what one finds it writes where the others look, and they
+// Direction-optimizing BFS of a graph whose rows are dealt to several devices, in one launch on each, all
+// blocks of which run at the same time. The devices reach each other's memory: what one finds it writes where the others look, and they
 // meet at barriers of their own, so that no host takes part between levels.
 //
-// A device has the whole frontier as bits, and of all else its rows. Pulls are those of one device. A push
+// A device has bits of all vertices for the frontier and for marks, and of all else its rows. Pulls are those of one device. A push
 // marks what it meets with its owner, who says which rows are new, and then lowers their parents there by
 // an atomic minimum. If the arcs are very many, it marks on its own device, the owner gathers the marks of
 // all, and the rows that are new pull: they know that they will meet the frontier.
@@ -110,15 +110,15 @@ extern "C" __global__ void __launch_bounds__(BLOCK, 1)
             const u64 queued = __ldcg(&slot->queued);
             entries = (u32)(queued >> ARC_BITS);
             own_arcs = (u32)(queued & ARC_MASK); // all that are pushed fit
-            if (chief) *sum_for(&state->meeting, epoch, 0) = queued & ARC_MASK;
+            if (chief) *sum_for(&state->meeting, epoch) = queued & ARC_MASK;
             if (!meet(peers, &state->meeting, goal, epoch)) return;
-            total = total_of(&state->meeting, epoch, 0);
+            total = total_of(&state->meeting, epoch);
             p.unvisited_arcs -= min(total, p.unvisited_arcs);
             push = p.level == 1 || total * PULL_ABOVE <= p.unvisited_arcs;
             push = push && total <= MOST_SHARED_ARCS && p.found <= MOST_ENTRIES;
         }
         Tally tally = {};
-        const bool is_known = push && total > WIDE_ARCS && total > KNOWN_ARCS;
+        const bool is_known = push && total > KNOWN_ARCS;
         if (push) {
             p.is_marked = total > WIDE_ARCS;
             if (p.is_marked) mark_wide(g, s, own_wide, entries, own_arcs);
@@ -127,10 +127,10 @@ extern "C" __global__ void __launch_bounds__(BLOCK, 1)
         }
         if (push && !is_known) {
             tally.found = take_marked(g, s, peers, p.is_marked, at_next, p.level);
-            add_from_block(tally.found, sum_for(&state->meeting, epoch, 0), scratch);
+            add_from_block(tally.found, sum_for(&state->meeting, epoch), scratch);
             if (!meet(peers, &state->meeting, goal, epoch)) return;
             lower_parents(g, s, peers, next, entries, own_arcs);
-            p.found = total_of(&state->meeting, epoch, 0);
+            p.found = total_of(&state->meeting, epoch);
             grid_barrier(barrier, goal); // before the queue is written anew
         } else {
             if (is_known) close_unmarked(g, s, peers, closed);
@@ -172,9 +172,9 @@ extern "C" __global__ void __launch_bounds__(BLOCK, 1)
                 grid_barrier(barrier, goal);
             }
             tell_found(g, peers, at_next);
-            add_from_block(tally.found, sum_for(&state->meeting, epoch, 0), scratch);
+            add_from_block(tally.found, sum_for(&state->meeting, epoch), scratch);
             if (!meet(peers, &state->meeting, goal, epoch)) return;
-            p.found = total_of(&state->meeting, epoch, 0);
+            p.found = total_of(&state->meeting, epoch);
         }
         p.unvisited -= p.found;
         p.cur = (p.cur + 1) % 3;

@@ -14,6 +14,7 @@
 #ifndef KNOWN_ARCS
 #define KNOWN_ARCS (1u << 24)
 #endif
+static_assert(KNOWN_ARCS >= WIDE_ARCS, "who looks for parents is marked in the bitmaps of all devices");
 
 __device__ __forceinline__ u32 owner_of(const Graph& g, u32 vertex) { return vertex >> 10 & ((1u << g.rank_bits) - 1); }
 __device__ __forceinline__ u32 row_of(const Graph& g, u32 vertex) {
@@ -66,7 +67,7 @@ __device__ __noinline__ void mark_wide(const Graph g, const Search s, u32* wide,
     });
 }
 
-// What all devices have marked of a quad of rows, each on its own.
+// What all devices have marked of a quad of rows, each on its own device.
 __device__ __forceinline__ uint4 marked_of(const Graph& g, const Peers& peers, u32 quad) {
     uint4 marked = make_uint4(0, 0, 0, 0);
     for (u32 rank = 0; rank < peers.count; rank++)
@@ -103,7 +104,7 @@ __device__ __noinline__ u64 take_marked(const Graph g, const Search s, const Pee
     return found;
 }
 
-// Has the rows just found take the smallest of all parents; wherever they are.
+// Has the rows just found take the smallest of all parents, wherever they are.
 __device__ __noinline__ void lower_parents(const Graph g, const Search s, const Peers peers, const u32* next,
                                            u32 entries, u32 arcs) {
     over_frontier(g, s, 0, entries, arcs, [&](const u32 (&from)[PUSH_TURNS], const u32 (&to)[PUSH_TURNS]) {

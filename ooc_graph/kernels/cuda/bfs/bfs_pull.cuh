@@ -163,7 +163,7 @@ __device__ __forceinline__ void name_quads(const Graph& g, const Search& s, u32 
 // All rows not visited yet. A warp takes WARP_QUADS that lie apart, so that it has of all kinds of rows.
 // The first time (`name`) all rows get their first neighbour as parent, in order, before it is known
 // whether they are found by it: from then on only rows that are found by another one enter a parent, and
-// levels are bits of `map` until they are entered. `closed` is `s.visited`, or more: it is KNOWN who is found.
+// levels are bits of `map` until they are entered. `closed` is `s.visited`; if KNOWN, all others are found.
 template <bool KNOWN = false>
 __device__ __forceinline__ Tally pull_all(const Graph& g, const Search& s, const Front& front, u32* next, u32* map,
                                           Slot* slot, bool name, const u32* closed) {

@@ -3,97 +3,113 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from threading import Lock
 
 import numpy as np
 
+from ooc_graph.forked import free_in_child
 from ooc_graph.kernels.common.decisions import BfsTree
 from ooc_graph.kernels.cuda.bfs.peers import Levels, PeerBfs
+from ooc_graph.kernels.cuda.runtime import peers
 from ooc_graph.kernels.cuda.runtime.modules import cuda, device_bytes, is_limited
-from ooc_graph.kernels.cuda.runtime.peers import MOST_PEERS, WORDS, can_meet
-from ooc_graph.kernels.cuda.runtime.rank_bytes import peers_bytes
+from ooc_graph.kernels.cuda.runtime.peers import (
+    IDENTITY_WORDS,
+    OFFER_WORDS,
+    RefusedError,
+    Words,
+    identity,
+)
+from ooc_graph.kernels.cuda.runtime.rank_bytes import bfs_bytes, peers_bytes
 from ooc_graph.kernels.cuda.runtime.rows import NARROW
 from ooc_graph.kernels.cuda.runtime.shares import RankRows
 from ooc_graph.kernels.cuda.runtime.steps import ids_of
 from ooc_graph.types import Dealing
 
+MOST_FAILURES = 3
 _UNREACHED = 255
+_EPOCH_WORDS = 1
 
 
 class PeerSteps:
     """What makes a rank on a device a `ooc_graph.kernels.common.peers.BfsPeerRank`.
 
     It can be one if its rows are on the device, ids have 32 bits, nobody limits the device's
-    memory, and there is enough of it.
+    memory, and there is enough of it; and until searches together have failed `MOST_FAILURES`
+    times.
     """
 
     def __init__(self, dealing: Dealing, rows: RankRows) -> None:
         self._dealing, self._rank_rows = dealing, rows
         self._peers: PeerBfs | None = None
-        self._can_join = not rows.constants and ids_of(dealing.vertices) == NARROW
-        self._can_join &= 1 < dealing.shards <= MOST_PEERS and dealing.rows > 0
-        self._joined: tuple[int, ...] = ()
+        self._identities: Sequence[Words] = ()
+        self._epoch = self._failures = 0
         self._levels: Levels | None = None
-        self._is_launched = False
+        self._search: object = None
+
+    @property
+    def may_meet(self) -> bool:
+        """As of `BfsPeerRank`."""
+        narrow = ids_of(self._dealing.vertices) == NARROW
+        return (
+            narrow
+            and not self._rank_rows.constants
+            and 1 < self._dealing.shards <= peers.MOST_PEERS
+        )
+
+    def introduce(self, search: object) -> tuple[int, ...]:
+        """As of `BfsPeerRank`."""
+        can = self._dealing.rows > 0 and self._failures < MOST_FAILURES and not is_limited()
+        if not can or not _taken.take(cuda().cuda.Device().id, search):
+            return self._for_all((0,) * IDENTITY_WORDS)
+        self._search = search
+        return self._for_all(identity())
+
+    def can_meet(self, introduced: Sequence[int]) -> bool:
+        """As of `BfsPeerRank`."""
+        self._identities = self._each(introduced)
+        return peers.can_meet(self._identities)
 
     def offer(self) -> tuple[int, ...]:
-        """As of `BfsPeerRank`: numbers below 2**64; of each rank `WORDS`, and its epoch."""
-        row = np.zeros((self._dealing.shards, WORDS + 1), np.uint64)
-        if self._is_launched and self._peers is not None:
-            # The search was broken off: others may have been at meetings that this rank was not.
-            self._peers.finish()
-            self._peers, self._is_launched = None, False
-        if self._peers is None and self._can_join:
-            self._peers = self._made()
-            self._can_join = self._peers is not None
-        if self._peers is not None:
-            row[self._dealing.shard] = *self._peers.memory.offer, self._peers.epoch
-        return tuple(row.ravel().tolist())
+        """As of `BfsPeerRank`."""
+        self._peers = self._peers or self._made()
+        if self._peers is None:
+            return self._for_all((0,) * (OFFER_WORDS + _EPOCH_WORDS))
+        return self._for_all((*self._peers.memory.offer, self._peers.epoch))
 
     def _made(self) -> PeerBfs | None:
-        """Buffers, if there is memory for them."""
-        dealing = self._dealing
-        if is_limited() or device_bytes()[0] < peers_bytes(dealing.vertices, dealing.rows):
-            return None
+        """Buffers, if there is memory for them, and for supersteps besides."""
+        cuda().get_default_memory_pool().free_all_blocks()
+        dealing, step = self._dealing, bfs_bytes(NARROW)
+        needed = peers_bytes(dealing.vertices, dealing.rows)
+        needed += dealing.vertices * step.vertex + dealing.rows * step.step
         try:
-            return PeerBfs(dealing, self._rank_rows)
+            return PeerBfs(dealing, self._rank_rows) if device_bytes()[0] >= needed else None
         except MemoryError:
             return None
 
-    def can_reach(self, offers: Sequence[int]) -> bool:
-        """As of `BfsPeerRank`."""
-        return can_meet(_each(offers))
-
-    def has_joined(self, offers: Sequence[int]) -> bool:
-        """As of `BfsPeerRank`."""
-        return bool(self._joined) and _without_epochs(offers) == self._joined
-
     def join(self, offers: Sequence[int]) -> bool:
         """As of `BfsPeerRank`."""
-        assert self._peers is not None
-        self._joined = ()
-        try:
-            self._peers.join(_each(offers))
-        except cuda().cuda.runtime.CUDARuntimeError:
-            self._can_join, self._peers = False, None
+        each = self._each(offers)
+        if self._peers is None or not all(map(any, each)):
             return False
-        self._joined = _without_epochs(offers)
+        # A rank that broke off may have been at a meeting behind those that the others know of.
+        self._epoch = max(offer[-1] for offer in each) + 1
+        try:
+            self._peers.join(self._identities, [offer[:-_EPOCH_WORDS] for offer in each])
+        except (RefusedError, MemoryError):
+            return False
         return True
 
-    def launch(self, root: int, arcs: int, offers: Sequence[int]) -> None:
+    def launch(self, root: int, arcs: int) -> None:
         """As of `BfsPeerRank`."""
         assert self._peers is not None
-        self._is_launched = True
-        self._peers.launch(root, max(offers[WORDS :: WORDS + 1]), arcs)
+        self._peers.launch(root, self._epoch, arcs)
 
     def finish(self) -> bool:
-        """As of `BfsPeerRank`; buffers of a search that failed are no good any more."""
-        assert self._peers is not None
-        self._levels, self._is_launched = self._peers.finish(), False
-        return self._levels is not None
-
-    def leave(self) -> None:
         """As of `BfsPeerRank`."""
-        self._can_join, self._peers, self._joined = False, None, ()
+        assert self._peers is not None
+        self._levels = self._peers.finish()
+        return self._levels is not None
 
     def peer_tree(self) -> BfsTree:
         """As of `BfsPeerRank`; arcs looked at bottom-up are not counted (-1)."""
@@ -105,12 +121,53 @@ class PeerSteps:
         examined = np.where(levels.pull, -1, levels.pushed)
         return BfsTree(*tree, levels.found, examined, levels.pull.astype(np.int8))
 
+    def part(self, *, may_keep: bool) -> None:
+        """As of `BfsPeerRank`; waits for a kernel that was broken off."""
+        if not may_keep:
+            self._failures += 1
+            if self._peers is not None:
+                self._peers.close()
+            self._peers = None
+        if self._search is not None:
+            _taken.give_back(cuda().cuda.Device().id, self._search)
+        self._search = self._levels = None
 
-def _each(offers: Sequence[int]) -> tuple[tuple[int, ...], ...]:
-    """The offer of each rank, without its epoch."""
-    step = WORDS + 1
-    return tuple(tuple(offers[at : at + WORDS]) for at in range(0, len(offers), step))
+    def _for_all(self, mine: Words) -> tuple[int, ...]:
+        """A row of numbers for all ranks, zero but for this rank's."""
+        ranks = range(self._dealing.shards)
+        return tuple(word * (rank == self._dealing.shard) for rank in ranks for word in mine)
+
+    def _each(self, words: Sequence[int]) -> list[Words]:
+        """The numbers of each rank."""
+        step = len(words) // self._dealing.shards
+        return [tuple(words[at : at + step]) for at in range(0, len(words), step)]
 
 
-def _without_epochs(offers: Sequence[int]) -> tuple[int, ...]:
-    return tuple(word for offer in _each(offers) for word in offer)
+class _Taken:
+    """Which search has a device, for kernels that wait for those of other devices.
+
+    Those of two searches would wait for each other.
+    """
+
+    def __init__(self) -> None:
+        self._lock = free_in_child(Lock())
+        self._searches: dict[int, tuple[object, int]] = {}
+
+    def take(self, device: int, search: object) -> bool:
+        """Take a device for one rank more of a search; False if another search has it."""
+        with self._lock:
+            owner, ranks = self._searches.get(device, (search, 0))
+            if owner is not search:
+                return False
+            self._searches[device] = search, ranks + 1
+        return True
+
+    def give_back(self, device: int, search: object) -> None:
+        """One rank of the search has done with it."""
+        with self._lock:
+            _, ranks = self._searches.pop(device)
+            if ranks > 1:
+                self._searches[device] = search, ranks - 1
+
+
+_taken = _Taken()

@@ -11,7 +11,7 @@ import numpy as np
 from ooc_graph.kernels.cuda.bfs.compiled import BLOCK, BUFFER_BYTES, BYTE_LEVELS, constants
 from ooc_graph.kernels.cuda.bfs.heads import Heads
 from ooc_graph.kernels.cuda.runtime.modules import cuda, kernel, limits
-from ooc_graph.kernels.cuda.runtime.peers import MAIL_BYTES, Opened, Reached, sharing
+from ooc_graph.kernels.cuda.runtime.peers import MAIL_BYTES, Opened, Reached, Words
 from ooc_graph.kernels.cuda.runtime.rows import QUAD_ROWS
 from ooc_graph.kernels.cuda.runtime.shares import RankRows
 from ooc_graph.types import DEAL_BLOCK, AnyArray, Dealing
@@ -21,13 +21,13 @@ _STATE_WORDS = 128
 _TRACED = 256  # levels, more than bytes can tell
 _TRACE_FIELDS = "found", "pushed", "examined", "ns", "pull"
 # Words of the state: levels, overflow, is_whole behind the meeting.
-_LEVELS = 20
+_LEVELS = 12
 
 
 def peers_constants(shared_bytes: int, *, count_arcs: bool) -> dict[str, int | str]:
     """What ``bfs_peers.cu`` is compiled with for a device; as of `constants`."""
     chosen = constants(shared_bytes, BYTE_LEVELS, count_arcs=count_arcs)
-    return chosen | {"PEERS": 1, "MAPS": f"{_MAPS}u"}
+    return chosen | {"PEERS": 1, "MAPS": f"{_MAPS}u", "OPEN_BELOW": _OPEN_BELOW}
 
 
 @dataclass(frozen=True)
@@ -80,27 +80,41 @@ class PeerBfs:
         chosen = peers_constants(most, count_arcs=count_arcs)
         words = int(chosen["HUB_WORDS"]) + int(chosen["ROUGH_WORDS"])
         self._shared_bytes = words * 4 + BLOCK // 32 * BUFFER_BYTES
-        self._blocks, self._kernel = multiprocessors, kernel("bfs_peers.cu", "bfs_peers", chosen)
-        self._kernel.max_dynamic_shared_size_bytes = self._shared_bytes
+        self._blocks, self._chosen = multiprocessors, chosen
         self._stream = cupy.cuda.Stream(non_blocking=True)
         self._begin, self._end = cupy.cuda.Event(), cupy.cuda.Event()
         self._reached: Reached | None = None
-        self._offers: Sequence[tuple[int, ...]] = ()
+        self._offers: Sequence[Words] = ()
+        self._is_running = False
         self.epoch = 0
         """Meetings that the devices have had; the same on all after a search."""
 
-    def join(self, offers: Sequence[tuple[int, ...]]) -> None:
+    def join(self, identities: Sequence[Words], offers: Sequence[Words]) -> None:
         """Reach the memory of all ranks, which have offered theirs."""
         if offers == self._offers:
             return
         if self._reached is not None:
             self._reached.close()
-        self._reached, self._offers = Reached(offers), offers
+        self._offers = ()
+        self._reached = Reached(identities, offers)
+        sharing = sum(one == identities[self._dealing.shard] for one in identities)
+        self._grid = self._blocks // sharing
+        # Blocks of cooperative launches are surely there together, and so is a part of a device.
+        self._kernel = kernel("bfs_peers.cu", "bfs_peers", self._chosen, cooperative=sharing == 1)
+        self._kernel.max_dynamic_shared_size_bytes = self._shared_bytes
+        self._offers = offers
+
+    def close(self) -> None:
+        """Wait until no kernel runs, and let go of the others' memory; then this is of no use."""
+        if self._is_running:
+            self._stream.synchronize()
+        if self._reached is not None:
+            self._reached.close()
 
     def launch(self, root: int, epoch: int, arcs: int) -> None:
         """Begin a search from an internal id; all ranks do so, with the same arguments.
 
-        ``epoch`` is the largest of their epochs, and ``arcs`` is how many they have together.
+        No rank has been at the meeting ``epoch`` before. ``arcs`` is how many they have together.
         """
         assert self._reached is not None
         dealing, out, into, heads = self._dealing, self._out, self._into, self._heads
@@ -115,12 +129,11 @@ class PeerBfs:
             *(np.uint32(dealing.shards.bit_length() - 1), np.uint32(dealing.shard)),
             *(np.uint64(offset) for offset in self._offsets),
         )
-        own = self._offers[dealing.shard]
-        blocks = self._blocks // sharing(self._offers, own)
         cuda().cuda.get_current_stream().synchronize()
         with self._stream:
             self._begin.record()
-            self._kernel((blocks,), (BLOCK,), arguments, shared_mem=self._shared_bytes)
+            self._is_running = True
+            self._kernel((self._grid,), (BLOCK,), arguments, shared_mem=self._shared_bytes)
             self._end.record()
 
     def finish(self) -> Levels | None:
@@ -129,6 +142,7 @@ class PeerBfs:
         Then nothing of it is of use, and neither is this object.
         """
         self._end.synchronize()
+        self._is_running = False
         elapsed_s = float(cuda().cuda.get_elapsed_time(self._begin, self._end)) / 1e3
         state = self._state.get()
         levels, overflow, is_whole = state[_LEVELS : _LEVELS + 3].tolist()

@@ -7,7 +7,6 @@
 #define PATIENCE_NS 10000000000ull
 #endif
 #define MOST_PEERS 64
-#define SUMS 2
 #define LOST 0xFFFFFFFFu
 
 // What others write to tell a device of a meeting; each value in a line of its own.
@@ -15,8 +14,8 @@ struct Mail {
     struct Line {
         u32 epoch;
         u32 unused;
-        u64 sums[2][SUMS]; // in turn, since another device may be one meeting ahead
-        u64 padding[11];
+        u64 sums[2]; // in turn, since another device may be one meeting ahead
+        u64 padding[13];
     } from[MOST_PEERS];
 };
 static_assert(sizeof(Mail) == MOST_PEERS * 128, "the caller reserves so much");
@@ -26,8 +25,8 @@ struct Meeting {
     Barrier barrier;
     u32 released;            // the last meeting that all have come to, or LOST
     u32 unused;
-    u64 sums[2][SUMS];       // what the blocks bring to a meeting, in turn
-    u64 totals[2][SUMS];     // and what all devices brought
+    u64 sums[2];             // what the blocks bring to a meeting, in turn
+    u64 totals[2];           // and what all devices brought
 };
 
 // The ranks of a search, each on its device: where in this process its open memory begins.
@@ -61,30 +60,27 @@ __device__ __forceinline__ uint4 load_system(const uint4* at) {
 }
 
 // The first thread of the grid tells the others that this device has come, and waits for them.
-__device__ __noinline__ void meet_others(const Peers peers, Meeting* meeting, u32 epoch) {
+__device__ __noinline__ void meet_others(const Peers peers, Meeting* meeting, u32 epoch, u64 deadline) {
     const u32 turn = epoch & 1;
     for (u32 rank = 0; rank < peers.count; rank++) {
         Mail::Line* const line = peers.of<Mail>(rank, 0)->from + peers.own;
-        for (u32 k = 0; k < SUMS; k++) *(volatile u64*)(line->sums[turn] + k) = __ldcg(meeting->sums[turn] + k);
+        *(volatile u64*)(line->sums + turn) = __ldcg(meeting->sums + turn);
     }
     __threadfence_system();
     for (u32 rank = 0; rank < peers.count; rank++)
         store_release_system(&peers.of<Mail>(rank, 0)->from[peers.own].epoch, epoch);
     const Mail* const mail = peers.of<Mail>(peers.own, 0);
-    const u64 deadline = nanoseconds() + PATIENCE_NS;
-    u64 totals[SUMS] = {};
+    u64 total = 0;
     for (u32 rank = 0; rank < peers.count; rank++) {
         while ((int)(load_acquire_system(&mail->from[rank].epoch) - epoch) < 0)
             if (nanoseconds() > deadline) {
                 atomicExch(&meeting->released, LOST);
                 return;
             }
-        for (u32 k = 0; k < SUMS; k++) totals[k] += *(const volatile u64*)(mail->from[rank].sums[turn] + k);
+        total += *(const volatile u64*)(mail->from[rank].sums + turn);
     }
-    for (u32 k = 0; k < SUMS; k++) {
-        meeting->totals[turn][k] = totals[k];
-        meeting->sums[turn][k] = 0; // until the meeting after the next one
-    }
+    meeting->totals[turn] = total;
+    meeting->sums[turn] = 0; // until the meeting after the next one
     __threadfence_system();
     atomicExch(&meeting->released, epoch);
 }
@@ -101,10 +97,11 @@ __device__ __forceinline__ bool meet(const Peers& peers, Meeting* meeting, u32& 
         __threadfence_system();
         atomicAdd(&meeting->barrier.arrived, 1u);
         if (blockIdx.x == 0) {
-            while ((int)(load_acquire(&meeting->barrier.arrived) - goal) < 0) {
+            const u64 deadline = nanoseconds() + PATIENCE_NS;
+            while ((int)(load_acquire(&meeting->barrier.arrived) - goal) < 0 && nanoseconds() < deadline) {
             }
             __threadfence_system();
-            meet_others(peers, meeting, epoch);
+            meet_others(peers, meeting, epoch, deadline);
         }
         u32 released = load_acquire(&meeting->released);
         while (released != LOST && (int)(released - epoch) < 0) released = load_acquire(&meeting->released);
@@ -116,10 +113,8 @@ __device__ __forceinline__ bool meet(const Peers& peers, Meeting* meeting, u32& 
 }
 
 // What all devices brought to the last meeting, and where blocks add what they bring to the next.
-__device__ __forceinline__ u64 total_of(const Meeting* meeting, u32 epoch, u32 which) {
-    return __ldcg(meeting->totals[epoch & 1] + which);
+__device__ __forceinline__ u64 total_of(const Meeting* meeting, u32 epoch) {
+    return __ldcg(meeting->totals + (epoch & 1));
 }
 
-__device__ __forceinline__ u64* sum_for(Meeting* meeting, u32 epoch, u32 which) {
-    return meeting->sums[(epoch + 1) & 1] + which;
-}
+__device__ __forceinline__ u64* sum_for(Meeting* meeting, u32 epoch) { return meeting->sums + ((epoch + 1) & 1); }
