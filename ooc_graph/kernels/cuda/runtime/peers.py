@@ -146,7 +146,7 @@ def _number_of(bus: str) -> int:
 
 def _bus_of(number: int) -> str:
     """The PCI bus id that `_number_of` was given."""
-    digits = f"{number & ~(1 << 62):012x}"
+    digits = f"{number & ~(1 << 62):09x}"
     return f"{digits[:-5]}:{digits[-5:-3]}:{digits[-3:-1]}.{digits[-1]}"
 
 
