@@ -7,7 +7,8 @@ superstep each worker sends one message to every other (`party`), by the transpo
 are done.
 
 A lost worker ends the attempt everywhere. The next begins with its ranks dealt to the workers
-there are; steps are deterministic and answers ordered by rank, so the result has the same bytes.
+there are, at the beginning or where the ranks say that they go on; steps are deterministic and
+answers ordered by rank, so the result has the same bytes.
 """
 
 from __future__ import annotations
@@ -44,6 +45,7 @@ def run(
     workers: Sequence[str] | None = None,
     threads: int = 1,
     finish: Finish | None = None,
+    renew: Callable[[Any], Any] = lambda make: make,
     note: Callable[[str], None] = lambda _: None,
 ) -> tuple[list[Any], ExchangeStats]:
     """Run one coroutine for every rank on the workers of a Dask cluster; results by rank.
@@ -57,8 +59,10 @@ def run(
     ``make`` is picklable, called on each worker with its ranks, ascending; it returns a context
     manager, in which there is a coroutine for each and what they have in common. Every shard is a
     rank; but if ``make`` ``joins`` shards, there are as few ranks as `fewest_ranks` says, and it is
-    also called with their number. ``workers`` are addresses or names of those that may take part,
-    at most one for each shard; None: all. ``threads`` of each worker advance its ranks.
+    also called with their number. ``renew`` gives what is sent instead of ``make``, asked before
+    each attempt: it may go on from what the last one left. ``workers`` are addresses or names of
+    those that may take part, at most one for each shard; None: all. ``threads`` of each worker
+    advance its ranks.
     ``finish``, picklable, is called on the worker with each rank, its result and the number of
     ranks; only what it returns travels. After a loss it may be called again. ``note`` gets one line
     if the attempt is lost, or no worker can work for the time being.
@@ -81,6 +85,7 @@ def run(
         placement = deal(ranks, there, placement)
         terms = Terms(run_id, number, tuple(placement.items()), threads)
         try:
+            make = renew(make)
             making = partial(make, ranks=ranks) if joins else make
             return _in_order(Attempt(cluster, terms).run(making, finish), ranks)
         except LostError as loss:

@@ -89,7 +89,25 @@ class Checkpoints:
         self, name: str, write: Callable[[Path], Sequence[FileEntry]], facts: dict[str, Any]
     ) -> Checkpoint:
         """The checkpoint of this name; made as `write_checkpoint` has it if it is not there."""
-        return self.found(name) or write_checkpoint(self.folder, self.attempt, name, write, facts)
+        return self.found(name) or self.write(name, write, facts)
+
+    def write(
+        self, name: str, write: Callable[[Path], Sequence[FileEntry]], facts: dict[str, Any]
+    ) -> Checkpoint:
+        """The checkpoint of this name, made as `write_checkpoint` has it, instead of any other."""
+        return write_checkpoint(self.folder, self.attempt, name, write, facts)
+
+    def names(self, beginning: str) -> list[str]:
+        """Names with this beginning that are recorded, whether the files are there or not."""
+        return [path.stem for path in (self.folder / _DONE).glob(f"{beginning}*.json")]
+
+    def remove(self, name: str) -> None:
+        """Remove a checkpoint, the record first."""
+        path = self.folder / _DONE / f"{name}.json"
+        checkpoint = _read(path)
+        path.unlink(missing_ok=True)
+        for entry in checkpoint.entries if checkpoint else ():
+            (self.folder / entry.path).unlink(missing_ok=True)
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from ooc_graph.layout.checkpoints import Checkpoints
 from ooc_graph.layout.chunks import FileEntry
 from ooc_graph.layout.metadata import ArraySpec
 from ooc_graph.layout.stored import Stored
@@ -74,6 +75,7 @@ class SearchTask:
     reserved: Reservation
     capacity: Capacity = FREE  # memory for all that the process keeps loaded
     like: Stored | None = None  # an answer of the same graph beside ``folder``
+    checkpoints: Checkpoints | None = None  # of the partial store, if ranks write their states
 
     @property
     def kernel(self) -> str:

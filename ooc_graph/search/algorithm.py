@@ -37,8 +37,8 @@ class Algorithm:
 
     result: type[Result]  # what users are given
     # The coroutines of a worker's ranks, and what they share: called with the task, the graph, the
-    # steps by rank, and the device.
-    start: Callable[[SearchTask, Graph, dict[int, Any], Any], tuple[dict[int, Any], Any]]
+    # steps by rank, the device, and what gives for each rank where it writes its states.
+    start: Callable[..., tuple[dict[int, Any], Any]]
     # Attributes of what a rank finds, and the search of a whole graph: an array each, by row.
     arrays: tuple[str, ...]
     # These arrays if there is nothing to search: of a graph without rows, or a root without arcs.
@@ -67,6 +67,7 @@ class Algorithm:
             workplace.client,
             MakeRanks(task, self.start),
             graph.shards,
+            renew=partial(MakeRanks.renewed, note=workplace.note),
             joins=cast(Ranks, task.strategy).joins,
             threads=workplace.resources(on_cpu=True).threads,
             note=workplace.note,

@@ -15,13 +15,17 @@ import numpy as np
 from ooc_graph.model.strategy import MEMORY
 from ooc_graph.model.task import SearchTask, Trace, trace_of
 from ooc_graph.runtime import engine_cache, process
+from ooc_graph.search.rank_states import NOTHING, Before, Pace, RankStates, before
 from ooc_graph.shards.load import Graph
 from ooc_graph.shards.tables import save
 from ooc_graph.strategies.ranks import RankLoading, Ranks
-from ooc_graph.types import AnyArray
+from ooc_graph.traverse.states import NO_STATES, States
+from ooc_graph.types import AnyArray, Dealing
 
 Coroutines = tuple[dict[int, Any], Any]
 """Of a worker's ranks, by rank, and what they share."""
+StatesOf = Callable[[int], States]
+"""Where a rank writes its states."""
 
 
 class Name(NamedTuple):
@@ -36,11 +40,12 @@ class MakeRanks:
     """Makes a worker's coroutines; the ranks it loads stay in the process for other searches.
 
     ``start`` is that of `ooc_graph.search.algorithm.Algorithm`. A rank has one shard of the store,
-    or, if there are fewer ``ranks``, several that are joined.
+    or, if there are fewer ``ranks``, several that are joined. They go on from what was ``found``.
     """
 
     task: SearchTask
-    start: Callable[[SearchTask, Graph, dict[int, Any], Any], Coroutines]
+    start: Callable[[SearchTask, Graph, dict[int, Any], Any, StatesOf], Coroutines]
+    found: Before = NOTHING
 
     @contextmanager
     def __call__(self, mine: Sequence[int], ranks: int | None = None) -> Iterator[Coroutines]:
@@ -52,8 +57,27 @@ class MakeRanks:
         with engine_cache.ranks(task.key, names, load, task.capacity, apart=apart) as engine:
             device, searches = process.device(strategy.device), engine.searches
             steps = {name.rank: searches[name] for name in names}
-            coroutines, shared = self.start(task, engine.graph, steps, device)
+            states = self._states(engine.graph, mine, ranks or engine.graph.shards)
+            coroutines, shared = self.start(task, engine.graph, steps, device, states)
             yield {rank: _timed(coroutine) for rank, coroutine in coroutines.items()}, shared
+
+    def _states(self, graph: Graph, mine: Sequence[int], ranks: int) -> StatesOf:
+        """Where each of these ranks writes its states."""
+        checkpoints = self.task.checkpoints
+        if checkpoints is None:
+            return lambda _rank: NO_STATES
+        dealings = {rank: Dealing(graph.rows, ranks, rank) for rank in mine}
+        pace = Pace(sum(dealing.rows for dealing in dealings.values()))
+        return lambda rank: RankStates(checkpoints, self.found, dealings[rank], pace)
+
+    def renewed(self, note: Callable[[str], None]) -> MakeRanks:
+        """The same for the next attempt, which goes on from what the last one left."""
+        if self.task.checkpoints is None:
+            return self
+        found = before(self.task.checkpoints)
+        if found.states:
+            note(f"{self.task.kernel} goes on from the state that its ranks wrote last")
+        return replace(self, found=found)
 
     def _load(
         self, mine: Sequence[int], ranks: int | None, graph: Graph, before: Mapping[Name, Any]

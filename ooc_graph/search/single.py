@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
+import hashlib
 import operator
 from collections.abc import Mapping
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from pathlib import Path
 from time import perf_counter
 from typing import Any
 
+from ooc_graph import kernel_cache
 from ooc_graph.answers.late import LateColumns, columns_into, require_columns, require_no_store
 from ooc_graph.answers.result import Result, TreeResult
-from ooc_graph.errors import UsageError
-from ooc_graph.layout.commit import partial_store
+from ooc_graph.errors import RetryableError, UsageError
+from ooc_graph.layout.commit import Partial, partial_store
 from ooc_graph.layout.names import ORDER_OF
 from ooc_graph.layout.stored import Stored
-from ooc_graph.model.request import Request
+from ooc_graph.model.request import SCHEDULER, Request
 from ooc_graph.model.reservation import ONE
 from ooc_graph.model.resources import CUDA
 from ooc_graph.model.task import Written
@@ -71,13 +73,12 @@ def search(
     first = plan_at(workplace, graph, request)
     planned = perf_counter()
     _require_arrays(arrays, first, workplace, out)
-    writing = nullcontext() if out is None else partial_store(out, "result", overwrite=overwrite)
+    writing = nullcontext() if out is None else _written(first, root, out, overwrite)
     reported = io_progress.reported(graph.identity, what, workplace.client, progress)
     with writing as store, progress.stage(what), reported:
 
         def run(plan: Plan) -> Written:
-            folder = None if store is None else str(store.folder)
-            return search_by(plan, root, workplace, folder, like)
+            return search_by(plan, root, workplace, store, like)
 
         written = execute(first, workplace, progress, run)
         found = perf_counter()
@@ -103,6 +104,23 @@ def search(
         spent |= {"order": order_s + result.columns.seconds["order"]}
         result.columns.seconds = spent
     return replace(result, seconds=spent)
+
+
+def _written(
+    first: Plan, root: int | None, out: Path, overwrite: bool
+) -> AbstractContextManager[Partial]:
+    """The store; with the states that ranks of another run left in it, if it was cut short."""
+    key = None
+    if first.reserved.exchange == SCHEDULER:
+        # A later version may have states of another kind.
+        of = first.request.kernel, root, first.graph.content_sha256, kernel_cache.whole_hash()
+        key = hashlib.sha256(repr(of).encode()).hexdigest()
+    return partial_store(out, "result", overwrite=overwrite, key=key, keeps=_may_end_well)
+
+
+def _may_end_well(error: BaseException) -> bool:
+    """Whether the same search may be gone on with that was ended by an error, or by a signal."""
+    return isinstance(error, RetryableError) or not isinstance(error, Exception)
 
 
 def _as_id(source: Any) -> int:
@@ -134,11 +152,13 @@ def search_by(
     found: Plan,
     root: int | None,
     workplace: Workplace,
-    folder: str | None = None,
+    store: Partial | None = None,
     like: Stored | None = None,
 ) -> Written:
-    """Search by a plan; into a partial store's folder, if there is one, perhaps `like` another."""
-    task = replace(found.task(root, folder), like=like)
+    """Search by a plan; into a partial store, if there is one, perhaps `like` another."""
+    task = replace(found.task(root), like=like)
+    if store is not None:
+        task = replace(task, folder=str(store.folder), checkpoints=store.checkpoints)
     return ALGORITHMS[found.request.kernel].carry_out(found.graph, task, workplace)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -17,23 +18,27 @@ from ooc_graph.sinks.single import measure_dtype
 
 
 def start(
-    task: SearchTask, graph: Graph, ranks: dict[int, Any], device: Any
+    task: SearchTask,
+    graph: Graph,
+    ranks: dict[int, Any],
+    device: Any,
+    states: Callable[[int], Any],
 ) -> tuple[dict[int, Any], Any]:
-    """The coroutines of a worker's ranks, and what they share."""
+    """The coroutines of a worker's ranks, which write their ``states``, and what they share."""
     from ooc_graph.traverse.bfs import bfs  # noqa: PLC0415 (one rank does without)
     from ooc_graph.traverse.components import components  # noqa: PLC0415
     from ooc_graph.traverse.sssp import sssp  # noqa: PLC0415
 
     if task.kernel == "components":
         shared = device.components_shared(graph.rows)
-        return {shard: components(rank, shared) for shard, rank in ranks.items()}, shared
+        return {s: components(rank, shared, states(s)) for s, rank in ranks.items()}, shared
     assert task.root is not None
     root = graph.internal(task.root)
     if task.kernel == "bfs":
         shared = device.bfs_shared(graph.rows, graph.shards)
-        return {shard: bfs(rank, root, shared) for shard, rank in ranks.items()}, shared
+        return {s: bfs(rank, root, shared, states(s)) for s, rank in ranks.items()}, shared
     shared = device.sssp_shared(graph.rows, measure_dtype(graph, task.kernel))
-    return {shard: sssp(rank, root, shared) for shard, rank in ranks.items()}, shared
+    return {s: sssp(rank, root, shared, states(s)) for s, rank in ranks.items()}, shared
 
 
 def nothing(task: SearchTask, graph: Graph) -> Arrays:

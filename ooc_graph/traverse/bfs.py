@@ -9,16 +9,24 @@ References
 
 from __future__ import annotations
 
+from itertools import pairwise
+
+import numpy as np
+
 from ooc_graph.exchange.interface import Arrived, Route, Share, Superstep, World
 from ooc_graph.kernels.common.decisions import PULL, PUSH, BfsTree, choose_direction
 from ooc_graph.kernels.common.device import BfsPartsRank, BfsRank, BfsShared
 from ooc_graph.kernels.common.peers import BfsPeerRank
+from ooc_graph.traverse.states import NO_STATES, State, States
+from ooc_graph.types import AnyArray
 
 FEW_ARCS = 1 << 12
 """A rank's frontier is pushed before the direction is known if it has at most this many arcs."""
 
 
-def bfs(rank: BfsRank, root: int, shared: BfsShared) -> Superstep[BfsTree]:
+def bfs(
+    rank: BfsRank, root: int, shared: BfsShared, states: States = NO_STATES
+) -> Superstep[BfsTree]:
     """Search from ``root``, an internal id, on one rank of many; the same on all.
 
     ``shared`` is what this process knows of everyone's frontier, made new for each search. Ranks
@@ -26,6 +34,7 @@ def bfs(rank: BfsRank, root: int, shared: BfsShared) -> Superstep[BfsTree]:
     and the bitmap of the own rows in it. If it has few arcs, its neighbours and their parents come
     along, before the level's direction is known. In other levels that push, ranks `Route` the
     frontier's unvisited neighbours and their parents, and share how many have not pushed all.
+    A state is the tree down to the frontier; who goes on from one shares first what is visited.
     Ranks whose devices reach each other's memory search in one launch each instead
     (`BfsPeerRank`). Returns parents and levels of the own rows, in local order.
     """
@@ -37,19 +46,26 @@ def bfs(rank: BfsRank, root: int, shared: BfsShared) -> Superstep[BfsTree]:
     vertices: list[int] = []
     arcs: list[int] = []
     directions: list[int] = []
-    examined, unvisited_arcs, direction = 0, -1, PUSH
+    examined, unvisited_arcs = 0, -1
+    if (state := states.before()) is not None:
+        vertices, arcs, directions, unvisited_arcs = state.facts["levels"]
+        yield Share((), (_claim_again(rank, state, states, len(vertices)),))
+    direction = directions[-1] if directions else PUSH
     # To ask what a rank can do takes as long as a step.
     in_parts = rank if isinstance(rank, BfsPartsRank) else None
     while True:
         found, found_arcs, bits = rank.frontier()
-        counts = (found, found_arcs, rank.arcs, examined)
+        counts = (found, found_arcs, rank.arcs, examined, states.waits())
         ahead = None if in_parts else _pushed_ahead(rank, found_arcs, shared)
         world: World = yield Share(counts, (bits,), ahead, is_disjoint=True)
-        frontier, frontier_arcs, all_arcs, level_arcs = world.counts
-        if vertices:
+        frontier, frontier_arcs, all_arcs, level_arcs, waiting = world.counts
+        if len(arcs) < len(vertices):
             arcs.append(level_arcs)
         if frontier == 0:
             return rank.tree(vertices, arcs, directions)
+        if not waiting:
+            tree, levels = rank.tree((), (), ()), [vertices, arcs, directions, unvisited_arcs]
+            states.write(State({"levels": levels}, (tree.parent, tree.level)))
         unvisited_arcs = (all_arcs if unvisited_arcs < 0 else unvisited_arcs) - frontier_arcs
         direction = choose_direction(
             direction, frontier, frontier_arcs, unvisited_arcs, rank.vertices
@@ -63,6 +79,19 @@ def bfs(rank: BfsRank, root: int, shared: BfsShared) -> Superstep[BfsTree]:
             examined = found_arcs
         else:
             examined = yield from _push(rank, in_parts, shared)
+
+
+def _claim_again(rank: BfsRank, state: State, states: States, depth: int) -> AnyArray:
+    """Have a rank claim what it had found, level by level; the bitmap of all that is visited."""
+    parent, level = state.arrays
+    rows = np.argsort(level, kind="stable")
+    ends = np.searchsorted(level, np.arange(depth + 2), sorter=rows)
+    _, _, visited = rank.frontier()
+    for begin, end in pairwise(ends[1:].tolist()):
+        found = rows[begin:end]
+        rank.claim(states.internal_of(found).astype(parent.dtype), parent[found])
+        visited |= rank.frontier()[2]
+    return visited
 
 
 def _pushed_ahead(rank: BfsRank, found_arcs: int, shared: BfsShared) -> Route | None:

@@ -15,6 +15,8 @@ References
 
 from __future__ import annotations
 
+import numpy as np
+
 from ooc_graph.exchange.interface import Share, Superstep, World
 from ooc_graph.kernels.common.components import (
     EVERY_ROW,
@@ -25,35 +27,47 @@ from ooc_graph.kernels.common.components import (
     ComponentsRank,
     ComponentsShared,
 )
+from ooc_graph.traverse.states import NO_STATES, State, States
+from ooc_graph.types import AnyArray
 
 
-def components(rank: ComponentsRank, shared: ComponentsShared) -> Superstep[ComponentLabels]:
+def components(
+    rank: ComponentsRank, shared: ComponentsShared, states: States = NO_STATES
+) -> Superstep[ComponentLabels]:
     """Find the components on one rank of many.
 
     ``shared`` is this process's forest over all vertices, made new for each search. Ranks `Share`
-    how many have not ended the pass, arcs examined, and pairs of labels to unite. Returns the
+    how many have not ended the pass, arcs examined, and pairs of labels to unite. A state is the
+    labels; who goes on from one shares them as pairs, and begins its pass again. Returns the
     smallest internal id of the component of each own row, in local order.
     """
-    sample = 0
-    for neighbor in range(SAMPLED):
-        rank.begin(OUT, neighbor, neighbor + 1, EVERY_ROW)
-        sample += yield from _pass(rank, shared)
-    # All replicas are equal here, so all ranks leave out the same component.
-    common = shared.most_common()
-    rank.begin(OUT, SAMPLED, None, common)
-    rest = yield from _pass(rank, shared)
-    if rank.directed:
-        rank.begin(IN, 0, None, common)
-        rest += yield from _pass(rank, shared)
-    return rank.answer(shared, {"sample": sample, "rest": rest})
+    samples = [(OUT, neighbor, neighbor + 1) for neighbor in range(SAMPLED)]
+    passes = [*samples, (OUT, SAMPLED, None), (IN, 0, None)][: SAMPLED + 1 + rank.directed]
+    done, common, arcs = 0, EVERY_ROW, [0, 0]
+    if (state := states.before()) is not None:
+        done, common, arcs = state.facts["passes"]
+        yield Share((), _unions(state, states))
+    for number, (side, first, last) in enumerate(passes[done:], done):
+        if number == SAMPLED:
+            # All replicas are equal here, so all ranks leave out the same component.
+            common = shared.most_common()
+        rank.begin(side, first, last, common)
+        going_on = 1
+        while going_on:
+            pairs, examined, ended = rank.step(shared)
+            counts = int(not ended), examined, states.waits()
+            world: World = yield Share(counts, pairs)
+            going_on, examined, waiting = world.counts
+            arcs[number >= SAMPLED] += examined
+            if not waiting:
+                facts = {"passes": [number, common, arcs]}
+                states.write(State(facts, (rank.answer(shared, {}).label,)))
+    return rank.answer(shared, dict(zip(("sample", "rest"), arcs, strict=True)))
 
 
-def _pass(rank: ComponentsRank, shared: ComponentsShared) -> Superstep[int]:
-    """Step until all ranks have looked at their arcs; the arcs examined by all."""
-    examined, going_on = 0, 1
-    while going_on:
-        pairs, arcs, ended = rank.step(shared)
-        world: World = yield Share((int(not ended), arcs), pairs)
-        going_on = world.counts[0]
-        examined += world.counts[1]
-    return examined
+def _unions(state: State, states: States) -> tuple[AnyArray, AnyArray]:
+    """Own rows and the labels that they had, where these differ."""
+    (label,) = state.arrays
+    vertices = states.internal_of(np.arange(len(label))).astype(label.dtype)
+    differ = vertices != label
+    return label[differ], vertices[differ]

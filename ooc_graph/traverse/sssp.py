@@ -16,42 +16,53 @@ from typing import NamedTuple
 from ooc_graph.exchange.ascending import smallest_of_each
 from ooc_graph.exchange.interface import Arrived, Route, Share, Superstep, World
 from ooc_graph.kernels.common import decisions
-from ooc_graph.kernels.common.device import SsspInnerRank, SsspRank, SsspShared
+from ooc_graph.kernels.common.device import Payload, SsspInnerRank, SsspRank, SsspShared
+from ooc_graph.traverse.sssp_states import Begun, SsspStates
+from ooc_graph.traverse.states import NO_STATES, States
 from ooc_graph.types import AnyArray
 
 
-def sssp(rank: SsspRank, root: int, shared: SsspShared) -> Superstep[decisions.SsspTree]:
+def sssp(
+    rank: SsspRank, root: int, shared: SsspShared, states: States = NO_STATES
+) -> Superstep[decisions.SsspTree]:
     """Search from ``root``, an internal id, on one rank of many; all weights are >= 0.
 
     ``shared`` is this process's replica of the distances, made new for each search. Ranks `Share`
     counts and improvements that everyone's replica takes; once after pulling they `Route` vertices
-    and their possible parents among those next to the root. Returns parents and distances of the
-    own rows, in local order. InputError: a shortest distance exceeds the distances' dtype.
-    AssertionError: the graph's out- and in-arcs contradict each other.
+    and their possible parents among those next to the root. A state is the distances found so far,
+    which bound the final ones; who goes on from one shares them first. Returns parents and
+    distances of the own rows, in local order. InputError: a shortest distance exceeds the
+    distances' dtype. AssertionError: the graph's out- and in-arcs contradict each other.
     """
     rank.start()
     phase_arcs = {"push": 0, "pull": 0, "finish": 0, "parents": 0}
     all_arcs, step, may_pull, may_push_inner, may_overflow = yield from _survey(rank, shared)
     at_once = rank if may_push_inner and isinstance(rank, SsspInnerRank) else None
     push = rank.push if at_once is None else at_once.push_at_once
-    stages, settled = yield from _push_rising(
-        push, rank.seed(root), shared, phase_arcs, all_arcs, step, may_pull
-    )
+    saves = SsspStates(rank, shared, states, phase_arcs)
+    begun = saves.begun(rank, root, step)
     inner: Stage | None = None
-    if not settled:
-        if may_push_inner:
+    bound, settled = begun.bound, False
+    if begun.pulls:
+        yield Share((), _in_order(*begun.payload))
+    else:
+        stages, settled = yield from _push_rising(
+            push, begun, shared, saves, phase_arcs, all_arcs, may_pull
+        )
+        bound = stages[-1].bound
+        if may_push_inner and not settled:
             inner = yield from _push_inner(rank, shared, phase_arcs, all_arcs, stages)
+    if not settled:
         floor = 0.0 if inner is None else inner.following
         pull = rank.pull if at_once is None else at_once.pull_at_once
-        settled = yield from _pull(rank, pull, shared, phase_arcs, stages[-1].bound, floor)
+        bound, settled = yield from _pull(rank, pull, shared, saves, phase_arcs, bound, floor)
     if not settled:
         rank.drop_pending()
-        yield from _finish(push, shared, phase_arcs)
+        yield from _finish(push, shared, saves, phase_arcs, bound)
     yield from _parents(rank, root, shared, phase_arcs, inner, may_overflow)
     return rank.tree(shared, phase_arcs)
 
 
-Payload = tuple[AnyArray, AnyArray, AnyArray]
 Push = Callable[[SsspShared, float], tuple[Payload, int, int]]
 Pull = Callable[[SsspShared, float, float], tuple[Payload, int, int]]
 
@@ -85,22 +96,20 @@ def _in_order(vertices: AnyArray, candidates: AnyArray, smallest: AnyArray) -> P
 
 def _push_rising(
     push: Push,
-    payload: Payload,
+    begun: Begun,
     shared: SsspShared,
+    saves: SsspStates,
     phase_arcs: dict[str, int],
     all_arcs: int,
-    step: float,
     may_pull: bool,
 ) -> Superstep[tuple[list[Stage], bool]]:
-    """Push until all is settled, or enough for pulling; the stages, and which of the two.
-
-    The first ``payload`` is the root's.
-    """
-    examined, again, bound = 0, 0, 0.0
+    """Push until all is settled, or enough for pulling; the stages, and which of the two."""
+    payload, bound, step, _ = begun
     stages: list[Stage] = []
-    done = again_done = 0
+    examined = again = done = again_done = 0
     while True:
-        world: World = yield Share((len(payload[0]), examined, again), _in_order(*payload))
+        counts = len(payload[0]), examined, again, saves.waits()
+        world: World = yield Share(counts, _in_order(*payload))
         phase_arcs["push"] += world.counts[1]
         done, again_done = done + world.counts[1], again_done + world.counts[2]
         if world.counts[0] == 0:
@@ -111,6 +120,8 @@ def _push_rising(
                 return stages, False
             step = decisions.adapt_step(step, done, again_done)
             bound, done, again_done = shared.bound_above(step), 0, 0
+        if not world.counts[3]:
+            saves.write(bound, step)
         payload, examined, again = push(shared, bound)
 
 
@@ -145,34 +156,48 @@ def _pull(
     rank: SsspRank,
     pull: Pull,
     shared: SsspShared,
+    saves: SsspStates,
     phase_arcs: dict[str, int],
     final: float,
     floor: float,
-) -> Superstep[bool]:
-    """Pull until nothing changes (True), or until pushing what changed is cheaper (False)."""
+) -> Superstep[tuple[float, bool]]:
+    """Pull until nothing changes (True), or until pushing what changed is cheaper (False).
+
+    And the bound up to which all is settled, in any case.
+    """
     passes = 0
     while True:
         payload, changed_arcs, examined = pull(shared, final, floor)
-        counts = len(payload[0]), changed_arcs, examined
+        counts = len(payload[0]), changed_arcs, examined, saves.waits()
         world: World = yield Share(counts, _in_order(*payload))
-        changed, changed_arcs, pulled = world.counts
+        changed, changed_arcs, pulled, waiting = world.counts
         phase_arcs["pull"] += pulled
         passes += 1
         if changed == 0:
-            return True
-        if passes > 1 and decisions.finish_by_push(changed_arcs, pulled, rank.vertices):
-            return False
+            return final, True
         final, floor = max(final, shared.low), shared.low
+        if not waiting:
+            saves.write(final, pulls=True)
+        if passes > 1 and decisions.finish_by_push(changed_arcs, pulled, rank.vertices):
+            return final, False
 
 
-def _finish(push: Push, shared: SsspShared, phase_arcs: dict[str, int]) -> Superstep[None]:
-    """Push what the last pass changed, and what that changes, to the end."""
+def _finish(
+    push: Push, shared: SsspShared, saves: SsspStates, phase_arcs: dict[str, int], final: float
+) -> Superstep[None]:
+    """Push what the last pass changed, and what that changes, to the end.
+
+    Who goes on from a state of it pulls again from ``final`` on.
+    """
     changed = 1
     while changed:
         payload, examined, _ = push(shared, shared.unreached)
-        world: World = yield Share((len(payload[0]), examined), _in_order(*payload))
-        changed = world.counts[0]
-        phase_arcs["finish"] += world.counts[1]
+        counts = len(payload[0]), examined, saves.waits()
+        world: World = yield Share(counts, _in_order(*payload))
+        changed, examined, waiting = world.counts
+        phase_arcs["finish"] += examined
+        if changed and not waiting:
+            saves.write(final, pulls=True)
 
 
 def _parents(

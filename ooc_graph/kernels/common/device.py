@@ -73,6 +73,10 @@ class BfsPartsRank(BfsRank, Protocol):
         """Have the own frontier pushed from its first row on; ``push`` lists the next rows."""
 
 
+Payload = tuple[AnyArray, AnyArray, AnyArray]
+"""What SSSP ranks share to relax; see `SsspShared`."""
+
+
 class SsspSearch(Protocol):
     """SSSP on a graph that one rank holds whole; buffers allocated once."""
 
@@ -126,27 +130,23 @@ class SsspRank(Protocol):
         The last count says whether paths of the heaviest own arcs would be too long.
         """
 
-    def nothing(self, smallest: float) -> tuple[AnyArray, AnyArray, AnyArray]:
+    def nothing(self, smallest: float) -> Payload:
         """Payload that relaxes nothing."""
 
-    def seed(self, root: int) -> tuple[AnyArray, AnyArray, AnyArray]:
+    def seed(self, root: int) -> Payload:
         """Payload that puts the root at distance 0, if this rank owns it."""
 
     def drop_pending(self) -> None:
         """Forget the rows that wait above the bound."""
 
-    def push(
-        self, shared: SsspShared, bound: float
-    ) -> tuple[tuple[AnyArray, AnyArray, AnyArray], int, int]:
+    def push(self, shared: SsspShared, bound: float) -> tuple[Payload, int, int]:
         """Candidates up to ``bound`` from own rows just improved or pending.
 
         A vertex stands there for each of its candidates, or once for the smallest. Also the arcs
         examined, and how many candidates improve what was reached before.
         """
 
-    def pull(
-        self, shared: SsspShared, final: float, floor: float
-    ) -> tuple[tuple[AnyArray, AnyArray, AnyArray], int, int]:
+    def pull(self, shared: SsspShared, final: float, floor: float) -> tuple[Payload, int, int]:
         """Own rows beyond ``final`` that improve; their out-arcs; arcs examined.
 
         ``floor`` is a lower bound of the distances that changed since the last pass.
@@ -173,25 +173,25 @@ class SsspInnerRank(SsspRank, Protocol):
     """A rank that can push the vertices nearest to the root along all of their arcs.
 
     These vertices are those within a bound, up to which all distances are final. And it can write
-    what its own rows find at once. Others that do not share distances lack it until they merge.
+    what its own rows find at once. Others that do not share distances lack it until they merge. It
+    can also tell its distances between two steps.
     """
 
-    def push_at_once(
-        self, shared: SsspShared, bound: float
-    ) -> tuple[tuple[AnyArray, AnyArray, AnyArray], int, int]:
+    def push_at_once(self, shared: SsspShared, bound: float) -> tuple[Payload, int, int]:
         """As `push`, but own rows that improve may be pushed in turn, by this call or the next."""
 
     def pull_at_once(
         self, shared: SsspShared, final: float, floor: float
-    ) -> tuple[tuple[AnyArray, AnyArray, AnyArray], int, int]:
+    ) -> tuple[Payload, int, int]:
         """As `pull`, with the newest distances; if shared, it tells the nearest vertex alone."""
 
     def arcs_within(self, shared: SsspShared, bounds: Sequence[float]) -> list[int]:
         """Arcs of the own rows with a distance of at most each of the bounds, which ascend."""
 
-    def push_within(
-        self, shared: SsspShared, bound: float
-    ) -> tuple[tuple[AnyArray, AnyArray, AnyArray], int]:
+    def distances(self, shared: SsspShared) -> AnyArray:
+        """Distances of the own rows, in an array of their own; steps go on as without."""
+
+    def push_within(self, shared: SsspShared, bound: float) -> tuple[Payload, int]:
         """Candidates along all arcs of the own rows within ``bound``; arcs examined."""
 
     def offer_within(self, shared: SsspShared, bound: float) -> tuple[AnyArray, AnyArray, int]:

@@ -222,10 +222,8 @@ class CpuSsspRank(BaseSsspRank):
     def resolve(self, shared: CpuSsspShared) -> AnyArray:
         """Vertices on plateaus that are next to one that has a parent, and take it."""
         wave, parent, left = self._wave, self._parent, self._left
-        plateau = Plateau(
-            shared.distance, parent, shared.waiting, wave.pending, self._top, wave.dealt
-        )
-        self._find_beside(plateau, wave.pending[:left])
+        given = shared.distance, parent, shared.waiting, wave.pending, self._top, wave.dealt
+        self._find_beside(Plateau(*given), wave.pending[:left])
         solved = np.empty(left, self._ids)
         found, self._left = take_solved(parent, wave.pending, left, solved)
         return self._dealing.internal_of(solved[:found])
@@ -236,9 +234,14 @@ class CpuSsspRank(BaseSsspRank):
 
     def overflowed(self, shared: CpuSsspShared) -> bool:
         """Tell whether a shortest distance from here exceeds the distances' dtype."""
-        wave = self._seen(shared)
-        heaviest = self._known.heaviest
+        wave, heaviest = self._seen(shared), self._known.heaviest
         return bool(overflowed(self._out, wave.distance, wave.dealt, heaviest, self._top))
+
+    def distances(self, shared: CpuSsspShared) -> AnyArray:
+        """Distances of the own rows, in an array of their own."""
+        own = np.empty_like(self._distance)
+        copy_own(shared.distance, self._wave.dealt, own)
+        return own
 
     def tree(self, shared: CpuSsspShared, phase_arcs: dict[str, int]) -> SsspTree:
         """Answer for the own rows, in local order."""

@@ -1,0 +1,57 @@
+"""States of SSSP on one rank: distances that bound the final ones, and how far these are known."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from ooc_graph.kernels.common.device import Payload, SsspInnerRank, SsspRank, SsspShared
+from ooc_graph.traverse.states import State, States
+
+
+class Begun(NamedTuple):
+    """Where a search begins: what it shares first, and the bound up to which all is settled.
+
+    Unless it ``pulls``, the bound rises by ``step``.
+    """
+
+    payload: Payload
+    bound: float
+    step: float
+    pulls: bool = False
+
+
+class SsspStates:
+    """Writes states of a rank, if it can tell its distances between two steps, and reads one.
+
+    ``phase_arcs`` are counted by the search.
+    """
+
+    def __init__(
+        self, rank: SsspRank, shared: SsspShared, states: States, phase_arcs: dict[str, int]
+    ) -> None:
+        self._rank = rank if isinstance(rank, SsspInnerRank) else None
+        self._shared, self._states, self._phase_arcs = shared, states, phase_arcs
+
+    def begun(self, rank: SsspRank, root: int, step: float) -> Begun:
+        """Where to begin: at the root with this step, or with what was found before."""
+        state = self._states.before()
+        if state is None:
+            return Begun(rank.seed(root), 0.0, step)
+        self._phase_arcs.update(state.facts["arcs"])
+        (distance,), (ids, _, none) = state.arrays, rank.nothing(self._shared.unreached)
+        rows = np.flatnonzero(distance != self._shared.unreached)
+        vertices = self._states.internal_of(rows).astype(ids.dtype)
+        return Begun((vertices, distance[rows], none), *state.facts["begun"])
+
+    def waits(self) -> int:
+        """As of `States`."""
+        return 1 if self._rank is None else self._states.waits()
+
+    def write(self, bound: float, step: float = 0.0, *, pulls: bool = False) -> None:
+        """Write what is found: all up to ``bound`` is settled, or will be pushed first."""
+        assert self._rank is not None
+        begun = np.asarray(bound).item(), step, pulls
+        facts = {"arcs": dict(self._phase_arcs), "begun": begun}
+        self._states.write(State(facts, (self._rank.distances(self._shared),)))
