@@ -95,7 +95,7 @@ def run(
                 note(f"{loss.cause}; the search begins again without")
                 continue
             losses.append(loss.cause)
-            note(f"a worker was lost ({loss.cause}); the search begins again")
+            note(f"a worker was lost ({loss.cause}); the ranks begin again")
     raise ClusterLostError(
         f"stopped after {len(losses)} attempts: " + "; then ".join(losses)
     ) from None
