@@ -125,9 +125,9 @@ def largest_neighbor(rank: LargestRank, shared: Replica) -> Superstep[Largest]:
 
 
 def start(
-    _: SearchTask, graph: Graph, ranks: dict[int, Any], device: Any
+    _: SearchTask, graph: Graph, ranks: dict[int, Any], device: Any, states: Any
 ) -> tuple[dict[int, Any], Any]:
-    del graph, device
+    del graph, device, states
     shared = Replica()
     return {shard: largest_neighbor(rank, shared) for shard, rank in ranks.items()}, shared
 
