@@ -29,8 +29,8 @@ def write_at_every_superstep(dask_worker: Any, flag: Path) -> None:
     """Have the ranks of a worker's process do so; one dies if the file says after which state."""
     write = rank_states.RankStates.write
 
-    def dying(self: Any, state: Any) -> None:
-        write(self, state)
+    def dying(self: Any, *state: Any) -> None:
+        write(self, *state)
         with suppress(FileNotFoundError):
             if self._number >= int(flag.read_text()):
                 # Whoever comes first takes it away.

@@ -21,7 +21,7 @@ import numpy as np
 from ooc_graph.layout.checkpoints import SPILL, Checkpoint, Checkpoints
 from ooc_graph.layout.chunks import FileEntry
 from ooc_graph.layout.spilled import SpillWriter
-from ooc_graph.traverse.states import State
+from ooc_graph.traverse.states import State, States
 from ooc_graph.types import DEAL_BLOCK, AnyArray, Dealing
 
 LEAST_S = 5.0
@@ -75,7 +75,7 @@ class Before:
             _dealt_anew([_mapped(folder, entry, dtype) for entry in entries], dealing)
             for entries, dtype in zip(columns, self.facts["dtypes"], strict=True)
         ]
-        return State(deepcopy(self.facts["state"]), tuple(arrays))
+        return State(deepcopy(self.facts["state"]), tuple(arrays), dealing)
 
 
 NOTHING = Before()
@@ -89,6 +89,8 @@ def before(checkpoints: Checkpoints) -> Before:
         by_attempt[name.number, name.ranks].append(name)
         number = max(number, name.number + 1)
     for (_, ranks), names in sorted(by_attempt.items(), reverse=True):
+        if len(names) < ranks:
+            continue
         found = [checkpoints.found(str(name)) for name in sorted(names)]
         states = tuple(state for state in found if state is not None)
         if len(states) == ranks and all(state.facts == states[0].facts for state in states):
@@ -143,8 +145,8 @@ class Pace:
                 _LOG.warning("no state of the search can be written any more: %s", error)
 
 
-class RankStates:
-    """Where one rank of a process writes its states; see `ooc_graph.traverse.states.States`."""
+class RankStates(States):
+    """Where one rank of a process writes its states: in the checkpoints of a partial store."""
 
     def __init__(
         self, checkpoints: Checkpoints, found: Before, dealing: Dealing, pace: Pace
@@ -158,20 +160,16 @@ class RankStates:
             return None
         return self._found.of_rank(self._checkpoints.folder, self._dealing)
 
-    def internal_of(self, rows: AnyArray) -> AnyArray:
-        """Internal ids of own rows."""
-        return self._dealing.internal_of(rows)
-
     def waits(self) -> int:
         """0 if it is time to write, else 1."""
         return int(not self._pace.is_due())
 
-    def write(self, state: State) -> None:
+    def write(self, facts: dict[str, Any], *arrays: AnyArray) -> None:
         """Write a state. If that fails, no other is written, and the search goes on."""
-        self._pace.timed(self._number, lambda: self._write(state))
+        self._pace.timed(self._number, lambda: self._write(facts, arrays))
         self._number += 1
 
-    def _write(self, state: State) -> None:
+    def _write(self, facts: dict[str, Any], arrays: Sequence[AnyArray]) -> None:
         name = _Name(self._number, self._dealing.shard, self._dealing.shards)
         if name.rank == 0:
             # All ranks have written the last one: since then they have answered each other.
@@ -181,11 +179,11 @@ class RankStates:
 
         def write(folder: Path) -> list[FileEntry]:
             entries = []
-            for number, array in enumerate(state.arrays):
+            for number, array in enumerate(arrays):
                 with SpillWriter(folder, f"{SPILL}/{name}-{number}") as file:
                     file.write(array)
                 entries.append(file.entry)
             return entries
 
-        facts = {"state": state.facts, "dtypes": [array.dtype.str for array in state.arrays]}
+        facts = {"state": facts, "dtypes": [array.dtype.str for array in arrays]}
         self._checkpoints.write(str(name), write, facts)

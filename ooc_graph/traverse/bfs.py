@@ -49,7 +49,7 @@ def bfs(
     examined, unvisited_arcs = 0, -1
     if (state := states.before()) is not None:
         vertices, arcs, directions, unvisited_arcs = state.facts["levels"]
-        yield Share((), (_claim_again(rank, state, states, len(vertices)),))
+        yield Share((), (_claim_again(rank, state, len(vertices)),))
     direction = directions[-1] if directions else PUSH
     # To ask what a rank can do takes as long as a step.
     in_parts = rank if isinstance(rank, BfsPartsRank) else None
@@ -65,7 +65,7 @@ def bfs(
             return rank.tree(vertices, arcs, directions)
         if not waiting:
             tree, levels = rank.tree((), (), ()), [vertices, arcs, directions, unvisited_arcs]
-            states.write(State({"levels": levels}, (tree.parent, tree.level)))
+            states.write({"levels": levels}, tree.parent, tree.level)
         unvisited_arcs = (all_arcs if unvisited_arcs < 0 else unvisited_arcs) - frontier_arcs
         direction = choose_direction(
             direction, frontier, frontier_arcs, unvisited_arcs, rank.vertices
@@ -81,7 +81,7 @@ def bfs(
             examined = yield from _push(rank, in_parts, shared)
 
 
-def _claim_again(rank: BfsRank, state: State, states: States, depth: int) -> AnyArray:
+def _claim_again(rank: BfsRank, state: State, depth: int) -> AnyArray:
     """Have a rank claim what it had found, level by level; the bitmap of all that is visited."""
     parent, level = state.arrays
     rows = np.argsort(level, kind="stable")
@@ -89,7 +89,7 @@ def _claim_again(rank: BfsRank, state: State, states: States, depth: int) -> Any
     _, _, visited = rank.frontier()
     for begin, end in pairwise(ends[1:].tolist()):
         found = rows[begin:end]
-        rank.claim(states.internal_of(found).astype(parent.dtype), parent[found])
+        rank.claim(state.dealing.internal_of(found).astype(parent.dtype), parent[found])
         visited |= rank.frontier()[2]
     return visited
 

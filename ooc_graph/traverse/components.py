@@ -15,8 +15,6 @@ References
 
 from __future__ import annotations
 
-import numpy as np
-
 from ooc_graph.exchange.interface import Share, Superstep, World
 from ooc_graph.kernels.common.components import (
     EVERY_ROW,
@@ -46,7 +44,7 @@ def components(
     done, common, arcs = 0, EVERY_ROW, [0, 0]
     if (state := states.before()) is not None:
         done, common, arcs = state.facts["passes"]
-        yield Share((), _unions(state, states))
+        yield Share((), _unions(state))
     for number, (side, first, last) in enumerate(passes[done:], done):
         if number == SAMPLED:
             # All replicas are equal here, so all ranks leave out the same component.
@@ -61,13 +59,13 @@ def components(
             arcs[number >= SAMPLED] += examined
             if not waiting:
                 facts = {"passes": [number, common, arcs]}
-                states.write(State(facts, (rank.answer(shared, {}).label,)))
+                states.write(facts, rank.answer(shared, {}).label)
     return rank.answer(shared, dict(zip(("sample", "rest"), arcs, strict=True)))
 
 
-def _unions(state: State, states: States) -> tuple[AnyArray, AnyArray]:
+def _unions(state: State) -> tuple[AnyArray, AnyArray]:
     """Own rows and the labels that they had, where these differ."""
     (label,) = state.arrays
-    vertices = states.internal_of(np.arange(len(label))).astype(label.dtype)
+    vertices = state.dealing.owned().astype(label.dtype)
     differ = vertices != label
     return label[differ], vertices[differ]

@@ -40,7 +40,7 @@ def sssp(
     at_once = rank if may_push_inner and isinstance(rank, SsspInnerRank) else None
     push = rank.push if at_once is None else at_once.push_at_once
     saves = SsspStates(rank, shared, states, phase_arcs)
-    begun = saves.begun(rank, root, step)
+    begun = saves.begun(root, step)
     inner: Stage | None = None
     bound, settled = begun.bound, False
     if begun.pulls:

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ooc_graph.kernels.common.device import Payload, SsspInnerRank, SsspRank, SsspShared
-from ooc_graph.traverse.states import State, States
+from ooc_graph.traverse.states import States
 
 
 class Begun(NamedTuple):
@@ -31,27 +31,28 @@ class SsspStates:
     def __init__(
         self, rank: SsspRank, shared: SsspShared, states: States, phase_arcs: dict[str, int]
     ) -> None:
-        self._rank = rank if isinstance(rank, SsspInnerRank) else None
+        self._rank, self._tells = rank, rank if isinstance(rank, SsspInnerRank) else None
         self._shared, self._states, self._phase_arcs = shared, states, phase_arcs
 
-    def begun(self, rank: SsspRank, root: int, step: float) -> Begun:
+    def begun(self, root: int, step: float) -> Begun:
         """Where to begin: at the root with this step, or with what was found before."""
         state = self._states.before()
         if state is None:
-            return Begun(rank.seed(root), 0.0, step)
+            return Begun(self._rank.seed(root), 0.0, step)
         self._phase_arcs.update(state.facts["arcs"])
-        (distance,), (ids, _, none) = state.arrays, rank.nothing(self._shared.unreached)
-        rows = np.flatnonzero(distance != self._shared.unreached)
-        vertices = self._states.internal_of(rows).astype(ids.dtype)
+        (distance,), far = state.arrays, self._shared.unreached
+        ids, _, none = self._rank.nothing(far)
+        rows = np.flatnonzero(distance != far)
+        vertices = state.dealing.internal_of(rows).astype(ids.dtype)
         return Begun((vertices, distance[rows], none), *state.facts["begun"])
 
     def waits(self) -> int:
         """As of `States`."""
-        return 1 if self._rank is None else self._states.waits()
+        return 1 if self._tells is None else self._states.waits()
 
     def write(self, bound: float, step: float = 0.0, *, pulls: bool = False) -> None:
         """Write what is found: all up to ``bound`` is settled, or will be pushed first."""
-        assert self._rank is not None
+        assert self._tells is not None
         begun = np.asarray(bound).item(), step, pulls
         facts = {"arcs": dict(self._phase_arcs), "begun": begun}
-        self._states.write(State(facts, (self._rank.distances(self._shared),)))
+        self._states.write(facts, self._tells.distances(self._shared))

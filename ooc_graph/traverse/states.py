@@ -6,54 +6,36 @@ the search gives at its end, and steps that all ranks have bring it back.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
-from ooc_graph.types import AnyArray
+from ooc_graph.types import AnyArray, Dealing
 
 
 class State(NamedTuple):
-    """A search that has not come to its end, as one rank knows it.
+    """What one rank is to know of a search that has not come to its end.
 
-    ``facts`` are the same on all ranks, JSON-able. ``arrays`` have an element for each own row.
+    ``facts`` are the same on all ranks, JSON-able. ``arrays`` have an element for each own row, of
+    which ``dealing`` says which vertices they are.
     """
 
     facts: dict[str, Any]
     arrays: tuple[AnyArray, ...]
+    dealing: Dealing
 
 
-class States(Protocol):
-    """Where one rank writes its states, and finds the one to go on from."""
+class States:
+    """Where one rank writes its states, and finds the one to go on from: nowhere, in this class."""
 
     def before(self) -> State | None:
         """The state that an earlier attempt came to; None: begin at the beginning."""
-
-    def internal_of(self, rows: AnyArray) -> AnyArray:
-        """Internal ids of own rows."""
+        return None
 
     def waits(self) -> int:
         """0 if it is time to write, else 1. Ranks write if all agree: they share the sum."""
+        return 1
 
-    def write(self, state: State) -> None:
+    def write(self, facts: dict[str, Any], *arrays: AnyArray) -> None:
         """Write a state. If that fails, no other is written, and the search goes on."""
 
 
-class NoStates:
-    """Nothing is written, and there is nothing to go on from."""
-
-    def before(self) -> None:
-        """Begin at the beginning."""
-
-    def internal_of(self, rows: AnyArray) -> AnyArray:
-        """Nobody asks for it."""
-        raise NotImplementedError
-
-    def waits(self) -> int:
-        """It is never time."""
-        return 1
-
-    def write(self, state: State) -> None:
-        """Nobody does."""
-        raise NotImplementedError
-
-
-NO_STATES = NoStates()
+NO_STATES = States()
