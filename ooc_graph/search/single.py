@@ -11,10 +11,9 @@ from pathlib import Path
 from time import perf_counter
 from typing import Any
 
-from ooc_graph import kernel_cache
 from ooc_graph.answers.late import LateColumns, columns_into, require_columns, require_no_store
 from ooc_graph.answers.result import Result, TreeResult
-from ooc_graph.errors import RetryableError, UsageError
+from ooc_graph.errors import ClusterLostError, UsageError
 from ooc_graph.layout.commit import Partial, partial_store
 from ooc_graph.layout.names import ORDER_OF
 from ooc_graph.layout.stored import Stored
@@ -112,6 +111,8 @@ def _written(
     """The store; with the states that ranks of another run left in it, if it was cut short."""
     key = None
     if first.reserved.exchange == SCHEDULER:
+        from ooc_graph import kernel_cache  # noqa: PLC0415 (imports numba)
+
         # A later version may have states of another kind.
         of = first.request.kernel, root, first.graph.content_sha256, kernel_cache.whole_hash()
         key = hashlib.sha256(repr(of).encode()).hexdigest()
@@ -120,7 +121,7 @@ def _written(
 
 def _may_end_well(error: BaseException) -> bool:
     """Whether the same search may be gone on with that was ended by an error, or by a signal."""
-    return isinstance(error, RetryableError) or not isinstance(error, Exception)
+    return isinstance(error, ClusterLostError) or not isinstance(error, Exception)
 
 
 def _as_id(source: Any) -> int:
