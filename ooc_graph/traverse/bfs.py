@@ -38,10 +38,6 @@ def bfs(
     Ranks whose devices reach each other's memory search in one launch each instead
     (`BfsPeerRank`). Returns parents and levels of the own rows, in local order.
     """
-    if isinstance(rank, BfsPeerRank) and rank.may_meet:
-        tree = yield from _with_peers(rank, root, shared)
-        if tree is not None:
-            return tree
     rank.start(root)
     vertices: list[int] = []
     arcs: list[int] = []
@@ -53,12 +49,20 @@ def bfs(
     direction = directions[-1] if directions else PUSH
     # To ask what a rank can do takes as long as a step.
     in_parts = rank if isinstance(rank, BfsPartsRank) else None
+    peer = rank if isinstance(rank, BfsPeerRank) and rank.may_meet else None
+    # In the first superstep alone: how many cannot search together.
+    apart: tuple[int, ...] = (int(peer is None or state is not None),)
     while True:
         found, found_arcs, bits = rank.frontier()
-        counts = (found, found_arcs, rank.arcs, examined, states.waits())
+        counts = (found, found_arcs, rank.arcs, examined, states.waits(), *apart)
         ahead = None if in_parts else _pushed_ahead(rank, found_arcs, shared)
         world: World = yield Share(counts, (bits,), ahead, is_disjoint=True)
-        frontier, frontier_arcs, all_arcs, level_arcs, waiting = world.counts
+        frontier, frontier_arcs, all_arcs, level_arcs, waiting, *alone = world.counts
+        if alone == [0] and peer is not None:
+            tree = yield from _with_peers(peer, root, all_arcs, shared)
+            if tree is not None:
+                return tree
+        apart = ()
         if len(arcs) < len(vertices):
             arcs.append(level_arcs)
         if frontier == 0:
@@ -124,13 +128,17 @@ def _push(rank: BfsRank, in_parts: BfsPartsRank | None, shared: BfsShared) -> Su
     return examined
 
 
-def _with_peers(rank: BfsPeerRank, root: int, shared: BfsShared) -> Superstep[BfsTree | None]:
-    """Search by devices that reach each other's memory; None if they do not."""
+def _with_peers(
+    rank: BfsPeerRank, root: int, arcs: int, shared: BfsShared
+) -> Superstep[BfsTree | None]:
+    """Search by devices that reach each other's memory; None if they do not.
+
+    ``arcs`` are those of all ranks. Their steps are not changed by it.
+    """
     may_keep = True
     try:
-        world: World = yield Share((rank.arcs, *rank.introduce(shared)))
-        arcs, *introduced = world.counts
-        if not rank.can_meet(introduced):
+        world: World = yield Share(rank.introduce(shared))
+        if not rank.can_meet(world.counts):
             return None
         may_keep = False
         world = yield Share(rank.offer())

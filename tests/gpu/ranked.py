@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from ooc_graph.kernels.common.decisions import BfsTree, SsspTree
-from ooc_graph.kernels.common.device import SsspInnerRank, SsspRank
+from ooc_graph.kernels.common.device import BfsRank, SsspInnerRank, SsspRank
+from ooc_graph.kernels.common.peers import BfsPeerRank
 from ooc_graph.traverse.bfs import bfs
 from ooc_graph.traverse.sssp import sssp
 from ooc_graph.types import AnyArray, Shard
@@ -27,12 +28,12 @@ def joined(parts: Sequence[Shard], columns: Sequence[AnyArray]) -> AnyArray:
     return whole
 
 
-class RankedBfs:
-    """BFS on ranks that are made once."""
+class TogetherBfs:
+    """BFS on ranks that are made once, and search together if they can."""
 
     def __init__(self, device: Any, parts: Sequence[Shard]) -> None:
         self._device, self._parts = device, parts
-        self._ranks = [device.bfs_rank(part) for part in parts]
+        self._ranks: list[Any] = [device.bfs_rank(part) for part in parts]
 
     def run(self, root: int) -> BfsTree:
         count = len(self._parts)
@@ -45,6 +46,14 @@ class RankedBfs:
         first = trees[0]
         course = first.level_vertices, first.level_arcs, first.level_direction
         return BfsTree(parent, level, 0.0, *course)
+
+
+class RankedBfs(TogetherBfs):
+    """BFS on ranks that are made once, by the steps that every device has."""
+
+    def __init__(self, device: Any, parts: Sequence[Shard]) -> None:
+        super().__init__(device, parts)
+        self._ranks = [CommonSteps(rank) for rank in self._ranks]
 
 
 class CommonSteps:
@@ -60,6 +69,7 @@ class CommonSteps:
 
 
 _INNER_STEPS = set(vars(SsspInnerRank)) - set(vars(SsspRank))
+_INNER_STEPS |= set(vars(BfsPeerRank)) - set(vars(BfsRank))
 
 
 class RankedSssp:

@@ -16,13 +16,13 @@ from ooc_graph.exchange.interface import World
 from ooc_graph.kernels.common.decisions import BfsTree
 from ooc_graph.kernels.cpu.device import CpuDevice
 from ooc_graph.kernels.cuda.bfs import peers
-from ooc_graph.kernels.cuda.bfs.peer_steps import MOST_FAILURES
+from ooc_graph.kernels.cuda.bfs.peer_rank import MOST_FAILURES
 from ooc_graph.kernels.cuda.bfs.peers import PeerBfs
 from ooc_graph.kernels.cuda.device import CudaDevice
 from ooc_graph.traverse.bfs import bfs
 from tests.gpu import stores
 from tests.gpu.graphs import GRAPHS, roots
-from tests.gpu.ranked import RankedBfs
+from tests.gpu.ranked import TogetherBfs
 from tests.gpu.searching import columns, hub
 from tests.strategies import Arcs
 
@@ -86,7 +86,7 @@ def test_bytes(name: str, shards: int, course: str, monkeypatch: pytest.MonkeyPa
     compile_with(monkeypatch, COURSES[course])
     done = count_launches(monkeypatch)
     parts = arcs(name).shards(shards)
-    search, tried = RankedBfs(CudaDevice(), parts), roots(arcs(name))[:4]
+    search, tried = TogetherBfs(CudaDevice(), parts), roots(arcs(name))[:4]
     for root in tried:
         same(search.run(root), right(name, root))
     # Ranks without rows have no part in it.
@@ -95,13 +95,13 @@ def test_bytes(name: str, shards: int, course: str, monkeypatch: pytest.MonkeyPa
 
 
 def test_both_directions_are_among_these() -> None:
-    found = RankedBfs(CudaDevice(), arcs("kronecker 16").shards(2)).run(5)
+    found = TogetherBfs(CudaDevice(), arcs("kronecker 16").shards(2)).run(5)
     assert set(found.level_direction.tolist()) == {0, 1}
 
 
 def test_too_many_levels_are_searched_by_supersteps(monkeypatch: pytest.MonkeyPatch) -> None:
     done = count_launches(monkeypatch)
-    search = RankedBfs(CudaDevice(), arcs("path").shards(2))
+    search = TogetherBfs(CudaDevice(), arcs("path").shards(2))
     for root in (0, arcs("path").vertices // 2):
         same(search.run(root), right("path", root))
     assert not done
@@ -120,7 +120,7 @@ def test_a_rank_that_does_not_come_is_not_waited_for(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(
         PeerBfs, "finish", lambda self: None if self._dealing.shard else finish(self)
     )
-    search = RankedBfs(CudaDevice(), arcs("kronecker 14").shards(2))
+    search = TogetherBfs(CudaDevice(), arcs("kronecker 14").shards(2))
     for root in range(2, 2 + MOST_FAILURES + 1):
         same(search.run(root), right("kronecker 14", root))
     assert not done
@@ -130,13 +130,16 @@ def test_a_search_that_was_broken_off_is_no_harm(monkeypatch: pytest.MonkeyPatch
     """One rank has launched, and no other; both go on with the memory that they have, or anew."""
     compile_with(monkeypatch, {"PATIENCE_NS": "200000000ull"})
     parts = arcs("kronecker 14").shards(2)
-    device, search = CudaDevice(), RankedBfs(CudaDevice(), parts)
+    device, search = CudaDevice(), TogetherBfs(CudaDevice(), parts)
     same(search.run(5), right("kronecker 14", 5))
     shared = device.bfs_shared(parts[0].dealing.vertices, 2)
     coroutines = [bfs(rank, 6, shared) for rank in search._ranks]
     answers: list[Any] = [None, None]
+    # The vote about joining is the only superstep with one count.
     while len(answers[0].counts if answers[0] else ()) != 1:
         asked = [one.send(answer) for one, answer in zip(coroutines, answers, strict=True)]
+        if asked[0].payload:
+            shared.merge([share.payload for share in asked])
         counts = tuple(map(sum, zip(*(share.counts for share in asked), strict=True)))
         answers = 2 * [World(counts)]
     coroutines[0].send(answers[0])
@@ -150,11 +153,14 @@ def test_a_search_that_was_broken_off_is_no_harm(monkeypatch: pytest.MonkeyPatch
 def test_two_searches_at_once_do_not_wait_for_each_other(monkeypatch: pytest.MonkeyPatch) -> None:
     done = count_launches(monkeypatch)
     parts = arcs("kronecker 14").shards(2)
-    first, second = RankedBfs(CudaDevice(), parts), RankedBfs(CudaDevice(), parts)
+    first, second = TogetherBfs(CudaDevice(), parts), TogetherBfs(CudaDevice(), parts)
     shared = CudaDevice().bfs_shared(parts[0].dealing.vertices, 2)
     coroutines = [bfs(rank, 6, shared) for rank in first._ranks]
+    first_asked = [next(one) for one in coroutines]
+    counts = tuple(map(sum, zip(*(share.counts for share in first_asked), strict=True)))
+    shared.merge([share.payload for share in first_asked])
     for one in coroutines:
-        next(one)  # has the device now
+        one.send(World(counts))  # has the device now
     same(second.run(5), right("kronecker 14", 5))
     assert not done
     for one in coroutines:
@@ -169,7 +175,8 @@ def test_limited_memory_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     pool.set_limit(size=8 << 30)
     try:
         same(
-            RankedBfs(CudaDevice(), arcs("kronecker 14").shards(2)).run(5), right("kronecker 14", 5)
+            TogetherBfs(CudaDevice(), arcs("kronecker 14").shards(2)).run(5),
+            right("kronecker 14", 5),
         )
     finally:
         pool.set_limit(size=0)
@@ -178,7 +185,7 @@ def test_limited_memory_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_ranks_without_rows_search_by_supersteps(monkeypatch: pytest.MonkeyPatch) -> None:
     done = count_launches(monkeypatch)
-    same(RankedBfs(CudaDevice(), arcs("kronecker 10").shards(4)).run(5), right("kronecker 10", 5))
+    same(TogetherBfs(CudaDevice(), arcs("kronecker 10").shards(4)).run(5), right("kronecker 10", 5))
     assert not done
 
 

@@ -13,7 +13,7 @@ from ooc_graph.exchange.ranks import run_in_process
 from ooc_graph.kernels.common.decisions import BfsTree
 from ooc_graph.kernels.common.peers import BfsPeerRank
 from ooc_graph.kernels.cpu.device import CpuDevice
-from ooc_graph.kernels.cuda.bfs.peer_steps import _Taken
+from ooc_graph.kernels.cuda.bfs.peer_rank import _Taken
 from ooc_graph.kernels.cuda.runtime import peers
 from ooc_graph.kernels.cuda.runtime.peers import can_meet
 from ooc_graph.traverse.bfs import bfs
@@ -156,8 +156,9 @@ def test_all_drop_it_if_one_has_no_answer(board: Board, ranks: list[Any]) -> Non
 def test_a_search_that_is_broken_off_is_parted_from(board: Board, ranks: list[Any]) -> None:
     shared = DEVICE.bfs_shared(board.arcs.vertices, SHARDS)
     coroutine = bfs(ranks[0], 7, shared)
-    next(coroutine)
-    coroutine.send(World((0, 1, 1, 1, 1)))
+    first = next(coroutine)
+    coroutine.send(World((*first.counts[:-1], 0)))
+    coroutine.send(World((1, 1, 1, 1)))
     coroutine.close()
     assert counted(board) == {"offer": 1, "dropped": 1}
 

@@ -9,6 +9,7 @@ import numpy as np
 from ooc_graph.kernels.common.dealt import hub_rows, light_rows, require_whole
 from ooc_graph.kernels.common.sssp.rows import Known
 from ooc_graph.kernels.common.store.rows import TierRows
+from ooc_graph.kernels.cuda.bfs.peer_rank import CudaPeerBfsRank
 from ooc_graph.kernels.cuda.bfs.rank import CudaBfsRank, CudaBfsShared
 from ooc_graph.kernels.cuda.bfs.search import CudaBfsSearch
 from ooc_graph.kernels.cuda.many.bfs import CudaManyBfs
@@ -43,9 +44,10 @@ class CudaDevice:
         require_whole(shard.dealing)
         return CudaBfsSearch(*hub_rows(shard), original_of=original_of, count_arcs=False)
 
-    def bfs_rank(self, shard: Shard) -> CudaBfsRank:
+    def bfs_rank(self, shard: Shard) -> CudaPeerBfsRank:
         """BFS steps on one shard (hub-first rows)."""
-        return CudaBfsRank(shard.dealing, rank_rows(shard.dealing, *hub_rows(shard), ON_DEVICE))
+        rows = rank_rows(shard.dealing, *hub_rows(shard), ON_DEVICE)
+        return CudaPeerBfsRank(shard.dealing, rows)
 
     def bfs_shared(self, vertices: int, shards: int) -> CudaBfsShared:
         """Frontier and visited vertices of all ranks, one of it in a process."""

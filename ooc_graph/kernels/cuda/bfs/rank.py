@@ -13,7 +13,6 @@ import numpy as np
 
 from ooc_graph.kernels.common.bitmap import deal_frontiers, words_for
 from ooc_graph.kernels.common.decisions import BfsTree
-from ooc_graph.kernels.cuda.bfs.peer_steps import PeerSteps
 from ooc_graph.kernels.cuda.runtime.modules import cuda, within_memory
 from ooc_graph.kernels.cuda.runtime.shares import RankRows
 from ooc_graph.kernels.cuda.runtime.steps import (
@@ -66,7 +65,7 @@ class CudaBfsShared:
         wait()
 
 
-class CudaBfsRank(PeerSteps):
+class CudaBfsRank:
     """BFS steps on the rows of one shard; buffers for the own rows are allocated once.
 
     A step that tells other ranks of vertices takes an id for each vertex of the whole graph while
@@ -78,7 +77,6 @@ class CudaBfsRank(PeerSteps):
     """
 
     def __init__(self, dealing: Dealing, rows: RankRows) -> None:
-        super().__init__(dealing, rows)
         cupy, count = cuda(), dealing.rows
         self._ids = ids = ids_of(dealing.vertices)
         self.vertices, self.arcs = dealing.vertices, rows.arcs

@@ -1,4 +1,4 @@
-"""What makes a rank on a CUDA device search together with others whose memory it reaches."""
+"""BFS on rows of a CUDA device, by supersteps, or together with ranks whose memory it reaches."""
 
 from __future__ import annotations
 
@@ -10,8 +10,14 @@ import numpy as np
 from ooc_graph.forked import free_in_child
 from ooc_graph.kernels.common.decisions import BfsTree
 from ooc_graph.kernels.cuda.bfs.peers import Levels, PeerBfs
+from ooc_graph.kernels.cuda.bfs.rank import CudaBfsRank
 from ooc_graph.kernels.cuda.runtime import peers
-from ooc_graph.kernels.cuda.runtime.modules import cuda, device_bytes, is_limited
+from ooc_graph.kernels.cuda.runtime.modules import (
+    cuda,
+    device_bytes,
+    is_limited,
+    within_memory,
+)
 from ooc_graph.kernels.cuda.runtime.peers import (
     IDENTITY_WORDS,
     OFFER_WORDS,
@@ -30,16 +36,16 @@ _UNREACHED = 255
 _EPOCH_WORDS = 1
 
 
-class PeerSteps:
-    """What makes a rank on a device a `ooc_graph.kernels.common.peers.BfsPeerRank`.
+class CudaPeerBfsRank(CudaBfsRank):
+    """A rank with all its rows on the device: also a `BfsPeerRank`.
 
-    It can be one if its rows are on the device, ids have 32 bits, nobody limits the device's
-    memory, and there is enough of it; and until searches together have failed `MOST_FAILURES`
-    times.
+    It searches with others if ids have 32 bits, nobody limits the device's memory, and there is
+    enough of it; and until that has failed `MOST_FAILURES` times.
     """
 
     def __init__(self, dealing: Dealing, rows: RankRows) -> None:
-        self._dealing, self._rank_rows = dealing, rows
+        super().__init__(dealing, rows)
+        self._rank_rows = rows
         self._peers: PeerBfs | None = None
         self._identities: Sequence[Words] = ()
         self._epoch = self._failures = 0
@@ -49,12 +55,8 @@ class PeerSteps:
     @property
     def may_meet(self) -> bool:
         """As of `BfsPeerRank`."""
-        narrow = ids_of(self._dealing.vertices) == NARROW
-        return (
-            narrow
-            and not self._rank_rows.constants
-            and 1 < self._dealing.shards <= peers.MOST_PEERS
-        )
+        shards = self._dealing.shards
+        return ids_of(self.vertices) == NARROW and 1 < shards <= peers.MOST_PEERS
 
     def introduce(self, search: object) -> tuple[int, ...]:
         """As of `BfsPeerRank`."""
@@ -111,6 +113,7 @@ class PeerSteps:
         self._levels = self._peers.finish()
         return self._levels is not None
 
+    @within_memory("the answer of a BFS")
     def peer_tree(self) -> BfsTree:
         """As of `BfsPeerRank`; arcs looked at bottom-up are not counted (-1)."""
         assert self._peers is not None
