@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 
 from ooc_graph.kernels.common.decisions import BfsTree, SsspTree
-from ooc_graph.kernels.common.device import BfsRank, SsspInnerRank, SsspRank
-from ooc_graph.kernels.common.peers import BfsPeerRank
+from ooc_graph.kernels.common.device import SsspInnerRank, SsspRank
 from ooc_graph.traverse.bfs import bfs
 from ooc_graph.traverse.sssp import sssp
 from ooc_graph.types import AnyArray, Shard
@@ -28,12 +27,14 @@ def joined(parts: Sequence[Shard], columns: Sequence[AnyArray]) -> AnyArray:
     return whole
 
 
-class TogetherBfs:
-    """BFS on ranks that are made once, and search together if they can."""
+class RankedBfs:
+    """BFS on ranks that are made once."""
+
+    steps = "bfs_rank"
 
     def __init__(self, device: Any, parts: Sequence[Shard]) -> None:
         self._device, self._parts = device, parts
-        self._ranks: list[Any] = [device.bfs_rank(part) for part in parts]
+        self._ranks: list[Any] = [getattr(device, self.steps)(part) for part in parts]
 
     def run(self, root: int) -> BfsTree:
         count = len(self._parts)
@@ -48,12 +49,10 @@ class TogetherBfs:
         return BfsTree(parent, level, 0.0, *course)
 
 
-class RankedBfs(TogetherBfs):
-    """BFS on ranks that are made once, by the steps that every device has."""
+class TogetherBfs(RankedBfs):
+    """The same on ranks that search together if they can."""
 
-    def __init__(self, device: Any, parts: Sequence[Shard]) -> None:
-        super().__init__(device, parts)
-        self._ranks = [CommonSteps(rank) for rank in self._ranks]
+    steps = "bfs_peer_rank"
 
 
 class CommonSteps:
@@ -69,7 +68,6 @@ class CommonSteps:
 
 
 _INNER_STEPS = set(vars(SsspInnerRank)) - set(vars(SsspRank))
-_INNER_STEPS |= set(vars(BfsPeerRank)) - set(vars(BfsRank))
 
 
 class RankedSssp:

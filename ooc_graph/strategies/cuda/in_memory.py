@@ -38,7 +38,12 @@ _CUDA_MANY_ARC_BYTES, _CUDA_MANY_BYTES, _ANSWER_BYTES = 64, 1100, 1100
 
 @dataclass(frozen=True)
 class InMemory(StrategyDefaults):
-    """All rows on the device."""
+    """All rows on the device.
+
+    ``together``: BFS ranks on the devices of one host search in one launch on each.
+    """
+
+    together: bool = False
 
     name = "cuda/memory"
     device = CUDA
@@ -81,9 +86,10 @@ class InMemory(StrategyDefaults):
         rows = job.graph.resident_bytes(ORDER_OF[kernel]) * len(shards) // job.graph.shards
         needed = rank_memory.ranks_bytes(job.graph, kernel, shards)
         require_rows(job, rows, needed, is_least=exchange == SCHEDULER)
-        together = needed + rank_memory.joined_bytes(job.graph, kernel, shards)
-        if not job.resources.is_limited and together <= job.resources.device.memory_bytes:
-            needed = together
+        more = needed + rank_memory.joined_bytes(job.graph, kernel, shards)
+        is_limited = job.resources.is_limited
+        if self.together and not is_limited and more <= job.resources.device.memory_bytes:
+            needed = more
         return Reservation(self.name, host_bytes(job.graph, rows), needed)
 
     def describe_rank(self, job: Job, reserved: Reservation) -> dict[str, Any]:  # noqa: ARG002
@@ -96,7 +102,7 @@ class InMemory(StrategyDefaults):
         device, whom = process.device(CUDA), (loading.graph, loading.kernel)
         needed = rank_memory.ranks_bytes(*whom, loading.missing, loading.kept)
         cuda_modules.require_memory(needed, loading.what)
-        return loading.in_memory(device)
+        return loading.in_memory(device, together=self.together)
 
     def describe(self, job: Job, reserved: Reservation) -> dict[str, Any]:
         """Rows, and all else together."""
