@@ -50,20 +50,18 @@ _COMPILED_FROM = (
 
 
 @cache
-def source_hash() -> str:
-    """Hash over the package's version and the sources of all compiled functions."""
+def source_hash(*patterns: str) -> str:
+    """Hash over the package's version, the sources of all compiled functions, and other files."""
     digest = hashlib.sha256(Path(__file__).read_bytes())
-    for path in _sources():
+    others = [path for pattern in patterns for path in sorted(_PACKAGE.glob(pattern))]
+    for path in _sources() + others:
         digest.update(_content(path))
     return digest.hexdigest()[:16]
 
 
-def whole_hash() -> str:
-    """Hash over those and the sources of CUDA kernels: what the bytes of answers follow from."""
-    digest = hashlib.sha256(source_hash().encode())
-    for path in sorted(_PACKAGE.glob("kernels/**/*.cu*")):
-        digest.update(_content(path))
-    return digest.hexdigest()[:16]
+def whole_hash(*patterns: str) -> str:
+    """`source_hash` with the sources of CUDA kernels: what the bytes of answers follow from."""
+    return source_hash("kernels/**/*.cu*", *patterns)
 
 
 def last_change() -> int:

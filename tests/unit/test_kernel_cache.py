@@ -32,14 +32,14 @@ small_disk = small_disks.small_disk
 PACKAGE = Path(ooc_graph.__file__).parent
 
 
-def hash_of(package: Path, function: str = "source_hash") -> str:
+def hash_of(package: Path, function: str = "source_hash", *patterns: str) -> str:
     """What the package's copy would name its folder by, or what answers follow from."""
     spec = importlib.util.spec_from_file_location("copied_cache", package / "kernel_cache.py")
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
-    found: str = getattr(module, function)()
+    found: str = getattr(module, function)(*patterns)
     return found
 
 
@@ -78,6 +78,18 @@ def test_what_answers_follow_from_includes_kernels_of_devices(tmp_path, name):
     assert hash_of(tmp_path / "p", "whole_hash") != first
     # numba compiles nothing again because of a device's kernels.
     assert (hash_of(tmp_path / "p") == folder) == name.startswith("kernels/cuda")
+
+
+def test_other_sources_count_if_asked_for(tmp_path):
+    shutil.copytree(PACKAGE, tmp_path / "p", ignore=shutil.ignore_patterns("__pycache__"))
+    asked = tmp_path / "p", "whole_hash", "traverse/*.py", "search/rank_states.py"
+    found = {hash_of(*asked)}
+    for name in ("traverse/bfs.py", "search/rank_states.py"):
+        changed = tmp_path / "p" / name
+        changed.write_text(changed.read_text() + "\n")
+        found.add(hash_of(*asked))
+    assert len(found) == 3
+    assert hash_of(tmp_path / "p", "whole_hash") not in found
 
 
 def test_kernels_in_folders_change_the_folder(tmp_path):
