@@ -234,7 +234,8 @@ class CpuSsspRank(BaseSsspRank):
 
     def overflowed(self, shared: CpuSsspShared) -> bool:
         """Tell whether a shortest distance from here exceeds the distances' dtype."""
-        wave, heaviest = self._seen(shared), self._known.heaviest
+        wave = self._seen(shared)
+        heaviest = self._known.heaviest
         return bool(overflowed(self._out, wave.distance, wave.dealt, heaviest, self._top))
 
     def distances(self, shared: CpuSsspShared) -> AnyArray:
