@@ -75,7 +75,7 @@ class MakeRanks:
         if self.task.checkpoints is None:
             return self
         found = before(self.task.checkpoints)
-        if found.states:
+        if found.whole is not None:
             note(f"{self.task.kernel} goes on from the state that its ranks wrote last")
         return replace(self, found=found)
 

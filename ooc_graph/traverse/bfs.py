@@ -9,6 +9,7 @@ References
 
 from __future__ import annotations
 
+from functools import partial
 from itertools import pairwise
 
 import numpy as np
@@ -43,15 +44,18 @@ def bfs(
     arcs: list[int] = []
     directions: list[int] = []
     examined, unvisited_arcs = 0, -1
-    if (state := states.before()) is not None:
+    state = states.before()
+    goes_on = state is not None
+    if state is not None:
         vertices, arcs, directions, unvisited_arcs = state.facts["levels"]
         yield Share((), (_claim_again(rank, state, len(vertices)),))
+        del state  # and its arrays
     direction = directions[-1] if directions else PUSH
     # To ask what a rank can do takes as long as a step.
     in_parts = rank if isinstance(rank, BfsPartsRank) else None
     peer = rank if isinstance(rank, BfsPeerRank) and rank.may_meet else None
     # In the first superstep alone: how many cannot search together.
-    apart: tuple[int, ...] = (int(peer is None or state is not None),)
+    apart: tuple[int, ...] = (int(peer is None or goes_on),)
     while True:
         found, found_arcs, bits = rank.frontier()
         counts = (found, found_arcs, rank.arcs, examined, states.waits(), *apart)
@@ -68,8 +72,8 @@ def bfs(
         if frontier == 0:
             return rank.tree(vertices, arcs, directions)
         if not waiting:
-            tree, levels = rank.tree((), (), ()), [vertices, arcs, directions, unvisited_arcs]
-            states.write({"levels": levels}, tree.parent, tree.level)
+            levels = vertices, arcs, directions, unvisited_arcs
+            states.write({"levels": levels}, partial(_found, rank))
         unvisited_arcs = (all_arcs if unvisited_arcs < 0 else unvisited_arcs) - frontier_arcs
         direction = choose_direction(
             direction, frontier, frontier_arcs, unvisited_arcs, rank.vertices
@@ -85,11 +89,16 @@ def bfs(
             examined = yield from _push(rank, in_parts, shared)
 
 
+def _found(rank: BfsRank) -> tuple[AnyArray, AnyArray]:
+    tree = rank.tree((), (), ())
+    return tree.parent, tree.level
+
+
 def _claim_again(rank: BfsRank, state: State, depth: int) -> AnyArray:
     """Have a rank claim what it had found, level by level; the bitmap of all that is visited."""
     parent, level = state.arrays
     rows = np.argsort(level, kind="stable")
-    ends = np.searchsorted(level, np.arange(depth + 2), sorter=rows)
+    ends = np.searchsorted(level, np.arange(depth + 2, dtype=level.dtype), sorter=rows)
     _, _, visited = rank.frontier()
     for begin, end in pairwise(ends[1:].tolist()):
         found = rows[begin:end]

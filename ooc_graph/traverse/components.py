@@ -36,15 +36,18 @@ def components(
 
     ``shared`` is this process's forest over all vertices, made new for each search. Ranks `Share`
     how many have not ended the pass, arcs examined, and pairs of labels to unite. A state is the
-    labels; who goes on from one shares them as pairs, and begins its pass again. Returns the
+    labels; who goes on from one shares them as pairs, and begins its pass again, or the next one if
+    it had ended. Returns the
     smallest internal id of the component of each own row, in local order.
     """
     samples = [(OUT, neighbor, neighbor + 1) for neighbor in range(SAMPLED)]
     passes = [*samples, (OUT, SAMPLED, None), (IN, 0, None)][: SAMPLED + 1 + rank.directed]
     done, common, arcs = 0, EVERY_ROW, [0, 0]
-    if (state := states.before()) is not None:
+    state = states.before()
+    if state is not None:
         done, common, arcs = state.facts["passes"]
         yield Share((), _unions(state))
+        del state  # and its arrays
     for number, (side, first, last) in enumerate(passes[done:], done):
         if number == SAMPLED:
             # All replicas are equal here, so all ranks leave out the same component.
@@ -58,8 +61,9 @@ def components(
             going_on, examined, waiting = world.counts
             arcs[number >= SAMPLED] += examined
             if not waiting:
-                facts = {"passes": [number, common, arcs]}
-                states.write(facts, rank.answer(shared, {}).label)
+                # A pass that has ended is not begun again.
+                facts = {"passes": [number + (not going_on), common, arcs]}
+                states.write(facts, lambda: [rank.answer(shared, {}).label])
     return rank.answer(shared, dict(zip(("sample", "rest"), arcs, strict=True)))
 
 

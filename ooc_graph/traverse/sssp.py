@@ -36,22 +36,26 @@ def sssp(
     """
     rank.start()
     phase_arcs = {"push": 0, "pull": 0, "finish": 0, "parents": 0}
-    all_arcs, step, may_pull, may_push_inner, may_overflow = yield from _survey(rank, shared)
-    at_once = rank if may_push_inner and isinstance(rank, SsspInnerRank) else None
+    # To ask what a rank can do takes as long as a step.
+    inner_rank = rank if isinstance(rank, SsspInnerRank) else None
+    all_arcs, step, may_pull, may_push_inner, may_overflow = yield from _survey(
+        rank, shared, lacks_inner=inner_rank is None
+    )
+    at_once = inner_rank if may_push_inner else None
     push = rank.push if at_once is None else at_once.push_at_once
-    saves = SsspStates(rank, shared, states, phase_arcs)
+    saves = SsspStates(rank, inner_rank, shared, states, phase_arcs)
     begun = saves.begun(root, step)
     inner: Stage | None = None
     bound, settled = begun.bound, False
     if begun.pulls:
-        yield Share((), _in_order(*begun.payload))
+        yield Share((), _in_order(*saves.first()))
     else:
         stages, settled = yield from _push_rising(
             push, begun, shared, saves, phase_arcs, all_arcs, may_pull
         )
         bound = stages[-1].bound
-        if may_push_inner and not settled:
-            inner = yield from _push_inner(rank, shared, phase_arcs, all_arcs, stages)
+        if at_once is not None and not settled:
+            inner = yield from _push_inner(at_once, shared, phase_arcs, all_arcs, stages)
     if not settled:
         floor = 0.0 if inner is None else inner.following
         pull = rank.pull if at_once is None else at_once.pull_at_once
@@ -59,7 +63,7 @@ def sssp(
     if not settled:
         rank.drop_pending()
         yield from _finish(push, shared, saves, phase_arcs, bound)
-    yield from _parents(rank, root, shared, phase_arcs, inner, may_overflow)
+    yield from _parents(rank, at_once, root, shared, phase_arcs, inner, may_overflow)
     return rank.tree(shared, phase_arcs)
 
 
@@ -74,15 +78,16 @@ class Stage(NamedTuple):
     following: float
 
 
-def _survey(rank: SsspRank, shared: SsspShared) -> Superstep[tuple[int, float, bool, bool, bool]]:
+def _survey(
+    rank: SsspRank, shared: SsspShared, *, lacks_inner: bool
+) -> Superstep[tuple[int, float, bool, bool, bool]]:
     """All arcs, and the first step of the bound; whether to pull, and to push inner vertices.
 
     That is done if all ranks have the steps for it. At last, whether some path may be too long.
     """
     counts, step = rank.survey()
-    lacking = not isinstance(rank, SsspInnerRank)
-    counts = *counts, rank.arcs, int(lacking)
-    world: World = yield Share(counts, rank.nothing(step), joins=not lacking)
+    counts = *counts, rank.arcs, int(lacks_inner)
+    world: World = yield Share(counts, rank.nothing(step), joins=not lacks_inner)
     head, tuples, spread, sampled, heavy_ranks, arcs, lacking_ranks = world.counts
     may_pull = decisions.pull_pays(head / max(tuples, 1), spread / max(sampled, 1))
     step = float(shared.smallest) or 1.0
@@ -104,7 +109,7 @@ def _push_rising(
     may_pull: bool,
 ) -> Superstep[tuple[list[Stage], bool]]:
     """Push until all is settled, or enough for pulling; the stages, and which of the two."""
-    payload, bound, step, _ = begun
+    payload, (bound, step, _) = saves.first(), begun
     stages: list[Stage] = []
     examined = again = done = again_done = 0
     while True:
@@ -126,7 +131,7 @@ def _push_rising(
 
 
 def _push_inner(
-    rank: SsspRank,
+    rank: SsspInnerRank,
     shared: SsspShared,
     phase_arcs: dict[str, int],
     all_arcs: int,
@@ -137,7 +142,6 @@ def _push_inner(
     Pulls then look for no vertex that is nearer than the stage's following candidate. Returns the
     stage that they were settled in, None if even the first has too many arcs.
     """
-    assert isinstance(rank, SsspInnerRank)
     world: World = yield Share(tuple(rank.arcs_within(shared, [s.bound for s in stages])))
     few = [
         stage
@@ -202,6 +206,7 @@ def _finish(
 
 def _parents(
     rank: SsspRank,
+    inner_rank: SsspInnerRank | None,
     root: int,
     shared: SsspShared,
     phase_arcs: dict[str, int],
@@ -211,10 +216,10 @@ def _parents(
     """Parents from the final distances; those on plateaus hop by hop."""
     offering = 0
     if inner is not None:
-        assert isinstance(rank, SsspInnerRank)
-        target, offered, offering = rank.offer_within(shared, inner.bound)
+        assert inner_rank is not None
+        target, offered, offering = inner_rank.offer_within(shared, inner.bound)
         arrived: Arrived = yield Route(target, (offered,))
-        rank.take_offered(shared, arrived.target, arrived.columns[0], inner.following)
+        inner_rank.take_offered(shared, arrived.target, arrived.columns[0], inner.following)
     left, examined = rank.find_parents(shared, root)
     examined += offering
     counts = (len(left), examined, int(may_overflow and rank.overflowed(shared)))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -11,12 +12,11 @@ from ooc_graph.traverse.states import States
 
 
 class Begun(NamedTuple):
-    """Where a search begins: what it shares first, and the bound up to which all is settled.
+    """Where a search begins: the bound up to which all is settled.
 
     Unless it ``pulls``, the bound rises by ``step``.
     """
 
-    payload: Payload
     bound: float
     step: float
     pulls: bool = False
@@ -25,26 +25,38 @@ class Begun(NamedTuple):
 class SsspStates:
     """Writes states of a rank, if it can tell its distances between two steps, and reads one.
 
-    ``phase_arcs`` are counted by the search.
+    If it can, it is an ``inner`` rank too. ``phase_arcs`` are counted by the search.
     """
 
     def __init__(
-        self, rank: SsspRank, shared: SsspShared, states: States, phase_arcs: dict[str, int]
+        self,
+        rank: SsspRank,
+        inner: SsspInnerRank | None,
+        shared: SsspShared,
+        states: States,
+        phase_arcs: dict[str, int],
     ) -> None:
-        self._rank, self._tells = rank, rank if isinstance(rank, SsspInnerRank) else None
+        self._rank, self._tells = rank, inner
+        self._first: list[Payload] = []
         self._shared, self._states, self._phase_arcs = shared, states, phase_arcs
 
     def begun(self, root: int, step: float) -> Begun:
         """Where to begin: at the root with this step, or with what was found before."""
         state = self._states.before()
         if state is None:
-            return Begun(self._rank.seed(root), 0.0, step)
+            self._first.append(self._rank.seed(root))
+            return Begun(0.0, step)
         self._phase_arcs.update(state.facts["arcs"])
         (distance,), far = state.arrays, self._shared.unreached
         ids, _, none = self._rank.nothing(far)
         rows = np.flatnonzero(distance != far)
         vertices = state.dealing.internal_of(rows).astype(ids.dtype)
-        return Begun((vertices, distance[rows], none), *state.facts["begun"])
+        self._first.append((vertices, distance[rows], none))
+        return Begun(*state.facts["begun"])
+
+    def first(self) -> Payload:
+        """What to share first; it is given once, since nobody needs it later."""
+        return self._first.pop()
 
     def waits(self) -> int:
         """As of `States`."""
@@ -55,4 +67,5 @@ class SsspStates:
         assert self._tells is not None
         begun = np.asarray(bound).item(), step, pulls
         facts = {"arcs": dict(self._phase_arcs), "begun": begun}
-        self._states.write(facts, self._tells.distances(self._shared))
+        distances = partial(self._tells.distances, self._shared)
+        self._states.write(facts, lambda: [distances()])

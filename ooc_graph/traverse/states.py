@@ -6,6 +6,7 @@ the search gives at its end, and steps that all ranks have bring it back.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from ooc_graph.types import AnyArray, Dealing
@@ -34,8 +35,11 @@ class States:
         """0 if it is time to write, else 1. Ranks write if all agree: they share the sum."""
         return 1
 
-    def write(self, facts: dict[str, Any], *arrays: AnyArray) -> None:
-        """Write a state. If that fails, no other is written, and the search goes on."""
+    def write(self, facts: dict[str, Any], made: Callable[[], Sequence[AnyArray]]) -> None:
+        """Write a state, whose arrays are ``made`` now.
+
+        If memory or the system refuses, no other is written, and the search goes on.
+        """
 
 
 NO_STATES = States()

@@ -21,7 +21,7 @@ from ooc_graph.layout.checkpoints import Checkpoints
 from ooc_graph.layout.spilled import SpillWriter
 from ooc_graph.memory.heads import HeadRule
 from ooc_graph.search import rank_states
-from ooc_graph.search.rank_states import Pace, RankStates, before
+from ooc_graph.search.rank_states import Before, Pace, RankStates, before, remove_all
 from ooc_graph.traverse.bfs import bfs
 from ooc_graph.traverse.components import components
 from ooc_graph.traverse.sssp import sssp
@@ -220,7 +220,7 @@ def test_lost_at_each_superstep(
 
 def _pulls(attempts: Attempts) -> bool:
     found = before(attempts.checkpoints)
-    return bool(found.states) and bool(found.facts["state"].get("begun", [False])[-1])
+    return found.whole is not None and bool(found.facts["state"].get("begun", [False])[-1])
 
 
 def _folder(parent: Path, name: str) -> Path:
@@ -260,8 +260,7 @@ def test_a_damaged_state_is_left_out(grid_search: Attempts, harm: str) -> None:
     """The one before is gone on from; without any, the search begins at its root."""
     depth = _depth(grid_search)
     for remaining in (1, 0):
-        last = before(grid_search.checkpoints).states[1]
-        path = grid_search.folder / last.entries[1].path
+        path = grid_search.folder / before(grid_search.checkpoints).entries[1][1].path
         record = grid_search.folder / "spill" / "done" / f"{path.name.rpartition('-')[0]}.json"
         if harm == "byte":
             path.write_bytes(path.read_bytes()[:-1] + b"\7")
@@ -271,28 +270,79 @@ def test_a_damaged_state_is_left_out(grid_search: Attempts, harm: str) -> None:
             record.write_bytes(record.read_bytes()[:-5])
         else:
             record.write_text(record.read_text().replace('"levels": [[1', '"levels": [[2'))
-        assert bool(before(grid_search.checkpoints).states) == bool(remaining)
+        assert (before(grid_search.checkpoints).whole is not None) == bool(remaining)
         if remaining:
             assert _depth(grid_search) == depth - 1
     grid_search.check(grid_search.run(MEMORY, 4))
 
 
+@pytest.mark.parametrize("error", [OSError(errno.ENOSPC, "no space left"), MemoryError("refused")])
 def test_a_search_goes_on_where_nothing_can_be_written(
-    grid_search: Attempts, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    grid_search: Attempts,
+    error: Exception,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
-    depth, number = _depth(grid_search), before(grid_search.checkpoints).number
+    """Nothing stays of a state that two ranks have written, and a third cannot."""
+    depth, whole = _depth(grid_search), before(grid_search.checkpoints).whole
+    arrays, write = [2 * 2], SpillWriter.write
 
-    def fail(*_: Any) -> None:
-        raise OSError(errno.ENOSPC, "no space left")
+    def fail(self: SpillWriter, data: AnyArray) -> None:
+        if not arrays[0]:
+            raise error
+        arrays[0] -= 1
+        write(self, data)
 
     with monkeypatch.context() as patched:
         patched.setattr(SpillWriter, "write", fail)
         assert grid_search.run(MEMORY, 4, (30, 3)) is None
+    assert arrays == [0]
     assert [record.message for record in caplog.records] == [
-        "no state of the search can be written any more: [Errno 28] no space left"
+        f"no state of the search can be written any more: {error!r}"
     ]
-    assert (_depth(grid_search), before(grid_search.checkpoints).number) == (depth, number)
+    assert (_depth(grid_search), before(grid_search.checkpoints).whole) == (depth, whole)
+    names = {path.name for path in grid_search.folder.glob("spill/state-*")}
+    assert len(names) == 2 * 2
+    assert all(name.startswith(f"{whole}-") for name in names)
     grid_search.check(grid_search.run(MEMORY, 2))
+
+
+def test_the_whole_state_stays_until_there_is_a_newer_one(tmp_path: Path) -> None:
+    """Rank 0 stops before the other has written, so that two attempts leave halves."""
+    attempts = Attempts(grid(30, "float32"), "bfs", tmp_path)
+    assert attempts.run(MEMORY, 2, (9, 0)) is None
+    depth, numbers = _depth(attempts), _numbers(attempts)
+    assert len(attempts.checkpoints.names(f"state-{numbers[-1]}-")) == 1
+    for _ in range(2):
+        assert attempts.run(MEMORY, 2, (2, 0)) is None
+        assert _depth(attempts) == depth
+    attempts.check(attempts.run(MEMORY, 2))
+
+
+def test_attempts_do_not_mix_their_states(grid_search: Attempts) -> None:
+    """A slow worker of an earlier attempt neither completes states nor removes them."""
+    slow, last = before(grid_search.checkpoints), before(grid_search.checkpoints)
+    assert slow.number == last.number
+
+    def states(found: Before, rank: int) -> RankStates:
+        dealing = Dealing(grid_search.arcs.vertices, 2, rank)
+        return RankStates(grid_search.checkpoints, found, dealing, Pace(0))
+
+    def write(to: RankStates) -> None:
+        to.write({"levels": []}, lambda: [np.zeros(450, np.int32)] * 2)
+
+    lazy, *ranks = states(slow, 0), states(last, 0), states(last, 1)
+    write(ranks[1])
+    write(lazy)
+    assert before(grid_search.checkpoints).whole == slow.whole
+    write(ranks[0])
+    assert before(grid_search.checkpoints).whole == (last.number, last.attempt)
+    write(ranks[0])
+    write(ranks[1])
+    write(lazy)
+    assert before(grid_search.checkpoints).whole == (last.number + 1, last.attempt)
+    remove_all(grid_search.checkpoints)
+    assert not [*grid_search.folder.glob("spill/**/state-*")]
 
 
 class Clock:
