@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 import signal
@@ -15,8 +16,10 @@ import pytest
 from distributed import Client
 
 import ooc_graph as og
-from ooc_graph.errors import ClusterLostError, InputError
+from ooc_graph import kernel_cache
+from ooc_graph.errors import ClusterLostError, DiskFullError, InputError, OocGraphError
 from ooc_graph.exchange import scheduler
+from ooc_graph.runtime.workplace import OnCluster
 from ooc_graph.search import rank_states
 from tests import toy_ranks
 from tests.said import Said
@@ -26,15 +29,21 @@ ROOT = 5
 
 
 def write_at_every_superstep(dask_worker: Any, flag: Path) -> None:
-    """Have the ranks of a worker's process do so; one dies if the file says after which state."""
+    """Have the ranks of a worker's process do so; one dies if the file says after which state.
+
+    Or fails, if it says by which error.
+    """
     write = rank_states.RankStates.write
 
     def dying(self: Any, *state: Any) -> None:
         write(self, *state)
         with suppress(FileNotFoundError):
-            if self._number >= int(flag.read_text()):
+            number, *error = map(int, flag.read_text().split())
+            if self._number >= number:
                 # Whoever comes first takes it away.
                 flag.unlink()
+                if error:
+                    raise OSError(*error, "refused")
                 os.kill(os.getpid(), signal.SIGKILL)
 
     rank_states.LEAST_S, rank_states.TIMES = 0.0, 0
@@ -130,6 +139,59 @@ def test_another_search_begins_at_its_root(
     search("bfs", graph, folder / "r.zarr", cluster, said)
     assert not any(GOES_ON in note for note in said.notes)
     assert left(folder) == {"r.zarr"}
+
+
+def test_another_version_begins_at_its_root(
+    cluster: Client, flag: Path, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    graph, said = grid(folder, 1), Said()
+    lose("sssp", graph, folder / "r.zarr", cluster, flag, monkeypatch)
+    whole_hash, asked = kernel_cache.whole_hash, set[str]()
+
+    def other(*patterns: str) -> str:
+        asked.update(patterns)
+        return f"another than {whole_hash(*patterns)}"
+
+    monkeypatch.setattr(kernel_cache, "whole_hash", other)
+    search("sssp", graph, folder / "r.zarr", cluster, said)
+    assert asked == {"traverse/*.py", "search/rank_states.py"}
+    assert not any(GOES_ON in note for note in said.notes)
+
+
+@pytest.mark.parametrize(
+    ("number", "says"), [(errno.ENOSPC, "the same command continues"), (errno.EIO, "refused")]
+)
+def test_the_same_search_goes_on_after_an_error_of_the_system(
+    number: int, says: str, cluster: Client, flag: Path, folder: Path
+) -> None:
+    graph, said = grid(folder, 1), Said()
+    flag.write_text(f"9 {number}")
+    with pytest.raises((OSError, OocGraphError), match=says):
+        search("bfs", graph, folder / "r.zarr", cluster, Said())
+    search("bfs", graph, folder / "r.zarr", cluster, said)
+    assert any(GOES_ON in note for note in said.notes)
+    assert left(folder) == {"r.zarr"}
+
+
+def test_the_answer_has_the_space_of_the_states(
+    cluster: Client, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Who gathers it finds none; if the disk is full then, nothing is left."""
+    graph, seen, call = grid(folder, 1), list[str](), OnCluster.call
+
+    def full(self: OnCluster, function: Any, *arguments: Any) -> Any:
+        if function.__name__ != "gather":
+            return call(self, function, *arguments)
+        spill = folder.glob("r.zarr.partial-*/spill/*")
+        seen.extend(path.name for path in spill)
+        raise OSError(errno.ENOSPC, "full")
+
+    monkeypatch.setattr(OnCluster, "call", full)
+    with pytest.raises(DiskFullError, match=r"nothing of .* was kept"):
+        search("bfs", graph, folder / "r.zarr", cluster, Said())
+    assert any("parent" in name for name in seen)
+    assert not any("state-" in name for name in seen)
+    assert left(folder) == set()
 
 
 def lose(

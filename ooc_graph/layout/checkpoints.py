@@ -21,9 +21,10 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from ooc_graph.errors import RetryableError
 from ooc_graph.layout.chunks import FileEntry, ends_in_crc, make_folders
 from ooc_graph.layout.spilled import is_as_written
-from ooc_graph.layout.whole_file import sync_file
+from ooc_graph.layout.whole_file import is_disk_full, sync_file
 
 SPILL = "spill"
 """Folder in a partial store that has its checkpoints."""
@@ -38,6 +39,13 @@ Keeps = Callable[[BaseException], bool]
 def always(_: BaseException) -> bool:
     """Keep it, whatever the error."""
     return True
+
+
+def may_end_well(error: BaseException) -> bool:
+    """Whether the same work may end well that was ended by an error, or by a signal."""
+    if isinstance(error, OSError):
+        return is_disk_full(error)
+    return isinstance(error, RetryableError | MemoryError) or not isinstance(error, Exception)
 
 
 @dataclass(frozen=True)

@@ -26,7 +26,7 @@ from ooc_graph.layout.manifest import Manifest
 from ooc_graph.layout.metadata import ArraySpec, group_document, parent_groups
 from ooc_graph.layout.names import ASIDE, MANIFEST, sidecar_path
 from ooc_graph.layout.outputs import ID_LENGTH, refuse_existing, refuse_output
-from ooc_graph.layout.whole_file import disk_full_reported, locked, sync_file
+from ooc_graph.layout.whole_file import disk_full_reported, locked, raise_if_full, sync_file
 
 _RENAME_EXCHANGE = 2
 _AT_FDCWD = -100
@@ -102,9 +102,8 @@ class Partial:
     ) -> list[FileEntry]:
         documents = {"zarr.json": group_document(attributes)}
         for spec in specs:
-            documents |= {
-                f"{group}/zarr.json": group_document() for group in parent_groups(spec.path)
-            }
+            groups = parent_groups(spec.path)
+            documents |= {f"{group}/zarr.json": group_document() for group in groups}
             documents[f"{spec.path}/zarr.json"] = spec.document()
         return [self._write(path, content) for path, content in documents.items()]
 
@@ -164,6 +163,7 @@ def partial_store(
             done = kept if partial.checkpoints is None else partial.checkpoints
             if not (done and keeps(error)):
                 _remove(partial.folder, final)
+                raise_if_full(error, final)
             raise
         _remove(partial.folder, final)
 

@@ -60,6 +60,7 @@ class Algorithm:
             raise UsageError("the scheduler exchange needs a Dask client")
         # Imported by searches over ranks alone; the scheduler imports distributed.
         from ooc_graph.exchange import scheduler  # noqa: PLC0415
+        from ooc_graph.search.rank_states import remove_all  # noqa: PLC0415
         from ooc_graph.search.ranks import MakeRanks, WritePart  # noqa: PLC0415
 
         run = partial(
@@ -77,6 +78,9 @@ class Algorithm:
             written = self.joined(task, graph, found)
         else:
             traces, stats = run(finish=WritePart(task.kernel, self.arrays, str(task.parts)))
+            if task.checkpoints is not None:
+                # All parts are there, and the answer may need the space.
+                remove_all(task.checkpoints)
             written = workplace.call(self.gather, task, traces)
         notes = (f"{task.kernel}: {stats.summary}",) if stats.links else ()
         return replace(written, notes=notes)

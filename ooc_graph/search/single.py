@@ -13,7 +13,8 @@ from typing import Any
 
 from ooc_graph.answers.late import LateColumns, columns_into, require_columns, require_no_store
 from ooc_graph.answers.result import Result, TreeResult
-from ooc_graph.errors import ClusterLostError, UsageError
+from ooc_graph.errors import UsageError
+from ooc_graph.layout.checkpoints import may_end_well
 from ooc_graph.layout.commit import Partial, partial_store
 from ooc_graph.layout.names import ORDER_OF
 from ooc_graph.layout.stored import Stored
@@ -113,15 +114,16 @@ def _written(
     if first.reserved.exchange == SCHEDULER:
         from ooc_graph import kernel_cache  # noqa: PLC0415 (imports numba)
 
-        # A later version may have states of another kind.
-        of = first.request.kernel, root, first.graph.content_sha256, kernel_cache.whole_hash()
+        version = kernel_cache.whole_hash("traverse/*.py", "search/rank_states.py")
+        of = first.request.kernel, root, first.graph.content_sha256, version
         key = hashlib.sha256(repr(of).encode()).hexdigest()
-    return partial_store(out, "result", overwrite=overwrite, key=key, keeps=_may_end_well)
+    return partial_store(out, "result", overwrite=overwrite, key=key, keeps=_goes_on)
 
 
-def _may_end_well(error: BaseException) -> bool:
-    """Whether the same search may be gone on with that was ended by an error, or by a signal."""
-    return isinstance(error, ClusterLostError) or not isinstance(error, Exception)
+def _goes_on(error: BaseException) -> bool:
+    """Whether a search that ended so may be continued."""
+    # What cannot be read of a state is left out the next time.
+    return isinstance(error, OSError) or may_end_well(error)
 
 
 def _as_id(source: Any) -> int:

@@ -2,23 +2,18 @@
 
 from __future__ import annotations
 
-import hashlib
 import shutil
 import uuid
 from collections.abc import Mapping
-from functools import cache
 from pathlib import Path
 
 from ooc_graph import kernel_cache
 from ooc_graph.edges.interface import EdgeSource
-from ooc_graph.errors import RetryableError
-from ooc_graph.layout.checkpoints import SPILL, differing, key_for
+from ooc_graph.layout.checkpoints import SPILL, differing, key_for, may_end_well
 from ooc_graph.layout.commit import Partial, left_by
-from ooc_graph.layout.whole_file import is_disk_full
 from ooc_graph.shards.build_options import BuildOptions
 from ooc_graph.types import Progress
 
-_PACKAGE = Path(__file__).resolve().parent.parent
 _NOBODY_S = "none that is known again: "
 _SLOT_BITS = 3
 
@@ -29,7 +24,8 @@ def begun_with(source: EdgeSource, options: BuildOptions) -> dict[str, str]:
     return {
         "source": identity or _NOBODY_S + uuid.uuid4().hex,
         "options": f"{options.rows} {options.shards} {options.compress}",
-        "version": _version(),
+        # Of the code that makes the parts.
+        "version": kernel_cache.source_hash("edges/*.py", "layout/*.py", "shards/*.py"),
     }
 
 
@@ -38,24 +34,9 @@ def is_begun(out: Path, source: EdgeSource, options: BuildOptions) -> bool:
     return key_for(begun_with(source, options)) in left_by(out).values()
 
 
-@cache
-def _version() -> str:
-    """Hash over the code that makes the parts."""
-    digest = hashlib.sha256(kernel_cache.source_hash().encode())
-    for folder in ("edges", "layout", "shards"):
-        for path in sorted(_PACKAGE.glob(f"{folder}/*.py")):
-            digest.update(path.name.encode() + path.read_bytes())
-    return digest.hexdigest()[:16]
-
-
 def goes_on(known: Mapping[str, str], error: BaseException) -> bool:
     """Whether the same build may be continued that was ended by an error, or by a signal."""
-    if known["source"].startswith(_NOBODY_S):
-        return False
-    if isinstance(error, OSError):
-        return is_disk_full(error)
-    may_end_well = isinstance(error, RetryableError | MemoryError)
-    return may_end_well or not isinstance(error, Exception)
+    return not known["source"].startswith(_NOBODY_S) and may_end_well(error)
 
 
 def tell(partial: Partial, known: Mapping[str, str], progress: Progress) -> None:
