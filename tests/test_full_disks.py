@@ -96,7 +96,7 @@ def test_writers(name: str, left_bytes: int, store: Path, small_disk: Path) -> N
     refused(lambda: WRITERS[name](store, small_disk), small_disk, full)
 
 
-def test_many_sources_go_on_later(store: Path, small_disk: Path) -> None:
+def test_many_sources_of_which_none_was_recorded(store: Path, small_disk: Path) -> None:
     fill(small_disk, 64 << 10)
 
     def search(**options: Any) -> object:
@@ -109,8 +109,9 @@ def test_many_sources_go_on_later(store: Path, small_disk: Path) -> None:
         with pytest.raises(DiskFullError) as caught:
             search()
     assert str(caught.value).startswith(
-        f"{small_disk}: the disk is full; the same command continues"
+        f"{small_disk}: the disk is full; nothing of r.zarr was kept"
     )
+    assert listing(small_disk).keys() == {"filler"}
 
 
 def test_run_facts_of_a_full_disk_are_left_out(small_disk: Path) -> None:
