@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
+from ooc_graph.answers.late import LateColumns
+from ooc_graph.answers.unread import Unread
 from ooc_graph.errors import UsageError
 from ooc_graph.layout.stored import Stored
 from ooc_graph.types import AnyArray
@@ -20,6 +22,7 @@ class Exports:
     """A result in the forms of other libraries: Zarr, Dask and pandas."""
 
     columns: Mapping[str, AnyArray] | Stored
+    measure: ClassVar[str]
     # Columns by the names that cuGraph gives them.
     _frame_names: ClassVar[dict[str, str]] = {}
 
@@ -33,12 +36,23 @@ class Exports:
             raise UsageError("this result was not written; search with out=PATH to get a store")
         return import_module("zarr").open_group(str(self.columns.path), mode="r")
 
-    def to_dask_array(self, name: str) -> Any:
-        """One column as a Dask array; read lazily, and checked, if the result is stored."""
-        da = import_module("dask.array")
-        if not isinstance(self.columns, Stored):
-            return da.from_array(self.columns[name])
-        return lazy_column(self.columns, name)
+    def to_dask_array(self, name: str | None = None) -> Any:
+        """One column as a Dask array: levels, distances or components unless another is named.
+
+        Of a stored result it is read lazily, and checked. Of one that is on a worker its chunks are
+        made there, when they are computed by a client of that cluster. Dtypes are those of columns.
+        """
+        name = self.measure if name is None else name
+        if isinstance(self.columns, Stored):
+            return lazy_column(self.columns, name)
+        if (unread := self.unread) is not None:
+            return unread.to_dask_array(name)
+        return import_module("dask.array").from_array(self.columns[name])
+
+    @property
+    def unread(self) -> Unread | None:
+        """The columns if they are still on the worker that found them."""
+        return self.columns.unread if isinstance(self.columns, LateColumns) else None
 
     def to_dask_dataframe(self) -> Any:
         """All columns as a Dask DataFrame with the column names of `to_frame`."""

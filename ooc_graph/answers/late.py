@@ -12,6 +12,7 @@ import numpy as np
 
 from ooc_graph.answers.narrow import Narrow
 from ooc_graph.answers.scatter import Columns, fill_dense
+from ooc_graph.answers.unread import Unread
 from ooc_graph.errors import UsageError
 from ooc_graph.forked import free_in_child
 from ooc_graph.layout.metadata import ArraySpec
@@ -24,7 +25,8 @@ class LateColumns(Mapping[str, AnyArray]):
     """Columns by original id, in host memory; each is made when it is first read.
 
     They are made of arrays that the next search overwrites. Whoever starts that search calls
-    `settle` before. Those of a worker are `Narrow` ones, and travel as such if none was read.
+    `settle` before. Those of a worker are `Narrow` ones, and travel as such if none was read, or
+    `Unread` ones that are still there.
     Memory for all columns is allocated at once, since a search can be planned anew if memory is
     refused, and a read cannot. ``seconds["order"]`` is what making columns has taken so far.
     """
@@ -52,10 +54,25 @@ class LateColumns(Mapping[str, AnyArray]):
         return len(self._arrays)
 
     def __reduce__(self) -> tuple[Any, ...]:
+        # Not in turn with who reads: that needs Dask's event loop, which may be what pickles.
+        if (unread := self.unread) is not None:
+            return late_columns, (unread,)
         with self._lock:
             if isinstance(self._columns, Narrow) and len(self._left) == len(self):
-                return _arrived, (self._columns,)
+                return late_columns, (self._columns,)
         return dict, (dict(self),)
+
+    @property
+    def unread(self) -> Unread | None:
+        """The columns if they are still on a worker."""
+        columns = self._columns
+        return columns if isinstance(columns, Unread) and columns.there is not None else None
+
+    @property
+    def narrow(self) -> Narrow | None:
+        """The columns as they travel, if they do in few bytes."""
+        columns = self._columns
+        return columns if isinstance(columns, Narrow) else None
 
     def put_into(self, arrays: Mapping[str, AnyArray]) -> None:
         """Have some columns in the arrays that are given for them, made now or copied."""
@@ -90,7 +107,8 @@ class LateColumns(Mapping[str, AnyArray]):
         self.seconds["order"] += perf_counter() - begun
 
 
-def _arrived(columns: Narrow) -> LateColumns:
+def late_columns(columns: Columns) -> LateColumns:
+    """Columns that are made by all cores of this process when they are read."""
     return LateColumns(columns, cores())
 
 

@@ -28,6 +28,11 @@ class Narrow(Columns):
         super().__init__(Ids(*of_rows, first, narrow.get(VERTEX)), dtypes, {})
         self._narrow = narrow
 
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all columns."""
+        return sum(column.nbytes for column in self._narrow.values())
+
     def fill(self, name: str, start: int, out: AnyArray) -> None:
         """Put values of a column into ``out``."""
         out[:] = self._narrow[name][start : start + len(out)]

@@ -48,6 +48,7 @@ class Result(Exports):
     seconds: Mapping[str, float] = field(default_factory=dict)
 
     kernel = ""
+    measure = ""
 
     @classmethod
     def open(cls, path: str | Path) -> Self:
@@ -89,8 +90,6 @@ class TreeResult(Result):
     """Tree of a single-source search."""
 
     root: int
-
-    measure = ""
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -144,6 +143,7 @@ class ComponentsResult(Result):
     """Weakly connected components; `elapsed_s` is the time until they are known by internal id."""
 
     kernel = "components"
+    measure = COMPONENT
     _frame_names = {"vertex": VERTEX, "labels": COMPONENT}  # noqa: RUF012
 
     @property
@@ -156,6 +156,8 @@ class ComponentsResult(Result):
         """Number of components."""
         if isinstance(self.columns, Stored):
             return int(self.columns.attributes["components"])
+        if (unread := self.unread) is not None:
+            return int(unread.attributes["components"])
         return int(np.count_nonzero(self.component == self.vertex))
 
 

@@ -8,8 +8,11 @@ it be lost later, Dask itself asks the scheduler.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
+
+Describe = Callable[..., Any]
+"""Called with a key and ``dask_worker``, on the event loop of the worker that has its outcome."""
 
 REACH_S = 2.0
 """How long a worker has to answer the first question that it is asked directly."""
@@ -30,6 +33,24 @@ class Outcomes:
         if address is None or future.status != "finished" or not self._reaches(future, address):
             return await future._result(raiseit=raiseit)
         return (await future.client.gather([future], direct=True, asynchronous=True))[0]
+
+    async def said(self, future: Any, address: str | None, describe: Describe | None) -> Any:
+        """What ``describe`` says of an outcome on its worker, with the future and the address.
+
+        If it says None, the outcome and None; if there is no such function, the outcome. An error
+        is given as Dask's future does that. The worker's event loop is asked, and no task, which
+        would wait until a thread is free.
+        """
+        await future._state.wait()
+        if describe is not None and address is not None and future.status == "finished":
+            self._reaches(future, address)
+            said = (await future.client.run(describe, future.key, workers=[address]))[address]
+            return (
+                (await self.of(future, address), None)
+                if said is None
+                else (said, (future, address))
+            )
+        return await self.of(future, address, raiseit=False)
 
     def _reaches(self, future: Any, address: str) -> bool:
         """Whether a worker has answered; if it was not asked yet, it is now."""

@@ -14,6 +14,7 @@ from distributed import KilledWorker
 
 from ooc_graph.errors import ClusterLostError
 from ooc_graph.exchange.cluster import Cluster
+from ooc_graph.exchange.outcomes import Describe
 from ooc_graph.exchange.settings import answer_timeout_s
 from ooc_graph.exchange.worker_states import WorkerState
 
@@ -30,7 +31,8 @@ class Task:
     """A task that is not done.
 
     ``choose`` names the worker that is to do it; None: Dask does. It is ``called`` as its function.
-    The caller waits for what is ``promised``. ``sent`` is Dask's future, restricted to ``workers``;
+    The caller waits for what is ``promised``, which is what its worker says of the outcome if it is
+    to ``describe`` that, given its key. ``sent`` is Dask's future, restricted to ``workers``;
     None while there is none to send it to. Its result, there since ``finished_s``, has not arrived.
     ``losses`` say which were lost.
     """
@@ -41,6 +43,7 @@ class Task:
     choose: Choose | None
     called: str
     promised: Future[Any]
+    describe: Describe | None = None
     sent: Any = None
     workers: frozenset[str] | None = None
     finished_s: float | None = None

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import uuid
+import weakref
 from collections.abc import Callable, Collection
 from concurrent.futures import CancelledError, Executor, Future, InvalidStateError, wait
 from contextlib import suppress
@@ -20,6 +21,7 @@ from dask.utils import funcname
 
 from ooc_graph.errors import ClusterLostError
 from ooc_graph.exchange.cluster import Cluster
+from ooc_graph.exchange.outcomes import Describe
 from ooc_graph.exchange.settings import patience_s
 from ooc_graph.exchange.task import (
     PREFIX,
@@ -61,18 +63,27 @@ class Tasks(Executor):
         return self._submit(Task(fn, args, kwargs, None, funcname(fn), Future()))
 
     def submit_to(
-        self, choose: Choose, function: Callable[..., Done], *arguments: Any, called: str = ""
-    ) -> Future[Done]:
+        self,
+        choose: Choose,
+        function: Callable[..., Any],
+        *arguments: Any,
+        called: str = "",
+        describe: Describe | None = None,
+    ) -> Future[Any]:
         """Send a call to the worker that ``choose`` names among those that can work.
 
-        ``called`` is the function's name, if that is another than its own.
+        ``called`` is the function's name, if that is another than its own. With ``describe`` the
+        outcome may stay on the worker (`Outcomes.said`).
         """
         called = called or funcname(function)
-        return self._submit(Task(function, arguments, {}, choose, called, Future()))
+        return self._submit(Task(function, arguments, {}, choose, called, Future(), describe))
 
     def _submit(self, task: Task) -> Future[Any]:
         states = self._cluster.look()
-        task.promised.add_done_callback(lambda _: self._forget(task))
+        # Weak: what was promised would keep its task, and that what was promised, until garbage is
+        # collected; both may be large, or keep what is large on a worker.
+        known = weakref.ref(task)
+        task.promised.add_done_callback(lambda _: self._forget(known()))
         self._waiting.add(task)
         try:
             self._send(task, states)
@@ -173,9 +184,9 @@ class Tasks(Executor):
     async def _follow(self, task: Task, sent: Any) -> None:
         """Hand on how a task ended; on the client's event loop."""
         while task.sent is sent:
-            only = task.workers if task.workers is not None and len(task.workers) == 1 else [None]
+            address = min(task.workers) if task.workers and len(task.workers) == 1 else None
             try:
-                found = await self._cluster.outcomes.of(sent, *only, raiseit=False)
+                found = await self._cluster.outcomes.said(sent, address, task.describe)
             except (CancelledError, asyncio.CancelledError):
                 if _is_cancelled():
                     raise
@@ -197,8 +208,10 @@ class Tasks(Executor):
                 task.fail(task.error_of(found))
             return
 
-    def _forget(self, task: Task) -> None:
+    def _forget(self, task: Task | None) -> None:
         """The caller has what was promised, or wants it no more."""
+        if task is None:
+            return
         self._waiting.discard(task)
         sent, task.sent = task.sent, None
         if sent is not None and task.promised.cancelled():

@@ -59,6 +59,11 @@ class Written:
     attributes: Mapping[str, Any] = field(default_factory=dict)
     order_s: float = 0.0
 
+    def __sizeof__(self) -> int:
+        """Bytes by which Dask knows what a worker keeps, and what to move or spill."""
+        narrow = getattr(self.columns, "narrow", None)
+        return object.__sizeof__(self) + (0 if narrow is None else narrow.nbytes)
+
 
 @dataclass(frozen=True)
 class SearchTask:

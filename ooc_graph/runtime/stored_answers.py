@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from functools import cached_property
+from collections.abc import Sequence
 from itertools import chain
 from pathlib import Path
 from threading import Lock
@@ -14,91 +12,22 @@ from typing import NoReturn, TypeAlias
 import numpy as np
 
 from ooc_graph.answers.result import PairsResult, Result
-from ooc_graph.edges.interface import Unit, ranges, units_of
 from ooc_graph.errors import CorruptStoreError, InputError, MemoryBudgetError, UsageError
 from ooc_graph.forked import free_in_child
 from ooc_graph.kernels.common.sssp.distances import distances_of
-from ooc_graph.layout.metadata import ArraySpec
-from ooc_graph.layout.names import HUB, LIGHT, VERTEX
-from ooc_graph.layout.stored import Cursor, Stored
+from ooc_graph.layout.names import VERTEX
+from ooc_graph.layout.stored import Stored
+from ooc_graph.runtime.left_answers import for_task, watched, worker_of
 from ooc_graph.runtime.same_graph import open_same
+from ooc_graph.runtime.stored_edges import StoredEdges
 from ooc_graph.runtime.validation import THREAD_BYTES, check_together
 from ooc_graph.runtime.workplace import Workplace
 from ooc_graph.shards.load import Graph
 from ooc_graph.shards.workforce import run_all
-from ooc_graph.types import Advance, Dealing, EdgeBlock, IntArray, Progress, unseen
+from ooc_graph.types import Advance, Progress, unseen
 from ooc_graph.validate import Verdict, VertexIndex
 from ooc_graph.validate.batch import batch_bytes, most_at_once
 from ooc_graph.validate.components import components_bytes
-
-
-@dataclass(frozen=True)
-class StoredEdges:
-    """Arcs of a directed graph; each edge of an undirected one once, from its lower internal id.
-
-    By original ids, with weights if they are asked for; read as an `EdgeSource` is, by threads once
-    `units` has returned. Memory: an id and an offset a row, 8 bytes each, and for each thread a
-    chunk of each column. CorruptStoreError names a chunk.
-    """
-
-    graph: Graph
-    weighted: bool
-
-    @property
-    def directed(self) -> bool:
-        """Whether an arc goes one way only."""
-        return self.graph.directed
-
-    @property
-    def edges(self) -> int:
-        """Number of tuples."""
-        return self.graph.arcs // 2
-
-    def memory_bytes(self, threads: int) -> int:
-        """Host memory without the blocks that threads are given."""
-        chunks = [max(one.chunk * one.item_bytes for one in specs) for specs in self._columns]
-        return 8 * (2 * self.graph.rows + self.graph.shards) + threads * sum(chunks)
-
-    def units(self, edges_per_unit: int) -> list[Unit]:
-        """Ranges of the arcs of each shard; reads ids and offsets, which all threads share."""
-        _, offsets = self._tables
-        lengths = [int(bounds[-1]) for bounds in offsets]
-        spans = ((shard, ranges(0, length, edges_per_unit)) for shard, length in enumerate(lengths))
-        return units_of((*span, str(shard)) for shard, parts in spans for span in parts)
-
-    def read(self, unit: Unit, block_edges: int) -> Iterator[EdgeBlock]:
-        """Yield the tuples among a range of arcs."""
-        graph, shard = self.graph, int(unit.path or 0)
-        dealing, (ids, all_offsets) = Dealing(graph.rows, graph.shards, shard), self._tables
-        offsets = all_offsets[shard]
-        columns = [Cursor(graph.stored.chunk, specs[shard]) for specs in self._columns]
-        for start, stop in ranges(unit.start, unit.stop, block_edges):
-            first = int(np.searchsorted(offsets, start, side="right")) - 1
-            last = int(np.searchsorted(offsets, stop, side="left"))
-            bounds = np.clip(offsets[first : last + 1], start, stop)
-            lengths = bounds[1:] - bounds[:-1]
-            source = dealing.internal_of(np.repeat(np.arange(first, last), lengths))
-            target, *weight = (column.read(start, stop) for column in columns)
-            keep = slice(None) if self.directed else source < target.astype(np.int64)
-            ends = ids[source[keep]], ids[target[keep]]
-            yield EdgeBlock(*ends, *(one[keep] for one in weight))
-
-    @cached_property
-    def _tables(self) -> tuple[IntArray, list[IntArray]]:
-        """Original ids by internal id, and the offsets of each shard's rows."""
-        graph = self.graph
-        ids = graph.original_of().astype(np.int64, copy=False)
-        return ids, [graph.stored.read(one).view(np.int64) for one in self._arrays("offsets")]
-
-    @cached_property
-    def _columns(self) -> list[list[ArraySpec]]:
-        """Neighbours, and weights, of each shard."""
-        names, spec = ["neighbors", "weights"][: 1 + self.weighted], self.graph.stored.spec
-        return [[spec(array) for array in self._arrays(name)] for name in names]
-
-    def _arrays(self, column: str) -> list[str]:
-        return self.graph.arrays_of(LIGHT if self.weighted else HUB, column)[0]
-
 
 Answer: TypeAlias = Result | Path
 """Columns in memory, or the path of a stored answer."""
@@ -112,27 +41,33 @@ def check_answers(
 ) -> list[Verdict]:
     """Verdicts on answers; those of a kernel in as few passes as memory has room for.
 
-    One process makes a pass. If there is a client, its workers share the passes, and are sent what
-    answers have in memory. InputError, NotAStoreError and UsageError name an answer that is damaged
-    or of another graph, is none or of another kind; MemoryBudgetError says what one needs.
+    One process makes a pass. If there is a client, its workers share the passes: one that has an
+    answer makes its pass, and the others are sent what this process has in memory. InputError,
+    NotAStoreError and UsageError name an answer that is damaged or of another graph, is none or of
+    another kind; MemoryBudgetError says what one needs.
     """
     given = [_accepted(graph, answer) for answer in answers]
     workplace.release()  # the limit is for all that processes have in memory
     offered = workplace.resources(on_cpu=True)
     items, order, share = [], list[int](), -(-len(given) // offered.processes)
-    for kernel in dict.fromkeys(kernel for kernel, _ in given):
-        numbers = [number for number, (name, _) in enumerate(given) if name == kernel]
+    client = workplace.client
+    kinds = [(kernel, worker_of(client, answer)) for kernel, answer in given]
+    for kind in dict.fromkeys(kinds):
+        kernel, numbers = kind[0], [number for number, one in enumerate(kinds) if one == kind]
         size = min(share, _most_at_once(graph, kernel, offered.least_limit_bytes, offered.threads))
         for part in (numbers[i : i + size] for i in range(0, len(numbers), size)):
             order += part
             items.append((kernel, str(graph.path), graph.identity, [given[i][1] for i in part]))
     edges = StoredEdges(graph, weighted=False).edges
-    if workplace.client is None:
+    if client is None:
         with progress.stage("validating", edges * len(items), "edges") as bar:
             found = [_check_pass(*item, bar.advance) for item in items]
     else:
+        for *_, answers_of_pass in items:
+            answers_of_pass[:] = [for_task(client, answer) for answer in answers_of_pass]
         with workplace.workforce() as workforce:
-            found = run_all(workforce, progress, "validating", _check_pass, items)
+            checked = watched(workforce, client, [answer for _, answer in given])
+            found = run_all(checked, progress, "validating", _check_pass, items)
     verdicts = dict(zip(order, chain(*found), strict=True))
     return [verdicts[number] for number in range(len(order))]
 
@@ -222,7 +157,9 @@ def _accepted(graph: Graph, answer: Answer) -> tuple[str, Answer]:
         raise UsageError(f"{name}: has many sources; give answers of bfs, sssp or components")
     if result.kernel == "sssp" and not graph.weighted:
         raise UsageError(f"{name}: has distances, and {graph.path} holds no weights")
-    if stored is None:
+    if stored is None and (unread := result.unread) is not None:
+        is_other = unread.graph_sha256 != graph.content_sha256
+    elif stored is None:
         is_other = not VertexIndex.ascending(result.on_host(VERTEX)).same_as(vertices_of(graph))
     else:
         is_other = stored.attributes["graph_sha256"] != graph.content_sha256

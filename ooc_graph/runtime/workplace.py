@@ -150,16 +150,28 @@ class OnCluster(Offer):
 
     def call(self, function: Callable[..., Done], *arguments: Any) -> Done:
         """Run it as one task on the worker with the most memory."""
+        done: Done = self._tasks.result(self._sent((function, *arguments)))
+        return done
+
+    def call_leaving(self, describe: Callable[..., Any], most_bytes: int, *call: Any) -> Any:
+        """As `call`, but the outcome may stay on its worker: see `Outcomes.said`.
+
+        What earlier calls left is fetched first, but for ``most_bytes`` of it.
+        """
+        from ooc_graph.exchange.left import Left  # noqa: PLC0415 (imports Dask)
+
+        Left.bring_oldest(self.client, most_bytes)
+        return self._tasks.result(self._sent(call, describe))
+
+    def _sent(self, call: tuple[Any, ...], describe: Callable[..., Any] | None = None) -> Any:
         from dask.utils import funcname  # noqa: PLC0415
 
         def choose(workers: Collection[WorkerState]) -> str:
             return max((worker.address for worker in workers), key=self._rank)
 
-        given = process.without_traceback, function, *arguments
+        given = process.without_traceback, *call
         what = next(one for one in given if one is not process.without_traceback)
-        sent = self._tasks.submit_to(choose, *given, called=funcname(what))
-        done: Done = self._tasks.result(sent)
-        return done
+        return self._tasks.submit_to(choose, *given, called=funcname(what), describe=describe)
 
 
 Workplace: TypeAlias = ThisProcess | OnCluster

@@ -22,9 +22,16 @@ from ooc_graph.model.task import SearchTask, Trace, Written, slowest, trace_of
 from ooc_graph.runtime import engine_cache, process, same_graph
 from ooc_graph.runtime.engine_keys import lend
 from ooc_graph.runtime.machine import give_back_freed_memory
-from ooc_graph.runtime.workplace import Workplace
+from ooc_graph.runtime.workplace import OnCluster, Workplace
 from ooc_graph.shards.load import Graph
-from ooc_graph.sinks.single import deliver, deliver_late
+from ooc_graph.sinks.single import (
+    deliver,
+    deliver_late,
+    describe,
+    left_there,
+    may_stay,
+    spare_bytes,
+)
 from ooc_graph.strategies.ranks import Ranks
 from ooc_graph.types import AnyArray, Dealing
 
@@ -52,8 +59,7 @@ class Algorithm:
             return self.without_arcs(graph, task)
         exchange = task.reserved.exchange
         if exchange == ONE:
-            written: Written = workplace.call(process.without_traceback, self.whole, task)
-            return written
+            return self._whole_at(workplace, graph, task)
         if exchange == LOCAL:
             return workplace.call(self.ranks_in_process, task)
         if workplace.client is None:
@@ -84,6 +90,19 @@ class Algorithm:
             written = workplace.call(self.gather, task, traces)
         notes = (f"{task.kernel}: {stats.summary}",) if stats.links else ()
         return replace(written, notes=notes)
+
+    def _whole_at(self, workplace: Workplace, graph: Graph, task: SearchTask) -> Written:
+        """Have a worker, or this process, search; a large answer may stay on the worker."""
+        search = process.without_traceback, self.whole, task
+        written: Written
+        if not isinstance(workplace, OnCluster) or task.folder is not None or not may_stay(graph):
+            written = workplace.call(*search)
+            return written
+        found, there = workplace.call_leaving(describe, spare_bytes(graph), *search)
+        if there is not None:
+            return left_there(found, graph, workplace.cluster, there)
+        written = found
+        return written
 
     def whole(self, task: SearchTask) -> Written:
         """Search by one rank with the whole graph; runs on the worker that holds it."""

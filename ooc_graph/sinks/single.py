@@ -10,9 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from ooc_graph.answers.late import LateColumns
+from ooc_graph.answers.late import LateColumns, late_columns
 from ooc_graph.answers.narrow import narrowed
 from ooc_graph.answers.scatter import Columns, parent_id_dtype, tree_dtypes
+from ooc_graph.answers.unread import Described, Unread
 from ooc_graph.kernels.common.sssp.distances import distances_of
 from ooc_graph.layout.metadata import ArraySpec
 from ooc_graph.layout.stored import Stored
@@ -23,6 +24,8 @@ from ooc_graph.types import AnyArray
 
 NUMPY, CUPY = "numpy", "cupy"
 """Where an answer that is not written lies: in host memory, or on the CUDA device."""
+# A smaller answer travels at once: that takes no longer than Dask's client waits between messages.
+ALONG_BYTES = 1 << 20
 
 
 def measure_dtype(graph: Graph, kernel: str) -> np.dtype[Any]:
@@ -82,3 +85,44 @@ def deliver_late(columns: Columns, trace: Trace) -> tuple[Written, LateColumns]:
     """The answer as columns that are put in order when they are read, or settled."""
     late = LateColumns(columns, process.thread_count())
     return Written(trace, columns=late, attributes=columns.attributes), late
+
+
+def may_stay(graph: Graph) -> bool:
+    """Whether an answer takes enough bytes to stay on the worker that finds it."""
+    return 5 * graph.vertices > ALONG_BYTES  # ids of four bytes, levels of one
+
+
+def spare_bytes(graph: Graph) -> int:
+    """What a search on a worker has reserved for its answer beyond what the answer takes there.
+
+    See `answer_bytes`: columns are reserved as they are read, and are kept with narrow ids.
+    """
+    is_dense = graph.first_id is not None
+    largest = (graph.first_id or 0) + graph.vertices if is_dense else np.iinfo(np.int64).max
+    saved = 8 - parent_id_dtype(largest).itemsize
+    return graph.vertices * (saved + (8 if is_dense else saved))
+
+
+def describe(key: str, dask_worker: Any) -> tuple[Written, Described] | None:
+    """What a worker keeps of a search, without its columns; None if these are not to stay.
+
+    For the worker's event loop, which is asked while its threads search.
+    """
+    written = dask_worker.data.get(key)
+    columns = None if written is None else written.columns
+    narrow = columns.narrow if isinstance(columns, LateColumns) else None
+    if narrow is None:
+        return None
+    facts = narrow.size, narrow.dtypes, narrow.ids.first, narrow.nbytes, written.attributes
+    return replace(written, columns=None), Described(*facts)
+
+
+def left_there(
+    said: tuple[Written, Described], graph: Graph, cluster: Any, there: tuple[Any, str]
+) -> Written:
+    """An answer of which `describe` said this; ``there`` are Dask's future and its worker."""
+    from ooc_graph.exchange.left import Left  # noqa: PLC0415 (imports Dask)
+
+    written, described = said
+    unread = Unread(described, graph.content_sha256, Left(cluster, *there, described.nbytes))
+    return replace(written, columns=late_columns(unread))

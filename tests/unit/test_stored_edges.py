@@ -11,7 +11,7 @@ import pytest
 
 import ooc_graph as og
 from ooc_graph.layout.stored import Stored
-from ooc_graph.runtime.stored_answers import StoredEdges
+from ooc_graph.runtime.stored_edges import StoredEdges
 from ooc_graph.types import AnyArray
 from tests.memory_limits import traced_peak
 from tests.own_process import in_own_process

@@ -1,0 +1,120 @@
+"""Columns that stay on the worker which found them until they are read, or used there."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ooc_graph.answers.narrow import Narrow
+from ooc_graph.answers.scatter import Columns, Ids
+from ooc_graph.layout.metadata import ArraySpec
+from ooc_graph.layout.names import VERTEX
+from ooc_graph.types import AnyArray
+
+if TYPE_CHECKING:
+    from ooc_graph.exchange.left import Left
+
+
+@dataclass(frozen=True)
+class Described:
+    """What a worker says of narrow columns that it keeps; ``size`` is in vertices."""
+
+    size: int
+    dtypes: Mapping[str, np.dtype[Any]]
+    first: int | None
+    nbytes: int
+    attributes: Mapping[str, Any]
+
+
+class Unread(Columns):
+    """Columns on a worker; the first that is filled brings all of them, in few bytes.
+
+    Vertices whose ids have no gaps are known without. ``graph_sha256`` is of the graph that was
+    searched; ``left`` is what its process has of them, ``there`` what copies in others have: Dask's
+    future and the worker's address. Pickled or tokenized they stay where they are. Whoever reads a
+    copy, a task or a process with a client of the cluster, asks the worker, which has them as long
+    as their own process has not read them or let go of them.
+    """
+
+    def __init__(
+        self,
+        described: Described,
+        graph_sha256: str,
+        left: Left | None,
+        there: tuple[Any, str] | None = None,
+    ) -> None:
+        self.described, self.graph_sha256 = described, graph_sha256
+        of_rows = np.broadcast_to(np.int32(-1), described.size), np.empty(0, np.int64)
+        ids = Ids(*of_rows, described.first, None)
+        super().__init__(ids, described.dtypes, described.attributes)
+        self._left, self._there = left, there
+        self._narrow: Narrow | None = None
+
+    @property
+    def there(self) -> tuple[Any, str] | None:
+        """Dask's future of what was found and its worker's address; None if that is here."""
+        if self._left is None:
+            return self._there
+        future = self._left.future
+        return None if future is None else (future, self._left.address)
+
+    def is_left_by(self, client: Any) -> bool:
+        """Whether this process has the columns on a worker of a client's cluster."""
+        return self._left is not None and self._left.is_of(client)
+
+    def require_there(self) -> None:
+        """Raise ClusterLostError if they are on a worker that is lost."""
+        if self._left is not None:
+            self._left.require_there()
+
+    def fill(self, name: str, start: int, out: AnyArray) -> None:
+        """Put values of a column into ``out``."""
+        self.bring().fill(name, start, out)
+
+    def fill_all(self, name: str, out: AnyArray, threads: int) -> None:
+        """Fill ``out`` with a whole column."""
+        if name == VERTEX and self.described.first is not None:
+            super().fill_all(name, out, threads)
+        else:
+            self.bring().fill_all(name, out, threads)
+
+    def bring(self) -> Narrow:
+        """Bring the columns to this process, if they are not there yet."""
+        narrow = self._narrow
+        if narrow is None:
+            if self._left is not None:
+                written = self._left.fetch()
+            else:
+                from ooc_graph.exchange.left import fetch_anothers  # noqa: PLC0415 (imports Dask)
+
+                assert self._there is not None
+                written = fetch_anothers(*self._there)
+            narrow = self._narrow = written.columns.narrow
+            self._left = self._there = None
+        return narrow
+
+    def to_dask_array(self, name: str) -> Any:
+        """One column as a Dask array, made where the answer is, in chunks as it would be stored."""
+        assert self.there is not None
+        da, (future, _) = import_module("dask.array"), self.there
+        piece = import_module("dask").delayed(_piece, pure=True)
+        spec = ArraySpec(name, self.size, self.dtypes[name])
+        parts = [
+            da.from_delayed(piece(future, name, *ends), spec.shape(int(np.ptp(ends))), spec.dtype)
+            for ends in map(spec.bounds, range(spec.chunks))
+        ]
+        return da.concatenate(parts)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # Nothing is waited for: Dask pickles on its event loop, too, and with locks that it needs.
+        if (there := self.there) is None:
+            return self.bring().__reduce__()
+        return Unread, (self.described, self.graph_sha256, None, there)
+
+
+def _piece(written: Any, name: str, start: int, stop: int) -> AnyArray:
+    return np.concatenate(list(written.columns.narrow.parts(name, start, stop)))

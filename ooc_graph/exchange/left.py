@@ -1,0 +1,145 @@
+"""What a task left on its worker, as a Dask future, until the client wants it."""
+
+from __future__ import annotations
+
+import weakref
+from concurrent.futures import CancelledError, Future, wait
+from contextlib import ExitStack, suppress
+from typing import Any, ClassVar
+
+from distributed import Client, get_client, worker_client
+
+from ooc_graph.errors import ClusterLostError, UsageError
+from ooc_graph.exchange.cluster import Cluster
+from ooc_graph.exchange.settings import patience_s
+from ooc_graph.forked import require_own_client
+from ooc_graph.threads import CHECK_S
+
+_TRIES = 3
+_ADVICE = "search again, or read answers while their cluster is there"
+
+
+class Left:
+    """A value on a worker, which is freed there once it was fetched or nobody refers to it.
+
+    ``future`` is Dask's, None once the value is here; ``address`` is the worker's, and ``nbytes``
+    what the value takes.
+    """
+
+    _of: ClassVar[weakref.WeakKeyDictionary[Client, list[weakref.ref[Left]]]] = (
+        weakref.WeakKeyDictionary()
+    )
+
+    def __init__(self, cluster: Cluster, future: Any, address: str, nbytes: int) -> None:
+        self.future, self.address, self.nbytes = future, address, nbytes
+        self._cluster = cluster
+        self._coming: Future[Any] | None = None
+        self._value: Any = None
+        self._of.setdefault(cluster.client, []).append(weakref.ref(self))
+
+    def is_of(self, client: Any) -> bool:
+        """Whether the value is on a worker of this client's cluster."""
+        return (
+            self.future is not None
+            and not self._cluster.is_closed
+            and (self._cluster.client is client)
+        )
+
+    def fetch(self) -> Any:
+        """The value, which travels once; an interrupted call leaves it to the next.
+
+        ClusterLostError if it is lost, or its worker is silent for longer than the patience.
+        UsageError on the client's event loop, which would wait for itself.
+        """
+        for _ in range(_TRIES):
+            if (future := self.future) is None:
+                break
+            # Dask stops requests that travel with one that is stopped.
+            with suppress(CancelledError, OSError):
+                self._value = self._fetched(future)
+                self.future = self._coming = None
+        if self.future is not None:
+            self.require_there()
+            raise self._lost("it was not sent")
+        return self._value
+
+    def _fetched(self, future: Any) -> Any:
+        self.require_there()
+        if self._cluster.client.asynchronous:
+            raise UsageError(
+                "an answer that is on a worker cannot be read on the event loop of its client: "
+                "read it in another thread (asyncio.to_thread)"
+            )
+        coming = self._coming
+        if coming is None or coming.done():
+            coming = self._coming = self._cluster.fetch(future, self.address)
+        while wait([coming], timeout=CHECK_S).not_done:
+            try:
+                self.require_there()
+            except ClusterLostError:
+                coming.cancel()
+                raise
+        return coming.result()
+
+    def require_there(self) -> None:
+        """Raise ClusterLostError if the value is lost: its worker, or the client's connection."""
+        future = self.future
+        if future is None:
+            return
+        if self._cluster.is_closed:
+            raise self._lost("the client is closed")
+        require_own_client(self._cluster.client)
+        state = self._cluster.look().get(self.address)
+        if state is None:
+            raise self._lost(f"worker {self.address} left the cluster")
+        if state.silent_s > patience_s():
+            raise self._lost(str(state))
+        if future.status == "cancelled":
+            raise self._lost("it is no longer there")
+
+    def _lost(self, why: str) -> ClusterLostError:
+        return ClusterLostError(f"the answer was on worker {self.address}, and {why}: {_ADVICE}")
+
+    @classmethod
+    def bring_oldest(cls, client: Client, most_bytes: int) -> None:
+        """Fetch what was left first until no more than some bytes are on workers of a client."""
+        known = cls._of.get(client, [])
+        there = [one for ref in list(known) if (one := ref()) is not None and one.is_of(client)]
+        known[:] = map(weakref.ref, there)
+        left_bytes = sum(one.nbytes for one in there)
+        for one in there:
+            if left_bytes <= most_bytes:
+                return
+            left_bytes -= one.nbytes
+            with suppress(ClusterLostError):  # whoever reads it is told
+                one.fetch()
+
+
+def fetch_anothers(future: Any, address: str) -> Any:
+    """Fetch what another process's client left; ``future`` is Dask's as that process pickled it.
+
+    A task waits outside of its worker's threads, as the worker may be that which has the value.
+    """
+    with ExitStack() as stack:
+        try:
+            client = stack.enter_context(worker_client())
+        except ValueError:
+            client = _current_client(address)
+        cluster = Cluster.of(client)
+        with cluster.talking():
+            same = client.submit(_same, future, workers=[address], pure=False)
+        return Left(cluster, same, address, 0).fetch()
+
+
+def _current_client(address: str) -> Client:
+    try:
+        return get_client()
+    except ValueError:
+        raise UsageError(
+            f"the answer is on the Dask worker {address}, and there is no client: make one of its "
+            "cluster, or read the answer before it is pickled"
+        ) from None
+
+
+def _same(value: Any) -> Any:
+    return value

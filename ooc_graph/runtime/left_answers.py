@@ -1,0 +1,58 @@
+"""Answers that searches left on workers, as tasks there are given them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from ooc_graph.answers.late import late_columns
+from ooc_graph.answers.result import Result
+from ooc_graph.answers.unread import Unread
+from ooc_graph.shards.workforce import Workforce
+
+
+def left_by(client: Any, answer: object) -> Unread | None:
+    """Columns of an answer that are on a worker of a client; None if it is another answer."""
+    unread = answer.unread if isinstance(answer, Result) else None
+    return unread if unread is not None and unread.is_left_by(client) else None
+
+
+def worker_of(client: Any, answer: object) -> str:
+    """Address of the worker that has an answer; empty if none of this client has it."""
+    unread = left_by(client, answer)
+    there = None if unread is None else unread.there
+    return "" if there is None else there[1]
+
+
+def for_task(client: Any, answer: Any) -> Any:
+    """What a task of a client is given of an answer: Dask's future if it is on a worker."""
+    unread = left_by(client, answer)
+    if unread is not None and (there := unread.there) is not None:
+        future, address = there
+        shell = replace(answer, columns={})
+        return client.submit(_with_columns, shell, future, workers=[address], pure=False)
+    if isinstance(answer, Result) and (unread := answer.unread) is not None:
+        # On a worker of another cluster.
+        unread.bring()
+    return answer
+
+
+def _with_columns(shell: Result, written: Any) -> Result:
+    # Columns of its own: what is made of them goes with the task.
+    return replace(shell, columns=late_columns(written.columns.narrow))
+
+
+def watched(workforce: Workforce, client: Any, answers: Sequence[object]) -> Workforce:
+    """A workforce whose check also raises ClusterLostError if a worker with an answer is lost.
+
+    Dask would wait for such a worker without end.
+    """
+    unread = [one for answer in answers if (one := left_by(client, answer)) is not None]
+
+    def check() -> None:
+        workforce.check()
+        for one in unread:
+            one.require_there()
+
+    return replace(workforce, check=check)
