@@ -1,0 +1,462 @@
+"""Answers that stay on the worker which found them, until they are read, or used there."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import signal
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import wait
+from dataclasses import replace
+from pathlib import Path
+from time import monotonic, sleep
+from typing import Any
+
+import dask
+import numpy as np
+import pytest
+from dask.base import tokenize
+from distributed import Client, LocalCluster
+
+import ooc_graph as og
+from ooc_graph.answers.late import LateColumns, late_columns
+from ooc_graph.answers.narrow import Narrow
+from ooc_graph.answers.unread import Unread
+from ooc_graph.errors import ClusterLostError, InputError, UsageError, ValidationFailedError
+from ooc_graph.exchange import left
+from ooc_graph.exchange.cluster import Cluster
+from ooc_graph.sinks import single
+from tests.own_process import in_own_process
+from tests.toy_ranks import start
+
+DEADLINE_S = 60
+KERNELS = "bfs", "sssp", "components"
+
+
+@pytest.fixture(autouse=True)
+def every_size_stays(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(single, "ALONG_BYTES", 0)
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[LocalCluster]:
+    with start(2) as cluster:
+        yield cluster
+
+
+@pytest.fixture(scope="module")
+def client(cluster: LocalCluster) -> Iterator[Client]:
+    with Client(cluster) as client:
+        yield client
+
+
+def built(folder: Path, step: int = 0, scale: int = 9) -> og.Graph:
+    """Ids have gaps unless the step is 0; those of large steps take 8 bytes."""
+    source: Any = og.Kronecker(scale)
+    if step:
+        u, v, w = source.block(0, 8 << scale)
+        source = step * u + 5, step * v + 5, w
+    return og.build(source, folder / f"{step}-{scale}.zarr", rows="both", client=False)
+
+
+@pytest.fixture(scope="module")
+def graph(tmp_path_factory: pytest.TempPathFactory) -> og.Graph:
+    return built(tmp_path_factory.mktemp("graph"))
+
+
+def root_of(graph: og.Graph, row: int = 3) -> int:
+    return int(graph.original_of()[row])
+
+
+def searched(kernel: str, graph: og.Graph, client: Client | bool, row: int = 3) -> Any:
+    roots = () if kernel == "components" else (root_of(graph, row),)
+    return getattr(og, kernel)(graph, *roots, client=client)
+
+
+def unread(answer: Any) -> Unread:
+    found = answer.unread
+    assert isinstance(found, Unread)
+    return found
+
+
+def worker_of(answer: Any) -> str:
+    there = unread(answer).there
+    assert there is not None
+    return str(there[1])
+
+
+def same(answer: Any, right: Any) -> None:
+    for name in right.names:
+        assert answer.read(name).dtype == right.read(name).dtype
+        assert answer.read(name).tobytes() == right.read(name).tobytes()
+
+
+def sent_bytes(client: Client) -> int:
+    """What all workers have sent of what they have, to whomever."""
+    return sum(client.run(lambda dask_worker: dask_worker.transfer_outgoing_bytes_total).values())
+
+
+def searches_there(client: Client) -> list[str]:
+    every = client.run(lambda dask_worker: [str(key) for key in dask_worker.data])
+    return [key for keys in every.values() for key in keys if key.startswith("ooc-graph-")]
+
+
+def until(is_so: Callable[[], bool]) -> None:
+    deadline_s = monotonic() + DEADLINE_S
+    while not is_so():
+        assert monotonic() < deadline_s
+        sleep(0.02)
+
+
+@pytest.mark.parametrize("step", [0, 7, 3 << 40])
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_the_values_are_those_of_a_process(
+    kernel: str, step: int, client: Client, tmp_path: Path
+) -> None:
+    graph = built(tmp_path, step)
+    right = searched(kernel, graph, False)
+    found = searched(kernel, graph, client)
+    apart = unread(found)
+    lazy = {name: found.to_dask_array(name) for name in right.names}
+    for name, array in lazy.items():
+        assert array.dtype == right.read(name).dtype
+        assert array.compute().tobytes() == right.read(name).tobytes()
+    assert np.array_equal(found.to_dask_array().compute(), right.read(right.measure))
+    assert found.unread is apart
+    if kernel == "components":
+        assert found.count == right.count
+        assert found.unread is apart
+    before = found.seconds["order"]
+    same(found, right)
+    assert found.unread is None
+    assert found.seconds["order"] > before
+    assert list(found.seconds) == list(right.seconds)
+    # What was computed from the future is still that, and the columns are as before.
+    assert lazy[right.names[-1]].compute().tobytes() == right.read(right.names[-1]).tobytes()
+    again = found.to_dask_array().compute(scheduler="sync")
+    assert again.tobytes() == right.read(right.measure).tobytes()
+
+
+def test_nothing_travels_before_it_is_asked_for(client: Client, tmp_path: Path) -> None:
+    graph = built(tmp_path, scale=15)
+    searched("bfs", graph, client)
+    before = sent_bytes(client)
+    answer = searched("bfs", graph, client)
+    assert answer.vertex.tolist() == list(range(graph.vertices))
+    assert int(answer.to_dask_array("level").max().compute()) > 1
+    (verdict,) = og.validate(graph, answer, client=client)
+    assert verdict.ok
+    narrow_bytes = unread(answer).described.nbytes
+    assert narrow_bytes == 5 * graph.vertices
+    assert sent_bytes(client) - before < narrow_bytes // 8
+    assert verdict.reached == int(answer.reached.sum())
+    assert answer.unread is None
+    assert sent_bytes(client) - before >= narrow_bytes
+    between = sent_bytes(client)
+    assert len(answer.level) == len(answer.parent) == graph.vertices
+    assert sent_bytes(client) == between
+
+
+def test_small_answers_come_along(
+    graph: og.Graph, client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(single, "ALONG_BYTES", 5 * graph.vertices)
+    assert searched("bfs", graph, client).unread is None
+    monkeypatch.setattr(single, "ALONG_BYTES", 5 * graph.vertices - 1)
+    assert searched("bfs", graph, client).unread is not None
+
+
+def test_what_nobody_refers_to_is_freed(graph: og.Graph, client: Client) -> None:
+    until(lambda: searches_there(client) == [])
+    answer = searched("bfs", graph, client)
+    array = answer.to_dask_array()
+    assert len(searches_there(client)) == 1
+    del answer
+    assert int(array.max().compute()) > 0
+    del array
+    until(lambda: searches_there(client) == [])
+    answer = searched("bfs", graph, client)
+    og.validate(graph, answer, client=client)
+    assert len(answer.level) == graph.vertices
+    until(lambda: searches_there(client) == [])
+
+
+def test_dask_knows_how_much_there_is(graph: og.Graph, client: Client) -> None:
+    until(lambda: searches_there(client) == [])
+    answer = searched("sssp", graph, client)
+    there = unread(answer).there
+    assert there is not None
+    (nbytes,) = client.nbytes([there[0].key], summary=False).values()
+    least = unread(answer).described.nbytes
+    assert least <= nbytes < least + 1_000
+
+
+def test_validation_finds_what_is_wrong_on_the_worker(graph: og.Graph, client: Client) -> None:
+    answer = searched("bfs", graph, client)
+    apart, there = unread(answer), unread(answer).there
+    assert there is not None
+    spoilt = client.submit(spoil, there[0], workers=[there[1]], pure=False)
+    kept = left.Left(Cluster.of(client), spoilt, there[1], apart.described.nbytes)
+    columns = late_columns(Unread(apart.described, apart.graph_sha256, kept))
+    before = sent_bytes(client)
+    wrong = replace(answer, columns=columns)
+    with pytest.raises(ValidationFailedError, match="breaks rule 'level of parent'"):
+        og.validate(graph, wrong, client=client)
+    assert wrong.unread is not None
+    # What a pass says is small, and so is this graph.
+    assert sent_bytes(client) - before < 64 << 10
+
+
+def spoil(written: Any) -> Any:
+    narrow = written.columns.narrow
+    columns = dict(narrow._narrow)
+    level = columns["level"] = columns["level"].copy()
+    level[np.flatnonzero(level > 0)[3]] += 5
+    return replace(written, columns=late_columns(Narrow(columns, narrow.dtypes, narrow.ids.first)))
+
+
+def test_validation_takes_answers_from_everywhere(
+    graph: og.Graph, client: Client, tmp_path: Path
+) -> None:
+    apart = [searched(kernel, graph, client) for kernel in KERNELS]
+    stored = tmp_path / "bfs.zarr"
+    og.bfs(graph, root_of(graph), out=stored, client=False)
+    answers = [*apart, stored, searched("bfs", graph, False), *apart]
+    assert all(one.ok for one in og.validate(graph, answers, client=client))
+    assert all(one.unread is not None for one in apart[-1:])
+    assert all(one.ok for one in og.validate(graph, answers, client=False))
+    other = built(tmp_path, 7)
+    with pytest.raises(InputError, match="another graph"):
+        og.validate(other, searched("bfs", graph, client), client=client)
+
+
+def used(answer: Any) -> tuple[bool, bytes, bytes]:
+    was_unread = answer.unread is not None
+    return was_unread, answer.level.tobytes(), answer.parent.tobytes()
+
+
+@pytest.mark.parametrize("through", ["submit", "delayed", "scatter", "submit and wait"])
+def test_tasks_read_what_they_are_given(through: str, graph: og.Graph, client: Client) -> None:
+    answer, right = searched("bfs", graph, client), searched("bfs", graph, False)
+    # The worker has one thread, which the task that reads has.
+    where = {"workers": [worker_of(answer)]}
+    found: Any
+    if through == "submit":
+        found = client.submit(used, answer, pure=True, **where).result(DEADLINE_S)
+    elif through == "submit and wait":
+        found = client.submit(used, answer, pure=False, **where).result(DEADLINE_S)
+    elif through == "delayed":
+        found = dask.delayed(used)(answer).compute()
+    else:
+        scattered = client.scatter(answer)
+        found = client.submit(used, scattered, pure=False).result(DEADLINE_S)
+    assert found == (True, right.level.tobytes(), right.parent.tobytes())
+    assert answer.unread is not None
+
+
+def test_tokens_and_copies_move_nothing(
+    graph: og.Graph, client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    answer, other = searched("bfs", graph, client), searched("bfs", graph, client)
+    right = searched("bfs", graph, False)
+    monkeypatch.setattr(Cluster, "fetch", lambda *_: pytest.fail("columns were fetched"))
+    assert tokenize(answer.columns) == tokenize(answer.columns) != tokenize(other.columns)
+    copied = pickle.loads(pickle.dumps(answer))
+
+    async def on_the_loop() -> tuple[str, bytes]:
+        return tokenize(answer.columns), pickle.dumps(answer)
+
+    token, _ = client.sync(on_the_loop, callback_timeout=DEADLINE_S)
+    assert token == tokenize(answer.columns)
+    monkeypatch.undo()
+    same(copied, right)
+    assert answer.unread is not None
+    same(answer, right)
+    # It has its values now.
+    same(pickle.loads(pickle.dumps(answer)), right)
+
+
+def test_who_pickles_does_not_wait_for_who_reads(
+    graph: og.Graph, client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    answer, right = searched("bfs", graph, client), searched("bfs", graph, False)
+    go, begun, fetch = threading.Event(), threading.Event(), left.Left.fetch
+
+    def slowly(self: Any) -> Any:
+        begun.set()
+        assert go.wait(DEADLINE_S)
+        return fetch(self)
+
+    monkeypatch.setattr(left.Left, "fetch", slowly)
+    reader = threading.Thread(target=lambda: answer.level)
+    reader.start()
+    assert begun.wait(DEADLINE_S)
+
+    async def on_the_loop() -> bytes:
+        return pickle.dumps(answer)
+
+    client.sync(on_the_loop, callback_timeout=DEADLINE_S)
+    go.set()
+    reader.join(DEADLINE_S)
+    same(answer, right)
+
+
+def test_a_copy_whose_original_is_gone_says_so(graph: og.Graph, client: Client) -> None:
+    answer = searched("bfs", graph, client)
+    sent = pickle.dumps(answer)
+    del answer
+    until(lambda: searches_there(client) == [])
+    with pytest.raises(ClusterLostError, match="it is no longer there: search again"):
+        _ = pickle.loads(sent).level
+
+
+def test_reading_on_the_event_loop_is_refused(graph: og.Graph, client: Client) -> None:
+    answer = searched("bfs", graph, client)
+
+    async def on_the_loop() -> Any:
+        return answer.level
+
+    with pytest.raises(UsageError, match="read it in another thread"):
+        client.sync(on_the_loop, callback_timeout=DEADLINE_S)
+    same(answer, searched("bfs", graph, False))
+
+
+def test_an_interrupted_read_goes_on(
+    graph: og.Graph, client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    answer, asked = searched("bfs", graph, client), list[Any]()
+    fetch = Cluster.fetch
+
+    def noted(self: Cluster, *given: Any) -> Any:
+        asked.append(given)
+        return fetch(self, *given)
+
+    def interrupted(*_: Any, **__: Any) -> Any:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Cluster, "fetch", noted)
+    monkeypatch.setattr(left, "wait", interrupted)
+    for _ in range(2):
+        with pytest.raises(KeyboardInterrupt):
+            _ = answer.level
+        assert answer.unread is not None
+    monkeypatch.setattr(left, "wait", wait)
+    same(answer, searched("bfs", graph, False))
+    assert 1 <= len(asked) <= 2
+
+
+def test_answers_beyond_what_is_reserved_come_home(graph: og.Graph, client: Client) -> None:
+    until(lambda: searches_there(client) == [])
+    answers = [searched("bfs", graph, client, row) for row in range(6)]
+    stay = [one for one in answers if one.unread is not None]
+    each = unread(answers[-1]).described.nbytes
+    assert single.spare_bytes(graph) == 12 * graph.vertices == 12 * each // 5
+    assert stay == answers[-3:]
+    until(lambda: len(searches_there(client)) == 3)
+    for row, answer in enumerate(answers):
+        same(answer, searched("bfs", graph, False, row))
+
+
+def test_two_clients_have_their_own(graph: og.Graph, cluster: LocalCluster, client: Client) -> None:
+    right = searched("bfs", graph, False)
+    with Client(cluster) as another:
+        mine, theirs = searched("bfs", graph, client), searched("bfs", graph, another)
+        read = searched("sssp", graph, another)
+        assert worker_of(mine) == worker_of(theirs)
+        same(read, searched("sssp", graph, False))
+        # One client's answer is sent to another's worker.
+        assert og.validate(graph, searched("bfs", graph, another), client=client)[0].ok
+        assert og.validate(graph, mine, client=another)[0].ok
+    same(mine, right)
+    same(read, searched("sssp", graph, False))
+    with pytest.raises(ClusterLostError, match=r"worker tcp://.*the client is closed: search again"):
+        _ = theirs.level
+    with pytest.raises(ClusterLostError, match="the client is closed"):
+        og.validate(graph, theirs, client=client)
+
+
+def test_a_lost_worker_is_an_error_and_no_wait(graph: og.Graph) -> None:
+    with start(2) as cluster, Client(cluster) as client:
+        answers = [searched(kernel, graph, client) for kernel in KERNELS[:2]]
+        address = worker_of(answers[0])
+        pid = client.run(os.getpid, workers=[address])[address]
+        os.kill(pid, signal.SIGKILL)
+        begun_s = monotonic()
+        with pytest.raises(ClusterLostError, match=f"worker {address}, and .*: search again"):
+            _ = answers[0].level
+        with pytest.raises(ClusterLostError, match="search again"):
+            og.validate(graph, answers[1], client=client)
+        with pytest.raises(ClusterLostError, match=f"{address} left the cluster"):
+            _ = answers[0].parent
+        assert monotonic() - begun_s < DEADLINE_S
+        assert tokenize(answers[0].columns) == tokenize(answers[0].columns)
+        assert answers[0].vertex[1] == 1
+        # Others find it again; what cannot be brought is in nobody's way.
+        for kernel in KERNELS:
+            same(searched(kernel, graph, client), searched(kernel, graph, False))
+
+
+def test_a_worker_lost_while_it_validates(graph: og.Graph, monkeypatch: pytest.MonkeyPatch) -> None:
+    with start(2) as cluster, Client(cluster) as client:
+        answer = searched("bfs", graph, client)
+        address = worker_of(answer)
+        there = unread(answer).there
+        assert there is not None
+        # Its thread is busy, so that the pass has not begun.
+        busy = client.submit(sleep, DEADLINE_S * 10, workers=[address], pure=False)
+        until(lambda: busy.key in client.processing()[address])
+        killer = threading.Timer(2, lambda: client.run(kill_this, workers=[address], wait=False))
+        killer.start()
+        with pytest.raises(ClusterLostError, match="search again"):
+            og.validate(graph, answer, client=client)
+        killer.join()
+
+
+def kill_this() -> None:
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def test_a_frozen_worker_is_waited_for_no_longer_than_the_patience(graph: og.Graph) -> None:
+    short = {"ooc-graph.patience": "2s", "ooc-graph.answer-timeout": "1s"}
+    with start(2) as cluster, Client(cluster) as client, dask.config.set(short):
+        answer = searched("bfs", graph, client)
+        address = worker_of(answer)
+        pid = client.run(os.getpid, workers=[address])[address]
+        os.kill(pid, signal.SIGSTOP)
+        try:
+            with pytest.raises(ClusterLostError, match=f"{address} has not answered for .*again"):
+                _ = answer.level
+        finally:
+            os.kill(pid, signal.SIGCONT)
+        # It had not lost anything.
+        until(lambda: Cluster.of(client).look()[address].can_work)
+        same(answer, searched("bfs", graph, False))
+
+
+def test_answers_leave_no_threads_and_files_open(graph: og.Graph) -> None:
+    before, after = in_own_process(opened, str(graph.path), root_of(graph))
+    assert after == before
+
+
+def opened(path: str, root: int) -> list[tuple[int, int]]:
+    """Open files and threads after a few answers, and after many more."""
+    single.ALONG_BYTES = 0
+    counts = []
+    with start(1) as cluster, Client(cluster) as client:
+        for answers in (5, 40):
+            for _ in range(answers):
+                answer = og.bfs(path, root, client=client)
+                tokenize(answer.columns)
+                answer.to_dask_array().compute()
+                assert answer.level.max() > 0
+            counts.append((len(os.listdir("/proc/self/fd")), threading.active_count()))
+    return counts
+
+
+def test_columns_into_arrays_are_read_at_once(graph: og.Graph, client: Client) -> None:
+    into = {"level": np.empty(graph.vertices, np.int32)}
+    answer = og.bfs(graph, root_of(graph), client=client, into=into)
+    assert answer.level is into["level"]
+    assert isinstance(answer.columns, LateColumns)
+    same(answer, searched("bfs", graph, False))
