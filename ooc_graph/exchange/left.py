@@ -92,7 +92,7 @@ class Left:
         state = self._cluster.look().get(self.address)
         if state is None:
             raise self._lost(f"worker {self.address} left the cluster")
-        if state.silent_s > patience_s():
+        if state.is_silent and state.silent_s > patience_s():
             raise self._lost(str(state))
         if future.status == "cancelled":
             raise self._lost("it is no longer there")
