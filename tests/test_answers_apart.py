@@ -262,14 +262,14 @@ def test_tokens_and_copies_move_nothing(
     answer, other = searched("bfs", graph, client), searched("bfs", graph, client)
     right = searched("bfs", graph, False)
     monkeypatch.setattr(Cluster, "fetch", lambda *_: pytest.fail("columns were fetched"))
-    assert tokenize(answer.columns) == tokenize(answer.columns) != tokenize(other.columns)
+    assert tokenize(answer) == tokenize(answer) != tokenize(other)
     copied = pickle.loads(pickle.dumps(answer))
 
     async def on_the_loop() -> tuple[str, bytes]:
-        return tokenize(answer.columns), pickle.dumps(answer)
+        return tokenize(answer), pickle.dumps(answer)
 
     token, _ = client.sync(on_the_loop, callback_timeout=DEADLINE_S)
-    assert token == tokenize(answer.columns)
+    assert token == tokenize(answer)
     monkeypatch.undo()
     same(copied, right)
     assert answer.unread is not None
@@ -344,7 +344,7 @@ def test_an_interrupted_read_goes_on(
         assert answer.unread is not None
     monkeypatch.setattr(left, "wait", wait)
     same(answer, searched("bfs", graph, False))
-    assert 1 <= len(asked) <= 2
+    assert len(asked) == 1
 
 
 def test_answers_beyond_what_is_reserved_come_home(graph: og.Graph, client: Client) -> None:
@@ -394,20 +394,20 @@ def test_a_lost_worker_is_an_error_and_no_wait(first: str, graph: og.Graph) -> N
         with pytest.raises(ClusterLostError, match=f"{address} left the cluster: search again"):
             _ = answer.parent
         assert monotonic() - begun_s < DEADLINE_S
-        assert tokenize(answer.columns) == tokenize(answer.columns)
+        assert tokenize(answer) == tokenize(answer)
         assert answer.vertex[1] == 1
         # Others find it again; what cannot be brought is in nobody's way.
         for kernel in KERNELS:
             same(searched(kernel, graph, client), searched(kernel, graph, False))
 
 
-def test_a_worker_lost_while_it_validates(graph: og.Graph, monkeypatch: pytest.MonkeyPatch) -> None:
-    with start(2) as cluster, Client(cluster) as client:
+def test_a_worker_lost_while_it_validates(graph: og.Graph) -> None:
+    with start(1) as cluster, Client(cluster) as client:
         answer = searched("bfs", graph, client)
         address = worker_of(answer)
         there = unread(answer).there
         assert there is not None
-        # Its thread is busy, so that the pass has not begun.
+        # Its thread is busy, so that the pass does not begin before it is lost.
         busy = client.submit(sleep, DEADLINE_S * 10, workers=[address], pure=False)
         until(lambda: busy.key in client.processing()[address])
         pid = client.run(os.getpid, workers=[address])[address]
@@ -450,7 +450,7 @@ def opened(path: str, root: int) -> list[tuple[int, int]]:
         for answers in (5, ANSWERS):
             for _ in range(answers):
                 answer = og.bfs(path, root, client=client)
-                tokenize(answer.columns)
+                tokenize(answer)
                 answer.to_dask_array().compute()
                 assert answer.level.max() > 0
             counts.append((len(list(Path("/proc/self/fd").iterdir())), threading.active_count()))

@@ -58,7 +58,7 @@ class LateColumns(Mapping[str, AnyArray]):
         if (unread := self.unread) is not None:
             return late_columns, (unread,)
         with self._lock:
-            if isinstance(self._columns, Narrow) and len(self._left) == len(self):
+            if isinstance(self._columns, (Narrow, Unread)) and len(self._left) == len(self):
                 return late_columns, (self._columns,)
         return dict, (dict(self),)
 

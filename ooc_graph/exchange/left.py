@@ -71,14 +71,10 @@ class Left:
                 "read it in another thread (asyncio.to_thread)"
             )
         coming = self._coming
-        if coming is None or coming.done():
+        if coming is None or coming.cancelled() or (coming.done() and coming.exception()):
             coming = self._coming = self._cluster.fetch(future, self.address)
         while wait([coming], timeout=CHECK_S).not_done:
-            try:
-                self.require_there()
-            except ClusterLostError:
-                coming.cancel()
-                raise
+            self.require_there()
         return coming.result()
 
     def require_there(self) -> None:
@@ -91,6 +87,8 @@ class Left:
         require_own_client(self._cluster.client)
         state = self._cluster.look().get(self.address)
         if state is None:
+            # Dask would have it searched again there, and all that need it wait without end.
+            self._cluster.cancel([future])
             raise self._lost(f"worker {self.address} left the cluster")
         if state.is_silent and state.silent_s > patience_s():
             raise self._lost(str(state))
@@ -103,9 +101,12 @@ class Left:
     @classmethod
     def bring_oldest(cls, client: Client, most_bytes: int) -> None:
         """Fetch what was left first until no more than some bytes are on workers of a client."""
-        known = cls._of.get(client, [])
-        there = [one for ref in list(known) if (one := ref()) is not None and one.is_of(client)]
-        known[:] = map(weakref.ref, there)
+        known, there = cls._of.get(client, []), list[Left]()
+        for ref in list(known):
+            if (one := ref()) is not None and one.is_of(client):
+                there.append(one)
+            else:
+                known.remove(ref)
         left_bytes = sum(one.nbytes for one in there)
         for one in there:
             if left_bytes <= most_bytes:
@@ -127,7 +128,7 @@ def fetch_anothers(future: Any, address: str) -> Any:
             client = _current_client(address)
         cluster = Cluster.of(client)
         with cluster.talking():
-            same = client.submit(_same, future, workers=[address], pure=False)
+            same = client.submit(_same, future, pure=False)
         return Left(cluster, same, address, 0).fetch()
 
 

@@ -29,9 +29,8 @@ def for_task(client: Any, answer: Any) -> Any:
     """What a task of a client is given of an answer: Dask's future if it is on a worker."""
     unread = left_by(client, answer)
     if unread is not None and (there := unread.there) is not None:
-        future, address = there
-        shell = replace(answer, columns={})
-        return client.submit(_with_columns, shell, future, workers=[address], pure=False)
+        # Dask has it done where the future is, or elsewhere while that worker is paused.
+        return client.submit(_with_columns, replace(answer, columns={}), there[0], pure=False)
     if isinstance(answer, Result) and (unread := answer.unread) is not None:
         # On a worker of another cluster.
         unread.bring()
