@@ -79,9 +79,9 @@ def bfs(
         Original id to begin at. Or a list of several, each once, with ``out``: the answers are
         those of as many calls.
     out
-        Folder of the result's store; None: the answer stays in memory. Of several sources a folder
-        of stores, named by the source (``7.zarr``). A call that was stopped continues when it is
-        made again; stores that are there, of the same graph and kernel, stay as they are.
+        Folder of the result's store; None: the answer stays in memory, a large one of a worker's
+        there until it is read. Of several sources a folder of stores (``7.zarr``). A stopped call
+        continues when it is made again; stores of the same graph and kernel stay as they are.
     into
         Arrays for columns by name, such as ``{"parent": p, "level": l}``: NumPy, C-contiguous,
         (vertices,), of the column's type. They hold the answer when the call returns, and do not

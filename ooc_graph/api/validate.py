@@ -64,8 +64,8 @@ def validate(
         and paths of stored ones. Columns may be on a device if this process reads them.
     client
         Dask client whose workers share the passes over the rows of a graph, each of which is made
-        by one worker. Workers read stored answers, and are sent others. None: the current one, if
-        there is one, else this process; False: this process.
+        by one worker. Workers read stored answers, have those that searches left there, and are
+        sent others. None: the current one, if there is one, else this process; False: this process.
     memory_limit
         Bytes (or "4GiB") of host memory for all processes that read a graph; None: what is free, or
         what the workers bring. Answers of a kernel are checked in as few passes as that allows.

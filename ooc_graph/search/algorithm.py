@@ -98,7 +98,7 @@ class Algorithm:
         if not isinstance(workplace, OnCluster) or task.folder is not None or not may_stay(graph):
             written = workplace.call(*search)
             return written
-        found, there = workplace.call_leaving(describe, spare_bytes(graph), *search)
+        found, there = workplace.call_leaving(describe, spare_bytes(graph, task.request), *search)
         if there is not None:
             return left_there(found, graph, workplace.cluster, there)
         written = found

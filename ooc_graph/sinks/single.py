@@ -17,6 +17,7 @@ from ooc_graph.answers.unread import Described, Unread
 from ooc_graph.kernels.common.sssp.distances import distances_of
 from ooc_graph.layout.metadata import ArraySpec
 from ooc_graph.layout.stored import Stored
+from ooc_graph.model.request import Request
 from ooc_graph.model.task import Trace, Written
 from ooc_graph.runtime import process
 from ooc_graph.shards.load import Graph
@@ -92,15 +93,16 @@ def may_stay(graph: Graph) -> bool:
     return 5 * graph.vertices > ALONG_BYTES  # ids of four bytes, levels of one
 
 
-def spare_bytes(graph: Graph) -> int:
+def spare_bytes(graph: Graph, request: Request) -> int:
     """What a search on a worker has reserved for its answer beyond what the answer takes there.
 
     See `answer_bytes`: columns are reserved as they are read, and are kept with narrow ids.
     """
+    given_bytes = answer_bytes(graph, request.kernel, NUMPY) - request.answer_bytes
     is_dense = graph.first_id is not None
     largest = (graph.first_id or 0) + graph.vertices if is_dense else np.iinfo(np.int64).max
     saved = 8 - parent_id_dtype(largest).itemsize
-    return graph.vertices * (saved + (8 if is_dense else saved))
+    return max(0, graph.vertices * (saved + (8 if is_dense else saved)) - given_bytes)
 
 
 def describe(key: str, dask_worker: Any) -> tuple[Written, Described] | None:
