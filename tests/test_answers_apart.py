@@ -89,7 +89,7 @@ def worker_of(answer: Any) -> str:
 
 
 def same(answer: Any, right: Any) -> None:
-    for name in right.names:
+    for name in right.names[::-1]:
         assert answer.read(name).dtype == right.read(name).dtype
         assert answer.read(name).tobytes() == right.read(name).tobytes()
 
@@ -309,7 +309,7 @@ def test_a_copy_whose_original_is_gone_says_so(graph: og.Graph, client: Client) 
     sent = pickle.dumps(answer)
     del answer
     until(lambda: searches_there(client) == [])
-    with pytest.raises(ClusterLostError, match="it is no longer there: search again"):
+    with pytest.raises(ClusterLostError, match="where it is no longer: search again"):
         _ = pickle.loads(sent).level
 
 
@@ -372,9 +372,9 @@ def test_two_clients_have_their_own(graph: og.Graph, cluster: LocalCluster, clie
         assert og.validate(graph, mine, client=another)[0].ok
     same(mine, right)
     same(read, searched("sssp", graph, False))
-    with pytest.raises(ClusterLostError, match=r"worker tcp://.*client is closed: search"):
+    with pytest.raises(ClusterLostError, match=r"worker tcp://.*whose client is closed: sea"):
         _ = theirs.level
-    with pytest.raises(ClusterLostError, match="the client is closed"):
+    with pytest.raises(ClusterLostError, match="client is closed"):
         og.validate(graph, theirs, client=client)
 
 
@@ -390,10 +390,10 @@ def test_a_lost_worker_is_an_error_and_no_wait(first: str, graph: og.Graph) -> N
         if first == "validated":
             with pytest.raises(ClusterLostError, match="search again"):
                 og.validate(graph, answer, client=client)
-        with pytest.raises(ClusterLostError, match=f"worker {address}, and .*: search again"):
+        with pytest.raises(ClusterLostError, match=f"worker {address}, .*: search again"):
             _ = answer.level
         until(lambda: address not in Cluster.of(client).look())
-        with pytest.raises(ClusterLostError, match=f"{address} left the cluster: search again"):
+        with pytest.raises(ClusterLostError, match=f"{address}, which left the cluster: sea"):
             _ = answer.parent
         assert monotonic() - begun_s < DEADLINE_S
         assert tokenize(answer) == tokenize(answer)
@@ -428,7 +428,7 @@ def test_a_frozen_worker_is_waited_for_no_longer_than_the_patience(graph: og.Gra
         pid = client.run(os.getpid, workers=[address])[address]
         os.kill(pid, signal.SIGSTOP)
         try:
-            with pytest.raises(ClusterLostError, match=f"{address} has not answered for .*again"):
+            with pytest.raises(ClusterLostError, match=f"{address}, which has not answered.*again"):
                 _ = answer.level
         finally:
             os.kill(pid, signal.SIGCONT)

@@ -27,12 +27,13 @@ class LateColumns(Mapping[str, AnyArray]):
     They are made of arrays that the next search overwrites. Whoever starts that search calls
     `settle` before. Those of a worker are `Narrow` ones, and travel as such if none was read, or
     `Unread` ones that are still there.
-    Memory for all columns is allocated at once, since a search can be planned anew if memory is
-    refused, and a read cannot. ``seconds["order"]`` is what making columns has taken so far.
+    Memory for all columns is allocated at once unless they are on a worker, since a search can be
+    planned anew if memory is refused, and a read cannot. ``seconds["order"]`` is what making
+    columns has taken so far.
     """
 
     def __init__(self, columns: Columns, threads: int) -> None:
-        self._arrays, self._threads = columns.empty(), threads
+        self._arrays, self._threads, self._size = columns.empty(), threads, columns.size
         self._left, self._first = set(self._arrays), columns.ids.first
         self._columns: Columns | None = columns
         self._lock = free_in_child(threading.RLock())
@@ -97,6 +98,8 @@ class LateColumns(Mapping[str, AnyArray]):
 
     def _make(self, name: str) -> None:
         begun = perf_counter()
+        if len(self._arrays[name]) < self._size:
+            self._arrays[name] = np.empty(self._size, self._arrays[name].dtype)
         if self._columns is None:
             fill_dense(self._first or 0, self._arrays[name], self._threads)
         else:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
@@ -70,6 +70,10 @@ class Unread(Columns):
         """Raise ClusterLostError if they are on a worker that is lost."""
         if self._left is not None:
             self._left.require_there()
+
+    def empty(self, names: Sequence[str] = ()) -> dict[str, AnyArray]:
+        """No memory yet: it is given to the columns that are read."""
+        return {name: np.empty(0, self.dtypes[name]) for name in names or self.dtypes}
 
     def fill(self, name: str, start: int, out: AnyArray) -> None:
         """Put values of a column into ``out``."""

@@ -16,7 +16,6 @@ from ooc_graph.forked import require_own_client
 from ooc_graph.threads import CHECK_S
 
 _TRIES = 3
-_ADVICE = "search again, or read answers while their cluster is there"
 
 
 class Left:
@@ -35,7 +34,8 @@ class Left:
         self._cluster = cluster
         self._coming: Future[Any] | None = None
         self._value: Any = None
-        self._of.setdefault(cluster.client, []).append(weakref.ref(self))
+        known = self._of.setdefault(cluster.client, [])
+        known.append(weakref.ref(self, known.remove))
 
     def is_of(self, client: Any) -> bool:
         """Whether the value is on a worker of this client's cluster."""
@@ -60,7 +60,7 @@ class Left:
                 self.future = self._coming = None
         if self.future is not None:
             self.require_there()
-            raise self._lost("it was not sent")
+            raise self._lost("which does not send it")
         return self._value
 
     def _fetched(self, future: Any) -> Any:
@@ -83,30 +83,28 @@ class Left:
         if future is None:
             return
         if self._cluster.is_closed:
-            raise self._lost("the client is closed")
+            raise self._lost("whose client is closed", "read answers before it is")
         require_own_client(self._cluster.client)
         state = self._cluster.look().get(self.address)
         if state is None:
             # Dask would have it searched again there, and all that need it wait without end.
             self._cluster.cancel([future])
-            raise self._lost(f"worker {self.address} left the cluster")
+            raise self._lost("which left the cluster")
         if state.is_silent and state.silent_s > patience_s():
-            raise self._lost(str(state))
+            silent = f"which has not answered for {state.silent_s:.0f} s"
+            raise self._lost(silent, "read it again later")
         if future.status == "cancelled":
-            raise self._lost("it is no longer there")
+            raise self._lost("where it is no longer")
 
-    def _lost(self, why: str) -> ClusterLostError:
-        return ClusterLostError(f"the answer was on worker {self.address}, and {why}: {_ADVICE}")
+    def _lost(self, why: str, *advice: str) -> ClusterLostError:
+        what = ", or ".join(["search again", *advice])
+        return ClusterLostError(f"the answer is on worker {self.address}, {why}: {what}")
 
     @classmethod
     def bring_oldest(cls, client: Client, most_bytes: int) -> None:
         """Fetch what was left first until no more than some bytes are on workers of a client."""
-        known, there = cls._of.get(client, []), list[Left]()
-        for ref in list(known):
-            if (one := ref()) is not None and one.is_of(client):
-                there.append(one)
-            else:
-                known.remove(ref)
+        known = [ref() for ref in list(cls._of.get(client, []))]
+        there = [one for one in known if one is not None and one.is_of(client)]
         left_bytes = sum(one.nbytes for one in there)
         for one in there:
             if left_bytes <= most_bytes:
