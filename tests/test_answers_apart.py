@@ -313,8 +313,12 @@ def test_a_copy_whose_original_is_gone_says_so(graph: og.Graph, client: Client) 
         _ = pickle.loads(sent).level
 
 
-def test_reading_on_the_event_loop_is_refused(graph: og.Graph, client: Client) -> None:
+def test_reading_on_the_event_loop_is_refused(
+    graph: og.Graph, client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
     answer = searched("bfs", graph, client)
+
+    monkeypatch.setattr(Cluster.of(client), "_looked_s", float("-inf"))
 
     async def on_the_loop() -> Any:
         return answer.level

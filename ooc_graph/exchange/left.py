@@ -64,12 +64,12 @@ class Left:
         return self._value
 
     def _fetched(self, future: Any) -> Any:
-        self.require_there()
-        if self._cluster.client.asynchronous:
+        if not self._cluster.is_closed and self._cluster.client.asynchronous:
             raise UsageError(
                 "an answer that is on a worker cannot be read on the event loop of its client: "
                 "read it in another thread (asyncio.to_thread)"
             )
+        self.require_there()
         coming = self._coming
         if coming is None or coming.cancelled() or (coming.done() and coming.exception()):
             coming = self._coming = self._cluster.fetch(future, self.address)
@@ -102,9 +102,14 @@ class Left:
 
     @classmethod
     def bring_oldest(cls, client: Client, most_bytes: int) -> None:
-        """Fetch what was left first until no more than some bytes are on workers of a client."""
+        """Fetch what was left first until no more than some bytes are on workers of a client.
+
+        Workers that cannot work have nothing to be fetched for.
+        """
         known = [ref() for ref in list(cls._of.get(client, []))]
         there = [one for one in known if one is not None and one.is_of(client)]
+        states = Cluster.of(client).look() if there else {}
+        there = [one for one in there if (s := states.get(one.address)) and s.can_work]
         left_bytes = sum(one.nbytes for one in there)
         for one in there:
             if left_bytes <= most_bytes:
