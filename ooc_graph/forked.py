@@ -93,12 +93,14 @@ def is_parents(thing: object) -> bool:
     return thing in _parents
 
 
-def require_own_client(client: object) -> None:
+def require_own_client(
+    client: object, advice: str = f"open a client in this process, or {_ADVICE}"
+) -> None:
     """Refuse a Dask client of the parent, whose event loop runs there alone: calls never end."""
     if is_parents(client):
         raise UsageError(
             "this process was forked after its Dask client was opened, which works in the parent "
-            f"alone: open a client in this process, or {_ADVICE}"
+            f"alone: {advice}"
         )
 
 

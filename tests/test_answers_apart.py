@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import os
 import pickle
 import signal
@@ -36,11 +37,6 @@ ANSWERS = 40
 KERNELS = "bfs", "sssp", "components"
 
 
-@pytest.fixture(autouse=True)
-def every_size_stays(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(single, "ALONG_BYTES", 0)
-
-
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[LocalCluster]:
     with start(2) as cluster:
@@ -73,7 +69,8 @@ def root_of(graph: og.Graph, row: int = 3) -> int:
 
 def searched(kernel: str, graph: og.Graph, client: Client | bool, row: int = 3) -> Any:
     roots = () if kernel == "components" else (root_of(graph, row),)
-    return getattr(og, kernel)(graph, *roots, client=client)
+    arrays = "numpy" if client is False else "dask"
+    return getattr(og, kernel)(graph, *roots, client=client, arrays=arrays)
 
 
 def unread(answer: Any) -> Unread:
@@ -160,13 +157,94 @@ def test_nothing_travels_before_it_is_asked_for(client: Client, tmp_path: Path) 
     assert sent_bytes(client) == between
 
 
-def test_small_answers_come_along(
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_answers_come_along_unless_asked(kernel: str, graph: og.Graph, client: Client) -> None:
+    until(lambda: searches_there(client) == [])
+    left_before = searched(kernel, graph, client)
+    roots = () if kernel == "components" else (root_of(graph),)
+    answer = getattr(og, kernel)(graph, *roots, client=client)
+    assert answer.unread is None
+    # It needs neither worker nor client any more; the one that was left stays where it is.
+    until(lambda: len(searches_there(client)) == 1)
+    assert left_before.unread is not None
+    same(pickle.loads(pickle.dumps(answer)), searched(kernel, graph, False))
+
+
+def test_what_cannot_stay_on_a_worker_is_refused(
+    graph: og.Graph, client: Client, tmp_path: Path
+) -> None:
+    root = root_of(graph)
+    with pytest.raises(UsageError, match="give client=, and leave out= out"):
+        og.bfs(graph, root, client=False, arrays="dask")
+    with pytest.raises(UsageError, match="give client=, and leave out= out"):
+        og.bfs(graph, root, client=client, arrays="dask", out=tmp_path / "bfs.zarr")
+    with pytest.raises(UsageError, match="leave arrays='dask' out"):
+        og.bfs(graph, root, client=client, arrays="dask", into={})
+    with pytest.raises(UsageError, match="choose numpy, cupy or dask"):
+        og.components(graph, client=client, arrays="worker")
+    assert not list(tmp_path.iterdir())
+
+
+def test_answers_of_ranks_come_along(graph: og.Graph, client: Client) -> None:
+    answer = og.bfs(graph, root_of(graph), client=client, arrays="dask", exchange="scheduler")
+    assert answer.unread is None
+    same(answer, searched("bfs", graph, False))
+
+
+def test_a_deep_copy_keeps_the_answer(graph: og.Graph, client: Client) -> None:
+    answer = searched("bfs", graph, client)
+    copied = copy.deepcopy(answer)
+    assert copied.unread is answer.unread
+    del answer
+    same(copied, searched("bfs", graph, False))
+
+
+@pytest.mark.parametrize("first", ["read", "validated"])
+def test_an_answer_that_dask_has_moved_is_found(first: str, graph: og.Graph) -> None:
+    with start(2) as cluster, Client(cluster) as client:
+        answer = searched("bfs", graph, client)
+        address = worker_of(answer)
+        client.retire_workers([address])
+        until(lambda: address not in Cluster.of(client).look())
+        if first == "validated":
+            assert og.validate(graph, answer, client=client)[0].ok
+            assert answer.unread is not None
+            assert worker_of(answer) != address
+        same(answer, searched("bfs", graph, False))
+
+
+def test_passes_are_the_only_tasks(
     graph: og.Graph, client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(single, "ALONG_BYTES", 5 * graph.vertices)
-    assert searched("bfs", graph, client).unread is None
-    monkeypatch.setattr(single, "ALONG_BYTES", 5 * graph.vertices - 1)
-    assert searched("bfs", graph, client).unread is not None
+    answers, sent = [searched("bfs", graph, client, row) for row in (3, 4)], list[Any]()
+    keys, submit = set(searches_there(client)), client.submit
+
+    def noted(function: Any, *given: Any, **options: Any) -> Any:
+        sent.append(submit(function, *given, **options))
+        return sent[-1]
+
+    monkeypatch.setattr(client, "submit", noted)
+    assert all(one.ok for one in og.validate(graph, answers, client=client))
+    # A second task for an answer would keep its columns, as they are read, until all passes end.
+    assert sent
+    assert all("check-pass" in one.key for one in sent)
+    sent.clear()
+    until(lambda: set(searches_there(client)) == keys)
+
+
+def test_a_read_changes_no_verdict(client: Client, tmp_path: Path, graph: og.Graph) -> None:
+    ids = np.arange(graph.vertices)
+    path = ids[:-1], ids[1:], np.ones(len(ids) - 1, np.float32)
+    other = og.build(path, tmp_path / "other.zarr", rows="both", client=False)
+    assert other.vertices == graph.vertices
+    answer = searched("bfs", graph, client)
+    with pytest.raises(ValidationFailedError) as unread_error:
+        og.validate(other, answer, client=client)
+    assert answer.unread is not None
+    assert answer.level.max() > 0
+    with pytest.raises(ValidationFailedError) as read_error:
+        og.validate(other, answer, client=client)
+    assert str(read_error.value) == str(unread_error.value)
 
 
 def test_what_nobody_refers_to_is_freed(graph: og.Graph, client: Client) -> None:
@@ -449,13 +527,12 @@ def test_answers_leave_no_threads_and_files_open(graph: og.Graph) -> None:
 
 def opened(path: str, root: int) -> list[tuple[int, int]]:
     """Open files and threads after a few answers, and after many more."""
-    single.ALONG_BYTES = 0
     counts = []
     inside = {"processes": False, "protocol": "tcp"}
     with start(1, **inside) as cluster, Client(cluster) as client:
         for answers in (5, ANSWERS):
             for _ in range(answers):
-                answer = og.bfs(path, root, client=client)
+                answer = og.bfs(path, root, client=client, arrays="dask")
                 tokenize(answer)
                 answer.to_dask_array().compute()
                 assert answer.level.max() > 0

@@ -57,19 +57,20 @@ class Unread(Columns):
     @property
     def there(self) -> tuple[Any, str] | None:
         """Dask's future of what was found and its worker's address; None if that is here."""
-        if self._left is None:
+        if (left := self._left) is None:
             return self._there
-        future = self._left.future
-        return None if future is None else (future, self._left.address)
+        future = left.future
+        return None if future is None else (future, left.address)
 
     def is_left_by(self, client: Any) -> bool:
         """Whether this process has the columns on a worker of a client's cluster."""
-        return self._left is not None and self._left.is_of(client)
+        left = self._left  # another thread that reads sets it to None
+        return left is not None and left.is_of(client)
 
     def require_there(self) -> None:
         """Raise ClusterLostError if they are on a worker that is lost."""
-        if self._left is not None:
-            self._left.require_there()
+        if (left := self._left) is not None:
+            left.require_there()
 
     def empty(self, names: Sequence[str] = ()) -> dict[str, AnyArray]:
         """No memory yet: it is given to the columns that are read."""
@@ -88,23 +89,29 @@ class Unread(Columns):
 
     def bring(self) -> Narrow:
         """Bring the columns to this process, if they are not there yet."""
+        # Before the columns: another thread sets them first.
+        left, there = self._left, self._there
         narrow = self._narrow
         if narrow is None:
-            if self._left is not None:
-                written = self._left.fetch()
+            if left is not None:
+                written = left.fetch()
             else:
                 from ooc_graph.exchange.left import fetch_anothers  # noqa: PLC0415 (imports Dask)
 
-                assert self._there is not None
-                written = fetch_anothers(*self._there)
+                assert there is not None
+                written = fetch_anothers(*there)
             narrow = self._narrow = written.columns.narrow
             self._left = self._there = None
         return narrow
 
     def to_dask_array(self, name: str) -> Any:
         """One column as a Dask array, made where the answer is, in chunks as it would be stored."""
-        assert self.there is not None
-        da, (future, _) = import_module("dask.array"), self.there
+        there, da = self.there, import_module("dask.array")
+        if there is None:  # read meanwhile
+            out = np.empty(self.size, self.dtypes[name])
+            self.fill(name, 0, out)
+            return da.from_array(out)
+        future, _ = there
         piece = import_module("dask").delayed(_piece, pure=True)
         spec = ArraySpec(name, self.size, self.dtypes[name])
         parts = [
@@ -112,6 +119,10 @@ class Unread(Columns):
             for ends in map(spec.bounds, range(spec.chunks))
         ]
         return da.concatenate(parts)
+
+    def __deepcopy__(self, memo: Any) -> Unread:
+        # A copy in this process is as good a reason to keep them as the original.
+        return self
 
     def __reduce__(self) -> tuple[Any, ...]:
         # Nothing is waited for: Dask pickles on its event loop, too, and with locks that it needs.

@@ -79,9 +79,8 @@ def bfs(
         Original id to begin at. Or a list of several, each once, with ``out``: the answers are
         those of as many calls.
     out
-        Folder of the result's store; None: the answer stays in memory, a large one of a worker's
-        there until it is read. Of several sources a folder of stores (``7.zarr``). A stopped call
-        continues when it is made again; stores of the same graph and kernel stay as they are.
+        Folder of the result's store; None: see ``arrays``. Of several sources a folder of stores
+        (``7.zarr``), to which a stopped call adds what is missing when it is made again.
     into
         Arrays for columns by name, such as ``{"parent": p, "level": l}``: NumPy, C-contiguous,
         (vertices,), of the column's type. They hold the answer when the call returns, and do not
@@ -93,13 +92,13 @@ def bfs(
     exchange
         ``auto``: one worker if the graph fits it, else ``scheduler``, the ranks of all workers.
     method
-        ``rows``; ``edges``: a list of edges, each once, in less memory and on one rank. The
-        answer is the same.
+        ``rows``; ``edges``: a list of edges, each once, with less memory, on one rank; same answer.
     device
         ``cuda``, ``cpu``, or ``auto``: CUDA where every process that searches has a device that
         holds the graph, else the CPU. The answer is the same.
     arrays
-        ``numpy``; ``cupy``: the answer stays on this process's CUDA device, as CuPy arrays.
+        ``numpy``; ``cupy``: the answer stays on this process's CUDA device, as CuPy arrays;
+        ``dask``: one found by one worker stays on that worker until it is read.
     memory_limit
         Bytes of host memory for all processes of the search together.
     device_memory, host_memory
@@ -204,8 +203,8 @@ def _search(
     if arrays == CUPY and where["client"] is None:
         where["client"] = False
     graph, options = located(**where)
-    if into is not None and arrays == CUPY:
-        raise UsageError("into= takes arrays in host memory: leave arrays='cupy' out")
+    if into is not None and arrays != NUMPY:
+        raise UsageError(f"into= takes arrays in host memory: leave arrays={arrays!r} out")
     options |= {"exchange": exchange, "method": method, "overwrite": overwrite}
     if _is_list(source):
         if options["out"] is None or into is not None or arrays != NUMPY:
@@ -232,6 +231,7 @@ def components(
     client: Client | Literal[False] | None = None,
     exchange: str = "auto",
     device: str = AUTO,
+    arrays: str = "numpy",
     memory_limit: str | int | None = None,
     overwrite: bool = False,
     progress: Progress | None = None,

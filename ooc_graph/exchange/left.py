@@ -15,14 +15,16 @@ from ooc_graph.exchange.settings import patience_s
 from ooc_graph.forked import require_own_client
 from ooc_graph.threads import CHECK_S
 
+FORK_ADVICE = "read the answer before the fork"
+
 _TRIES = 3
 
 
 class Left:
-    """A value on a worker, which is freed there once it was fetched or nobody refers to it.
+    """A value on a worker, freed there once it has been fetched, or when nobody refers to it.
 
-    ``future`` is Dask's, None once the value is here; ``address`` is the worker's, and ``nbytes``
-    what the value takes.
+    ``future`` is Dask's, None once the value is here; ``address`` is that of a worker that has it,
+    and ``nbytes`` what the value takes.
     """
 
     _of: ClassVar[weakref.WeakKeyDictionary[Client, list[weakref.ref[Left]]]] = (
@@ -71,11 +73,18 @@ class Left:
             )
         self.require_there()
         coming = self._coming
-        if coming is None or coming.cancelled() or (coming.done() and coming.exception()):
+        if coming is None:
             coming = self._coming = self._cluster.fetch(future, self.address)
         while wait([coming], timeout=CHECK_S).not_done:
             self.require_there()
-        return coming.result()
+        try:
+            return coming.result()
+        except BaseException:
+            # The next read asks anew; kept, the error and this frame would keep each other.
+            self._coming = None
+            raise
+        finally:
+            del coming
 
     def require_there(self) -> None:
         """Raise ClusterLostError if the value is lost: its worker, or the client's connection."""
@@ -84,17 +93,31 @@ class Left:
             return
         if self._cluster.is_closed:
             raise self._lost("whose client is closed", "read answers before it is")
-        require_own_client(self._cluster.client)
+        require_own_client(self._cluster.client, FORK_ADVICE)
         state = self._cluster.look().get(self.address)
-        if state is None:
+        is_silent = state is not None and state.is_silent and state.silent_s > patience_s()
+        if (state is None or is_silent) and not self._is_elsewhere(future):
+            if state is not None:
+                silent = f"which has not answered for {state.silent_s:.0f} s"
+                raise self._lost(silent, "read it again later")
             # Dask would have it searched again there, and all that need it wait without end.
             self._cluster.cancel([future])
             raise self._lost("which left the cluster")
-        if state.is_silent and state.silent_s > patience_s():
-            silent = f"which has not answered for {state.silent_s:.0f} s"
-            raise self._lost(silent, "read it again later")
         if future.status == "cancelled":
             raise self._lost("where it is no longer")
+
+    def _is_elsewhere(self, future: Any) -> bool:
+        """Whether Dask has moved or copied the value to a worker that answers; or nobody knows."""
+        try:
+            holders = self._cluster.holders_of([future.key]).get(future.key, [])
+        except OSError:
+            return True  # the scheduler does not answer: `look` counts that
+        states = self._cluster.look()
+        for address in holders:
+            if (state := states.get(address)) is None or not state.is_silent:
+                self.address = address
+                return True
+        return False
 
     def _lost(self, why: str, *advice: str) -> ClusterLostError:
         what = ", or ".join(["search again", *advice])
@@ -115,7 +138,7 @@ class Left:
             if left_bytes <= most_bytes:
                 return
             left_bytes -= one.nbytes
-            with suppress(ClusterLostError):  # whoever reads it is told
+            with suppress(Exception):  # whoever reads it is told
                 one.fetch()
 
 
@@ -137,12 +160,14 @@ def fetch_anothers(future: Any, address: str) -> Any:
 
 def _current_client(address: str) -> Client:
     try:
-        return get_client()
+        client = get_client()
     except ValueError:
         raise UsageError(
             f"the answer is on the Dask worker {address}, and there is no client: make one of its "
             "cluster, or read the answer before it is pickled"
         ) from None
+    require_own_client(client, FORK_ADVICE)
+    return client
 
 
 def _same(value: Any) -> Any:

@@ -45,12 +45,11 @@ class Outcomes:
         if describe is not None and address is not None and future.status == "finished":
             self._reaches(future, address)
             said = (await future.client.run(describe, future.key, workers=[address]))[address]
-            return (
-                (await self.of(future, address), None)
-                if said is None
-                else (said, (future, address))
-            )
-        return await self.of(future, address, raiseit=False)
+            if said is not None:
+                return said, (future, address)
+        found = await self.of(future, address, raiseit=False)
+        # Its worker may have been lost meanwhile, and another has done the task.
+        return found if describe is None or future.status == "error" else (found, None)
 
     def _reaches(self, future: Any, address: str) -> bool:
         """Whether a worker has answered; if it was not asked yet, it is now."""

@@ -48,6 +48,7 @@ class Request:
     method: str = ROWS  # ``rows`` or ``edges``
     answer_bytes: int = 0  # host memory of an answer that is not written
     on_device: bool = False  # whether the answer stays on the CUDA device
+    on_worker: bool = False  # whether it stays on the Dask worker that finds it
     many: Many | None = None  # what is asked of many sources; None: one is searched from
 
     @property

@@ -26,18 +26,25 @@ def worker_of(client: Any, answer: object) -> str:
 
 
 def for_task(client: Any, answer: Any) -> Any:
-    """What a task of a client is given of an answer: Dask's future if it is on a worker."""
+    """What a task of a client is given of an answer, for `in_task`.
+
+    One on a worker is the answer without columns and Dask's future. Dask has the task done where
+    that is, or elsewhere while that worker is paused.
+    """
     unread = left_by(client, answer)
     if unread is not None and (there := unread.there) is not None:
-        # Dask has it done where the future is, or elsewhere while that worker is paused.
-        return client.submit(_with_columns, replace(answer, columns={}), there[0], pure=False)
+        return replace(answer, columns={}), there[0]
     if isinstance(answer, Result) and (unread := answer.unread) is not None:
         # On a worker of another cluster.
         unread.bring()
     return answer
 
 
-def _with_columns(shell: Result, written: Any) -> Result:
+def in_task(given: Result | tuple[Result, Any]) -> Result:
+    """The answer of which a task was given this, with Dask's future as what it stands for."""
+    if isinstance(given, Result):
+        return given
+    shell, written = given
     # Columns of its own: what is made of them goes with the task.
     return replace(shell, columns=late_columns(written.columns.narrow))
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from itertools import chain
 from pathlib import Path
 from threading import Lock
-from typing import NoReturn, TypeAlias
+from typing import Any, NoReturn, TypeAlias
 
 import numpy as np
 
@@ -17,7 +17,7 @@ from ooc_graph.forked import free_in_child
 from ooc_graph.kernels.common.sssp.distances import distances_of
 from ooc_graph.layout.names import VERTEX
 from ooc_graph.layout.stored import Stored
-from ooc_graph.runtime.left_answers import for_task, watched, worker_of
+from ooc_graph.runtime.left_answers import for_task, in_task, watched, worker_of
 from ooc_graph.runtime.same_graph import open_same
 from ooc_graph.runtime.stored_edges import StoredEdges
 from ooc_graph.runtime.validation import THREAD_BYTES, check_together
@@ -76,13 +76,13 @@ def _check_pass(
     kernel: str,
     path: str,
     identity: str,
-    answers: Sequence[Answer],
+    answers: Sequence[Answer | tuple[Result, Any]],
     advance: Advance = unseen,
 ) -> list[Verdict]:
     """Verdicts on answers of a kernel, validated together; runs on a worker."""
     graph = open_same(path, identity)
     with _pass_by_pass:
-        results = [one if isinstance(one, Result) else Result.open(one) for one in answers]
+        results = [Result.open(one) if isinstance(one, Path) else in_task(one) for one in answers]
         source = StoredEdges(graph, kernel == "sssp")
         vertices = vertices_of(graph)
         try:
@@ -157,12 +157,14 @@ def _accepted(graph: Graph, answer: Answer) -> tuple[str, Answer]:
         raise UsageError(f"{name}: has many sources; give answers of bfs, sssp or components")
     if result.kernel == "sssp" and not graph.weighted:
         raise UsageError(f"{name}: has distances, and {graph.path} holds no weights")
-    if stored is None and (unread := result.unread) is not None:
-        is_other = unread.graph_sha256 != graph.content_sha256
-    elif stored is None:
-        is_other = not VertexIndex.ascending(result.on_host(VERTEX)).same_as(vertices_of(graph))
-    else:
+    unread = result.unread
+    if stored is not None:
         is_other = stored.attributes["graph_sha256"] != graph.content_sha256
+    elif unread is not None and unread.graph_sha256 == graph.content_sha256:
+        is_other = False
+    else:
+        # Also one that is unread: a read changes no verdict.
+        is_other = not VertexIndex.ascending(result.on_host(VERTEX)).same_as(vertices_of(graph))
     if is_other:
         raise _other_graph(graph, name)
     return result.kernel, result if stored is None else stored.path
@@ -176,7 +178,7 @@ def _other_graph(graph: Graph, name: str) -> InputError:
     )
 
 
-def _raise_damaged(error: CorruptStoreError, answers: Sequence[Answer]) -> NoReturn:
+def _raise_damaged(error: CorruptStoreError, answers: Sequence[object]) -> NoReturn:
     """Raise the error, or one of bad input if it is about an answer."""
     stores = (os.path.abspath(one) for one in answers if isinstance(one, Path))  # noqa: PTH100
     # A file of the store or the store itself, not one whose name begins as that does.

@@ -24,14 +24,7 @@ from ooc_graph.runtime.engine_keys import lend
 from ooc_graph.runtime.machine import give_back_freed_memory
 from ooc_graph.runtime.workplace import OnCluster, Workplace
 from ooc_graph.shards.load import Graph
-from ooc_graph.sinks.single import (
-    deliver,
-    deliver_late,
-    describe,
-    left_there,
-    may_stay,
-    spare_bytes,
-)
+from ooc_graph.sinks.single import deliver, deliver_late, describe, left_there, spare_bytes
 from ooc_graph.strategies.ranks import Ranks
 from ooc_graph.types import AnyArray, Dealing
 
@@ -92,10 +85,10 @@ class Algorithm:
         return replace(written, notes=notes)
 
     def _whole_at(self, workplace: Workplace, graph: Graph, task: SearchTask) -> Written:
-        """Have a worker, or this process, search; a large answer may stay on the worker."""
+        """Have a worker, or this process, search; the answer may stay on the worker."""
         search = process.without_traceback, self.whole, task
         written: Written
-        if not isinstance(workplace, OnCluster) or task.folder is not None or not may_stay(graph):
+        if not isinstance(workplace, OnCluster) or not task.request.on_worker:
             written = workplace.call(*search)
             return written
         found, there = workplace.call_leaving(describe, spare_bytes(graph, task.request), *search)

@@ -28,7 +28,7 @@ from ooc_graph.search.execute import execute, plan_at
 from ooc_graph.search.plan import Plan
 from ooc_graph.search.trees import ALGORITHMS
 from ooc_graph.shards.load import Graph
-from ooc_graph.sinks.single import CUPY, NUMPY, answer_bytes, tree_specs
+from ooc_graph.sinks.single import CUPY, DASK, NUMPY, answer_bytes, tree_specs
 from ooc_graph.types import AnyArray, Progress
 
 
@@ -61,14 +61,14 @@ def search(
         graph.position_of(root)
         what = f"{kernel} from {root}"
     into, arrays = (None, arrays) if isinstance(arrays, str) else (arrays, NUMPY)
-    if arrays not in (NUMPY, CUPY):
-        raise UsageError(f"arrays {arrays!r}: choose {NUMPY} or {CUPY}")
+    _require_known(arrays, workplace, out)
     if into is not None:
         require_no_store(into, out)
         require_columns(into, tree_specs(graph, kernel))
     kept_bytes = 0 if out is not None else answer_bytes(graph, kernel, arrays)
     kept_bytes -= sum(array.nbytes for array in (into or {}).values())
-    request = Request(kernel, **how, answer_bytes=kept_bytes, on_device=arrays == CUPY)
+    how |= {"on_device": arrays == CUPY, "on_worker": arrays == DASK}
+    request = Request(kernel, **how, answer_bytes=kept_bytes)
     begun = perf_counter()
     first = plan_at(workplace, graph, request)
     planned = perf_counter()
@@ -133,8 +133,17 @@ def _as_id(source: Any) -> int:
         raise UsageError(f"source {source!r}: give one vertex id, an integer") from None
 
 
+def _require_known(arrays: str, workplace: Workplace, out: Path | None) -> None:
+    if arrays not in (NUMPY, CUPY, DASK):
+        raise UsageError(f"arrays {arrays!r}: choose {NUMPY}, {CUPY} or {DASK}")
+    if arrays == DASK and (workplace.client is None or out is not None):
+        raise UsageError(
+            "arrays='dask' leaves the answer on a Dask worker: give client=, and leave out= out"
+        )
+
+
 def _require_arrays(arrays: str, found: Plan, workplace: Workplace, out: Path | None) -> None:
-    if arrays == NUMPY:
+    if arrays != CUPY:
         return
     if workplace.client is not None or out is not None:
         raise UsageError(

@@ -23,10 +23,8 @@ from ooc_graph.runtime import process
 from ooc_graph.shards.load import Graph
 from ooc_graph.types import AnyArray
 
-NUMPY, CUPY = "numpy", "cupy"
-"""Where an answer that is not written lies: in host memory, or on the CUDA device."""
-# A smaller answer travels at once: that takes no longer than Dask's client waits between messages.
-ALONG_BYTES = 1 << 20
+NUMPY, CUPY, DASK = "numpy", "cupy", "dask"
+"""Where an answer that is not written lies: in host memory, on the CUDA device, or on a worker."""
 
 
 def measure_dtype(graph: Graph, kernel: str) -> np.dtype[Any]:
@@ -88,11 +86,6 @@ def deliver_late(columns: Columns, trace: Trace) -> tuple[Written, LateColumns]:
     return Written(trace, columns=late, attributes=columns.attributes), late
 
 
-def may_stay(graph: Graph) -> bool:
-    """Whether an answer takes enough bytes to stay on the worker that finds it."""
-    return 5 * graph.vertices > ALONG_BYTES  # ids of four bytes, levels of one
-
-
 def spare_bytes(graph: Graph, request: Request) -> int:
     """What a search on a worker has reserved for its answer beyond what the answer takes there.
 
@@ -106,7 +99,7 @@ def spare_bytes(graph: Graph, request: Request) -> int:
 
 
 def describe(key: str, dask_worker: Any) -> tuple[Written, Described] | None:
-    """What a worker keeps of a search, without its columns; None if these are not to stay.
+    """What a worker keeps of a search, without its columns; None if they are not narrow.
 
     For the worker's event loop, which is asked while its threads search.
     """
