@@ -350,7 +350,7 @@ def test_host_memory_that_a_device_search_is_refused(
 def test_arrays_on_the_device_need_one(no_cupy: None, graph: og.Graph, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"this one is on the CPU .device='cuda' says why"):
         og.bfs(graph, 1, arrays="cupy")
-    with pytest.raises(UsageError, match="choose numpy or cupy"):
+    with pytest.raises(UsageError, match="choose numpy, cupy or dask"):
         og.bfs(graph, 1, arrays="torch")
     with pytest.raises(UsageError, match="leave client= and out= out"):
         og.bfs(graph, 1, arrays="cupy", out=tmp_path / "r.zarr")
