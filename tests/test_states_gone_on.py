@@ -99,7 +99,7 @@ def search(kernel: str, graph: og.Graph, out: Path, client: Client, said: Said) 
 GOES_ON = "goes on from the state"
 
 
-@pytest.mark.parametrize(("kernel", "states"), [("bfs", 99), ("sssp", 9), ("components", 2)])
+@pytest.mark.parametrize(("kernel", "states"), [("bfs", 30), ("sssp", 9), ("components", 2)])
 def test_a_search_goes_on_when_a_worker_is_killed(
     kernel: str, states: int, cluster: Client, flag: Path, folder: Path
 ) -> None:

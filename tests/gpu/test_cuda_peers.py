@@ -8,7 +8,6 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-import cupy
 import dask
 import pytest
 
@@ -26,6 +25,8 @@ from tests.gpu.graphs import GRAPHS, roots
 from tests.gpu.ranked import TogetherBfs
 from tests.gpu.searching import columns, hub
 from tests.strategies import Arcs
+
+cupy = pytest.importorskip("cupy", reason="CuPy is not installed")
 
 NAMES = ["kronecker 14", "kronecker 16", "skewed, directed", "dense, directed", "star", "pieces"]
 # Small thresholds take searches of small graphs through every part of the kernel.
@@ -191,12 +192,13 @@ def test_ranks_without_rows_search_by_supersteps(monkeypatch: pytest.MonkeyPatch
     assert not done
 
 
-needs_two = pytest.mark.skipif(
-    cupy.cuda.runtime.getDeviceCount() < 2, reason="two devices of one host are needed"
-)
+@pytest.fixture
+def two_devices() -> None:
+    if cupy.cuda.runtime.getDeviceCount() < 2:
+        pytest.skip("two devices of one host are needed")
 
 
-@needs_two
+@pytest.mark.usefixtures("two_devices")
 @pytest.mark.parametrize("shards", [2, 4])
 def test_workers_with_a_device_each(shards: int, tmp_path_factory: Any, cuda_workers: Any) -> None:
     graph = stores.kronecker(tmp_path_factory, 16, shards=shards)
@@ -209,7 +211,7 @@ def test_workers_with_a_device_each(shards: int, tmp_path_factory: Any, cuda_wor
     assert sum(cuda_workers.run(_epochs).values()) > 0
 
 
-@needs_two
+@pytest.mark.usefixtures("two_devices")
 def test_a_worker_that_dies_before_it_launches(tmp_path: Path, cuda_workers: Any) -> None:
     graph = og.build(og.Kronecker(15), tmp_path / "g.zarr", shards=2, device="cpu")
     options = {"client": cuda_workers, "device": "cuda", "exchange": "scheduler"}

@@ -155,7 +155,7 @@ def test_small_graphs(
 ) -> None:
     kind = st.sampled_from(kinds)
 
-    @settings(max_examples=30, deadline=None)
+    @settings(max_examples=10, deadline=None)
     @given(
         small_arcs(dtype), st.lists(st.tuples(kind, SHARDS, DEATHS), max_size=3), kind, st.data()
     )
