@@ -140,9 +140,9 @@ def make(task: SearchTask, mine: Sequence[int]) -> Iterator[tuple[dict[int, Any]
     courses = {shard: Course(merges) for shard in mine}
 
     def start(*given: Any) -> tuple[dict[int, Any], Any]:
-        *before, ranks, device = given
+        *before, ranks, device, states = given
         steps = {shard: Clocked(rank, courses[shard].steps) for shard, rank in ranks.items()}
-        coroutines, shared = algorithm.start(*before, steps, device)
+        coroutines, shared = algorithm.start(*before, steps, device, states)
         return {shard: courses[shard].of(one) for shard, one in coroutines.items()}, shared
 
     with MakeRanks(task, start)(mine) as (coroutines, shared):
