@@ -33,11 +33,11 @@ class Described:
 class Unread(Columns):
     """Columns on a worker; the first that is filled brings all of them, in few bytes.
 
-    Vertices whose ids have no gaps are known without. ``graph_sha256`` is of the graph that was
-    searched; ``left`` is what its process has of them, ``there`` what copies in others have: Dask's
-    future and the worker's address. Pickled or tokenized they stay where they are. Whoever reads a
-    copy, a task or a process with a client of the cluster, asks the worker, which has them as long
-    as their own process has not read them or let go of them.
+    Vertices whose ids have no gaps are known without it. ``graph_sha256`` is of the graph that was
+    searched. The process that searched has ``left``. A copy in another process has ``there``
+    instead: Dask's future and the worker's address. Pickling and tokenizing move no columns. A copy
+    can be read in a task, or with a client of the cluster, until the process that searched reads
+    the columns or drops them.
     """
 
     def __init__(

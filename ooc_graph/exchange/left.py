@@ -138,7 +138,7 @@ class Left:
             if left_bytes <= most_bytes:
                 return
             left_bytes -= one.nbytes
-            with suppress(Exception):  # whoever reads it is told
+            with suppress(Exception):  # raised again for whoever reads that answer
                 one.fetch()
 
 

@@ -156,7 +156,7 @@ class OnCluster(Offer):
     def call_leaving(self, describe: Callable[..., Any], most_bytes: int, *call: Any) -> Any:
         """As `call`, but the outcome may stay on its worker: see `Outcomes.said`.
 
-        What earlier calls left is fetched first, but for ``most_bytes`` of it.
+        Before it, the oldest outcomes are fetched until at most ``most_bytes`` are on workers.
         """
         from ooc_graph.exchange.left import Left  # noqa: PLC0415 (imports Dask)
 

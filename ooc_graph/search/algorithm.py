@@ -87,15 +87,12 @@ class Algorithm:
     def _whole_at(self, workplace: Workplace, graph: Graph, task: SearchTask) -> Written:
         """Have a worker, or this process, search; the answer may stay on the worker."""
         search = process.without_traceback, self.whole, task
-        written: Written
         if not isinstance(workplace, OnCluster) or not task.request.on_worker:
-            written = workplace.call(*search)
-            return written
+            return cast(Written, workplace.call(*search))
         found, there = workplace.call_leaving(describe, spare_bytes(graph, task.request), *search)
-        if there is not None:
-            return left_there(found, graph, workplace.cluster, there)
-        written = found
-        return written
+        if there is None:
+            return cast(Written, found)
+        return left_there(found, graph, workplace.cluster, there)
 
     def whole(self, task: SearchTask) -> Written:
         """Search by one rank with the whole graph; runs on the worker that holds it."""

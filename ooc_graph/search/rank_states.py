@@ -132,7 +132,7 @@ def _mapped(folder: Path, entry: FileEntry, dtype: str) -> AnyArray:
 
 
 def _dealt_anew(parts: Sequence[AnyArray], dealing: Dealing) -> AnyArray:
-    """Values of one rank's rows, from those of all ranks when they were so many as ``parts``."""
+    """Values of one rank's rows; each of the ``parts`` was written by a rank of another attempt."""
     own = np.empty(dealing.rows, parts[0].dtype)
     for begin in range(0, dealing.rows, DEAL_BLOCK):
         block = begin // DEAL_BLOCK * dealing.shards + dealing.shard
@@ -143,7 +143,7 @@ def _dealt_anew(parts: Sequence[AnyArray], dealing: Dealing) -> AnyArray:
 
 
 class Pace:
-    """When the ranks of a process, which have so many ``rows``, write: all at once, and seldom."""
+    """When the ranks of a process write a state; ``rows`` are those of all of them."""
 
     def __init__(self, rows: int, clock: Callable[[], float] = perf_counter) -> None:
         self._clock, self._since_s = clock, clock()

@@ -37,8 +37,9 @@ def components(
     ``shared`` is this process's forest over all vertices, made new for each search. Ranks `Share`
     how many have not ended the pass, arcs examined, and pairs of labels to unite. A state is the
     labels; who goes on from one shares them as pairs, and begins its pass again, or the next one if
-    it had ended. Returns the
-    smallest internal id of the component of each own row, in local order.
+    it had ended.
+
+    Returns the smallest internal id of the component of each own row, in local order.
     """
     samples = [(OUT, neighbor, neighbor + 1) for neighbor in range(SAMPLED)]
     passes = [*samples, (OUT, SAMPLED, None), (IN, 0, None)][: SAMPLED + 1 + rank.directed]

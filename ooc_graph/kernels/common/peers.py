@@ -13,8 +13,9 @@ from ooc_graph.kernels.common.device import BfsRank
 class BfsPeerRank(BfsRank, Protocol):
     """A rank that can search together with others of its host, in one launch on each device.
 
-    Ranks try that first. If one cannot, or does not come, all search by supersteps. What ranks tell
-    each other are numbers for all ranks, zero but for this rank's; their sums have everyone's.
+    Ranks try that first. If one cannot, or does not come, all search by supersteps. To tell each
+    other numbers, each rank fills its part of a row and leaves zeros elsewhere: the sum of the rows
+    has the numbers of all.
     """
 
     @property

@@ -136,7 +136,7 @@ class CudaPeerBfsRank(CudaBfsRank):
         self._search = self._levels = None
 
     def _for_all(self, mine: Words) -> tuple[int, ...]:
-        """A row of numbers for all ranks, zero but for this rank's."""
+        """A row for all ranks that has this rank's numbers, and zeros elsewhere."""
         ranks = range(self._dealing.shards)
         return tuple(word * (rank == self._dealing.shard) for rank in ranks for word in mine)
 

@@ -73,7 +73,7 @@ class Opened:
         cupy.cuda.Device().synchronize()
 
     def array(self, offset: int, count: int, dtype: Any) -> Any:
-        """A view of so many elements from so many bytes on."""
+        """View ``count`` elements of the memory, beginning at ``offset`` bytes."""
         cupy = cuda()
         return cupy.ndarray((count,), dtype, cupy.cuda.MemoryPointer(self._memory, offset))
 
