@@ -65,10 +65,10 @@ class Clocked:
         found = getattr(self._inner, name)
         return partial(self._call, name, found) if callable(found) else found
 
-    def _call(self, name: str, method: Any, *arguments: Any) -> Any:
+    def _call(self, name: str, method: Any, *arguments: Any, **options: Any) -> Any:
         begun = perf_counter()
         try:
-            return method(*arguments)
+            return method(*arguments, **options)
         finally:
             self._seconds[name] += perf_counter() - begun
 

@@ -118,7 +118,8 @@ def figures_of(logs: Sequence[Log], tree: Any) -> dict[str, Any]:
         "bytes": int(sent.sum()),
         "supersteps": len(shares) - 1,
     }
-    if not hasattr(tree, "level_arcs"):
+    # Ranks that search together share less often.
+    if shares[-1] != len(getattr(tree, "level_arcs", ())) + 1:
         return figures
     columns = {
         "arcs": np.array([0, *tree.level_arcs, 0]),
@@ -169,7 +170,7 @@ def compared(
     for name, own in figures.items():
         if variants[name].by_ranks:
             own["processor_in_all_s"] = float(np.median(in_all[name]))
-            if kernel == "bfs" and own["bytes"]:  # one worker tells nobody
+            if "levels" in own and own["bytes"]:  # one worker tells nobody
                 own["of_raw_bitmaps"] = shares_of_raw(found[name], variants[name])
         own |= {f"{part}_ratio": own[part] / first[part] for part in ("seconds", "processor_s")}
     return figures

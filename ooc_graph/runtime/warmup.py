@@ -87,6 +87,8 @@ def _search_by_rank(part: Part, device: Any) -> None:
     else:
         coroutine = (bfs if part.job == "bfs" else sssp)(rank, 0, shared)
     run_in_process({0: coroutine}, shared)
+    if part.variant == RANKS and part.job == "bfs":
+        rank.rehearse()
     codec.rehearse()
     routing.sort_by_seat(Route(np.zeros(1, part.ids)), routing.seat_of_rank([0]))
     if part.variant == TIER_RANKS and part.job == "sssp":

@@ -177,6 +177,8 @@ class Pace:
 class RankStates(States):
     """Where one rank of a process writes its states: in the checkpoints of a partial store."""
 
+    writes = True
+
     def __init__(
         self, checkpoints: Checkpoints, found: Before, dealing: Dealing, pace: Pace
     ) -> None:

@@ -9,6 +9,7 @@ References
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
 from itertools import pairwise
 
@@ -36,8 +37,8 @@ def bfs(
     along, before the level's direction is known. In other levels that push, ranks `Route` the
     frontier's unvisited neighbours and their parents, and share how many have not pushed all.
     A state is the tree down to the frontier; who goes on from one shares first what is visited.
-    Ranks whose devices reach each other's memory search in one launch each instead
-    (`BfsPeerRank`). Returns parents and levels of the own rows, in local order.
+    Ranks that reach each other's memory search in one launch each instead (`BfsPeerRank`), unless
+    they write states. Returns parents and levels of the own rows, in local order.
     """
     rank.start(root)
     vertices: list[int] = []
@@ -54,16 +55,17 @@ def bfs(
     # To ask what a rank can do takes as long as a step.
     in_parts = rank if isinstance(rank, BfsPartsRank) else None
     peer = rank if isinstance(rank, BfsPeerRank) and rank.may_meet else None
-    # In the first superstep alone: how many cannot search together.
-    apart: tuple[int, ...] = (int(peer is None or goes_on),)
+    # In the first superstep alone: how many cannot search together, and who has done so before.
+    is_apart = peer is None or goes_on or states.writes
+    apart: tuple[int, ...] = int(is_apart), *((0, 0) if peer is None else peer.greeting)
     while True:
         found, found_arcs, bits = rank.frontier()
         counts = (found, found_arcs, rank.arcs, examined, states.waits(), *apart)
         ahead = None if in_parts else _pushed_ahead(rank, found_arcs, shared)
         world: World = yield Share(counts, (bits,), ahead, is_disjoint=True)
-        frontier, frontier_arcs, all_arcs, level_arcs, waiting, *alone = world.counts
-        if alone == [0] and peer is not None:
-            tree = yield from _with_peers(peer, root, all_arcs, shared)
+        frontier, frontier_arcs, all_arcs, level_arcs, waiting, *met = world.counts
+        if met and met[0] == 0 and peer is not None:
+            tree = yield from _with_peers(peer, root, all_arcs, shared, met[1:])
             if tree is not None:
                 return tree
         apart = ()
@@ -138,7 +140,7 @@ def _push(rank: BfsRank, in_parts: BfsPartsRank | None, shared: BfsShared) -> Su
 
 
 def _with_peers(
-    rank: BfsPeerRank, root: int, arcs: int, shared: BfsShared
+    rank: BfsPeerRank, root: int, arcs: int, shared: BfsShared, greetings: Sequence[int]
 ) -> Superstep[BfsTree | None]:
     """Search by devices that reach each other's memory; None if they do not.
 
@@ -146,20 +148,25 @@ def _with_peers(
     """
     may_keep = True
     try:
-        world: World = yield Share(rank.introduce(shared))
-        if not rank.can_meet(world.counts):
-            return None
+        if not rank.has_met(greetings):
+            world: World = yield Share(rank.introduce(shared))
+            if not rank.can_meet(world.counts):
+                return None
+            may_keep = False
+            world = yield Share(rank.offer(), joins=rank.joins)
+            world = yield Share((int(not rank.join(world.counts)),))
+            if world.counts[0]:
+                return None
         may_keep = False
-        world = yield Share(rank.offer())
-        world = yield Share((int(not rank.join(world.counts)),))
-        if world.counts[0]:
-            return None
         rank.launch(root, arcs)
-        # Ranks of one thread: nobody waits before all have begun.
-        yield Share(())
-        has_answer = rank.finish()
-        world = yield Share((int(not has_answer),))
-        may_keep = not world.counts[0]
+        if rank.agrees:
+            may_keep = rank.finish()
+        else:
+            # Ranks of one thread: nobody waits before all have begun.
+            yield Share(())
+            has_answer = rank.finish()
+            world = yield Share((int(not has_answer),))
+            may_keep = not world.counts[0]
         return rank.peer_tree() if may_keep else None
     finally:
         rank.part(may_keep=may_keep)

@@ -52,7 +52,11 @@ class Together:
         self._board.done.append((what, shard))
         return shard
 
-    may_meet = True
+    may_meet, agrees, joins, greeting = True, False, False, (0, 0)
+
+    def has_met(self, greetings: Sequence[int]) -> bool:
+        assert greetings == [0, 0]
+        return False
 
     def _for_all(self, word: int) -> tuple[int, ...]:
         return tuple(word * (rank == self._part.dealing.shard) for rank in range(SHARDS))
@@ -157,7 +161,7 @@ def test_a_search_that_is_broken_off_is_parted_from(board: Board, ranks: list[An
     shared = DEVICE.bfs_shared(board.arcs.vertices, SHARDS)
     coroutine = bfs(ranks[0], 7, shared)
     first = next(coroutine)
-    coroutine.send(World((*first.counts[:-1], 0)))
+    coroutine.send(World((*first.counts[:-3], 0, 0, 0)))
     coroutine.send(World((1, 1, 1, 1)))
     coroutine.close()
     assert counted(board) == {"offer": 1, "dropped": 1}

@@ -7,20 +7,32 @@ from typing import Protocol, runtime_checkable
 
 from ooc_graph.kernels.common.decisions import BfsTree
 from ooc_graph.kernels.common.device import BfsRank
+from ooc_graph.types import Dealing
 
 
 @runtime_checkable
 class BfsPeerRank(BfsRank, Protocol):
     """A rank that can search together with others of its host, in one launch on each device.
 
-    Ranks try that first. If one cannot, or does not come, all search by supersteps. To tell each
-    other numbers, each rank fills its part of a row and leaves zeros elsewhere: the sum of the rows
-    has the numbers of all.
+    Ranks try that first. If one cannot, or does not come, all search by supersteps. What they tell
+    each other is summed; see `for_all`.
     """
+
+    agrees: bool
+    """Whether `finish` says the same on all ranks, none of which are in one process."""
+    joins: bool
+    """Whether they need memory that all their processes map, as a `Joinable` gets it."""
 
     @property
     def may_meet(self) -> bool:
-        """Whether ranks of this kind can at all; the same on all of a search."""
+        """Whether this rank can at all."""
+
+    @property
+    def greeting(self) -> tuple[int, int]:
+        """What tells others that this rank has met them before; zeros if it has not."""
+
+    def has_met(self, greetings: Sequence[int]) -> bool:
+        """Whether all have met, and can search at once; the same on all."""
 
     def introduce(self, search: object) -> tuple[int, ...]:
         """Who this rank is, for others; zeros if its device is taken by another ``search``."""
@@ -45,3 +57,17 @@ class BfsPeerRank(BfsRank, Protocol):
 
     def part(self, *, may_keep: bool) -> None:
         """End this search together, at whatever point it is; keep what serves the next, or not."""
+
+
+def for_all(dealing: Dealing, mine: Sequence[int]) -> tuple[int, ...]:
+    """A row that has a rank's numbers in its part, and zeros elsewhere.
+
+    The sum of the rows of all ranks has the numbers of all.
+    """
+    return tuple(word * (rank == dealing.shard) for rank in range(dealing.shards) for word in mine)
+
+
+def each_of(dealing: Dealing, words: Sequence[int]) -> list[tuple[int, ...]]:
+    """The numbers of each rank, of the sum of rows."""
+    step = len(words) // dealing.shards
+    return [tuple(words[at : at + step]) for at in range(0, len(words), step)]

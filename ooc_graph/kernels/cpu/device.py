@@ -19,7 +19,8 @@ from ooc_graph.types import Dealing, Shard
 if TYPE_CHECKING:
     from ooc_graph.kernels.common.sssp.rows import Known
     from ooc_graph.kernels.common.store.rows import TierRows
-    from ooc_graph.kernels.cpu.bfs.rank import CpuBfsRank, CpuBfsShared
+    from ooc_graph.kernels.cpu.bfs.peer_rank import CpuPeerBfsRank
+    from ooc_graph.kernels.cpu.bfs.rank import CpuBfsShared
     from ooc_graph.kernels.cpu.bfs.search import CpuBfsSearch
     from ooc_graph.kernels.cpu.components.search import (
         CpuComponentsRank,
@@ -52,14 +53,14 @@ class CpuDevice:
         dealt.require_whole(shard.dealing)
         return CpuBfsSearch(*dealt.hub_rows(shard), self._team, copies=copies)
 
-    def bfs_rank(self, shard: Shard) -> CpuBfsRank:
-        """BFS steps on one shard (hub-first rows)."""
-        from ooc_graph.kernels.cpu.bfs.rank import CpuBfsRank
+    def bfs_rank(self, shard: Shard) -> CpuPeerBfsRank:
+        """BFS steps on one shard (hub-first rows), which may be taken together with others."""
+        from ooc_graph.kernels.cpu.bfs.peer_rank import CpuPeerBfsRank
         from ooc_graph.kernels.cpu.bfs.search import into_rows, never_claimed, out_rows
 
         out, into = dealt.hub_rows(shard)
         never = never_claimed(into.offsets[1:] == into.offsets[:-1])
-        return CpuBfsRank(shard.dealing, out_rows(out), into_rows(into), never, self._team)
+        return CpuPeerBfsRank(shard.dealing, out_rows(out), into_rows(into), never, self._team)
 
     def bfs_shared(self, vertices: int, shards: int) -> CpuBfsShared:
         """Frontier and visited vertices of all ranks, one of it in a process."""

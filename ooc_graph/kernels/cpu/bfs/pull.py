@@ -146,7 +146,7 @@ def _take_tails(
 
 
 @subroutine
-def _arcs_of(offsets: Any, index: int, members: Any) -> Any:
+def arcs_of_word(offsets: Any, index: int, members: Any) -> Any:
     """Arcs of the rows of a word that are members, by way of the others where these are fewer."""
     base = np.uint64(index) << bitmap.SIX
     few = bitmap.count_bits(members) * 2 <= bitmap.WORD_BITS or (
@@ -162,7 +162,7 @@ def _arcs_of(offsets: Any, index: int, members: Any) -> Any:
 
 
 @subroutine
-def _pull_block(
+def pull_block(
     into: Any, tree: Any, out_offsets: Any, frontier: Any, begin: int, end: int, depth: int
 ) -> tuple[int, int, int]:
     """Pull the rows of a few words; return rows found, their out-arcs, and arcs looked at."""
@@ -187,7 +187,7 @@ def _pull_block(
         if found != 0:
             tree.visited[index] |= found
             count += bitmap.count_bits(found)
-            arcs += _arcs_of(out_offsets, index, found)
+            arcs += arcs_of_word(out_offsets, index, found)
     return count, arcs, examined
 
 
@@ -215,7 +215,7 @@ def pull_part(
         if begin >= end:
             break
         for block in range(begin, end, BLOCK_WORDS):
-            c, a, e = _pull_block(
+            c, a, e = pull_block(
                 into, tree, out_offsets, frontier, block, min(block + BLOCK_WORDS, end), depth
             )
             count += c

@@ -12,9 +12,11 @@ from ooc_graph.kernels.common.compiled import kernel
 from ooc_graph.kernels.common.dealt import WHOLE, arcs_of, dealt_of, internal_of, local_of
 from ooc_graph.kernels.common.decisions import BfsTree
 from ooc_graph.kernels.common.team import Team, new_control
+from ooc_graph.kernels.cpu.bfs.common import common_bytes
 from ooc_graph.kernels.cpu.bfs.pull import EXAMINED, FOUND, FOUND_ARCS, IntoRows, pull_part
 from ooc_graph.kernels.cpu.bfs.push import OutRows
 from ooc_graph.kernels.cpu.bfs.search import new_tree
+from ooc_graph.layout.names import id_dtype
 from ooc_graph.types import AnyArray, Dealing, owner_of
 
 
@@ -22,9 +24,22 @@ class CpuBfsShared:
     """Frontier and visited vertices of the whole graph, one bit each, in host memory."""
 
     def __init__(self, vertices: int, shards: int) -> None:
+        self._vertices, self._shards = vertices, shards
+        self.memory: AnyArray | None = None
+        """Bytes that the processes of all ranks map, once they have joined."""
         group = bitmap.BLOCK_WORDS * shards
         self.frontier = np.zeros(-(-bitmap.words_for(vertices) // group) * group, np.uint64)
         self.visited = np.zeros_like(self.frontier)
+
+    @property
+    def joined_bytes(self) -> int:
+        """Memory for ranks that search together."""
+        return common_bytes(self._vertices, self._shards, id_dtype(self._vertices).itemsize)
+
+    def join(self, memory: AnyArray | None, part: int, parts: int) -> None:
+        """Take the memory; zeros are what searches begin with."""
+        del part, parts
+        self.memory = memory
 
     def merge(self, payloads: Sequence[tuple[AnyArray, ...]]) -> None:
         """Deal the ranks' bitmaps into the global one, block by block.

@@ -9,6 +9,7 @@ import numpy as np
 
 from ooc_graph.forked import free_in_child
 from ooc_graph.kernels.common.decisions import BfsTree
+from ooc_graph.kernels.common.peers import each_of, for_all
 from ooc_graph.kernels.cuda.bfs.peers import Levels, PeerBfs
 from ooc_graph.kernels.cuda.bfs.rank import CudaBfsRank
 from ooc_graph.kernels.cuda.runtime import peers
@@ -43,6 +44,9 @@ class CudaPeerBfsRank(CudaBfsRank):
     enough of it; and until that has failed `MOST_FAILURES` times.
     """
 
+    agrees = joins = False
+    greeting = 0, 0
+
     def __init__(self, dealing: Dealing, rows: RankRows) -> None:
         super().__init__(dealing, rows)
         self._rank_rows = rows
@@ -58,25 +62,30 @@ class CudaPeerBfsRank(CudaBfsRank):
         shards = self._dealing.shards
         return ids_of(self.vertices) == NARROW and 1 < shards <= peers.MOST_PEERS
 
+    def has_met(self, greetings: Sequence[int]) -> bool:
+        """As of `BfsPeerRank`: devices are taken for each search."""
+        del greetings
+        return False
+
     def introduce(self, search: object) -> tuple[int, ...]:
         """As of `BfsPeerRank`."""
         can = self._dealing.rows > 0 and self._failures < MOST_FAILURES and not is_limited()
         if not can or not _taken.take(cuda().cuda.Device().id, search):
-            return self._for_all((0,) * IDENTITY_WORDS)
+            return for_all(self._dealing, (0,) * IDENTITY_WORDS)
         self._search = search
-        return self._for_all(identity())
+        return for_all(self._dealing, identity())
 
     def can_meet(self, introduced: Sequence[int]) -> bool:
         """As of `BfsPeerRank`."""
-        self._identities = self._each(introduced)
+        self._identities = each_of(self._dealing, introduced)
         return peers.can_meet(self._identities)
 
     def offer(self) -> tuple[int, ...]:
         """As of `BfsPeerRank`."""
         self._peers = self._peers or self._made()
         if self._peers is None:
-            return self._for_all((0,) * (OFFER_WORDS + _EPOCH_WORDS))
-        return self._for_all((*self._peers.memory.offer, self._peers.epoch))
+            return for_all(self._dealing, (0,) * (OFFER_WORDS + _EPOCH_WORDS))
+        return for_all(self._dealing, (*self._peers.memory.offer, self._peers.epoch))
 
     def _made(self) -> PeerBfs | None:
         """Buffers, if there is memory for them, and for supersteps besides."""
@@ -91,7 +100,7 @@ class CudaPeerBfsRank(CudaBfsRank):
 
     def join(self, offers: Sequence[int]) -> bool:
         """As of `BfsPeerRank`."""
-        each = self._each(offers)
+        each = each_of(self._dealing, offers)
         if self._peers is None or not all(map(any, each)):
             return False
         # A rank that broke off may have been at a meeting behind those that the others know of.
@@ -134,16 +143,6 @@ class CudaPeerBfsRank(CudaBfsRank):
         if self._search is not None:
             _taken.give_back(cuda().cuda.Device().id, self._search)
         self._search = self._levels = None
-
-    def _for_all(self, mine: Words) -> tuple[int, ...]:
-        """A row for all ranks that has this rank's numbers, and zeros elsewhere."""
-        ranks = range(self._dealing.shards)
-        return tuple(word * (rank == self._dealing.shard) for rank in ranks for word in mine)
-
-    def _each(self, words: Sequence[int]) -> list[Words]:
-        """The numbers of each rank."""
-        step = len(words) // self._dealing.shards
-        return [tuple(words[at : at + step]) for at in range(0, len(words), step)]
 
 
 class _Taken:

@@ -1,0 +1,93 @@
+"""What the ranks of a BFS have in common that search together, and what each has alone (CPU).
+
+In memory that all processes map are the parents, and bitmaps: of what is visited, of what each rank
+claims in a push, and of two frontiers, of which one is read and one written. Parents and the first
+two kinds have the rows of one rank behind those of the other; the frontiers are by internal id.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ooc_graph.kernels.common.bitmap import WORD_BITS, Words
+from ooc_graph.kernels.common.compiled import subroutine
+from ooc_graph.kernels.common.dealt import Dealt
+from ooc_graph.kernels.common.team import CONTROL_WORDS
+from ooc_graph.kernels.cpu.bfs.fused import Trace
+from ooc_graph.kernels.cpu.bfs.pull import IntoRows, Tree
+from ooc_graph.kernels.cpu.bfs.push import OutRows
+from ooc_graph.types import DEAL_BLOCK, DEAL_BLOCK_BITS, AnyArray, IntArray
+
+
+class Common(NamedTuple):
+    """What all ranks have in common; ``stride`` is from a rank's first row to that of the next.
+
+    ``claimed`` has a bitmap for each rank, so that they do not write to the same cache lines.
+    """
+
+    control: IntArray
+    parent: AnyArray
+    visited: Words
+    claimed: Words
+    frontier: Words
+    stride: int
+
+
+class Own(NamedTuple):
+    """What a rank has: rows to push and to pull along, and its state.
+
+    Of the state, parents and what is visited are its part of what is common.
+    """
+
+    out: OutRows
+    into: IntoRows
+    tree: Tree
+    trace: Trace
+
+
+class Part(NamedTuple):
+    """A rank's part in one search.
+
+    ``members`` are the threads of all ranks; ``found`` and ``found_arcs`` what the rank has of the
+    root; ``vertices`` and ``arcs`` those of the graph.
+    """
+
+    dealt: Dealt
+    members: int
+    patience_s: int
+    found: int
+    found_arcs: int
+    vertices: int
+    arcs: int
+
+
+def common_bytes(vertices: int, ranks: int, id_bytes: int) -> int:
+    """Memory for `Common`; fewer ranks, of which this number is a multiple, need no more."""
+    rows = _stride(vertices, ranks) * ranks
+    return 8 * CONTROL_WORDS + rows * id_bytes + (3 + ranks) * 8 * (rows // WORD_BITS)
+
+
+def common_in(memory: AnyArray, vertices: int, ranks: int, ids: np.dtype[Any]) -> Common:
+    """Lay the arrays out in memory, bytes that are zeros."""
+    stride = _stride(vertices, ranks)
+    rows = stride * ranks
+    words = 8 * (rows // WORD_BITS)
+    sizes = 8 * CONTROL_WORDS, rows * ids.itemsize, words, ranks * words, 2 * words
+    control, parent, *bitmaps = np.split(memory[: sum(sizes)], np.cumsum(sizes[:-1]))
+    visited, claimed, frontier = (one.view(np.uint64) for one in bitmaps)
+    return Common(control.view(np.int64), parent.view(ids), visited, claimed, frontier, stride)
+
+
+def _stride(vertices: int, ranks: int) -> int:
+    return -(-vertices // (DEAL_BLOCK * ranks)) * DEAL_BLOCK
+
+
+@subroutine
+def index_of(v: Any, dealt: Any, stride: int) -> Any:
+    """Where a vertex stands in arrays that have rank after rank."""
+    block = np.int64(v) >> DEAL_BLOCK_BITS
+    owner = block & ((1 << dealt.shard_bits) - 1)
+    local = ((block >> dealt.shard_bits) << DEAL_BLOCK_BITS) | (np.int64(v) & (DEAL_BLOCK - 1))
+    return np.uint64(owner * stride + local)

@@ -1,0 +1,144 @@
+"""BFS on rows in memory, by supersteps, or together with ranks of other processes of the host."""
+
+from __future__ import annotations
+
+import os
+import secrets
+from collections.abc import Sequence
+
+import numpy as np
+
+from ooc_graph.kernels.common import meeting
+from ooc_graph.kernels.common.bitmap import WORD_BITS, Words
+from ooc_graph.kernels.common.decisions import BfsTree
+from ooc_graph.kernels.common.peers import each_of, for_all
+from ooc_graph.kernels.common.team import OPERATION, Team, new_control
+from ooc_graph.kernels.cpu.bfs.common import Common, Own, Part, common_bytes, common_in
+from ooc_graph.kernels.cpu.bfs.fused import DONE
+from ooc_graph.kernels.cpu.bfs.pull import DEPTH, IntoRows
+from ooc_graph.kernels.cpu.bfs.push import OutRows
+from ooc_graph.kernels.cpu.bfs.rank import CpuBfsRank, CpuBfsShared
+from ooc_graph.kernels.cpu.bfs.search import new_trace, new_tree
+from ooc_graph.kernels.cpu.bfs.together import search_together
+from ooc_graph.types import AnyArray, Dealing
+
+MOST_FAILURES = 3
+_NAME_BITS = 24
+
+
+class CpuPeerBfsRank(CpuBfsRank):
+    """A rank with all its rows in memory: also a `BfsPeerRank`.
+
+    It searches with others if each is the only one of its process, and all processes map common
+    memory; and until that has failed `MOST_FAILURES` times. The memory is kept for later searches.
+    """
+
+    agrees = joins = True
+
+    def __init__(
+        self, dealing: Dealing, out: OutRows, into: IntoRows, never: Words, team: Team
+    ) -> None:
+        super().__init__(dealing, out, into, never, team)
+        self._common: Common | None = None
+        self._name = self._failures = self._members = 0
+        self._search: CpuBfsShared | None = None
+        self._trace = new_trace(dealing.vertices + 1)
+        self._levels = self._root = 0
+
+    def start(self, root: int) -> None:
+        """Forget everything, and claim the root if this rank owns it."""
+        self._root = root
+        super().start(root)
+
+    @property
+    def may_meet(self) -> bool:
+        """As of `BfsPeerRank`."""
+        return self._dealing.shards > 1 and self._failures < MOST_FAILURES
+
+    @property
+    def greeting(self) -> tuple[int, int]:
+        """As of `BfsPeerRank`: the name of the memory that is kept, and its square."""
+        return self._name, self._name**2
+
+    def has_met(self, greetings: Sequence[int]) -> bool:
+        """As of `BfsPeerRank`."""
+        names, squares = greetings
+        # Numbers are equal if the square of their sum is as large as it can be.
+        return names > 0 and names**2 == self._dealing.shards * squares
+
+    def introduce(self, search: CpuBfsShared) -> tuple[int, ...]:
+        """As of `BfsPeerRank`."""
+        self._search = search
+        return for_all(self._dealing, (os.getpid(), self._team.threads))
+
+    def can_meet(self, introduced: Sequence[int]) -> bool:
+        """As of `BfsPeerRank`."""
+        processes, threads = zip(*each_of(self._dealing, introduced), strict=True)
+        self._members = sum(threads)
+        return len(set(processes)) == len(processes)
+
+    def offer(self) -> tuple[int, ...]:
+        """As of `BfsPeerRank`: part of the name that the common memory is to have."""
+        return (1 + secrets.randbits(_NAME_BITS),)
+
+    def join(self, offers: Sequence[int]) -> bool:
+        """As of `BfsPeerRank`."""
+        assert self._search is not None
+        if self._search.memory is None:
+            return False
+        self._share_state(self._search.memory)
+        (self._name,) = offers
+        return True
+
+    def _share_state(self, memory: AnyArray) -> None:
+        """Have the state of the own rows in memory that all map."""
+        dealing, tree = self._dealing, self._tree
+        common = common_in(memory, dealing.vertices, dealing.shards, tree.parent.dtype)
+        row = common.stride * dealing.shard
+        parent = common.parent[row : row + dealing.rows]
+        visited = common.visited[row // WORD_BITS :][: len(tree.visited)]
+        parent[:], visited[:] = tree.parent, tree.visited
+        self._tree, self._common = tree._replace(parent=parent, visited=visited), common
+
+    def launch(self, root: int, arcs: int) -> None:
+        """As of `BfsPeerRank`; `finish` does all of it."""
+        assert root == self._root
+        self._all_arcs = arcs
+
+    def finish(self) -> bool:
+        """As of `BfsPeerRank`."""
+        assert self._common is not None
+        control, own = new_control(), Own(self._out, self._into, self._tree, self._trace)
+        threads = self._members, meeting.PATIENCE_S
+        found = self._count, self._frontier_arcs
+        part = Part(self._dealt, *threads, *found, self.vertices, self._all_arcs)
+        self._team.launch(search_together, control, self._common, own, part)
+        self._levels = int(control[DEPTH])
+        return int(control[OPERATION]) == DONE
+
+    def peer_tree(self) -> BfsTree:
+        """As of `BfsPeerRank`."""
+        trace = [column[: self._levels].copy() for column in self._trace]
+        return BfsTree(self._tree.parent, self._tree.level, 0.0, *trace)
+
+    def part(self, *, may_keep: bool) -> None:
+        """As of `BfsPeerRank`; a rank that is late may still write to memory that is not kept."""
+        if not may_keep:
+            self._failures += 1
+            self._name, common, self._common = 0, self._common, None
+            if common is not None:
+                self._tree = new_tree(self._never, self._dealing.rows, self._tree.parent.dtype)
+                self.start(self._root)
+                self.frontier()
+        self._search = None
+
+    def rehearse(self) -> None:
+        """Search from row 0 alone, as the only rank, so that the kernel is compiled."""
+        ids = self._tree.parent.dtype
+        memory = np.zeros(common_bytes(self.vertices, 1, ids.itemsize), np.uint8)
+        self.start(0)
+        self.frontier()
+        self._share_state(memory)
+        self._members = self._team.threads
+        self.launch(0, self.arcs)
+        assert self.finish()

@@ -1,0 +1,221 @@
+"""A whole BFS by ranks whose processes share memory: the loop over levels runs inside (CPU)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ooc_graph.kernels.common import bitmap, meeting
+from ooc_graph.kernels.common.bitmap import LOW, ONE, SIX, has, lowest_bit
+from ooc_graph.kernels.common.compiled import kernel, subroutine, varying
+from ooc_graph.kernels.common.dealt import internal_of
+from ooc_graph.kernels.common.decisions import PULL, PUSH
+from ooc_graph.kernels.common.team import (
+    FIRST_FREE,
+    LINE,
+    OPERATION,
+    atomic_add,
+    atomic_or,
+    atomic_umin,
+    take_chunk,
+)
+from ooc_graph.kernels.cpu.bfs import pull
+from ooc_graph.kernels.cpu.bfs.common import index_of
+from ooc_graph.kernels.cpu.bfs.fused import DONE
+from ooc_graph.kernels.cpu.bfs.thin_levels import choose_direction
+
+CHUNKS = pull.REACHED + LINE
+"""First of three words of a process's control array, by which its threads take work."""
+COUNTS = FIRST_FREE
+"""First of three groups of words of the common control array: vertices found, arcs, examined."""
+_GROUP = 3 * LINE
+PUSH_WORDS = 4
+"""Bitmap words of the frontier that a thread takes at once to push."""
+
+
+@subroutine
+def _tell(found: Any, dealt: Any, frontier: Any, begin: int, end: int) -> None:
+    """Write own words into a bitmap of all vertices."""
+    for index in range(begin, end):
+        vertex = internal_of(index * bitmap.WORD_BITS, dealt)
+        frontier[np.uint64(vertex) >> SIX] = found[index]
+
+
+@subroutine
+def _tell_all(control: Any, word: int, found: Any, dealt: Any, frontier: Any) -> None:
+    """Write all own words into a bitmap of all vertices, by all threads."""
+    while True:
+        begin, end = take_chunk(control, pull.CHUNK_WORDS, len(found), 0, word)
+        if begin >= end:
+            return
+        _tell(found, dealt, frontier, begin, end)
+
+
+@subroutine
+def _pull(
+    control: Any, word: int, own: Any, dealt: Any, frontier: Any, found: Any, depth: int
+) -> tuple[int, int, int]:
+    """Pull own rows, and tell others which were found; rows found, their out-arcs, arcs seen."""
+    tree, count, arcs, examined = own.tree, 0, 0, 0
+    while True:
+        begin, end = take_chunk(control, pull.CHUNK_WORDS, len(tree.visited), 0, word)
+        if begin >= end:
+            return count, arcs, examined
+        for block in range(begin, end, pull.BLOCK_WORDS):
+            stop = min(block + pull.BLOCK_WORDS, end)
+            c, a, e = pull.pull_block(own.into, tree, own.out.offsets, frontier, block, stop, depth)
+            count += c
+            arcs += a
+            examined += e
+        _tell(tree.found, dealt, found, begin, end)
+
+
+@subroutine
+def _push(threads: int, control: Any, word: int, own: Any, dealt: Any, common: Any) -> int:
+    """Offer the rows found last to their neighbours as parents; arcs examined."""
+    out, found = own.out, own.tree.found
+    examined, none = 0, np.uint64(common.stride << dealt.shard_bits)
+    all_words = len(common.visited)
+    claimed = common.claimed[dealt.shard * all_words : (dealt.shard + 1) * all_words]
+    while True:
+        begin, end = take_chunk(control, PUSH_WORDS, len(found), 0, word)
+        if begin >= end:
+            return examined
+        for index in range(begin, end):
+            rest = found[index]
+            while rest != 0:
+                row = np.int64(index * bitmap.WORD_BITS + lowest_bit(rest))
+                rest &= rest - ONE
+                u = np.uint64(internal_of(row, dealt))
+                position, stop = np.uint64(out.offsets[row]), np.uint64(out.offsets[row + 1])
+                examined += np.int64(stop - position)
+                while position < stop:
+                    at = index_of(out.neighbors[position], dealt, common.stride)
+                    position += ONE
+                    if has(common.visited, at) or np.uint64(common.parent[at]) <= u:
+                        continue
+                    if np.uint64(atomic_umin(common.parent, at, u)) < none:
+                        continue
+                    if threads == 1:
+                        bitmap.put(claimed, at)
+                    else:
+                        atomic_or(claimed, at >> SIX, ONE << (at & LOW))
+
+
+@subroutine
+def _take_claimed(claimed: Any, all_words: int, ranks: int, word: int) -> Any:
+    """What all ranks have claimed of a word of rows, which they forget."""
+    new = np.uint64(0)
+    for rank in range(ranks):
+        theirs = claimed[np.uint64(rank * all_words + word)]
+        if theirs != 0:
+            new |= theirs
+            claimed[np.uint64(rank * all_words + word)] = 0
+    return new
+
+
+@subroutine
+def _settle(
+    control: Any, word: int, own: Any, dealt: Any, common: Any, depth: int
+) -> tuple[int, int]:
+    """Make what was claimed of the own rows the frontier; how many, and their out-arcs."""
+    tree, count, arcs, ranks = own.tree, 0, 0, 1 << dealt.shard_bits
+    first, all_words = dealt.shard * common.stride // bitmap.WORD_BITS, len(common.visited)
+    while True:
+        begin, end = take_chunk(control, pull.CHUNK_WORDS, len(tree.found), 0, word)
+        if begin >= end:
+            return count, arcs
+        for index in range(begin, end):
+            rest = _take_claimed(common.claimed, all_words, ranks, first + index)
+            tree.found[index] = rest
+            if rest == 0:
+                continue
+            tree.visited[index] |= rest
+            count += bitmap.count_bits(rest)
+            arcs += pull.arcs_of_word(own.out.offsets, index, rest)
+            while rest != 0:
+                tree.level[index * bitmap.WORD_BITS + lowest_bit(rest)] = depth
+                rest &= rest - ONE
+
+
+@subroutine
+def _begin_step(thread: int, control: Any, common: Any, dealt: Any, step: int) -> tuple[int, int]:
+    """Words of a step: by which threads take work, and the first that it counts in.
+
+    Those of the next step are set to zero; nobody is at what they were used for.
+    """
+    now, then = step % 3, (step + 1) % 3
+    if thread == 0:
+        control[CHUNKS + then * LINE] = 0
+        if dealt.shard == 0:
+            for word in range(3):
+                common.control[COUNTS + then * _GROUP + word * LINE] = 0
+    return CHUNKS + now * LINE, COUNTS + now * _GROUP
+
+
+@subroutine
+def _end_step(
+    common: Any, part: Any, begun_s: int, counts: int, found: int, arcs: int, examined: int
+) -> bool:
+    """Add to what the step counts, and wait for all."""
+    atomic_add(common.control, counts, found)
+    atomic_add(common.control, counts + LINE, arcs)
+    atomic_add(common.control, counts + 2 * LINE, examined)
+    return bool(meeting.meet(common.control, part.members, begun_s, part.patience_s))
+
+
+@kernel
+def search_together(
+    thread: int, threads: int, control: Any, common: Any, own: Any, part: Any
+) -> None:
+    """Search on from the root, which its owner has claimed; all threads of all ranks call it.
+
+    Word `DEPTH` of the control array becomes the number of levels, and `OPERATION` `DONE` if nobody
+    gave up.
+    """
+    begun_s, dealt, half = meeting.seconds(), part.dealt, len(common.frontier) // 2
+    step, depth, direction, is_known = varying(0), varying(0), varying(PUSH), False
+    unvisited, trace = part.arcs, own.trace
+    # The search before may have counted in the words of the next step, until this one ends.
+    word, counts = _begin_step(thread, control, common, dealt, step)
+    if not _end_step(common, part, begun_s, counts, 0, 0, 0):
+        return
+    step += 1
+    word, counts = _begin_step(thread, control, common, dealt, step)
+    c, a, e = varying(0), varying(0), varying(0)
+    if thread == 0:
+        c, a = part.found, part.found_arcs
+    while _end_step(common, part, begun_s, counts, c, a, e):
+        count, arcs = common.control[counts], common.control[counts + LINE]
+        if thread == 0 and depth > 0:
+            trace.arcs[depth - 1] = common.control[counts + 2 * LINE]
+        if count == 0:
+            if thread == 0:
+                control[pull.DEPTH], control[OPERATION] = depth, DONE
+            return
+        unvisited -= arcs
+        direction = choose_direction(direction, count, arcs, unvisited, part.vertices)
+        if thread == 0:
+            trace.vertices[depth], trace.direction[depth] = count, direction
+        this = common.frontier[half * (depth & 1) : half * ((depth & 1) + 1)]
+        after = common.frontier[half * (~depth & 1) : half * ((~depth & 1) + 1)]
+        depth += 1
+        step += 1
+        word, counts = _begin_step(thread, control, common, dealt, step)
+        is_ready = direction == PULL and is_known
+        if not is_ready:
+            # Two steps, of which the first counts nothing.
+            if direction == PULL:
+                _tell_all(control, word, own.tree.found, dealt, this)
+            else:
+                e = _push(threads, control, word, own, dealt, common)
+            if not _end_step(common, part, begun_s, counts, 0, 0, 0):
+                return
+            step += 1
+            word, counts = _begin_step(thread, control, common, dealt, step)
+        if direction == PULL:
+            c, a, e = _pull(control, word, own, dealt, this, after, depth)
+        else:
+            c, a = _settle(control, word, own, dealt, common, depth)
+        is_known = direction == PULL

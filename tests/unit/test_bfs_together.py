@@ -1,0 +1,206 @@
+"""BFS by ranks of several processes in common memory: the bytes of one, and no endless wait."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from distributed import Client
+
+import ooc_graph as og
+from ooc_graph.exchange.ranks import run_in_process
+from ooc_graph.kernels.common import meeting
+from ooc_graph.kernels.cpu.bfs.common import common_bytes
+from ooc_graph.kernels.cpu.bfs.peer_rank import MOST_FAILURES, CpuPeerBfsRank
+from ooc_graph.kernels.cpu.device import CpuDevice
+from ooc_graph.traverse.bfs import bfs
+from ooc_graph.types import NoProgress
+from tests import local_exchange
+from tests.strategies import Arcs, arcs_of, grid, skewed
+from tests.toy_ranks import start
+
+FLOAT = "float32"
+
+
+def pieces() -> Arcs:
+    """A path and a star that are apart, so that few vertices are reached."""
+    path = np.arange(3000)
+    return arcs_of(
+        np.append(path, np.full(500, 4000)),
+        np.append(path + 1, 4001 + np.arange(500)),
+        np.ones(3500, np.float32),
+        directed=True,
+    )
+
+
+GRAPHS = {
+    "skewed": lambda: skewed(9000, 60_000, FLOAT, directed=False, seed=1),
+    "skewed, directed": lambda: skewed(9000, 60_000, FLOAT, directed=True, seed=2),
+    "dense": lambda: skewed(3000, 200_000, FLOAT, directed=True, seed=3),
+    "grid": lambda: grid(70, FLOAT),
+    "pieces": pieces,
+    "rows for one rank": lambda: skewed(300, 900, FLOAT, directed=False, seed=4),
+}
+
+
+class Together:
+    """Ranks that have met; each is as if in a process of its own."""
+
+    def __init__(self, arcs: Arcs, ranks: int, threads: int) -> None:
+        self.arcs = arcs
+        self.ranks = [CpuDevice(threads).bfs_rank(part) for part in arcs.shards(ranks)]
+        memory = np.zeros(common_bytes(arcs.vertices, ranks, 4), np.uint8)
+        for rank in self.ranks:
+            rank.start(0)
+            rank._members = ranks * threads
+            rank._share_state(memory)
+
+    def run(self, root: int, come: int | None = None) -> list[bool]:
+        """Have all ranks search, or only the first; whether each has an answer."""
+        every = sum(rank.arcs for rank in self.ranks)
+        for rank in self.ranks:
+            rank.start(root)
+            rank.frontier()
+            rank.launch(root, every)
+        with ThreadPoolExecutor(len(self.ranks)) as pool:
+            return list(pool.map(CpuPeerBfsRank.finish, self.ranks[:come]))
+
+    def require_right(self, root: int) -> None:
+        """Compare answers, and what happened in each level, with those of one search."""
+        right = CpuDevice(1).bfs(self.arcs.shards(1)[0]).run(root)
+        for rank in self.ranks:
+            tree, own = rank.peer_tree(), rank._dealing.owned()
+            assert tree.level.tobytes() == right.level[own].tobytes()
+            assert tree.parent.tobytes() == right.parent[own].tobytes()
+            for name in ("level_vertices", "level_arcs", "level_direction"):
+                assert getattr(tree, name).tolist() == getattr(right, name).tolist()
+
+
+@pytest.mark.parametrize(("ranks", "threads"), [(2, 1), (4, 1), (2, 2)])
+@pytest.mark.parametrize("name", GRAPHS)
+def test_bytes(name: str, ranks: int, threads: int) -> None:
+    together = Together(GRAPHS[name](), ranks, threads)
+    last = together.arcs.vertices - 1
+    # The memory is that of the search before.
+    for root in (0, 7, last, last // 2):
+        assert together.run(root) == [True] * ranks
+        together.require_right(root)
+
+
+def test_nobody_waits_for_a_rank_that_does_not_come(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(meeting, "PATIENCE_S", 0)
+    together = Together(GRAPHS["skewed"](), 2, 1)
+    assert together.run(7, come=1) == [False]
+    first, late = together.ranks
+    first.part(may_keep=False)
+    own = first._tree.parent.copy()
+    # Who comes later knows at once, and does no harm.
+    begun_s = time.monotonic()
+    assert not late.finish()
+    assert time.monotonic() - begun_s < 1
+    late._common.parent[:] = 0
+    assert first._tree.parent.tobytes() == own.tobytes()
+    late.part(may_keep=False)
+    shared = CpuDevice(1).bfs_shared(together.arcs.vertices, 2)
+    coroutines = [bfs(rank, 7, shared) for rank in together.ranks]
+    trees, _ = local_exchange.run(coroutines, shared, 2)
+    right = CpuDevice(1).bfs(together.arcs.shards(1)[0]).run(7)
+    for rank, tree in zip(together.ranks, trees, strict=True):
+        assert tree.parent.tobytes() == right.parent[rank._dealing.owned()].tobytes()
+
+
+def test_ranks_of_one_process_go_by_supersteps() -> None:
+    arcs, device = GRAPHS["skewed"](), CpuDevice(1)
+    shared = device.bfs_shared(arcs.vertices, 2)
+    ranks = [device.bfs_rank(part) for part in arcs.shards(2)]
+    for _ in range(MOST_FAILURES + 1):
+        run_in_process({k: bfs(rank, 7, shared) for k, rank in enumerate(ranks)}, shared)
+    assert all(rank.may_meet and rank.greeting == (0, 0) for rank in ranks)
+
+
+@pytest.mark.parametrize(
+    ("names", "have"), [([5, 5, 5, 5], True), ([5, 5, 5, 6], False), ([0] * 4, False)]
+)
+def test_ranks_know_whether_all_have_met(names: Sequence[int], have: bool) -> None:
+    ranks = [CpuDevice(1).bfs_rank(part) for part in GRAPHS["grid"]().shards(4)]
+    for rank, name in zip(ranks, names, strict=True):
+        rank._name = name
+    sums = [sum(column) for column in zip(*(rank.greeting for rank in ranks), strict=True)]
+    assert all(rank.has_met(sums) == have for rank in ranks)
+
+
+@pytest.fixture(scope="module")
+def path(tmp_path_factory: pytest.TempPathFactory) -> og.Graph:
+    """So many levels that supersteps would be seen."""
+    ends = np.arange(1500), np.arange(1, 1501)
+    store = tmp_path_factory.mktemp("path") / "path.zarr"
+    return og.build((*ends, np.ones(1500, np.float32)), store, rows="both", shards=2, client=False)
+
+
+@pytest.fixture
+def client() -> Iterator[Client]:
+    with start(2) as cluster, Client(cluster) as client:
+        yield client
+
+
+def searched(graph: og.Graph, client: Client, root: int, **options: Any) -> tuple[Any, int]:
+    """The answer of ranks, and how many supersteps it took."""
+    said: list[str] = []
+    progress = type("Said", (NoProgress,), {"note": lambda _, text: said.append(text)})()
+    answer = og.bfs(graph, root, client=client, exchange="scheduler", progress=progress, **options)
+    (line,) = [text for text in said if " supersteps" in text]
+    return answer, int(line.split(" supersteps")[0].rsplit(" ", 1)[1].replace(",", ""))
+
+
+def same(answer: Any, graph: og.Graph, root: int) -> None:
+    right = og.bfs(graph, root, client=False)
+    assert answer.level.tobytes() == right.level.tobytes()
+    assert answer.parent.tobytes() == right.parent.tobytes()
+
+
+def test_workers_search_together(path: og.Graph, client: Client, tmp_path: Path) -> None:
+    for root, most in ((0, 5), (17, 2), (1400, 2)):
+        answer, supersteps = searched(path, client, root)
+        assert supersteps <= most
+        same(answer, path, root)
+    client.run(be_late)
+    answer, supersteps = searched(path, client, 17)
+    assert supersteps > 1400
+    same(answer, path, 17)
+    # They meet again.
+    assert searched(path, client, 17)[1] < 10
+    answer, supersteps = searched(path, client, 17, out=tmp_path / "out.zarr")
+    assert supersteps > 1400
+    same(answer, path, 17)
+
+
+def test_a_worker_that_dies_before_it_comes(path: og.Graph, client: Client) -> None:
+    searched(path, client, 0)
+    first = min(client.scheduler_info(n_workers=-1)["workers"])
+    client.run(die_at_launch, workers=[first])
+    same(og.bfs(path, 17, client=client, exchange="scheduler"), path, 17)
+
+
+def be_late() -> None:
+    """Have the rank of one worker be later than others wait, once."""
+    meeting.PATIENCE_S = 0
+    usual = CpuPeerBfsRank.finish
+
+    def finish(rank: CpuPeerBfsRank) -> bool:
+        CpuPeerBfsRank.finish = usual  # type: ignore[method-assign]
+        if rank._dealing.shard == 0:
+            time.sleep(4)
+        return usual(rank)
+
+    CpuPeerBfsRank.finish = finish  # type: ignore[method-assign]
+
+
+def die_at_launch() -> None:
+    CpuPeerBfsRank.launch = lambda *_: os.kill(os.getpid(), signal.SIGKILL)  # type: ignore[method-assign]
