@@ -180,6 +180,11 @@ def ways(name: str, kernel: str) -> list[str]:
     return found
 
 
+def is_slow(name: str, way: str) -> bool:
+    """Whether there are many supersteps, and one graph in that way will do for most runs."""
+    return way == BY_RANKS_ON_DISK and not name.startswith("kronecker")
+
+
 def answer_names() -> Iterator[tuple[str, str]]:
     """Graph and kernel."""
     for name in store_names():

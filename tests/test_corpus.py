@@ -42,7 +42,7 @@ def test_stores_keep_their_bytes(name: str, corpus: Corpus) -> None:
 @pytest.mark.parametrize(
     ("name", "kernel", "way"),
     [
-        (name, kernel, way)
+        pytest.param(name, kernel, way, marks=[pytest.mark.slow] * made.is_slow(name, way))
         for name, kernel in made.answer_names()
         for way in made.ways(name, kernel)
     ],

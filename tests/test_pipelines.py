@@ -208,7 +208,14 @@ def killed(steps: int, *words: Any) -> bool:
     return done.code != 0
 
 
-def test_killed_after_each_step_of_doing_it_again(joining: list[str], tmp_path: Path) -> None:
+# Each in its turn takes minutes.
+every = pytest.mark.parametrize("every", [4, pytest.param(1, marks=pytest.mark.slow)])
+
+
+@every
+def test_killed_after_each_step_of_doing_it_again(
+    every: int, joining: list[str], tmp_path: Path
+) -> None:
     former, latter = "1 2\n2 3\n", "1 2\n1 3\n3 4\n"
     edges, folder, kept = edges_file(tmp_path / "in", former), tmp_path / "run", tmp_path / "kept"
     words = [OWN_GRAPH, edges, "--source", 1, "--folder", folder, *joining]
@@ -236,17 +243,20 @@ def test_killed_after_each_step_of_doing_it_again(joining: list[str], tmp_path: 
         edges.write_text(former)
         assert script(*words).code == 0
         assert finished(folder) == right[former]
-        steps += 1
+        steps += every
     # At least the graph, its answer, the former note, the file and its note.
     assert steps - 1 >= 5
 
 
-def test_killed_after_each_step_of_replacing_it(joining: list[str], tmp_path: Path) -> None:
+@every
+def test_killed_after_each_step_of_replacing_it(
+    every: int, joining: list[str], tmp_path: Path
+) -> None:
     folder = tmp_path / "run"
     assert script(*graph500(folder), *joining).code == 0
     words = [*graph500(folder, SCALE + 1), *joining, "--overwrite"]
     # What is asked for, the graph, the former sums, and each search with its note.
-    for steps in range(1, 3 + 2 * SEARCHES):
+    for steps in range(1, 3 + 2 * SEARCHES, every):
         shutil.copytree(folder, tmp_path / "kept", dirs_exist_ok=True)
         assert killed(steps, *words)
         assert script(*words).code == 0
@@ -339,6 +349,7 @@ def test_refusals(words: list[object], code: int, said: str, tmp_path: Path) -> 
     assert stores(tmp_path) == before
 
 
+@pytest.mark.slow
 def test_a_scheduler_that_is_not_there_is_worth_a_retry(tmp_path: Path) -> None:
     (tmp_path / "edges.txt").write_text("1 2\n2 3\n")
     words = [tmp_path / "edges.txt", "--source", 1, "--folder", tmp_path / "run"]

@@ -108,7 +108,7 @@ def limits() -> Iterator[None]:
 
 
 @pytest.mark.timeout(1200)
-@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("seed", [0, pytest.param(1, marks=pytest.mark.slow)])
 def test_some_rounds(seed: int, works: Works, tmp_path: Path) -> None:
     play(seed, works, tmp_path)
 

@@ -156,7 +156,8 @@ def test_ranks_of_many_rows(name, shards, rule):
     for kernel, found in (("bfs", None), ("sssp", PULLS), ("sssp", PUSHES)):
         ranks, share = bound(arcs, kernel, rule, shards, found, window=128, look=3)
         wanted = getattr(DEVICE, kernel)(whole, copies=False)
-        for root in (0, 1500, arcs.vertices - 1):
+        # These have many levels.
+        for root in (0, 1500, arcs.vertices - 1)[: 1 if name in ("grid", "plateaus") else 3]:
             same(searched(ranks, share(), root), wanted.run(root))
 
 
