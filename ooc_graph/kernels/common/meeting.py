@@ -45,12 +45,28 @@ def seconds(typing_context: Any) -> Any:  # noqa: ARG001
     return types.int64(), generate
 
 
+@instruction
+def nap(typing_context: Any) -> Any:  # noqa: ARG001
+    """Sleep as shortly as the system lets a thread, some 0.1 ms (POSIX ``usleep``)."""
+
+    def generate(context: Any, builder: Any, *_: Any) -> Any:
+        word = ir.IntType(32)
+        function = cgutils.get_or_insert_function(
+            builder.module, ir.FunctionType(word, [word]), "usleep"
+        )
+        builder.call(function, [word(20)])
+        return context.get_dummy_value()
+
+    return types.void(), generate
+
+
 @kernel
-def meet(control: Any, members: int, begun_s: int, patience_s: int) -> bool:
+def meet(control: Any, members: int, begun_s: int, patience_s: int, are_crowded: bool) -> bool:
     """Wait for all members; False: somebody gave up, now or before, and the caller must return.
 
     ``control`` is as of `new_control`. Who has been at work since ``begun_s`` waits so long once
-    more, and ``patience_s`` besides: parts of the same work do not differ by more.
+    more, and ``patience_s`` besides: parts of the same work do not differ by more. If members
+    ``are_crowded``, more than there are cores, who waits sleeps.
     """
     generation = atomic_load(control, GENERATION)
     if generation == GIVEN_UP:
@@ -65,6 +81,9 @@ def meet(control: Any, members: int, begun_s: int, patience_s: int) -> bool:
             return bool(now != GIVEN_UP)
         looks += 1
         if looks > SPINS:
-            yield_core()
+            if are_crowded:
+                nap()
+            else:
+                yield_core()
             if looks % _LOOKS == 0 and seconds() - waiting_s > patience_s + waiting_s - begun_s:
                 atomic_replace(control, GENERATION, generation, GIVEN_UP)

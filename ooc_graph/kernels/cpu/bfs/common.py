@@ -50,13 +50,15 @@ class Own(NamedTuple):
 class Part(NamedTuple):
     """A rank's part in one search.
 
-    ``members`` are the threads of all ranks; ``found`` and ``found_arcs`` what the rank has of the
-    root; ``vertices`` and ``arcs`` those of the graph.
+    ``members`` are the threads of all ranks, and ``are_crowded`` if there are fewer cores.
+    ``found`` and ``found_arcs`` are what the rank has of the root; ``vertices`` and ``arcs`` those
+    of the graph.
     """
 
     dealt: Dealt
     members: int
     patience_s: int
+    are_crowded: bool
     found: int
     found_arcs: int
     vertices: int

@@ -20,6 +20,7 @@ from ooc_graph.kernels.cpu.bfs.push import OutRows
 from ooc_graph.kernels.cpu.bfs.rank import CpuBfsRank, CpuBfsShared
 from ooc_graph.kernels.cpu.bfs.search import new_trace, new_tree
 from ooc_graph.kernels.cpu.bfs.together import search_together
+from ooc_graph.threads import cores
 from ooc_graph.types import AnyArray, Dealing
 
 MOST_FAILURES = 3
@@ -74,8 +75,9 @@ class CpuPeerBfsRank(CpuBfsRank):
     def can_meet(self, introduced: Sequence[int]) -> bool:
         """As of `BfsPeerRank`."""
         processes, threads = zip(*each_of(self._dealing, introduced), strict=True)
-        self._members = sum(threads)
-        return len(set(processes)) == len(processes)
+        self._members, can = sum(threads), len(set(processes)) == len(processes)
+        self._failures += not can
+        return can
 
     def offer(self) -> tuple[int, ...]:
         """As of `BfsPeerRank`: part of the name that the common memory is to have."""
@@ -109,7 +111,8 @@ class CpuPeerBfsRank(CpuBfsRank):
         """As of `BfsPeerRank`."""
         assert self._common is not None
         control, own = new_control(), Own(self._out, self._into, self._tree, self._trace)
-        threads = self._members, meeting.PATIENCE_S
+        are_crowded = self._members > cores()
+        threads = self._members, meeting.PATIENCE_S, are_crowded
         found = self._count, self._frontier_arcs
         part = Part(self._dealt, *threads, *found, self.vertices, self._all_arcs)
         self._team.launch(search_together, control, self._common, own, part)

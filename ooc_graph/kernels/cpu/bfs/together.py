@@ -72,10 +72,10 @@ def _pull(
 
 
 @subroutine
-def _push(threads: int, control: Any, word: int, own: Any, dealt: Any, common: Any) -> int:
+def _push(threads: int, control: Any, word: int, own: Any, dealt: Any, common: Any) -> Any:
     """Offer the rows found last to their neighbours as parents; arcs examined."""
     out, found = own.out, own.tree.found
-    examined, none = 0, np.uint64(common.stride << dealt.shard_bits)
+    examined, none = np.int64(0), np.uint64(common.stride << dealt.shard_bits)
     all_words = len(common.visited)
     claimed = common.claimed[dealt.shard * all_words : (dealt.shard + 1) * all_words]
     while True:
@@ -162,7 +162,8 @@ def _end_step(
     atomic_add(common.control, counts, found)
     atomic_add(common.control, counts + LINE, arcs)
     atomic_add(common.control, counts + 2 * LINE, examined)
-    return bool(meeting.meet(common.control, part.members, begun_s, part.patience_s))
+    crowd = part.members, begun_s, part.patience_s, part.are_crowded
+    return bool(meeting.meet(common.control, *crowd))
 
 
 @kernel
