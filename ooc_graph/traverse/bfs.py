@@ -40,6 +40,20 @@ def bfs(
     Ranks that reach each other's memory search in one launch each instead (`BfsPeerRank`), unless
     they write states. Returns parents and levels of the own rows, in local order.
     """
+    # To ask what a rank can do takes as long as a step.
+    can_meet = not states.writes and isinstance(rank, BfsPeerRank) and rank.may_meet
+    peer = rank if isinstance(rank, BfsPeerRank) and can_meet else None
+    try:
+        return (yield from _search(rank, peer, root, shared, states))
+    finally:
+        if peer is not None:
+            peer.leave()
+
+
+def _search(
+    rank: BfsRank, peer: BfsPeerRank | None, root: int, shared: BfsShared, states: States
+) -> Superstep[BfsTree]:
+    """Search as `bfs` says; ``peer`` is the rank if it may search together with others."""
     rank.start(root)
     vertices: list[int] = []
     arcs: list[int] = []
@@ -52,11 +66,9 @@ def bfs(
         yield Share((), (_claim_again(rank, state, len(vertices)),))
         del state  # and its arrays
     direction = directions[-1] if directions else PUSH
-    # To ask what a rank can do takes as long as a step.
     in_parts = rank if isinstance(rank, BfsPartsRank) else None
-    peer = rank if isinstance(rank, BfsPeerRank) and rank.may_meet else None
     # In the first superstep alone: how many cannot search together, and who has done so before.
-    is_apart = peer is None or goes_on or states.writes
+    is_apart = goes_on or peer is None or not peer.take()
     apart: tuple[int, ...] = int(is_apart), *((0, 0) if peer is None else peer.greeting)
     while True:
         found, found_arcs, bits = rank.frontier()
@@ -64,8 +76,9 @@ def bfs(
         ahead = None if in_parts else _pushed_ahead(rank, found_arcs, shared)
         world: World = yield Share(counts, (bits,), ahead, is_disjoint=True)
         frontier, frontier_arcs, all_arcs, level_arcs, waiting, *met = world.counts
-        if met and met[0] == 0 and peer is not None:
-            tree = yield from _with_peers(peer, root, all_arcs, shared, met[1:])
+        if met and peer is not None:
+            tree = yield from _with_peers(peer, root, all_arcs, shared, met)
+            peer.leave()
             if tree is not None:
                 return tree
         apart = ()
@@ -140,12 +153,16 @@ def _push(rank: BfsRank, in_parts: BfsPartsRank | None, shared: BfsShared) -> Su
 
 
 def _with_peers(
-    rank: BfsPeerRank, root: int, arcs: int, shared: BfsShared, greetings: Sequence[int]
+    rank: BfsPeerRank, root: int, arcs: int, shared: BfsShared, met: Sequence[int]
 ) -> Superstep[BfsTree | None]:
-    """Search by devices that reach each other's memory; None if they do not.
+    """Search by ranks that reach each other's memory; None if they do not.
 
-    ``arcs`` are those of all ranks. Their steps are not changed by it.
+    ``arcs`` are those of all ranks, and ``met`` says how many cannot, and sums of greetings. If it
+    is None, the rank's steps go on as if this had not been tried.
     """
+    apart, *greetings = met
+    if apart:
+        return None
     may_keep = True
     try:
         if not rank.has_met(greetings):

@@ -7,6 +7,7 @@ import signal
 import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +16,10 @@ import pytest
 from distributed import Client
 
 import ooc_graph as og
+from ooc_graph.exchange.attempt import DRAIN_S
 from ooc_graph.exchange.ranks import run_in_process
 from ooc_graph.kernels.common import meeting
+from ooc_graph.kernels.cpu.bfs import peer_rank
 from ooc_graph.kernels.cpu.bfs.common import common_bytes
 from ooc_graph.kernels.cpu.bfs.peer_rank import MOST_FAILURES, CpuPeerBfsRank
 from ooc_graph.kernels.cpu.device import CpuDevice
@@ -53,13 +56,15 @@ GRAPHS = {
 class Together:
     """Ranks that have met; each is as if in a process of its own."""
 
-    def __init__(self, arcs: Arcs, ranks: int, threads: int) -> None:
-        self.arcs = arcs
-        self.ranks = [CpuDevice(threads).bfs_rank(part) for part in arcs.shards(ranks)]
-        memory = np.zeros(common_bytes(arcs.vertices, ranks, 4), np.uint8)
+    def __init__(self, arcs: Arcs, threads: Sequence[int], ids: str = "uint32") -> None:
+        self.arcs, self.ids, ranks = arcs, ids, len(threads)
+        parts = arcs.shards(ranks, ids)
+        both = zip(threads, parts, strict=True)
+        self.ranks = [CpuDevice(count).bfs_rank(part) for count, part in both]
+        memory = np.zeros(common_bytes(arcs.vertices, ranks, np.dtype(ids).itemsize), np.uint8)
         for rank in self.ranks:
             rank.start(0)
-            rank._members = ranks * threads
+            rank._members = sum(threads)
             rank._share_state(memory)
 
     def run(self, root: int, come: int | None = None) -> list[bool]:
@@ -74,7 +79,7 @@ class Together:
 
     def require_right(self, root: int) -> None:
         """Compare answers, and what happened in each level, with those of one search."""
-        right = CpuDevice(1).bfs(self.arcs.shards(1)[0]).run(root)
+        right = CpuDevice(1).bfs(self.arcs.shards(1, self.ids)[0]).run(root)
         for rank in self.ranks:
             tree, own = rank.peer_tree(), rank._dealing.owned()
             assert tree.level.tobytes() == right.level[own].tobytes()
@@ -83,28 +88,55 @@ class Together:
                 assert getattr(tree, name).tolist() == getattr(right, name).tolist()
 
 
-@pytest.mark.parametrize(("ranks", "threads"), [(2, 1), (4, 1), (2, 2)])
+@pytest.mark.parametrize("threads", [(1, 1), (1, 1, 1, 1), (2, 2), (1, 3)])
 @pytest.mark.parametrize("name", GRAPHS)
-def test_bytes(name: str, ranks: int, threads: int) -> None:
-    together = Together(GRAPHS[name](), ranks, threads)
+def test_bytes(name: str, threads: Sequence[int]) -> None:
+    together = Together(GRAPHS[name](), threads)
     last = together.arcs.vertices - 1
     # The memory is that of the search before.
     for root in (0, 7, last, last // 2):
-        assert together.run(root) == [True] * ranks
+        assert together.run(root) == [True] * len(threads)
         together.require_right(root)
+
+
+@pytest.mark.slow
+def test_ids_of_64_bits() -> None:
+    # Compiles all for another type of ids.
+    together = Together(GRAPHS["skewed, directed"](), (1, 1), "uint64")
+    assert together.run(7) == [True, True]
+    together.require_right(7)
+
+
+def test_more_levels_than_are_traced(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(peer_rank, "MOST_LEVELS", 100)
+    together = Together(GRAPHS["grid"](), (1, 1))
+    assert together.run(together.arcs.vertices - 1) == [False, False]
+
+
+def test_threads_of_a_process_are_taken_by_one_search() -> None:
+    device, parts = CpuDevice(2), GRAPHS["grid"]().shards(2)
+    one, other = (device.bfs_rank(part) for part in parts)
+    assert one.take()
+    assert one.take()
+    assert not other.take()
+    other.leave()
+    assert not other.take()
+    one.leave()
+    assert other.take()
 
 
 def test_nobody_waits_for_a_rank_that_does_not_come(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(meeting, "PATIENCE_S", 0)
-    together = Together(GRAPHS["skewed"](), 2, 1)
+    together = Together(GRAPHS["skewed"](), (1, 1))
     assert together.run(7, come=1) == [False]
     first, late = together.ranks
     first.part(may_keep=False)
     own = first._tree.parent.copy()
     # Who comes later knows at once, and does no harm.
+    monkeypatch.setattr(meeting, "PATIENCE_S", 60)
     begun_s = time.monotonic()
     assert not late.finish()
-    assert time.monotonic() - begun_s < 1
+    assert time.monotonic() - begun_s < 30
     late._common.parent[:] = 0
     assert first._tree.parent.tobytes() == own.tobytes()
     late.part(may_keep=False)
@@ -120,11 +152,10 @@ def test_ranks_of_one_process_go_by_supersteps() -> None:
     arcs, device = GRAPHS["skewed"](), CpuDevice(1)
     shared = device.bfs_shared(arcs.vertices, 2)
     ranks = [device.bfs_rank(part) for part in arcs.shards(2)]
-    for _ in range(MOST_FAILURES):
-        assert all(rank.may_meet and rank.greeting == (0, 0) for rank in ranks)
+    for _ in range(MOST_FAILURES + 1):
         run_in_process({k: bfs(rank, 7, shared) for k, rank in enumerate(ranks)}, shared)
-    # They do not ask again.
-    assert not any(rank.may_meet for rank in ranks)
+    # They may be dealt to processes of their own.
+    assert all(rank.may_meet and rank.greeting == (0, 0) for rank in ranks)
 
 
 @pytest.mark.parametrize(
@@ -187,19 +218,42 @@ def test_a_worker_that_dies_before_it_comes(path: og.Graph, client: Client) -> N
     searched(path, client, 0)
     first = min(client.scheduler_info(n_workers=-1)["workers"])
     client.run(die_at_launch, workers=[first])
-    same(og.bfs(path, 17, client=client, exchange="scheduler"), path, 17)
+    begun_s = time.monotonic()
+    answer = og.bfs(path, 17, client=client, exchange="scheduler")
+    # The other does not wait until it is ended.
+    assert time.monotonic() - begun_s < DRAIN_S / 2
+    same(answer, path, 17)
+
+
+def test_searches_at_once(path: og.Graph) -> None:
+    """Two of them on the same threads."""
+    with start(2, threads_per_worker=2) as cluster, Client(cluster) as client:
+        searched(path, client, 0)
+        with ThreadPoolExecutor(4) as pool:
+            roots = [17, 400, 800, 1400]
+            answers = list(pool.map(partial(at_once, path, client), roots))
+        for root, answer in zip(roots, answers, strict=True):
+            same(answer, path, root)
+        assert searched(path, client, 17)[1] < 10
+
+
+def at_once(graph: og.Graph, client: Client, root: int) -> Any:
+    return og.bfs(graph, root, client=client, exchange="scheduler")
 
 
 def be_late() -> None:
     """Have the rank of one worker be later than others wait, once."""
-    meeting.PATIENCE_S = 0
-    usual = CpuPeerBfsRank.finish
+    usual, patience_s = CpuPeerBfsRank.finish, meeting.PATIENCE_S
 
     def finish(rank: CpuPeerBfsRank) -> bool:
         CpuPeerBfsRank.finish = usual  # type: ignore[method-assign]
         if rank._dealing.shard == 0:
             time.sleep(4)
-        return usual(rank)
+        meeting.PATIENCE_S = 0
+        try:
+            return usual(rank)
+        finally:
+            meeting.PATIENCE_S = patience_s
 
     CpuPeerBfsRank.finish = finish  # type: ignore[method-assign]
 

@@ -7,7 +7,8 @@ knows the same of it.
 
 from __future__ import annotations
 
-from typing import Any
+import time
+from typing import Any, NamedTuple
 
 from llvmlite import ir
 from numba import types
@@ -16,6 +17,7 @@ from numba.core import cgutils
 from ooc_graph.kernels.common.compiled import instruction, kernel
 from ooc_graph.kernels.common.intrinsics import atomic_replace
 from ooc_graph.kernels.common.team import (
+    ABORT,
     ARRIVED,
     GENERATION,
     SPINS,
@@ -25,22 +27,32 @@ from ooc_graph.kernels.common.team import (
     yield_core,
 )
 
-PATIENCE_S = 2
-"""How long a thread waits at least; see `meet`."""
+PATIENCE_S, MOST_PATIENCE_S = 2, 20
+"""How long a thread waits at least, and beyond that at most; see `meet`."""
 GIVEN_UP = -1
+"""What word `GENERATION` of the common control array is from then on."""
 _LOOKS = 256
+
+
+class Waits(NamedTuple):
+    """How members wait: see `meet`. They ``are_crowded`` if there are more than cores."""
+
+    patience_s: int
+    are_crowded: bool
 
 
 @instruction
 def seconds(typing_context: Any) -> Any:  # noqa: ARG001
-    """The time in seconds, of a clock that is cheap to read (POSIX ``time``)."""
+    """Whole seconds of a clock that nobody sets (POSIX ``clock_gettime``)."""
 
     def generate(_context: Any, builder: Any, *_: Any) -> Any:
-        word = ir.IntType(64)
+        number, word = ir.IntType(32), ir.IntType(64)
+        pair = cgutils.alloca_once(builder, ir.ArrayType(word, 2))
         function = cgutils.get_or_insert_function(
-            builder.module, ir.FunctionType(word, [word.as_pointer()]), "time"
+            builder.module, ir.FunctionType(number, [number, pair.type]), "clock_gettime"
         )
-        return builder.call(function, [word.as_pointer()(None)])
+        builder.call(function, [number(time.CLOCK_MONOTONIC), pair])
+        return builder.load(builder.bitcast(pair, word.as_pointer()))
 
     return types.int64(), generate
 
@@ -61,12 +73,13 @@ def nap(typing_context: Any) -> Any:  # noqa: ARG001
 
 
 @kernel
-def meet(control: Any, members: int, begun_s: int, patience_s: int, are_crowded: bool) -> bool:
+def meet(control: Any, own: Any, members: int, begun_s: int, waits: Any) -> bool:
     """Wait for all members; False: somebody gave up, now or before, and the caller must return.
 
-    ``control`` is as of `new_control`. Who has been at work since ``begun_s`` waits so long once
-    more, and ``patience_s`` besides: parts of the same work do not differ by more. If members
-    ``are_crowded``, more than there are cores, who waits sleeps.
+    ``control`` is common to all, ``own`` that of the process; both are as of `new_control`. Who has
+    been at work since ``begun_s`` waits so long once more, at most `MOST_PATIENCE_S`, and
+    ``waits.patience_s`` besides: parts of the same work do not differ by more. If members
+    ``waits.are_crowded``, who waits sleeps.
     """
     generation = atomic_load(control, GENERATION)
     if generation == GIVEN_UP:
@@ -75,15 +88,17 @@ def meet(control: Any, members: int, begun_s: int, patience_s: int, are_crowded:
         atomic_store(control, ARRIVED, 0)
         return bool(atomic_replace(control, GENERATION, generation, generation + 1) == generation)
     looks, waiting_s = 0, seconds()
+    until_s = waiting_s + waits.patience_s + min(waiting_s - begun_s, MOST_PATIENCE_S)
     while True:
         now = atomic_load(control, GENERATION)
         if now != generation:
             return bool(now != GIVEN_UP)
         looks += 1
         if looks > SPINS:
-            if are_crowded:
+            if waits.are_crowded:
                 nap()
             else:
                 yield_core()
-            if looks % _LOOKS == 0 and seconds() - waiting_s > patience_s + waiting_s - begun_s:
+            is_over = looks % _LOOKS == 0 and seconds() > until_s
+            if is_over or atomic_load(own, ABORT) != 0:
                 atomic_replace(control, GENERATION, generation, GIVEN_UP)

@@ -1,4 +1,4 @@
-"""What a BFS rank offers whose device may reach the memory of the others'."""
+"""What a BFS rank offers that may reach the memory of the others."""
 
 from __future__ import annotations
 
@@ -12,20 +12,29 @@ from ooc_graph.types import Dealing
 
 @runtime_checkable
 class BfsPeerRank(BfsRank, Protocol):
-    """A rank that can search together with others of its host, in one launch on each device.
+    """A rank that can search together with others of its kind and host, in one launch each.
 
     Ranks try that first. If one cannot, or does not come, all search by supersteps. What they tell
     each other is summed; see `for_all`.
     """
 
     agrees: bool
-    """Whether `finish` says the same on all ranks, none of which are in one process."""
+    """Whether all can `finish` right after they `launch`, and will say the same of it.
+
+    So it is if no two of them are in one process.
+    """
     joins: bool
     """Whether they need memory that all their processes map, as a `Joinable` gets it."""
 
     @property
     def may_meet(self) -> bool:
         """Whether this rank can at all."""
+
+    def take(self) -> bool:
+        """Take what no two searches may use at once; False if another one has it."""
+
+    def leave(self) -> None:
+        """Give back what this search has taken, if it has."""
 
     @property
     def greeting(self) -> tuple[int, int]:
@@ -50,7 +59,7 @@ class BfsPeerRank(BfsRank, Protocol):
         """Begin the search from ``root``; ``arcs`` are those of all ranks."""
 
     def finish(self) -> bool:
-        """Wait for its end; whether there is an answer."""
+        """Come to its end; whether there is an answer."""
 
     def peer_tree(self) -> BfsTree:
         """Answer for the own rows."""

@@ -159,11 +159,21 @@ class Team:
             kernel(0, 1, control, *args)
             return
         with self._one_launch:
-            self._launch(kernel, control, args)
+            self.launch_taken(kernel, control, *args)
 
-    def _launch(
-        self, kernel: Callable[..., None], control: IntArray, args: tuple[object, ...]
-    ) -> None:
+    def take(self) -> bool:
+        """Keep others from launching until `give_back`; False if one is at it."""
+        return self._one_launch.acquire(blocking=False)
+
+    def give_back(self) -> None:
+        """Let others launch again."""
+        self._one_launch.release()
+
+    def launch_taken(self, kernel: Callable[..., None], control: IntArray, *args: object) -> None:
+        """As `launch`, by who has taken the team."""
+        if self.threads == 1:
+            kernel(0, 1, control, *args)
+            return
         if self._members is None:
             self._members = Members(self.threads - 1, "ooc-graph-team")
 

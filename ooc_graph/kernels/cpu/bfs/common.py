@@ -14,6 +14,7 @@ import numpy as np
 from ooc_graph.kernels.common.bitmap import WORD_BITS, Words
 from ooc_graph.kernels.common.compiled import subroutine
 from ooc_graph.kernels.common.dealt import Dealt
+from ooc_graph.kernels.common.meeting import Waits
 from ooc_graph.kernels.common.team import CONTROL_WORDS
 from ooc_graph.kernels.cpu.bfs.fused import Trace
 from ooc_graph.kernels.cpu.bfs.pull import IntoRows, Tree
@@ -47,18 +48,16 @@ class Own(NamedTuple):
     trace: Trace
 
 
-class Part(NamedTuple):
-    """A rank's part in one search.
+class Start(NamedTuple):
+    """How a rank begins a search.
 
-    ``members`` are the threads of all ranks, and ``are_crowded`` if there are fewer cores.
-    ``found`` and ``found_arcs`` are what the rank has of the root; ``vertices`` and ``arcs`` those
-    of the graph.
+    ``members`` are the threads of all ranks. ``found`` and ``found_arcs`` are what the rank has of
+    the root; ``vertices`` and ``arcs`` those of the graph.
     """
 
     dealt: Dealt
     members: int
-    patience_s: int
-    are_crowded: bool
+    waits: Waits
     found: int
     found_arcs: int
     vertices: int
@@ -77,6 +76,7 @@ def common_in(memory: AnyArray, vertices: int, ranks: int, ids: np.dtype[Any]) -
     rows = stride * ranks
     words = 8 * (rows // WORD_BITS)
     sizes = 8 * CONTROL_WORDS, rows * ids.itemsize, words, ranks * words, 2 * words
+    assert len(memory) >= sum(sizes)
     control, parent, *bitmaps = np.split(memory[: sum(sizes)], np.cumsum(sizes[:-1]))
     visited, claimed, frontier = (one.view(np.uint64) for one in bitmaps)
     return Common(control.view(np.int64), parent.view(ids), visited, claimed, frontier, stride)

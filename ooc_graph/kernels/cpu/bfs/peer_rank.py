@@ -12,26 +12,28 @@ from ooc_graph.kernels.common import meeting
 from ooc_graph.kernels.common.bitmap import WORD_BITS, Words
 from ooc_graph.kernels.common.decisions import BfsTree
 from ooc_graph.kernels.common.peers import each_of, for_all
-from ooc_graph.kernels.common.team import OPERATION, Team, new_control
-from ooc_graph.kernels.cpu.bfs.common import Common, Own, Part, common_bytes, common_in
+from ooc_graph.kernels.common.team import GENERATION, OPERATION, Team, new_control
+from ooc_graph.kernels.cpu.bfs.common import Common, Own, Start, common_bytes, common_in
 from ooc_graph.kernels.cpu.bfs.fused import DONE
 from ooc_graph.kernels.cpu.bfs.pull import DEPTH, IntoRows
 from ooc_graph.kernels.cpu.bfs.push import OutRows
 from ooc_graph.kernels.cpu.bfs.rank import CpuBfsRank, CpuBfsShared
 from ooc_graph.kernels.cpu.bfs.search import new_trace, new_tree
 from ooc_graph.kernels.cpu.bfs.together import search_together
-from ooc_graph.threads import cores
 from ooc_graph.types import AnyArray, Dealing
 
 MOST_FAILURES = 3
+MOST_LEVELS = 1 << 20
+"""Graphs that may have more are searched by supersteps from the first time on that they do."""
 _NAME_BITS = 24
 
 
 class CpuPeerBfsRank(CpuBfsRank):
     """A rank with all its rows in memory: also a `BfsPeerRank`.
 
-    It searches with others if each is the only one of its process, and all processes map common
-    memory; and until that has failed `MOST_FAILURES` times. The memory is kept for later searches.
+    It searches with others if each is the only one of its process, whose threads nobody else uses,
+    and all processes map common memory; and unless that failed the last `MOST_FAILURES` times. The
+    memory is kept for later searches.
     """
 
     agrees = joins = True
@@ -41,10 +43,10 @@ class CpuPeerBfsRank(CpuBfsRank):
     ) -> None:
         super().__init__(dealing, out, into, never, team)
         self._common: Common | None = None
-        self._name = self._failures = self._members = 0
+        self._name = self._failures = self._introduced = self._members = 0
         self._search: CpuBfsShared | None = None
-        self._trace = new_trace(dealing.vertices + 1)
         self._levels = self._root = 0
+        self._has_team = self._is_done = False
 
     def start(self, root: int) -> None:
         """Forget everything, and claim the root if this rank owns it."""
@@ -55,6 +57,17 @@ class CpuPeerBfsRank(CpuBfsRank):
     def may_meet(self) -> bool:
         """As of `BfsPeerRank`."""
         return self._dealing.shards > 1 and self._failures < MOST_FAILURES
+
+    def take(self) -> bool:
+        """As of `BfsPeerRank`: the process's threads."""
+        self._has_team = self._has_team or self._team.take()
+        return self._has_team
+
+    def leave(self) -> None:
+        """As of `BfsPeerRank`."""
+        if self._has_team:
+            self._has_team = False
+            self._team.give_back()
 
     @property
     def greeting(self) -> tuple[int, int]:
@@ -75,9 +88,8 @@ class CpuPeerBfsRank(CpuBfsRank):
     def can_meet(self, introduced: Sequence[int]) -> bool:
         """As of `BfsPeerRank`."""
         processes, threads = zip(*each_of(self._dealing, introduced), strict=True)
-        self._members, can = sum(threads), len(set(processes)) == len(processes)
-        self._failures += not can
-        return can
+        self._introduced = sum(threads)
+        return len(set(processes)) == len(processes)
 
     def offer(self) -> tuple[int, ...]:
         """As of `BfsPeerRank`: part of the name that the common memory is to have."""
@@ -89,7 +101,7 @@ class CpuPeerBfsRank(CpuBfsRank):
         if self._search.memory is None:
             return False
         self._share_state(self._search.memory)
-        (self._name,) = offers
+        self._members, (self._name,) = self._introduced, offers
         return True
 
     def _share_state(self, memory: AnyArray) -> None:
@@ -101,23 +113,27 @@ class CpuPeerBfsRank(CpuBfsRank):
         visited = common.visited[row // WORD_BITS :][: len(tree.visited)]
         parent[:], visited[:] = tree.parent, tree.visited
         self._tree, self._common = tree._replace(parent=parent, visited=visited), common
+        self._trace = new_trace(min(dealing.vertices, MOST_LEVELS))
 
     def launch(self, root: int, arcs: int) -> None:
         """As of `BfsPeerRank`; `finish` does all of it."""
         assert root == self._root
-        self._all_arcs = arcs
+        self._all_arcs, self._is_done = arcs, False
 
     def finish(self) -> bool:
         """As of `BfsPeerRank`."""
         assert self._common is not None
         control, own = new_control(), Own(self._out, self._into, self._tree, self._trace)
-        are_crowded = self._members > cores()
-        threads = self._members, meeting.PATIENCE_S, are_crowded
+        # Workers may be bound to cores of their own.
+        are_crowded = self._members > (os.cpu_count() or 1)
+        waits = meeting.Waits(meeting.PATIENCE_S, are_crowded)
         found = self._count, self._frontier_arcs
-        part = Part(self._dealt, *threads, *found, self.vertices, self._all_arcs)
-        self._team.launch(search_together, control, self._common, own, part)
-        self._levels = int(control[DEPTH])
-        return int(control[OPERATION]) == DONE
+        start = Start(self._dealt, self._members, waits, *found, self.vertices, self._all_arcs)
+        self._team.launch_taken(search_together, control, self._common, own, start)
+        self._levels, self._is_done = int(control[DEPTH]), int(control[OPERATION]) == DONE
+        if self._is_done:
+            self._failures = 0
+        return self._is_done
 
     def peer_tree(self) -> BfsTree:
         """As of `BfsPeerRank`."""
@@ -126,14 +142,19 @@ class CpuPeerBfsRank(CpuBfsRank):
 
     def part(self, *, may_keep: bool) -> None:
         """As of `BfsPeerRank`; a rank that is late may still write to memory that is not kept."""
-        if not may_keep:
-            self._failures += 1
-            self._name, common, self._common = 0, self._common, None
-            if common is not None:
-                self._tree = new_tree(self._never, self._dealing.rows, self._tree.parent.dtype)
-                self.start(self._root)
-                self.frontier()
         self._search = None
+        if may_keep:
+            return
+        self._failures += 1
+        self._name = 0
+        if self._common is not None:
+            if not self._is_done:
+                # Nobody has passed the last barrier, or will.
+                self._common.control[GENERATION] = meeting.GIVEN_UP
+            self._tree = new_tree(self._never, self._dealing.rows, self._tree.parent.dtype)
+            self._common = None
+            self.start(self._root)
+            self.frontier()
 
     def rehearse(self) -> None:
         """Search from row 0 alone, as the only rank, so that the kernel is compiled."""

@@ -75,7 +75,7 @@ def _pull(
 def _push(threads: int, control: Any, word: int, own: Any, dealt: Any, common: Any) -> Any:
     """Offer the rows found last to their neighbours as parents; arcs examined."""
     out, found = own.out, own.tree.found
-    examined, none = np.int64(0), np.uint64(common.stride << dealt.shard_bits)
+    examined, none = np.int64(0), np.uint64(common.parent.dtype.type(-1))
     all_words = len(common.visited)
     claimed = common.claimed[dealt.shard * all_words : (dealt.shard + 1) * all_words]
     while True:
@@ -95,7 +95,7 @@ def _push(threads: int, control: Any, word: int, own: Any, dealt: Any, common: A
                     position += ONE
                     if has(common.visited, at) or np.uint64(common.parent[at]) <= u:
                         continue
-                    if np.uint64(atomic_umin(common.parent, at, u)) < none:
+                    if np.uint64(atomic_umin(common.parent, at, u)) != none:
                         continue
                     if threads == 1:
                         bitmap.put(claimed, at)
@@ -143,51 +143,50 @@ def _settle(
 def _begin_step(thread: int, control: Any, common: Any, dealt: Any, step: int) -> tuple[int, int]:
     """Words of a step: by which threads take work, and the first that it counts in.
 
-    Those of the next step are set to zero; nobody is at what they were used for.
+    Those of the next step are set to zero. They were last used two steps ago, and all have been at
+    a barrier since.
     """
-    now, then = step % 3, (step + 1) % 3
+    now, after = step % 3, (step + 1) % 3
     if thread == 0:
-        control[CHUNKS + then * LINE] = 0
+        control[CHUNKS + after * LINE] = 0
         if dealt.shard == 0:
             for word in range(3):
-                common.control[COUNTS + then * _GROUP + word * LINE] = 0
+                common.control[COUNTS + after * _GROUP + word * LINE] = 0
     return CHUNKS + now * LINE, COUNTS + now * _GROUP
 
 
 @subroutine
 def _end_step(
-    common: Any, part: Any, begun_s: int, counts: int, found: int, arcs: int, examined: int
+    control: Any, common: Any, start: Any, begun_s: int, counts: int, counted: Any
 ) -> bool:
     """Add to what the step counts, and wait for all."""
-    atomic_add(common.control, counts, found)
-    atomic_add(common.control, counts + LINE, arcs)
-    atomic_add(common.control, counts + 2 * LINE, examined)
-    crowd = part.members, begun_s, part.patience_s, part.are_crowded
-    return bool(meeting.meet(common.control, *crowd))
+    for word in range(3):
+        atomic_add(common.control, counts + word * LINE, counted[word])
+    return bool(meeting.meet(common.control, control, start.members, begun_s, start.waits))
 
 
 @kernel
 def search_together(
-    thread: int, threads: int, control: Any, common: Any, own: Any, part: Any
+    thread: int, threads: int, control: Any, common: Any, own: Any, start: Any
 ) -> None:
     """Search on from the root, which its owner has claimed; all threads of all ranks call it.
 
-    Word `DEPTH` of the control array becomes the number of levels, and `OPERATION` `DONE` if nobody
-    gave up.
+    Word `DEPTH` of the control array becomes the number of levels, and `OPERATION` `DONE` unless
+    somebody gave up or there are more levels than ``own.trace`` has entries for.
     """
-    begun_s, dealt, half = meeting.seconds(), part.dealt, len(common.frontier) // 2
+    begun_s, dealt, half = meeting.seconds(), start.dealt, len(common.frontier) // 2
     step, depth, direction, is_known = varying(0), varying(0), varying(PUSH), False
-    unvisited, trace = part.arcs, own.trace
-    # The search before may have counted in the words of the next step, until this one ends.
+    unvisited, trace, nothing = start.arcs, own.trace, (varying(0), varying(0), varying(0))
+    # A step that only clears what the next one counts in: the search before has used that.
     word, counts = _begin_step(thread, control, common, dealt, step)
-    if not _end_step(common, part, begun_s, counts, 0, 0, 0):
+    if not _end_step(control, common, start, begun_s, counts, nothing):
         return
     step += 1
     word, counts = _begin_step(thread, control, common, dealt, step)
-    c, a, e = varying(0), varying(0), varying(0)
+    c, a, e = nothing
     if thread == 0:
-        c, a = part.found, part.found_arcs
-    while _end_step(common, part, begun_s, counts, c, a, e):
+        c, a = start.found, start.found_arcs
+    while _end_step(control, common, start, begun_s, counts, (c, a, e)):
         count, arcs = common.control[counts], common.control[counts + LINE]
         if thread == 0 and depth > 0:
             trace.arcs[depth - 1] = common.control[counts + 2 * LINE]
@@ -195,8 +194,10 @@ def search_together(
             if thread == 0:
                 control[pull.DEPTH], control[OPERATION] = depth, DONE
             return
+        if depth == len(trace.vertices):
+            return
         unvisited -= arcs
-        direction = choose_direction(direction, count, arcs, unvisited, part.vertices)
+        direction = choose_direction(direction, count, arcs, unvisited, start.vertices)
         if thread == 0:
             trace.vertices[depth], trace.direction[depth] = count, direction
         this = common.frontier[half * (depth & 1) : half * ((depth & 1) + 1)]
@@ -211,7 +212,7 @@ def search_together(
                 _tell_all(control, word, own.tree.found, dealt, this)
             else:
                 e = _push(threads, control, word, own, dealt, common)
-            if not _end_step(common, part, begun_s, counts, 0, 0, 0):
+            if not _end_step(control, common, start, begun_s, counts, nothing):
                 return
             step += 1
             word, counts = _begin_step(thread, control, common, dealt, step)
