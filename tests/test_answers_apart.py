@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import copy
-import gc
 import os
 import pickle
 import signal
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import wait
 from dataclasses import replace
 from pathlib import Path
@@ -30,12 +29,24 @@ from ooc_graph.exchange import left
 from ooc_graph.exchange.cluster import Cluster
 from ooc_graph.model.request import Request
 from ooc_graph.sinks import single
+from tests.left_answers import (
+    DEADLINE_S,
+    KERNELS,
+    built,
+    cleared,
+    root_of,
+    same,
+    searched,
+    searches_there,
+    sent_bytes,
+    unread,
+    until,
+    worker_of,
+)
 from tests.own_process import in_own_process
 from tests.toy_ranks import start
 
-DEADLINE_S = 60
 ANSWERS = 40
-KERNELS = "bfs", "sssp", "components"
 
 
 @pytest.fixture(scope="module")
@@ -50,69 +61,9 @@ def client(cluster: LocalCluster) -> Iterator[Client]:
         yield client
 
 
-def built(folder: Path, step: int = 0, scale: int = 9) -> og.Graph:
-    """Ids have gaps unless the step is 0; those of large steps take 8 bytes."""
-    source: Any = og.Kronecker(scale)
-    if step:
-        u, v, w = source.block(0, 8 << scale)
-        source = step * u + 5, step * v + 5, w
-    return og.build(source, folder / f"{step}-{scale}.zarr", rows="both", client=False)
-
-
 @pytest.fixture(scope="module")
 def graph(tmp_path_factory: pytest.TempPathFactory) -> og.Graph:
     return built(tmp_path_factory.mktemp("graph"))
-
-
-def root_of(graph: og.Graph, row: int = 3) -> int:
-    return int(graph.original_of()[row])
-
-
-def searched(kernel: str, graph: og.Graph, client: Client | bool, row: int = 3) -> Any:
-    roots = () if kernel == "components" else (root_of(graph, row),)
-    arrays = "numpy" if client is False else "dask"
-    return getattr(og, kernel)(graph, *roots, client=client, arrays=arrays)
-
-
-def unread(answer: Any) -> Unread:
-    found = answer.unread
-    assert isinstance(found, Unread)
-    return found
-
-
-def worker_of(answer: Any) -> str:
-    there = unread(answer).there
-    assert there is not None
-    return str(there[1])
-
-
-def same(answer: Any, right: Any) -> None:
-    for name in right.names[::-1]:
-        assert answer.read(name).dtype == right.read(name).dtype
-        assert answer.read(name).tobytes() == right.read(name).tobytes()
-
-
-def sent_bytes(client: Client) -> int:
-    """What all workers have sent of what they have, to whomever."""
-    return sum(client.run(lambda dask_worker: dask_worker.transfer_outgoing_bytes_total).values())
-
-
-def searches_there(client: Client) -> list[str]:
-    every = client.run(lambda dask_worker: [str(key) for key in dask_worker.data])
-    return [key for keys in every.values() for key in keys if key.startswith("ooc-graph-")]
-
-
-def cleared(client: Client) -> None:
-    """Wait until nothing of earlier tests is there; errors that they expected are in cycles."""
-    gc.collect()
-    until(lambda: searches_there(client) == [])
-
-
-def until(is_so: Callable[[], bool]) -> None:
-    deadline_s = monotonic() + DEADLINE_S
-    while not is_so():
-        assert monotonic() < deadline_s
-        sleep(0.02)
 
 
 @pytest.mark.parametrize("step", [0, 7, 3 << 40])
@@ -192,12 +143,6 @@ def test_what_cannot_stay_on_a_worker_is_refused(
     assert not list(tmp_path.iterdir())
 
 
-def test_answers_of_ranks_come_along(graph: og.Graph, client: Client) -> None:
-    answer = og.bfs(graph, root_of(graph), client=client, arrays="dask", exchange="scheduler")
-    assert answer.unread is None
-    same(answer, searched("bfs", graph, False))
-
-
 def test_a_deep_copy_keeps_the_answer(graph: og.Graph, client: Client) -> None:
     answer = searched("bfs", graph, client)
     copied = copy.deepcopy(answer)
@@ -274,20 +219,20 @@ def test_what_nobody_refers_to_is_freed(graph: og.Graph, client: Client) -> None
 def test_dask_knows_how_much_there_is(graph: og.Graph, client: Client) -> None:
     cleared(client)
     answer = searched("sssp", graph, client)
-    there = unread(answer).there
-    assert there is not None
-    (nbytes,) = client.nbytes([there[0].key], summary=False).values()
+    ((future, _),) = unread(answer).there
+    (nbytes,) = client.nbytes([future.key], summary=False).values()
     least = unread(answer).described.nbytes
     assert least <= nbytes < least + 1_000
 
 
 def test_validation_finds_what_is_wrong_on_the_worker(graph: og.Graph, client: Client) -> None:
     answer = searched("bfs", graph, client)
-    apart, there = unread(answer), unread(answer).there
-    assert there is not None
-    spoilt = client.submit(spoil, there[0], workers=[there[1]], pure=False)
-    kept = left.Left(Cluster.of(client), spoilt, there[1], apart.described.nbytes)
-    columns = late_columns(Unread(apart.described, apart.graph_sha256, kept))
+    apart = unread(answer)
+    ((future, address),) = apart.there
+    spoilt = client.submit(spoil, future, workers=[address], pure=False)
+    sizes = [apart.described.nbytes]
+    kept = left.Left(Cluster.of(client), [(spoilt, address)], sizes, apart.kept.narrow)
+    columns = late_columns(Unread(apart.described, apart.graph_sha256, apart.kept, kept))
     before = sent_bytes(client)
     wrong = replace(answer, columns=columns)
     with pytest.raises(ValidationFailedError, match="breaks rule 'level of parent'"):
@@ -498,8 +443,6 @@ def test_a_worker_lost_while_it_validates(graph: og.Graph) -> None:
     with start(1) as cluster, Client(cluster) as client:
         answer = searched("bfs", graph, client)
         address = worker_of(answer)
-        there = unread(answer).there
-        assert there is not None
         # Its thread is busy, so that the pass does not begin before it is lost.
         busy = client.submit(sleep, DEADLINE_S * 10, workers=[address], pure=False)
         until(lambda: busy.key in client.processing()[address])

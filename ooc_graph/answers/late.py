@@ -67,7 +67,7 @@ class LateColumns(Mapping[str, AnyArray]):
     def unread(self) -> Unread | None:
         """The columns if they are still on a worker."""
         columns = self._columns
-        return columns if isinstance(columns, Unread) and columns.there is not None else None
+        return columns if isinstance(columns, Unread) and columns.there else None
 
     @property
     def narrow(self) -> Narrow | None:

@@ -1,11 +1,11 @@
-"""Columns that stay on the worker which found them until they are read, or used there."""
+"""Columns that stay on the workers which found them until they are read, or used there."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
@@ -16,12 +16,12 @@ from ooc_graph.layout.names import VERTEX
 from ooc_graph.types import AnyArray
 
 if TYPE_CHECKING:
-    from ooc_graph.exchange.left import Left
+    from ooc_graph.exchange.left import Left, There
 
 
 @dataclass(frozen=True)
 class Described:
-    """What a worker says of narrow columns that it keeps; ``size`` is in vertices."""
+    """What is said of columns that workers keep; ``size`` is in vertices."""
 
     size: int
     dtypes: Mapping[str, np.dtype[Any]]
@@ -30,45 +30,74 @@ class Described:
     attributes: Mapping[str, Any]
 
 
+class Kept(Protocol):
+    """How columns are made of what workers keep of an answer, in a process that has it."""
+
+    def narrow(self, parts: Sequence[Any]) -> Narrow:
+        """All columns."""
+
+    def chunks(self, parts: Sequence[Any], spec: ArraySpec) -> list[Any]:
+        """Chunks of a column as Dask's delayed objects; ``parts`` are Dask's futures."""
+
+
+class OnOne:
+    """The outcome of one worker's search, whose columns are narrow."""
+
+    def narrow(self, parts: Sequence[Any]) -> Narrow:
+        """All columns."""
+        (written,) = parts
+        narrow: Narrow = written.columns.narrow
+        return narrow
+
+    def chunks(self, parts: Sequence[Any], spec: ArraySpec) -> list[Any]:
+        """Pieces of a column that is there."""
+        (future,) = parts
+        piece = import_module("dask").delayed(_piece, pure=True)
+        return [piece(future, spec.path, *spec.bounds(index)) for index in range(spec.chunks)]
+
+
+def _piece(written: Any, name: str, start: int, stop: int) -> AnyArray:
+    return np.concatenate(list(written.columns.narrow.parts(name, start, stop)))
+
+
 class Unread(Columns):
-    """Columns on a worker; the first that is filled brings all of them, in few bytes.
+    """Columns on workers; the first that is filled brings all of them, in few bytes.
 
     Vertices whose ids have no gaps are known without it. ``graph_sha256`` is of the graph that was
-    searched. The process that searched has ``left``. A copy in another process has ``there``
-    instead: Dask's future and the worker's address. Pickling and tokenizing move no columns. A copy
-    can be read in a task, or with a client of the cluster, until the process that searched reads
-    the columns or drops them.
+    searched, and ``kept`` makes columns of what the workers have. The process that searched has
+    ``left``. A copy in another process has ``there`` instead: Dask's futures and the workers'
+    addresses. Pickling and tokenizing move no columns. A copy can be read in a task, or with a
+    client of the cluster, until the process that searched reads the columns or drops them.
     """
 
     def __init__(
         self,
         described: Described,
         graph_sha256: str,
+        kept: Kept,
         left: Left | None,
-        there: tuple[Any, str] | None = None,
+        there: tuple[There, ...] = (),
     ) -> None:
         self.described, self.graph_sha256 = described, graph_sha256
         of_rows = np.broadcast_to(np.int32(-1), described.size), np.empty(0, np.int64)
         ids = Ids(*of_rows, described.first, None)
         super().__init__(ids, described.dtypes, described.attributes)
-        self._left, self._there = left, there
+        self.kept, self._left, self._there = kept, left, there
         self._narrow: Narrow | None = None
 
     @property
-    def there(self) -> tuple[Any, str] | None:
-        """Dask's future of what was found and its worker's address; None if that is here."""
-        if (left := self._left) is None:
-            return self._there
-        future = left.future
-        return None if future is None else (future, left.address)
+    def there(self) -> tuple[There, ...]:
+        """Dask's futures of what was found and their workers' addresses; none if it is here."""
+        left = self._left
+        return self._there if left is None else left.there
 
     def is_left_by(self, client: Any) -> bool:
-        """Whether this process has the columns on a worker of a client's cluster."""
+        """Whether this process has the columns on workers of a client's cluster."""
         left = self._left  # another thread that reads sets it to None
         return left is not None and left.is_of(client)
 
     def require_there(self) -> None:
-        """Raise ClusterLostError if they are on a worker that is lost."""
+        """Raise ClusterLostError if a worker is lost that has them, or some of them."""
         if (left := self._left) is not None:
             left.require_there()
 
@@ -94,29 +123,28 @@ class Unread(Columns):
         narrow = self._narrow
         if narrow is None:
             if left is not None:
-                written = left.fetch()
+                narrow = left.fetch()
             else:
                 from ooc_graph.exchange.left import fetch_anothers  # noqa: PLC0415 (imports Dask)
 
-                assert there is not None
-                written = fetch_anothers(*there)
-            narrow = self._narrow = written.columns.narrow
-            self._left = self._there = None
+                narrow = fetch_anothers(there, self.kept.narrow)
+            self._narrow = narrow
+            self._left, self._there = None, ()
+        assert narrow is not None
         return narrow
 
     def to_dask_array(self, name: str) -> Any:
         """One column as a Dask array, made where the answer is, in chunks as it would be stored."""
         there, da = self.there, import_module("dask.array")
-        if there is None:  # read meanwhile
+        if not there:  # read meanwhile
             out = np.empty(self.size, self.dtypes[name])
             self.fill(name, 0, out)
             return da.from_array(out)
-        future, _ = there
-        piece = import_module("dask").delayed(_piece, pure=True)
         spec = ArraySpec(name, self.size, self.dtypes[name])
+        chunks = self.kept.chunks([future for future, _ in there], spec)
         parts = [
-            da.from_delayed(piece(future, name, *ends), spec.shape(int(np.ptp(ends))), spec.dtype)
-            for ends in map(spec.bounds, range(spec.chunks))
+            da.from_delayed(chunk, spec.shape(int(np.ptp(spec.bounds(index)))), spec.dtype)
+            for index, chunk in enumerate(chunks)
         ]
         return da.concatenate(parts)
 
@@ -126,10 +154,6 @@ class Unread(Columns):
 
     def __reduce__(self) -> tuple[Any, ...]:
         # Nothing is waited for: Dask pickles on its event loop, too, and with locks that it needs.
-        if (there := self.there) is None:
+        if not (there := self.there):
             return self.bring().__reduce__()
-        return Unread, (self.described, self.graph_sha256, None, there)
-
-
-def _piece(written: Any, name: str, start: int, stop: int) -> AnyArray:
-    return np.concatenate(list(written.columns.narrow.parts(name, start, stop)))
+        return Unread, (self.described, self.graph_sha256, self.kept, None, there)

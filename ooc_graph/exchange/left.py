@@ -1,11 +1,13 @@
-"""What a task left on its worker, as a Dask future, until the client wants it."""
+"""What tasks left on their workers, as Dask futures, until the client wants it."""
 
 from __future__ import annotations
 
 import weakref
+from collections import Counter
+from collections.abc import Callable, Sequence
 from concurrent.futures import CancelledError, Future, wait
 from contextlib import ExitStack, suppress
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeAlias
 
 from distributed import Client, get_client, worker_client
 
@@ -17,55 +19,73 @@ from ooc_graph.threads import CHECK_S
 
 FORK_ADVICE = "read the answer before the fork"
 
+There: TypeAlias = tuple[Any, str]
+"""Dask's future of what a task left, and the address of a worker that has it."""
+
 _TRIES = 3
 
 
 class Left:
-    """A value on a worker, freed there once it has been fetched, or when nobody refers to it.
+    """Parts of a value on workers, freed there once it is here, or when nobody refers to it.
 
-    ``future`` is Dask's, None once the value is here; ``address`` is that of a worker that has it,
-    and ``nbytes`` what the value takes.
+    ``join`` makes the value of the list of them. ``futures`` are Dask's, of one part each; there
+    are none once the value is here. ``addresses`` are of workers that have the parts, which take
+    ``sizes`` in bytes.
     """
 
     _of: ClassVar[weakref.WeakKeyDictionary[Client, list[weakref.ref[Left]]]] = (
         weakref.WeakKeyDictionary()
     )
 
-    def __init__(self, cluster: Cluster, future: Any, address: str, nbytes: int) -> None:
-        self.future, self.address, self.nbytes = future, address, nbytes
+    def __init__(
+        self,
+        cluster: Cluster,
+        there: Sequence[There],
+        sizes: Sequence[int],
+        join: Callable[[list[Any]], Any],
+    ) -> None:
+        self.futures = [future for future, _ in there]
+        self.addresses = [address for _, address in there]
+        self.sizes, self._join = sizes, join
         self._cluster = cluster
-        self._coming: Future[Any] | None = None
+        self._coming: list[Future[Any]] = []
         self._value: Any = None
         known = self._of.setdefault(cluster.client, [])
         known.append(weakref.ref(self, known.remove))
 
+    @property
+    def there(self) -> tuple[There, ...]:
+        """The parts; none if the value is here."""
+        return tuple(zip(self.futures, self.addresses, strict=False))
+
     def is_of(self, client: Any) -> bool:
-        """Whether the value is on a worker of this client's cluster."""
-        return (
-            self.future is not None
-            and not self._cluster.is_closed
-            and (self._cluster.client is client)
-        )
+        """Whether the value is on workers of this client's cluster."""
+        is_open = bool(self.futures) and not self._cluster.is_closed
+        return is_open and self._cluster.client is client
 
     def fetch(self) -> Any:
-        """The value, which travels once; an interrupted call leaves it to the next.
+        """The value, whose parts travel once; an interrupted call leaves them to the next.
 
         ClusterLostError if it is lost, or its worker is silent for longer than the patience.
         UsageError on the client's event loop, which would wait for itself.
         """
         for _ in range(_TRIES):
-            if (future := self.future) is None:
-                break
+            if not (there := self.there):
+                return self._value
+            parts: list[Any] | None = None
             # Dask stops requests that travel with one that is stopped.
             with suppress(CancelledError, OSError):
-                self._value = self._fetched(future)
-                self.future = self._coming = None
-        if self.future is not None:
+                parts = self._fetched(there)
+            if parts is not None:
+                # Until it is joined, others are given the futures.
+                self._value = self._join(parts)
+                self.futures, self._coming = [], []
+        if self.futures:
             self.require_there()
-            raise self._lost("which does not send it")
+            raise self._lost(self.addresses, "which does not send it")
         return self._value
 
-    def _fetched(self, future: Any) -> Any:
+    def _fetched(self, there: Sequence[There]) -> list[Any]:
         if not self._cluster.is_closed and self._cluster.client.asynchronous:
             raise UsageError(
                 "an answer that is on a worker cannot be read on the event loop of its client: "
@@ -73,41 +93,44 @@ class Left:
             )
         self.require_there()
         coming = self._coming
-        if coming is None:
-            coming = self._coming = self._cluster.fetch(future, self.address)
-        while wait([coming], timeout=CHECK_S).not_done:
+        if not coming:
+            coming = self._coming = [self._cluster.fetch(*each) for each in there]
+        while wait(coming, timeout=CHECK_S).not_done:
             self.require_there()
         try:
-            return coming.result()
+            return [each.result() for each in coming]
         except BaseException:
             # The next read asks anew; kept, the error and this frame would keep each other.
-            self._coming = None
+            self._coming = []
             raise
         finally:
             del coming
 
     def require_there(self) -> None:
-        """Raise ClusterLostError if the value is lost: its worker, or the client's connection."""
-        future = self.future
-        if future is None:
+        """Raise ClusterLostError if a part is lost: its worker, or the client's connection."""
+        if not (there := self.there):
             return
         if self._cluster.is_closed:
-            raise self._lost("whose client is closed", "read answers before it is")
+            raise self._lost(self.addresses, "whose client is closed", "read answers before it is")
         require_own_client(self._cluster.client, FORK_ADVICE)
-        state = self._cluster.look().get(self.address)
+        for number, (future, address) in enumerate(there):
+            self._require(number, future, address)
+
+    def _require(self, number: int, future: Any, address: str) -> None:
+        state = self._cluster.look().get(address)
         is_silent = state is not None and state.is_silent and state.silent_s > patience_s()
-        if (state is None or is_silent) and not self._is_elsewhere(future):
+        if (state is None or is_silent) and not self._is_elsewhere(number, future):
             if state is not None:
                 silent = f"which has not answered for {state.silent_s:.0f} s"
-                raise self._lost(silent, "read it again later")
+                raise self._lost([address], silent, "read it again later")
             # Dask would have it searched again there, and all that need it wait without end.
             self._cluster.cancel([future])
-            raise self._lost("which left the cluster")
+            raise self._lost([address], "which left the cluster")
         if future.status == "cancelled":
-            raise self._lost("where it is no longer")
+            raise self._lost([address], "where it is no longer")
 
-    def _is_elsewhere(self, future: Any) -> bool:
-        """Whether Dask has moved or copied the value to a worker that answers; or nobody knows."""
+    def _is_elsewhere(self, number: int, future: Any) -> bool:
+        """Whether Dask has moved or copied a part to a worker that answers; or nobody knows."""
         try:
             holders = self._cluster.holders_of([future.key]).get(future.key, [])
         except OSError:
@@ -115,35 +138,44 @@ class Left:
         states = self._cluster.look()
         for address in holders:
             if (state := states.get(address)) is None or not state.is_silent:
-                self.address = address
+                self.addresses[number] = address
                 return True
         return False
 
-    def _lost(self, why: str, *advice: str) -> ClusterLostError:
+    def _lost(self, addresses: Sequence[str], why: str, *advice: str) -> ClusterLostError:
+        answer = "the answer" if len(addresses) == len(self.addresses) else "part of the answer"
+        where = f"worker{'s' if len(addresses) > 1 else ''} {' and '.join(addresses)}"
         what = ", or ".join(["search again", *advice])
-        return ClusterLostError(f"the answer is on worker {self.address}, {why}: {what}")
+        return ClusterLostError(f"{answer} is on {where}, {why}: {what}")
 
     @classmethod
     def bring_oldest(cls, client: Client, most_bytes: int) -> None:
-        """Fetch what was left first until no more than some bytes are on workers of a client.
+        """Fetch what was left first until no worker of a client has more than some bytes.
 
         Workers that cannot work have nothing to be fetched for.
         """
         known = [ref() for ref in list(cls._of.get(client, []))]
         there = [one for one in known if one is not None and one.is_of(client)]
         states = Cluster.of(client).look() if there else {}
-        there = [one for one in there if (s := states.get(one.address)) and s.can_work]
-        left_bytes = sum(one.nbytes for one in there)
+        good = {address for address, state in states.items() if state.can_work}
+        there = [one for one in there if good.issuperset(one.addresses)]
+        left_bytes = sum((one._bytes_at() for one in there), Counter[str]())
         for one in there:
-            if left_bytes <= most_bytes:
-                return
-            left_bytes -= one.nbytes
-            with suppress(Exception):  # raised again for whoever reads that answer
-                one.fetch()
+            if any(left_bytes[address] > most_bytes for address in one.addresses):
+                left_bytes -= one._bytes_at()
+                with suppress(Exception):  # raised again for whoever reads that answer
+                    one.fetch()
+
+    def _bytes_at(self) -> Counter[str]:
+        """What the parts take, by address."""
+        taken = Counter[str]()
+        for address, nbytes in zip(self.addresses, self.sizes, strict=True):
+            taken[address] += nbytes
+        return taken
 
 
-def fetch_anothers(future: Any, address: str) -> Any:
-    """Fetch what another process's client left; ``future`` is Dask's as that process pickled it.
+def fetch_anothers(there: Sequence[There], join: Callable[[list[Any]], Any]) -> Any:
+    """Fetch what another process's client left; futures are Dask's as that process pickled them.
 
     A task waits outside of its worker's threads, as the worker may be that which has the value.
     """
@@ -151,11 +183,11 @@ def fetch_anothers(future: Any, address: str) -> Any:
         try:
             client = stack.enter_context(worker_client())
         except ValueError:
-            client = _current_client(address)
+            client = _current_client(there[0][1])
         cluster = Cluster.of(client)
         with cluster.talking():
-            same = client.submit(_same, future, pure=False)
-        return Left(cluster, same, address, 0).fetch()
+            same = [(client.submit(_same, one, pure=False), at) for one, at in there]
+        return Left(cluster, same, [0] * len(same), join).fetch()
 
 
 def _current_client(address: str) -> Client:

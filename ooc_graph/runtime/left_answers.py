@@ -8,45 +8,45 @@ from typing import Any
 
 from ooc_graph.answers.late import late_columns
 from ooc_graph.answers.result import Result
-from ooc_graph.answers.unread import Unread
+from ooc_graph.answers.unread import Kept, Unread
 from ooc_graph.shards.workforce import Workforce
 
 
 def left_by(client: Any, answer: object) -> Unread | None:
-    """Columns of an answer that are on a worker of a client; None if it is another answer."""
+    """Columns of an answer that are on workers of a client; None if it is another answer."""
     unread = answer.unread if isinstance(answer, Result) else None
     return unread if unread is not None and unread.is_left_by(client) else None
 
 
 def worker_of(client: Any, answer: object) -> str:
-    """Address of the worker that has an answer; empty if none of this client has it."""
+    """Address of the worker that has an answer, or its first part; empty if none of this client."""
     unread = left_by(client, answer)
-    there = None if unread is None else unread.there
-    return "" if there is None else there[1]
+    there = () if unread is None else unread.there
+    return there[0][1] if there else ""
 
 
 def for_task(client: Any, answer: Any) -> Any:
     """What a task of a client is given of an answer, for `in_task`.
 
-    One on a worker is the answer without columns and Dask's future. Dask has the task done where
-    that is, or elsewhere while that worker is paused.
+    One on workers is the answer without columns, what makes these, and Dask's futures. Dask has the
+    task done where one of them is, or elsewhere while those workers are paused.
     """
     unread = left_by(client, answer)
-    if unread is not None and (there := unread.there) is not None:
-        return replace(answer, columns={}), there[0]
+    if unread is not None and (there := unread.there):
+        return replace(answer, columns={}), unread.kept, [future for future, _ in there]
     if isinstance(answer, Result) and (unread := answer.unread) is not None:
         # On a worker of another cluster.
         unread.bring()
     return answer
 
 
-def in_task(given: Result | tuple[Result, Any]) -> Result:
-    """The answer of which a task was given this, with Dask's future as what it stands for."""
+def in_task(given: Result | tuple[Result, Kept, list[Any]]) -> Result:
+    """The answer of which a task was given this, with Dask's futures as what they stand for."""
     if isinstance(given, Result):
         return given
-    shell, written = given
+    shell, kept, parts = given
     # Columns of its own: what is made of them goes with the task.
-    return replace(shell, columns=late_columns(written.columns.narrow))
+    return replace(shell, columns=late_columns(kept.narrow(parts)))
 
 
 def watched(workforce: Workforce, client: Any, answers: Sequence[object]) -> Workforce:

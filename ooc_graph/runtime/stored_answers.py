@@ -76,7 +76,7 @@ def _check_pass(
     kernel: str,
     path: str,
     identity: str,
-    answers: Sequence[Answer | tuple[Result, Any]],
+    answers: Sequence[Answer | tuple[Any, ...]],
     advance: Advance = unseen,
 ) -> list[Verdict]:
     """Verdicts on answers of a kernel, validated together; runs on a worker."""

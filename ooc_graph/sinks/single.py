@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from time import perf_counter
@@ -13,7 +13,7 @@ import numpy as np
 from ooc_graph.answers.late import LateColumns, late_columns
 from ooc_graph.answers.narrow import narrowed
 from ooc_graph.answers.scatter import Columns, parent_id_dtype, tree_dtypes
-from ooc_graph.answers.unread import Described, Unread
+from ooc_graph.answers.unread import Described, Kept, OnOne, Unread
 from ooc_graph.kernels.common.sssp.distances import distances_of
 from ooc_graph.layout.metadata import ArraySpec
 from ooc_graph.layout.stored import Stored
@@ -116,8 +116,23 @@ def left_there(
     said: tuple[Written, Described], graph: Graph, cluster: Any, there: tuple[Any, str]
 ) -> Written:
     """An answer of which `describe` said this; ``there`` are Dask's future and its worker."""
+    written, described = said
+    sizes = [described.nbytes]
+    return replace(
+        written, columns=unread_columns(described, graph, OnOne(), cluster, [there], sizes)
+    )
+
+
+def unread_columns(
+    described: Described,
+    graph: Graph,
+    kept: Kept,
+    cluster: Any,
+    there: Sequence[tuple[Any, str]],
+    sizes: Sequence[int],
+) -> LateColumns:
+    """Columns that are on workers; ``there`` and ``sizes`` are of their parts (`Left`)."""
     from ooc_graph.exchange.left import Left  # noqa: PLC0415 (imports Dask)
 
-    written, described = said
-    unread = Unread(described, graph.content_sha256, Left(cluster, *there, described.nbytes))
-    return replace(written, columns=late_columns(unread))
+    left = Left(cluster, there, sizes, kept.narrow)
+    return late_columns(Unread(described, graph.content_sha256, kept, left))
