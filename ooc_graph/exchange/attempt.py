@@ -12,7 +12,7 @@ from distributed import CancelledError, Future, KilledWorker
 
 from ooc_graph.errors import ClusterLostError, OocGraphError
 from ooc_graph.exchange.cluster import Cluster
-from ooc_graph.exchange.handle import Aborted, Failed, Finish, Finished, Outcome, serve
+from ooc_graph.exchange.handle import Aborted, Failed, Finish, Finished, Outcome, brief, serve
 from ooc_graph.exchange.ranks import Make
 from ooc_graph.exchange.resident import close_attempt, open_attempt
 from ooc_graph.exchange.routing import Terms
@@ -38,9 +38,10 @@ class LostError(Exception):
 
 
 class Attempt:
-    """Runs all ranks once, on the workers of the party."""
+    """Runs all ranks once, on the workers of the party, which may keep the results."""
 
-    def __init__(self, cluster: Cluster, terms: Terms) -> None:
+    def __init__(self, cluster: Cluster, terms: Terms, *, leaves: bool = False) -> None:
+        self._leaves = leaves
         self._cluster, self._terms = cluster, terms
         self._client: Any = cluster.client  # Dask annotates some of its methods only
         self._id = terms.run_id, terms.attempt
@@ -86,6 +87,7 @@ class Attempt:
         for member, (address, _) in enumerate(self._terms.party):
             future = self._client.submit(
                 carried_out, f"{PREFIX}ranks", serve, self._terms, member, make, finish,
+                self._leaves,
                 key=f"{PREFIX}ranks-{self._terms.run_id}-{self._terms.attempt}-{member}",
                 workers=[address], allow_other_workers=False,
                 retries=0, pure=False, priority=10,
@@ -127,7 +129,7 @@ class Attempt:
                     self._forget(future)
                 continue
             try:
-                self._outcomes[address] = fetch.result()
+                self._outcomes[address] = self._without_kept(fetch.result(), (future, address))
             except (KilledWorker, CancelledError, OSError) as error:
                 self._lost[address] = f"{address}: {error}"
             except Exception as error:  # noqa: BLE001 -- raised again with the others' outcomes
@@ -139,8 +141,16 @@ class Attempt:
     ) -> tuple[concurrent.futures.Future[Any], float]:
         """The outcome of a task on its way here, and since when it is."""
         if future not in self._fetches:
-            self._fetches[future] = self._cluster.fetch(future, address), time.monotonic()
+            fetch = self._cluster.fetch(future, address, brief if self._leaves else None)
+            self._fetches[future] = fetch, time.monotonic()
         return self._fetches[future]
+
+    def _without_kept(self, outcome: Outcome, there: tuple[Any, str]) -> Outcome:
+        """The outcome, with Dask's future of it if it stays on its worker."""
+        if self._leaves and isinstance(outcome, Finished):
+            # All of it has come if Dask has moved it meanwhile.
+            return replace(outcome, kept={}, there=there)
+        return outcome
 
     def _forget(self, future: Future[Any]) -> None:
         del self._pending[future]

@@ -20,7 +20,7 @@ from typing import Any, ClassVar
 from distributed import CancelledError, Client
 
 from ooc_graph.errors import ClusterLostError, OocGraphError, UsageError
-from ooc_graph.exchange.outcomes import Outcomes, first_done
+from ooc_graph.exchange.outcomes import Describe, Outcomes, first_done
 from ooc_graph.exchange.settings import answer_timeout_s, patience_s
 from ooc_graph.exchange.worker_states import LastSeen, WorkerState, describe
 
@@ -230,14 +230,14 @@ class Cluster:
         with suppress(TimeoutError, CancelledError):
             self.sync(first_done, futures, timeout_s=timeout_s)
 
-    def fetch(self, future: Any, address: str | None = None) -> Future[Any]:
+    def fetch(self, future: Any, at: str | None = None, say: Describe | None = None) -> Future[Any]:
         """The value of a future on its way here (see `Outcomes.of`), to be waited for in turns.
 
         Not `distributed.Future.result`: its worker may freeze, and a look at the workers tells.
         """
         with self.talking():
             loop = self.client.loop.asyncio_loop
-            return asyncio.run_coroutine_threadsafe(self.outcomes.of(future, address), loop)
+            return asyncio.run_coroutine_threadsafe(self.outcomes.of(future, at, say), loop)
 
     def cancel(self, futures: Sequence[Any]) -> None:
         """Cancel tasks of the client; a closed client has none."""

@@ -6,7 +6,7 @@ import pickle
 import traceback
 from collections.abc import Callable
 from contextlib import ExitStack, closing
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from distributed import Worker, get_worker, secede
@@ -24,10 +24,20 @@ Finish = Callable[[int, Any, int], Any]
 
 @dataclass(frozen=True)
 class Finished:
-    """All ranks of the worker came to their end; values are results, or what ``finish`` made."""
+    """All ranks of the worker came to their end; values are results, or what ``finish`` made.
+
+    ``kept`` are results that stay on the worker, which have ``nbytes``. The client has ``there``
+    instead: Dask's future of this, and the worker's address.
+    """
 
     values: dict[int, Any]
     stats: ExchangeStats
+    kept: dict[int, Any] = field(default_factory=dict)
+    there: tuple[Any, str] | None = None
+
+    def __sizeof__(self) -> int:
+        """Bytes by which Dask knows what a worker keeps, and what to move or spill."""
+        return object.__sizeof__(self) + int(sum(one.nbytes for one in self.kept.values()))
 
 
 @dataclass(frozen=True)
@@ -53,8 +63,8 @@ class Aborted:
 Outcome = Finished | Failed | Aborted
 
 
-def serve(terms: Terms, member: int, make: Make, finish: Finish | None) -> Outcome:
-    """Run one worker's ranks; the body of a task pinned to that worker.
+def serve(terms: Terms, member: int, make: Make, finish: Finish | None, leaves: bool) -> Outcome:
+    """Run one worker's ranks; the body of a task pinned to that worker, which keeps the results.
 
     The task secedes: two runs that share workers must not wait for each other's threads, and the
     worker stays open for coarse tasks.
@@ -71,7 +81,7 @@ def serve(terms: Terms, member: int, make: Make, finish: Finish | None) -> Outco
     box.is_manned = True
     try:
         party = Party(terms, member, worker, box, lambda: _is_wanted(worker, key))
-        return _play(party, make, finish)
+        return _play(party, make, finish, leaves)
     except AttemptAbortedError as error:
         return Aborted(error.cause, error.lost, isinstance(error, SharingRefusedError))
     except Exception as error:  # noqa: BLE001 -- carried to the client, who raises it again
@@ -80,7 +90,7 @@ def serve(terms: Terms, member: int, make: Make, finish: Finish | None) -> Outco
         resident.close_soon(terms.run_id, terms.attempt)
 
 
-def _play(party: Party, make: Make, finish: Finish | None) -> Finished:
+def _play(party: Party, make: Make, finish: Finish | None, leaves: bool) -> Finished:
     terms = party.terms
     ranks_of = [ranks for _, ranks in terms.party]
     mine = ranks_of[party.member]
@@ -99,7 +109,16 @@ def _play(party: Party, make: Make, finish: Finish | None) -> Finished:
     if finish is not None:
         ranks = sum(map(len, ranks_of))
         values = {rank: finish(rank, results[rank], ranks) for rank in sorted(results)}
-    return Finished(values, party.stats())
+    return Finished(values, party.stats(), results if leaves else {})
+
+
+def brief(key: str, dask_worker: Any) -> Finished | None:
+    """What a worker's task came to, without what it keeps; None if that is something else.
+
+    For the worker's event loop.
+    """
+    outcome = dask_worker.data.get(key)
+    return replace(outcome, kept={}) if isinstance(outcome, Finished) else None
 
 
 def _is_wanted(worker: Worker, key: Any) -> bool:

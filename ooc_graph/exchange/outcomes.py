@@ -24,12 +24,21 @@ class Outcomes:
     def __init__(self) -> None:
         self._reached: dict[str, asyncio.Future[bool]] = {}
 
-    async def of(self, future: Any, address: str | None, *, raiseit: bool = True) -> Any:
+    async def of(
+        self,
+        future: Any,
+        address: str | None,
+        describe: Describe | None = None,
+        *,
+        raiseit: bool = True,
+    ) -> Any:
         """What the client's future becomes; ``address`` is the worker that has it, if it is known.
 
-        An error is raised, or given as Dask's future does that.
+        What ``describe`` says of it instead, unless that is None. An error is raised, or given as
+        Dask's future does that.
         """
-        await future._state.wait()
+        if (said := await self._described(future, address, describe)) is not None:
+            return said
         if address is None or future.status != "finished" or not self._reaches(future, address):
             return await future._result(raiseit=raiseit)
         return (await future.client.gather([future], direct=True, asynchronous=True))[0]
@@ -41,15 +50,19 @@ class Outcomes:
         is given as Dask's future does that. The worker's event loop is asked, and no task, which
         would wait until a thread is free.
         """
-        await future._state.wait()
-        if describe is not None and address is not None and future.status == "finished":
-            self._reaches(future, address)
-            said = (await future.client.run(describe, future.key, workers=[address]))[address]
-            if said is not None:
-                return said, (future, address)
+        if (said := await self._described(future, address, describe)) is not None:
+            return said, (future, address)
         found = await self.of(future, address, raiseit=False)
         # Its worker may have been lost meanwhile, and another has done the task.
         return found if describe is None or future.status == "error" else (found, None)
+
+    async def _described(self, future: Any, address: str | None, describe: Describe | None) -> Any:
+        """What a worker says of an outcome, once there is one; None if it has none."""
+        await future._state.wait()
+        if describe is None or address is None or future.status != "finished":
+            return None
+        self._reaches(future, address)
+        return (await future.client.run(describe, future.key, workers=[address]))[address]
 
     def _reaches(self, future: Any, address: str) -> bool:
         """Whether a worker has answered; if it was not asked yet, it is now."""

@@ -47,6 +47,7 @@ def run(
     finish: Finish | None = None,
     renew: Callable[[Any], Any] = lambda make: make,
     note: Callable[[str], None] = lambda _: None,
+    leaves: bool = False,
 ) -> tuple[list[Any], ExchangeStats]:
     """Run one coroutine for every rank on the workers of a Dask cluster; results by rank.
 
@@ -64,8 +65,10 @@ def run(
     those that may take part, at most one for each shard; None: all. ``threads`` of each worker
     advance its ranks.
     ``finish``, picklable, is called on the worker with each rank, its result and the number of
-    ranks; only what it returns travels. After a loss it may be called again. ``note`` gets one line
-    if the attempt is lost, or no worker can work for the time being.
+    ranks; only what it returns travels. After a loss it may be called again. If the client
+    ``leaves`` the results, workers keep them, and what comes of each rank is a pair: what
+    ``finish`` returned, and Dask's future of its worker's `Finished` with that worker's address.
+    ``note`` gets one line if the attempt is lost, or no worker can work for the time being.
     """
     cluster, wait_s = Cluster.of(client), patience_s()
     run_id, losses = uuid.uuid4().hex, list[str]()
@@ -87,7 +90,8 @@ def run(
         try:
             make = renew(make)
             making = partial(make, ranks=ranks) if joins else make
-            return _in_order(Attempt(cluster, terms).run(making, finish), ranks)
+            attempt = Attempt(cluster, terms, leaves=leaves)
+            return _in_order(attempt.run(making, finish), ranks)
         except LostError as loss:
             suspects |= loss.workers
             if loss.is_refusal:
@@ -125,7 +129,11 @@ def _workers(
 
 
 def _in_order(outcomes: Sequence[Finished], ranks: int) -> tuple[list[Any], ExchangeStats]:
-    values = {rank: value for outcome in outcomes for rank, value in outcome.values.items()}
+    values = {
+        rank: value if outcome.there is None else (value, outcome.there)
+        for outcome in outcomes
+        for rank, value in outcome.values.items()
+    }
     each = [outcome.stats for outcome in outcomes]
     stats = ExchangeStats(
         supersteps=each[0].supersteps,

@@ -52,9 +52,9 @@ class Algorithm:
             return self.without_arcs(graph, task)
         exchange = task.reserved.exchange
         if exchange == ONE:
-            return self._whole_at(workplace, graph, task)
+            return self._at_one(workplace, graph, task, self.whole)
         if exchange == LOCAL:
-            return workplace.call(self.ranks_in_process, task)
+            return self._at_one(workplace, graph, task, self.ranks_in_process)
         if workplace.client is None:
             raise UsageError("the scheduler exchange needs a Dask client")
         # Imported by searches over ranks alone; the scheduler imports distributed.
@@ -72,7 +72,16 @@ class Algorithm:
             threads=workplace.resources(on_cpu=True).threads,
             note=workplace.note,
         )
-        if task.folder is None:
+        if task.request.on_worker:
+            from ooc_graph.search.rank_answers import left_by_ranks  # noqa: PLC0415
+
+            # Of no rows: what is known of columns besides their values.
+            ids = Ids(np.empty(0, np.int32), np.empty(0, np.int64), graph.first_id, None)
+            columns = self.columns(task, graph, self.nothing(task, graph), ids)
+            written, stats = left_by_ranks(
+                run, workplace.cluster, graph, task, columns, self.columns_of
+            )
+        elif task.folder is None:
             found, stats = run()
             written = self.joined(task, graph, found)
         else:
@@ -84,9 +93,15 @@ class Algorithm:
         notes = (f"{task.kernel}: {stats.summary}",) if stats.links else ()
         return replace(written, notes=notes)
 
-    def _whole_at(self, workplace: Workplace, graph: Graph, task: SearchTask) -> Written:
+    def _at_one(
+        self,
+        workplace: Workplace,
+        graph: Graph,
+        task: SearchTask,
+        search_by: Callable[[SearchTask], Written],
+    ) -> Written:
         """Have a worker, or this process, search; the answer may stay on the worker."""
-        search = process.without_traceback, self.whole, task
+        search = process.without_traceback, search_by, task
         if not isinstance(workplace, OnCluster) or not task.request.on_worker:
             return cast(Written, workplace.call(*search))
         found, there = workplace.call_leaving(describe, spare_bytes(graph, task.request), *search)
@@ -156,8 +171,12 @@ class Algorithm:
     def joined(self, task: SearchTask, graph: Graph, found: Sequence[Any]) -> Written:
         """Bring together what every rank found."""
         trace = slowest([trace_of(task.kernel, one) for one in found])
+        return deliver(self.columns_of(task, graph, found), task.folder, trace, task.like)
+
+    def columns_of(self, task: SearchTask, graph: Graph, found: Sequence[Any]) -> Columns:
+        """The columns by original id of what every rank found."""
         arrays = _of_all_rows(graph, len(found), (self._arrays_of(one) for one in found))
-        return self._delivered(task, graph, arrays, load_ids(graph), trace)
+        return self.columns(task, graph, arrays, load_ids(graph))
 
     def _arrays_of(self, found: Any) -> Arrays:
         return tuple(getattr(found, name) for name in self.arrays)

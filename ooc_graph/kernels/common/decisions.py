@@ -154,6 +154,11 @@ class Answer:
         arrays = {k: v.copy() for k, v in vars(self).items() if isinstance(v, np.ndarray)}
         return replace(self, **arrays)  # type: ignore[type-var]
 
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all arrays."""
+        return sum(one.nbytes for one in vars(self).values() if isinstance(one, np.ndarray))
+
 
 @dataclass(frozen=True)
 class BfsTree(Answer):
