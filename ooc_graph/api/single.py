@@ -98,7 +98,7 @@ def bfs(
         holds the graph, else the CPU. The answer is the same.
     arrays
         ``numpy``; ``cupy``: the answer stays on this process's CUDA device, as CuPy arrays;
-        ``dask``: one found by one worker stays on that worker until it is read.
+        ``dask``: it stays on the workers that find it until it is read.
     memory_limit
         Bytes of host memory for all processes of the search together.
     device_memory, host_memory

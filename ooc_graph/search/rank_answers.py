@@ -126,29 +126,35 @@ class OfRanks:
         value travels at most once.
         """
         bounds = [spec.bounds(index) for index in range(spec.chunks)]
-        base: list[Any] = [-1] * spec.chunks
-        if spec.path in (VERTEX, COMPONENT):
-            base = [_delayed(_vertices, self.path, self.identity, *ends) for ends in bounds]
-        elif spec.path != PARENT:
-            base = [unreached(self.kernel, spec.dtype)] * spec.chunks
+        store, make = (self.path, self.identity), _by_data
         if spec.path == VERTEX:
-            return base
-        ordered = [_delayed(_in_order, self, part, spec.path) for part in parts]
+            return [make(_vertices, *store, *ends) for ends in bounds]
+        ordered = [make(_in_order, self, part, spec.path) for part in parts]
         if spec.path == COMPONENT:
-            names = _delayed(_names, self, [_delayed(_first_positions, one) for one in ordered])
-            ordered = [_delayed(_with_ids, one, names) for one in ordered]
+            names = make(_names, self, [make(_first_positions, one) for one in ordered])
+            ordered = [make(_with_ids, one, names) for one in ordered]
+            bases = [partial(_vertices, *store, *ends) for ends in bounds]
+        else:
+            none = -1 if spec.path == PARENT else unreached(self.kernel, spec.dtype)
+            bases = [partial(np.full, stop - start, none, spec.dtype) for start, stop in bounds]
         return [
-            _delayed(_joined, stop - start, spec.dtype, values, pieces)
-            for values, (start, stop) in zip(base, bounds, strict=True)
-            for pieces in [[_delayed(_cut, one, start, stop) for one in ordered]]
+            make(_joined, base, [make(_cut, one, *ends) for one in ordered])
+            for base, ends in zip(bases, bounds, strict=True)
         ]
 
     def _graph(self) -> Graph:
         return same_graph.open_same(self.path, self.identity)
 
 
-def _delayed(function: Callable[..., Any], *given: Any) -> Any:
-    return import_module("dask").delayed(function, pure=True)(*given)
+def _by_data(function: Callable[..., Any], *given: Any) -> Any:
+    """A call as Dask's delayed object, which is done where most of what it is given is.
+
+    Many tasks of one group that are given the same Dask takes for roots of a graph, and deals them
+    to all workers. This one has a group of its own, which is the first part of its key.
+    """
+    dask = import_module("dask")
+    group = f"{function.__name__}-{dask.base.tokenize(function, *given)}"
+    return dask.delayed(function)(*given, dask_key_name=(group, 0))
 
 
 def _found(part: Any) -> dict[int, Any]:
@@ -186,9 +192,9 @@ def _cut(ordered: Ordered, start: int, stop: int) -> Ordered:
     return (positions[low:high] - start).astype(np.uint32), values[low:high]
 
 
-def _joined(length: int, dtype: np.dtype[Any], base: Any, pieces: Sequence[Ordered]) -> AnyArray:
-    """A chunk of these pieces; ``base`` is what vertices without rows have."""
-    chunk = np.full(length, base, dtype)
+def _joined(base: Callable[[], AnyArray], pieces: Sequence[Ordered]) -> AnyArray:
+    """A chunk of these pieces; ``base`` makes one of vertices without rows."""
+    chunk = base()
     for positions, values in pieces:
         chunk[positions] = values
     return chunk
