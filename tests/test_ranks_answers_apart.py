@@ -9,6 +9,7 @@ import signal
 from collections.abc import Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from time import monotonic
 from typing import Any
@@ -442,3 +443,29 @@ def test_a_run_leaves_its_results(client: Client) -> None:
         assert client.who_has([future])[future.key] == (address,)
     plain, _ = run(client, make_counting, 4, finish=total)
     assert plain == [told for told, _ in pairs]
+
+
+def dying_once(rank: int, mark: Path) -> Any:
+    yield Share((), ())
+    if rank == 1 and not mark.exists():
+        mark.touch()
+        os._exit(1)
+    yield Share((), ())
+    return np.full(4, rank)
+
+
+def make_dying(mark: Path, ranks: Sequence[int]) -> Any:
+    return nullcontext(({rank: dying_once(rank, mark) for rank in ranks}, Nothing()))
+
+
+def test_a_lost_attempt_leaves_nothing(tmp_path: Path) -> None:
+    with start(3) as cluster, Client(cluster) as client:
+        make = partial(make_dying, tmp_path / "died")
+        pairs, _ = run(client, make, 4, finish=total, leaves=True)
+        assert [told for told, _ in pairs] == [(4 * rank, rank + 4) for rank in range(4)]
+        assert (tmp_path / "died").exists()
+        gc.collect()  # the error of the lost attempt keeps that
+        there = {future.key: future for _, (future, _) in pairs}
+        until(lambda: sorted(searches_there(client)) == sorted(there))
+        kept = [future.result(DEADLINE_S).kept for future in there.values()]
+        assert sorted(rank for one in kept for rank in one) == [0, 1, 2, 3]

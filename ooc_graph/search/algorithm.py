@@ -52,9 +52,9 @@ class Algorithm:
             return self.without_arcs(graph, task)
         exchange = task.reserved.exchange
         if exchange == ONE:
-            return self._at_one(workplace, graph, task, self.whole)
+            return self._whole_at(workplace, graph, task)
         if exchange == LOCAL:
-            return self._at_one(workplace, graph, task, self.ranks_in_process)
+            return workplace.call(self.ranks_in_process, task)
         if workplace.client is None:
             raise UsageError("the scheduler exchange needs a Dask client")
         # Imported by searches over ranks alone; the scheduler imports distributed.
@@ -93,15 +93,9 @@ class Algorithm:
         notes = (f"{task.kernel}: {stats.summary}",) if stats.links else ()
         return replace(written, notes=notes)
 
-    def _at_one(
-        self,
-        workplace: Workplace,
-        graph: Graph,
-        task: SearchTask,
-        search_by: Callable[[SearchTask], Written],
-    ) -> Written:
+    def _whole_at(self, workplace: Workplace, graph: Graph, task: SearchTask) -> Written:
         """Have a worker, or this process, search; the answer may stay on the worker."""
-        search = process.without_traceback, search_by, task
+        search = process.without_traceback, self.whole, task
         if not isinstance(workplace, OnCluster) or not task.request.on_worker:
             return cast(Written, workplace.call(*search))
         found, there = workplace.call_leaving(describe, spare_bytes(graph, task.request), *search)
