@@ -23,7 +23,12 @@ from distributed import Client, wait
 import ooc_graph as og
 from ooc_graph.answers.late import late_columns
 from ooc_graph.answers.unread import Unread
-from ooc_graph.errors import ClusterLostError, UsageError, ValidationFailedError
+from ooc_graph.errors import (
+    ClusterLostError,
+    StoreReplacedError,
+    UsageError,
+    ValidationFailedError,
+)
 from ooc_graph.exchange import left
 from ooc_graph.exchange.cluster import Cluster
 from ooc_graph.exchange.handle import Aborted
@@ -404,6 +409,20 @@ def test_a_lost_worker_is_an_error_and_no_wait(first: str, graph: og.Graph) -> N
         # Others find it again; what cannot be brought is in nobody's way.
         for kernel in KERNELS:
             same(searched(kernel, graph, client), searched(kernel, graph, False))
+
+
+def test_a_graph_that_was_replaced_is_an_error(client: Client, tmp_path: Path) -> None:
+    graph = built(tmp_path, 0)
+    answer, path = searched("bfs", graph, client), graph.path
+    other = og.Kronecker(13, seeds=(5, 3))
+    og.build(other, path, rows="both", shards=SHARDS, client=False, overwrite=True)
+    for _ in range(2):
+        with pytest.raises(StoreReplacedError):
+            _ = answer.level
+    with pytest.raises(StoreReplacedError):
+        client.compute(answer.to_dask_array()).result(DEADLINE_S)
+    # It is there still.
+    assert answer.unread is not None
 
 
 def test_a_closed_client_is_an_error(graph: og.Graph) -> None:

@@ -46,12 +46,12 @@ class Said:
 
 @dataclass(frozen=True)
 class SayPart:
-    """Says of what a rank found what the client needs to know."""
+    """Tells the client what it needs to know of what a rank has found."""
 
     kernel: str
 
     def __call__(self, rank: int, found: Any, ranks: int) -> Said:
-        """Say it; the arrays stay."""
+        """What travels; the arrays stay."""
         count = 0
         if self.kernel == "components":
             rows = Dealing(0, ranks, rank).internal_of(np.arange(len(found.label)))
@@ -62,8 +62,8 @@ class SayPart:
 def spare_bytes(graph: Graph, kernel: str) -> int:
     """What earlier answers may take of each worker whose ranks search.
 
-    One of them may have to gather an answer that is written: the arrays of all rows. Those of one
-    that is left are not gathered.
+    If an answer is written, one worker gathers the arrays of all rows, and each has memory for
+    that. One that is left is not gathered.
     """
     measure_bytes = 0 if kernel == "components" else measure_dtype(graph, kernel).itemsize
     return graph.rows * (id_dtype(graph.rows).itemsize + measure_bytes)
