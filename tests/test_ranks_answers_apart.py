@@ -11,7 +11,7 @@ from contextlib import nullcontext
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from time import monotonic
+from time import monotonic, sleep
 from typing import Any
 
 import dask
@@ -464,27 +464,34 @@ def test_a_run_leaves_its_results(client: Client) -> None:
     assert plain == [told for told, _ in pairs]
 
 
-def dying_once(rank: int, mark: Path) -> Any:
-    yield Share((), ())
+def total_or_die(mark: Path, rank: int, found: Any, ranks: int) -> tuple[int, int]:
+    """As `total`, but the worker of rank 1 dies once, when the others have long finished."""
     if rank == 1 and not mark.exists():
         mark.touch()
+        sleep(2)
         os._exit(1)
-    yield Share((), ())
-    return np.full(4, rank)
-
-
-def make_dying(mark: Path, ranks: Sequence[int]) -> Any:
-    return nullcontext(({rank: dying_once(rank, mark) for rank in ranks}, Nothing()))
+    return total(rank, found, ranks)
 
 
 def test_a_lost_attempt_leaves_nothing(tmp_path: Path) -> None:
     with start(3) as cluster, Client(cluster) as client:
-        make = partial(make_dying, tmp_path / "died")
-        pairs, _ = run(client, make, 4, finish=total, leaves=True)
+        finish = partial(total_or_die, tmp_path / "died")
+        pairs, _ = run(client, make_counting, 4, finish=finish, leaves=True)
         assert [told for told, _ in pairs] == [(4 * rank, rank + 4) for rank in range(4)]
         assert (tmp_path / "died").exists()
-        gc.collect()  # the error of the lost attempt keeps that
         there = {future.key: future for _, (future, _) in pairs}
         until(lambda: sorted(searches_there(client)) == sorted(there))
         kept = [future.result(DEADLINE_S).kept for future in there.values()]
         assert sorted(rank for one in kept for rank in one) == [0, 1, 2, 3]
+
+
+def test_parts_beside_a_lost_one_are_freed(graph: og.Graph) -> None:
+    with start(3) as cluster, Client(cluster) as client:
+        answer = searched("bfs", graph, client)
+        lost, *_ = addresses_of(answer)
+        os.kill(client.run(os.getpid, workers=[lost])[lost], signal.SIGKILL)
+        until(lambda: lost not in Cluster.of(client).look())
+        left.Left.bring_oldest(client, 0)
+        until(lambda: searches_there(client) == [])
+        with pytest.raises(ClusterLostError, match="search again"):
+            answer.level.sum()

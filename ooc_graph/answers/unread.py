@@ -138,7 +138,7 @@ class Unread(Columns):
         there, da = self.there, import_module("dask.array")
         if not there:  # read meanwhile
             out = np.empty(self.size, self.dtypes[name])
-            self.fill(name, 0, out)
+            self.fill_all(name, out, 1)
             return da.from_array(out)
         spec = ArraySpec(name, self.size, self.dtypes[name])
         chunks = self.kept.chunks([future for future, _ in there], spec)

@@ -64,6 +64,10 @@ class Attempt:
         except BaseException:
             with suppress(ClusterLostError, OSError):
                 self._end("the client ended the run")
+            # Who handles the error may keep this for longer than workers need the memory.
+            done = (one for one in self._outcomes.values() if isinstance(one, Finished))
+            self._cluster.cancel([one.there[0] for one in done if one.there is not None])
+            self._outcomes.clear()
             raise
 
     def _open(self) -> None:

@@ -23,6 +23,7 @@ There: TypeAlias = tuple[Any, str]
 """Dask's future of what a task left, and the address of a worker that has it."""
 
 _TRIES = 3
+_GONE = "which left the cluster"
 
 
 class Left:
@@ -49,6 +50,7 @@ class Left:
         self.sizes, self._join = sizes, join
         self._cluster = cluster
         self._coming: list[Future[Any]] = []
+        self._gone = ""  # the worker whose part was lost
         self._value: Any = None
         known = self._of.setdefault(cluster.client, [])
         known.append(weakref.ref(self, known.remove))
@@ -77,9 +79,10 @@ class Left:
             with suppress(CancelledError, OSError):
                 parts = self._fetched(there)
             if parts is not None:
+                self._coming = []
                 # Until it is joined, others are given the futures.
                 self._value = self._join(parts)
-                self.futures, self._coming = [], []
+                self.futures = []
         if self.futures:
             self.require_there()
             raise self._lost(self.addresses, "which does not send it")
@@ -113,6 +116,8 @@ class Left:
         if self._cluster.is_closed:
             raise self._lost(self.addresses, "whose client is closed", "read answers before it is")
         require_own_client(self._cluster.client, FORK_ADVICE)
+        if self._gone:
+            raise self._lost([self._gone], _GONE)
         for number, (future, address) in enumerate(there):
             self._require(number, future, address)
 
@@ -123,9 +128,11 @@ class Left:
             if state is not None:
                 silent = f"which has not answered for {state.silent_s:.0f} s"
                 raise self._lost([address], silent, "read it again later")
-            # Dask would have it searched again there, and all that need it wait without end.
-            self._cluster.cancel([future])
-            raise self._lost([address], "which left the cluster")
+            # Dask would have it searched again there, and all that need it wait without end. The
+            # other parts are of no use any more.
+            self._cluster.cancel(self.futures)
+            self._coming, self._gone = [], address
+            raise self._lost([address], _GONE)
         if future.status == "cancelled":
             raise self._lost([address], "where it is no longer")
 
@@ -152,25 +159,31 @@ class Left:
     def bring_oldest(cls, client: Client, most_bytes: int) -> None:
         """Fetch what was left first until no worker of a client has more than some bytes.
 
-        Workers that cannot work have nothing to be fetched for.
+        What is lost is freed on the workers that have other parts of it. Nothing is fetched of
+        which a part is on a worker that cannot work.
         """
         known = [ref() for ref in list(cls._of.get(client, []))]
         there = [one for one in known if one is not None and one.is_of(client)]
         states = Cluster.of(client).look() if there else {}
         good = {address for address, state in states.items() if state.can_work}
-        there = [one for one in there if good.issuperset(one.addresses)]
+        for one in there:
+            if not good.issuperset(one.addresses):
+                with suppress(Exception):  # raised again for whoever reads that answer
+                    one.require_there()
         left_bytes = sum((one._bytes_at() for one in there), Counter[str]())
         for one in there:
-            if any(left_bytes[address] > most_bytes for address in one.addresses):
-                left_bytes -= one._bytes_at()
-                with suppress(Exception):  # raised again for whoever reads that answer
+            taken = one._bytes_at()
+            is_much = any(left_bytes[address] > most_bytes for address in taken)
+            if is_much and good.issuperset(taken):
+                with suppress(Exception):
                     one.fetch()
+                    left_bytes -= taken
 
     def _bytes_at(self) -> Counter[str]:
-        """What the parts take, by address."""
+        """What the parts take that are not freed, by address."""
         taken = Counter[str]()
-        for address, nbytes in zip(self.addresses, self.sizes, strict=True):
-            taken[address] += nbytes
+        for (future, address), nbytes in zip(self.there, self.sizes, strict=False):
+            taken[address] += nbytes * (future.status != "cancelled")
         return taken
 
 

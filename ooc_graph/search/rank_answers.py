@@ -189,7 +189,8 @@ def _cut(ordered: Ordered, start: int, stop: int) -> Ordered:
     """What is in a chunk, with positions in that."""
     positions, values = ordered
     low, high = np.searchsorted(positions, (start, stop))
-    return (positions[low:high] - start).astype(np.uint32), values[low:high]
+    # A view would keep all of them.
+    return (positions[low:high] - start).astype(np.uint32), values[low:high].copy()
 
 
 def _joined(base: Callable[[], AnyArray], pieces: Sequence[Ordered]) -> AnyArray:
