@@ -63,7 +63,9 @@ def least_squares(terms: AnyArray, seconds: AnyArray) -> AnyArray:
 def fitted(records: Sequence[Record], through: str, latency: str) -> Fit:
     """The model of levels of BFS by ranks, each record having medians of them."""
     terms, seconds, searches = [], [], []
-    for number, record in enumerate(records):
+    # Ranks that search together have none.
+    have_levels = [record for record in records if "levels" in record["figures"][through]]
+    for number, record in enumerate(have_levels):
         workers, ranks = (record["parameters"][name] for name in ("workers", "ranks"))
         # The first entry is what comes before the levels.
         for level in record["figures"][through]["levels"][1:]:

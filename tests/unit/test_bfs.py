@@ -90,7 +90,7 @@ def test_small_graphs(arcs, shards, threads, data):
 
 
 @pytest.mark.parametrize("directed", [False, True])
-@pytest.mark.parametrize("ids", ["uint32", "uint64"])
+@pytest.mark.parametrize("ids", ["uint32", pytest.param("uint64", marks=pytest.mark.slow)])
 def test_graphs_of_many_blocks(directed, ids):
     arcs = skewed(30_000, 150_000, "float32", directed=directed, seed=3)
     assert arcs.vertices > 16 * 1024

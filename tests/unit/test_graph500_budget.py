@@ -122,7 +122,9 @@ def test_progress_moves_with_searches_and_with_edges(tmp_path: Path) -> None:
         assert sum(stage.amounts) == pytest.approx(2)
 
 
-@pytest.mark.parametrize("share", [1.0, pytest.param(1.1, marks=pytest.mark.slow), 2.0])
+@pytest.mark.parametrize(
+    "share", [1.0, *(pytest.param(share, marks=pytest.mark.slow) for share in (1.1, 2.0))]
+)
 @pytest.mark.parametrize("are_pages", [False, True], ids=["allocated", "pages"])
 def test_memory_stays_within_the_limit(share: float, are_pages: bool, tmp_path: Path) -> None:
     """What is allocated; and the process's own pages, with what libraries keep of freed ones."""

@@ -161,6 +161,7 @@ def test_ranks_of_many_rows(name, shards, rule):
             same(searched(ranks, share(), root), wanted.run(root))
 
 
+@pytest.mark.slow  # compiles all for another type of ids
 def test_ids_of_64_bits():
     arcs = graphs()["directed"]
     for kernel in KERNELS:
