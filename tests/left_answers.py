@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import gc
+import os
+import signal
 from collections.abc import Callable
 from pathlib import Path
 from time import monotonic, sleep
 from typing import Any
 
+import pytest
+from dask.base import tokenize
 from distributed import Client
 
 import ooc_graph as og
 from ooc_graph.answers.unread import Unread
+from ooc_graph.errors import ClusterLostError
+from ooc_graph.exchange.cluster import Cluster
 
 DEADLINE_S = 60
 KERNELS = "bfs", "sssp", "components"
@@ -78,3 +84,24 @@ def cleared(client: Client) -> None:
     """Wait until nothing of earlier tests is there; errors that they expected are in cycles."""
     gc.collect()
     until(lambda: searches_there(client) == [])
+
+
+def lose(
+    answer: Any, address: str, graph: og.Graph, client: Client, first: str, called: str
+) -> None:
+    """Kill a worker that has an answer, or part of it; what is done ``first`` is an error, soon."""
+    pid = client.run(os.getpid, workers=[address])[address]
+    os.kill(pid, signal.SIGKILL)
+    until(lambda: not Path(f"/proc/{pid}").exists())
+    begun_s = monotonic()
+    if first == "validated":
+        with pytest.raises(ClusterLostError, match="search again"):
+            og.validate(graph, answer, client=client)
+    with pytest.raises(ClusterLostError, match=f"{called} {address}, .*: search again"):
+        _ = answer.level
+    until(lambda: address not in Cluster.of(client).look())
+    with pytest.raises(ClusterLostError, match=f"{address}, which left the cluster: sea"):
+        _ = answer.parent
+    assert monotonic() - begun_s < DEADLINE_S
+    assert tokenize(answer) == tokenize(answer)
+    assert answer.vertex[1] == 1

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from concurrent.futures import wait
 from dataclasses import replace
 from pathlib import Path
-from time import monotonic, sleep
+from time import sleep
 from typing import Any
 
 import dask
@@ -34,6 +34,7 @@ from tests.left_answers import (
     KERNELS,
     built,
     cleared,
+    lose,
     root_of,
     same,
     searched,
@@ -419,21 +420,7 @@ def test_a_lost_worker_is_an_error_and_no_wait(first: str, graph: og.Graph) -> N
     with start(2) as cluster, Client(cluster) as client:
         answer = searched("bfs", graph, client)
         address = worker_of(answer)
-        pid = client.run(os.getpid, workers=[address])[address]
-        os.kill(pid, signal.SIGKILL)
-        until(lambda: not Path(f"/proc/{pid}").exists())
-        begun_s = monotonic()
-        if first == "validated":
-            with pytest.raises(ClusterLostError, match="search again"):
-                og.validate(graph, answer, client=client)
-        with pytest.raises(ClusterLostError, match=f"worker {address}, .*: search again"):
-            _ = answer.level
-        until(lambda: address not in Cluster.of(client).look())
-        with pytest.raises(ClusterLostError, match=f"{address}, which left the cluster: sea"):
-            _ = answer.parent
-        assert monotonic() - begun_s < DEADLINE_S
-        assert tokenize(answer) == tokenize(answer)
-        assert answer.vertex[1] == 1
+        lose(answer, address, graph, client, first, called="worker")
         # Others find it again; what cannot be brought is in nobody's way.
         for kernel in KERNELS:
             same(searched(kernel, graph, client), searched(kernel, graph, False))

@@ -11,7 +11,7 @@ from contextlib import nullcontext
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from time import monotonic, sleep
+from time import sleep
 from typing import Any
 
 import dask
@@ -40,6 +40,7 @@ from tests import left_answers
 from tests.left_answers import (
     DEADLINE_S,
     KERNELS,
+    lose,
     root_of,
     same,
     searches_there,
@@ -391,21 +392,7 @@ def test_a_lost_worker_is_an_error_and_no_wait(first: str, graph: og.Graph) -> N
     with start(3) as cluster, Client(cluster) as client:
         answer = searched("bfs", graph, client)
         address = addresses_of(answer)[1]
-        pid = client.run(os.getpid, workers=[address])[address]
-        os.kill(pid, signal.SIGKILL)
-        until(lambda: not Path(f"/proc/{pid}").exists())
-        begun_s = monotonic()
-        if first == "validated":
-            with pytest.raises(ClusterLostError, match="search again"):
-                og.validate(graph, answer, client=client)
-        with pytest.raises(ClusterLostError, match=f"part .* worker {address}, .*: search again"):
-            _ = answer.level
-        until(lambda: address not in Cluster.of(client).look())
-        with pytest.raises(ClusterLostError, match=f"{address}, which left the cluster: sea"):
-            _ = answer.parent
-        assert monotonic() - begun_s < DEADLINE_S
-        assert tokenize(answer) == tokenize(answer)
-        assert answer.vertex[1] == 1
+        lose(answer, address, graph, client, first, called="part .* worker")
         # Others find it again; what cannot be brought is in nobody's way.
         for kernel in KERNELS:
             same(searched(kernel, graph, client), searched(kernel, graph, False))
@@ -465,7 +452,7 @@ def test_a_run_leaves_its_results(client: Client) -> None:
 
 
 def total_or_die(mark: Path, rank: int, found: Any, ranks: int) -> tuple[int, int]:
-    """As `total`, but the worker of rank 1 dies once, when the others have long finished."""
+    """As `total`, but the worker of rank 1 dies the first time, after the others have finished."""
     if rank == 1 and not mark.exists():
         mark.touch()
         sleep(2)

@@ -41,8 +41,9 @@ def bfs(
     they write states. Returns parents and levels of the own rows, in local order.
     """
     # To ask what a rank can do takes as long as a step.
-    can_meet = not states.writes and isinstance(rank, BfsPeerRank) and rank.may_meet
-    peer = rank if isinstance(rank, BfsPeerRank) and can_meet else None
+    peer = rank if not states.writes and isinstance(rank, BfsPeerRank) else None
+    if peer is not None and not peer.may_meet:
+        peer = None
     try:
         return (yield from _search(rank, peer, root, shared, states))
     finally:

@@ -171,7 +171,7 @@ def test_ranks_know_whether_all_have_met(names: Sequence[int], have: bool) -> No
 
 @pytest.fixture(scope="module")
 def path(tmp_path_factory: pytest.TempPathFactory) -> og.Graph:
-    """So many levels that supersteps would be seen."""
+    """A path: if ranks went by supersteps, there would be one for each of 1,500 levels."""
     ends = np.arange(1500), np.arange(1, 1501)
     store = tmp_path_factory.mktemp("path") / "path.zarr"
     return og.build((*ends, np.ones(1500, np.float32)), store, rows="both", shards=2, client=False)

@@ -78,8 +78,8 @@ def meet(control: Any, own: Any, members: int, begun_s: int, waits: Any) -> bool
 
     ``control`` is common to all, ``own`` that of the process; both are as of `new_control`. Who has
     been at work since ``begun_s`` waits so long once more, at most `MOST_PATIENCE_S`, and
-    ``waits.patience_s`` besides: parts of the same work do not differ by more. If members
-    ``waits.are_crowded``, who waits sleeps.
+    ``waits.patience_s`` besides: parts of the same work do not differ by more. A waiting thread
+    sleeps if members ``waits.are_crowded``; otherwise it only offers its core to others.
     """
     generation = atomic_load(control, GENERATION)
     if generation == GIVEN_UP:
