@@ -31,14 +31,6 @@ def patience_s() -> float:
     return _seconds("patience", 0.0)
 
 
-def devices_search_together() -> bool:
-    """Whether BFS ranks on the devices of one host search in one launch on each."""
-    wanted = setting("devices-together")
-    if not isinstance(wanted, bool):
-        raise refusal("devices-together", "give true or false")
-    return wanted
-
-
 def _seconds(name: str, least: float) -> float:
     # Dask's parser raises errors of many kinds.
     with suppress(Exception):

@@ -31,12 +31,11 @@ from ooc_graph.strategies.ranks import Ranks
 
 
 def _on_cuda() -> Iterator[Strategy]:
-    from ooc_graph.exchange.settings import devices_search_together
     from ooc_graph.strategies.cuda import in_memory, on_disk, pinned
 
     yield in_memory.InMemory()
     yield pinned.Pinned()
-    yield Ranks(in_memory.InMemory(together=devices_search_together()))
+    yield Ranks(in_memory.InMemory())
     yield Ranks(pinned.Pinned())
     yield on_disk.OnDisk()
     yield Ranks(on_disk.OnDisk())

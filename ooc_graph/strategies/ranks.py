@@ -49,13 +49,9 @@ class RankLoading:
         """The search in words."""
         return f"{self.kernel} on {self.graph.path}"
 
-    def in_memory(self, device: Any, *, together: bool = False) -> dict[int, Any]:
-        """The device's steps on rows of the missing shards, which are read for it.
-
-        BFS steps with those that take devices ``together``, if they are wanted.
-        """
-        kind = "peer_rank" if together and self.kernel == "bfs" else "rank"
-        order, steps = ORDER_OF[self.kernel], getattr(device, f"{self.kernel}_{kind}")
+    def in_memory(self, device: Any) -> dict[int, Any]:
+        """The device's steps on rows of the missing shards, which are read for it."""
+        order, steps = ORDER_OF[self.kernel], getattr(device, f"{self.kernel}_rank")
         load = partial(self.graph.load, order, shards=self.ranks)
         return {shard: steps(load(shard)) for shard in self.missing}
 

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from ooc_graph.kernels.common.decisions import BfsTree, SsspTree
-from ooc_graph.kernels.common.device import SsspInnerRank, SsspRank
+from ooc_graph.kernels.common.device import BfsRank, SsspInnerRank, SsspRank
+from ooc_graph.kernels.common.peers import BfsPeerRank
 from ooc_graph.traverse.bfs import bfs
 from ooc_graph.traverse.sssp import sssp
 from ooc_graph.types import AnyArray, Shard
@@ -27,14 +28,12 @@ def joined(parts: Sequence[Shard], columns: Sequence[AnyArray]) -> AnyArray:
     return whole
 
 
-class RankedBfs:
-    """BFS on ranks that are made once."""
-
-    steps = "bfs_rank"
+class TogetherBfs:
+    """BFS on ranks that are made once, and search together if they can."""
 
     def __init__(self, device: Any, parts: Sequence[Shard]) -> None:
         self._device, self._parts = device, parts
-        self._ranks: list[Any] = [getattr(device, self.steps)(part) for part in parts]
+        self._ranks: list[Any] = [device.bfs_rank(part) for part in parts]
 
     def run(self, root: int) -> BfsTree:
         count = len(self._parts)
@@ -49,10 +48,12 @@ class RankedBfs:
         return BfsTree(parent, level, 0.0, *course)
 
 
-class TogetherBfs(RankedBfs):
-    """The same on ranks that search together if they can."""
+class RankedBfs(TogetherBfs):
+    """The same by supersteps alone."""
 
-    steps = "bfs_peer_rank"
+    def __init__(self, device: Any, parts: Sequence[Shard]) -> None:
+        super().__init__(device, parts)
+        self._ranks = [CommonSteps(rank) for rank in self._ranks]
 
 
 class CommonSteps:
@@ -62,12 +63,13 @@ class CommonSteps:
         self._rank = rank
 
     def __getattr__(self, name: str) -> Any:
-        if name in _INNER_STEPS:
+        if name in _MORE_STEPS:
             raise AttributeError(name)
         return getattr(self._rank, name)
 
 
-_INNER_STEPS = set(vars(SsspInnerRank)) - set(vars(SsspRank))
+_MORE_STEPS = set(vars(SsspInnerRank)) - set(vars(SsspRank))
+_MORE_STEPS |= set(vars(BfsPeerRank)) - set(vars(BfsRank))
 
 
 class RankedSssp:

@@ -8,7 +8,6 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-import dask
 import pytest
 
 import ooc_graph as og
@@ -40,7 +39,6 @@ COURSES = {
     "by list": {"OPEN_BELOW": 1, "HUB_WORDS": 8, "PULL_ABOVE": 1000},
 }
 SHARDS = [2, 4]
-TOGETHER = {"ooc-graph.devices-together": True}
 
 
 @cache
@@ -205,9 +203,8 @@ def test_workers_with_a_device_each(shards: int, tmp_path_factory: Any, cuda_wor
     options = {"client": cuda_workers, "device": "cuda", "exchange": "scheduler"}
     for root in (hub(graph), int(graph.original_of()[-1])):
         expected = columns(og.bfs(graph, root, device="cpu", client=False))
-        with dask.config.set(TOGETHER):
-            for _ in range(2):
-                assert columns(og.bfs(graph, root, **options)) == expected
+        for _ in range(2):
+            assert columns(og.bfs(graph, root, **options)) == expected
     assert sum(cuda_workers.run(_epochs).values()) > 0
 
 
@@ -218,8 +215,7 @@ def test_a_worker_that_dies_before_it_launches(tmp_path: Path, cuda_workers: Any
     expected = columns(og.bfs(graph, 5, device="cpu", client=False))
     before = set(cuda_workers.scheduler_info(n_workers=-1)["workers"])
     cuda_workers.run(_die_at_launch, workers=[min(before)])
-    with dask.config.set(TOGETHER):
-        assert columns(og.bfs(graph, 5, **options)) == expected
+    assert columns(og.bfs(graph, 5, **options)) == expected
     assert min(before) not in cuda_workers.scheduler_info(n_workers=-1)["workers"]
     # Those that are left search together again.
     assert sum(cuda_workers.run(_epochs).values()) > 0

@@ -44,12 +44,8 @@ class CudaDevice:
         require_whole(shard.dealing)
         return CudaBfsSearch(*hub_rows(shard), original_of=original_of, count_arcs=False)
 
-    def bfs_rank(self, shard: Shard) -> CudaBfsRank:
-        """BFS steps on one shard (hub-first rows)."""
-        return CudaBfsRank(shard.dealing, rank_rows(shard.dealing, *hub_rows(shard), ON_DEVICE))
-
-    def bfs_peer_rank(self, shard: Shard) -> CudaPeerBfsRank:
-        """As `bfs_rank`; it searches together with others whose memory it reaches."""
+    def bfs_rank(self, shard: Shard) -> CudaPeerBfsRank:
+        """BFS on one shard (hub-first rows), together with ranks whose memory it reaches."""
         rows = rank_rows(shard.dealing, *hub_rows(shard), ON_DEVICE)
         return CudaPeerBfsRank(shard.dealing, rows)
 

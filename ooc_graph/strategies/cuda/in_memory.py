@@ -38,12 +38,7 @@ _CUDA_MANY_ARC_BYTES, _CUDA_MANY_BYTES, _ANSWER_BYTES = 64, 1100, 1100
 
 @dataclass(frozen=True)
 class InMemory(StrategyDefaults):
-    """All rows on the device.
-
-    ``together``: BFS ranks on the devices of one host search in one launch on each.
-    """
-
-    together: bool = False
+    """All rows on the device."""
 
     name = "cuda/memory"
     device = CUDA
@@ -87,8 +82,7 @@ class InMemory(StrategyDefaults):
         needed = rank_memory.ranks_bytes(job.graph, kernel, shards)
         require_rows(job, rows, needed, is_least=exchange == SCHEDULER)
         more = needed + rank_memory.joined_bytes(job.graph, kernel, shards)
-        is_limited = job.resources.is_limited
-        if self.together and not is_limited and more <= job.resources.device.memory_bytes:
+        if not job.resources.is_limited and more <= job.resources.device.memory_bytes:
             needed = more
         return Reservation(self.name, host_bytes(job.graph, rows), needed)
 
@@ -102,7 +96,7 @@ class InMemory(StrategyDefaults):
         device, whom = process.device(CUDA), (loading.graph, loading.kernel)
         needed = rank_memory.ranks_bytes(*whom, loading.missing, loading.kept)
         cuda_modules.require_memory(needed, loading.what)
-        return loading.in_memory(device, together=self.together)
+        return loading.in_memory(device)
 
     def describe(self, job: Job, reserved: Reservation) -> dict[str, Any]:
         """Rows, and all else together."""
