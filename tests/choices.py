@@ -12,14 +12,17 @@ import itertools
 import json
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
+from unittest.mock import patch
 
 import numpy as np
 
 import ooc_graph as og
 from ooc_graph.errors import OocGraphError
+from ooc_graph.layout.stored import ArraySpec, Stored
 from ooc_graph.model.rank_memory import ranks_bytes as device_ranks_bytes
 from ooc_graph.model.request import Job, Request
 from ooc_graph.model.resources import AUTO, CPU, CUDA, CudaLimits, Device, Resources
@@ -174,12 +177,22 @@ def planned_for(graph: og.Graph, case: Case) -> Plan:
 def outcomes(folder: Path) -> dict[str, list[str]]:
     """How the cases of each graph and kernel end, in their order; ``=`` is as the case before."""
     found: dict[str, list[str]] = {}
-    for name, graph in graphs(folder).items():
-        last = ""
-        for case in cases(graph):
-            ended = outcome(graph, case)
-            found.setdefault(f"{name}, {case.kernel}", []).append("=" if ended == last else ended)
-            last = ended
+    made, spec = graphs(folder), Stored.spec
+
+    @cache
+    def read_once(path: Path, array: str) -> ArraySpec:
+        return spec(by_path[path], array)
+
+    by_path = {graph.path: graph.stored for graph in made.values()}
+    # These stores do not change, and each plan would read the same files again.
+    with patch.object(Stored, "spec", lambda stored, array: read_once(stored.path, array)):
+        for name, graph in made.items():
+            last = ""
+            for case in cases(graph):
+                ended = outcome(graph, case)
+                said = found.setdefault(f"{name}, {case.kernel}", [])
+                said.append("=" if ended == last else ended)
+                last = ended
     return found
 
 

@@ -98,7 +98,7 @@ class Corpus:
 
     def __init__(self, folder: Path, client: Callable[[], Any]) -> None:
         self.folder, self._client = folder, client
-        self.graph = cache(self._graph)
+        self.graph, self.held = cache(self._graph), cache(self._held)
 
     def _graph(self, name: str) -> og.Graph:
         edges, _, form = name.partition(",")
@@ -110,7 +110,7 @@ class Corpus:
     def path(self, name: str) -> Path:
         return self.folder / f"{name}.zarr"
 
-    def held(self, name: str) -> og.Graph:
+    def _held(self, name: str) -> og.Graph:
         """The graph built in memory."""
         options = EDGES[name]()
         source = options.pop("source")

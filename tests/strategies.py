@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from weakref import WeakKeyDictionary
 
 import numpy as np
 from hypothesis import strategies as st
@@ -13,7 +14,7 @@ from tests.oracles import Graph
 WEIGHTS = ("float32", "float64", "int32", "int64")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Arcs:
     """A graph after renumbering: arcs without duplicates and loops, tuples per vertex."""
 
@@ -32,7 +33,11 @@ class Arcs:
         return graph
 
     def shards(self, count: int, ids: str = "uint32") -> list[Shard]:
-        return [self._shard(Dealing(self.vertices, count, s), ids) for s in range(count)]
+        dealt = _DEALT.setdefault(self, {})
+        if (count, ids) not in dealt:
+            dealings = [Dealing(self.vertices, count, s) for s in range(count)]
+            dealt[count, ids] = [self._shard(dealing, ids) for dealing in dealings]
+        return dealt[count, ids]
 
     def _shard(self, dealing: Dealing, ids: str) -> Shard:
         mine = dealing.internal_of(np.arange(dealing.rows))
@@ -44,6 +49,10 @@ class Arcs:
             self.target, self.source, self.weight, mine, self.vertices, ids
         )
         return Shard(dealing, True, tuples, hub, into_hub, light, into_light)
+
+
+# Tests ask for the same shards again and again, and nobody writes to them.
+_DEALT: WeakKeyDictionary[Arcs, dict[tuple[int, str], list[Shard]]] = WeakKeyDictionary()
 
 
 def _rows(source, target, weight, mine, vertices, ids) -> tuple[Rows, Rows]:

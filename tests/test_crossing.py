@@ -79,6 +79,36 @@ def cluster(request: pytest.FixtureRequest) -> Iterator[Client]:
         yield client
 
 
+FORMS: dict[str, dict[str, Any]] = {
+    "g": {"shards": SHARDS},
+    "one": {"shards": 1},
+    "light": {"shards": 2, "rows": "light"},
+}
+
+
+class Stores:
+    """Cases in all forms, and their answers by the oracle, each made once."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder, self._expected = folder, dict[tuple[str, str], dict[str, bytes]]()
+
+    def graphs(self, case: Case) -> Iterator[og.Graph]:
+        for form, options in FORMS.items():
+            path = self.folder / f"{case.name}-{len(case.source)}-{form}.zarr"
+            yield og.open(path) if path.exists() else case.build(path, **options)
+
+    def expected(self, case: Case, graph: og.Graph, kernel: str, root: int) -> dict[str, bytes]:
+        key = case.name, kernel
+        if key not in self._expected:
+            self._expected[key] = oracle_columns(case, graph, kernel, root)
+        return self._expected[key]
+
+
+@pytest.fixture(scope="module")
+def stores(tmp_path_factory: pytest.TempPathFactory) -> Stores:
+    return Stores(tmp_path_factory.mktemp("stores"))
+
+
 def columns(result: og.Result) -> dict[str, bytes]:
     return {name: result.read(name).tobytes() for name in result.names}
 
@@ -123,14 +153,12 @@ def oracle_columns(case: Case, graph: og.Graph, kernel: str, root: int) -> dict[
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 @pytest.mark.parametrize("kernel", ["bfs", "sssp"])
 def test_every_way_gives_the_oracles_bytes(
-    case: Case, kernel: str, cluster: Client, tmp_path: Path
+    case: Case, kernel: str, cluster: Client, stores: Stores, tmp_path: Path
 ) -> None:
     search = getattr(og, kernel)
-    graph = case.build(tmp_path / "g.zarr", shards=SHARDS)
-    one_shard = case.build(tmp_path / "one.zarr", shards=1)
-    light = case.build(tmp_path / "light.zarr", shards=2, rows="light")
+    graph, one_shard, light = stores.graphs(case)
     root = int(case.source[0])
-    expected = oracle_columns(case, graph, kernel, root)
+    expected = stores.expected(case, graph, kernel, root)
     assert columns(search(graph, root)) == expected
     assert columns(search(one_shard, root)) == expected
     assert columns(search(light, root)) == expected
@@ -162,11 +190,9 @@ def thinned(case: Case) -> Case:
 
 @pytest.mark.parametrize("case", [thinned(case) for case in CASES], ids=lambda case: case.name)
 def test_components_have_the_oracles_bytes_in_every_way(
-    case: Case, cluster: Client, tmp_path: Path
+    case: Case, cluster: Client, stores: Stores, tmp_path: Path
 ) -> None:
-    graph = case.build(tmp_path / "g.zarr", shards=SHARDS)
-    one_shard = case.build(tmp_path / "one.zarr", shards=1)
-    light = case.build(tmp_path / "light.zarr", shards=2, rows="light")
+    graph, one_shard, light = stores.graphs(case)
     expected = oracle_components(case)
     assert columns(og.components(graph)) == expected
     assert columns(og.components(one_shard)) == expected

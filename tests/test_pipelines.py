@@ -63,7 +63,7 @@ def stores(folder: Path) -> dict[str, str]:
     return {name: kept[name] for name in kept if ".zarr" in name or name.endswith(".csv")}
 
 
-def test_graph500_on_tls_twice(joining: list[str], tmp_path: Path) -> None:
+def test_graph500_on_tls_twice_and_of_other_parameters(joining: list[str], tmp_path: Path) -> None:
     folder = tmp_path / "run"
     first = script(*graph500(folder), *joining)
     assert first.code == 0, first
@@ -76,12 +76,17 @@ def test_graph500_on_tls_twice(joining: list[str], tmp_path: Path) -> None:
     assert again.out.count("finished already, skipped") == 1 + SEARCHES
     assert stores(folder) == before
 
+    # Other parameters replace what follows from them, if they may.
     other = script(*graph500(folder, SCALE + 1), *joining)
     assert other.code == 2
     assert other.err.startswith("graph500.py: ")
     assert "scale" in other.err
+    assert "--overwrite" in other.err
     assert len(other.err.splitlines()) == 1
     assert stores(folder) == before
+    done = script(*graph500(folder, SCALE + 1), *joining, "--overwrite")
+    assert done.code == 0, done
+    check_graph500(folder, SCALE + 1)
 
 
 def test_own_graph_on_tls_twice(joining: list[str], tmp_path: Path) -> None:
@@ -186,19 +191,6 @@ def test_a_graph_of_something_else_is_refused_or_replaced(
     assert finished(folder) == finished(tmp_path / "anew") != before
     # Nothing is done twice.
     assert script(*words, "--overwrite").out.count("finished already, skipped") == 3
-
-
-def test_graph500_of_other_parameters_replaces_what_follows(
-    joining: list[str], tmp_path: Path
-) -> None:
-    folder = tmp_path / "run"
-    assert script(*graph500(folder), *joining).code == 0
-    refused = script(*graph500(folder, SCALE + 1), *joining)
-    assert refused.code == 2
-    assert "--overwrite" in refused.err
-    done = script(*graph500(folder, SCALE + 1), *joining, "--overwrite")
-    assert done.code == 0, done
-    check_graph500(folder, SCALE + 1)
 
 
 def killed(steps: int, *words: Any) -> bool:

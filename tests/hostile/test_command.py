@@ -7,8 +7,9 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -27,10 +28,13 @@ LONGEST_S = 90.0
 def graph(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("command")
     og.build(og.Kronecker(SCALE, edge_factor=8), folder / "g.zarr")
-    # What follows is not to be about compiling.
-    for name in WORDS:
-        finish(name, folder / "g.zarr", folder / f"{name}.zarr", 600)
     return folder / "g.zarr"
+
+
+@pytest.fixture(scope="module")
+def unharmed(graph: Path) -> Callable[[str], dict[str, str]]:
+    """What a command leaves; from then on its kernels are compiled, which may take minutes."""
+    return cache(lambda name: finish(name, graph, graph.with_name(f"{name}.zarr"), 600))
 
 
 def _sssp(graph: Path, out: Path) -> list[Any]:
@@ -126,8 +130,9 @@ def stores(out: Path) -> dict[str, str]:
     return {name: text for name, text in found.items() if Path(name).suffix not in timed}
 
 
-def harm(name: str, kind: int, graph: Path, folder: Path, moments: list[float]) -> None:
-    wanted = finish(name, graph, folder / "unharmed.zarr")
+def harm(
+    name: str, kind: int, graph: Path, wanted: dict[str, str], folder: Path, moments: list[float]
+) -> None:
     for moment_s in moments:
         out = folder / f"{moment_s}.zarr"
         with running(name, graph, out) as process:
@@ -148,25 +153,29 @@ def harm(name: str, kind: int, graph: Path, folder: Path, moments: list[float]) 
 
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("name", ["sssp", "apsp"])
-def test_the_only_worker_is_killed(name: str, graph: Path, tmp_path: Path) -> None:
-    harm(name, signal.SIGKILL, graph, tmp_path, [1.5])
+def test_the_only_worker_is_killed(
+    name: str, graph: Path, unharmed: Callable[[str], dict[str, str]], tmp_path: Path
+) -> None:
+    harm(name, signal.SIGKILL, graph, unharmed(name), tmp_path, [1.5])
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(1800)
 @pytest.mark.parametrize("kind", [signal.SIGKILL, signal.SIGSTOP])
 @pytest.mark.parametrize("name", sorted(WORDS))
-def test_all_workers_are_harmed(name: str, kind: int, graph: Path, tmp_path: Path) -> None:
-    harm(name, kind, graph, tmp_path, [0.2, 1.0, 2.0, 3.0, 4.0])
+def test_all_workers_are_harmed(
+    name: str, kind: int, graph: Path, unharmed: Callable[[str], dict[str, str]], tmp_path: Path
+) -> None:
+    harm(name, kind, graph, unharmed(name), tmp_path, [0.2, 1.0, 2.0, 3.0, 4.0])
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(1800)
 @pytest.mark.parametrize("name", sorted(WORDS))
 def test_the_whole_group_is_killed_and_the_same_command_ends(
-    name: str, graph: Path, tmp_path: Path
+    name: str, graph: Path, unharmed: Callable[[str], dict[str, str]], tmp_path: Path
 ) -> None:
-    wanted = finish(name, graph, tmp_path / "unharmed.zarr")
+    wanted = unharmed(name)
     for moment_s in (1.0, 2.5, 4.0):
         out = tmp_path / f"{moment_s}.zarr"
         with running(name, graph, out) as process:
@@ -180,8 +189,9 @@ def test_the_whole_group_is_killed_and_the_same_command_ends(
 @pytest.mark.timeout(1800)
 @pytest.mark.parametrize("name", sorted(WORDS))
 def test_a_stop_while_workers_are_frozen_ends_the_command(
-    name: str, graph: Path, tmp_path: Path
+    name: str, graph: Path, unharmed: Callable[[str], dict[str, str]], tmp_path: Path
 ) -> None:
+    unharmed(name)
     out = tmp_path / "r.zarr"
     with running(name, graph, out) as process:
         pids = workers_of(process)

@@ -22,13 +22,12 @@ from tests.hostile.works import Works
 LIMITS = {"ooc-graph.answer-timeout": "2s", "ooc-graph.patience": "6s"}
 # The patience, some answers, one or two restarts of workers, and the work itself.
 LONGEST_S = 75.0
-ROUNDS = 6
 
 
-def play(seed: int, works: Works, folder: Path) -> None:
+def play(seed: int, works: Works, folder: Path, rounds: int = 6) -> None:
     """Some rounds on one cluster; a new one if it cannot be brought back."""
     draw = random.Random(seed)
-    left = ROUNDS
+    left = rounds
     while left:
         workers, with_nanny = draw.randint(1, 3), draw.random() < 0.7
         with arena_of(folder / f"arena {left}", workers, with_nanny=with_nanny) as arena:
@@ -108,13 +107,12 @@ def limits() -> Iterator[None]:
 
 
 @pytest.mark.timeout(1200)
-@pytest.mark.parametrize("seed", [0, pytest.param(1, marks=pytest.mark.slow)])
-def test_some_rounds(seed: int, works: Works, tmp_path: Path) -> None:
-    play(seed, works, tmp_path)
+def test_some_rounds(works: Works, tmp_path: Path) -> None:
+    play(0, works, tmp_path, rounds=3)
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(1800)
-@pytest.mark.parametrize("seed", range(2, 50))
+@pytest.mark.parametrize("seed", range(50))
 def test_many_rounds(seed: int, works: Works, tmp_path: Path) -> None:
     play(seed, works, tmp_path)

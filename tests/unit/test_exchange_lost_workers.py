@@ -151,7 +151,7 @@ def finish_frozen(rank: int, finished: Any, ranks: int) -> FreezesOnItsWay:
 
 
 def test_a_worker_that_freezes_with_its_outcome_is_noticed_in_time() -> None:
-    limits = {"ooc-graph.answer-timeout": "5s", "ooc-graph.patience": "8s"}
+    limits = {"ooc-graph.answer-timeout": "2s", "ooc-graph.patience": "3s"}
     with start(1) as cluster, Client(cluster) as client, dask.config.set(limits):
         (pid,) = client.run(os.getpid).values()
         begun_s = time.monotonic()

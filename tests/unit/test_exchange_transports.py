@@ -195,7 +195,7 @@ def make_failing(mine: Sequence[int]) -> nullcontext[tuple[dict[int, Any], Seen]
 
 def test_nothing_stays_open() -> None:
     with start(3) as cluster, Client(cluster) as client:
-        for _ in range(20):
+        for _ in range(8):
             assert run(client, make_large, 3)[0] == [3, 3, 3]
             with pytest.raises(ValueError, match="no more"):
                 run(client, make_failing, 3)

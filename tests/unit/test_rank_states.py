@@ -176,7 +176,7 @@ def graphs() -> dict[str, Arcs]:
     return {
         "hubs": skewed(6000, 90_000, "float32", directed=False, seed=1),
         "directed": skewed(9000, 30_000, "int64", directed=True, seed=2),
-        "grid": grid(40, "float32"),
+        "grid": grid(33, "float32"),
     }
 
 

@@ -135,7 +135,6 @@ def freeze_once(flag: Path) -> str:
     except FileExistsError:
         return str(get_worker().address)
     os.kill(os.getpid(), signal.SIGSTOP)
-    time.sleep(PATIENCE_S)
     return ""
 
 
@@ -212,19 +211,22 @@ def resume(dask_worker: Any) -> None:
     dask_worker.status = type(dask_worker.status).running
 
 
-def test_what_waits_at_a_paused_worker_goes_to_another_and_what_runs_stays() -> None:
+def test_what_waits_at_a_paused_worker_goes_to_another_and_what_runs_stays(
+    tmp_path: Path,
+) -> None:
     with start(2, memory_limit="4GB", threads_per_worker=1) as cluster, Client(cluster) as client:
         first, second = sorted(Cluster.of(client).look())
         said: list[str] = []
         tasks = tasks_of(client, said)
-        running = tasks.submit_to(choose_first, address_after, 8.0)
+        running = tasks.submit_to(choose_first, address_once, tmp_path / "moved")
         deadline_s = time.monotonic() + PATIENCE_S
         while not any(client.run(executing).values()):
             assert time.monotonic() < deadline_s
             time.sleep(0.05)
-        waiting = tasks.submit_to(choose_first, address_after, 0.0)
+        waiting = tasks.submit_to(choose_first, address_once, tmp_path)
         client.run(pause, workers=[first])
         assert tasks.result(waiting) == second
+        (tmp_path / "moved").touch()
         assert tasks.result(running) == first
         assert any("is paused by Dask" in line for line in said)
         client.run(resume, workers=[first])
@@ -234,8 +236,12 @@ def choose_first(workers: Any) -> str:
     return min(worker.address for worker in workers)
 
 
-def address_after(seconds: float) -> str:
-    time.sleep(seconds)
+def address_once(there: Path) -> str:
+    """Address of the worker, once there is a path."""
+    deadline_s = time.monotonic() + PATIENCE_S
+    while not there.exists():
+        assert time.monotonic() < deadline_s
+        time.sleep(0.05)
     return str(get_worker().address)
 
 
