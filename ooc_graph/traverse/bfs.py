@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 from itertools import pairwise
+from typing import cast
 
 import numpy as np
 
@@ -40,8 +41,9 @@ def bfs(
     Ranks that reach each other's memory search in one launch each instead (`BfsPeerRank`), unless
     they write states. Returns parents and levels of the own rows, in local order.
     """
-    # To ask what a rank can do takes as long as a step.
-    peer = rank if not states.writes and isinstance(rank, BfsPeerRank) else None
+    # To ask by isinstance what a rank can do takes longer than some steps.
+    has_peers = not states.writes and hasattr(rank, "introduce")
+    peer = cast(BfsPeerRank, rank) if has_peers else None
     if peer is not None and not peer.may_meet:
         peer = None
     try:
@@ -67,22 +69,28 @@ def _search(
         yield Share((), (_claim_again(rank, state, len(vertices)),))
         del state  # and its arrays
     direction = directions[-1] if directions else PUSH
-    in_parts = rank if isinstance(rank, BfsPartsRank) else None
+    in_parts = cast(BfsPartsRank, rank) if hasattr(rank, "begin_push") else None
     # In the first superstep alone: how many cannot search together, and who has done so before.
     is_apart = goes_on or peer is None or not peer.take()
     apart: tuple[int, ...] = int(is_apart), *((0, 0) if peer is None else peer.greeting)
+    # Who has met the others searches with them again, most likely, and needs no frontier for that.
+    is_brief, is_new = not is_apart and apart[1] > 0, True
     while True:
         found, found_arcs, bits = rank.frontier()
         counts = (found, found_arcs, rank.arcs, examined, states.waits(), *apart)
-        ahead = None if in_parts else _pushed_ahead(rank, found_arcs, shared)
-        world: World = yield Share(counts, (bits,), ahead, is_disjoint=True)
+        ahead = None if in_parts or is_brief else _pushed_ahead(rank, found_arcs, shared)
+        bits = bits[:0] if is_brief else bits
+        world: World = yield Share(counts, (bits,), ahead, is_disjoint=is_new)
         frontier, frontier_arcs, all_arcs, level_arcs, waiting, *met = world.counts
         if met and peer is not None:
             tree = yield from _with_peers(peer, root, all_arcs, shared, met)
             peer.leave()
             if tree is not None:
                 return tree
-        apart = ()
+        apart, is_brief, is_new = (), False, not (met and met[1])
+        if not is_new:
+            # Some were brief in vain: all share the frontier, some of them once more.
+            continue
         if len(arcs) < len(vertices):
             arcs.append(level_arcs)
         if frontier == 0:
@@ -98,11 +106,8 @@ def _search(
         directions.append(direction)
         if direction == PULL:
             examined = rank.pull(shared)
-        elif world.arrived is not None:
-            rank.claim(world.arrived.target, world.arrived.columns[0])
-            examined = found_arcs
         else:
-            examined = yield from _push(rank, in_parts, shared)
+            examined = yield from _push(rank, in_parts, shared, found_arcs, world.arrived)
 
 
 def _found(rank: BfsRank) -> tuple[AnyArray, AnyArray]:
@@ -134,11 +139,20 @@ def _pushed_ahead(rank: BfsRank, found_arcs: int, shared: BfsShared) -> Route | 
     return Route(target, (parent,))
 
 
-def _push(rank: BfsRank, in_parts: BfsPartsRank | None, shared: BfsShared) -> Superstep[int]:
-    """Push the frontier, in parts if the ranks do; arcs examined."""
+def _push(
+    rank: BfsRank,
+    in_parts: BfsPartsRank | None,
+    shared: BfsShared,
+    found_arcs: int,
+    arrived: Arrived | None,
+) -> Superstep[int]:
+    """Push the frontier, in parts if the ranks do, unless it has ``arrived``; arcs examined."""
+    if arrived is not None:
+        rank.claim(arrived.target, arrived.columns[0])
+        return found_arcs
     if in_parts is None:
         target, parent, examined = rank.push(shared)
-        arrived: Arrived = yield Route(target, (parent,))
+        arrived = yield Route(target, (parent,))
         rank.claim(arrived.target, arrived.columns[0])
         return examined
     in_parts.begin_push()

@@ -11,7 +11,7 @@ relaxations.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 from ooc_graph.exchange.ascending import smallest_of_each
 from ooc_graph.exchange.interface import Arrived, Route, Share, Superstep, World
@@ -36,8 +36,8 @@ def sssp(
     """
     rank.start()
     phase_arcs = {"push": 0, "pull": 0, "finish": 0, "parents": 0}
-    # To ask what a rank can do takes as long as a step.
-    inner_rank = rank if isinstance(rank, SsspInnerRank) else None
+    # To ask by isinstance what a rank can do takes longer than some steps.
+    inner_rank = cast(SsspInnerRank, rank) if hasattr(rank, "push_within") else None
     all_arcs, step, may_pull, may_push_inner, may_overflow = yield from _survey(
         rank, shared, lacks_inner=inner_rank is None
     )

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
+from threading import Barrier
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,8 @@ from distributed import Client
 
 import ooc_graph as og
 from ooc_graph.exchange.attempt import DRAIN_S
-from ooc_graph.exchange.ranks import run_in_process
+from ooc_graph.exchange.parcel import Parcel
+from ooc_graph.exchange.ranks import Ranks, run_in_process
 from ooc_graph.kernels.common import meeting
 from ooc_graph.kernels.cpu.bfs import peer_rank
 from ooc_graph.kernels.cpu.bfs.common import common_bytes
@@ -25,7 +27,6 @@ from ooc_graph.kernels.cpu.bfs.peer_rank import MOST_FAILURES, CpuPeerBfsRank
 from ooc_graph.kernels.cpu.device import CpuDevice
 from ooc_graph.traverse.bfs import bfs
 from ooc_graph.types import NoProgress
-from tests import local_exchange
 from tests.strategies import Arcs, arcs_of, grid, skewed
 from tests.toy_ranks import start
 
@@ -140,12 +141,56 @@ def test_nobody_waits_for_a_rank_that_does_not_come(monkeypatch: pytest.MonkeyPa
     late._common.parent[:] = 0
     assert first._tree.parent.tobytes() == own.tobytes()
     late.part(may_keep=False)
-    shared = CpuDevice(1).bfs_shared(together.arcs.vertices, 2)
-    coroutines = [bfs(rank, 7, shared) for rank in together.ranks]
-    trees, _ = local_exchange.run(coroutines, shared, 2)
-    right = CpuDevice(1).bfs(together.arcs.shards(1)[0]).run(7)
-    for rank, tree in zip(together.ranks, trees, strict=True):
+    require_right(together, 7)
+
+
+def require_right(together: Together, root: int) -> int:
+    """Have ranks search that trade coded messages, and compare the bytes; how often they did."""
+    ranks, arcs = together.ranks, together.arcs
+    count, barrier = len(ranks), Barrier(len(ranks))
+    sent: list[Any] = [None] * count
+    trades = [0] * count
+
+    def trade(member: int, kind: Any, parts_for: Any) -> dict[int, list[Parcel]]:
+        number = trades[member] = trades[member] + 1
+        others = [other for other in range(count) if other != member]
+        sent[member] = {
+            other: [Parcel("", 0, number, member, 0, 1, kind, part.header, part.arrays)]
+            for other in others
+            for (part,) in [parts_for(other)]
+        }
+        barrier.wait()
+        mail = {other: sent[other][member] for other in others}
+        barrier.wait()
+        return mail
+
+    def run(member: int) -> Any:
+        shared, members = CpuDevice(1).bfs_shared(arcs.vertices, count), [[k] for k in range(count)]
+        coroutines = {member: bfs(ranks[member], root, shared)}
+        return Ranks(partial(trade, member), members, member, coroutines, shared).run()[member]
+
+    with ThreadPoolExecutor(count) as pool:
+        trees = list(pool.map(run, range(count)))
+    right = CpuDevice(1).bfs(arcs.shards(1)[0]).run(root)
+    for rank, tree in zip(ranks, trees, strict=True):
         assert tree.parent.tobytes() == right.parent[rank._dealing.owned()].tobytes()
+    return trades[0]
+
+
+@pytest.mark.parametrize("busy", [set(), {0}, {2}, {0, 1, 3}, {0, 1, 2, 3}])
+def test_who_has_met_the_others_may_find_them_busy(busy: set[int]) -> None:
+    """Those who expect to search together share nothing at first, and all share it then."""
+    leaves = np.arange(1, 9001)
+    star = arcs_of(np.zeros(9000, int), leaves, np.ones(9000, np.float32), directed=False)
+    together = Together(star, (1, 1, 1, 1))
+    for number, rank in enumerate(together.ranks):
+        rank._name = 5
+        if number in busy:
+            assert rank._team.take()
+    # The first level is pulled, which needs the bit of the root.
+    trades = require_right(together, 0)
+    # What they need to begin, and that they are done.
+    assert trades > 4 if busy else trades == 2
 
 
 def test_ranks_of_one_process_go_by_supersteps() -> None:
