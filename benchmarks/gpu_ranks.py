@@ -25,7 +25,6 @@ from ooc_graph.edges.kronecker import Kronecker
 from ooc_graph.kernels.cuda.bfs.peers import PeerBfs
 from ooc_graph.kernels.cuda.runtime.peers import identity
 from ooc_graph.kernels.cuda.runtime.rows import DeviceRows
-from ooc_graph.kernels.cuda.runtime.shares import RankRows
 from ooc_graph.report.graph500 import teps_statistics
 from ooc_graph.types import DEAL_BLOCK, Dealing
 
@@ -42,7 +41,7 @@ class Member:
         self.dealing = Dealing(rows, ranks, rank)
         self.alone = device.new_search(self.graph, "bfs", original_parents=False)
         part = own_rows(self.graph, self.dealing)
-        self.peers = PeerBfs(self.dealing, RankRows(part, part, part.arcs, part.offsets))
+        self.peers = PeerBfs(self.dealing, part, part)
         self.cache = cupy.empty(CACHE_BYTES, np.uint8)
         self.mine = cupy.asarray(self.dealing.owned())
 

@@ -2,25 +2,23 @@
 
 Computed before rows are read, as `ooc_graph.memory.cpu.plan` does for CPUs. The device holds all
 that is written, offsets, names, and copies of what a search reads most. BFS reads the first
-neighbours of the rows, which stand in columns: the first of all rows, and behind it columns of
-four, each as long as there are rows that reach it; what room is left takes the rows of the hubs,
-whole. SSSP reads a share of each row; the first five arcs stand in columns as well. Where SSSP goes
-by near-far, no arcs are on the device.
+neighbours of the rows, which stand in columns (`ooc_graph.memory.cuda.columns`). SSSP reads a share
+of each row; the first five arcs stand in columns as well. Where SSSP goes by near-far, no arcs are
+on the device.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from ooc_graph.errors import DEVICE, PINNED, MemoryBudgetError
 from ooc_graph.memory.cuda import device_facts
+from ooc_graph.memory.cuda.columns import PIECE_ARCS, ColumnsPlan, filled
 from ooc_graph.memory.cuda.device_facts import COLUMNS, DeviceFacts, DevicePlan, NearPlan
 from ooc_graph.memory.cuda.pinned_ranks import RankPlan
 from ooc_graph.memory.heads import HeadRule, Shared, require_bytes, rules
 
-PIECE_ARCS = 1024
-"""BFS looks at long rows in pieces of so many arcs."""
 LEAST_ARCS = 5
 """Arcs of each row that SSSP has on the device at least."""
 DEEP_BYTES = 4
@@ -34,42 +32,24 @@ _MOST_WORDS, _MOST_ARCS = 1 << 32, 1 << 36
 
 
 @dataclass(frozen=True)
-class BfsPlan(DevicePlan):
-    """As `DevicePlan`, for BFS."""
+class BfsPlan(ColumnsPlan):
+    """As `ColumnsPlan`, for one device that searches the whole graph."""
 
-    columns: int = 0  # of four neighbours
-    hub_arcs: int = 0  # room for arcs of hubs, of each side
     level_bytes: int = 1  # or `DEEP_BYTES`
-
-    kernel = "bfs"
-    arc_bytes = 4
 
     @property
     def parts(self) -> dict[str, int]:
         """Bytes on the device by purpose."""
         facts = self.facts
         state = facts.padded * (4 + self.level_bytes) + _BFS_BITMAPS * facts.padded // 8
-        queued = facts.rows + facts.sides[-1].arcs // PIECE_ARCS + 1
-        lists = facts.rows // 32 * 4 + 8 * queued + _TRACE_BYTES[self.level_bytes]
+        lists = facts.rows // 32 * 4 + 8 * self.queued + _TRACE_BYTES[self.level_bytes]
         return {
             "vertex state": state + lists,
             "offsets": self._offsets(),
             "names": 4 * facts.padded + 4 * facts.rows if facts.original_parents else 0,
-            "first arcs": 4 * facts.padded + 16 * sum(facts.longer[: self.columns]),
-            "hub rows": 4 * self.hub_arcs * len(facts.sides),
+            **self.near_parts,
             "reserve": device_facts.FIXED_BYTES,
         }
-
-    @property
-    def arcs_on_device(self) -> int:
-        """Arcs on the device, at most."""
-        columns = 4 * sum(self.facts.longer[: self.columns])
-        return self.facts.rows + columns + self.hub_arcs * len(self.facts.sides)
-
-    @property
-    def rule(self) -> str:
-        """Which arcs are on the device."""
-        return f"{1 + 4 * self.columns}, and hubs"
 
     @property
     def deep(self) -> BfsPlan:
@@ -183,17 +163,7 @@ def plan_bfs(
     facts: DeviceFacts, budget_bytes: int, most_columns: int = COLUMNS, *, level_bytes: int = 1
 ) -> BfsPlan:
     """As `fill`, with so many columns at most."""
-    bare = BfsPlan(facts, budget_bytes, level_bytes=level_bytes)
-    plan = bare
-    # Where a column begins is told in 32 bits.
-    while plan.columns < most_columns and sum(facts.longer[: plan.columns]) < _MOST_WORDS:
-        longer = replace(bare, columns=plan.columns + 1)
-        if longer.bytes > budget_bytes:
-            break
-        plan = longer
-    spare = max(budget_bytes - plan.bytes, 0)
-    most = max(side.arcs for side in facts.sides)
-    return replace(plan, hub_arcs=min(spare // (4 * len(facts.sides)), most))
+    return filled(BfsPlan(facts, budget_bytes, level_bytes=level_bytes), most_columns)
 
 
 def rows_within(offsets: Any, arcs: int) -> int:

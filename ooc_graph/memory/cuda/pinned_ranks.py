@@ -68,6 +68,11 @@ class RankPlan(Shared, OnDevice):
         """Bytes of pinned host memory."""
         return self.facts.pinned_bytes
 
+    @property
+    def beside_least(self) -> int:
+        """Bytes of the budget that are left if the device has as little as it can for steps."""
+        return max(self.budget_bytes - least_plan_of_ranks(self.facts).bytes, 0)
+
 
 def plan_ranks(facts: RankFacts, budget_bytes: int) -> RankPlan:
     """Plan for the ranks of one worker; `MemoryBudgetError` below the least."""

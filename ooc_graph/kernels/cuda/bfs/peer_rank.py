@@ -49,7 +49,6 @@ class CudaPeerBfsRank(CudaBfsRank):
 
     def __init__(self, dealing: Dealing, rows: RankRows) -> None:
         super().__init__(dealing, rows)
-        self._rank_rows = rows
         self._peers: PeerBfs | None = None
         self._identities: Sequence[Words] = ()
         self._epoch = self._failures = 0
@@ -101,7 +100,7 @@ class CudaPeerBfsRank(CudaBfsRank):
         needed = peers_bytes(dealing.vertices, dealing.rows)
         needed += dealing.vertices * step.vertex + dealing.rows * step.step
         try:
-            return PeerBfs(dealing, self._rank_rows) if device_bytes()[0] >= needed else None
+            return PeerBfs(dealing, self._out, self._into) if device_bytes()[0] >= needed else None
         except MemoryError:
             return None
 

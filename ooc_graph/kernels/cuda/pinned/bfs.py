@@ -65,20 +65,18 @@ class CudaTierBfsSearch(CudaBfsSearch):
             if not 0 <= one.columns <= MOST_COLUMNS:
                 raise UsageError(f"{one.columns} columns: choose 0 to {MOST_COLUMNS}")
         self._share, self._deep = share, deep or share
+        self._near: Near | None = None
         super().__init__(out, into, original_of=original_of, count_arcs=count_arcs)
 
     def _load_heads(self) -> None:
-        self._heads = _Columns(self._into, self._share.columns, self._original_of)
-        self._near_out = _first_rows(self._out, self._share.out_rows)
-        self._near_in = self._near_out
-        if self._into is not self._out or self._share.in_rows != self._share.out_rows:
-            self._near_in = _first_rows(self._into, self._share.in_rows)
+        self._near = Near(self._out, self._into, self._share, self._original_of)
+        self._heads = self._near.heads
 
     def _use(self, level: str, traced_levels: int) -> None:
         if level == INT_LEVELS and self._share != self._deep:
             # The share must be gone before there are wider levels.
             self._share = self._deep
-            self._level = self._heads = self._near_out = self._near_in = None
+            self._level = self._heads = self._near = None
             # Else parts of it would be taken, and what is left of those be of no use.
             free_unused()
         if self._heads is None:  # or the search before was refused them
@@ -86,18 +84,38 @@ class CudaTierBfsSearch(CudaBfsSearch):
         super()._use(level, traced_levels)
 
     def _queue_capacity(self) -> int:
-        # Pieces of rows that are not visited yet stand behind those that are.
-        return self._out.rows + self._into.arcs // PIECE_ARCS + 1
+        return queue_capacity(self._out, self._into)
 
     def _constants(self) -> dict[str, int | str]:
         return {**TIERED, "PULL_ABOVE": PULL_ABOVE[min(self._share.columns, 2)]}
 
     def _arguments(self) -> tuple[Any, ...]:
-        share = self._share
-        return (
-            *(self._near_out, self._near_in),
+        assert self._near is not None
+        return self._near.arguments
+
+
+def queue_capacity(out: DeviceRows, into: DeviceRows) -> int:
+    """Entries of the queue: pieces of rows that are not visited yet stand behind those that are."""
+    return out.rows + into.arcs // PIECE_ARCS + 1
+
+
+class Near:
+    """What a device has of rows in host memory: columns of first neighbours, rows of the hubs.
+
+    ``arguments`` are those of the kernel behind the ones that all searches have.
+    """
+
+    def __init__(
+        self, out: DeviceRows, into: DeviceRows, share: BfsShare, original_of: Any = None
+    ) -> None:
+        self.heads = _Columns(into, share.columns, original_of)
+        near_out = near_in = _first_rows(out, share.out_rows)
+        if into is not out or share.in_rows != share.out_rows:
+            near_in = _first_rows(into, share.in_rows)
+        self.arguments = (
+            *(near_out, near_in),
             *(np.uint32(number) for number in (share.out_rows, share.in_rows, share.columns)),
-            *(self._heads.column, np.uint32(self._queue_capacity())),
+            *(self.heads.column, np.uint32(queue_capacity(out, into))),
         )
 
 
