@@ -11,8 +11,8 @@ as large as the caches is written. The answers of both are compared on the devic
 every root; those of one device are what `gpu.py` validates. Rates count input tuples between
 reached vertices.
 
-With --budget-gib rows are in pinned host memory, and each search has so much of a device: that of one
-device as in `gpu_tiers.py`, each rank of several beside what supersteps take at least.
+With --budget-gib rows are in pinned host memory, and a search may use so much of each device: one
+device as in `gpu_tiers.py`, each rank of several less what supersteps take at least.
 """
 
 import statistics
