@@ -237,9 +237,15 @@ class CudaSsspRank(BaseSsspRank):
         return self._steps.fetch()[LISTED] > 0
 
     @within_memory(STEP)
-    def tree(self, shared: CudaSsspShared, phase_arcs: dict[str, int]) -> SsspTree:
-        """Answer for the own rows, in local order; copied to host memory."""
+    @within_memory(STEP)
+    def distances(self, shared: CudaSsspShared) -> AnyArray:
+        """Distances of the own rows, in local order; copied to host memory."""
         rows = int(self._rows)
         own = cuda().empty(rows, self._top.dtype)
         self._steps.launch("take_own", rows, self._rows, *self._dealt, shared.distance, own)
-        return SsspTree(self._parent.get(), own.get(), 0.0, phase_arcs)
+        distances: AnyArray = own.get()
+        return distances
+
+    def tree(self, shared: CudaSsspShared, phase_arcs: dict[str, int]) -> SsspTree:
+        """Answer for the own rows, in local order; copied to host memory."""
+        return SsspTree(self._parent.get(), self.distances(shared), 0.0, phase_arcs)
