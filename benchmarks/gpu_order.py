@@ -6,8 +6,8 @@
 A local cluster has a worker for each device. Each source is searched by one worker and by the ranks
 of all, with all memory of a device and within a budget of each, so that rows are pinned in host
 memory. A call is timed from asking to the answer: gathered into NumPy arrays of the client, left on
-the workers, or written to a store. What a search itself takes (search_s) is what its answer says.
-The first search of a case loads the graph and is not timed. The answers of all cases are compared.
+the workers, or written to a store. What the search itself takes is what its answer says. The first
+search of a case loads the graph and is not timed; its answers are compared.
 """
 
 import hashlib
@@ -57,17 +57,16 @@ def figures_of(search: Any, keys: list[int], ways: list[str], out: Path) -> dict
         columns.update(column)
     del found
     figures: dict[str, Any] = {"loading_s": loading_s, "answer_sha256": columns.hexdigest()}
-    searched: list[float] = []
     for way in ways:
-        times = []
+        times, searched = [], []
         for key in keys[1:]:
             seconds, found = called(partial(search, key), way, out)
             times.append(seconds)
             searched.append(found.elapsed_s)
             del found
             shutil.rmtree(out, ignore_errors=True)
-        figures[f"{way}_s"] = median(times)
-    return {"search_s": median(searched), **figures}
+        figures |= {f"{way}_s": median(times), f"{way}_search_s": median(searched)}
+    return figures
 
 
 def main() -> None:

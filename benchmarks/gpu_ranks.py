@@ -11,8 +11,8 @@ as large as the caches is written. The answers of both are compared on the devic
 every root; those of one device are what `gpu.py` validates. Rates count input tuples between
 reached vertices.
 
-With --budget-gib rows are in pinned host memory, and a search may use so much of each device: one
-device as in `gpu_tiers.py`, each rank of several less what supersteps take at least.
+With --budget-gib rows are in pinned host memory, and a search may use so much of each device. What
+supersteps take at least is kept for them on each of several.
 """
 
 import statistics
@@ -28,15 +28,15 @@ from harness import device
 from harness.device import DeviceGraph, DeviceProgram, free_memory
 
 from ooc_graph.edges.kronecker import Kronecker
+from ooc_graph.kernels.cuda.bfs.near import BfsShare
 from ooc_graph.kernels.cuda.bfs.peers import PeerBfs
-from ooc_graph.kernels.cuda.pinned.bfs import BfsShare, CudaTierBfsSearch
+from ooc_graph.kernels.cuda.pinned.bfs import CudaTierBfsSearch
 from ooc_graph.kernels.cuda.runtime.peers import identity
 from ooc_graph.kernels.cuda.runtime.rank_bytes import bfs_bytes
 from ooc_graph.kernels.cuda.runtime.rows import DeviceRows
 from ooc_graph.memory.cuda.columns import LEAST_JOINED, JoinedPlan, filled
 from ooc_graph.memory.cuda.pinned_plan import plan_bfs, rows_within
-from ooc_graph.memory.cuda.pinned_ranks import RankFacts, RankPlan
-from ooc_graph.memory.heads import HeadRule
+from ooc_graph.memory.cuda.pinned_ranks import RankFacts, plan_ranks
 from ooc_graph.model.request import CUDA_FIXED_BYTES
 from ooc_graph.report.graph500 import teps_statistics
 from ooc_graph.types import DEAL_BLOCK, Dealing
@@ -104,7 +104,7 @@ def joined_share(rows: DeviceRows, dealing: Dealing, budget: int) -> BfsShare:
     each = bfs_bytes(np.dtype(np.uint32))
     state = dealing.vertices * each.vertex + dealing.rows * (each.state + each.step)
     steps = RankFacts("bfs", facts.sides, state + CUDA_FIXED_BYTES, 4)
-    left = RankPlan(steps, budget, HeadRule(1)).beside_least
+    left = plan_ranks(steps, budget).joined_bytes(facts.sides, 1)
     plan = filled(JoinedPlan(facts, left, vertices=dealing.vertices))
     if plan.columns < LEAST_JOINED:
         raise SystemExit(f"{budget:,} bytes are too few for ranks that search together")

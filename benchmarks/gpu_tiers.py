@@ -22,7 +22,8 @@ from harness import device
 from harness.device import GIB, DeviceGraph, DeviceProgram, free_memory, limited_pool, timed
 
 from ooc_graph.edges.kronecker import Kronecker
-from ooc_graph.kernels.cuda.pinned.bfs import BfsShare, CudaTierBfsSearch, column_rows
+from ooc_graph.kernels.cuda.bfs.near import BfsShare, column_rows
+from ooc_graph.kernels.cuda.pinned.bfs import CudaTierBfsSearch
 from ooc_graph.kernels.cuda.pinned.sssp import CudaTierSsspSearch, SsspShare
 from ooc_graph.kernels.cuda.runtime.pinned import PinnedArray
 from ooc_graph.kernels.cuda.runtime.rows import DeviceRows, extents

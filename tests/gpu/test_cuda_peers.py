@@ -15,10 +15,11 @@ from ooc_graph.exchange.interface import World
 from ooc_graph.kernels.common.decisions import BfsTree
 from ooc_graph.kernels.cpu.device import CpuDevice
 from ooc_graph.kernels.cuda.bfs import peers
+from ooc_graph.kernels.cuda.bfs.near import BfsShare
 from ooc_graph.kernels.cuda.bfs.peer_rank import MOST_FAILURES
 from ooc_graph.kernels.cuda.bfs.peers import PeerBfs
 from ooc_graph.kernels.cuda.device import CudaDevice
-from ooc_graph.kernels.cuda.pinned.bfs import BfsShare
+from ooc_graph.kernels.cuda.pinned import peer_rank as pinned_peer_rank
 from ooc_graph.strategies.cuda import pinned_ranks
 from ooc_graph.traverse.bfs import bfs
 from tests.gpu import stores
@@ -98,9 +99,9 @@ def test_bytes(name: str, shards: int, course: str, monkeypatch: pytest.MonkeyPa
     assert len(done) == can * shards * len(tried)
 
 
-@pytest.mark.parametrize("course", ["usual", "all pushed", "known", "all pulled"])
+@pytest.mark.parametrize("course", COURSES)
 @pytest.mark.parametrize("share", [BfsShare(2), BfsShare(3, 20, 30), BfsShare(7, 5, 5)], ids=str)
-@pytest.mark.parametrize("name", ["kronecker 16", "skewed, directed", "star"])
+@pytest.mark.parametrize("name", ["kronecker 16", "skewed, directed", "pieces"])
 def test_bytes_of_pinned_rows(
     name: str, share: BfsShare, course: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -124,6 +125,37 @@ def test_too_many_levels_are_searched_by_supersteps(monkeypatch: pytest.MonkeyPa
     for root in (0, arcs("path").vertices // 2):
         same(search.run(root), right("path", root))
     assert not done
+
+
+@pytest.mark.parametrize("refused", [1, 2])
+def test_refused_memory_leaves_pinned_rows_as_they_were(
+    refused: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is opened to others is refused, or the whole share afterwards as well."""
+    done, opened = count_launches(monkeypatch), peers.Opened
+    shares, refusals = pinned_peer_rank.TieredRows.of, []
+
+    def refuse(*_: Any) -> Any:
+        refusals.append("opened")
+        raise MemoryError("refused")
+
+    def refuse_share(outside: Any, least: int, shift: int) -> Any:
+        if refused == 2 and refusals and least > 1:
+            refusals.append("share")
+            raise MemoryError("refused")
+        return shares(outside, least, shift)
+
+    search = TogetherBfs(PinnedRanks(3, 2, BfsShare(2, 10, 10)), arcs("kronecker 14").shards(2))
+    monkeypatch.setattr(peers, "Opened", refuse)
+    monkeypatch.setattr(pinned_peer_rank.TieredRows, "of", refuse_share)
+    same(search.run(5), right("kronecker 14", 5))
+    assert len(refusals) == 2 * refused
+    kept = [len(rank._out.shares.neighbors) / rank._dealing.rows for rank in search._ranks]
+    assert all((ratio > 2) == (refused == 1) for ratio in kept)
+    assert not done
+    monkeypatch.setattr(peers, "Opened", opened)
+    same(search.run(7), right("kronecker 14", 7))
+    assert len(done) == 2
 
 
 @pytest.mark.parametrize("is_pinned", [False, True], ids=["on the device", "pinned"])

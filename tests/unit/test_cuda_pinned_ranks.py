@@ -12,7 +12,7 @@ import pytest
 import ooc_graph as og
 from ooc_graph.errors import MemoryBudgetError
 from ooc_graph.kernels.cpu.device import CpuDevice
-from ooc_graph.kernels.cuda.pinned.bfs import BfsShare
+from ooc_graph.kernels.cuda.bfs.near import BfsShare
 from ooc_graph.kernels.cuda.runtime import modules as cuda_modules
 from ooc_graph.memory.cuda.device_facts import COLUMNS, FIXED_BYTES
 from ooc_graph.memory.cuda.pinned_ranks import (
@@ -162,19 +162,21 @@ def test_refused_memory_goes_from_one_to_the_next(graph: og.Graph, kernel: str) 
 
 
 def test_what_ranks_that_search_together_have_on_the_device(graph: og.Graph) -> None:
-    """As much as there is memory for, beside what supersteps take; too little is none."""
+    """As much as there is memory for; too little is none."""
     loaded = graph.load("hub", 0)
+    facts = pinned_ranks.joined_facts(graph, loaded)
+    assert facts is not None
     rows, shares = loaded.dealing.rows, []
     state = FIXED_BYTES + 20 * rows + graph.rows
     for more in (0, 40_000, 80_000, 1 << 30):
-        share = pinned_ranks.joined_share(graph, loaded, state + more)
+        share = pinned_ranks.joined_share(facts, loaded, state + more)
         shares.append((share.columns, share.out_rows, share.in_rows) if share else (0, 0, 0))
     assert shares == sorted(shares)
     assert shares[0] == (0, 0, 0)
     assert shares[-1] == (COLUMNS, rows, rows)
     assert len(set(shares)) > 2
     alone = replace(loaded, dealing=Dealing(graph.rows))
-    assert pinned_ranks.joined_share(graph, alone, 1 << 30) is None
+    assert pinned_ranks.joined_facts(graph, alone) is None
 
 
 class OnCpu:
@@ -256,6 +258,21 @@ def test_what_the_device_refuses_is_loaded_with_less(
     held = [RankPlan(facts, 0, HeadRule(*share)).arcs_on_device for share in device.shares]
     assert held == sorted(set(held), reverse=True)
     assert held[-1] == least_plan_of_ranks(facts).arcs_on_device
+
+
+def test_ranks_that_search_together_share_what_is_left(
+    graph: og.Graph, device: OnCpu, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each has its own share beside the least for that, and its part of what no share takes."""
+    monkeypatch.setattr(rank_memory, "only_ranks", lambda _: False)
+    facts = pinned_ranks.facts_of(graph, "bfs", range(4))
+    for more, has_some in ((facts.pinned_bytes // 4, False), (1 << 30, True)):
+        plan = plan_ranks(facts, least_plan_of_ranks(facts).bytes + more)
+        each = [plan.joined_bytes(facts.sides[rank : rank + 1], 4) for rank in range(4)]
+        assert 0 <= more - sum(each) < 8
+        device.joined.clear()
+        pinned_ranks.load(graph, "bfs", range(4), device, plan)
+        assert [share is not None for share in device.joined] == 4 * [has_some]
 
 
 @KERNELS

@@ -9,12 +9,13 @@ import numpy as np
 from ooc_graph.kernels.common.dealt import hub_rows, light_rows, require_whole
 from ooc_graph.kernels.common.sssp.rows import Known
 from ooc_graph.kernels.common.store.rows import TierRows
+from ooc_graph.kernels.cuda.bfs.near import BfsShare
 from ooc_graph.kernels.cuda.bfs.peer_rank import CudaPeerBfsRank
 from ooc_graph.kernels.cuda.bfs.rank import CudaBfsRank, CudaBfsShared
 from ooc_graph.kernels.cuda.bfs.search import CudaBfsSearch
 from ooc_graph.kernels.cuda.many.bfs import CudaManyBfs
 from ooc_graph.kernels.cuda.many.johnson import CudaJohnson
-from ooc_graph.kernels.cuda.pinned.bfs import BfsShare, CudaTierBfsSearch
+from ooc_graph.kernels.cuda.pinned.bfs import CudaTierBfsSearch
 from ooc_graph.kernels.cuda.pinned.near_far import CudaTierNearSearch
 from ooc_graph.kernels.cuda.pinned.peer_rank import CudaPinnedPeerBfsRank
 from ooc_graph.kernels.cuda.pinned.sssp import CudaTierSsspSearch, SsspShare

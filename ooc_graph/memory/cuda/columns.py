@@ -17,8 +17,8 @@ PIECE_ARCS = 1024
 LEAST_JOINED = 2
 """Columns of a rank that searches together with others, at least: all decide alike when to pull."""
 _JOINED_BITS = 11
-# Where a column begins is told in 32 bits.
-_MOST_WORDS = 1 << 32
+MOST_WORDS, MOST_ARCS = 1 << 32, 1 << 36
+"""What kernels count in 32 bits, and arcs of a side, of which a word has so many bits."""
 
 
 @dataclass(frozen=True)
@@ -44,6 +44,13 @@ class ColumnsPlan(DevicePlan):
     def queued(self) -> int:
         """Rows and pieces of rows that wait in a queue, at most."""
         return self.facts.rows + self.facts.sides[-1].arcs // PIECE_ARCS + 1
+
+    @property
+    def is_countable(self) -> bool:
+        """Whether kernels can count what there is."""
+        # In the queue a row without arcs counts as one.
+        most = max(side.arcs for side in self.facts.sides) + self.facts.rows
+        return most < MOST_ARCS and self.queued < MOST_WORDS
 
     @property
     def arcs_on_device(self) -> int:
@@ -81,7 +88,7 @@ Plan = TypeVar("Plan", bound=ColumnsPlan)
 def filled(bare: Plan, most_columns: int = COLUMNS) -> Plan:
     """The plan with as much of the rows on the device as its budget has memory for."""
     plan, facts = bare, bare.facts
-    while plan.columns < most_columns and sum(facts.longer[: plan.columns]) < _MOST_WORDS:
+    while plan.columns < most_columns and sum(facts.longer[: plan.columns]) < MOST_WORDS:
         longer = replace(bare, columns=plan.columns + 1)
         if longer.bytes > bare.budget_bytes:
             break

@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 
 from ooc_graph.errors import DEVICE, PINNED, MemoryBudgetError
 from ooc_graph.memory.cuda import device_facts
-from ooc_graph.memory.cuda.columns import PIECE_ARCS, ColumnsPlan, filled
+from ooc_graph.memory.cuda.columns import MOST_ARCS, MOST_WORDS, PIECE_ARCS, ColumnsPlan, filled
 from ooc_graph.memory.cuda.device_facts import COLUMNS, DeviceFacts, DevicePlan, NearPlan
 from ooc_graph.memory.cuda.pinned_ranks import RankPlan
 from ooc_graph.memory.heads import HeadRule, Shared, require_bytes, rules
@@ -27,8 +27,6 @@ _BFS_BITMAPS, _SSSP_BITMAPS = 8, 2
 # What BFS says of each level, by the bytes of a level: there is room for so many at first.
 _TRACE_BYTES = {1: 40 << 8, DEEP_BYTES: 40 << 16}
 _SSSP_PIECES = 1 << 20
-# What kernels count in 32 bits, and arcs of a side, of which a word has so many bits.
-_MOST_WORDS, _MOST_ARCS = 1 << 32, 1 << 36
 
 
 @dataclass(frozen=True)
@@ -127,7 +125,7 @@ def fill(kernel: str, facts: DeviceFacts, budget_bytes: int) -> SearchPlan:
         if rule.least < LEAST_ARCS:
             continue
         plan = SsspPlan(facts, budget_bytes, rule)
-        if plan.bytes > budget_bytes or plan.counted_arcs >= _MOST_WORDS:
+        if plan.bytes > budget_bytes or plan.counted_arcs >= MOST_WORDS:
             break
         chosen = plan
     return chosen
@@ -145,12 +143,12 @@ def _require_countable(kernel: str, facts: DeviceFacts) -> None:
     if facts.near is not None:
         return
     arcs = max(side.arcs for side in facts.sides)
-    if arcs + facts.rows >= _MOST_ARCS:  # in a queue a row without arcs counts as one
-        said = f"{arcs:,} arcs of a side, and fewer than {_MOST_ARCS:,}"
-    elif kernel == "bfs" and (queued := facts.rows + arcs // PIECE_ARCS + 1) >= _MOST_WORDS:
-        said = f"{queued:,} rows and pieces of rows, and fewer than {_MOST_WORDS:,}"
-    elif kernel == "sssp" and (first := SsspPlan(facts, 0).counted_arcs) >= _MOST_WORDS:
-        said = f"{first:,} first arcs of rows, and fewer than {_MOST_WORDS:,}"
+    if arcs + facts.rows >= MOST_ARCS:  # in a queue a row without arcs counts as one
+        said = f"{arcs:,} arcs of a side, and fewer than {MOST_ARCS:,}"
+    elif kernel == "bfs" and (queued := facts.rows + arcs // PIECE_ARCS + 1) >= MOST_WORDS:
+        said = f"{queued:,} rows and pieces of rows, and fewer than {MOST_WORDS:,}"
+    elif kernel == "sssp" and (first := SsspPlan(facts, 0).counted_arcs) >= MOST_WORDS:
+        said = f"{first:,} first arcs of rows, and fewer than {MOST_WORDS:,}"
     else:
         return
     raise MemoryBudgetError(

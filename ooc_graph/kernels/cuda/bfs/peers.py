@@ -10,7 +10,7 @@ import numpy as np
 
 from ooc_graph.kernels.cuda.bfs.compiled import BLOCK, BUFFER_BYTES, BYTE_LEVELS, constants
 from ooc_graph.kernels.cuda.bfs.heads import Heads
-from ooc_graph.kernels.cuda.pinned.bfs import BfsShare, Near, queue_capacity
+from ooc_graph.kernels.cuda.bfs.near import BfsShare, Near, queue_capacity
 from ooc_graph.kernels.cuda.runtime.modules import cuda, kernel, limits
 from ooc_graph.kernels.cuda.runtime.peers import MAIL_BYTES, Opened, Reached, Words
 from ooc_graph.kernels.cuda.runtime.rows import QUAD_ROWS, DeviceRows
@@ -54,7 +54,7 @@ class PeerBfs:
 
     The rows are on the current device, or in pinned host memory and a ``share`` of them on the
     device; ids have 32 bits. Ranks of one process that share a device divide its multiprocessors.
-    If the device has too little memory, that is CuPy's error.
+    If the device has too little memory, that is a `MemoryError`.
     """
 
     def __init__(

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Any
 
+from ooc_graph.kernels.cuda.bfs.near import BfsShare
 from ooc_graph.kernels.cuda.bfs.peer_rank import CudaPeerBfsRank
 from ooc_graph.kernels.cuda.bfs.peers import PeerBfs
-from ooc_graph.kernels.cuda.pinned.bfs import BfsShare
-from ooc_graph.kernels.cuda.runtime.modules import cuda, within_memory
+from ooc_graph.kernels.cuda.runtime.modules import cuda, device_bytes, within_memory
+from ooc_graph.kernels.cuda.runtime.rank_bytes import step_bytes
 from ooc_graph.kernels.cuda.runtime.shares import RankRows, TieredRows
 from ooc_graph.types import Dealing
 
@@ -18,8 +20,8 @@ LEAST_SHARE = 1, 63
 class CudaPinnedPeerBfsRank(CudaPeerBfsRank):
     """As `CudaPeerBfsRank`, of rows in pinned host memory.
 
-    What the device has of them beside depends on who searches: a ``share`` of each row by
-    supersteps, ``joined`` together with others, while there is the least share for supersteps.
+    What the device has of them depends on who searches. Supersteps have a ``share`` of each row.
+    Ranks that search together have ``joined``, and supersteps the least share as long.
     """
 
     def __init__(
@@ -27,19 +29,30 @@ class CudaPinnedPeerBfsRank(CudaPeerBfsRank):
     ) -> None:
         super().__init__(dealing, rows)
         self._share, self._joined = share, joined
-        tiered: tuple[Any, Any] = rows.out, rows.into
-        self._outside = tuple(one.outside for one in tiered)
-        self._is_undirected = rows.into is rows.out
+        sides: tuple[Any, Any] = rows.out, rows.into
+        self._outside: tuple[Any, Any] = sides[0].outside, sides[1].outside
+
+    def start(self, root: int) -> None:
+        """As of `CudaBfsRank`."""
+        if self._out is None:  # the search before was refused it
+            self._have(self._share)
+        super().start(root)
 
     def _made(self) -> PeerBfs | None:
-        """Buffers, if there is memory for them."""
+        """Buffers, if there is memory for them, and for supersteps besides."""
         self._have(LEAST_SHARE)
-        out, into = self._outside
-        try:
-            return PeerBfs(self._dealing, out, out if self._is_undirected else into, self._joined)
-        except MemoryError:
+        made = self._within_memory()
+        if made is None:
             self._have(self._share)
-            return None
+        return made
+
+    def _within_memory(self) -> PeerBfs | None:
+        # Whoever calls this finds the memory free again that an error's frames kept.
+        with suppress(MemoryError):
+            made = PeerBfs(self._dealing, *self._outside, self._joined)
+            if device_bytes()[0] >= step_bytes(self._dealing.vertices, self._dealing.rows):
+                return made
+        return None
 
     def part(self, *, may_keep: bool) -> None:
         """As of `BfsPeerRank`."""
@@ -49,10 +62,24 @@ class CudaPinnedPeerBfsRank(CudaPeerBfsRank):
             self._have(self._share)
 
     def _have(self, share: tuple[int, int]) -> None:
-        """Have this share of the rows on the device for supersteps, and no other."""
-        del self._out, self._into
+        """Have this share of the rows on the device for supersteps, or the least if it is refused.
+
+        If that is refused, too, it is a `MemoryBudgetError`.
+        """
+        if not self._has(share):
+            with within_memory("the rows of a rank"):
+                self._take(LEAST_SHARE)
+
+    def _has(self, share: tuple[int, int]) -> bool:
+        with suppress(MemoryError):
+            self._take(share)
+            return True
+        return False
+
+    def _take(self, share: tuple[int, int]) -> None:
+        self._out = self._into = None
         cuda().get_default_memory_pool().free_all_blocks()
-        with within_memory("the rows of a rank"):
-            self._out = self._into = TieredRows.of(self._outside[0], *share)
-            if not self._is_undirected:
-                self._into = TieredRows.of(self._outside[1], *share)
+        out, into = self._outside
+        pushed = TieredRows.of(out, *share)
+        self._into = pushed if into is out else TieredRows.of(into, *share)
+        self._out = pushed

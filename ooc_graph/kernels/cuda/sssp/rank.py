@@ -236,16 +236,18 @@ class CudaSsspRank(BaseSsspRank):
         self._steps.launch("find_overflow", int(self._rows) * 32, *rows, *given)
         return self._steps.fetch()[LISTED] > 0
 
-    @within_memory(STEP)
-    @within_memory(STEP)
     def distances(self, shared: CudaSsspShared) -> AnyArray:
-        """Distances of the own rows, in local order; copied to host memory."""
+        """Distances of the own rows, in local order; copied to host memory.
+
+        If the device's memory is too small, that is CuPy's error.
+        """
         rows = int(self._rows)
         own = cuda().empty(rows, self._top.dtype)
         self._steps.launch("take_own", rows, self._rows, *self._dealt, shared.distance, own)
         distances: AnyArray = own.get()
         return distances
 
+    @within_memory(STEP)
     def tree(self, shared: CudaSsspShared, phase_arcs: dict[str, int]) -> SsspTree:
         """Answer for the own rows, in local order; copied to host memory."""
         return SsspTree(self._parent.get(), self.distances(shared), 0.0, phase_arcs)
