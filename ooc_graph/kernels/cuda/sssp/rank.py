@@ -237,13 +237,9 @@ class CudaSsspRank(BaseSsspRank):
         return self._steps.fetch()[LISTED] > 0
 
     def distances(self, shared: CudaSsspShared) -> AnyArray:
-        """Distances of the own rows, in local order; copied to host memory.
-
-        If the device's memory is too small, that is CuPy's error.
-        """
-        rows = int(self._rows)
-        own = cuda().empty(rows, self._top.dtype)
-        self._steps.launch("take_own", rows, self._rows, *self._dealt, shared.distance, own)
+        """Distances of the own rows in host memory; CuPy's error if the device's is too small."""
+        own = cuda().empty(int(self._rows), self._top.dtype)
+        self._steps.launch("take_own", len(own), self._rows, *self._dealt, shared.distance, own)
         distances: AnyArray = own.get()
         return distances
 
