@@ -1,6 +1,7 @@
 """BFS over several CUDA devices of a host that reach each other's memory, against one of them.
 
-    python benchmarks/gpu_ranks.py [--scales 26,28] [--searches 64] [--records PATH]
+    python benchmarks/gpu_ranks.py [--scales 26,28] [--searches 64] [--budget-gib N]
+                                   [--records PATH]
 
 Every device builds the whole graph and keeps it, and of it the rows that are dealt to it. Each root
 is searched by all devices together, and then by each alone. A time is from the launch until levels
@@ -9,23 +10,34 @@ devices', which is that of the one that began last; alone, their median. Before 
 as large as the caches is written. The answers of both are compared on the devices, all rows of
 every root; those of one device are what `gpu.py` validates. Rates count input tuples between
 reached vertices.
+
+With --budget-gib rows are in pinned host memory, and a search may use so much of each device. What
+supersteps take at least is kept for them on each of several.
 """
 
 import statistics
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from typing import Any
 
 import cupy
 import numpy as np
+from gpu_tiers import PinnedGraph, facts_of, pinned
 from harness import device
 from harness.device import DeviceGraph, DeviceProgram, free_memory
 
 from ooc_graph.edges.kronecker import Kronecker
+from ooc_graph.kernels.cuda.bfs.near import BfsShare
 from ooc_graph.kernels.cuda.bfs.peers import PeerBfs
+from ooc_graph.kernels.cuda.pinned.bfs import CudaTierBfsSearch
 from ooc_graph.kernels.cuda.runtime.peers import identity
+from ooc_graph.kernels.cuda.runtime.rank_bytes import bfs_bytes
 from ooc_graph.kernels.cuda.runtime.rows import DeviceRows
-from ooc_graph.kernels.cuda.runtime.shares import RankRows
+from ooc_graph.memory.cuda.columns import LEAST_JOINED, JoinedPlan, filled
+from ooc_graph.memory.cuda.pinned_plan import plan_bfs, rows_within
+from ooc_graph.memory.cuda.pinned_ranks import RankFacts, plan_ranks
+from ooc_graph.model.request import CUDA_FIXED_BYTES
 from ooc_graph.report.graph500 import teps_statistics
 from ooc_graph.types import DEAL_BLOCK, Dealing
 
@@ -35,14 +47,23 @@ CACHE_BYTES = 256 << 20
 class Member:
     """One device: the whole graph, and its part in searches by all."""
 
-    def __init__(self, kronecker: Kronecker, rank: int, ranks: int) -> None:
+    def __init__(self, kronecker: Kronecker, rank: int, ranks: int, budget: int) -> None:
         self.graph = device.build_kronecker(kronecker, "bfs")
         free_memory()
         rows = len(self.graph.original_of)
         self.dealing = Dealing(rows, ranks, rank)
-        self.alone = device.new_search(self.graph, "bfs", original_parents=False)
         part = own_rows(self.graph, self.dealing)
-        self.peers = PeerBfs(self.dealing, RankRows(part, part, part.arcs, part.offsets))
+        if budget:
+            self.alone: Any = pinned_search(self.graph, budget)
+            outside = DeviceRows(part.offsets, pinned(part.neighbors).device)
+            del part
+            free_memory()
+            self.peers = PeerBfs(
+                self.dealing, outside, outside, joined_share(outside, self.dealing, budget)
+            )
+        else:
+            self.alone = device.new_search(self.graph, "bfs", original_parents=False)
+            self.peers = PeerBfs(self.dealing, part, part)
         self.cache = cupy.empty(CACHE_BYTES, np.uint8)
         self.mine = cupy.asarray(self.dealing.owned())
 
@@ -68,6 +89,29 @@ class Member:
         return int(self.graph.tuples[self.alone._level != 255].sum()) // 2
 
 
+def pinned_search(graph: DeviceGraph, budget: int) -> CudaTierBfsSearch:
+    """One device's search of the whole graph in pinned memory."""
+    rows = PinnedGraph(graph).rows
+    plan = plan_bfs(replace(facts_of(rows), original_parents=False), budget)
+    hubs = rows_within(rows.offsets, plan.hub_arcs)
+    free_memory()
+    return CudaTierBfsSearch(rows, rows, BfsShare(plan.columns, hubs, hubs), count_arcs=False)
+
+
+def joined_share(rows: DeviceRows, dealing: Dealing, budget: int) -> BfsShare:
+    """What a rank's device has of its rows beside what supersteps take at least."""
+    facts = replace(facts_of(rows), original_parents=False)
+    each = bfs_bytes(np.dtype(np.uint32))
+    state = dealing.vertices * each.vertex + dealing.rows * (each.state + each.step)
+    steps = RankFacts("bfs", facts.sides, state + CUDA_FIXED_BYTES, 4)
+    left = plan_ranks(steps, budget).joined_bytes(facts.sides, 1)
+    plan = filled(JoinedPlan(facts, left, vertices=dealing.vertices))
+    if plan.columns < LEAST_JOINED:
+        raise SystemExit(f"{budget:,} bytes are too few for ranks that search together")
+    hubs = rows_within(rows.offsets, plan.hub_arcs)
+    return BfsShare(plan.columns, hubs, hubs)
+
+
 def own_rows(graph: DeviceGraph, dealing: Dealing) -> DeviceRows:
     """The rows dealt to a rank."""
     offsets = graph.rows.offsets
@@ -86,7 +130,7 @@ def own_rows(graph: DeviceGraph, dealing: Dealing) -> DeviceRows:
     return DeviceRows(mine, neighbors)
 
 
-def searched(kronecker: Kronecker, ranks: int, searches: int) -> dict[str, Any]:
+def searched(kronecker: Kronecker, ranks: int, searches: int, budget: int) -> dict[str, Any]:
     with ThreadPoolExecutor(ranks) as threads:
 
         def everywhere(work: Callable[[int], Any]) -> list[Any]:
@@ -96,7 +140,7 @@ def searched(kronecker: Kronecker, ranks: int, searches: int) -> dict[str, Any]:
 
             return list(threads.map(there, range(ranks)))
 
-        members: Sequence[Member] = everywhere(lambda rank: Member(kronecker, rank, ranks))
+        members: Sequence[Member] = everywhere(lambda rank: Member(kronecker, rank, ranks, budget))
         identities = everywhere(lambda _: identity())
         offers = everywhere(lambda rank: members[rank].peers.memory.offer)
         everywhere(lambda rank: members[rank].peers.join(identities, offers))
@@ -151,11 +195,14 @@ def course_of(peers: PeerBfs, courses: Sequence[Any]) -> list[tuple[int, ...]]:
 def main() -> None:
     program = DeviceProgram("gpu_ranks", __doc__, scales="26,28", searches=64)
     program.add("--ranks", type=int, default=cupy.cuda.runtime.getDeviceCount())
+    program.add("--budget-gib", type=float, default=0.0, help="of each device; 0: all rows fit")
     options = program.parse()
     for scale in options.scales:
         kronecker = Kronecker(scale)
-        figures = searched(kronecker, options.ranks, options.searches)
+        budget = int(options.budget_gib * device.GIB)
+        figures = searched(kronecker, options.ranks, options.searches, budget)
         parameters = {"scale": scale, "ranks": options.ranks, "edge_factor": kronecker.edge_factor}
+        parameters |= {"budget_gib": options.budget_gib} if budget else {}
         program.flat_record(parameters, figures)
         for rank in range(cupy.cuda.runtime.getDeviceCount()):
             with cupy.cuda.Device(rank):

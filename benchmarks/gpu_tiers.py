@@ -22,7 +22,8 @@ from harness import device
 from harness.device import GIB, DeviceGraph, DeviceProgram, free_memory, limited_pool, timed
 
 from ooc_graph.edges.kronecker import Kronecker
-from ooc_graph.kernels.cuda.pinned.bfs import BfsShare, CudaTierBfsSearch, column_rows
+from ooc_graph.kernels.cuda.bfs.near import BfsShare, column_rows
+from ooc_graph.kernels.cuda.pinned.bfs import CudaTierBfsSearch
 from ooc_graph.kernels.cuda.pinned.sssp import CudaTierSsspSearch, SsspShare
 from ooc_graph.kernels.cuda.runtime.pinned import PinnedArray
 from ooc_graph.kernels.cuda.runtime.rows import DeviceRows, extents
@@ -63,11 +64,11 @@ def pinned(column: Any) -> PinnedArray:
     return held
 
 
-def facts_of(graph: PinnedGraph) -> DeviceFacts:
-    offsets = graph.rows.offsets
+def facts_of(rows: Rows | DeviceRows) -> DeviceFacts:
+    offsets = rows.offsets
     counts = cupy.bincount(cupy.diff(offsets.view(np.int64))).get()
     lengths = Lengths(np.flatnonzero(counts), counts[counts > 0])
-    longer3 = extents(DeviceRows(offsets, graph.rows.neighbors), 0, 1).longer3
+    longer3 = extents(DeviceRows(offsets, rows.neighbors), 0, 1).longer3
     return DeviceFacts(len(offsets) - 1, (lengths,), tuple(column_rows(offsets)), longer3, True)
 
 
@@ -121,7 +122,7 @@ def main() -> None:
     build_s, _, graph = timed(lambda: PinnedGraph(device.build(*making)))
     free_memory()
     keys, roots = device.search_roots(kronecker, graph.whole.internal_of, options.searches)
-    facts = facts_of(graph)
+    facts = facts_of(graph.rows)
     for gib in options.budget_gib:
         budget = int(gib * GIB)
         plan = plan_of(facts, options.kernel, budget, options.columns)

@@ -43,7 +43,7 @@ def sssp(
     )
     at_once = inner_rank if may_push_inner else None
     push = rank.push if at_once is None else at_once.push_at_once
-    saves = SsspStates(rank, inner_rank, shared, states, phase_arcs)
+    saves = SsspStates(rank, shared, states, phase_arcs)
     begun = saves.begun(root, step)
     inner: Stage | None = None
     bound, settled = begun.bound, False

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ooc_graph.kernels.common.device import Payload, SsspInnerRank, SsspRank, SsspShared
+from ooc_graph.kernels.common.device import Payload, SsspRank, SsspShared
 from ooc_graph.traverse.states import States
 
 
@@ -23,20 +23,16 @@ class Begun(NamedTuple):
 
 
 class SsspStates:
-    """Writes states of a rank, if it can tell its distances between two steps, and reads one.
-
-    If it can, it is an ``inner`` rank too. ``phase_arcs`` are counted by the search.
-    """
+    """Writes states of a rank, and reads one; ``phase_arcs`` are counted by the search."""
 
     def __init__(
         self,
         rank: SsspRank,
-        inner: SsspInnerRank | None,
         shared: SsspShared,
         states: States,
         phase_arcs: dict[str, int],
     ) -> None:
-        self._rank, self._tells = rank, inner
+        self._rank = rank
         self._first: list[Payload] = []
         self._shared, self._states, self._phase_arcs = shared, states, phase_arcs
 
@@ -60,12 +56,11 @@ class SsspStates:
 
     def waits(self) -> int:
         """As of `States`."""
-        return 1 if self._tells is None else self._states.waits()
+        return self._states.waits()
 
     def write(self, bound: float, step: float = 0.0, *, pulls: bool = False) -> None:
         """Write what is found: all up to ``bound`` is settled, or will be pushed first."""
-        assert self._tells is not None
         begun = np.asarray(bound).item(), step, pulls
         facts = {"arcs": dict(self._phase_arcs), "begun": begun}
-        distances = partial(self._tells.distances, self._shared)
+        distances = partial(self._rank.distances, self._shared)
         self._states.write(facts, lambda: [distances()])

@@ -165,6 +165,11 @@ class PairedSsspRank:
         listed_alike([a], [b])
         return b
 
+    def distances(self, shared: PairedSsspShared) -> AnyArray:
+        a, b = (d.distances(s) for d, s in self._both(shared))
+        alike(a, b)
+        return b
+
     def overflowed(self, shared: PairedSsspShared) -> bool:
         a, b = (d.overflowed(s) for d, s in self._both(shared))
         assert a is b

@@ -29,17 +29,19 @@ from ooc_graph.kernels.common.store.rows import TAIL_ROWS
 from ooc_graph.kernels.common.tuning import ENOUGH_PUSHED
 from ooc_graph.kernels.cuda.bfs import peers as cuda_peers
 from ooc_graph.kernels.cuda.bfs import search as cuda_bfs
+from ooc_graph.kernels.cuda.bfs.near import BfsShare
 from ooc_graph.kernels.cuda.bfs.peers import PeerBfs
 from ooc_graph.kernels.cuda.bfs.search import CudaBfsSearch
 from ooc_graph.kernels.cuda.device import CudaDevice
 from ooc_graph.kernels.cuda.many import bfs_plan as cuda_many_bfs_plan
 from ooc_graph.kernels.cuda.many.bfs import CudaManyBfs
 from ooc_graph.kernels.cuda.many.johnson import CudaJohnson
-from ooc_graph.kernels.cuda.pinned.bfs import BfsShare, CudaTierBfsSearch
+from ooc_graph.kernels.cuda.pinned.bfs import CudaTierBfsSearch
 from ooc_graph.kernels.cuda.pinned.near_far import CudaTierNearSearch
 from ooc_graph.kernels.cuda.pinned.sssp import CudaTierSsspSearch, SsspShare
 from ooc_graph.kernels.cuda.runtime.peers import identity
 from ooc_graph.kernels.cuda.runtime.pinned import PinnedAllocator
+from ooc_graph.kernels.cuda.runtime.rows import rows_on_device
 from ooc_graph.kernels.cuda.runtime.scatter import OriginalOrder, reached_tuples
 from ooc_graph.kernels.cuda.runtime.shares import ON_DEVICE, rank_rows
 from ooc_graph.kernels.cuda.sssp import near_far as cuda_sssp_near
@@ -148,10 +150,14 @@ def peers(directed: bool) -> None:
     pushed["KNOWN_ARCS"] = 1 << 30
     marked = pushed | {"WIDE_ARCS": 0}
     listed = {"OPEN_BELOW": 1, "HUB_WORDS": 8, "PULL_ABOVE": 1000}
-    for changed in ({}, pushed, marked, marked | {"KNOWN_ARCS": 0}, listed):
+    sides = [on_host(r) for r in hub_sides(graph)[: 1 + directed]]
+    pinned = [rows_on_device(side, weighted=False) for side in sides]
+    places = (rows.out, rows.into), (pinned[0], pinned[-1], BfsShare(2, 20, 30))
+    courses = {}, pushed, marked, marked | {"KNOWN_ARCS": 0}, listed
+    for changed, place in itertools.product(courses, places):
         cuda_peers.constants = lambda *a, changed=changed, **b: {**plain(*a, **b), **changed}
         cuda_peers._OPEN_BELOW = changed.get("OPEN_BELOW", 32)
-        search = PeerBfs(graph.dealing, rows)
+        search = PeerBfs(graph.dealing, *place)
         search.join([identity()], [search.memory.offer])
         for root in (0, 100, len(graph.tuples) - 1):
             search.launch(root, search.epoch + 1, rows.arcs)

@@ -15,14 +15,18 @@ from ooc_graph.exchange.interface import World
 from ooc_graph.kernels.common.decisions import BfsTree
 from ooc_graph.kernels.cpu.device import CpuDevice
 from ooc_graph.kernels.cuda.bfs import peers
+from ooc_graph.kernels.cuda.bfs.near import BfsShare
 from ooc_graph.kernels.cuda.bfs.peer_rank import MOST_FAILURES
 from ooc_graph.kernels.cuda.bfs.peers import PeerBfs
 from ooc_graph.kernels.cuda.device import CudaDevice
+from ooc_graph.kernels.cuda.pinned import peer_rank as pinned_peer_rank
+from ooc_graph.strategies.cuda import pinned_ranks
 from ooc_graph.traverse.bfs import bfs
 from tests.gpu import stores
 from tests.gpu.graphs import GRAPHS, roots
 from tests.gpu.ranked import TogetherBfs
 from tests.gpu.searching import columns, hub
+from tests.gpu.tiered import PinnedRanks
 from tests.strategies import Arcs
 
 cupy = pytest.importorskip("cupy", reason="CuPy is not installed")
@@ -95,6 +99,21 @@ def test_bytes(name: str, shards: int, course: str, monkeypatch: pytest.MonkeyPa
     assert len(done) == can * shards * len(tried)
 
 
+@pytest.mark.parametrize("course", COURSES)
+@pytest.mark.parametrize("share", [BfsShare(2), BfsShare(3, 20, 30), BfsShare(7, 5, 5)], ids=str)
+@pytest.mark.parametrize("name", ["kronecker 16", "skewed, directed", "pieces"])
+def test_bytes_of_pinned_rows(
+    name: str, share: BfsShare, course: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    compile_with(monkeypatch, COURSES[course])
+    done = count_launches(monkeypatch)
+    search = TogetherBfs(PinnedRanks(3, 2, share), arcs(name).shards(2))
+    tried = roots(arcs(name))[:4]
+    for root in tried:
+        same(search.run(root), right(name, root))
+    assert len(done) == 2 * len(tried)
+
+
 def test_both_directions_are_among_these() -> None:
     found = TogetherBfs(CudaDevice(), arcs("kronecker 16").shards(2)).run(5)
     assert set(found.level_direction.tolist()) == {0, 1}
@@ -108,7 +127,41 @@ def test_too_many_levels_are_searched_by_supersteps(monkeypatch: pytest.MonkeyPa
     assert not done
 
 
-def test_a_rank_that_does_not_come_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("refused", [1, 2])
+def test_refused_memory_leaves_pinned_rows_as_they_were(
+    refused: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is opened to others is refused, or the whole share afterwards as well."""
+    done, opened = count_launches(monkeypatch), peers.Opened
+    shares, refusals = pinned_peer_rank.TieredRows.of, []
+
+    def refuse(*_: Any) -> Any:
+        refusals.append("opened")
+        raise MemoryError("refused")
+
+    def refuse_share(outside: Any, least: int, shift: int) -> Any:
+        if refused == 2 and refusals and least > 1:
+            refusals.append("share")
+            raise MemoryError("refused")
+        return shares(outside, least, shift)
+
+    search = TogetherBfs(PinnedRanks(3, 2, BfsShare(2, 10, 10)), arcs("kronecker 14").shards(2))
+    monkeypatch.setattr(peers, "Opened", refuse)
+    monkeypatch.setattr(pinned_peer_rank.TieredRows, "of", refuse_share)
+    same(search.run(5), right("kronecker 14", 5))
+    assert len(refusals) == 2 * refused
+    kept = [len(rank._out.shares.neighbors) / rank._dealing.rows for rank in search._ranks]
+    assert all((ratio > 2) == (refused == 1) for ratio in kept)
+    assert not done
+    monkeypatch.setattr(peers, "Opened", opened)
+    same(search.run(7), right("kronecker 14", 7))
+    assert len(done) == 2
+
+
+@pytest.mark.parametrize("is_pinned", [False, True], ids=["on the device", "pinned"])
+def test_a_rank_that_does_not_come_is_not_waited_for(
+    is_pinned: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
     compile_with(monkeypatch, {"PATIENCE_NS": "200000000ull"})
     done = count_launches(monkeypatch)
     launch, finish = PeerBfs.launch, PeerBfs.finish
@@ -121,10 +174,13 @@ def test_a_rank_that_does_not_come_is_not_waited_for(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(
         PeerBfs, "finish", lambda self: None if self._dealing.shard else finish(self)
     )
-    search = TogetherBfs(CudaDevice(), arcs("kronecker 14").shards(2))
+    device = PinnedRanks(3, 2, BfsShare(2, 10, 10)) if is_pinned else CudaDevice()
+    search = TogetherBfs(device, arcs("kronecker 14").shards(2))
     for root in range(2, 2 + MOST_FAILURES + 1):
         same(search.run(root), right("kronecker 14", root))
     assert not done
+    for rank in search._ranks if is_pinned else ():  # as much of the rows as before
+        assert len(rank._out.shares.neighbors) > 2 * rank._dealing.rows
 
 
 def test_a_search_that_was_broken_off_is_no_harm(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -209,6 +265,20 @@ def test_workers_with_a_device_each(shards: int, tmp_path_factory: Any, cuda_wor
 
 
 @pytest.mark.usefixtures("two_devices")
+def test_workers_with_pinned_rows(tmp_path: Path, cuda_workers: Any) -> None:
+    """Within so much of each device that most arcs are in host memory alone."""
+    graph = og.build(og.Kronecker(20), tmp_path / "g.zarr", shards=2, client=False)
+    facts = max(pinned_ranks.facts_of_any(graph, "bfs", 1), key=lambda one: one.pinned_bytes)
+    budget = pinned_ranks.least_bytes(facts) + (40 << 20)
+    options: dict[str, Any] = {"client": cuda_workers, "device": "cuda", "exchange": "scheduler"}
+    for root in (hub(graph), int(graph.original_of()[-1])):
+        expected = columns(og.bfs(graph, root, device="cpu", client=False))
+        for _ in range(2):
+            assert columns(og.bfs(graph, root, device_memory=budget, **options)) == expected
+    assert sum(cuda_workers.run(_pinned_epochs).values()) > 0
+
+
+@pytest.mark.usefixtures("two_devices")
 def test_a_worker_that_dies_before_it_launches(tmp_path: Path, cuda_workers: Any) -> None:
     graph = og.build(og.Kronecker(15), tmp_path / "g.zarr", shards=2, device="cpu")
     options = {"client": cuda_workers, "device": "cuda", "exchange": "scheduler"}
@@ -226,6 +296,13 @@ def _epochs() -> int:
     import gc
 
     return sum(one.epoch for one in gc.get_objects() if isinstance(one, PeerBfs))
+
+
+def _pinned_epochs() -> int:
+    """The same of devices whose rows are in pinned host memory."""
+    import gc
+
+    return sum(one.epoch for one in gc.get_objects() if isinstance(one, PeerBfs) and one._near)
 
 
 def _die_at_launch() -> None:

@@ -12,12 +12,8 @@ import pytest
 from ooc_graph.errors import MemoryBudgetError, UsageError
 from ooc_graph.kernels.common.decisions import PULL
 from ooc_graph.kernels.cuda.bfs import search as cuda_bfs
-from ooc_graph.kernels.cuda.pinned.bfs import (
-    MOST_COLUMNS,
-    BfsShare,
-    CudaTierBfsSearch,
-    column_rows,
-)
+from ooc_graph.kernels.cuda.bfs.near import MOST_COLUMNS, BfsShare, column_rows
+from ooc_graph.kernels.cuda.pinned.bfs import CudaTierBfsSearch
 from ooc_graph.kernels.cuda.pinned.sssp import CudaTierSsspSearch, SsspShare
 from ooc_graph.kernels.cuda.runtime.pinned import PinnedArray
 from ooc_graph.kernels.cuda.runtime.shares import TIERED

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from ooc_graph.kernels.common.store.rows import TierRows
+from ooc_graph.kernels.cuda.bfs.near import BfsShare
 from ooc_graph.kernels.cuda.bfs.rank import CudaBfsRank, CudaBfsShared
 from ooc_graph.kernels.cuda.device import CudaDevice
 from ooc_graph.kernels.cuda.runtime.pinned import PinnedAllocator
@@ -30,15 +31,17 @@ class PinnedRanks:
     ----------
     least, shift
         See `ooc_graph.kernels.cuda.runtime.shares.Shares`.
+    joined
+        What there is if BFS ranks search together; None: they do not.
     """
 
-    def __init__(self, least: int, shift: int) -> None:
-        self._device, self._share = CudaDevice(), (least, shift)
+    def __init__(self, least: int, shift: int, joined: BfsShare | None = None) -> None:
+        self._device, self._share, self._joined = CudaDevice(), (least, shift), joined
 
     def bfs_rank(self, shard: Shard) -> CudaBfsRank:
         room = PinnedAllocator(2)
         hub = {name: in_room(room, getattr(shard, name)) for name in ("out_hub", "into_hub")}
-        return self._device.tier_bfs_rank(replace(shard, **hub), room, *self._share)
+        return self._device.tier_bfs_rank(replace(shard, **hub), room, *self._share, self._joined)
 
     def sssp_rank(self, shard: Shard) -> CudaSsspRank:
         room = PinnedAllocator(2)

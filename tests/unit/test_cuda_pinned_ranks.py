@@ -12,7 +12,9 @@ import pytest
 import ooc_graph as og
 from ooc_graph.errors import MemoryBudgetError
 from ooc_graph.kernels.cpu.device import CpuDevice
+from ooc_graph.kernels.cuda.bfs.near import BfsShare
 from ooc_graph.kernels.cuda.runtime import modules as cuda_modules
+from ooc_graph.memory.cuda.device_facts import COLUMNS, FIXED_BYTES
 from ooc_graph.memory.cuda.pinned_ranks import (
     RankFacts,
     RankPlan,
@@ -33,7 +35,7 @@ from ooc_graph.strategies.cuda import pinned_budgets as cuda_pinned
 from ooc_graph.strategies.cuda import pinned_ranks
 from ooc_graph.strategies.cuda.pinned import Pinned
 from ooc_graph.strategies.ranks import RankLoading
-from ooc_graph.types import Shard
+from ooc_graph.types import Dealing, Shard
 from tests import tiered_graphs
 from tests.made_up_place import CudaHere, TwoWorkers, plan_for
 from tests.refused_in_turn import followed
@@ -159,6 +161,24 @@ def test_refused_memory_goes_from_one_to_the_next(graph: og.Graph, kernel: str) 
     assert plans[2].after(again, workplace.resources) is None
 
 
+def test_what_ranks_that_search_together_have_on_the_device(graph: og.Graph) -> None:
+    """As much as there is memory for; too little is none."""
+    loaded = graph.load("hub", 0)
+    facts = pinned_ranks.joined_facts(graph, loaded)
+    assert facts is not None
+    rows, shares = loaded.dealing.rows, []
+    state = FIXED_BYTES + 20 * rows + graph.rows
+    for more in (0, 40_000, 80_000, 1 << 30):
+        share = pinned_ranks.joined_share(facts, loaded, state + more)
+        shares.append((share.columns, share.out_rows, share.in_rows) if share else (0, 0, 0))
+    assert shares == sorted(shares)
+    assert shares[0] == (0, 0, 0)
+    assert shares[-1] == (COLUMNS, rows, rows)
+    assert len(set(shares)) > 2
+    alone = replace(loaded, dealing=Dealing(graph.rows))
+    assert pinned_ranks.joined_facts(graph, alone) is None
+
+
 class OnCpu:
     """A device whose ranks are the CPU's; what it was asked for, and refuses."""
 
@@ -166,6 +186,7 @@ class OnCpu:
 
     def __init__(self) -> None:
         self.shares: list[tuple[int, int]] = []
+        self.joined: list[BfsShare | None] = []
         self.refuses: Callable[[int], bool] = lambda _: False
 
     def _rank(self, make: Callable[[Shard], Any], shard: Shard, least: int, shift: int) -> Any:
@@ -174,8 +195,9 @@ class OnCpu:
             raise MemoryBudgetError("refused")
         return make(shard)
 
-    def tier_bfs_rank(self, shard: Shard, _: Any, *share: int) -> Any:
-        return self._rank(CPU.bfs_rank, shard, *share)
+    def tier_bfs_rank(self, shard: Shard, _: Any, least: int, shift: int, joined: Any) -> Any:
+        self.joined.append(joined)
+        return self._rank(CPU.bfs_rank, shard, least, shift)
 
     def tier_sssp_rank(self, shard: Shard, _: Any, *share: int) -> Any:
         return self._rank(CPU.sssp_rank, shard, *share)
@@ -236,6 +258,21 @@ def test_what_the_device_refuses_is_loaded_with_less(
     held = [RankPlan(facts, 0, HeadRule(*share)).arcs_on_device for share in device.shares]
     assert held == sorted(set(held), reverse=True)
     assert held[-1] == least_plan_of_ranks(facts).arcs_on_device
+
+
+def test_ranks_that_search_together_share_what_is_left(
+    graph: og.Graph, device: OnCpu, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each has its own share beside the least for that, and its part of what no share takes."""
+    monkeypatch.setattr(rank_memory, "only_ranks", lambda _: False)
+    facts = pinned_ranks.facts_of(graph, "bfs", range(4))
+    for more, has_some in ((facts.pinned_bytes // 4, False), (1 << 30, True)):
+        plan = plan_ranks(facts, least_plan_of_ranks(facts).bytes + more)
+        each = [plan.joined_bytes(facts.sides[rank : rank + 1], 4) for rank in range(4)]
+        assert 0 <= more - sum(each) < 8
+        device.joined.clear()
+        pinned_ranks.load(graph, "bfs", range(4), device, plan)
+        assert [share is not None for share in device.joined] == 4 * [has_some]
 
 
 @KERNELS

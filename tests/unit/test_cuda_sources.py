@@ -77,8 +77,9 @@ def variants(shared_bytes: int) -> list[tuple[str, dict[str, int | str]]]:
         ("bfs.cu", cuda_bfs.constants(shared_bytes, bytes_, count_arcs=False) | TIERED),
         ("bfs.cu", cuda_bfs.constants(shared_bytes, ints, count_arcs=False) | TIERED),
         *(
-            ("bfs_peers.cu", cuda_peers.peers_constants(shared_bytes, count_arcs=counts))
+            ("bfs_peers.cu", cuda_peers.peers_constants(shared_bytes, count_arcs=counts) | tier)
             for counts in (False, True)
+            for tier in ({}, TIERED)
         ),
         *(("sssp.cu", cuda_sssp_pull.constants(shared_bytes, s)) for s in SUMS if not s.wide),
         ("sssp.cu", cuda_sssp_pull.constants(shared_bytes, SUMS[0]) | TIERED),

@@ -35,7 +35,7 @@ DEVICE = CpuDevice(1)
 ALGORITHMS: dict[str, Any] = {"bfs": bfs, "sssp": sssp, "components": components}
 MEMORY, DISK, JOINED = "memory", "disk", "joined"
 COMMON = "common steps"
-"""Of every device: such ranks write no state of SSSP, but go on from one."""
+"""Of every device."""
 ARRAYS = {
     "bfs": ("parent", "level"),
     "sssp": ("parent", "distance"),
@@ -78,6 +78,8 @@ def made(arcs: Arcs, kernel: str, kind: str, shards: int) -> tuple[list[Any], An
 class Attempts:
     """Attempts at one search, one after the other, each with what the last one left."""
 
+    made = staticmethod(made)
+
     def __init__(self, arcs: Arcs, kernel: str, folder: Path, root: int = 0) -> None:
         (folder / "spill").mkdir()
         self.arcs, self.kernel, self.folder = arcs, kernel, folder
@@ -89,7 +91,7 @@ class Attempts:
         self, kind: str, shards: int, dies: tuple[int, int] | None = None, pace: Pace | None = None
     ) -> list[Any] | None:
         """What ranks find; None if the last number of ``dies`` did, at the superstep before."""
-        ranks, shared = made(self.arcs, self.kernel, kind, shards)
+        ranks, shared = self.made(self.arcs, self.kernel, kind, shards)
         found, pace = before(self.checkpoints), pace or Pace(0)
         coroutines: list[Any] = []
         for number, rank in enumerate(ranks):
@@ -187,6 +189,7 @@ def graphs() -> dict[str, Arcs]:
         ("bfs", (MEMORY, DISK)),
         ("sssp", (MEMORY, DISK)),
         ("sssp", (JOINED, COMMON)),
+        ("sssp", (COMMON, DISK)),
         ("components", (MEMORY, MEMORY)),
     ],
 )

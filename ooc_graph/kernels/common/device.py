@@ -152,6 +152,9 @@ class SsspRank(Protocol):
         ``floor`` is a lower bound of the distances that changed since the last pass.
         """
 
+    def distances(self, shared: SsspShared) -> AnyArray:
+        """Distances of the own rows, in an array of their own; steps go on as without."""
+
     def find_parents(self, shared: SsspShared, root: int) -> tuple[AnyArray, int]:
         """Find the parents that are still lacking; vertices left on plateaus, and arcs examined."""
 
@@ -173,8 +176,7 @@ class SsspInnerRank(SsspRank, Protocol):
     """A rank that can push the vertices nearest to the root along all of their arcs.
 
     These vertices are those within a bound, up to which all distances are final. And it can write
-    what its own rows find at once. Others that do not share distances lack it until they merge. It
-    can also tell its distances between two steps.
+    what its own rows find at once. Others that do not share distances lack it until they merge.
     """
 
     def push_at_once(self, shared: SsspShared, bound: float) -> tuple[Payload, int, int]:
@@ -187,9 +189,6 @@ class SsspInnerRank(SsspRank, Protocol):
 
     def arcs_within(self, shared: SsspShared, bounds: Sequence[float]) -> list[int]:
         """Arcs of the own rows with a distance of at most each of the bounds, which ascend."""
-
-    def distances(self, shared: SsspShared) -> AnyArray:
-        """Distances of the own rows, in an array of their own; steps go on as without."""
 
     def push_within(self, shared: SsspShared, bound: float) -> tuple[Payload, int]:
         """Candidates along all arcs of the own rows within ``bound``; arcs examined."""

@@ -9,13 +9,15 @@ import numpy as np
 from ooc_graph.kernels.common.dealt import hub_rows, light_rows, require_whole
 from ooc_graph.kernels.common.sssp.rows import Known
 from ooc_graph.kernels.common.store.rows import TierRows
+from ooc_graph.kernels.cuda.bfs.near import BfsShare
 from ooc_graph.kernels.cuda.bfs.peer_rank import CudaPeerBfsRank
 from ooc_graph.kernels.cuda.bfs.rank import CudaBfsRank, CudaBfsShared
 from ooc_graph.kernels.cuda.bfs.search import CudaBfsSearch
 from ooc_graph.kernels.cuda.many.bfs import CudaManyBfs
 from ooc_graph.kernels.cuda.many.johnson import CudaJohnson
-from ooc_graph.kernels.cuda.pinned.bfs import BfsShare, CudaTierBfsSearch
+from ooc_graph.kernels.cuda.pinned.bfs import CudaTierBfsSearch
 from ooc_graph.kernels.cuda.pinned.near_far import CudaTierNearSearch
+from ooc_graph.kernels.cuda.pinned.peer_rank import CudaPinnedPeerBfsRank
 from ooc_graph.kernels.cuda.pinned.sssp import CudaTierSsspSearch, SsspShare
 from ooc_graph.kernels.cuda.runtime.modules import cuda
 from ooc_graph.kernels.cuda.runtime.pinned import PinnedAllocator
@@ -102,14 +104,23 @@ class CudaDevice:
         return _sssp_rank(shard, ON_DEVICE)
 
     def tier_bfs_rank(
-        self, shard: Shard, allocator: PinnedAllocator, least: int, shift: int
+        self,
+        shard: Shard,
+        allocator: PinnedAllocator,
+        least: int,
+        shift: int,
+        joined: BfsShare | None = None,
     ) -> CudaBfsRank:
-        """BFS steps on one shard, whose hub-first rows are in pinned host memory (``allocator``).
+        """BFS on one shard, whose hub-first rows are in pinned host memory (``allocator``).
 
-        ``least`` and ``shift`` are as of `ooc_graph.kernels.cuda.runtime.shares.Shares`.
+        ``least`` and ``shift`` are as of `ooc_graph.kernels.cuda.runtime.shares.Shares`. The rank
+        searches together with others whose memory it reaches if it may have ``joined`` for that.
         """
-        tier = Pinned(allocator, least, shift)
-        return CudaBfsRank(shard.dealing, rank_rows(shard.dealing, *hub_rows(shard), tier))
+        share = least, shift
+        rows = rank_rows(shard.dealing, *hub_rows(shard), Pinned(allocator, *share))
+        if joined is None:
+            return CudaBfsRank(shard.dealing, rows)
+        return CudaPinnedPeerBfsRank(shard.dealing, rows, share, joined)
 
     def tier_sssp_rank(
         self, shard: Shard, allocator: PinnedAllocator, least: int, shift: int

@@ -2,25 +2,23 @@
 
 Computed before rows are read, as `ooc_graph.memory.cpu.plan` does for CPUs. The device holds all
 that is written, offsets, names, and copies of what a search reads most. BFS reads the first
-neighbours of the rows, which stand in columns: the first of all rows, and behind it columns of
-four, each as long as there are rows that reach it; what room is left takes the rows of the hubs,
-whole. SSSP reads a share of each row; the first five arcs stand in columns as well. Where SSSP goes
-by near-far, no arcs are on the device.
+neighbours of the rows, which stand in columns (`ooc_graph.memory.cuda.columns`). SSSP reads a share
+of each row; the first five arcs stand in columns as well. Where SSSP goes by near-far, no arcs are
+on the device.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from ooc_graph.errors import DEVICE, PINNED, MemoryBudgetError
 from ooc_graph.memory.cuda import device_facts
+from ooc_graph.memory.cuda.columns import MOST_ARCS, MOST_WORDS, PIECE_ARCS, ColumnsPlan, filled
 from ooc_graph.memory.cuda.device_facts import COLUMNS, DeviceFacts, DevicePlan, NearPlan
 from ooc_graph.memory.cuda.pinned_ranks import RankPlan
 from ooc_graph.memory.heads import HeadRule, Shared, require_bytes, rules
 
-PIECE_ARCS = 1024
-"""BFS looks at long rows in pieces of so many arcs."""
 LEAST_ARCS = 5
 """Arcs of each row that SSSP has on the device at least."""
 DEEP_BYTES = 4
@@ -29,47 +27,27 @@ _BFS_BITMAPS, _SSSP_BITMAPS = 8, 2
 # What BFS says of each level, by the bytes of a level: there is room for so many at first.
 _TRACE_BYTES = {1: 40 << 8, DEEP_BYTES: 40 << 16}
 _SSSP_PIECES = 1 << 20
-# What kernels count in 32 bits, and arcs of a side, of which a word has so many bits.
-_MOST_WORDS, _MOST_ARCS = 1 << 32, 1 << 36
 
 
 @dataclass(frozen=True)
-class BfsPlan(DevicePlan):
-    """As `DevicePlan`, for BFS."""
+class BfsPlan(ColumnsPlan):
+    """As `ColumnsPlan`, for one device that searches the whole graph."""
 
-    columns: int = 0  # of four neighbours
-    hub_arcs: int = 0  # room for arcs of hubs, of each side
     level_bytes: int = 1  # or `DEEP_BYTES`
-
-    kernel = "bfs"
-    arc_bytes = 4
 
     @property
     def parts(self) -> dict[str, int]:
         """Bytes on the device by purpose."""
         facts = self.facts
         state = facts.padded * (4 + self.level_bytes) + _BFS_BITMAPS * facts.padded // 8
-        queued = facts.rows + facts.sides[-1].arcs // PIECE_ARCS + 1
-        lists = facts.rows // 32 * 4 + 8 * queued + _TRACE_BYTES[self.level_bytes]
+        lists = facts.rows // 32 * 4 + 8 * self.queued + _TRACE_BYTES[self.level_bytes]
         return {
             "vertex state": state + lists,
             "offsets": self._offsets(),
             "names": 4 * facts.padded + 4 * facts.rows if facts.original_parents else 0,
-            "first arcs": 4 * facts.padded + 16 * sum(facts.longer[: self.columns]),
-            "hub rows": 4 * self.hub_arcs * len(facts.sides),
+            **self.near_parts,
             "reserve": device_facts.FIXED_BYTES,
         }
-
-    @property
-    def arcs_on_device(self) -> int:
-        """Arcs on the device, at most."""
-        columns = 4 * sum(self.facts.longer[: self.columns])
-        return self.facts.rows + columns + self.hub_arcs * len(self.facts.sides)
-
-    @property
-    def rule(self) -> str:
-        """Which arcs are on the device."""
-        return f"{1 + 4 * self.columns}, and hubs"
 
     @property
     def deep(self) -> BfsPlan:
@@ -147,7 +125,7 @@ def fill(kernel: str, facts: DeviceFacts, budget_bytes: int) -> SearchPlan:
         if rule.least < LEAST_ARCS:
             continue
         plan = SsspPlan(facts, budget_bytes, rule)
-        if plan.bytes > budget_bytes or plan.counted_arcs >= _MOST_WORDS:
+        if plan.bytes > budget_bytes or plan.counted_arcs >= MOST_WORDS:
             break
         chosen = plan
     return chosen
@@ -165,12 +143,12 @@ def _require_countable(kernel: str, facts: DeviceFacts) -> None:
     if facts.near is not None:
         return
     arcs = max(side.arcs for side in facts.sides)
-    if arcs + facts.rows >= _MOST_ARCS:  # in a queue a row without arcs counts as one
-        said = f"{arcs:,} arcs of a side, and fewer than {_MOST_ARCS:,}"
-    elif kernel == "bfs" and (queued := facts.rows + arcs // PIECE_ARCS + 1) >= _MOST_WORDS:
-        said = f"{queued:,} rows and pieces of rows, and fewer than {_MOST_WORDS:,}"
-    elif kernel == "sssp" and (first := SsspPlan(facts, 0).counted_arcs) >= _MOST_WORDS:
-        said = f"{first:,} first arcs of rows, and fewer than {_MOST_WORDS:,}"
+    if arcs + facts.rows >= MOST_ARCS:  # in a queue a row without arcs counts as one
+        said = f"{arcs:,} arcs of a side, and fewer than {MOST_ARCS:,}"
+    elif kernel == "bfs" and (queued := facts.rows + arcs // PIECE_ARCS + 1) >= MOST_WORDS:
+        said = f"{queued:,} rows and pieces of rows, and fewer than {MOST_WORDS:,}"
+    elif kernel == "sssp" and (first := SsspPlan(facts, 0).counted_arcs) >= MOST_WORDS:
+        said = f"{first:,} first arcs of rows, and fewer than {MOST_WORDS:,}"
     else:
         return
     raise MemoryBudgetError(
@@ -183,17 +161,7 @@ def plan_bfs(
     facts: DeviceFacts, budget_bytes: int, most_columns: int = COLUMNS, *, level_bytes: int = 1
 ) -> BfsPlan:
     """As `fill`, with so many columns at most."""
-    bare = BfsPlan(facts, budget_bytes, level_bytes=level_bytes)
-    plan = bare
-    # Where a column begins is told in 32 bits.
-    while plan.columns < most_columns and sum(facts.longer[: plan.columns]) < _MOST_WORDS:
-        longer = replace(bare, columns=plan.columns + 1)
-        if longer.bytes > budget_bytes:
-            break
-        plan = longer
-    spare = max(budget_bytes - plan.bytes, 0)
-    most = max(side.arcs for side in facts.sides)
-    return replace(plan, hub_arcs=min(spare // (4 * len(facts.sides)), most))
+    return filled(BfsPlan(facts, budget_bytes, level_bytes=level_bytes), most_columns)
 
 
 def rows_within(offsets: Any, arcs: int) -> int:

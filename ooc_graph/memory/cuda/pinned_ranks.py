@@ -6,6 +6,7 @@ each row: as large a share of them as there is room for. All arcs are in host me
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ooc_graph.errors import DEVICE
@@ -67,6 +68,15 @@ class RankPlan(Shared, OnDevice):
     def pinned_bytes(self) -> int:
         """Bytes of pinned host memory."""
         return self.facts.pinned_bytes
+
+    def joined_bytes(self, sides: Sequence[Lengths], ranks: int) -> int:
+        """Memory in which one of so many ranks, with rows of these lengths, searches with others.
+
+        That is its share beside the least one, and its part of what is left of the budget.
+        """
+        least = least_plan_of_ranks(self.facts).share
+        more = sum(side.kept(self.share) - side.kept(least) for side in sides)
+        return self.facts.arc_bytes * more + max(self.budget_bytes - self.bytes, 0) // ranks
 
 
 def plan_ranks(facts: RankFacts, budget_bytes: int) -> RankPlan:

@@ -12,7 +12,7 @@ from ooc_graph.errors import HOST
 from ooc_graph.kernels.common.dealt import hub_rows
 from ooc_graph.kernels.common.decisions import hubs_are_large, pull_pays
 from ooc_graph.kernels.common.sssp.rows import first_rows
-from ooc_graph.kernels.cuda.pinned.bfs import BfsShare
+from ooc_graph.kernels.cuda.bfs.near import BfsShare
 from ooc_graph.kernels.cuda.runtime import modules as cuda_modules
 from ooc_graph.kernels.cuda.runtime.rows import MOST_ID
 from ooc_graph.layout.names import CHUNK_BYTES, FROM_ONE, ORDER_OF, id_dtype

@@ -32,13 +32,26 @@ extern "C" __global__ void __launch_bounds__(BLOCK, 1)
               const u32* out_neighbors, const u64* in_offsets, const u32* in_neighbors, const u32* head,
               const uint4* heads, u32 longer1, u32 longer5, LEVEL* levels_of, u32* visited, u32* closed, u32* maps,
               u32* queue, u32* starts, u64* pieces, u32* open, PeersState* state, LevelTrace* trace, u32 traced_levels,
-              u32 root, u32 epoch, const u64* bases, u32 rank_bits, u32 rank, u64 fronts, u64 wide, u64 marks, u64 parent) {
+              u32 root, u32 epoch, const u64* bases, u32 rank_bits, u32 rank, u64 fronts, u64 wide, u64 marks, u64 parent
+#if TIERED
+              , const u32* out_near, const u32* in_near, u32 out_near_rows, u32 in_near_rows, u32 columns,
+              const uint2* column, u32 queue_capacity
+#endif
+    ) {
     __shared__ u64 scratch[32];
     __shared__ u32 map_levels[MAPS];
     const Graph g = {rows, quads, out_offsets, out_neighbors, in_offsets, in_neighbors, head, heads, head,
-                     longer1, longer5, nullptr, rank_bits, rank};
+                     longer1, longer5, nullptr,
+#if TIERED
+                     out_near, in_near, out_near_rows, in_near_rows, columns, column,
+#endif
+                     rank_bits, rank};
     const Peers peers = {bases, 1u << rank_bits, rank, fronts, wide, marks, parent};
-    const Search s = {peers.of<u32>(rank, parent), levels_of, visited, maps, {queue, starts}, pieces};
+    const Search s = {peers.of<u32>(rank, parent), levels_of, visited, maps, {queue, starts}, pieces
+#if TIERED
+                      , queue_capacity
+#endif
+    };
     const u32 thread = blockIdx.x * blockDim.x + threadIdx.x, threads = gridDim.x * blockDim.x;
     const bool chief = thread == 0, is_mine = owner_of(g, root) == rank;
     const u32 own_root = is_mine ? row_of(g, root) : NONE;

@@ -10,9 +10,14 @@
 #ifndef WIDE_ARCS
 #define WIDE_ARCS (1u << 20)
 #endif
-// with more than these, the rows that are met look for their parents.
+// with more than these, the rows that are met look for their parents. Rows in host memory never do:
+// many would be read beyond what the device has of them.
 #ifndef KNOWN_ARCS
+#if TIERED
+#define KNOWN_ARCS NONE
+#else
 #define KNOWN_ARCS (1u << 24)
+#endif
 #endif
 static_assert(KNOWN_ARCS >= WIDE_ARCS, "who looks for parents is marked in the bitmaps of all devices");
 

@@ -26,7 +26,7 @@ from ooc_graph.kernels.cuda.runtime.peers import (
     Words,
     identity,
 )
-from ooc_graph.kernels.cuda.runtime.rank_bytes import bfs_bytes, peers_bytes
+from ooc_graph.kernels.cuda.runtime.rank_bytes import peers_bytes, step_bytes
 from ooc_graph.kernels.cuda.runtime.rows import NARROW
 from ooc_graph.kernels.cuda.runtime.shares import RankRows
 from ooc_graph.kernels.cuda.runtime.steps import ids_of
@@ -49,7 +49,6 @@ class CudaPeerBfsRank(CudaBfsRank):
 
     def __init__(self, dealing: Dealing, rows: RankRows) -> None:
         super().__init__(dealing, rows)
-        self._rank_rows = rows
         self._peers: PeerBfs | None = None
         self._identities: Sequence[Words] = ()
         self._epoch = self._failures = 0
@@ -97,11 +96,11 @@ class CudaPeerBfsRank(CudaBfsRank):
     def _made(self) -> PeerBfs | None:
         """Buffers, if there is memory for them, and for supersteps besides."""
         cuda().get_default_memory_pool().free_all_blocks()
-        dealing, step = self._dealing, bfs_bytes(NARROW)
-        needed = peers_bytes(dealing.vertices, dealing.rows)
-        needed += dealing.vertices * step.vertex + dealing.rows * step.step
+        dealing = self._dealing
+        sizes = dealing.vertices, dealing.rows
+        needed = peers_bytes(*sizes) + step_bytes(*sizes)
         try:
-            return PeerBfs(dealing, self._rank_rows) if device_bytes()[0] >= needed else None
+            return PeerBfs(dealing, self._out, self._into) if device_bytes()[0] >= needed else None
         except MemoryError:
             return None
 

@@ -10,10 +10,11 @@ import numpy as np
 
 from ooc_graph.kernels.cuda.bfs.compiled import BLOCK, BUFFER_BYTES, BYTE_LEVELS, constants
 from ooc_graph.kernels.cuda.bfs.heads import Heads
+from ooc_graph.kernels.cuda.bfs.near import BfsShare, Near, queue_capacity
 from ooc_graph.kernels.cuda.runtime.modules import cuda, kernel, limits
 from ooc_graph.kernels.cuda.runtime.peers import MAIL_BYTES, Opened, Reached, Words
-from ooc_graph.kernels.cuda.runtime.rows import QUAD_ROWS
-from ooc_graph.kernels.cuda.runtime.shares import RankRows
+from ooc_graph.kernels.cuda.runtime.rows import QUAD_ROWS, DeviceRows
+from ooc_graph.kernels.cuda.runtime.shares import TIERED
 from ooc_graph.types import DEAL_BLOCK, AnyArray, Dealing
 
 _FRONTS, _MAPS, _OPEN_BELOW = 3, 8, 32
@@ -51,13 +52,24 @@ class PeerBfs:
 
     ``count_arcs`` counts arcs looked at bottom-up, which takes a little time.
 
-    The rows are on the current device, and ids have 32 bits. Ranks of one process that share a
-    device divide its multiprocessors. If the device has too little memory, that is CuPy's error.
+    The rows are on the current device, or in pinned host memory and a ``share`` of them on the
+    device; ids have 32 bits. Ranks of one process that share a device divide its multiprocessors.
+    If the device has too little memory, that is a `MemoryError`.
     """
 
-    def __init__(self, dealing: Dealing, rows: RankRows, *, count_arcs: bool = False) -> None:
+    def __init__(
+        self,
+        dealing: Dealing,
+        out: DeviceRows,
+        into: DeviceRows,
+        share: BfsShare | None = None,
+        *,
+        count_arcs: bool = False,
+    ) -> None:
         cupy, self._dealing = cuda(), dealing
-        self._out, self._into = rows.out, rows.into
+        self._out, self._into = out, into
+        self._near = None if share is None else Near(out, into, share)
+        self._heads: Any = Heads(into, None) if self._near is None else self._near.heads
         ranks, quads = dealing.shards, self._out.quads
         blocks = -(-dealing.vertices // (DEAL_BLOCK * ranks))
         own_quads = blocks * (DEAL_BLOCK // QUAD_ROWS)
@@ -67,17 +79,19 @@ class PeerBfs:
         self._offsets = ends[:-1]
         self.memory = Opened(ends[-1])
         self.parent = self.memory.array(self._offsets[-1], dealing.rows, np.uint32)
-        self._heads: Any = Heads(self._into, None)
         self.level = cupy.empty(quads * QUAD_ROWS, np.uint8)[: dealing.rows]
         self._visited, self._shut = (cupy.empty(4 * quads, np.uint32) for _ in range(2))
         self._maps = cupy.empty(_MAPS * 4 * quads, np.uint32)
-        self._queue, self._starts = (cupy.empty(dealing.rows, np.uint32) for _ in range(2))
+        queued = dealing.rows if share is None else queue_capacity(out, into)
+        self._queue, self._starts = (cupy.empty(queued, np.uint32) for _ in range(2))
         self._pieces = cupy.empty(max(1, self._heads.extents.pieces), np.uint64)
         self._open = cupy.empty(dealing.vertices // _OPEN_BELOW + 1, np.uint32)
         self._state = cupy.zeros(_STATE_WORDS, np.uint32)
         self._trace = cupy.zeros((_TRACED, len(_TRACE_FIELDS)), np.uint64)
         multiprocessors, most = limits(cupy.cuda.Device().id)
         chosen = peers_constants(most, count_arcs=count_arcs)
+        if share is not None:
+            chosen |= TIERED
         words = int(chosen["HUB_WORDS"]) + int(chosen["ROUGH_WORDS"])
         self._shared_bytes = words * 4 + BLOCK // 32 * BUFFER_BYTES
         self._blocks, self._chosen = multiprocessors, chosen
@@ -128,6 +142,7 @@ class PeerBfs:
             *(np.uint32(root), np.uint32(epoch), self._reached.addresses),
             *(np.uint32(dealing.shards.bit_length() - 1), np.uint32(dealing.shard)),
             *(np.uint64(offset) for offset in self._offsets),
+            *(() if self._near is None else self._near.arguments),
         )
         cuda().cuda.get_current_stream().synchronize()
         with self._stream:

@@ -82,7 +82,9 @@ class CudaBfsRank:
         self.vertices, self.arcs = dealing.vertices, rows.arcs
         self._dealing, self._depth, self._words = dealing, 0, 2 * words_for(count)
         self._count = self._frontier_arcs = 0
-        self._out, self._into, self._out_offsets = rows.out, rows.into, rows.offsets
+        self._out: Any = rows.out
+        self._into: Any = rows.into
+        self._out_offsets = rows.offsets
         with within_memory("BFS on these rows"):
             self._steps = Steps("bfs_rank.cu", {**width(ids), **rows.constants})
             self._parent, self._queue = cupy.empty(count, ids), cupy.empty(count, np.uint32)

@@ -98,10 +98,12 @@ __device__ __forceinline__ bool meet(const Peers& peers, Meeting* meeting, u32& 
         atomicAdd(&meeting->barrier.arrived, 1u);
         if (blockIdx.x == 0) {
             const u64 deadline = nanoseconds() + PATIENCE_NS;
-            while ((int)(load_acquire(&meeting->barrier.arrived) - goal) < 0 && nanoseconds() < deadline) {
-            }
+            bool has_come = false; // all of this device
+            while (!has_come && nanoseconds() < deadline)
+                has_come = (int)(load_acquire(&meeting->barrier.arrived) - goal) >= 0;
             __threadfence_system();
-            meet_others(peers, meeting, epoch, deadline);
+            if (has_come) meet_others(peers, meeting, epoch, nanoseconds() + PATIENCE_NS);
+            else atomicExch(&meeting->released, LOST);
         }
         u32 released = load_acquire(&meeting->released);
         while (released != LOST && (int)(released - epoch) < 0) released = load_acquire(&meeting->released);

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from ooc_graph.kernels.cuda.runtime.modules import cuda
+from ooc_graph.kernels.cuda.runtime.pool import NO_MEMORY
 from ooc_graph.kernels.cuda.runtime.rows import on_device
 
 MOST_PEERS = 64
@@ -61,12 +62,17 @@ class Opened:
     """Memory on the current device that other ranks read and write, zeros at first.
 
     It comes from the driver, not from CuPy's pool, since it is opened as a whole. If the device has
-    too little, that is CuPy's error.
+    too little, that is a `MemoryError`.
     """
 
     def __init__(self, size_bytes: int) -> None:
         cupy = cuda()
-        self._memory = cupy.cuda.Memory(size_bytes)
+        try:
+            self._memory = cupy.cuda.Memory(size_bytes)
+        except cupy.cuda.runtime.CUDARuntimeError as error:
+            if error.status != NO_MEMORY:
+                raise
+            raise MemoryError(f"the device has no {size_bytes:,} bytes to open: {error}") from error
         # Tells it from memory that was at the same address before.
         self._serial = secrets.randbits(63)
         cupy.cuda.runtime.memset(self._memory.ptr, 0, size_bytes)

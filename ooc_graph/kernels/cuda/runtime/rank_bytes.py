@@ -30,6 +30,12 @@ def bfs_bytes(ids: np.dtype[Any]) -> RankBytes:
     return RankBytes(1 + 2 * ids.itemsize, state, step)
 
 
+def step_bytes(vertices: int, rows: int) -> int:
+    """What a step of BFS with ids of 32 bits takes at most while it lasts."""
+    each = bfs_bytes(np.dtype(np.uint32))
+    return vertices * each.vertex + rows * each.step
+
+
 def sssp_bytes(ids: np.dtype[Any], distance: np.dtype[Any]) -> RankBytes:
     """Memory of SSSP with ids and distances of these types.
 

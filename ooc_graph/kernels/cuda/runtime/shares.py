@@ -101,7 +101,7 @@ class Pinned(Tier):
     def load(self, rows: Rows, *, weighted: bool, ids: np.dtype[Any]) -> DeviceRows:
         """As of `Tier`."""
         outside = rows_on_device(self.allocator.on_device(rows), weighted=weighted, ids=ids)
-        return TieredRows.of(outside, Shares(outside, self.least, self.shift))
+        return TieredRows.of(outside, self.least, self.shift)
 
 
 def rank_rows(
@@ -125,8 +125,9 @@ class TieredRows(DeviceRows):
     shares: Shares | None = None
 
     @classmethod
-    def of(cls, outside: DeviceRows, shares: Shares) -> TieredRows:
-        """Rows in host memory, with their first arcs on the device."""
+    def of(cls, outside: DeviceRows, least: int, shift: int) -> TieredRows:
+        """Rows in host memory, with `Shares` of them on the device."""
+        shares = Shares(outside, least, shift)
 
         def column(near: Any, far: Any) -> Any:
             arrays = near, far, shares.starts, outside.offsets

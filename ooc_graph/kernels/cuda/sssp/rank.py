@@ -236,10 +236,14 @@ class CudaSsspRank(BaseSsspRank):
         self._steps.launch("find_overflow", int(self._rows) * 32, *rows, *given)
         return self._steps.fetch()[LISTED] > 0
 
+    def distances(self, shared: CudaSsspShared) -> AnyArray:
+        """Distances of the own rows in host memory; CuPy's error if the device's is too small."""
+        own = cuda().empty(int(self._rows), self._top.dtype)
+        self._steps.launch("take_own", len(own), self._rows, *self._dealt, shared.distance, own)
+        distances: AnyArray = own.get()
+        return distances
+
     @within_memory(STEP)
     def tree(self, shared: CudaSsspShared, phase_arcs: dict[str, int]) -> SsspTree:
         """Answer for the own rows, in local order; copied to host memory."""
-        rows = int(self._rows)
-        own = cuda().empty(rows, self._top.dtype)
-        self._steps.launch("take_own", rows, self._rows, *self._dealt, shared.distance, own)
-        return SsspTree(self._parent.get(), own.get(), 0.0, phase_arcs)
+        return SsspTree(self._parent.get(), self.distances(shared), 0.0, phase_arcs)
