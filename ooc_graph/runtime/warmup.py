@@ -15,7 +15,8 @@ from ooc_graph.runtime.compile_ahead import Part, compile_ahead, turn
 from ooc_graph.shards.load import Graph
 from ooc_graph.types import Dealing, Rows, Shard
 
-NEAR_FAR, RANKS, TIERS, TIER_RANKS = "near-far", "ranks", "tiers", "tier-ranks"
+NEAR_FAR, RANKS, OWNED_RANKS = "near-far", "ranks", "owned-ranks"
+TIERS, TIER_RANKS = "tiers", "tier-ranks"
 
 _COMPILED = ("bfs", "sssp", "components", APSP, MULTI_SOURCE_BFS)
 
@@ -41,7 +42,7 @@ def warm(kernel: str, graph: Graph, device: Any, *, variant: str = "") -> None:
 
 def warm_part(part: Part, device: Any) -> None:
     """Run the search on two vertices that are neighbours of each other."""
-    if part.variant in (RANKS, TIER_RANKS):
+    if part.variant in (RANKS, OWNED_RANKS, TIER_RANKS):
         _search_by_rank(part, device)
         return
     if part.variant == TIERS:
@@ -70,6 +71,7 @@ def _search_by_rank(part: Part, device: Any) -> None:
     from ooc_graph.traverse.bfs import bfs  # noqa: PLC0415
     from ooc_graph.traverse.components import components  # noqa: PLC0415
     from ooc_graph.traverse.sssp import sssp  # noqa: PLC0415
+    from ooc_graph.traverse.sssp_owned import sssp_owned  # noqa: PLC0415
 
     rank: Any
     if part.variant == TIER_RANKS:
@@ -80,10 +82,16 @@ def _search_by_rank(part: Part, device: Any) -> None:
         rank, shared = device.components_rank(pair_of(part)), device.components_shared(2)
     else:
         distances = distances_of(np.dtype(part.weights or np.float32))
-        rank, shared = device.sssp_rank(pair_of(part)), device.sssp_shared(2, distances)
+        if part.variant == OWNED_RANKS:
+            rank = device.owned_sssp_rank(pair_of(part), 1)
+            shared = device.owned_sssp_shared(2, 1, distances)
+        else:
+            rank, shared = device.sssp_rank(pair_of(part)), device.sssp_shared(2, distances)
     coroutine: Any
     if part.job == "components":
         coroutine = components(rank, shared)
+    elif part.variant == OWNED_RANKS:
+        coroutine = sssp_owned(rank, 0, shared)
     else:
         coroutine = (bfs if part.job == "bfs" else sssp)(rank, 0, shared)
     run_in_process({0: coroutine}, shared)
@@ -91,6 +99,11 @@ def _search_by_rank(part: Part, device: Any) -> None:
         rank.rehearse()
     codec.rehearse()
     routing.sort_by_seat(Route(np.zeros(1, part.ids)), routing.seat_of_rank([0]))
+    if part.variant == OWNED_RANKS:
+        rank.begin(0, 0, None)
+        rank.push(shared, 1)
+        rank.settled(1)
+        rank.overflowed(shared)
     if part.variant == TIER_RANKS and part.job == "sssp":
         # Steps that so small a graph does not take.
         rank.push_within(shared, shared.unreached)

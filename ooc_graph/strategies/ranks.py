@@ -142,6 +142,8 @@ class Ranks(StrategyDefaults):
     def summary(self, kernel: str, reserved: Reservation) -> str:
         """How they tell each other."""
         rows = _ROWS[self.tier]
+        if reserved.messages_bytes:
+            rows = ", each of which has the distances of its own rows alone"
         return f"{kernel} is searched by ranks, exchange {reserved.exchange}{rows}"
 
     def describe(self, job: Job, reserved: Reservation) -> dict[str, Any]:

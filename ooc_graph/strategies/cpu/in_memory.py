@@ -85,22 +85,36 @@ class InMemory(StrategyDefaults):
         return Engine(kernel, search, graph, ids, shard.tuples)
 
     def reserve_rank(self, job: Job, exchange: str) -> Reservation:
-        """Rows of its shards, and the state of all vertices."""
+        """Rows of its shards, and the state of all vertices; of SSSP of its own, if it must."""
         needed = ranks_bytes(job)
         available = job.resources.least_limit_bytes
+        if exchange == SCHEDULER and needed > available and job.kernel == "sssp":
+            from ooc_graph.strategies.cpu import owned
+
+            return owned.reserve(job, self.name)
         if exchange == SCHEDULER:
             require_in_worker(job.what, needed, available, ADVICE)
         return Reservation(self.name, needed)
 
     def describe_rank(self, job: Job, reserved: Reservation) -> dict[str, Any]:
         """Rows of all shards, and what vertices take."""
+        if reserved.messages_bytes:
+            from ooc_graph.strategies.cpu import owned
+
+            return owned.describe(job, reserved)
         return describe_rows(job, "memory, by ranks", reserved.host_bytes, 0)
 
     def load_ranks(self, loading: RankLoading) -> dict[int, Any]:
         """Read the rows of each shard."""
-        from ooc_graph.runtime.warmup import RANKS, warm
+        from ooc_graph.runtime.warmup import OWNED_RANKS, RANKS, warm
 
-        warm(loading.kernel, loading.graph, process.device(), variant=RANKS)
+        given = loading.kernel, loading.graph, process.device()
+        if loading.reserved.messages_bytes:
+            from ooc_graph.strategies.cpu import owned
+
+            warm(*given, variant=OWNED_RANKS)
+            return owned.load(loading)
+        warm(*given, variant=RANKS)
         return loading.in_memory(process.device())
 
     def describe(self, job: Job, reserved: Reservation) -> dict[str, Any]:

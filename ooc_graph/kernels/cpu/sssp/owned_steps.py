@@ -1,0 +1,246 @@
+"""Steps of SSSP ranks that have the distances of their own rows alone (CPU).
+
+A push takes candidates to own rows at once. Of those to others it lists the best of each target:
+the smallest distance, and of equal ones the best parent by the rule of docs/storage.md. A target
+that is settled needs none: it is nearer than every candidate under a later bound. So what is sent
+are candidates to vertices that are found under the same bound, whose distances they may tie with.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ooc_graph.kernels.common.bitmap import has, put
+from ooc_graph.kernels.common.compiled import kernel, subroutine, varying
+from ooc_graph.kernels.common.dealt import Dealt, internal_of, is_own, local_of
+from ooc_graph.kernels.common.sssp.plateaus import is_better_parent
+from ooc_graph.kernels.common.sssp.rows import Wave
+from ooc_graph.kernels.common.sssp.sums import path_sum
+from ooc_graph.kernels.cpu.sssp import push
+from ooc_graph.kernels.cpu.sssp.push import AHEAD, FLAG_BITS, QUEUED, WAITING
+from ooc_graph.prefetch import prefetch
+from ooc_graph.types import AnyArray
+
+EMPTY = -1
+"""Slot of `Listed` without an entry."""
+_HASH, _HIGH = np.uint64(0x9E3779B97F4A7C15), np.uint64(32)
+
+
+class Own(NamedTuple):
+    """What a rank knows of its own rows; all arrays are by row.
+
+    ``wave`` has their distances, and takes them for a whole graph; ``dealt`` says which vertices
+    they are. ``near`` is the distance of the parent, and that of what is not reached if there is
+    none.
+    """
+
+    wave: Wave
+    parent: AnyArray
+    near: AnyArray
+    dealt: Dealt
+
+
+class Listed(NamedTuple):
+    """Candidates for other ranks' rows, each target once, and a hash table of where they stand.
+
+    ``slots`` (a power of two, at least twice as many as entries) has indices of entries.
+    """
+
+    slots: AnyArray
+    target: AnyArray
+    found: AnyArray
+    near: AnyArray
+    parent: AnyArray
+
+
+@subroutine
+def list_best(listed: Any, count: int, v: int, candidate: Any, near: Any, u: int) -> int:
+    """List a candidate, or the better one of two for a vertex; how many are listed then."""
+    slots = listed.slots
+    last = len(slots) - 1
+    slot = np.int64((np.uint64(v) * _HASH) >> _HIGH) & last
+    while slots[slot] != EMPTY:
+        entry = np.int64(slots[slot])
+        if np.int64(listed.target[entry]) == v:
+            before = listed.found[entry]
+            is_better = candidate < before
+            if candidate == before:
+                is_better = is_better_parent(
+                    near, u, listed.near[entry], np.int64(listed.parent[entry])
+                )
+            if is_better:
+                listed.found[entry], listed.near[entry] = candidate, near
+                listed.parent[entry] = u
+            return count
+        slot = (slot + 1) & last
+    slots[slot] = count
+    listed.target[count], listed.parent[count] = v, u
+    listed.found[count], listed.near[count] = candidate, near
+    return count + 1
+
+
+@subroutine
+def _relax(
+    out: Any, own: Any, row: int, candidate: Any, near: Any, u: int, bound: Any, ring: Any
+) -> Any:
+    """Offer an own row a distance, below ``bound``, and the parent that it comes from.
+
+    ``ring`` is where the queue ends, the rows in it, those pending, and improvements of rows that
+    had been reached before; what these are then is returned.
+    """
+    tail, count, pending, again = ring
+    wave, top = own.wave, own.wave.top[0]
+    before = wave.distance[row]
+    if candidate > before:
+        return ring
+    if candidate < before:
+        again += before < top
+        wave.distance[row] = candidate
+        own.parent[row], own.near[row] = own.parent.dtype.type(-1), top
+        tail, count, pending = push.queue_or_wait(
+            out, wave, row, candidate, bound, tail, count, pending
+        )
+    rival = np.int64(own.parent[row])
+    if near < candidate and is_better_parent(near, u, own.near[row], rival):
+        own.parent[row], own.near[row] = u, near
+    return tail, count, pending, again
+
+
+@kernel
+def queue_reached(out: Any, own: Any, bound: Any) -> tuple[int, int]:
+    """Queue all that is reached, or have it wait; how many are queued, and how many wait."""
+    wave, top = own.wave, own.wave.top[0]
+    tail, count, pending = varying(0), varying(0), varying(0)
+    for row in range(len(wave.distance)):
+        at = wave.distance[row]
+        if at < top:
+            tail, count, pending = push.queue_or_wait(
+                out, wave, row, at, bound, tail, count, pending
+            )
+    return count, pending
+
+
+@kernel
+def raise_bound(out: Any, wave: Any, pending: int, bound: Any) -> Any:
+    """As `take_pending`."""
+    return push.take_pending(out, wave, pending, bound)
+
+
+@kernel
+def push_own(
+    out: Any,
+    own: Any,
+    head: int,
+    count: int,
+    pending: int,
+    bound: Any,
+    settled: Any,
+    listed: Any,
+) -> tuple[int, int, int, int, int, int, Any]:
+    """Push the rows in the queue, a ring, and own rows that improve, until the list is full.
+
+    Returns where the ring begins then, the rows in it, those pending; entries listed, arcs
+    examined, improvements of rows that had been reached; and, if nothing is listed or left in the
+    ring, the smallest candidate beyond the bound.
+    """
+    wave = own.wave
+    distance, taken, queue, top = wave.distance, wave.taken, wave.queue, wave.top[0]
+    capacity, entries, examined, again = len(queue), varying(0), varying(0), varying(0)
+    is_full = False
+    while count > 0 and not is_full:
+        if count > 2 * AHEAD:
+            ahead = head + 2 * AHEAD
+            later = np.int64(queue[ahead if ahead < capacity else ahead - capacity])
+            ahead = head + AHEAD
+            soon = np.int64(queue[ahead if ahead < capacity else ahead - capacity])
+            push.ask_for_arcs(out, later, soon, np.int64(taken[soon]) >> FLAG_BITS)
+            prefetch(taken, later)
+            prefetch(distance, later)
+        row = np.int64(queue[head])
+        u, at = internal_of(row, own.dealt), distance[row]
+        begin, end = out.offsets[row], out.offsets[row + 1]
+        position = begin + (np.int64(taken[row]) >> FLAG_BITS)
+        waiting: Any = np.int64(taken[row]) & WAITING
+        examined -= position
+        tail = head + count
+        tail = tail - capacity if tail >= capacity else tail
+        while position < end:
+            candidate = path_sum(at, out.weights[position], top)
+            if candidate > bound or candidate == top:
+                break
+            v = np.int64(out.neighbors[position])
+            if has(settled, v):
+                position += 1
+                continue
+            if is_own(v, own.dealt):
+                ring = tail, count, pending, again
+                tail, count, pending, again = _relax(
+                    out, own, local_of(v, own.dealt), candidate, at, u, bound, ring
+                )
+            elif entries == len(listed.target):
+                is_full = True
+                break
+            else:
+                entries = list_best(listed, entries, v, candidate, at, u)
+            position += 1
+        examined += position
+        if is_full:
+            # Goes on from this arc, as the first in the ring.
+            taken[row] = ((position - begin) << FLAG_BITS) | waiting | QUEUED
+        else:
+            head = 0 if head + 1 == capacity else head + 1
+            count -= 1
+            if position < end and not waiting:
+                waiting = np.int64(WAITING)
+                wave.pending[pending] = row
+                pending += 1
+            taken[row] = ((position - begin) << FLAG_BITS) | waiting
+    smallest = top
+    if entries == 0 and count == 0:
+        smallest = push.smallest_pending(out, wave, pending)
+    return head, count, pending, entries, examined, again, smallest
+
+
+@kernel
+def take_candidates(
+    out: Any, own: Any, ring: Any, bound: Any, target: Any, found: Any, near: Any, parent: Any
+) -> tuple[int, int, int]:
+    """Take candidates that others have listed for own rows.
+
+    ``ring`` is where the queue begins, the rows in it, and those pending. Returns the last two as
+    they are then, and the improvements of rows that had been reached before.
+    """
+    head, count, pending = ring
+    capacity = len(own.wave.queue)
+    tail = head + count
+    tail = tail - capacity if tail >= capacity else tail
+    state = tail, count, pending, varying(0)
+    for index in range(len(target)):
+        row = local_of(np.int64(target[index]), own.dealt)
+        u = np.int64(parent[index])
+        state = _relax(out, own, row, found[index], near[index], u, bound, state)
+    return state[1], state[2], state[3]
+
+
+@kernel
+def mark_between(distance: Any, low: Any, high: Any, top: Any, words: Any) -> None:
+    """Put the rows with a distance above ``low`` and up to ``high`` into an empty bitmap."""
+    for row in range(len(distance)):
+        at = distance[row]
+        if (at > low) & (at <= high) & (at < top):
+            put(words, row)
+
+
+@kernel
+def lost_by_overflow(out: Any, own: Any, settled: Any, heaviest: Any) -> bool:
+    """Tell whether a reached row has an out-neighbour that is not, as `sssp.parents` has it."""
+    distance, top = own.wave.distance, own.wave.top[0]
+    for row in range(len(distance)):
+        if distance[row] == top or path_sum(distance[row], heaviest, top) < top:
+            continue
+        for position in range(out.offsets[row], out.offsets[row + 1]):
+            if not has(settled, np.int64(out.neighbors[position])):
+                return True
+    return False

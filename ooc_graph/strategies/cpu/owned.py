@@ -1,0 +1,104 @@
+"""SSSP by ranks that have the distances of their own rows alone: its memory, and its ranks."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ooc_graph.exchange.routing import fewest_ranks
+from ooc_graph.kernels.common.sssp.distances import distances_of
+from ooc_graph.layout.names import LIGHT, id_dtype
+from ooc_graph.memory.heads import require_in_worker
+from ooc_graph.model.request import Job
+from ooc_graph.model.reservation import Reservation
+from ooc_graph.runtime import process
+from ooc_graph.shards.load import Graph
+from ooc_graph.shards.tier_ranks import ROUTED_COPIES, ROUTED_ORDER_BYTES
+from ooc_graph.strategies.ranks import ADVICE, RankLoading, busiest
+from ooc_graph.types import Dealing
+
+LEAST_LISTED, MOST_LISTED = 1 << 10, 1 << 16
+"""Candidates that a rank sends at a time: no fewer, and more hardly save anything."""
+SLOT_BYTES = 16
+"""Memory of the slots of an entry in a rank's list, at most."""
+OWN_ROW_BYTES = 96
+"""Memory of an own row beside its arcs: what its search needs, and copies of its answer."""
+EVERYONES_BYTES = 1
+"""Memory of a vertex of the whole graph: bitmaps of what is settled, told and as they arrive."""
+
+
+def reserve(job: Job, strategy: str) -> Reservation:
+    """What the worker would hold that has most shards: with as long lists as there is memory for.
+
+    MemoryBudgetError: says how much memory is needed.
+    """
+    fixed, gathered = rows_bytes(job) + state_bytes(job), gathered_bytes(job)
+    available, ranks = job.resources.least_limit_bytes, ranks_of(job)
+    least = fixed + max(messages_bytes(job.graph, ranks, LEAST_LISTED), gathered)
+    require_in_worker(job.what, least, available, ADVICE)
+    messages = min(messages_bytes(job.graph, ranks, MOST_LISTED), available - fixed)
+    return Reservation(strategy, fixed + max(messages, gathered), messages_bytes=messages)
+
+
+def rows_bytes(job: Job) -> int:
+    """Memory of the out-arcs of the worker that has the hubs, and most shards."""
+    return job.graph.resident_bytes(LIGHT, range(busiest(job)), out_only=True)
+
+
+def state_bytes(job: Job) -> int:
+    """Memory of the state of its rows, and of bitmaps."""
+    graph = job.graph
+    own = sum(Dealing(graph.rows, graph.shards, shard).rows for shard in range(busiest(job)))
+    return own * OWN_ROW_BYTES + graph.rows * EVERYONES_BYTES
+
+
+def gathered_bytes(job: Job) -> int:
+    """Memory of one worker that brings together an answer, which is written, beside its ranks."""
+    graph, request = job.graph, job.request
+    if request.answer_bytes or request.on_worker:
+        return 0
+    ids = id_dtype(graph.rows).itemsize
+    tables = 8 * graph.rows + graph.vertices * (ids + (0 if graph.first_id is not None else 8))
+    return tables + 2 * graph.rows * (ids + distances_of(graph.weight_dtype).itemsize)
+
+
+def messages_bytes(graph: Graph, ranks: int, most_listed: int) -> int:
+    """Memory of lists and messages of one worker, if each rank lists so many candidates.
+
+    Each rank may be of this worker, and all that ranks list may be sent to it.
+    """
+    entry = 2 * (id_dtype(graph.rows).itemsize + distances_of(graph.weight_dtype).itemsize)
+    return 2 * ranks * most_listed * (ROUTED_COPIES * entry + ROUTED_ORDER_BYTES + SLOT_BYTES)
+
+
+def ranks_of(job: Job) -> int:
+    """Ranks of all workers together."""
+    shards, resources = job.graph.shards, job.resources
+    return fewest_ranks(shards, min(resources.processes, shards), resources.threads)
+
+
+def load(loading: RankLoading) -> dict[int, Any]:
+    """Read the out-arcs of each of the missing shards."""
+    graph, device = loading.graph, process.device()
+    ranks = loading.ranks or graph.shards
+    fitting = loading.reserved.messages_bytes // messages_bytes(graph, ranks, 1)
+    listed = min(MOST_LISTED, max(LEAST_LISTED, fitting))
+    return {
+        shard: device.owned_sssp_rank(graph.load_out(shard, ranks), listed)
+        for shard in loading.missing
+    }
+
+
+def describe(job: Job, reserved: Reservation) -> dict[str, Any]:
+    """What the worker holds that has most shards, JSON-able."""
+    rows, in_all = rows_bytes(job), reserved.host_bytes
+    return {
+        "kernel": job.kernel,
+        "tier": "memory, by ranks, each with the distances of its own rows",
+        "budget": job.resources.least_limit_bytes,
+        "bytes: rows": rows,
+        "bytes: state of its vertices": state_bytes(job),
+        "bytes: messages, or the answer": in_all - rows - state_bytes(job),
+        "bytes: in all": in_all,
+        "share of arcs in memory": 1.0,
+        "bytes that stay in the store": 0,
+    }

@@ -1,0 +1,232 @@
+"""SSSP by ranks that have their own rows' distances alone: the same bytes as any other search."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ooc_graph.errors import InputError
+from ooc_graph.exchange.interface import Route, Share
+from ooc_graph.exchange.ranks import run_in_process
+from ooc_graph.kernels.common.decisions import SsspTree
+from ooc_graph.kernels.cpu.device import CpuDevice
+from ooc_graph.kernels.cpu.sssp import owned_steps
+from ooc_graph.traverse.sssp_owned import sssp_owned
+from ooc_graph.types import DEAL_BLOCK, owner_of
+from tests import local_exchange, oracles
+from tests.strategies import WEIGHTS, Arcs, arcs_of, grid, skewed, small_arcs
+from tests.unit.test_sssp import check, distance_dtype, same
+
+DEVICE = CpuDevice(1)
+MANY = 1 << 12
+
+
+def made(
+    arcs: Arcs, shards: int, root: int, most: int = MANY, ids: str = "uint32"
+) -> tuple[list[Any], Any]:
+    """Coroutines of all ranks, which list so many candidates at a time, and what they share."""
+    shared = DEVICE.owned_sssp_shared(arcs.vertices, shards, distance_dtype(arcs))
+    ranks = [DEVICE.owned_sssp_rank(part, most) for part in arcs.shards(shards, ids)]
+    return [sssp_owned(rank, root, shared) for rank in ranks], shared
+
+
+def together(arcs: Arcs, trees: list[SsspTree]) -> SsspTree:
+    parent = np.empty(arcs.vertices, trees[0].parent.dtype)
+    distance = np.empty(arcs.vertices, distance_dtype(arcs))
+    for part, tree in zip(arcs.shards(len(trees)), trees, strict=True):
+        part.dealing.put(tree.parent, parent)
+        part.dealing.put(tree.distance, distance)
+    return SsspTree(parent, distance, 0.0, trees[0].phase_arcs)
+
+
+def searched(arcs: Arcs, shards: int, root: int, most: int = MANY, ids: str = "uint32") -> SsspTree:
+    """What the ranks find, by two exchanges that must agree."""
+    trees, _ = local_exchange.run(*made(arcs, shards, root, most, ids), shards)
+    coroutines, shared = made(arcs, shards, root, most, ids)
+    again = run_in_process(dict(enumerate(coroutines)), shared)
+    found = together(arcs, trees)
+    same(together(arcs, again), found)
+    return found
+
+
+def spread(arcs: Arcs, blocks: int = 8) -> Arcs:
+    """The same graph with its vertices dealt to so many blocks, so that all ranks have some."""
+
+    def new(vertex: Any) -> Any:
+        return vertex % blocks * DEAL_BLOCK + vertex // blocks
+
+    size = blocks * DEAL_BLOCK
+    tuples = np.zeros(size, np.int64)
+    tuples[new(np.arange(arcs.vertices))] = arcs.tuples
+    order = np.lexsort((new(arcs.target), new(arcs.source)))
+    source, target = new(arcs.source)[order], new(arcs.target)[order]
+    return Arcs(size, source, target, arcs.weight[order], tuples, arcs.directed)
+
+
+@pytest.mark.parametrize("dtype", WEIGHTS)
+def test_small_graphs(dtype: str) -> None:
+    @settings(max_examples=60, deadline=None)
+    @given(
+        small_arcs(dtype),
+        st.sampled_from([1, 2, 4, 8]),
+        st.sampled_from([1, 2, 5, MANY]),
+        st.data(),
+    )
+    def run(arcs: Arcs, shards: int, most: int, data: Any) -> None:
+        root = data.draw(st.integers(0, arcs.vertices - 1))
+        far = spread(arcs)
+        root = int(root % 8 * DEAL_BLOCK + root // 8)
+        check(searched(far, shards, root, most), far, root)
+
+    run()
+
+
+@pytest.mark.parametrize(
+    ("dtype", "directed", "ids"),
+    [
+        ("float32", False, "uint32"),
+        ("float64", True, "uint32"),
+        ("int32", False, "uint32"),
+        ("int64", True, "uint32"),
+        # Compiles all for another type of ids.
+        pytest.param("float32", False, "uint64", marks=pytest.mark.slow),
+    ],
+)
+def test_graphs_of_many_blocks(dtype: str, directed: bool, ids: str) -> None:
+    arcs = skewed(24_000, 140_000, dtype, directed=directed, seed=3)
+    search = DEVICE.sssp(arcs.shards(1, ids)[0])
+    for root in (0, arcs.vertices // 2, arcs.vertices - 1):
+        tree = search.run(root)
+        check(tree, arcs, root)
+        for shards, most in ((1, 8), (2, 1 << 16), (8, 700)):
+            same(searched(arcs, shards, root, most, ids), tree)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "int64"])
+@pytest.mark.parametrize("value", [0, 3])
+def test_equal_weights(dtype: str, value: int) -> None:
+    """Of weight zero all is one plateau, whose parents are found hop by hop."""
+    arcs = skewed(3000, 9000, dtype, directed=False, seed=2)
+    arcs = replace(arcs, weight=np.full_like(arcs.weight, value))
+    tree = searched(arcs, 2, 11, 50)
+    check(tree, arcs, 11)
+    assert (tree.phase_arcs["parents"] > 0) == (value == 0)
+
+
+def test_plateaus_of_many_hops() -> None:
+    arcs = grid(60, "float32")
+    arcs = replace(arcs, weight=np.where(arcs.weight < 0.7, 0, arcs.weight))
+    same(searched(arcs, 4, 1500, 20), DEVICE.sssp(arcs.shards(1)[0]).run(1500))
+
+
+def test_absorbed_weights_make_plateaus() -> None:
+    """Beyond 2^24 a float32 swallows a weight of 1."""
+    ends = np.arange(400)
+    source, target = np.r_[0, ends[1:-1], ends[1:-9]], np.r_[1, ends[2:], ends[10:]]
+    weight = np.ones(len(source), np.float32)
+    weight[0] = 2.0**25
+    arcs = arcs_of(source, target, weight, directed=False)
+    root = int(np.flatnonzero(arcs.tuples == 1)[0])
+    far = spread(arcs)
+    root = root % 8 * DEAL_BLOCK + root // 8
+    for most in (1, MANY):
+        check(searched(far, 8, root, most), far, root)
+
+
+@pytest.mark.parametrize("last", [0, 1, 2])
+def test_sums_around_the_largest_int64(last: int) -> None:
+    """One below the top is a distance; the top itself, which says unreached, is refused."""
+    weight = np.array([2**62, 2**62 - 2, last])
+    arcs = spread(arcs_of([0, 1, 2], [1, 2, 3], weight, directed=True), 4)
+    (root,) = (
+        v for v, row in enumerate(oracles.reverse(arcs.lists())) if not row and arcs.lists()[v]
+    )
+    if last == 0:
+        check(searched(arcs, 4, root), arcs, root)
+        return
+    with pytest.raises(InputError, match="exceeds the largest 64-bit integer"):
+        searched(arcs, 4, root)
+
+
+def test_overflow_is_found_by_a_rank_whose_own_arcs_are_light() -> None:
+    """The path comes over heavy arcs of another rank."""
+    far, size = DEAL_BLOCK + 7, 2 * DEAL_BLOCK
+    source, target = np.array([0, 1, far]), np.array([1, far, 2])
+    weight = np.array([2**62, 2**62 - 10, 100])
+    arcs = Arcs(size, source, target, weight, np.ones(size, np.int64), directed=True)
+    with pytest.raises(InputError, match="exceeds the largest 64-bit integer"):
+        searched(arcs, 2, 0)
+
+
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+def test_float_sums_near_the_largest(dtype: str) -> None:
+    """The heaviest arc and the longest distance add up to infinity, but no path does."""
+    large = 0.4 * float(np.finfo(dtype).max)
+    for last, is_refused in ((0.0, False), (large, True)):
+        weight = np.array([large, large, last, large, 1.5 * large], dtype)
+        source, target = [0, 1, 2, 3, 0], [1, 2, 3, 1, 4 if is_refused else 3]
+        arcs = spread(arcs_of(source, target, weight, directed=True), 4)
+        degree = np.bincount(arcs.source, minlength=arcs.vertices)
+        degree[arcs.target] = 0
+        root = int(np.argmax(degree))
+        if is_refused:
+            with pytest.raises(InputError, match="exceeds the largest float"):
+                searched(arcs, 2, root)
+        else:
+            with np.errstate(over="ignore"):
+                check(searched(arcs, 2, root), arcs, root)
+
+
+def noting(coroutine: Any, rank: int, shards: int, noted: list[int]) -> Iterator[Any]:
+    """The coroutine, of which every route is looked at."""
+    answer = None
+    while True:
+        try:
+            question = coroutine.send(answer)
+        except StopIteration as stop:
+            return stop.value
+        route: Route | None = question.route if isinstance(question, Share) else question
+        if route is not None:
+            assert len(set(route.target.tolist())) == len(route.target)
+            assert (np.diff(route.target.astype(np.int64)) > 0).all()
+            assert (owner_of(route.target, shards) != rank).all()
+            noted.append(len(route.target))
+        answer = yield question
+
+
+def test_ranks_send_no_more_than_fits_and_only_what_may_be_nearest() -> None:
+    arcs = skewed(24_000, 600_000, "float32", directed=False, seed=5)
+    root, shards = arcs.vertices - 1, 4
+    wanted, sent = DEVICE.sssp(arcs.shards(1)[0]).run(root), {}
+    for most in (100, 1 << 16):
+        noted: list[int] = []
+        coroutines, shared = made(arcs, shards, root, most)
+        coroutines = [noting(one, rank, shards, noted) for rank, one in enumerate(coroutines)]
+        trees, _ = local_exchange.run(coroutines, shared, shards)
+        same(together(arcs, trees), wanted)
+        assert max(noted) <= most
+        sent[most] = sum(noted)
+    # Nearly all arcs lead to vertices that are settled, or are not the lightest of a rank's.
+    assert max(sent.values()) < 1.5 * arcs.vertices < len(arcs.source) / 20
+
+
+def test_a_list_keeps_the_best_of_each_target() -> None:
+    listed = owned_steps.Listed(
+        np.full(8, owned_steps.EMPTY, np.int32), *(np.empty(4, t) for t in ("u4", "f4", "f4", "u4"))
+    )
+    offers = [(9, 3.0, 1.0, 7), (8, 1.0, 1.0, 5), (9, 3.0, 1.0, 6), (9, 3.0, 2.0, 2)]
+    offers += [(8, 2.0, 0.0, 1), (9, 3.0, 0.5, 8)]
+    count, list_best = 0, owned_steps.list_best.py_func
+    with np.errstate(over="ignore"):
+        for target, found, near, parent in offers:
+            distances = np.float32(found), np.float32(near)
+            count = list_best(listed, count, target, *distances, parent)
+    assert count == 2
+    columns = (listed.target, listed.found, listed.near, listed.parent)
+    assert [column[:2].tolist() for column in columns] == [[9, 8], [3, 1], [0.5, 1], [8, 5]]
