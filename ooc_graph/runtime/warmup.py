@@ -67,47 +67,44 @@ def _search_by_rank(part: Part, device: Any) -> None:
     from ooc_graph.exchange import codec, routing  # noqa: PLC0415
     from ooc_graph.exchange.interface import Route  # noqa: PLC0415
     from ooc_graph.exchange.ranks import run_in_process  # noqa: PLC0415
+
+    rank, shared, algorithm = _rank_of(part, device)
+    given = () if part.job == "components" else (0,)
+    run_in_process({0: algorithm(rank, *given, shared)}, shared)
+    if part.variant == RANKS and part.job == "bfs":
+        rank.rehearse()
+    codec.rehearse()
+    routing.sort_by_seat(Route(np.zeros(1, part.ids)), routing.seat_of_rank([0]))
+    # Steps that so small a graph does not take.
+    if part.variant == OWNED_RANKS:
+        rank.rehearse(shared)
+    if part.variant == TIER_RANKS and part.job == "sssp":
+        rank.push_within(shared, shared.unreached)
+        rank.offer_within(shared, shared.unreached)
+
+
+def _rank_of(part: Part, device: Any) -> tuple[Any, Any, Any]:
+    """The rank, what ranks share, and their algorithm."""
     from ooc_graph.shards.tiny_tiers import ring_rank  # noqa: PLC0415
     from ooc_graph.traverse.bfs import bfs  # noqa: PLC0415
     from ooc_graph.traverse.components import components  # noqa: PLC0415
     from ooc_graph.traverse.sssp import sssp  # noqa: PLC0415
     from ooc_graph.traverse.sssp_owned import sssp_owned  # noqa: PLC0415
 
-    rank: Any
+    algorithm: Any = {"bfs": bfs, "sssp": sssp, "components": components}[part.job]
     if part.variant == TIER_RANKS:
-        rank, shared = ring_rank(part.job, part.directed, np.dtype(part.ids), part.weights, device)
-    elif part.job == "bfs":
-        rank, shared = device.bfs_rank(pair_of(part)), device.bfs_shared(2, 1)
-    elif part.job == "components":
-        rank, shared = device.components_rank(pair_of(part)), device.components_shared(2)
-    else:
-        distances = distances_of(np.dtype(part.weights or np.float32))
-        if part.variant == OWNED_RANKS:
-            rank = device.owned_sssp_rank(pair_of(part), 1)
-            shared = device.owned_sssp_shared(2, 1, distances)
-        else:
-            rank, shared = device.sssp_rank(pair_of(part)), device.sssp_shared(2, distances)
-    coroutine: Any
+        types = np.dtype(part.ids), part.weights
+        return *ring_rank(part.job, part.directed, *types, device), algorithm
+    pair = pair_of(part)
+    if part.job == "bfs":
+        return device.bfs_rank(pair), device.bfs_shared(2, 1), algorithm
     if part.job == "components":
-        coroutine = components(rank, shared)
-    elif part.variant == OWNED_RANKS:
-        coroutine = sssp_owned(rank, 0, shared)
-    else:
-        coroutine = (bfs if part.job == "bfs" else sssp)(rank, 0, shared)
-    run_in_process({0: coroutine}, shared)
-    if part.variant == RANKS and part.job == "bfs":
-        rank.rehearse()
-    codec.rehearse()
-    routing.sort_by_seat(Route(np.zeros(1, part.ids)), routing.seat_of_rank([0]))
+        return device.components_rank(pair), device.components_shared(2), algorithm
+    distances = distances_of(np.dtype(part.weights or np.float32))
     if part.variant == OWNED_RANKS:
-        rank.begin(0, 0, None)
-        rank.push(shared, 1)
-        rank.settled(1)
-        rank.overflowed(shared)
-    if part.variant == TIER_RANKS and part.job == "sssp":
-        # Steps that so small a graph does not take.
-        rank.push_within(shared, shared.unreached)
-        rank.offer_within(shared, shared.unreached)
+        shared = device.owned_sssp_shared(2, 1, distances)
+        return device.owned_sssp_rank(pair, 1), shared, sssp_owned
+    return device.sssp_rank(pair), device.sssp_shared(2, distances), algorithm
 
 
 def pair_of(part: Part) -> Shard:

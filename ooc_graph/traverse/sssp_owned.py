@@ -15,6 +15,9 @@ from ooc_graph.kernels.common.decisions import SsspTree, adapt_step
 from ooc_graph.kernels.common.sssp.owned import Candidates, OwnedSsspRank, OwnedSsspShared
 from ooc_graph.traverse.states import NO_STATES, States
 
+FEW_LEFT = 8
+"""Ranks ask whether anything can be reached if one vertex in so many is left."""
+
 
 def sssp_owned(
     rank: OwnedSsspRank, root: int, shared: OwnedSsspShared, states: States = NO_STATES
@@ -42,7 +45,7 @@ def sssp_owned(
         del state  # and its arrays
     yield from _push_rising(rank, shared, states, phase_arcs, bound, step or first_step)
     if may_overflow:
-        yield Share((), (rank.settled(shared.unreached),), is_disjoint=True)
+        yield Share((), rank.settled(shared.unreached)[:1], is_disjoint=True)
     overflows = may_overflow and rank.overflowed(shared)
     world = yield Share((rank.list_lacking(), int(overflows)))
     if world.counts[1]:
@@ -73,7 +76,12 @@ def _push_rising(
         if not left:
             if shared.smallest == shared.unreached:
                 return
-            yield Share((), (rank.settled(bound),), is_disjoint=True)
+            words, beyond = rank.settled(bound)
+            world = yield Share((beyond,), (words,), is_disjoint=True)
+            if world.counts[0] * FEW_LEFT < rank.vertices:
+                world = yield Share((int(rank.may_reach_more(shared)),))
+                if not world.counts[0]:
+                    return
             step = adapt_step(step, done, again_done)
             bound, done, again_done = shared.bound_above(step), 0, 0
         if not waiting:

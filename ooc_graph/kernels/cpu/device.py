@@ -144,7 +144,8 @@ class CpuDevice:
         assert shard.out_light is not None
         out = light_rows(shard.out_light)
         known = Known(survey(out, shard.tuples), out.weights.max(initial=0))
-        return CpuOwnedSsspRank(shard.dealing, out, known, most_listed)
+        directed = shard.directed
+        return CpuOwnedSsspRank(shard.dealing, out, known, most_listed, directed=directed)
 
     def owned_sssp_shared(
         self, vertices: int, shards: int, dtype: np.dtype[Any]

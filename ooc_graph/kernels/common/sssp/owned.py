@@ -20,7 +20,7 @@ class Pushed(NamedTuple):
     """What a push lists for other ranks, and what is left.
 
     ``waiting`` are the rows that are left to push below the bound;
-    ``smallest`` is the smallest candidate beyond it if there are none, and nothing is listed.
+    ``smallest`` is a lower bound of the candidates beyond it.
     """
 
     listed: Candidates
@@ -55,6 +55,8 @@ class OwnedSsspShared(Protocol):
 class OwnedSsspRank(Protocol):
     """SSSP steps on the rows of one shard, whose distances and parents are nobody else's."""
 
+    vertices: int
+
     def survey(self) -> tuple[tuple[int, ...], float]:
         """As of `SsspRank`; of the counts only the last is known."""
 
@@ -73,8 +75,11 @@ class OwnedSsspRank(Protocol):
     def take(self, candidates: Candidates) -> int:
         """Take candidates below the bound; how many improve what was reached before."""
 
-    def settled(self, bound: float) -> AnyArray:
-        """Bitmap of the own rows up to a bound, and beyond that of the call before."""
+    def settled(self, bound: float) -> tuple[AnyArray, int]:
+        """Bitmap of the own rows up to a bound, beyond that of the call before; rows left."""
+
+    def may_reach_more(self, shared: OwnedSsspShared) -> bool:
+        """Whether own rows that are left may have a neighbour that is settled."""
 
     def distances(self) -> AnyArray:
         """Distances of the own rows, in an array of their own; steps go on as without."""

@@ -51,10 +51,18 @@ class CpuOwnedSsspRank(BaseSsspRank):
     others.
     """
 
-    def __init__(self, dealing: Dealing, out: LightRows, known: Known, most_listed: int) -> None:
+    def __init__(
+        self,
+        dealing: Dealing,
+        out: LightRows,
+        known: Known,
+        most_listed: int,
+        *,
+        directed: bool,
+    ) -> None:
         rows, ids = dealing.rows, out.neighbors.dtype
         super().__init__(dealing, len(out.neighbors), ids, out.weights.dtype, known)
-        self._out, self._most = out, most_listed
+        self._out, self._most, self._directed = out, most_listed, directed
         distances = np.array([self._top]).dtype
         longest = int(np.diff(out.offsets).max(initial=0))
         self._wave = new_wave(np.empty(rows, ids), distances, 0, longest)
@@ -76,7 +84,9 @@ class CpuOwnedSsspRank(BaseSsspRank):
             own.parent[row] = root
         self._bound, self._low = self._kind(bound), self._kind(-1)
         self._head, self._again, self._found = 0, 0, 0
-        self._queued, self._pending = steps.queue_reached(self._out, own, self._bound)
+        self._queued, self._pending, self._smallest = steps.queue_reached(
+            self._out, own, self._bound
+        )
         self._listed = new_listed(self._most, self._ids, wave.distance.dtype)
 
     def push(self, shared: CpuOwnedSsspShared, bound: float) -> Pushed:
@@ -84,15 +94,14 @@ class CpuOwnedSsspRank(BaseSsspRank):
         if bound != self._bound:
             assert not self._queued
             self._bound, self._head = self._kind(bound), 0
-            self._queued, self._pending = steps.raise_bound(
+            self._queued, self._pending, self._smallest = steps.raise_bound(
                 self._out, self._wave, self._pending, self._bound
             )
-        listed = self._entries()
-        ring = self._head, self._queued, self._pending
-        self._head, self._queued, self._pending, count, examined, again, smallest = steps.push_own(
-            self._out, self._own, *ring, self._bound, shared.settled, listed
-        )
-        return Pushed(self._sent(count), self._queued, examined, again, smallest)
+        ring = self._head, self._queued, self._pending, self._smallest
+        below = self._bound, shared.settled, self._entries()
+        *ring, count, examined, again = steps.push_own(self._out, self._own, *ring, *below)
+        self._head, self._queued, self._pending, self._smallest = ring
+        return Pushed(self._sent(count), self._queued, examined, again, self._smallest)
 
     def _entries(self) -> steps.Listed:
         """The list, which is empty."""
@@ -119,19 +128,25 @@ class CpuOwnedSsspRank(BaseSsspRank):
 
     def take(self, candidates: Candidates) -> int:
         """Take candidates below the bound; how many improve what was reached before."""
-        ring = self._head, self._queued, self._pending
-        self._queued, self._pending, again = steps.take_candidates(
+        ring = self._head, self._queued, self._pending, self._smallest
+        self._queued, self._pending, self._smallest, again = steps.take_candidates(
             self._out, self._own, ring, self._bound, *self._as_listed(candidates)
         )
         return int(again)
 
-    def settled(self, bound: float) -> AnyArray:
-        """Bitmap of the own rows up to a bound, and beyond that of the call before."""
+    def settled(self, bound: float) -> tuple[AnyArray, int]:
+        """Bitmap of the own rows up to a bound, beyond that of the call before; rows left."""
         high = self._kind(bound)
         words = np.zeros(words_for(self._dealing.rows), np.uint64)
-        steps.mark_between(self._wave.distance, self._low, high, self._top, words)
+        left = steps.mark_between(self._wave.distance, self._low, high, self._top, words)
         self._low = high
-        return words
+        return words, int(left)
+
+    def may_reach_more(self, shared: CpuOwnedSsspShared) -> bool:
+        """Whether own rows that are left may have a neighbour that is settled."""
+        given = self._out, self._wave.distance, self._low, shared.settled
+        # Of directed rows the other ends are not known.
+        return self._directed or bool(steps.may_be_reached(*given))
 
     def distances(self) -> AnyArray:
         """Distances of the own rows, in an array of their own."""
@@ -171,3 +186,12 @@ class CpuOwnedSsspRank(BaseSsspRank):
         """Answer for the own rows, in local order."""
         self._listed = None
         return SsspTree(self._own.parent, self._wave.distance, 0.0, phase_arcs)
+
+    def rehearse(self, shared: CpuOwnedSsspShared) -> None:
+        """Take, once, the steps that a search of two vertices does not."""
+        self.begin(0, 0, None)
+        for bound in range(2):
+            self.push(shared, bound)
+        self.settled(1)
+        steps.may_be_reached(self._out, self._wave.distance, self._low, shared.settled)
+        self.overflowed(shared)

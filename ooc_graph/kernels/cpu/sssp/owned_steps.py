@@ -87,10 +87,11 @@ def _relax(
 ) -> Any:
     """Offer an own row a distance, below ``bound``, and the parent that it comes from.
 
-    ``ring`` is where the queue ends, the rows in it, those pending, and improvements of rows that
-    had been reached before; what these are then is returned.
+    ``ring`` is where the queue ends, the rows in it, those pending, improvements of rows that had
+    been reached before, and the smallest candidate above the bound; what these are then is
+    returned.
     """
-    tail, count, pending, again = ring
+    tail, count, pending, again, smallest = ring
     wave, top = own.wave, own.wave.top[0]
     before = wave.distance[row]
     if candidate > before:
@@ -102,30 +103,52 @@ def _relax(
         tail, count, pending = push.queue_or_wait(
             out, wave, row, candidate, bound, tail, count, pending
         )
+        following = path_sum(candidate, out.lightest[row], top)
+        smallest = min(smallest, following) if following > bound else smallest
     rival = np.int64(own.parent[row])
     if near < candidate and is_better_parent(near, u, own.near[row], rival):
         own.parent[row], own.near[row] = u, near
-    return tail, count, pending, again
+    return tail, count, pending, again, smallest
 
 
 @kernel
-def queue_reached(out: Any, own: Any, bound: Any) -> tuple[int, int]:
-    """Queue all that is reached, or have it wait; how many are queued, and how many wait."""
+def queue_reached(out: Any, own: Any, bound: Any) -> tuple[int, int, Any]:
+    """Queue all that is reached, or have it wait.
+
+    Returns how many are queued, how many wait, and the smallest candidate above the bound.
+    """
     wave, top = own.wave, own.wave.top[0]
-    tail, count, pending = varying(0), varying(0), varying(0)
+    tail, count, pending, smallest = varying(0), varying(0), varying(0), top
     for row in range(len(wave.distance)):
         at = wave.distance[row]
         if at < top:
             tail, count, pending = push.queue_or_wait(
                 out, wave, row, at, bound, tail, count, pending
             )
-    return count, pending
+            following = path_sum(at, out.lightest[row], top)
+            smallest = min(smallest, following) if following > bound else smallest
+    return count, pending, smallest
 
 
 @kernel
-def raise_bound(out: Any, wave: Any, pending: int, bound: Any) -> Any:
-    """As `take_pending`."""
-    return push.take_pending(out, wave, pending, bound)
+def raise_bound(out: Any, wave: Any, pending: int, bound: Any) -> tuple[int, int, Any]:
+    """As `take_pending`, and the smallest candidate of the rows that stay pending."""
+    count, kept, smallest = varying(0), varying(0), wave.top[0]
+    for index in range(pending):
+        u = np.int64(wave.pending[index])
+        candidate, left = push.next_candidate(out, wave, u)
+        word = np.int64(wave.taken[u])
+        if not left:
+            wave.taken[u] = word - WAITING
+        elif candidate <= bound:
+            wave.taken[u] = word - WAITING + QUEUED
+            wave.queue[count] = u
+            count += 1
+        else:
+            wave.pending[kept] = u
+            kept += 1
+            smallest = min(smallest, candidate)
+    return count, kept, smallest
 
 
 @kernel
@@ -135,15 +158,16 @@ def push_own(
     head: int,
     count: int,
     pending: int,
+    smallest: Any,
     bound: Any,
     settled: Any,
     listed: Any,
-) -> tuple[int, int, int, int, int, int, Any]:
+) -> tuple[int, int, int, Any, int, int, int]:
     """Push the rows in the queue, a ring, and own rows that improve, until the list is full.
 
-    Returns where the ring begins then, the rows in it, those pending; entries listed, arcs
-    examined, improvements of rows that had been reached; and, if nothing is listed or left in the
-    ring, the smallest candidate beyond the bound.
+    ``smallest`` is a lower bound of the candidates beyond the bound, the largest distance if there
+    are none. Returns where the ring begins then, the rows in it, those pending, that lower bound;
+    entries listed, arcs examined, and improvements of rows that had been reached.
     """
     wave = own.wave
     distance, taken, queue, top = wave.distance, wave.taken, wave.queue, wave.top[0]
@@ -169,14 +193,15 @@ def push_own(
         while position < end:
             candidate = path_sum(at, out.weights[position], top)
             if candidate > bound or candidate == top:
+                smallest = min(smallest, candidate)
                 break
             v = np.int64(out.neighbors[position])
             if has(settled, v):
                 position += 1
                 continue
             if is_own(v, own.dealt):
-                ring = tail, count, pending, again
-                tail, count, pending, again = _relax(
+                ring = tail, count, pending, again, smallest
+                tail, count, pending, again, smallest = _relax(
                     out, own, local_of(v, own.dealt), candidate, at, u, bound, ring
                 )
             elif entries == len(listed.target):
@@ -197,40 +222,56 @@ def push_own(
                 wave.pending[pending] = row
                 pending += 1
             taken[row] = ((position - begin) << FLAG_BITS) | waiting
-    smallest = top
-    if entries == 0 and count == 0:
-        smallest = push.smallest_pending(out, wave, pending)
-    return head, count, pending, entries, examined, again, smallest
+    return head, count, pending, smallest, entries, examined, again
 
 
 @kernel
 def take_candidates(
     out: Any, own: Any, ring: Any, bound: Any, target: Any, found: Any, near: Any, parent: Any
-) -> tuple[int, int, int]:
+) -> tuple[int, int, Any, int]:
     """Take candidates that others have listed for own rows.
 
-    ``ring`` is where the queue begins, the rows in it, and those pending. Returns the last two as
-    they are then, and the improvements of rows that had been reached before.
+    ``ring`` is where the queue begins, the rows in it, those pending, and the lower bound of
+    candidates beyond the bound. Returns the last three as they are then, and the improvements of
+    rows that had been reached before.
     """
-    head, count, pending = ring
+    head, count, pending, smallest = ring
     capacity = len(own.wave.queue)
     tail = head + count
     tail = tail - capacity if tail >= capacity else tail
-    state = tail, count, pending, varying(0)
+    state = tail, count, pending, varying(0), smallest
     for index in range(len(target)):
         row = local_of(np.int64(target[index]), own.dealt)
         u = np.int64(parent[index])
         state = _relax(out, own, row, found[index], near[index], u, bound, state)
-    return state[1], state[2], state[3]
+    return state[1], state[2], state[4], state[3]
 
 
 @kernel
-def mark_between(distance: Any, low: Any, high: Any, top: Any, words: Any) -> None:
-    """Put the rows with a distance above ``low`` and up to ``high`` into an empty bitmap."""
+def mark_between(distance: Any, low: Any, high: Any, top: Any, words: Any) -> int:
+    """Put the rows with a distance above ``low`` and up to ``high`` into an empty bitmap.
+
+    Returns how many lie beyond.
+    """
+    beyond = 0
     for row in range(len(distance)):
         at = distance[row]
         if (at > low) & (at <= high) & (at < top):
             put(words, row)
+        beyond += at > high
+    return beyond
+
+
+@kernel
+def may_be_reached(out: Any, distance: Any, bound: Any, settled: Any) -> bool:
+    """Tell whether a row beyond the bound has a neighbour that is settled."""
+    for row in range(len(distance)):
+        if distance[row] <= bound:
+            continue
+        for position in range(out.offsets[row], out.offsets[row + 1]):
+            if has(settled, np.int64(out.neighbors[position])):
+                return True
+    return False
 
 
 @kernel
