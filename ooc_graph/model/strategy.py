@@ -82,6 +82,10 @@ class StrategyDefaults:
         """Nothing else would help."""
         return None
 
+    def after_rank(self, *_: Any) -> Reservation | None:
+        """Ranks would hold no less."""
+        return None
+
     def lacks_rank(self, *_: Any) -> str:
         """Nothing, if ranks can follow it."""
         return ""

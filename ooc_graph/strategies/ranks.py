@@ -65,6 +65,9 @@ class OfRanks(WholeGraph, Protocol):
     def reserve_rank(self, job: Job, exchange: str) -> Reservation:
         """What the worker would hold that has most shards; errors are those of `reserve`."""
 
+    def after_rank(self, job: Job, exchange: str, refused: Reservation) -> Reservation | None:
+        """As `reserve_rank`, now that what ranks were to hold was refused; None: no less."""
+
     def describe_rank(self, job: Job, reserved: Reservation) -> dict[str, Any]:
         """As `describe`, of that worker."""
 
@@ -119,8 +122,7 @@ class Ranks(StrategyDefaults):
     def reserve(self, job: Job) -> Reservation:
         """What the worker would hold that has most shards."""
         exchange = self._exchange(job)
-        reserved = self.inner.reserve_rank(job, exchange)
-        return replace(reserved, strategy=self.name, exchange=exchange)
+        return self._of_ranks(self.inner.reserve_rank(job, exchange), exchange)
 
     def after(self, job: Job, refusal: Refusal) -> Reservation | None:
         """Each rank needs less than what was refused: its shards, or only heads of their rows.
@@ -130,14 +132,21 @@ class Ranks(StrategyDefaults):
         refused = refusal.reserved
         if job.request.on_device or refusal.kind in (BUSY, UNSUPPORTED):
             return None
+        if refused.is_of_ranks and refused.strategy == self.name:
+            exchange = self._exchange(job)
+            less = self.inner.after_rank(job, exchange, refused)
+            return less and self._of_ranks(less, exchange)
         if refused.is_of_ranks:
             is_hosts = refusal.kind == HOST and self.tier == PINNED
-            if is_hosts or refused.strategy == self.name or self.tier == MEMORY:
+            if is_hosts or self.tier == MEMORY:
                 return None
         elif most_ranks(job, self._exchange(job)) == job.graph.shards:
             # All ranks in one process need no less.
             return None
         return self.reserve(job)
+
+    def _of_ranks(self, reserved: Reservation, exchange: str) -> Reservation:
+        return replace(reserved, strategy=self.name, exchange=exchange)
 
     def summary(self, kernel: str, reserved: Reservation) -> str:
         """How they tell each other."""

@@ -2,21 +2,32 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from collections.abc import Iterator
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from distributed import Client
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ooc_graph.errors import InputError
+import ooc_graph as og
+from ooc_graph.errors import HOST, InputError, MemoryBudgetError
 from ooc_graph.exchange.interface import Route, Share
 from ooc_graph.exchange.ranks import run_in_process
 from ooc_graph.kernels.common.decisions import SsspTree
 from ooc_graph.kernels.cpu.device import CpuDevice
 from ooc_graph.kernels.cpu.sssp import owned_steps
+from ooc_graph.model.engine import RankEngine
+from ooc_graph.model.request import Job, Request
+from ooc_graph.model.reservation import Refusal
+from ooc_graph.runtime import engine_cache, this_process
+from ooc_graph.strategies.cpu import owned
+from ooc_graph.strategies.cpu.in_memory import InMemory
+from ooc_graph.strategies.ranks import Ranks, ranks_bytes
 from ooc_graph.traverse.sssp_owned import sssp_owned
 from ooc_graph.types import DEAL_BLOCK, owner_of
 from tests import local_exchange, oracles
@@ -230,3 +241,136 @@ def test_a_list_keeps_the_best_of_each_target() -> None:
     assert count == 2
     columns = (listed.target, listed.found, listed.near, listed.parent)
     assert [column[:2].tolist() for column in columns] == [[9, 8], [3, 1], [0.5, 1], [8, 5]]
+
+
+# Planned, and on workers.
+
+
+@pytest.fixture(scope="module")
+def graph(tmp_path_factory: pytest.TempPathFactory) -> og.Graph:
+    """Of many vertices with few arcs: most of the memory of ranks is their state."""
+    path = tmp_path_factory.mktemp("graph") / "g.zarr"
+    return og.build(og.Kronecker(17, edge_factor=2), path, shards=4)
+
+
+def job_of(graph: og.Graph, limit_bytes: int, **request: Any) -> Job:
+    """A search by the ranks of two workers of one thread, which may use so much each."""
+    resources = replace(this_process.planned(limit_bytes), processes=2, has_client=True, threads=1)
+    return Job(graph, Request("sssp", "scheduler", **request), resources)
+
+
+RANKS = Ranks(InMemory())
+
+
+def least_of(graph: og.Graph, **request: Any) -> int:
+    """The least memory of a worker that an SSSP by ranks accepts."""
+    with pytest.raises(MemoryBudgetError) as caught:
+        RANKS.reserve(job_of(graph, 1 << 10, **request))
+    return caught.value.least_bytes
+
+
+def test_the_budget_decides(graph: og.Graph) -> None:
+    replica = ranks_bytes(job_of(graph, 0))
+    assert RANKS.reserve(job_of(graph, replica)).messages_bytes == 0
+    least, written = least_of(graph, answer_bytes=1), least_of(graph)
+    assert least < written < replica
+    wide = job_of(graph, replica - 1, answer_bytes=1)
+    reserved = RANKS.reserve(wide)
+    assert 0 < reserved.messages_bytes < reserved.host_bytes <= replica - 1
+    assert "distances of its own rows alone" in RANKS.summary("sssp", reserved)
+    told = RANKS.describe(wide, reserved)
+    assert told["bytes: in all"] == sum(told[name] for name in told if name in PARTS)
+    assert RANKS.reserve(job_of(graph, least, answer_bytes=1)).host_bytes == least
+
+
+PARTS = ("bytes: rows", "bytes: state of its vertices", "bytes: messages, or the answer")
+
+
+def test_a_replica_that_is_refused_is_done_without(graph: og.Graph) -> None:
+    job = job_of(graph, 1 << 30)
+    first = RANKS.reserve(job)
+    second = RANKS.after(job, Refusal(first, HOST, "no memory"))
+    assert second is not None
+    assert second.messages_bytes > 0 == first.messages_bytes
+    assert (second.strategy, second.exchange) == (first.strategy, first.exchange)
+    assert RANKS.after(job, Refusal(second, HOST, "no memory")) is None
+
+
+def test_everyones_state_is_below_a_byte_a_vertex() -> None:
+    """What a rank has does not grow with the rows of others, but for two bits of each."""
+    arcs = skewed(24_000, 140_000, "float64", directed=True, seed=3)
+    own, everyones = [], []
+    for shards in (1, 8):
+        shared = DEVICE.owned_sssp_shared(arcs.vertices, shards, distance_dtype(arcs))
+        rank = DEVICE.owned_sssp_rank(arcs.shards(shards)[-1], 100)
+        rank.begin(0, 0, None)
+        rows = arcs.shards(shards)[-1].dealing.rows
+        taken = bytes_of(rank) - bytes_of(rank._out) - bytes_of(rank._listed)
+        own.append(taken / rows)
+        everyones.append(bytes_of(shared) / arcs.vertices)
+    assert own[1] < 1.1 * own[0] < owned.own_row_bytes(4, 8)
+    assert max(everyones) < 0.4
+
+
+def bytes_of(found: Any) -> int:
+    """Bytes of all arrays of an object, and of those of its tuples, each counted once."""
+    arrays: dict[int, int] = {}
+
+    def look(one: Any) -> None:
+        if isinstance(one, np.ndarray):
+            arrays[one.ctypes.data] = max(one.nbytes, arrays.get(one.ctypes.data, 0))
+        for inner in one if isinstance(one, tuple) else vars(one).values() if vars_of(one) else ():
+            look(inner)
+
+    look(found)
+    return sum(arrays.values())
+
+
+def vars_of(one: Any) -> bool:
+    return type(one).__module__.startswith("ooc_graph") and hasattr(one, "__dict__")
+
+
+@pytest.fixture(scope="module")
+def client() -> Iterator[Client]:
+    with og.local_cluster(2) as two:
+        yield two
+
+
+@pytest.mark.parametrize("arrays", ["store", "numpy", "dask"])
+def test_workers_stay_within_the_budget(
+    arrays: str, graph: og.Graph, client: Client, tmp_path: Path
+) -> None:
+    """While they load, search, and give the answer or write it."""
+    source = int(graph.original_of()[9])
+    wanted = og.sssp(graph, source, device="cpu")
+    given = {"answer_bytes": 1} if arrays == "numpy" else {"on_worker": arrays == "dask"}
+    limit = least_of(graph, **given)
+    how: dict[str, Any] = {"memory_limit": 2 * limit, "exchange": "scheduler", "client": client}
+    if arrays == "store":
+        how |= {"out": tmp_path / "r.zarr", "overwrite": True}
+    else:
+        how["arrays"] = arrays
+    for attempt in ("compiles", "loads"):
+        client.run(forget_and_trace)
+        found = og.sssp(graph, source, device="cpu", **how)
+        peaks = client.run(kinds_and_peak).values()
+        assert np.asarray(found.parent).tobytes() == wanted.parent.tobytes()
+        assert np.asarray(found.distance).tobytes() == wanted.distance.tobytes()
+        for kinds, peak in peaks:
+            assert kinds == {"CpuOwnedSsspRank"}
+            if attempt == "loads":
+                assert limit / 4 < peak <= limit
+
+
+def forget_and_trace() -> None:
+    engine_cache.release_idle()
+    tracemalloc.start()
+
+
+def kinds_and_peak() -> tuple[set[str], int]:
+    """Of which classes a worker's ranks are, and what was allocated at once, at most."""
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    (engine,) = engine_cache._engines.values()
+    assert isinstance(engine, RankEngine)
+    return {type(rank).__name__ for rank in engine.ranks.values()}, peak

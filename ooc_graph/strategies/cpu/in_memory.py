@@ -88,13 +88,21 @@ class InMemory(StrategyDefaults):
         """Rows of its shards, and the state of all vertices; of SSSP of its own, if it must."""
         needed = ranks_bytes(job)
         available = job.resources.least_limit_bytes
-        if exchange == SCHEDULER and needed > available and job.kernel == "sssp":
-            from ooc_graph.strategies.cpu import owned
-
-            return owned.reserve(job, self.name)
-        if exchange == SCHEDULER:
+        whole = Reservation(self.name, needed)
+        if exchange != SCHEDULER or needed <= available:
+            return whole
+        less = self.after_rank(job, exchange, whole)
+        if less is None:
             require_in_worker(job.what, needed, available, ADVICE)
-        return Reservation(self.name, needed)
+        return less or whole
+
+    def after_rank(self, job: Job, exchange: str, refused: Reservation) -> Reservation | None:
+        """The state of own vertices alone, which SSSP on workers does with."""
+        if job.kernel != "sssp" or exchange != SCHEDULER or refused.messages_bytes:
+            return None
+        from ooc_graph.strategies.cpu import owned
+
+        return owned.reserve(job, self.name)
 
     def describe_rank(self, job: Job, reserved: Reservation) -> dict[str, Any]:
         """Rows of all shards, and what vertices take."""

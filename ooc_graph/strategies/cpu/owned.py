@@ -20,8 +20,8 @@ LEAST_LISTED, MOST_LISTED = 1 << 10, 1 << 16
 """Candidates that a rank sends at a time: no fewer, and more hardly save anything."""
 SLOT_BYTES = 16
 """Memory of the slots of an entry in a rank's list, at most."""
-OWN_ROW_BYTES = 96
-"""Memory of an own row beside its arcs: what its search needs, and copies of its answer."""
+ANSWER_COPIES = 3
+"""Copies of an answer: of the search, to keep, and as it is sent."""
 EVERYONES_BYTES = 1
 """Memory of a vertex of the whole graph: bitmaps of what is settled, told and as they arrive."""
 
@@ -44,11 +44,18 @@ def rows_bytes(job: Job) -> int:
     return job.graph.resident_bytes(LIGHT, range(busiest(job)), out_only=True)
 
 
+def own_row_bytes(id_bytes: int, distance_bytes: int) -> int:
+    """Memory of an own row beside its arcs: its search, its first weight, its answer."""
+    searched = 3 * id_bytes + 2 * distance_bytes + 16
+    return searched + ANSWER_COPIES * (id_bytes + distance_bytes)
+
+
 def state_bytes(job: Job) -> int:
     """Memory of the state of its rows, and of bitmaps."""
     graph = job.graph
+    each = own_row_bytes(*_sizes(graph))
     own = sum(Dealing(graph.rows, graph.shards, shard).rows for shard in range(busiest(job)))
-    return own * OWN_ROW_BYTES + graph.rows * EVERYONES_BYTES
+    return own * each + graph.rows * EVERYONES_BYTES
 
 
 def gathered_bytes(job: Job) -> int:
@@ -56,9 +63,14 @@ def gathered_bytes(job: Job) -> int:
     graph, request = job.graph, job.request
     if request.answer_bytes or request.on_worker:
         return 0
-    ids = id_dtype(graph.rows).itemsize
+    ids, distances = _sizes(graph)
     tables = 8 * graph.rows + graph.vertices * (ids + (0 if graph.first_id is not None else 8))
-    return tables + 2 * graph.rows * (ids + distances_of(graph.weight_dtype).itemsize)
+    return tables + 2 * graph.rows * (ids + distances)
+
+
+def _sizes(graph: Graph) -> tuple[int, int]:
+    """Bytes of an id and of a distance."""
+    return id_dtype(graph.rows).itemsize, distances_of(graph.weight_dtype).itemsize
 
 
 def messages_bytes(graph: Graph, ranks: int, most_listed: int) -> int:
@@ -66,7 +78,7 @@ def messages_bytes(graph: Graph, ranks: int, most_listed: int) -> int:
 
     Each rank may be of this worker, and all that ranks list may be sent to it.
     """
-    entry = 2 * (id_dtype(graph.rows).itemsize + distances_of(graph.weight_dtype).itemsize)
+    entry = 2 * sum(_sizes(graph))
     return 2 * ranks * most_listed * (ROUTED_COPIES * entry + ROUTED_ORDER_BYTES + SLOT_BYTES)
 
 
