@@ -20,7 +20,7 @@ from ooc_graph.exchange.interface import Route, Share
 from ooc_graph.exchange.ranks import run_in_process
 from ooc_graph.kernels.common.decisions import SsspTree
 from ooc_graph.kernels.cpu.device import CpuDevice
-from ooc_graph.kernels.cpu.sssp import owned_steps
+from ooc_graph.kernels.cpu.sssp import owned_lists
 from ooc_graph.model.engine import RankEngine
 from ooc_graph.model.request import Job, Request
 from ooc_graph.model.reservation import Refusal
@@ -228,12 +228,10 @@ def test_ranks_send_no_more_than_fits_and_only_what_may_be_nearest() -> None:
 
 
 def test_a_list_keeps_the_best_of_each_target() -> None:
-    listed = owned_steps.Listed(
-        np.full(8, owned_steps.EMPTY, np.int32), *(np.empty(4, t) for t in ("u4", "f4", "f4", "u4"))
-    )
+    listed = owned_lists.new_listed(4, np.dtype("u4"), np.dtype("f4"))
     offers = [(9, 3.0, 1.0, 7), (8, 1.0, 1.0, 5), (9, 3.0, 1.0, 6), (9, 3.0, 2.0, 2)]
     offers += [(8, 2.0, 0.0, 1), (9, 3.0, 0.5, 8)]
-    count, list_best = 0, owned_steps.list_best.py_func
+    count, list_best = 0, owned_lists.list_best.py_func
     with np.errstate(over="ignore"):
         for target, found, near, parent in offers:
             distances = np.float32(found), np.float32(near)

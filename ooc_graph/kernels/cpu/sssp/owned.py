@@ -16,6 +16,7 @@ from ooc_graph.kernels.common.sssp.rows import Known, LightRows
 from ooc_graph.kernels.cpu.bfs.rank import CpuBfsShared
 from ooc_graph.kernels.cpu.sssp import owned_plateaus as plateaus
 from ooc_graph.kernels.cpu.sssp import owned_steps as steps
+from ooc_graph.kernels.cpu.sssp.owned_lists import EMPTY, Listed, Own, new_listed
 from ooc_graph.kernels.cpu.sssp.search import new_wave
 from ooc_graph.types import AnyArray, Dealing, owner_of
 
@@ -34,13 +35,6 @@ class CpuOwnedSsspShared(SharedBounds):
             self._bitmaps.merge(payloads)
         else:
             self._smallest = min(smallest[0] for _, _, smallest in payloads)
-
-
-def new_listed(entries: int, ids: np.dtype[Any], distances: np.dtype[Any]) -> steps.Listed:
-    """Buffers for so many candidates."""
-    slots = np.full(1 << (2 * entries - 1).bit_length(), steps.EMPTY, np.int32)
-    columns = [np.empty(entries, dtype) for dtype in (ids, distances, distances, ids)]
-    return steps.Listed(slots, *columns)
 
 
 class CpuOwnedSsspRank(BaseSsspRank):
@@ -67,9 +61,9 @@ class CpuOwnedSsspRank(BaseSsspRank):
         longest = int(np.diff(out.offsets).max(initial=0))
         self._wave = new_wave(np.empty(rows, ids), distances, 0, longest)
         near, dealt = np.empty(rows, distances), dealt_of(dealing)
-        self._own = steps.Own(self._wave, np.empty(rows, ids), near, dealt)
+        self._own = Own(self._wave, np.empty(rows, ids), near, dealt)
         self._kind, self._bits = distances.type, np.dtype(f"u{distances.itemsize}")
-        self._listed: steps.Listed | None = None
+        self._listed: Listed | None = None
 
     def begin(self, root: int, bound: float, distance: AnyArray | None) -> None:
         """Forget everything; the root, or all that was reached before, is to be pushed."""
@@ -103,7 +97,7 @@ class CpuOwnedSsspRank(BaseSsspRank):
         self._head, self._queued, self._pending, self._smallest = ring
         return Pushed(self._sent(count), self._queued, examined, again, self._smallest)
 
-    def _entries(self) -> steps.Listed:
+    def _entries(self) -> Listed:
         """The list, which is empty."""
         assert self._listed is not None
         return self._listed
@@ -115,7 +109,7 @@ class CpuOwnedSsspRank(BaseSsspRank):
         """
         listed = self._entries()
         if count:
-            listed.slots[:] = steps.EMPTY
+            listed.slots[:] = EMPTY
         order = np.argsort(listed.target[:count])
         found, near = (column.view(self._bits)[order] for column in (listed.found, listed.near))
         return listed.target[order], found, near, listed.parent[order]

@@ -14,7 +14,7 @@ import numpy as np
 from ooc_graph.kernels.common.compiled import kernel, subroutine
 from ooc_graph.kernels.common.dealt import internal_of, is_own, local_of
 from ooc_graph.kernels.common.sssp.sums import path_sum
-from ooc_graph.kernels.cpu.sssp.owned_steps import list_best
+from ooc_graph.kernels.cpu.sssp.owned_lists import list_best
 
 
 @kernel
