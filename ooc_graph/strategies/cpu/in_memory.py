@@ -25,7 +25,7 @@ from ooc_graph.model.strategy import MEMORY, Strategy, StrategyDefaults
 from ooc_graph.ranges import alongside
 from ooc_graph.runtime import engine_cache, process
 from ooc_graph.shards.load import Graph
-from ooc_graph.strategies.ranks import ADVICE, RankLoading, ranks_bytes, vertex_bytes
+from ooc_graph.strategies.ranks import ADVICE, RankLoading, busiest, ranks_bytes, vertex_bytes
 from ooc_graph.types import Shard
 
 
@@ -97,12 +97,13 @@ class InMemory(StrategyDefaults):
         return less or whole
 
     def after_rank(self, job: Job, exchange: str, refused: Reservation) -> Reservation | None:
-        """The state of own vertices alone, which SSSP on workers does with."""
+        """The state of own vertices alone, which SSSP on several workers does with."""
         if job.kernel != "sssp" or exchange != SCHEDULER or refused.messages_bytes:
             return None
         from ooc_graph.strategies.cpu import owned
 
-        return owned.reserve(job, self.name)
+        is_less = busiest(job) < job.graph.shards and owned.least_bytes(job) < refused.host_bytes
+        return owned.reserve(job, self.name) if is_less else None
 
     def describe_rank(self, job: Job, reserved: Reservation) -> dict[str, Any]:
         """Rows of all shards, and what vertices take."""

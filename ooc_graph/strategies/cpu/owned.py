@@ -31,12 +31,18 @@ def reserve(job: Job, strategy: str) -> Reservation:
 
     MemoryBudgetError: says how much memory is needed.
     """
-    fixed, gathered = rows_bytes(job) + state_bytes(job), gathered_bytes(job)
-    available, ranks = job.resources.least_limit_bytes, ranks_of(job)
-    least = fixed + max(messages_bytes(job.graph, ranks, LEAST_LISTED), gathered)
-    require_in_worker(job.what, least, available, ADVICE)
-    messages = min(messages_bytes(job.graph, ranks, MOST_LISTED), available - fixed)
-    return Reservation(strategy, fixed + max(messages, gathered), messages_bytes=messages)
+    available, fixed = job.resources.least_limit_bytes, rows_bytes(job) + state_bytes(job)
+    require_in_worker(job.what, least_bytes(job), available, ADVICE)
+    most = messages_bytes(job.graph, ranks_of(job), MOST_LISTED)
+    messages = min(most, available - fixed)
+    needed = fixed + max(messages, gathered_bytes(job))
+    return Reservation(strategy, needed, messages_bytes=messages)
+
+
+def least_bytes(job: Job) -> int:
+    """Least memory of the worker that has most shards."""
+    least = messages_bytes(job.graph, ranks_of(job), LEAST_LISTED)
+    return rows_bytes(job) + state_bytes(job) + max(least, gathered_bytes(job))
 
 
 def rows_bytes(job: Job) -> int:
