@@ -33,8 +33,10 @@ def reserve(job: Job, strategy: str) -> Reservation:
     """
     available, fixed = job.resources.least_limit_bytes, rows_bytes(job) + state_bytes(job)
     require_in_worker(job.what, least_bytes(job), available, ADVICE)
-    most = messages_bytes(job.graph, ranks_of(job), MOST_LISTED)
-    messages = min(most, available - fixed)
+    # A power of two, so that ranks which are loaded serve again if there is a bit less memory.
+    fitting = (available - fixed) // messages_bytes(job.graph, ranks_of(job), 1)
+    listed = min(MOST_LISTED, 1 << (fitting.bit_length() - 1))
+    messages = messages_bytes(job.graph, ranks_of(job), listed)
     needed = fixed + max(messages, gathered_bytes(job))
     return Reservation(strategy, needed, messages_bytes=messages)
 
