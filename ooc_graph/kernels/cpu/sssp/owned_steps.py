@@ -75,22 +75,8 @@ def queue_reached(out: Any, own: Any, bound: Any) -> tuple[int, int, Any]:
 @kernel
 def raise_bound(out: Any, wave: Any, pending: int, bound: Any) -> tuple[int, int, Any]:
     """As `take_pending`, and the smallest candidate of the rows that stay pending."""
-    count, kept, smallest = varying(0), varying(0), wave.top[0]
-    for index in range(pending):
-        u = np.int64(wave.pending[index])
-        candidate, left = push.next_candidate(out, wave, u)
-        word = np.int64(wave.taken[u])
-        if not left:
-            wave.taken[u] = word - WAITING
-        elif candidate <= bound:
-            wave.taken[u] = word - WAITING + QUEUED
-            wave.queue[count] = u
-            count += 1
-        else:
-            wave.pending[kept] = u
-            kept += 1
-            smallest = min(smallest, candidate)
-    return count, kept, smallest
+    count, kept = push.take_pending(out, wave, pending, bound)
+    return count, kept, push.smallest_pending(out, wave, kept)
 
 
 @kernel

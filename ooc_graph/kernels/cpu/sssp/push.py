@@ -152,7 +152,7 @@ def queue_improved(
 
 
 @subroutine
-def next_candidate(out: Any, wave: Any, u: int) -> tuple[Any, bool]:
+def _next_candidate(out: Any, wave: Any, u: int) -> tuple[Any, bool]:
     """Candidate along the first arc of a row that was not taken yet, and whether there is one."""
     taken, top = np.int64(wave.taken[u]) >> FLAG_BITS, wave.top[0]
     at = wave.distance[internal_of(u, wave.dealt)]
@@ -171,7 +171,7 @@ def smallest_pending(out: Any, wave: Any, pending: int) -> Any:
     """Smallest candidate not yet taken, ``top`` if there is none."""
     smallest = wave.top[0]
     for index in range(pending):
-        candidate, left = next_candidate(out, wave, np.int64(wave.pending[index]))
+        candidate, left = _next_candidate(out, wave, np.int64(wave.pending[index]))
         if left:
             smallest = min(smallest, candidate)
     return smallest
@@ -186,7 +186,7 @@ def take_pending(out: Any, wave: Any, pending: int, bound: Any) -> tuple[int, in
     count, kept = 0, 0
     for index in range(pending):
         u = np.int64(wave.pending[index])
-        candidate, left = next_candidate(out, wave, u)
+        candidate, left = _next_candidate(out, wave, u)
         word = np.int64(wave.taken[u])
         if not left:
             wave.taken[u] = word - WAITING
