@@ -54,8 +54,8 @@ from ooc_graph.search.ranks import MakeRanks
 from ooc_graph.search.single import ALGORITHMS
 from ooc_graph.strategies.cpu.in_memory import InMemory
 from ooc_graph.strategies.cpu.on_disk import OnDisk
-from ooc_graph.strategies.cpu.owned import MOST_LISTED, messages_bytes
-from ooc_graph.strategies.ranks import Ranks
+from ooc_graph.strategies.cpu.owned import MOST_LISTED, Owned, messages_bytes
+from ooc_graph.strategies.ranks import OfRanks, Ranks
 
 
 class Clocked:
@@ -119,7 +119,8 @@ def task_of(
     graph: og.Graph, kernel: str, root: int, budget_bytes: int, *, owned: bool
 ) -> SearchTask:
     """A search by ranks that have their rows in memory, or heads of them within a budget."""
-    strategy = Ranks(OnDisk() if budget_bytes else InMemory())
+    inner: OfRanks = Owned() if owned else OnDisk() if budget_bytes else InMemory()
+    strategy = Ranks(inner)
     messages = messages_bytes(graph, graph.shards, MOST_LISTED) if owned else 0
     reserved = Reservation(strategy.name, budget_bytes, messages_bytes=messages)
     of_graph = str(graph.path), graph.identity

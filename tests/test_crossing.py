@@ -29,7 +29,8 @@ from ooc_graph.runtime.cluster import local_cluster
 from ooc_graph.search.ranks import MakeRanks, WritePart
 from ooc_graph.search.trees import ALGORITHMS
 from ooc_graph.strategies.cpu.in_memory import InMemory
-from ooc_graph.strategies.ranks import Ranks
+from ooc_graph.strategies.cpu.owned import Owned
+from ooc_graph.strategies.ranks import OfRanks, Ranks
 from tests import oracles
 from tests.local_ranks import by_ranks
 
@@ -229,7 +230,8 @@ def ranks_task(
     graph: og.Graph, kernel: str, root: int | None, *, messages_bytes: int = 0
 ) -> SearchTask:
     """A search by the ranks of a cluster; with memory for messages, each has its own distances."""
-    whom, ranks = (str(graph.path), graph.identity), Ranks(InMemory())
+    inner: OfRanks = Owned() if messages_bytes else InMemory()
+    whom, ranks = (str(graph.path), graph.identity), Ranks(inner)
     reserved = Reservation(ranks.name, exchange="scheduler", messages_bytes=messages_bytes)
     return SearchTask(*whom, Request(kernel), root, None, ranks, reserved)
 

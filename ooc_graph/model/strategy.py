@@ -74,16 +74,14 @@ class WholeGraph(Strategy, Protocol):
 class StrategyDefaults:
     """What strategies have if they say nothing else."""
 
+    rank_rows = ""  # what a summary says of where ranks have their rows
+
     def cached(self, job: Job) -> Reservation | None:  # noqa: ARG002
         """Nothing that is loaded decides."""
         return None
 
     def after(self, job: Job, refusal: Refusal) -> Reservation | None:  # noqa: ARG002
         """Nothing else would help."""
-        return None
-
-    def after_rank(self, *_: Any) -> Reservation | None:
-        """Ranks would hold no less."""
         return None
 
     def lacks_rank(self, *_: Any) -> str:

@@ -28,9 +28,7 @@ class Kept(NamedTuple):
 def serve_the_same(one: Kept, other: Kept) -> bool:
     """Whether ranks are of the same graph, kernel and strategy, on the same device and worker."""
     is_same_graph = one.key[:-1] == other.key[:-1]
-    mine, others = one.key.reserved, other.key.reserved
-    is_same_strategy = mine.strategy == others.strategy
-    is_same_strategy &= mine.messages_bytes == others.messages_bytes
+    is_same_strategy = one.key.reserved.strategy == other.key.reserved.strategy
     there = one.number, one.worker
     return is_same_graph and is_same_strategy and there == (other.number, other.worker)
 

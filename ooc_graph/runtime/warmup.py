@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -103,7 +104,7 @@ def _rank_of(part: Part, device: Any) -> tuple[Any, Any, Any]:
     distances = distances_of(np.dtype(part.weights or np.float32))
     if part.variant == OWNED_RANKS:
         shared = device.owned_sssp_shared(2, 1, distances)
-        return device.owned_sssp_rank(pair, 1), shared, sssp_owned
+        return device.owned_sssp_rank(pair), shared, partial(sssp_owned, most_listed=1)
     return device.sssp_rank(pair), device.sssp_shared(2, distances), algorithm
 
 

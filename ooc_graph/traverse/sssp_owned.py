@@ -20,15 +20,19 @@ FEW_LEFT = 8
 
 
 def sssp_owned(
-    rank: OwnedSsspRank, root: int, shared: OwnedSsspShared, states: States = NO_STATES
+    rank: OwnedSsspRank,
+    root: int,
+    shared: OwnedSsspShared,
+    most_listed: int,
+    states: States = NO_STATES,
 ) -> Superstep[SsspTree]:
     """Search from ``root``, an internal id, on one rank of many; all weights are >= 0.
 
     ``shared`` is what this process knows of the vertices that are settled, made new for each
-    search. Ranks `Share` counts and their smallest candidate beyond the bound, with candidates for
-    the owners of their targets; under each bound once which rows it has settled. States are those
-    of `ooc_graph.traverse.sssp.sssp`. Returns parents and distances of the own rows, in local
-    order. Errors are those of `sssp`, too.
+    search. A rank lists ``most_listed`` candidates at a time. Ranks `Share` counts and their
+    smallest candidate beyond the bound, with candidates for the owners of their targets; under each
+    bound once which rows it has settled. States are those of `ooc_graph.traverse.sssp.sssp`.
+    Returns parents and distances of the own rows, in local order. Errors are those of `sssp`, too.
     """
     phase_arcs = {"push": 0, "pull": 0, "finish": 0, "parents": 0}
     counts, first_step = rank.survey()
@@ -37,11 +41,11 @@ def sssp_owned(
     state = states.before()
     bound, step = 0.0, first_step
     if state is None:
-        rank.begin(root, bound, None)
+        rank.begin(root, bound, None, most_listed)
     else:
         bound, step, _ = state.facts["begun"]
         phase_arcs.update(state.facts["arcs"])
-        rank.begin(root, bound, state.arrays[0])
+        rank.begin(root, bound, state.arrays[0], most_listed)
         del state  # and its arrays
     yield from _push_rising(rank, shared, states, phase_arcs, bound, step or first_step)
     if may_overflow:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 from collections.abc import Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -67,7 +68,7 @@ def made(arcs: Arcs, kernel: str, kind: str, shards: int) -> tuple[list[Any], An
         ranks, share = bound(arcs, kernel, HeadRule(1), shards, window=64, look=3)
         return ranks, share()
     if kind == OWNED:
-        owned = [DEVICE.owned_sssp_rank(part, 1 << 12) for part in arcs.shards(shards)]
+        owned = [DEVICE.owned_sssp_rank(part) for part in arcs.shards(shards)]
         dtype = distance_dtype(arcs.weight)
         return owned, DEVICE.owned_sssp_shared(arcs.vertices, shards, dtype)
     ranks = [getattr(DEVICE, f"{kernel}_rank")(part) for part in arcs.shards(shards)]
@@ -97,11 +98,12 @@ class Attempts:
         ranks, shared = made(self.arcs, self.kernel, kind, shards)
         found, pace = before(self.checkpoints), pace or Pace(0)
         coroutines: list[Any] = []
-        algorithm = sssp_owned if kind == OWNED else ALGORITHMS[self.kernel]
+        owned = partial(sssp_owned, most_listed=1 << 12)
+        algorithm = owned if kind == OWNED else ALGORITHMS[self.kernel]
         for number, rank in enumerate(ranks):
             dealing = Dealing(self.arcs.vertices, shards, number)
             states = RankStates(self.checkpoints, found, dealing, pace)
-            coroutines.append(algorithm(rank, *self.given, shared, states))
+            coroutines.append(algorithm(rank, *self.given, shared, states=states))
         if dies is not None:
             superstep, number = dies
             coroutines[number % shards] = dying(coroutines[number % shards], superstep)

@@ -25,8 +25,10 @@ from ooc_graph.model.engine import RankEngine
 from ooc_graph.model.request import Job, Request
 from ooc_graph.model.reservation import Refusal
 from ooc_graph.runtime import engine_cache, this_process
-from ooc_graph.strategies.cpu import owned
+from ooc_graph.search.plan import Plan, plan
+from ooc_graph.strategies.cpu import on_disk, owned
 from ooc_graph.strategies.cpu.in_memory import InMemory
+from ooc_graph.strategies.cpu.owned import Owned
 from ooc_graph.strategies.ranks import Ranks, ranks_bytes
 from ooc_graph.traverse.sssp_owned import sssp_owned
 from ooc_graph.types import DEAL_BLOCK, owner_of
@@ -43,8 +45,8 @@ def made(
 ) -> tuple[list[Any], Any]:
     """Coroutines of all ranks, which list so many candidates at a time, and what they share."""
     shared = DEVICE.owned_sssp_shared(arcs.vertices, shards, distance_dtype(arcs))
-    ranks = [DEVICE.owned_sssp_rank(part, most) for part in arcs.shards(shards, ids)]
-    return [sssp_owned(rank, root, shared) for rank in ranks], shared
+    ranks = [DEVICE.owned_sssp_rank(part) for part in arcs.shards(shards, ids)]
+    return [sssp_owned(rank, root, shared, most) for rank in ranks], shared
 
 
 def together(arcs: Arcs, trees: list[SsspTree]) -> SsspTree:
@@ -251,47 +253,83 @@ def graph(tmp_path_factory: pytest.TempPathFactory) -> og.Graph:
     return og.build(og.Kronecker(17, edge_factor=2), path, shards=4)
 
 
-def job_of(graph: og.Graph, limit_bytes: int, **request: Any) -> Job:
+def job_of(graph: og.Graph, limit_bytes: int, exchange: str = "scheduler", **request: Any) -> Job:
     """A search by the ranks of two workers of one thread, which may use so much each."""
     resources = replace(this_process.planned(limit_bytes), processes=2, has_client=True, threads=1)
-    return Job(graph, Request("sssp", "scheduler", **request), resources)
+    return Job(graph, Request("sssp", exchange, **request), resources)
 
 
-RANKS = Ranks(InMemory())
+REPLICAS, OWNED = Ranks(InMemory()), Ranks(Owned())
+
+
+def planned(job: Job) -> Plan:
+    return plan(job.graph, job.request, job.resources)
 
 
 def least_of(graph: og.Graph, **request: Any) -> int:
-    """The least memory of a worker that an SSSP by ranks accepts."""
+    """The least memory of a worker that an SSSP by ranks that own their distances accepts."""
     with pytest.raises(MemoryBudgetError) as caught:
-        RANKS.reserve(job_of(graph, 1 << 10, **request))
+        OWNED.reserve(job_of(graph, 1 << 10, **request))
     return caught.value.least_bytes
 
 
 def test_the_budget_decides(graph: og.Graph) -> None:
     replica = ranks_bytes(job_of(graph, 0))
-    assert RANKS.reserve(job_of(graph, replica)).messages_bytes == 0
+    assert planned(job_of(graph, replica)).strategy == REPLICAS
     least, written = least_of(graph, answer_bytes=1), least_of(graph)
     assert least < written < replica
-    wide = job_of(graph, replica - 1, answer_bytes=1)
-    reserved = RANKS.reserve(wide)
+    found = planned(job_of(graph, replica - 1, answer_bytes=1))
+    reserved = found.reserved
+    assert (found.strategy, reserved.strategy) == (OWNED, "cpu/owned, ranks")
     assert 0 < reserved.messages_bytes < reserved.host_bytes <= replica - 1
-    assert "distances of its own rows alone" in RANKS.summary("sssp", reserved)
-    told = RANKS.describe(wide, reserved)
+    assert "distances of its own rows alone" in OWNED.summary("sssp", reserved)
+    told = found.describe()
     assert told["bytes: in all"] == sum(told[name] for name in told if name in PARTS)
-    assert RANKS.reserve(job_of(graph, least, answer_bytes=1)).host_bytes == least
+    assert planned(job_of(graph, least, answer_bytes=1)).reserved.host_bytes == least
+
+
+def test_one_worker_goes_first_if_it_has_memory_for_all_distances(tmp_path: Path) -> None:
+    """With arcs in the store it is quicker than ranks that own their distances."""
+    graph = og.build(og.Kronecker(18, edge_factor=8), tmp_path / "g.zarr", shards=4)
+    alone = on_disk.least_within(graph, "sssp") + 1
+    for limit_bytes, strategy in ((alone, on_disk.OnDisk()), (alone - 1, OWNED)):
+        job = job_of(graph, limit_bytes, exchange="auto", answer_bytes=1)
+        assert OWNED.reserve(job).host_bytes <= limit_bytes < ranks_bytes(job)
+        assert planned(job).strategy == strategy
+
+
+@pytest.mark.parametrize("request_", [{"kernel": "bfs"}, {"exchange": "local"}])
+def test_others_do_not_own_distances(graph: og.Graph, request_: dict[str, str]) -> None:
+    job = job_of(graph, 1 << 30)
+    assert OWNED.lacks(job) == ""
+    assert OWNED.lacks(replace(job, request=replace(job.request, **request_)))
+    assert OWNED.lacks(replace(job, resources=replace(job.resources, processes=1)))
+
+
+def test_lists_follow_the_memory_of_each_search(graph: og.Graph) -> None:
+    """Ranks that are loaded serve again with less."""
+    least, wide = (
+        OWNED.reserve(job_of(graph, limit_bytes, answer_bytes=1))
+        for limit_bytes in (least_of(graph, answer_bytes=1), 1 << 30)
+    )
+    assert [owned.most_listed(one, graph, 2) for one in (least, wide)] == [1 << 10, 1 << 16]
+    assert owned.most_listed(least, graph, 1) == 1 << 11
 
 
 PARTS = ("bytes: rows", "bytes: state of its vertices", "bytes: messages, or the answer")
 
 
 def test_a_replica_that_is_refused_is_done_without(graph: og.Graph) -> None:
-    job = job_of(graph, 1 << 30)
-    first = RANKS.reserve(job)
-    second = RANKS.after(job, Refusal(first, HOST, "no memory"))
+    """Then ranks list no more than fits what is less, however much memory there should be."""
+    job = job_of(graph, 1 << 30, answer_bytes=1)
+    first = planned(job)
+    refusal = Refusal(first.reserved, HOST, "no memory")
+    second = first.after(refusal, lambda **_: job.resources)
     assert second is not None
-    assert second.messages_bytes > 0 == first.messages_bytes
-    assert (second.strategy, second.exchange) == (first.strategy, first.exchange)
-    assert RANKS.after(job, Refusal(second, HOST, "no memory")) is None
+    assert (first.strategy, second.strategy) == (REPLICAS, OWNED)
+    assert second.reserved.host_bytes < first.reserved.host_bytes
+    assert OWNED.reserve(job).host_bytes > first.reserved.host_bytes
+    assert OWNED.after(job, Refusal(second.reserved, HOST, "no memory")) is None
 
 
 def test_everyones_state_is_below_a_byte_a_vertex() -> None:
@@ -300,8 +338,8 @@ def test_everyones_state_is_below_a_byte_a_vertex() -> None:
     own, everyones = [], []
     for shards in (1, 8):
         shared = DEVICE.owned_sssp_shared(arcs.vertices, shards, distance_dtype(arcs))
-        rank = DEVICE.owned_sssp_rank(arcs.shards(shards)[-1], 100)
-        rank.begin(0, 0, None)
+        rank = DEVICE.owned_sssp_rank(arcs.shards(shards)[-1])
+        rank.begin(0, 0, None, 100)
         rows = arcs.shards(shards)[-1].dealing.rows
         taken = bytes_of(rank) - bytes_of(rank._out) - bytes_of(rank._listed)
         own.append(taken / rows)

@@ -132,11 +132,8 @@ class CpuDevice:
 
         return CpuSsspShared(vertices, dtype)
 
-    def owned_sssp_rank(self, shard: Shard, most_listed: int) -> CpuOwnedSsspRank:
-        """SSSP steps on one shard (light-first out-rows) that alone has its distances.
-
-        It sends so many candidates at a time.
-        """
+    def owned_sssp_rank(self, shard: Shard) -> CpuOwnedSsspRank:
+        """SSSP steps on one shard (light-first out-rows) that alone has its distances."""
         from ooc_graph.kernels.common.sssp.rows import Known, survey
         from ooc_graph.kernels.cpu.sssp.owned import CpuOwnedSsspRank
         from ooc_graph.kernels.cpu.sssp.search import light_rows
@@ -145,7 +142,7 @@ class CpuDevice:
         out = light_rows(shard.out_light)
         known = Known(survey(out, shard.tuples), out.weights.max(initial=0))
         directed = shard.directed
-        return CpuOwnedSsspRank(shard.dealing, out, known, most_listed, directed=directed)
+        return CpuOwnedSsspRank(shard.dealing, out, known, directed=directed)
 
     def owned_sssp_shared(
         self, vertices: int, shards: int, dtype: np.dtype[Any]

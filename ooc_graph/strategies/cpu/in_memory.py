@@ -25,7 +25,7 @@ from ooc_graph.model.strategy import MEMORY, Strategy, StrategyDefaults
 from ooc_graph.ranges import alongside
 from ooc_graph.runtime import engine_cache, process
 from ooc_graph.shards.load import Graph
-from ooc_graph.strategies.ranks import ADVICE, RankLoading, busiest, ranks_bytes, vertex_bytes
+from ooc_graph.strategies.ranks import ADVICE, RankLoading, ranks_bytes, vertex_bytes
 from ooc_graph.types import Shard
 
 
@@ -85,45 +85,22 @@ class InMemory(StrategyDefaults):
         return Engine(kernel, search, graph, ids, shard.tuples)
 
     def reserve_rank(self, job: Job, exchange: str) -> Reservation:
-        """Rows of its shards, and the state of all vertices; of SSSP of its own, if it must."""
+        """Rows of its shards, and the state of all vertices."""
         needed = ranks_bytes(job)
         available = job.resources.least_limit_bytes
-        whole = Reservation(self.name, needed)
-        if exchange != SCHEDULER or needed <= available:
-            return whole
-        less = self.after_rank(job, exchange, whole)
-        if less is None:
+        if exchange == SCHEDULER:
             require_in_worker(job.what, needed, available, ADVICE)
-        return less or whole
-
-    def after_rank(self, job: Job, exchange: str, refused: Reservation) -> Reservation | None:
-        """The state of own vertices alone, which SSSP on several workers does with."""
-        if job.kernel != "sssp" or exchange != SCHEDULER or refused.messages_bytes:
-            return None
-        from ooc_graph.strategies.cpu import owned
-
-        is_less = busiest(job) < job.graph.shards and owned.least_bytes(job) < refused.host_bytes
-        return owned.reserve(job, self.name) if is_less else None
+        return Reservation(self.name, needed)
 
     def describe_rank(self, job: Job, reserved: Reservation) -> dict[str, Any]:
         """Rows of all shards, and what vertices take."""
-        if reserved.messages_bytes:
-            from ooc_graph.strategies.cpu import owned
-
-            return owned.describe(job, reserved)
         return describe_rows(job, "memory, by ranks", reserved.host_bytes, 0)
 
     def load_ranks(self, loading: RankLoading) -> dict[int, Any]:
         """Read the rows of each shard."""
-        from ooc_graph.runtime.warmup import OWNED_RANKS, RANKS, warm
+        from ooc_graph.runtime.warmup import RANKS, warm
 
-        given = loading.kernel, loading.graph, process.device()
-        if loading.reserved.messages_bytes:
-            from ooc_graph.strategies.cpu import owned
-
-            warm(*given, variant=OWNED_RANKS)
-            return owned.load(loading)
-        warm(*given, variant=RANKS)
+        warm(loading.kernel, loading.graph, process.device(), variant=RANKS)
         return loading.in_memory(process.device())
 
     def describe(self, job: Job, reserved: Reservation) -> dict[str, Any]:

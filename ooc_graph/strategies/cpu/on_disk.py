@@ -40,6 +40,7 @@ class OnDisk(StrategyDefaults):
     name = "cpu/disk"
     device = CPU
     tier = DISK
+    rank_rows = ", which leave arcs in the store"
 
     def lacks(self, job: Job) -> str:
         """Refuses other methods, ranks, and graphs that are not in a store."""

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 from ooc_graph.exchange.routing import fewest_ranks
 from ooc_graph.kernels.common.sssp.distances import distances_of
 from ooc_graph.layout.names import LIGHT, id_dtype
 from ooc_graph.memory.heads import require_in_worker
-from ooc_graph.model.request import Job
+from ooc_graph.model.request import SCHEDULER, Job
 from ooc_graph.model.reservation import Reservation
+from ooc_graph.model.resources import CPU
+from ooc_graph.model.strategy import MEMORY
 from ooc_graph.runtime import process
+from ooc_graph.runtime.warmup import OWNED_RANKS, warm
 from ooc_graph.shards.load import Graph
 from ooc_graph.shards.tier_ranks import ROUTED_COPIES, ROUTED_ORDER_BYTES
 from ooc_graph.strategies.ranks import ADVICE, RankLoading, busiest
@@ -26,19 +30,60 @@ EVERYONES_BYTES = 1
 """Memory of a vertex of the whole graph: bitmaps of what is settled, told and as they arrive."""
 
 
-def reserve(job: Job, strategy: str) -> Reservation:
-    """What the worker would hold that has most shards: with as long lists as there is memory for.
+@dataclass(frozen=True)
+class Owned:
+    """All rows in memory; each rank of an SSSP has the distances of its own rows alone."""
 
-    MemoryBudgetError: says how much memory is needed.
-    """
-    available, fixed = job.resources.least_limit_bytes, rows_bytes(job) + state_bytes(job)
-    require_in_worker(job.what, least_bytes(job), available, ADVICE)
-    # A power of two, so that ranks which are loaded serve again if there is a bit less memory.
-    fitting = (available - fixed) // messages_bytes(job.graph, ranks_of(job), 1)
-    listed = min(MOST_LISTED, 1 << (fitting.bit_length() - 1))
-    messages = messages_bytes(job.graph, ranks_of(job), listed)
-    needed = fixed + max(messages, gathered_bytes(job))
-    return Reservation(strategy, needed, messages_bytes=messages)
+    name = "cpu/owned"
+    device = CPU
+    tier = MEMORY
+    rank_rows = ", each of which has the distances of its own rows alone"
+
+    def lacks_rank(self, job: Job, exchange: str) -> str:
+        """Refuses other kernels, and ranks of which one worker has all."""
+        if job.kernel != "sssp":
+            return "only sssp is searched by ranks that own their distances"
+        is_shared = exchange == SCHEDULER and busiest(job) < job.graph.shards
+        return "" if is_shared else "there are no workers to share the work"
+
+    def reserve_rank(self, job: Job, exchange: str) -> Reservation:  # noqa: ARG002
+        """Rows of its shards and their state, and lists as long as there is memory for."""
+        available, fixed = job.resources.least_limit_bytes, rows_bytes(job) + state_bytes(job)
+        require_in_worker(job.what, least_bytes(job), available, ADVICE)
+        fitting = (available - fixed) // messages_bytes(job.graph, ranks_of(job), 1)
+        messages = messages_bytes(job.graph, ranks_of(job), min(MOST_LISTED, fitting))
+        needed = fixed + max(messages, gathered_bytes(job))
+        return Reservation(self.name, needed, messages_bytes=messages)
+
+    def describe_rank(self, job: Job, reserved: Reservation) -> dict[str, Any]:
+        """Out-arcs of its shards, the state of their rows, and messages or the answer."""
+        rows, in_all = rows_bytes(job), reserved.host_bytes
+        return {
+            "kernel": job.kernel,
+            "tier": "memory, by ranks, each with the distances of its own rows",
+            "budget": job.resources.least_limit_bytes,
+            "bytes: rows": rows,
+            "bytes: state of its vertices": state_bytes(job),
+            "bytes: messages, or the answer": in_all - rows - state_bytes(job),
+            "bytes: in all": in_all,
+            "share of arcs in memory": 1.0,
+            "bytes that stay in the store": 0,
+        }
+
+    def load_ranks(self, loading: RankLoading) -> dict[int, Any]:
+        """Read the out-arcs of each of the missing shards."""
+        graph, device = loading.graph, process.device()
+        warm(loading.kernel, graph, device, variant=OWNED_RANKS)
+        ranks = loading.ranks or graph.shards
+        return {
+            shard: device.owned_sssp_rank(graph.load_out(shard, ranks)) for shard in loading.missing
+        }
+
+
+def most_listed(reserved: Reservation, graph: Graph, ranks: int) -> int:
+    """Candidates that each of so many ranks may list at a time."""
+    fitting = reserved.messages_bytes // messages_bytes(graph, ranks, 1)
+    return min(MOST_LISTED, max(LEAST_LISTED, fitting))
 
 
 def least_bytes(job: Job) -> int:
@@ -94,31 +139,3 @@ def ranks_of(job: Job) -> int:
     """Ranks of all workers together."""
     shards, resources = job.graph.shards, job.resources
     return fewest_ranks(shards, min(resources.processes, shards), resources.threads)
-
-
-def load(loading: RankLoading) -> dict[int, Any]:
-    """Read the out-arcs of each of the missing shards."""
-    graph, device = loading.graph, process.device()
-    ranks = loading.ranks or graph.shards
-    fitting = loading.reserved.messages_bytes // messages_bytes(graph, ranks, 1)
-    listed = min(MOST_LISTED, max(LEAST_LISTED, fitting))
-    return {
-        shard: device.owned_sssp_rank(graph.load_out(shard, ranks), listed)
-        for shard in loading.missing
-    }
-
-
-def describe(job: Job, reserved: Reservation) -> dict[str, Any]:
-    """What the worker holds that has most shards, JSON-able."""
-    rows, in_all = rows_bytes(job), reserved.host_bytes
-    return {
-        "kernel": job.kernel,
-        "tier": "memory, by ranks, each with the distances of its own rows",
-        "budget": job.resources.least_limit_bytes,
-        "bytes: rows": rows,
-        "bytes: state of its vertices": state_bytes(job),
-        "bytes: messages, or the answer": in_all - rows - state_bytes(job),
-        "bytes: in all": in_all,
-        "share of arcs in memory": 1.0,
-        "bytes that stay in the store": 0,
-    }

@@ -32,6 +32,7 @@ class Pinned(StrategyDefaults):
     name = pinned_budgets.NAME
     device = CUDA
     tier = PINNED
+    rank_rows = ", which have their rows in pinned host memory"
 
     def lacks(self, job: Job) -> str:
         """It is one rank, and pays only if the device has no room for all rows."""

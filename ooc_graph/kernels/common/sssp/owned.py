@@ -56,6 +56,7 @@ class OwnedSsspRank(Protocol):
     """SSSP steps on the rows of one shard, whose distances and parents are nobody else's."""
 
     vertices: int
+    ranks: int  # how many there are
 
     def survey(self) -> tuple[tuple[int, ...], float]:
         """As of `SsspRank`; of the counts only the last is known."""
@@ -63,10 +64,11 @@ class OwnedSsspRank(Protocol):
     def nothing(self, smallest: float) -> Payload:
         """Payload that says the smallest candidate not yet taken."""
 
-    def begin(self, root: int, bound: float, distance: AnyArray | None) -> None:
+    def begin(self, root: int, bound: float, distance: AnyArray | None, most_listed: int) -> None:
         """Forget everything; all that is reached is to be pushed below a bound.
 
-        That is the root, or what an earlier search found: a ``distance`` of each own row.
+        That is the root, or what an earlier search found: a ``distance`` of each own row. So many
+        candidates for others are listed at a time.
         """
 
     def push(self, shared: OwnedSsspShared, bound: float) -> Pushed:

@@ -41,8 +41,7 @@ class CpuOwnedSsspRank(BaseSsspRank):
     """SSSP steps on the rows of one shard, which are light-first and pushed along ``out``.
 
     In addition to the rows and their first weights it has three ids, two distances and 4 bytes a
-    row (8 if a row has 2**30 arcs), and while it searches so many entries (``most_listed``) for
-    others.
+    row (8 if a row has 2**30 arcs), and while it searches a list of candidates for others.
     """
 
     def __init__(
@@ -50,13 +49,12 @@ class CpuOwnedSsspRank(BaseSsspRank):
         dealing: Dealing,
         out: LightRows,
         known: Known,
-        most_listed: int,
         *,
         directed: bool,
     ) -> None:
         rows, ids = dealing.rows, out.neighbors.dtype
         super().__init__(dealing, len(out.neighbors), ids, out.weights.dtype, known)
-        self._out, self._most, self._directed = out, most_listed, directed
+        self._out, self._directed, self.ranks = out, directed, dealing.shards
         distances = np.array([self._top]).dtype
         longest = int(np.diff(out.offsets).max(initial=0))
         self._wave = new_wave(np.empty(rows, ids), distances, 0, longest)
@@ -65,7 +63,7 @@ class CpuOwnedSsspRank(BaseSsspRank):
         self._kind, self._bits = distances.type, np.dtype(f"u{distances.itemsize}")
         self._listed: Listed | None = None
 
-    def begin(self, root: int, bound: float, distance: AnyArray | None) -> None:
+    def begin(self, root: int, bound: float, distance: AnyArray | None, most_listed: int) -> None:
         """Forget everything; the root, or all that was reached before, is to be pushed."""
         own, wave = self._own, self._wave
         wave.taken[:] = 0
@@ -81,7 +79,7 @@ class CpuOwnedSsspRank(BaseSsspRank):
         self._queued, self._pending, self._smallest = steps.queue_reached(
             self._out, own, self._bound
         )
-        self._listed = new_listed(self._most, self._ids, wave.distance.dtype)
+        self._listed = new_listed(most_listed, self._ids, wave.distance.dtype)
 
     def push(self, shared: CpuOwnedSsspShared, bound: float) -> Pushed:
         """Push own rows below the bound, to their fixed point, or until the list is full."""
@@ -183,7 +181,7 @@ class CpuOwnedSsspRank(BaseSsspRank):
 
     def rehearse(self, shared: CpuOwnedSsspShared) -> None:
         """Take, once, the steps that a search of two vertices does not."""
-        self.begin(0, 0, None)
+        self.begin(0, 0, None, 1)
         for bound in range(2):
             self.push(shared, bound)
         self.settled(1)
