@@ -82,7 +82,10 @@ def _push_rising(
                 return
             words, beyond = rank.settled(bound)
             world = yield Share((beyond,), (words,), is_disjoint=True)
-            if world.counts[0] * FEW_LEFT < rank.vertices:
+            if not world.counts[0]:
+                return
+            # Of directed rows the other ends are not known.
+            if not rank.directed and world.counts[0] * FEW_LEFT < rank.vertices:
                 world = yield Share((int(rank.may_reach_more(shared)),))
                 if not world.counts[0]:
                     return

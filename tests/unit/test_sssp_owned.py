@@ -121,6 +121,24 @@ def test_graphs_of_many_blocks(dtype: str, directed: bool, ids: str) -> None:
             same(searched(arcs, shards, root, most, ids), tree)
 
 
+def test_a_search_ends_when_all_rows_are_settled() -> None:
+    """Arcs that are heavier than all distances are not waited for, directed or not."""
+    arcs = grid(64, "float32")
+    heavy = arcs.weight > np.quantile(arcs.weight, 0.9)
+    arcs = replace(arcs, weight=np.where(heavy, 1000 * arcs.weight, arcs.weight))
+    root = int(arcs.source[0])
+    supersteps = {}
+    for directed in (False, True):
+        same_arcs = replace(arcs, directed=directed)
+        trees, stats = local_exchange.run(*made(same_arcs, 4, root), 4)
+        found = together(same_arcs, trees)
+        check(found, same_arcs, root)
+        assert np.isfinite(found.distance).all()
+        supersteps[directed] = stats.supersteps
+    # Those of undirected ones also ask, near the end, whether more can be reached.
+    assert supersteps[True] <= supersteps[False]
+
+
 @pytest.mark.parametrize("dtype", ["float32", "int64"])
 @pytest.mark.parametrize("value", [0, 3])
 def test_equal_weights(dtype: str, value: int) -> None:

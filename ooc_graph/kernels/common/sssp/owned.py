@@ -57,6 +57,7 @@ class OwnedSsspRank(Protocol):
 
     vertices: int
     ranks: int  # how many there are
+    directed: bool
 
     def survey(self) -> tuple[tuple[int, ...], float]:
         """As of `SsspRank`; of the counts only the last is known."""
@@ -81,7 +82,7 @@ class OwnedSsspRank(Protocol):
         """Bitmap of the own rows up to a bound, beyond that of the call before; rows left."""
 
     def may_reach_more(self, shared: OwnedSsspShared) -> bool:
-        """Whether own rows that are left may have a neighbour that is settled."""
+        """Whether own rows that are left, undirected ones, have a neighbour that is settled."""
 
     def distances(self) -> AnyArray:
         """Distances of the own rows, in an array of their own; steps go on as without."""

@@ -54,7 +54,7 @@ class CpuOwnedSsspRank(BaseSsspRank):
     ) -> None:
         rows, ids = dealing.rows, out.neighbors.dtype
         super().__init__(dealing, len(out.neighbors), ids, out.weights.dtype, known)
-        self._out, self._directed, self.ranks = out, directed, dealing.shards
+        self._out, self.directed, self.ranks = out, directed, dealing.shards
         distances = np.array([self._top]).dtype
         longest = int(np.diff(out.offsets).max(initial=0))
         self._wave = new_wave(np.empty(rows, ids), distances, 0, longest)
@@ -137,8 +137,7 @@ class CpuOwnedSsspRank(BaseSsspRank):
     def may_reach_more(self, shared: CpuOwnedSsspShared) -> bool:
         """Whether own rows that are left may have a neighbour that is settled."""
         given = self._out, self._wave.distance, self._low, shared.settled
-        # Of directed rows the other ends are not known.
-        return self._directed or bool(steps.may_be_reached(*given))
+        return bool(steps.may_be_reached(*given))
 
     def distances(self) -> AnyArray:
         """Distances of the own rows, in an array of their own."""
