@@ -81,9 +81,7 @@ def left_by_ranks(
 
     ``columns`` are those of no rows; ``columns_of`` makes them of what ranks found.
     """
-    # Ranks that own their distances leave no memory for the arrays of all rows.
-    spare = 0 if task.reserved.messages_bytes else spare_bytes(graph, task.kernel)
-    Left.bring_oldest(cluster.client, spare)
+    Left.bring_oldest(cluster.client, spare_bytes(graph, task.kernel))
     found, stats = run(finish=SayPart(task.kernel), leaves=True)
     said, there = [one for one, _ in found], {address: part for _, (part, address) in found}
     taken, attributes = Counter[str](), dict(columns.attributes)

@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 import ooc_graph as og
 from ooc_graph.errors import HOST, InputError, MemoryBudgetError
 from ooc_graph.exchange.interface import Route, Share
+from ooc_graph.exchange.left import Left
 from ooc_graph.exchange.ranks import run_in_process
 from ooc_graph.kernels.common.decisions import SsspTree
 from ooc_graph.kernels.cpu.device import CpuDevice
@@ -414,6 +415,24 @@ def test_workers_stay_within_the_budget(
             assert kinds == {"CpuOwnedSsspRank"}
             if attempt == "loads":
                 assert limit / 4 < peak <= limit
+
+
+@pytest.mark.parametrize("arrays", ["store", "numpy", "dask"])
+def test_earlier_answers_are_brought_from_the_workers(
+    arrays: str, graph: og.Graph, client: Client, tmp_path: Path
+) -> None:
+    """Nothing is reserved for them."""
+    sources = graph.original_of()[[9, 10]].tolist()
+    how: dict[str, Any] = {"device": "cpu", "exchange": "scheduler", "client": client}
+    earlier = og.sssp(graph, sources[0], arrays="dask", **how)
+    (left,) = (one for ref in Left._of[client] if (one := ref()) is not None and one.there)
+    how["memory_limit"] = 2 * (ranks_bytes(job_of(graph, 0)) - 1)
+    how |= {"out": tmp_path / "r.zarr"} if arrays == "store" else {"arrays": arrays}
+    client.run(forget_and_trace)
+    og.sssp(graph, sources[1], **how)
+    assert all(kinds == {"CpuOwnedSsspRank"} for kinds, _ in client.run(kinds_and_peak).values())
+    assert not left.there
+    assert np.array_equal(earlier.distance, og.sssp(graph, sources[0], device="cpu").distance)
 
 
 def forget_and_trace() -> None:
