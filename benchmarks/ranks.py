@@ -17,6 +17,8 @@ Workers share memory; each source is searched through Dask's connections, too (b
 With --budget BYTES each worker, and the one process, keeps heads of its rows in memory within so
 many bytes, and reads the tails from the store; what they read is recorded.
 
+With --owned each rank has the distances of its own rows alone, as where memory is short (sssp).
+
 With --several N it measures instead how long one call takes for N sources, each with a store: by
 one worker of one thread and by all workers, in turn.
 """
@@ -52,7 +54,8 @@ from ooc_graph.search.ranks import MakeRanks
 from ooc_graph.search.single import ALGORITHMS
 from ooc_graph.strategies.cpu.in_memory import InMemory
 from ooc_graph.strategies.cpu.on_disk import OnDisk
-from ooc_graph.strategies.ranks import Ranks
+from ooc_graph.strategies.cpu.owned import MOST_LISTED, Owned, messages_bytes
+from ooc_graph.strategies.ranks import OfRanks, Ranks
 
 
 class Clocked:
@@ -112,10 +115,14 @@ class Course:
         return tree, self
 
 
-def task_of(graph: og.Graph, kernel: str, root: int, budget_bytes: int) -> SearchTask:
+def task_of(
+    graph: og.Graph, kernel: str, root: int, budget_bytes: int, *, owned: bool
+) -> SearchTask:
     """A search by ranks that have their rows in memory, or heads of them within a budget."""
-    strategy = Ranks(OnDisk() if budget_bytes else InMemory())
-    reserved = Reservation(strategy.name, budget_bytes)
+    inner: OfRanks = Owned() if owned else OnDisk() if budget_bytes else InMemory()
+    strategy = Ranks(inner)
+    messages = messages_bytes(graph, graph.shards, MOST_LISTED) if owned else 0
+    reserved = Reservation(strategy.name, budget_bytes, messages_bytes=messages)
     of_graph = str(graph.path), graph.identity
     return SearchTask(*of_graph, Request(kernel), root, None, strategy, reserved)
 
@@ -173,7 +180,13 @@ def parts_of(courses: Sequence[Course]) -> dict[str, float]:
 
 
 def compared(
-    kernel: str, graph: og.Graph, client: Client, roots: Sequence[int], budget_bytes: int
+    kernel: str,
+    graph: og.Graph,
+    client: Client,
+    roots: Sequence[int],
+    budget_bytes: int,
+    *,
+    owned: bool,
 ) -> dict[str, Any]:
     """Search from each root both ways; times and parts."""
     search, original_of = load_alone(graph, kernel, budget_bytes), graph.original_of()
@@ -181,11 +194,12 @@ def compared(
     alone, together, parts, supersteps, sent = [], [], [], [], []
     processor: dict[str, list[float]] = {"alone": [], "ranks": []}
     by_messages: dict[str, list[float]] = {"whole": [], "exchange": []}
+    sent_apart: list[int] = []
     for index, root in enumerate([roots[0], roots[0], *roots]):
         begun = process_time()
         tree = search.run(root)
         alone_s = process_time() - begun
-        task = task_of(graph, kernel, int(original_of[root]), budget_bytes)
+        task = task_of(graph, kernel, int(original_of[root]), budget_bytes, owned=owned)
         results, stats = run(client, partial(make, task), graph.shards)
         arrays = ((tree.parent, measure_of(tree)) for tree, _ in results)
         whole = _of_all_rows(graph, graph.shards, arrays)
@@ -195,11 +209,12 @@ def compared(
             read["ranks"].append(sum(client.run(bytes_read).values()))
         else:
             client.run(share_memory, False)
-            apart, _ = run(client, partial(make, task), graph.shards)
+            apart, apart_stats = run(client, partial(make, task), graph.shards)
             client.run(share_memory, True)
             for name, seconds in parts_of([course for _, course in apart]).items():
                 if index >= 2 and name in by_messages:
                     by_messages[name].append(seconds)
+            sent_apart.append(apart_stats.bytes_sent)
         if index < 2:  # compiling, and memory that is touched for the first time
             continue
         found = parts_of([course for _, course in results])
@@ -222,6 +237,7 @@ def compared(
         "parts_s": dict(sorted(middle.items(), key=lambda part: -part[1])),
         "supersteps": float(np.median(supersteps)),
         "bytes_sent": float(np.median(sent)),
+        **({"by_messages_bytes": float(np.median(sent_apart[2:]))} if sent_apart else {}),
         **{f"{who}_read_bytes": float(np.median(bytes_)) for who, bytes_ in each.items()},
     }
 
@@ -258,6 +274,7 @@ def main() -> None:
     program.add("--store", type=Path, required=True)
     program.add("--workers", type=int, default=len(os.sched_getaffinity(0)))
     program.add("--budget", type=int, default=0)
+    program.add("--owned", action="store_true")
     program.add("--several", type=int, default=0)
     options = program.parse()
     source = og.Kronecker(options.scale)
@@ -282,8 +299,10 @@ def main() -> None:
     roots = internal_keys(graph, source, options.searches)
     with og.local_cluster(options.workers) as client:
         for kernel in options.kernels:
-            figures = compared(kernel, graph, client, roots, options.budget)
+            owned = options.owned
+            figures = compared(kernel, graph, client, roots, options.budget, owned=owned)
             parameters = program.given("scale", "workers") | {"edge_factor": 16, "kernel": kernel}
+            parameters |= {"owned": True} if owned else {}
             program.record(parameters | {"budget_bytes": options.budget}, figures | load_average())
 
 

@@ -162,7 +162,8 @@ def outcome(graph: og.Graph, case: Case) -> str:
         budget_bytes = held.device_bytes if found.device == CUDA else held.host_bytes
     copies = held.copies or held.strategy != "cpu/memory"
     host_bytes = held.host_bytes if held.strategy == "cuda/disk" else None
-    said = [found.device, held.exchange, str(budget_bytes), str(copies), str(host_bytes)]
+    strategy = held.strategy.replace(", ", ",")
+    said = [strategy, held.exchange, str(budget_bytes), str(copies), str(host_bytes)]
     why = found.why.removeprefix(f"{case.kernel} on the CPU: ").replace(str(graph.path), "G")
     return " ".join([*said, why]).strip()
 

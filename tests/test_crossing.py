@@ -29,7 +29,8 @@ from ooc_graph.runtime.cluster import local_cluster
 from ooc_graph.search.ranks import MakeRanks, WritePart
 from ooc_graph.search.trees import ALGORITHMS
 from ooc_graph.strategies.cpu.in_memory import InMemory
-from ooc_graph.strategies.ranks import Ranks
+from ooc_graph.strategies.cpu.owned import Owned
+from ooc_graph.strategies.ranks import OfRanks, Ranks
 from tests import oracles
 from tests.local_ranks import by_ranks
 
@@ -251,15 +252,23 @@ def make_ranks(kernel: str, task: SearchTask) -> MakeRanks:
     return MakeRanks(task, ALGORITHMS[kernel].start)
 
 
-def ranks_task(graph: og.Graph, kernel: str, root: int | None) -> SearchTask:
-    """A search by the ranks of a cluster."""
-    whom, ranks = (str(graph.path), graph.identity), Ranks(InMemory())
-    reserved = Reservation(ranks.name, exchange="scheduler")
+def ranks_task(
+    graph: og.Graph, kernel: str, root: int | None, *, messages_bytes: int = 0
+) -> SearchTask:
+    """A search by the ranks of a cluster; with memory for messages, each has its own distances."""
+    inner: OfRanks = Owned() if messages_bytes else InMemory()
+    whom, ranks = (str(graph.path), graph.identity), Ranks(inner)
+    reserved = Reservation(ranks.name, exchange="scheduler", messages_bytes=messages_bytes)
     return SearchTask(*whom, Request(kernel), root, None, ranks, reserved)
 
 
-@pytest.mark.parametrize(("kernel", "joins"), [("bfs", False), ("sssp", False), ("bfs", True)])
-def test_a_killed_worker_changes_no_byte(kernel: str, joins: bool, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("kernel", "joins", "messages_bytes"),
+    [("bfs", False, 0), ("sssp", False, 0), ("bfs", True, 0), ("sssp", True, 1 << 20)],
+)
+def test_a_killed_worker_changes_no_byte(
+    kernel: str, joins: bool, messages_bytes: int, tmp_path: Path
+) -> None:
     """Four worker processes with eight shards each; one of them is killed in the middle.
 
     Of joined shards three workers have smaller ones than four.
@@ -268,7 +277,7 @@ def test_a_killed_worker_changes_no_byte(kernel: str, joins: bool, tmp_path: Pat
     graph = og.build(source, tmp_path / "g.zarr", shards=32)
     root = int(source.search_keys(1)[0])
     expected = by_ranks(graph, kernel, root)
-    task = ranks_task(graph, kernel, root)
+    task = ranks_task(graph, kernel, root, messages_bytes=messages_bytes)
     flag = tmp_path / "kill"
     flag.touch()
     make = MakeFatalRanks(make_ranks(kernel, task), flag)

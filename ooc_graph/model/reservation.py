@@ -31,6 +31,8 @@ class Reservation:
     original_parents: bool = False
     exchange: str = ONE  # ``one`` rank; or of many ranks ``local`` or ``scheduler``
     fills_device: bool = False  # whether it takes all of the device that is free
+    # Of ranks that have the distances of their own rows alone: host memory for lists and messages.
+    messages_bytes: int = 0
 
     @property
     def engine(self) -> Reservation:

@@ -74,6 +74,8 @@ class WholeGraph(Strategy, Protocol):
 class StrategyDefaults:
     """What strategies have if they say nothing else."""
 
+    rank_rows = ""  # what a summary says of where ranks have their rows
+
     def cached(self, job: Job) -> Reservation | None:  # noqa: ARG002
         """Nothing that is loaded decides."""
         return None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,8 @@ from ooc_graph.runtime.compile_ahead import Part, compile_ahead, turn
 from ooc_graph.shards.load import Graph
 from ooc_graph.types import Dealing, Rows, Shard
 
-NEAR_FAR, RANKS, TIERS, TIER_RANKS = "near-far", "ranks", "tiers", "tier-ranks"
+NEAR_FAR, RANKS, OWNED_RANKS = "near-far", "ranks", "owned-ranks"
+TIERS, TIER_RANKS = "tiers", "tier-ranks"
 
 _COMPILED = ("bfs", "sssp", "components", APSP, MULTI_SOURCE_BFS)
 
@@ -41,7 +43,7 @@ def warm(kernel: str, graph: Graph, device: Any, *, variant: str = "") -> None:
 
 def warm_part(part: Part, device: Any) -> None:
     """Run the search on two vertices that are neighbours of each other."""
-    if part.variant in (RANKS, TIER_RANKS):
+    if part.variant in (RANKS, OWNED_RANKS, TIER_RANKS):
         _search_by_rank(part, device)
         return
     if part.variant == TIERS:
@@ -66,35 +68,44 @@ def _search_by_rank(part: Part, device: Any) -> None:
     from ooc_graph.exchange import codec, routing  # noqa: PLC0415
     from ooc_graph.exchange.interface import Route  # noqa: PLC0415
     from ooc_graph.exchange.ranks import run_in_process  # noqa: PLC0415
-    from ooc_graph.shards.tiny_tiers import ring_rank  # noqa: PLC0415
-    from ooc_graph.traverse.bfs import bfs  # noqa: PLC0415
-    from ooc_graph.traverse.components import components  # noqa: PLC0415
-    from ooc_graph.traverse.sssp import sssp  # noqa: PLC0415
 
-    rank: Any
-    if part.variant == TIER_RANKS:
-        rank, shared = ring_rank(part.job, part.directed, np.dtype(part.ids), part.weights, device)
-    elif part.job == "bfs":
-        rank, shared = device.bfs_rank(pair_of(part)), device.bfs_shared(2, 1)
-    elif part.job == "components":
-        rank, shared = device.components_rank(pair_of(part)), device.components_shared(2)
-    else:
-        distances = distances_of(np.dtype(part.weights or np.float32))
-        rank, shared = device.sssp_rank(pair_of(part)), device.sssp_shared(2, distances)
-    coroutine: Any
-    if part.job == "components":
-        coroutine = components(rank, shared)
-    else:
-        coroutine = (bfs if part.job == "bfs" else sssp)(rank, 0, shared)
-    run_in_process({0: coroutine}, shared)
+    rank, shared, algorithm = _rank_of(part, device)
+    given = () if part.job == "components" else (0,)
+    run_in_process({0: algorithm(rank, *given, shared)}, shared)
     if part.variant == RANKS and part.job == "bfs":
         rank.rehearse()
     codec.rehearse()
     routing.sort_by_seat(Route(np.zeros(1, part.ids)), routing.seat_of_rank([0]))
+    # Steps that so small a graph does not take.
+    if part.variant == OWNED_RANKS:
+        rank.rehearse(shared)
     if part.variant == TIER_RANKS and part.job == "sssp":
-        # Steps that so small a graph does not take.
         rank.push_within(shared, shared.unreached)
         rank.offer_within(shared, shared.unreached)
+
+
+def _rank_of(part: Part, device: Any) -> tuple[Any, Any, Any]:
+    """The rank, what ranks share, and their algorithm."""
+    from ooc_graph.shards.tiny_tiers import ring_rank  # noqa: PLC0415
+    from ooc_graph.traverse.bfs import bfs  # noqa: PLC0415
+    from ooc_graph.traverse.components import components  # noqa: PLC0415
+    from ooc_graph.traverse.sssp import sssp  # noqa: PLC0415
+    from ooc_graph.traverse.sssp_owned import sssp_owned  # noqa: PLC0415
+
+    algorithm: Any = {"bfs": bfs, "sssp": sssp, "components": components}[part.job]
+    if part.variant == TIER_RANKS:
+        types = np.dtype(part.ids), part.weights
+        return *ring_rank(part.job, part.directed, *types, device), algorithm
+    pair = pair_of(part)
+    if part.job == "bfs":
+        return device.bfs_rank(pair), device.bfs_shared(2, 1), algorithm
+    if part.job == "components":
+        return device.components_rank(pair), device.components_shared(2), algorithm
+    distances = distances_of(np.dtype(part.weights or np.float32))
+    if part.variant == OWNED_RANKS:
+        shared = device.owned_sssp_shared(2, 1, distances)
+        return device.owned_sssp_rank(pair), shared, partial(sssp_owned, most_listed=1)
+    return device.sssp_rank(pair), device.sssp_shared(2, distances), algorithm
 
 
 def pair_of(part: Part) -> Shard:

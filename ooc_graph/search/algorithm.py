@@ -59,6 +59,7 @@ class Algorithm:
             raise UsageError("the scheduler exchange needs a Dask client")
         # Imported by searches over ranks alone; the scheduler imports distributed.
         from ooc_graph.exchange import scheduler  # noqa: PLC0415
+        from ooc_graph.exchange.left import Left  # noqa: PLC0415
         from ooc_graph.search.rank_states import remove_all  # noqa: PLC0415
         from ooc_graph.search.ranks import MakeRanks, WritePart  # noqa: PLC0415
 
@@ -72,6 +73,9 @@ class Algorithm:
             threads=workplace.resources(on_cpu=True).threads,
             note=workplace.note,
         )
+        if task.reserved.messages_bytes:
+            # Ranks that own their distances leave no memory for answers of earlier searches.
+            Left.bring_oldest(workplace.client, 0)
         if task.request.on_worker:
             from ooc_graph.search.rank_answers import left_by_ranks  # noqa: PLC0415
 

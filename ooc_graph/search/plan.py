@@ -54,6 +54,10 @@ def _on_cpu() -> Iterator[Strategy]:
     from ooc_graph.strategies.cpu.on_disk import OnDisk
 
     yield OnDisk()
+
+    from ooc_graph.strategies.cpu.owned import Owned
+
+    yield Ranks(Owned())
     yield Ranks(OnDisk())
 
 

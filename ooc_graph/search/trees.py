@@ -37,6 +37,17 @@ def start(
     if task.kernel == "bfs":
         shared = device.bfs_shared(graph.rows, graph.shards)
         return {s: bfs(rank, root, shared, states(s)) for s, rank in ranks.items()}, shared
+    if task.reserved.messages_bytes:
+        from ooc_graph.strategies.cpu.owned import most_listed  # noqa: PLC0415
+        from ooc_graph.traverse.sssp_owned import sssp_owned  # noqa: PLC0415
+
+        dtype = measure_dtype(graph, task.kernel)
+        shared = device.owned_sssp_shared(graph.rows, graph.shards, dtype)
+        coroutines: dict[int, Any] = {}
+        for s, rank in ranks.items():
+            most = most_listed(task.reserved, graph, rank.ranks)
+            coroutines[s] = sssp_owned(rank, root, shared, most, states(s))
+        return coroutines, shared
     shared = device.sssp_shared(graph.rows, measure_dtype(graph, task.kernel))
     return {s: sssp(rank, root, shared, states(s)) for s, rank in ranks.items()}, shared
 

@@ -136,12 +136,14 @@ class Graph(GraphFacts):
                 advice="sssp needs weights of zero or more; use apsp, which allows negative ones",
             )
 
-    def resident_bytes(self, order: str, shards: Sequence[int] | None = None) -> int:
+    def resident_bytes(
+        self, order: str, shards: Sequence[int] | None = None, *, out_only: bool = False
+    ) -> int:
         """Host memory of the rows that a search needs, of all or of some shards."""
         chosen = range(self.shards) if shards is None else shards
         total = 0
         for column in ("offsets", "neighbors", *(["weights"] if order == names.LIGHT else [])):
-            for arrays in self.arrays_of(order, column):
+            for arrays in self.arrays_of(order, column)[: 1 if out_only else None]:
                 specs = [self.stored.spec(arrays[shard]) for shard in chosen]
                 total += sum(spec.length * spec.dtype.itemsize for spec in specs)
         return total
@@ -181,6 +183,14 @@ class Graph(GraphFacts):
         if order == names.HUB:
             return Shard(dealing, self.directed, tuples, out_hub=out, into_hub=into)
         return Shard(dealing, self.directed, tuples, out_light=out, into_light=into)
+
+    def load_out(self, shard: int, shards: int) -> Shard:
+        """As `load` by order ``light``, the out-arcs of one shard alone; tuples are unknown."""
+        self.require(names.LIGHT)
+        dealing = Dealing(self.rows, shards, shard)
+        out = self._side(names.OUT, names.LIGHT, dealing, None)
+        tuples = np.broadcast_to(np.uint32(0), dealing.rows)
+        return Shard(dealing, self.directed, tuples, out_light=out)
 
     def _kept(self, order: str) -> str:
         """Order in which there are rows for a search that wants ``order``."""

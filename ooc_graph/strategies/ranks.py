@@ -11,19 +11,13 @@ from ooc_graph.layout.names import ORDER_OF, id_dtype
 from ooc_graph.model.request import ANY, ROWS, SCHEDULER, Job
 from ooc_graph.model.reservation import BUSY, HOST, LOCAL, UNSUPPORTED, Refusal, Reservation
 from ooc_graph.model.resources import CPU
-from ooc_graph.model.strategy import DISK, MEMORY, PINNED, StrategyDefaults, WholeGraph
+from ooc_graph.model.strategy import MEMORY, PINNED, StrategyDefaults
 from ooc_graph.shards.load import Graph
 
 ADVICE = "raise --memory-limit or add workers that have the memory"
 STATE_BYTES = {"bfs": 56, "sssp": 96, "components": 40}
 """Bytes of a vertex with arcs beside the rows: state of a search, heads kept apart, id tables, the
 answer's pieces. Measured peaks are below it."""
-
-_ROWS = {
-    MEMORY: "",
-    PINNED: ", which have their rows in pinned host memory",
-    DISK: ", which leave arcs in the store",
-}
 
 
 @dataclass(frozen=True)
@@ -56,8 +50,24 @@ class RankLoading:
         return {shard: steps(load(shard)) for shard in self.missing}
 
 
-class OfRanks(WholeGraph, Protocol):
-    """A strategy of one process that many ranks can follow, too, each for its shards."""
+class OfRanks(Protocol):
+    """What many ranks can follow, each for its shards; most are strategies of one process, too."""
+
+    @property
+    def name(self) -> str:
+        """As of `Strategy`."""
+
+    @property
+    def device(self) -> str:
+        """As of `Strategy`."""
+
+    @property
+    def tier(self) -> int:
+        """As of `Strategy`."""
+
+    @property
+    def rank_rows(self) -> str:
+        """What a summary says of where ranks have their rows, after a comma; or empty."""
 
     def lacks_rank(self, job: Job, exchange: str) -> str:
         """Why it is no candidate for the ranks of a request; or empty."""
@@ -132,17 +142,21 @@ class Ranks(StrategyDefaults):
             return None
         if refused.is_of_ranks:
             is_hosts = refusal.kind == HOST and self.tier == PINNED
-            if is_hosts or refused.strategy == self.name or self.tier == MEMORY:
+            if is_hosts or refused.strategy == self.name:
                 return None
         elif most_ranks(job, self._exchange(job)) == job.graph.shards:
             # All ranks in one process need no less.
             return None
+        if self.joins:
+            # All rows are in memory, and what is listed for others has to fit beside them.
+            most = min(job.resources.least_limit_bytes, refused.host_bytes - 1)
+            job = replace(job, resources=replace(job.resources, least_limit_bytes=most))
         return self.reserve(job)
 
     def summary(self, kernel: str, reserved: Reservation) -> str:
         """How they tell each other."""
-        rows = _ROWS[self.tier]
-        return f"{kernel} is searched by ranks, exchange {reserved.exchange}{rows}"
+        exchange, rows = reserved.exchange, self.inner.rank_rows
+        return f"{kernel} is searched by ranks, exchange {exchange}{rows}"
 
     def describe(self, job: Job, reserved: Reservation) -> dict[str, Any]:
         """The worker that has most shards; of a device all ranks on one."""

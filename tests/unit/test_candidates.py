@@ -16,6 +16,7 @@ ORDER = (
     "cpu/memory",
     "cpu/memory, ranks",
     "cpu/disk",
+    "cpu/owned, ranks",
     "cpu/disk, ranks",
 )
 

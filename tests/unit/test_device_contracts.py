@@ -20,6 +20,7 @@ from ooc_graph.kernels.common.device import (
     SsspRank,
     SsspSearch,
 )
+from ooc_graph.kernels.common.sssp.owned import OwnedSsspRank, OwnedSsspShared
 from ooc_graph.kernels.cpu import device as cpu
 from ooc_graph.kernels.cpu.device import CpuDevice
 from ooc_graph.kernels.cpu.sssp.rank import CpuSsspRank
@@ -32,6 +33,8 @@ MORE = {
         **SEARCHES,
         "tier_bfs_rank": BfsPartsRank,
         "tier_sssp_rank": SsspRank,
+        "owned_sssp_rank": OwnedSsspRank,
+        "owned_sssp_shared": OwnedSsspShared,
         "components_rank": ComponentsRank,
         "components_shared": ComponentsShared,
         "edges_bfs": BfsSearch,

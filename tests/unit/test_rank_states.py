@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 from collections.abc import Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -25,6 +26,7 @@ from ooc_graph.search.rank_states import Before, Pace, RankStates, before, remov
 from ooc_graph.traverse.bfs import bfs
 from ooc_graph.traverse.components import components
 from ooc_graph.traverse.sssp import sssp
+from ooc_graph.traverse.sssp_owned import sssp_owned
 from ooc_graph.types import AnyArray, Dealing
 from tests import local_exchange
 from tests.gpu.ranked import CommonSteps
@@ -33,7 +35,7 @@ from tests.unit.test_tier_ranks import bound
 
 DEVICE = CpuDevice(1)
 ALGORITHMS: dict[str, Any] = {"bfs": bfs, "sssp": sssp, "components": components}
-MEMORY, DISK, JOINED = "memory", "disk", "joined"
+MEMORY, DISK, JOINED, OWNED = "memory", "disk", "joined", "owned"
 COMMON = "common steps"
 """Of every device."""
 ARRAYS = {
@@ -65,6 +67,10 @@ def made(arcs: Arcs, kernel: str, kind: str, shards: int) -> tuple[list[Any], An
     if kind == DISK:
         ranks, share = bound(arcs, kernel, HeadRule(1), shards, window=64, look=3)
         return ranks, share()
+    if kind == OWNED:
+        owned = [DEVICE.owned_sssp_rank(part) for part in arcs.shards(shards)]
+        dtype = distance_dtype(arcs.weight)
+        return owned, DEVICE.owned_sssp_shared(arcs.vertices, shards, dtype)
     ranks = [getattr(DEVICE, f"{kernel}_rank")(part) for part in arcs.shards(shards)]
     if kernel == "bfs":
         return ranks, DEVICE.bfs_shared(arcs.vertices, shards)
@@ -94,10 +100,12 @@ class Attempts:
         ranks, shared = self.made(self.arcs, self.kernel, kind, shards)
         found, pace = before(self.checkpoints), pace or Pace(0)
         coroutines: list[Any] = []
+        owned = partial(sssp_owned, most_listed=1 << 12)
+        algorithm = owned if kind == OWNED else ALGORITHMS[self.kernel]
         for number, rank in enumerate(ranks):
             dealing = Dealing(self.arcs.vertices, shards, number)
             states = RankStates(self.checkpoints, found, dealing, pace)
-            coroutines.append(ALGORITHMS[self.kernel](rank, *self.given, shared, states))
+            coroutines.append(algorithm(rank, *self.given, shared, states=states))
         if dies is not None:
             superstep, number = dies
             coroutines[number % shards] = dying(coroutines[number % shards], superstep)
@@ -147,8 +155,8 @@ DEATHS = st.tuples(st.integers(0, 12), st.integers(0, 3))
     ("kernel", "dtype", "kinds"),
     [
         ("bfs", "float32", [MEMORY, DISK]),
-        ("sssp", "float32", [MEMORY, DISK, JOINED, COMMON]),
-        ("sssp", "int64", [MEMORY, DISK, JOINED]),
+        ("sssp", "float32", [MEMORY, DISK, JOINED, OWNED, COMMON]),
+        ("sssp", "int64", [MEMORY, DISK, JOINED, OWNED]),
         ("components", "float32", [MEMORY]),
     ],
 )
@@ -190,6 +198,8 @@ def graphs() -> dict[str, Arcs]:
         ("sssp", (MEMORY, DISK)),
         ("sssp", (JOINED, COMMON)),
         ("sssp", (COMMON, DISK)),
+        ("sssp", (MEMORY, OWNED)),
+        ("sssp", (OWNED, MEMORY)),
         ("components", (MEMORY, MEMORY)),
     ],
 )
@@ -218,7 +228,8 @@ def test_lost_at_each_superstep(
     if kernel != "components":
         assert left[-1] < (left[0] / 2 if name == "grid" else left[0])
     if kernel == "sssp":
-        assert pulled == ({True, False} if name == "hubs" else {False})
+        pulls = name == "hubs" and kinds[0] != OWNED
+        assert pulled == ({True, False} if pulls else {False})
 
 
 def _pulls(attempts: Attempts) -> bool:

@@ -18,6 +18,7 @@ from ooc_graph.model.resources import Resources
 from ooc_graph.runtime import engine_cache, this_process
 from ooc_graph.sinks.single import NUMPY, answer_bytes
 from ooc_graph.strategies.cpu import on_disk as cpu_disk
+from ooc_graph.strategies.cpu import owned
 from ooc_graph.strategies.cpu.in_memory import resident_bytes
 from ooc_graph.strategies.ranks import ranks_bytes
 from tests.command_line import call
@@ -117,7 +118,7 @@ def test_a_large_worker_leaves_arcs_in_the_store_beside_a_small_one(path_graph):
     graph = og.open(path_graph)
     least, ranks = cpu_disk.least_within(graph, "sssp"), resident_bytes(graph, "sssp", copies=False)
     two = workers_with(ranks - 1, 2)
-    small = replace(two, least_limit_bytes=ranks_bytes(Job(graph, Request("sssp"), two)) - 1)
+    small = replace(two, least_limit_bytes=owned.least_bytes(Job(graph, Request("sssp"), two)) - 1)
     assert least < ranks - 1
     assert chosen(graph, "sssp", small) == Reservation("cpu/disk", ranks - 1)
 

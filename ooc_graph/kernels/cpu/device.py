@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from ooc_graph.kernels.cpu.edge_list.search import CpuEdgesBfs, CpuEdgesSssp
     from ooc_graph.kernels.cpu.many.bfs_search import CpuManyBfs
     from ooc_graph.kernels.cpu.many.johnson import CpuJohnson
+    from ooc_graph.kernels.cpu.sssp.owned import CpuOwnedSsspRank, CpuOwnedSsspShared
     from ooc_graph.kernels.cpu.sssp.rank import CpuSsspRank
     from ooc_graph.kernels.cpu.sssp.shared import CpuSsspShared
     from ooc_graph.kernels.cpu.store.bfs import TierBfsSearch
@@ -130,6 +131,26 @@ class CpuDevice:
         from ooc_graph.kernels.cpu.sssp.shared import CpuSsspShared
 
         return CpuSsspShared(vertices, dtype)
+
+    def owned_sssp_rank(self, shard: Shard) -> CpuOwnedSsspRank:
+        """SSSP steps on one shard (light-first out-rows) that alone has its distances."""
+        from ooc_graph.kernels.common.sssp.rows import Known, survey
+        from ooc_graph.kernels.cpu.sssp.owned import CpuOwnedSsspRank
+        from ooc_graph.kernels.cpu.sssp.search import light_rows
+
+        assert shard.out_light is not None
+        out = light_rows(shard.out_light)
+        known = Known(survey(out, shard.tuples), out.weights.max(initial=0))
+        directed = shard.directed
+        return CpuOwnedSsspRank(shard.dealing, out, known, directed=directed)
+
+    def owned_sssp_shared(
+        self, vertices: int, shards: int, dtype: np.dtype[Any]
+    ) -> CpuOwnedSsspShared:
+        """Which vertices are settled, one of it in a process and search; distances' ``dtype``."""
+        from ooc_graph.kernels.cpu.sssp.owned import CpuOwnedSsspShared
+
+        return CpuOwnedSsspShared(vertices, shards, dtype)
 
     def apsp(self, shard: Shard) -> CpuJohnson:
         """Distances from many sources on a whole graph (light-first rows, weights of any sign)."""

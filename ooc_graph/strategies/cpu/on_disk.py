@@ -15,7 +15,7 @@ from ooc_graph.model.engine import Engine, load_ids
 from ooc_graph.model.request import Job
 from ooc_graph.model.reservation import LOCAL, Refusal, Reservation
 from ooc_graph.model.resources import CPU
-from ooc_graph.model.strategy import DISK
+from ooc_graph.model.strategy import DISK, StrategyDefaults
 from ooc_graph.runtime import process
 from ooc_graph.runtime.machine import give_back_freed_memory
 from ooc_graph.runtime.same_graph import Remembered
@@ -34,12 +34,13 @@ reading takes memory beside what is held."""
 
 
 @dataclass(frozen=True)
-class OnDisk:
+class OnDisk(StrategyDefaults):
     """The heads of rows in memory, their tails in the store; one process searches."""
 
     name = "cpu/disk"
     device = CPU
     tier = DISK
+    rank_rows = ", which leave arcs in the store"
 
     def lacks(self, job: Job) -> str:
         """Refuses other methods, ranks, and graphs that are not in a store."""

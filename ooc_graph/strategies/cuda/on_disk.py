@@ -32,6 +32,7 @@ class OnDisk(StrategyDefaults):
     name = disk_budgets.NAME
     device = CUDA
     tier = DISK
+    rank_rows = ", which leave arcs in the store"
 
     def lacks(self, job: Job) -> str:
         """It is one rank, of a graph in a store."""

@@ -16,7 +16,7 @@ from ooc_graph.model.engine import Engine, load_ids
 from ooc_graph.model.request import SCHEDULER, Job
 from ooc_graph.model.reservation import BUSY, DEVICE, Refusal, Reservation
 from ooc_graph.model.resources import CUDA
-from ooc_graph.model.strategy import PINNED
+from ooc_graph.model.strategy import PINNED, StrategyDefaults
 from ooc_graph.runtime import process
 from ooc_graph.shards.load import Graph
 from ooc_graph.strategies.cuda import in_memory, pinned_budgets, pinned_ranks
@@ -26,12 +26,13 @@ from ooc_graph.strategies.ranks import RankLoading, most_ranks
 
 
 @dataclass(frozen=True)
-class Pinned:
+class Pinned(StrategyDefaults):
     """Rows in pinned host memory, and on the device what searches read most."""
 
     name = pinned_budgets.NAME
     device = CUDA
     tier = PINNED
+    rank_rows = ", which have their rows in pinned host memory"
 
     def lacks(self, job: Job) -> str:
         """It is one rank, and pays only if the device has no room for all rows."""

@@ -1,0 +1,188 @@
+"""SSSP steps of a rank that has the distances and parents of its own rows alone (CPU)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ooc_graph.kernels.common.bitmap import words_for
+from ooc_graph.kernels.common.dealt import dealt_of
+from ooc_graph.kernels.common.decisions import SsspTree
+from ooc_graph.kernels.common.sssp.distances import BaseSsspRank, SharedBounds
+from ooc_graph.kernels.common.sssp.owned import Candidates, Pushed
+from ooc_graph.kernels.common.sssp.rows import Known, LightRows
+from ooc_graph.kernels.cpu.bfs.rank import CpuBfsShared
+from ooc_graph.kernels.cpu.sssp import owned_plateaus as plateaus
+from ooc_graph.kernels.cpu.sssp import owned_steps as steps
+from ooc_graph.kernels.cpu.sssp.owned_lists import EMPTY, Listed, Own, new_listed
+from ooc_graph.kernels.cpu.sssp.search import new_wave
+from ooc_graph.types import AnyArray, Dealing, owner_of
+
+
+class CpuOwnedSsspShared(SharedBounds):
+    """Which vertices are settled, in host memory: two bits for each of the whole graph."""
+
+    def __init__(self, vertices: int, shards: int, dtype: np.dtype[Any]) -> None:
+        super().__init__(dtype)
+        self._bitmaps = CpuBfsShared(vertices, shards)
+        self.settled = self._bitmaps.visited
+
+    def merge(self, payloads: Sequence[tuple[AnyArray, ...]]) -> None:
+        """Take bitmaps of what is settled (one array), or the smallest candidates (three)."""
+        if len(payloads[0]) == 1:
+            self._bitmaps.merge(payloads)
+        else:
+            self._smallest = min(smallest[0] for _, _, smallest in payloads)
+
+
+class CpuOwnedSsspRank(BaseSsspRank):
+    """SSSP steps on the rows of one shard, which are light-first and pushed along ``out``.
+
+    In addition to the rows and their first weights it has three ids, two distances and 4 bytes a
+    row (8 if a row has 2**30 arcs), and while it searches a list of candidates for others.
+    """
+
+    def __init__(
+        self,
+        dealing: Dealing,
+        out: LightRows,
+        known: Known,
+        *,
+        directed: bool,
+    ) -> None:
+        rows, ids = dealing.rows, out.neighbors.dtype
+        super().__init__(dealing, len(out.neighbors), ids, out.weights.dtype, known)
+        self._out, self.directed, self.ranks = out, directed, dealing.shards
+        distances = np.array([self._top]).dtype
+        longest = int(np.diff(out.offsets).max(initial=0))
+        self._wave = new_wave(np.empty(rows, ids), distances, 0, longest)
+        near, dealt = np.empty(rows, distances), dealt_of(dealing)
+        self._own = Own(self._wave, np.empty(rows, ids), near, dealt)
+        self._kind, self._bits = distances.type, np.dtype(f"u{distances.itemsize}")
+        self._listed: Listed | None = None
+
+    def begin(self, root: int, bound: float, distance: AnyArray | None, most_listed: int) -> None:
+        """Forget everything; the root, or all that was reached before, is to be pushed."""
+        own, wave = self._own, self._wave
+        wave.taken[:] = 0
+        wave.distance[:] = self._top if distance is None else distance
+        own.parent[:], own.near[:] = np.iinfo(self._ids).max, self._top
+        vertex, dealing = np.array([root]), self._dealing
+        if owner_of(vertex, dealing.shards) == dealing.shard:
+            row = dealing.local_of(vertex)
+            wave.distance[row] = own.near[row] = 0
+            own.parent[row] = root
+        self._bound, self._low = self._kind(bound), self._kind(-1)
+        self._head, self._again, self._found = 0, 0, 0
+        self._queued, self._pending, self._smallest = steps.queue_reached(
+            self._out, own, self._bound
+        )
+        self._listed = new_listed(most_listed, self._ids, wave.distance.dtype)
+
+    def push(self, shared: CpuOwnedSsspShared, bound: float) -> Pushed:
+        """Push own rows below the bound, to their fixed point, or until the list is full."""
+        if bound != self._bound:
+            assert not self._queued
+            self._bound, self._head = self._kind(bound), 0
+            self._queued, self._pending, self._smallest = steps.raise_bound(
+                self._out, self._wave, self._pending, self._bound
+            )
+        ring = self._head, self._queued, self._pending, self._smallest
+        below = self._bound, shared.settled, self._entries()
+        *ring, count, examined, again = steps.push_own(self._out, self._own, *ring, *below)
+        self._head, self._queued, self._pending, self._smallest = ring
+        return Pushed(self._sent(count), self._queued, examined, again, self._smallest)
+
+    def _entries(self) -> Listed:
+        """The list, which is empty."""
+        assert self._listed is not None
+        return self._listed
+
+    def _sent(self, count: int) -> Candidates:
+        """So many listed entries, by ascending target; the list is empty then.
+
+        Distances are unsigned numbers of the same bits then, which the exchange can code.
+        """
+        listed = self._entries()
+        if count:
+            listed.slots[:] = EMPTY
+        order = np.argsort(listed.target[:count])
+        found, near = (column.view(self._bits)[order] for column in (listed.found, listed.near))
+        return listed.target[order], found, near, listed.parent[order]
+
+    def _as_listed(self, candidates: Candidates) -> Candidates:
+        """Undo `_sent`."""
+        target, found, near, parent = candidates
+        kind = self._wave.distance.dtype
+        return target, found.view(kind), near.view(kind), parent
+
+    def take(self, candidates: Candidates) -> int:
+        """Take candidates below the bound; how many improve what was reached before."""
+        ring = self._head, self._queued, self._pending, self._smallest
+        self._queued, self._pending, self._smallest, again = steps.take_candidates(
+            self._out, self._own, ring, self._bound, *self._as_listed(candidates)
+        )
+        return int(again)
+
+    def settled(self, bound: float) -> tuple[AnyArray, int]:
+        """Bitmap of the own rows up to a bound, beyond that of the call before; rows left."""
+        high = self._kind(bound)
+        words = np.zeros(words_for(self._dealing.rows), np.uint64)
+        left = steps.mark_between(self._wave.distance, self._low, high, self._top, words)
+        self._low = high
+        return words, int(left)
+
+    def may_reach_more(self, shared: CpuOwnedSsspShared) -> bool:
+        """Whether own rows that are left may have a neighbour that is settled."""
+        given = self._out, self._wave.distance, self._low, shared.settled
+        return bool(steps.may_be_reached(*given))
+
+    def distances(self) -> AnyArray:
+        """Distances of the own rows, in an array of their own."""
+        return self._wave.distance.copy()
+
+    def overflowed(self, shared: CpuOwnedSsspShared) -> bool:
+        """Tell whether a shortest distance from here exceeds the distances' dtype."""
+        heaviest = self._known.heaviest
+        return bool(steps.lost_by_overflow(self._out, self._own, shared.settled, heaviest))
+
+    def list_lacking(self) -> int:
+        """Reached rows without a parent, on plateaus; others there offer themselves next."""
+        self._head = 0
+        self._queued, lacking = plateaus.list_entrances(self._out, self._own)
+        return int(lacking)
+
+    def offer(self) -> tuple[Candidates, int, int]:
+        """What rows offer along their plateaus; rows that are left to do so; arcs examined."""
+        self._head, self._found, count, examined = plateaus.offer_rows(
+            self._out, self._own, self._head, self._queued, self._found, self._entries()
+        )
+        return self._sent(count), self._queued - self._head, examined
+
+    def take_offers(self, candidates: Candidates) -> None:
+        """Have own rows that lack a parent take the smallest that is offered in this hop."""
+        target, at, _, parent = self._as_listed(candidates)
+        self._found = plateaus.take_offers(self._own, self._found, target, at, parent)
+
+    def end_hop(self) -> int:
+        """How many rows found a parent in this hop; they offer themselves in the next."""
+        found = self._found
+        plateaus.end_hop(self._own, found)
+        self._head, self._queued, self._found = 0, found, 0
+        return int(found)
+
+    def tree(self, phase_arcs: dict[str, int]) -> SsspTree:
+        """Answer for the own rows, in local order."""
+        self._listed = None
+        return SsspTree(self._own.parent, self._wave.distance, 0.0, phase_arcs)
+
+    def rehearse(self, shared: CpuOwnedSsspShared) -> None:
+        """Take, once, the steps that a search of two vertices does not."""
+        self.begin(0, 0, None, 1)
+        for bound in range(2):
+            self.push(shared, bound)
+        self.settled(1)
+        steps.may_be_reached(self._out, self._wave.distance, self._low, shared.settled)
+        self.overflowed(shared)

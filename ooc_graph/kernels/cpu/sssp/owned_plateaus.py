@@ -1,0 +1,104 @@
+"""Parents on plateaus, where ranks have the distances of their own rows alone (CPU).
+
+Rows that have a parent offer themselves to those behind them on their plateau, hop by hop. Who they
+are is known by their distances: a plateau's are all equal. The rules are those of
+`ooc_graph.kernels.cpu.sssp.parents`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ooc_graph.kernels.common.compiled import kernel, subroutine
+from ooc_graph.kernels.common.dealt import internal_of, is_own, local_of
+from ooc_graph.kernels.common.sssp.sums import path_sum
+from ooc_graph.kernels.cpu.sssp.owned_lists import list_best
+
+
+@kernel
+def list_entrances(out: Any, own: Any) -> tuple[int, int]:
+    """Queue the rows with a parent that a plateau may begin behind; reached rows without a parent.
+
+    The number queued comes first. Arcs are counted from the first again.
+    """
+    wave, top, count, lacking = own.wave, own.wave.top[0], 0, 0
+    wave.taken[:] = 0
+    for row in range(len(wave.distance)):
+        at = wave.distance[row]
+        if at == top:
+            continue
+        if own.near[row] == top:
+            lacking += 1
+        elif path_sum(at, out.lightest[row], top) == at:
+            wave.queue[count] = row
+            count += 1
+    return count, lacking
+
+
+@subroutine
+def _accept(own: Any, row: int, at: Any, u: int, found: int) -> int:
+    """Have a row of the plateau at this distance take the smaller parent, if it lacks one.
+
+    It does until the hop ends. ``pending`` lists who has found one, so many.
+    """
+    wave, parent = own.wave, own.parent
+    if wave.distance[row] != at or own.near[row] != wave.top[0]:
+        return found
+    if parent[row] == parent.dtype.type(-1):
+        wave.pending[found] = row
+        found += 1
+    # All ones is the largest id.
+    parent[row] = min(np.uint64(parent[row]), np.uint64(u))
+    return found
+
+
+@kernel
+def offer_rows(
+    out: Any, own: Any, begin: int, count: int, found: int, listed: Any
+) -> tuple[int, int, int, int]:
+    """Offer the rows ``queue[begin:count]`` along their plateaus, until the list is full.
+
+    Returns how far it came, rows that have found a parent, entries listed, and arcs examined.
+    """
+    wave, top = own.wave, own.wave.top[0]
+    entries, examined = 0, 0
+    while begin < count:
+        row = np.int64(wave.queue[begin])
+        u, at = internal_of(row, own.dealt), wave.distance[row]
+        position = out.offsets[row] + np.int64(wave.taken[row])
+        while position < out.offsets[row + 1]:
+            if path_sum(at, out.weights[position], top) > at:
+                break
+            v = np.int64(out.neighbors[position])
+            if is_own(v, own.dealt):
+                found = _accept(own, local_of(v, own.dealt), at, u, found)
+            elif entries == len(listed.target):
+                wave.taken[row] = position - out.offsets[row]
+                return begin, found, entries, examined
+            else:
+                entries = list_best(listed, entries, v, at, at, u)
+            position += 1
+            examined += 1
+        begin += 1
+    return begin, found, entries, examined
+
+
+@kernel
+def take_offers(own: Any, found: int, target: Any, at: Any, parent: Any) -> int:
+    """Take what other ranks' rows offer; rows that have found a parent in this hop."""
+    for index in range(len(target)):
+        row = local_of(np.int64(target[index]), own.dealt)
+        found = _accept(own, row, at[index], np.int64(parent[index]), found)
+    return found
+
+
+@kernel
+def end_hop(own: Any, found: int) -> None:
+    """Have the rows that found a parent lack none, and offer themselves in the next hop."""
+    wave = own.wave
+    for index in range(found):
+        row = np.int64(wave.pending[index])
+        own.near[row] = wave.distance[row]
+        wave.queue[index], wave.taken[row] = row, 0

@@ -1,0 +1,141 @@
+"""SSSP by ranks that have the distances of their own rows alone: its memory, and its ranks."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from ooc_graph.exchange.routing import fewest_ranks
+from ooc_graph.kernels.common.sssp.distances import distances_of
+from ooc_graph.layout.names import LIGHT, id_dtype
+from ooc_graph.memory.heads import require_in_worker
+from ooc_graph.model.request import SCHEDULER, Job
+from ooc_graph.model.reservation import Reservation
+from ooc_graph.model.resources import CPU
+from ooc_graph.model.strategy import MEMORY
+from ooc_graph.runtime import process
+from ooc_graph.runtime.warmup import OWNED_RANKS, warm
+from ooc_graph.shards.load import Graph
+from ooc_graph.shards.tier_ranks import ROUTED_COPIES, ROUTED_ORDER_BYTES
+from ooc_graph.strategies.ranks import ADVICE, RankLoading, busiest
+from ooc_graph.types import Dealing
+
+LEAST_LISTED, MOST_LISTED = 1 << 10, 1 << 16
+"""Candidates that a rank sends at a time: no fewer, and more hardly save anything."""
+SLOT_BYTES = 16
+"""Memory of the slots of an entry in a rank's list, at most."""
+ANSWER_COPIES = 3
+"""Copies of an answer: of the search, to keep, and as it is sent."""
+EVERYONES_BYTES = 1
+"""Memory of a vertex of the whole graph: bitmaps of what is settled, told and as they arrive."""
+
+
+@dataclass(frozen=True)
+class Owned:
+    """All rows in memory; each rank of an SSSP has the distances of its own rows alone."""
+
+    name = "cpu/owned"
+    device = CPU
+    tier = MEMORY
+    rank_rows = ", each of which has the distances of its own rows alone"
+
+    def lacks_rank(self, job: Job, exchange: str) -> str:
+        """Refuses other kernels, and ranks of which one worker has all."""
+        if job.kernel != "sssp":
+            return "only sssp is searched by ranks that own their distances"
+        is_shared = exchange == SCHEDULER and busiest(job) < job.graph.shards
+        return "" if is_shared else "there are no workers to share the work"
+
+    def reserve_rank(self, job: Job, exchange: str) -> Reservation:  # noqa: ARG002
+        """Rows of its shards and their state, and lists as long as there is memory for."""
+        available, fixed = job.resources.least_limit_bytes, rows_bytes(job) + state_bytes(job)
+        require_in_worker(job.what, least_bytes(job), available, ADVICE)
+        fitting = (available - fixed) // messages_bytes(job.graph, ranks_of(job), 1)
+        messages = messages_bytes(job.graph, ranks_of(job), min(MOST_LISTED, fitting))
+        needed = fixed + max(messages, gathered_bytes(job))
+        return Reservation(self.name, needed, messages_bytes=messages)
+
+    def describe_rank(self, job: Job, reserved: Reservation) -> dict[str, Any]:
+        """Out-arcs of its shards, the state of their rows, and messages or the answer."""
+        rows, in_all = rows_bytes(job), reserved.host_bytes
+        return {
+            "kernel": job.kernel,
+            "tier": "memory, by ranks, each with the distances of its own rows",
+            "budget": job.resources.least_limit_bytes,
+            "bytes: rows": rows,
+            "bytes: state of its vertices": state_bytes(job),
+            "bytes: messages, or the answer": in_all - rows - state_bytes(job),
+            "bytes: in all": in_all,
+            "share of arcs in memory": 1.0,
+            "bytes that stay in the store": 0,
+        }
+
+    def load_ranks(self, loading: RankLoading) -> dict[int, Any]:
+        """Read the out-arcs of each of the missing shards."""
+        graph, device = loading.graph, process.device()
+        warm(loading.kernel, graph, device, variant=OWNED_RANKS)
+        ranks = loading.ranks or graph.shards
+        return {
+            shard: device.owned_sssp_rank(graph.load_out(shard, ranks)) for shard in loading.missing
+        }
+
+
+def most_listed(reserved: Reservation, graph: Graph, ranks: int) -> int:
+    """Candidates that each of so many ranks may list at a time."""
+    fitting = reserved.messages_bytes // messages_bytes(graph, ranks, 1)
+    return min(MOST_LISTED, max(LEAST_LISTED, fitting))
+
+
+def least_bytes(job: Job) -> int:
+    """Least memory of the worker that has most shards."""
+    least = messages_bytes(job.graph, ranks_of(job), LEAST_LISTED)
+    return rows_bytes(job) + state_bytes(job) + max(least, gathered_bytes(job))
+
+
+def rows_bytes(job: Job) -> int:
+    """Memory of the out-arcs of the worker that has the hubs, and most shards."""
+    return job.graph.resident_bytes(LIGHT, range(busiest(job)), out_only=True)
+
+
+def own_row_bytes(id_bytes: int, distance_bytes: int) -> int:
+    """Memory of an own row beside its arcs: its search, its first weight, its answer."""
+    searched = 3 * id_bytes + 2 * distance_bytes + 16
+    return searched + ANSWER_COPIES * (id_bytes + distance_bytes)
+
+
+def state_bytes(job: Job) -> int:
+    """Memory of the state of its rows, and of bitmaps."""
+    graph = job.graph
+    each = own_row_bytes(*_sizes(graph))
+    own = sum(Dealing(graph.rows, graph.shards, shard).rows for shard in range(busiest(job)))
+    return own * each + graph.rows * EVERYONES_BYTES
+
+
+def gathered_bytes(job: Job) -> int:
+    """Memory of one worker that brings together an answer, which is written, beside its ranks."""
+    graph, request = job.graph, job.request
+    if request.answer_bytes or request.on_worker:
+        return 0
+    ids, distances = _sizes(graph)
+    tables = 8 * graph.rows + graph.vertices * (ids + (0 if graph.first_id is not None else 8))
+    return tables + 2 * graph.rows * (ids + distances)
+
+
+def _sizes(graph: Graph) -> tuple[int, int]:
+    """Bytes of an id and of a distance."""
+    return id_dtype(graph.rows).itemsize, distances_of(graph.weight_dtype).itemsize
+
+
+def messages_bytes(graph: Graph, ranks: int, most_listed: int) -> int:
+    """Memory of lists and messages of one worker, if each rank lists so many candidates.
+
+    Each rank may be of this worker, and all that ranks list may be sent to it.
+    """
+    entry = 2 * sum(_sizes(graph))
+    return 2 * ranks * most_listed * (ROUTED_COPIES * entry + ROUTED_ORDER_BYTES + SLOT_BYTES)
+
+
+def ranks_of(job: Job) -> int:
+    """Ranks of all workers together."""
+    shards, resources = job.graph.shards, job.resources
+    return fewest_ranks(shards, min(resources.processes, shards), resources.threads)
