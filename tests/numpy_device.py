@@ -17,8 +17,16 @@ import pytest
 from ooc_graph.kernels.cuda.build import gather as cuda_gather
 from ooc_graph.kernels.cuda.build import store_rows as cuda_store
 from ooc_graph.kernels.cuda.runtime import rows as cuda_held
-from ooc_graph.shards import cuda_build, cuda_edges, cuda_runs, cuda_sides, cuda_stages
+from ooc_graph.shards import (
+    cuda_edges,
+    cuda_process,
+    cuda_runs,
+    cuda_sides,
+    cuda_stages,
+    cuda_worker,
+)
 
+DEVICE_BYTES = 1 << 34
 NONE = 0xFFFFFFFF
 ROW = np.uint64(32)
 UNSIGNED = {"u32": np.uint32, "u64": np.uint64}
@@ -164,17 +172,19 @@ def stand_in(patch: pytest.MonkeyPatch) -> None:
         cuda_gather,
         cuda_held,
         cuda_store,
-        cuda_build,
         cuda_edges,
+        cuda_process,
         cuda_runs,
         cuda_sides,
-        cuda_stages,
+        cuda_worker,
     ):
         patch.setattr(module, "cuda", lambda: CUPY)
     for module in (cuda_gather, cuda_store):
         patch.setattr(module, "kernel", kernel)
-    for module in (cuda_build, cuda_runs):
+    for module in (cuda_stages, cuda_runs):
         patch.setattr(module, "pinned_buffer", lambda count: np.empty(count, np.uint8))
-    patch.setattr(cuda_build, "free_pinned", lambda: None)
-    patch.setattr(cuda_build, "within_memory", lambda _: nullcontext())
-    patch.setattr(cuda_build, "own_pool", lambda _: nullcontext())
+    patch.setattr(cuda_process, "device_bytes", lambda: (DEVICE_BYTES, DEVICE_BYTES))
+    patch.setattr(cuda_process, "free_unused", lambda: None)
+    patch.setattr(cuda_process, "is_plain_pool", lambda: True)
+    patch.setattr(cuda_process, "pool_within", lambda _: None)
+    patch.setattr(cuda_process, "within_memory", lambda _: nullcontext())

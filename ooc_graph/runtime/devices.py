@@ -11,6 +11,7 @@ from typing import Any
 
 from ooc_graph.errors import DeviceError
 from ooc_graph.kernels.cuda.runtime import modules as cuda_modules
+from ooc_graph.kernels.cuda.runtime.peers import identity
 from ooc_graph.model.resources import CPU, CUDA, Device, require_name
 
 WITHOUT_CUPY = "a CUDA device needs CuPy, which is not installed"
@@ -94,6 +95,13 @@ def _look() -> int | str:
         return cuda_memory_bytes()
     except DeviceError as error:
         return str(error)
+
+
+def device_identity() -> tuple[int, ...]:
+    """What tells this process's CUDA device from others, on its host and on others."""
+    _cuda()
+    host, _, bus = identity()
+    return host, bus
 
 
 def cuda_facts() -> dict[str, str | int]:

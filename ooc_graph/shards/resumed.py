@@ -14,15 +14,21 @@ from ooc_graph.layout.commit import Partial, left_by
 from ooc_graph.shards.build_options import BuildOptions
 from ooc_graph.types import Progress
 
+CPU, CUDA = "cpu", "cuda"
+
 _NOBODY_S = "none that is known again: "
 _SLOT_BITS = 3
 
 
-def begun_with(source: EdgeSource, options: BuildOptions) -> dict[str, str]:
-    """What the parts of a build follow from; of a source that nothing tells, no other has it."""
+def begun_with(source: EdgeSource, options: BuildOptions, device: str = CPU) -> dict[str, str]:
+    """What the parts of a build follow from; of a source that nothing tells, no other has it.
+
+    Parts are others on a ``device`` of another kind.
+    """
     identity = None if options.anew else source.identity()
     return {
         "source": identity or _NOBODY_S + uuid.uuid4().hex,
+        "device": device,
         "options": f"{options.rows} {options.shards} {options.compress}",
         # Of the code that makes the parts.
         "version": kernel_cache.source_hash("edges/*.py", "layout/*.py", "shards/*.py"),

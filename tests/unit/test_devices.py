@@ -23,13 +23,17 @@ from ooc_graph.errors import (
 )
 from ooc_graph.kernels.cuda.runtime import modules as cuda_modules
 from ooc_graph.layout import names
+from ooc_graph.layout.checkpoints import NoCheckpoints
 from ooc_graph.model import rank_memory
 from ooc_graph.model.request import CUDA_FIXED_BYTES
 from ooc_graph.model.reservation import Reservation
 from ooc_graph.model.resources import CudaLimits
-from ooc_graph.runtime import building, devices, this_process
+from ooc_graph.runtime import devices, this_process
 from ooc_graph.runtime.this_process import ThisProcess
 from ooc_graph.search.algorithm import Algorithm
+from ooc_graph.shards import cuda_process
+from ooc_graph.shards.build_options import BuildOptions
+from ooc_graph.shards.cuda_work import DeviceWork
 from ooc_graph.strategies.cuda import in_memory as cuda_memory
 from ooc_graph.types import Dealing
 from tests.command_line import call
@@ -424,18 +428,38 @@ def test_a_build_takes_what_it_may_of_the_device(
     class Enough(OocGraphError):
         pass
 
-    def take(*_: Any, device_memory_bytes: int | None, **__: Any) -> None:
-        found.append(device_memory_bytes)
+    def take(limit_bytes: int | None) -> None:
+        found.append(limit_bytes)
         raise Enough
 
-    monkeypatch.setattr(building, "build_into", take)
-    monkeypatch.setattr(cuda_modules, "free_unused", lambda: None)
-    monkeypatch.setattr(building, "usable_bytes", lambda free: free - (6 << 20))
+    monkeypatch.setattr(cuda_process, "pool_within", take)
+    monkeypatch.setattr(cuda_process, "usable_bytes", lambda free: free - (6 << 20))
     edges = np.array([1, 2, 3]), np.array([2, 3, 4])
     with pytest.raises(Enough):
         og.build(edges, tmp_path / "g.zarr", device="cuda", device_memory=asked)
     assert found == [given]
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("asked", "plain", "given"),
+    [
+        (None, True, 37 << 20),
+        (20 << 20, True, 20 << 20),
+        (1 << 30, True, 37 << 20),
+        # An allocator of its own has what seems to be in use.
+        (None, False, None),
+        (1 << 30, False, 1 << 30),
+    ],
+)
+def test_processes_that_share_a_device_divide_what_is_free(
+    asked: int | None, plain: bool, given: int | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cuda_process, "is_plain_pool", lambda: plain)
+    monkeypatch.setattr(cuda_process, "usable_bytes", lambda free: free - (6 << 20))
+    nowhere = NoCheckpoints(Path("nowhere"))
+    work = DeviceWork(og.Kronecker(5), BuildOptions(), nowhere, "", asked, 1 << 30, sharing=2)
+    assert cuda_process.allowed_bytes(work, 80 << 20) == given
 
 
 def test_device_memory_is_not_for_builds_on_the_cpu(
