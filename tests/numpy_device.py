@@ -183,6 +183,7 @@ def stand_in(patch: pytest.MonkeyPatch) -> None:
         patch.setattr(module, "kernel", kernel)
     for module in (cuda_stages, cuda_runs):
         patch.setattr(module, "pinned_buffer", lambda count: np.empty(count, np.uint8))
+    patch.setattr(cuda_edges, "seconds_of", lambda launch: launch() or 0.0)
     patch.setattr(cuda_process, "device_bytes", lambda: (DEVICE_BYTES, DEVICE_BYTES))
     patch.setattr(cuda_process, "free_unused", lambda: None)
     patch.setattr(cuda_process, "is_plain_pool", lambda: True)

@@ -84,7 +84,7 @@ class DeviceBuild(InputStages):
         work = DeviceWork(
             source,
             self.options,
-            checkpoints or NoCheckpoints(self.partial.folder),
+            NoCheckpoints(self.partial.folder) if checkpoints is None else checkpoints,
             uuid.uuid4().hex,
             self.device_bytes,
             budget.limit_bytes // budget.processes,

@@ -49,8 +49,8 @@ class ShardRange:
 class Fit:
     """Arcs that a device makes rows of at a time: ``most`` fit, and a row has up to ``longest``.
 
-    About ``by_pass`` are wanted if all tuples are passed over for them, ``from_runs`` if they come
-    from sorted runs. ``pass_bytes`` is the cost of a pass for a tuple, as of `runs_pay`;
+    At least ``by_pass`` are wanted if all tuples are passed over for them, ``from_runs`` if they
+    come from sorted runs. ``pass_bytes`` is the cost of a pass for a tuple, as of `runs_pay`;
     ``arc_bytes`` are those of an arc in a run. ``run_edges`` are tuples of a run, 0 if none can be
     made.
     """
@@ -64,10 +64,11 @@ class Fit:
     run_edges: int
 
     def ranges(self, arcs: int, wanted: int) -> int:
-        """Ranges that rows of so many arcs are made in, if about ``wanted`` are."""
+        """Ranges that rows of so many arcs are made in, if ``wanted`` are, or a bit more."""
         if not arcs:
             return 0
-        return max(-(-arcs // self.most), (arcs + wanted // 2) // wanted, 1)
+        # Rounded down, so that tasks of their own make no more of them than all rows together.
+        return max(-(-arcs // self.most), arcs // wanted, 1)
 
     def range_arcs(self, arcs: int, wanted: int) -> int:
         """Arcs of each of these ranges, at most."""

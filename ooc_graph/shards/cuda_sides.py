@@ -135,7 +135,7 @@ class Sides:
         return needed <= free
 
     def _ranges(self, fit: Fit, wanted: int) -> dict[str, list[Range]]:
-        """Ranges of rows of each side, of about so many arcs."""
+        """Ranges of rows of each side, of so many arcs or a bit more."""
         starts, found, ends = self.layout.starts, dict[str, list[Range]](), None
         for (side, first, stop), arcs in zip(self.spans, self._span_arcs, strict=True):
             low, high = int(starts[first]), int(starts[stop])
