@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from contextlib import nullcontext
+from time import perf_counter
 from types import SimpleNamespace
 from typing import Any
 
@@ -166,6 +167,13 @@ def kernel(_: str, function: str, constants: Mapping[str, int | str] | None = No
     return lambda _, __, arguments: globals()[function](constants or {}, *arguments)
 
 
+def seconds_of(launch: Callable[[], None]) -> float:
+    """As `ooc_graph.kernels.cuda.runtime.rows.seconds_of`."""
+    begun = perf_counter()
+    launch()
+    return perf_counter() - begun
+
+
 def stand_in(patch: pytest.MonkeyPatch) -> None:
     """Have builds on a device run here, by threads and files as ever."""
     for module in (
@@ -183,7 +191,7 @@ def stand_in(patch: pytest.MonkeyPatch) -> None:
         patch.setattr(module, "kernel", kernel)
     for module in (cuda_stages, cuda_runs):
         patch.setattr(module, "pinned_buffer", lambda count: np.empty(count, np.uint8))
-    patch.setattr(cuda_edges, "seconds_of", lambda launch: launch() or 0.0)
+    patch.setattr(cuda_edges, "seconds_of", seconds_of)
     patch.setattr(cuda_process, "device_bytes", lambda: (DEVICE_BYTES, DEVICE_BYTES))
     patch.setattr(cuda_process, "free_unused", lambda: None)
     patch.setattr(cuda_process, "is_plain_pool", lambda: True)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from ooc_graph.shards.cuda_plan import runs_pay
 
-MOST_ARCS = 1 << 29
+MOST_ARCS = 1 << 30
 """Arcs of a task at most, if its shards are no larger: so much is lost with a worker. The device
 waits for the disk at the end of each task."""
 PREFIX = "rows-"
