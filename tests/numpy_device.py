@@ -192,7 +192,8 @@ def stand_in(patch: pytest.MonkeyPatch) -> None:
     for module in (cuda_stages, cuda_runs):
         patch.setattr(module, "pinned_buffer", lambda count: np.empty(count, np.uint8))
     patch.setattr(cuda_edges, "seconds_of", seconds_of)
-    patch.setattr(cuda_process, "device_bytes", lambda: (DEVICE_BYTES, DEVICE_BYTES))
+    for module in (cuda_process, cuda_stages):
+        patch.setattr(module, "device_bytes", lambda: (DEVICE_BYTES, DEVICE_BYTES))
     patch.setattr(cuda_process, "free_unused", lambda: None)
     patch.setattr(cuda_process, "is_plain_pool", lambda: True)
     patch.setattr(cuda_process, "pool_within", lambda _: None)

@@ -22,11 +22,12 @@ from ooc_graph.layout.checkpoints import Checkpoint, NoCheckpoints
 from ooc_graph.layout.commit import Partial
 from ooc_graph.shards.build_options import BuildOptions, BuildReport
 from ooc_graph.shards.cuda_process import DeviceProcess
-from ooc_graph.shards.cuda_shard_ranges import PREFIX, ShardRange, dealt, shard_ranges_of
+from ooc_graph.shards.cuda_shard_ranges import PREFIX, ShardRange, apart, dealt, shard_ranges_of
 from ooc_graph.shards.cuda_stages import (
     TABLES,
     fit_on_device,
     number_on_device,
+    open_device,
     write_rows,
 )
 from ooc_graph.shards.cuda_tables import StoreLayout
@@ -79,6 +80,18 @@ class DeviceBuild(InputStages):
     device_bytes: int | None
     sharing: int
 
+    def run(self, source: EdgeSource) -> None:
+        """All stages; a device that others have is noticed before input is read."""
+        run_all(self._device_workforce, NoProgress(), "", open_device, [()])
+        super().run(source)
+
+    @property
+    def _device_workforce(self) -> Workforce:
+        """Who does tasks on devices: workers; or this thread, as the caller chose its device."""
+        if self.workforce.remote:
+            return self.workforce
+        return replace(self.workforce, executor=AtOnce())
+
     def _run(self, source: EdgeSource, description: Future[dict[str, Any]]) -> None:
         budget, checkpoints = self.workforce.budget, self.partial.checkpoints
         work = DeviceWork(
@@ -90,17 +103,16 @@ class DeviceBuild(InputStages):
             budget.limit_bytes // budget.processes,
             self.sharing,
         )
+        given = self._device_workforce, description
         if self.workforce.remote:
             try:
-                self._stages(work, None, self.workforce, description)
+                self._stages(work, None, *given)
             finally:
                 self.workforce.everywhere(bind(forget_process, work.attempt))
             return
         own = DeviceProcess(work, self.workforce, self.progress)
         try:
-            # In this thread, whose device, stream and allocator are the caller's.
-            executor = replace(self.workforce, executor=AtOnce())
-            self._stages(work, own, executor, description)
+            self._stages(work, own, *given)
         finally:
             own.close()
 
@@ -134,7 +146,8 @@ class DeviceBuild(InputStages):
         is_done = checkpoints is not None and checkpoints.found(TABLES) is not None
         if work.source.id_range is None and not is_done:
             counted = self._count(work.source)
-        given = workforce, NoProgress(), ""
+        # A task of this thread shows its stages itself.
+        given = workforce, self.progress if own is None else NoProgress(), "numbering vertices"
         (done,) = run_all(*given, number_on_device, [(work, counted, own)])
         self._hear(done)
         self.report.add(done.seconds)
@@ -183,7 +196,8 @@ class DeviceBuild(InputStages):
             return {}
         recorded = shard_ranges_of(checkpoints.names(PREFIX))
         found = {some: checkpoints.found(some.name) for some in recorded}
-        return {some: there for some, there in found.items() if there is not None}
+        there = {some: one for some, one in found.items() if one is not None}
+        return {some: there[some] for some in apart(there)}
 
     def _hear(self, done: Done) -> None:
         for note in done.notes:

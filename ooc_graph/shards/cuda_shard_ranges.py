@@ -92,6 +92,18 @@ def shard_ranges_of(names: Iterable[str]) -> list[ShardRange]:
     return sorted(ShardRange(int(first), int(stop)) for first, stop in bounds)
 
 
+def apart(found: Iterable[ShardRange]) -> list[ShardRange]:
+    """Those of some that have no shard in common with one before.
+
+    One whose files were damaged is made anew, perhaps by others, and then its files are there.
+    """
+    chosen: list[ShardRange] = []
+    for some in sorted(found):
+        if not chosen or some.first >= chosen[-1].stop:
+            chosen.append(some)
+    return chosen
+
+
 def dealt(
     shard_arcs: Sequence[int],
     sides: Sequence[str],

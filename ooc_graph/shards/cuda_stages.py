@@ -24,6 +24,7 @@ from ooc_graph.kernels.cuda.build.store_rows import (
     arcs_up_to,
     number_vertices,
 )
+from ooc_graph.kernels.cuda.runtime.modules import device_bytes
 from ooc_graph.kernels.cuda.runtime.pinned import pinned_buffer
 from ooc_graph.kernels.cuda.runtime.rows import on_device
 from ooc_graph.layout.chunks import FileEntry
@@ -77,6 +78,11 @@ def _done(
         found = process.run(task)
         found.notes = noted.notes
         return found
+
+
+def open_device() -> None:
+    """Refuse a device that cannot be used now."""
+    device_bytes()
 
 
 def number_on_device(

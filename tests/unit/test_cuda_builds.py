@@ -315,6 +315,22 @@ def test_a_killed_build_goes_on(number: int, tmp_path: Path, counted: Counted) -
     Stored.open(tmp_path / "g.zarr").verify()
 
 
+@pytest.mark.parametrize("what", ["tables", "rows"])
+def test_what_was_damaged_is_made_again(what: str, tmp_path: Path, counted: Counted) -> None:
+    words = [sys.executable, "-c", CHILD, str(tmp_path), "4"]
+    subprocess.run(words, cwd=REPOSITORY, check=False, timeout=280)
+    before = recorded(tmp_path)
+    (name,) = [name for name in before if name.startswith(what)][:1]
+    (record,) = tmp_path.glob(f"g.zarr.partial-*/spill/done/{name}.json")
+    entry = json.loads(record.read_text())["entries"][0]
+    (damaged,) = tmp_path.glob(f"g.zarr.partial-*/{entry['path']}")
+    os.truncate(damaged, 100)
+    report = build_in_turn(tmp_path)
+    assert set(counted.made) & before == {name}
+    assert sha256(report) == sha256(build_in_turn(tmp_path, "whole.zarr"))
+    Stored.open(tmp_path / "g.zarr").verify()
+
+
 def test_what_one_process_left_another_cluster_finishes(
     tmp_path: Path, counted: Counted, workers: Client
 ) -> None:

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ooc_graph.shards import cuda_shard_ranges
-from ooc_graph.shards.cuda_shard_ranges import Fit, ShardRange, dealt, shard_ranges_of
+from ooc_graph.shards.cuda_shard_ranges import Fit, ShardRange, apart, dealt, shard_ranges_of
 
 AMPLE = Fit(1 << 40, 10, 100, 100, 0.25, 8, 0)
 """Tuples that are generated: a pass for each 100 arcs."""
@@ -110,3 +110,9 @@ def test_shards_of_a_task_by_side() -> None:
 def test_checkpoints_are_known_by_their_names() -> None:
     tasks = [ShardRange(0, 3), ShardRange(3, 12)]
     assert shard_ranges_of([some.name for some in tasks[::-1]]) == tasks
+
+
+def test_no_shard_is_taken_twice_of_what_is_recorded() -> None:
+    ends = [(0, 4), (0, 2), (2, 3), (3, 6), (7, 8), (5, 9)]
+    chosen = apart(ShardRange(*some) for some in ends)
+    assert [(some.first, some.stop) for some in chosen] == [(0, 2), (2, 3), (3, 6), (7, 8)]
