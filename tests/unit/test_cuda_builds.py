@@ -10,7 +10,7 @@ import sys
 from collections import Counter
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from time import monotonic, sleep
 from typing import Any
@@ -22,6 +22,7 @@ from distributed import Client, WorkerPlugin
 import ooc_graph as og
 from ooc_graph.edges.interface import Unit
 from ooc_graph.layout import checkpoints as checkpoints_module
+from ooc_graph.layout.checkpoints import NoCheckpoints
 from ooc_graph.layout.stored import Stored
 from ooc_graph.model.resources import CUDA, CudaLimits
 from ooc_graph.runtime import building
@@ -29,11 +30,16 @@ from ooc_graph.runtime.cluster import local_cluster
 from ooc_graph.runtime.workplace import OnCluster
 from ooc_graph.shards import cuda_plan, cuda_shard_ranges, cuda_worker
 from ooc_graph.shards.build_options import BuildOptions, BuildReport
+from ooc_graph.shards.cuda_plan import usable_bytes
+from ooc_graph.shards.cuda_shard_ranges import ShardRange
+from ooc_graph.shards.cuda_stages import fit_on_device, number_on_device, write_rows
+from ooc_graph.shards.cuda_work import DeviceWork, Numbered
 from ooc_graph.types import EdgeBlock
 from tests.made_up_place import CudaHere
-from tests.numpy_device import stand_in
+from tests.numpy_device import DEVICE_BYTES, stand_in
 from tests.said import Said
 from tests.unit.test_build_oracle import ListSource, build_here, random_source, small_steps
+from tests.unit.test_cuda_runs import Scarce
 
 MIB, PAUSE_S = 1 << 20, 60
 SHARDS, VERTICES, EDGES = 8, 9000, 60_000
@@ -230,7 +236,7 @@ from pathlib import Path
 import pytest
 from ooc_graph.layout import checkpoints
 from ooc_graph.runtime import building
-from tests.numpy_device import stand_in
+from tests.numpy_device import DEVICE_BYTES, stand_in
 from tests.unit import test_cuda_builds as mine
 
 stand_in(pytest.MonkeyPatch())
@@ -313,6 +319,33 @@ def test_a_killed_build_goes_on(number: int, tmp_path: Path, counted: Counted) -
     assert len(before) + len(made) <= len(counted.made) + 1
     assert [path.name for path in tmp_path.glob("*partial*")] == []
     Stored.open(tmp_path / "g.zarr").verify()
+
+
+def test_a_worker_says_what_it_was_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """And goes on within less, also with what it does next."""
+    (tmp_path / "spill").mkdir()
+    work = DeviceWork(
+        og.Kronecker(8), BuildOptions(), NoCheckpoints(tmp_path), "first", None, 1 << 30
+    )
+    scarce = Scarce(monkeypatch)
+    scarce.refuse(range(3, 4))
+    tables = number_on_device(work, None)
+    (note,) = tables.notes
+    assert "(allocation 3): this part of it is begun again within" in note
+    process = cuda_worker._kept
+    assert process is not None
+    limit = usable_bytes(DEVICE_BYTES)
+    assert process.limit_bytes == limit * 3 // 4
+    numbered = Numbered.of(tables.checkpoint)
+    assert write_rows(work, numbered, ShardRange(0, 1)).notes == []
+    assert cuda_worker._kept is process
+    # Another attempt has memory of its own, and what the first one kept is given back.
+    assert fit_on_device(replace(work, attempt="second"), numbered).most > 0
+    assert cuda_worker._kept is not process
+    cuda_worker.forget_process("first")
+    assert cuda_worker._kept is not None
+    cuda_worker.forget_process("second")
+    assert cuda_worker._kept is None
 
 
 @pytest.mark.parametrize("what", ["tables", "rows"])

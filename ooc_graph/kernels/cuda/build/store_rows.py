@@ -97,6 +97,8 @@ def arcs_up_to(tuples: list[Any], starts: Any) -> Any:
     """
     cupy, by_id = cuda(), tuples.pop()
     rows = len(by_id)
+    if not rows:
+        return cupy.zeros(0, np.uint64)
     dealt, shift = cupy.empty(rows, np.uint32), np.uint32(len(starts).bit_length() - 1)
     _run("deal_tuples", rows, {}, np.uint64(rows), shift, starts, by_id, dealt)
     del by_id
