@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from ooc_graph.shards.cuda_plan import runs_pay
 
 MOST_ARCS = 1 << 30
-"""Arcs of a task at most, if its shards are no larger: so much is lost with a worker. The device
+"""Arcs of a task, about, if its shards are no larger: so much is lost with a worker. The device
 waits for the disk at the end of each task."""
 PREFIX = "rows-"
 """How the names of their checkpoints begin."""
@@ -124,12 +124,12 @@ def dealt(
 
     whole = list(_left(len(arcs), done))
     wanted = sum(sum(arcs[some.first : some.stop]) for some in whole)
-    each = max(1, -(-wanted // processes))
     part = wanted / processes / max(1, sum(arcs))
     if fit.runs_pay(-(-passes(whole) // processes), part):
         # A task has one pass and its runs, so there are no more tasks than it takes.
-        return [task for some in whole for task in _cut(some, arcs, each)]
-    found = [task for some in whole for task in _cut(some, arcs, min(each, MOST_ARCS))]
+        return _divided(whole, arcs, processes)
+    rounds = max(1, -(-wanted // (processes * MOST_ARCS)))
+    found = _divided(whole, arcs, rounds * processes)
     return whole if processes == 1 and passes(found) > passes(whole) else found
 
 
@@ -142,6 +142,22 @@ def _left(shards: int, done: Iterable[ShardRange]) -> Iterator[ShardRange]:
         first = max(first, some.stop)
     if first < shards:
         yield ShardRange(first, shards)
+
+
+def _divided(whole: list[ShardRange], arcs: Sequence[int], most: int) -> list[ShardRange]:
+    """At most so many tasks, if there may be so few, of which the largest is as small as can be."""
+
+    def tasks(most_arcs: int) -> list[ShardRange]:
+        return [task for some in whole for task in _cut(some, arcs, most_arcs)]
+
+    low, high = 0, sum(arcs)
+    while low < high:
+        middle = (low + high) // 2
+        if len(tasks(middle)) <= most:
+            high = middle
+        else:
+            low = middle + 1
+    return tasks(high)
 
 
 def _cut(whole: ShardRange, arcs: Sequence[int], most: int) -> Iterator[ShardRange]:

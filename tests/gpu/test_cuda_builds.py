@@ -243,7 +243,7 @@ on_devices(kronecker(), Path(sys.argv[1]), False)
 """
 
 
-@pytest.mark.parametrize("number", [1, 3])
+@pytest.mark.parametrize("number", [1, 2])
 def test_one_process_goes_on_where_it_was_killed(number: int, tmp_path: Path) -> None:
     out = tmp_path / "g.zarr"
     words = [sys.executable, "-c", KILLED, str(out), str(number)]

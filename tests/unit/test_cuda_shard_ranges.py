@@ -73,17 +73,18 @@ def test_ranges_of_the_arcs_that_are_said_are_no_more_than_are_said(
 def test_a_process_has_about_as_much_as_another() -> None:
     arcs = [140, *[95] * 15]
     tasks = dealt(arcs, ["out"], [], AMPLE, 4)
-    assert [sum(arcs[some.first : some.stop]) for some in tasks] == [330, 380, 380, 380, 95]
+    assert [sum(arcs[some.first : some.stop]) for some in tasks] == [425, 380, 380, 380]
+    tasks = dealt(arcs, ["out"], [], AMPLE, 8)
+    assert [sum(arcs[some.first : some.stop]) for some in tasks] == [235, *[190] * 7]
     assert len(dealt([50, 50], ["out"], [], AMPLE, 4)) == 2
     assert len(dealt([50], SIDES, [], AMPLE, 2)) == 2
 
 
-def test_a_task_of_many_is_no_larger_than_may_be_lost(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_each_of_some_processes_has_as_many_tasks(monkeypatch: pytest.MonkeyPatch) -> None:
     arcs = [200] * 16
     assert len(dealt(arcs, ["out"], [], AMPLE, 1)) == 1
     monkeypatch.setattr(cuda_shard_ranges, "MOST_ARCS", 800)
-    for processes in (1, 2, 3):
-        assert len(dealt(arcs, ["out"], [], AMPLE, processes)) == 4
+    assert [len(dealt(arcs, ["out"], [], AMPLE, count)) for count in (1, 2, 3)] == [4, 4, 6]
     # Memory for three passes and a bit makes four of them for a task, thirteen for everything.
     little = replace(AMPLE, by_pass=250, most=250)
     assert len(dealt(arcs, ["out"], [], little, 1)) == 1
