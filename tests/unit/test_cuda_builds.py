@@ -364,6 +364,20 @@ def test_what_was_damaged_is_made_again(what: str, tmp_path: Path, counted: Coun
     Stored.open(tmp_path / "g.zarr").verify()
 
 
+def test_what_devices_left_the_cpu_begins_anew(
+    tmp_path: Path, counted: Counted, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    words = [sys.executable, "-c", CHILD, str(tmp_path), "4"]
+    subprocess.run(words, cwd=REPOSITORY, check=False, timeout=280)
+    said = list[str]()
+    monkeypatch.setattr("ooc_graph.types.NoProgress.note", lambda _, text: said.append(text))
+    source = watched(tmp_path / "seen", weight="int64")
+    report = build_here(source, tmp_path / "g.zarr", shards=SHARDS)
+    assert said == ["a build that was stopped is not continued: it had another device"]
+    assert not any(name.startswith("rows-") for name in counted.made)
+    assert sha256(report) == sha256(build_in_turn(tmp_path, "whole.zarr"))
+
+
 def test_what_one_process_left_another_cluster_finishes(
     tmp_path: Path, counted: Counted, workers: Client
 ) -> None:
