@@ -96,6 +96,7 @@ def _on_device(
             progress=progress,
             device_memory_bytes=workplace.cuda_limits.device_bytes,
             sharing=_sharing(workplace),
+            host_bytes=workplace.resources(on_cpu=True).least_limit_bytes,
         )
 
 

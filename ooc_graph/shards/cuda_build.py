@@ -50,6 +50,7 @@ def build_into(
     progress: Progress,
     device_memory_bytes: int | None = None,
     sharing: int = 1,
+    host_bytes: int | None = None,
 ) -> BuildReport:
     """Build the store of a graph on CUDA devices, and commit it.
 
@@ -60,7 +61,8 @@ def build_into(
     and copied. ``device_memory_bytes`` are of each process (None: nearly all that is free), never
     more than are free. As many as ``sharing`` processes have a device in common, and divide it.
     If an allocator of its own (RMM) holds the memory, which then seems to be in use, all of
-    ``device_memory_bytes`` is used.
+    ``device_memory_bytes`` is used. ``host_bytes`` are of each process, if not all that the
+    workforce may use is one's.
 
     It refuses (`UsageError`) what `ooc_graph.shards.build.build` does, more than `MOST_ROWS`
     vertices, and 2**32 tuples at a vertex. If a device refuses memory, its process begins its task
@@ -69,7 +71,8 @@ def build_into(
     """
     report = BuildReport()
     given = partial, workforce, progress, report, options
-    DeviceBuild(*given, device_memory_bytes, sharing).run(source)
+    host_bytes = workforce.budget.limit_bytes if host_bytes is None else host_bytes
+    DeviceBuild(*given, device_memory_bytes, sharing, host_bytes).run(source)
     return report
 
 
@@ -79,6 +82,7 @@ class DeviceBuild(InputStages):
 
     device_bytes: int | None
     sharing: int
+    host_bytes: int
 
     def run(self, source: EdgeSource) -> None:
         """All stages; a device that others have is noticed before input is read."""
@@ -93,14 +97,14 @@ class DeviceBuild(InputStages):
         return replace(self.workforce, executor=AtOnce())
 
     def _run(self, source: EdgeSource, description: Future[dict[str, Any]]) -> None:
-        budget, checkpoints = self.workforce.budget, self.partial.checkpoints
+        checkpoints = self.partial.checkpoints
         work = DeviceWork(
             source,
             self.options,
             NoCheckpoints(self.partial.folder) if checkpoints is None else checkpoints,
             uuid.uuid4().hex,
             self.device_bytes,
-            budget.limit_bytes // budget.processes,
+            self.host_bytes,
             self.sharing,
         )
         given = self._device_workforce, description
