@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import shutil
 import uuid
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial as bind
 from pathlib import Path
 
 from ooc_graph import kernel_cache
@@ -16,6 +17,10 @@ from ooc_graph.types import Progress
 
 CPU, CUDA = "cpu", "cuda"
 
+_hash_of: dict[str, Callable[..., str]] = {
+    CPU: kernel_cache.source_hash,
+    CUDA: bind(kernel_cache.whole_hash, "kernels/cuda/build/*.py", "kernels/cuda/runtime/*.py"),
+}
 _NOBODY_S = "none that is known again: "
 _SLOT_BITS = 3
 
@@ -31,7 +36,7 @@ def begun_with(source: EdgeSource, options: BuildOptions, device: str = CPU) -> 
         "device": device,
         "options": f"{options.rows} {options.shards} {options.compress}",
         # Of the code that makes the parts.
-        "version": kernel_cache.source_hash("edges/*.py", "layout/*.py", "shards/*.py"),
+        "version": _hash_of[device]("edges/*.py", "layout/*.py", "shards/*.py"),
     }
 
 

@@ -20,6 +20,7 @@ import pytest
 from distributed import Client, WorkerPlugin
 
 import ooc_graph as og
+from ooc_graph import kernel_cache
 from ooc_graph.edges.interface import Unit
 from ooc_graph.layout import checkpoints as checkpoints_module
 from ooc_graph.layout.checkpoints import NoCheckpoints
@@ -34,6 +35,7 @@ from ooc_graph.shards.cuda_plan import usable_bytes
 from ooc_graph.shards.cuda_shard_ranges import ShardRange
 from ooc_graph.shards.cuda_stages import fit_on_device, number_on_device, write_rows
 from ooc_graph.shards.cuda_work import DeviceWork, Numbered
+from ooc_graph.shards.resumed import begun_with
 from ooc_graph.types import EdgeBlock
 from tests.made_up_place import CudaHere
 from tests.numpy_device import DEVICE_BYTES, stand_in
@@ -346,6 +348,35 @@ def test_a_worker_says_what_it_was_refused(tmp_path: Path, monkeypatch: pytest.M
     assert cuda_worker._kept is not None
     cuda_worker.forget_process("second")
     assert cuda_worker._kept is None
+
+
+@pytest.mark.parametrize(
+    ("device", "source", "matters"),
+    [
+        (CUDA, "kernels/cuda/build/store.cu", True),
+        (CUDA, "kernels/cuda/runtime/grid.cuh", True),
+        (CUDA, "kernels/cuda/build/store_rows.py", True),
+        (CUDA, "kernels/cuda/runtime/rows.py", True),
+        (CUDA, "shards/cuda_sides.py", True),
+        ("cpu", "kernels/cuda/build/store.cu", False),
+    ],
+)
+def test_other_code_takes_up_nothing(
+    device: str, source: str, matters: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def version() -> str:
+        kernel_cache.source_hash.cache_clear()
+        return begun_with(og.Kronecker(5), BuildOptions(), device)["version"]
+
+    before, content = version(), kernel_cache._content
+    changed = kernel_cache._PACKAGE / source
+    assert changed.is_file()
+    monkeypatch.setattr(
+        kernel_cache, "_content", lambda path: content(path) + b" " * (path == changed)
+    )
+    assert (version() != before) == matters
+    monkeypatch.undo()
+    assert version() == before
 
 
 @pytest.mark.parametrize("what", ["tables", "rows"])
