@@ -24,7 +24,6 @@ from ooc_graph.shards import (
     cuda_runs,
     cuda_sides,
     cuda_stages,
-    cuda_worker,
 )
 
 DEVICE_BYTES = 1 << 34
@@ -184,7 +183,6 @@ def stand_in(patch: pytest.MonkeyPatch) -> None:
         cuda_process,
         cuda_runs,
         cuda_sides,
-        cuda_worker,
     ):
         patch.setattr(module, "cuda", lambda: CUPY)
     for module in (cuda_gather, cuda_store):

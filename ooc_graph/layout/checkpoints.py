@@ -66,14 +66,23 @@ class Checkpoints:
     def __init__(self, folder: Path, attempt: str, key: str) -> None:
         self.folder = folder
         self.attempt = folder / f"{ATTEMPT}{attempt}"
-        for number, old in enumerate(list(folder.glob(f"{ATTEMPT}*"))):
-            # Whoever still writes there by its old name fails.
-            old.rename(folder / f"{_REMOVED}{attempt}-{number}")
-        for removed in folder.glob(f"{_REMOVED}*"):
-            shutil.rmtree(removed, ignore_errors=True)
+        self.end()
         self.attempt.mkdir()
         (folder / _DONE).mkdir(exist_ok=True)
         _write(folder / _KEY, self.attempt / "key", key.encode())
+
+    def end(self) -> None:
+        """End this attempt and all others: whoever still writes for one fails."""
+        for old in list(self.folder.glob(f"{ATTEMPT}*")):
+            # Not removed as it is: somebody may be adding files.
+            old.rename(self.folder / f"{_REMOVED}{uuid.uuid4().hex[:12]}")
+        for removed in self.folder.glob(f"{_REMOVED}*"):
+            shutil.rmtree(removed, ignore_errors=True)
+
+    @property
+    def is_over(self) -> bool:
+        """Whether the attempt has ended: by an error, the commit, or another that has begun."""
+        return not self.attempt.exists()
 
     def __iter__(self) -> Iterator[tuple[int, Checkpoint]]:
         """Those of numbers that are recorded and whose files are there; one at a time."""
@@ -123,6 +132,11 @@ class NoCheckpoints:
     """Stands for `Checkpoints` in a partial store that nobody takes up."""
 
     folder: Path
+
+    @property
+    def is_over(self) -> bool:
+        """Whether the store is committed, or was given up."""
+        return not (self.folder / SPILL).exists()
 
     def once(
         self, name: str, write: Callable[[Path], Sequence[FileEntry]], facts: dict[str, Any]

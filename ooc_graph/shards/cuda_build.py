@@ -12,8 +12,8 @@ from __future__ import annotations
 import uuid
 from collections.abc import Callable
 from concurrent.futures import Executor, Future
+from contextlib import suppress
 from dataclasses import dataclass, replace
-from functools import partial as bind
 from time import perf_counter
 from typing import Any, ParamSpec, TypeVar
 
@@ -32,7 +32,7 @@ from ooc_graph.shards.cuda_stages import (
 )
 from ooc_graph.shards.cuda_tables import StoreLayout
 from ooc_graph.shards.cuda_work import DeviceWork, Done, Numbered, specs_of
-from ooc_graph.shards.cuda_worker import forget_process
+from ooc_graph.shards.cuda_worker import forget_idle
 from ooc_graph.shards.input_stages import InputStages
 from ooc_graph.shards.workforce import Workforce, in_turn, run_all
 from ooc_graph.types import NoProgress, Progress, unseen
@@ -92,9 +92,20 @@ class DeviceBuild(InputStages):
     @property
     def _device_workforce(self) -> Workforce:
         """Who does tasks on devices: workers; or this thread, as the caller chose its device."""
+        executor = self.workforce.executor if self.workforce.remote else AtOnce()
+        return replace(self.workforce, executor=executor, on_error=self._end)
+
+    def _end(self) -> None:
+        """Have tasks that run on workers end at their next block, and write nothing more."""
+        if self.partial.checkpoints is not None:
+            with suppress(OSError):
+                self.partial.checkpoints.end()
+
+    def forget(self) -> None:
+        """Have all processes of the workforce give memory back, also that of their devices."""
+        super().forget()
         if self.workforce.remote:
-            return self.workforce
-        return replace(self.workforce, executor=AtOnce())
+            self.workforce.everywhere(forget_idle)
 
     def _run(self, source: EdgeSource, description: Future[dict[str, Any]]) -> None:
         checkpoints = self.partial.checkpoints
@@ -109,10 +120,7 @@ class DeviceBuild(InputStages):
         )
         given = self._device_workforce, description
         if self.workforce.remote:
-            try:
-                self._stages(work, None, *given)
-            finally:
-                self.workforce.everywhere(bind(forget_process, work.attempt))
+            self._stages(work, None, *given)
             return
         own = DeviceProcess(work, self.workforce, self.progress)
         try:

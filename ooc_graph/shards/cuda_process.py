@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Generator
+from contextlib import closing, suppress
 from typing import Any, TypeVar
 
 import numpy as np
 
 from ooc_graph.errors import DeviceBusyError, MemoryBudgetError
+from ooc_graph.kernels.cuda.build.gather import DeviceBlock
 from ooc_graph.kernels.cuda.build.store_rows import RowMaker
 from ooc_graph.kernels.cuda.runtime.modules import (
     cuda,
@@ -29,6 +30,7 @@ from ooc_graph.shards.cuda_edges import (
     DeviceEdges,
     Generated,
     HostRead,
+    Passed,
 )
 from ooc_graph.shards.cuda_plan import DevicePlan, usable_bytes, wanted_arcs, within_pages
 from ooc_graph.shards.cuda_shard_ranges import Fit
@@ -138,6 +140,15 @@ class DeviceProcess:
             edges = HostRead(source, self.threads, first, weighted, most, plan.keep)
         self._planned = plan, edges
         return self._planned
+
+    def blocks(
+        self, space: VertexSpace, passed: Passed | None = None
+    ) -> Generator[DeviceBlock, None, None]:
+        """All tuples, as `cuda_edges` gives them, as long as the attempt goes on."""
+        with closing(self.planned(space)[1].blocks(passed)) as blocks:
+            for block in blocks:
+                self.work.require_going_on()
+                yield block
 
     def fit(self, numbered: Numbered, layout: StoreLayout) -> Fit:
         """What the device makes at a time; tuples that stay there are dropped if they must be."""

@@ -18,7 +18,6 @@ from ooc_graph.kernels.cuda.build.store_rows import RowMaker, StoreRows, arcs_up
 from ooc_graph.kernels.cuda.runtime.modules import cuda
 from ooc_graph.layout.names import TUPLES
 from ooc_graph.shards.chunk_sink import ChunkSink
-from ooc_graph.shards.cuda_edges import DeviceEdges
 from ooc_graph.shards.cuda_process import DeviceProcess
 from ooc_graph.shards.cuda_runs import RunWriter, sorted_runs, write_runs
 from ooc_graph.shards.cuda_shard_ranges import Fit, Span
@@ -111,10 +110,6 @@ class Sides:
         return self.process.maker(self.numbered, self.layout)
 
     @property
-    def _edges(self) -> DeviceEdges:
-        return self.process.planned(self.numbered.space)[1]
-
-    @property
     def _span_arcs(self) -> list[int]:
         return [sum(self.numbered.shard_arcs[low:high]) for _, low, high in self.spans]
 
@@ -153,7 +148,7 @@ class Sides:
         """Rows by a pass over the tuples for each range."""
 
         def rows(side: str, number: int) -> StoreRows:
-            with closing(self._edges.blocks()) as blocks:
+            with closing(self.process.blocks(self.numbered.space)) as blocks:
                 return self._maker.rows(blocks, self.layout.sides[side], *ranges[side][number])
 
         return rows
@@ -170,7 +165,7 @@ class Sides:
         runs = RangeRuns(folder, lows, self._maker.word)
         with (
             self.process.progress.stage("sorting into runs", layout.source.edges, "edges") as bar,
-            closing(self._edges.blocks()) as blocks,
+            closing(self.process.blocks(self.numbered.space)) as blocks,
             closing(RunWriter(runs, self.process.threads.budget)) as writer,
         ):
             write_runs(sorted_runs(blocks, self._maker, sides, run_edges), writer, bar)
@@ -189,6 +184,7 @@ class Sides:
         for side, first, stop in self.spans:
             writer = SideWriter(sink, side, *columns, (first, stop))
             for number, (low, high, _) in enumerate(ranges[side]):
+                self.process.work.require_going_on()
                 found = source(side, number)
                 writer.add(low, high, found)
                 # Before the next ones are made: both together would not fit.

@@ -146,11 +146,10 @@ def _count(
     process: DeviceProcess, space: VertexSpace, seconds: dict[str, float]
 ) -> tuple[VertexSpace, list[Any], Tally, float]:
     """Tuples at each position, counted by the device, and what else this pass found."""
-    _, edges = process.planned(space)
     begun, count, passed = perf_counter(), TupleCount(space.count), Passed()
     with (
         process.progress.stage("counting degrees", process.work.source.edges, "edges") as bar,
-        closing(edges.blocks(passed)) as blocks,
+        closing(process.blocks(space, passed)) as blocks,
     ):
         for block in blocks:
             count.add(block)

@@ -37,6 +37,11 @@ class DeviceWork:
     host_bytes: int
     sharing: int = 1
 
+    def require_going_on(self) -> None:
+        """Do no more for an attempt that is over: FileNotFoundError, as if its task wrote."""
+        if self.checkpoints.is_over:
+            raise FileNotFoundError(f"{self.checkpoints.folder}: this attempt to build it is over")
+
     @property
     def orders(self) -> tuple[str, ...]:
         """Row orders of the store."""

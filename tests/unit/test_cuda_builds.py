@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from time import monotonic, sleep
 from typing import Any
+from unittest.mock import Mock
 from uuid import uuid4
 
 import pytest
@@ -22,14 +23,15 @@ from distributed import Client, WorkerPlugin
 import ooc_graph as og
 from ooc_graph import kernel_cache
 from ooc_graph.edges.interface import Unit
+from ooc_graph.errors import InputError
 from ooc_graph.layout import checkpoints as checkpoints_module
-from ooc_graph.layout.checkpoints import NoCheckpoints
+from ooc_graph.layout.checkpoints import Checkpoints, NoCheckpoints
 from ooc_graph.layout.stored import Stored
 from ooc_graph.model.resources import CUDA, CudaLimits
-from ooc_graph.runtime import building
+from ooc_graph.runtime import building, engine_cache
 from ooc_graph.runtime.cluster import local_cluster
 from ooc_graph.runtime.workplace import OnCluster
-from ooc_graph.shards import cuda_plan, cuda_shard_ranges, cuda_worker
+from ooc_graph.shards import cuda_plan, cuda_process, cuda_shard_ranges, cuda_worker
 from ooc_graph.shards.build_options import BuildOptions, BuildReport
 from ooc_graph.shards.cuda_plan import usable_bytes
 from ooc_graph.shards.cuda_shard_ranges import ShardRange
@@ -61,7 +63,8 @@ class Devices(WorkerPlugin):
 class Watched(ListSource):
     """Leaves a file for each time that its first part is read, by whichever worker.
 
-    If there is a flag with the number of this reading, the process is killed, or waits for another.
+    If there is a flag with the number of this reading, the process is killed, or waits for another
+    flag, or the reading fails.
     """
 
     folder: str = ""
@@ -79,6 +82,9 @@ class Watched(ListSource):
             if _taken(folder / f"wait-{number}"):
                 (folder / "waits").touch()
                 until((folder / "go").exists)
+            if _taken(folder / f"fail-{number}"):
+                until((folder / "waits").exists)
+                raise InputError("the input is damaged")
         yield from super().read(unit, block_edges)
 
     @property
@@ -344,10 +350,77 @@ def test_a_worker_says_what_it_was_refused(tmp_path: Path, monkeypatch: pytest.M
     # Another attempt has memory of its own, and what the first one kept is given back.
     assert fit_on_device(replace(work, attempt="second"), numbered).most > 0
     assert cuda_worker._kept is not process
-    cuda_worker.forget_process("first")
-    assert cuda_worker._kept is not None
-    cuda_worker.forget_process("second")
+    cuda_worker.forget_idle()
     assert cuda_worker._kept is None
+
+
+def begun(folder: Path, source: Any) -> DeviceWork:
+    """A build of which nothing is done yet."""
+    (folder / "spill").mkdir()
+    checkpoints = Checkpoints(folder, "first", "key")
+    return DeviceWork(source, BuildOptions(shards=SHARDS), checkpoints, "first", None, 1 << 30)
+
+
+def test_a_task_that_fails_leaves_nothing_on_the_device(tmp_path: Path) -> None:
+    source = watched(tmp_path / "seen", weight=None)
+    for flag in ("fail-1", "waits"):
+        (tmp_path / "seen" / flag).touch()
+    work = begun(tmp_path, source)
+    with pytest.raises(InputError, match="damaged"):
+        number_on_device(work, None)
+    assert cuda_worker._kept is None
+    number_on_device(work, None)
+    assert cuda_worker._kept is not None
+    engine_cache.release()
+    assert cuda_worker._kept is None
+
+
+def test_what_cannot_be_given_back_is_no_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    number_on_device(begun(tmp_path, watched(tmp_path / "seen", weight=None)), None)
+    monkeypatch.setattr(cuda_process, "free_unused", Mock(side_effect=RuntimeError("a bad launch")))
+    cuda_worker.forget_idle()
+    assert cuda_worker._kept is None
+    assert "a bad launch" in caplog.text
+
+
+def test_tasks_of_an_attempt_that_is_over_end(tmp_path: Path) -> None:
+    """One at its next block, and one that waits for the device without beginning."""
+    source = watched(tmp_path / "seen", weight=None)
+    (tmp_path / "seen" / "wait-1").touch()
+    work = begun(tmp_path, source)
+    with ThreadPoolExecutor(2) as threads:
+        first = threads.submit(number_on_device, work, None)
+        until((tmp_path / "seen" / "waits").exists)
+        second = threads.submit(number_on_device, work, None)
+        assert isinstance(work.checkpoints, Checkpoints)
+        work.checkpoints.end()
+        # A task has the device.
+        cuda_worker.forget_idle()
+        assert cuda_worker._kept is not None
+        (tmp_path / "seen" / "go").touch()
+        for task in (first, second):
+            with pytest.raises(FileNotFoundError, match="this attempt to build it is over"):
+                task.result(PAUSE_S)
+    assert cuda_worker._kept is None
+    assert sum(source.readers.values()) == 1
+
+
+def test_an_error_ends_the_tasks_of_other_workers(tmp_path: Path, workers: Client) -> None:
+    """Before they are waited for."""
+    source, out = watched(tmp_path / "seen", weight="float32"), tmp_path / "g.zarr"
+    for flag in ("wait-2", "fail-3"):
+        (tmp_path / "seen" / flag).touch()
+    with ThreadPoolExecutor(1) as thread:
+        failing = thread.submit(build_on, on(workers, 5 * MIB), source, out)
+        until((tmp_path / "seen" / "waits").exists)
+        until(lambda: not list(tmp_path.glob("g.zarr.partial-*/spill/attempt-*")))
+        (tmp_path / "seen" / "go").touch()
+        with pytest.raises(InputError, match="damaged"):
+            failing.result(PAUSE_S)
+    assert set(workers.run(lambda: cuda_worker._kept).values()) == {None}
+    assert [path.name for path in tmp_path.glob("*partial*")] == []
 
 
 @pytest.mark.parametrize(
