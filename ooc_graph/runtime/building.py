@@ -17,12 +17,13 @@ from ooc_graph.layout.whole_file import whole_file
 from ooc_graph.model.reservation import said_by
 from ooc_graph.model.resources import AUTO, CUDA
 from ooc_graph.report.records import host_facts, package_versions
-from ooc_graph.runtime.devices import device_identity
+from ooc_graph.runtime.devices import device_state, least_share, most_of_others
 from ooc_graph.runtime.this_process import ThisProcess
 from ooc_graph.runtime.workplace import Workplace
 from ooc_graph.shards.build import build as build_on_cpu
 from ooc_graph.shards.build_options import BuildOptions, BuildReport
 from ooc_graph.shards.cuda_build import build_into
+from ooc_graph.shards.cuda_stages import open_device
 from ooc_graph.shards.load import Graph
 from ooc_graph.shards.resumed import begun_with, goes_on, is_begun, tell
 from ooc_graph.types import Progress
@@ -87,6 +88,8 @@ def _on_device(
         keeps=bind(goes_on, known),
     )
     with writing as partial, workplace.workforce() as workforce:
+        # All have what they take of a device by themselves before they are asked what is free.
+        workforce.everywhere(open_device)
         tell(partial, known, progress)
         return build_into(
             partial,
@@ -94,18 +97,23 @@ def _on_device(
             options=options,
             workforce=workforce,
             progress=progress,
-            device_memory_bytes=workplace.cuda_limits.device_bytes,
-            sharing=_sharing(workplace),
+            **_shares(workplace),
             host_bytes=workplace.resources(on_cpu=True).least_limit_bytes,
         )
 
 
-def _sharing(workplace: Workplace) -> int:
-    """Processes that have a device in common, at most."""
+def _shares(workplace: Workplace) -> dict[str, Any]:
+    """What each process may take of its device, and of the cores of its host."""
+    asked = workplace.cuda_limits.device_bytes
     if isinstance(workplace, ThisProcess):
-        return 1
-    devices = Counter(workplace.cluster.asked(device_identity).values())
-    return max(devices.values(), default=1)
+        return {"device_memory_bytes": asked}
+    states = workplace.cluster.ask(device_state).values()
+    on_host = Counter(worker.host for worker in workplace.cluster.look().values())
+    return {
+        "device_memory_bytes": least_share(states, asked),
+        "others_bytes": most_of_others(states),
+        "on_host": max(on_host.values(), default=1),
+    }
 
 
 def write_run_facts(store: Path, facts: dict[str, Any]) -> None:

@@ -27,7 +27,6 @@ from ooc_graph.shards.cuda_stages import (
     TABLES,
     fit_on_device,
     number_on_device,
-    open_device,
     write_rows,
 )
 from ooc_graph.shards.cuda_tables import StoreLayout
@@ -49,8 +48,9 @@ def build_into(
     workforce: Workforce,
     progress: Progress,
     device_memory_bytes: int | None = None,
-    sharing: int = 1,
     host_bytes: int | None = None,
+    others_bytes: int | None = None,
+    on_host: int = 1,
 ) -> BuildReport:
     """Build the store of a graph on CUDA devices, and commit it.
 
@@ -58,11 +58,10 @@ def build_into(
     alone. The store, ``partial``, is begun; its bytes are those of the CPU's build. If it has
     checkpoints, what they record is not done again. A source with a method ``generate_into``
     (`ooc_graph.edges.kronecker.Kronecker`) has devices make its edges; others are read by threads
-    and copied. ``device_memory_bytes`` are of each process (None: nearly all that is free), never
-    more than are free. As many as ``sharing`` processes have a device in common, and divide it.
-    If an allocator of its own (RMM) holds the memory, which then seems to be in use, all of
-    ``device_memory_bytes`` is used. ``host_bytes`` are of each process, if not all that the
-    workforce may use is one's.
+    and copied. ``device_memory_bytes`` are of each process (None: nearly all that is free).
+    ``host_bytes`` are of each process, if not all that the workforce may use is one's; as many as
+    ``on_host`` of them share the cores of a host. ``others_bytes`` of a device are in use by others
+    (None: what is in use when a process begins).
 
     It refuses (`UsageError`) what `ooc_graph.shards.build.build` does, more than `MOST_ROWS`
     vertices, and 2**32 tuples at a vertex. If a device refuses memory, its process begins its task
@@ -72,7 +71,8 @@ def build_into(
     report = BuildReport()
     given = partial, workforce, progress, report, options
     host_bytes = workforce.budget.limit_bytes if host_bytes is None else host_bytes
-    DeviceBuild(*given, device_memory_bytes, sharing, host_bytes).run(source)
+    shares = device_memory_bytes, host_bytes, workforce.budget.processes, on_host, others_bytes
+    DeviceBuild(*given, shares).run(source)
     return report
 
 
@@ -80,14 +80,7 @@ def build_into(
 class DeviceBuild(InputStages):
     """The stages of one build on the devices of all processes."""
 
-    device_bytes: int | None
-    sharing: int
-    host_bytes: int
-
-    def run(self, source: EdgeSource) -> None:
-        """All stages; a device that others have is noticed before input is read."""
-        run_all(self._device_workforce, NoProgress(), "", open_device, [()])
-        super().run(source)
+    shares: tuple[int | None, int, int, int, int | None]  # as `DeviceWork` has them
 
     @property
     def _device_workforce(self) -> Workforce:
@@ -114,9 +107,7 @@ class DeviceBuild(InputStages):
             self.options,
             NoCheckpoints(self.partial.folder) if checkpoints is None else checkpoints,
             uuid.uuid4().hex,
-            self.device_bytes,
-            self.host_bytes,
-            self.sharing,
+            *self.shares,
         )
         given = self._device_workforce, description
         if self.workforce.remote:

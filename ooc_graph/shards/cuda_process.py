@@ -17,7 +17,6 @@ from ooc_graph.kernels.cuda.runtime.modules import (
     forget_frames,
     free_unused,
     is_of_host,
-    is_plain_pool,
     within_memory,
 )
 from ooc_graph.kernels.cuda.runtime.pool import allocating, pool_within
@@ -63,14 +62,15 @@ class DeviceProcess:
     ) -> None:
         self.work, self.progress = work, progress or NoProgress()
         free, self._total = device_bytes()
-        self._others = self._total - free
-        allowed = allowed_bytes(work, free)
+        self._others = self._total - free if work.others_bytes is None else work.others_bytes
+        allowed = work.device_bytes
         self.limit_bytes = usable_bytes(free) if allowed is None else within_pages(allowed)
         self._pool = pool_within(allowed)
         self._own_threads: Threads | None = None
         if threads is None:
-            self._own_threads = Threads(cores(), thread_name_prefix="ooc-graph")
-            budget = BuildBudget(work.host_bytes, 1, cores())
+            count = max(1, cores() // work.on_host)
+            self._own_threads = Threads(count, thread_name_prefix="ooc-graph")
+            budget = BuildBudget(work.host_bytes, 1, count)
             threads = Workforce(self._own_threads, budget, lambda function: function())
         self.threads = threads
         self._planned: tuple[DevicePlan, DeviceEdges] | None = None
@@ -79,13 +79,16 @@ class DeviceProcess:
     def run(self, task: Callable[[DeviceProcess], Found]) -> Found:
         """Carry out a task; again within less if the device refuses memory.
 
-        MemoryBudgetError if the least is refused; DeviceBusyError if others use much of the device.
+        MemoryBudgetError: more is needed than there is, or the least is refused; if others use much
+        of the device then, that is a DeviceBusyError.
         """
         try:
             with within_memory("the build of this store"), allocating(self._pool):
                 return self._within_less(task)
         except MemoryBudgetError as error:
-            if self._others * _OTHERS_PART > self._total:
+            # What a plan needs may be more than the device ever has.
+            is_refused = isinstance(error.__cause__, MemoryError)
+            if is_refused and self._others * _OTHERS_PART > self._total:
                 raise DeviceBusyError(
                     f"{error}; others use {self._others:,} of the device's {self._total:,} bytes: "
                     "try again when they are done"
@@ -213,16 +216,3 @@ def maker_of(work: DeviceWork, layout: StoreLayout, internal_of: Any, originals:
     starts = cuda().asarray(layout.starts[:-1].astype(np.uint32))
     given = None if layout.weight_dtype is None else work.source.weight_dtype
     return RowMaker(internal_of, originals, starts, given, layout.weight_dtype)
-
-
-def allowed_bytes(work: DeviceWork, free_bytes: int) -> int | None:
-    """Device memory that a process may take of so much that is free; None: nearly all.
-
-    An allocator of its own (RMM) holds what seems to be in use, so that all that is allowed is
-    used.
-    """
-    allowed = work.device_bytes
-    if not is_plain_pool() or (allowed is None and work.sharing == 1):
-        return allowed
-    share = usable_bytes(free_bytes) // work.sharing
-    return share if allowed is None else min(allowed, share)

@@ -120,12 +120,13 @@ class Sides:
     def _has_space(self, fit: Fit, share: float) -> bool:
         """Whether the disk has space for so large a part of all arcs, in runs."""
         needed = int(spill_bytes(self.numbered.arcs, self.layout.weight_bytes) * share)
-        free = shutil.disk_usage(self.folder).free
+        # Others write their runs to the same disk meanwhile.
+        free = shutil.disk_usage(self.folder).free // self.process.work.processes
         if needed > free:
             passes = fit.passes(self._span_arcs)
             self.process.progress.note(
-                f"sorted runs need {needed:,} bytes, and the disk has {free:,} left: the edges are "
-                f"read once for each range of rows, about {passes:,} times"
+                f"sorted runs need {needed:,} bytes, and the disk has {free:,} left for them: the "
+                f"edges are read once for each range of rows, about {passes:,} times"
             )
         return needed <= free
 

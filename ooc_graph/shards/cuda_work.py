@@ -25,8 +25,9 @@ class DeviceWork:
     """A build, as its tasks know it; it travels to workers.
 
     Each attempt has a name of its own. A process may use ``device_bytes`` of its device (None:
-    nearly all that is free), which as many as ``sharing`` processes have in common, and
-    ``host_bytes`` of host memory.
+    nearly all that is free), and ``host_bytes`` of host memory. As many as ``processes`` do tasks
+    at the same time, and ``on_host`` of them on the same host. Others had ``others_bytes`` of a
+    device when the build began (None: what is in use when a process begins).
     """
 
     source: EdgeSource
@@ -35,7 +36,9 @@ class DeviceWork:
     attempt: str
     device_bytes: int | None
     host_bytes: int
-    sharing: int = 1
+    processes: int = 1
+    on_host: int = 1
+    others_bytes: int | None = None
 
     def require_going_on(self) -> None:
         """Do no more for an attempt that is over: FileNotFoundError, as if its task wrote."""

@@ -30,6 +30,7 @@ from ooc_graph.layout.stored import Stored
 from ooc_graph.model.resources import CUDA, CudaLimits
 from ooc_graph.runtime import building, engine_cache
 from ooc_graph.runtime.cluster import local_cluster
+from ooc_graph.runtime.devices import DeviceState
 from ooc_graph.runtime.workplace import OnCluster
 from ooc_graph.shards import cuda_plan, cuda_process, cuda_shard_ranges, cuda_worker
 from ooc_graph.shards.build_options import BuildOptions, BuildReport
@@ -138,10 +139,20 @@ def sha256(report: BuildReport) -> str:
     return report.manifest.sha256
 
 
+def device_state() -> DeviceState:
+    """Each process has a device of its own."""
+    return DeviceState((os.getpid(),), DEVICE_BYTES, DEVICE_BYTES, is_plain=True)
+
+
+def shared_device() -> DeviceState:
+    """All processes have one device, of which others have a bit."""
+    return DeviceState((1,), DEVICE_BYTES - 5, DEVICE_BYTES, is_plain=True)
+
+
 @pytest.fixture(autouse=True)
 def _device(monkeypatch: pytest.MonkeyPatch) -> None:
     stand_in(monkeypatch)
-    monkeypatch.setattr(building, "device_identity", os.getpid)
+    monkeypatch.setattr(building, "device_state", device_state)
 
 
 @pytest.fixture(scope="module")
@@ -192,6 +203,23 @@ def test_all_workers_build_the_store_of_the_cpu(
     ).attributes["rows"] * (1 + directed)
     assert said.notes == []
     assert [path.name for path in tmp_path.glob("*partial*")] == []
+
+
+def test_workers_divide_what_they_share(
+    tmp_path: Path, workers: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Before any of them has taken some; and the cores of their host."""
+    monkeypatch.setattr(building, "device_state", shared_device)
+    given = Mock(wraps=building.build_into)
+    monkeypatch.setattr(building, "build_into", given)
+    source = watched(tmp_path / "seen", weight=None)
+    build_on(on(workers), source, tmp_path / "g.zarr")
+    wanted = {
+        "device_memory_bytes": usable_bytes(DEVICE_BYTES - 5) // 2,
+        "others_bytes": 5,
+        "on_host": 2,
+    }
+    assert given.call_args.kwargs.items() >= wanted.items()
 
 
 def test_generated_edges(tmp_path: Path, workers: Client) -> None:
@@ -503,7 +531,7 @@ from distributed import Client
 from ooc_graph.runtime import building
 from tests.unit import test_cuda_builds as mine
 
-building.device_identity = os.getpid
+building.device_state = mine.device_state
 address, folder = sys.argv[1], Path(sys.argv[2])
 with Client(address) as client:
     mine.build_slowly(client, folder)

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -23,8 +24,9 @@ from ooc_graph.errors import DiskFullError, InputError
 from ooc_graph.layout import blocks
 from ooc_graph.shards import cuda_runs, cuda_sides, range_runs
 from ooc_graph.shards.build_options import BuildReport
+from ooc_graph.shards.cuda_shard_ranges import Fit
 from ooc_graph.shards.plan import BuildBudget
-from ooc_graph.shards.range_runs import RangeRuns
+from ooc_graph.shards.range_runs import RangeRuns, spill_bytes
 from ooc_graph.types import NoProgress
 from tests.gpu import building
 from tests.numpy_device import CUPY, DeviceArray, stand_in
@@ -145,6 +147,23 @@ def test_without_space_for_runs_the_edges_are_read_again(
             assert len(made) == (free == needed)
     (note,) = heard.notes
     assert f"sorted runs need {needed:,} bytes, and the disk has {needed - 1:,} left" in note
+
+
+@pytest.mark.parametrize(("processes", "enough"), [(1, 1), (3, 3)])
+def test_processes_divide_the_space_for_runs(
+    processes: int, enough: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each writes a part of all arcs to the same disk."""
+    said, part = Said(), 1 / 4
+    work = SimpleNamespace(processes=processes)
+    known: Any = SimpleNamespace(arcs=1 << 20), SimpleNamespace(weight_bytes=4)
+    process: Any = SimpleNamespace(work=work, progress=said)
+    sides, fit = cuda_sides.Sides(tmp_path, process, *known, []), Fit(1, 1, 1, 1, 1, 12, 1)
+    needed = int(spill_bytes(1 << 20, 4) * part)
+    for free, has_space in ((needed * enough - 1, False), (needed * enough, True)):
+        monkeypatch.setattr(cuda_sides.shutil, "disk_usage", lambda _, free=free: Usage(free))
+        assert sides._has_space(fit, part) == has_space
+    assert len(said.notes) == 1
 
 
 def test_what_was_staged_is_read_for_the_rows(tmp_path: Path, made: list[RangeRuns]) -> None:
