@@ -23,7 +23,7 @@ from ooc_graph.runtime.workplace import Workplace
 from ooc_graph.shards.build import build as build_on_cpu
 from ooc_graph.shards.build_options import BuildOptions, BuildReport
 from ooc_graph.shards.cuda_build import build_into
-from ooc_graph.shards.cuda_stages import open_device
+from ooc_graph.shards.cuda_stages import TABLES, open_device
 from ooc_graph.shards.load import Graph
 from ooc_graph.shards.resumed import begun_with, goes_on, is_begun, tell
 from ooc_graph.types import Progress
@@ -51,7 +51,7 @@ def _build(
         try:
             return _on_device(workplace, source, out, options, progress)
         except (UsageError, DeviceBusyError, MemoryBudgetError) as error:
-            if workplace.wanted != AUTO:
+            if workplace.wanted != AUTO or _waits(error, out, source, options):
                 raise
             why = str(error)
         except MemoryError as error:
@@ -65,6 +65,12 @@ def _build(
         progress.note(f"building on the CPU: {why}")
     with workplace.workforce() as workforce:
         return build_on_cpu(source, out, options=options, workforce=workforce, progress=progress)
+
+
+def _waits(error: Exception, out: Path, source: EdgeSource, options: BuildOptions) -> bool:
+    """Whether to leave a build to the same call later: the CPU would remove what devices made."""
+    is_busy = isinstance(error, DeviceBusyError)
+    return is_busy and is_begun(out, source, options, CUDA, TABLES)
 
 
 def _on_device(

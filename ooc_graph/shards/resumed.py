@@ -10,7 +10,7 @@ from pathlib import Path
 
 from ooc_graph import kernel_cache
 from ooc_graph.edges.interface import EdgeSource
-from ooc_graph.layout.checkpoints import SPILL, differing, key_for, may_end_well
+from ooc_graph.layout.checkpoints import DONE, SPILL, differing, key_for, may_end_well
 from ooc_graph.layout.commit import Partial, left_by
 from ooc_graph.shards.build_options import BuildOptions
 from ooc_graph.types import Progress
@@ -40,9 +40,18 @@ def begun_with(source: EdgeSource, options: BuildOptions, device: str = CPU) -> 
     }
 
 
-def is_begun(out: Path, source: EdgeSource, options: BuildOptions) -> bool:
-    """Whether a build of the same was stopped that the CPU can continue."""
-    return key_for(begun_with(source, options)) in left_by(out).values()
+def is_begun(
+    out: Path, source: EdgeSource, options: BuildOptions, device: str = CPU, part: str = ""
+) -> bool:
+    """Whether a build of the same was stopped that a device can continue.
+
+    Of which a part is recorded whose name begins so.
+    """
+    known = key_for(begun_with(source, options, device))
+    return any(
+        key == known and any((left / DONE).glob(f"{part}*.json"))
+        for left, key in left_by(out).items()
+    )
 
 
 def goes_on(known: Mapping[str, str], error: BaseException) -> bool:

@@ -23,7 +23,7 @@ from distributed import Client, WorkerPlugin
 import ooc_graph as og
 from ooc_graph import kernel_cache
 from ooc_graph.edges.interface import Unit
-from ooc_graph.errors import InputError
+from ooc_graph.errors import DeviceBusyError, InputError, MemoryBudgetError
 from ooc_graph.layout import checkpoints as checkpoints_module
 from ooc_graph.layout.checkpoints import Checkpoints, NoCheckpoints
 from ooc_graph.layout.stored import Stored
@@ -508,6 +508,45 @@ def test_what_devices_left_the_cpu_begins_anew(
     assert said == ["a build that was stopped is not continued: it had another device"]
     assert not any(name.startswith("rows-") for name in counted.made)
     assert sha256(report) == sha256(build_in_turn(tmp_path, "whole.zarr"))
+
+
+@pytest.mark.parametrize(
+    ("number", "error", "waits"),
+    [
+        (4, DeviceBusyError("others have it"), True),
+        (1, DeviceBusyError("others have it"), True),
+        # Nothing that a device has made is lost.
+        (0, DeviceBusyError("others have it"), False),
+        (4, MemoryBudgetError("it does not fit"), False),
+    ],
+)
+def test_a_busy_device_is_waited_for_if_it_has_made_parts(
+    number: int,
+    error: Exception,
+    waits: bool,
+    tmp_path: Path,
+    counted: Counted,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A device that is chosen by ``auto``; the CPU would begin anew."""
+    words = [sys.executable, "-c", CHILD, str(tmp_path), str(number)]
+    subprocess.run(words, cwd=REPOSITORY, check=False, timeout=280)
+    before, said = recorded(tmp_path), Said()
+    assert len(before) == number
+    place = CudaHere(1 << 34, CudaLimits(1 << 30))
+    place.wanted = "auto"
+    options = BuildOptions(shards=SHARDS)
+    given = place, watched(tmp_path / "seen", weight="int64"), tmp_path / "g.zarr", options, said
+    monkeypatch.setattr(building, "open_device", Mock(side_effect=error))
+    with small_steps():
+        if waits:
+            with pytest.raises(DeviceBusyError, match="others have it"):
+                building.build_with_report(*given)
+            assert recorded(tmp_path) == before
+            assert not (tmp_path / "g.zarr").exists()
+            return
+        building.build_with_report(*given)
+    assert f"building on the CPU: {error}" in said.notes
 
 
 def test_what_one_process_left_another_cluster_finishes(
