@@ -176,6 +176,7 @@ class DeviceBuild(InputStages):
         with self.progress.stage("sorting and writing rows", rows, "rows") as bar:
 
             def advance(done: Done) -> int:
+                self._hear(done)
                 # Tasks of this thread do so themselves, range by range.
                 if own is None:
                     bar.advance(done.checkpoint.facts["rows"])
@@ -184,8 +185,6 @@ class DeviceBuild(InputStages):
             show = unseen if own is None else bar.advance
             items = [(work, numbered, task, own, show) for task in tasks]
             written = run_all(*given, write_rows, items, amount=advance)
-        for done in written:
-            self._hear(done)
         self.report.run_bytes = sum(done.run_bytes for done in written)
         runs_s = max((done.seconds.get("runs", 0.0) for done in written), default=0.0)
         rows_s = perf_counter() - begun - runs_s

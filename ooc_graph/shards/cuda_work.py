@@ -88,7 +88,6 @@ class Numbered:
     arcs: int
     longest: int
     shard_arcs: tuple[int, ...]
-    read_s: float
     tables: Mapping[str, StoredTable]
 
     @classmethod
@@ -110,7 +109,6 @@ class Numbered:
             facts["arcs"],
             facts["longest"],
             tuple(facts["shard_arcs"]),
-            facts["read_s"],
             tables,
         )
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -13,6 +14,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
 from time import monotonic, sleep
+from types import SimpleNamespace
 from typing import Any
 from unittest.mock import Mock
 from uuid import uuid4
@@ -32,7 +34,7 @@ from ooc_graph.runtime import building, engine_cache
 from ooc_graph.runtime.cluster import local_cluster
 from ooc_graph.runtime.devices import DeviceState
 from ooc_graph.runtime.workplace import OnCluster
-from ooc_graph.shards import cuda_plan, cuda_process, cuda_shard_ranges, cuda_worker
+from ooc_graph.shards import cuda_plan, cuda_process, cuda_shard_ranges, cuda_sides, cuda_worker
 from ooc_graph.shards.build_options import BuildOptions, BuildReport
 from ooc_graph.shards.cuda_plan import usable_bytes
 from ooc_graph.shards.cuda_shard_ranges import ShardRange
@@ -220,6 +222,36 @@ def test_workers_divide_what_they_share(
         "on_host": 2,
     }
     assert given.call_args.kwargs.items() >= wanted.items()
+
+
+class Ordered(Said):
+    """Keeps how far rows were when each note came."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.done: list[int] = []
+
+    def note(self, text: str) -> None:
+        super().note(text)
+        self.done.append(len(self.stages["sorting and writing rows"].amounts))
+
+
+def test_notes_are_shown_as_tasks_end(tmp_path: Path, workers: Client) -> None:
+    """And the workers' disk has no space for runs."""
+    source, said = watched(tmp_path / "seen", weight="float32"), Ordered()
+
+    def let_disk_have(free: int | None) -> None:
+        usage = shutil.disk_usage if free is None else lambda _: SimpleNamespace(free=free)
+        vars(cuda_sides)["shutil"] = SimpleNamespace(disk_usage=usage)
+
+    workers.run(let_disk_have, 100)
+    try:
+        build_on(on(workers, 5 * MIB), source, tmp_path / "g.zarr", said)
+    finally:
+        workers.run(let_disk_have, None)
+    assert len(said.notes) > 1
+    assert all("the disk has 50 left for them" in note for note in said.notes)
+    assert said.done == [*range(len(said.notes))]
 
 
 def test_generated_edges(tmp_path: Path, workers: Client) -> None:
