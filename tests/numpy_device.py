@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from contextlib import nullcontext
+from time import perf_counter
 from types import SimpleNamespace
 from typing import Any
 
@@ -17,8 +18,15 @@ import pytest
 from ooc_graph.kernels.cuda.build import gather as cuda_gather
 from ooc_graph.kernels.cuda.build import store_rows as cuda_store
 from ooc_graph.kernels.cuda.runtime import rows as cuda_held
-from ooc_graph.shards import cuda_build, cuda_edges, cuda_runs, cuda_sides, cuda_stages
+from ooc_graph.shards import (
+    cuda_edges,
+    cuda_process,
+    cuda_runs,
+    cuda_sides,
+    cuda_stages,
+)
 
+DEVICE_BYTES = 1 << 34
 NONE = 0xFFFFFFFF
 ROW = np.uint64(32)
 UNSIGNED = {"u32": np.uint32, "u64": np.uint64}
@@ -158,23 +166,32 @@ def kernel(_: str, function: str, constants: Mapping[str, int | str] | None = No
     return lambda _, __, arguments: globals()[function](constants or {}, *arguments)
 
 
+def seconds_of(launch: Callable[[], None]) -> float:
+    """As `ooc_graph.kernels.cuda.runtime.rows.seconds_of`."""
+    begun = perf_counter()
+    launch()
+    return perf_counter() - begun
+
+
 def stand_in(patch: pytest.MonkeyPatch) -> None:
     """Have builds on a device run here, by threads and files as ever."""
     for module in (
         cuda_gather,
         cuda_held,
         cuda_store,
-        cuda_build,
         cuda_edges,
+        cuda_process,
         cuda_runs,
         cuda_sides,
-        cuda_stages,
     ):
         patch.setattr(module, "cuda", lambda: CUPY)
     for module in (cuda_gather, cuda_store):
         patch.setattr(module, "kernel", kernel)
-    for module in (cuda_build, cuda_runs):
+    for module in (cuda_stages, cuda_runs):
         patch.setattr(module, "pinned_buffer", lambda count: np.empty(count, np.uint8))
-    patch.setattr(cuda_build, "free_pinned", lambda: None)
-    patch.setattr(cuda_build, "within_memory", lambda _: nullcontext())
-    patch.setattr(cuda_build, "own_pool", lambda _: nullcontext())
+    patch.setattr(cuda_edges, "seconds_of", seconds_of)
+    for module in (cuda_process, cuda_stages):
+        patch.setattr(module, "device_bytes", lambda: (DEVICE_BYTES, DEVICE_BYTES))
+    patch.setattr(cuda_process, "free_unused", lambda: None)
+    patch.setattr(cuda_process, "pool_within", lambda _: None)
+    patch.setattr(cuda_process, "within_memory", lambda _: nullcontext())

@@ -20,6 +20,7 @@ from ooc_graph.kernels.cuda.build.store_rows import (
     OUT_END,
     RowMaker,
     TupleCount,
+    arcs_up_to,
     number_vertices,
     ranges_of,
 )
@@ -154,7 +155,8 @@ def build(
     range_arcs = range_arcs or min(RANGE_ARCS, device_bytes()[0] // SORTED_ARC_BYTES)
     float32 = np.dtype(np.float32) if weighted else None
     maker = RowMaker(numbering.internal_of, None, starts, float32, float32)
-    for low, high, arcs in ranges_of(numbering, starts, range_arcs):
+    ranges = ranges_of(arcs_up_to([tuples], starts), 0, len(order), range_arcs)
+    for low, high, arcs in ranges:
         made = maker.rows(iter(blocks()), OUT_END + IN_END, low, high, arcs)
         end = kept + int(made.offsets[-1])
         offsets[low : high + 1] = made.offsets + np.uint64(kept)

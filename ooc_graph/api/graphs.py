@@ -68,10 +68,10 @@ def build(
         Dask client whose workers build; None: the current one, if there is one, else this process,
         with all its cores; False: this process.
     device
-        ``cuda``: a CUDA device of this process, or of one worker, sorts; ``cpu``; ``auto``: CUDA
+        ``cuda``: the CUDA device of this process, or of each worker, sorts; ``cpu``; ``auto``: CUDA
         where there is a device that will do. The store has the same bytes.
     device_memory
-        Bytes (or "4GiB") of the CUDA device that the build may use; None: nearly all that is free.
+        Bytes (or "4GiB") of each CUDA device that the build may use; None: nearly all that is free.
     memory_limit
         Bytes (or "4GiB") of host memory for all processes of the build together.
     overwrite

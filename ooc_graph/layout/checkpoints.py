@@ -28,7 +28,7 @@ from ooc_graph.layout.whole_file import is_disk_full, sync_file
 
 SPILL = "spill"
 """Folder in a partial store that has its checkpoints."""
-_KEY, _DONE = "spill/key", "spill/done"
+_KEY, DONE = "spill/key", "spill/done"
 ATTEMPT, _REMOVED = "spill/attempt-", "spill/removed-"
 """How the folders of attempts begin; the next attempt removes them."""
 
@@ -66,29 +66,38 @@ class Checkpoints:
     def __init__(self, folder: Path, attempt: str, key: str) -> None:
         self.folder = folder
         self.attempt = folder / f"{ATTEMPT}{attempt}"
-        for number, old in enumerate(list(folder.glob(f"{ATTEMPT}*"))):
-            # Whoever still writes there by its old name fails.
-            old.rename(folder / f"{_REMOVED}{attempt}-{number}")
-        for removed in folder.glob(f"{_REMOVED}*"):
-            shutil.rmtree(removed, ignore_errors=True)
+        self.end()
         self.attempt.mkdir()
-        (folder / _DONE).mkdir(exist_ok=True)
+        (folder / DONE).mkdir(exist_ok=True)
         _write(folder / _KEY, self.attempt / "key", key.encode())
+
+    def end(self) -> None:
+        """End this attempt and all others: whoever still writes for one fails."""
+        for old in list(self.folder.glob(f"{ATTEMPT}*")):
+            # Not removed as it is: somebody may be adding files.
+            old.rename(self.folder / f"{_REMOVED}{uuid.uuid4().hex[:12]}")
+        for removed in self.folder.glob(f"{_REMOVED}*"):
+            shutil.rmtree(removed, ignore_errors=True)
+
+    @property
+    def is_over(self) -> bool:
+        """Whether the attempt has ended: by an error, the commit, or another that has begun."""
+        return not self.attempt.exists()
 
     def __iter__(self) -> Iterator[tuple[int, Checkpoint]]:
         """Those of numbers that are recorded and whose files are there; one at a time."""
-        for path in sorted((self.folder / _DONE).glob("[0-9]*.json")):
+        for path in sorted((self.folder / DONE).glob("[0-9]*.json")):
             checkpoint = self.found(path.stem)
             if checkpoint is not None:
                 yield int(path.stem), checkpoint
 
     def __len__(self) -> int:
         """How many are recorded, whether their files are there or not."""
-        return sum(1 for _ in (self.folder / _DONE).glob("*.json"))
+        return sum(1 for _ in (self.folder / DONE).glob("*.json"))
 
     def found(self, name: str) -> Checkpoint | None:
         """The one of this name, if it is recorded and its files are there."""
-        checkpoint = _read(self.folder / _DONE / f"{name}.json")
+        checkpoint = _read(self.folder / DONE / f"{name}.json")
         if checkpoint is None or not all(_is_there(self.folder, e) for e in checkpoint.entries):
             return None
         return checkpoint
@@ -107,11 +116,11 @@ class Checkpoints:
 
     def names(self, beginning: str) -> list[str]:
         """Names with this beginning that are recorded, whether the files are there or not."""
-        return [path.stem for path in (self.folder / _DONE).glob(f"{beginning}*.json")]
+        return [path.stem for path in (self.folder / DONE).glob(f"{beginning}*.json")]
 
     def remove(self, name: str) -> None:
         """Remove a checkpoint, the record first."""
-        path = self.folder / _DONE / f"{name}.json"
+        path = self.folder / DONE / f"{name}.json"
         checkpoint = _read(path)
         path.unlink(missing_ok=True)
         for entry in checkpoint.entries if checkpoint else ():
@@ -123,6 +132,11 @@ class NoCheckpoints:
     """Stands for `Checkpoints` in a partial store that nobody takes up."""
 
     folder: Path
+
+    @property
+    def is_over(self) -> bool:
+        """Whether the store is committed, or was given up."""
+        return not (self.folder / SPILL).exists()
 
     def once(
         self, name: str, write: Callable[[Path], Sequence[FileEntry]], facts: dict[str, Any]
@@ -201,7 +215,7 @@ def _record(folder: Path, scratch: Path, name: int | str, checkpoint: Checkpoint
     if rows:
         is_read_again = all(_is_spilled(entry) for entry in checkpoint.entries)
     content = json.dumps({"entries": rows, "facts": checkpoint.facts}).encode()
-    record = folder / _DONE / f"{name}.json"
+    record = folder / DONE / f"{name}.json"
     _write(record, scratch / f"{name}.record", content, sync=not is_read_again)
 
 

@@ -1,32 +1,32 @@
-"""Build a store: on a CUDA device where the place has one that will do, else on the CPU."""
+"""Build a store: on the CUDA devices of the place if it has any that will do, else on the CPU."""
 
 from __future__ import annotations
 
 import json
+from collections import Counter
 from contextlib import suppress
+from functools import partial as bind
 from pathlib import Path
 from typing import Any
 
 from ooc_graph.edges.interface import EdgeSource, most_rows
 from ooc_graph.errors import DeviceBusyError, DiskFullError, MemoryBudgetError, UsageError
-from ooc_graph.kernels.cuda.runtime import modules as cuda_modules
-from ooc_graph.layout.commit import Partial, partial_store
+from ooc_graph.layout.checkpoints import key_for
+from ooc_graph.layout.commit import partial_store
 from ooc_graph.layout.whole_file import whole_file
 from ooc_graph.model.reservation import said_by
 from ooc_graph.model.resources import AUTO, CUDA
 from ooc_graph.report.records import host_facts, package_versions
+from ooc_graph.runtime.devices import device_state, least_share, most_of_others
 from ooc_graph.runtime.this_process import ThisProcess
 from ooc_graph.runtime.workplace import Workplace
 from ooc_graph.shards.build import build as build_on_cpu
 from ooc_graph.shards.build_options import BuildOptions, BuildReport
 from ooc_graph.shards.cuda_build import build_into
-from ooc_graph.shards.cuda_plan import usable_bytes
+from ooc_graph.shards.cuda_stages import TABLES, open_device
 from ooc_graph.shards.load import Graph
-from ooc_graph.shards.resumed import is_begun
-from ooc_graph.types import NoProgress, Progress
-
-# A device of which others have more than one part in so many is not at our disposal.
-_OTHERS_PART = 4
+from ooc_graph.shards.resumed import begun_with, goes_on, is_begun, tell
+from ooc_graph.types import Progress
 
 
 def build_with_report(
@@ -51,7 +51,7 @@ def _build(
         try:
             return _on_device(workplace, source, out, options, progress)
         except (UsageError, DeviceBusyError, MemoryBudgetError) as error:
-            if workplace.wanted != AUTO:
+            if workplace.wanted != AUTO or _waits(error, out, source, options):
                 raise
             why = str(error)
         except MemoryError as error:
@@ -67,84 +67,59 @@ def _build(
         return build_on_cpu(source, out, options=options, workforce=workforce, progress=progress)
 
 
+def _waits(error: Exception, out: Path, source: EdgeSource, options: BuildOptions) -> bool:
+    """Whether to leave a build to the same call later: the CPU would remove what devices made."""
+    is_busy = isinstance(error, DeviceBusyError)
+    return is_busy and is_begun(out, source, options, CUDA, TABLES)
+
+
 def _on_device(
     workplace: Workplace, source: EdgeSource, out: Path, options: BuildOptions, progress: Progress
 ) -> BuildReport:
+    """Build on the devices of all processes; what is finished stays, as on the CPU."""
     if workplace.client is not None:
         from ooc_graph.edges.dask_parts import DaskSource  # noqa: PLC0415 (imports Dask)
 
         if isinstance(source, DaskSource) or getattr(source, "in_memory", False):
             raise UsageError(
-                "edges in memory, or in a Dask collection, are not sent to one worker's device: "
+                "edges in memory, or in a Dask collection, are not sent to workers' devices: "
                 "give client=False, or build on the CPU (device='cpu')"
             )
-    with partial_store(out, "graph", overwrite=options.overwrite) as partial:
-        allowed = workplace.cuda_limits.device_bytes
-        if workplace.client is None:
-            return build_in_process(
-                partial, source, options, workplace.limit_bytes, allowed, progress
-            )
-        with progress.stage("building on a CUDA device"):
-            host_bytes = workplace.resources(on_cpu=True).process_limit_bytes
-            report = workplace.call(build_in_process, partial, source, options, host_bytes, allowed)
-        for note in report.notes:
-            progress.note(note)
-        return report
+    known = begun_with(source, options, CUDA)
+    writing = partial_store(
+        out,
+        "graph",
+        overwrite=options.overwrite,
+        key=key_for(known),
+        keeps=bind(goes_on, known),
+    )
+    with writing as partial, workplace.workforce() as workforce:
+        # All have what they take of a device by themselves before they are asked what is free.
+        workforce.everywhere(open_device)
+        tell(partial, known, progress)
+        return build_into(
+            partial,
+            source,
+            options=options,
+            workforce=workforce,
+            progress=progress,
+            **_shares(workplace),
+            host_bytes=workplace.resources(on_cpu=True).least_limit_bytes,
+        )
 
 
-def build_in_process(
-    partial: Partial,
-    source: EdgeSource,
-    options: BuildOptions,
-    limit_bytes: int,
-    allowed_bytes: int | None = None,
-    progress: Progress | None = None,
-) -> BuildReport:
-    """Build on the device of this process, which is a worker or has no cluster.
-
-    ``limit_bytes`` is host memory. ``allowed_bytes`` of the device may be used, as far as they are
-    free; None: nearly all that is. An allocator of its own (RMM) holds what seems to be in use, so
-    all that is allowed is used. If ``progress`` is None, notes are in the report.
-    """
-    free, total = cuda_modules.device_bytes()
-    if allowed_bytes is not None and cuda_modules.is_plain_pool():
-        allowed_bytes = min(allowed_bytes, usable_bytes(free))
-    noted = _Noted()
-    try:
-        with ThisProcess(limit_bytes, CUDA).workforce() as workforce:
-            report = build_into(
-                partial,
-                source,
-                options=options,
-                workforce=workforce,
-                progress=progress or noted,
-                device_memory_bytes=allowed_bytes,
-            )
-            report.notes = noted.notes
-            return report
-    except MemoryBudgetError as error:
-        if (total - free) * _OTHERS_PART > total:
-            raise DeviceBusyError(
-                f"{error}; others use {total - free:,} of the device's {total:,} bytes: try again "
-                "when they are done"
-            ) from error
-        raise
-    except BaseException as error:
-        cuda_modules.forget_frames(error)
-        raise
-    finally:
-        with suppress(MemoryError):
-            cuda_modules.free_unused()
-
-
-class _Noted(NoProgress):
-    """Keeps what there is to say."""
-
-    def __init__(self) -> None:
-        self.notes: list[str] = []
-
-    def note(self, text: str) -> None:
-        self.notes.append(text)
+def _shares(workplace: Workplace) -> dict[str, Any]:
+    """What each process may take of its device, and of the cores of its host."""
+    asked = workplace.cuda_limits.device_bytes
+    if isinstance(workplace, ThisProcess):
+        return {"device_memory_bytes": asked}
+    states = workplace.cluster.ask(device_state).values()
+    on_host = Counter(worker.host for worker in workplace.cluster.look().values())
+    return {
+        "device_memory_bytes": least_share(states, asked),
+        "others_bytes": most_of_others(states),
+        "on_host": max(on_host.values(), default=1),
+    }
 
 
 def write_run_facts(store: Path, facts: dict[str, Any]) -> None:

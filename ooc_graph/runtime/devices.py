@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable
+from collections import defaultdict
+from collections.abc import Callable, Iterable
 from importlib import import_module
 from importlib.util import find_spec
-from typing import Any
+from typing import Any, NamedTuple
 
 from ooc_graph.errors import DeviceError
 from ooc_graph.kernels.cuda.runtime import modules as cuda_modules
+from ooc_graph.kernels.cuda.runtime.peers import identity
 from ooc_graph.model.resources import CPU, CUDA, Device, require_name
+from ooc_graph.shards.cuda_plan import usable_bytes
 
 WITHOUT_CUPY = "a CUDA device needs CuPy, which is not installed"
 """What `choose_on_workers` says of a machine that nobody has prepared for CUDA."""
@@ -94,6 +97,45 @@ def _look() -> int | str:
         return cuda_memory_bytes()
     except DeviceError as error:
         return str(error)
+
+
+class DeviceState(NamedTuple):
+    """What a process says of its CUDA device: which it is, and bytes of it.
+
+    ``is_plain``: nobody has put an allocator of its own there (RMM), which holds what seems to be
+    in use.
+    """
+
+    identity: tuple[int, ...]  # tells it from others, on its host and on others
+    free_bytes: int
+    total_bytes: int
+    is_plain: bool
+
+
+def device_state() -> DeviceState:
+    """What this process's CUDA device has now."""
+    _cuda()
+    host, _, bus = identity()
+    return DeviceState((host, bus), *cuda_modules.device_bytes(), cuda_modules.is_plain_pool())
+
+
+def least_share(states: Iterable[DeviceState], asked: int | None) -> int | None:
+    """Device memory for each of some processes, so that those with a device in common divide it.
+
+    That of the process which has least, and no more than is ``asked`` for; None: nearly all that is
+    free, since no device is shared.
+    """
+    free = defaultdict[tuple[int, ...], list[int]](list)
+    for state in states:
+        if state.is_plain:
+            free[state.identity].append(state.free_bytes)
+    shares = [usable_bytes(min(each)) // len(each) for each in free.values() if len(each) > 1]
+    return min([*shares, *([] if asked is None else [asked])], default=None)
+
+
+def most_of_others(states: Iterable[DeviceState]) -> int:
+    """Bytes that others have of a device, at most, when nothing has begun on it."""
+    return max((one.total_bytes - one.free_bytes for one in states if one.is_plain), default=0)
 
 
 def cuda_facts() -> dict[str, str | int]:

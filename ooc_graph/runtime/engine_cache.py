@@ -1,7 +1,4 @@
-"""What a process keeps between searches: graphs that are loaded, whole or dealt to ranks.
-
-If memory is short, what was used longest ago is released first.
-"""
+"""What a process keeps between searches: graphs that are loaded, whole or dealt to ranks."""
 
 from __future__ import annotations
 
@@ -19,6 +16,7 @@ from ooc_graph.model.resources import CUDA, FREE, Capacity
 from ooc_graph.runtime import io_progress, process
 from ooc_graph.runtime.engine_keys import Kept, serve_the_same, short_of, take_back
 from ooc_graph.runtime.same_graph import open_same
+from ooc_graph.shards.cuda_worker import forget_idle
 from ooc_graph.shards.load import Graph
 
 Load = Callable[[Graph, str, Reservation], Engine]
@@ -209,10 +207,11 @@ def give_up(key: Key) -> Freed:
 
 
 def release() -> None:
-    """Release all engines of this process, on whichever device."""
+    """Release all engines of this process, on whichever device, and what a build has left."""
     with _lock:
         while _engines:
             _release(next(iter(_engines)))
+        forget_idle()
         process.free_unused()
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from time import perf_counter
@@ -25,7 +25,7 @@ class BuildReport:
     ``stages`` are (name, start, stop) in seconds since the build began; ``edges`` tuples read,
     ``arcs`` those stored in one row order. ``read_s`` are seconds of the first pass in which the
     source gave (a generator: made) tuples; those of several tasks at the same time count once.
-    ``run_bytes`` a device's build wrote to sorted runs; ``notes`` are of a worker's build.
+    ``run_bytes`` a device's build wrote to sorted runs.
     """
 
     stages: list[tuple[str, float, float]] = field(default_factory=list)
@@ -34,7 +34,6 @@ class BuildReport:
     read_s: float = 0.0
     manifest: Manifest | None = None
     run_bytes: int = 0
-    notes: list[str] = field(default_factory=list)
     _begun: float = field(default_factory=perf_counter)
 
     @contextmanager
@@ -43,6 +42,12 @@ class BuildReport:
         start = perf_counter() - self._begun
         yield
         self.stages.append((name, start, perf_counter() - self._begun))
+
+    def add(self, seconds: Mapping[str, float]) -> None:
+        """Record stages that followed each other, and have just ended."""
+        start = perf_counter() - self._begun - sum(seconds.values())
+        for name, each in seconds.items():
+            self.stages.append((name, start, start := start + each))
 
     @property
     def elapsed_s(self) -> float:

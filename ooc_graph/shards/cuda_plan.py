@@ -137,11 +137,12 @@ def wanted_arcs(arcs: int, *, cheap: bool) -> int:
     return min(MOST_ARCS, max(CHEAP_ARCS, arcs // ROUNDS) if cheap else MOST_ARCS)
 
 
-def runs_pay(passes: int, pass_bytes: float, arc_bytes: int) -> bool:
+def runs_pay(passes: int, pass_bytes: float, arc_bytes: float) -> bool:
     """Whether sorted runs cost less than so many passes over the tuples, one a range of rows.
 
     ``pass_bytes`` is the cost of a pass, for each tuple: bytes that the disk could give or take in
     the same time. ``arc_bytes`` are of an arc in a run; a tuple is two arcs, each written and read.
+    Of rows that have a part of all arcs, they are as large a part of it.
     """
     return passes * pass_bytes > pass_bytes + 2 * 2 * arc_bytes
 

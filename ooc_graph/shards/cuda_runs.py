@@ -28,15 +28,15 @@ MOST_BUFFER, BUFFER_PART = 1 << 24, 4
 def sorted_runs(
     blocks: Iterator[DeviceBlock],
     maker: RowMaker,
-    sides: Mapping[str, int],
-    rows: int,
+    sides: Mapping[str, tuple[int, int, int]],
     most: int,
 ) -> Generator[tuple[int, dict[str, list[Any]]], None, None]:
     """Sort the arcs of all tuples, ``most`` tuples at a time; no block has more.
 
-    ``sides`` say which ends of an edge are arcs of a side, which has so many rows. Yields the
-    number of tuples of a run, and for each side its keys in ascending order, rows counted from 0,
-    and words or None. Who takes them out of the dict is the only one who has them.
+    ``sides`` say which ends of an edge are arcs of a side, the first of its rows that are wanted,
+    and the row after the last. Yields the number of tuples of a run, and for each side its keys in
+    ascending order, rows counted from the first one, and words or None. Who takes them out of the
+    dict is the only one who has them.
     """
     gathered, filled = dict[str, Gathered](), 0
     for block in blocks:
@@ -44,8 +44,8 @@ def sorted_runs(
             yield filled, _sorted(gathered)
             filled = 0
         if not gathered:
-            for side, ends in sides.items():
-                gathered[side] = maker.gather(ends, 0, rows, most * ends.bit_count())
+            for side, (ends, low, high) in sides.items():
+                gathered[side] = maker.gather(ends, low, high, most * ends.bit_count())
         for arcs in gathered.values():
             arcs.add(block)
         filled += len(block)
@@ -80,7 +80,7 @@ class RunWriter:
         if not len(keys):
             return
         cupy = cuda()
-        starts = cupy.searchsorted(keys, cupy.asarray(self._runs.bounds))
+        starts = cupy.searchsorted(keys, cupy.asarray(self._runs.bounds(side)))
         cuts = [*starts.get().tolist(), len(keys)]
         # Threads copy in streams of their own.
         cupy.cuda.get_current_stream().synchronize()

@@ -1,29 +1,30 @@
-"""The rows of all sides of a store: in which ranges, from what, and through whom to the disk."""
+"""The rows of some shards of a store: in which ranges, from what, and through whom to the disk."""
 
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from collections.abc import Callable, Sequence
+from contextlib import closing
 from dataclasses import dataclass
+from pathlib import Path
+from time import perf_counter
 from typing import Any
 
 import numpy as np
 
 from ooc_graph.errors import InputError
 from ooc_graph.kernels.cuda.build.gather import CHANGED
-from ooc_graph.kernels.cuda.build.store_rows import Numbering, RowMaker, StoreRows, ranges_of
+from ooc_graph.kernels.cuda.build.store_rows import RowMaker, StoreRows, arcs_up_to, ranges_of
 from ooc_graph.kernels.cuda.runtime.modules import cuda
-from ooc_graph.layout.commit import Partial
-from ooc_graph.shards.build_options import BuildReport
+from ooc_graph.layout.names import TUPLES
 from ooc_graph.shards.chunk_sink import ChunkSink
-from ooc_graph.shards.cuda_edges import DeviceEdges
-from ooc_graph.shards.cuda_plan import DevicePlan, runs_pay, wanted_arcs
+from ooc_graph.shards.cuda_process import DeviceProcess
 from ooc_graph.shards.cuda_runs import RunWriter, sorted_runs, write_runs
+from ooc_graph.shards.cuda_shard_ranges import Fit, Span
 from ooc_graph.shards.cuda_tables import SideWriter, StoreLayout
-from ooc_graph.shards.range_runs import KEY_BYTES, RangeRuns, RunReader, spill_bytes
-from ooc_graph.shards.workforce import Workforce
-from ooc_graph.types import Progress
+from ooc_graph.shards.cuda_work import Numbered
+from ooc_graph.shards.range_runs import RangeRuns, RunReader, spill_bytes
+from ooc_graph.types import Advance
 
 Range = tuple[int, int, int]
 """First row of a range in store order, the one after the last, and its arcs at most."""
@@ -35,17 +36,17 @@ class RunRows:
     """Rows of each range from what all runs have of it, in the order of the store, once."""
 
     def __init__(
-        self, runs: RangeRuns, reader: RunReader, maker: RowMaker, ranges: list[Range]
+        self, runs: RangeRuns, reader: RunReader, maker: RowMaker, ranges: dict[str, list[Range]]
     ) -> None:
         self._runs, self._reader, self._maker, self._ranges = runs, reader, maker, ranges
 
     def rows(self, side: str, number: int) -> StoreRows:
         """Rows of a range; if there are more arcs than were counted, that is an `InputError`."""
-        low, high, most = self._ranges[number]
-        return self._maker.made(high - low, self._read(side, number, low, most))
+        low, high, most = self._ranges[side][number]
+        return self._maker.made(high - low, self._read(side, number, most))
 
-    def _read(self, side: str, number: int, low: int, most: int) -> list[Any]:
-        """Keys, rows counted from ``low``, and words, as the runs follow each other."""
+    def _read(self, side: str, number: int, most: int) -> list[Any]:
+        """Keys, rows counted from the range's first, and words, as the runs follow each other."""
         cupy, arcs, done = cuda(), self._runs.arcs(side, number), 0
         if arcs > most:
             raise InputError(CHANGED)
@@ -59,120 +60,138 @@ class RunRows:
             done += len(some)
             # The piece is in ordinary memory, which is gone then.
             cupy.cuda.get_current_stream().synchronize()
-        keys -= np.uint64(low << 32)
+        keys -= np.uint64(self._runs.lows[side][number] << 32)
         return [keys, words]
 
 
 @dataclass(frozen=True)
+class Written:
+    """Arcs of each side that were written; and bytes of sorted runs, and the seconds these took."""
+
+    arcs: dict[str, int]
+    run_bytes: int = 0
+    run_s: float = 0.0
+
+
+@dataclass(frozen=True)
 class Sides:
-    """Makes and writes the rows of a build."""
+    """Makes and writes the rows of some shards of each side, in the process that has them."""
 
-    partial: Partial
-    sink: ChunkSink
-    workforce: Workforce
-    progress: Progress
-    report: BuildReport
+    folder: Path  # where chunks go, and sorted runs meanwhile
+    process: DeviceProcess
+    numbered: Numbered
     layout: StoreLayout
-    plan: DevicePlan
-    edges: DeviceEdges
-    maker: RowMaker
+    spans: Sequence[Span]
 
-    def write(self, numbering: Numbering) -> dict[str, int]:
-        """Write all rows; arcs of each side. The ``tuples`` of the numbering are dropped."""
-        most, run_edges = self._range_arcs(numbering)
-        ranges = ranges_of(numbering, self.maker.starts, most)
-        with self._row_source(ranges, run_edges) as source:
-            return self._write(ranges, source)
-
-    def _range_arcs(self, numbering: Numbering) -> tuple[int, int]:
-        """Arcs of a range, and tuples of a sorted run; 0 where each range has a pass of its own."""
-        layout, edges, longest, arcs = self.layout, self.edges, numbering.longest, numbering.arcs
-        sizes = (arcs, longest, layout.weight_bytes, layout.shards, edges.block_edges)
-        fit = self.plan.range_arcs(*sizes, kept=True)
-        if not fit:
-            edges.forget()
-            fit = self.plan.range_arcs(*sizes, kept=False)
-        most = min(fit, max(longest, wanted_arcs(arcs, cheap=edges.cheap)))
-        run_edges = self._run_edges(arcs, most)
-        if run_edges:
-            # Further ranges cost nothing then.
-            most = min(fit, max(longest, wanted_arcs(arcs, cheap=True)))
-        return most, run_edges
-
-    def _run_edges(self, arcs: int, most: int) -> int:
-        """Tuples of a sorted run; 0 where a pass for each range is better, or all that can be."""
-        layout, edges = self.layout, self.edges
-        passes = -(-arcs // most) * len(layout.sides) if arcs else 0
-        run_edges = self.plan.run_edges(layout.weight_bytes, layout.shards, edges.block_edges)
-        pay = runs_pay(passes, edges.pass_bytes, KEY_BYTES + layout.weight_bytes)
-        if not (pay and run_edges):
-            return 0
-        needed = spill_bytes(arcs, layout.weight_bytes)
-        free = shutil.disk_usage(self.partial.spill).free
-        if needed > free:
-            self.progress.note(
-                f"sorted runs need {needed:,} bytes, and the disk has {free:,} left: the edges are "
-                f"read once for each range of rows, about {passes:,} times"
-            )
-            return 0
-        return run_edges
-
-    @contextmanager
-    def _row_source(self, ranges: list[Range], run_edges: int) -> Iterator[RowSource]:
-        """Context in which rows are made: of runs if these have tuples, else by passes."""
-        layout, maker = self.layout, self.maker
-
-        def by_pass(side: str, number: int) -> StoreRows:
-            with closing(self.edges.blocks()) as blocks:
-                return maker.rows(blocks, layout.sides[side], *ranges[number])
-
-        if not run_edges:
-            yield by_pass
-            return
-        runs = self._runs(ranges, run_edges)
-        # What was copied there is not read again, and the rows will need the space.
-        shutil.rmtree(self.partial.spill / "staged", ignore_errors=True)
-        order = [(side, number) for side in layout.sides for number in range(len(ranges))]
-        reader = RunReader(runs, self.workforce, order)
+    def write(self, sink: ChunkSink, advance: Advance) -> Written:
+        """Write all rows. ``advance`` hears of how many."""
+        fit, begun, run_bytes, run_s = self._fit, perf_counter(), 0, 0.0
+        share = self._arcs / max(1, self.numbered.arcs * len(self.layout.sides))
+        in_runs = fit.runs_pay(fit.passes(self._span_arcs), share) and self._has_space(fit, share)
+        ranges = self._ranges(fit, fit.from_runs if in_runs else fit.by_pass)
+        if not in_runs:
+            return Written(self._write(sink, ranges, self._by_pass(ranges), advance))
+        runs = self._runs(ranges, fit.run_edges)
+        run_bytes, run_s = runs.written_bytes, perf_counter() - begun
+        order = [(side, number) for side in ranges for number in range(len(ranges[side]))]
+        reader = RunReader(runs, self.process.threads, order)
         try:
-            yield RunRows(runs, reader, maker, ranges).rows
+            rows = RunRows(runs, reader, self._maker, ranges).rows
+            return Written(self._write(sink, ranges, rows, advance), run_bytes, run_s)
         finally:
             reader.stop()
 
-    def _runs(self, ranges: list[Range], run_edges: int) -> RangeRuns:
+    @property
+    def _fit(self) -> Fit:
+        return self.process.fit(self.numbered, self.layout)
+
+    @property
+    def _maker(self) -> RowMaker:
+        return self.process.maker(self.numbered, self.layout)
+
+    @property
+    def _span_arcs(self) -> list[int]:
+        return [sum(self.numbered.shard_arcs[low:high]) for _, low, high in self.spans]
+
+    @property
+    def _arcs(self) -> int:
+        return sum(self._span_arcs)
+
+    def _has_space(self, fit: Fit, share: float) -> bool:
+        """Whether the disk has space for so large a part of all arcs, in runs."""
+        needed = int(spill_bytes(self.numbered.arcs, self.layout.weight_bytes) * share)
+        # Others write their runs to the same disk meanwhile.
+        free = shutil.disk_usage(self.folder).free // self.process.work.processes
+        if needed > free:
+            passes = fit.passes(self._span_arcs)
+            self.process.progress.note(
+                f"sorted runs need {needed:,} bytes, and the disk has {free:,} left for them: the "
+                f"edges are read once for each range of rows, about {passes:,} times"
+            )
+        return needed <= free
+
+    def _ranges(self, fit: Fit, wanted: int) -> dict[str, list[Range]]:
+        """Ranges of rows of each side, of so many arcs or a bit more."""
+        starts, found, ends = self.layout.starts, dict[str, list[Range]](), None
+        for (side, first, stop), arcs in zip(self.spans, self._span_arcs, strict=True):
+            low, high = int(starts[first]), int(starts[stop])
+            most = fit.range_arcs(arcs, wanted)
+            if arcs <= most:
+                found[side] = [(low, high, arcs)] if high > low else []
+                continue
+            if ends is None:
+                tuples = [self.process.table(self.numbered.tables[TUPLES], np.uint32)]
+                ends = arcs_up_to(tuples, self._maker.starts)
+            found[side] = ranges_of(ends, low, high, most)
+        return found
+
+    def _by_pass(self, ranges: dict[str, list[Range]]) -> RowSource:
+        """Rows by a pass over the tuples for each range."""
+
+        def rows(side: str, number: int) -> StoreRows:
+            with closing(self.process.blocks(self.numbered.space)) as blocks:
+                return self._maker.rows(blocks, self.layout.sides[side], *ranges[side][number])
+
+        return rows
+
+    def _runs(self, ranges: dict[str, list[Range]], run_edges: int) -> RangeRuns:
         """One pass over the tuples, whose arcs are sorted and written."""
-        layout, folder = self.layout, self.partial.spill / "runs"
-        folder.mkdir(exist_ok=True)
-        runs = RangeRuns(folder, [low for low, _, _ in ranges], self.maker.word)
+        layout, folder = self.layout, self.folder / "runs"
+        folder.mkdir()
+        sides, lows = {}, {}
+        for side, first, stop in self.spans:
+            low, high = int(layout.starts[first]), int(layout.starts[stop])
+            sides[side] = layout.sides[side], low, high
+            lows[side] = [begin - low for begin, _, _ in ranges[side]]
+        runs = RangeRuns(folder, lows, self._maker.word)
         with (
-            self.report.timed("runs"),
-            self.progress.stage("sorting into runs", layout.source.edges, "edges") as bar,
-            closing(self.edges.blocks()) as blocks,
-            closing(RunWriter(runs, self.workforce.budget)) as writer,
+            self.process.progress.stage("sorting into runs", layout.source.edges, "edges") as bar,
+            closing(self.process.blocks(self.numbered.space)) as blocks,
+            closing(RunWriter(runs, self.process.threads.budget)) as writer,
         ):
-            found = sorted_runs(blocks, self.maker, layout.sides, layout.rows, run_edges)
-            write_runs(found, writer, bar)
-        self.report.run_bytes = runs.written_bytes
+            write_runs(sorted_runs(blocks, self._maker, sides, run_edges), writer, bar)
         return runs
 
-    def _write(self, ranges: list[Range], source: RowSource) -> dict[str, int]:
+    def _write(
+        self,
+        sink: ChunkSink,
+        ranges: dict[str, list[Range]],
+        source: RowSource,
+        advance: Advance,
+    ) -> dict[str, int]:
         """Make and write the rows of all sides; arcs of each."""
         layout, arcs = self.layout, dict[str, int]()
-        rows = layout.rows * len(layout.sides)
         columns = (layout.orders, layout.starts, layout.weight_dtype, layout.packings)
-        with (
-            self.report.timed("rows"),
-            self.progress.stage("sorting and writing rows", rows, "rows") as bar,
-        ):
-            for side in layout.sides:
-                writer = SideWriter(self.sink, side, *columns)
-                for number, (low, high, _) in enumerate(ranges):
-                    found = source(side, number)
-                    writer.add(low, high, found)
-                    # Before the next ones are made: both together would not fit.
-                    del found
-                    bar.advance(high - low)
-                writer.finish()
-                arcs[side] = writer.arcs
-            self.sink.finish()
+        for side, first, stop in self.spans:
+            writer = SideWriter(sink, side, *columns, (first, stop))
+            for number, (low, high, _) in enumerate(ranges[side]):
+                self.process.work.require_going_on()
+                found = source(side, number)
+                writer.add(low, high, found)
+                # Before the next ones are made: both together would not fit.
+                del found
+                advance(high - low)
+            writer.finish()
+            arcs[side] = writer.arcs
+        sink.finish()
         return arcs

@@ -23,6 +23,7 @@ from ooc_graph.layout.names import (
     rows_path,
 )
 from ooc_graph.shards.chunk_sink import ChunkSink, Column
+from ooc_graph.shards.cuda_shard_ranges import ShardRange, Span
 from ooc_graph.shards.tables import VertexSpace
 from ooc_graph.shards.tally import Packings, Tally, store_attributes
 from ooc_graph.types import IntArray
@@ -64,6 +65,15 @@ class StoreLayout:
         if self.source.directed:
             return {OUT: OUT_END, IN: IN_END}
         return {OUT: OUT_END | IN_END}
+
+    def spans(self, shard_range: ShardRange) -> list[Span]:
+        """Shards of each side in a range of shards."""
+        return shard_range.spans(self.sides, self.shards)
+
+    def rows_of(self, shard_range: ShardRange) -> int:
+        """Rows of all sides in a range of shards."""
+        spans = self.spans(shard_range)
+        return sum(int(self.starts[stop] - self.starts[first]) for _, first, stop in spans)
 
     def attributes(self, arcs: dict[str, int], description: dict[str, Any]) -> dict[str, Any]:
         """Attributes of the store, given the arcs of each side and what the source says."""
@@ -121,7 +131,10 @@ def _write_internal(column: Column, internal_of: Any, dtype: np.dtype[Any]) -> N
 
 
 class SideWriter:
-    """Writes the rows of one side, shard after shard; ``starts`` as of `StoreLayout`."""
+    """Writes the rows of one side, shard after shard; ``starts`` as of `StoreLayout`.
+
+    Those of ``shards``, from one to before another; None: of all.
+    """
 
     def __init__(
         self,
@@ -131,17 +144,18 @@ class SideWriter:
         starts: IntArray,
         weight_dtype: np.dtype[Any] | None,
         packings: Packings | None = None,
+        shards: tuple[int, int] | None = None,
     ) -> None:
         self._packings = packings or {}
         self._sink, self._side, self._orders = sink, side, orders
         self._starts, self._weight_dtype = starts, weight_dtype
-        self._shard = 0
+        self._shard, self._stop = (0, len(starts) - 1) if shards is None else shards
         self.arcs = 0  # written so far, in one row order
         self._open()
 
     @property
     def _is_complete(self) -> bool:
-        return self._shard == len(self._starts) - 1
+        return self._shard == self._stop
 
     def _open(self) -> None:
         """Begin the columns of a shard."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, replace
@@ -25,6 +26,7 @@ from ooc_graph.shards.workforce import Workforce, run_all
 from ooc_graph.threads import Threads
 from ooc_graph.types import Progress
 
+_LOG = logging.getLogger("ooc_graph")
 _STAGE_EDGES = 1 << 22
 
 
@@ -55,7 +57,10 @@ class InputStages:
                 self._run(self._rereadable(source, local), description)
         finally:
             forget_tables(str(self.partial.spill))
-            self.forget()
+            try:
+                self.forget()
+            except Exception:  # noqa: BLE001 -- of a lost cluster: the store may stand
+                _LOG.warning("workers were not asked to forget a build", exc_info=True)
 
     def _run(self, source: EdgeSource, description: Future[dict[str, Any]]) -> None:
         """All stages from a source that can be read again."""

@@ -2,15 +2,15 @@
 
 A run is what one sort made: keys (row << 32 | neighbour) in ascending order, and words beside them
 if there are weights. It is cut where ranges begin, and each part is a file: its keys, then its
-words. What is in which file stands in memory only: a build that ends before its time
-begins anew, as on the CPU. A range's files are removed as soon as they are read, so that the space
-they took is there for the rows.
+words. What is in which file stands in memory only: rows whose process ends before its time are
+begun anew. A range's files are removed as soon as they are read, so that the space they took is
+there for the rows.
 """
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from itertools import pairwise
@@ -53,14 +53,14 @@ class Part:
 
 @dataclass
 class RangeRuns:
-    """All runs of one build, in a folder that exists; ``lows`` are the first rows of the ranges.
+    """All runs of some rows, in a folder that exists; ``lows`` are first rows of ranges, by side.
 
     ``word`` is the type of the words beside the keys, or None. ``written_bytes`` and ``read_bytes``
     are of the parts that were handed out to be written, and to be read.
     """
 
     folder: Path
-    lows: Sequence[int]
+    lows: Mapping[str, Sequence[int]]
     word: np.dtype[Any] | None
     written_bytes: int = 0
     read_bytes: int = 0
@@ -72,10 +72,9 @@ class RangeRuns:
         """Bytes of an arc in a file."""
         return KEY_BYTES + (self.word.itemsize if self.word else 0)
 
-    @property
-    def bounds(self) -> AnyArray:
-        """Smallest key of each range, uint64."""
-        return np.asarray(self.lows, np.uint64) << np.uint64(32)
+    def bounds(self, side: str) -> AnyArray:
+        """Smallest key of each range of a side, uint64."""
+        return np.asarray(self.lows[side], np.uint64) << np.uint64(32)
 
     def new_run(self, side: str, cuts: Sequence[int]) -> list[tuple[Part, int]]:
         """Parts of a further run of a side, each with the number of its first arc in the run.

@@ -4,34 +4,54 @@ from __future__ import annotations
 
 import shutil
 import uuid
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial as bind
 from pathlib import Path
 
 from ooc_graph import kernel_cache
 from ooc_graph.edges.interface import EdgeSource
-from ooc_graph.layout.checkpoints import SPILL, differing, key_for, may_end_well
+from ooc_graph.layout.checkpoints import DONE, SPILL, differing, key_for, may_end_well
 from ooc_graph.layout.commit import Partial, left_by
 from ooc_graph.shards.build_options import BuildOptions
 from ooc_graph.types import Progress
 
+CPU, CUDA = "cpu", "cuda"
+
+_hash_of: dict[str, Callable[..., str]] = {
+    CPU: kernel_cache.source_hash,
+    CUDA: bind(kernel_cache.whole_hash, "kernels/cuda/build/*.py", "kernels/cuda/runtime/*.py"),
+}
 _NOBODY_S = "none that is known again: "
 _SLOT_BITS = 3
 
 
-def begun_with(source: EdgeSource, options: BuildOptions) -> dict[str, str]:
-    """What the parts of a build follow from; of a source that nothing tells, no other has it."""
+def begun_with(source: EdgeSource, options: BuildOptions, device: str = CPU) -> dict[str, str]:
+    """What the parts of a build follow from; of a source that nothing tells, no other has it.
+
+    Parts are others on a ``device`` of another kind.
+    """
     identity = None if options.anew else source.identity()
     return {
         "source": identity or _NOBODY_S + uuid.uuid4().hex,
+        "device": device,
         "options": f"{options.rows} {options.shards} {options.compress}",
         # Of the code that makes the parts.
-        "version": kernel_cache.source_hash("edges/*.py", "layout/*.py", "shards/*.py"),
+        "version": _hash_of[device]("edges/*.py", "layout/*.py", "shards/*.py"),
     }
 
 
-def is_begun(out: Path, source: EdgeSource, options: BuildOptions) -> bool:
-    """Whether a build of the same was stopped that the CPU can continue."""
-    return key_for(begun_with(source, options)) in left_by(out).values()
+def is_begun(
+    out: Path, source: EdgeSource, options: BuildOptions, device: str = CPU, part: str = ""
+) -> bool:
+    """Whether a build of the same was stopped that a device can continue.
+
+    Of which a part is recorded whose name begins so.
+    """
+    known = key_for(begun_with(source, options, device))
+    return any(
+        key == known and any((left / DONE).glob(f"{part}*.json"))
+        for left, key in left_by(out).items()
+    )
 
 
 def goes_on(known: Mapping[str, str], error: BaseException) -> bool:

@@ -28,7 +28,8 @@ class Workforce:
     ``everywhere`` calls a function once in every process of the executor; if it is ``remote``,
     tasks travel to other processes. ``check`` is called at least every `CHECK_S` seconds while
     tasks are waited for, and raises if they cannot be done. ``quiet`` says whether no task of
-    functions of these names is at work, for futures that do not know.
+    functions of these names is at work, for futures that do not know. ``on_error`` is called when a
+    stage has failed, before its tasks that run are waited for, and may have them end early.
     """
 
     executor: Executor
@@ -37,6 +38,7 @@ class Workforce:
     remote: bool = False
     check: Callable[[], None] = lambda: None
     quiet: Callable[[Collection[str]], bool] = lambda _: True
+    on_error: Callable[[], None] = lambda: None
 
 
 def run_all(
@@ -67,6 +69,7 @@ def run_all(
                 bar.advance(amount(future.result()))
         except BaseException:
             is_over.set()
+            workforce.on_error()
             stop_all(workforce, futures, [function.__name__])
             raise
     return [future.result() for future in futures]

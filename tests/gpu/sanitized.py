@@ -57,7 +57,7 @@ from ooc_graph.layout import names
 from ooc_graph.memory.cuda.disk_bfs_plan import DiskDevicePlan
 from ooc_graph.memory.cuda.disk_sssp_plan import DiskSsspPlan
 from ooc_graph.memory.heads import HeadRule
-from ooc_graph.shards import cuda_sides
+from ooc_graph.shards import cuda_shard_ranges
 from ooc_graph.shards.cuda_disk_sssp import load_device_sssp
 from ooc_graph.shards.device_tiers import load_device_bfs
 from ooc_graph.strategies.cuda import disk_budgets as cuda_disk
@@ -311,7 +311,7 @@ def stores(limit: int | None, *, in_runs: bool) -> None:
     sources = [Kronecker(SCALE), Kronecker(SCALE, weighted=False), *map(open_source, columns)]
     with tempfile.TemporaryDirectory() as folder:
         out = Path(folder) / "graph.zarr"
-        cuda_sides.runs_pay = lambda *_: in_runs
+        cuda_shard_ranges.runs_pay = lambda *_: in_runs
         for source in sources:
             build_there(source, out, overwrite=True, shards=2, device_memory_bytes=limit)
 

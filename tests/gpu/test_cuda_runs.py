@@ -21,7 +21,7 @@ from ooc_graph.edges import open_source
 from ooc_graph.edges.kronecker import Kronecker
 from ooc_graph.errors import DiskFullError
 from ooc_graph.layout import blocks
-from ooc_graph.shards import cuda_runs, cuda_sides, range_runs
+from ooc_graph.shards import cuda_runs, cuda_shard_ranges, cuda_sides, range_runs
 from ooc_graph.shards.cuda_plan import DevicePlan
 from ooc_graph.shards.range_runs import RangeRuns
 from tests.gpu.building import MIB, assert_same, build_there
@@ -53,7 +53,7 @@ def made(monkeypatch: pytest.MonkeyPatch) -> list[RangeRuns]:
             found.append(self)
 
     monkeypatch.setattr(cuda_sides, "RangeRuns", Noted)
-    monkeypatch.setattr(cuda_sides, "runs_pay", lambda *_: True)
+    monkeypatch.setattr(cuda_shard_ranges, "runs_pay", lambda *_: True)
     # Who makes runs keeps no tuples on the device: further passes would cost nothing.
     monkeypatch.setattr(DevicePlan, "keep", False)
     return found
@@ -89,7 +89,7 @@ def test_arrays(
         assert_same(there, here)
         runs = made.pop()
         assert not made
-        assert len(runs.lows) > 2
+        assert len(runs.lows["out"]) > 2
         assert runs._count > 2 * (1 + directed)
         assert there.run_bytes == runs.written_bytes == runs.read_bytes > 0
     assert names_in(tmp_path) == ["here.zarr", "there.zarr"]
@@ -100,7 +100,7 @@ def test_arrays(
 def test_any_small_graph(source: ListSource, shards: int, tmp_path_factory: Any) -> None:
     folder = tmp_path_factory.mktemp("any")
     with small_steps(chunk=24), pytest.MonkeyPatch.context() as patch:
-        patch.setattr(cuda_sides, "runs_pay", lambda passes, *_: passes > 0)
+        patch.setattr(cuda_shard_ranges, "runs_pay", lambda passes, *_: passes > 0)
         here = build_here(source, folder / "here.zarr", shards=shards)
         limit = (4 << 20) + (1 << 20)
         there = build_there(source, folder / "there.zarr", device_memory_bytes=limit, shards=shards)
@@ -227,10 +227,10 @@ def test_a_full_disk(
 KILLED = """
 import os, signal, sys
 from pathlib import Path
-from ooc_graph.shards import cuda_sides
+from ooc_graph.shards import cuda_shard_ranges, cuda_sides
 from tests.gpu.building import build_there
 from tests.unit.test_build_oracle import random_source
-cuda_sides.runs_pay = lambda *_: True
+cuda_shard_ranges.runs_pay = lambda *_: True
 cuda_sides.RunRows.rows = lambda *_: os.kill(os.getpid(), signal.SIGKILL)
 source = random_source(5, vertices=5000, edges=60_000, weight=None, id_range=(0, 5000))
 build_there(source, Path(sys.argv[1]), device_memory_bytes=5 << 20)
@@ -241,7 +241,7 @@ def test_a_killed_build_leaves_what_the_next_one_removes(tmp_path: Path) -> None
     out = tmp_path / "g.zarr"
     done = subprocess.run([sys.executable, "-c", KILLED, str(out)], check=False)
     assert done.returncode == -signal.SIGKILL
-    assert any(tmp_path.glob("g.zarr.partial-*/spill/runs/*.run"))
+    assert any(tmp_path.glob("g.zarr.partial-*/spill/**/runs/*.run"))
     source = random_source(5, vertices=5000, edges=60_000, weight=None, id_range=(0, 5000))
     with small_steps():
         here = build_here(source, tmp_path / "here.zarr")

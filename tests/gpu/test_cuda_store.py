@@ -17,8 +17,9 @@ from hypothesis import strategies as st
 from ooc_graph.edges import open_source
 from ooc_graph.edges.kronecker import Kronecker
 from ooc_graph.layout.manifest import Manifest
-from ooc_graph.shards import cuda_sides, cuda_stages, cuda_tables, tables
+from ooc_graph.shards import cuda_stages, cuda_tables, tables
 from ooc_graph.shards.build_options import BuildReport
+from ooc_graph.shards.cuda_sides import Sides
 from tests.gpu.building import MIB, assert_same, build_there, manifest
 from tests.shared_data import need_shared
 from tests.test_faults_build import names_in
@@ -45,15 +46,16 @@ def built_here(weighted: bool, shards: int) -> BuildReport:
 
 @pytest.fixture
 def ranges(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, int, int]]:
-    """Ranges of rows that the next build makes."""
+    """Ranges of rows that the next build makes, of one side."""
     found: list[tuple[int, int, int]] = []
-    real = cuda_sides.ranges_of
+    real = Sides._ranges
 
-    def noted(*arguments: Any) -> list[tuple[int, int, int]]:
-        found[:] = real(*arguments)
-        return found
+    def noted(*arguments: Any) -> dict[str, list[tuple[int, int, int]]]:
+        made = real(*arguments)
+        found[:] = made["out"]
+        return made
 
-    monkeypatch.setattr(cuda_sides, "ranges_of", noted)
+    monkeypatch.setattr(Sides, "_ranges", noted)
     return found
 
 

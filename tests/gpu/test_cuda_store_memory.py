@@ -15,7 +15,7 @@ from ooc_graph.edges.kronecker import Kronecker
 from ooc_graph.errors import MemoryBudgetError
 from ooc_graph.kernels.cuda.runtime import pool as cuda_pool
 from ooc_graph.kernels.cuda.runtime.pool import WholePieces
-from ooc_graph.shards import cuda_sides
+from ooc_graph.shards import cuda_shard_ranges
 from ooc_graph.shards.cuda_plan import DevicePlan
 from tests.gpu.building import MIB, assert_same, build_there
 from tests.gpu.memory import Refusing, assert_refused_without_memory
@@ -77,7 +77,7 @@ def test_the_device_gives_no_more_than_the_limit(
     runs: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, pools: list[WholePieces]
 ) -> None:
     """Counted with what is kept of what was freed."""
-    monkeypatch.setattr(cuda_sides, "runs_pay", lambda *_: runs)
+    monkeypatch.setattr(cuda_shard_ranges, "runs_pay", lambda *_: runs)
     monkeypatch.setattr(DevicePlan, "keep", False)
     source = random_source(1, vertices=20_000, edges=600_000, weight="float64", gapped=True)
     shared = cupy.get_default_memory_pool()

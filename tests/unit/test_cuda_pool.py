@@ -225,7 +225,7 @@ def test_a_limited_build_has_what_others_have_given_back(
         raising=False,
     )
     monkeypatch.setattr(cuda_pool, "is_plain_pool", lambda: True)
-    with cuda_pool.own_pool(7000):
+    with cuda_pool.allocating(cuda_pool.pool_within(7000)):
         everything, malloc = given
         assert everything == "all"
         piece = malloc(3000)
@@ -233,11 +233,11 @@ def test_a_limited_build_has_what_others_have_given_back(
             malloc(4000)
         assert given.pop() == "all"
         del piece
-    with cuda_pool.own_pool(None):
+    with cuda_pool.allocating(cuda_pool.pool_within(None)):
         pass
     # Another allocator, or a limit that somebody has set, stays.
     monkeypatch.setattr(cuda_pool, "is_plain_pool", lambda: False)
-    with cuda_pool.own_pool(7000):
+    with cuda_pool.allocating(cuda_pool.pool_within(7000)):
         pass
     assert len(given) == 2
     given.clear()

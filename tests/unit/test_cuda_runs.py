@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -23,8 +24,9 @@ from ooc_graph.errors import DiskFullError, InputError
 from ooc_graph.layout import blocks
 from ooc_graph.shards import cuda_runs, cuda_sides, range_runs
 from ooc_graph.shards.build_options import BuildReport
+from ooc_graph.shards.cuda_shard_ranges import Fit
 from ooc_graph.shards.plan import BuildBudget
-from ooc_graph.shards.range_runs import RangeRuns
+from ooc_graph.shards.range_runs import RangeRuns, spill_bytes
 from ooc_graph.types import NoProgress
 from tests.gpu import building
 from tests.numpy_device import CUPY, DeviceArray, stand_in
@@ -102,7 +104,7 @@ def test_the_store_has_the_bytes_of_the_cpus(
         there = build_there(source, tmp_path / "there.zarr", shards=shards)
     assert sha256(there) == sha256(here)
     (runs,) = made
-    assert len(runs.lows) > 2
+    assert len(runs.lows["out"]) > 2
     assert runs._count > 2 * (1 + directed)
     width = 8 + (0 if weight is None else 4 if weight == "float32" else source.w.itemsize)
     loops = int(np.count_nonzero(source.u == source.v))
@@ -147,26 +149,33 @@ def test_without_space_for_runs_the_edges_are_read_again(
     assert f"sorted runs need {needed:,} bytes, and the disk has {needed - 1:,} left" in note
 
 
-def test_what_was_staged_goes_before_the_rows_are_written(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(("processes", "enough"), [(1, 1), (3, 3)])
+def test_processes_divide_the_space_for_runs(
+    processes: int, enough: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """Each writes a part of all arcs to the same disk."""
+    said, part = Said(), 1 / 4
+    work = SimpleNamespace(processes=processes)
+    known: Any = SimpleNamespace(arcs=1 << 20), SimpleNamespace(weight_bytes=4)
+    process: Any = SimpleNamespace(work=work, progress=said)
+    sides, fit = cuda_sides.Sides(tmp_path, process, *known, []), Fit(1, 1, 1, 1, 1, 12, 1)
+    needed = int(spill_bytes(1 << 20, 4) * part)
+    for free, has_space in ((needed * enough - 1, False), (needed * enough, True)):
+        monkeypatch.setattr(cuda_sides.shutil, "disk_usage", lambda _, free=free: Usage(free))
+        assert sides._has_space(fit, part) == has_space
+    assert len(said.notes) == 1
+
+
+def test_what_was_staged_is_read_for_the_rows(tmp_path: Path, made: list[RangeRuns]) -> None:
     source = replace(
         random_source(3, vertices=5000, edges=60_000, weight="float64"), rereadable=False
     )
-    seen, real = [], cuda_sides.RunRows.rows
-
-    def noted(self: Any, side: str, number: int) -> Any:
-        (spill,) = tmp_path.glob("there.zarr.partial-*/spill")
-        seen.append((spill / "staged").exists())
-        return real(self, side, number)
-
-    monkeypatch.setattr(cuda_sides.RunRows, "rows", noted)
     with small_steps():
         here = build_here(source, tmp_path / "here.zarr")
         there = build_there(source, tmp_path / "there.zarr")
     assert sha256(there) == sha256(here)
     assert stages(there)[0] == "read input"
-    assert set(seen) == {False}
+    assert len(made) == 1
 
 
 @pytest.mark.parametrize("write", [1, 9])
@@ -237,7 +246,7 @@ def test_a_killed_build_leaves_what_the_next_one_removes(tmp_path: Path) -> None
     out = tmp_path / "g.zarr"
     done = subprocess.run([sys.executable, "-c", KILLED, str(out)], check=False)
     assert done.returncode == -signal.SIGKILL
-    assert any(tmp_path.glob("g.zarr.partial-*/spill/runs/*.run"))
+    assert any(tmp_path.glob("g.zarr.partial-*/spill/**/runs/*.run"))
     with small_steps():
         build_there(random_source(5, vertices=5000, edges=60_000, weight=None), out)
     assert names_in(tmp_path) == ["g.zarr"]
@@ -262,7 +271,7 @@ def test_the_next_run_is_made_while_one_is_written(tmp_path: Path) -> None:
         yield 5, {"out": [keys.view(DeviceArray), None]}
         events.append("handed over")
 
-    kept = RangeRuns(tmp_path, [0], None)
+    kept = RangeRuns(tmp_path, {"out": [0]}, None)
     writer = cuda_runs.RunWriter(kept, BuildBudget(1 << 30, 1, 2))
     done = threading.Thread(target=cuda_runs.write_runs, args=(runs(), writer, NoProgress()))
     done.start()
@@ -329,7 +338,10 @@ def test_a_build_that_is_refused_memory_begins_again_within_less(
             )
             assert sha256(there) == sha256(here)
             (note,) = heard.notes
-            assert f"(allocation {refused}): it is begun again within {limit * 3 // 4:,}" in note
+            assert (
+                f"(allocation {refused}): this part of it is begun again within {limit * 3 // 4:,}"
+                in note
+            )
             assert names_in(out) == names_in(tmp_path / "here.zarr")
             assert names_in(tmp_path) == ["here.zarr", "there.zarr"]
     assert count > 20
@@ -358,24 +370,23 @@ def test_less_of_the_device_does_not_help_where_the_host_refuses(
     assert names_in(tmp_path) == []
 
 
-def test_edges_that_cannot_be_read_again_end_a_build_that_is_refused_memory(
+def test_what_was_staged_is_read_again_after_a_refusal(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """Of the first allocation, and of the last one, when rows are made."""
     source = random_source(3, vertices=5000, edges=60_000, weight="float64")
-    scarce, heard, out = Scarce(monkeypatch), Said(), tmp_path / "g.zarr"
+    scarce, out = Scarce(monkeypatch), tmp_path / "g.zarr"
     with small_steps():
         here = sha256(build_here(source, tmp_path / "here.zarr"))
         source = replace(source, rereadable=False)
-        # In the first pass, what was staged is there still; in the rows, it is not.
-        scarce.refuse(range(4, 5))
-        assert sha256(build_there(source, out, device_memory_bytes=6 * MIB, progress=heard)) == here
-        assert len(heard.notes) == 1
-        count = scarce.made
         scarce.refuse(range(0))
-        build_there(source, out, device_memory_bytes=6 * MIB, overwrite=True)
-        scarce.refuse(range(scarce.made, scarce.made + 1))
-        with pytest.raises(MemoryError, match="allocation"):
-            build_there(source, out, device_memory_bytes=6 * MIB, progress=heard, overwrite=True)
-    assert count > 4
-    assert len(heard.notes) == 1
+        assert build_there(source, out, device_memory_bytes=6 * MIB).run_bytes > 0
+        for refused in (1, scarce.made):
+            scarce.refuse(range(refused, refused + 1))
+            heard = Said()
+            there = build_there(
+                source, out, device_memory_bytes=6 * MIB, progress=heard, overwrite=True
+            )
+            assert sha256(there) == here
+            assert len(heard.notes) == 1
     assert names_in(tmp_path) == ["g.zarr", "here.zarr"]

@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -23,13 +24,17 @@ from ooc_graph.errors import (
 )
 from ooc_graph.kernels.cuda.runtime import modules as cuda_modules
 from ooc_graph.layout import names
+from ooc_graph.layout.checkpoints import NoCheckpoints
 from ooc_graph.model import rank_memory
 from ooc_graph.model.request import CUDA_FIXED_BYTES
 from ooc_graph.model.reservation import Reservation
 from ooc_graph.model.resources import CudaLimits
-from ooc_graph.runtime import building, devices, this_process
+from ooc_graph.runtime import devices, this_process
 from ooc_graph.runtime.this_process import ThisProcess
 from ooc_graph.search.algorithm import Algorithm
+from ooc_graph.shards import cuda_process
+from ooc_graph.shards.build_options import BuildOptions
+from ooc_graph.shards.cuda_work import DeviceWork
 from ooc_graph.strategies.cuda import in_memory as cuda_memory
 from ooc_graph.types import Dealing
 from tests.command_line import call
@@ -424,18 +429,88 @@ def test_a_build_takes_what_it_may_of_the_device(
     class Enough(OocGraphError):
         pass
 
-    def take(*_: Any, device_memory_bytes: int | None, **__: Any) -> None:
-        found.append(device_memory_bytes)
+    def take(limit_bytes: int | None) -> None:
+        found.append(limit_bytes)
         raise Enough
 
-    monkeypatch.setattr(building, "build_into", take)
-    monkeypatch.setattr(cuda_modules, "free_unused", lambda: None)
-    monkeypatch.setattr(building, "usable_bytes", lambda free: free - (6 << 20))
+    monkeypatch.setattr(cuda_process, "pool_within", take)
+    monkeypatch.setattr(cuda_process, "usable_bytes", lambda free: free - (6 << 20))
     edges = np.array([1, 2, 3]), np.array([2, 3, 4])
     with pytest.raises(Enough):
         og.build(edges, tmp_path / "g.zarr", device="cuda", device_memory=asked)
     assert found == [given]
     assert list(tmp_path.iterdir()) == []
+
+
+A, B = (1, 1), (1, 2)
+
+
+@pytest.mark.parametrize(
+    ("free", "asked", "plain", "given"),
+    [
+        ([(A, 80), (A, 80)], None, True, 37),
+        # The second has begun what the first one knows nothing of.
+        ([(A, 80), (A, 70)], None, True, 32),
+        ([(A, 80), (A, 80)], 20, True, 20),
+        ([(A, 80), (A, 80)], 1024, True, 37),
+        ([(A, 86), (A, 86), (B, 66), (B, 66), (B, 66)], None, True, 20),
+        # Who has a device alone looks by itself what is free.
+        ([(A, 80), (B, 10)], None, True, None),
+        ([(A, 80), (B, 10)], 40, True, 40),
+        # An allocator of its own has what seems to be in use.
+        ([(A, 80), (A, 80)], None, False, None),
+        ([(A, 80), (A, 80)], 1024, False, 1024),
+    ],
+)
+def test_processes_that_share_a_device_divide_what_is_free(
+    free: list[tuple[tuple[int, int], int]],
+    asked: int | None,
+    plain: bool,
+    given: int | None,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(devices, "usable_bytes", lambda free: free - 6)
+    states = [devices.DeviceState(which, bytes_, 100, plain) for which, bytes_ in free]
+    assert devices.least_share(states, asked) == given
+    most = 100 - min(bytes_ for _, bytes_ in free) if plain else 0
+    assert devices.most_of_others(states) == most
+
+
+@pytest.mark.parametrize(
+    ("others", "error", "kind"),
+    [
+        # What fellow workers have by now does not count.
+        (0, MemoryError("refused"), MemoryBudgetError),
+        (60, MemoryError("refused"), DeviceBusyError),
+        (None, MemoryError("refused"), DeviceBusyError),
+        (60, MemoryBudgetError("more than any device has"), MemoryBudgetError),
+    ],
+)
+def test_a_device_is_busy_if_others_had_much_of_it(
+    others: int | None,
+    error: Exception,
+    kind: type[Exception],
+    cupy: Any,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    cupy(total=100 << 30, free=30 << 30)
+    monkeypatch.setattr(cuda_process, "cores", lambda: 7)
+    work = DeviceWork(
+        og.Kronecker(5),
+        BuildOptions(),
+        NoCheckpoints(Path("nowhere")),
+        "",
+        None,
+        1 << 30,
+        on_host=3,
+        others_bytes=None if others is None else others << 30,
+    )
+    process = cuda_process.DeviceProcess(work)
+    assert process.threads.budget.slots == 2
+    monkeypatch.setattr(process, "_within_less", Mock(side_effect=error))
+    with pytest.raises(kind, match=str(error)) as caught:
+        process.run(lambda _: None)
+    assert type(caught.value) is kind
 
 
 def test_device_memory_is_not_for_builds_on_the_cpu(

@@ -42,7 +42,7 @@ def workforce() -> Iterator[Workforce]:
 def write_run(runs: RangeRuns, side: str, keys: np.ndarray, words: Any) -> None:
     """As the device's writer does, in this thread."""
     writer = PartWriter(copy, buffers(1))
-    cuts = [*np.searchsorted(keys, runs.bounds).tolist(), len(keys)]
+    cuts = [*np.searchsorted(keys, runs.bounds(side)).tolist(), len(keys)]
     for part, start in runs.new_run(side, cuts):
         span = slice(start, start + part.arcs)
         writer.write(part, keys[span], None if words is None else words[span])
@@ -60,7 +60,7 @@ def test_ranges_are_read_as_they_were_written(
     monkeypatch.setattr(range_runs, "MOST_ARCS", 11)
     monkeypatch.setattr(range_runs, "LEAST_ARCS", 1)
     rng, lows = np.random.default_rng(3), [0, 10, 11, 60]
-    runs = RangeRuns(tmp_path, lows, word)
+    runs = RangeRuns(tmp_path, {"out": lows, "in": lows}, word)
     # The second range is a single row; the third run leaves it, and others, without arcs.
     made = {
         side: [some_run(rng, arcs, rows, word) for arcs, rows in ((90, 80), (0, 80), (40, 9))]
@@ -104,7 +104,7 @@ def test_parts_of_any_size(
     sizes: list[int], buffer: int, word: Any, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     folder, rng = tmp_path_factory.mktemp("runs"), np.random.default_rng(len(sizes))
-    runs = RangeRuns(folder, range(len(sizes)), word)
+    runs = RangeRuns(folder, {"out": range(len(sizes))}, word)
     writer = PartWriter(copy, buffers(2, buffer))
     keys, words = some_run(rng, sum(sizes), 5, word)
     cuts = np.concatenate([[0], np.cumsum(sizes)]).tolist()
@@ -120,7 +120,7 @@ def test_parts_of_any_size(
 
 
 def test_a_file_that_became_shorter_is_noticed(tmp_path: Path, workforce: Workforce) -> None:
-    runs = RangeRuns(tmp_path, [0], np.dtype(np.uint32))
+    runs = RangeRuns(tmp_path, {"out": [0]}, np.dtype(np.uint32))
     write_run(runs, "out", *some_run(np.random.default_rng(1), 50, 9, np.uint32))
     (path,) = tmp_path.iterdir()
     os.truncate(path, path.stat().st_size - 1)
@@ -136,7 +136,7 @@ def test_a_reader_that_is_stopped_reads_no_more(
 ) -> None:
     monkeypatch.setattr(range_runs, "MOST_ARCS", 4)
     monkeypatch.setattr(range_runs, "LEAST_ARCS", 1)
-    runs = RangeRuns(tmp_path, [0], None)
+    runs = RangeRuns(tmp_path, {"out": [0]}, None)
     write_run(runs, "out", *some_run(np.random.default_rng(1), 400, 9, None))
     real, reads = Part.read, []
 

@@ -16,6 +16,7 @@ from ooc_graph.errors import InputError, UsageError
 from ooc_graph.kernels.cuda.build.gather import GRID, DeviceBlock, Gatherer, id_constants, or_null
 from ooc_graph.kernels.cuda.runtime.modules import THREADS, blocks_for, cuda, kernel
 from ooc_graph.kernels.cuda.runtime.rows import on_device
+from ooc_graph.types import AnyArray
 
 OUT_END, IN_END = 1, 2
 """Where an edge is an arc from: its source, its target; the sum of both if from either."""
@@ -87,32 +88,49 @@ def _run(name: str, count: int, constants: dict[str, int | str], *arguments: Any
     kernel("store.cu", name, constants)((blocks_for(count),), (THREADS,), arguments)
 
 
-def ranges_of(numbering: Numbering, starts: Any, most: int) -> list[tuple[int, int, int]]:
-    """Cut rows in store order into ranges of at most ``most`` arcs, of one row at least.
+def arcs_up_to(tuples: list[Any], starts: Any) -> Any:
+    """Arcs of all rows in store order up to and with each row, uint64 (rows,), on the device.
 
-    ``starts``, uint32 (shards,), on the device, are the rows of the shards before each; shards are
-    a power of two. The tuples of ``numbering``, at least as many as arcs of one side, are dropped.
-    Gives the first row, the row after the last, and the arcs of each range at most.
+    The ``tuples``, uint32 (rows,), by internal id, at least as many as arcs of one side, are taken
+    out of the list. ``starts``, uint32 (shards,), on the device, are the rows of the shards before
+    each; shards are a power of two.
     """
-    cupy, rows = cuda(), len(numbering.tuples)
+    cupy, by_id = cuda(), tuples.pop()
+    rows = len(by_id)
     if not rows:
-        return []
+        return cupy.zeros(0, np.uint64)
     dealt, shift = cupy.empty(rows, np.uint32), np.uint32(len(starts).bit_length() - 1)
-    arguments = (np.uint64(rows), shift, starts, numbering.tuples, dealt)
-    _run("deal_tuples", rows, {}, *arguments)
-    numbering.tuples = None
-    del arguments
-    ends = cupy.cumsum(dealt, dtype=np.uint64)
-    del dealt
-    found, low, begin, arcs = [], 0, 0, int(ends[-1])
-    while low < rows:
-        high, end = rows, arcs
+    _run("deal_tuples", rows, {}, np.uint64(rows), shift, starts, by_id, dealt)
+    del by_id
+    return cupy.cumsum(dealt, dtype=np.uint64)
+
+
+def arcs_between(ends: Any, bounds: AnyArray) -> list[int]:
+    """Arcs from each of some rows, ascending, to before the next; ``ends`` as of `arcs_up_to`."""
+    if not len(ends):
+        return [0] * (len(bounds) - 1)
+    last = cuda().asarray(np.maximum(bounds, 1) - 1)
+    upto = np.where(bounds > 0, ends[last].get(), np.uint64(0)).astype(np.int64)
+    return [int(arcs) for arcs in np.diff(upto)]
+
+
+def ranges_of(ends: Any, low: int, high: int, most: int) -> list[tuple[int, int, int]]:
+    """Cut rows ``low`` to ``high - 1`` into ranges of at most ``most`` arcs, of one row at least.
+
+    ``ends`` as of `arcs_up_to`. Gives the first row, the row after the last, and the arcs of each
+    range at most.
+    """
+    cupy, found = cuda(), []
+    begin = int(ends[low - 1]) if low else 0
+    arcs = int(ends[high - 1]) if high > low else begin
+    while low < high:
+        stop, end = high, arcs
         if arcs - begin > most:
             limit = cupy.asarray([begin + most], np.uint64)
-            high = max(low + 1, int(cupy.searchsorted(ends, limit, "right")[0]))
-            end = int(ends[high - 1])
-        found.append((low, high, end - begin))
-        low, begin = high, end
+            stop = max(low + 1, int(cupy.searchsorted(ends, limit, "right")[0]))
+            end = int(ends[stop - 1])
+        found.append((low, stop, end - begin))
+        low, begin = stop, end
     return found
 
 

@@ -43,11 +43,6 @@ def is_pinned(array: AnyArray) -> bool:
     return bool(found.type == _HOST)
 
 
-def free_pinned() -> None:
-    """Give unused pinned memory back to the system."""
-    cuda().get_default_pinned_memory_pool().free_all_blocks()
-
-
 class PinnedArray:
     """An array of host memory, one-dimensional, that the current device reads too.
 

@@ -151,10 +151,3 @@ def allocating(pool: WholePieces | None) -> Iterator[None]:
         return
     with cuda().cuda.using_allocator(pool.malloc):
         yield
-
-
-@contextmanager
-def own_pool(limit_bytes: int | None) -> Iterator[None]:
-    """Allocate from what `pool_within` gives, for as long as this lasts."""
-    with allocating(pool_within(limit_bytes)):
-        yield
