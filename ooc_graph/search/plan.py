@@ -4,9 +4,11 @@ Strategies are tried in the order of tables: one for one source and for componen
 CUDA comes first. On each device, strategies that keep more in memory come first, since they are
 faster. Ranks on CUDA devices are tried if one device has no room, not even with rows in pinned
 memory: ranks that have their rows on the devices, then ranks that have them in pinned memory. Ranks
-on the CPU are tried if no worker has room for all rows. Ranks that leave arcs in the store come
-after one process that does, which is faster on the CPU. Many sources share each look at an arc in
-batches. On a CUDA device they are searched one by one if there is no room for that.
+on the CPU are tried if no worker has room for all rows, and after them one process that leaves arcs
+in the store. SSSP ranks that have the distances of their own rows alone are slower than that: they
+are tried if no worker has room for the state of all vertices, or if ranks are asked for. Ranks that
+leave arcs in the store come last. Many sources share each look at an arc in batches. On a CUDA
+device they are searched one by one if there is no room for that.
 
 A strategy's module is imported when its turn comes: a first search in a new process needs few.
 """

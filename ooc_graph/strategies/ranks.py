@@ -133,9 +133,10 @@ class Ranks(StrategyDefaults):
         return replace(reserved, strategy=self.name, exchange=exchange)
 
     def after(self, job: Job, refusal: Refusal) -> Reservation | None:
-        """Each rank needs less than what was refused: its shards, or only heads of their rows.
+        """As of `Strategy`: each rank keeps its shards alone, or the state of its own rows alone.
 
-        If ranks had all rows on devices and lacked host memory, they cannot pin rows either.
+        Ranks that leave arcs in the store keep only the heads of their rows. If ranks had all rows
+        on devices and lacked host memory, they cannot pin rows either.
         """
         refused = refusal.reserved
         if job.request.on_device or refusal.kind in (BUSY, UNSUPPORTED):

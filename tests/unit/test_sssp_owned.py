@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 import ooc_graph as og
 from ooc_graph.errors import HOST, InputError, MemoryBudgetError
+from ooc_graph.exchange.doors import Door
 from ooc_graph.exchange.interface import Route, Share
 from ooc_graph.exchange.left import Left
 from ooc_graph.exchange.ranks import run_in_process
@@ -436,6 +437,8 @@ def test_earlier_answers_are_brought_from_the_workers(
 
 
 def forget_and_trace() -> None:
+    """Messages go through Dask's connections: memory that workers share is not traced."""
+    Door.works = False
     engine_cache.release_idle()
     tracemalloc.start()
 

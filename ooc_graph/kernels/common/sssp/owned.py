@@ -17,17 +17,13 @@ Candidates = tuple[AnyArray, AnyArray, AnyArray, AnyArray]
 
 
 class Pushed(NamedTuple):
-    """What a push lists for other ranks, and what is left.
+    """What a push found for other ranks, and what it left to do."""
 
-    ``waiting`` are the rows that are left to push below the bound;
-    ``smallest`` is a lower bound of the candidates beyond it.
-    """
-
-    listed: Candidates
-    waiting: int
-    examined: int
-    again: int
-    smallest: float
+    listed: Candidates  # for the owners of their targets
+    waiting: int  # rows that are still to be pushed below the bound
+    examined: int  # arcs
+    again: int  # improvements of own rows that had been reached before
+    smallest: float  # no candidate beyond the bound is smaller
 
 
 class OwnedSsspShared(Protocol):
