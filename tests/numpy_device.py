@@ -193,5 +193,6 @@ def stand_in(patch: pytest.MonkeyPatch) -> None:
     for module in (cuda_process, cuda_stages):
         patch.setattr(module, "device_bytes", lambda: (DEVICE_BYTES, DEVICE_BYTES))
     patch.setattr(cuda_process, "free_unused", lambda: None)
+    patch.setattr(cuda_process, "is_plain_pool", lambda: True)
     patch.setattr(cuda_process, "pool_within", lambda _: None)
     patch.setattr(cuda_process, "within_memory", lambda _: nullcontext())

@@ -58,7 +58,8 @@ def build_into(
     alone. The store, ``partial``, is begun; its bytes are those of the CPU's build. If it has
     checkpoints, what they record is not done again. A source with a method ``generate_into``
     (`ooc_graph.edges.kronecker.Kronecker`) has devices make its edges; others are read by threads
-    and copied. ``device_memory_bytes`` are of each process (None: nearly all that is free).
+    and copied. ``device_memory_bytes`` are of each process (None: nearly all that is free),
+    never more than are free, unless an allocator of its own (RMM) has them.
     ``host_bytes`` are of each process, if not all that the workforce may use is one's; as many as
     ``on_host`` of them share the cores of a host. ``others_bytes`` of a device are in use by others
     (None: what is in use when a process begins).

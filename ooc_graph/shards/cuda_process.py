@@ -17,6 +17,7 @@ from ooc_graph.kernels.cuda.runtime.modules import (
     forget_frames,
     free_unused,
     is_of_host,
+    is_plain_pool,
     within_memory,
 )
 from ooc_graph.kernels.cuda.runtime.pool import allocating, pool_within
@@ -64,6 +65,9 @@ class DeviceProcess:
         free, self._total = device_bytes()
         self._others = self._total - free if work.others_bytes is None else work.others_bytes
         allowed = work.device_bytes
+        # An allocator of its own (RMM) holds what seems to be in use.
+        if allowed is not None and is_plain_pool():
+            allowed = min(allowed, usable_bytes(free))
         self.limit_bytes = usable_bytes(free) if allowed is None else within_pages(allowed)
         self._pool = pool_within(allowed)
         self._own_threads: Threads | None = None

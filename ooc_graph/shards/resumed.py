@@ -67,7 +67,11 @@ def tell(partial: Partial, known: Mapping[str, str], progress: Progress) -> None
     for key in partial.other_keys:
         # Those of other work are no such objects.
         if key.startswith("{") and _NOBODY_S not in key:
-            other = " and another ".join(differing(key, known))
+            others = differing(key, known)
+            if "device" in others:
+                # Which has code of its own.
+                others = [name for name in others if name != "version"]
+            other = " and another ".join(others)
             progress.note(f"a build that was stopped is not continued: it had another {other}")
 
 
