@@ -116,7 +116,7 @@ class Course:
 
 
 def task_of(
-    graph: og.Graph, kernel: str, root: int, budget_bytes: int, *, owned: bool
+    graph: og.Graph, kernel: str, root: int, budget_bytes: int, *, owned: bool = False
 ) -> SearchTask:
     """A search by ranks that have their rows in memory, or heads of them within a budget."""
     inner: OfRanks = Owned() if owned else OnDisk() if budget_bytes else InMemory()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -16,7 +17,6 @@ from ooc_graph.model.resources import CUDA, FREE, Capacity
 from ooc_graph.runtime import io_progress, process
 from ooc_graph.runtime.engine_keys import Kept, serve_the_same, short_of, take_back
 from ooc_graph.runtime.same_graph import open_same
-from ooc_graph.shards.cuda_worker import forget_idle
 from ooc_graph.shards.load import Graph
 
 Load = Callable[[Graph, str, Reservation], Engine]
@@ -211,7 +211,9 @@ def release() -> None:
     with _lock:
         while _engines:
             _release(next(iter(_engines)))
-        forget_idle()
+        # To import it would import numba; nothing is left where nobody did so.
+        if (builds := sys.modules.get("ooc_graph.shards.cuda_worker")) is not None:
+            builds.forget_idle()
         process.free_unused()
 
 
