@@ -197,7 +197,7 @@ def graphs() -> dict[str, Arcs]:
         ("bfs", (MEMORY, DISK)),
         ("sssp", (MEMORY, DISK)),
         ("sssp", (JOINED, COMMON)),
-        ("sssp", (COMMON, DISK)),
+        pytest.param("sssp", (COMMON, DISK), marks=pytest.mark.slow),
         ("sssp", (MEMORY, OWNED)),
         ("sssp", (OWNED, MEMORY)),
         ("components", (MEMORY, MEMORY)),

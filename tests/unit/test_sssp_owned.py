@@ -172,7 +172,9 @@ def test_absorbed_weights_make_plateaus() -> None:
         check(searched(far, 8, root, most), far, root)
 
 
-@pytest.mark.parametrize("last", [0, 1, 2])
+@pytest.mark.parametrize(
+    "last", [*(pytest.param(last, marks=pytest.mark.slow) for last in (0, 1)), 2]
+)
 def test_sums_around_the_largest_int64(last: int) -> None:
     """One below the top is a distance; the top itself, which says unreached, is refused."""
     weight = np.array([2**62, 2**62 - 2, last])
