@@ -70,7 +70,7 @@ class RankPlan(Shared, OnDevice):
         return self.facts.pinned_bytes
 
     def joined_bytes(self, sides: Sequence[Lengths], ranks: int) -> int:
-        """Memory in which one of so many ranks, with rows of these lengths, searches with others.
+        """Memory for a rank with rows of these lengths to search with others, one of ``ranks``.
 
         That is its share beside the least one, and its part of what is left of the budget.
         """

@@ -59,7 +59,9 @@ def load(
     """
     allocator, order = PinnedAllocator(process.thread_count()), ORDER_OF[kernel]
     rows = {shard: graph.load(order, shard, room=allocator) for shard in shards}
-    joined = {shard: joined_facts(graph, loaded) for shard, loaded in rows.items()}
+    joined: dict[int, DeviceFacts | None] = {}
+    if kernel == "bfs":
+        joined = {shard: joined_facts(graph, loaded) for shard, loaded in rows.items()}
 
     def made(less: RankPlan) -> dict[int, Any]:
         def make(loaded: Shard) -> Any:
