@@ -15,11 +15,8 @@ host memory; arcs in the store. Later ones take less, except on small graphs, si
 have a fixed size."""
 
 
-class Strategy(Protocol):
-    """Where the rows of a graph are kept, and how they are searched there.
-
-    A strategy is a frozen dataclass of a module: it travels to workers as it is.
-    """
+class KeepsRows(Protocol):
+    """Where rows are kept."""
 
     @property
     def name(self) -> str:
@@ -32,6 +29,13 @@ class Strategy(Protocol):
     @property
     def tier(self) -> int:
         """One of the tiers above."""
+
+
+class Strategy(KeepsRows, Protocol):
+    """Where the rows of a graph are kept, and how they are searched there.
+
+    A strategy is a frozen dataclass of a module: it travels to workers as it is.
+    """
 
     def lacks(self, job: Job) -> str:
         """Why it is no candidate for this request; or empty."""

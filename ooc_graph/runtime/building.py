@@ -5,14 +5,11 @@ from __future__ import annotations
 import json
 from collections import Counter
 from contextlib import suppress
-from functools import partial as bind
 from pathlib import Path
 from typing import Any
 
 from ooc_graph.edges.interface import EdgeSource, most_rows
 from ooc_graph.errors import DeviceBusyError, DiskFullError, MemoryBudgetError, UsageError
-from ooc_graph.layout.checkpoints import key_for
-from ooc_graph.layout.commit import partial_store
 from ooc_graph.layout.whole_file import whole_file
 from ooc_graph.model.reservation import said_by
 from ooc_graph.model.resources import AUTO, CUDA
@@ -25,7 +22,7 @@ from ooc_graph.shards.build_options import BuildOptions, BuildReport
 from ooc_graph.shards.cuda_build import build_into
 from ooc_graph.shards.cuda_stages import TABLES, open_device
 from ooc_graph.shards.load import Graph
-from ooc_graph.shards.resumed import begun_with, goes_on, is_begun, tell
+from ooc_graph.shards.resumed import is_begun, writing
 from ooc_graph.types import Progress
 
 
@@ -85,18 +82,10 @@ def _on_device(
                 "edges in memory, or in a Dask collection, are not sent to workers' devices: "
                 "give client=False, or build on the CPU (device='cpu')"
             )
-    known = begun_with(source, options, CUDA)
-    writing = partial_store(
-        out,
-        "graph",
-        overwrite=options.overwrite,
-        key=key_for(known),
-        keeps=bind(goes_on, known),
-    )
-    with writing as partial, workplace.workforce() as workforce:
+    given = out, source, options, progress, CUDA
+    with writing(*given) as partial, workplace.workforce() as workforce:
         # All have what they take of a device by themselves before they are asked what is free.
         workforce.everywhere(open_device)
-        tell(partial, known, progress)
         return build_into(
             partial,
             source,

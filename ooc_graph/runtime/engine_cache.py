@@ -1,8 +1,10 @@
-"""What a process keeps between searches: graphs that are loaded, whole or dealt to ranks."""
+"""What a process keeps between searches: graphs that are loaded, whole or dealt to ranks.
+
+If memory is short, what was used longest ago is released first.
+"""
 
 from __future__ import annotations
 
-import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -211,9 +213,7 @@ def release() -> None:
     with _lock:
         while _engines:
             _release(next(iter(_engines)))
-        # To import it would import numba; nothing is left where nobody did so.
-        if (builds := sys.modules.get("ooc_graph.shards.cuda_worker")) is not None:
-            builds.forget_idle()
+        process.forget_build()
         process.free_unused()
 
 

@@ -87,6 +87,13 @@ def number_of(device_name: str) -> str:
     return str(cuda_modules.cuda().cuda.Device().id) if device_name == CUDA else ""
 
 
+def forget_build() -> None:
+    """Give back what a build has left on a CUDA device, unless it goes on."""
+    # To import it would import numba; nothing is left where nobody did so.
+    if (builds := sys.modules.get("ooc_graph.shards.cuda_worker")) is not None:
+        builds.forget_idle()
+
+
 def free_unused() -> None:
     """Give a CUDA device's memory back that nothing here uses, if there was one asked for."""
     with _lock:

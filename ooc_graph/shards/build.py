@@ -10,15 +10,12 @@ from __future__ import annotations
 
 from concurrent.futures import Future
 from dataclasses import replace
-from functools import partial as bind
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from ooc_graph.edges.interface import EdgeSource
-from ooc_graph.layout.checkpoints import key_for
-from ooc_graph.layout.commit import partial_store
 from ooc_graph.layout.names import LIGHT, id_dtype, shards_for
 from ooc_graph.shards import plan
 from ooc_graph.shards.build_options import BuildOptions, BuildReport
@@ -27,7 +24,7 @@ from ooc_graph.shards.merge import Merged, MergeTask
 from ooc_graph.shards.merge_writer import MergeWriter
 from ooc_graph.shards.pieces import PieceLostError, Pieces
 from ooc_graph.shards.renumber import Renumbered, renumber_counted
-from ooc_graph.shards.resumed import begun_with, goes_on, run_folder, tell
+from ooc_graph.shards.resumed import run_folder, writing
 from ooc_graph.shards.runs import RunTask, write_run
 from ooc_graph.shards.tables import table_bytes
 from ooc_graph.shards.tally import Tally, store_attributes, stored_weight_dtype
@@ -48,16 +45,8 @@ def build(
     What a build that was stopped has finished is kept for the next one of the same; of a build that
     fails otherwise nothing is.
     """
-    report, known = BuildReport(), begun_with(source, options)
-    writing = partial_store(
-        out,
-        "graph",
-        overwrite=options.overwrite,
-        key=key_for(known),
-        keeps=bind(goes_on, known),
-    )
-    with writing as partial:
-        tell(partial, known, progress)
+    report = BuildReport()
+    with writing(out, source, options, progress) as partial:
         Build(partial, workforce, progress, report, options).run(source)
     return report
 

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import shutil
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from functools import partial as bind
 from pathlib import Path
 
 from ooc_graph import kernel_cache
 from ooc_graph.edges.interface import EdgeSource
 from ooc_graph.layout.checkpoints import DONE, SPILL, differing, key_for, may_end_well
-from ooc_graph.layout.commit import Partial, left_by
+from ooc_graph.layout.commit import Partial, left_by, partial_store
 from ooc_graph.shards.build_options import BuildOptions
 from ooc_graph.types import Progress
 
@@ -52,6 +53,22 @@ def is_begun(
         key == known and any((left / DONE).glob(f"{part}*.json"))
         for left, key in left_by(out).items()
     )
+
+
+@contextmanager
+def writing(
+    out: Path, source: EdgeSource, options: BuildOptions, progress: Progress, device: str = CPU
+) -> Iterator[Partial]:
+    """Context with the partial store of a build, and what the same one has finished before.
+
+    That is said, and it is kept for the next one if this is stopped, but not if it fails otherwise.
+    """
+    known = begun_with(source, options, device)
+    key, keeps = key_for(known), bind(goes_on, known)
+    store = partial_store(out, "graph", overwrite=options.overwrite, key=key, keeps=keeps)
+    with store as partial:
+        tell(partial, known, progress)
+        yield partial
 
 
 def goes_on(known: Mapping[str, str], error: BaseException) -> bool:

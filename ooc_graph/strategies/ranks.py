@@ -11,7 +11,7 @@ from ooc_graph.layout.names import ORDER_OF, id_dtype
 from ooc_graph.model.request import ANY, ROWS, SCHEDULER, Job
 from ooc_graph.model.reservation import BUSY, HOST, LOCAL, UNSUPPORTED, Refusal, Reservation
 from ooc_graph.model.resources import CPU
-from ooc_graph.model.strategy import MEMORY, PINNED, StrategyDefaults
+from ooc_graph.model.strategy import MEMORY, PINNED, KeepsRows, StrategyDefaults
 from ooc_graph.shards.load import Graph
 
 ADVICE = "raise --memory-limit or add workers that have the memory"
@@ -50,20 +50,8 @@ class RankLoading:
         return {shard: steps(load(shard)) for shard in self.missing}
 
 
-class OfRanks(Protocol):
+class OfRanks(KeepsRows, Protocol):
     """What many ranks can follow, each for its shards; most are strategies of one process, too."""
-
-    @property
-    def name(self) -> str:
-        """As of `Strategy`."""
-
-    @property
-    def device(self) -> str:
-        """As of `Strategy`."""
-
-    @property
-    def tier(self) -> int:
-        """As of `Strategy`."""
 
     @property
     def rank_rows(self) -> str:

@@ -16,7 +16,7 @@ from ooc_graph.kernels.common.sssp.owned import Candidates, OwnedSsspRank, Owned
 from ooc_graph.traverse.states import NO_STATES, States
 
 FEW_LEFT = 8
-"""Ranks ask whether anything can be reached if one vertex in so many is left."""
+"""Ranks ask whether anything can be reached if fewer than one vertex in this many is left."""
 
 
 def sssp_owned(
@@ -108,7 +108,7 @@ def _arrived(world: World) -> Candidates:
 
 
 def _resolve(rank: OwnedSsspRank, phase_arcs: dict[str, int], lacking: int) -> Superstep[None]:
-    """Parents of so many vertices on plateaus, hop by hop."""
+    """Find parents of the ``lacking`` vertices, on plateaus, hop by hop."""
     while lacking:
         offering = 1
         while offering:

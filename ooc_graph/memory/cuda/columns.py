@@ -13,12 +13,12 @@ from typing import TypeVar
 from ooc_graph.memory.cuda.device_facts import COLUMNS, FIXED_BYTES, DevicePlan
 
 PIECE_ARCS = 1024
-"""BFS looks at long rows in pieces of so many arcs."""
+"""Arcs of a piece, in which BFS looks at long rows."""
 LEAST_JOINED = 2
 """Columns of a rank that searches together with others, at least: all decide alike when to pull."""
 _JOINED_BITS = 11
 MOST_WORDS, MOST_ARCS = 1 << 32, 1 << 36
-"""What kernels count in 32 bits, and arcs of a side, of which a word has so many bits."""
+"""Limits of what kernels count in 32 bits, and of the arcs of a side (36 bits of a word)."""
 
 
 @dataclass(frozen=True)

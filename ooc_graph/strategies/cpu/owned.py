@@ -81,7 +81,7 @@ class Owned:
 
 
 def most_listed(reserved: Reservation, graph: Graph, ranks: int) -> int:
-    """Candidates that each of so many ranks may list at a time."""
+    """Candidates that each of ``ranks`` may list at a time."""
     fitting = reserved.messages_bytes // messages_bytes(graph, ranks, 1)
     return min(MOST_LISTED, max(LEAST_LISTED, fitting))
 
@@ -127,7 +127,7 @@ def _sizes(graph: Graph) -> tuple[int, int]:
 
 
 def messages_bytes(graph: Graph, ranks: int, most_listed: int) -> int:
-    """Memory of lists and messages of one worker, if each rank lists so many candidates.
+    """Memory of lists and messages of one worker, if each rank lists ``most_listed`` candidates.
 
     Each rank may be of this worker, and all that ranks list may be sent to it.
     """

@@ -64,8 +64,8 @@ class OwnedSsspRank(Protocol):
     def begin(self, root: int, bound: float, distance: AnyArray | None, most_listed: int) -> None:
         """Forget everything; all that is reached is to be pushed below a bound.
 
-        That is the root, or what an earlier search found: a ``distance`` of each own row. So many
-        candidates for others are listed at a time.
+        That is the root, or what an earlier search found: a ``distance`` of each own row. At most
+        ``most_listed`` candidates for others are listed at a time.
         """
 
     def push(self, shared: OwnedSsspShared, bound: float) -> Pushed:

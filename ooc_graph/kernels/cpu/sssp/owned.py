@@ -101,9 +101,9 @@ class CpuOwnedSsspRank(BaseSsspRank):
         return self._listed
 
     def _sent(self, count: int) -> Candidates:
-        """So many listed entries, by ascending target; the list is empty then.
+        """The first ``count`` listed entries, by ascending target; empties the list.
 
-        Distances are unsigned numbers of the same bits then, which the exchange can code.
+        Distances become unsigned numbers of the same bits, which the exchange can code.
         """
         listed = self._entries()
         if count:

@@ -71,7 +71,7 @@ def list_best(listed: Any, count: int, v: int, candidate: Any, near: Any, u: int
 
 
 def new_listed(entries: int, ids: np.dtype[Any], distances: np.dtype[Any]) -> Listed:
-    """Buffers for so many candidates."""
+    """Buffers for at most ``entries`` candidates."""
     slots = np.full(1 << (2 * entries - 1).bit_length(), EMPTY, np.int32)
     columns = [np.empty(entries, dtype) for dtype in (ids, distances, distances, ids)]
     return Listed(slots, *columns)

@@ -41,7 +41,8 @@ def list_entrances(out: Any, own: Any) -> tuple[int, int]:
 def _accept(own: Any, row: int, at: Any, u: int, found: int) -> int:
     """Have a row of the plateau at this distance take the smaller parent, if it lacks one.
 
-    It does until the hop ends. ``pending`` lists who has found one, so many.
+    It lacks one until the hop ends. The first ``found`` entries of ``pending`` are the rows that
+    have found one; returns how many there are now.
     """
     wave, parent = own.wave, own.parent
     if wave.distance[row] != at or own.near[row] != wave.top[0]:

@@ -27,7 +27,7 @@ class BfsShare:
     """What of the rows is on the device too."""
 
     columns: int  # of four neighbours of in-rows, behind the first one; `MOST_COLUMNS` at most
-    # So many rows of each side, the hubs', are there whole.
+    # The first rows of each side, the hubs', that are there whole.
     out_rows: int = 0
     in_rows: int = 0
 
@@ -73,7 +73,7 @@ def _first_rows(rows: DeviceRows, count: int) -> Any:
 
 
 def column_rows(offsets: Any) -> list[int]:
-    """Rows of each column that there may be: none behind them has so many arcs."""
+    """Rows of each column, (`MOST_COLUMNS`,): rows behind these are too short to reach it."""
     cupy, rows = cuda(), len(offsets) - 1
     found = cupy.zeros(MOST_COLUMNS, np.uint32)
     arguments = (np.uint32(rows), np.uint32(MOST_COLUMNS), offsets, found)
