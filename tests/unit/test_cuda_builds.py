@@ -165,9 +165,11 @@ def workers() -> Iterator[Client]:
 
 
 def on(client: Client, device_bytes: int | None = None) -> OnCluster:
-    # One that was killed is started again.
+    # One that was killed is started again, and does not answer as soon as Dask knows of it.
     client.wait_for_workers(2, timeout=PAUSE_S)
-    return OnCluster(client, None, CUDA, CudaLimits(device_bytes), lambda _: None)
+    workplace = OnCluster(client, None, CUDA, CudaLimits(device_bytes), lambda _: None)
+    until(lambda: len(workplace._workers()) == 2)
+    return workplace
 
 
 CASES = [
