@@ -25,8 +25,8 @@ from ooc_graph.exchange.cluster import Cluster
 from ooc_graph.exchange.doors import Door
 from ooc_graph.exchange.interface import Question, Route, Share
 from ooc_graph.exchange.scheduler import run
-from ooc_graph.kernels.cpu.bfs import peer_rank
-from ooc_graph.kernels.cpu.bfs.peer_rank import MOST_FAILURES
+from ooc_graph.kernels.cpu import peers
+from ooc_graph.kernels.cpu.peers import MOST_FAILURES
 from ooc_graph.types import DEAL_BLOCK
 
 WARM_UP = 10
@@ -63,7 +63,7 @@ def make(
 def share_memory(works: bool) -> None:
     """Have this worker share memory with others, and search together, or do without."""
     Door.works = works
-    peer_rank.MOST_FAILURES = MOST_FAILURES if works else 0
+    peers.MOST_FAILURES = MOST_FAILURES if works else 0
 
 
 def measure(

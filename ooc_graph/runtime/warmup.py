@@ -77,7 +77,7 @@ def _search_by_rank(part: Part, device: Any) -> None:
     codec.rehearse()
     routing.sort_by_seat(Route(np.zeros(1, part.ids)), routing.seat_of_rank([0]))
     # Steps that so small a graph does not take.
-    if part.variant == OWNED_RANKS:
+    if part.variant == OWNED_RANKS or (part.variant == RANKS and part.job == "sssp"):
         rank.rehearse(shared)
     if part.variant == TIER_RANKS and part.job == "sssp":
         rank.push_within(shared, shared.unreached)

@@ -2,21 +2,23 @@
 
 Every process keeps a replica of all distances, or all processes of one host share one. If all ranks
 can, each uses at once what it finds for its own rows, and tells the others when it finds no more,
-or much. Pushing is label-correcting below a bound that rises; once it has settled the hub core,
-every other row pulls along its lightest arcs until nothing changes. Distances are the greatest
-fixed point, and parents follow from them (docs/storage.md), so that neither depends on the order of
-relaxations.
+or much; or they find all distances in one launch each. Pushing is label-correcting below a bound
+that rises; once it has settled the hub core, every other row pulls along its lightest arcs until
+nothing changes. Distances are the greatest fixed point, and parents follow from them
+(docs/storage.md), so that neither depends on the order of relaxations.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import NamedTuple, cast
+from typing import cast
 
 from ooc_graph.exchange.ascending import smallest_of_each
-from ooc_graph.exchange.interface import Arrived, Route, Share, Superstep, World
+from ooc_graph.exchange.interface import Share, Superstep, World
 from ooc_graph.kernels.common import decisions
 from ooc_graph.kernels.common.device import Payload, SsspInnerRank, SsspRank, SsspShared
+from ooc_graph.kernels.common.peers import Outset, SsspPeerRank
+from ooc_graph.traverse.sssp_parents import Stage, find_parents
 from ooc_graph.traverse.sssp_states import Begun, SsspStates
 from ooc_graph.traverse.states import NO_STATES, States
 from ooc_graph.types import AnyArray
@@ -30,18 +32,58 @@ def sssp(
     ``shared`` is this process's replica of the distances, made new for each search. Ranks `Share`
     counts and improvements that everyone's replica takes; once after pulling they `Route` vertices
     and their possible parents among those next to the root. A state is the distances found so far,
-    which bound the final ones; who goes on from one shares them first. Returns parents and
-    distances of the own rows, in local order. InputError: a shortest distance exceeds the
-    distances' dtype. AssertionError: the graph's out- and in-arcs contradict each other.
+    which bound the final ones; who goes on from one shares them first. Ranks that share distances
+    find all of them in one launch each instead (`SsspPeerRank`), unless they write states. Returns
+    parents and distances of the own rows, in local order. InputError: a shortest distance exceeds
+    the distances' dtype. AssertionError: the graph's out- and in-arcs contradict each other.
     """
+    # To ask by isinstance what a rank can do takes longer than some steps.
+    has_peers = not states.writes and hasattr(rank, "settle")
+    peer = cast(SsspPeerRank, rank) if has_peers else None
+    if peer is not None and not peer.may_meet:
+        peer = None
+    try:
+        return (yield from _search(rank, peer, root, shared, states))
+    finally:
+        if peer is not None:
+            peer.leave()
+
+
+def _search(
+    rank: SsspRank, peer: SsspPeerRank | None, root: int, shared: SsspShared, states: States
+) -> Superstep[decisions.SsspTree]:
+    """Search as `sssp` says; ``peer`` is the rank if it may search together with others."""
     rank.start()
     phase_arcs = {"push": 0, "pull": 0, "finish": 0, "parents": 0}
-    # To ask by isinstance what a rank can do takes longer than some steps.
     inner_rank = cast(SsspInnerRank, rank) if hasattr(rank, "push_within") else None
-    all_arcs, step, may_pull, may_push_inner, may_overflow = yield from _survey(
-        rank, shared, lacks_inner=inner_rank is None
+    outset, may_push_inner, may_overflow, threads = yield from _survey(
+        rank, peer, shared, lacks_inner=inner_rank is None
     )
     at_once = inner_rank if may_push_inner else None
+    if peer is not None:
+        found = peer.settle(shared, root, outset, threads) if threads else None
+        peer.leave()
+        if found is not None:
+            phase_arcs |= found.phase_arcs
+            inner = None if found.inner is None else Stage(found.inner, found.following)
+            yield from find_parents(rank, at_once, root, shared, phase_arcs, inner, may_overflow)
+            return rank.tree(shared, phase_arcs)
+    inner = yield from _distances(rank, at_once, root, shared, states, phase_arcs, outset)
+    yield from find_parents(rank, at_once, root, shared, phase_arcs, inner, may_overflow)
+    return rank.tree(shared, phase_arcs)
+
+
+def _distances(
+    rank: SsspRank,
+    at_once: SsspInnerRank | None,
+    root: int,
+    shared: SsspShared,
+    states: States,
+    phase_arcs: dict[str, int],
+    outset: Outset,
+) -> Superstep[Stage | None]:
+    """Find all distances by supersteps; the stage within which all arcs were pushed, if any was."""
+    step, all_arcs, may_pull = outset
     push = rank.push if at_once is None else at_once.push_at_once
     saves = SsspStates(rank, shared, states, phase_arcs)
     begun = saves.begun(root, step)
@@ -63,35 +105,28 @@ def sssp(
     if not settled:
         rank.drop_pending()
         yield from _finish(push, shared, saves, phase_arcs, bound)
-    yield from _parents(rank, at_once, root, shared, phase_arcs, inner, may_overflow)
-    return rank.tree(shared, phase_arcs)
+    return inner
 
 
 Push = Callable[[SsspShared, float], tuple[Payload, int, int]]
 Pull = Callable[[SsspShared, float, float], tuple[Payload, int, int]]
 
 
-class Stage(NamedTuple):
-    """A bound below which all is settled, and the smallest candidate beyond it."""
-
-    bound: float
-    following: float
-
-
 def _survey(
-    rank: SsspRank, shared: SsspShared, *, lacks_inner: bool
-) -> Superstep[tuple[int, float, bool, bool, bool]]:
-    """All arcs, and the first step of the bound; whether to pull, and to push inner vertices.
+    rank: SsspRank, peer: SsspPeerRank | None, shared: SsspShared, *, lacks_inner: bool
+) -> Superstep[tuple[Outset, bool, bool, int]]:
+    """How to begin; whether to push inner vertices, which is done if all ranks have the steps.
 
-    That is done if all ranks have the steps for it. At last, whether some path may be too long.
+    Then whether some path may be too long; and the threads of all, if these may search together.
     """
     counts, step = rank.survey()
-    counts = *counts, rank.arcs, int(lacks_inner)
+    threads = 0 if peer is None or not peer.take() else peer.threads
+    counts = *counts, rank.arcs, int(lacks_inner), int(not threads), threads
     world: World = yield Share(counts, rank.nothing(step), joins=not lacks_inner)
-    head, tuples, spread, sampled, heavy_ranks, arcs, lacking_ranks = world.counts
+    head, tuples, spread, sampled, heavy, arcs, lacking, apart, threads = world.counts
     may_pull = decisions.pull_pays(head / max(tuples, 1), spread / max(sampled, 1))
-    step = float(shared.smallest) or 1.0
-    return arcs, step, may_pull, lacking_ranks == 0, heavy_ranks > 0
+    outset = Outset(float(shared.smallest) or 1.0, arcs, may_pull)
+    return outset, lacking == 0, heavy > 0, 0 if apart else threads
 
 
 def _in_order(vertices: AnyArray, candidates: AnyArray, smallest: AnyArray) -> Payload:
@@ -202,35 +237,3 @@ def _finish(
         phase_arcs["finish"] += examined
         if changed and not waiting:
             saves.write(final, pulls=True)
-
-
-def _parents(
-    rank: SsspRank,
-    inner_rank: SsspInnerRank | None,
-    root: int,
-    shared: SsspShared,
-    phase_arcs: dict[str, int],
-    inner: Stage | None,
-    may_overflow: bool,
-) -> Superstep[None]:
-    """Parents from the final distances; those on plateaus hop by hop."""
-    offering = 0
-    if inner is not None:
-        assert inner_rank is not None
-        target, offered, offering = inner_rank.offer_within(shared, inner.bound)
-        arrived: Arrived = yield Route(target, (offered,))
-        inner_rank.take_offered(shared, arrived.target, arrived.columns[0], inner.following)
-    left, examined = rank.find_parents(shared, root)
-    examined += offering
-    counts = (len(left), examined, int(may_overflow and rank.overflowed(shared)))
-    world: World = yield Share(counts, (left, left[:0]))
-    phase_arcs["parents"] += world.counts[1]
-    if world.counts[2]:
-        rank.refuse_overflow()
-    unresolved = world.counts[0]
-    while unresolved:
-        solved = rank.resolve(shared)
-        world = yield Share((len(solved),), (solved[:0], solved))
-        if world.counts[0] == 0:
-            raise AssertionError(f"{unresolved} reached vertices have no neighbor on a path")
-        unresolved = unresolved - world.counts[0]

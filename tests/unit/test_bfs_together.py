@@ -9,7 +9,6 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
-from threading import Barrier
 from typing import Any
 
 import numpy as np
@@ -18,15 +17,16 @@ from distributed import Client
 
 import ooc_graph as og
 from ooc_graph.exchange.attempt import DRAIN_S
-from ooc_graph.exchange.parcel import Parcel
-from ooc_graph.exchange.ranks import Ranks, run_in_process
+from ooc_graph.exchange.ranks import run_in_process
 from ooc_graph.kernels.common import meeting
 from ooc_graph.kernels.cpu.bfs import peer_rank
 from ooc_graph.kernels.cpu.bfs.common import common_bytes
-from ooc_graph.kernels.cpu.bfs.peer_rank import MOST_FAILURES, CpuPeerBfsRank
+from ooc_graph.kernels.cpu.bfs.peer_rank import CpuPeerBfsRank
 from ooc_graph.kernels.cpu.device import CpuDevice
+from ooc_graph.kernels.cpu.peers import MOST_FAILURES
 from ooc_graph.traverse.bfs import bfs
 from ooc_graph.types import NoProgress
+from tests.apart import Apart
 from tests.strategies import Arcs, arcs_of, grid, skewed
 from tests.toy_ranks import start
 
@@ -147,34 +147,13 @@ def test_nobody_waits_for_a_rank_that_does_not_come(monkeypatch: pytest.MonkeyPa
 def require_right(together: Together, root: int) -> int:
     """Have ranks search that trade coded messages, and compare the bytes; how often they did."""
     ranks, arcs = together.ranks, together.arcs
-    count, barrier = len(ranks), Barrier(len(ranks))
-    sent: list[Any] = [None] * count
-    trades = [0] * count
-
-    def trade(member: int, kind: Any, parts_for: Any) -> dict[int, list[Parcel]]:
-        number = trades[member] = trades[member] + 1
-        others = [other for other in range(count) if other != member]
-        sent[member] = {
-            other: [Parcel("", 0, number, member, 0, 1, kind, part.header, part.arrays)]
-            for other in others
-            for (part,) in [parts_for(other)]
-        }
-        barrier.wait()
-        mail = {other: sent[other][member] for other in others}
-        barrier.wait()
-        return mail
-
-    def run(member: int) -> Any:
-        shared, members = CpuDevice(1).bfs_shared(arcs.vertices, count), [[k] for k in range(count)]
-        coroutines = {member: bfs(ranks[member], root, shared)}
-        return Ranks(partial(trade, member), members, member, coroutines, shared).run()[member]
-
-    with ThreadPoolExecutor(count) as pool:
-        trees = list(pool.map(run, range(count)))
+    apart = Apart(len(ranks), has_memory=False)
+    shared = [CpuDevice(1).bfs_shared(arcs.vertices, len(ranks)) for _ in ranks]
+    trees = apart.run(lambda member, state: bfs(ranks[member], root, state), shared)
     right = CpuDevice(1).bfs(arcs.shards(1)[0]).run(root)
     for rank, tree in zip(ranks, trees, strict=True):
         assert tree.parent.tobytes() == right.parent[rank._dealing.owned()].tobytes()
-    return trades[0]
+    return apart.trades
 
 
 @pytest.mark.parametrize("busy", [set(), {0}, {2}, {0, 1, 3}, {0, 1, 2, 3}])

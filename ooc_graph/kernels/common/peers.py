@@ -1,17 +1,31 @@
-"""What a BFS rank offers that may reach the memory of the others."""
+"""What a rank offers that may reach the memory of the others."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Protocol, runtime_checkable
+from typing import NamedTuple, Protocol, runtime_checkable
 
 from ooc_graph.kernels.common.decisions import BfsTree
-from ooc_graph.kernels.common.device import BfsRank
+from ooc_graph.kernels.common.device import BfsRank, SsspInnerRank, SsspShared
 from ooc_graph.types import Dealing
 
 
+class PeerRank(Protocol):
+    """A rank that can search together with others of its kind and host."""
+
+    @property
+    def may_meet(self) -> bool:
+        """Whether this rank can at all."""
+
+    def take(self) -> bool:
+        """Take what no two searches may use at once; False if another one has it."""
+
+    def leave(self) -> None:
+        """Give back what this search has taken, if it has."""
+
+
 @runtime_checkable
-class BfsPeerRank(BfsRank, Protocol):
+class BfsPeerRank(PeerRank, BfsRank, Protocol):
     """A rank that can search together with others of its kind and host, in one launch each.
 
     Ranks try that first. If one cannot, or does not come, all search by supersteps. What they tell
@@ -25,16 +39,6 @@ class BfsPeerRank(BfsRank, Protocol):
     """
     joins: bool
     """Whether they need memory that all their processes map, as a `Joinable` gets it."""
-
-    @property
-    def may_meet(self) -> bool:
-        """Whether this rank can at all."""
-
-    def take(self) -> bool:
-        """Take what no two searches may use at once; False if another one has it."""
-
-    def leave(self) -> None:
-        """Give back what this search has taken, if it has."""
 
     @property
     def greeting(self) -> tuple[int, int]:
@@ -66,6 +70,42 @@ class BfsPeerRank(BfsRank, Protocol):
 
     def part(self, *, may_keep: bool) -> None:
         """End this search together, at whatever point it is; keep what serves the next, or not."""
+
+
+class Outset(NamedTuple):
+    """What ranks know when they begin to push: the first ``step`` of the bound, ``arcs`` of all."""
+
+    step: float
+    arcs: int
+    may_pull: bool
+
+
+class Settled(NamedTuple):
+    """How all distances were found.
+
+    ``inner`` is None, or a bound: the vertices up to it were pushed along all of their arcs, and
+    the ``following`` one is the nearest beyond. ``phase_arcs`` are those examined by all ranks.
+    """
+
+    inner: float | None
+    following: float
+    phase_arcs: dict[str, int]
+
+
+@runtime_checkable
+class SsspPeerRank(PeerRank, SsspInnerRank, Protocol):
+    """A rank that can find distances together with others, if all share them, in one launch."""
+
+    @property
+    def threads(self) -> int:
+        """Threads that it would search by."""
+
+    def settle(self, shared: SsspShared, root: int, outset: Outset, threads: int) -> Settled | None:
+        """Find the distances of all own rows, together with all other ranks: ``threads`` in all.
+
+        None, and the same on all, if they share none or somebody did not come: then ``shared`` and
+        the rank are as at the beginning of a search.
+        """
 
 
 def for_all(dealing: Dealing, mine: Sequence[int]) -> tuple[int, ...]:

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from ooc_graph.kernels.cpu.many.bfs_search import CpuManyBfs
     from ooc_graph.kernels.cpu.many.johnson import CpuJohnson
     from ooc_graph.kernels.cpu.sssp.owned import CpuOwnedSsspRank, CpuOwnedSsspShared
-    from ooc_graph.kernels.cpu.sssp.rank import CpuSsspRank
+    from ooc_graph.kernels.cpu.sssp.peer_rank import CpuPeerSsspRank
     from ooc_graph.kernels.cpu.sssp.shared import CpuSsspShared
     from ooc_graph.kernels.cpu.store.bfs import TierBfsSearch
     from ooc_graph.kernels.cpu.store.bfs_rank import StoreBfsRank
@@ -98,17 +98,17 @@ class CpuDevice:
 
         return TierJohnson(out, heaviest)
 
-    def sssp_rank(self, shard: Shard) -> CpuSsspRank:
-        """SSSP steps on one shard (light-first rows)."""
+    def sssp_rank(self, shard: Shard) -> CpuPeerSsspRank:
+        """SSSP steps on one shard (light-first rows), which may be taken together with others."""
         from ooc_graph.kernels.common.sssp.rows import Known, survey
-        from ooc_graph.kernels.cpu.sssp.rank import CpuSsspRank
+        from ooc_graph.kernels.cpu.sssp.peer_rank import CpuPeerSsspRank
         from ooc_graph.kernels.cpu.sssp.search import headed_rows, light_rows
 
         out, into = dealt.light_rows(shard)
         pushed = light_rows(out)
         pulled = headed_rows(pushed if into is out else light_rows(into), shard.dealing)
         known = Known(survey(pushed, shard.tuples), pushed.weights.max(initial=0))
-        return CpuSsspRank(shard.dealing, pushed, pulled, known, self._team)
+        return CpuPeerSsspRank(shard.dealing, pushed, pulled, known, self._team)
 
     def tier_bfs_rank(
         self, dealing: Dealing, out: TierRows, into: TierRows, most_listed: int

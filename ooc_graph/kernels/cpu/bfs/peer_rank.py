@@ -20,20 +20,19 @@ from ooc_graph.kernels.cpu.bfs.push import OutRows
 from ooc_graph.kernels.cpu.bfs.rank import CpuBfsRank, CpuBfsShared
 from ooc_graph.kernels.cpu.bfs.search import new_trace, new_tree
 from ooc_graph.kernels.cpu.bfs.together import search_together
+from ooc_graph.kernels.cpu.peers import TakesThreads, waits_of
 from ooc_graph.types import AnyArray, Dealing
 
-MOST_FAILURES = 3
 MOST_LEVELS = 1 << 20
 """Graphs that may have more are searched by supersteps from the first time on that they do."""
 _NAME_BITS = 24
 
 
-class CpuPeerBfsRank(CpuBfsRank):
+class CpuPeerBfsRank(TakesThreads, CpuBfsRank):
     """A rank with all its rows in memory: also a `BfsPeerRank`.
 
     It searches with others if each is the only one of its process, whose threads nobody else uses,
-    and all processes map common memory; and unless that failed the last `MOST_FAILURES` times. The
-    memory is kept for later searches.
+    and all processes map common memory; see `TakesThreads`. The memory is kept for later searches.
     """
 
     agrees = joins = True
@@ -43,31 +42,15 @@ class CpuPeerBfsRank(CpuBfsRank):
     ) -> None:
         super().__init__(dealing, out, into, never, team)
         self._common: Common | None = None
-        self._name = self._failures = self._introduced = self._members = 0
+        self._name = self._introduced = self._members = 0
         self._search: CpuBfsShared | None = None
         self._levels = self._root = 0
-        self._has_team = self._is_done = False
+        self._is_done = False
 
     def start(self, root: int) -> None:
         """Forget everything, and claim the root if this rank owns it."""
         self._root = root
         super().start(root)
-
-    @property
-    def may_meet(self) -> bool:
-        """As of `BfsPeerRank`."""
-        return self._dealing.shards > 1 and self._failures < MOST_FAILURES
-
-    def take(self) -> bool:
-        """As of `BfsPeerRank`: the process's threads."""
-        self._has_team = self._has_team or self._team.take()
-        return self._has_team
-
-    def leave(self) -> None:
-        """As of `BfsPeerRank`."""
-        if self._has_team:
-            self._has_team = False
-            self._team.give_back()
 
     @property
     def greeting(self) -> tuple[int, int]:
@@ -124,10 +107,7 @@ class CpuPeerBfsRank(CpuBfsRank):
         """As of `BfsPeerRank`."""
         assert self._common is not None
         control, own = new_control(), Own(self._out, self._into, self._tree, self._trace)
-        # Workers may be bound to cores of their own.
-        are_crowded = self._members > (os.cpu_count() or 1)
-        waits = meeting.Waits(meeting.PATIENCE_S, are_crowded)
-        found = self._count, self._frontier_arcs
+        found, waits = (self._count, self._frontier_arcs), waits_of(self._members)
         start = Start(self._dealt, self._members, waits, *found, self.vertices, self._all_arcs)
         self._team.launch_taken(search_together, control, self._common, own, start)
         self._levels, self._is_done = int(control[DEPTH]), int(control[OPERATION]) == DONE

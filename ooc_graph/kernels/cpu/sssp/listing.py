@@ -13,6 +13,7 @@ from ooc_graph.kernels.common.sssp.sums import path_sum
 from ooc_graph.kernels.cpu.sssp.push import (
     AHEAD,
     FLAG_BITS,
+    QUEUED,
     WAITING,
     ask_for_arcs,
     queue_or_wait,
@@ -83,14 +84,14 @@ def push_own(
 
     ``queue[:count]`` is a ring. Everyone has yet to learn of these rows, so that they are listed
     with the others. If distances ``is_joined``, every improved row takes its distance, and those of
-    other ranks are listed, which have to push them. Ends before a row whose arcs may not fit the
-    list. Returns where the ring begins then and how many rows are in it, and what `push_once` does
-    after the rows done.
+    other ranks are listed, which have to push them. Ends, in the middle of a row maybe, when the
+    list is full. Returns where the ring begins then and how many rows are in it, and what
+    `push_once` does after the rows done.
     """
     distance, taken, queue = wave.distance, wave.taken, wave.queue
     top, capacity = wave.top[0], len(wave.queue)
     head, tail = 0, 0 if count == capacity else count
-    listed, examined, again = 0, 0, 0
+    listed, examined, again, is_full = 0, 0, 0, False
     while count > 0:
         if count > 2 * AHEAD:
             ahead = head + 2 * AHEAD
@@ -102,10 +103,6 @@ def push_own(
         u = np.int64(queue[head])
         begin, end = out.offsets[u], out.offsets[u + 1]
         position = begin + (np.int64(taken[u]) >> FLAG_BITS)
-        if end - position > len(target) - listed:
-            break
-        head = 0 if head + 1 == capacity else head + 1
-        count -= 1
         waiting: Any = np.int64(taken[u]) & WAITING
         at = distance[internal_of(u, wave.dealt)]
         examined -= position
@@ -114,10 +111,12 @@ def push_own(
             if candidate > bound:
                 break
             v = np.int64(out.neighbors[position])
-            position += 1
             if candidate < distance[v]:
-                again += distance[v] < top
                 owns = is_own(v, wave.dealt)
+                is_full = listed == len(target) and not (owns and is_joined)
+                if is_full:
+                    break
+                again += distance[v] < top
                 if owns or is_joined:
                     atomic_lower(distance, v, candidate)
                 if not (owns and is_joined):
@@ -127,7 +126,13 @@ def push_own(
                     tail, count, pending = queue_or_wait(
                         out, wave, local_of(v, wave.dealt), candidate, bound, tail, count, pending
                     )
+            position += 1
         examined += position
+        if is_full:
+            taken[u] = ((position - begin) << FLAG_BITS) | QUEUED | waiting
+            break
+        head = 0 if head + 1 == capacity else head + 1
+        count -= 1
         if position < end and not waiting:
             waiting = WAITING
             wave.pending[pending] = u

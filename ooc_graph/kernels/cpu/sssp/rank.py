@@ -36,7 +36,8 @@ from ooc_graph.kernels.cpu.sssp.shared import (
 )
 from ooc_graph.types import AnyArray, Dealing
 
-_LISTED = 1 << 16
+MOST_LISTED = 1 << 16
+"""Entries that a push at once lists for others, at most."""
 
 
 class CpuSsspRank(BaseSsspRank):
@@ -70,8 +71,6 @@ class CpuSsspRank(BaseSsspRank):
         self._bound, self._floor = self._top, 0.0
         self._within: AnyArray | None = None
         self._own = wave.queue[:0]
-        # Entries that a push lists at most: those of the longest row in any case.
-        self._most = longest + _LISTED
 
     def start(self) -> None:
         """Forget everything."""
@@ -112,7 +111,7 @@ class CpuSsspRank(BaseSsspRank):
             count, pending, _ = ready(self._out, wave, improved, count, pending, has_risen, limit)
             has_risen = False
         self._own = self._own[:0]
-        target, found = np.empty(self._most, self._ids), np.empty(self._most, self._top.dtype)
+        target, found = np.empty(MOST_LISTED, self._ids), np.empty(MOST_LISTED, self._top.dtype)
         head, self._queued, listed, self._pending, examined, again, smallest = push_own(
             self._out, wave, count, pending, limit, target, found, shared.is_joined
         )

@@ -14,8 +14,11 @@ from ooc_graph.kernels.common.intrinsics import atomic_lower
 from ooc_graph.kernels.common.sssp.distances import SharedBounds
 from ooc_graph.kernels.common.sssp.plateaus import find_beside
 from ooc_graph.kernels.cpu.sssp import push
+from ooc_graph.kernels.cpu.sssp.common import COMMON_BYTES
 from ooc_graph.layout.names import id_dtype
 from ooc_graph.types import DEAL_BLOCK, AnyArray
+
+_ALIGNED = 64
 
 
 @kernel
@@ -133,19 +136,35 @@ class CpuSsspShared(SharedBounds):
         self.improved = self._list[:0]
         self.is_joined = False
         """Whether the distances are those of all ranks, which see at once what others find."""
+        self.common: AnyArray | None = None
+        """`COMMON_BYTES` of zeros, if ``parts`` processes map them."""
+        self.parts = 1
 
     @property
     def joined_bytes(self) -> int:
-        """Bytes of the distances."""
-        return self.distance.nbytes
+        """Bytes of the distances, and behind them of what ranks have that search together."""
+        return self._common_at + COMMON_BYTES
+
+    @property
+    def _common_at(self) -> int:
+        return -(-self.distance.nbytes // _ALIGNED) * _ALIGNED
 
     def join(self, memory: AnyArray | None, part: int, parts: int) -> None:
         """Have the distances in memory that all processes map, of which this fills a part."""
         self.is_joined = True
         if memory is not None:
-            rows = len(self.distance)
-            self.distance = memory.view(self.distance.dtype)
+            rows, size = len(self.distance), self.distance.nbytes
+            self.common, self.parts = memory[self._common_at :], parts
+            self.distance = memory[:size].view(self.distance.dtype)
             self.distance[rows * part // parts : rows * (part + 1) // parts] = self.top[0]
+
+    def part(self) -> None:
+        """Have distances of this process alone, as at first; others may still write to joined ones.
+
+        All do so at the same time.
+        """
+        self.distance = np.full(len(self.distance), self.top[0], self.top.dtype)
+        self.is_joined, self.common = False, None
 
     def merge(self, payloads: Sequence[tuple[AnyArray, ...]]) -> None:
         """Relax (three arrays), or change the set of those waiting for a parent (two arrays)."""

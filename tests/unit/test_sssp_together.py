@@ -1,0 +1,262 @@
+"""SSSP by ranks of several processes in common memory: the bytes of one, and no endless wait."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from distributed import Client
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import ooc_graph as og
+from ooc_graph.errors import InputError
+from ooc_graph.exchange.attempt import DRAIN_S
+from ooc_graph.kernels.common import meeting
+from ooc_graph.kernels.common.peers import SsspPeerRank
+from ooc_graph.kernels.cpu.device import CpuDevice
+from ooc_graph.kernels.cpu.peers import MOST_FAILURES
+from ooc_graph.kernels.cpu.sssp import common, shared
+from ooc_graph.kernels.cpu.sssp.peer_rank import CpuPeerSsspRank
+from ooc_graph.traverse.sssp import sssp
+from ooc_graph.types import INT64_UNREACHED, NoProgress
+from tests.apart import Apart
+from tests.strategies import Arcs, arcs_of, grid, skewed, small_arcs
+from tests.toy_ranks import start
+from tests.unit.test_sssp import distance_dtype
+
+FLOAT = "float32"
+ALONE = CpuDevice(1)
+
+
+def pieces() -> Arcs:
+    """A path and a star that are apart, so that few vertices are reached."""
+    path = np.arange(3000)
+    return arcs_of(
+        np.append(path, np.full(500, 4000)),
+        np.append(path + 1, 4001 + np.arange(500)),
+        np.ones(3500, np.float32),
+        directed=True,
+    )
+
+
+def without_weight() -> Arcs:
+    """Most weights are zero, so that plateaus are wide."""
+    arcs = skewed(3000, 12_000, "int64", directed=False, seed=6)
+    arcs.weight[arcs.weight % 4 > 0] = 0
+    return arcs
+
+
+GRAPHS = {
+    "skewed": lambda: skewed(9000, 60_000, FLOAT, directed=False, seed=1),
+    "skewed, directed": lambda: skewed(9000, 60_000, FLOAT, directed=True, seed=2),
+    "dense": lambda: skewed(3000, 200_000, FLOAT, directed=True, seed=3),
+    "grid": lambda: grid(70, FLOAT),
+    "pieces": pieces,
+    "rows for one rank": lambda: skewed(300, 900, FLOAT, directed=False, seed=4),
+    "integers": lambda: skewed(9000, 60_000, "int64", directed=False, seed=5),
+    "without weight": without_weight,
+}
+
+
+WITH_ZEROS = {"integers", "without weight"}
+"""Parents on plateaus are found by supersteps."""
+
+
+class Together:
+    """Ranks of one search after another; each is as if in a process of its own."""
+
+    def __init__(self, arcs: Arcs, threads: Sequence[int], ids: str = "uint32") -> None:
+        self.arcs, self.ids = arcs, ids
+        both = zip(threads, arcs.shards(len(threads), ids), strict=True)
+        self.ranks = [CpuDevice(count).sssp_rank(part) for count, part in both]
+
+    def run(self, root: int) -> int:
+        """Search, and compare the bytes with those of one process; how often ranks traded."""
+        apart, dtype = Apart(len(self.ranks)), distance_dtype(self.arcs)
+        states = [ALONE.sssp_shared(self.arcs.vertices, dtype) for _ in self.ranks]
+        trees = apart.run(lambda member, state: sssp(self.ranks[member], root, state), states)
+        right = ALONE.sssp(self.arcs.shards(1, self.ids)[0]).run(root)
+        for rank, tree in zip(self.ranks, trees, strict=True):
+            own = rank._dealing.owned()
+            assert tree.distance.tobytes() == right.distance[own].tobytes()
+            assert tree.parent.tobytes() == right.parent[own].tobytes()
+        return apart.trades
+
+
+@pytest.mark.parametrize("threads", [(1, 1), (1, 1, 1, 1), (2, 2), (1, 3)])
+@pytest.mark.parametrize("name", GRAPHS)
+def test_bytes(name: str, threads: Sequence[int]) -> None:
+    together = Together(GRAPHS[name](), threads)
+    last = together.arcs.vertices - 1
+    for root in (0, 7, last, last // 2):
+        # Beginning, parents that are offered, those that are found; and that all are done.
+        trades = together.run(root)
+        assert trades <= 4 or name in WITH_ZEROS
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("dtype", ["float64", "int32", FLOAT])
+def test_other_types(dtype: str) -> None:
+    ids = "uint64" if dtype == FLOAT else "uint32"
+    arcs = skewed(9000, 60_000, dtype, directed=True, seed=2)
+    assert Together(arcs, (1, 1), ids).run(7) <= 4
+
+
+@settings(max_examples=60, deadline=None)
+@given(small_arcs(FLOAT), st.sampled_from([2, 4]), st.data())
+def test_small_graphs(arcs: Arcs, count: int, data: Any) -> None:
+    Together(arcs, [1] * count).run(data.draw(st.integers(0, arcs.vertices - 1)))
+
+
+@pytest.mark.parametrize("listed", [1, 7, 300])
+@pytest.mark.parametrize("name", ["skewed", "grid", "without weight"])
+def test_lists_that_are_full(name: str, listed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In the middle of a row, too, and with a ring that begins somewhere."""
+    count, ids = 4, 4
+    monkeypatch.setattr(shared, "COMMON_BYTES", least_bytes(count) + 2 * count * listed * ids)
+    together = Together(GRAPHS[name](), [1] * count)
+    for root in (0, together.arcs.vertices - 1):
+        assert together.run(root) <= 4 or name in WITH_ZEROS
+
+
+def least_bytes(ranks: int) -> int:
+    """What all but the lists takes."""
+    word, memory = 8, np.zeros(1 << 20, np.uint8)
+    made = common.common_in(memory, ranks, np.dtype(FLOAT), np.dtype("uint32"))
+    assert made is not None
+    words = made.control.size + made.counts.size + 2 * ranks * 2 + made.arcs.size
+    return word * words
+
+
+def test_too_many_ranks_for_a_list_go_by_supersteps(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(shared, "COMMON_BYTES", least_bytes(2))
+    assert Together(GRAPHS["skewed"](), (1, 1)).run(7) > 4
+
+
+def test_a_distance_that_is_too_long() -> None:
+    heavy = INT64_UNREACHED // 2
+    path = np.arange(4)
+    arcs = arcs_of(path, path + 1, np.full(4, heavy), directed=True)
+    with pytest.raises(InputError, match="exceeds the largest 64-bit integer"):
+        Together(arcs, (1, 1)).run(0)
+
+
+def test_nobody_waits_for_a_rank_that_does_not_come(monkeypatch: pytest.MonkeyPatch) -> None:
+    """All go by supersteps then, and after some such searches do not try any more."""
+    together, usual = Together(GRAPHS["skewed"](), (1, 1)), CpuPeerSsspRank._settle
+
+    def late(rank: CpuPeerSsspRank, *given: Any) -> Any:
+        if rank is together.ranks[1]:
+            time.sleep(1.5)
+        return usual(rank, *given)
+
+    assert together.run(7) <= 4
+    with monkeypatch.context() as patch:
+        patch.setattr(meeting, "PATIENCE_S", 0)
+        patch.setattr(CpuPeerSsspRank, "_settle", late)
+        for _ in range(MOST_FAILURES):
+            assert together.run(7) > 4
+        assert not any(rank.may_meet for rank in together.ranks)
+    assert together.run(7) > 4
+
+
+@pytest.mark.parametrize("busy", [{0}, {0, 1}])
+def test_threads_that_another_search_has(busy: set[int]) -> None:
+    together = Together(GRAPHS["skewed"](), (1, 1))
+    for number in busy:
+        assert together.ranks[number]._team.take()
+    assert together.run(7) > 4
+    for number in busy:
+        together.ranks[number]._team.give_back()
+    assert together.run(7) <= 4
+
+
+def test_ranks_are_peers() -> None:
+    assert isinstance(ALONE.sssp_rank(GRAPHS["grid"]().shards(2)[0]), SsspPeerRank)
+
+
+@pytest.fixture(scope="module")
+def path(tmp_path_factory: pytest.TempPathFactory) -> og.Graph:
+    """A path: if ranks went by supersteps, there would be many more than a few."""
+    ends = np.arange(1500), np.arange(1, 1501)
+    store = tmp_path_factory.mktemp("path") / "path.zarr"
+    return og.build((*ends, np.ones(1500, np.float32)), store, rows="both", shards=2, client=False)
+
+
+@pytest.fixture
+def client() -> Iterator[Client]:
+    with start(2) as cluster, Client(cluster) as client:
+        yield client
+
+
+def searched(graph: og.Graph, client: Client, root: int, **options: Any) -> tuple[Any, int]:
+    """The answer of ranks, and how many supersteps it took."""
+    said: list[str] = []
+    progress = type("Said", (NoProgress,), {"note": lambda _, text: said.append(text)})()
+    answer = og.sssp(graph, root, client=client, exchange="scheduler", progress=progress, **options)
+    (line,) = [text for text in said if " supersteps" in text]
+    return answer, int(line.split(" supersteps")[0].rsplit(" ", 1)[1].replace(",", ""))
+
+
+def same(answer: Any, graph: og.Graph, root: int) -> None:
+    right = og.sssp(graph, root, client=False)
+    assert answer.distance.tobytes() == right.distance.tobytes()
+    assert answer.parent.tobytes() == right.parent.tobytes()
+
+
+def test_workers_search_together(path: og.Graph, client: Client, tmp_path: Path) -> None:
+    for root in (0, 17, 1400):
+        answer, supersteps = searched(path, client, root)
+        assert supersteps <= 3
+        same(answer, path, root)
+    client.run(be_late)
+    answer, supersteps = searched(path, client, 17)
+    assert supersteps > 10
+    same(answer, path, 17)
+    # They meet again.
+    assert searched(path, client, 17)[1] <= 3
+    answer, supersteps = searched(path, client, 17, out=tmp_path / "out.zarr")
+    assert supersteps > 10
+    same(answer, path, 17)
+
+
+def test_a_worker_that_dies_before_it_comes(path: og.Graph, client: Client) -> None:
+    searched(path, client, 0)
+    first = min(client.scheduler_info(n_workers=-1)["workers"])
+    client.run(die_at_launch, workers=[first])
+    begun_s = time.monotonic()
+    answer = og.sssp(path, 17, client=client, exchange="scheduler")
+    # The other does not wait until it is ended.
+    assert time.monotonic() - begun_s < DRAIN_S / 2
+    same(answer, path, 17)
+
+
+def be_late() -> None:
+    """Have the rank of one worker be later than others wait, once."""
+    usual, patience_s = CpuPeerSsspRank._settle, meeting.PATIENCE_S
+
+    def settle(rank: CpuPeerSsspRank, *given: Any) -> Any:
+        CpuPeerSsspRank._settle = usual  # type: ignore[method-assign]
+        if rank._dealing.shard == 0:
+            time.sleep(4)
+        meeting.PATIENCE_S = 0
+        try:
+            return usual(rank, *given)
+        finally:
+            meeting.PATIENCE_S = patience_s
+
+    CpuPeerSsspRank._settle = settle  # type: ignore[method-assign]
+
+
+def die_at_launch() -> None:
+    def die(*_: Any) -> None:
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    CpuPeerSsspRank._settle = die  # type: ignore[method-assign]
