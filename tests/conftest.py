@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import signal
+from collections.abc import Iterator
+from multiprocessing import forkserver
 
+import dask
 import pytest
+from distributed.utils import get_mp_context
 from hypothesis import HealthCheck, settings
 
 # The same examples in every run, however slow the machine is: what passes once passes again.
@@ -13,6 +17,35 @@ _UNHURRIED = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow
 settings.register_profile("same", _UNHURRIED, derandomize=True)
 settings.register_profile("random", _UNHURRIED)
 settings.load_profile("same")
+
+# What a worker imports before it searches.
+_OF_WORKERS = [
+    "distributed.worker",
+    "ooc_graph.exchange.scheduler",
+    "ooc_graph.kernels.cpu.device",
+    "ooc_graph.search.many",
+    "ooc_graph.search.single",
+]
+_METHOD = "distributed.worker.multiprocessing-method"
+
+
+@pytest.fixture(scope="module", autouse=True)
+def forked_workers(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Have Dask fork the workers of tests from a process that has imported what they need.
+
+    Spawned ones, as users have them, take seconds to begin and to end. Tests of commands start
+    such, and tests on devices, whose workers choose theirs before they import anything.
+    """
+    if request.path.parent.name == "gpu":
+        yield
+        return
+    with dask.config.set({_METHOD: "forkserver"}):
+        # Dask names modules of its own the first time; ours take their place.
+        get_mp_context()
+        forkserver.set_forkserver_preload(_OF_WORKERS)
+        # Now, before a test has another environment, folder or temporary disk.
+        forkserver.ensure_running()
+        yield
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -24,7 +24,7 @@ from ooc_graph.search import rank_states
 from tests import toy_ranks
 from tests.said import Said
 
-SIDE = 120
+SIDE = 64
 ROOT = 5
 
 
@@ -78,7 +78,7 @@ def grid(folder: Path, weight: Any) -> og.Graph:
     target = np.append(vertex[:, 1:], vertex[1:])
     weights = np.resize(np.asarray(weight), len(source))
     path = folder.with_name("g.zarr")
-    return og.build((source, target, weights), path, directed=False, shards=8)
+    return og.build((source, target, weights), path, directed=False, shards=4)
 
 
 def supersteps(said: Said) -> int:

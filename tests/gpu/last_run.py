@@ -15,6 +15,7 @@ import re
 import sys
 from collections.abc import Iterator
 from datetime import UTC, datetime
+from functools import cache
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -61,6 +62,7 @@ def test_files() -> dict[str, str]:
 _INCLUDE = re.compile(rb'(#include ")(?:\w+/)*')
 
 
+@cache
 def meaning_sha256(path: Path) -> str:
     """SHA-256 of a file that stays the same if it, or what it imports, only moves.
 

@@ -156,7 +156,9 @@ DEATHS = st.tuples(st.integers(0, 12), st.integers(0, 3))
     [
         ("bfs", "float32", [MEMORY, DISK]),
         ("sssp", "float32", [MEMORY, DISK, JOINED, OWNED, COMMON]),
-        ("sssp", "int64", [MEMORY, DISK, JOINED, OWNED]),
+        ("sssp", "int64", [MEMORY, JOINED, OWNED]),
+        # Compiles what reads arcs out of the store for this type.
+        pytest.param("sssp", "int64", [MEMORY, DISK], marks=pytest.mark.slow),
         ("components", "float32", [MEMORY]),
     ],
 )
@@ -185,7 +187,7 @@ def graphs() -> dict[str, Arcs]:
     """Of more rows than a block: one that is pulled, directed and not, and one that is pushed."""
     return {
         "hubs": skewed(6000, 90_000, "float32", directed=False, seed=1),
-        "directed": skewed(9000, 30_000, "int64", directed=True, seed=2),
+        "directed": skewed(9000, 30_000, "float32", directed=True, seed=2),
         "grid": grid(33, "float32"),
     }
 
@@ -219,7 +221,7 @@ def test_lost_at_each_superstep(
         fresh.check(fresh.run(*by))
         supersteps.append(fresh.supersteps)
     pulled, left = set(), supersteps[1:]
-    for superstep in range(1, supersteps[0], 1 + supersteps[0] // 12):
+    for superstep in range(1, supersteps[0], 1 + supersteps[0] // 6):
         attempts = Attempts(arcs, kernel, _folder(tmp_path, str(superstep)), root)
         if attempts.run(kinds[0], 8, (superstep, 7)) is None:
             pulled |= {_pulls(attempts)}
