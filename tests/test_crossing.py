@@ -264,10 +264,10 @@ def ranks_task(
 
 @pytest.mark.parametrize(
     ("kernel", "joins", "messages_bytes"),
-    [("bfs", False, 0), ("sssp", False, 0), ("bfs", True, 0), ("sssp", True, 1 << 20)],
+    [("bfs", "", 0), ("sssp", "", 0), ("bfs", "thread", 0), ("sssp", "thread", 1 << 20)],
 )
 def test_a_killed_worker_changes_no_byte(
-    kernel: str, joins: bool, messages_bytes: int, tmp_path: Path
+    kernel: str, joins: Any, messages_bytes: int, tmp_path: Path
 ) -> None:
     """Four worker processes with eight shards each; one of them is killed in the middle.
 

@@ -19,6 +19,7 @@ import ooc_graph as og
 from ooc_graph import kernel_cache
 from ooc_graph.errors import ClusterLostError, DiskFullError, InputError, OocGraphError
 from ooc_graph.exchange import scheduler
+from ooc_graph.kernels.cpu import peers
 from ooc_graph.runtime.workplace import OnCluster
 from ooc_graph.search import rank_states
 from tests import toy_ranks
@@ -31,8 +32,9 @@ ROOT = 5
 def write_at_every_superstep(dask_worker: Any, flag: Path) -> None:
     """Have the ranks of a worker's process do so; one dies if the file says after which state.
 
-    Or fails, if it says by which error.
+    Or fails, if it says by which error. They do not search together, which would be too quick.
     """
+    peers.MOST_FAILURES = 0
     write = rank_states.RankStates.write
 
     def dying(self: Any, *state: Any) -> None:

@@ -18,7 +18,7 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from functools import partial
 from itertools import count
-from typing import Any
+from typing import Any, Literal
 
 from distributed import Client
 
@@ -41,7 +41,7 @@ def run(
     make: Callable[..., AbstractContextManager[Made]],
     shards: int,
     *,
-    joins: bool = False,
+    joins: Literal["", "thread", "worker"] = "",
     workers: Sequence[str] | None = None,
     threads: int = 1,
     finish: Finish | None = None,
@@ -60,10 +60,11 @@ def run(
     ``make`` is picklable, called on each worker with its ranks, ascending; it returns a context
     manager, in which there is a coroutine for each and what they have in common. Every shard is a
     rank; but if ``make`` ``joins`` shards, there are as few ranks as `fewest_ranks` says, and it is
-    also called with their number. ``renew`` gives what is sent instead of ``make``, asked before
-    each attempt: it may go on from what the last one left. ``workers`` are addresses or names of
-    those that may take part, at most one for each shard; None: all. ``threads`` of each worker
-    advance its ranks.
+    also called with their number: one a ``thread``, or one a ``worker`` if all are on one host, for
+    ranks that search together by all threads. ``renew`` gives what is sent instead of ``make``,
+    asked before each attempt: it may go on from what the last one left. ``workers`` are addresses
+    or names of those that may take part, at most one for each shard; None: all. ``threads`` of each
+    worker advance its ranks.
     ``finish``, picklable, is called on the worker with each rank, its result and the number of
     ranks; only what it returns travels. After a loss it may be called again. If the client
     ``leaves`` the results, workers keep them, and what comes of each rank is a pair: what
@@ -82,7 +83,8 @@ def run(
             states = describe(cluster.look().values())
             losses.append(f"no worker could work for {wait_s:.0f} s: {states}")
             break
-        before, ranks = ranks, fewest_ranks(shards, len(there), threads) if joins else shards
+        each = 1 if joins == "worker" and _are_near(cluster, there) else threads
+        before, ranks = ranks, fewest_ranks(shards, len(there), each) if joins else shards
         if ranks != before:
             placement = {}
         placement = deal(ranks, there, placement)
@@ -103,6 +105,13 @@ def run(
     raise ClusterLostError(
         f"stopped after {len(losses)} attempts: " + "; then ".join(losses)
     ) from None
+
+
+def _are_near(cluster: Cluster, workers: Sequence[str]) -> bool:
+    """Whether there are several workers, all on one host."""
+    states = cluster.look()
+    hosts = {states[address].host for address in workers if address in states}
+    return len(workers) > 1 and len(hosts) == 1
 
 
 def _workers(

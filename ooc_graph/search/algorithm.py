@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, cast
+from typing import Any, Literal, cast
 
 import numpy as np
 
@@ -69,7 +69,7 @@ class Algorithm:
             MakeRanks(task, self.start),
             graph.shards,
             renew=partial(MakeRanks.renewed, note=workplace.note),
-            joins=cast(Ranks, task.strategy).joins,
+            joins=_joins(task),
             threads=workplace.resources(on_cpu=True).threads,
             note=workplace.note,
         )
@@ -183,6 +183,14 @@ class Algorithm:
         self, task: SearchTask, graph: Graph, arrays: Arrays, ids: Ids, trace: Trace
     ) -> Written:
         return deliver(self.columns(task, graph, arrays, ids), task.folder, trace, task.like)
+
+
+def _joins(task: SearchTask) -> Literal["", "thread", "worker"]:
+    """How the scheduler is to join shards; ranks of components do not search together."""
+    if not cast(Ranks, task.strategy).joins:
+        return ""
+    alone = task.kernel == "components" or task.reserved.messages_bytes
+    return "thread" if alone else "worker"
 
 
 def _of_all_rows(graph: Graph, ranks: int, parts: Iterable[Arrays]) -> Arrays:

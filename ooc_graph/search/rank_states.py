@@ -175,13 +175,21 @@ class Pace:
 
 
 class RankStates(States):
-    """Where one rank of a process writes its states: in the checkpoints of a partial store."""
+    """Where one rank of a process writes its states: in the checkpoints of a partial store.
 
-    writes = True
+    If it ``is_outpaced``, a search together with others ends before the first would be due.
+    """
 
     def __init__(
-        self, checkpoints: Checkpoints, found: Before, dealing: Dealing, pace: Pace
+        self,
+        checkpoints: Checkpoints,
+        found: Before,
+        dealing: Dealing,
+        pace: Pace,
+        *,
+        is_outpaced: bool = False,
     ) -> None:
+        self.writes = found.whole is not None or not is_outpaced
         self._checkpoints, self._found = checkpoints, found
         self._dealing, self._pace, self._number = dealing, pace, found.number
         # The last one that is known to be whole, at the time that the next is written.

@@ -68,7 +68,11 @@ class MakeRanks:
             return lambda _rank: NO_STATES
         dealings = {rank: Dealing(graph.rows, ranks, rank) for rank in mine}
         pace = Pace(sum(dealing.rows for dealing in dealings.values()))
-        return lambda rank: RankStates(checkpoints, self.found, dealings[rank], pace)
+        # To search all rows in memory takes less than a tenth of the time until one is due.
+        together = cast(Ranks, self.task.strategy).joins
+        return lambda rank: RankStates(
+            checkpoints, self.found, dealings[rank], pace, is_outpaced=together
+        )
 
     def renewed(self, note: Callable[[str], None]) -> MakeRanks:
         """The same for the next attempt, which goes on from what the last one left."""

@@ -28,7 +28,7 @@ class States:
     """Where one rank writes its states, and finds the one to go on from: nowhere, in this class."""
 
     writes = False
-    """Whether any may be written; the same on all ranks."""
+    """Whether to search so that some may be written, by supersteps; the same on all ranks."""
 
     def before(self) -> State | None:
         """The state that an earlier attempt came to; None: begin at the beginning."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import os
 import shutil
 import signal
@@ -440,7 +441,9 @@ def test_a_task_that_fails_leaves_nothing_on_the_device(tmp_path: Path) -> None:
 def test_what_cannot_be_given_back_is_no_error(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
+    caplog.set_level(logging.WARNING, "ooc_graph")
     number_on_device(begun(tmp_path, watched(tmp_path / "seen", weight=None)), None)
+    assert cuda_worker._kept is not None
     monkeypatch.setattr(cuda_process, "free_unused", Mock(side_effect=RuntimeError("a bad launch")))
     cuda_worker.forget_idle()
     assert cuda_worker._kept is None

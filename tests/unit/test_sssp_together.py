@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 
 import ooc_graph as og
 from ooc_graph.errors import InputError
+from ooc_graph.exchange import scheduler
 from ooc_graph.exchange.attempt import DRAIN_S
 from ooc_graph.kernels.common import meeting
 from ooc_graph.kernels.common.peers import SsspPeerRank
@@ -187,7 +188,7 @@ def path(tmp_path_factory: pytest.TempPathFactory) -> og.Graph:
     """A path: if ranks went by supersteps, there would be many more than a few."""
     ends = np.arange(1500), np.arange(1, 1501)
     store = tmp_path_factory.mktemp("path") / "path.zarr"
-    return og.build((*ends, np.ones(1500, np.float32)), store, rows="both", shards=2, client=False)
+    return og.build((*ends, np.ones(1500, np.float32)), store, rows="both", shards=8, client=False)
 
 
 @pytest.fixture
@@ -222,9 +223,22 @@ def test_workers_search_together(path: og.Graph, client: Client, tmp_path: Path)
     same(answer, path, 17)
     # They meet again.
     assert searched(path, client, 17)[1] <= 3
+    # Also if the answer is written.
     answer, supersteps = searched(path, client, 17, out=tmp_path / "out.zarr")
-    assert supersteps > 10
+    assert supersteps <= 3
     same(answer, path, 17)
+
+
+def test_workers_of_several_threads(path: og.Graph, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each has one rank on one host, and a rank for each thread on several."""
+    with start(2, threads_per_worker=2) as cluster, Client(cluster) as client:
+        answer, supersteps = searched(path, client, 17)
+        assert supersteps <= 3
+        same(answer, path, 17)
+        monkeypatch.setattr(scheduler, "_are_near", lambda *_: False)
+        answer, supersteps = searched(path, client, 17)
+        assert supersteps > 10
+        same(answer, path, 17)
 
 
 def test_a_worker_that_dies_before_it_comes(path: og.Graph, client: Client) -> None:
