@@ -112,7 +112,8 @@ def test_a_search_goes_on_when_a_worker_is_killed(
     assert search(kernel, graph, folder / "r.zarr", cluster, said) == wanted
     assert not flag.exists(), "nobody was killed"
     assert [GOES_ON in note for note in said.notes].count(True) == 1
-    if kernel != "components":
+    # How many SSSP takes depends on which rank is quicker.
+    if kernel == "bfs":
         assert supersteps(said) < supersteps(whole) - states / 2
     assert left(folder) == {"whole.zarr", "r.zarr"}
 

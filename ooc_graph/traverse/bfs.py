@@ -41,22 +41,7 @@ def bfs(
     Ranks that reach each other's memory search in one launch each instead (`BfsPeerRank`), unless
     they write states. Returns parents and levels of the own rows, in local order.
     """
-    # To ask by isinstance what a rank can do takes longer than some steps.
-    has_peers = not states.writes and hasattr(rank, "introduce")
-    peer = cast(BfsPeerRank, rank) if has_peers else None
-    if peer is not None and not peer.may_meet:
-        peer = None
-    try:
-        return (yield from _search(rank, peer, root, shared, states))
-    finally:
-        if peer is not None:
-            peer.leave()
-
-
-def _search(
-    rank: BfsRank, peer: BfsPeerRank | None, root: int, shared: BfsShared, states: States
-) -> Superstep[BfsTree]:
-    """Search as `bfs` says; ``peer`` is the rank if it may search together with others."""
+    peer = _peer(rank, states)
     rank.start(root)
     vertices: list[int] = []
     arcs: list[int] = []
@@ -71,7 +56,7 @@ def _search(
     direction = directions[-1] if directions else PUSH
     in_parts = cast(BfsPartsRank, rank) if hasattr(rank, "begin_push") else None
     # In the first superstep alone: how many cannot search together, and who has done so before.
-    is_apart = goes_on or peer is None or not peer.take()
+    is_apart = goes_on or peer is None or not peer.is_free
     apart: tuple[int, ...] = int(is_apart), *((0, 0) if peer is None else peer.greeting)
     # Who has met the others searches with them again, most likely, and needs no frontier for that.
     is_brief, is_new = not is_apart and apart[1] > 0, True
@@ -84,7 +69,6 @@ def _search(
         frontier, frontier_arcs, all_arcs, level_arcs, waiting, *met = world.counts
         if met and peer is not None:
             tree = yield from _with_peers(peer, root, all_arcs, shared, met)
-            peer.leave()
             if tree is not None:
                 return tree
         apart, is_brief, is_new = (), False, not (met and met[1])
@@ -108,6 +92,15 @@ def _search(
             examined = rank.pull(shared)
         else:
             examined = yield from _push(rank, in_parts, shared, found_arcs, world.arrived)
+
+
+def _peer(rank: BfsRank, states: States) -> BfsPeerRank | None:
+    """The rank, if it may search together with others."""
+    # To ask by isinstance what a rank can do takes longer than some steps.
+    if states.writes or not hasattr(rank, "introduce"):
+        return None
+    peer = cast(BfsPeerRank, rank)
+    return peer if peer.may_meet else None
 
 
 def _found(rank: BfsRank) -> tuple[AnyArray, AnyArray]:

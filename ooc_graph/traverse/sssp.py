@@ -42,17 +42,6 @@ def sssp(
     peer = cast(SsspPeerRank, rank) if has_peers else None
     if peer is not None and not peer.may_meet:
         peer = None
-    try:
-        return (yield from _search(rank, peer, root, shared, states))
-    finally:
-        if peer is not None:
-            peer.leave()
-
-
-def _search(
-    rank: SsspRank, peer: SsspPeerRank | None, root: int, shared: SsspShared, states: States
-) -> Superstep[decisions.SsspTree]:
-    """Search as `sssp` says; ``peer`` is the rank if it may search together with others."""
     rank.start()
     phase_arcs = {"push": 0, "pull": 0, "finish": 0, "parents": 0}
     inner_rank = cast(SsspInnerRank, rank) if hasattr(rank, "push_within") else None
@@ -60,15 +49,12 @@ def _search(
         rank, peer, shared, lacks_inner=inner_rank is None
     )
     at_once = inner_rank if may_push_inner else None
-    if peer is not None:
-        found = peer.settle(shared, root, outset, threads) if threads else None
-        peer.leave()
-        if found is not None:
-            phase_arcs |= found.phase_arcs
-            inner = None if found.inner is None else Stage(found.inner, found.following)
-            yield from find_parents(rank, at_once, root, shared, phase_arcs, inner, may_overflow)
-            return rank.tree(shared, phase_arcs)
-    inner = yield from _distances(rank, at_once, root, shared, states, phase_arcs, outset)
+    found = peer.settle(shared, root, outset, threads) if peer is not None and threads else None
+    if found is None:
+        inner = yield from _distances(rank, at_once, root, shared, states, phase_arcs, outset)
+    else:
+        phase_arcs |= found.phase_arcs
+        inner = None if found.inner is None else Stage(found.inner, found.following)
     yield from find_parents(rank, at_once, root, shared, phase_arcs, inner, may_overflow)
     return rank.tree(shared, phase_arcs)
 
@@ -120,7 +106,7 @@ def _survey(
     Then whether some path may be too long; and the threads of all, if these may search together.
     """
     counts, step = rank.survey()
-    threads = 0 if peer is None or not peer.take() else peer.threads
+    threads = peer.threads if peer is not None and peer.is_free else 0
     counts = *counts, rank.arcs, int(lacks_inner), int(not threads), threads
     world: World = yield Share(counts, rank.nothing(step), joins=not lacks_inner)
     head, tuples, spread, sampled, heavy, arcs, lacking, apart, threads = world.counts

@@ -54,11 +54,9 @@ class Together:
 
     may_meet, agrees, joins, greeting = True, False, False, (0, 0)
 
-    def take(self) -> bool:
+    @property
+    def is_free(self) -> bool:
         return True
-
-    def leave(self) -> None:
-        pass
 
     def has_met(self, greetings: Sequence[int]) -> bool:
         assert greetings == [0, 0]

@@ -7,6 +7,7 @@ import signal
 import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -114,16 +115,26 @@ def test_more_levels_than_are_traced(monkeypatch: pytest.MonkeyPatch) -> None:
     assert together.run(together.arcs.vertices - 1) == [False, False]
 
 
-def test_threads_of_a_process_are_taken_by_one_search() -> None:
-    device, parts = CpuDevice(2), GRAPHS["grid"]().shards(2)
-    one, other = (device.bfs_rank(part) for part in parts)
-    assert one.take()
-    assert one.take()
-    assert not other.take()
-    other.leave()
-    assert not other.take()
-    one.leave()
-    assert other.take()
+def test_threads_of_a_process_are_for_one_launch() -> None:
+    """Nobody waits for those that another search has, or holds them before a launch."""
+    together = Together(GRAPHS["skewed"](), (2, 2))
+    first, second = together.ranks
+    with busy_team(first):
+        assert not first.is_free
+        assert second.is_free
+        assert together.run(7) == [False, False]
+        for rank in together.ranks:
+            rank.part(may_keep=False)
+    # That was no failure.
+    assert first.is_free
+    assert first._failures == second._failures == 0
+
+
+@contextmanager
+def busy_team(rank: Any) -> Iterator[None]:
+    """Another search has the threads of a rank."""
+    with rank._team._one_launch:
+        yield
 
 
 def test_nobody_waits_for_a_rank_that_does_not_come(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -162,12 +173,13 @@ def test_who_has_met_the_others_may_find_them_busy(busy: set[int]) -> None:
     leaves = np.arange(1, 9001)
     star = arcs_of(np.zeros(9000, int), leaves, np.ones(9000, np.float32), directed=False)
     together = Together(star, (1, 1, 1, 1))
-    for number, rank in enumerate(together.ranks):
+    for rank in together.ranks:
         rank._name = 5
-        if number in busy:
-            assert rank._team.take()
-    # The first level is pulled, which needs the bit of the root.
-    trades = require_right(together, 0)
+    with ExitStack() as stack:
+        for number in busy:
+            stack.enter_context(busy_team(together.ranks[number]))
+        # The first level is pulled, which needs the bit of the root.
+        trades = require_right(together, 0)
     # What they need to begin, and that they are done.
     assert trades > 4 if busy else trades == 2
 

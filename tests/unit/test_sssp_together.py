@@ -6,7 +6,10 @@ import os
 import signal
 import time
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from pathlib import Path
+from threading import Thread
 from typing import Any
 
 import numpy as np
@@ -21,6 +24,7 @@ from ooc_graph.exchange import scheduler
 from ooc_graph.exchange.attempt import DRAIN_S
 from ooc_graph.kernels.common import meeting
 from ooc_graph.kernels.common.peers import SsspPeerRank
+from ooc_graph.kernels.common.team import GENERATION, Team
 from ooc_graph.kernels.cpu.device import CpuDevice
 from ooc_graph.kernels.cpu.peers import MOST_FAILURES
 from ooc_graph.kernels.cpu.sssp import common, shared
@@ -151,7 +155,7 @@ def test_a_distance_that_is_too_long() -> None:
 
 def test_nobody_waits_for_a_rank_that_does_not_come(monkeypatch: pytest.MonkeyPatch) -> None:
     """All go by supersteps then, and after some such searches do not try any more."""
-    together, usual = Together(GRAPHS["skewed"](), (1, 1)), CpuPeerSsspRank._settle
+    together, usual = Together(GRAPHS["skewed"](), (1, 1)), CpuPeerSsspRank._given
 
     def late(rank: CpuPeerSsspRank, *given: Any) -> Any:
         if rank is together.ranks[1]:
@@ -161,7 +165,7 @@ def test_nobody_waits_for_a_rank_that_does_not_come(monkeypatch: pytest.MonkeyPa
     assert together.run(7) <= 4
     with monkeypatch.context() as patch:
         patch.setattr(meeting, "PATIENCE_S", 0)
-        patch.setattr(CpuPeerSsspRank, "_settle", late)
+        patch.setattr(CpuPeerSsspRank, "_given", late)
         for _ in range(MOST_FAILURES):
             assert together.run(7) > 4
         assert not any(rank.may_meet for rank in together.ranks)
@@ -171,12 +175,58 @@ def test_nobody_waits_for_a_rank_that_does_not_come(monkeypatch: pytest.MonkeyPa
 @pytest.mark.parametrize("busy", [{0}, {0, 1}])
 def test_threads_that_another_search_has(busy: set[int]) -> None:
     together = Together(GRAPHS["skewed"](), (1, 1))
-    for number in busy:
-        assert together.ranks[number]._team.take()
-    assert together.run(7) > 4
-    for number in busy:
-        together.ranks[number]._team.give_back()
+    with ExitStack() as stack:
+        for number in busy:
+            stack.enter_context(together.ranks[number]._team._one_launch)
+        for _ in range(MOST_FAILURES):
+            assert together.run(7) > 4
+    # That was no failure.
     assert together.run(7) <= 4
+
+
+def test_threads_that_another_search_takes_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Between the first superstep and the launch."""
+    together = Together(GRAPHS["skewed"](), (1, 2))
+    monkeypatch.setattr(Team, "try_launch", lambda *_: False)
+    for _ in range(MOST_FAILURES):
+        assert together.run(7) > 4
+    monkeypatch.undo()
+    assert together.run(7) <= 4
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_giving_up_in_the_middle(threads: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    together = Together(skewed(60_000, 500_000, FLOAT, directed=False, seed=1), [threads] * 4)
+    usual, launches = Team.try_launch, 0
+
+    def launch(team: Team, kernel: Any, control: Any, shared: Any, *given: Any) -> bool:
+        nonlocal launches
+        launches += 1
+        if launches % 4 == 0:
+            # Once the others have met some times.
+            Thread(target=give_up_at, args=(shared.control, 3)).start()
+        return usual(team, kernel, control, shared, *given)
+
+    monkeypatch.setattr(Team, "try_launch", launch)
+    for root in range(MOST_FAILURES):
+        together.run(root)
+
+
+def give_up_at(control: Any, generation: int) -> None:
+    while 0 <= control[GENERATION] < generation:
+        pass
+    control[GENERATION] = meeting.GIVEN_UP
+
+
+def test_rehearsal_beside_a_search() -> None:
+    """Both take the threads of a process in turn."""
+    device, part = CpuDevice(3), GRAPHS["skewed"]().shards(1)[0]
+    search, rank = device.sssp(part), device.sssp_rank(part)
+    state = device.sssp_shared(9000, np.dtype(FLOAT))
+    with ThreadPoolExecutor(2) as pool:
+        for _ in range(30):
+            both = pool.submit(search.run, 7), pool.submit(rank.rehearse, state)
+            assert [one.result() for one in both][1] is None
 
 
 def test_ranks_are_peers() -> None:
@@ -254,10 +304,10 @@ def test_a_worker_that_dies_before_it_comes(path: og.Graph, client: Client) -> N
 
 def be_late() -> None:
     """Have the rank of one worker be later than others wait, once."""
-    usual, patience_s = CpuPeerSsspRank._settle, meeting.PATIENCE_S
+    usual, patience_s = CpuPeerSsspRank._given, meeting.PATIENCE_S
 
     def settle(rank: CpuPeerSsspRank, *given: Any) -> Any:
-        CpuPeerSsspRank._settle = usual  # type: ignore[method-assign]
+        CpuPeerSsspRank._given = usual  # type: ignore[method-assign]
         if rank._dealing.shard == 0:
             time.sleep(4)
         meeting.PATIENCE_S = 0
@@ -266,11 +316,11 @@ def be_late() -> None:
         finally:
             meeting.PATIENCE_S = patience_s
 
-    CpuPeerSsspRank._settle = settle  # type: ignore[method-assign]
+    CpuPeerSsspRank._given = settle  # type: ignore[method-assign]
 
 
 def die_at_launch() -> None:
     def die(*_: Any) -> None:
         os.kill(os.getpid(), signal.SIGKILL)
 
-    CpuPeerSsspRank._settle = die  # type: ignore[method-assign]
+    CpuPeerSsspRank._given = die  # type: ignore[method-assign]

@@ -29,8 +29,9 @@ from ooc_graph.kernels.common.team import (
 
 PATIENCE_S, MOST_PATIENCE_S = 2, 20
 """How long a thread waits at least, and beyond that at most; see `meet`."""
-GIVEN_UP = -1
-"""What word `GENERATION` of the common control array is from then on."""
+GIVEN_UP, BUSY = -1, -2
+"""What word `GENERATION` of the common control array is from then on; `BUSY`: somebody could not
+come, because another search has the threads."""
 _LOOKS = 256
 
 
@@ -82,7 +83,7 @@ def meet(control: Any, own: Any, members: int, begun_s: int, waits: Any) -> bool
     sleeps if members ``waits.are_crowded``; otherwise it only offers its core to others.
     """
     generation = atomic_load(control, GENERATION)
-    if generation == GIVEN_UP:
+    if generation < 0:
         return False
     if atomic_add(control, ARRIVED, 1) == members - 1:
         atomic_store(control, ARRIVED, 0)
@@ -92,7 +93,7 @@ def meet(control: Any, own: Any, members: int, begun_s: int, waits: Any) -> bool
     while True:
         now = atomic_load(control, GENERATION)
         if now != generation:
-            return bool(now != GIVEN_UP)
+            return bool(now >= 0)
         looks += 1
         if looks > SPINS:
             if waits.are_crowded:

@@ -17,11 +17,9 @@ class PeerRank(Protocol):
     def may_meet(self) -> bool:
         """Whether this rank can at all."""
 
-    def take(self) -> bool:
-        """Take what no two searches may use at once; False if another one has it."""
-
-    def leave(self) -> None:
-        """Give back what this search has taken, if it has."""
+    @property
+    def is_free(self) -> bool:
+        """Whether no other search has just now what no two may use at once."""
 
 
 @runtime_checkable
@@ -103,8 +101,8 @@ class SsspPeerRank(PeerRank, SsspInnerRank, Protocol):
     def settle(self, shared: SsspShared, root: int, outset: Outset, threads: int) -> Settled | None:
         """Find the distances of all own rows, together with all other ranks: ``threads`` in all.
 
-        None, and the same on all, if they share none or somebody did not come: then ``shared`` and
-        the rank are as at the beginning of a search.
+        None, and the same on all, if they share none or somebody did not come: a search by
+        supersteps may begin then.
         """
 
 

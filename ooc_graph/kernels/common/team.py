@@ -159,18 +159,24 @@ class Team:
             kernel(0, 1, control, *args)
             return
         with self._one_launch:
-            self.launch_taken(kernel, control, *args)
+            self._launch(kernel, control, *args)
 
-    def take(self) -> bool:
-        """Keep others from launching until `give_back`; False if one is at it."""
-        return self._one_launch.acquire(blocking=False)
+    @property
+    def is_free(self) -> bool:
+        """Whether nobody launches just now, of those who take turns."""
+        return not self._one_launch.locked()
 
-    def give_back(self) -> None:
-        """Let others launch again."""
-        self._one_launch.release()
+    def try_launch(self, kernel: Callable[..., None], control: IntArray, *args: object) -> bool:
+        """As `launch`; but False, at once, if another one is at it."""
+        if not self._one_launch.acquire(blocking=False):
+            return False
+        try:
+            self._launch(kernel, control, *args)
+        finally:
+            self._one_launch.release()
+        return True
 
-    def launch_taken(self, kernel: Callable[..., None], control: IntArray, *args: object) -> None:
-        """As `launch`, by who has taken the team."""
+    def _launch(self, kernel: Callable[..., None], control: IntArray, *args: object) -> None:
         if self.threads == 1:
             kernel(0, 1, control, *args)
             return

@@ -1,40 +1,61 @@
-"""What ranks on the CPU have in common that search together: threads of their own, and patience."""
+"""What ranks on the CPU have in common that search together: how they launch, wait and fail."""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
+from typing import Any
 
 from ooc_graph.kernels.common import meeting
-from ooc_graph.kernels.common.team import Team
-from ooc_graph.types import Dealing
+from ooc_graph.kernels.common.team import GENERATION, OPERATION, Team, new_control
+from ooc_graph.types import Dealing, IntArray
 
 MOST_FAILURES = 3
 """A rank that has given up so often in a row does not search together with others again."""
 
 
-class TakesThreads:
-    """Part of a rank that takes the threads of its process for a search together with others."""
+class LaunchesTogether:
+    """Part of a rank that searches together with others by the threads of its process.
+
+    They are taken for the launch alone: who held them while it waits for others might be waited
+    for by these.
+    """
 
     _dealing: Dealing
     _team: Team
     _failures = 0
-    _has_team = False
 
     @property
     def may_meet(self) -> bool:
         """As of `PeerRank`."""
         return self._dealing.shards > 1 and self._failures < MOST_FAILURES
 
-    def take(self) -> bool:
+    @property
+    def is_free(self) -> bool:
         """As of `PeerRank`: the process's threads."""
-        self._has_team = self._has_team or self._team.take()
-        return self._has_team
+        return self._team.is_free
 
-    def leave(self) -> None:
-        """As of `PeerRank`."""
-        if self._has_team:
-            self._has_team = False
-            self._team.give_back()
+    def _launched(
+        self, kernel: Callable[..., None], done: int, common: IntArray, *given: Any
+    ) -> IntArray | None:
+        """Control array of a launch that came to its end, ``done``; or None, and the same on all.
+
+        ``common`` is the control array of all. Others do not wait for who is busy, or fails here.
+        """
+        control, why = new_control(), meeting.GIVEN_UP
+        try:
+            if not self._team.try_launch(kernel, control, *given):
+                why = meeting.BUSY
+        finally:
+            is_done = control[OPERATION] == done
+            if not is_done and common[GENERATION] >= 0:
+                # Nobody has passed the last barrier, or will.
+                common[GENERATION] = why
+        if is_done:
+            self._failures = 0
+            return control
+        self._failures += int(common[GENERATION] != meeting.BUSY)
+        return None
 
 
 def waits_of(threads: int) -> meeting.Waits:

@@ -20,7 +20,7 @@ from ooc_graph.kernels.cpu.bfs.push import OutRows
 from ooc_graph.kernels.cpu.bfs.rank import CpuBfsRank, CpuBfsShared
 from ooc_graph.kernels.cpu.bfs.search import new_trace, new_tree
 from ooc_graph.kernels.cpu.bfs.together import search_together
-from ooc_graph.kernels.cpu.peers import TakesThreads, waits_of
+from ooc_graph.kernels.cpu.peers import LaunchesTogether, waits_of
 from ooc_graph.types import AnyArray, Dealing
 
 MOST_LEVELS = 1 << 20
@@ -28,11 +28,12 @@ MOST_LEVELS = 1 << 20
 _NAME_BITS = 24
 
 
-class CpuPeerBfsRank(TakesThreads, CpuBfsRank):
+class CpuPeerBfsRank(LaunchesTogether, CpuBfsRank):
     """A rank with all its rows in memory: also a `BfsPeerRank`.
 
     It searches with others if each is the only one of its process, whose threads nobody else uses,
-    and all processes map common memory; see `TakesThreads`. The memory is kept for later searches.
+    and all processes map common memory; see `LaunchesTogether`. The memory is kept for later
+    searches.
     """
 
     agrees = joins = True
@@ -45,11 +46,11 @@ class CpuPeerBfsRank(TakesThreads, CpuBfsRank):
         self._name = self._introduced = self._members = 0
         self._search: CpuBfsShared | None = None
         self._levels = self._root = 0
-        self._is_done = False
+        self._has_launched = False
 
     def start(self, root: int) -> None:
         """Forget everything, and claim the root if this rank owns it."""
-        self._root = root
+        self._root, self._has_launched = root, False
         super().start(root)
 
     @property
@@ -101,19 +102,23 @@ class CpuPeerBfsRank(TakesThreads, CpuBfsRank):
     def launch(self, root: int, arcs: int) -> None:
         """As of `BfsPeerRank`; `finish` does all of it."""
         assert root == self._root
-        self._all_arcs, self._is_done = arcs, False
+        self._all_arcs = arcs
 
     def finish(self) -> bool:
         """As of `BfsPeerRank`."""
         assert self._common is not None
-        control, own = new_control(), Own(self._out, self._into, self._tree, self._trace)
+        self._has_launched = True
+        control = self._launched(search_together, DONE, self._common.control, *self._given())
+        if control is None:
+            return False
+        self._levels = int(control[DEPTH])
+        return True
+
+    def _given(self) -> tuple[Common | None, Own, Start]:
+        own = Own(self._out, self._into, self._tree, self._trace)
         found, waits = (self._count, self._frontier_arcs), waits_of(self._members)
         start = Start(self._dealt, self._members, waits, *found, self.vertices, self._all_arcs)
-        self._team.launch_taken(search_together, control, self._common, own, start)
-        self._levels, self._is_done = int(control[DEPTH]), int(control[OPERATION]) == DONE
-        if self._is_done:
-            self._failures = 0
-        return self._is_done
+        return self._common, own, start
 
     def peer_tree(self) -> BfsTree:
         """As of `BfsPeerRank`."""
@@ -125,11 +130,10 @@ class CpuPeerBfsRank(TakesThreads, CpuBfsRank):
         self._search = None
         if may_keep:
             return
-        self._failures += 1
+        self._failures += not self._has_launched
         self._name = 0
         if self._common is not None:
-            if not self._is_done:
-                # Nobody has passed the last barrier, or will.
+            if not self._has_launched:
                 self._common.control[GENERATION] = meeting.GIVEN_UP
             self._tree = new_tree(self._never, self._dealing.rows, self._tree.parent.dtype)
             self._common = None
@@ -145,4 +149,7 @@ class CpuPeerBfsRank(TakesThreads, CpuBfsRank):
         self._share_state(memory)
         self._members = self._team.threads
         self.launch(0, self.arcs)
-        assert self.finish()
+        control = new_control()
+        # Another search may have the threads meanwhile.
+        self._team.launch(search_together, control, *self._given())
+        assert control[OPERATION] == DONE

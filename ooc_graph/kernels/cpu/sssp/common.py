@@ -24,7 +24,10 @@ from ooc_graph.types import AnyArray, IntArray
 COMMON_BYTES = 4 << 20
 """Memory behind the distances; pages that nobody writes to take none."""
 COUNTED, STAGES = 4, 64
-"""Numbers that a rank counts in a step; and bounds that a search keeps."""
+"""Numbers that a rank counts in a step; and stages of a push that may be the inner one: if there
+are more, later ones are not looked at, and fewer vertices are inner ones."""
+WITHIN, LIMITS = 4, 5
+"""Besides those of `ooc_graph.kernels.cpu.sssp.fused`: the limit up to which vertices are inner."""
 _WORD = 8
 DONE, LOST = 2, 3
 """What word `OPERATION` of the control array is at the end, besides `PULL`."""
@@ -53,17 +56,15 @@ class Common(NamedTuple):
 class Own(NamedTuple):
     """What a rank has: rows to push and to pull along, and its state.
 
-    ``inner`` is the wave whose ``first`` vertices are its queue. ``found`` is scratch, as long as
-    a list of ``Common.target``. ``bounds`` and ``following`` (`STAGES`,) are the stages of the
-    push. ``limits`` (4,), ``ranges`` and ``scratches`` are those of
-    `ooc_graph.kernels.cpu.sssp.fused.Answer`.
+    ``inner`` is the wave whose ``first`` vertices are its queue. ``bounds`` and ``following``
+    (`STAGES`,) are the stages of the push. ``limits`` (`LIMITS`,), ``ranges`` and ``scratches`` are
+    those of `ooc_graph.kernels.cpu.sssp.fused.Answer`.
     """
 
     out: LightRows
     into: HeadedRows
     wave: Wave
     inner: Wave
-    found: AnyArray
     bounds: AnyArray
     following: AnyArray
     limits: AnyArray
@@ -86,7 +87,7 @@ class Start(NamedTuple):
 def common_in(
     memory: AnyArray, ranks: int, distances: np.dtype[Any], ids: np.dtype[Any]
 ) -> Common | None:
-    """Lay the arrays out in `COMMON_BYTES` of zeros; None if so many ranks leave no list."""
+    """Lay the arrays out in bytes that are zeros; None if so many ranks leave no list."""
     sizes = [
         _WORD * words
         for words in (CONTROL_WORDS, 2 * ranks * COUNTED, 2 * ranks * 2, ranks * STAGES)

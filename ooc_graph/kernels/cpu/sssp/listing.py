@@ -84,9 +84,9 @@ def push_own(
 
     ``queue[:count]`` is a ring. Everyone has yet to learn of these rows, so that they are listed
     with the others. If distances ``is_joined``, every improved row takes its distance, and those of
-    other ranks are listed, which have to push them. Ends, in the middle of a row maybe, when the
-    list is full. Returns where the ring begins then and how many rows are in it, and what
-    `push_once` does after the rows done.
+    other ranks are listed, which have to push them; ``found`` may be empty then. Ends, in the
+    middle of a row maybe, when the list is full. Returns where the ring begins then and how many
+    rows are in it, and what `push_once` does after the rows done.
     """
     distance, taken, queue = wave.distance, wave.taken, wave.queue
     top, capacity = wave.top[0], len(wave.queue)
@@ -120,7 +120,9 @@ def push_own(
                 if owns or is_joined:
                     atomic_lower(distance, v, candidate)
                 if not (owns and is_joined):
-                    target[listed], found[listed] = v, candidate
+                    target[listed] = v
+                    if len(found) > 0:
+                        found[listed] = candidate
                     listed += 1
                 if owns:
                     tail, count, pending = queue_or_wait(

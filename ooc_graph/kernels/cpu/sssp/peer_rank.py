@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import numpy as np
 
-from ooc_graph.kernels.common import meeting
 from ooc_graph.kernels.common.peers import Outset, Settled
 from ooc_graph.kernels.common.sssp.rows import Known, LightRows
-from ooc_graph.kernels.common.team import GENERATION, OPERATION, Team, new_control
-from ooc_graph.kernels.cpu.peers import TakesThreads, waits_of
+from ooc_graph.kernels.common.team import OPERATION, Team, new_control
+from ooc_graph.kernels.cpu.peers import LaunchesTogether, waits_of
 from ooc_graph.kernels.cpu.sssp import fused
 from ooc_graph.kernels.cpu.sssp.common import (
     COMMON_BYTES,
     DONE,
+    LIMITS,
     STAGES,
+    WITHIN,
     Common,
     Own,
     Start,
@@ -26,7 +27,7 @@ from ooc_graph.kernels.cpu.sssp.together import search_together
 from ooc_graph.types import Dealing
 
 
-class CpuPeerSsspRank(TakesThreads, CpuSsspRank):
+class CpuPeerSsspRank(LaunchesTogether, CpuSsspRank):
     """A rank with all its rows in memory: also an `SsspPeerRank`.
 
     It searches with others if each is the only one of its process, whose threads nobody else uses,
@@ -54,42 +55,33 @@ class CpuPeerSsspRank(TakesThreads, CpuSsspRank):
         common = common_in(shared.common, shards, self._top.dtype, self._ids)
         if common is None:
             return None
-        found = None
-        try:
-            found = self._settle(shared, common, root, outset, threads)
-        finally:
-            if found is None:
-                # Who comes later is not to wait.
-                common.control[GENERATION] = meeting.GIVEN_UP
-        if found is None:
-            self._failures += 1
+        given = self._given(shared, common, root, outset, threads)
+        control = self._launched(search_together, DONE, common.control, *given)
+        if control is None:
+            del common, given  # before there is memory for others
             shared.part()
             self.start()
-        else:
-            self._failures = 0
-        return found
-
-    def _settle(
-        self, shared: CpuSsspShared, common: Common, root: int, outset: Outset, threads: int
-    ) -> Settled | None:
-        wave, dtype = self._seen(shared), self._top.dtype
-        bounds, following = np.empty((2, STAGES), dtype)
-        limits, found = np.zeros(4, dtype), np.empty(common.target.shape[-1], dtype)
-        control, inner = new_control(), wave._replace(first=wave.queue)
-        scratch = found, bounds, following, limits, self._ranges, self._scratches
-        own = Own(self._out, self._headed, wave, inner, *scratch)
-        given = self.vertices, outset.arcs, outset.step, outset.may_pull
-        start = Start(wave.dealt, waits_of(threads), root, *given)
-        self._team.launch_taken(search_together, control, common, own, start)
-        if control[OPERATION] != DONE:
             return None
         phase_arcs = {
             "push": int(control[fused.PUSHED]),
             "pull": int(control[fused.PULLED]),
             "finish": int(control[fused.FINISHED]),
         }
-        has_inner = bool(control[fused.INNER])
-        return Settled(bounds[0] if has_inner else None, limits[fused.BEYOND], phase_arcs)
+        limits, has_inner = given[1].limits, bool(control[fused.INNER])
+        inner = limits[WITHIN] if has_inner else None
+        return Settled(inner, limits[fused.BEYOND], phase_arcs)
+
+    def _given(
+        self, shared: CpuSsspShared, common: Common, root: int, outset: Outset, threads: int
+    ) -> tuple[Common, Own, Start]:
+        wave, dtype = self._seen(shared), self._top.dtype
+        inner = wave._replace(first=wave.queue)
+        bounds, following = np.empty(STAGES, dtype), np.empty(STAGES, dtype)
+        limits = np.zeros(LIMITS, dtype)
+        scratch = bounds, following, limits, self._ranges, self._scratches
+        own = Own(self._out, self._headed, wave, inner, *scratch)
+        given = self.vertices, outset.arcs, outset.step, outset.may_pull
+        return common, own, Start(wave.dealt, waits_of(threads), root, *given)
 
     def rehearse(self, shared: CpuSsspShared) -> None:
         """Find distances from row 0 alone, as the only rank, so that the kernel is compiled."""
@@ -97,4 +89,8 @@ class CpuPeerSsspRank(TakesThreads, CpuSsspRank):
         assert common is not None
         self.start()
         shared.part()
-        assert self._settle(shared, common, 0, Outset(1.0, self.arcs, True), 1) is not None
+        control, outset = new_control(), Outset(1.0, self.arcs, may_pull=True)
+        # Another search may have the threads meanwhile.
+        given = self._given(shared, common, 0, outset, self._team.threads)
+        self._team.launch(search_together, control, *given)
+        assert control[OPERATION] == DONE

@@ -163,8 +163,10 @@ class CpuSsspShared(SharedBounds):
 
         All do so at the same time.
         """
-        self.distance = np.full(len(self.distance), self.top[0], self.top.dtype)
-        self.is_joined, self.common = False, None
+        rows = len(self.distance)
+        # Before there is memory for others.
+        self.distance, self.is_joined, self.common = self.distance[:0].copy(), False, None
+        self.distance = np.full(rows, self.top[0], self.top.dtype)
 
     def merge(self, payloads: Sequence[tuple[AnyArray, ...]]) -> None:
         """Relax (three arrays), or change the set of those waiting for a parent (two arrays)."""

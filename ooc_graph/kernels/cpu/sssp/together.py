@@ -1,7 +1,8 @@
 """The distances of an SSSP by ranks whose processes share them: all supersteps run inside (CPU).
 
-The first thread of each rank pushes and meets the others; all its threads pull. Steps and decisions
-are those of `ooc_graph.kernels.cpu.sssp.fused`, with what all ranks count.
+The first thread of each rank pushes and meets the others; all its threads pull. Ranks push as in
+supersteps (`ooc_graph.traverse.sssp`), and choose which vertices are inner ones as there; pulls and
+the end are those of `ooc_graph.kernels.cpu.sssp.fused`, with what all ranks count.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from ooc_graph.kernels.cpu.sssp.common import (
     DONE,
     STAGES,
     TURN,
+    WITHIN,
     largest_of,
     least_of,
     tell,
@@ -45,9 +47,14 @@ from ooc_graph.kernels.cpu.sssp.shared import list_within
 
 
 @subroutine
-def _turn_round(queue: Any, first: int) -> None:
-    """Have a ring begin with the element at ``first``."""
-    for begin, end in ((0, first), (first, len(queue)), (0, len(queue))):
+def _begin_at(queue: Any, head: int, count: int) -> None:
+    """Have the ``count`` elements of a ring from ``head`` on stand at its beginning."""
+    if head + count <= len(queue):
+        for index in range(count):
+            queue[index] = queue[head + index]
+        return
+    # They wrap: turn the whole ring.
+    for begin, end in ((0, head), (head, len(queue)), (0, len(queue))):
         for index in range((end - begin) // 2):
             other = end - 1 - index
             kept = queue[begin + index]
@@ -68,11 +75,11 @@ def _settle(
     examined, again = varying(0), varying(0)
     while True:
         turn = control[TURN] & 1
+        target, found = common.target[turn, dealt.shard], wave.distance[:0]
         head, count, listed, pending, looked, more, smallest = push_own(
-            out, wave, count, pending, bound, common.target[turn, dealt.shard], own.found, True
+            out, wave, count, pending, bound, target, found, True
         )
-        if count > 0 and head > 0:
-            _turn_round(wave.queue, head)
+        _begin_at(wave.queue, head, count)
         if not tell(control, common, start, listed, looked, more, 0, smallest, top):
             return pending, examined, again, False
         examined += total_of(control, common, 1)
@@ -165,8 +172,7 @@ def _push_inner(control: Any, common: Any, own: Any, start: Any, stages: int) ->
     control[PUSHED] += total_of(control, common, 0)
     control[INNER] = 1
     own.limits[FLOOR] = own.limits[BEYOND] = own.following[inner]
-    # What is left of the stages is the one that was taken.
-    own.bounds[0] = own.bounds[inner]
+    own.limits[WITHIN] = own.bounds[inner]
 
 
 @subroutine
@@ -216,8 +222,8 @@ def search_together(
     """Find all distances from the root; all threads of all ranks call it.
 
     Word `OPERATION` of the control array becomes `DONE`, or `LOST` if somebody gave up. `INNER`
-    becomes 1 if vertices nearest to the root were pushed along all of their arcs: up to
-    ``own.bounds[0]``, and the next one lies at the limit `BEYOND`.
+    becomes 1 if vertices nearest to the root were pushed along all of their arcs: up to the limit
+    `WITHIN`, and the next one lies at `BEYOND`.
     """
     if thread == 0:
         control[BEGUN_S] = meeting.seconds()

@@ -61,12 +61,10 @@ class CudaPeerBfsRank(CudaBfsRank):
         shards = self._dealing.shards
         return ids_of(self.vertices) == NARROW and 1 < shards <= peers.MOST_PEERS
 
-    def take(self) -> bool:
+    @property
+    def is_free(self) -> bool:
         """As of `BfsPeerRank`: the device is taken by `introduce`."""
         return True
-
-    def leave(self) -> None:
-        """As of `BfsPeerRank`: `part` does it."""
 
     def has_met(self, greetings: Sequence[int]) -> bool:
         """As of `BfsPeerRank`: devices are taken for each search."""
