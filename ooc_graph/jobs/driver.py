@@ -1,0 +1,150 @@
+"""Carry out a job: step after step, from where an earlier run of it came to."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from time import perf_counter, sleep
+from typing import Any
+
+from ooc_graph.errors import OocGraphError, RetryableError, RunTakenOverError, UsageError
+from ooc_graph.jobs.folder import JOB, SUMMARY, Run, opened, read_manifest, refuse_other
+from ooc_graph.jobs.inputs import source_of
+from ooc_graph.jobs.mistakes import nearest
+from ooc_graph.jobs.model import Job
+from ooc_graph.jobs.steps import CHANGED, DONE, Step, steps_of
+from ooc_graph.jobs.summary import summary_of
+from ooc_graph.jobs.toml_text import to_toml
+from ooc_graph.jobs.workplace import Workplace
+from ooc_graph.types import Progress
+
+Say = Callable[[str], object]
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """Steps that a run is about: one, or one and those after it; all unless given."""
+
+    only: str | None = None
+    first: str | None = None  # with all after it
+
+    def of(self, steps: Sequence[Step]) -> list[Step]:
+        """The steps that are chosen. UsageError: there is none of the name."""
+        name = self.only or self.first
+        if name is None:
+            return list(steps)
+        labels = [step.label for step in steps]
+        if name not in labels:
+            raise UsageError(f"no stage is called {name}; {nearest(name, labels)}")
+        begin = labels.index(name)
+        return list(steps[begin : begin + 1] if self.only else steps[begin:])
+
+
+ALL = Chosen()
+
+
+def planned(job: Job, folder: Path, chosen: Chosen = ALL) -> tuple[list[Step], list[Step], Any]:
+    """All steps of a job, those that are chosen, and the files that were looked at.
+
+    Nothing is written. What the files of the source are, and whether there is such a step, is found
+    out before there is a folder.
+    """
+    refuse_other(folder, str(job.name))
+    files = (read_manifest(folder) or {}).get("files", {})
+    steps = steps_of(job, source_of(job.source, files), files)
+    return steps, chosen.of(steps), files
+
+
+def run_job(job: Job, folder: Path, progress: Progress, say: Say, *, chosen: Chosen = ALL) -> None:
+    """Do what is not done of a job in the folder of its runs.
+
+    ``say`` gets a line for each step. Errors are those of the functions that are called, and of
+    `ooc_graph.jobs.folder.opened`.
+    """
+    steps, some, files = planned(job, folder, chosen)
+    with opened(folder, str(job.name)) as run, Workplace(job, progress) as workplace:
+        run.manifest |= {"files": files, "order": [step.label for step in steps]}
+        _refuse_missing(run, steps, some)
+        run.write()
+        run.write_text(JOB, to_toml(job.model_dump(mode="json", exclude_unset=True)))
+        run.run_begins()
+        begun = perf_counter()
+        try:
+            for step in some:
+                _step(job, run, steps, step, workplace, say)
+            run.write_text(SUMMARY, summary_of(run.manifest, steps))
+        except BaseException as error:
+            _note_failure(run, error, begun)
+            raise
+        run.event("done", run=run.lock.run_id, seconds=perf_counter() - begun)
+
+
+def _refuse_missing(run: Run, steps: Sequence[Step], some: Sequence[Step]) -> None:
+    """Refuse steps that follow from others which are neither done nor chosen."""
+    by_fingerprint = {step.fingerprint: step for step in steps}
+    for step in some:
+        for fingerprint in step.asked.get("after", {}).values():
+            before = by_fingerprint.get(fingerprint) if isinstance(fingerprint, str) else None
+            if before is None or before in some:
+                continue
+            if before.state(run.entry(before), run.folder) != DONE:
+                raise UsageError(
+                    f"{step.label} follows from {before.label}, which is not done; run that first"
+                )
+
+
+def _step(
+    job: Job, run: Run, steps: Sequence[Step], step: Step, workplace: Workplace, say: Say
+) -> None:
+    """Do a step unless it is done, and again after errors that may not come again."""
+    entry = run.entry(step)
+    state = step.state(entry, run.folder)
+    if state == DONE:
+        say(f"{step.label}: finished already, skipped")
+        run.event("skipped", stage=step.label)
+        return
+    if state == CHANGED:
+        assert entry is not None
+        say(f"{step.label}: {', '.join(step.differing(entry))} changed, done again")
+    from ooc_graph.jobs.work import Work  # noqa: PLC0415 - whoever has nothing to do waits for none
+
+    for tried in range(job.retries.times + 1):
+        begun = perf_counter()
+        try:
+            _do(Work(job, run, steps, workplace), step, say)
+        except RetryableError as error:
+            workplace.close()
+            if tried == job.retries.times:
+                raise
+            _note_failure(run, error, begun, step)
+            say(f"{step.label}: {error}; again in {job.retries.wait_s:g} s")
+            sleep(job.retries.wait_s)
+        else:
+            return
+
+
+def _do(work: Any, step: Step, say: Say) -> None:
+    """Do all units of a step that are left."""
+    run, begun = work.run, perf_counter()
+    units = work.units(step)
+    left = run.begin_step(step, units, lambda unit: work.known(step, unit))
+    kept = len(units) - len(left)
+    say(f"{step.label}: begun" + (f", {kept} of {len(units)} done before" if kept else ""))
+    size = work.at_once(step, len(left)) if left else 1
+    for some in (left[at : at + size] for at in range(0, len(left), size)):
+        run.begin(step, some)
+        since = perf_counter()
+        run.done(step, work.do(step, some), perf_counter() - since)
+    seconds = perf_counter() - begun
+    run.end_step(step, seconds)
+    say(f"{step.label}: done in {seconds:.1f} s")
+
+
+def _note_failure(run: Run, error: BaseException, begun: float, step: Step | None = None) -> None:
+    """Append what ended a run, or a step of it, unless nothing more may be written."""
+    of = {"run": run.lock.run_id} if step is None else {"stage": step.label}
+    said = str(error) if isinstance(error, OocGraphError) else repr(error)
+    with suppress(RunTakenOverError, OSError):
+        run.event("failed", **of, seconds=perf_counter() - begun, error=said)
