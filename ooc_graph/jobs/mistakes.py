@@ -72,7 +72,8 @@ def _texts(errors: Sequence[Any], path: tuple[str | int, ...], data: dict[str, A
     said = [_said(one, path, data) for one in errors]
     texts = [text for text in said if text is not None]
     valued = [one for one, text in zip(errors, said, strict=True) if text is None]
-    if valued:
+    # A value of one of its types may be wrong otherwise: the other types are not meant then.
+    if valued and not texts:
         wanted = (_EXPECTED[one["type"]].format(**one.get("ctx", {})) for one in valued)
         found = _shown(valued[0]["input"])
         texts.append(f"expected {' or '.join(dict.fromkeys(wanted))}, found {found}")
