@@ -19,7 +19,11 @@ from ooc_graph.layout.names import MANIFEST
 Stamp: TypeAlias = list[int]
 """Size of a file in bytes, and when content and inode were last changed, in ns."""
 Files: TypeAlias = dict[str, dict[str, Any]]
-"""By path: the stamp of a file and its SHA-256."""
+"""What is known of files, JSON-able.
+
+``hashes`` has by path the stamp of a file and its SHA-256, ``lists`` by what is named in a job file
+which files there were, and the stamps of these and of all in the same folders.
+"""
 
 
 def stamp_of(path: Path) -> Stamp | None:
@@ -88,24 +92,22 @@ def open_edges(source: KroneckerSource | FilesSource) -> Any:
 
 def file_sha256(path: str, files: Files) -> str:
     """Hash of one file; noted among the ``files``."""
-    file = Path(path)
+    file, hashes = Path(path), files.setdefault("hashes", {})
     if not file.is_file():
         raise InputError("cannot be read (no such file)", path=path)
-    if not (path in files and files[path]["stamp"] == stamp_of(file)):
-        files[path] = noted(file)
-    return str(files[path]["sha256"])
+    if not (path in hashes and hashes[path]["stamp"] == stamp_of(file)):
+        hashes[path] = noted(file)
+    return str(hashes[path]["sha256"])
 
 
 def _files_of(source: FilesSource, files: Files) -> list[dict[str, str]]:
     """Name and hash of each file of edges, in their order."""
-    listed = "\n".join(source.paths)
-    before = files.get(listed, {})
-    # The stamps before the content: what changes meanwhile is read again by the next run.
+    lists, listed = files.setdefault("lists", {}), "\n".join(source.paths)
+    before = lists.get(listed, {})
     stamps = _stamps([*source.paths, *before.get("paths", [])])
     if before.get("stamps") != stamps:
         paths = list(open_edges(source).paths)
-        stamps = _stamps([*source.paths, *paths])
-        files[listed] = before = {"paths": paths, "stamps": stamps}
+        before = lists[listed] = {"paths": paths, "stamps": _stamps([*source.paths, *paths])}
     return [
         {"name": Path(path).name, "sha256": file_sha256(path, files)} for path in before["paths"]
     ]
