@@ -85,9 +85,17 @@ def opened(folder: Path, name: str) -> Iterator[Run]:
     with disk_full_reported(folder / MANIFEST, _KEPT):
         make_folder(folder)
         with locked(folder, token, folder / LOCK) as lock:
+            _remove_partial(folder)
             yield Run(
                 folder, lock, read_manifest(folder) or {"job": name, "files": {}, "steps": {}}
             )
+
+
+def _remove_partial(folder: Path) -> None:
+    """Remove files that a run which was killed had not written to their end; stores go on."""
+    for left in folder.glob(f"*{PARTIAL}*"):
+        if left.is_file():
+            left.unlink()
 
 
 class Run:
@@ -160,6 +168,8 @@ class Run:
             unit: None if path is None else sha256_of(self.folder / path)
             for unit, path in paths.items()
         }
+        for parent in {(self.folder / path).parent for path in paths.values() if path is not None}:
+            _remove_partial(parent)
         self.write()
         self.event("begun", stage=step.label, units=list(units))
 
