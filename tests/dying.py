@@ -1,7 +1,7 @@
 """The command in forked children that are killed at a step: before a file or store gets its name.
 
 For a process of its own, see `tests.own_process`: the children have the compiled kernels that it
-has.
+has loaded (`command_of`).
 """
 
 from __future__ import annotations
@@ -10,10 +10,12 @@ import os
 import signal
 import sys
 import time
+from contextlib import redirect_stdout
 from functools import cache
 from pathlib import Path
 from typing import Any
 
+from ooc_graph.cli.entry import run
 from ooc_graph.jobs import folder as run_folder
 from ooc_graph.layout import commit
 
@@ -58,6 +60,13 @@ def _prepare() -> None:
     run_folder.append_line = appending  # type: ignore[attr-defined]
 
 
+def command_of(words: list[str]) -> int:
+    """Run the command in this process, which says nothing; its exit code."""
+    sys.argv = ["ooc-graph", *words]
+    with Path(os.devnull).open("w") as nowhere, redirect_stdout(nowhere):
+        return run()
+
+
 def command_until(step: int | None, folder: Path, words: list[str]) -> int:
     """Run the command in a child; its exit code, or less than 0: it was killed before that step."""
     _prepare()
@@ -65,14 +74,9 @@ def command_until(step: int | None, folder: Path, words: list[str]) -> int:
     if not child:
         code = 99
         try:
-            sys.argv = ["ooc-graph", *words]
-            with Path(os.devnull).open("w") as nowhere:
-                os.dup2(nowhere.fileno(), 1)
             if step is not None:
                 _watched[:] = [folder, step]
-            from ooc_graph.cli.entry import run
-
-            code = run()
+            code = command_of(words)
         finally:
             os._exit(code)
     deadline = time.monotonic() + LIMIT_S

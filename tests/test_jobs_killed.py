@@ -11,7 +11,7 @@ import pytest
 
 from ooc_graph.jobs.status import status_of
 from tests.command_line import LIMIT_S, listing, running, script
-from tests.dying import command_until
+from tests.dying import command_of, command_until
 from tests.job_runs import CHANGED, EDGES, published, small_job
 from tests.own_process import in_own_process
 
@@ -38,8 +38,9 @@ def killed_from_nothing(folder: Path, every: int) -> int:
     """Kill a run before each step; how many there are."""
     job, run = small_job(folder), folder / "run"
     words = ["run", str(job), "--out", str(run), "--quiet"]
-    right = finished(run, words)
-    step = 1
+    # Here, and not in a child: all of them have what this loads.
+    assert command_of(words) == 0
+    right, step = published(run), 1
     while True:
         shutil.rmtree(run)
         if not killed(step, run, words):
@@ -60,6 +61,7 @@ def killed_with_other_edges(folder: Path, every: int) -> int:
     """Kill a run of a finished folder whose input has changed, before each step."""
     job, run, kept = small_job(folder), folder / "run", folder / "kept"
     words = ["run", str(job), "--out", str(run), "--quiet"]
+    assert command_of(words) == 0
     right = {}
     for edges in (CHANGED, EDGES):
         shutil.rmtree(run, ignore_errors=True)
