@@ -112,15 +112,11 @@ def test_the_job_and_the_mistakes_of_its_page(tmp_path: Path) -> None:
         "validate",
         "export",
     ]
-    wrong = (
-        job.replace('"files"', '"file"').replace("roots", "root").replace('"bfs"\n\n', '"bsf"\n\n')
-    )
+    wrong = job.replace('"files"', '"file"').replace("roots", "root")
     (tmp_path / "night.toml").write_text(wrong)
     with pytest.raises(errors.InputError) as caught:
         read_job(tmp_path / "night.toml")
-    lines = str(caught.value).replace(f"{tmp_path}/", "").splitlines()
-    assert set(lines) <= set(blocks(page, "text")[0].splitlines())
-    assert len(lines) >= 2
+    assert str(caught.value).replace(f"{tmp_path}/", "") + "\n" == blocks(page, "text")[0]
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
