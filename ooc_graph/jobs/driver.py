@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,6 +18,7 @@ from ooc_graph.jobs.steps import CHANGED, DONE, Step, steps_of
 from ooc_graph.jobs.summary import summary_of
 from ooc_graph.jobs.toml_text import to_toml
 from ooc_graph.jobs.workplace import Workplace
+from ooc_graph.runtime.signals import Terminated
 from ooc_graph.types import Progress
 
 Say = Callable[[str], object]
@@ -48,13 +49,16 @@ ALL = Chosen()
 def planned(job: Job, folder: Path, chosen: Chosen = ALL) -> tuple[list[Step], list[Step], Any]:
     """All steps of a job, those that are chosen, and the files that were looked at.
 
-    Nothing is written. What the files of the source are, and whether there is such a step, is found
-    out before there is a folder.
+    Nothing is written. What the files of the source are, and whether what is chosen can be done, is
+    found out before there is a folder.
     """
     refuse_other(folder, str(job.name))
-    files = (read_manifest(folder) or {}).get("files", {})
+    manifest = read_manifest(folder) or {}
+    files = manifest.get("files", {})
     steps = steps_of(job, source_of(job.source, files), files)
-    return steps, chosen.of(steps), files
+    some = chosen.of(steps)
+    _refuse_missing(manifest, folder, steps, some)
+    return steps, some, files
 
 
 def run_job(job: Job, folder: Path, progress: Progress, say: Say, *, chosen: Chosen = ALL) -> None:
@@ -66,7 +70,6 @@ def run_job(job: Job, folder: Path, progress: Progress, say: Say, *, chosen: Cho
     steps, some, files = planned(job, folder, chosen)
     with opened(folder, str(job.name)) as run, Workplace(job, progress) as workplace:
         run.manifest |= {"files": files, "order": [step.label for step in steps]}
-        _refuse_missing(run, steps, some)
         run.write()
         run.write_text(JOB, to_toml(job.model_dump(mode="json", exclude_unset=True)))
         run.run_begins()
@@ -81,18 +84,20 @@ def run_job(job: Job, folder: Path, progress: Progress, say: Say, *, chosen: Cho
         run.event("done", run=run.lock.run_id, seconds=perf_counter() - begun)
 
 
-def _refuse_missing(run: Run, steps: Sequence[Step], some: Sequence[Step]) -> None:
+def _refuse_missing(
+    manifest: Mapping[str, Any], folder: Path, steps: Sequence[Step], some: Sequence[Step]
+) -> None:
     """Refuse steps that follow from others which are neither done nor chosen."""
-    by_fingerprint = {step.fingerprint: step for step in steps}
-    for step in some:
-        for fingerprint in step.asked.get("after", {}).values():
-            before = by_fingerprint.get(fingerprint) if isinstance(fingerprint, str) else None
-            if before is None or before in some:
-                continue
-            if before.state(run.entry(before), run.folder) != DONE:
-                raise UsageError(
-                    f"{step.label} follows from {before.label}, which is not done; run that first"
-                )
+    left_out = [step for step in steps if step not in some]
+    for before in left_out:
+        follower = next(
+            (step for step in some if before.label in step.asked.get("after", ())), None
+        )
+        entry = manifest.get("steps", {}).get(before.label)
+        if follower is not None and before.state(entry, folder) != DONE:
+            raise UsageError(
+                f"{follower.label} follows from {before.label}, which is not done; run that first"
+            )
 
 
 def _step(
@@ -114,12 +119,12 @@ def _step(
         begun = perf_counter()
         try:
             _do(Work(job, run, steps, workplace), step, say)
-        except RetryableError as error:
-            workplace.close()
-            if tried == job.retries.times:
-                raise
+        except BaseException as error:
             _note_failure(run, error, begun, step)
+            if not isinstance(error, RetryableError) or tried == job.retries.times:
+                raise
             say(f"{step.label}: {error}; again in {job.retries.wait_s:g} s")
+            workplace.close()
             sleep(job.retries.wait_s)
         else:
             return
@@ -145,6 +150,8 @@ def _do(work: Any, step: Step, say: Say) -> None:
 def _note_failure(run: Run, error: BaseException, begun: float, step: Step | None = None) -> None:
     """Append what ended a run, or a step of it, unless nothing more may be written."""
     of = {"run": run.lock.run_id} if step is None else {"stage": step.label}
-    said = str(error) if isinstance(error, OocGraphError) else repr(error)
+    said = str(error) if isinstance(error, OocGraphError) else type(error).__name__
+    if isinstance(error, Terminated):
+        said = f"stopped by {error.signal_name}"
     with suppress(RunTakenOverError, OSError):
         run.event("failed", **of, seconds=perf_counter() - begun, error=said)
