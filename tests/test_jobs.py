@@ -125,6 +125,12 @@ def test_what_changed_is_done_again_with_what_follows_it(ooc: Command, tmp_path:
     assert ooc("run", job, "--out", run).code == 0
     before = published(run)
 
+    only = ooc("run", job, "--out", run, "--only", "build", "--set", "stage.bfs.roots=[10, 20]")
+    assert (only.code, skipped(only)) == (0, 1)
+    states = {step["step"]: step["state"] for step in status_of(run)["steps"]}
+    assert states == dict.fromkeys(STEPS, "done") | dict.fromkeys(
+        ("bfs", "validate", "export"), "new"
+    )
     other = ooc("run", job, "--out", run, "--set", "stage.bfs.roots=[10, 20]")
     assert done_by(other) == ["bfs", "validate", "export"]
     assert "bfs: roots changed, done again\n" in other.out

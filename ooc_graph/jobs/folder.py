@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
+from shutil import rmtree
 from typing import Any
 
 from ooc_graph.errors import CorruptStoreError, OutputExistsError, RunTakenOverError
@@ -31,6 +32,8 @@ from ooc_graph.layout.whole_file import (
 
 MANIFEST, EVENTS, LOCK = "manifest.json", "events.jsonl", "run.lock"
 JOB, SUMMARY = "job.toml", "summary.json"
+WARM_UP = "warm-up.zarr"
+"""An answer that is written untimed, and removed."""
 _KEPT = "what is finished stays, and the same command goes on"
 Facts = dict[str, Any]
 """What is known of a unit that is done, JSON-able."""
@@ -86,6 +89,8 @@ def opened(folder: Path, name: str) -> Iterator[Run]:
         make_folder(folder)
         with locked(folder, token, folder / LOCK) as lock:
             _remove_partial(folder)
+            for left in folder.glob(f"{WARM_UP}*"):
+                rmtree(left, ignore_errors=True)
             yield Run(
                 folder, lock, read_manifest(folder) or {"job": name, "files": {}, "steps": {}}
             )

@@ -44,9 +44,12 @@ def status_of(folder: Path) -> dict[str, Any]:
     run = events[begins[-1] :] if begins else []
     found: dict[str, Any] = {"job": manifest["job"], "folder": str(folder), **_run_state(run)}
     is_running = found["state"] == RUNNING
-    steps = [
-        _step(name, manifest["steps"].get(name), run, is_running) for name in manifest["order"]
-    ]
+    steps = []
+    for name, fingerprint in manifest["asked"].items():
+        entry = manifest["steps"].get(name, {})
+        # Done for what was asked for before, it is to be done.
+        is_asked = entry.get("fingerprint") == fingerprint
+        steps.append(_step(name, entry if is_asked else None, run, is_running))
     return {**found, "steps": steps}
 
 

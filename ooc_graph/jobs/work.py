@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 
 import ooc_graph as og
 from ooc_graph.jobs.checks import BUILD
-from ooc_graph.jobs.folder import Facts, Run
+from ooc_graph.jobs.folder import WARM_UP, Facts, Run
 from ooc_graph.jobs.inputs import open_edges
 from ooc_graph.jobs.model import Build, Job, StoreSource
 from ooc_graph.jobs.stage_tables import Rooted, Search
@@ -21,8 +21,6 @@ _COMMITS = 128
 """About how often a step notes what is done: each time all of the manifest is written."""
 _OF_WORKER, _TOGETHER = 16, 64
 """Searches that a worker of a cluster is given at once, and answers that are validated together."""
-WARM_UP = "warm-up.zarr"
-"""In the folder of a run: an answer that is written untimed, and removed."""
 Found: TypeAlias = dict[str, Facts]
 """By unit: what is known of it beside its output."""
 
