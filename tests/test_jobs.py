@@ -7,15 +7,18 @@ import os
 import shutil
 import socket
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pytest
 
 import ooc_graph as og
 from ooc_graph.errors import ClusterLostError, RunTakenOverError
+from ooc_graph.jobs import workplace
 from ooc_graph.jobs.folder import opened, read_manifest
+from ooc_graph.jobs.model import LocalCluster
 from ooc_graph.jobs.shipped import EXAMPLES
 from ooc_graph.jobs.status import status_of
 from tests.command_line import REPOSITORY, Ended, call, command, listing, script
@@ -494,6 +497,31 @@ def test_what_may_not_come_again_is_tried_again(
     failures = [one for one in events(run) if one["event"] == "failed"]
     # The last one ends the run, too.
     assert [one.get("stage") for one in failures] == ["components"] * 2 + [None] * (code != 0)
+
+
+def test_a_lost_cluster_is_started_again(
+    ooc: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    more = '[cluster]\nkind = "local"\n[retries]\ntimes = 1\nwait_s = 0\n'
+    job, run = small_job(tmp_path, more), tmp_path / "run"
+    happened: list[str] = []
+
+    @contextmanager
+    def started(*_: Any) -> Iterator[Literal[False]]:
+        happened.append("started")
+        yield False
+        happened.append("left")
+
+    find = og.components
+
+    def lost(*given: Any, **options: Any) -> Any:
+        monkeypatch.setattr(og, "components", find)
+        raise ClusterLostError("workers were lost")
+
+    monkeypatch.setitem(workplace._STARTS, LocalCluster, started)
+    monkeypatch.setattr(og, "components", lost)
+    assert ooc("run", job, "--out", run).code == 0
+    assert happened == ["started", "left"] * 2
 
 
 def test_an_answer_that_breaks_a_rule_ends_the_run(

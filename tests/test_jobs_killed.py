@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 import signal
 import time
@@ -9,10 +10,11 @@ from pathlib import Path
 
 import pytest
 
+import ooc_graph as og
 from ooc_graph.jobs.status import status_of
 from tests.command_line import LIMIT_S, listing, running, script
 from tests.dying import command_of, command_until
-from tests.job_runs import CHANGED, EDGES, published, small_job
+from tests.job_runs import CHANGED, EDGES, STEPS, published, small_job
 from tests.own_process import in_own_process
 
 # Each in its turn takes minutes.
@@ -24,6 +26,11 @@ def finished(run: Path, words: list[str]) -> dict[str, str]:
     assert command_until(None, run, words) == 0
     assert not list(run.rglob("*.partial*"))
     assert not list(run.rglob("*.lock"))
+    # Known again, too, if the run was killed before it was noted.
+    figures = json.loads((run / "summary.json").read_text())
+    assert list(figures) == list(STEPS)
+    parts = og.ComponentsResult.open(run / "components.zarr")
+    assert figures["components"]["components"] == parts.count
     return published(run)
 
 
