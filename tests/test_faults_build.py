@@ -48,7 +48,6 @@ CHILD = """
 import os, signal, sys, time
 from pathlib import Path
 from concurrent.futures import ThreadPoolExecutor
-from datetime import UTC, datetime
 import numpy as np
 import ooc_graph.layout.commit, ooc_graph.shards.build as b, ooc_graph.shards.input_stages as i
 from ooc_graph.edges.opening import open_source

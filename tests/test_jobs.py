@@ -320,11 +320,21 @@ def test_a_run_of_another_job_is_refused(ooc: Command, tmp_path: Path) -> None:
 def test_a_damaged_manifest_is_named(ooc: Command, tmp_path: Path) -> None:
     job, run = small_job(tmp_path), tmp_path / "run"
     assert ooc("run", job, "--out", run, "--only", "build").code == 0
-    (run / "manifest.json").write_text('{"job": ')
+    (run / "run.json").write_text('{"job": ')
     for words in (("run", job, "--out", run), ("status", run)):
         done = ooc(*words)
         assert done.code == 1
-        assert f"{run}/manifest.json: is damaged" in done.err
+        assert f"{run}/run.json: is damaged" in done.err
+
+
+def test_a_build_does_not_replace_the_folder_of_a_run(ooc: Command, tmp_path: Path) -> None:
+    job, run = small_job(tmp_path), tmp_path / "run"
+    assert ooc("run", job, "--out", run).code == 0
+    before = listing(run)
+    built = ooc("build", tmp_path / "edges.txt", run, "--overwrite")
+    assert built.code == 2
+    assert "is not a store of this package, so it is not replaced" in built.err
+    assert listing(run) == before
 
 
 def test_a_dry_run_says_what_would_be_done(ooc: Command, tmp_path: Path) -> None:

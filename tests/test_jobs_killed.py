@@ -114,7 +114,7 @@ def test_stopped_while_building_then_run_again(number: int, tmp_path: Path) -> N
     if number == signal.SIGTERM:
         # What was finished of the graph stays for the next run.
         kept = [name for name in listing(run) if not name.startswith("graph.zarr.partial-")]
-        assert kept == ["events.jsonl", "job.toml", "manifest.json"]
+        assert kept == ["events.jsonl", "job.toml", "run.json"]
     again = script(*words)
     assert again.code == 0, again
     assert not list(run.glob("*.partial*"))

@@ -1,6 +1,6 @@
 """The folder of a run: who writes to it, what is done, and what happened when.
 
-``manifest.json`` is written whole, ``events.jsonl`` line by line. ``run.lock`` names the run that
+``run.json``, the manifest, is written whole, ``events.jsonl`` line by line. ``run.lock`` names the run that
 writes; each write looks whether it still does.
 """
 
@@ -30,7 +30,8 @@ from ooc_graph.layout.whole_file import (
     whole_file,
 )
 
-MANIFEST, EVENTS, LOCK = "manifest.json", "events.jsonl", "run.lock"
+# Not the name of a store's manifest: a run is no store, and nothing may replace it as one.
+MANIFEST, EVENTS, LOCK = "run.json", "events.jsonl", "run.lock"
 JOB, SUMMARY = "job.toml", "summary.json"
 WARM_UP = "warm-up.zarr"
 """An answer that is written untimed, and removed."""
