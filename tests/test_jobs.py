@@ -251,6 +251,7 @@ def test_stages_that_are_chosen(ooc: Command, tmp_path: Path) -> None:
     assert done_by(ooc("run", job, "--out", run)) == ["components"]
     for words, said in (
         (("--only", "export", "--from", "bfs"), "--only and --from: give one of them"),
+        (("--only", ""), "no stage is called ; there are build, bfs"),
         (("--only", "exprt"), "no stage is called exprt; did you mean export?"),
     ):
         refused = ooc("run", job, "--out", run, *words)
@@ -268,7 +269,8 @@ def test_stages_that_are_chosen(ooc: Command, tmp_path: Path) -> None:
         (("run", "small.toml", "--set", "source.kind=store", "--set", "source.path=."), "source"),
         (("run", "small.toml", "--only", "none"), "no stage is called none"),
         (("run", "small.toml", "--out", "taken"), "taken: holds file and no run of a job"),
-        (("run", "small.toml", "--out", "edges.txt"), "edges.txt"),
+        (("run", "small.toml", "--out", "edges.txt"), "edges.txt: is a file; give another folder"),
+        (("run", "small.toml", "--out", "edges.txt/run"), "edges.txt: is a file"),
         (("run", "small.toml", "--out", "g.zarr/run"), "lies inside the store"),
         (("status", "taken"), "taken: holds no run of a job"),
         (("runs", "none"), "none: no such folder"),
@@ -317,14 +319,46 @@ def test_a_run_of_another_job_is_refused(ooc: Command, tmp_path: Path) -> None:
     assert listing(run) == before
 
 
-def test_a_damaged_manifest_is_named(ooc: Command, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "text", [b'{"job": ', b"[]", b"{}", b"\xff", b'{"job": "small", "files": {}, "steps": []}']
+)
+def test_a_damaged_manifest_is_named(text: bytes, ooc: Command, tmp_path: Path) -> None:
     job, run = small_job(tmp_path), tmp_path / "run"
     assert ooc("run", job, "--out", run, "--only", "build").code == 0
-    (run / "run.json").write_text('{"job": ')
+    shutil.copytree(run, tmp_path / "intact")
+    (run / "run.json").write_bytes(text)
     for words in (("run", job, "--out", run), ("status", run)):
         done = ooc(*words)
         assert done.code == 1
         assert f"{run}/run.json: is damaged" in done.err
+        assert len(done.err.splitlines()) == 1
+    listed = json.loads(ooc("runs", tmp_path, "--json").out)
+    assert [(Path(one["folder"]).name, one["state"]) for one in listed] == [
+        ("intact", "done"),
+        ("run", "damaged"),
+    ]
+
+
+def test_what_else_is_damaged_is_made_again(ooc: Command, tmp_path: Path) -> None:
+    job, run = small_job(tmp_path), tmp_path / "run"
+    assert ooc("run", job, "--out", run).code == 0
+    before, asked = published(run), (run / "job.toml").read_text()
+    (run / "graph.zarr" / "manifest.json").write_text("{}")
+    (run / "job.toml").write_bytes(b"\xff")
+    (run / "run.lock").write_text("[]")
+    (run / "events.jsonl").write_bytes(b"\xff\n[1]\n{}\n")
+    again = ooc("run", job, "--out", run)
+    assert (again.code, done_by(again)) == (0, ["build"]), again
+    assert published(run) == before
+    assert (run / "job.toml").read_text() == asked
+    assert status_of(run)["state"] == "done"
+
+
+def test_a_stage_may_be_called_as_the_untimed_search(ooc: Command, tmp_path: Path) -> None:
+    job, run = small_job(tmp_path), tmp_path / "run"
+    words = ("--out", run, "--set", "stage.components.name=warm-up")
+    assert ooc("run", job, *words).code == 0
+    assert skipped(ooc("run", job, *words)) == len(STEPS)
 
 
 def test_a_build_does_not_replace_the_folder_of_a_run(ooc: Command, tmp_path: Path) -> None:
@@ -577,7 +611,7 @@ def test_graph500_example(ooc: Command, tmp_path: Path) -> None:
     assert figures["bfs"]["harmonic_mean_teps"] == pytest.approx(teps)
     assert figures["bfs"]["median_elapsed_s"] == pytest.approx(np.median(elapsed))
     assert figures["sssp"]["timed"] == 2
-    assert not (run / "warm-up.zarr").exists()
+    assert not list(run.glob("*warm-up*"))
 
 
 def test_social_reach_example(ooc: Command, tmp_path: Path) -> None:

@@ -91,11 +91,11 @@ def status(folder: Path, as_json: bool) -> None:
 @click.option("--json", "as_json", is_flag=True, help="Machine-readable.")
 def runs(folder: Path, as_json: bool) -> None:
     """List the runs in a folder [runs] and how far they are."""
-    from ooc_graph.jobs.status import age_of, runs_in, status_of  # noqa: PLC0415
+    from ooc_graph.jobs.status import age_of, statuses_in  # noqa: PLC0415
 
     if not folder.is_dir():
         raise NotAStoreError(f"{folder}: no such folder")
-    found = [status_of(path) for path in runs_in(folder)]
+    found = statuses_in(folder)
     if as_json:
         click.echo(json.dumps(found, indent=1))
         return

@@ -55,8 +55,10 @@ def _about_stage(
 def _may_have_weights(job: Job) -> bool:
     if isinstance(job.source, KroneckerSource):
         return job.source.weighted
-    is_without = isinstance(job.source, FilesSource) and job.source.weight in (False, "none")
-    return not is_without
+    if isinstance(job.source, FilesSource):
+        # Column 0, which equals False, may have the weights.
+        return job.source.weight is not False and job.source.weight != "none"
+    return True
 
 
 def _about_answers(

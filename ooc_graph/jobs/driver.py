@@ -33,14 +33,14 @@ class Chosen:
 
     def of(self, steps: Sequence[Step]) -> list[Step]:
         """The steps that are chosen. UsageError: there is none of the name."""
-        name = self.only or self.first
+        name = self.first if self.only is None else self.only
         if name is None:
             return list(steps)
         labels = [step.label for step in steps]
         if name not in labels:
             raise UsageError(f"no stage is called {name}; {nearest(name, labels)}")
         begin = labels.index(name)
-        return list(steps[begin : begin + 1] if self.only else steps[begin:])
+        return list(steps[begin:] if self.only is None else steps[begin : begin + 1])
 
 
 ALL = Chosen()

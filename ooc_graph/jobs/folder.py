@@ -1,7 +1,7 @@
 """The folder of a run: who writes to it, what is done, and what happened when.
 
-``run.json``, the manifest, is written whole, ``events.jsonl`` line by line. ``run.lock`` names the run that
-writes; each write looks whether it still does.
+``run.json``, the manifest, is written whole, ``events.jsonl`` line by line. ``run.lock`` names the
+run that writes; each write looks whether it still does.
 """
 
 from __future__ import annotations
@@ -33,9 +33,11 @@ from ooc_graph.layout.whole_file import (
 # Not the name of a store's manifest: a run is no store, and nothing may replace it as one.
 MANIFEST, EVENTS, LOCK = "run.json", "events.jsonl", "run.lock"
 JOB, SUMMARY = "job.toml", "summary.json"
-WARM_UP = "warm-up.zarr"
-"""An answer that is written untimed, and removed."""
+WARM_UP = "run.warm-up.zarr"
+"""An answer that is written untimed, and removed; no stage is called so, for names have no dot."""
 _KEPT = "what is finished stays, and the same command goes on"
+_KEYS = {"job": str, "files": dict, "asked": dict, "steps": dict}
+"""What a manifest has."""
 Facts = dict[str, Any]
 """What is known of a unit that is done, JSON-able."""
 
@@ -45,11 +47,14 @@ def read_manifest(folder: Path) -> dict[str, Any] | None:
     path = folder / MANIFEST
     try:
         found: dict[str, Any] = json.loads(path.read_bytes())
+        for key, kind in _KEYS.items():
+            if not isinstance(found[key], kind):
+                raise TypeError(f"{key} is no {kind.__name__}")
     except (FileNotFoundError, NotADirectoryError):
         return None
-    except ValueError as error:
+    except (ValueError, KeyError, TypeError) as error:
         raise CorruptStoreError(
-            f"{path}: is damaged ({error}); restore it, or remove it and all is done again"
+            f"{path}: is damaged ({error}); restore it, or remove the folder and run the job again"
         ) from None
     return found
 
@@ -57,11 +62,13 @@ def read_manifest(folder: Path) -> dict[str, Any] | None:
 def refuse_other(folder: Path, name: str) -> None:
     """Refuse a folder that a run of this job cannot write to; nothing is written."""
     standing = next(path for path in (folder, *folder.absolute().parents) if path.exists())
+    if not standing.is_dir():
+        raise OutputExistsError(f"{standing}: is a file; give another folder with --out")
     refuse_folder(standing / JOB)
     manifest = read_manifest(folder)
-    if manifest is not None and manifest.get("job") != name:
+    if manifest is not None and manifest["job"] != name:
         raise OutputExistsError(
-            f"{folder}: holds a run of the job {manifest.get('job')}, not of {name}; give another "
+            f"{folder}: holds a run of the job {manifest['job']}, not of {name}; give another "
             "folder with --out"
         )
     if manifest is None and folder.exists():
@@ -92,9 +99,8 @@ def opened(folder: Path, name: str) -> Iterator[Run]:
             _remove_partial(folder)
             for left in folder.glob(f"{WARM_UP}*"):
                 rmtree(left, ignore_errors=True)
-            yield Run(
-                folder, lock, read_manifest(folder) or {"job": name, "files": {}, "steps": {}}
-            )
+            empty = {"job": name, "files": {}, "asked": {}, "steps": {}}
+            yield Run(folder, lock, read_manifest(folder) or empty)
 
 
 def _remove_partial(folder: Path) -> None:
@@ -120,7 +126,7 @@ class Run:
     def write_text(self, name: str, text: str) -> None:
         """Write a file of the run, whole, unless it has that text already."""
         path = self.folder / name
-        if path.is_file() and path.read_text() == text:
+        if path.is_file() and path.read_bytes() == text.encode():
             return
         with whole_file(path) as partial:
             partial.write_text(text)

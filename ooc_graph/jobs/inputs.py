@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from ooc_graph.errors import InputError, NotAStoreError
+from ooc_graph.errors import CorruptStoreError, InputError, NotAStoreError
 from ooc_graph.jobs.model import FilesSource, KroneckerSource, Source, StoreSource
 from ooc_graph.layout.manifest import Manifest
 from ooc_graph.layout.names import MANIFEST
@@ -36,9 +36,15 @@ def stamp_of(path: Path) -> Stamp | None:
 
 
 def sha256_of(path: Path) -> str | None:
-    """Hash of a file, or of a store its identity, which is a hash, too; None if there is none."""
+    """Hash of a file, or of a store its identity, which is a hash, too.
+
+    None if there is none, or a store that is damaged.
+    """
     if (path / MANIFEST).is_file():
-        return Manifest.load(path).sha256
+        try:
+            return Manifest.load(path).sha256
+        except CorruptStoreError:
+            return None
     if not path.is_file():
         return None
     with path.open("rb") as file:

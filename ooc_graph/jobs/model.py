@@ -128,7 +128,9 @@ class Retries(Table):
     """What is done about errors that may not come again: those with exit code 75."""
 
     times: int = Field(default=0, ge=0, description="how often a stage is tried again")
-    wait_s: float = Field(default=60.0, ge=0, description="seconds before that")
+    wait_s: float = Field(
+        default=60.0, ge=0, le=86_400, description="seconds before that, a day at most"
+    )
 
 
 Source: TypeAlias = KroneckerSource | FilesSource | StoreSource

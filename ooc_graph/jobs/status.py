@@ -6,21 +6,30 @@ import json
 import os
 import socket
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from ooc_graph.errors import NotAStoreError
+from ooc_graph.errors import CorruptStoreError, NotAStoreError
 from ooc_graph.jobs.folder import EVENTS, MANIFEST, read_manifest
 
 RUNNING, STOPPED, FAILED, DONE, NEW = "running", "stopped", "failed", "done", "new"
+DAMAGED = "damaged"
 
 
-def runs_in(folder: Path) -> list[Path]:
-    """Folders of runs in a folder, by name."""
-    found = folder.iterdir() if folder.is_dir() else ()
-    return sorted(path for path in found if (path / EVENTS).is_file())
+def statuses_in(folder: Path) -> list[dict[str, Any]]:
+    """How far each run in a folder is, by name; the state of one that is damaged is that."""
+    return [
+        _status_or_damage(path) for path in sorted(folder.iterdir()) if (path / MANIFEST).is_file()
+    ]
+
+
+def _status_or_damage(folder: Path) -> dict[str, Any]:
+    try:
+        return status_of(folder)
+    except CorruptStoreError as error:
+        found = {"job": "", "folder": str(folder), "state": DAMAGED, "error": str(error)}
+        return {**found, "steps": []}
 
 
 def status_of(folder: Path) -> dict[str, Any]:
@@ -56,9 +65,13 @@ def status_of(folder: Path) -> dict[str, Any]:
 def _events(path: Path) -> Iterator[dict[str, Any]]:
     """Events in their order; a line that is being written, or never was to its end, is none."""
     if path.is_file():
-        for line in path.read_text().splitlines():
-            with suppress(ValueError):
-                yield json.loads(line)
+        for line in path.read_bytes().splitlines():
+            try:
+                found = json.loads(line)
+            except ValueError:
+                continue
+            if isinstance(found, dict) and "event" in found:
+                yield found
 
 
 def _run_state(run: Sequence[Mapping[str, Any]]) -> dict[str, Any]:

@@ -16,6 +16,7 @@ from ooc_graph.jobs.model import Build, Job, StoreSource
 from ooc_graph.jobs.stage_tables import Rooted, Search
 from ooc_graph.jobs.steps import GRAPH, Step
 from ooc_graph.jobs.workplace import Workplace
+from ooc_graph.layout.outputs import make_folder
 
 _COMMITS = 128
 """About how often a step notes what is done: each time all of the manifest is written."""
@@ -185,10 +186,10 @@ def _validate(work: Work, step: Step, units: Sequence[str]) -> Found:
 
 def _export(work: Work, step: Step, units: Sequence[str]) -> Found:
     stage: Any = step.stage
+    make_folder(work.run.folder / step.label)
     for unit in units:
-        file = work.output(step, unit)
-        file.parent.mkdir(exist_ok=True)
-        og.export(og.Result.open(work.output(work.steps[stage.of], unit)), file, overwrite=True)
+        answer = og.Result.open(work.output(work.steps[stage.of], unit))
+        og.export(answer, work.output(step, unit), overwrite=True)
     return {unit: {} for unit in units}
 
 

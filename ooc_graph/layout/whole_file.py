@@ -110,7 +110,7 @@ class Lock:
         """Whether the file still names this run."""
         try:
             return bool(json.loads(self.path.read_bytes())["run"] == self.run_id)
-        except (FileNotFoundError, ValueError):
+        except (FileNotFoundError, ValueError, KeyError, TypeError):
             return False
 
 

@@ -163,6 +163,10 @@ def refusal(folder: Path, text: str, *settings: str) -> list[str]:
             "night.toml:5: resources.device: expected 'auto', 'cpu' or 'cuda', found 'gpu'",
         ),
         (
+            KRONECKER + "[retries]\nwait_s = inf\n",
+            "night.toml:5: retries.wait_s: expected at most 86400.0, found inf",
+        ),
+        (
             KRONECKER + '[cluster]\nkind = "slurm"\n',
             "night.toml:5: cluster.kind: 'slurm' is unknown; there are local, address",
         ),
@@ -280,6 +284,16 @@ def test_paths_are_from_the_folder_of_the_job(
     assert job.source.path == [f"{tmp_path}/jobs/a.csv", "/b.csv"]
     assert job.stage[0].roots_file == f"{tmp_path}/roots"
     assert job.cluster.tls == f"{tmp_path}/jobs/ca,{tmp_path}/jobs/cert,/key"
+
+
+def test_column_0_may_have_the_weights(tmp_path: Path) -> None:
+    text = (
+        '[source]\nkind = "files"\npath = "a"\nweight = {}\n[[stage]]\nkind = "sssp"\nroots = [1]\n'
+    )
+    assert job_of(tmp_path, text.format(0)).stage
+    for word in ("false", '"none"'):
+        (said,) = refusal(tmp_path, text.format(word))
+        assert "needs weights, and the source is said to have none" in said
 
 
 WRITTEN = """# 1
