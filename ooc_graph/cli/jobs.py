@@ -21,7 +21,7 @@ RUNS = Path("runs")
 @click.command()
 @click.argument("job", type=PATH, metavar="JOB.toml", required=False)
 @click.option(
-    "--set", "settings", multiple=True, metavar="TABLE.KEY=VALUE", help="Replace a value."
+    "--set", "settings", multiple=True, metavar="TABLE.KEY=VALUE", help="Replace or add a value."
 )
 @click.option("--only", metavar="STAGE", help="Do this stage alone.")
 @click.option("--from", "first", metavar="STAGE", help="Do this stage and those after it.")

@@ -113,9 +113,11 @@ def _said(error: Any, path: tuple[str | int, ...], data: dict[str, Any]) -> str 
     if kind == "union_tag_invalid":
         kinds = list(_models_by_kind(str(path[0])))
         return f"{_shown(context['tag'])} is unknown; {nearest(context['tag'], kinds)}"
-    if kind in _EXPECTED:
-        return None
     said: str = error["msg"]
+    if path == ("stage",) and isinstance(error["input"], dict):
+        said = "each stage begins with [[stage]], in two brackets"
+    elif kind in _EXPECTED:
+        return None
     return said.removeprefix("Value error, ")
 
 

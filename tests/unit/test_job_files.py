@@ -163,6 +163,10 @@ def refusal(folder: Path, text: str, *settings: str) -> list[str]:
             "night.toml:5: resources.device: expected 'auto', 'cpu' or 'cuda', found 'gpu'",
         ),
         (
+            KRONECKER + '[stage]\nkind = "bfs"\nkeys = 1\n',
+            "night.toml:4: stage: each stage begins with [[stage]], in two brackets",
+        ),
+        (
             KRONECKER + "[retries]\nwait_s = inf\n",
             "night.toml:5: retries.wait_s: expected at most 86400.0, found inf",
         ),
