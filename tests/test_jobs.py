@@ -212,6 +212,16 @@ def test_roots_of_a_file_and_a_store_as_source(ooc: Command, tmp_path: Path) -> 
     assert "sssp: graph changed, done again\n" in refused.out
 
 
+def test_what_cpus_alone_do_needs_no_cuda_device(ooc: Command, tmp_path: Path) -> None:
+    job, run = small_job(tmp_path), tmp_path / "run"
+    assert ooc("run", job, "--out", run, "--only", "build").code == 0
+    settings = ["resources.device=cuda", "resources.device_memory=1GiB", "stage.bfs.method=edges"]
+    words = [word for one in settings for word in ("--set", one)]
+    for stage in ("bfs", "components"):
+        done = ooc("run", job, "--out", run, *words, "--only", stage)
+        assert done_by(done) == [stage], done
+
+
 def test_outputs_that_are_gone_or_other_are_made_again(ooc: Command, tmp_path: Path) -> None:
     job, run = small_job(tmp_path), tmp_path / "run"
     assert ooc("run", job, "--out", run).code == 0

@@ -114,10 +114,12 @@ def _build(work: Work, step: Step, units: Sequence[str]) -> Found:
 
 def _search(work: Work, step: Step, units: Sequence[str]) -> Found:
     stage: Any = step.stage
-    options = work.workplace.options("device", "device_memory", "host_memory")
-    options |= {"exchange": stage.exchange, "method": stage.method}
     if stage.method == "edges":
-        options["device"] = work.workplace.cpu_device
+        # By CPUs alone, which take no limits of CUDA devices.
+        options = {**work.workplace.options(), "device": work.workplace.cpu_device}
+    else:
+        options = work.workplace.options("device", "device_memory", "host_memory")
+    options |= {"exchange": stage.exchange, "method": stage.method}
     search = getattr(og, step.kind)
     if stage.keys is not None and work.is_cold:
         # As Graph500 does: no time has compiling in it, or the first look at memory.

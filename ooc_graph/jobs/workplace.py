@@ -44,16 +44,13 @@ class Workplace:
         return len(self.client.nthreads()) if self.client else 1
 
     def options(self, *names: str) -> dict[str, Any]:
-        """``client``, ``progress``, ``device`` and ``memory_limit``, and resources of these names.
-
-        Of what CPUs alone do, no CUDA device is asked for.
-        """
+        """``client``, ``progress`` and ``memory_limit``, and resources of these names."""
         chosen = {name: getattr(self.resources, name) for name in ("memory_limit", *names)}
         return {"client": self.client, "progress": self.progress, **chosen}
 
     @property
     def cpu_device(self) -> str:
-        """Device of what CPUs alone do."""
+        """Device for what CPUs alone do: no CUDA device, also where the job asks for one."""
         return CPU if self.resources.device == CUDA else self.resources.device
 
 
