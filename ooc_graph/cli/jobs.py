@@ -23,12 +23,12 @@ RUNS = Path("runs")
 @click.option(
     "--set", "settings", multiple=True, metavar="TABLE.KEY=VALUE", help="Replace or add a value."
 )
-@click.option("--only", metavar="STAGE", help="Do this stage alone.")
+@click.option("--only", metavar="STAGE", help="Do only this stage.")
 @click.option("--from", "first", metavar="STAGE", help="Do this stage and those after it.")
 @click.option("--dry-run", is_flag=True, help="Say what would be done; write nothing.")
 @click.option("--out", type=PATH, metavar="RUN", help="Folder of the run [runs/NAME].")
 @click.option("--schema", is_flag=True, help="Print the JSON schema of job files.")
-@click.option("--example", metavar="NAME", help="Print one of the jobs that come along.")
+@click.option("--example", metavar="NAME", help="Print an example: graph500, road_distances, ...")
 @quiet_option
 def run(
     job: Path | None,
@@ -41,7 +41,7 @@ def run(
     example: str | None,
     quiet: bool,
 ) -> None:
-    """Do what a job file asks for, from where an earlier run of it came to."""
+    """Do the stages of a job that are not done yet."""
     if schema or example is not None:
         _show(schema, example)
         return
