@@ -61,4 +61,4 @@ lint:
 
 clean:
 	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
-	find ooc_graph tests benchmarks pipelines deploy -name __pycache__ -type d -prune -exec rm -rf {} +
+	find ooc_graph tests benchmarks deploy -name __pycache__ -type d -prune -exec rm -rf {} +

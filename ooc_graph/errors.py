@@ -127,6 +127,10 @@ class StorageError(OocGraphError):
     """The system refuses to read or write a file; its own words name the file and say why."""
 
 
+class RunTakenOverError(OocGraphError):
+    """Another run has taken over the folder of this one, which writes nothing there any more."""
+
+
 class UnexpectedError(OocGraphError):
     """None of the other errors: most likely a defect of this package. The cause is attached."""
 

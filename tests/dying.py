@@ -1,69 +1,91 @@
-"""A script that is killed after some of its steps: python -m tests.dying STEPS SCRIPT WORD…"""
+"""The command in forked children that are killed at a step: before a file or store gets its name.
+
+For a process of its own, see `tests.own_process`: the children have the compiled kernels that it
+has loaded (`command_of`).
+"""
 
 from __future__ import annotations
 
 import os
-import runpy
 import signal
 import sys
-from collections.abc import Callable
-from itertools import count
+import time
+from contextlib import redirect_stdout
+from functools import cache
 from pathlib import Path
 from typing import Any
 
-import ooc_graph as og
+from ooc_graph.cli.entry import run
+from ooc_graph.jobs import folder as run_folder
+from ooc_graph.layout import commit
 
-SEARCHES = og.bfs, og.sssp
-_, STEPS, *sys.argv = sys.argv
+LIMIT_S = 120
+# Of a child: its folder, and how many steps it has before it is killed.
+_watched: list[Any] = []
 
 
-steps = count(1)
-
-
-def step() -> None:
-    if next(steps) == int(STEPS):
+def step_ahead(path: Any) -> None:
+    """Something is about to be published at a path; or never, if it is that child's turn."""
+    if not _watched:
+        return
+    folder, left = _watched
+    name = os.path.relpath(os.fsdecode(path), folder)
+    if name.startswith("..") or any(part in name for part in (".partial-", "spill")):
+        return
+    _watched[1] = left - 1
+    if left == 1:
         os.kill(os.getpid(), signal.SIGKILL)
 
 
-def dying(function: Callable[..., Any]) -> Callable[..., Any]:
-    """As the function, which is a step; but for a search whose answer is not stored."""
-
-    def call(*arguments: Any, **options: Any) -> Any:
-        found = function(*arguments, **options)
-        if function not in SEARCHES or "out" in options:
-            step()
-        return found
-
-    return call
+def _hook(event: str, given: tuple[Any, ...]) -> None:
+    if event == "os.rename":
+        step_ahead(given[1])
 
 
-def replacing(replace: Callable[..., Any]) -> Callable[..., Any]:
-    """Notes alone: the package replaces files, too."""
+@cache
+def _prepare() -> None:
+    """Once in a process: hooks are for ever. They do nothing but in children that are watched."""
+    sys.addaudithook(_hook)
+    exchange, append = commit._exchange, run_folder.append_line
 
-    def call(path: Path, target: Path) -> Any:
-        is_new = not target.exists() or target.read_bytes() != path.read_bytes()
-        found = replace(path, target)
-        if target.suffix == ".json" and is_new:
-            step()
-        return found
+    def exchanging(first: Path, second: Path) -> None:
+        step_ahead(second)
+        exchange(first, second)
 
-    return call
+    def appending(path: Path, line: str) -> None:
+        step_ahead(path)
+        append(path, line)
 
-
-def unlinking(unlink: Callable[..., Any]) -> Callable[..., Any]:
-    def call(path: Path, missing_ok: bool = False) -> None:
-        is_there = path.suffix == ".json" and path.exists()
-        unlink(path, missing_ok)
-        if is_there:
-            step()
-
-    return call
+    commit._exchange = exchanging
+    run_folder.append_line = appending  # type: ignore[attr-defined]
 
 
-if __name__ == "__main__":
-    for name in ("build", "export", "bfs", "sssp"):
-        setattr(og, name, dying(getattr(og, name)))
-    Path.replace = replacing(Path.replace)  # type: ignore[method-assign, assignment]
-    Path.unlink = unlinking(Path.unlink)  # type: ignore[method-assign, assignment]
-    sys.path.insert(0, str(Path(sys.argv[0]).parent))
-    runpy.run_path(sys.argv[0], run_name="__main__")
+def command_of(words: list[str]) -> int:
+    """Run the command in this process, which says nothing; its exit code."""
+    sys.argv = ["ooc-graph", *words]
+    with Path(os.devnull).open("w") as nowhere, redirect_stdout(nowhere):
+        return run()
+
+
+def command_until(step: int | None, folder: Path, words: list[str]) -> int:
+    """Run the command in a child; its exit code, or less than 0: it was killed before that step."""
+    _prepare()
+    child = os.fork()
+    if not child:
+        code = 99
+        try:
+            if step is not None:
+                _watched[:] = [folder, step]
+            code = command_of(words)
+        finally:
+            os._exit(code)
+    deadline = time.monotonic() + LIMIT_S
+    while True:
+        ended, status = os.waitpid(child, os.WNOHANG)
+        if ended:
+            return os.waitstatus_to_exitcode(status)
+        if time.monotonic() > deadline:
+            os.kill(child, signal.SIGKILL)
+            os.waitpid(child, 0)
+            raise TimeoutError(f"step {step} of {words} has not ended for {LIMIT_S} s")
+        time.sleep(0.005)

@@ -14,6 +14,7 @@ import sys
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -440,6 +441,8 @@ def test_a_task_that_writes_on_leaves_nothing(
 def test_the_lock_names_its_holder(tmp_path: Path) -> None:
     with partial_store(tmp_path / "g.zarr", "graph", overwrite=False) as partial:
         holder = json.loads((tmp_path / "g.zarr.lock").read_text())
+        age = datetime.now(UTC) - datetime.fromisoformat(holder.pop("since"))
+        assert 0 <= age.total_seconds() < 60
         assert holder == {
             "run": partial.run_id,
             "pid": os.getpid(),

@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from ooc_graph.errors import ClusterLostError, UsageError
+from ooc_graph.errors import UsageError
 from ooc_graph.model.resources import CPU, CUDA, NO_LIMITS, CudaLimits, parse_bytes
 from ooc_graph.report.progress import Progress
 from ooc_graph.runtime.devices import choose_in_process
@@ -126,7 +126,9 @@ def working(
             device, workers = common["device"] if for_cuda else CPU, common["workers"]
             client = None
             if needs_workers or workers is not None or choose_in_process(device).name == CUDA:
-                client = _started(stack, device, workers, progress)
+                from ooc_graph.runtime.cluster import cluster_of_machine  # noqa: PLC0415
+
+                client = stack.enter_context(cluster_of_machine(device, workers, progress.note))
         yield client, progress
 
 
@@ -146,20 +148,6 @@ def searching(
         limit_bytes = parse_bytes(given["memory_limit"]) if client is None else limit(given)
         workplace = workplace_for(client, limit_bytes, given["device"], limits, progress)
         yield {"workplace": workplace, "progress": progress, "overwrite": given["overwrite"]}
-
-
-def _started(stack: ExitStack, device: str, workers: int | None, progress: Progress) -> Any:
-    """Cluster on this machine: of CUDA workers if they are asked for, or there for ``auto``."""
-    from ooc_graph.runtime.cluster import local_cluster, local_cuda_cluster  # noqa: PLC0415
-
-    if choose_in_process(device).name == CUDA:
-        try:
-            return stack.enter_context(local_cuda_cluster(workers))
-        except (UsageError, ClusterLostError) as error:
-            if device == CUDA:
-                raise
-            progress.note(f"starting workers without a device of their own: {error}")
-    return stack.enter_context(local_cluster(1 if workers is None else workers))
 
 
 @contextmanager

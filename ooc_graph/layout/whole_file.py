@@ -8,7 +8,8 @@ import os
 import socket
 import uuid
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from datetime import UTC, datetime
 from pathlib import Path
 
 from ooc_graph.errors import DISK_FULL_ERRNOS, DiskFullError, OutputBusyError, UsageError
@@ -94,37 +95,57 @@ def _full_folder(error: OSError, path: Path) -> Path:
     return path.parent if path.parent in found.parents else found.parent
 
 
+class Lock:
+    """A lock file that names its run; whoever wrote it last has the lock.
+
+    The system frees the lock of a process that ends. A network file system may also free that of
+    one it takes for dead, and people remove files: the file then names another run, or is gone.
+    """
+
+    def __init__(self, path: Path, run_id: str) -> None:
+        self.path, self.run_id = path, run_id
+
+    @property
+    def is_own(self) -> bool:
+        """Whether the file still names this run."""
+        try:
+            return bool(json.loads(self.path.read_bytes())["run"] == self.run_id)
+        except (FileNotFoundError, ValueError, KeyError, TypeError):
+            return False
+
+
 @contextmanager
-def locked(final: Path, run_id: str) -> Iterator[None]:
-    """Hold ``NAME.lock`` for this output, or say who does."""
-    path = final.with_name(final.name + ".lock")
-    descriptor = _take(path)
+def locked(final: Path, run_id: str, path: Path | None = None) -> Iterator[Lock]:
+    """Hold the lock file for this output, by default ``NAME.lock`` beside it, or say who does."""
+    lock = Lock(final.with_name(final.name + ".lock") if path is None else path, run_id)
+    descriptor = _take(final, lock.path)
     try:
         holder = {"run": run_id, "pid": os.getpid(), "host": socket.gethostname()}
+        holder["since"] = datetime.now(UTC).isoformat(timespec="seconds")
         os.ftruncate(descriptor, 0)
         os.pwrite(descriptor, json.dumps(holder).encode(), 0)
         with not_inherited(descriptor):
-            yield
+            yield lock
     finally:
-        path.unlink(missing_ok=True)
+        # Another run's stays; one that could not be written is nobody's.
+        if lock.is_own or not os.fstat(descriptor).st_size:
+            lock.path.unlink(missing_ok=True)
         os.close(descriptor)
 
 
-def _take(path: Path) -> int:
+def _take(final: Path, path: Path) -> int:
     while True:
         try:
             descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
         except OSError as error:
             if is_disk_full(error):
                 raise
-            raise UsageError(
-                f"{path.with_suffix('')}: cannot be written here ({error.strerror})"
-            ) from error
+            raise UsageError(f"{final}: cannot be written here ({error.strerror})") from error
         if not locked_in_time(descriptor, 0.0):
             holder = os.read(descriptor, 4096).decode(errors="replace")
             os.close(descriptor)
             raise OutputBusyError(
-                f"{path.with_suffix('')}: another run is writing it ({holder or 'starting'}); "
+                f"{final}: another run is writing it ({holder or 'starting'}); "
                 "wait for it or stop it"
             )
         if _same_file(descriptor, path):
@@ -138,3 +159,41 @@ def _same_file(descriptor: int, path: Path) -> bool:
         return os.path.samestat(os.fstat(descriptor), path.stat())
     except FileNotFoundError:
         return False
+
+
+LONGEST_LOCK_S = 60.0
+"""Longest wait for another process that appends to the same file; a line takes milliseconds."""
+
+
+def append_line(path: Path, line: str) -> None:
+    """Append a line to a file, made if absent, whole or not at all; on disk when this returns.
+
+    The file is locked meanwhile. OutputBusyError: another process keeps it locked.
+    """
+    handle = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o644)
+    try:
+        if not locked_in_time(handle, LONGEST_LOCK_S):
+            raise OutputBusyError(
+                f"{path}: another process has had it locked for {LONGEST_LOCK_S:.0f} s; run the "
+                "same again once that has ended"
+            )
+        # A line that a killed run could not finish must not swallow this one.
+        size = os.fstat(handle).st_size
+        start = "\n" if size > 0 and os.pread(handle, 1, size - 1) != b"\n" else ""
+        _write_whole(handle, f"{start}{line}\n".encode())
+    finally:
+        os.close(handle)
+
+
+def _write_whole(handle: int, data: bytes) -> None:
+    """Append all of ``data`` to the locked file, or leave it as it was."""
+    before_bytes = os.fstat(handle).st_size
+    try:
+        if os.write(handle, data) != len(data):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        os.fsync(handle)
+    except BaseException:
+        # If even this fails, the next line begins on one of its own.
+        with suppress(OSError):
+            os.ftruncate(handle, before_bytes)
+        raise

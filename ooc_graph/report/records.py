@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import errno
 import json
 import os
 import platform
@@ -18,9 +17,8 @@ from typing import Any
 import numpy as np
 import psutil
 
-from ooc_graph.errors import InputError, OutputBusyError
-from ooc_graph.forked import locked_in_time
-from ooc_graph.layout.whole_file import disk_full_reported
+from ooc_graph.errors import InputError
+from ooc_graph.layout.whole_file import append_line, disk_full_reported
 from ooc_graph.threads import cores
 
 _PACKAGES = ("ooc-graph", "numpy", "numba", "dask", "zarr")
@@ -85,8 +83,6 @@ def _cpu_model() -> str:
 
 
 SCHEMA_VERSION = 1
-LONGEST_LOCK_S = 60.0
-"""Longest wait for another process that appends to the same file; a record takes milliseconds."""
 
 
 def append_record(path: str | Path, record: Mapping[str, Any]) -> dict[str, Any]:
@@ -105,7 +101,7 @@ def append_record(path: str | Path, record: Mapping[str, Any]) -> dict[str, Any]
     line = json.dumps({**added, **record}, default=_plain, allow_nan=False, ensure_ascii=False)
     with disk_full_reported(path, f"the record was not added to {path.name}"):
         path.parent.mkdir(parents=True, exist_ok=True)
-        _append_line(path, line)
+        append_line(path, line)
     written: dict[str, Any] = json.loads(line)
     return written
 
@@ -138,36 +134,6 @@ def _circumstances() -> dict[str, object]:
         "git_commit": commit,
         "git_changed": changed,
     }
-
-
-def _append_line(path: Path, line: str) -> None:
-    handle = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o644)
-    try:
-        if not locked_in_time(handle, LONGEST_LOCK_S):
-            raise OutputBusyError(
-                f"{path}: another process has had it locked for {LONGEST_LOCK_S:.0f} s; run the "
-                "same again once that has ended"
-            )
-        # A line that a killed run could not finish must not swallow this one.
-        size = os.fstat(handle).st_size
-        start = "\n" if size > 0 and os.pread(handle, 1, size - 1) != b"\n" else ""
-        _write_whole(handle, f"{start}{line}\n".encode())
-    finally:
-        os.close(handle)
-
-
-def _write_whole(handle: int, data: bytes) -> None:
-    """Append all of ``data`` to the locked file, or leave it as it was."""
-    before_bytes = os.fstat(handle).st_size
-    try:
-        if os.write(handle, data) != len(data):
-            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-        os.fsync(handle)
-    except BaseException:
-        # If even this fails, the next record begins on a line of its own.
-        with contextlib.suppress(OSError):
-            os.ftruncate(handle, before_bytes)
-        raise
 
 
 def _plain(value: object) -> object:

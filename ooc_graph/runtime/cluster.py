@@ -22,7 +22,8 @@ from ooc_graph.errors import ClusterLostError, DeviceError, DiskFullError, Usage
 from ooc_graph.exchange.settings import patience_s
 from ooc_graph.exchange.worker_states import within
 from ooc_graph.layout.whole_file import raise_if_full
-from ooc_graph.runtime.devices import device_count, has_rmm
+from ooc_graph.model.resources import CUDA
+from ooc_graph.runtime.devices import choose_in_process, device_count, has_rmm
 from ooc_graph.runtime.joined_cluster import CONNECT_S, GRACE_S
 from ooc_graph.runtime.machine import KEPT_BYTES
 from ooc_graph.runtime.signals import signals_deferred
@@ -111,6 +112,29 @@ def local_cuda_cluster(workers: int | None = None) -> Iterator[Client]:
             "rmm_allocator_external_lib_list": ["cupy"],
         }
     with _local(devices if workers is None else workers, LocalCUDACluster, options) as client:
+        yield client
+
+
+@contextmanager
+def cluster_of_machine(
+    device: str, workers: int | None, note: Callable[[str], object]
+) -> Iterator[Client]:
+    """A cluster of this machine: of CUDA workers if they are asked for, or there for ``auto``.
+
+    ``workers`` are by default one a CUDA device, or one; ``note`` gets a line if ``auto`` finds
+    devices that no cluster can be made of.
+    """
+    with ExitStack() as stack:
+        if choose_in_process(device).name == CUDA:
+            try:
+                client = stack.enter_context(local_cuda_cluster(workers))
+            except (UsageError, ClusterLostError) as error:
+                if device == CUDA:
+                    raise
+                note(f"starting workers without a device of their own: {error}")
+                client = stack.enter_context(local_cluster(1 if workers is None else workers))
+        else:
+            client = stack.enter_context(local_cluster(1 if workers is None else workers))
         yield client
 
 

@@ -1,4 +1,4 @@
-"""The command and the pipelines while their workers are killed and frozen: they end in time."""
+"""The command, and a job, while their workers are killed and frozen: they end in time."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ import psutil
 import pytest
 
 import ooc_graph as og
-from tests.command_line import REPOSITORY, listing
+from ooc_graph.jobs.shipped import EXAMPLES
+from tests.command_line import listing
 
 SCALE = 14
 LIMITS = {"DASK_OOC_GRAPH__ANSWER_TIMEOUT": "3s", "DASK_OOC_GRAPH__PATIENCE": "10s"}
@@ -57,10 +58,12 @@ def _graph500(graph: Path, out: Path) -> list[Any]:
     return ["-m", "ooc_graph", *words, "--out", out.with_suffix("")]
 
 
-def _pipeline(graph: Path, out: Path) -> list[Any]:
+def _job(graph: Path, out: Path) -> list[Any]:
     del graph
-    program = REPOSITORY / "pipelines" / "graph500.py"
-    return [program, "--scale", 12, "--searches", 6, "--folder", out.with_suffix("")]
+    settings = ["source.scale=12", "stage.bfs.keys=6", "stage.sssp.keys=6", "cluster.kind=local"]
+    given = [word for one in [*settings, "retries.times=0"] for word in ("--set", one)]
+    job = EXAMPLES / "graph500.toml"
+    return ["-m", "ooc_graph", "run", job, *given, "--out", out.with_suffix("")]
 
 
 WORDS = {
@@ -68,7 +71,7 @@ WORDS = {
     "apsp": _apsp,
     "components": _components,
     "graph500": _graph500,
-    "pipeline": _pipeline,
+    "job": _job,
 }
 
 

@@ -15,6 +15,7 @@ import pytest
 from ooc_graph import errors
 from ooc_graph.cli.entry import command as group
 from ooc_graph.edges import FORMATS
+from ooc_graph.jobs.reading import read_job
 from ooc_graph.layout import names
 from ooc_graph.runtime.signals import EXIT_TERMINATED
 
@@ -100,6 +101,22 @@ def test_blocks_can_be_parsed(page: Path) -> None:
             assert re.search(rf"^{arguments[0]}:", (ROOT / "Makefile").read_text(), re.MULTILINE)
         elif name == "python":
             assert (ROOT / arguments[0]).is_file()
+
+
+def test_the_job_and_the_mistakes_of_its_page(tmp_path: Path) -> None:
+    page = ROOT / "docs" / "jobs.md"
+    (job,) = blocks(page, "toml")
+    (tmp_path / "night.toml").write_text(job)
+    assert [stage.label for stage in read_job(tmp_path / "night.toml").stage] == [
+        "bfs",
+        "validate",
+        "export",
+    ]
+    wrong = job.replace('"files"', '"file"').replace("roots", "root")
+    (tmp_path / "night.toml").write_text(wrong)
+    with pytest.raises(errors.InputError) as caught:
+        read_job(tmp_path / "night.toml")
+    assert str(caught.value).replace(f"{tmp_path}/", "") + "\n" == blocks(page, "text")[0]
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)

@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 from ooc_graph.errors import DiskFullError, InputError, OutputBusyError
+from ooc_graph.layout import whole_file
 from ooc_graph.report import records
 from ooc_graph.report.records import append_record, read_records
 
@@ -92,7 +93,7 @@ def test_several_processes_append(tmp_path):
 
 
 def test_a_file_that_stays_locked_is_not_waited_for_without_end(tmp_path, monkeypatch):
-    monkeypatch.setattr(records, "LONGEST_LOCK_S", 0.2)
+    monkeypatch.setattr(whole_file, "LONGEST_LOCK_S", 0.2)
     path = tmp_path / "r.jsonl"
     append_record(path, {"n": 1})
     before = path.read_bytes()

@@ -1,0 +1,167 @@
+"""Commands for jobs: ``run`` does what a job file says, ``status`` and ``runs`` look at runs."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import click
+
+from ooc_graph.cli.options import PATH, quiet_option
+from ooc_graph.errors import NotAStoreError, UsageError
+
+RUNS = Path("runs")
+"""Where runs go unless it is said where."""
+
+
+@click.command()
+@click.argument("job", type=PATH, metavar="JOB.toml", required=False)
+@click.option(
+    "--set", "settings", multiple=True, metavar="TABLE.KEY=VALUE", help="Replace or add a value."
+)
+@click.option("--only", metavar="STAGE", help="Do only this stage.")
+@click.option("--from", "first", metavar="STAGE", help="Do this stage and those after it.")
+@click.option("--dry-run", is_flag=True, help="Say what would be done; write nothing.")
+@click.option("--out", type=PATH, metavar="RUN", help="Folder of the run [runs/NAME].")
+@click.option("--schema", is_flag=True, help="Print the JSON schema of job files.")
+@click.option("--example", metavar="NAME", help="Print an example: graph500, road_distances, ...")
+@quiet_option
+def run(
+    job: Path | None,
+    settings: tuple[str, ...],
+    only: str | None,
+    first: str | None,
+    dry_run: bool,
+    out: Path | None,
+    schema: bool,
+    example: str | None,
+    quiet: bool,
+) -> None:
+    """Do the stages of a job that are not done yet."""
+    if schema or example is not None:
+        _show(schema, example)
+        return
+    from ooc_graph.jobs.driver import Chosen, run_job  # noqa: PLC0415
+    from ooc_graph.jobs.reading import read_job  # noqa: PLC0415
+    from ooc_graph.report.progress import Progress  # noqa: PLC0415
+
+    if job is None:
+        raise UsageError("give a job file; --example graph500 prints one")
+    if only is not None and first is not None:
+        raise UsageError("--only and --from: give one of them")
+    read = read_job(job, settings)
+    folder, chosen = out or RUNS / str(read.name), Chosen(only, first)
+    if dry_run:
+        from ooc_graph.jobs.dry import outlook  # noqa: PLC0415
+
+        _print_table(("step", "kind", "state", "memory"), outlook(read, folder, chosen))
+        return
+    with Progress(quiet) as progress:
+        run_job(read, folder, progress, click.echo, chosen=chosen)
+
+
+def _show(schema: bool, example: str | None) -> None:
+    from ooc_graph.jobs.shipped import example_of, schema_text  # noqa: PLC0415
+
+    click.echo(schema_text() if schema else example_of(str(example)), nl=False)
+
+
+@click.command()
+@click.argument("folder", type=PATH, metavar="RUN")
+@click.option("--json", "as_json", is_flag=True, help="Machine-readable.")
+def status(folder: Path, as_json: bool) -> None:
+    """Say how far a run is: what is done, running and left."""
+    from ooc_graph.jobs.status import status_of  # noqa: PLC0415
+
+    found = status_of(folder)
+    if as_json:
+        click.echo(json.dumps(found, indent=1))
+        return
+    click.echo(_headline(found))
+    columns = ("step", "state", "done", "rate", "running")
+    _print_table(columns, (_step_row(step) for step in found["steps"]))
+
+
+@click.command()
+@click.argument("folder", type=PATH, default=RUNS)
+@click.option("--json", "as_json", is_flag=True, help="Machine-readable.")
+def runs(folder: Path, as_json: bool) -> None:
+    """List the runs in a folder [runs] and how far they are."""
+    from ooc_graph.jobs.status import age_of, statuses_in  # noqa: PLC0415
+
+    if not folder.is_dir():
+        raise NotAStoreError(f"{folder}: no such folder")
+    found = statuses_in(folder)
+    if as_json:
+        click.echo(json.dumps(found, indent=1))
+        return
+    now = datetime.now(UTC)
+    rows = (
+        {
+            "run": Path(one["folder"]).name,
+            "job": one["job"],
+            "state": one["state"],
+            "steps": _ratio(sum(s["state"] == "done" for s in one["steps"]), len(one["steps"])),
+            "last event": f"{age_of(one['last'], now)} ago" if "last" in one else "",
+            "where": f"{one['host']}, process {one['pid']}" if "host" in one else "",
+        }
+        for one in found
+    )
+    _print_table(("run", "job", "state", "steps", "last event", "where"), rows)
+
+
+def _ratio(done: int, total: object) -> str:
+    return f"{done} of {total}"
+
+
+def _headline(found: dict[str, Any]) -> str:
+    """A run in one line."""
+    from ooc_graph.jobs.status import age_of  # noqa: PLC0415
+
+    said = f"{found['folder']}: {found['state']}"
+    if "host" in found:
+        age = age_of(found["last"], datetime.now(UTC))
+        said += f"; process {found['pid']} on {found['host']}, last event {age} ago"
+    return said + (f": {found['error']}" if "error" in found else "")
+
+
+def _step_row(step: dict[str, Any]) -> dict[str, str]:
+    from ooc_graph.jobs.status import age_of  # noqa: PLC0415
+
+    running = ", ".join(step.get("running", [])[:4])
+    if len(step.get("running", [])) > 4:
+        running += f" and {len(step['running']) - 4} more"
+    if "since" in step:
+        running += f" since {age_of(step['since'], datetime.now(UTC))}"
+    rate = f"{step['units_per_s']:.3g}/s" if "units_per_s" in step else ""
+    if "left_s" in step:
+        rate += f", {step['left_s']:.0f} s left"
+    return {
+        "step": step["step"],
+        "state": step["state"],
+        "done": _ratio(step["done"], step["total"]) if "total" in step else "",
+        "rate": rate,
+        "running": running.strip(),
+    }
+
+
+def _print_table(columns: Sequence[str], rows: Iterable[dict[str, str]]) -> None:
+    """A table; nothing is cut where there is no terminal."""
+    from rich.console import Console  # noqa: PLC0415
+    from rich.table import Table  # noqa: PLC0415
+
+    table = Table(*columns, box=None, pad_edge=False)
+    for row in rows:
+        table.add_row(*(row[column] for column in columns))
+    console = Console(highlight=False, markup=False)
+    if console.is_terminal:
+        console.print(table)
+        return
+    wide = Console(highlight=False, markup=False, width=100_000)
+    with wide.capture() as captured:
+        wide.print(table)
+    sys.stdout.writelines(f"{line.rstrip()}\n" for line in captured.get().splitlines())

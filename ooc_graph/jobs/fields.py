@@ -1,0 +1,49 @@
+"""Values that several tables of a job file have."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from typing import Annotated, Any, TypeAlias, TypeVar
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationInfo
+
+from ooc_graph.errors import OocGraphError
+
+
+def _located(path: str, info: ValidationInfo) -> str:
+    """A path as it is from anywhere; relative ones are from the folder of the job file."""
+    if not path:
+        raise ValueError("an empty word is no path")
+    return os.path.abspath(os.path.join((info.context or {}).get("folder", ""), path))  # noqa: PTH100, PTH118 - links stay
+
+
+def _located_three(paths: str, info: ValidationInfo) -> str:
+    return ",".join(_located(path, info) for path in paths.split(","))
+
+
+Location: TypeAlias = Annotated[str, AfterValidator(_located)]
+Locations: TypeAlias = Annotated[str, AfterValidator(_located_three)]
+"""Several in one word, with commas in between."""
+Name: TypeAlias = Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]+$", max_length=100)]
+Vertex: TypeAlias = Annotated[int, Field(ge=0, lt=1 << 63)]
+Vertices: TypeAlias = Annotated[list[Vertex], Field(min_length=1)]
+Size: TypeAlias = int | str
+
+
+class Table(BaseModel):
+    """A table of a job file: no other keys, and no value of another type."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+
+Given = TypeVar("Given", bound=Table)
+
+
+def as_taken(table: Given, check: Callable[[], Any]) -> Given:
+    """The table, if those who take its values raise no error of this package."""
+    try:
+        check()
+    except OocGraphError as error:
+        raise ValueError(str(error)) from None
+    return table

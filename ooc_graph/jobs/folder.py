@@ -1,0 +1,209 @@
+"""The folder of a run: who writes to it, what is done, and what happened when.
+
+``run.json``, the manifest, is written whole, ``events.jsonl`` line by line. ``run.lock`` names the
+run that writes; each write looks whether it still does.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import uuid
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from shutil import rmtree
+from typing import Any
+
+from ooc_graph.errors import CorruptStoreError, OutputExistsError, RunTakenOverError
+from ooc_graph.jobs.inputs import noted, sha256_of
+from ooc_graph.jobs.steps import Step
+from ooc_graph.layout.outputs import make_folder, refuse_folder
+from ooc_graph.layout.whole_file import (
+    PARTIAL,
+    Lock,
+    append_line,
+    disk_full_reported,
+    locked,
+    whole_file,
+)
+
+# Not the name of a store's manifest: a run is no store, and nothing may replace it as one.
+MANIFEST, EVENTS, LOCK = "run.json", "events.jsonl", "run.lock"
+JOB, SUMMARY = "job.toml", "summary.json"
+WARM_UP = "run.warm-up.zarr"
+"""An answer that is written untimed, and removed; no stage is called so, for names have no dot."""
+_KEPT = "what is finished stays, and the same command goes on"
+_KEYS = {"job": str, "files": dict, "asked": dict, "steps": dict}
+"""What a manifest has."""
+Facts = dict[str, Any]
+"""What is known of a unit that is done, JSON-able."""
+
+
+def read_manifest(folder: Path) -> dict[str, Any] | None:
+    """The manifest of a run; None if there is none. CorruptStoreError: it is damaged."""
+    path = folder / MANIFEST
+    try:
+        found: dict[str, Any] = json.loads(path.read_bytes())
+        for key, kind in _KEYS.items():
+            if not isinstance(found[key], kind):
+                raise TypeError(f"{key} is no {kind.__name__}")
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except (ValueError, KeyError, TypeError) as error:
+        raise CorruptStoreError(
+            f"{path}: is damaged ({error}); restore it, or remove the folder and run the job again"
+        ) from None
+    return found
+
+
+def refuse_other(folder: Path, name: str) -> None:
+    """Refuse a folder that a run of this job cannot write to; nothing is written."""
+    standing = next(path for path in (folder, *folder.absolute().parents) if path.exists())
+    if not standing.is_dir():
+        raise OutputExistsError(f"{standing}: is a file; give another folder with --out")
+    refuse_folder(standing / JOB)
+    manifest = read_manifest(folder)
+    if manifest is not None and manifest["job"] != name:
+        raise OutputExistsError(
+            f"{folder}: holds a run of the job {manifest['job']}, not of {name}; give another "
+            "folder with --out"
+        )
+    if manifest is None and folder.exists():
+        # A run that was killed before it wrote its manifest leaves no more than this.
+        begun = (LOCK, f"{MANIFEST}{PARTIAL}")
+        if others := [one.name for one in folder.iterdir() if not one.name.startswith(begun)]:
+            raise OutputExistsError(
+                f"{folder}: holds {min(others)} and no run of a job; give another folder with --out"
+            )
+
+
+@contextmanager
+def opened(folder: Path, name: str) -> Iterator[Run]:
+    """Context in which this process alone writes to the folder of a run of a job.
+
+    Raises
+    ------
+    OutputBusyError
+        Another run writes there; the message has its host and process.
+    OutputExistsError, UsageError
+        Something else is there, or nothing can be written.
+    """
+    refuse_other(folder, name)
+    token = uuid.uuid4().hex
+    with disk_full_reported(folder / MANIFEST, _KEPT):
+        make_folder(folder)
+        with locked(folder, token, folder / LOCK) as lock:
+            _remove_partial(folder)
+            for left in folder.glob(f"{WARM_UP}*"):
+                rmtree(left, ignore_errors=True)
+            empty = {"job": name, "files": {}, "asked": {}, "steps": {}}
+            yield Run(folder, lock, read_manifest(folder) or empty)
+
+
+def _remove_partial(folder: Path) -> None:
+    """Remove files that a run which was killed had not written to their end; stores go on."""
+    for left in folder.glob(f"*{PARTIAL}*"):
+        if left.is_file():
+            left.unlink()
+
+
+class Run:
+    """The folder of a run, while this process writes to it.
+
+    RunTakenOverError: another run has taken the lock over; nothing is written then.
+    """
+
+    def __init__(self, folder: Path, lock: Lock, manifest: dict[str, Any]) -> None:
+        self.folder, self.lock, self.manifest = folder, lock, manifest
+
+    def write(self) -> None:
+        """Write the manifest."""
+        self.write_text(MANIFEST, json.dumps(self.manifest, indent=1) + "\n")
+
+    def write_text(self, name: str, text: str) -> None:
+        """Write a file of the run, whole, unless it has that text already."""
+        path = self.folder / name
+        if path.is_file() and path.read_bytes() == text.encode():
+            return
+        with whole_file(path) as partial:
+            partial.write_text(text)
+            # As late as can be: from here to the rename nobody can be kept out.
+            self._require_own()
+
+    def event(self, event: str, **facts: Any) -> None:
+        """Append one line to what happened."""
+        self._require_own()
+        time = datetime.now(UTC).isoformat(timespec="milliseconds")
+        append_line(self.folder / EVENTS, json.dumps({"time": time, "event": event, **facts}))
+
+    def run_begins(self) -> None:
+        """Say who runs."""
+        self.event("begun", run=self.lock.run_id, host=socket.gethostname(), pid=os.getpid())
+
+    def entry(self, step: Step) -> dict[str, Any] | None:
+        """What the manifest says of a step; None if it was never begun."""
+        found: dict[str, Any] | None = self.manifest["steps"].get(step.label)
+        return found
+
+    def begin_step(
+        self, step: Step, units: Sequence[str], known: Callable[[str], Facts]
+    ) -> list[str]:
+        """Begin a step, or go on with it; which units are left.
+
+        Units that were begun by a run that was killed are done if their output is another one than
+        before. What is ``known`` of such a unit is noted, too.
+        """
+        entry = self.entry(step)
+        if entry is None or entry["fingerprint"] != step.fingerprint:
+            entry = {"kind": step.kind, "fingerprint": step.fingerprint, "asked": step.asked}
+            entry |= {"units": {}, "begun": {}}
+            self.manifest["steps"][step.label] = entry
+        done = step.intact(entry, self.folder)
+        for unit, before in entry["begun"].items():
+            path = step.output(unit)
+            if path is not None and sha256_of(self.folder / path) not in (None, before):
+                done[unit] = {**noted(self.folder / path), "seconds": None, **known(unit)}
+        left = [unit for unit in units if unit not in done]
+        entry |= {"units": done, "begun": {}, "total": len(units), "done": False}
+        self.write()
+        self.event("begun", stage=step.label)
+        return left
+
+    def begin(self, step: Step, units: Sequence[str]) -> None:
+        """Note that some units of a step are being done, and what stands where they go."""
+        entry = self.manifest["steps"][step.label]
+        paths = {unit: step.output(unit) for unit in units}
+        entry["begun"] = {
+            unit: None if path is None else sha256_of(self.folder / path)
+            for unit, path in paths.items()
+        }
+        for parent in {(self.folder / path).parent for path in paths.values() if path is not None}:
+            _remove_partial(parent)
+        self.write()
+        self.event("begun", stage=step.label, units=list(units))
+
+    def done(self, step: Step, found: Mapping[str, Facts], seconds: float) -> None:
+        """Note that some units are done, what is known of each, and their output."""
+        entry = self.manifest["steps"][step.label]
+        for unit, facts in found.items():
+            path = step.output(unit)
+            output = {} if path is None else noted(self.folder / path)
+            entry["units"][unit] = {**output, "seconds": seconds / len(found), **facts}
+        entry["begun"] = {}
+        self.write()
+        self.event("done", stage=step.label, units=list(found), seconds=seconds)
+
+    def end_step(self, step: Step, seconds: float) -> None:
+        """Note that all of a step is done."""
+        self.manifest["steps"][step.label]["done"] = True
+        self.write()
+        self.event("done", stage=step.label, seconds=seconds)
+
+    def _require_own(self) -> None:
+        if not self.lock.is_own:
+            raise RunTakenOverError(
+                f"{self.folder}: another run has taken this folder over; nothing more is written"
+            )

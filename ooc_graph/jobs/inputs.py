@@ -1,0 +1,128 @@
+"""What a run depends on and what it wrote: hashes, and stamps that say whether a file may differ.
+
+A file is read again only if its size or one of its times has changed since its hash was noted.
+Nothing is imported here that opens edges, unless files have changed.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from ooc_graph.errors import CorruptStoreError, InputError, NotAStoreError
+from ooc_graph.jobs.model import FilesSource, KroneckerSource, Source, StoreSource
+from ooc_graph.layout.manifest import Manifest
+from ooc_graph.layout.names import MANIFEST
+
+Stamp: TypeAlias = list[int]
+"""Size of a file in bytes, and when content and inode were last changed, in ns."""
+Files: TypeAlias = dict[str, dict[str, Any]]
+"""What is known of files, JSON-able.
+
+``hashes`` has by path the stamp of a file and its SHA-256, ``lists`` by what is named in a job file
+which files there were, and the stamps of these and of all in the same folders.
+"""
+
+
+def stamp_of(path: Path) -> Stamp | None:
+    """Stamp of a file, or of the manifest of a store; None if there is none."""
+    for file in (path / MANIFEST, path):
+        if file.is_file():
+            state = file.stat()
+            return [state.st_size, state.st_mtime_ns, state.st_ctime_ns]
+    return None
+
+
+def sha256_of(path: Path) -> str | None:
+    """Hash of a file, or of a store its identity, which is a hash, too.
+
+    None if there is none, or a store that is damaged.
+    """
+    if (path / MANIFEST).is_file():
+        try:
+            return Manifest.load(path).sha256
+        except CorruptStoreError:
+            return None
+    if not path.is_file():
+        return None
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def noted(path: Path) -> dict[str, Any]:
+    """What tells that a file or store is still the same."""
+    return {"stamp": stamp_of(path), "sha256": sha256_of(path)}
+
+
+def is_same(path: Path, note: Mapping[str, Any]) -> bool:
+    """Whether a file or store is still what it was when it was noted."""
+    stamp = stamp_of(path)
+    return stamp is not None and (stamp == note["stamp"] or sha256_of(path) == note["sha256"])
+
+
+def source_of(source: Source, files: Files) -> dict[str, Any]:
+    """The edges, or the graph, by content: what decides about them, JSON-able.
+
+    ``files`` are those that an earlier run read, and become those of now.
+
+    Raises
+    ------
+    InputError, UsageError
+        Files that cannot be read as what they should be.
+    NotAStoreError
+        There is no graph.
+    """
+    if isinstance(source, KroneckerSource):
+        return source.model_dump()
+    if isinstance(source, StoreSource):
+        manifest = Manifest.load(Path(source.path))
+        if manifest.kind != "graph":
+            raise NotAStoreError(f"{source.path}: holds a {manifest.kind}, a graph is needed here")
+        return {"kind": source.kind, "graph": manifest.sha256}
+    options = source.model_dump(exclude={"path"}, exclude_none=True)
+    return {**options, "files": _files_of(source, files)}
+
+
+def open_edges(source: KroneckerSource | FilesSource) -> Any:
+    """The edges as the API takes them."""
+    import ooc_graph as og  # noqa: PLC0415 (much is imported)
+
+    if isinstance(source, KroneckerSource):
+        options = source.model_dump(exclude={"kind", "scale", "seeds"})
+        return og.Kronecker(source.scale, seeds=(source.seeds[0], source.seeds[1]), **options)
+    options = source.model_dump(exclude={"kind", "path"})
+    return og.open_source(source.path, **options)
+
+
+def file_sha256(path: str, files: Files) -> str:
+    """Hash of one file; noted among the ``files``."""
+    file, hashes = Path(path), files.setdefault("hashes", {})
+    if not file.is_file():
+        raise InputError("cannot be read (no such file)", path=path)
+    if not (path in hashes and hashes[path]["stamp"] == stamp_of(file)):
+        hashes[path] = noted(file)
+    return str(hashes[path]["sha256"])
+
+
+def _files_of(source: FilesSource, files: Files) -> list[dict[str, str]]:
+    """Name and hash of each file of edges, in their order."""
+    lists, listed = files.setdefault("lists", {}), "\n".join(source.paths)
+    before = lists.get(listed, {})
+    stamps = _stamps([*source.paths, *before.get("paths", [])])
+    if before.get("stamps") != stamps:
+        paths = list(open_edges(source).paths)
+        before = lists[listed] = {"paths": paths, "stamps": _stamps([*source.paths, *paths])}
+    return [
+        {"name": Path(path).name, "sha256": file_sha256(path, files)} for path in before["paths"]
+    ]
+
+
+def _stamps(paths: Iterable[str]) -> dict[str, Stamp | None]:
+    """Stamps of files, and of those in folders, by path."""
+    found: dict[str, Stamp | None] = {}
+    for path in map(Path, paths):
+        inside = sorted(path.iterdir()) if path.is_dir() else [path]
+        found |= {str(one): stamp_of(one) for one in inside if not one.is_dir()}
+    return found

@@ -1,0 +1,125 @@
+"""Read a job file, with values that the command line sets."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+from ooc_graph.errors import InputError, UsageError
+from ooc_graph.jobs.checks import mistakes_of
+from ooc_graph.jobs.mistakes import Mistake, mistakes_in, nearest
+from ooc_graph.jobs.model import Job
+from ooc_graph.jobs.toml_text import dotted, has, line_of
+
+Key = tuple[str | int, ...]
+
+
+def read_job(path: Path, settings: Sequence[str] = ()) -> Job:
+    """The job of a file; ``settings`` are words ``TABLE.KEY=VALUE`` that replace what it says.
+
+    Its name is that of the file unless it has one.
+
+    Raises
+    ------
+    InputError
+        A line for each mistake: file and line, or the setting; the key; what was expected.
+    UsageError
+        A setting that is none.
+    """
+    text = _text_of(path)
+    try:
+        data = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        said, line = _syntax(str(error), text)
+        raise InputError(f"is not TOML: {said}", path=path, line=line) from None
+    given = dict(_set(data, word) for word in settings)
+    data.setdefault("name", re.sub(r"[^A-Za-z0-9_-]", "_", path.stem))
+    try:
+        job = Job.model_validate(data, context={"folder": path.absolute().parent})
+        mistakes = list(mistakes_of(job))
+    except ValidationError as error:
+        mistakes = mistakes_in(error, data)
+    if mistakes:
+        lines = sorted(_said(one, path, text, given) for one in mistakes)
+        raise InputError("\n".join(line for _, line in lines))
+    return job
+
+
+def _text_of(path: Path) -> str:
+    try:
+        return path.read_bytes().decode()
+    except (OSError, UnicodeDecodeError) as error:
+        why = error.strerror if isinstance(error, OSError) else "is not UTF-8"
+        raise InputError(f"cannot be read ({why})", path=path) from None
+
+
+_AT = re.compile(r" \(at (?:line (\d+), column \d+|end of document)\)$")
+
+
+def _syntax(said: str, text: str) -> tuple[str, int]:
+    """What is wrong with a text, and in which line: Python has that in its words."""
+    found = _AT.search(said)
+    last = len(text.splitlines()) or 1
+    return _AT.sub("", said), int(found[1]) if found and found[1] else last
+
+
+def _said(mistake: Mistake, path: Path, text: str, given: dict[Key, str]) -> tuple[int, str]:
+    """A mistake with its line, or the setting that it is in, which comes first."""
+    key = mistake.path
+    said = f"{dotted(key)}: {mistake.text}"
+    for end in range(len(key), 0, -1):
+        if key[:end] in given:
+            return 0, f"--set {given[key[:end]]}: {said}"
+        if line := line_of(text, key[:end]):
+            return line, f"{path}:{line}: {said}"
+        for setting, word in given.items():
+            if setting[:end] == key[:end]:
+                return 0, f"--set {word}: {said}"
+    return 0, f"{path}: {said}"
+
+
+def _set(data: dict[str, Any], word: str) -> tuple[Key, str]:
+    """Set one value in the tables; its key, and the word."""
+    name, equals, value = word.partition("=")
+    steps = name.strip().split(".")
+    if not equals or not all(steps):
+        raise UsageError(f"--set {word}: give TABLE.KEY=VALUE, such as source.scale=20")
+    table: Any = data
+    key: list[str | int] = []
+    for number, step in enumerate(steps):
+        chosen: str | int = step
+        if isinstance(table, list):
+            chosen = _stage_called(step, table, word)
+        elif not isinstance(table, dict):
+            raise UsageError(f"--set {word}: {dotted(key)} is a value, not a table")
+        key.append(chosen)
+        if number < len(steps) - 1:
+            if not has(table, [chosen]):
+                table[chosen] = {}
+            table = table[chosen]
+    if isinstance(table, list):
+        raise UsageError(f"--set {word}: {dotted(key)} is a table; name a key of it")
+    table[key[-1]] = _parsed(value)
+    return tuple(key), word
+
+
+def _stage_called(name: str, tables: list[Any], word: str) -> int:
+    """Number of the table of a list that has a name, or a kind and no name."""
+    names = [str(one.get("name", one.get("kind"))) for one in tables if isinstance(one, dict)]
+    if len(names) < len(tables) or name not in names:
+        raise UsageError(f"--set {word}: no stage is called {name}; {nearest(name, names)}")
+    return names.index(name)
+
+
+def _parsed(value: str) -> Any:
+    """A value as TOML has it; a word that is none is a string."""
+    try:
+        found = tomllib.loads(f"value = {value}")
+    except tomllib.TOMLDecodeError:
+        return value
+    return found["value"] if len(found) == 1 else value

@@ -1,0 +1,138 @@
+"""The stages of a job: what is searched, validated and exported."""
+
+from __future__ import annotations
+
+from typing import Literal, Self, TypeAlias
+
+from pydantic import Field, model_validator
+
+from ooc_graph.answers.asked import Asked
+from ooc_graph.answers.reductions import BINS, HISTOGRAM, Bins
+from ooc_graph.jobs.fields import Location, Name, Table, Vertices, as_taken
+
+Exchange: TypeAlias = Literal["auto", "scheduler"]
+
+
+class Stage(Table):
+    """What all stages have."""
+
+    name: Name | None = Field(
+        default=None, description="what its folder is called; by default the kind"
+    )
+
+    @property
+    def label(self) -> str:
+        """Its name, which is unique in the job."""
+        kind: str = getattr(self, "kind")  # noqa: B009 - of each stage another literal
+        return self.name or kind
+
+
+class Rooted(Stage):
+    """Stages that begin at vertices."""
+
+    roots: Vertices | None = Field(
+        default=None, description="vertices to begin at, as in the input"
+    )
+    roots_file: Location | None = Field(
+        default=None, description="a file of them, one a line, or .npy"
+    )
+    keys: int | None = Field(default=None, ge=1, description="as many of Graph500's search keys")
+
+    @model_validator(mode="after")
+    def _one_list(self) -> Self:
+        given = [name for name in ROOTS if getattr(self, name) is not None]
+        if len(given) > 1 or (isinstance(self, Search) and not given):
+            raise ValueError(f"give one of {', '.join(ROOTS)}, not {' and '.join(given) or 'none'}")
+        if self.roots is not None and len(set(self.roots)) < len(self.roots):
+            twice = next(root for root in self.roots if self.roots.count(root) > 1)
+            raise ValueError(f"roots: vertex {twice} is given twice")
+        return self
+
+
+ROOTS = ("roots", "roots_file", "keys")
+
+
+class Search(Rooted):
+    """Searches with an answer for each root, in a store of its own."""
+
+    exchange: Exchange = Field(default="auto", description="scheduler: the ranks of all workers")
+    method: Literal["rows", "edges"] = Field(default="rows", description="edges: each edge once")
+
+
+class BfsStage(Search):
+    """Breadth-first search from each root."""
+
+    kind: Literal["bfs"]
+
+
+class SsspStage(Search):
+    """Shortest paths from each root, on weights of zero or more."""
+
+    kind: Literal["sssp"]
+
+
+class ManyStage(Rooted):
+    """Distances or levels from many sources in one answer; from all vertices without roots."""
+
+    kind: Literal["many"]
+    kernel: Literal["apsp", "multi_source_bfs"] = Field(
+        description="apsp: distances, as `johnson`; multi_source_bfs: levels"
+    )
+    targets: Vertices | None = Field(
+        default=None, description="vertices to reach; all unless given"
+    )
+    cutoff: float | None = Field(default=None, description="what is farther counts as unreached")
+    reduce: Literal["eccentricity", "closeness", "sum", "histogram"] | None = Field(
+        default=None, description="a number or counts for each source instead of distances"
+    )
+    bins: int | None = Field(default=None, ge=1, description="bins of a histogram")
+    bin_width: float | None = Field(default=None, gt=0, description="their width")
+    parents: bool = Field(default=False, description="also each vertex's parent on its way (apsp)")
+
+    @model_validator(mode="after")
+    def _together(self) -> Self:
+        if self.reduce != HISTOGRAM and (self.bins, self.bin_width) != (None, None):
+            raise ValueError("bins and bin_width are for reduce = 'histogram'")
+        hops = self.kernel == "multi_source_bfs"
+        return as_taken(
+            self,
+            lambda: Asked(None, self.cutoff, self.reduce, self.parents, self.all_bins, hops=hops),
+        )
+
+    @property
+    def all_bins(self) -> Bins:
+        """Bins as the search takes them."""
+        return Bins(BINS if self.bins is None else self.bins, self.bin_width)
+
+
+class ComponentsStage(Stage):
+    """Weakly connected components."""
+
+    kind: Literal["components"]
+    exchange: Exchange = Field(default="auto", description="scheduler: the ranks of all workers")
+
+
+class ValidateStage(Stage):
+    """Answers of a stage held against the graph, or against the edges that it was built from."""
+
+    kind: Literal["validate"]
+    of: Name = Field(description="name of the stage whose answers these are")
+    against: Literal["graph", "edges"] = Field(
+        default="graph",
+        description="edges: checks the build too, and counts the edges of Graph500's TEPS",
+    )
+
+
+class ExportStage(Stage):
+    """Answers of a stage as files."""
+
+    kind: Literal["export"]
+    of: Name = Field(description="name of the stage whose answers these are")
+    format: Literal["csv", "tsv", "npz", "parquet"] = Field(
+        default="csv", description="of the files"
+    )
+
+
+AnyStage: TypeAlias = (
+    BfsStage | SsspStage | ManyStage | ComponentsStage | ValidateStage | ExportStage
+)

@@ -1,0 +1,114 @@
+"""The steps of a run: what each follows from, what it writes, and whether it is done."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from ooc_graph import __version__
+from ooc_graph.jobs.checks import BUILD
+from ooc_graph.jobs.inputs import Files, file_sha256, is_same
+from ooc_graph.jobs.model import Build, Job, StoreSource
+from ooc_graph.jobs.stage_tables import AnyStage, ExportStage, ValidateStage
+
+GRAPH = "graph.zarr"
+DONE, NEW, UNFINISHED, CHANGED = "done", "new", "unfinished", "changed"
+# How an answer is called and found; its bytes do not follow from these.
+_NOT_ASKED = {"name", "of", "roots_file", "exchange", "method"}
+
+
+@dataclass(frozen=True)
+class Step:
+    """A stage of a job, or the build of its graph.
+
+    ``asked`` is all that its outputs follow from: parameters, hashes of what it reads, fingerprints
+    of the steps before it, and the version of the package.
+    """
+
+    label: str
+    kind: str
+    asked: dict[str, Any]
+    stage: AnyStage | None = None  # none of the build
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """Hash of all that is asked."""
+        return hashlib.sha256(json.dumps(self.asked, sort_keys=True).encode()).hexdigest()
+
+    def output(self, unit: str) -> str | None:
+        """Where a unit of the step is written, in the folder of the run; None: nowhere."""
+        if isinstance(self.stage, ValidateStage):
+            return None
+        if isinstance(self.stage, ExportStage):
+            return f"{self.label}/{unit}.{self.stage.format}"
+        if self.stage is None:
+            return GRAPH
+        return f"{self.label}/{unit}.zarr" if self.has_roots else f"{self.label}.zarr"
+
+    @property
+    def has_roots(self) -> bool:
+        """Whether there is an answer for each root."""
+        return self.kind in ("bfs", "sssp")
+
+    def state(self, entry: Mapping[str, Any] | None, folder: Path) -> str:
+        """How far the step is by its entry in the manifest of a run."""
+        if entry is None:
+            return NEW
+        if entry["fingerprint"] != self.fingerprint:
+            return CHANGED
+        is_whole = entry["done"] and len(self.intact(entry, folder)) == entry["total"]
+        return DONE if is_whole else UNFINISHED
+
+    def intact(self, entry: Mapping[str, Any], folder: Path) -> dict[str, dict[str, Any]]:
+        """What is done of the step and whose output is as it was written, by unit."""
+        return {
+            unit: facts
+            for unit, facts in entry["units"].items()
+            if (path := self.output(unit)) is None or is_same(folder / path, facts)
+        }
+
+    def differing(self, entry: Mapping[str, Any]) -> list[str]:
+        """Names of what was otherwise when the step was done before."""
+        before, now = entry["asked"], self.asked
+        changed = [key for key in {**now, **before} if now.get(key) != before.get(key)]
+        return [name for key in changed for name in _names_in(key, before.get(key), now.get(key))]
+
+
+def _names_in(key: str, before: Any, now: Any) -> list[str]:
+    """What has changed under a key: files and steps by their names."""
+    if key == "files":
+        old, new = before or [], now or []
+        some = [one for one in [*old, *new] if one not in old or one not in new]
+        return list(dict.fromkeys(one["name"] for one in some)) or ["files"]
+    if key == "after":
+        old, new = before or {}, now or {}
+        return [name for name in {**new, **old} if old.get(name) != new.get(name)]
+    return [key]
+
+
+def steps_of(job: Job, source: Mapping[str, Any], files: Files) -> list[Step]:
+    """The steps of a job, in their order.
+
+    ``source`` and ``files`` are as of `ooc_graph.jobs.inputs.source_of`.
+    """
+    steps: dict[str, Step] = {}
+    version = {"version": __version__}
+    graph: dict[str, Any] = {"graph": source}
+    if not isinstance(job.source, StoreSource):
+        build = (job.build or Build()).model_dump(exclude_none=True)
+        steps[BUILD] = Step(BUILD, BUILD, {**source, **build, **version})
+        graph = {BUILD: steps[BUILD].fingerprint}
+    for stage in job.stage:
+        asked = stage.model_dump(mode="json", exclude=_NOT_ASKED, exclude_none=True) | version
+        roots_file = getattr(stage, "roots_file", None)
+        if roots_file is not None:
+            asked["roots_file"] = file_sha256(roots_file, files)
+        of = getattr(stage, "of", None)
+        asked["after"] = graph if of is None else {of: steps[of].fingerprint}
+        steps[stage.label] = Step(stage.label, stage.kind, asked, stage)
+    return list(steps.values())

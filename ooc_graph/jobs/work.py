@@ -1,0 +1,207 @@
+"""What each kind of step does: calls of the API, some units at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from functools import cached_property
+from pathlib import Path
+from shutil import rmtree
+from typing import Any, TypeAlias
+
+import ooc_graph as og
+from ooc_graph.jobs.checks import BUILD
+from ooc_graph.jobs.folder import WARM_UP, Facts, Run
+from ooc_graph.jobs.inputs import open_edges
+from ooc_graph.jobs.model import Build, Job, StoreSource
+from ooc_graph.jobs.stage_tables import Rooted, Search
+from ooc_graph.jobs.steps import GRAPH, Step
+from ooc_graph.jobs.workplace import Workplace
+from ooc_graph.layout.outputs import make_folder
+
+_COMMITS = 128
+"""About how often a step notes what is done: each time all of the manifest is written."""
+_OF_WORKER, _TOGETHER = 16, 64
+"""Searches that a worker of a cluster is given at once, and answers that are validated together."""
+Found: TypeAlias = dict[str, Facts]
+"""By unit: what is known of it beside its output."""
+
+
+class Work:
+    """What is done for a step of a run: its units, and the calls for some of these."""
+
+    def __init__(self, job: Job, run: Run, steps: Iterable[Step], workplace: Workplace) -> None:
+        self.job, self.run, self.workplace = job, run, workplace
+        self.steps = {step.label: step for step in steps}
+        self.is_cold = True  # until a search was done
+
+    @property
+    def graph_path(self) -> Path:
+        """Where the graph is, or will be."""
+        source = self.job.source
+        return Path(source.path) if isinstance(source, StoreSource) else self.run.folder / GRAPH
+
+    @cached_property
+    def graph(self) -> og.Graph:
+        """The graph, opened once."""
+        return og.open(self.graph_path)
+
+    def output(self, step: Step, unit: str) -> Path:
+        """Where a unit is written."""
+        path = step.output(unit)
+        assert path is not None
+        return self.run.folder / path
+
+    def units(self, step: Step) -> list[str]:
+        """All units of a step, in their order."""
+        if step.stage is None:
+            return [BUILD]
+        of = getattr(step.stage, "of", None)
+        if of is not None:
+            return list(self.run.manifest["steps"][of]["units"])
+        if isinstance(step.stage, Search):
+            roots = self.roots(step.stage)
+            assert roots is not None
+            return [str(root) for root in roots]
+        return [step.label]
+
+    def roots(self, stage: Rooted) -> list[int] | None:
+        """Vertices that a stage begins at, each once; None: at all."""
+        if stage.roots_file is not None:
+            from ooc_graph.api.graphs import ids_in  # noqa: PLC0415 (many modules)
+
+            ids: list[int] = ids_in(Path(stage.roots_file)).tolist()
+            return ids
+        if stage.keys is None:
+            return stage.roots
+        row_of = self.graph.internal_of()
+        keys = open_edges(self.job.source).search_keys(  # type: ignore[arg-type]
+            stage.keys, degree=lambda ids: row_of[ids] >= 0
+        )
+        # Of a tiny graph there are fewer than were asked for.
+        return list(dict.fromkeys(keys.tolist()))
+
+    def at_once(self, step: Step, count: int) -> int:
+        """How many of so many units are done between two notes in the manifest."""
+        least = 1
+        if step.has_roots and self.workplace.client:
+            least = _OF_WORKER * self.workplace.workers
+        if step.asked.get("against") == "graph":
+            least = _TOGETHER
+        return max(least, -(-count // _COMMITS))
+
+    def do(self, step: Step, units: Sequence[str]) -> Found:
+        """Do some units of a step."""
+        return _DOING[step.kind](self, step, units)
+
+    def known(self, step: Step, unit: str) -> Facts:
+        """What is known of a unit whose output is there."""
+        if step.kind == "components":
+            return {"components": og.ComponentsResult.open(self.output(step, unit)).count}
+        return {}
+
+
+def _build(work: Work, step: Step, units: Sequence[str]) -> Found:
+    job = work.job
+    og.build(
+        open_edges(job.source),  # type: ignore[arg-type]
+        work.output(step, units[0]),
+        overwrite=True,
+        **(job.build or Build()).model_dump(),
+        **work.workplace.options("device", "device_memory"),
+    )
+    return {units[0]: {}}
+
+
+def _search(work: Work, step: Step, units: Sequence[str]) -> Found:
+    stage: Any = step.stage
+    if stage.method == "edges":
+        # By CPUs alone, which take no limits of CUDA devices.
+        options = {**work.workplace.options(), "device": work.workplace.cpu_device}
+    else:
+        options = work.workplace.options("device", "device_memory", "host_memory")
+    options |= {"exchange": stage.exchange, "method": stage.method}
+    search = getattr(og, step.kind)
+    if stage.keys is not None and work.is_cold:
+        # As Graph500 does: no time has compiling in it, or the first look at memory.
+        scratch = work.run.folder / WARM_UP
+        search(work.graph, int(units[0]), out=scratch, overwrite=True, **options)
+        rmtree(scratch)
+        work.is_cold = False
+    answers = search(
+        work.graph,
+        [int(root) for root in units],
+        out=work.run.folder / step.label,
+        overwrite=True,
+        **options,
+    )
+    return {
+        unit: {"elapsed_s": answer.elapsed_s} for unit, answer in zip(units, answers, strict=True)
+    }
+
+
+def _many(work: Work, step: Step, units: Sequence[str]) -> Found:
+    stage: Any = step.stage
+    search: Any = og.johnson if stage.kernel == "apsp" else og.multi_source_bfs
+    asked = {"parents": True} if stage.parents else {}
+    search(
+        work.graph,
+        work.roots(stage),
+        targets=stage.targets,
+        cutoff=stage.cutoff,
+        reduce=stage.reduce,
+        bins=stage.all_bins.count,
+        bin_width=stage.bin_width,
+        out=work.output(step, units[0]),
+        overwrite=True,
+        **asked,
+        **work.workplace.options("device", "device_memory", "host_memory"),
+    )
+    return {units[0]: {}}
+
+
+def _components(work: Work, step: Step, units: Sequence[str]) -> Found:
+    stage: Any = step.stage
+    og.components(
+        work.graph,
+        out=work.output(step, units[0]),
+        exchange=stage.exchange,
+        device=work.workplace.cpu_device,
+        overwrite=True,
+        **work.workplace.options(),
+    )
+    return {units[0]: work.known(step, units[0])}
+
+
+def _validate(work: Work, step: Step, units: Sequence[str]) -> Found:
+    stage: Any = step.stage
+    answers = [work.output(work.steps[stage.of], unit) for unit in units]
+    if stage.against == "edges":
+        edges = open_edges(work.job.source)  # type: ignore[arg-type]
+        verdicts = [og.validate(answer, edges) for answer in answers]
+    else:
+        verdicts = og.validate(work.graph, answers, **work.workplace.options())
+    return {
+        unit: {"reached": verdict.reached, "edges": verdict.edges}
+        for unit, verdict in zip(units, verdicts, strict=True)
+    }
+
+
+def _export(work: Work, step: Step, units: Sequence[str]) -> Found:
+    stage: Any = step.stage
+    make_folder(work.run.folder / step.label)
+    for unit in units:
+        answer = og.Result.open(work.output(work.steps[stage.of], unit))
+        og.export(answer, work.output(step, unit), overwrite=True)
+    return {unit: {} for unit in units}
+
+
+_DOING: dict[str, Callable[[Work, Step, Sequence[str]], Found]] = {
+    BUILD: _build,
+    "bfs": _search,
+    "sssp": _search,
+    "many": _many,
+    "components": _components,
+    "validate": _validate,
+    "export": _export,
+}
+"""By kind of step."""

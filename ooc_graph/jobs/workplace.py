@@ -1,0 +1,73 @@
+"""Who does the work of a job, and with what."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager, ExitStack
+from functools import cached_property
+from typing import Any
+
+from ooc_graph.jobs.model import AddressCluster, Cluster, Job, LocalCluster
+from ooc_graph.model.resources import CPU, CUDA
+from ooc_graph.types import Progress
+
+
+class Workplace:
+    """The cluster of a job, started or joined when the first step asks for it, or this process."""
+
+    def __init__(self, job: Job, progress: Progress) -> None:
+        self.resources, self.progress = job.resources, progress
+        self._cluster, self._stack = job.cluster, ExitStack()
+
+    def __enter__(self) -> Workplace:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Leave the cluster; the next step starts or joins it again."""
+        self.__dict__.pop("client", None)
+        self._stack.close()
+
+    @cached_property
+    def client(self) -> Any:
+        """As the functions of the API take it: False is this process."""
+        if self._cluster is None:
+            return False
+        start = _STARTS[type(self._cluster)]
+        return self._stack.enter_context(start(self._cluster, self))
+
+    @property
+    def workers(self) -> int:
+        """Processes that can search at once."""
+        return len(self.client.nthreads()) if self.client else 1
+
+    def options(self, *names: str) -> dict[str, Any]:
+        """``client``, ``progress`` and ``memory_limit``, and resources of these names."""
+        chosen = {name: getattr(self.resources, name) for name in ("memory_limit", *names)}
+        return {"client": self.client, "progress": self.progress, **chosen}
+
+    @property
+    def cpu_device(self) -> str:
+        """Device for what CPUs alone do: no CUDA device, also where the job asks for one."""
+        return CPU if self.resources.device == CUDA else self.resources.device
+
+
+def _local(cluster: LocalCluster, workplace: Workplace) -> AbstractContextManager[Any]:
+    from ooc_graph.runtime.cluster import cluster_of_machine  # noqa: PLC0415 (imports Dask)
+
+    return cluster_of_machine(workplace.resources.device, cluster.workers, workplace.progress.note)
+
+
+def _joined(cluster: AddressCluster, _: Workplace) -> AbstractContextManager[Any]:
+    from ooc_graph.runtime.joined_cluster import joined_cluster  # noqa: PLC0415 (imports Dask)
+
+    return joined_cluster(cluster.address, cluster.tls)
+
+
+_STARTS: dict[type[Cluster], Callable[[Any, Workplace], AbstractContextManager[Any]]] = {
+    LocalCluster: _local,
+    AddressCluster: _joined,
+}
+"""By kind of cluster: the context of its client."""

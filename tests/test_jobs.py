@@ -1,0 +1,711 @@
+"""The commands run, status and runs: what is done, skipped, done again and refused."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import socket
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import pytest
+
+import ooc_graph as og
+from ooc_graph.errors import ClusterLostError, RunTakenOverError
+from ooc_graph.jobs import workplace
+from ooc_graph.jobs.folder import opened, read_manifest
+from ooc_graph.jobs.model import LocalCluster
+from ooc_graph.jobs.shipped import EXAMPLES
+from ooc_graph.jobs.status import status_of
+from tests.command_line import REPOSITORY, Ended, call, command, listing, script
+from tests.job_runs import CHANGED, STEPS, done_by, published, skipped, small_job
+
+Command = Callable[..., Ended]
+
+
+@pytest.fixture
+def ooc(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Command:
+    """The command, in this process."""
+    return lambda *words: call(monkeypatch, capsys, *words)
+
+
+def events(folder: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in (folder / "events.jsonl").read_text().splitlines()]
+
+
+def summary(folder: Path) -> Any:
+    return json.loads((folder / "summary.json").read_text())
+
+
+def test_a_job_is_done_once(ooc: Command, tmp_path: Path) -> None:
+    job, run = small_job(tmp_path), tmp_path / "run"
+    first = ooc("run", job, "--out", run)
+    assert first.code == 0, first
+    assert done_by(first) == list(STEPS)
+    assert (run / "export" / "10.csv").read_text().splitlines() == [
+        "vertex,parent,level",
+        "10,10,0",
+        "20,10,1",
+        "30,10,1",
+        "40,30,2",
+    ]
+    assert og.ComponentsResult.open(run / "components.zarr").count == 1
+    before, manifest = published(run), read_manifest(run)
+    assert manifest is not None
+    for name, entry in manifest["steps"].items():
+        assert len(entry["fingerprint"]) == 64
+        assert entry["asked"]["version"] == og.__version__
+        for unit, facts in entry["units"].items():
+            if name == "bfs":
+                assert (
+                    facts["sha256"] == og.Result.open(run / "bfs" / f"{unit}.zarr").columns.identity
+                )  # type: ignore[union-attr]
+    assert summary(run)["components"]["components"] == 1
+    assert summary(run)["bfs"]["units"] == summary(run)["bfs"]["timed"] == 2
+
+    again = ooc("run", job, "--out", run)
+    assert again.code == 0, again
+    assert skipped(again) == len(STEPS)
+    assert published(run) == before
+    said = [(one["event"], one.get("stage"), one.get("units")) for one in events(run)]
+    assert said[0] == ("begun", None, None)
+    at = said.index(("begun", "bfs", None))
+    assert said[at : at + 6] == [
+        ("begun", "bfs", None),
+        ("begun", "bfs", ["10"]),
+        ("done", "bfs", ["10"]),
+        ("begun", "bfs", ["30"]),
+        ("done", "bfs", ["30"]),
+        ("done", "bfs", None),
+    ]
+    assert said[-2:] == [("skipped", "export", None), ("done", None, None)]
+
+
+def test_a_finished_job_ends_at_once_without_numba_and_dask(ooc: Command, tmp_path: Path) -> None:
+    # Nothing is left to do, so nobody is asked to do it: this scheduler does not exist.
+    more = '[cluster]\nkind = "address"\naddress = "tcp://127.0.0.1:1"\n'
+    job, run = small_job(tmp_path), tmp_path / "run"
+    assert ooc("run", job, "--out", run).code == 0
+    job.write_text(job.read_text() + more)
+    program = (
+        "import resource, sys, time\n"
+        "begun = time.process_time()\n"
+        f"sys.argv = ['ooc-graph', 'run', {str(job)!r}, '--out', {str(run)!r}]\n"
+        "from ooc_graph.cli.entry import run\n"
+        "assert run() == 0\n"
+        "print({'numba', 'dask', 'distributed', 'zarr'} & set(sys.modules))\n"
+        "print(time.process_time() - begun)\n"
+    )
+    done = script("-c", program)
+    assert done.code == 0, done
+    *lines, imported, seconds = done.out.splitlines()
+    assert len(lines) == len(STEPS)
+    assert imported == "set()"
+    # Of the processor: whatever else runs on the machine.
+    assert float(seconds) < 1
+
+
+def test_the_job_that_was_asked_for_can_be_run_again(ooc: Command, tmp_path: Path) -> None:
+    job, run = small_job(tmp_path), tmp_path / "run"
+    words = ("--set", "stage.bfs.roots=[20]", "--set", "retries.times=1", "--out", run)
+    assert ooc("run", job, *words).code == 0
+    asked = (run / "job.toml").read_text()
+    assert 'name = "small"\n' in asked
+    assert f'path = "{tmp_path}/edges.txt"\n' in asked
+    assert "roots = [20]\n" in asked
+    assert "[retries]\ntimes = 1\n" in asked
+    again = ooc("run", run / "job.toml", "--out", run)
+    assert (again.code, skipped(again)) == (0, len(STEPS)), again
+    assert (run / "job.toml").read_text() == asked
+
+
+def test_what_changed_is_done_again_with_what_follows_it(ooc: Command, tmp_path: Path) -> None:
+    job, run = small_job(tmp_path), tmp_path / "run"
+    assert ooc("run", job, "--out", run).code == 0
+    before = published(run)
+
+    only = ooc("run", job, "--out", run, "--only", "build", "--set", "stage.bfs.roots=[10, 20]")
+    assert (only.code, skipped(only)) == (0, 1)
+    states = {step["step"]: step["state"] for step in status_of(run)["steps"]}
+    assert states == dict.fromkeys(STEPS, "done") | dict.fromkeys(
+        ("bfs", "validate", "export"), "new"
+    )
+    other = ooc("run", job, "--out", run, "--set", "stage.bfs.roots=[10, 20]")
+    assert done_by(other) == ["bfs", "validate", "export"]
+    assert "bfs: roots changed, done again\n" in other.out
+    assert "export: bfs changed, done again\n" in other.out
+    assert (run / "export" / "20.csv").is_file()
+
+    tabs = ooc("run", job, "--out", run, "--set", "stage.export.format=npz")
+    assert done_by(tabs) == ["bfs", "validate", "export"]  # of the roots in the file again
+    assert published(run).items() >= before.items()
+
+    packed = ooc("run", job, "--out", run, "--set", "build.compress=true")
+    assert done_by(packed) == list(STEPS)
+    assert "build: compress changed, done again\n" in packed.out
+    assert published(run)["bfs/10.zarr/manifest.json"] != before["bfs/10.zarr/manifest.json"]
+
+    # Where and how work is done changes nothing of the answers.
+    quick = ("--set", "build.compress=true", "--set", "resources.memory_limit=2GiB")
+    slow = ooc("run", job, "--out", run, *quick, "--set", "stage.bfs.method=edges")
+    assert (slow.code, skipped(slow)) == (0, len(STEPS)), slow
+
+
+def test_input_that_changed_is_read_again(ooc: Command, tmp_path: Path) -> None:
+    job, run = small_job(tmp_path), tmp_path / "run"
+    assert ooc("run", job, "--out", run).code == 0
+    before = published(run)
+    small_job(tmp_path, edges=CHANGED)
+    changed = ooc("run", job, "--out", run)
+    assert changed.code == 0, changed
+    assert "build: edges.txt changed, done again\n" in changed.out
+    assert done_by(changed) == list(STEPS)
+    assert ooc("run", job, "--out", tmp_path / "anew").code == 0
+    assert published(run) == published(tmp_path / "anew") != before
+    # A file that was written again with the same content is no other one.
+    small_job(tmp_path, edges=CHANGED)
+    os.utime(tmp_path / "edges.txt", (1, 1))
+    assert skipped(ooc("run", job, "--out", run)) == len(STEPS)
+    # Nor is one elsewhere.
+    (tmp_path / "moved").mkdir()
+    shutil.move(tmp_path / "edges.txt", tmp_path / "moved" / "edges.txt")
+    words = ("--out", run, "--set", "source.path=moved/edges.txt")
+    assert skipped(ooc("run", job, *words)) == len(STEPS)
+
+
+def test_a_file_more_in_a_folder_is_changed_input(ooc: Command, tmp_path: Path) -> None:
+    job, run = small_job(tmp_path), tmp_path / "run"
+    (tmp_path / "in").mkdir()
+    shutil.move(tmp_path / "edges.txt", tmp_path / "in")
+    words = ("--out", run, "--set", "source.path=in", "--set", "source.format=edgelist")
+    assert ooc("run", job, *words).code == 0
+    (tmp_path / "in" / "more.txt").write_text("50 10 1\n")
+    changed = ooc("run", job, *words)
+    assert "build: more.txt changed, done again\n" in changed.out
+    files = og.open(run / "graph.zarr").attributes["source"]["files"]
+    assert [file["name"] for file in files] == ["edges.txt", "more.txt"]
+
+
+def test_roots_of_a_file_and_a_store_as_source(ooc: Command, tmp_path: Path) -> None:
+    job, run = small_job(tmp_path), tmp_path / "run"
+    og.build(tmp_path / "edges.txt", tmp_path / "g.zarr")
+    (tmp_path / "roots.txt").write_text("30\n20\n")
+    job.write_text(
+        '[source]\nkind = "store"\npath = "g.zarr"\n'
+        '[[stage]]\nkind = "sssp"\nroots_file = "roots.txt"\n'
+        '[[stage]]\nkind = "validate"\nof = "sssp"\n'
+    )
+    assert done_by(ooc("run", job, "--out", run)) == ["sssp", "validate"]
+    assert sorted(path.name for path in run.glob("sssp/*.zarr")) == ["20.zarr", "30.zarr"]
+    (tmp_path / "roots.txt").write_text("30\n20\n10\n")
+    more = ooc("run", job, "--out", run)
+    assert "sssp: roots_file changed, done again\n" in more.out
+    assert len(list(run.glob("sssp/*.zarr"))) == 3
+    og.build((np.array([10, 20]), np.array([30, 40])), tmp_path / "g.zarr", overwrite=True)
+    assert "needs weights" not in more.err
+    refused = ooc("run", job, "--out", run)
+    assert refused.code == 2
+    assert "sssp: graph changed, done again\n" in refused.out
+
+
+def test_what_cpus_alone_do_needs_no_cuda_device(ooc: Command, tmp_path: Path) -> None:
+    job, run = small_job(tmp_path), tmp_path / "run"
+    assert ooc("run", job, "--out", run, "--only", "build").code == 0
+    settings = ["resources.device=cuda", "resources.device_memory=1GiB", "stage.bfs.method=edges"]
+    words = [word for one in settings for word in ("--set", one)]
+    for stage in ("bfs", "components"):
+        done = ooc("run", job, "--out", run, *words, "--only", stage)
+        assert done_by(done) == [stage], done
+
+
+def test_outputs_that_are_gone_or_other_are_made_again(ooc: Command, tmp_path: Path) -> None:
+    job, run = small_job(tmp_path), tmp_path / "run"
+    assert ooc("run", job, "--out", run).code == 0
+    before = published(run)
+    (run / "export" / "30.csv").unlink()
+    (run / "export" / "10.csv").write_text("no answer")
+    shutil.rmtree(run / "bfs" / "10.zarr")
+    again = ooc("run", job, "--out", run)
+    assert again.code == 0, again
+    assert done_by(again) == ["bfs", "export"]
+    assert "bfs: begun, 1 of 2 done before\n" in again.out
+    assert published(run) == before
+    shutil.rmtree(run / "graph.zarr")
+    assert done_by(ooc("run", job, "--out", run)) == ["build"]
+    assert published(run) == before
+
+
+def test_a_run_that_was_copied_is_finished(ooc: Command, tmp_path: Path) -> None:
+    job, run = small_job(tmp_path), tmp_path / "run"
+    assert ooc("run", job, "--out", run).code == 0
+    shutil.copytree(run, tmp_path / "copy", copy_function=shutil.copyfile)
+    copied = ooc("run", job, "--out", tmp_path / "copy")
+    assert (copied.code, skipped(copied)) == (0, len(STEPS)), copied
+
+
+def test_stages_that_are_chosen(ooc: Command, tmp_path: Path) -> None:
+    job, run = small_job(tmp_path), tmp_path / "run"
+    early = ooc("run", job, "--out", run, "--only", "validate")
+    assert early.code == 2
+    assert not run.exists()
+    assert "validate follows from bfs, which is not done; run that first" in early.err
+    assert done_by(ooc("run", job, "--out", run, "--only", "build")) == ["build"]
+    assert done_by(ooc("run", job, "--out", run, "--only", "bfs")) == ["bfs"]
+    assert summary(run).keys() == {"build", "bfs"}
+    rest = ooc("run", job, "--out", run, "--from", "validate")
+    assert done_by(rest) == ["validate", "export"]
+    assert done_by(ooc("run", job, "--out", run)) == ["components"]
+    for words, said in (
+        (("--only", "export", "--from", "bfs"), "--only and --from: give one of them"),
+        (("--only", ""), "no stage is called ; there are build, bfs"),
+        (("--only", "exprt"), "no stage is called exprt; did you mean export?"),
+    ):
+        refused = ooc("run", job, "--out", run, *words)
+        assert refused.code == 2
+        assert said in refused.err
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("run", "none.toml"), "none.toml: cannot be read"),
+        (("run",), "give a job file"),
+        (("run", "small.toml", "--set", "source.path=none.txt"), "none.txt"),
+        (("run", "small.toml", "--set", "stage.bfs.root=[1]"), "did you mean roots?"),
+        (("run", "small.toml", "--set", "source.kind=store", "--set", "source.path=."), "source"),
+        (("run", "small.toml", "--only", "none"), "no stage is called none"),
+        (("run", "small.toml", "--out", "taken"), "taken: holds file and no run of a job"),
+        (("run", "small.toml", "--out", "edges.txt"), "edges.txt: is a file; give another folder"),
+        (("run", "small.toml", "--out", "edges.txt/run"), "edges.txt: is a file"),
+        (("run", "small.toml", "--out", "g.zarr/run"), "lies inside the store"),
+        (("status", "taken"), "taken: holds no run of a job"),
+        (("runs", "none"), "none: no such folder"),
+        (("run", "--example", "none"), "there are graph500"),
+    ],
+)
+def test_refusals_write_nothing(
+    words: tuple[str, ...],
+    said: str,
+    ooc: Command,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    small_job(tmp_path)
+    og.build(tmp_path / "edges.txt", tmp_path / "g.zarr")
+    (tmp_path / "taken").mkdir()
+    (tmp_path / "taken" / "file").touch()
+    monkeypatch.chdir(tmp_path)
+    before = listing(tmp_path)
+    done = ooc(*words)
+    assert done.code == 2, done
+    assert said in done.err
+    assert listing(tmp_path) == before
+
+
+def test_a_root_that_is_no_vertex_is_refused_when_the_graph_is_there(
+    ooc: Command, tmp_path: Path
+) -> None:
+    job, run = small_job(tmp_path), tmp_path / "run"
+    refused = ooc("run", job, "--out", run, "--set", "stage.bfs.roots=[10, 9]")
+    assert refused.code == 2
+    assert "vertex 9" in refused.err
+    for failed, stage in zip(events(run)[-2:], ("bfs", None), strict=True):
+        assert (failed["event"], failed.get("stage")) == ("failed", stage)
+        assert "vertex 9" in failed["error"]
+    assert skipped(ooc("run", job, "--out", run)) == 1
+
+
+def test_a_run_of_another_job_is_refused(ooc: Command, tmp_path: Path) -> None:
+    job, run = small_job(tmp_path), tmp_path / "run"
+    assert ooc("run", job, "--out", run, "--only", "build").code == 0
+    before = listing(run)
+    other = ooc("run", job, "--out", run, "--set", "name=other")
+    assert other.code == 2
+    assert "holds a run of the job small, not of other; give another folder" in other.err
+    assert listing(run) == before
+
+
+@pytest.mark.parametrize(
+    "text", [b'{"job": ', b"[]", b"{}", b"\xff", b'{"job": "small", "files": {}, "steps": []}']
+)
+def test_a_damaged_manifest_is_named(text: bytes, ooc: Command, tmp_path: Path) -> None:
+    job, run = small_job(tmp_path), tmp_path / "run"
+    assert ooc("run", job, "--out", run, "--only", "build").code == 0
+    shutil.copytree(run, tmp_path / "intact")
+    (run / "run.json").write_bytes(text)
+    for words in (("run", job, "--out", run), ("status", run)):
+        done = ooc(*words)
+        assert done.code == 1
+        assert f"{run}/run.json: is damaged" in done.err
+        assert len(done.err.splitlines()) == 1
+    listed = json.loads(ooc("runs", tmp_path, "--json").out)
+    assert [(Path(one["folder"]).name, one["state"]) for one in listed] == [
+        ("intact", "done"),
+        ("run", "damaged"),
+    ]
+
+
+def test_what_else_is_damaged_is_made_again(ooc: Command, tmp_path: Path) -> None:
+    job, run = small_job(tmp_path), tmp_path / "run"
+    assert ooc("run", job, "--out", run).code == 0
+    before, asked = published(run), (run / "job.toml").read_text()
+    (run / "graph.zarr" / "manifest.json").write_text("{}")
+    (run / "job.toml").write_bytes(b"\xff")
+    (run / "run.lock").write_text("[]")
+    (run / "events.jsonl").write_bytes(b"\xff\n[1]\n{}\n")
+    again = ooc("run", job, "--out", run)
+    assert (again.code, done_by(again)) == (0, ["build"]), again
+    assert published(run) == before
+    assert (run / "job.toml").read_text() == asked
+    assert status_of(run)["state"] == "done"
+
+
+def test_a_stage_may_be_called_as_the_untimed_search(ooc: Command, tmp_path: Path) -> None:
+    job, run = small_job(tmp_path), tmp_path / "run"
+    words = ("--out", run, "--set", "stage.components.name=warm-up")
+    assert ooc("run", job, *words).code == 0
+    assert skipped(ooc("run", job, *words)) == len(STEPS)
+
+
+def test_a_build_does_not_replace_the_folder_of_a_run(ooc: Command, tmp_path: Path) -> None:
+    job, run = small_job(tmp_path), tmp_path / "run"
+    assert ooc("run", job, "--out", run).code == 0
+    before = listing(run)
+    built = ooc("build", tmp_path / "edges.txt", run, "--overwrite")
+    assert built.code == 2
+    assert "is not a store of this package, so it is not replaced" in built.err
+    assert listing(run) == before
+
+
+def test_a_dry_run_says_what_would_be_done(ooc: Command, tmp_path: Path) -> None:
+    job, run = small_job(tmp_path), tmp_path / "run"
+    before = listing(tmp_path)
+    planned = ooc("run", job, "--out", run, "--dry-run")
+    assert planned.code == 0, planned
+    assert [line.split()[:3] for line in planned.out.splitlines()[1:]] == [
+        [name, name, "new"] for name in STEPS
+    ]
+    assert listing(tmp_path) == before
+    assert ooc("run", job, "--out", run, "--only", "build").code == 0
+    before = listing(tmp_path)
+    words = ("--dry-run", "--set", "stage.bfs.roots=[20]", "--from", "bfs")
+    rows = ooc("run", job, "--out", run, *words).out.splitlines()[1:]
+    assert rows[0].split() == ["build", "build", "done,", "not", "chosen"]
+    held_bytes = og.plan(run / "graph.zarr")["bytes: in all"]
+    assert f"memory, {held_bytes:,} bytes: in all" in rows[1]
+    assert ooc("run", job, "--out", run).code == 0
+    (run / "export" / "10.csv").unlink()
+    rows = ooc("run", job, "--out", run, *words).out.splitlines()[1:]
+    assert [" ".join(row.split()[2:4]) for row in rows] == [
+        "done, not",
+        "roots changed",
+        "done",
+        "bfs changed",
+        "bfs changed",
+    ]
+    rows = ooc("run", job, "--out", run, "--dry-run").out.splitlines()[1:]
+    assert "1 of 2 done" in rows[-1]
+
+
+def test_two_runs_at_once(ooc: Command, tmp_path: Path) -> None:
+    job, run = small_job(tmp_path), tmp_path / "run"
+    with opened(run, "small"):
+        second = ooc("run", job, "--out", run)
+        assert json.loads((run / "run.lock").read_text())["since"]
+        assert sorted(path.name for path in run.iterdir()) == ["run.lock"]
+    assert second.code == 75
+    assert f"{run}: another run is writing it" in second.err
+    assert f'"pid": {os.getpid()}' in second.err
+    assert f'"host": "{socket.gethostname()}"' in second.err
+    assert ooc("run", job, "--out", run).code == 0
+    assert not (run / "run.lock").exists()
+
+
+@pytest.mark.parametrize("taken", ["replaced", "written", "removed"])
+def test_a_run_whose_lock_was_taken_over_writes_nothing(taken: str, tmp_path: Path) -> None:
+    folder = tmp_path / "run"
+    with opened(folder, "small") as zombie:
+        zombie.write()
+        lock = folder / "run.lock"
+        if taken == "written":
+            # As by a host that was given the lock when this one was taken for dead.
+            lock.write_text(json.dumps({"run": "another"}))
+        else:
+            lock.unlink()
+        if taken == "replaced":
+            lock.write_text(json.dumps({"run": "another"}))
+        before = listing(folder)
+        zombie.manifest["steps"]["bfs"] = {}
+        with pytest.raises(RunTakenOverError, match="another run has taken this folder over"):
+            zombie.write()
+        with pytest.raises(RunTakenOverError):
+            zombie.event("done", stage="bfs")
+        assert listing(folder) == before
+    # Nor does it free the lock of the other one.
+    assert listing(folder) == before
+
+
+def test_a_run_that_is_taken_over_ends(
+    ooc: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    job, run = small_job(tmp_path, "[retries]\ntimes = 5\nwait_s = 0\n"), tmp_path / "run"
+    find = og.bfs
+
+    def taken_over(*given: Any, **options: Any) -> Any:
+        found = find(*given, **options)
+        (run / "run.lock").write_text(json.dumps({"run": "another"}))
+        return found
+
+    monkeypatch.setattr(og, "bfs", taken_over)
+    ended = ooc("run", job, "--out", run)
+    assert ended.code == 1
+    assert "another run has taken this folder over" in ended.err
+    said = [(one["event"], one.get("units")) for one in events(run)]
+    assert said[-1] == ("begun", ["10"])
+    manifest = read_manifest(run)
+    assert manifest is not None
+    assert manifest["steps"]["bfs"]["units"] == {}
+
+
+def test_status_while_a_run_is_at_it(
+    ooc: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    job, run = small_job(tmp_path), tmp_path / "run"
+    seen: list[Any] = []
+    find = og.bfs
+
+    def watched(graph: Any, roots: list[int], **options: Any) -> Any:
+        if roots == [30]:
+            seen.append(json.loads(command("status", run, "--json").out))
+            seen.append(command("status", run).out)
+        return find(graph, roots, **options)
+
+    monkeypatch.setattr(og, "bfs", watched)
+    assert ooc("run", job, "--out", run).code == 0
+    found, said = seen
+    assert (found["state"], found["job"], found["pid"]) == ("running", "small", os.getpid())
+    steps = {step["step"]: step for step in found["steps"]}
+    assert list(steps) == list(STEPS)
+    assert (steps["build"]["state"], steps["components"]["state"]) == ("done", "new")
+    assert steps["bfs"].items() >= {"state": "running", "running": ["30"], "total": 2}.items()
+    assert steps["bfs"]["done"] == 1
+    assert steps["bfs"]["left_s"] == pytest.approx(1 / steps["bfs"]["units_per_s"])
+    assert steps["bfs"]["since"] >= found["since"]
+    (row,) = [line for line in said.splitlines() if line.startswith("bfs")]
+    assert row.split()[:5] == ["bfs", "running", "1", "of", "2"]
+    assert " 30 since " in row
+
+
+def test_status_of_runs_that_ended(ooc: Command, tmp_path: Path) -> None:
+    job = small_job(tmp_path)
+    for name in ("good", "bad", "gone"):
+        word = "stage.bfs.roots=[9]" if name == "bad" else "retries.times=0"
+        ooc("run", job, "--out", tmp_path / "runs" / name, "--set", word)
+    # As a run that was killed leaves it: its end was never noted.
+    path = tmp_path / "runs" / "gone" / "events.jsonl"
+    lines = path.read_text().splitlines()
+    begun = json.loads(lines[0]) | {"pid": 2**22 + 1}
+    path.write_text("\n".join([json.dumps(begun), *lines[1:6], '{"time": "20']))
+    states = {name: status_of(tmp_path / "runs" / name) for name in ("good", "bad", "gone")}
+    assert {name: one["state"] for name, one in states.items()} == {
+        "good": "done",
+        "bad": "failed",
+        "gone": "stopped",
+    }
+    assert "vertex 9" in states["bad"]["error"]
+    assert [one["state"] for one in states["bad"]["steps"]] == ["done", "failed", *["new"] * 3]
+    table = ooc("runs", tmp_path / "runs").out.splitlines()
+    assert [row.split()[:3] for row in table] == [
+        ["run", "job", "state"],
+        ["bad", "small", "failed"],
+        ["gone", "small", "stopped"],
+        ["good", "small", "done"],
+    ]
+    assert "5 of 5" in table[-1]
+    as_json = json.loads(ooc("runs", tmp_path / "runs", "--json").out)
+    assert [one["state"] for one in as_json] == ["failed", "stopped", "done"]
+    assert "failed; process" in ooc("status", tmp_path / "runs" / "bad").out
+
+
+@pytest.mark.parametrize(("times", "code"), [(2, 0), (1, 75)])
+def test_what_may_not_come_again_is_tried_again(
+    times: int, code: int, ooc: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    job, run = small_job(tmp_path, f"[retries]\ntimes = {times}\nwait_s = 0.01\n"), tmp_path / "run"
+    find, left = og.components, [1, 2]
+
+    def lost(*given: Any, **options: Any) -> Any:
+        if left:
+            left.pop()
+            raise ClusterLostError("workers were lost")
+        return find(*given, **options)
+
+    monkeypatch.setattr(og, "components", lost)
+    done = ooc("run", job, "--out", run)
+    assert done.code == code, done
+    assert done.out.count("components: workers were lost; again in 0.01 s\n") == times
+    failures = [one for one in events(run) if one["event"] == "failed"]
+    # The last one ends the run, too.
+    assert [one.get("stage") for one in failures] == ["components"] * 2 + [None] * (code != 0)
+
+
+def test_a_lost_cluster_is_started_again(
+    ooc: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    more = '[cluster]\nkind = "local"\n[retries]\ntimes = 1\nwait_s = 0\n'
+    job, run = small_job(tmp_path, more), tmp_path / "run"
+    happened: list[str] = []
+
+    @contextmanager
+    def started(*_: Any) -> Iterator[Literal[False]]:
+        happened.append("started")
+        yield False
+        happened.append("left")
+
+    find = og.components
+
+    def lost(*given: Any, **options: Any) -> Any:
+        monkeypatch.setattr(og, "components", find)
+        raise ClusterLostError("workers were lost")
+
+    monkeypatch.setitem(workplace._STARTS, LocalCluster, started)
+    monkeypatch.setattr(og, "components", lost)
+    assert ooc("run", job, "--out", run).code == 0
+    assert happened == ["started", "left"] * 2
+
+
+def test_an_answer_that_breaks_a_rule_ends_the_run(
+    ooc: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    job, run = small_job(tmp_path), tmp_path / "run"
+    assert ooc("run", job, "--out", run, "--only", "build").code == 0
+    monkeypatch.setattr(og, "validate", _broken)
+    done = ooc("run", job, "--out", run)
+    assert done.code == 1
+    assert "breaks rule" in done.err
+    manifest = read_manifest(run)
+    assert manifest is not None
+    assert not manifest["steps"]["validate"]["done"]
+    assert "export" not in manifest["steps"]
+
+
+def _broken(*_: Any, **__: Any) -> Any:
+    raise og.errors.ValidationFailedError("answer of root 10 breaks rule 'x'")
+
+
+def test_graph500_example(ooc: Command, tmp_path: Path) -> None:
+    run, scale, keys = tmp_path / "run", 9, 3
+    words = [f"source.scale={scale}", f"stage.bfs.keys={keys}", "stage.sssp.keys=2"]
+    given = [word for one in words for word in ("--set", one)]
+    done = ooc("run", EXAMPLES / "graph500.toml", *given, "--out", run)
+    assert done.code == 0, done
+    source = og.Kronecker(scale)
+    assert og.open(run / "graph.zarr").attributes["source"] == source.describe()
+    manifest = read_manifest(run)
+    assert manifest is not None
+    roots = source.search_keys(keys).tolist()
+    assert list(manifest["steps"]["bfs"]["units"]) == [str(root) for root in roots]
+    elapsed, edges = [], []
+    for root in roots:
+        facts = manifest["steps"]["bfs-valid"]["units"][str(root)]
+        verdict = og.validate(run / "bfs" / f"{root}.zarr", source)
+        assert (facts["edges"], facts["reached"]) == (verdict.edges, verdict.reached)
+        elapsed.append(manifest["steps"]["bfs"]["units"][str(root)]["elapsed_s"])
+        edges.append(verdict.edges)
+    figures = summary(run)
+    teps = len(roots) / sum(t / e for t, e in zip(elapsed, edges, strict=True))
+    assert figures["bfs"]["harmonic_mean_teps"] == pytest.approx(teps)
+    assert figures["bfs"]["median_elapsed_s"] == pytest.approx(np.median(elapsed))
+    assert figures["sssp"]["timed"] == 2
+    assert not list(run.glob("*warm-up*"))
+
+
+def test_social_reach_example(ooc: Command, tmp_path: Path) -> None:
+    (tmp_path / "edges.csv").write_text("source,target\n1,2\n2,3\n7,8\n")
+    shutil.copy(EXAMPLES / "social_reach.toml", tmp_path)
+    given = ["--set", "stage.hops.roots=[1]", "--set", "stage.reach.roots=[1, 7]"]
+    run = tmp_path / "run"
+    done = ooc("run", tmp_path / "social_reach.toml", *given, "--out", run)
+    assert done.code == 0, done
+    assert (run / "hops-csv" / "1.csv").read_text().splitlines()[1:] == [
+        "1,1,0",
+        "2,1,1",
+        "3,2,2",
+        "7,-1,-1",
+        "8,-1,-1",
+    ]
+    parts = (run / "components-csv" / "components.csv").read_text().splitlines()
+    assert parts == ["vertex,component", "1,1", "2,1", "3,1", "7,7", "8,7"]
+    reach = (run / "reach-csv" / "reach.csv").read_text().splitlines()
+    assert [line.split(",")[:5] for line in reach[1:]] == [
+        ["1", "3", "1", "1", "1"],
+        ["7", "2", "1", "1", "0"],
+    ]
+
+
+def test_road_distances_example(ooc: Command, tmp_path: Path) -> None:
+    (tmp_path / "roads.csv").write_text("source,target,weight\n1,2,4\n2,3,1\n1,3,7\n3,4,2\n")
+    shutil.copy(EXAMPLES / "road_distances.toml", tmp_path)
+    words = ["stage.ways.roots=[1, 2]", "stage.matrix.roots=[1, 2]", "stage.matrix.targets=[4, 1]"]
+    given = [word for one in words for word in ("--set", one)]
+    run = tmp_path / "run"
+    done = ooc("run", tmp_path / "road_distances.toml", *given, "--out", run)
+    assert done.code == 0, done
+    lines = (run / "ways-csv" / "1.csv").read_text().splitlines()
+    assert lines == ["vertex,parent,distance", "1,1,0", "2,1,4", "3,2,5", "4,3,7"]
+    matrix = og.PairsResult.open(run / "matrix.zarr")
+    far = np.iinfo(np.int64).max
+    assert matrix.distance.tolist() == [[7, 0], [3, far]]
+
+
+def test_the_help_for_writers_of_jobs(ooc: Command) -> None:
+    assert ooc("run", "--example", "graph500").out == (EXAMPLES / "graph500.toml").read_text()
+    assert json.loads(ooc("run", "--schema").out)["title"] == "Job"
+
+
+@pytest.fixture(scope="module")
+def joining(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
+    """Address and certificates of a running TLS cluster of two workers."""
+    pytest.importorskip("cryptography", reason="certificates need cryptography: ooc-graph[tls]")
+    folder = tmp_path_factory.mktemp("deploy") / "cluster"
+    cluster = REPOSITORY / "deploy" / "local" / "cluster.py"
+    started = script(cluster, "start", "--folder", folder, "--workers", 2)
+    try:
+        assert started.code == 0, started
+        words = started.out.split()
+        yield dict(zip(words[::2], words[1::2], strict=True))
+    finally:
+        script(cluster, "stop", "--folder", folder)
+
+
+def test_on_clusters_answers_are_the_same(
+    joining: dict[str, str], ooc: Command, tmp_path: Path
+) -> None:
+    job = small_job(tmp_path)
+    assert ooc("run", job, "--out", tmp_path / "run").code == 0
+    joined = ["cluster.kind=address", f"cluster.address={joining['--scheduler']}"]
+    joined.append(f"cluster.tls={joining['--tls']}")
+    given = [word for one in joined for word in ("--set", one)]
+    done = ooc("run", job, "--out", tmp_path / "joined", *given)
+    assert done.code == 0, done
+    assert published(tmp_path / "joined") == published(tmp_path / "run")
+
+
+def test_on_a_cluster_of_its_own(ooc: Command, tmp_path: Path) -> None:
+    job = small_job(tmp_path, '[cluster]\nkind = "local"\nworkers = 2\n')
+    assert ooc("run", job, "--out", tmp_path / "local").code == 0
+    small_job(tmp_path)
+    assert ooc("run", job, "--out", tmp_path / "run").code == 0
+    assert published(tmp_path / "local") == published(tmp_path / "run")
+
+
+@pytest.mark.slow
+def test_a_scheduler_that_is_not_there_is_worth_a_retry(ooc: Command, tmp_path: Path) -> None:
+    more = '[cluster]\nkind = "address"\naddress = "tcp://127.0.0.1:1"\n'
+    done = ooc("run", small_job(tmp_path, more), "--out", tmp_path / "run")
+    assert done.code == 75
+    assert "no Dask scheduler answers" in done.err
