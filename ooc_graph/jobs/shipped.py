@@ -9,7 +9,9 @@ from ooc_graph.errors import UsageError
 from ooc_graph.jobs.mistakes import nearest
 from ooc_graph.jobs.model import Job
 
-EXAMPLES = Path(__file__).with_name("examples")
+_INSTALLED = Path(__file__).with_name("examples")
+EXAMPLES = _INSTALLED if _INSTALLED.exists() else Path(__file__).parents[2] / "pipelines"
+"""Job files that come along: in the wheel beside this file, in a checkout in ``pipelines``."""
 SCHEMA = Path(__file__).with_name("job.schema.json")
 """The schema as a file, for editors."""
 
