@@ -26,7 +26,7 @@ _OF_WORKERS = [
     "ooc_graph.search.many",
     "ooc_graph.search.single",
 ]
-_METHOD = "distributed.worker.multiprocessing-method"
+WORKERS_BEGIN = "distributed.worker.multiprocessing-method"
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -39,7 +39,7 @@ def forked_workers(request: pytest.FixtureRequest) -> Iterator[None]:
     if request.path.parent.name == "gpu":
         yield
         return
-    with dask.config.set({_METHOD: "forkserver"}):
+    with dask.config.set({WORKERS_BEGIN: "forkserver"}):
         # Dask names modules of its own the first time; ours take their place.
         get_mp_context()
         forkserver.set_forkserver_preload(_OF_WORKERS)

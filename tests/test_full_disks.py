@@ -11,6 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import dask
 import numpy as np
 import pytest
 
@@ -25,6 +26,7 @@ from ooc_graph.runtime.building import write_run_facts
 from ooc_graph.runtime.cluster import local_cluster
 from tests import small_disks
 from tests.command_line import call
+from tests.conftest import WORKERS_BEGIN
 from tests.graph500_runs import run
 from tests.small_disks import fill
 
@@ -153,7 +155,8 @@ def test_the_folder_of_workers(small_disk: Path, monkeypatch: pytest.MonkeyPatch
     fill(small_disk)
 
     def start() -> None:
-        with local_cluster(1):
+        # As users start them: see `conftest.forked_workers`.
+        with dask.config.set({WORKERS_BEGIN: "spawn"}), local_cluster(1):
             pass
 
     assert "no workers were started" in refused(start, small_disk, small_disk)

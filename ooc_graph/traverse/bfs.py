@@ -56,7 +56,7 @@ def bfs(
     direction = directions[-1] if directions else PUSH
     in_parts = cast(BfsPartsRank, rank) if hasattr(rank, "begin_push") else None
     # In the first superstep alone: how many cannot search together, and who has done so before.
-    is_apart = goes_on or peer is None or not peer.is_free
+    is_apart = goes_on or peer is None or not peer.is_free(shared)
     apart: tuple[int, ...] = int(is_apart), *((0, 0) if peer is None else peer.greeting)
     # Who has met the others searches with them again, most likely, and needs no frontier for that.
     is_brief, is_new = not is_apart and apart[1] > 0, True

@@ -106,7 +106,7 @@ def _survey(
     Then whether some path may be too long; and the threads of all, if these may search together.
     """
     counts, step = rank.survey()
-    threads = peer.threads if peer is not None and peer.is_free else 0
+    threads = peer.threads if peer is not None and peer.is_free(shared) else 0
     counts = *counts, rank.arcs, int(lacks_inner), int(not threads), threads
     world: World = yield Share(counts, rank.nothing(step), joins=not lacks_inner)
     head, tuples, spread, sampled, heavy, arcs, lacking, apart, threads = world.counts

@@ -32,6 +32,7 @@ from tests.strategies import Arcs, arcs_of, grid, skewed
 from tests.toy_ranks import start
 
 FLOAT = "float32"
+ALONE = CpuDevice(1)
 
 
 def pieces() -> Arcs:
@@ -120,13 +121,13 @@ def test_threads_of_a_process_are_for_one_launch() -> None:
     together = Together(GRAPHS["skewed"](), (2, 2))
     first, second = together.ranks
     with busy_team(first):
-        assert not first.is_free
-        assert second.is_free
+        assert not first.is_free(ALONE.bfs_shared(1, 1))
+        assert second.is_free(ALONE.bfs_shared(1, 1))
         assert together.run(7) == [False, False]
         for rank in together.ranks:
             rank.part(may_keep=False)
     # That was no failure.
-    assert first.is_free
+    assert first.is_free(ALONE.bfs_shared(1, 1))
     assert first._failures == second._failures == 0
 
 

@@ -17,9 +17,11 @@ class PeerRank(Protocol):
     def may_meet(self) -> bool:
         """Whether this rank can at all."""
 
-    @property
-    def is_free(self) -> bool:
-        """Whether no other search has just now what no two may use at once."""
+    def is_free(self, search: object) -> bool:
+        """Whether no other search has just now what no two may use at once.
+
+        ``search`` is what the ranks of this process share.
+        """
 
 
 @runtime_checkable

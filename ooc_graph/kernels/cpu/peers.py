@@ -30,10 +30,9 @@ class LaunchesTogether:
         """As of `PeerRank`."""
         return self._dealing.shards > 1 and self._failures < MOST_FAILURES
 
-    @property
-    def is_free(self) -> bool:
-        """As of `PeerRank`: the process's threads."""
-        return self._team.is_free
+    def is_free(self, search: object) -> bool:
+        """As of `PeerRank`: the process's threads. Of its ranks one may have them, the first."""
+        return self._team.is_free and vars(search).setdefault("asked_by", self) is self
 
     def _launched(
         self, kernel: Callable[..., None], done: int, common: IntArray, *given: Any

@@ -61,9 +61,9 @@ class CudaPeerBfsRank(CudaBfsRank):
         shards = self._dealing.shards
         return ids_of(self.vertices) == NARROW and 1 < shards <= peers.MOST_PEERS
 
-    @property
-    def is_free(self) -> bool:
+    def is_free(self, search: object) -> bool:
         """As of `BfsPeerRank`: the device is taken by `introduce`."""
+        del search
         return True
 
     def has_met(self, greetings: Sequence[int]) -> bool:
