@@ -15,7 +15,7 @@ from ooc_graph.exchange.ranks import Ranks
 
 
 class Apart:
-    """So many ranks; they can map common memory if ``has_memory``."""
+    """``count`` ranks, which can map common memory if it ``has_memory``."""
 
     def __init__(self, count: int, *, has_memory: bool = True) -> None:
         self._count, self._has_memory, self.trades = count, has_memory, 0

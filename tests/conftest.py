@@ -11,6 +11,9 @@ import pytest
 from distributed.utils import get_mp_context
 from hypothesis import HealthCheck, settings
 
+from tests.command_line import call
+from tests.job_runs import Command
+
 # The same examples in every run, however slow the machine is: what passes once passes again.
 # Others are tried with --hypothesis-profile random.
 _UNHURRIED = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow], print_blob=True)
@@ -46,6 +49,12 @@ def forked_workers(request: pytest.FixtureRequest) -> Iterator[None]:
         # Now, before a test has another environment, folder or temporary disk.
         forkserver.ensure_running()
         yield
+
+
+@pytest.fixture
+def ooc(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Command:
+    """The command, in this process."""
+    return lambda *words: call(monkeypatch, capsys, *words)
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
-from tests.command_line import listing
+from tests.command_line import Ended, listing
+
+Command: TypeAlias = Callable[..., Ended]
+"""The command with its words; what it said."""
 
 EDGES, CHANGED = "10 20 4\n20 30 1\n10 30 7\n30 40 2\n", "10 20 4\n20 30 2\n30 50 9\n"
 SMALL = """
@@ -58,3 +63,11 @@ def done_by(said: Any) -> list[str]:
     """Steps that a run did, in their order."""
     lines = str(said.out).splitlines()
     return [line.partition(":")[0] for line in lines if ": done in " in line]
+
+
+def events(folder: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in (folder / "events.jsonl").read_text().splitlines()]
+
+
+def summary(folder: Path) -> Any:
+    return json.loads((folder / "summary.json").read_text())

@@ -6,7 +6,7 @@ import json
 import os
 import shutil
 import socket
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Literal
@@ -19,26 +19,19 @@ from ooc_graph.errors import ClusterLostError, RunTakenOverError
 from ooc_graph.jobs import workplace
 from ooc_graph.jobs.folder import opened, read_manifest
 from ooc_graph.jobs.model import LocalCluster
-from ooc_graph.jobs.shipped import EXAMPLES
 from ooc_graph.jobs.status import status_of
-from tests.command_line import REPOSITORY, Ended, call, command, listing, script
-from tests.job_runs import CHANGED, STEPS, done_by, published, skipped, small_job
-
-Command = Callable[..., Ended]
-
-
-@pytest.fixture
-def ooc(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Command:
-    """The command, in this process."""
-    return lambda *words: call(monkeypatch, capsys, *words)
-
-
-def events(folder: Path) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in (folder / "events.jsonl").read_text().splitlines()]
-
-
-def summary(folder: Path) -> Any:
-    return json.loads((folder / "summary.json").read_text())
+from tests.command_line import listing, script
+from tests.job_runs import (
+    CHANGED,
+    STEPS,
+    Command,
+    done_by,
+    events,
+    published,
+    skipped,
+    small_job,
+    summary,
+)
 
 
 def test_a_job_is_done_once(ooc: Command, tmp_path: Path) -> None:
@@ -471,66 +464,6 @@ def test_a_run_that_is_taken_over_ends(
     assert manifest["steps"]["bfs"]["units"] == {}
 
 
-def test_status_while_a_run_is_at_it(
-    ooc: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    job, run = small_job(tmp_path), tmp_path / "run"
-    seen: list[Any] = []
-    find = og.bfs
-
-    def watched(graph: Any, roots: list[int], **options: Any) -> Any:
-        if roots == [30]:
-            seen.append(json.loads(command("status", run, "--json").out))
-            seen.append(command("status", run).out)
-        return find(graph, roots, **options)
-
-    monkeypatch.setattr(og, "bfs", watched)
-    assert ooc("run", job, "--out", run).code == 0
-    found, said = seen
-    assert (found["state"], found["job"], found["pid"]) == ("running", "small", os.getpid())
-    steps = {step["step"]: step for step in found["steps"]}
-    assert list(steps) == list(STEPS)
-    assert (steps["build"]["state"], steps["components"]["state"]) == ("done", "new")
-    assert steps["bfs"].items() >= {"state": "running", "running": ["30"], "total": 2}.items()
-    assert steps["bfs"]["done"] == 1
-    assert steps["bfs"]["left_s"] == pytest.approx(1 / steps["bfs"]["units_per_s"])
-    assert steps["bfs"]["since"] >= found["since"]
-    (row,) = [line for line in said.splitlines() if line.startswith("bfs")]
-    assert row.split()[:5] == ["bfs", "running", "1", "of", "2"]
-    assert " 30 since " in row
-
-
-def test_status_of_runs_that_ended(ooc: Command, tmp_path: Path) -> None:
-    job = small_job(tmp_path)
-    for name in ("good", "bad", "gone"):
-        word = "stage.bfs.roots=[9]" if name == "bad" else "retries.times=0"
-        ooc("run", job, "--out", tmp_path / "runs" / name, "--set", word)
-    # As a run that was killed leaves it: its end was never noted.
-    path = tmp_path / "runs" / "gone" / "events.jsonl"
-    lines = path.read_text().splitlines()
-    begun = json.loads(lines[0]) | {"pid": 2**22 + 1}
-    path.write_text("\n".join([json.dumps(begun), *lines[1:6], '{"time": "20']))
-    states = {name: status_of(tmp_path / "runs" / name) for name in ("good", "bad", "gone")}
-    assert {name: one["state"] for name, one in states.items()} == {
-        "good": "done",
-        "bad": "failed",
-        "gone": "stopped",
-    }
-    assert "vertex 9" in states["bad"]["error"]
-    assert [one["state"] for one in states["bad"]["steps"]] == ["done", "failed", *["new"] * 3]
-    table = ooc("runs", tmp_path / "runs").out.splitlines()
-    assert [row.split()[:3] for row in table] == [
-        ["run", "job", "state"],
-        ["bad", "small", "failed"],
-        ["gone", "small", "stopped"],
-        ["good", "small", "done"],
-    ]
-    assert "5 of 5" in table[-1]
-    as_json = json.loads(ooc("runs", tmp_path / "runs", "--json").out)
-    assert [one["state"] for one in as_json] == ["failed", "stopped", "done"]
-    assert "failed; process" in ooc("status", tmp_path / "runs" / "bad").out
-
-
 @pytest.mark.parametrize(("times", "code"), [(2, 0), (1, 75)])
 def test_what_may_not_come_again_is_tried_again(
     times: int, code: int, ooc: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -595,117 +528,3 @@ def test_an_answer_that_breaks_a_rule_ends_the_run(
 
 def _broken(*_: Any, **__: Any) -> Any:
     raise og.errors.ValidationFailedError("answer of root 10 breaks rule 'x'")
-
-
-def test_graph500_example(ooc: Command, tmp_path: Path) -> None:
-    run, scale, keys = tmp_path / "run", 9, 3
-    words = [f"source.scale={scale}", f"stage.bfs.keys={keys}", "stage.sssp.keys=2"]
-    given = [word for one in words for word in ("--set", one)]
-    done = ooc("run", EXAMPLES / "graph500.toml", *given, "--out", run)
-    assert done.code == 0, done
-    source = og.Kronecker(scale)
-    assert og.open(run / "graph.zarr").attributes["source"] == source.describe()
-    manifest = read_manifest(run)
-    assert manifest is not None
-    roots = source.search_keys(keys).tolist()
-    assert list(manifest["steps"]["bfs"]["units"]) == [str(root) for root in roots]
-    elapsed, edges = [], []
-    for root in roots:
-        facts = manifest["steps"]["bfs-valid"]["units"][str(root)]
-        verdict = og.validate(run / "bfs" / f"{root}.zarr", source)
-        assert (facts["edges"], facts["reached"]) == (verdict.edges, verdict.reached)
-        elapsed.append(manifest["steps"]["bfs"]["units"][str(root)]["elapsed_s"])
-        edges.append(verdict.edges)
-    figures = summary(run)
-    teps = len(roots) / sum(t / e for t, e in zip(elapsed, edges, strict=True))
-    assert figures["bfs"]["harmonic_mean_teps"] == pytest.approx(teps)
-    assert figures["bfs"]["median_elapsed_s"] == pytest.approx(np.median(elapsed))
-    assert figures["sssp"]["timed"] == 2
-    assert not list(run.glob("*warm-up*"))
-
-
-def test_social_reach_example(ooc: Command, tmp_path: Path) -> None:
-    (tmp_path / "edges.csv").write_text("source,target\n1,2\n2,3\n7,8\n")
-    shutil.copy(EXAMPLES / "social_reach.toml", tmp_path)
-    given = ["--set", "stage.hops.roots=[1]", "--set", "stage.reach.roots=[1, 7]"]
-    run = tmp_path / "run"
-    done = ooc("run", tmp_path / "social_reach.toml", *given, "--out", run)
-    assert done.code == 0, done
-    assert (run / "hops-csv" / "1.csv").read_text().splitlines()[1:] == [
-        "1,1,0",
-        "2,1,1",
-        "3,2,2",
-        "7,-1,-1",
-        "8,-1,-1",
-    ]
-    parts = (run / "components-csv" / "components.csv").read_text().splitlines()
-    assert parts == ["vertex,component", "1,1", "2,1", "3,1", "7,7", "8,7"]
-    reach = (run / "reach-csv" / "reach.csv").read_text().splitlines()
-    assert [line.split(",")[:5] for line in reach[1:]] == [
-        ["1", "3", "1", "1", "1"],
-        ["7", "2", "1", "1", "0"],
-    ]
-
-
-def test_road_distances_example(ooc: Command, tmp_path: Path) -> None:
-    (tmp_path / "roads.csv").write_text("source,target,weight\n1,2,4\n2,3,1\n1,3,7\n3,4,2\n")
-    shutil.copy(EXAMPLES / "road_distances.toml", tmp_path)
-    words = ["stage.ways.roots=[1, 2]", "stage.matrix.roots=[1, 2]", "stage.matrix.targets=[4, 1]"]
-    given = [word for one in words for word in ("--set", one)]
-    run = tmp_path / "run"
-    done = ooc("run", tmp_path / "road_distances.toml", *given, "--out", run)
-    assert done.code == 0, done
-    lines = (run / "ways-csv" / "1.csv").read_text().splitlines()
-    assert lines == ["vertex,parent,distance", "1,1,0", "2,1,4", "3,2,5", "4,3,7"]
-    matrix = og.PairsResult.open(run / "matrix.zarr")
-    far = np.iinfo(np.int64).max
-    assert matrix.distance.tolist() == [[7, 0], [3, far]]
-
-
-def test_the_help_for_writers_of_jobs(ooc: Command) -> None:
-    assert ooc("run", "--example", "graph500").out == (EXAMPLES / "graph500.toml").read_text()
-    assert json.loads(ooc("run", "--schema").out)["title"] == "Job"
-
-
-@pytest.fixture(scope="module")
-def joining(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
-    """Address and certificates of a running TLS cluster of two workers."""
-    pytest.importorskip("cryptography", reason="certificates need cryptography: ooc-graph[tls]")
-    folder = tmp_path_factory.mktemp("deploy") / "cluster"
-    cluster = REPOSITORY / "deploy" / "local" / "cluster.py"
-    started = script(cluster, "start", "--folder", folder, "--workers", 2)
-    try:
-        assert started.code == 0, started
-        words = started.out.split()
-        yield dict(zip(words[::2], words[1::2], strict=True))
-    finally:
-        script(cluster, "stop", "--folder", folder)
-
-
-def test_on_clusters_answers_are_the_same(
-    joining: dict[str, str], ooc: Command, tmp_path: Path
-) -> None:
-    job = small_job(tmp_path)
-    assert ooc("run", job, "--out", tmp_path / "run").code == 0
-    joined = ["cluster.kind=address", f"cluster.address={joining['--scheduler']}"]
-    joined.append(f"cluster.tls={joining['--tls']}")
-    given = [word for one in joined for word in ("--set", one)]
-    done = ooc("run", job, "--out", tmp_path / "joined", *given)
-    assert done.code == 0, done
-    assert published(tmp_path / "joined") == published(tmp_path / "run")
-
-
-def test_on_a_cluster_of_its_own(ooc: Command, tmp_path: Path) -> None:
-    job = small_job(tmp_path, '[cluster]\nkind = "local"\nworkers = 2\n')
-    assert ooc("run", job, "--out", tmp_path / "local").code == 0
-    small_job(tmp_path)
-    assert ooc("run", job, "--out", tmp_path / "run").code == 0
-    assert published(tmp_path / "local") == published(tmp_path / "run")
-
-
-@pytest.mark.slow
-def test_a_scheduler_that_is_not_there_is_worth_a_retry(ooc: Command, tmp_path: Path) -> None:
-    more = '[cluster]\nkind = "address"\naddress = "tcp://127.0.0.1:1"\n'
-    done = ooc("run", small_job(tmp_path, more), "--out", tmp_path / "run")
-    assert done.code == 75
-    assert "no Dask scheduler answers" in done.err

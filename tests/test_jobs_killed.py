@@ -35,7 +35,7 @@ def finished(run: Path, words: list[str]) -> dict[str, str]:
 
 
 def killed(step: int, run: Path, words: list[str]) -> bool:
-    """Whether a run has so many steps; if so, it was killed before that one."""
+    """Kill a run before the step of this number; whether it has one."""
     code = command_until(step, run, words)
     assert code in (0, -signal.SIGKILL)
     return code != 0

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
@@ -150,18 +149,11 @@ def _step_row(step: dict[str, Any]) -> dict[str, str]:
 
 
 def _print_table(columns: Sequence[str], rows: Iterable[dict[str, str]]) -> None:
-    """A table; nothing is cut where there is no terminal."""
-    from rich.console import Console  # noqa: PLC0415
     from rich.table import Table  # noqa: PLC0415
+
+    from ooc_graph.cli.tables import print_table  # noqa: PLC0415
 
     table = Table(*columns, box=None, pad_edge=False)
     for row in rows:
         table.add_row(*(row[column] for column in columns))
-    console = Console(highlight=False, markup=False)
-    if console.is_terminal:
-        console.print(table)
-        return
-    wide = Console(highlight=False, markup=False, width=100_000)
-    with wide.capture() as captured:
-        wide.print(table)
-    sys.stdout.writelines(f"{line.rstrip()}\n" for line in captured.get().splitlines())
+    print_table(table)

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import json
-import sys
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import click
-from rich.console import Console
 from rich.table import Table
 
 from ooc_graph.answers.export import check_target
@@ -17,6 +15,7 @@ from ooc_graph.answers.export import export as export_result
 from ooc_graph.answers.result import Result
 from ooc_graph.cli.options import PATH, cuda_memory_options, quiet_option, size_option
 from ooc_graph.cli.searches import given_sources, many_options
+from ooc_graph.cli.tables import print_table
 from ooc_graph.edges.kronecker import Kronecker
 from ooc_graph.errors import UsageError, ValidationFailedError
 from ooc_graph.layout.stored import Stored
@@ -156,9 +155,6 @@ def export(result: Path, file: Path, quiet: bool, overwrite: bool) -> None:
     click.echo(str(file))
 
 
-_WIDE = 100_000
-
-
 def _show(facts: dict[str, Any], as_json: bool) -> None:
     """Print facts as JSON, or as a table."""
     if as_json:
@@ -168,15 +164,7 @@ def _show(facts: dict[str, Any], as_json: bool) -> None:
     for name, value in facts.items():
         for key, text in _rows(name, value):
             table.add_row(key.replace("_", " "), text)
-    console = Console(highlight=False)
-    if console.is_terminal:
-        console.print(table)
-        return
-    # A file or pipe has no width: nothing is cut there, and nothing is padded.
-    wide = Console(highlight=False, width=_WIDE)
-    with wide.capture() as captured:
-        wide.print(table)
-    sys.stdout.writelines(f"{line.rstrip()}\n" for line in captured.get().splitlines())
+    print_table(table)
 
 
 def _rows(name: str, value: Any) -> list[tuple[str, str]]:

@@ -81,7 +81,7 @@ class Work:
         return list(dict.fromkeys(keys.tolist()))
 
     def at_once(self, step: Step, count: int) -> int:
-        """How many of so many units are done between two notes in the manifest."""
+        """Units to do between two notes in the manifest, if ``count`` are left."""
         least = 1
         if step.has_roots and self.workplace.client:
             least = _OF_WORKER * self.workplace.workers

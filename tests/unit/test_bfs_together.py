@@ -17,7 +17,6 @@ import pytest
 from distributed import Client
 
 import ooc_graph as og
-from ooc_graph.exchange.attempt import DRAIN_S
 from ooc_graph.exchange.ranks import run_in_process
 from ooc_graph.kernels.common import meeting
 from ooc_graph.kernels.cpu.bfs import peer_rank
@@ -26,34 +25,13 @@ from ooc_graph.kernels.cpu.bfs.peer_rank import CpuPeerBfsRank
 from ooc_graph.kernels.cpu.device import CpuDevice
 from ooc_graph.kernels.cpu.peers import MOST_FAILURES
 from ooc_graph.traverse.bfs import bfs
-from ooc_graph.types import NoProgress
+from tests import together
 from tests.apart import Apart
-from tests.strategies import Arcs, arcs_of, grid, skewed
+from tests.strategies import Arcs, arcs_of
+from tests.together import GRAPHS, make_late, path_in, require_soon_without_one
 from tests.toy_ranks import start
 
-FLOAT = "float32"
 ALONE = CpuDevice(1)
-
-
-def pieces() -> Arcs:
-    """A path and a star that are apart, so that few vertices are reached."""
-    path = np.arange(3000)
-    return arcs_of(
-        np.append(path, np.full(500, 4000)),
-        np.append(path + 1, 4001 + np.arange(500)),
-        np.ones(3500, np.float32),
-        directed=True,
-    )
-
-
-GRAPHS = {
-    "skewed": lambda: skewed(9000, 60_000, FLOAT, directed=False, seed=1),
-    "skewed, directed": lambda: skewed(9000, 60_000, FLOAT, directed=True, seed=2),
-    "dense": lambda: skewed(3000, 200_000, FLOAT, directed=True, seed=3),
-    "grid": lambda: grid(70, FLOAT),
-    "pieces": pieces,
-    "rows for one rank": lambda: skewed(300, 900, FLOAT, directed=False, seed=4),
-}
 
 
 class Together:
@@ -94,37 +72,37 @@ class Together:
 @pytest.mark.parametrize("threads", [(1, 1), (1, 1, 1, 1), (2, 2), (1, 3)])
 @pytest.mark.parametrize("name", GRAPHS)
 def test_bytes(name: str, threads: Sequence[int]) -> None:
-    together = Together(GRAPHS[name](), threads)
-    last = together.arcs.vertices - 1
+    group = Together(GRAPHS[name](), threads)
+    last = group.arcs.vertices - 1
     # The memory is that of the search before.
     for root in (0, 7, last, last // 2):
-        assert together.run(root) == [True] * len(threads)
-        together.require_right(root)
+        assert group.run(root) == [True] * len(threads)
+        group.require_right(root)
 
 
 @pytest.mark.slow
 def test_ids_of_64_bits() -> None:
     # Compiles all for another type of ids.
-    together = Together(GRAPHS["skewed, directed"](), (1, 1), "uint64")
-    assert together.run(7) == [True, True]
-    together.require_right(7)
+    group = Together(GRAPHS["skewed, directed"](), (1, 1), "uint64")
+    assert group.run(7) == [True, True]
+    group.require_right(7)
 
 
 def test_more_levels_than_are_traced(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(peer_rank, "MOST_LEVELS", 100)
-    together = Together(GRAPHS["grid"](), (1, 1))
-    assert together.run(together.arcs.vertices - 1) == [False, False]
+    group = Together(GRAPHS["grid"](), (1, 1))
+    assert group.run(group.arcs.vertices - 1) == [False, False]
 
 
 def test_threads_of_a_process_are_for_one_launch() -> None:
     """Nobody waits for those that another search has, or holds them before a launch."""
-    together = Together(GRAPHS["skewed"](), (2, 2))
-    first, second = together.ranks
+    group = Together(GRAPHS["skewed"](), (2, 2))
+    first, second = group.ranks
     with busy_team(first):
         assert not first.is_free(ALONE.bfs_shared(1, 1))
         assert second.is_free(ALONE.bfs_shared(1, 1))
-        assert together.run(7) == [False, False]
-        for rank in together.ranks:
+        assert group.run(7) == [False, False]
+        for rank in group.ranks:
             rank.part(may_keep=False)
     # That was no failure.
     assert first.is_free(ALONE.bfs_shared(1, 1))
@@ -140,9 +118,9 @@ def busy_team(rank: Any) -> Iterator[None]:
 
 def test_nobody_waits_for_a_rank_that_does_not_come(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(meeting, "PATIENCE_S", 0)
-    together = Together(GRAPHS["skewed"](), (1, 1))
-    assert together.run(7, come=1) == [False]
-    first, late = together.ranks
+    group = Together(GRAPHS["skewed"](), (1, 1))
+    assert group.run(7, come=1) == [False]
+    first, late = group.ranks
     first.part(may_keep=False)
     own = first._tree.parent.copy()
     # Who comes later knows at once, and does no harm.
@@ -153,12 +131,12 @@ def test_nobody_waits_for_a_rank_that_does_not_come(monkeypatch: pytest.MonkeyPa
     late._common.parent[:] = 0
     assert first._tree.parent.tobytes() == own.tobytes()
     late.part(may_keep=False)
-    require_right(together, 7)
+    require_right(group, 7)
 
 
-def require_right(together: Together, root: int) -> int:
+def require_right(group: Together, root: int) -> int:
     """Have ranks search that trade coded messages, and compare the bytes; how often they did."""
-    ranks, arcs = together.ranks, together.arcs
+    ranks, arcs = group.ranks, group.arcs
     apart = Apart(len(ranks), has_memory=False)
     shared = [CpuDevice(1).bfs_shared(arcs.vertices, len(ranks)) for _ in ranks]
     trees = apart.run(lambda member, state: bfs(ranks[member], root, state), shared)
@@ -173,19 +151,19 @@ def test_who_has_met_the_others_may_find_them_busy(busy: set[int]) -> None:
     """Those who expect to search together share nothing at first, and all share it then."""
     leaves = np.arange(1, 9001)
     star = arcs_of(np.zeros(9000, int), leaves, np.ones(9000, np.float32), directed=False)
-    together = Together(star, (1, 1, 1, 1))
-    for rank in together.ranks:
+    group = Together(star, (1, 1, 1, 1))
+    for rank in group.ranks:
         rank._name = 5
     with ExitStack() as stack:
         for number in busy:
-            stack.enter_context(busy_team(together.ranks[number]))
+            stack.enter_context(busy_team(group.ranks[number]))
         # The first level is pulled, which needs the bit of the root.
-        trades = require_right(together, 0)
+        trades = require_right(group, 0)
     # What they need to begin, and that they are done.
     assert trades > 4 if busy else trades == 2
 
 
-def test_ranks_of_one_process_go_by_supersteps() -> None:
+def test_group_one_process_go_by_supersteps() -> None:
     arcs, device = GRAPHS["skewed"](), CpuDevice(1)
     shared = device.bfs_shared(arcs.vertices, 2)
     ranks = [device.bfs_rank(part) for part in arcs.shards(2)]
@@ -208,10 +186,8 @@ def test_ranks_know_whether_all_have_met(names: Sequence[int], have: bool) -> No
 
 @pytest.fixture(scope="module")
 def path(tmp_path_factory: pytest.TempPathFactory) -> og.Graph:
-    """A path: if ranks went by supersteps, there would be one for each of 1,500 levels."""
-    ends = np.arange(1500), np.arange(1, 1501)
-    store = tmp_path_factory.mktemp("path") / "path.zarr"
-    return og.build((*ends, np.ones(1500, np.float32)), store, rows="both", shards=2, client=False)
+    """If ranks went by supersteps, there would be one for each of 1,500 levels."""
+    return path_in(tmp_path_factory.mktemp("path"), shards=2)
 
 
 @pytest.fixture
@@ -220,19 +196,7 @@ def client() -> Iterator[Client]:
         yield client
 
 
-def searched(graph: og.Graph, client: Client, root: int, **options: Any) -> tuple[Any, int]:
-    """The answer of ranks, and how many supersteps it took."""
-    said: list[str] = []
-    progress = type("Said", (NoProgress,), {"note": lambda _, text: said.append(text)})()
-    answer = og.bfs(graph, root, client=client, exchange="scheduler", progress=progress, **options)
-    (line,) = [text for text in said if " supersteps" in text]
-    return answer, int(line.split(" supersteps")[0].rsplit(" ", 1)[1].replace(",", ""))
-
-
-def same(answer: Any, graph: og.Graph, root: int) -> None:
-    right = og.bfs(graph, root, client=False)
-    assert answer.level.tobytes() == right.level.tobytes()
-    assert answer.parent.tobytes() == right.parent.tobytes()
+searched, same = partial(together.searched, "bfs"), partial(together.same, "bfs")
 
 
 def test_workers_search_together(path: og.Graph, client: Client, tmp_path: Path) -> None:
@@ -253,14 +217,7 @@ def test_workers_search_together(path: og.Graph, client: Client, tmp_path: Path)
 
 
 def test_a_worker_that_dies_before_it_comes(path: og.Graph, client: Client) -> None:
-    searched(path, client, 0)
-    first = min(client.scheduler_info(n_workers=-1)["workers"])
-    client.run(die_at_launch, workers=[first])
-    begun_s = time.monotonic()
-    answer = og.bfs(path, 17, client=client, exchange="scheduler")
-    # The other does not wait until it is ended.
-    assert time.monotonic() - begun_s < DRAIN_S / 2
-    same(answer, path, 17)
+    require_soon_without_one("bfs", path, client, die_at_launch)
 
 
 def test_searches_at_once(path: og.Graph) -> None:
@@ -280,20 +237,7 @@ def at_once(graph: og.Graph, client: Client, root: int) -> Any:
 
 
 def be_late() -> None:
-    """Have the rank of one worker be later than others wait, once."""
-    usual, patience_s = CpuPeerBfsRank.finish, meeting.PATIENCE_S
-
-    def finish(rank: CpuPeerBfsRank) -> bool:
-        CpuPeerBfsRank.finish = usual  # type: ignore[method-assign]
-        if rank._dealing.shard == 0:
-            time.sleep(4)
-        meeting.PATIENCE_S = 0
-        try:
-            return usual(rank)
-        finally:
-            meeting.PATIENCE_S = patience_s
-
-    CpuPeerBfsRank.finish = finish  # type: ignore[method-assign]
+    make_late(CpuPeerBfsRank, "finish")
 
 
 def die_at_launch() -> None:

@@ -8,6 +8,7 @@ import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 from threading import Thread
 from typing import Any
@@ -21,7 +22,6 @@ from hypothesis import strategies as st
 import ooc_graph as og
 from ooc_graph.errors import InputError
 from ooc_graph.exchange import scheduler
-from ooc_graph.exchange.attempt import DRAIN_S
 from ooc_graph.kernels.common import meeting
 from ooc_graph.kernels.common.peers import SsspPeerRank
 from ooc_graph.kernels.common.team import GENERATION, Team
@@ -30,25 +30,15 @@ from ooc_graph.kernels.cpu.peers import MOST_FAILURES
 from ooc_graph.kernels.cpu.sssp import common, shared
 from ooc_graph.kernels.cpu.sssp.peer_rank import CpuPeerSsspRank
 from ooc_graph.traverse.sssp import sssp
-from ooc_graph.types import INT64_UNREACHED, NoProgress
+from ooc_graph.types import INT64_UNREACHED
+from tests import together
 from tests.apart import Apart
-from tests.strategies import Arcs, arcs_of, grid, skewed, small_arcs
+from tests.strategies import Arcs, arcs_of, skewed, small_arcs
+from tests.together import FLOAT, make_late, path_in, require_soon_without_one
 from tests.toy_ranks import start
 from tests.unit.test_sssp import distance_dtype
 
-FLOAT = "float32"
 ALONE = CpuDevice(1)
-
-
-def pieces() -> Arcs:
-    """A path and a star that are apart, so that few vertices are reached."""
-    path = np.arange(3000)
-    return arcs_of(
-        np.append(path, np.full(500, 4000)),
-        np.append(path + 1, 4001 + np.arange(500)),
-        np.ones(3500, np.float32),
-        directed=True,
-    )
 
 
 def without_weight() -> Arcs:
@@ -58,18 +48,10 @@ def without_weight() -> Arcs:
     return arcs
 
 
-GRAPHS = {
-    "skewed": lambda: skewed(9000, 60_000, FLOAT, directed=False, seed=1),
-    "skewed, directed": lambda: skewed(9000, 60_000, FLOAT, directed=True, seed=2),
-    "dense": lambda: skewed(3000, 200_000, FLOAT, directed=True, seed=3),
-    "grid": lambda: grid(70, FLOAT),
-    "pieces": pieces,
-    "rows for one rank": lambda: skewed(300, 900, FLOAT, directed=False, seed=4),
+GRAPHS = together.GRAPHS | {
     "integers": lambda: skewed(9000, 60_000, "int64", directed=False, seed=5),
     "without weight": without_weight,
 }
-
-
 WITH_ZEROS = {"integers", "without weight"}
 """Parents on plateaus are found by supersteps."""
 
@@ -98,11 +80,11 @@ class Together:
 @pytest.mark.parametrize("threads", [(1, 1), (1, 1, 1, 1), (2, 2), (1, 3)])
 @pytest.mark.parametrize("name", GRAPHS)
 def test_bytes(name: str, threads: Sequence[int]) -> None:
-    together = Together(GRAPHS[name](), threads)
-    last = together.arcs.vertices - 1
+    group = Together(GRAPHS[name](), threads)
+    last = group.arcs.vertices - 1
     for root in (0, 7, last, last // 2):
         # Beginning, parents that are offered, those that are found; and that all are done.
-        trades = together.run(root)
+        trades = group.run(root)
         assert trades <= 4 or name in WITH_ZEROS
 
 
@@ -126,9 +108,9 @@ def test_lists_that_are_full(name: str, listed: int, monkeypatch: pytest.MonkeyP
     """In the middle of a row, too, and with a ring that begins somewhere."""
     count, ids = 4, 4
     monkeypatch.setattr(shared, "COMMON_BYTES", least_bytes(count) + 2 * count * listed * ids)
-    together = Together(GRAPHS[name](), [1] * count)
-    for root in (0, together.arcs.vertices - 1):
-        assert together.run(root) <= 4 or name in WITH_ZEROS
+    group = Together(GRAPHS[name](), [1] * count)
+    for root in (0, group.arcs.vertices - 1):
+        assert group.run(root) <= 4 or name in WITH_ZEROS
 
 
 def least_bytes(ranks: int) -> int:
@@ -155,61 +137,61 @@ def test_a_distance_that_is_too_long() -> None:
 
 def test_nobody_waits_for_a_rank_that_does_not_come(monkeypatch: pytest.MonkeyPatch) -> None:
     """All go by supersteps then, and after some such searches do not try any more."""
-    together, usual = Together(GRAPHS["skewed"](), (1, 1)), CpuPeerSsspRank._given
+    group, usual = Together(GRAPHS["skewed"](), (1, 1)), CpuPeerSsspRank._given
 
     def late(rank: CpuPeerSsspRank, *given: Any) -> Any:
-        if rank is together.ranks[1]:
+        if rank is group.ranks[1]:
             time.sleep(1.5)
         return usual(rank, *given)
 
-    assert together.run(7) <= 4
+    assert group.run(7) <= 4
     with monkeypatch.context() as patch:
         patch.setattr(meeting, "PATIENCE_S", 0)
         patch.setattr(CpuPeerSsspRank, "_given", late)
         for _ in range(MOST_FAILURES):
-            assert together.run(7) > 4
-        assert not any(rank.may_meet for rank in together.ranks)
-    assert together.run(7) > 4
+            assert group.run(7) > 4
+        assert not any(rank.may_meet for rank in group.ranks)
+    assert group.run(7) > 4
 
 
 @pytest.mark.parametrize("busy", [{0}, {0, 1}])
 def test_threads_that_another_search_has(busy: set[int]) -> None:
-    together = Together(GRAPHS["skewed"](), (1, 1))
+    group = Together(GRAPHS["skewed"](), (1, 1))
     with ExitStack() as stack:
         for number in busy:
-            stack.enter_context(together.ranks[number]._team._one_launch)
+            stack.enter_context(group.ranks[number]._team._one_launch)
         for _ in range(MOST_FAILURES):
-            assert together.run(7) > 4
+            assert group.run(7) > 4
     # That was no failure.
-    assert together.run(7) <= 4
+    assert group.run(7) <= 4
 
 
 def test_threads_that_another_search_takes_first(monkeypatch: pytest.MonkeyPatch) -> None:
     """Between the first superstep and the launch."""
-    together = Together(GRAPHS["skewed"](), (1, 2))
+    group = Together(GRAPHS["skewed"](), (1, 2))
     monkeypatch.setattr(Team, "try_launch", lambda *_: False)
     for _ in range(MOST_FAILURES):
-        assert together.run(7) > 4
+        assert group.run(7) > 4
     monkeypatch.undo()
-    assert together.run(7) <= 4
+    assert group.run(7) <= 4
 
 
 @pytest.mark.parametrize("threads", [1, 2])
 def test_giving_up_in_the_middle(threads: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    together = Together(skewed(60_000, 500_000, FLOAT, directed=False, seed=1), [threads] * 4)
+    group = Together(skewed(60_000, 500_000, FLOAT, directed=False, seed=1), [threads] * 4)
     usual, launches = Team.try_launch, 0
 
     def launch(team: Team, kernel: Any, control: Any, shared: Any, *given: Any) -> bool:
         nonlocal launches
         launches += 1
         if launches % 4 == 0:
-            # Once the others have met some times.
+            # After the others have met a few times.
             Thread(target=give_up_at, args=(shared.control, 3)).start()
         return usual(team, kernel, control, shared, *given)
 
     monkeypatch.setattr(Team, "try_launch", launch)
     for root in range(MOST_FAILURES):
-        together.run(root)
+        group.run(root)
 
 
 def give_up_at(control: Any, generation: int) -> None:
@@ -235,10 +217,7 @@ def test_ranks_are_peers() -> None:
 
 @pytest.fixture(scope="module")
 def path(tmp_path_factory: pytest.TempPathFactory) -> og.Graph:
-    """A path: if ranks went by supersteps, there would be many more than a few."""
-    ends = np.arange(1500), np.arange(1, 1501)
-    store = tmp_path_factory.mktemp("path") / "path.zarr"
-    return og.build((*ends, np.ones(1500, np.float32)), store, rows="both", shards=8, client=False)
+    return path_in(tmp_path_factory.mktemp("path"), shards=8)
 
 
 @pytest.fixture
@@ -247,19 +226,7 @@ def client() -> Iterator[Client]:
         yield client
 
 
-def searched(graph: og.Graph, client: Client, root: int, **options: Any) -> tuple[Any, int]:
-    """The answer of ranks, and how many supersteps it took."""
-    said: list[str] = []
-    progress = type("Said", (NoProgress,), {"note": lambda _, text: said.append(text)})()
-    answer = og.sssp(graph, root, client=client, exchange="scheduler", progress=progress, **options)
-    (line,) = [text for text in said if " supersteps" in text]
-    return answer, int(line.split(" supersteps")[0].rsplit(" ", 1)[1].replace(",", ""))
-
-
-def same(answer: Any, graph: og.Graph, root: int) -> None:
-    right = og.sssp(graph, root, client=False)
-    assert answer.distance.tobytes() == right.distance.tobytes()
-    assert answer.parent.tobytes() == right.parent.tobytes()
+searched, same = partial(together.searched, "sssp"), partial(together.same, "sssp")
 
 
 def test_workers_search_together(path: og.Graph, client: Client, tmp_path: Path) -> None:
@@ -292,31 +259,11 @@ def test_workers_of_several_threads(path: og.Graph, monkeypatch: pytest.MonkeyPa
 
 
 def test_a_worker_that_dies_before_it_comes(path: og.Graph, client: Client) -> None:
-    searched(path, client, 0)
-    first = min(client.scheduler_info(n_workers=-1)["workers"])
-    client.run(die_at_launch, workers=[first])
-    begun_s = time.monotonic()
-    answer = og.sssp(path, 17, client=client, exchange="scheduler")
-    # The other does not wait until it is ended.
-    assert time.monotonic() - begun_s < DRAIN_S / 2
-    same(answer, path, 17)
+    require_soon_without_one("sssp", path, client, die_at_launch)
 
 
 def be_late() -> None:
-    """Have the rank of one worker be later than others wait, once."""
-    usual, patience_s = CpuPeerSsspRank._given, meeting.PATIENCE_S
-
-    def settle(rank: CpuPeerSsspRank, *given: Any) -> Any:
-        CpuPeerSsspRank._given = usual  # type: ignore[method-assign]
-        if rank._dealing.shard == 0:
-            time.sleep(4)
-        meeting.PATIENCE_S = 0
-        try:
-            return usual(rank, *given)
-        finally:
-            meeting.PATIENCE_S = patience_s
-
-    CpuPeerSsspRank._given = settle  # type: ignore[method-assign]
+    make_late(CpuPeerSsspRank, "_given")
 
 
 def die_at_launch() -> None:

@@ -58,6 +58,6 @@ class LaunchesTogether:
 
 
 def waits_of(threads: int) -> meeting.Waits:
-    """How so many threads of all ranks wait for each other."""
+    """How all ranks together, which have ``threads``, wait for each other."""
     # Workers may be bound to cores of their own.
     return meeting.Waits(meeting.PATIENCE_S, threads > (os.cpu_count() or 1))

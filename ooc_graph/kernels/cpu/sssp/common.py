@@ -38,7 +38,7 @@ LOW, LARGEST = 0, 1
 
 
 class Common(NamedTuple):
-    """What all ranks have in common, beside the distances.
+    """What all ranks share besides the distances.
 
     ``counts`` int64 (2, ranks, `COUNTED`) and ``ends`` (2, ranks, 2), of the distances' dtype, are
     what each rank found in a step: its smallest and its largest distance. ``arcs`` int64 (ranks,
@@ -87,7 +87,7 @@ class Start(NamedTuple):
 def common_in(
     memory: AnyArray, ranks: int, distances: np.dtype[Any], ids: np.dtype[Any]
 ) -> Common | None:
-    """Lay the arrays out in bytes that are zeros; None if so many ranks leave no list."""
+    """Lay the arrays out in zeroed memory; None if it is too small for the lists of the ranks."""
     sizes = [
         _WORD * words
         for words in (CONTROL_WORDS, 2 * ranks * COUNTED, 2 * ranks * 2, ranks * STAGES)
@@ -133,20 +133,11 @@ def total_of(control: Any, common: Any, number: int) -> int:
 
 
 @subroutine
-def least_of(control: Any, common: Any) -> Any:
-    """The smallest distance that any rank has told in the step that has ended."""
+def ends_of(control: Any, common: Any) -> tuple[Any, Any]:
+    """The smallest and the largest distance that any rank has told in the step that has ended."""
     turn = (control[TURN] - 1) & 1
-    least = common.ends[turn, 0, LOW]
-    for rank in range(common.ends.shape[1]):
+    least, largest = common.ends[turn, 0, LOW], common.ends[turn, 0, LARGEST]
+    for rank in range(1, common.ends.shape[1]):
         least = min(least, common.ends[turn, rank, LOW])
-    return least
-
-
-@subroutine
-def largest_of(control: Any, common: Any) -> Any:
-    """The largest one."""
-    turn = (control[TURN] - 1) & 1
-    largest = common.ends[turn, 0, LARGEST]
-    for rank in range(common.ends.shape[1]):
         largest = max(largest, common.ends[turn, rank, LARGEST])
-    return largest
+    return least, largest

@@ -86,15 +86,20 @@ def _finish(control: Any, out: Any, wave: Any, answer: Any) -> None:
 
 
 @subroutine
+def ends_of_threads(ranges: Any, low: Any, high: Any) -> tuple[Any, Any]:
+    """The smallest and the largest distance that all threads found, or these."""
+    for thread in range(len(ranges)):
+        low, high = min(low, ranges[thread, 0]), max(high, ranges[thread, 1])
+    return low, high
+
+
+@subroutine
 def _plan_after_pull(control: Any, out: Any, wave: Any, answer: Any) -> None:
     """Close a pull pass and say what comes next. Thread 0, while the others wait."""
     limits, ranges = answer.limits, answer.ranges
     pulled, changed = control[parents.EXAMINED], control[CHANGED]
     control[PULLED] += pulled
-    low, high = wave.top[0], limits[FINAL]
-    for thread in range(len(ranges)):
-        low, high = min(low, ranges[thread, 0]), max(high, ranges[thread, 1])
-    limits[HIGH] = high
+    low, limits[HIGH] = ends_of_threads(ranges, wave.top[0], limits[FINAL])
     first = control[PULLED] == pulled
     limits[FINAL] = max(limits[FINAL], low)
     limits[FLOOR] = low

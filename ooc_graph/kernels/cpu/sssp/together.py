@@ -24,8 +24,7 @@ from ooc_graph.kernels.cpu.sssp.common import (
     STAGES,
     TURN,
     WITHIN,
-    largest_of,
-    least_of,
+    ends_of,
     tell,
     total_of,
 )
@@ -38,6 +37,7 @@ from ooc_graph.kernels.cpu.sssp.fused import (
     INNER,
     PULLED,
     PUSHED,
+    ends_of_threads,
     finish_by_push,
 )
 from ooc_graph.kernels.cpu.sssp.listing import push_own
@@ -113,7 +113,7 @@ def _push(control: Any, common: Any, own: Any, start: Any) -> int:
         if not goes_on:
             return int(stages)
         control[PUSHED] += examined
-        following = least_of(control, common)
+        following, _ = ends_of(control, common)
         limits[FINAL] = bound
         if stages < STAGES:
             own.bounds[stages], own.following[stages] = bound, following
@@ -193,18 +193,12 @@ def _plan_after_pull(control: Any, common: Any, own: Any, start: Any) -> None:
     """Close a pull pass and say what comes next. Thread 0, while the others wait."""
     wave, limits, ranges, changed = own.wave, own.limits, own.ranges, control[CHANGED]
     arcs = arcs_of(own.out.offsets, start.dealt, wave.queue[:changed])
-    low, high = wave.top[0], limits[FINAL]
-    for thread in range(len(ranges)):
-        low, high = min(low, ranges[thread, 0]), max(high, ranges[thread, 1])
+    low, high = ends_of_threads(ranges, wave.top[0], limits[FINAL])
     looked, reached = control[parents.EXAMINED], control[REACHED]
     if not tell(control, common, start, changed, arcs, looked, reached, low, high):
         return
-    low, pulled, is_first = (
-        least_of(control, common),
-        total_of(control, common, 2),
-        control[PULLED] == 0,
-    )
-    limits[HIGH] = largest_of(control, common)
+    low, limits[HIGH] = ends_of(control, common)
+    pulled, is_first = total_of(control, common, 2), control[PULLED] == 0
     control[PULLED] += pulled
     limits[FINAL], limits[FLOOR] = max(limits[FINAL], low), low
     if total_of(control, common, 0) == 0:

@@ -1,0 +1,75 @@
+"""The commands status and runs, while a run is at it and afterwards."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import ooc_graph as og
+from ooc_graph.jobs.status import status_of
+from tests.command_line import command
+from tests.job_runs import STEPS, Command, small_job
+
+
+def test_status_while_a_run_is_at_it(
+    ooc: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    job, run = small_job(tmp_path), tmp_path / "run"
+    seen: list[Any] = []
+    find = og.bfs
+
+    def watched(graph: Any, roots: list[int], **options: Any) -> Any:
+        if roots == [30]:
+            seen.append(json.loads(command("status", run, "--json").out))
+            seen.append(command("status", run).out)
+        return find(graph, roots, **options)
+
+    monkeypatch.setattr(og, "bfs", watched)
+    assert ooc("run", job, "--out", run).code == 0
+    found, said = seen
+    assert (found["state"], found["job"], found["pid"]) == ("running", "small", os.getpid())
+    steps = {step["step"]: step for step in found["steps"]}
+    assert list(steps) == list(STEPS)
+    assert (steps["build"]["state"], steps["components"]["state"]) == ("done", "new")
+    assert steps["bfs"].items() >= {"state": "running", "running": ["30"], "total": 2}.items()
+    assert steps["bfs"]["done"] == 1
+    assert steps["bfs"]["left_s"] == pytest.approx(1 / steps["bfs"]["units_per_s"])
+    assert steps["bfs"]["since"] >= found["since"]
+    (row,) = [line for line in said.splitlines() if line.startswith("bfs")]
+    assert row.split()[:5] == ["bfs", "running", "1", "of", "2"]
+    assert " 30 since " in row
+
+
+def test_status_of_runs_that_ended(ooc: Command, tmp_path: Path) -> None:
+    job = small_job(tmp_path)
+    for name in ("good", "bad", "gone"):
+        word = "stage.bfs.roots=[9]" if name == "bad" else "retries.times=0"
+        ooc("run", job, "--out", tmp_path / "runs" / name, "--set", word)
+    # As a run that was killed leaves it: its end was never noted.
+    path = tmp_path / "runs" / "gone" / "events.jsonl"
+    lines = path.read_text().splitlines()
+    begun = json.loads(lines[0]) | {"pid": 2**22 + 1}
+    path.write_text("\n".join([json.dumps(begun), *lines[1:6], '{"time": "20']))
+    states = {name: status_of(tmp_path / "runs" / name) for name in ("good", "bad", "gone")}
+    assert {name: one["state"] for name, one in states.items()} == {
+        "good": "done",
+        "bad": "failed",
+        "gone": "stopped",
+    }
+    assert "vertex 9" in states["bad"]["error"]
+    assert [one["state"] for one in states["bad"]["steps"]] == ["done", "failed", *["new"] * 3]
+    table = ooc("runs", tmp_path / "runs").out.splitlines()
+    assert [row.split()[:3] for row in table] == [
+        ["run", "job", "state"],
+        ["bad", "small", "failed"],
+        ["gone", "small", "stopped"],
+        ["good", "small", "done"],
+    ]
+    assert "5 of 5" in table[-1]
+    as_json = json.loads(ooc("runs", tmp_path / "runs", "--json").out)
+    assert [one["state"] for one in as_json] == ["failed", "stopped", "done"]
+    assert "failed; process" in ooc("status", tmp_path / "runs" / "bad").out
