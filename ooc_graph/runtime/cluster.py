@@ -51,6 +51,9 @@ _CONFIGURATION = {
     "distributed.worker.profile.enabled": False,
     "distributed.scheduler.worker-saturation": float("inf"),
     "distributed.admin.large-graph-warning-threshold": "1GB",
+    # So long after the end of a worker Dask looks once more, and if that worker is just then
+    # starting again, because it ended twice, nobody starts it any more.
+    "distributed.deploy.lost-worker-timeout": "365 days",
     "distributed.nanny.pre-spawn-environ": {
         "MALLOC_TRIM_THRESHOLD_": KEPT_BYTES,
         "MALLOC_MMAP_THRESHOLD_": KEPT_BYTES,
