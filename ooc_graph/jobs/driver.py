@@ -69,7 +69,7 @@ def run_job(job: Job, folder: Path, progress: Progress, say: Say, *, chosen: Cho
     """
     steps, some, files = planned(job, folder, chosen)
     with opened(folder, str(job.name)) as run, Workplace(job, progress) as workplace:
-        run.manifest |= {"files": files, "asked": {step.label: step.fingerprint for step in steps}}
+        run.manifest |= {"files": files, "asked": {step.label: step.wanted for step in steps}}
         run.write()
         run.write_text(JOB, to_toml(job.model_dump(mode="json", exclude_unset=True)))
         run.run_begins()

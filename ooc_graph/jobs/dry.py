@@ -35,6 +35,8 @@ def outlook(job: Job, folder: Path, chosen: Chosen = ALL) -> Iterator[dict[str, 
             state = f"{', '.join(step.differing(entry))} changed"
         elif entry is not None and state != DONE:
             state = f"{len(step.intact(entry, folder))} of {entry['total']} done"
+            if changed := step.differing(entry):
+                state += f", {', '.join(changed)} changed"
         if step not in some:
             state += ", not chosen"
         is_left = states[step.label] != DONE and step in some

@@ -161,11 +161,13 @@ class Run:
             entry = {"kind": step.kind, "fingerprint": step.fingerprint, "asked": step.asked}
             entry |= {"units": {}, "begun": {}}
             self.manifest["steps"][step.label] = entry
+        entry |= {"listed": step.listed, "wanted": step.wanted}
         done = step.intact(entry, self.folder)
         for unit, before in entry["begun"].items():
             path = step.output(unit)
             if path is not None and sha256_of(self.folder / path) not in (None, before):
                 done[unit] = {**noted(self.folder / path), "seconds": None, **known(unit)}
+        done = {unit: done[unit] for unit in units if unit in done}
         left = [unit for unit in units if unit not in done]
         entry |= {"units": done, "begun": {}, "total": len(units), "done": False}
         self.write()

@@ -54,10 +54,10 @@ def status_of(folder: Path) -> dict[str, Any]:
     found: dict[str, Any] = {"job": manifest["job"], "folder": str(folder), **_run_state(run)}
     is_running = found["state"] == RUNNING
     steps = []
-    for name, fingerprint in manifest["asked"].items():
+    for name, wanted in manifest["asked"].items():
         entry = manifest["steps"].get(name, {})
         # Done for what was asked for before, it is to be done.
-        is_asked = entry.get("fingerprint") == fingerprint
+        is_asked = entry.get("wanted") == wanted
         steps.append(_step(name, entry if is_asked else None, run, is_running))
     return {**found, "steps": steps}
 

@@ -14,7 +14,7 @@ from ooc_graph import __version__
 from ooc_graph.jobs.checks import BUILD
 from ooc_graph.jobs.inputs import Files, file_sha256, is_same
 from ooc_graph.jobs.model import Build, Job, StoreSource
-from ooc_graph.jobs.stage_tables import AnyStage, ExportStage, ValidateStage
+from ooc_graph.jobs.stage_tables import ROOTS, AnyStage, ExportStage, Search, ValidateStage
 
 GRAPH = "graph.zarr"
 DONE, NEW, UNFINISHED, CHANGED = "done", "new", "unfinished", "changed"
@@ -26,19 +26,27 @@ _NOT_ASKED = {"name", "of", "roots_file", "exchange", "method"}
 class Step:
     """A stage of a job, or the build of its graph.
 
-    ``asked`` is all that its outputs follow from: parameters, hashes of what it reads, fingerprints
-    of the steps before it, and the version of the package.
+    ``asked`` is all that the output of each unit follows from, beside the unit's name: parameters,
+    hashes of what it reads, fingerprints of the steps before it, and the version of the package.
+    ``listed`` is what the names of its units follow from: roots, its own or those of the step that
+    it follows.
     """
 
     label: str
     kind: str
     asked: dict[str, Any]
+    listed: dict[str, Any]
     stage: AnyStage | None = None  # none of the build
 
     @cached_property
     def fingerprint(self) -> str:
         """Hash of all that is asked."""
-        return hashlib.sha256(json.dumps(self.asked, sort_keys=True).encode()).hexdigest()
+        return _hash_of(self.asked)
+
+    @cached_property
+    def wanted(self) -> str:
+        """Hash of all that is asked, and of which units."""
+        return _hash_of([self.asked, self.listed])
 
     def output(self, unit: str) -> str | None:
         """Where a unit of the step is written, in the folder of the run; None: nowhere."""
@@ -62,7 +70,7 @@ class Step:
         if entry["fingerprint"] != self.fingerprint:
             return CHANGED
         is_whole = entry["done"] and len(self.intact(entry, folder)) == entry["total"]
-        return DONE if is_whole else UNFINISHED
+        return DONE if is_whole and entry["listed"] == self.listed else UNFINISHED
 
     def intact(self, entry: Mapping[str, Any], folder: Path) -> dict[str, dict[str, Any]]:
         """What is done of the step and whose output is as it was written, by unit."""
@@ -74,9 +82,13 @@ class Step:
 
     def differing(self, entry: Mapping[str, Any]) -> list[str]:
         """Names of what was otherwise when the step was done before."""
-        before, now = entry["asked"], self.asked
+        before, now = entry["asked"] | entry["listed"], self.asked | self.listed
         changed = [key for key in {**now, **before} if now.get(key) != before.get(key)]
         return [name for key in changed for name in _names_in(key, before.get(key), now.get(key))]
+
+
+def _hash_of(asked: Any) -> str:
+    return hashlib.sha256(json.dumps(asked, sort_keys=True).encode()).hexdigest()
 
 
 def _names_in(key: str, before: Any, now: Any) -> list[str]:
@@ -101,7 +113,7 @@ def steps_of(job: Job, source: Mapping[str, Any], files: Files) -> list[Step]:
     graph: dict[str, Any] = {"graph": source}
     if not isinstance(job.source, StoreSource):
         build = (job.build or Build()).model_dump(exclude_none=True)
-        steps[BUILD] = Step(BUILD, BUILD, {**source, **build, **version})
+        steps[BUILD] = Step(BUILD, BUILD, {**source, **build, **version}, {})
         graph = {BUILD: steps[BUILD].fingerprint}
     for stage in job.stage:
         asked = stage.model_dump(mode="json", exclude=_NOT_ASKED, exclude_none=True) | version
@@ -110,5 +122,8 @@ def steps_of(job: Job, source: Mapping[str, Any], files: Files) -> list[Step]:
             asked["roots_file"] = file_sha256(roots_file, files)
         of = getattr(stage, "of", None)
         asked["after"] = graph if of is None else {of: steps[of].fingerprint}
-        steps[stage.label] = Step(stage.label, stage.kind, asked, stage)
+        listed = {} if of is None else steps[of].listed
+        if isinstance(stage, Search):
+            listed = {key: asked.pop(key) for key in ROOTS if key in asked}
+        steps[stage.label] = Step(stage.label, stage.kind, asked, listed, stage)
     return list(steps.values())

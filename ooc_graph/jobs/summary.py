@@ -21,7 +21,7 @@ def summary_of(manifest: Mapping[str, Any], steps: Sequence[Step]) -> str:
     done = {
         step.label: entry
         for step, entry in found
-        if entry and entry["done"] and entry["fingerprint"] == step.fingerprint
+        if entry and entry["done"] and entry["wanted"] == step.wanted
     }
     return json.dumps({name: _figures(name, done) for name in done}, indent=1) + "\n"
 
