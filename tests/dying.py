@@ -79,13 +79,18 @@ def command_until(step: int | None, folder: Path, words: list[str]) -> int:
             code = command_of(words)
         finally:
             os._exit(code)
+    return ended(child, f"step {step} of {words}")
+
+
+def ended(child: int, what: str) -> int:
+    """Exit code of a child once it has ended; TimeoutError if it does not."""
     deadline = time.monotonic() + LIMIT_S
     while True:
-        ended, status = os.waitpid(child, os.WNOHANG)
-        if ended:
+        found, status = os.waitpid(child, os.WNOHANG)
+        if found:
             return os.waitstatus_to_exitcode(status)
         if time.monotonic() > deadline:
             os.kill(child, signal.SIGKILL)
             os.waitpid(child, 0)
-            raise TimeoutError(f"step {step} of {words} has not ended for {LIMIT_S} s")
+            raise TimeoutError(f"{what} has not ended for {LIMIT_S} s")
         time.sleep(0.005)

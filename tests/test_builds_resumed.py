@@ -70,7 +70,7 @@ MOMENTS = {
     "runs": ("ooc_graph.shards.build", "write_run", 5),
     "merging": ("ooc_graph.shards.merge_writer", "merge_buckets", 1),
     "writing chunks": ("ooc_graph.shards.merge_writer", "write_strips", 1),
-    "metadata": ("ooc_graph.layout.commit", "_write_durably", 2),
+    "metadata": ("ooc_graph.layout.commit", "write_durably", 2),
     "before the rename": ("ooc_graph.layout.commit", "rename_durably", 1),
 }
 

@@ -98,8 +98,8 @@ MOMENTS = {
     "merging": (WRITER, "merge_buckets", "kill"),
     "writing offsets": (WRITER, "write_offsets", "kill"),
     "writing chunks": (WRITER, "write_strips", "kill"),
-    "writing metadata": (COMMIT, "_write_durably", "kill"),
-    "manifest written": (COMMIT, "_sync_folders", "kill before"),
+    "writing metadata": (COMMIT, "write_durably", "kill"),
+    "manifest written": (COMMIT, "sync_folders", "kill before"),
     "before the rename": (COMMIT, "rename_durably", "kill before"),
     "after the rename": (COMMIT, "rename_durably", "kill after"),
 }

@@ -152,8 +152,8 @@ class NoCheckpoints:
 def key_of(folder: Path) -> str | None:
     """Key of a partial store, None if it has no checkpoints."""
     try:
-        return (folder / _KEY).read_text()
-    except OSError:
+        return (folder / _KEY).read_text(errors="replace")
+    except (FileNotFoundError, NotADirectoryError, PermissionError):
         return None
 
 

@@ -17,7 +17,7 @@ from ooc_graph.layout.blocks import BLOCK_BYTES, BlockWriter, byte_view, read_up
 from ooc_graph.layout.metadata import ArraySpec
 from ooc_graph.layout.names import CRC_BYTES, SIDECAR_BYTES
 from ooc_graph.layout.packing import Packing, block_length
-from ooc_graph.layout.whole_file import renamed_file
+from ooc_graph.layout.whole_file import naming, renamed_file
 from ooc_graph.types import AnyArray
 
 UNPACKED_BLOCKS = 4
@@ -150,7 +150,7 @@ class _Checksums:
 
 def ends_in_crc(path: Path, entry: FileEntry) -> bool:
     """Whether a chunk file has its size and ends in its crc32c: swapped or stale ones do not."""
-    with path.open("rb", buffering=0) as file:
+    with naming(path), path.open("rb", buffering=0) as file:
         size = os.fstat(file.fileno()).st_size
         tail = os.pread(file.fileno(), CRC_BYTES, entry.size - CRC_BYTES)
     return size == entry.size and tail == struct.pack("<I", entry.crc32c)
@@ -164,7 +164,7 @@ def read_chunk(store: Path, spec: ArraySpec, index: int, out: AnyArray, expected
     path = store / spec.chunk_path(index)
     whole = spec.chunk_bytes + CRC_BYTES
     try:
-        with path.open("rb", buffering=0) as file:
+        with naming(path), path.open("rb", buffering=0) as file:
             if spec.packing is None:
                 done, crc, stored = _read_plain(file.fileno(), spec, out)
             else:

@@ -26,7 +26,15 @@ from ooc_graph.layout.manifest import Manifest
 from ooc_graph.layout.metadata import ArraySpec, group_document, parent_groups
 from ooc_graph.layout.names import ASIDE, MANIFEST, sidecar_path
 from ooc_graph.layout.outputs import ID_LENGTH, refuse_existing, refuse_output
-from ooc_graph.layout.whole_file import disk_full_reported, locked, raise_if_full, sync_file
+from ooc_graph.layout.whole_file import (
+    disk_full_reported,
+    locked,
+    raise_if_full,
+    sync_file,
+    sync_folder,
+    sync_folders,
+    write_durably,
+)
 
 _RENAME_EXCHANGE = 2
 _AT_FDCWD = -100
@@ -62,12 +70,14 @@ class Partial:
         if self.checkpoints is None:
             # Nobody takes up what lies there, and the documents may need the space.
             shutil.rmtree(self.spill, ignore_errors=True)
+            if self.spill.exists():  # it would be in the store
+                shutil.rmtree(self.spill)
         entries = [*chunks, *self._write_documents(attributes, specs)]
         entries += self._write_sidecars(specs, {entry.path: entry for entry in chunks})
         self._remove_strays(entries)
         manifest = Manifest.of(kind, entries)
-        _write_durably(self.folder / MANIFEST, manifest.encode())
-        _sync_folders(self.folder)
+        write_durably(self.folder / MANIFEST, manifest.encode())
+        sync_folders(self.folder)
         with self._without_spill():
             rename_durably(self.folder, self.final)
         return manifest
@@ -88,12 +98,19 @@ class Partial:
             return
         # In one step, as half of the records would stand for less than was done.
         aside = self.spill.rename(_removed_name(self.final))
+        ours = self.folder.stat()
         try:
-            _sync_folder(self.folder)
+            sync_folder(self.folder)
             yield
         except BaseException:
-            with contextlib.suppress(OSError):
-                aside.rename(self.spill)
+            if self.folder.exists() and os.path.samestat(ours, self.folder.stat()):
+                with contextlib.suppress(OSError):
+                    aside.rename(self.spill)
+            else:
+                # The store has its name: there is nothing to go on with, and what is by the name
+                # of the partial one is the store that it replaced.
+                _remove(aside, self.final)
+                _remove(self.folder, self.final)
             raise
         _remove(aside, self.final)
 
@@ -123,7 +140,7 @@ class Partial:
         ]
 
     def _write(self, path: str, content: bytes) -> FileEntry:
-        _write_durably(self.folder / path, content)
+        write_durably(self.folder / path, content)
         return FileEntry(path, len(content), hashlib.sha256(content).hexdigest())
 
 
@@ -209,32 +226,13 @@ def _removed_name(final: Path) -> Path:
     return final.with_name(f"{final.name}{_REMOVED}{uuid.uuid4().hex[:ID_LENGTH]}")
 
 
-def _write_durably(path: Path, content: bytes) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_bytes(content)
-    sync_file(path)
-
-
-def _sync_folders(root: Path) -> None:
-    for folder, _, _ in os.walk(root):
-        _sync_folder(Path(folder))
-
-
-def _sync_folder(folder: Path) -> None:
-    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
-
-
 def rename_durably(partial: Path, final: Path) -> None:
     """Rename; an existing store is exchanged in one step, so that there is always one."""
     if final.exists() or final.is_symlink():
         _exchange(partial, final)
     else:
         partial.rename(final)
-    _sync_folder(final.parent)
+    sync_folder(final.parent)
 
 
 def _exchange(first: Path, second: Path) -> None:

@@ -21,6 +21,7 @@ from typing import Any
 from ooc_graph.errors import CorruptStoreError, NotAStoreError, StoreReplacedError
 from ooc_graph.layout.chunks import FileEntry
 from ooc_graph.layout.names import ASIDE, FORMAT_VERSION, MANIFEST
+from ooc_graph.layout.whole_file import naming
 
 _LOOKS = 100
 _PAUSE_S = 0.01
@@ -41,7 +42,7 @@ def manifest_at(store: Path) -> tuple[bytes, Stamp] | None:
     path = store / MANIFEST
     for _ in range(_LOOKS):
         try:
-            with open(path, "rb", opener=_without_waiting) as file:
+            with naming(path), open(path, "rb", opener=_without_waiting) as file:
                 return file.read(), _stamp(os.fstat(file.fileno()))
         except _MISSING:
             if not _is_aside(store) and not path.is_file():
@@ -187,10 +188,19 @@ def _load_again(store: Path) -> Manifest:
 
 
 def kind_of(store: Path) -> str | None:
-    """Kind that a store's manifest states, None if it is damaged."""
+    """Kind that a store's manifest states, None if it is damaged, or nobody may read it here.
+
+    OSError: the disk fails. What cannot be read now may be a store all the same.
+    """
+    path = store / MANIFEST
     try:
-        return str(json.loads((store / MANIFEST).read_bytes())["body"]["kind"])
-    except (OSError, ValueError, KeyError, TypeError):
+        with naming(path):
+            return str(json.loads(path.read_bytes())["body"]["kind"])
+    except OSError as error:
+        if error.errno == errno.EIO:
+            raise
+        return None
+    except (ValueError, KeyError, TypeError):
         return None
 
 

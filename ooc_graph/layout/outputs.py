@@ -88,6 +88,8 @@ def _refuse_unwritable(folder: Path, output: Path) -> None:
 
 
 def _refuse(output: Path, error: OSError) -> None:
-    """Refuse an output by what the system says, unless that is a full disk."""
+    """Refuse an output by what the system says, unless that is a full disk, or one that fails."""
+    if error.errno == errno.EIO:
+        raise error
     if not is_disk_full(error):
         raise UsageError(f"{output}: cannot be written here ({error.strerror})") from error

@@ -2,17 +2,34 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
+from typing import Any
+from zipfile import BadZipFile
 
 import google_crc32c
 import numpy as np
 
 from ooc_graph.layout.blocks import byte_view, write_all
 from ooc_graph.layout.chunks import FileEntry
+from ooc_graph.layout.whole_file import naming
 from ooc_graph.types import AnyArray
 
 _READ_BYTES = 1 << 20
+
+
+@contextmanager
+def arrays_in(path: str | Path) -> Iterator[Any]:
+    """Context with the arrays of a .npz file. OSError, also if `zipfile` calls it another one."""
+    try:
+        with naming(Path(path)), np.load(path) as stored:
+            yield stored
+    except BadZipFile as error:
+        if isinstance(error.__context__, OSError):
+            raise error.__context__ from error
+        raise
 
 
 class SpillWriter:

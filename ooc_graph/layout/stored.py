@@ -18,7 +18,7 @@ from ooc_graph.layout.chunks import FileEntry, ends_in_crc, read_chunk
 from ooc_graph.layout.manifest import Manifest, load_same, replaced
 from ooc_graph.layout.metadata import ArraySpec
 from ooc_graph.layout.names import ATTRIBUTES_KEY, MANIFEST, sidecar_path
-from ooc_graph.layout.whole_file import PARTIAL
+from ooc_graph.layout.whole_file import PARTIAL, naming
 from ooc_graph.ranges import go_on, in_ranges, is_aside
 from ooc_graph.threads import cores
 from ooc_graph.types import AnyArray
@@ -111,10 +111,9 @@ class Stored:
 
     def sidecar(self, array: str) -> AnyArray:
         """crc32c of each 64 KiB of each chunk of an array: uint32, checked against the manifest."""
+        name = sidecar_path(array)
         with self.reading():
-            content = _small_file(
-                self.path, self.manifest, sidecar_path(array), "the file is damaged"
-            )
+            content = _small_file(self.path, self.manifest, name, "the file is damaged")
         return np.frombuffer(content, "<u4")
 
     def read(self, array: str) -> AnyArray:
@@ -208,7 +207,8 @@ def _small_file(store: Path, manifest: Manifest, name: str, damaged: str) -> byt
     """Content of a file that is read whole, checked against the manifest."""
     path = store / name
     try:
-        content = path.read_bytes()
+        with naming(path):
+            content = path.read_bytes()
     except FileNotFoundError:
         raise CorruptStoreError(f"{path}: is missing; {_REPAIR}") from None
     if hashlib.sha256(content).hexdigest() != manifest.files[name].sha256:
@@ -243,7 +243,7 @@ def _check_quickly(store: Path, entry: FileEntry) -> None:
 def _sha256_of(path: Path, advance: Callable[[int], None] = lambda _: None) -> str:
     digest, buffer = hashlib.sha256(), bytearray(_READ_BYTES)
     view = memoryview(buffer)
-    with path.open("rb", buffering=0) as file:
+    with naming(path), path.open("rb", buffering=0) as file:
         while got := file.readinto(view):
             digest.update(view[:got])
             advance(got)

@@ -28,11 +28,49 @@ def whole_file(path: Path) -> Iterator[Path]:
         sync_file(partial)
 
 
+@contextmanager
+def naming(path: Path) -> Iterator[None]:
+    """Context in which an error of the system names this path if it names none.
+
+    Those of open files do not.
+    """
+    try:
+        yield
+    except OSError as error:
+        if error.errno is not None and error.filename is None:
+            error.filename = str(path)
+        raise
+
+
 def sync_file(path: Path) -> None:
     """Bring a file's content to the disk."""
-    with path.open("rb") as file:
+    with naming(path), path.open("rb") as file:
         # Not every system has the cheaper call.
         getattr(os, "fdatasync", os.fsync)(file.fileno())
+
+
+def sync_folder(folder: Path) -> None:
+    """Bring the names in a folder to the disk."""
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        with naming(folder):
+            os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def sync_folders(root: Path) -> None:
+    """Bring the names in a folder and in all below it to the disk."""
+    for folder, _, _ in os.walk(root):
+        sync_folder(Path(folder))
+
+
+def write_durably(path: Path, content: bytes) -> None:
+    """Write a file and bring it to the disk; its folder is made."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with naming(path):
+        path.write_bytes(content)
+    sync_file(path)
 
 
 @contextmanager
@@ -56,10 +94,12 @@ def renamed_file(path: str | Path, ending: str = "") -> Iterator[Path]:
 def disk_full_reported(path: Path, kept: str | None = None) -> Iterator[None]:
     """Context in which an error for want of space becomes a `DiskFullError`.
 
-    ``kept`` says as a clause what is left of what is written at ``path``; None: nothing.
+    ``kept`` says as a clause what is left of what is written at ``path``; None: nothing. Other
+    errors of the system that name no file name ``path``.
     """
     try:
-        yield
+        with naming(path):
+            yield
     except OSError as error:
         raise_if_full(error, path, kept)
         raise
@@ -109,7 +149,8 @@ class Lock:
     def is_own(self) -> bool:
         """Whether the file still names this run."""
         try:
-            return bool(json.loads(self.path.read_bytes())["run"] == self.run_id)
+            with naming(self.path):
+                return bool(json.loads(self.path.read_bytes())["run"] == self.run_id)
         except (FileNotFoundError, ValueError, KeyError, TypeError):
             return False
 
@@ -138,7 +179,7 @@ def _take(final: Path, path: Path) -> int:
         try:
             descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
         except OSError as error:
-            if is_disk_full(error):
+            if is_disk_full(error) or error.errno == errno.EIO:
                 raise
             raise UsageError(f"{final}: cannot be written here ({error.strerror})") from error
         if not locked_in_time(descriptor, 0.0):
@@ -178,9 +219,10 @@ def append_line(path: Path, line: str) -> None:
                 "same again once that has ended"
             )
         # A line that a killed run could not finish must not swallow this one.
-        size = os.fstat(handle).st_size
-        start = "\n" if size > 0 and os.pread(handle, 1, size - 1) != b"\n" else ""
-        _write_whole(handle, f"{start}{line}\n".encode())
+        with naming(path):
+            size = os.fstat(handle).st_size
+            start = "\n" if size > 0 and os.pread(handle, 1, size - 1) != b"\n" else ""
+            _write_whole(handle, f"{start}{line}\n".encode())
     finally:
         os.close(handle)
 

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from ooc_graph.errors import MemoryBudgetError
+from ooc_graph.layout.spilled import arrays_in
 from ooc_graph.types import DEAL_BLOCK, AnyArray, IntArray
 
 # Interpreter, Dask's own work on tasks, thread stacks and allocator slack that grow with a build.
@@ -137,7 +138,7 @@ class Buckets:
     @classmethod
     def load(cls, path: str) -> Buckets:
         """Read back what `save` wrote."""
-        with np.load(path) as stored:
+        with arrays_in(path) as stored:
             columns = {field.name: stored[field.name] for field in fields(cls)}
         scalars = {name: np.uint64(columns[name]) for name in ("base", "shift")}
         return cls(**{**columns, **scalars})

@@ -15,6 +15,7 @@ from ooc_graph.kernels.cpu.build.degrees import count_dense, falling_order, merg
 from ooc_graph.layout.chunks import FileEntry, write_chunk
 from ooc_graph.layout.metadata import ArraySpec
 from ooc_graph.layout.names import INTERNAL_OF, ORIGINAL_OF, ORIGINALS, TUPLES
+from ooc_graph.layout.spilled import arrays_in
 from ooc_graph.layout.whole_file import renamed_file
 from ooc_graph.shards.plan import BLOCK_EDGES, COUNTED_ID_BYTES, RESERVE_BYTES
 from ooc_graph.shards.tables import VertexSpace, ranks_of, save
@@ -178,7 +179,7 @@ def merge_ids(
     """Merge the ids of several tasks with those the input lists."""
     found, listed = CountedIds(), CountedIds()
     for path in paths:
-        with np.load(path) as part:
+        with arrays_in(path) as part:
             _refuse_unfitting(len(found.ids) + len(part["ids"]), limit_bytes)
             found.merge(part["ids"], part["counts"])
     for ids in source.vertex_blocks():
