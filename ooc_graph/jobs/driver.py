@@ -137,11 +137,14 @@ def _do(work: Any, step: Step, say: Say) -> None:
     left = run.begin_step(step, units, lambda unit: work.known(step, unit))
     kept = len(units) - len(left)
     say(f"{step.label}: begun" + (f", {kept} of {len(units)} done before" if kept else ""))
-    size = work.at_once(step, len(left)) if left else 1
-    for some in (left[at : at + size] for at in range(0, len(left), size)):
-        run.begin(step, some)
-        since = perf_counter()
-        run.done(step, work.do(step, some), perf_counter() - since)
+    for _ in range(2):
+        size = work.at_once(step, len(left)) if left else 1
+        for some in (left[at : at + size] for at in range(0, len(left), size)):
+            run.begin(step, some)
+            since = perf_counter()
+            run.done(step, work.do(step, some), perf_counter() - since)
+        # Once more if what was done before has gone, as with a folder whose key was damaged.
+        left = run.left(step, units)
     seconds = perf_counter() - begun
     run.end_step(step, seconds)
     say(f"{step.label}: done in {seconds:.1f} s")

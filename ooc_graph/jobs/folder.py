@@ -19,7 +19,7 @@ from typing import Any
 
 from ooc_graph.errors import CorruptStoreError, OutputExistsError, RunTakenOverError
 from ooc_graph.jobs.inputs import noted, sha256_of
-from ooc_graph.jobs.steps import Step
+from ooc_graph.jobs.steps import Step, hash_of
 from ooc_graph.layout.outputs import make_folder, refuse_folder
 from ooc_graph.layout.whole_file import (
     PARTIAL,
@@ -47,6 +47,8 @@ def read_manifest(folder: Path) -> dict[str, Any] | None:
     path = folder / MANIFEST
     try:
         found: dict[str, Any] = json.loads(path.read_bytes())
+        if found.pop("sha256") != hash_of(found):
+            raise ValueError("it is not what was written")
         for key, kind in _KEYS.items():
             if not isinstance(found[key], kind):
                 raise TypeError(f"{key} is no {kind.__name__}")
@@ -121,7 +123,8 @@ class Run:
 
     def write(self) -> None:
         """Write the manifest."""
-        self.write_text(MANIFEST, json.dumps(self.manifest, indent=1) + "\n")
+        whole = {"sha256": hash_of(self.manifest), **self.manifest}
+        self.write_text(MANIFEST, json.dumps(whole, indent=1) + "\n")
 
     def write_text(self, name: str, text: str) -> None:
         """Write a file of the run, whole, unless it has that text already."""
@@ -173,6 +176,11 @@ class Run:
         self.write()
         self.event("begun", stage=step.label)
         return left
+
+    def left(self, step: Step, units: Sequence[str]) -> list[str]:
+        """Units of a step whose output is not as it was noted."""
+        done = step.intact(self.manifest["steps"][step.label], self.folder)
+        return [unit for unit in units if unit not in done]
 
     def begin(self, step: Step, units: Sequence[str]) -> None:
         """Note that some units of a step are being done, and what stands where they go."""

@@ -41,12 +41,12 @@ class Step:
     @cached_property
     def fingerprint(self) -> str:
         """Hash of all that is asked."""
-        return _hash_of(self.asked)
+        return hash_of(self.asked)
 
     @cached_property
     def wanted(self) -> str:
         """Hash of all that is asked, and of which units."""
-        return _hash_of([self.asked, self.listed])
+        return hash_of([self.asked, self.listed])
 
     def output(self, unit: str) -> str | None:
         """Where a unit of the step is written, in the folder of the run; None: nowhere."""
@@ -87,7 +87,8 @@ class Step:
         return [name for key in changed for name in _names_in(key, before.get(key), now.get(key))]
 
 
-def _hash_of(asked: Any) -> str:
+def hash_of(asked: Any) -> str:
+    """SHA-256 of what can be written as JSON, whatever the order of its keys."""
     return hashlib.sha256(json.dumps(asked, sort_keys=True).encode()).hexdigest()
 
 

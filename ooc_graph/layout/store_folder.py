@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from ooc_graph.errors import OutputExistsError
+from ooc_graph.errors import CorruptStoreError, OutputExistsError
 from ooc_graph.layout.checkpoints import ATTEMPT, SPILL, Checkpoints, differing, key_for, key_of
 from ooc_graph.layout.commit import rename_durably
 from ooc_graph.layout.manifest import kind_of
@@ -25,13 +25,14 @@ def refuse_other_folder(folder: Path, begun_with: Mapping[str, str], overwrite: 
     """Refuse a folder that cannot be written, or that was not begun with the same.
 
     OutputExistsError, UsageError: ``overwrite`` allows one that was begun with something else.
+    CorruptStoreError: nobody knows with what.
     """
     refuse_long_name(folder)
     refuse_folder(folder)
     if kind_of(folder) is not None:
         raise OutputExistsError(f"{folder}: is a store, not a folder of stores; give another name")
-    there = key_of(folder) or ""
-    if not there.startswith("{"):
+    there = key_of(folder)
+    if not there:
         is_free = not folder.is_symlink() and not folder.exists()
         # A run that was stopped before it wrote the key has left its own folder.
         if not is_free and not (folder.is_dir() and {p.name for p in folder.iterdir()} <= {SPILL}):
@@ -39,7 +40,13 @@ def refuse_other_folder(folder: Path, begun_with: Mapping[str, str], overwrite: 
                 f"{folder}: is no folder of stores that may be added to; give a new or an empty one"
             )
         return
-    other = differing(there, begun_with)
+    try:
+        other = differing(there, begun_with)
+    except (TypeError, ValueError):
+        raise CorruptStoreError(
+            f"{folder / SPILL / 'key'}: is damaged, so that nobody knows what the stores in "
+            f"{folder.name} were begun with; remove the folder, or give another one"
+        ) from None
     if other and not overwrite:
         raise OutputExistsError(
             f"{folder}: was begun with another {' and another '.join(other)}; give another folder, "

@@ -1,0 +1,115 @@
+"""Run folders with files that are damaged: that is noticed, and nothing damaged is read as data."""
+
+from __future__ import annotations
+
+import os
+import random
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import pytest
+
+from tests.job_runs import CHANGED, Command, published, small_job
+
+SEED = int(os.environ.get("OOC_GRAPH_SEED", "23"))
+ROUNDS = [60, pytest.param(1000, marks=pytest.mark.slow)]
+# Runs read none of them: they say what was asked, and how long it took.
+NEVER_READ = {"job.toml", "summary.json", "events.jsonl", "graph.run.json"}
+Damage: TypeAlias = Callable[[Path, Any, random.Random], None]
+
+
+def flip(path: Path, _: Any, draw: random.Random) -> None:
+    data = bytearray(path.read_bytes())
+    data[draw.randrange(len(data))] ^= 1 << draw.randrange(8)
+    path.write_bytes(data)
+
+
+def shorten(path: Path, _: Any, draw: random.Random) -> None:
+    data = path.read_bytes()
+    path.write_bytes(data[: draw.randrange(len(data))])
+
+
+def remove(path: Path, *_: Any) -> None:
+    path.unlink()
+
+
+def swap(path: Path, others: Any, draw: random.Random) -> None:
+    """With the content of another file of the run."""
+    path.write_bytes(draw.choice(others).read_bytes())
+
+
+def bring_back(path: Path, others: Any, _: random.Random) -> None:
+    """With what stood there when the input was another."""
+    run = next(folder for folder in path.parents if folder.name == "run")
+    old = run.with_name("old") / path.relative_to(run)
+    if old.exists():
+        shutil.copyfile(old, path)
+
+
+DAMAGES: list[Damage] = [flip, shorten, remove, swap, bring_back]
+
+
+def files_of(folder: Path) -> list[Path]:
+    return sorted(path for path in folder.rglob("*") if path.is_file() and path.stat().st_size)
+
+
+def store_of(path: Path) -> Path | None:
+    """The store whose content a file is; none of a manifest, by which runs know stores."""
+    store = next((folder for folder in path.parents if folder.suffix == ".zarr"), None)
+    return None if store is None or path == store / "manifest.json" else store
+
+
+@pytest.mark.parametrize("rounds", ROUNDS)
+def test_damaged_files_are_noticed(
+    rounds: int, ooc: Command, tmp_path: Path, record_property: Callable[[str, object], None]
+) -> None:
+    record_property("seed", SEED)
+    job, run, whole = small_job(tmp_path, edges=CHANGED), tmp_path / "run", tmp_path / "whole"
+    assert ooc("run", job, "--out", tmp_path / "old").code == 0
+    small_job(tmp_path)
+    assert ooc("run", job, "--out", whole).code == 0
+    right, draw = published(whole), random.Random(SEED)
+    more = ("--set", "stage.bfs.roots=[10, 30, 20]")
+    assert ooc("run", job, "--out", tmp_path / "more", *more).code == 0
+    with_more = published(tmp_path / "more")
+    for number in range(rounds):
+        shutil.rmtree(run, ignore_errors=True)
+        # Not by `copy2`: what is copied has other times, so that all of it is looked at once.
+        shutil.copytree(whole, run, copy_function=shutil.copyfile)
+        files = files_of(run)
+        path, damage = draw.choice(files), draw.choice(DAMAGES)
+        before = path.read_bytes()
+        damage(path, files, draw)
+        if path.exists() and path.read_bytes() == before:
+            continue
+        name, store = path.relative_to(run).as_posix(), store_of(path)
+        where = f"seed {SEED}, {number}: {damage.__name__} {name}"
+        if store is not None:
+            # A finished job reads no chunk; who does notices.
+            told = ooc("verify", store)
+            assert told.code == 1, f"{where}: {told}"
+            assert str(store) in told.err, f"{where}: {told}"
+        if store is not None or path.name == "key":
+            done = ooc("run", job, "--out", run, *more)
+            if done.code:
+                assert done.code == 1, f"{where}: {done}"
+                assert str(store or path) in done.err, f"{where}: {done}"
+            else:
+                others = {one: sha256 for one, sha256 in with_more.items() if one != name}
+                assert published(run).items() >= others.items(), f"{where}: {done}"
+            continue
+        done = ooc("run", job, "--out", run)
+        if name == "run.json" and damage not in (remove, bring_back):
+            assert done.code == 1, f"{where}: {done}"
+            assert f"{path}: is damaged" in done.err, f"{where}: {done}"
+            continue
+        if path.name == "manifest.json" and done.code:
+            # Without it a folder may be anybody's, and is not replaced.
+            assert done.code in (1, 2), f"{where}: {done}"
+            assert str(path.parent) in done.err, f"{where}: {done}"
+            continue
+        assert done.code == 0, f"{where}: {done}"
+        assert published(run) == right, f"{where}: {done}"
+        assert name in NEVER_READ or "done in" in done.out, f"{where}: {done}"
