@@ -18,8 +18,8 @@ from ooc_graph.report.figures import (
 )
 from ooc_graph.report.run_facts import RunFacts, duration
 
-_SIZE = (5.1, 2.2)
-_TICKS = 5
+_SIZE = (4.2, 2.1)
+_TICKS = 4
 """Most names of runs below a drawing."""
 
 
