@@ -139,6 +139,7 @@ def report(folders: tuple[Path, ...], out: Path | None, as_json: bool) -> None:
             "state": stage.state,
             "time": duration(stage.seconds),
             "speed": speed(stage),
+            "result": stage.result,
             "since the run before": "; ".join(
                 one.text for one in last.changes or () if one.stage == stage.name
             ),
@@ -146,7 +147,8 @@ def report(folders: tuple[Path, ...], out: Path | None, as_json: bool) -> None:
         for stage in last.stages
     )
     click.echo(f"{folders[-1]}: {last.state}{f': {last.error}' if last.error else ''}")
-    _print_table(("stage", "state", "time", "speed", "since the run before"), rows)
+    columns = ("stage", "state", "time", "speed", "result", "since the run before")
+    _print_table(columns, rows)
     for change in last.changes or ():
         if change.stage not in last.by_name:
             click.echo(f"{change.stage or 'job'}: {change.text}")

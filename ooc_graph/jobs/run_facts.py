@@ -66,5 +66,8 @@ def _measures(
     found["teps"] = figures.get("harmonic_mean_teps")
     if "components" in figures:
         found["result"] = f"{figures['components']:,} components"
+    if "compared" in figures:
+        counts = ", ".join(f"{figures[key]:,} {key}" for key in ("changed", "new", "gone"))
+        found["result"] = counts if figures["compared"] else "nothing to compare with"
     outputs = ("graph.zarr",) if entry["kind"] == "build" else (name, f"{name}.zarr")
     return found | {"outputs": tuple(one for one in outputs if (folder / one).exists())}

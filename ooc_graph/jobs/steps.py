@@ -12,9 +12,9 @@ from typing import Any
 
 from ooc_graph import __version__
 from ooc_graph.jobs.checks import BUILD
-from ooc_graph.jobs.inputs import Files, file_sha256, is_same
+from ooc_graph.jobs.inputs import Files, answers_of, file_sha256, is_same
 from ooc_graph.jobs.model import Build, Job, StoreSource
-from ooc_graph.jobs.stage_tables import AnyStage, ExportStage, ValidateStage
+from ooc_graph.jobs.stage_tables import AnyStage, DiffStage, ExportStage, ValidateStage
 
 GRAPH = "graph.zarr"
 DONE, NEW, UNFINISHED, CHANGED = "done", "new", "unfinished", "changed"
@@ -44,7 +44,7 @@ class Step:
         """Where a unit of the step is written, in the folder of the run; None: nowhere."""
         if isinstance(self.stage, ValidateStage):
             return None
-        if isinstance(self.stage, ExportStage):
+        if isinstance(self.stage, ExportStage | DiffStage):
             return f"{self.label}/{unit}.{self.stage.format}"
         if self.stage is None:
             return GRAPH
@@ -108,6 +108,8 @@ def steps_of(job: Job, source: Mapping[str, Any], files: Files) -> list[Step]:
         roots_file = getattr(stage, "roots_file", None)
         if roots_file is not None:
             asked["roots_file"] = file_sha256(roots_file, files)
+        if isinstance(stage, DiffStage):
+            asked["against"] = answers_of(Path(stage.against), stage.of)
         of = getattr(stage, "of", None)
         asked["after"] = graph if of is None else {of: steps[of].fingerprint}
         steps[stage.label] = Step(stage.label, stage.kind, asked, stage)

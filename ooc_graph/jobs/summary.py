@@ -45,6 +45,11 @@ def _figures(name: str, done: Mapping[str, Any]) -> dict[str, Any]:
         figures |= _of_searches(name, done)
     if entry["kind"] == "components":
         figures["components"] = units[name]["components"]
+    if entry["kind"] == "diff":
+        # Of a unit without an earlier answer nothing is known.
+        compared = [one for one in units.values() if "changed" in one]
+        figures["compared"] = len(compared)
+        figures |= {key: sum(one[key] for one in compared) for key in ("changed", "new", "gone")}
     return figures
 
 
