@@ -70,7 +70,9 @@ def test_slower_stages_are_marked(ooc: Command, tmp_path: Path) -> None:
     assert changes(now, is_worse=True) == [("export", "100% slower (median): 1 s → 2 s")]
     said = ooc("report", *runs).out.splitlines()
     (row,) = [line for line in said if line.startswith("components")]
-    assert " ".join(row.split()) == ("components done 2.5 s 2.5 s 25% slower (median): 2 s → 2.5 s")
+    assert " ".join(row.split()) == (
+        "components done 2.5 s 2.5 s 1 component 25% slower (median): 2 s → 2.5 s"
+    )
 
 
 def test_fewer_teps_are_marked(ooc: Command, tmp_path: Path) -> None:

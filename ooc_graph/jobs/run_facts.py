@@ -65,7 +65,8 @@ def _measures(
     found["median_s"] = figures.get("median_elapsed_s", median(seconds) if seconds else None)
     found["teps"] = figures.get("harmonic_mean_teps")
     if "components" in figures:
-        found["result"] = f"{figures['components']:,} components"
+        count = figures["components"]
+        found["result"] = f"{count:,} component{'s' if count != 1 else ''}"
     if "compared" in figures:
         counts = ", ".join(f"{figures[key]:,} {key}" for key in ("changed", "new", "gone"))
         found["result"] = counts if figures["compared"] else "nothing to compare with"
