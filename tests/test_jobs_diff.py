@@ -124,7 +124,7 @@ def test_against_one_answer(ooc: Command, tmp_path: Path) -> None:
     words += ["--set", "stage.bfs.roots=[10, 30]"]
     refused = ooc("run", job, "--out", second, *words)
     assert refused.code == 2
-    assert "is one answer, and bfs has several; give the folder of a run" in refused.err
+    assert "its root is 10, now it is 30; give the folder of an earlier run" in refused.err
 
 
 def test_against_itself_and_another_root_is_refused(ooc: Command, tmp_path: Path) -> None:

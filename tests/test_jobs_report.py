@@ -9,7 +9,7 @@ from urllib.parse import unquote
 
 import pytest
 
-from tests.job_runs import STEPS, Command, small_job
+from tests.job_runs import STEPS, Command, done_by, skipped, small_job
 from tests.unit.test_report_page import Page
 
 KRONECKER = """
@@ -54,10 +54,12 @@ def scaled(run: Path, factors: dict[str, float]) -> None:
 
 def test_slower_stages_are_marked(ooc: Command, tmp_path: Path) -> None:
     runs = [tmp_path / name for name in ("first", "second")]
-    job = small_job(tmp_path)
+    job = small_job(tmp_path, '[[stage]]\nkind = "report"\n')
     for run in runs:
         assert ooc("run", job, "--out", run).code == 0
         scaled(run, {})
+    pages = [(run / "report.html").read_bytes() for run in runs]
+    assert pages[0] != pages[1]
     (_, now) = reported(ooc, *runs)
     assert now["changes"] == []
     scaled(runs[1], {"bfs": 1.09, "components": 1.25, "export": 0.5})
@@ -208,3 +210,30 @@ def test_the_page(ooc: Command, tmp_path: Path) -> None:
     assert (runs[1] / "report.html").is_file()
     # It is in nobody's way.
     assert ooc("run", job, "--out", runs[1]).out.count("skipped") == len(STEPS)
+
+
+def test_a_stage_writes_the_page(ooc: Command, tmp_path: Path) -> None:
+    job, run = small_job(tmp_path, '[[stage]]\nkind = "report"\n'), tmp_path / "run"
+    assert ooc("run", job, "--out", run).code == 0
+    page = Page((run / "report.html").read_text())
+    assert page.texts["h3"] == ["Time per stage"]
+    assert "✓ done" in page.texts["p"]
+    assert page.texts["th"][-len(STEPS) :] == list(STEPS)
+    assert page.texts["td"].count("✓ done") == len(STEPS)
+    links = [found["href"] for tag, found in page.attributes if tag == "a"]
+    assert all((run / str(link)).exists() for link in links)
+    # Once; and again if anything before it is.
+    assert skipped(ooc("run", job, "--out", run)) == len(STEPS) + 1
+    words = ("--out", run, "--set", "stage.bfs.roots=[10]")
+    assert done_by(ooc("run", job, *words))[-1] == "report"
+    page = Page((run / "report.html").read_text())
+    assert page.texts["td"].count("✓ skipped") == 2
+    (run / "report.html").unlink()
+    assert done_by(ooc("run", job, *words)) == ["report"]
+
+
+def test_nothing_is_about_the_answers_of_a_report(ooc: Command, tmp_path: Path) -> None:
+    more = '[[stage]]\nkind = "report"\n[[stage]]\nkind = "export"\nname = "x"\nof = "report"\n'
+    refused = ooc("run", small_job(tmp_path, more), "--out", tmp_path / "run")
+    assert refused.code == 2
+    assert "no earlier stage with answers is called report" in refused.err

@@ -128,5 +128,5 @@ def _refuse_unlike(before: Result, after: Result, old: _Rows, new: _Rows) -> Non
             assert isinstance(before.columns, Stored)
             raise UsageError(
                 f"{before.columns.path}: cannot be compared: its {name} is {one}, now it is "
-                f"{other}; name an answer of the same search"
+                f"{other}; give the folder of an earlier run, or an answer of the same search"
             )

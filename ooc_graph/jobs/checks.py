@@ -10,6 +10,7 @@ from ooc_graph.jobs.stage_tables import (
     AboutAnswers,
     AnyStage,
     DiffStage,
+    HasAnswers,
     ManyStage,
     SsspStage,
     ValidateStage,
@@ -66,7 +67,7 @@ def _about_answers(
     job: Job, stage: AboutAnswers, earlier: dict[str, AnyStage]
 ) -> Iterator[tuple[str, str]]:
     """What is wrong with the answers that a stage is about."""
-    answers = {name: one for name, one in earlier.items() if not isinstance(one, AboutAnswers)}
+    answers = {name: one for name, one in earlier.items() if isinstance(one, HasAnswers)}
     of = answers.get(stage.of)
     if of is None:
         yield (

@@ -20,8 +20,8 @@ WORSE_BY = 0.10
 """From which share on a stage counts as slower than before."""
 _OF_TIME = ("stamp", "seconds", "elapsed_s")
 """What is noted of a unit and is no result."""
-_LOOKED_AT = "diff"
-"""Kind of stages whose result is what has changed: that it has is no news."""
+_ABOUT_RUNS = ("diff", "report")
+"""Kinds of stages whose results tell what has changed, or times: that they are others is no news."""
 Manifest = Mapping[str, Any]
 
 
@@ -101,7 +101,7 @@ def _between_stages(
             continue
         if slower := _slower(earlier, stage):
             yield Change(stage.name, slower, is_worse=True)
-        if stage.name in old and stage.name in new and stage.kind != _LOOKED_AT:
+        if stage.name in old and stage.name in new and stage.kind not in _ABOUT_RUNS:
             yield from _of_results(stage.name, old, new)
     for stage in before.stages:
         if stage.name not in now.by_name:

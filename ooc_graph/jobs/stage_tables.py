@@ -144,6 +144,13 @@ class DiffStage(Stage):
     format: Literal["csv", "parquet"] = Field(default="csv", description="of the files")
 
 
+class ReportStage(Stage):
+    """A page about this run, as ``ooc-graph report`` makes it; the last stage."""
+
+    kind: Literal["report"]
+
+
 AboutAnswers: TypeAlias = ValidateStage | ExportStage | DiffStage
-"""Stages that are about the answers of an earlier one, and have none."""
-AnyStage: TypeAlias = BfsStage | SsspStage | ManyStage | ComponentsStage | AboutAnswers
+"""Stages that are about the answers of an earlier one."""
+HasAnswers: TypeAlias = BfsStage | SsspStage | ManyStage | ComponentsStage
+AnyStage: TypeAlias = HasAnswers | AboutAnswers | ReportStage

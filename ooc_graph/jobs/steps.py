@@ -14,7 +14,7 @@ from ooc_graph import __version__
 from ooc_graph.jobs.checks import BUILD
 from ooc_graph.jobs.inputs import Files, answers_of, file_sha256, is_same
 from ooc_graph.jobs.model import Build, Job, StoreSource
-from ooc_graph.jobs.stage_tables import AnyStage, DiffStage, ExportStage, ValidateStage
+from ooc_graph.jobs.stage_tables import AnyStage, DiffStage, ExportStage, ReportStage, ValidateStage
 
 GRAPH = "graph.zarr"
 DONE, NEW, UNFINISHED, CHANGED = "done", "new", "unfinished", "changed"
@@ -46,6 +46,8 @@ class Step:
             return None
         if isinstance(self.stage, ExportStage | DiffStage):
             return f"{self.label}/{unit}.{self.stage.format}"
+        if isinstance(self.stage, ReportStage):
+            return f"{self.label}.html"
         if self.stage is None:
             return GRAPH
         return f"{self.label}/{unit}.zarr" if self.has_roots else f"{self.label}.zarr"
@@ -112,5 +114,8 @@ def steps_of(job: Job, source: Mapping[str, Any], files: Files) -> list[Step]:
             asked["against"] = answers_of(Path(stage.against), stage.of)
         of = getattr(stage, "of", None)
         asked["after"] = graph if of is None else {of: steps[of].fingerprint}
+        if isinstance(stage, ReportStage):
+            # About all of them.
+            asked["after"] = graph | {name: step.fingerprint for name, step in steps.items()}
         steps[stage.label] = Step(stage.label, stage.kind, asked, stage)
     return list(steps.values())

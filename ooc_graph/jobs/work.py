@@ -86,14 +86,9 @@ class Work:
     def compared(self, step: Step, unit: str) -> tuple[og.Result | None, og.Result]:
         """An earlier answer, if there is one, and that of this run."""
         stage: Any = step.stage
-        of = self.steps[stage.of]
-        now, earlier = self.output(of, unit), Path(stage.against)
+        now, earlier = self.output(self.steps[stage.of], unit), Path(stage.against)
         if not (earlier / STORE).is_file():
             earlier /= now.relative_to(self.run.folder)
-        elif len(self.units(step)) > 1:
-            raise UsageError(
-                f"{earlier}: is one answer, and {of.label} has several; give the folder of a run"
-            )
         if not (earlier / STORE).is_file():
             self.workplace.progress.note(f"{step.label}: no earlier answer, {earlier} is not there")
             return None, og.Result.open(now)
@@ -231,6 +226,13 @@ def _diff(work: Work, step: Step, units: Sequence[str]) -> Found:
     return found
 
 
+def _report(work: Work, step: Step, units: Sequence[str]) -> Found:
+    from ooc_graph.jobs.own_report import write_own_report  # noqa: PLC0415 - imports matplotlib
+
+    write_own_report(work.run.folder, step.label, work.output(step, units[0]))
+    return {units[0]: {}}
+
+
 _DOING: dict[str, Callable[[Work, Step, Sequence[str]], Found]] = {
     BUILD: _build,
     "bfs": _search,
@@ -240,5 +242,6 @@ _DOING: dict[str, Callable[[Work, Step, Sequence[str]], Found]] = {
     "validate": _validate,
     "export": _export,
     "diff": _diff,
+    "report": _report,
 }
 """By kind of step."""
