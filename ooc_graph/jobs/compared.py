@@ -21,7 +21,7 @@ WORSE_BY = 0.10
 _OF_TIME = ("stamp", "seconds", "elapsed_s")
 """What is noted of a unit and is no result."""
 _ABOUT_RUNS = ("diff", "report")
-"""Kinds of stages whose results tell what has changed, or times: that they are others is no news."""
+"""Kinds of stages whose results are about times and changes: other ones are no news."""
 Manifest = Mapping[str, Any]
 
 
