@@ -82,6 +82,38 @@ def test_road_distances_example(ooc: Command, tmp_path: Path) -> None:
     assert matrix.distance.tolist() == [[7, 0], [3, far]]
 
 
+def test_nightly_example(ooc: Command, tmp_path: Path) -> None:
+    pandas = pytest.importorskip("pandas", reason="needs pandas and pyarrow: ooc-graph[tables]")
+    pytest.importorskip("pyarrow", reason="needs pandas and pyarrow: ooc-graph[tables]")
+    shutil.copy(EXAMPLES / "nightly.toml", tmp_path)
+    words = ["stage.hops.roots=[1]", "stage.ways.roots=[1]"]
+    given = [word for one in words for word in ("--set", one)]
+    nights = {
+        "2031-05-06": ([1, 2, 7], [2, 3, 8], [4.0, 1.0, 1.0]),
+        "2031-05-07": ([1, 2, 1], [2, 3, 3], [4.0, 0.5, 7.0]),
+    }
+    for night, (source, target, weight) in nights.items():
+        edges = {"source": source, "target": target, "weight": weight}
+        pandas.DataFrame(edges).to_parquet(tmp_path / "edges.parquet")
+        run = tmp_path / "runs" / night
+        done = ooc("run", tmp_path / "nightly.toml", *given, "--out", run)
+        assert done.code == 0, done
+        if night == "2031-05-06":
+            (tmp_path / "yesterday").symlink_to(run)
+            assert summary(run)["hops-diff"]["compared"] == 0
+    parquet = pytest.importorskip("pyarrow.parquet")
+    names = ("hops-diff/1", "ways-diff/1", "components-diff/components")
+    hops, ways, parts = (
+        [tuple(row.values()) for row in parquet.read_table(run / f"{name}.parquet").to_pylist()]
+        for name in names
+    )
+    assert hops == [(3, 2, 1), (7, -1, None), (8, -1, None)]
+    assert ways == [(3, 5.0, 4.5), (7, np.inf, None), (8, np.inf, None)]
+    assert parts == [(7, 7, None), (8, 7, None)]
+    figures = summary(run)["hops-diff"]
+    assert [figures[key] for key in ("changed", "new", "gone")] == [1, 0, 2]
+
+
 def test_the_help_for_writers_of_jobs(ooc: Command) -> None:
     assert ooc("run", "--example", "graph500").out == (EXAMPLES / "graph500.toml").read_text()
     assert json.loads(ooc("run", "--schema").out)["title"] == "Job"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -18,6 +18,10 @@ from ooc_graph.layout.whole_file import whole_file
 from ooc_graph.types import AnyArray
 
 _ROWS = 1 << 18
+NPZ = "npz"
+"""Ending of files that have whole columns."""
+Table: TypeAlias = dict[str, AnyArray]
+"""Columns by name, of the same length."""
 
 
 @public
@@ -43,15 +47,28 @@ def export(result: Result, path: str | Path, *, overwrite: bool = False) -> None
     check_target(path, overwrite=overwrite)
     if isinstance(result, PairsResult) and result.reduced is None:
         raise UsageError("distances of many sources are no table: open the store with zarr")
+    if path.suffix == f".{NPZ}":
+        with whole_file(path) as partial:
+            _write_npz(result, partial)
+    else:
+        write_tables(_tables(result), path)
+
+
+def write_tables(tables: Iterator[Table], path: Path) -> None:
+    """Write tables of the same columns, one below the other, to a .parquet, .csv or .tsv file.
+
+    There is one table at least. Masked values are null in Parquet, and empty in text.
+    """
     with whole_file(path) as partial:
-        _WRITERS[path.suffix.removeprefix(".")](result, partial)
+        _WRITERS[path.suffix.removeprefix(".")](tables, partial)
 
 
 def check_target(path: Path, *, overwrite: bool) -> None:
     """Refuse a file that cannot be written, as `export` does before it reads anything."""
     name = path.suffix.removeprefix(".")
-    if name not in _WRITERS:
-        raise UsageError(f"{path}: give a file ending in .{', .'.join(_WRITERS)}")
+    endings = [*_WRITERS, NPZ]
+    if name not in endings:
+        raise UsageError(f"{path}: give a file ending in .{', .'.join(endings)}")
     if path.is_dir():
         raise OutputExistsError(f"{path}: is a folder; give the name of a file to write")
     if path.exists() and not overwrite:
@@ -59,7 +76,7 @@ def check_target(path: Path, *, overwrite: bool) -> None:
     refuse_folder(path)
 
 
-def _tables(result: Result) -> Iterator[dict[str, AnyArray]]:
+def _tables(result: Result) -> Iterator[Table]:
     """Blocks of rows of all columns."""
     names = result.names
     if isinstance(result.columns, Stored):
@@ -75,9 +92,9 @@ def _tables(result: Result) -> Iterator[dict[str, AnyArray]]:
         yield flat_columns({name: result.columns[name] for name in names})
 
 
-def _write_text(result: Result, path: Path, separator: str) -> None:
+def _write_text(tables: Iterator[Table], path: Path, separator: str) -> None:
     with path.open("w", newline="\n") as file:
-        for index, table in enumerate(_tables(result)):
+        for index, table in enumerate(tables):
             if index == 0:
                 file.write(separator.join(table) + "\n")
             texts = [_texts(column) for column in table.values()]
@@ -87,6 +104,8 @@ def _write_text(result: Result, path: Path, separator: str) -> None:
 def _texts(column: AnyArray) -> list[str]:
     # repr of a Python float reads back to the same bits; float32 has its own shortest form.
     texts = column if column.dtype.kind != "f" else column.astype(str)
+    if isinstance(texts, np.ma.MaskedArray):
+        return ["" if text is None else str(text) for text in texts.tolist()]
     return list(map(str, texts.tolist()))
 
 
@@ -95,7 +114,7 @@ def _write_npz(result: Result, path: Path) -> None:
     np.savez(path, **columns)
 
 
-def _write_parquet(result: Result, path: Path) -> None:
+def _write_parquet(tables: Iterator[Table], path: Path) -> None:
     try:
         import pyarrow as pa  # noqa: PLC0415
         import pyarrow.parquet as pq  # noqa: PLC0415
@@ -103,7 +122,7 @@ def _write_parquet(result: Result, path: Path) -> None:
         raise UsageError("writing Parquet needs pyarrow: pip install 'ooc-graph[tables]'") from None
     writer = None
     try:
-        for table in _tables(result):
+        for table in tables:
             batch = pa.table({name: pa.array(column) for name, column in table.items()})
             writer = writer or pq.ParquetWriter(path, batch.schema)
             writer.write_table(batch)
@@ -112,9 +131,9 @@ def _write_parquet(result: Result, path: Path) -> None:
             writer.close()
 
 
-_WRITERS: dict[str, Callable[[Result, Path], None]] = {
+_WRITERS: dict[str, Callable[[Iterator[Table], Path], None]] = {
     "parquet": _write_parquet,
-    "csv": lambda result, path: _write_text(result, path, ","),
-    "tsv": lambda result, path: _write_text(result, path, "\t"),
-    "npz": _write_npz,
+    "csv": lambda tables, path: _write_text(tables, path, ","),
+    "tsv": lambda tables, path: _write_text(tables, path, "\t"),
 }
+"""By ending of the file."""

@@ -20,7 +20,7 @@ _MODULES = {
     "graphs": ("graph500", "build"),
     "searches": ("apsp", "bfs", "sssp", "components"),
     "stores": ("validate", "info", "plan", "verify", "export"),
-    "jobs": ("run", "status", "runs"),
+    "jobs": ("run", "status", "runs", "report"),
 }
 _MODULE_OF = {name: module for module, names in _MODULES.items() for name in names}
 

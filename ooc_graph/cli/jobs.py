@@ -1,9 +1,10 @@
-"""Commands for jobs: ``run`` does what a job file says, ``status`` and ``runs`` look at runs."""
+"""Commands for jobs: ``run`` does what a job file says, the others look at runs."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Sequence
+from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -111,6 +112,47 @@ def runs(folder: Path, as_json: bool) -> None:
         for one in found
     )
     _print_table(("run", "job", "state", "steps", "last event", "where"), rows)
+
+
+@click.command()
+@click.argument("folders", type=PATH, metavar="RUN...", nargs=-1, required=True)
+@click.option("--out", type=PATH, metavar="FILE", help="The page [report.html in the last RUN].")
+@click.option("--json", "as_json", is_flag=True, help="Machine-readable; writes no page.")
+def report(folders: tuple[Path, ...], out: Path | None, as_json: bool) -> None:
+    """Write a page about runs of a job, each compared with the one named before it."""
+    from ooc_graph.jobs.compared import compared  # noqa: PLC0415
+
+    if as_json and out is not None:
+        raise UsageError("--json and --out: give one of them")
+    found = compared(folders)
+    if as_json:
+        click.echo(json.dumps([asdict(one) for one in found], indent=1))
+        return
+    from ooc_graph.report.run_facts import duration, speed  # noqa: PLC0415
+    from ooc_graph.report.runs_page import write_runs_page  # noqa: PLC0415
+
+    last, path = found[-1], out or folders[-1] / "report.html"
+    write_runs_page(path, folders[-1], found)
+    rows = (
+        {
+            "stage": stage.name,
+            "state": stage.state,
+            "time": duration(stage.seconds),
+            "speed": speed(stage),
+            "result": stage.result,
+            "since the run before": "; ".join(
+                one.text for one in last.changes or () if one.stage == stage.name
+            ),
+        }
+        for stage in last.stages
+    )
+    click.echo(f"{folders[-1]}: {last.state}{f': {last.error}' if last.error else ''}")
+    columns = ("stage", "state", "time", "speed", "result", "since the run before")
+    _print_table(columns, rows)
+    for change in last.changes or ():
+        if change.stage not in last.by_name:
+            click.echo(f"{change.stage or 'job'}: {change.text}")
+    click.echo(f"report: {path}")
 
 
 def _ratio(done: int, total: object) -> str:

@@ -19,7 +19,8 @@ class Unit:
     """A part of a source that can be read alone, in any order, on any worker.
 
     ``index`` is its position in ``EdgeSource.units()``, ``path`` the file that it is part of, if
-    there is one. ``start`` and ``stop`` are edge numbers, byte offsets, row groups, …
+    there is one. ``start`` and ``stop`` are byte offsets, numbers of parts, or edge numbers: these
+    if the source is rereadable, for a build borrows memory for so many.
     """
 
     index: int

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import accumulate
 from typing import Any
 
 import numpy as np
@@ -28,7 +29,7 @@ class ParquetFile:
 class ParquetSource(SourceDefaults):
     """Edges from Parquet files, of columns with these names; see ``EdgeSource``.
 
-    Units are runs of row groups.
+    Units are the rows of some row groups of a file.
     """
 
     files: tuple[ParquetFile, ...]
@@ -43,7 +44,7 @@ class ParquetSource(SourceDefaults):
         return sum(sum(file.group_rows) for file in self.files)
 
     def units(self, edges_per_unit: int) -> Sequence[Unit]:
-        """Row groups of each file, as many as make a unit."""
+        """Rows of each file, of as many row groups as make a unit."""
         return units_of(
             (start, stop, file.path)
             for file in self.files
@@ -51,13 +52,13 @@ class ParquetSource(SourceDefaults):
         )
 
     def read(self, unit: Unit, block_edges: int) -> Iterator[EdgeBlock]:
-        """Yield the rows of row groups ``unit.start`` to ``unit.stop``."""
+        """Yield the rows ``unit.start`` to ``unit.stop``, which are those of whole row groups."""
         arrow, parquet = _pyarrow()
         file = next(file for file in self.files if file.path == unit.path)
-        row = sum(file.group_rows[: unit.start])
+        begins, row = _begins(file.group_rows), unit.start
         try:
             with parquet.ParquetFile(unit.path) as opened:
-                groups = list(range(unit.start, unit.stop))
+                groups = list(range(begins.index(unit.start), begins.index(unit.stop)))
                 for batch in opened.iter_batches(block_edges, groups, columns=list(self.names)):
                     if len(batch):
                         columns = [_column(batch.column(n), n, unit.path, row) for n in self.names]
@@ -148,12 +149,16 @@ def _column(column: Any, name: str, path: str | None, row: int) -> AnyArray:
     return values
 
 
+def _begins(group_rows: Sequence[int]) -> list[int]:
+    """The first row of each row group, and their number."""
+    return [0, *accumulate(group_rows)]
+
+
 def _runs(group_rows: Sequence[int], edges_per_unit: int) -> list[tuple[int, int]]:
-    """Ranges of row groups with about ``edges_per_unit`` rows each."""
-    spans, start, rows = [], 0, 0
-    for group, count in enumerate(group_rows):
-        rows += count
-        if rows >= edges_per_unit or group == len(group_rows) - 1:
-            spans.append((start, group + 1))
-            start, rows = group + 1, 0
+    """Ranges of rows, of whole row groups, with about ``edges_per_unit`` rows each."""
+    spans, start, rows = [], 0, sum(group_rows)
+    for stop in _begins(group_rows)[1:]:
+        if stop - start >= edges_per_unit or stop == rows > start:
+            spans.append((start, stop))
+            start = stop
     return spans

@@ -7,8 +7,10 @@ from collections.abc import Iterator
 from ooc_graph.jobs.mistakes import Mistake, nearest
 from ooc_graph.jobs.model import FilesSource, Job, KroneckerSource, StoreSource
 from ooc_graph.jobs.stage_tables import (
+    AboutAnswers,
     AnyStage,
-    ExportStage,
+    DiffStage,
+    HasAnswers,
     ManyStage,
     SsspStage,
     ValidateStage,
@@ -48,7 +50,7 @@ def _about_stage(
     )
     if needs_weights and not _may_have_weights(job):
         yield "kind", "needs weights, and the source is said to have none"
-    if isinstance(stage, ValidateStage | ExportStage):
+    if isinstance(stage, AboutAnswers):
         yield from _about_answers(job, stage, earlier)
 
 
@@ -62,14 +64,10 @@ def _may_have_weights(job: Job) -> bool:
 
 
 def _about_answers(
-    job: Job, stage: ValidateStage | ExportStage, earlier: dict[str, AnyStage]
+    job: Job, stage: AboutAnswers, earlier: dict[str, AnyStage]
 ) -> Iterator[tuple[str, str]]:
     """What is wrong with the answers that a stage is about."""
-    answers = {
-        name: one
-        for name, one in earlier.items()
-        if not isinstance(one, ValidateStage | ExportStage)
-    }
+    answers = {name: one for name, one in earlier.items() if isinstance(one, HasAnswers)}
     of = answers.get(stage.of)
     if of is None:
         yield (
@@ -79,6 +77,8 @@ def _about_answers(
         )
     elif isinstance(of, ManyStage) and isinstance(stage, ValidateStage):
         yield "of", "answers from many sources cannot be validated; validate searches from roots"
+    elif isinstance(of, ManyStage) and isinstance(stage, DiffStage):
+        yield "of", "answers from many sources cannot be compared; compare searches from roots"
     elif isinstance(of, ManyStage) and of.reduce is None:
         yield "of", "distances of many sources are no table; give that stage reduce"
     against_edges = isinstance(stage, ValidateStage) and stage.against == "edges"

@@ -77,7 +77,7 @@ def run_job(job: Job, folder: Path, progress: Progress, say: Say, *, chosen: Cho
         try:
             for step in some:
                 _step(job, run, steps, step, workplace, say)
-            run.write_text(SUMMARY, summary_of(run.manifest, steps))
+            run.write_text(SUMMARY, summary_of(run.manifest))
         except BaseException as error:
             _note_failure(run, error, begun)
             raise

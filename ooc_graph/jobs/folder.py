@@ -61,6 +61,11 @@ def read_manifest(folder: Path) -> dict[str, Any] | None:
     return found
 
 
+def encoded(manifest: Mapping[str, Any]) -> str:
+    """Text of a manifest, with its hash."""
+    return json.dumps({"sha256": hash_of(manifest), **manifest}, indent=1) + "\n"
+
+
 def refuse_other(folder: Path, name: str) -> None:
     """Refuse a folder that a run of this job cannot write to; nothing is written."""
     standing = next(path for path in (folder, *folder.absolute().parents) if path.exists())
@@ -123,8 +128,7 @@ class Run:
 
     def write(self) -> None:
         """Write the manifest."""
-        whole = {"sha256": hash_of(self.manifest), **self.manifest}
-        self.write_text(MANIFEST, json.dumps(whole, indent=1) + "\n")
+        self.write_text(MANIFEST, encoded(self.manifest))
 
     def write_text(self, name: str, text: str) -> None:
         """Write a file of the run, whole, unless it has that text already."""

@@ -106,6 +106,15 @@ def file_sha256(path: str, files: Files) -> str:
     return str(hashes[path]["sha256"])
 
 
+def answers_of(path: Path, stage: str) -> dict[str, str]:
+    """Hashes of earlier answers: a store, or those that a stage has in the folder of a run."""
+    if (path / MANIFEST).is_file():
+        stores = [path]
+    else:
+        stores = [path / f"{stage}.zarr", *sorted((path / stage).glob("*.zarr"))]
+    return {one.name: found for one in stores if (found := sha256_of(one)) is not None}
+
+
 def _files_of(source: FilesSource, files: Files) -> list[dict[str, str]]:
     """Name and hash of each file of edges, in their order."""
     lists, listed = files.setdefault("lists", {}), "\n".join(source.paths)

@@ -1,4 +1,4 @@
-"""The stages of a job: what is searched, validated and exported."""
+"""The stages of a job: what is searched, validated, exported and compared."""
 
 from __future__ import annotations
 
@@ -133,6 +133,24 @@ class ExportStage(Stage):
     )
 
 
-AnyStage: TypeAlias = (
-    BfsStage | SsspStage | ManyStage | ComponentsStage | ValidateStage | ExportStage
-)
+class DiffStage(Stage):
+    """Answers of a stage held against earlier ones: files of what changed."""
+
+    kind: Literal["diff"]
+    of: Name = Field(description="name of the stage whose answers these are")
+    against: Location = Field(
+        description="folder of an earlier run, or an answer of one; it need not be there yet"
+    )
+    format: Literal["csv", "parquet"] = Field(default="csv", description="of the files")
+
+
+class ReportStage(Stage):
+    """A page about this run, as ``ooc-graph report`` makes it; the last stage."""
+
+    kind: Literal["report"]
+
+
+AboutAnswers: TypeAlias = ValidateStage | ExportStage | DiffStage
+"""Stages that are about the answers of an earlier one."""
+HasAnswers: TypeAlias = BfsStage | SsspStage | ManyStage | ComponentsStage
+AnyStage: TypeAlias = HasAnswers | AboutAnswers | ReportStage

@@ -48,9 +48,7 @@ def status_of(folder: Path) -> dict[str, Any]:
     manifest = read_manifest(folder)
     if manifest is None:
         raise NotAStoreError(f"{folder}: holds no run of a job (it has no {MANIFEST})")
-    events = list(_events(folder / EVENTS))
-    begins = [at for at, one in enumerate(events) if one["event"] == "begun" and "run" in one]
-    run = events[begins[-1] :] if begins else []
+    run = latest_events(folder)
     found: dict[str, Any] = {"job": manifest["job"], "folder": str(folder), **_run_state(run)}
     is_running = found["state"] == RUNNING
     steps = []
@@ -60,6 +58,13 @@ def status_of(folder: Path) -> dict[str, Any]:
         is_asked = entry.get("wanted") == wanted
         steps.append(_step(name, entry if is_asked else None, run, is_running))
     return {**found, "steps": steps}
+
+
+def latest_events(folder: Path) -> list[dict[str, Any]]:
+    """What happened since a run last began in a folder; nothing if none did."""
+    events = list(_events(folder / EVENTS))
+    begins = [at for at, one in enumerate(events) if one["event"] == "begun" and "run" in one]
+    return events[begins[-1] :] if begins else []
 
 
 def _events(path: Path) -> Iterator[dict[str, Any]]:

@@ -12,9 +12,17 @@ from typing import Any
 
 from ooc_graph import __version__
 from ooc_graph.jobs.checks import BUILD
-from ooc_graph.jobs.inputs import Files, file_sha256, is_same
+from ooc_graph.jobs.inputs import Files, answers_of, file_sha256, is_same
 from ooc_graph.jobs.model import Build, Job, StoreSource
-from ooc_graph.jobs.stage_tables import ROOTS, AnyStage, ExportStage, Search, ValidateStage
+from ooc_graph.jobs.stage_tables import (
+    ROOTS,
+    AnyStage,
+    DiffStage,
+    ExportStage,
+    ReportStage,
+    Search,
+    ValidateStage,
+)
 
 GRAPH = "graph.zarr"
 DONE, NEW, UNFINISHED, CHANGED = "done", "new", "unfinished", "changed"
@@ -52,8 +60,10 @@ class Step:
         """Where a unit of the step is written, in the folder of the run; None: nowhere."""
         if isinstance(self.stage, ValidateStage):
             return None
-        if isinstance(self.stage, ExportStage):
+        if isinstance(self.stage, ExportStage | DiffStage):
             return f"{self.label}/{unit}.{self.stage.format}"
+        if isinstance(self.stage, ReportStage):
+            return f"{self.label}.html"
         if self.stage is None:
             return GRAPH
         return f"{self.label}/{unit}.zarr" if self.has_roots else f"{self.label}.zarr"
@@ -121,10 +131,15 @@ def steps_of(job: Job, source: Mapping[str, Any], files: Files) -> list[Step]:
         roots_file = getattr(stage, "roots_file", None)
         if roots_file is not None:
             asked["roots_file"] = file_sha256(roots_file, files)
+        if isinstance(stage, DiffStage):
+            asked["against"] = answers_of(Path(stage.against), stage.of)
         of = getattr(stage, "of", None)
         asked["after"] = graph if of is None else {of: steps[of].fingerprint}
         listed = {} if of is None else steps[of].listed
         if isinstance(stage, Search):
             listed = {key: asked.pop(key) for key in ROOTS if key in asked}
+        if isinstance(stage, ReportStage):
+            # About all of them, and all of their units.
+            asked["after"] = graph | {name: step.wanted for name, step in steps.items()}
         steps[stage.label] = Step(stage.label, stage.kind, asked, listed, stage)
     return list(steps.values())

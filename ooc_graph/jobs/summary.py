@@ -3,27 +3,34 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from statistics import median
 from typing import Any
 
-from ooc_graph.jobs.steps import Step
 from ooc_graph.report.graph500 import teps_statistics
 
 
-def summary_of(manifest: Mapping[str, Any], steps: Sequence[Step]) -> str:
-    """What ``summary.json`` says: figures of each step that is done.
+def summary_of(manifest: Mapping[str, Any]) -> str:
+    """What ``summary.json`` says: figures of each step that is done."""
+    return json.dumps(figures_of(manifest), indent=1) + "\n"
+
+
+def figures_of(manifest: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    """Figures of each step that is done, by name.
 
     A search has its time unless its run was killed before that was noted. TEPS count the edges
     that a validation against the edges found, as Graph500 does; their mean is harmonic.
     """
-    found = ((step, manifest["steps"].get(step.label)) for step in steps)
-    done = {
-        step.label: entry
-        for step, entry in found
-        if entry and entry["done"] and entry["wanted"] == step.wanted
-    }
-    return json.dumps({name: _figures(name, done) for name in done}, indent=1) + "\n"
+    done = {name: entry for name, entry in entries_of(manifest).items() if entry["done"]}
+    return {name: _figures(name, done) for name in done}
+
+
+def entries_of(manifest: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    """Entries of the steps that were begun as they were asked for last, by name."""
+    found = (
+        (name, asked, manifest["steps"].get(name)) for name, asked in manifest["asked"].items()
+    )
+    return {name: entry for name, asked, entry in found if entry and entry["wanted"] == asked}
 
 
 def _figures(name: str, done: Mapping[str, Any]) -> dict[str, Any]:
@@ -38,6 +45,11 @@ def _figures(name: str, done: Mapping[str, Any]) -> dict[str, Any]:
         figures |= _of_searches(name, done)
     if entry["kind"] == "components":
         figures["components"] = units[name]["components"]
+    if entry["kind"] == "diff":
+        # Of a unit without an earlier answer nothing is known.
+        compared = [one for one in units.values() if "changed" in one]
+        figures["compared"] = len(compared)
+        figures |= {key: sum(one[key] for one in compared) for key in ("changed", "new", "gone")}
     return figures
 
 

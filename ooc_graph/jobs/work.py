@@ -9,6 +9,8 @@ from shutil import rmtree
 from typing import Any, TypeAlias
 
 import ooc_graph as og
+from ooc_graph.answers.changes import count_changes, write_changes
+from ooc_graph.errors import UsageError
 from ooc_graph.jobs.checks import BUILD
 from ooc_graph.jobs.folder import WARM_UP, Facts, Run
 from ooc_graph.jobs.inputs import open_edges
@@ -16,6 +18,7 @@ from ooc_graph.jobs.model import Build, Job, StoreSource
 from ooc_graph.jobs.stage_tables import Rooted, Search
 from ooc_graph.jobs.steps import GRAPH, Step
 from ooc_graph.jobs.workplace import Workplace
+from ooc_graph.layout.names import MANIFEST as STORE
 from ooc_graph.layout.outputs import make_folder
 
 _COMMITS = 128
@@ -80,6 +83,21 @@ class Work:
         # Of a tiny graph there are fewer than were asked for.
         return list(dict.fromkeys(keys.tolist()))
 
+    def compared(self, step: Step, unit: str) -> tuple[og.Result | None, og.Result]:
+        """An earlier answer, if there is one, and that of this run."""
+        stage: Any = step.stage
+        now, earlier = self.output(self.steps[stage.of], unit), Path(stage.against)
+        if not (earlier / STORE).is_file():
+            earlier /= now.relative_to(self.run.folder)
+        if not (earlier / STORE).is_file():
+            self.workplace.progress.note(f"{step.label}: no earlier answer, {earlier} is not there")
+            return None, og.Result.open(now)
+        if earlier.samefile(now):
+            raise UsageError(
+                f"{step.label}: against is this run itself; give the folder of an earlier run"
+            )
+        return og.Result.open(earlier), og.Result.open(now)
+
     def at_once(self, step: Step, count: int) -> int:
         """Units to do between two notes in the manifest, if ``count`` are left."""
         least = 1
@@ -97,6 +115,9 @@ class Work:
         """What is known of a unit whose output is there."""
         if step.kind == "components":
             return {"components": og.ComponentsResult.open(self.output(step, unit)).count}
+        if step.kind == "diff":
+            before, after = self.compared(step, unit)
+            return count_changes(before, after).as_dict() if before else {}
         return {}
 
 
@@ -195,6 +216,23 @@ def _export(work: Work, step: Step, units: Sequence[str]) -> Found:
     return {unit: {} for unit in units}
 
 
+def _diff(work: Work, step: Step, units: Sequence[str]) -> Found:
+    make_folder(work.run.folder / step.label)
+    found: Found = {}
+    for unit in units:
+        before, after = work.compared(step, unit)
+        changes = write_changes(before, after, work.output(step, unit))
+        found[unit] = changes.as_dict() if before else {}
+    return found
+
+
+def _report(work: Work, step: Step, units: Sequence[str]) -> Found:
+    from ooc_graph.jobs.own_report import write_own_report  # noqa: PLC0415 - imports matplotlib
+
+    write_own_report(work.run.folder, step.label, work.output(step, units[0]))
+    return {units[0]: {}}
+
+
 _DOING: dict[str, Callable[[Work, Step, Sequence[str]], Found]] = {
     BUILD: _build,
     "bfs": _search,
@@ -203,5 +241,7 @@ _DOING: dict[str, Callable[[Work, Step, Sequence[str]], Found]] = {
     "components": _components,
     "validate": _validate,
     "export": _export,
+    "diff": _diff,
+    "report": _report,
 }
 """By kind of step."""

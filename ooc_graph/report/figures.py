@@ -146,19 +146,19 @@ def degree_distribution(histogram: DegreeHistogram | None) -> Drawing | None:
     return Drawing("Degree distribution", caption, svg, True)
 
 
-def time_per_stage(stages: Sequence[Stage]) -> Drawing | None:
+def time_per_stage(stages: Sequence[Stage], width_in: float = _FULL[0]) -> Drawing | None:
     """Duration of each stage as horizontal bars, in the order they ran."""
     if not stages:
         return None
     names = [stage.name for stage in stages]
     durations_s = [stage.duration_s for stage in stages]
-    axes = axes_of_size(_FULL[0], 0.7 + 0.3 * len(stages))
+    axes = axes_of_size(width_in, 0.7 + 0.3 * len(stages))
     bars = axes.barh(range(len(stages)), durations_s, height=0.62, color=OTHER)
     axes.bar_label(bars, [in_seconds(value) for value in durations_s], padding=4, color=INK)
     axes.set_yticks(range(len(stages)), names)
     axes.invert_yaxis()
     axes.grid(visible=False, axis="y")
-    axes.margins(x=0.1)
+    axes.margins(x=1.2 / width_in)
     axes.set_xlabel("seconds")
     total_s = sum(durations_s)
     longest = max(stages, key=lambda stage: stage.duration_s)
@@ -166,7 +166,8 @@ def time_per_stage(stages: Sequence[Stage]) -> Drawing | None:
         f"{stage.name} {in_seconds(stage.duration_s)}" for stage in stages
     )
     caption = f"{in_seconds(total_s)} in all; longest: {longest.name}."
-    return Drawing("Time per stage", caption, inline_svg(axes, name="stages", label=label), True)
+    svg = inline_svg(axes, name="stages", label=label)
+    return Drawing("Time per stage", caption, svg, width_in == _FULL[0])
 
 
 def memory_over_time(data: ReportData) -> Drawing | None:

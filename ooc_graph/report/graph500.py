@@ -26,6 +26,14 @@ def in_seconds(value: float) -> str:
     return f"{value:.3g} s" if value < 100 else f"{value:,.0f} s"
 
 
+def engineering(value: float) -> tuple[str, str]:
+    """A number of four digits, and the prefix of its unit."""
+    for factor, prefix in ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k")):
+        if value >= factor:
+            return f"{value / factor:.4g}", prefix
+    return f"{value:.4g}", ""
+
+
 def by_part(seconds: Mapping[str, float]) -> str:
     """Parts and what each took, in one line."""
     return ", ".join(f"{part} {in_seconds(taken)}" for part, taken in seconds.items())

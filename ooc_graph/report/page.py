@@ -15,7 +15,7 @@ from ooc_graph.layout.whole_file import whole_file
 from ooc_graph.report import figures, search_figures
 from ooc_graph.report.data import ReportData, Scalar, SearchRecord, by_kernel
 from ooc_graph.report.figures import drawing_style
-from ooc_graph.report.graph500 import teps_statistics
+from ooc_graph.report.graph500 import engineering, teps_statistics
 
 _STATUS_TEXT = {
     "passed": "All answers valid",
@@ -41,7 +41,7 @@ def write_page(path: str | Path, data: ReportData) -> None:
 
 def page_html(data: ReportData) -> str:
     """Text of the page that :func:`write_page` writes."""
-    template = _environment().get_template("page.html.j2")
+    template = page_environment().get_template("page.html.j2")
     status = None if data.validation is None else _STATUS_TEXT[data.validation.status]
     with drawing_style():
         sections = _sections(data)
@@ -56,7 +56,8 @@ def page_html(data: ReportData) -> str:
     )
 
 
-def _environment() -> Environment:
+def page_environment() -> Environment:
+    """What makes pages of the templates in this folder."""
     environment = Environment(
         loader=PackageLoader("ooc_graph", "report"),
         autoescape=True,
@@ -90,7 +91,7 @@ def _speed(kernel: str, searches: list[SearchRecord]) -> KeyFigure:
     counted = [(s.time_s, s.edges) for s in searches if s.edges is not None and s.teps is not None]
     if len(counted) == count:
         mean = teps_statistics(*zip(*counted, strict=True)).harmonic_mean
-        value, prefix = _engineering(mean)
+        value, prefix = engineering(mean)
         return KeyFigure(value, f"{prefix}TEPS", f"{name}, harmonic mean of {count} {plural}")
     middle_s = median(search.time_s for search in searches)
     return KeyFigure(f"{middle_s * 1e3:,.3g}", "ms", f"{name}, median of {count} {plural}")
@@ -129,13 +130,6 @@ def _tables(data: ReportData) -> list[tuple[str, Mapping[str, Scalar]]]:
         elsewhere = "link" if facts.get("tier") == "pinned" else "store"
         tables.append((f"Memory and {elsewhere}: {kernel.upper()}", facts))
     return [(caption, rows) for caption, rows in tables if rows]
-
-
-def _engineering(value: float) -> tuple[str, str]:
-    for factor, prefix in ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k")):
-        if value >= factor:
-            return f"{value / factor:.4g}", prefix
-    return f"{value:.4g}", ""
 
 
 def _shown(value: Any) -> str:

@@ -381,7 +381,7 @@ def test_formats_are_those_there_are() -> None:
 
 def test_examples_come_along() -> None:
     names = sorted(path.stem for path in EXAMPLES.glob("*.toml"))
-    assert names == ["graph500", "road_distances", "social_reach"]
+    assert names == ["graph500", "nightly", "road_distances", "social_reach"]
     for name in names:
         assert read_job(EXAMPLES / f"{name}.toml").name == name
         assert example_of(name) == (EXAMPLES / f"{name}.toml").read_text()

@@ -78,9 +78,11 @@ def test_wheel_has_all_of_the_package(wheel: list[str]) -> None:
     package = ROOT / "ooc_graph"
     sources = {path.relative_to(ROOT).as_posix() for path in package.rglob("*.py")}
     assert sources <= set(wheel)
-    assert {"ooc_graph/py.typed", "ooc_graph/report/page.html.j2"} <= set(wheel)
+    templates = {path.relative_to(ROOT).as_posix() for path in package.rglob("*.j2")}
+    assert len(templates) == 4
+    assert {"ooc_graph/py.typed"} | templates <= set(wheel)
     jobs = {f"ooc_graph/jobs/examples/{path.name}" for path in ROOT.glob("pipelines/*.toml")}
-    assert len(jobs) == 3
+    assert len(jobs) == 4
     assert jobs | {"ooc_graph/jobs/job.schema.json"} <= set(wheel)
     cuda = {path.relative_to(ROOT).as_posix() for path in package.rglob("*.cu*")}
     assert {name.split("/")[1] for name in cuda} == {"kernels", "validate"}

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import ooc_graph as og
 from ooc_graph.edges import open_source
 from ooc_graph.errors import InputError, UsageError
 from tests.unit.test_readers_text import read_all
@@ -140,6 +141,40 @@ def test_parquet(tmp_path: Path) -> None:
         open_source(path, columns=("note", "dst"))
     with pytest.raises(UsageError, match="no column 'x'"):
         open_source(path, weight="x")
+
+
+def test_parquet_is_built_by_rows(tmp_path: Path) -> None:
+    random = np.random.default_rng(5)
+    count = 3000
+    columns = dict(zip(("source", "target"), random.integers(0, 400, (2, count)), strict=True))
+    columns["weight"] = random.random(count)
+    path = parquet(tmp_path / "g.parquet", columns, row_group_size=700)
+    source = open_source(path, directed=True)
+    assert [(unit.start, unit.stop) for unit in source.units(1000)] == [
+        (0, 1400),
+        (1400, 2800),
+        (2800, 3000),
+    ]
+    answers = []
+    for given in (source, open_source(tuple(columns.values()), directed=True)):
+        graph = og.build(given, tmp_path / "g.zarr", overwrite=True, client=False)
+        answers.append(og.sssp(graph, int(columns["source"][0]), client=False))
+    for name in answers[0].names:
+        np.testing.assert_array_equal(answers[0].read(name), answers[1].read(name))
+    assert answers[0].reached.sum() > 300
+
+
+def test_parquet_with_empty_row_groups(tmp_path: Path) -> None:
+    arrow = pytest.importorskip("pyarrow")
+    tables = pytest.importorskip("pyarrow.parquet")
+    rows = arrow.table({"a": [1, 2, 3], "b": [4, 5, 6]})
+    with tables.ParquetWriter(tmp_path / "g.parquet", rows.schema) as writer:
+        for some in (rows[:0], rows[:2], rows[:0], rows[2:], rows[:0]):
+            writer.write_table(some)
+    source = open_source(tmp_path / "g.parquet")
+    assert source.edges == 3
+    for edges_per_unit in (1, 3, 100):
+        assert read_all(source, edges_per_unit) == [(1, 4, None), (2, 5, None), (3, 6, None)]
 
 
 def test_parquet_folder(tmp_path: Path) -> None:
