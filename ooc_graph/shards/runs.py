@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from ooc_graph.edges.interface import EdgeSource, Unit
+from ooc_graph.errors import InputError
 from ooc_graph.kernels.cpu.build.arcs import Arcs, count_buckets, scatter_arcs
 from ooc_graph.layout.blocks import byte_view, read_at
 from ooc_graph.layout.checkpoints import Checkpoints
@@ -78,6 +79,11 @@ def _translated(task: RunTask, unit: Unit) -> tuple[AnyArray, AnyArray, AnyArray
     done = 0
     for block in task.source.read(unit, BLOCK_EDGES):
         stop = done + len(block)
+        if stop > size:
+            raise InputError(
+                f"{unit.path or 'the source'}: part {unit.index} has more than the {size:,} edges "
+                "that it said; was it changed meanwhile?"
+            )
         tables.translate(block.source, u[done:stop])
         tables.translate(block.target, v[done:stop])
         if block.weight is not None and task.weight_dtype is not None:

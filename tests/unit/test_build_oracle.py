@@ -7,7 +7,7 @@ import tempfile
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -476,4 +476,18 @@ def test_no_edges_and_no_declared_vertices_is_refused(tmp_path: Path) -> None:
     none = np.empty(0, np.int64)
     with pytest.raises(InputError, match="no edges"):
         build_here(ListSource(none, none), tmp_path / "g.zarr")
+    assert list(tmp_path.iterdir()) == []
+
+
+class Understated(ListSource):
+    """Units of which each has one edge more than it says."""
+
+    def read(self, unit: Unit, block_edges: int) -> Iterator[EdgeBlock]:
+        yield from super().read(replace(unit, stop=unit.stop + 1), block_edges)
+
+
+def test_a_part_with_more_edges_than_it_said_is_refused(tmp_path: Path) -> None:
+    source = Understated(np.arange(20), np.arange(1, 21))
+    with small_steps(run=8), pytest.raises(InputError, match="more than the 8 edges that it said"):
+        build_here(source, tmp_path / "g.zarr")
     assert list(tmp_path.iterdir()) == []
