@@ -11,10 +11,11 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from ooc_graph.errors import CorruptStoreError, InputError, NotAStoreError
+from ooc_graph.errors import CorruptStoreError, InputError, NotAStoreError, UsageError
 from ooc_graph.jobs.model import FilesSource, KroneckerSource, Source, StoreSource
 from ooc_graph.layout.manifest import Manifest
 from ooc_graph.layout.names import MANIFEST
+from ooc_graph.remote.urls import is_url
 
 Stamp: TypeAlias = list[int]
 """Size of a file in bytes, and when content and inode were last changed, in ns."""
@@ -71,6 +72,8 @@ def source_of(source: Source, files: Files) -> dict[str, Any]:
     ------
     InputError, UsageError
         Files that cannot be read as what they should be.
+    NetworkError
+        A server cannot be reached.
     NotAStoreError
         There is no graph.
     """
@@ -106,8 +109,10 @@ def file_sha256(path: str, files: Files) -> str:
     return str(hashes[path]["sha256"])
 
 
-def _files_of(source: FilesSource, files: Files) -> list[dict[str, str]]:
-    """Name and hash of each file of edges, in their order."""
+def _files_of(source: FilesSource, files: Files) -> list[dict[str, Any]]:
+    """Name of each file of edges, and what tells its content from another, in their order."""
+    if any(map(is_url, source.paths)):
+        return _remote_files_of(source, files)
     lists, listed = files.setdefault("lists", {}), "\n".join(source.paths)
     before = lists.get(listed, {})
     stamps = _stamps([*source.paths, *before.get("paths", [])])
@@ -117,6 +122,22 @@ def _files_of(source: FilesSource, files: Files) -> list[dict[str, str]]:
     return [
         {"name": Path(path).name, "sha256": file_sha256(path, files)} for path in before["paths"]
     ]
+
+
+def _remote_files_of(source: FilesSource, files: Files) -> list[dict[str, Any]]:
+    """As `_files_of`, of URLs: by size and tag, so that nothing is fetched; by hash without one."""
+    from ooc_graph.edges.parts import remote_files  # noqa: PLC0415 (much is imported)
+    from ooc_graph.remote.copies import copies_of  # noqa: PLC0415 (much is imported)
+
+    if not all(map(is_url, source.paths)):
+        raise UsageError("source.path: give URLs alone, or paths of files alone")
+    found: list[dict[str, Any]] = []
+    for file in remote_files(source.paths, source.format):
+        known: dict[str, Any] = {"size": file.size, "tag": file.tag}
+        if file.tag is None:
+            known = {"sha256": file_sha256(str(copies_of([file])[0]), files)}
+        found.append({"name": file.name, **known})
+    return found
 
 
 def _stamps(paths: Iterable[str]) -> dict[str, Stamp | None]:
