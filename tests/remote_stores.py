@@ -27,6 +27,8 @@ class Site:
     ranges: bool = True
     status: int | None = None  # of all answers, instead of files
     cut_after: int | None = None  # bytes of an answer that are sent before the connection breaks
+    once: dict[str, bytes] = field(default_factory=dict)
+    """What stands at a path after its file was read once."""
     asked: list[tuple[str, str]] = field(default_factory=list)
     """Requests for content: path with query, and range."""
 
@@ -63,6 +65,7 @@ class _Handler(BaseHTTPRequestHandler):
             self.send_header("ETag", tag)
         self.end_headers()
         if with_content:
+            site.files |= {name: site.once.pop(name) for name in [self.path] if name in site.once}
             with suppress(ConnectionError):
                 self.wfile.write(content[: site.cut_after])
             self.close_connection = True

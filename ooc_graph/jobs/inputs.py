@@ -15,6 +15,7 @@ from ooc_graph.errors import CorruptStoreError, InputError, NotAStoreError, Usag
 from ooc_graph.jobs.model import FilesSource, KroneckerSource, Source, StoreSource
 from ooc_graph.layout.manifest import Manifest
 from ooc_graph.layout.names import MANIFEST
+from ooc_graph.remote.stores import manifest_of
 from ooc_graph.remote.urls import is_url
 
 Stamp: TypeAlias = list[int]
@@ -80,7 +81,7 @@ def source_of(source: Source, files: Files) -> dict[str, Any]:
     if isinstance(source, KroneckerSource):
         return source.model_dump()
     if isinstance(source, StoreSource):
-        manifest = Manifest.load(Path(source.path))
+        manifest = manifest_of(source.path)
         if manifest.kind != "graph":
             raise NotAStoreError(f"{source.path}: holds a {manifest.kind}, a graph is needed here")
         return {"kind": source.kind, "graph": manifest.sha256}

@@ -32,7 +32,7 @@ PIECE_BYTES, _PIECES = 8 << 20, 8
 """What one request reads, and how many are under way."""
 _LONGEST_NAME = 180
 """Bytes of a copy's name; of a longer one the end, which says the format."""
-_KEPT = "what was fetched is kept, and the same command goes on"
+KEPT = "what was fetched is kept, and the same command goes on"
 
 
 def cache_folder() -> Path:
@@ -74,8 +74,8 @@ def _copy_of(file: RemoteFile) -> Path:
         return path
     make_folder(path.parent)
     with (
-        disk_full_reported(path, _KEPT),
-        locked(path, uuid.uuid4().hex, _beside(path, "lock")),
+        disk_full_reported(path, KEPT),
+        locked(path, uuid.uuid4().hex, beside(path, "lock")),
     ):
         # Another run may have fetched it before this one had the lock.
         if not _is_current(path, file):
@@ -84,14 +84,14 @@ def _copy_of(file: RemoteFile) -> Path:
     return path
 
 
-def _beside(path: Path, kind: str) -> Path:
-    """A file of the cache's own; folders of parts are read without such names."""
+def beside(path: Path, kind: str) -> Path:
+    """A file, or a folder, of the cache's own; folders of parts are read without such names."""
     return path.with_name(f".{path.name}.{kind}")
 
 
 def _is_current(path: Path, file: RemoteFile) -> bool:
     try:
-        note = json.loads(_beside(path, "json").read_bytes())
+        note = json.loads(beside(path, "json").read_bytes())
         return file.tag is not None and bool(note == _note(path, file))
     except (OSError, ValueError):
         return False
@@ -110,13 +110,13 @@ def _publish(partial: Path, path: Path, file: RemoteFile) -> None:
         partial.unlink()
     else:
         partial.replace(path)
-    with whole_file(_beside(path, "json")) as note:
+    with whole_file(beside(path, "json")) as note:
         note.write_text(json.dumps(_note(path, file)))
 
 
 def _fetched(file: RemoteFile, path: Path) -> Path:
     """The whole file under its partial name; what an earlier run fetched of it is kept."""
-    partial, begun = _beside(path, "part"), _beside(path, "begun")
+    partial, begun = beside(path, "part"), beside(path, "begun")
     meant = json.dumps([shown(file.url), file.size, file.tag])
     is_same = begun.is_file() and begun.read_text() == meant
     if not is_same or None in (file.size, file.tag):
@@ -124,7 +124,7 @@ def _fetched(file: RemoteFile, path: Path) -> Path:
         with whole_file(begun) as note:
             note.write_text(meant)
     partial.touch()
-    _require_space(file, partial)
+    require_space(partial, (file.size or 0) - partial.stat().st_size, file.url)
     files = file_system(file.url)
     stream = _by_stream if scheme_of(file.url) in ("http", "https") else _by_pieces
     stream(files, file, partial)
@@ -141,12 +141,12 @@ def _fetched(file: RemoteFile, path: Path) -> Path:
     return partial
 
 
-def _require_space(file: RemoteFile, partial: Path) -> None:
-    missing = (file.size or 0) - partial.stat().st_size
+def require_space(partial: Path, missing: int, url: str) -> None:
+    """Refuse to fetch so many bytes more if the disk is too small: DiskFullError."""
     free = shutil.disk_usage(partial.parent).free
     if missing > free:
         raise DiskFullError(
-            f"{partial.parent.parent}: {missing:,} bytes of {shown(file.url)} are to be fetched, "
+            f"{partial.parent.parent}: {missing:,} bytes of {shown(url)} are to be fetched, "
             f"{free:,} are free; free some space, or name another folder with {CACHE}"
         )
 
