@@ -8,7 +8,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from hashlib import md5
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from threading import Thread
+from threading import Event, Thread
 from typing import Any
 
 import pytest
@@ -27,6 +27,8 @@ class Site:
     ranges: bool = True
     status: int | None = None  # of all answers, instead of files
     cut_after: int | None = None  # bytes of an answer that are sent before the connection breaks
+    silent: Event | None = None  # what is waited for after so many bytes:
+    silent_after: int = 0
     once: dict[str, bytes] = field(default_factory=dict)
     """What stands at a path after its file was read once."""
     asked: list[tuple[str, str]] = field(default_factory=list)
@@ -67,6 +69,10 @@ class _Handler(BaseHTTPRequestHandler):
         if with_content:
             site.files |= {name: site.once.pop(name) for name in [self.path] if name in site.once}
             with suppress(ConnectionError):
+                if site.silent is not None:
+                    self.wfile.write(content[: site.silent_after])
+                    site.silent.wait()
+                    content = content[site.silent_after :]
                 self.wfile.write(content[: site.cut_after])
             self.close_connection = True
 

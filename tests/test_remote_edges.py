@@ -5,6 +5,10 @@ from __future__ import annotations
 import gzip
 import sys
 from pathlib import Path
+from signal import SIGTERM
+from threading import Event
+from time import monotonic, sleep
+from traceback import format_exception
 from typing import Any
 
 import numpy as np
@@ -13,8 +17,9 @@ import pytest
 import ooc_graph as og
 from ooc_graph.errors import DiskFullError, InputError, NetworkError, UsageError
 from ooc_graph.remote import copies
+from ooc_graph.remote.faults import faults_of
 from ooc_graph.remote.urls import shown
-from tests.command_line import script
+from tests.command_line import running, script
 from tests.job_runs import Command
 from tests.remote_stores import BUCKET, Site, s3, s3_server, web  # noqa: F401 (fixtures)
 
@@ -302,3 +307,80 @@ def test_secrets_are_written_nowhere(web: Site, tmp_path: Path, ooc: Command) ->
         assert SECRET not in str(path)
         if path.is_file():
             assert SECRET.encode() not in path.read_bytes(), path
+
+
+class GoogleError(Exception):
+    def __init__(self, code: int) -> None:
+        super().__init__(f"https://host/?sig={SECRET}")
+        self.code = code
+
+
+class AzureError(Exception):
+    def __init__(self, status_code: int) -> None:
+        super().__init__(f"https://host/?sig={SECRET}")
+        self.status_code = status_code
+
+
+class BotoError(Exception):
+    def __init__(self, status: int) -> None:
+        super().__init__(f"https://host/?sig={SECRET}")
+        self.response = {"ResponseMetadata": {"HTTPStatusCode": status}}
+
+
+@pytest.mark.parametrize("kind", [GoogleError, AzureError, BotoError])
+def test_statuses_of_other_stores(kind: Any) -> None:
+    expected = {401: "no permission", 403: "no permission", 404: "no such file", 500: "try again"}
+    for status, said in expected.items():
+        with pytest.raises((InputError, NetworkError), match=said) as caught, faults_of("gs://b/e"):
+            raise OSError(f"of {SECRET}") from kind(status)
+        assert SECRET not in "".join(format_exception(caught.value))
+
+
+def test_other_words_of_stores() -> None:
+    for error, said in {
+        OSError(f"Forbidden: https://host/{SECRET}"): "no permission",
+        OSError(f"{SECRET}"): "the server cannot be read now (OSError); try again",
+        TimeoutError(): "the server cannot be read now (TimeoutError); try again",
+        ValueError(f"{SECRET}"): "cannot be read (ValueError) (look at the URL, and ",
+        KeyError(f"{SECRET}"): "cannot be read (KeyError) (look at the URL, and ",
+    }.items():
+        with pytest.raises((InputError, NetworkError)) as caught, faults_of("gs://b/e?x=1"):
+            raise error
+        assert str(caught.value).startswith(f"gs://b/e: {said}")
+        assert SECRET not in "".join(format_exception(caught.value))
+    full = OSError(28, "No space left on device")
+    with pytest.raises(OSError, match="No space left") as caught, faults_of("gs://b/e"):
+        raise full
+    assert caught.value is full
+
+
+def test_nothing_is_written_to_urls(tmp_path: Path, ooc: Command) -> None:
+    (tmp_path / "e.csv").write_bytes(TEXT)
+    said = ooc("build", tmp_path / "e.csv", "s3://bucket/g.zarr")
+    assert said.code == 2
+    assert "s3://bucket/g.zarr: stores are written to paths, not to URLs" in said.err
+    said = ooc("run", tmp_path / "job.toml", "--out", "s3://bucket/run")
+    assert said.code == 2
+    assert "s3://bucket/run is a URL, and a path is needed here" in said.err
+
+
+def test_a_fetch_that_is_stopped(web: Site, tmp_path: Path) -> None:  # noqa: F811
+    """By SIGTERM, while the server is silent."""
+    content = TEXT + b"1,2,3\n" * 100_000
+    web.files["/e.csv"], web.silent_after, web.silent = content, 200_000, Event()
+    url, out = f"{web.url}/e.csv", tmp_path / "g.zarr"
+    try:
+        with running(["-m", "ooc_graph", "build", url, out]) as process:
+            deadline = monotonic() + 120
+            partial = copies.beside(copies.copy_path(url), "part")
+            while not web.asked:
+                assert monotonic() < deadline
+                sleep(0.05)
+            process.send_signal(SIGTERM)
+            assert process.wait(120) == 143
+    finally:
+        web.silent.set()
+    assert partial.exists()
+    web.silent = None
+    assert Path(og.open_source(url).paths[0]).read_bytes() == content
+    assert not partial.exists()

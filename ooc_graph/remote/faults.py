@@ -94,7 +94,9 @@ def _status(error: BaseException) -> int | None:
 
 
 def _is_refusal(error: BaseException) -> bool:
-    return isinstance(error, PermissionError) or type(error).__name__ in _NO_CREDENTIALS
+    is_google = type(error) is OSError and str(error).startswith("Forbidden: ")
+    is_kind = isinstance(error, PermissionError) or type(error).__name__ in _NO_CREDENTIALS
+    return is_kind or is_google
 
 
 def _is_missing(chain: list[BaseException]) -> bool:

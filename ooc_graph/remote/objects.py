@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -9,7 +10,11 @@ from typing import Any, TypeVar
 
 from ooc_graph.errors import InputError
 from ooc_graph.remote.faults import NO_SUCH, faults_of
-from ooc_graph.remote.urls import joined, parent_and_name, scheme_of
+from ooc_graph.remote.urls import LIBRARIES, joined, parent_and_name, scheme_of
+
+for _library in set(LIBRARIES.values()):
+    # Python prints warnings that nobody handles, some of them with tracebacks of many lines.
+    logging.getLogger(_library).addHandler(logging.NullHandler())
 
 Found = TypeVar("Found")
 _AT_ONCE = 16
