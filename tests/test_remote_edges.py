@@ -18,6 +18,7 @@ import ooc_graph as og
 from ooc_graph.errors import DiskFullError, InputError, NetworkError, UsageError
 from ooc_graph.remote import copies
 from ooc_graph.remote.faults import faults_of
+from ooc_graph.remote.objects import states_of
 from ooc_graph.remote.urls import shown
 from tests.command_line import running, script
 from tests.job_runs import Command
@@ -66,6 +67,9 @@ def test_files_of_a_data_set_that_are_gone_are_not_read(s3: Any) -> None:  # noq
     s3.pipe(f"s3://{BUCKET}/x.e", b"1 2\n")
     s3.pipe(f"s3://{BUCKET}/x.properties", b"graph.x.directed = false\n")
     assert not og.open_source(f"s3://{BUCKET}/x.e").directed
+    # Beside other files the format has to be said.
+    s3.pipe(f"s3://{BUCKET}/README", b"edges")
+    assert not og.open_source(f"s3://{BUCKET}", format="graphalytics").directed
     s3.rm(f"s3://{BUCKET}/x.properties")
     assert og.open_source(f"s3://{BUCKET}/x.e").directed
 
@@ -73,16 +77,20 @@ def test_files_of_a_data_set_that_are_gone_are_not_read(s3: Any) -> None:  # noq
 def test_a_copy_is_fetched_once_and_again_if_the_file_changes(web: Site) -> None:  # noqa: F811
     web.files["/e.csv"] = TEXT
     url = f"{web.url}/e.csv"
-    path = Path(og.open_source(url).paths[0])
+    first = og.open_source(url)
     og.open_source(url)
     assert len(web.asked) == 1
     web.files["/e.csv"] = TEXT.replace(b"7", b"8")
-    assert Path(og.open_source(url).paths[0]) == path
+    path = Path(og.open_source(url).paths[0])
     assert path.read_bytes() == TEXT.replace(b"7", b"8")
     assert len(web.asked) == 2
+    # Who reads the old copy finds no part of the new one.
+    with pytest.raises(InputError, match="no such file"):
+        list(first.read(first.units(9)[0], 9))
+    assert len(list(copies.cache_folder().rglob("e.csv"))) == 1
     # A copy that somebody else has changed is none.
     path.write_bytes(TEXT)
-    og.open_source(url)
+    assert Path(og.open_source(url).paths[0]) == path
     assert path.read_bytes() == web.files["/e.csv"]
 
 
@@ -181,7 +189,7 @@ def test_a_killed_fetch_is_gone_on_with(
     url = f"s3://{BUCKET}/e.csv"
     s3.pipe(url, content)
     assert script("-c", KILLED, url).code == 9
-    path = copies.copy_path(url)
+    [path] = copies.copy_paths(states_of([url]))  # type: ignore[arg-type]
     partial = path.with_name(".e.csv.part").stat().st_size
     assert not path.exists()
     assert 8000 < partial < len(content)
@@ -372,7 +380,8 @@ def test_a_fetch_that_is_stopped(web: Site, tmp_path: Path) -> None:  # noqa: F8
     try:
         with running(["-m", "ooc_graph", "build", url, out]) as process:
             deadline = monotonic() + 120
-            partial = copies.beside(copies.copy_path(url), "part")
+            [path] = copies.copy_paths(states_of([url]))  # type: ignore[arg-type]
+            partial = copies.beside(path, "part")
             while not web.asked:
                 assert monotonic() < deadline
                 sleep(0.05)

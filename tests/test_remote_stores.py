@@ -19,7 +19,7 @@ from ooc_graph.errors import (
     StoreReplacedError,
 )
 from ooc_graph.layout.manifest import Manifest
-from ooc_graph.remote import copies
+from ooc_graph.remote import copies, stores
 from tests.command_line import listing, script
 from tests.job_runs import Command, done_by, skipped
 from tests.remote_stores import BUCKET, Site, s3, s3_server, web  # noqa: F401 (fixtures)
@@ -121,7 +121,7 @@ def test_a_killed_fetch_is_gone_on_with(web: Site, graphs: list[Path]) -> None: 
     url = served(web, graphs[0])
     assert script("-c", KILLED, url).code == 9
     first = fetched(web)
-    partial = copies.beside(copies.copy_path(url), "part")
+    partial = copies.beside(stores.copy_path(url), "part")
     kept = {p.relative_to(partial).as_posix() for p in partial.rglob("*") if p.is_file()}
     assert len(kept) == 4
     assert kept < first
@@ -145,7 +145,7 @@ def test_a_file_that_is_not_the_manifests(web: Site, graphs: list[Path], how: st
     said = "is missing" if how == "missing" else r"is not what the manifest says \(size or SHA-256"
     with pytest.raises(CorruptStoreError, match=f"^{web.url}{name}: {said}"):
         og.open(url)
-    assert not copies.copy_path(url).exists()
+    assert not stores.copy_path(url).exists()
     web.files[name] = content
     assert listing(Path(og.open(url).path)) == listing(graphs[0])
 

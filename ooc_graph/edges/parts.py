@@ -42,45 +42,52 @@ def local_paths(paths: Sequence[str], format_name: str | None) -> list[str]:
 
     found: list[str] = []
     for path in paths:
-        files = copies_of(remote_files([path], format_name)) if is_url(path) else [path]
-        found += map(str, files)
+        if not is_url(path):
+            found.append(path)
+            continue
+        for group in remote_files([path], format_name):
+            found += map(str, copies_of(group))
     return list(dict.fromkeys(found))
 
 
-def remote_files(urls: Sequence[str], format_name: str | None) -> list[RemoteFile]:
-    """The files that URLs name: themselves, parts in folders, all files of an LDBC data set."""
+def remote_files(urls: Sequence[str], format_name: str | None) -> list[list[RemoteFile]]:
+    """The files that URLs name, in groups that belong in one folder.
+
+    All files of an LDBC data set are a group; every other file, also of a folder, is one alone.
+    """
     from ooc_graph.remote.objects import states_of  # noqa: PLC0415 (few read URLs)
 
-    wanted = [one for url in urls for one in _data_set(url, format_name) or [url]]
-    files: list[RemoteFile] = []
-    for url, state in zip(wanted, states_of(wanted), strict=True):
-        files += [state] if state is not None else _parts(url)
-    unique = {file.url: file for file in files}
-    return list(unique.values())
+    wanted = [_data_set(url, format_name) or [url] for url in urls]
+    states = iter(states_of([url for group in wanted for url in group]))
+    found: list[list[RemoteFile]] = []
+    for group in wanted:
+        files = [state for _ in group if (state := next(states)) is not None]
+        found += [files] if files else _parts(group[0], format_name)
+    return found
 
 
-def _parts(folder: str) -> list[RemoteFile]:
+def _parts(folder: str, format_name: str | None) -> list[list[RemoteFile]]:
+    """The files of a folder, in groups as `remote_files` has them."""
     from ooc_graph.remote.objects import files_in, states_of  # noqa: PLC0415 (few read URLs)
 
     inside = files_in(folder)
-    states = states_of([inside[name] for name in parts_among(inside, shown(folder))])
-    return [state for state in states if state is not None]
+    names = parts_among(inside, shown(folder))
+    of_data_sets = [name for name in names if stem_of(name) != name]
+    is_data_set = of_data_sets == names or format_name == "graphalytics"
+    states = states_of([inside[name] for name in (of_data_sets if is_data_set else names)])
+    files = [state for state in states if state is not None]
+    if is_data_set and not files:
+        raise InputError("no .e, .v or .properties file", path=shown(folder))
+    return [files] if is_data_set else [[file] for file in files]
 
 
 def _data_set(url: str, format_name: str | None) -> list[str]:
     """Files of the LDBC data set that a URL is a file of, or is the stem of; none if of none."""
-    from ooc_graph.remote.copies import forget  # noqa: PLC0415 (few read URLs)
     from ooc_graph.remote.objects import existing  # noqa: PLC0415 (few read URLs)
 
     stem = stem_of(url)
-    is_file = stem != url
-    if not is_file and format_name != "graphalytics":
+    if stem == url and format_name != "graphalytics":
         return []
     if shown(url) != url:
         raise UsageError(f"{shown(url)}: files of LDBC data sets are named without a query")
-    candidates = files_beside(stem)
-    found = existing(candidates)
-    # What is read from is the folder of the copies.
-    for gone in set(candidates) - set(found):
-        forget(gone)
-    return found
+    return existing(files_beside(stem))

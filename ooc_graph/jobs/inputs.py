@@ -133,11 +133,12 @@ def _remote_files_of(source: FilesSource, files: Files) -> list[dict[str, Any]]:
     if not all(map(is_url, source.paths)):
         raise UsageError("source.path: give URLs alone, or paths of files alone")
     found: list[dict[str, Any]] = []
-    for file in remote_files(source.paths, source.format):
-        known: dict[str, Any] = {"size": file.size, "tag": file.tag}
-        if file.tag is None:
-            known = {"sha256": file_sha256(str(copies_of([file])[0]), files)}
-        found.append({"name": file.name, **known})
+    for group in remote_files(source.paths, source.format):
+        for number, file in enumerate(group):
+            known: dict[str, Any] = {"size": file.size, "tag": file.tag}
+            if file.tag is None:
+                known = {"sha256": file_sha256(str(copies_of(group)[number]), files)}
+            found.append({"name": file.name, **known})
     return found
 
 

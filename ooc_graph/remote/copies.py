@@ -1,8 +1,9 @@
 """Copies of remote files in a local cache folder: fetched once, resumed, and checked.
 
-Readers need files that they can map and read at any position, so no reader knows of URLs. A copy
-appears whole, beside a note that says of what it is one. It is fetched again if size or tag of the
-remote file, or the copy, are not those of the note.
+Readers need files that they can map and read at any position, so no reader knows of URLs. The
+folder of a copy is named by its URL and by size and tag of the remote file, so that a copy never
+changes: a reader finds what it began with, or nothing. A note beside it has the copy's own size and
+time.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from ooc_graph.layout.outputs import make_folder
 from ooc_graph.layout.whole_file import disk_full_reported, locked, sync_file, whole_file
 from ooc_graph.remote.faults import faults_of
 from ooc_graph.remote.objects import RemoteFile, file_system, state_of
-from ooc_graph.remote.urls import parent_and_name, query_of, scheme_of, shown
+from ooc_graph.remote.urls import query_of, scheme_of, shown
 
 CACHE = "OOC_GRAPH_CACHE"
 """Variable of the environment that names the cache folder."""
@@ -41,15 +42,27 @@ def cache_folder() -> Path:
     return Path(given or Path(platformdirs.user_cache_dir("ooc-graph"), "remote")).absolute()
 
 
-def copy_path(url: str) -> Path:
-    """Where the copy of a file is: those of one remote folder are in one local folder."""
-    parent, name = parent_and_name(url)
-    key = hashlib.sha256(f"{parent}\n{query_of(url)}".encode()).hexdigest()[:16]
-    return cache_folder() / key / os.fsdecode(os.fsencode(name)[-_LONGEST_NAME:])
+def folder_of(urls: Sequence[str]) -> Path:
+    """Folder of the copies of what is at some URLs."""
+    named = "\n".join(f"{shown(url)}?{query_of(url)}" for url in urls)
+    return cache_folder() / _hash(named)
+
+
+def _hash(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def copy_paths(files: Sequence[RemoteFile]) -> list[Path]:
+    """Where the copies of files are, in one folder."""
+    state = _hash(json.dumps([[file.size, file.tag] for file in files]))
+    folder = folder_of([file.url for file in files]) / state
+    return [folder / os.fsdecode(os.fsencode(file.name)[-_LONGEST_NAME:]) for file in files]
 
 
 def copies_of(files: Sequence[RemoteFile]) -> list[Path]:
-    """Copies of some files, in their order.
+    """Copies of files that belong together, in one folder and in their order.
+
+    Copies of earlier states of them are removed.
 
     Raises
     ------
@@ -58,49 +71,41 @@ def copies_of(files: Sequence[RemoteFile]) -> list[Path]:
     InputError, UsageError
         See `faults_of`; or the cache folder cannot be written.
     DiskFullError, OutputBusyError
-        The disk is too small, or another run fetches the same file.
+        The disk is too small, or another run fetches the same files.
     """
-    return [_copy_of(file) for file in files]
-
-
-def forget(url: str) -> None:
-    """Remove the copy of a file that is not there any more."""
-    copy_path(url).unlink(missing_ok=True)
-
-
-def _copy_of(file: RemoteFile) -> Path:
-    path = copy_path(file.url)
-    if _is_current(path, file):
-        return path
-    make_folder(path.parent)
-    with (
-        disk_full_reported(path, KEPT),
-        locked(path, uuid.uuid4().hex, beside(path, "lock")),
-    ):
-        # Another run may have fetched it before this one had the lock.
-        if not _is_current(path, file):
-            partial = _fetched(file, path)
-            _publish(partial, path, file)
-    return path
+    paths = copy_paths(files)
+    if not all(map(_is_current, paths, files)):
+        folder = paths[0].parent
+        make_folder(folder)
+        with (
+            disk_full_reported(paths[0], KEPT),
+            locked(folder, uuid.uuid4().hex, folder.parent / ".lock"),
+        ):
+            for path, file in zip(paths, files, strict=True):
+                # Another run may have fetched it before this one had the lock.
+                if not _is_current(path, file):
+                    _publish(_fetched(file, path), path, file)
+            for older in folder.parent.iterdir():
+                if older.is_dir() and older != folder:
+                    shutil.rmtree(older, ignore_errors=True)
+    return paths
 
 
 def beside(path: Path, kind: str) -> Path:
-    """A file, or a folder, of the cache's own; folders of parts are read without such names."""
+    """A file, or a folder, of the cache's own beside a copy."""
     return path.with_name(f".{path.name}.{kind}")
 
 
 def _is_current(path: Path, file: RemoteFile) -> bool:
     try:
-        note = json.loads(beside(path, "json").read_bytes())
-        return file.tag is not None and bool(note == _note(path, file))
-    except (OSError, ValueError):
+        return file.tag is not None and beside(path, "json").read_text() == _note(path)
+    except OSError:
         return False
 
 
-def _note(path: Path, file: RemoteFile) -> dict[str, Any]:
+def _note(path: Path) -> str:
     state = path.stat()
-    stamp = [state.st_size, state.st_mtime_ns, state.st_ino]
-    return {"url": shown(file.url), "size": file.size, "tag": file.tag, "stamp": stamp}
+    return json.dumps([state.st_size, state.st_mtime_ns, state.st_ino])
 
 
 def _publish(partial: Path, path: Path, file: RemoteFile) -> None:
@@ -111,18 +116,14 @@ def _publish(partial: Path, path: Path, file: RemoteFile) -> None:
     else:
         partial.replace(path)
     with whole_file(beside(path, "json")) as note:
-        note.write_text(json.dumps(_note(path, file)))
+        note.write_text(_note(path))
 
 
 def _fetched(file: RemoteFile, path: Path) -> Path:
     """The whole file under its partial name; what an earlier run fetched of it is kept."""
-    partial, begun = beside(path, "part"), beside(path, "begun")
-    meant = json.dumps([shown(file.url), file.size, file.tag])
-    is_same = begun.is_file() and begun.read_text() == meant
-    if not is_same or None in (file.size, file.tag):
+    partial = beside(path, "part")
+    if None in (file.size, file.tag):
         partial.unlink(missing_ok=True)
-        with whole_file(begun) as note:
-            note.write_text(meant)
     partial.touch()
     require_space(partial, (file.size or 0) - partial.stat().st_size, file.url)
     files = file_system(file.url)
@@ -137,7 +138,6 @@ def _fetched(file: RemoteFile, path: Path) -> Path:
     if state_of(file.url, files) != file:
         partial.unlink()
         raise NetworkError(f"{shown(file.url)}: was changed while it was read; try again")
-    begun.unlink()
     return partial
 
 
@@ -146,7 +146,7 @@ def require_space(partial: Path, missing: int, url: str) -> None:
     free = shutil.disk_usage(partial.parent).free
     if missing > free:
         raise DiskFullError(
-            f"{partial.parent.parent}: {missing:,} bytes of {shown(url)} are to be fetched, "
+            f"{cache_folder()}: {missing:,} bytes of {shown(url)} are to be fetched, "
             f"{free:,} are free; free some space, or name another folder with {CACHE}"
         )
 

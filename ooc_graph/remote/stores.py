@@ -31,10 +31,10 @@ from ooc_graph.layout.names import MANIFEST
 from ooc_graph.layout.outputs import make_folder
 from ooc_graph.layout.stored import Stored
 from ooc_graph.layout.whole_file import disk_full_reported, locked, whole_file
-from ooc_graph.remote.copies import KEPT, beside, copy_path, require_space
+from ooc_graph.remote.copies import KEPT, beside, folder_of, require_space
 from ooc_graph.remote.faults import NO_SUCH, faults_of
 from ooc_graph.remote.objects import file_system
-from ooc_graph.remote.urls import has_secret, is_url, joined, shown
+from ooc_graph.remote.urls import has_secret, is_url, joined, parent_and_name, shown
 
 _AT_ONCE = 8
 """Files that are fetched at the same time; each is in memory meanwhile, 16 MiB at most."""
@@ -83,9 +83,15 @@ def _manifest_at(url: str, files: Any) -> Manifest:
     return manifest
 
 
+def copy_path(url: str) -> Path:
+    """Where the copy of a store is."""
+    return folder_of([url]) / parent_and_name(url)[1]
+
+
 def _copy_of(url: str) -> Path:
     files = file_system(url)
-    manifest, final = _manifest_at(url, files), copy_path(url)
+    manifest = _manifest_at(url, files)
+    final = copy_path(url)
     if _is_whole(final, manifest):
         return final
     make_folder(final.parent)
