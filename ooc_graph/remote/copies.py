@@ -44,8 +44,8 @@ def cache_folder() -> Path:
 
 def folder_of(urls: Sequence[str]) -> Path:
     """Folder of the copies of what is at some URLs."""
-    named = "\n".join(f"{shown(url)}?{query_of(url)}" for url in urls)
-    return cache_folder() / _hash(named)
+    text = "\n".join(f"{shown(url)}?{query_of(url)}" for url in urls)
+    return cache_folder() / _hash(text)
 
 
 def _hash(text: str) -> str:
