@@ -157,6 +157,10 @@ class DiskFullError(RetryableError):
     """No space left while writing; what was committed before is intact."""
 
 
+class NetworkError(RetryableError):
+    """A file of an object store or a web server cannot be read now."""
+
+
 class ClusterLostError(RetryableError):
     """Too few Dask workers are left to continue."""
 

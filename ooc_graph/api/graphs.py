@@ -113,11 +113,16 @@ def build(
 def open_graph(path: str | Path) -> Graph:
     """Open a built graph; takes well under a second at any size.
 
+    A graph at a URL (``s3://``, ``gs://``, ``az://``, ``https://``) is copied to the cache folder
+    first, as far as it is not there; each file is compared with the manifest.
+
     Raises
     ------
     NotAStoreError, CorruptStoreError
     StoreReplacedError
         If it is replaced again and again meanwhile.
+    InputError, UsageError, NetworkError, DiskFullError, OutputBusyError
+        If one at a URL cannot be fetched.
     """
     return Graph.open(path)
 

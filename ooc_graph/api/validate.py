@@ -14,6 +14,7 @@ from ooc_graph.edges import open_source
 from ooc_graph.errors import UsageError, ValidationFailedError
 from ooc_graph.layout.stored import Stored
 from ooc_graph.model.resources import CPU
+from ooc_graph.remote.stores import local_path
 from ooc_graph.runtime.stored_answers import check_answers
 from ooc_graph.runtime.validation import check
 from ooc_graph.shards.load import Graph
@@ -88,6 +89,7 @@ def validate(
     """
     is_graph = isinstance(given, Graph)
     if isinstance(given, (str, Path)):
+        given = local_path(given)
         is_graph = Stored.open(given).manifest.kind == "graph"
     elif not isinstance(given, (Graph, Result)):
         kind = type(given).__name__

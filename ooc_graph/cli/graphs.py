@@ -16,6 +16,7 @@ from ooc_graph.edges.lines import is_count
 from ooc_graph.errors import OutputExistsError, UsageError, ValidationFailedError
 from ooc_graph.layout.outputs import refuse_existing, refuse_long_name, refuse_output
 from ooc_graph.model.resources import CudaLimits
+from ooc_graph.remote.urls import is_url, shown
 
 read_options = common.together(
     click.option("--format", "format_", type=click.Choice(sorted(FORMATS)), help="File format."),
@@ -119,6 +120,8 @@ def build(sources: tuple[str, ...], weight: str | None, columns: str | None, **g
     *inputs, out = sources
     if not inputs:
         raise UsageError("give at least one edge file and then the store to write")
+    if is_url(out):
+        raise UsageError(f"{shown(out)}: stores are written to paths, not to URLs")
     limits = CudaLimits.of(given["device_memory"], None).require_cuda(given["device"])
     refuse_output(Path(out), "graph", given["overwrite"])
     source = open_source(

@@ -11,6 +11,7 @@ import click
 
 from ooc_graph.errors import UsageError
 from ooc_graph.model.resources import CPU, CUDA, NO_LIMITS, CudaLimits, parse_bytes
+from ooc_graph.remote.urls import is_url, shown
 from ooc_graph.report.progress import Progress
 from ooc_graph.runtime.devices import choose_in_process
 from ooc_graph.runtime.machine import default_limit_bytes
@@ -39,10 +40,20 @@ class FilePath(click.Path):
         """The path."""
         if value == "":
             self.fail("an empty word is no path", param, ctx)
+        if is_url(value):
+            self.fail(f"{shown(value)} is a URL, and a path is needed here", param, ctx)
         return super().convert(value, param, ctx)
 
 
-PATH = FilePath()
+class StorePath(FilePath):
+    """A path of a store, or the URL of one."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """The path; a URL stays a string."""
+        return value if is_url(value) else super().convert(value, param, ctx)
+
+
+PATH, STORE = FilePath(), StorePath()
 
 shards_option = click.option("--shards", type=int, help="Virtual shards, a power of two [by size].")
 compress_option = click.option(

@@ -84,19 +84,19 @@ def given_sources(graph: Graph, sources: str) -> IntArray | None:
 
 
 @click.command()
-@click.argument("graph", type=shared.PATH)
+@click.argument("graph", type=shared.STORE)
 @shared.result_option
 @many_options("all")
 @click.option("--parents", is_flag=True, help="Also each vertex's parent on its way.")
 @shared.cuda_memory_options
 @shared.common_options
-def apsp(graph: Path, out: Path, parents: bool, **given: Any) -> None:
+def apsp(graph: str | Path, out: Path, parents: bool, **given: Any) -> None:
     """All-pairs shortest paths (Johnson), or from many sources; weights of any sign."""
     run_many(graph, out, given, parents=parents)
 
 
 def run_many(
-    graph: Path, out: Path, given: dict[str, Any], *, parents: bool = False, hops: bool = False
+    graph: str | Path, out: Path, given: dict[str, Any], parents: bool = False, hops: bool = False
 ) -> None:
     """Search from many sources with the values of all options, and print what was done."""
     import numpy as np  # noqa: PLC0415
@@ -152,7 +152,7 @@ method_option = click.option(
 
 
 @click.command()
-@click.argument("graph", type=shared.PATH)
+@click.argument("graph", type=shared.STORE)
 @roots_options
 @many_options(None)
 @shared.result_option
@@ -160,7 +160,7 @@ method_option = click.option(
 @method_option
 @shared.cuda_memory_options
 @shared.common_options
-def bfs(graph: Path, out: Path, **given: Any) -> None:
+def bfs(graph: str | Path, out: Path, **given: Any) -> None:
     """Breadth-first search: levels and parents; or the levels from many sources."""
     if sum(given[name] is not None for name in ("source", "sources_file", "sources")) != 1:
         raise UsageError("give --source V, or --sources FILE for levels, or --sources-file FILE")
@@ -178,21 +178,21 @@ def bfs(graph: Path, out: Path, **given: Any) -> None:
 
 
 @click.command()
-@click.argument("graph", type=shared.PATH)
+@click.argument("graph", type=shared.STORE)
 @roots_options
 @shared.result_option
 @shared.exchange_option
 @method_option
 @shared.cuda_memory_options
 @shared.common_options
-def sssp(graph: Path, out: Path, **given: Any) -> None:
+def sssp(graph: str | Path, out: Path, **given: Any) -> None:
     """Single-source shortest paths on weights of zero or more."""
     if (given["source"] is None) == (given["sources_file"] is None):
         raise UsageError("give --source V, or --sources-file FILE for several")
     _search("sssp", graph, out, given)
 
 
-def _search(kernel: str, graph: Path, out: Path, given: dict[str, Any]) -> None:
+def _search(kernel: str, graph: str | Path, out: Path, given: dict[str, Any]) -> None:
     from ooc_graph.api.graphs import ids_in, positions_of  # noqa: PLC0415 - many modules
     from ooc_graph.search.several import begun_with_of, search_several  # noqa: PLC0415
     from ooc_graph.search.single import search  # noqa: PLC0415
@@ -229,11 +229,11 @@ def _search(kernel: str, graph: Path, out: Path, given: dict[str, Any]) -> None:
 
 
 @click.command()
-@click.argument("graph", type=shared.PATH)
+@click.argument("graph", type=shared.STORE)
 @shared.result_option
 @shared.exchange_option
 @shared.common_options
-def components(graph: Path, out: Path, exchange: str, **common: Any) -> None:
+def components(graph: str | Path, out: Path, exchange: str, **common: Any) -> None:
     """Weakly connected components: the smallest id in the component of each vertex."""
     from ooc_graph.search.single import search  # noqa: PLC0415
 

@@ -13,7 +13,7 @@ from rich.table import Table
 from ooc_graph.answers.export import check_target
 from ooc_graph.answers.export import export as export_result
 from ooc_graph.answers.result import Result
-from ooc_graph.cli.options import PATH, cuda_memory_options, quiet_option, size_option
+from ooc_graph.cli.options import PATH, STORE, cuda_memory_options, quiet_option, size_option
 from ooc_graph.cli.searches import given_sources, many_options
 from ooc_graph.cli.tables import print_table
 from ooc_graph.edges.kronecker import Kronecker
@@ -21,16 +21,17 @@ from ooc_graph.errors import UsageError, ValidationFailedError
 from ooc_graph.layout.stored import Stored
 from ooc_graph.model.request import GRAPH500
 from ooc_graph.model.resources import CPU, parse_bytes
+from ooc_graph.remote.stores import local_path
 from ooc_graph.report.progress import Progress
 from ooc_graph.shards.load import Graph
 
 
 @click.command()
-@click.argument("path", type=PATH)
+@click.argument("path", type=STORE)
 @click.option("--json", "as_json", is_flag=True, help="Machine-readable.")
-def info(path: Path, as_json: bool) -> None:
+def info(path: str | Path, as_json: bool) -> None:
     """Say what a store holds."""
-    stored = Stored.open(path)
+    stored = Stored.open(local_path(path))
     files = stored.manifest.files.values()
     facts = {
         "path": str(stored.path),
@@ -44,7 +45,7 @@ def info(path: Path, as_json: bool) -> None:
 
 
 @click.command()
-@click.argument("graph", type=PATH, required=False)
+@click.argument("graph", type=STORE, required=False)
 @click.option(
     "--kernel",
     type=click.Choice(["bfs", "sssp", "apsp", "multi_source_bfs", GRAPH500]),
@@ -63,7 +64,7 @@ def info(path: Path, as_json: bool) -> None:
 @cuda_memory_options
 @click.option("--json", "as_json", is_flag=True, help="Machine-readable.")
 def plan(
-    graph: Path | None,
+    graph: str | Path | None,
     kernel: str,
     scale: int | None,
     as_json: bool,
@@ -99,11 +100,11 @@ def plan(
 
 
 @click.command()
-@click.argument("path", type=PATH)
+@click.argument("path", type=STORE)
 @quiet_option
-def verify(path: Path, quiet: bool) -> None:
+def verify(path: str | Path, quiet: bool) -> None:
     """Read everything in a store and compare it with the manifest."""
-    stored = Stored.open(path)
+    stored = Stored.open(local_path(path))
     total = sum(entry.size for entry in stored.manifest.files.values())
     with Progress(quiet) as progress, progress.stage("verifying", total, "bytes") as bar:
         stored.verify(bar.advance)
@@ -111,13 +112,17 @@ def verify(path: Path, quiet: bool) -> None:
 
 
 @click.command()
-@click.argument("graph", type=PATH)
+@click.argument("graph", type=STORE)
 @click.argument("answers", type=PATH, nargs=-1, required=True, metavar="ANSWER...")
 @click.option("--json", "as_json", is_flag=True, help="Machine-readable.")
 @size_option("--memory-limit", "Host memory, such as 4GiB [80 % of what is free].")
 @quiet_option
 def validate(
-    graph: Path, answers: tuple[Path, ...], as_json: bool, memory_limit: str | None, quiet: bool
+    graph: str | Path,
+    answers: tuple[Path, ...],
+    as_json: bool,
+    memory_limit: str | None,
+    quiet: bool,
 ) -> None:
     """Hold answers of bfs, sssp and components against the graph they were searched on."""
     from ooc_graph.runtime.stored_answers import check_answers  # noqa: PLC0415

@@ -87,7 +87,7 @@ def _chosen(column: Column, data: DataSet, fields: int) -> int:
 
 def find_data_set(paths: Sequence[str]) -> DataSet:
     """Files of the data set that ``paths`` (one or more of its files, or its folder) belong to."""
-    given = [_stem(path) for path in _expand(paths)]
+    given = [stem_of(path) for path in _expand(paths)]
     if len(set(given)) != 1:
         raise InputError(
             "more than one LDBC data set",
@@ -108,7 +108,7 @@ def _expand(paths: Sequence[str]) -> list[str]:
     found: list[str] = []
     for path in paths:
         if Path(path).is_dir():
-            inside = sorted(str(p) for p in Path(path).iterdir() if _stem(str(p)) != str(p))
+            inside = sorted(str(p) for p in Path(path).iterdir() if stem_of(str(p)) != str(p))
             if not inside:
                 raise InputError("no .e, .v or .properties file", path=path)
             found += inside
@@ -117,12 +117,18 @@ def _expand(paths: Sequence[str]) -> list[str]:
     return found
 
 
-def _stem(path: str) -> str:
+def stem_of(path: str) -> str:
+    """Path, or URL, of a data set by that of one of its files; others as they are."""
     for packed in _PACKED:
         for suffix in SUFFIXES:
             if path.endswith(suffix + packed):
                 return path[: -len(suffix + packed)]
     return path
+
+
+def files_beside(stem: str) -> list[str]:
+    """Paths, or URLs, of all files that a data set may have."""
+    return [f"{stem}{suffix}{packed}" for suffix in SUFFIXES for packed in _PACKED]
 
 
 def _beside(stem: Path, suffix: str) -> str | None:

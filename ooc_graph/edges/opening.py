@@ -20,8 +20,10 @@ from ooc_graph.edges.detect import format_of
 from ooc_graph.edges.graphalytics import open_graphalytics
 from ooc_graph.edges.interface import EdgeSource
 from ooc_graph.edges.options import Column, ReadOptions
+from ooc_graph.edges.parts import local_paths, parts_among
 from ooc_graph.edges.tables import open_parquet
 from ooc_graph.errors import InputError, UsageError
+from ooc_graph.remote.urls import is_url
 
 FORMATS: dict[str, Callable[[Sequence[str], ReadOptions], EdgeSource]] = {
     "edgelist": partial(open_delimited, "edgelist", ""),
@@ -62,8 +64,10 @@ def open_source(
     ----------
     source
         A path, several paths (one edge list in parts), a folder of Parquet or text parts or of
-        one LDBC data set, an array (m, 2), (m, 3) or (2, m), arrays (source, target[, weight]),
-        a Dask DataFrame or array, or an ``EdgeSource``, which is returned as it is.
+        one LDBC data set, URLs of such files and folders (``s3://``, ``gs://``, ``az://``,
+        ``https://``), which are copied to the cache folder, an array (m, 2), (m, 3) or (2, m),
+        arrays (source, target[, weight]), a Dask DataFrame or array, or an ``EdgeSource``, which
+        is returned as it is.
     format
         One of ``FORMATS``; None: by name and content.
     directed
@@ -87,7 +91,10 @@ def open_source(
     InputError
         The input is not what it should be; with path, line, and what to do.
     UsageError
-        The options do not fit together or the format has no such name.
+        The options do not fit together, the format has no such name, or a URL needs a library that
+        is missing.
+    NetworkError, DiskFullError, OutputBusyError
+        A file at a URL cannot be fetched now; worth trying again.
     """
     given = locals()
     options = ReadOptions(**{option.name: given[option.name] for option in fields(ReadOptions)})
@@ -99,6 +106,8 @@ def open_source(
     paths = _paths(source)
     if format is not None and format not in FORMATS:
         raise UsageError(f"format {format!r}; there are " + ", ".join(FORMATS))
+    if any(map(is_url, paths)):
+        paths = local_paths(paths, format)
     if format != "graphalytics":
         paths = [part for path in paths for part in _parts(path)]
     name = format or _common_format(paths)
@@ -145,10 +154,14 @@ def _paths(source: Any) -> list[str]:
     # The system would take it for the folder we are in.
     if not all(map(os.fspath, given)):
         raise UsageError("an empty word is no path: name a file or a folder")
-    paths = [os.path.abspath(path) for path in given]  # noqa: PTH100 (no links followed)
+    paths = [_absolute(path) for path in given]
     if len(set(paths)) < len(paths):
         raise UsageError("a file is named twice")
     return paths
+
+
+def _absolute(path: str | os.PathLike[str]) -> str:
+    return str(path) if is_url(path) else os.path.abspath(path)  # noqa: PTH100 (no links followed)
 
 
 def _parts(path: str) -> list[str]:
@@ -161,18 +174,8 @@ def _parts(path: str) -> list[str]:
                 advice="edges are read more than once: give a file",
             )
         return [path]
-    if (Path(path) / "zarr.json").exists():
-        raise InputError(
-            "is a store, not edges", path=path, advice="search it, or build from its edge files"
-        )
-    inside = sorted(p for p in Path(path).iterdir() if p.is_file() and p.name[0] not in "._")
-    tables = [p for p in inside if p.suffix in {".parquet", ".parq", ".pq"}]
-    chosen = tables or inside
-    if not chosen:
-        raise InputError(
-            "is a directory without edge files", path=path, advice="expected Parquet or text parts"
-        )
-    return [str(p) for p in chosen]
+    inside = [p.name for p in Path(path).iterdir() if p.is_file()]
+    return [str(Path(path, name)) for name in parts_among(inside, path)]
 
 
 def _common_format(paths: Sequence[str]) -> str:

@@ -14,6 +14,7 @@ from ooc_graph.jobs.model import Job, KroneckerSource, StoreSource
 from ooc_graph.jobs.stage_tables import ManyStage, Rooted
 from ooc_graph.jobs.steps import CHANGED, DONE, GRAPH, Step
 from ooc_graph.model.resources import CUDA
+from ooc_graph.remote.urls import is_url
 
 STAYS = "bytes that stay in the store"
 """As `ooc_graph.plan` calls them."""
@@ -49,9 +50,10 @@ def outlook(job: Job, folder: Path, chosen: Chosen = ALL) -> Iterator[dict[str, 
 
 
 def _graph(job: Job, folder: Path, states: dict[str, str]) -> Path | None:
-    """Where the graph of the job is; None if it is not built yet."""
+    """Where the graph of the job is; None if it is not built yet, or not on this machine."""
     if isinstance(job.source, StoreSource):
-        return Path(job.source.path)
+        # One at a URL would have to be fetched.
+        return None if is_url(job.source.path) else Path(job.source.path)
     return folder / GRAPH if states[BUILD] == DONE else None
 
 

@@ -8,14 +8,31 @@ from typing import Annotated, Any, TypeAlias, TypeVar
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationInfo
 
-from ooc_graph.errors import OocGraphError
+from ooc_graph.errors import OocGraphError, UsageError
+from ooc_graph.remote.urls import has_secret, is_url, scheme_of, shown
 
 
 def _located(path: str, info: ValidationInfo) -> str:
     """A path as it is from anywhere; relative ones are from the folder of the job file."""
     if not path:
         raise ValueError("an empty word is no path")
+    if is_url(path):
+        return _without_secrets(path)
     return os.path.abspath(os.path.join((info.context or {}).get("folder", ""), path))  # noqa: PTH100, PTH118 - links stay
+
+
+def _without_secrets(url: str) -> str:
+    """A URL that may be written to the folder of a run."""
+    try:
+        scheme_of(url)
+    except UsageError as error:
+        raise ValueError(str(error)) from None
+    if has_secret(url):
+        raise ValueError(
+            f"{shown(url)}: a URL in a job has no user, password or query, as jobs are written to "
+            "the folder of a run; credentials come from the environment"
+        )
+    return url
 
 
 def _located_three(paths: str, info: ValidationInfo) -> str:

@@ -11,10 +11,12 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from ooc_graph.errors import CorruptStoreError, InputError, NotAStoreError
+from ooc_graph.errors import CorruptStoreError, InputError, NotAStoreError, UsageError
 from ooc_graph.jobs.model import FilesSource, KroneckerSource, Source, StoreSource
 from ooc_graph.layout.manifest import Manifest
 from ooc_graph.layout.names import MANIFEST
+from ooc_graph.remote.stores import manifest_of
+from ooc_graph.remote.urls import is_url
 
 Stamp: TypeAlias = list[int]
 """Size of a file in bytes, and when content and inode were last changed, in ns."""
@@ -71,13 +73,15 @@ def source_of(source: Source, files: Files) -> dict[str, Any]:
     ------
     InputError, UsageError
         Files that cannot be read as what they should be.
+    NetworkError
+        A server cannot be reached.
     NotAStoreError
         There is no graph.
     """
     if isinstance(source, KroneckerSource):
         return source.model_dump()
     if isinstance(source, StoreSource):
-        manifest = Manifest.load(Path(source.path))
+        manifest = manifest_of(source.path)
         if manifest.kind != "graph":
             raise NotAStoreError(f"{source.path}: holds a {manifest.kind}, a graph is needed here")
         return {"kind": source.kind, "graph": manifest.sha256}
@@ -115,8 +119,10 @@ def answers_of(path: Path, stage: str) -> dict[str, str]:
     return {one.name: found for one in stores if (found := sha256_of(one)) is not None}
 
 
-def _files_of(source: FilesSource, files: Files) -> list[dict[str, str]]:
-    """Name and hash of each file of edges, in their order."""
+def _files_of(source: FilesSource, files: Files) -> list[dict[str, Any]]:
+    """Name of each file of edges, and what tells its content from another, in their order."""
+    if any(map(is_url, source.paths)):
+        return _remote_files_of(source, files)
     lists, listed = files.setdefault("lists", {}), "\n".join(source.paths)
     before = lists.get(listed, {})
     stamps = _stamps([*source.paths, *before.get("paths", [])])
@@ -126,6 +132,23 @@ def _files_of(source: FilesSource, files: Files) -> list[dict[str, str]]:
     return [
         {"name": Path(path).name, "sha256": file_sha256(path, files)} for path in before["paths"]
     ]
+
+
+def _remote_files_of(source: FilesSource, files: Files) -> list[dict[str, Any]]:
+    """As `_files_of`, of URLs: by size and tag, so that nothing is fetched; by hash without one."""
+    from ooc_graph.edges.parts import remote_files  # noqa: PLC0415 (much is imported)
+    from ooc_graph.remote.copies import copies_of  # noqa: PLC0415 (much is imported)
+
+    if not all(map(is_url, source.paths)):
+        raise UsageError("source.path: give URLs alone, or paths of files alone")
+    found: list[dict[str, Any]] = []
+    for group in remote_files(source.paths, source.format):
+        for number, file in enumerate(group):
+            known: dict[str, Any] = {"size": file.size, "tag": file.tag}
+            if file.tag is None:
+                known = {"sha256": file_sha256(str(copies_of(group)[number]), files)}
+            found.append({"name": file.name, **known})
+    return found
 
 
 def _stamps(paths: Iterable[str]) -> dict[str, Stamp | None]:

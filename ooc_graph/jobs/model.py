@@ -32,7 +32,7 @@ class FilesSource(Table):
 
     kind: Literal["files"]
     path: Location | Annotated[list[Location], Field(min_length=1)] = Field(
-        description="a file, several that are parts of one edge list, or a folder of parts"
+        description="a file, several that are parts of one edge list, a folder of parts, or URLs"
     )
     format: (
         Literal[

@@ -38,10 +38,10 @@ class Work:
         self.is_cold = True  # until a search was done
 
     @property
-    def graph_path(self) -> Path:
+    def graph_path(self) -> str | Path:
         """Where the graph is, or will be."""
         source = self.job.source
-        return Path(source.path) if isinstance(source, StoreSource) else self.run.folder / GRAPH
+        return source.path if isinstance(source, StoreSource) else self.run.folder / GRAPH
 
     @cached_property
     def graph(self) -> og.Graph:

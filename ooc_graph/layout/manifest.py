@@ -123,7 +123,7 @@ class Manifest:
         )
 
     @classmethod
-    def parse(cls, path: Path, content: bytes, stamp: Stamp) -> Manifest:
+    def parse(cls, path: str | Path, content: bytes, stamp: Stamp) -> Manifest:
         """Check the content of a manifest file; as `load`."""
         try:
             document = json.loads(content)

@@ -13,6 +13,7 @@ from ooc_graph.errors import NegativeWeightError, UnknownVertexError, UsageError
 from ooc_graph.layout import names
 from ooc_graph.layout.stored import Stored
 from ooc_graph.memory.cpu.columns import Column, LastFile
+from ooc_graph.remote.stores import local_path
 from ooc_graph.shards.row_loader import Allocator, GraphFacts, RowLoader
 from ooc_graph.types import AnyArray, Dealing, IntArray, Rows, Shard
 
@@ -26,10 +27,13 @@ class Graph(GraphFacts):
 
     @classmethod
     def open(cls, path: str | Path) -> Graph:
-        """Open the store that a build wrote; NotAStoreError or CorruptStoreError if it is none."""
+        """Open the store that a build wrote; NotAStoreError or CorruptStoreError if it is none.
+
+        One at a URL is copied first, as `ooc_graph.remote.stores.local_path` does.
+        """
         if not isinstance(path, (str, PathLike)):
             raise UsageError(f"graph: give a path or an opened graph, not {type(path).__name__}")
-        return cls(Stored.open(path, "graph"))
+        return cls(Stored.open(local_path(path), "graph"))
 
     def __repr__(self) -> str:
         return f"<Graph {self.path}: {self.summary}>"
