@@ -1,6 +1,7 @@
 # make graph500   set up, run the main job, print Graph500's result block
 # make test       set up, run the tests
 # make bench, lint, test-slow, gpu-test, clean: see README.md
+# make lock, check-lock, audit: see CONTRIBUTING.md
 #
 # Needs a Python from 3.11 on and make. PYTHON=/path/to/python chooses one;
 # CONSTRAINTS=/dev/null installs the newest of everything instead of what is tested.
@@ -19,10 +20,10 @@ PYTEST ?=
 # Much of a test's time is spent compiling, on one core. A file's tests share clusters and stores.
 SPREAD := -n 2 --dist loadfile
 
-.PHONY: help graph500 test test-slow gpu-test bench lint clean
+.PHONY: help graph500 test test-slow gpu-test bench lint lock check-lock audit clean
 
 help:
-	@sed -n 's/^# \{0,1\}//p' Makefile | head -6
+	@sed -n 's/^# \{0,1\}//p' Makefile | head -7
 
 graph500:
 	@$(INSTALL) "" "$(PYTHON)"
@@ -58,6 +59,23 @@ lint:
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+
+# With hashes of the files of every system and Python that pyproject.toml admits. What is locked stays
+# unless it has to change; LOCK=--upgrade takes the newest. Needs uv and the network, as do the next two.
+LOCKED := constraints/locked.txt
+LOCK ?=
+COMPILE = uv pip compile pyproject.toml --quiet --universal --python-version 3.11 --generate-hashes \
+	--constraint constraints/tested.txt --custom-compile-command "make lock" $(LOCK)
+
+lock:
+	$(COMPILE) --output-file $(LOCKED)
+
+check-lock:
+	@new=$$(mktemp) && cp $(LOCKED) $$new && $(COMPILE) --output-file $$new && \
+	diff $(LOCKED) $$new && rm $$new && echo "$(LOCKED) is up to date"
+
+audit:
+	uvx pip-audit --disable-pip --require-hashes --requirement $(LOCKED)
 
 clean:
 	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis

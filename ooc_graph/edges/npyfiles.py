@@ -55,6 +55,7 @@ def read_header(path: str, member: str = "") -> NpyPart:
             )
             shape, fortran, dtype = read(file)
             start = file.tell()
+            size = _size_of(path, member)
     except (ValueError, EOFError, OSError, zipfile.BadZipFile) as error:
         raise InputError(
             f"cannot be read as an array: {error}", path=path, advice="write it with numpy.save"
@@ -63,13 +64,21 @@ def read_header(path: str, member: str = "") -> NpyPart:
         raise InputError(
             f"{member or 'the array'} has dtype {dtype}", path=path, advice="expected numbers"
         )
-    if not member and Path(path).stat().st_size < start + prod(shape) * dtype.itemsize:
+    if min(shape, default=0) < 0 or size < start + prod(shape) * dtype.itemsize:
         raise InputError(
             f"the header declares shape {shape}, the file is shorter",
             path=path,
             advice="the file is cut short",
         )
     return NpyPart(path, member, tuple(shape), dtype, bool(fortran), start)
+
+
+def _size_of(path: str, member: str) -> int:
+    """Bytes of an array file, unpacked as the archive says."""
+    if not member:
+        return Path(path).stat().st_size
+    with zipfile.ZipFile(path) as archive:
+        return archive.getinfo(member).file_size
 
 
 @dataclass(frozen=True)

@@ -52,6 +52,9 @@ def read_manifest(folder: Path) -> dict[str, Any] | None:
         for key, kind in _KEYS.items():
             if not isinstance(found[key], kind):
                 raise TypeError(f"{key} is no {kind.__name__}")
+        # They are names of files below the folder.
+        if others := [u for step in found["steps"].values() for u in step["units"] if "/" in u]:
+            raise ValueError(f"no unit is called {others[0]!r}")
     except (FileNotFoundError, NotADirectoryError):
         return None
     except (ValueError, KeyError, TypeError) as error:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -37,17 +37,30 @@ def read_job(path: Path, settings: Sequence[str] = ()) -> Job:
     except tomllib.TOMLDecodeError as error:
         said, line = _syntax(str(error), text)
         raise InputError(f"is not TOML: {said}", path=path, line=line) from None
-    given = dict(_set(data, word) for word in settings)
+    given = {key: _PASSWORD.sub("://...@", word) for key, word in (_set(data, w) for w in settings)}
     data.setdefault("name", re.sub(r"[^A-Za-z0-9_-]", "_", path.stem))
     try:
         job = Job.model_validate(data, context={"folder": path.absolute().parent})
-        mistakes = list(mistakes_of(job))
+        mistakes = [*_passwords_in(data), *mistakes_of(job)]
     except ValidationError as error:
         mistakes = mistakes_in(error, data)
     if mistakes:
         lines = sorted(_said(one, path, text, given) for one in mistakes)
         raise InputError("\n".join(line for _, line in lines))
     return job
+
+
+_PASSWORD = re.compile(r"://[^/@\s]*:[^/@\s]*@")
+"""Of a URL, with the user before it."""
+
+
+def _passwords_in(value: Any, *key: str | int) -> Iterator[Mistake]:
+    """URLs with passwords: the folder of a run has a copy of its job, which others may read."""
+    if isinstance(value, str) and _PASSWORD.search(value):
+        yield Mistake(key, "a URL with a password in it; job files have no secrets")
+    elif isinstance(value, dict | list):
+        for name, inner in value.items() if isinstance(value, dict) else enumerate(value):
+            yield from _passwords_in(inner, *key, name)
 
 
 def _text_of(path: Path) -> str:

@@ -56,8 +56,8 @@ def manifest_at(store: Path) -> tuple[bytes, Stamp] | None:
 
 
 def _without_waiting(path: str, flags: int) -> int:
-    """Open a file; a pipe that nobody writes to gives nothing."""
-    return os.open(path, flags | os.O_NONBLOCK)
+    """Open a file; a pipe that nobody writes to gives nothing, and a link leads nowhere."""
+    return os.open(path, flags | os.O_NONBLOCK | os.O_NOFOLLOW)
 
 
 def _stamp(state: os.stat_result) -> Stamp:
@@ -131,6 +131,7 @@ class Manifest:
             version, kind, rows = body["version"], body["kind"], body["files"]
             files = {name: _entry(name, row) for name, row in rows.items()}
             stated = document["sha256"]
+            strays = sorted(name for name in files if not _is_inside(name))
         except (ValueError, KeyError, TypeError, AttributeError, OverflowError):
             raise CorruptStoreError(
                 f"{path}: damaged manifest; restore it or build again"
@@ -141,6 +142,8 @@ class Manifest:
             )
         if hashlib.sha256(_encode(_body(kind, files))).hexdigest() != stated:
             raise CorruptStoreError(f"{path}: damaged manifest (its hash does not fit its content)")
+        if strays:
+            raise CorruptStoreError(f"{path}: names a file outside of the store ({strays[0]!r})")
         manifest = cls(kind, files, stated, stamp)
         if manifest.encode() != content:
             raise CorruptStoreError(f"{path}: damaged manifest (not written by this package)")
@@ -219,6 +222,12 @@ def _row(entry: FileEntry) -> dict[str, Any]:
 def _entry(name: str, row: Mapping[str, Any]) -> FileEntry:
     crc = row.get("crc32c")
     return FileEntry(name, int(row["size"]), str(row["sha256"]), None if crc is None else int(crc))
+
+
+def _is_inside(name: str) -> bool:
+    """Whether a path leads to something in the store."""
+    # An absolute path has an empty part before its first separator.
+    return "\0" not in name and not {"", ".", ".."} & set(name.split("/"))
 
 
 def _encode(document: Mapping[str, Any], indent: int | None = None) -> bytes:

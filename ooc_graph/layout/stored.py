@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 from collections.abc import Callable, Iterator
@@ -14,21 +13,29 @@ from typing import Any
 import numpy as np
 
 from ooc_graph.errors import CorruptStoreError, NotAStoreError, StoreReplacedError
-from ooc_graph.layout.chunks import FileEntry, ends_in_crc, read_chunk
+from ooc_graph.layout.chunks import read_chunk
+from ooc_graph.layout.declared import (
+    METADATA,
+    REPAIR,
+    check_quickly,
+    refuse_links,
+    sha256_of,
+    small_file,
+    spec_of,
+    what,
+)
 from ooc_graph.layout.manifest import Manifest, load_same, replaced
 from ooc_graph.layout.metadata import ArraySpec
 from ooc_graph.layout.names import ATTRIBUTES_KEY, MANIFEST, sidecar_path
-from ooc_graph.layout.whole_file import PARTIAL, naming
+from ooc_graph.layout.whole_file import PARTIAL
 from ooc_graph.ranges import go_on, in_ranges, is_aside
 from ooc_graph.threads import cores
 from ooc_graph.types import AnyArray
 
-_METADATA = "damaged metadata"
-_READ_BYTES, _SHORT_BYTES = 1 << 20, 256 << 20
-"""What is hashed at a time; and about what a thread reads while numba is imported."""
+_SHORT_BYTES = 256 << 20
+"""About what a thread reads while numba is imported."""
 _OPENINGS = 20
 """Most times that a store is opened which is replaced meanwhile."""
-_REPAIR = "restore the file or build the store again"
 
 
 @dataclass(frozen=True)
@@ -57,8 +64,9 @@ class Stored:
                 raise NotAStoreError(f"{folder}: holds a {manifest.kind}, a {kind} is needed here")
             # The manifest of one store, and files of the next: the next is opened.
             with suppress(StoreReplacedError), manifest.reading(folder):
+                refuse_links(folder, manifest)
                 for entry in manifest.files.values():
-                    _check_quickly(folder, entry)
+                    check_quickly(folder, entry)
                 attributes = _document(folder, manifest, "zarr.json")["attributes"]
                 return cls(folder, manifest, attributes[ATTRIBUTES_KEY])
         raise replaced(folder)
@@ -79,9 +87,9 @@ class Stored:
     def spec(self, array: str) -> ArraySpec:
         """Shape and dtype of an array, read again and checked against the manifest."""
         with self.reading():
-            content = _small_file(self.path, self.manifest, f"{array}/zarr.json", _METADATA)
+            content = small_file(self.path, self.manifest, f"{array}/zarr.json", METADATA)
         if array not in self._specs:
-            self._specs[array] = ArraySpec.from_document(array, json.loads(content))
+            self._specs[array] = spec_of(self.path, self.manifest, array, content)
         return self._specs[array]
 
     def arrays(self) -> Iterator[ArraySpec]:
@@ -113,7 +121,7 @@ class Stored:
         """crc32c of each 64 KiB of each chunk of an array: uint32, checked against the manifest."""
         name = sidecar_path(array)
         with self.reading():
-            content = _small_file(self.path, self.manifest, name, "the file is damaged")
+            content = small_file(self.path, self.manifest, name, "the file is damaged")
         return np.frombuffer(content, "<u4")
 
     def read(self, array: str) -> AnyArray:
@@ -144,12 +152,12 @@ class Stored:
         """
         with self.reading():
             for entry in self.manifest.files.values():
-                _check_quickly(self.path, entry)
+                check_quickly(self.path, entry)
                 path = self.path / entry.path
-                if _sha256_of(path, advance) != entry.sha256:
+                if sha256_of(path, advance) != entry.sha256:
                     raise CorruptStoreError(
-                        f"{path}: {_what(entry.path)} differs from what the manifest says "
-                        f"(SHA-256); {_REPAIR}"
+                        f"{path}: {what(entry.path)} differs from what the manifest says "
+                        f"(SHA-256); {REPAIR}"
                     )
             self._refuse_strangers()
 
@@ -199,52 +207,5 @@ class Cursor:
 
 
 def _document(store: Path, manifest: Manifest, name: str) -> dict[str, Any]:
-    document: dict[str, Any] = json.loads(_small_file(store, manifest, name, _METADATA))
+    document: dict[str, Any] = json.loads(small_file(store, manifest, name, METADATA))
     return document
-
-
-def _small_file(store: Path, manifest: Manifest, name: str, damaged: str) -> bytes:
-    """Content of a file that is read whole, checked against the manifest."""
-    path = store / name
-    try:
-        with naming(path):
-            content = path.read_bytes()
-    except FileNotFoundError:
-        raise CorruptStoreError(f"{path}: is missing; {_REPAIR}") from None
-    if hashlib.sha256(content).hexdigest() != manifest.files[name].sha256:
-        raise CorruptStoreError(f"{path}: {damaged}; {_REPAIR}")
-    return content
-
-
-def _what(path: str) -> str:
-    array, separator, index = path.rpartition("/c/")
-    return f"chunk {index.removesuffix('/0')} of {array}" if separator else "the file"
-
-
-def _check_quickly(store: Path, entry: FileEntry) -> None:
-    path = store / entry.path
-    try:
-        size = path.stat().st_size
-    except (FileNotFoundError, NotADirectoryError):
-        raise CorruptStoreError(f"{path}: {_what(entry.path)} is missing; {_REPAIR}") from None
-    if size != entry.size:
-        raise CorruptStoreError(
-            f"{path}: {_what(entry.path)} has {size} bytes, expected {entry.size}; {_REPAIR}"
-        )
-    if entry.crc32c is not None and not ends_in_crc(path, entry):
-        raise CorruptStoreError(
-            f"{path}: {_what(entry.path)} is not the one that was written (its crc32c differs "
-            f"from the manifest's); {_REPAIR}"
-        )
-    if entry.path.endswith("zarr.json") and _sha256_of(path) != entry.sha256:
-        raise CorruptStoreError(f"{path}: {_METADATA}; {_REPAIR}")
-
-
-def _sha256_of(path: Path, advance: Callable[[int], None] = lambda _: None) -> str:
-    digest, buffer = hashlib.sha256(), bytearray(_READ_BYTES)
-    view = memoryview(buffer)
-    with naming(path), path.open("rb", buffering=0) as file:
-        while got := file.readinto(view):
-            digest.update(view[:got])
-            advance(got)
-    return digest.hexdigest()

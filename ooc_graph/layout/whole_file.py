@@ -177,7 +177,8 @@ def locked(final: Path, run_id: str, path: Path | None = None) -> Iterator[Lock]
 def _take(final: Path, path: Path) -> int:
     while True:
         try:
-            descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
+            # Of a link, the file that it leads to would be emptied.
+            descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o644)
         except OSError as error:
             if is_disk_full(error) or error.errno == errno.EIO:
                 raise

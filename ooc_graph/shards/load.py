@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from ooc_graph.errors import NegativeWeightError, UnknownVertexError, UsageError
+from ooc_graph.errors import CorruptStoreError, NegativeWeightError, UnknownVertexError, UsageError
 from ooc_graph.layout import names
 from ooc_graph.layout.stored import Stored
 from ooc_graph.memory.cpu.columns import Column, LastFile
@@ -33,7 +33,26 @@ class Graph(GraphFacts):
         """
         if not isinstance(path, (str, PathLike)):
             raise UsageError(f"graph: give a path or an opened graph, not {type(path).__name__}")
-        return cls(Stored.open(local_path(path), "graph"))
+        stored = Stored.open(local_path(path), "graph")
+        graph = cls(stored)
+        graph._require_own_sizes(stored)
+        return graph
+
+    def _require_own_sizes(self, stored: Stored) -> None:
+        """Refuse attributes that differ from the arrays: memory is taken by them."""
+        try:
+            tables = ((names.INTERNAL_OF, self.vertices), (names.ORIGINAL_OF, self.rows))
+            are_own = all(stored.spec(array).length == length for array, length in tables)
+            last = [
+                f"{names.rows_path(shard, names.OUT, self._kept(names.HUB))}/offsets" in stored
+                for shard in (self.shards - 1, self.shards)
+            ]
+        except (KeyError, TypeError, ValueError, AttributeError):
+            are_own, last = False, []
+        if not are_own or last != [True, False]:
+            raise CorruptStoreError(
+                f"{self.path}: its attributes are not those of its arrays; build the graph again"
+            )
 
     def __repr__(self) -> str:
         return f"<Graph {self.path}: {self.summary}>"

@@ -25,6 +25,7 @@ PAGES = [
     README,
     ROOT / "CONTRIBUTING.md",
     ROOT / "CHANGELOG.md",
+    ROOT / "SECURITY.md",
     *sorted((ROOT / "docs").rglob("*.md")),
 ]
 PAGES += sorted((ROOT / "deploy").rglob("*.md"))

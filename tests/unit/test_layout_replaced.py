@@ -113,7 +113,7 @@ def test_a_removed_store(read: Callable[[Stored], Any], store: Path) -> None:
         read(opened)
 
 
-@pytest.mark.parametrize("name", ["read_chunk", "_small_file"])
+@pytest.mark.parametrize("name", ["read_chunk", "small_file"])
 def test_a_chunk_or_file_of_another_store(
     name: str, store: Path, replace: Replace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -132,7 +132,7 @@ def test_a_chunk_or_file_of_another_store(
         with monkeypatch.context() as patch:
             patch.setattr(stored, name, read_another)
             with pytest.raises(StoreReplacedError, match=REPLACED):
-                opened.sidecar(ROWS) if name == "_small_file" else opened.read(ROWS)
+                opened.sidecar(ROWS) if name == "small_file" else opened.read(ROWS)
     assert replace(0) == opened.identity
     opened.read(ROWS)
     opened.verify()
@@ -216,7 +216,7 @@ def test_attributes_are_those_of_the_manifest(
     store: Path, replace: Replace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """They are read last; a store that comes in between has others."""
-    real = stored._check_quickly
+    real = stored.check_quickly
 
     def late(folder: Path, entry: Any) -> None:
         real(folder, entry)
@@ -224,7 +224,7 @@ def test_attributes_are_those_of_the_manifest(
             taken.append(replace(3))
 
     taken: list[str] = []
-    monkeypatch.setattr(stored, "_check_quickly", late)
+    monkeypatch.setattr(stored, "check_quickly", late)
     opened = Stored.open(store)
     assert (opened.identity, opened.attributes["vertices"]) == (taken[0], 64)
 

@@ -22,6 +22,7 @@ ROOT = Path(__file__).parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
 INSTALL = ROOT / "tools" / "install.sh"
 CONSTRAINTS = ROOT / "constraints" / "tested.txt"
+LOCKED = ROOT / "constraints" / "locked.txt"
 
 
 def requirements(extra: str | None = None) -> dict[str, Requirement]:
@@ -45,6 +46,20 @@ def test_tested_versions_are_admitted() -> None:
     assert tested["dask"] == tested["distributed"] == "2026.7.1"
     for name, version in tested.items():
         assert wanted[name].specifier.contains(version), name
+
+
+def test_locked_versions() -> None:
+    """Of all that the default install needs, by hash, and from no particular host."""
+    text = LOCKED.read_text()
+    entries = re.findall(r"^([\w-]+)==(\S+)(.*(?:\n    --hash=.*)*)", text, re.MULTILINE)
+    assert len(entries) > len(requirements())
+    for name, version, rest in entries:
+        assert re.search(r"--hash=sha256:[0-9a-f]{64}", rest), name
+        wanted = requirements().get(name)
+        assert wanted is None or wanted.specifier.contains(version), name
+        assert pins().get(name, version) == version, name
+    assert requirements().keys() <= {name for name, *_ in entries}
+    assert not re.search(r"://|^-", text, re.MULTILINE)
 
 
 def test_default_install_is_light() -> None:
