@@ -48,7 +48,6 @@ from ooc_graph.model.request import Request
 from ooc_graph.model.reservation import Reservation
 from ooc_graph.model.task import SearchTask
 from ooc_graph.runtime import engine_cache
-from ooc_graph.runtime.cluster import _CONFIGURATION
 from ooc_graph.search.algorithm import _of_all_rows
 from ooc_graph.search.ranks import MakeRanks
 from ooc_graph.search.single import ALGORITHMS
@@ -285,7 +284,7 @@ def main() -> None:
     if options.several:
         keys = source.search_keys(options.several)
         with (
-            dask.config.set(_CONFIGURATION),
+            dask.config.set(og.dask_config()),
             program.scratch() as folder,
             one_thread_each(1) as one,
             one_thread_each(options.workers) as many,

@@ -46,7 +46,6 @@ from scaling_steps import SWITCHES, Log, alone, checksum, make
 
 import ooc_graph as og
 from ooc_graph.exchange.scheduler import run
-from ooc_graph.runtime.cluster import _CONFIGURATION
 from ooc_graph.search.algorithm import _of_all_rows
 from ooc_graph.search.single import ALGORITHMS
 
@@ -247,5 +246,5 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    with dask.config.set(_CONFIGURATION):
+    with dask.config.set(og.dask_config()):
         main()

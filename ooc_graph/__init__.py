@@ -27,6 +27,8 @@ In the order of the data:
     Write a stored result as Parquet, CSV, TSV or NumPy file.
 `local_cluster`, `joined_cluster`
     A client of workers on this machine, or of a cluster that somebody else runs.
+`dask_config`
+    Dask's configuration as workers of this package need it.
 `tls_security`
     Certificates for a ``distributed.Client`` of a ``tls://`` scheduler.
 `exit_on_sigterm`
@@ -66,6 +68,7 @@ if TYPE_CHECKING:
     from ooc_graph.edges.kronecker import Kronecker
     from ooc_graph.edges.opening import FORMATS, open_source
     from ooc_graph.runtime.cluster import local_cluster
+    from ooc_graph.runtime.dask_configuration import dask_config
     from ooc_graph.runtime.joined_cluster import joined_cluster, tls_security
     from ooc_graph.runtime.signals import exit_on_sigterm
     from ooc_graph.shards.load import Graph
@@ -87,6 +90,7 @@ __all__ = [
     "bfs",
     "build",
     "components",
+    "dask_config",
     "errors",
     "exit_on_sigterm",
     "export",
@@ -120,6 +124,7 @@ _MODULES = {
     "api.single": "bfs components sssp",
     "api.validate": "validate",
     "runtime.cluster": "local_cluster",
+    "runtime.dask_configuration": "dask_config",
     "runtime.joined_cluster": "joined_cluster tls_security",
     "runtime.signals": "exit_on_sigterm",
     "shards.load": "Graph",

@@ -20,7 +20,7 @@ import pytest
 import ooc_graph as og
 from ooc_graph.api.graphs import ids_in
 from ooc_graph.errors import CorruptStoreError, InputError, NotAStoreError, UsageError
-from ooc_graph.jobs.folder import read_manifest
+from ooc_graph.jobs.folder import encoded, read_manifest
 from ooc_graph.jobs.reading import read_job
 from ooc_graph.layout.chunks import FileEntry
 from ooc_graph.layout.commit import partial_store
@@ -205,7 +205,7 @@ def test_a_lock_empties_no_other_file(tmp_path: Path) -> None:
 def test_units_of_a_run_stay_in_its_folder(tmp_path: Path) -> None:
     step = {"kind": "bfs", "fingerprint": "x", "asked": {}, "units": {"../../up": {}}}
     manifest = {"job": "j", "files": {}, "asked": {}, "steps": {"bfs": step}}
-    (tmp_path / "run.json").write_text(json.dumps(manifest))
+    (tmp_path / "run.json").write_text(encoded(manifest))
     with pytest.raises(CorruptStoreError, match=r"no unit is called '\.\./\.\./up'"):
         read_manifest(tmp_path)
 

@@ -105,6 +105,35 @@ class AddressCluster(Table):
     tls: Locations | None = Field(default=None, description="files for tls://, CA,CERT,KEY")
 
 
+class SlurmCluster(Table):
+    """Workers that are Slurm jobs of their own, for the time of the run: dask-jobqueue's."""
+
+    kind: Literal["slurm"]
+    jobs: int = Field(ge=1, description="Slurm jobs, with one worker each")
+    cores: int = Field(ge=1, description="cores of each job")
+    memory: Size = Field(description="memory of each job")
+    walltime: str | None = Field(default=None, description="of each job, as Slurm takes it")
+    queue: str | None = Field(default=None, description="Slurm partition")
+    account: str | None = Field(default=None, description="Slurm account")
+    job_extra_directives: list[str] | None = Field(
+        default=None, description="more options of sbatch, one a string"
+    )
+    interface: str | None = Field(default=None, description="network interface, such as ib0")
+    local_directory: str | None = Field(
+        default=None, description="folder of a worker's own files on its node"
+    )
+    wait_s: float = Field(
+        default=3600.0,
+        ge=0,
+        le=31_536_000,
+        description="seconds to wait for the jobs to start; then those that have started do it",
+    )
+
+    @model_validator(mode="after")
+    def _sizes(self) -> Self:
+        return as_taken(self, lambda: parse_bytes(self.memory, option="memory"))
+
+
 class Resources(Table):
     """What the work may use, as the functions of the API take it."""
 
@@ -134,7 +163,7 @@ class Retries(Table):
 
 
 Source: TypeAlias = KroneckerSource | FilesSource | StoreSource
-Cluster: TypeAlias = LocalCluster | AddressCluster
+Cluster: TypeAlias = LocalCluster | AddressCluster | SlurmCluster
 
 
 class Job(Table):

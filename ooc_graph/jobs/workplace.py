@@ -7,8 +7,8 @@ from contextlib import AbstractContextManager, ExitStack
 from functools import cached_property
 from typing import Any
 
-from ooc_graph.jobs.model import AddressCluster, Cluster, Job, LocalCluster
-from ooc_graph.model.resources import CPU, CUDA
+from ooc_graph.jobs.model import AddressCluster, Cluster, Job, LocalCluster, SlurmCluster
+from ooc_graph.model.resources import CPU, CUDA, parse_bytes
 from ooc_graph.types import Progress
 
 
@@ -40,8 +40,12 @@ class Workplace:
 
     @property
     def workers(self) -> int:
-        """Processes that can search at once."""
-        return len(self.client.nthreads()) if self.client else 1
+        """Processes that can search at once. ClusterLostError: the scheduler does not answer."""
+        if not self.client:
+            return 1
+        from ooc_graph.exchange import cluster  # noqa: PLC0415 (imports Dask)
+
+        return len(cluster.Cluster.of(self.client).look())
 
     def options(self, *names: str) -> dict[str, Any]:
         """``client``, ``progress`` and ``memory_limit``, and resources of these names."""
@@ -66,8 +70,18 @@ def _joined(cluster: AddressCluster, _: Workplace) -> AbstractContextManager[Any
     return joined_cluster(cluster.address, cluster.tls)
 
 
+def _in_slurm_jobs(cluster: SlurmCluster, workplace: Workplace) -> AbstractContextManager[Any]:
+    from ooc_graph.runtime.slurm import slurm_cluster  # noqa: PLC0415 (imports Dask)
+
+    options = cluster.model_dump(exclude={"kind", "jobs", "wait_s", "memory"})
+    options["memory"] = f"{parse_bytes(cluster.memory)}B"
+    device, note = workplace.resources.device, workplace.progress.note
+    return slurm_cluster(cluster.jobs, options, device, cluster.wait_s, note)
+
+
 _STARTS: dict[type[Cluster], Callable[[Any, Workplace], AbstractContextManager[Any]]] = {
     LocalCluster: _local,
     AddressCluster: _joined,
+    SlurmCluster: _in_slurm_jobs,
 }
 """By kind of cluster: the context of its client."""

@@ -23,6 +23,7 @@ from ooc_graph.exchange.settings import patience_s
 from ooc_graph.exchange.worker_states import within
 from ooc_graph.layout.whole_file import raise_if_full
 from ooc_graph.model.resources import CUDA
+from ooc_graph.runtime.dask_configuration import dask_config
 from ooc_graph.runtime.devices import choose_in_process, device_count, has_rmm
 from ooc_graph.runtime.joined_cluster import CONNECT_S, GRACE_S
 from ooc_graph.runtime.machine import KEPT_BYTES
@@ -37,31 +38,6 @@ _PRELOAD = [
     "for number in (signal.SIGINT, signal.SIGHUP):\n"
     "    signal.signal(number, signal.SIG_IGN)"
 ]
-
-# Workers measure their own budgets: Dask's limits would only kill them a second time. Small
-# allocations go back to the system at once, so that what was freed is not counted as in use.
-_CONFIGURATION = {
-    "distributed.worker.memory.target": False,
-    "distributed.worker.memory.spill": False,
-    "distributed.worker.memory.pause": False,
-    "distributed.worker.memory.terminate": False,
-    "distributed.worker.preload": _PRELOAD,
-    # A hundred times a second the event loop would take the lock that ranks need, to find them in a
-    # kernel.
-    "distributed.worker.profile.enabled": False,
-    "distributed.scheduler.worker-saturation": float("inf"),
-    "distributed.admin.large-graph-warning-threshold": "1GB",
-    # So long after the end of a worker Dask looks once more, and if that worker is just then
-    # starting again, because it ended twice, nobody starts it any more.
-    "distributed.deploy.lost-worker-timeout": "365 days",
-    "distributed.nanny.pre-spawn-environ": {
-        "MALLOC_TRIM_THRESHOLD_": KEPT_BYTES,
-        "MALLOC_MMAP_THRESHOLD_": KEPT_BYTES,
-        "OMP_NUM_THREADS": 1,
-        "MKL_NUM_THREADS": 1,
-        "OPENBLAS_NUM_THREADS": 1,
-    },
-}
 
 
 @contextmanager
@@ -147,7 +123,8 @@ def _local(workers: int, kind: Any, options: dict[str, object]) -> Iterator[Clie
         raise UsageError(f"--workers {workers}: give at least 1")
     logging.getLogger("distributed").setLevel(logging.ERROR)
     with ExitStack() as stack:
-        stack.enter_context(dask.config.set(_CONFIGURATION))
+        configuration = {**dask_config(), "distributed.worker.preload": _PRELOAD}
+        stack.enter_context(dask.config.set(configuration))
         try:
             yield _started(stack, workers, partial(kind, **options))
         finally:

@@ -106,8 +106,8 @@ def test_blocks_can_be_parsed(page: Path) -> None:
 
 def test_the_job_and_the_mistakes_of_its_page(tmp_path: Path) -> None:
     page = ROOT / "docs" / "jobs.md"
-    (job,) = blocks(page, "toml")
-    (tmp_path / "night.toml").write_text(job)
+    job, cluster = blocks(page, "toml")
+    (tmp_path / "night.toml").write_text(job + cluster)
     assert [stage.label for stage in read_job(tmp_path / "night.toml").stage] == [
         "bfs",
         "validate",

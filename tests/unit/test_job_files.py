@@ -171,8 +171,12 @@ def refusal(folder: Path, text: str, *settings: str) -> list[str]:
             "night.toml:5: retries.wait_s: expected at most 86400.0, found inf",
         ),
         (
-            KRONECKER + '[cluster]\nkind = "slurm"\n',
-            "night.toml:5: cluster.kind: 'slurm' is unknown; there are local, address",
+            KRONECKER + '[cluster]\nkind = "cloud"\n',
+            "night.toml:5: cluster.kind: 'cloud' is unknown; there are local, address, slurm",
+        ),
+        (
+            KRONECKER + '[cluster]\nkind = "slurm"\njobs = 2\ncores = 4\nmemory = "much"\n',
+            "night.toml:4: cluster: memory 'much': give bytes or a size such as",
         ),
     ],
 )

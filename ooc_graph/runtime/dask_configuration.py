@@ -1,0 +1,44 @@
+"""Dask's configuration as workers of this package need it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ooc_graph.runtime.machine import KEPT_BYTES
+
+
+def dask_config() -> dict[str, Any]:
+    """Dask's configuration with which workers suit this package.
+
+    It must be known where workers start, before they do. Local clusters have it already.
+
+    Returns
+    -------
+    Values by dotted key, new with each call, as ``dask.config.set`` takes them. They can be written
+    as YAML.
+    """
+    return {
+        # Workers measure their own budgets: Dask's limits would only kill them a second time.
+        "distributed.worker.memory.target": False,
+        "distributed.worker.memory.spill": False,
+        "distributed.worker.memory.pause": False,
+        "distributed.worker.memory.terminate": False,
+        # A hundred times a second the event loop would take the lock that ranks need, to find them
+        # in a kernel.
+        "distributed.worker.profile.enabled": False,
+        "distributed.scheduler.worker-saturation": float("inf"),
+        "distributed.admin.large-graph-warning-threshold": "1GB",
+        # So long after the end of a worker Dask looks once more, and if that worker is just then
+        # starting again, because it ended twice, nobody starts it any more.
+        "distributed.deploy.lost-worker-timeout": "365 days",
+        "distributed.nanny.pre-spawn-environ": {
+            # Small allocations go back to the system at once, so that what was freed is not counted
+            # as in use.
+            "MALLOC_TRIM_THRESHOLD_": KEPT_BYTES,
+            "MALLOC_MMAP_THRESHOLD_": KEPT_BYTES,
+            # Kernels have threads of their own.
+            "OMP_NUM_THREADS": 1,
+            "MKL_NUM_THREADS": 1,
+            "OPENBLAS_NUM_THREADS": 1,
+        },
+    }
