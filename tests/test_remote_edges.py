@@ -393,3 +393,15 @@ def test_a_fetch_that_is_stopped(web: Site, tmp_path: Path) -> None:  # noqa: F8
     web.silent = None
     assert Path(og.open_source(url).paths[0]).read_bytes() == content
     assert not partial.exists()
+
+
+def test_a_server_that_sends_all_instead_of_the_rest(web: Site) -> None:  # noqa: F811
+    """Its answers are cut, too: no byte of the second stands behind those of the first."""
+    content = b"".join(b"%d,%d,1\n" % (k, k + 1) for k in range(1000, 3000))
+    web.files["/e.csv"] = content
+    for ranges, cut in ((True, 5000), (False, 3000), (True, 4000)):
+        web.ranges, web.cut_after = ranges, cut
+        with pytest.raises(NetworkError):
+            og.open_source(f"{web.url}/e.csv")
+    web.ranges, web.cut_after = True, None
+    assert Path(og.open_source(f"{web.url}/e.csv").paths[0]).read_bytes() == content

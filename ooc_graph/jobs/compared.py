@@ -146,5 +146,6 @@ def _causes(name: str, old: Manifest, new: Manifest) -> set[str]:
     """Names of parameters and files for which a stage has another fingerprint."""
     step = Step(name, *(new[name][key] for key in ("kind", "asked", "listed")))
     found = set(step.differing(old[name]))
-    steps = {one for one in found if one in old and one in new}
+    before = new[name]["asked"].get("after", {})
+    steps = {one for one in found if one in before and one in old and one in new}
     return found - steps | {cause for one in steps for cause in _causes(one, old, new)}

@@ -15,6 +15,7 @@ from ooc_graph.jobs.driver import Chosen, run_job
 from ooc_graph.jobs.folder import SUMMARY
 from ooc_graph.jobs.model import Job, StoreSource
 from ooc_graph.jobs.reading import read_job
+from ooc_graph.jobs.stage_tables import ReportStage
 from ooc_graph.report.progress import Progress
 
 
@@ -94,5 +95,6 @@ def _after(job: Job) -> Mapping[str, list[str]]:
     found: dict[str, list[str]] = {one: [] for one in built}
     for stage in job.stage:
         of = getattr(stage, "of", None)
-        found[stage.label] = built if of is None else [of]
+        before = list(found) if isinstance(stage, ReportStage) else built
+        found[stage.label] = before if of is None else [of]
     return found

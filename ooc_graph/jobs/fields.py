@@ -17,8 +17,12 @@ def _located(path: str, info: ValidationInfo) -> str:
     if not path:
         raise ValueError("an empty word is no path")
     if is_url(path):
-        return _without_secrets(path)
+        raise ValueError(f"{shown(path)}: is a URL; only edges and graphs are read from such")
     return os.path.abspath(os.path.join((info.context or {}).get("folder", ""), path))  # noqa: PTH100, PTH118 - links stay
+
+
+def _located_or_url(path: str, info: ValidationInfo) -> str:
+    return _without_secrets(path) if is_url(path) else _located(path, info)
 
 
 def _without_secrets(url: str) -> str:
@@ -40,6 +44,7 @@ def _located_three(paths: str, info: ValidationInfo) -> str:
 
 
 Location: TypeAlias = Annotated[str, AfterValidator(_located)]
+LocationOrUrl: TypeAlias = Annotated[str, AfterValidator(_located_or_url)]
 Locations: TypeAlias = Annotated[str, AfterValidator(_located_three)]
 """Several in one word, with commas in between."""
 Name: TypeAlias = Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]+$", max_length=100)]

@@ -57,7 +57,7 @@ def read_manifest(folder: Path) -> dict[str, Any] | None:
             raise ValueError(f"no unit is called {others[0]!r}")
     except (FileNotFoundError, NotADirectoryError):
         return None
-    except (ValueError, KeyError, TypeError) as error:
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise CorruptStoreError(
             f"{path}: is damaged ({error}); restore it, or remove the folder and run the job again"
         ) from None

@@ -143,10 +143,12 @@ def _remote_files_of(source: FilesSource, files: Files) -> list[dict[str, Any]]:
         raise UsageError("source.path: give URLs alone, or paths of files alone")
     found: list[dict[str, Any]] = []
     for group in remote_files(source.paths, source.format):
-        for number, file in enumerate(group):
+        has_tags = all(file.tag is not None for file in group)
+        copies = [None] * len(group) if has_tags else copies_of(group)
+        for file, copy in zip(group, copies, strict=True):
             known: dict[str, Any] = {"size": file.size, "tag": file.tag}
             if file.tag is None:
-                known = {"sha256": file_sha256(str(copies_of(group)[number]), files)}
+                known = {"sha256": file_sha256(str(copy), files)}
             found.append({"name": file.name, **known})
     return found
 

@@ -10,7 +10,7 @@ from typing import Annotated, Literal, Self, TypeAlias
 
 from pydantic import Field, model_validator
 
-from ooc_graph.jobs.fields import Location, Locations, Name, Size, Table, as_taken
+from ooc_graph.jobs.fields import LocationOrUrl, Locations, Name, Size, Table, as_taken
 from ooc_graph.jobs.stage_tables import AnyStage
 from ooc_graph.model.resources import CudaLimits, parse_bytes
 
@@ -31,7 +31,7 @@ class FilesSource(Table):
     """Edges in files."""
 
     kind: Literal["files"]
-    path: Location | Annotated[list[Location], Field(min_length=1)] = Field(
+    path: LocationOrUrl | Annotated[list[LocationOrUrl], Field(min_length=1)] = Field(
         description="a file, several that are parts of one edge list, a folder of parts, or URLs"
     )
     format: (
@@ -77,7 +77,7 @@ class StoreSource(Table):
     """A graph that is built already; the run builds none."""
 
     kind: Literal["store"]
-    path: Location = Field(description="the graph's store")
+    path: LocationOrUrl = Field(description="the graph's store")
 
 
 class Build(Table):

@@ -15,6 +15,7 @@ from ooc_graph.jobs.checks import mistakes_of
 from ooc_graph.jobs.mistakes import Mistake, mistakes_in, nearest
 from ooc_graph.jobs.model import Job
 from ooc_graph.jobs.toml_text import dotted, has, line_of
+from ooc_graph.remote.urls import is_url, shown
 
 Key = tuple[str | int, ...]
 
@@ -37,7 +38,7 @@ def read_job(path: Path, settings: Sequence[str] = ()) -> Job:
     except tomllib.TOMLDecodeError as error:
         said, line = _syntax(str(error), text)
         raise InputError(f"is not TOML: {said}", path=path, line=line) from None
-    given = {key: _PASSWORD.sub("://...@", word) for key, word in (_set(data, w) for w in settings)}
+    given = {key: _public(word) for key, word in (_set(data, w) for w in settings)}
     data.setdefault("name", re.sub(r"[^A-Za-z0-9_-]", "_", path.stem))
     try:
         job = Job.model_validate(data, context={"folder": path.absolute().parent})
@@ -52,6 +53,13 @@ def read_job(path: Path, settings: Sequence[str] = ()) -> Job:
 
 _PASSWORD = re.compile(r"://[^/@\s]*:[^/@\s]*@")
 """Of a URL, with the user before it."""
+
+
+def _public(setting: str) -> str:
+    """A setting as messages repeat it."""
+    key, sign, value = setting.partition("=")
+    url = value.strip("\"'")
+    return f"{key}{sign}{shown(url)}" if is_url(url) else _PASSWORD.sub("://...@", setting)
 
 
 def _passwords_in(value: Any, *key: str | int) -> Iterator[Mistake]:

@@ -58,13 +58,15 @@ def spec_of(store: Path, manifest: Manifest, array: str, content: bytes) -> Arra
 
 def small_file(store: Path, manifest: Manifest, name: str, damaged: str) -> bytes:
     """Content of a file that is read whole, checked against the manifest."""
-    path = store / name
+    path, entry = store / name, manifest.files.get(name)
+    if entry is None:
+        raise CorruptStoreError(f"{store}: its manifest has no {name}; {REPAIR}")
     try:
         with naming(path):
             content = path.read_bytes()
     except FileNotFoundError:
         raise CorruptStoreError(f"{path}: is missing; {REPAIR}") from None
-    if hashlib.sha256(content).hexdigest() != manifest.files[name].sha256:
+    if hashlib.sha256(content).hexdigest() != entry.sha256:
         raise CorruptStoreError(f"{path}: {damaged}; {REPAIR}")
     return content
 

@@ -67,7 +67,9 @@ class Stored:
                 refuse_links(folder, manifest)
                 for entry in manifest.files.values():
                     check_quickly(folder, entry)
-                attributes = _document(folder, manifest, "zarr.json")["attributes"]
+                attributes = _document(folder, manifest, "zarr.json").get("attributes", {})
+                if ATTRIBUTES_KEY not in attributes:
+                    raise CorruptStoreError(f"{folder}/zarr.json: has not our attributes; {REPAIR}")
                 return cls(folder, manifest, attributes[ATTRIBUTES_KEY])
         raise replaced(folder)
 

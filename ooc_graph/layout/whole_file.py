@@ -32,10 +32,12 @@ def whole_file(path: Path) -> Iterator[Path]:
 def naming(path: Path) -> Iterator[None]:
     """Context in which an error of the system names this path if it names none.
 
-    Those of open files do not.
+    Those of open files do not. What connections say is no matter of files.
     """
     try:
         yield
+    except (ConnectionError, TimeoutError):
+        raise
     except OSError as error:
         if error.errno is not None and error.filename is None:
             error.filename = str(path)

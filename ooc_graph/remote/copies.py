@@ -181,12 +181,19 @@ def _by_stream(files: Any, file: RemoteFile, partial: Path) -> None:
     have = partial.stat().st_size
     if have and have == file.size:
         return
-    if have:
+    if file.size is not None and 0 < have < file.size:
         headers = {"Range": f"bytes={have}-", "If-Range": str(file.tag)}
-        with partial.open("ab") as out, faults_of(file.url):
-            files.get_file(file.url, out, headers=headers)
-        if partial.stat().st_size == file.size:
-            return
-        os.truncate(partial, 0)
+        # Apart: a server may send the whole file instead, and nobody says whether it did.
+        rest = beside(partial, "rest")
+        try:
+            with rest.open("wb") as out, faults_of(file.url):
+                files.get_file(file.url, out, headers=headers)
+            if rest.stat().st_size == file.size - have:
+                with partial.open("ab") as out, rest.open("rb") as more:
+                    shutil.copyfileobj(more, out)
+                return
+        finally:
+            rest.unlink(missing_ok=True)
+    os.truncate(partial, 0)
     with partial.open("ab") as out, faults_of(file.url):
         files.get_file(file.url, out)

@@ -106,4 +106,5 @@ def files_in(folder: str) -> dict[str, str]:
     with faults_of(folder):
         inside = file_system(folder).ls(folder, detail=True)
     names = (one["name"].rpartition("/")[2] for one in inside if one["type"] == "file")
-    return {name: joined(folder, name) for name in names}
+    # Consoles make an empty object of the folder's own name.
+    return {name: joined(folder, name) for name in names if name}

@@ -31,6 +31,8 @@ def scheme_of(url: str) -> str:
     if scheme not in LIBRARIES:
         known = ", ".join(f"{name}://" for name in LIBRARIES)
         raise UsageError(f"{shown(url)}: {scheme}:// is not read; there are {known}")
+    if scheme not in ("http", "https") and re.search("[?#]", url):
+        raise UsageError(f"{shown(url)}: names of objects with ? or # in them are not read")
     if not shown(url).partition("://")[2].strip("/"):
         raise UsageError(f"{shown(url)}: names no file")
     return scheme
@@ -44,7 +46,11 @@ def shown(url: str) -> str:
     scheme, _, rest = url.partition("://")
     rest = re.split(r"[?#]", rest, maxsplit=1)[0]
     host, slash, path = rest.partition("/")
-    return f"{scheme}://{host.rpartition('@')[2]}{slash}{path}"
+    user, _, server = host.rpartition("@")
+    # CONTAINER@ACCOUNT, as Azure names them.
+    if scheme.lower() not in ("az", "abfs") or ":" in user:
+        host = server
+    return f"{scheme}://{host}{slash}{path}"
 
 
 def has_secret(url: str) -> bool:

@@ -14,6 +14,7 @@ from typing import Any
 
 import dask
 from distributed import Client, Status
+from distributed.comm.core import CommClosedError
 from distributed.security import Security
 
 from ooc_graph.errors import ClusterLostError, UsageError
@@ -77,8 +78,7 @@ def slurm_cluster(
         stack.enter_context(dask.config.set(dask_config()))
         try:
             with signals_deferred():
-                cluster = stack.enter_context(scheduler_for(options, device, refused.append))
-                client: Client = stack.enter_context(within(CONNECT_S, partial(Client, cluster)))
+                client, cluster = _started(stack, options, device, refused.append)
             if shutil.which("sbatch") is None:
                 raise UsageError("there is no sbatch here: run this where Slurm jobs are submitted")
             cluster.scale(jobs=jobs)
@@ -88,6 +88,21 @@ def slurm_cluster(
             # Jobs that nobody cancels wait for a scheduler that is gone.
             with signals_deferred():
                 stack.close()
+
+
+def _started(
+    stack: ExitStack, options: Mapping[str, Any], device: str, refused: Callable[[str], object]
+) -> tuple[Client, Any]:
+    """Client of a scheduler without workers, and that; the stack closes both."""
+    try:
+        cluster = stack.enter_context(scheduler_for(options, device, refused))
+        client: Client = stack.enter_context(within(CONNECT_S, partial(Client, cluster)))
+    except (TimeoutError, CommClosedError, RuntimeError) as error:
+        why = str(error.__cause__ or error) or type(error).__name__
+        if isinstance(error.__cause__, ValueError):  # such as an interface that is not there
+            raise UsageError(f"the scheduler cannot start: {why}") from error
+        raise ClusterLostError(f"the scheduler did not start ({why}); try again") from error
+    return client, cluster
 
 
 @contextmanager
@@ -112,7 +127,7 @@ def scheduler_for(options: Mapping[str, Any], device: str, refused: Callable[[st
     arguments = ["--no-dashboard", "--dashboard-address", _LOOPBACK]
     given = {name: value for name, value in options.items() if value is not None}
     if device == CUDA:
-        if not any("--gres" in one or "--gpus" in one for one in directives):
+        if not any("gpu" in one.lower() or one.lstrip().startswith("-G") for one in directives):
             directives = [*directives, "--gres=gpu:1"]
         given["worker_command"] = _CUDA_WORKER
         arguments += _CUDA_ARGUMENTS

@@ -27,6 +27,7 @@ from ooc_graph.errors import (
     UnexpectedError,
     UsageError,
 )
+from ooc_graph.layout.whole_file import disk_full_reported
 
 LOST = [
     CommClosedError("in <TCP>: Stream is closed"),
@@ -62,6 +63,12 @@ def test_every_error_becomes_one_of_the_package(error: Exception, kind: type[Exc
     assert type(caught.value) is kind
     assert caught.value.__cause__ is error
     assert "\n" not in str(caught.value)
+
+
+def test_connections_have_no_file(tmp_path: Path) -> None:
+    """While an output is written, too: a lost worker stays one."""
+    with pytest.raises(ClusterLostError), own_errors(), disk_full_reported(tmp_path / "g.zarr"):
+        raise ConnectionResetError(errno.ECONNRESET, "Connection reset by peer")
 
 
 @pytest.mark.parametrize("error", [InputError("bad line", path="x", line=3), ClusterLostError("a")])
