@@ -18,7 +18,8 @@ RETRYABLE = {75, 143}
 @task(retries=5, retry_delay=timedelta(minutes=30))
 def run_job(job: str, folder: str) -> dict[str, Any]:
     """Run a job in a folder to its end; its status, as `ooc-graph status --json` has it."""
-    line = ["ooc-graph", "run", job, "--quiet"]
+    run = f"runs/{Path(job).stem}"
+    line = ["ooc-graph", "run", job, "--out", run, "--quiet"]
     done = subprocess.run(line, cwd=folder, capture_output=True, text=True, check=False)
     print(done.stdout, done.stderr, sep="")  # noqa: T201 - Airflow keeps it as the task's log
     if done.returncode:
@@ -26,7 +27,7 @@ def run_job(job: str, folder: str) -> dict[str, Any]:
         kind = AirflowException if done.returncode in RETRYABLE else AirflowFailException
         last = done.stderr.strip().rpartition("\n")[2]
         raise kind(f"exit code {done.returncode}: {last}")
-    line = ["ooc-graph", "status", f"runs/{Path(job).stem}", "--json"]
+    line = ["ooc-graph", "status", run, "--json"]
     asked = subprocess.run(line, cwd=folder, capture_output=True, text=True, check=True)
     found: dict[str, Any] = json.loads(asked.stdout)
     return found

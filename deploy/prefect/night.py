@@ -28,14 +28,15 @@ def _may_end_well(_task: Any, _run: Any, state: Any) -> bool:
 @task(retries=5, retry_delay_seconds=1800, retry_condition_fn=_may_end_well)
 def run_job(job: str, folder: str) -> dict[str, Any]:
     """Run a job in a folder to its end; its status, as `ooc-graph status --json` has it."""
-    line = ["ooc-graph", "run", job, "--quiet"]
+    run = f"runs/{Path(job).stem}"
+    line = ["ooc-graph", "run", job, "--out", run, "--quiet"]
     done = subprocess.run(line, cwd=folder, capture_output=True, text=True, check=False)
     get_run_logger().info("%s%s", done.stdout, done.stderr)
     if done.returncode:
         kind = TryAgainError if done.returncode in RETRYABLE else FailedError
         last = done.stderr.strip().rpartition("\n")[2]
         raise kind(f"exit code {done.returncode}: {last}")
-    line = ["ooc-graph", "status", f"runs/{Path(job).stem}", "--json"]
+    line = ["ooc-graph", "status", run, "--json"]
     asked = subprocess.run(line, cwd=folder, capture_output=True, text=True, check=True)
     found: dict[str, Any] = json.loads(asked.stdout)
     return found

@@ -10,7 +10,7 @@ import hashlib
 import json
 import os
 from collections.abc import Callable
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from stat import S_ISREG
 
 from ooc_graph.errors import CorruptStoreError
@@ -28,9 +28,13 @@ _READ_BYTES = 1 << 20
 
 def refuse_links(store: Path, manifest: Manifest) -> None:
     """Refuse folders of a store that are symbolic links: what is in them is elsewhere."""
-    direct = {name.rpartition("/")[0] for name in manifest.files} - {""}
-    folders = {str(one) for name in direct for one in (PurePosixPath(name, "x").parents)}
-    for folder in sorted(folders - {"."}):
+    folders: set[str] = set()
+    for name in manifest.files:
+        folder = name.rpartition("/")[0]
+        while folder and folder not in folders:
+            folders.add(folder)
+            folder = folder.rpartition("/")[0]
+    for folder in sorted(folders):
         path = os.path.join(store, folder)  # noqa: PTH118 - there are many
         if os.path.islink(path):  # noqa: PTH114
             raise CorruptStoreError(

@@ -142,7 +142,7 @@ def _fetched(file: RemoteFile, path: Path) -> Path:
 
 
 def require_space(partial: Path, missing: int, url: str) -> None:
-    """Refuse to fetch so many bytes more if the disk is too small: DiskFullError."""
+    """Refuse to fetch ``missing`` bytes if the disk is too small for them: DiskFullError."""
     free = shutil.disk_usage(partial.parent).free
     if missing > free:
         raise DiskFullError(

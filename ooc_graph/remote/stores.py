@@ -37,7 +37,7 @@ from ooc_graph.remote.objects import file_system
 from ooc_graph.remote.urls import has_secret, is_url, joined, parent_and_name, shown
 
 _AT_ONCE = 8
-"""Files that are fetched at the same time; each is in memory meanwhile, 16 MiB at most."""
+"""Files that are fetched at the same time; each is in memory meanwhile, as a whole."""
 
 
 def local_path(path: str | Path) -> str | Path:
@@ -66,16 +66,24 @@ def _manifest_at(url: str, files: Any) -> Manifest:
         # Names of files are added to it.
         raise InputError("a store's URL has no user or query", path=shown(url))
     source = joined(url, MANIFEST)
+    content = _content(files, source)
+    if content is None:
+        raise NotAStoreError(
+            f"{shown(url)}: not a finished store of this package (it has no {MANIFEST})"
+        )
+    return Manifest.parse(source, content, (0, 0))
+
+
+def _content(files: Any, source: str) -> bytes | None:
+    """Content of a file at a URL; None if there is no such file."""
     try:
         with faults_of(source):
-            content = files.cat_file(source)
+            content: bytes = files.cat_file(source)
     except InputError as error:
         if error.problem != NO_SUCH:
             raise
-        raise NotAStoreError(
-            f"{shown(url)}: not a finished store of this package (it has no {MANIFEST})"
-        ) from None
-    return Manifest.parse(source, content, (0, 0))
+        return None
+    return content
 
 
 def copy_path(url: str) -> Path:
@@ -158,13 +166,9 @@ def _is_right(path: Path, entry: FileEntry) -> bool:
 def _fetch_each(url: str, files: Any, entries: Sequence[FileEntry], partial: Path) -> None:
     def fetch(entry: FileEntry) -> None:
         source = joined(url, entry.path)
-        try:
-            with faults_of(source):
-                content = files.cat_file(source)
-        except InputError as error:
-            if error.problem != NO_SUCH:
-                raise
-            raise CorruptStoreError(f"{source}: is missing; upload the store again") from None
+        content = _content(files, source)
+        if content is None:
+            raise CorruptStoreError(f"{source}: is missing; upload the store again")
         if len(content) != entry.size or hashlib.sha256(content).hexdigest() != entry.sha256:
             raise CorruptStoreError(
                 f"{source}: is not what the manifest says (size or SHA-256); upload the store again"

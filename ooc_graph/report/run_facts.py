@@ -46,7 +46,7 @@ class StageFacts:
 class RunFacts:
     """One run of a job: times are UTC as ISO has them; ``seconds`` are of its latest attempt.
 
-    ``changes`` are since the run before; None if there is none to compare with.
+    ``changes`` are since the run before.
     """
 
     folder: str
@@ -59,7 +59,7 @@ class RunFacts:
     host: str = ""
     error: str = ""
     files: tuple[str, ...] = ()
-    changes: tuple[Change, ...] | None = None
+    changes: tuple[Change, ...] = ()
 
     @property
     def by_name(self) -> dict[str, StageFacts]:
@@ -69,7 +69,7 @@ class RunFacts:
     @property
     def worse(self) -> list[Change]:
         """Its regressions."""
-        return [change for change in self.changes or () if change.is_worse]
+        return [change for change in self.changes if change.is_worse]
 
 
 def speed(stage: StageFacts) -> str:

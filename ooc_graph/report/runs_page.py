@@ -65,8 +65,7 @@ def _key_figures(run: RunFacts) -> Iterator[KeyFigure]:
     yield KeyFigure(str(states.count("skipped")), "", "stages skipped, done before")
     if failed := states.count("failed"):
         yield KeyFigure(str(failed), "", "stages failed")
-    if run.changes is not None:
-        yield KeyFigure(str(len(run.worse)), "", "regressions")
+    yield KeyFigure(str(len(run.worse)), "", "regressions")
 
 
 def state_text(state: str) -> str:
