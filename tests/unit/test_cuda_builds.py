@@ -13,6 +13,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from itertools import count
 from pathlib import Path
 from time import monotonic, sleep
 from types import SimpleNamespace
@@ -80,7 +81,7 @@ class Watched(ListSource):
         if unit.index == 0:
             folder = Path(self.folder)
             (folder / f"read-{os.getpid()}-{uuid4().hex}").touch()
-            number = len(list(folder.glob("read-*")))
+            number = next(number for number in count(1) if _is_first(folder / f"turn-{number}"))
             if _taken(folder / f"kill-{number}"):
                 os.kill(os.getpid(), signal.SIGKILL)
             if _taken(folder / f"wait-{number}"):
@@ -99,9 +100,18 @@ class Watched(ListSource):
     def readings(self) -> int:
         """How often it was read since somebody asked."""
         paths = list(Path(self.folder).glob("read-*"))
-        for path in paths:
+        for path in [*paths, *Path(self.folder).glob("turn-*")]:
             path.unlink()
         return len(paths)
+
+
+def _is_first(turn: Path) -> bool:
+    """Whether nobody has had this turn; two that read at the same time have different ones."""
+    try:
+        turn.touch(exist_ok=False)
+    except FileExistsError:
+        return False
+    return True
 
 
 def _taken(flag: Path) -> bool:
@@ -303,6 +313,7 @@ def test_a_lost_workers_tasks_are_done_again(moment: str, tmp_path: Path, worker
 
 CHILD = """
 import os, signal, sys
+from itertools import count
 from pathlib import Path
 import pytest
 from ooc_graph.layout import checkpoints
@@ -602,6 +613,7 @@ def test_what_one_process_left_another_cluster_finishes(
 
 CLIENT = """
 import os, sys
+from itertools import count
 from pathlib import Path
 from distributed import Client
 from ooc_graph.runtime import building
