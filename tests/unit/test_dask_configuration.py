@@ -31,7 +31,10 @@ def test_each_call_gives_values_of_its_own() -> None:
     assert math.isinf(og.dask_config()["distributed.scheduler.worker-saturation"])
 
 
-def test_workers_of_a_local_cluster_have_it() -> None:
+def test_workers_of_a_local_cluster_have_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    # The environment goes before the configuration, and Dask leaves that of the last cluster in it.
+    for name in og.dask_config()["distributed.nanny.pre-spawn-environ"]:
+        monkeypatch.delenv(name, raising=False)
     with og.local_cluster(1) as client:
         (found,) = client.run(seen).values()
         (environment,) = client.run(lambda: dict(os.environ)).values()
