@@ -18,10 +18,24 @@ PINNED, DEVICE, HOST = "pinned host", "device", "host"
 """Kinds of memory, in the order in which a search on a CUDA device says what it lacks."""
 
 
+def one_line(text: str) -> str:
+    """Text as one line, with escapes for what does not print.
+
+    Names and words in messages are those of files, which may hold anything that terminals obey.
+    """
+    if text.isprintable():
+        return text
+    joined = " ".join(text.split())
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in joined)
+
+
 class OocGraphError(Exception):
-    """Base of everything this package raises on purpose."""
+    """Base of everything this package raises on purpose. Its message is one line."""
 
     exit_code = 1
+
+    def __str__(self) -> str:
+        return one_line(super().__str__())
 
 
 class UsageError(OocGraphError):
@@ -58,12 +72,19 @@ class InputError(OocGraphError):
         where = "" if self.path is None else f"{self.path}: "
         if self.line is not None:
             where = f"{self.path or 'input'}:{self.line}: "
-        return where + self.problem + (f" ({self.advice})" if self.advice else "")
+        return one_line(where + self.problem + (f" ({self.advice})" if self.advice else ""))
 
     def __reduce__(self) -> tuple[object, ...]:
         """Keep the keyword arguments when Dask carries the error between processes."""
         kind = partial(type(self), path=self.path, line=self.line, advice=self.advice)
         return kind, (self.problem,)
+
+
+class JobError(InputError):
+    """A job file that cannot be carried out; its message has a line for each mistake."""
+
+    def __str__(self) -> str:
+        return "\n".join(map(one_line, self.problem.split("\n")))
 
 
 class NegativeWeightError(InputError):

@@ -203,10 +203,15 @@ def test_a_lock_empties_no_other_file(tmp_path: Path) -> None:
 
 
 def test_units_of_a_run_stay_in_its_folder(tmp_path: Path) -> None:
-    step = {"kind": "bfs", "fingerprint": "x", "asked": {}, "units": {"../../up": {}}}
+    step: dict[str, Any] = {"kind": "bfs", "fingerprint": "x", "wanted": "y", "total": 1}
+    step |= {"asked": {}, "listed": {}, "begun": {}, "done": True, "units": {}}
     manifest = {"job": "j", "files": {}, "asked": {}, "steps": {"bfs": step}}
-    (tmp_path / "run.json").write_text(encoded(manifest))
-    with pytest.raises(CorruptStoreError, match=r"no unit is called '\.\./\.\./up'"):
+    for name in ("10", "../../up"):
+        step["units"] = {name: {"seconds": 1.0}}
+        (tmp_path / "run.json").write_text(encoded(manifest))
+        if name == "10":
+            assert read_manifest(tmp_path) == manifest
+    with pytest.raises(CorruptStoreError, match=r"is damaged \(.*units\.\.\./\.\./up"):
         read_manifest(tmp_path)
 
 

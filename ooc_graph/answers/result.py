@@ -56,14 +56,15 @@ class Result(Exports):
         stored = Stored.open(path, "result")
         name, root = stored.attributes.get("kernel"), stored.attributes.get("root")
         kinds: list[Any] = [BfsResult, SsspResult, ComponentsResult, PairsResult, LevelsResult]
-        kind = {one.kernel: one for one in kinds}.get(name)
+        kind: Any = next((one for one in kinds if one.kernel == name), None)
         if kind is None:
             raise NotAStoreError(f"{path}: holds a result of {name}, unknown to this version")
         if not issubclass(kind, cls):
             wanted = cls.kernel or "a search"
             raise UsageError(f"{path}: holds a result of {kind.kernel}, not of {wanted}")
-        is_rooted = issubclass(kind, TreeResult)
-        if "graph_sha256" not in stored.attributes or is_rooted != isinstance(root, int):
+        count = stored.attributes.get("components", None if kind is ComponentsResult else 0)
+        is_own = "graph_sha256" in stored.attributes and isinstance(count, int)
+        if not is_own or issubclass(kind, TreeResult) != isinstance(root, int):
             raise CorruptStoreError(
                 f"{stored.path}: its attributes are not those of an answer; search again"
             )

@@ -218,12 +218,12 @@ def ids_in(path: Path) -> IntArray:
     Empty lines and those that begin with ``#`` do not count. InputError: it is neither.
     """
     if path.suffix == ".npy":
-        from ooc_graph.edges.npyfiles import read_header  # noqa: PLC0415 - few give files
+        from ooc_graph.edges.npyfiles import read_header, read_vector  # noqa: PLC0415 - few do
 
         part = read_header(str(path))
         if len(part.shape) != 1 or part.dtype.kind not in "iu":
             raise InputError("is no .npy file of a list of integers", path=path)
-        return _integers(np.load(path), str(path))
+        return _integers(read_vector(part), str(path))
     try:
         with path.open(encoding="utf-8") as file:
             return np.array(list(_parsed(path, file)), np.int64)

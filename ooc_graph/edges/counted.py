@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from ooc_graph.edges.bytestream import Peek, peek, peek_only, shown
-from ooc_graph.edges.delimited import is_comment, is_number, not_a_weight
+from ooc_graph.edges.delimited import is_comment, is_number, not_a_weight, split_fields
 from ooc_graph.edges.lines import LineGrammar, is_count
 from ooc_graph.edges.options import ReadOptions
 from ooc_graph.edges.textsource import TextFile, TextSource, refuse_different, text_file
@@ -120,7 +120,7 @@ def _read_header(view: Peek, options: ReadOptions) -> tuple[Problem, TextFile]:
 
 
 def _problem(view: Peek, number: int, line: bytes) -> tuple[Problem, int, int]:
-    words = line.decode("utf-8", "replace").split()
+    words = split_fields(line, "")
     numbers = words[2:]
     valid = all(is_count(word.encode()) for word in numbers)
     if words[0] != "p" or len(numbers) != 2 or words[1] not in PROBLEMS or not valid:

@@ -18,10 +18,10 @@ _KONECT = re.compile(rb"^%\s*(sym|asym|bip)\b")
 
 
 def split_fields(line: bytes, delimiter: str) -> list[str]:
-    """Fields of one line as the tokenizer sees them."""
-    text = line.decode("utf-8", "replace")
+    """Fields of one line as the tokenizer sees them: of blanks only ASCII's count."""
     if not delimiter:
-        return text.split()
+        return [field.decode("utf-8", "replace") for field in line.split()]
+    text = line.decode("utf-8", "replace")
     return [field.strip() for field in next(csv.reader([text], delimiter=delimiter))]
 
 

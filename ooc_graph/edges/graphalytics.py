@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ooc_graph.edges.bytestream import ByteReader, peek
-from ooc_graph.edges.delimited import is_comment, is_number
+from ooc_graph.edges.delimited import is_comment, is_number, split_fields
 from ooc_graph.edges.lines import LineGrammar, is_count
 from ooc_graph.edges.options import Column, ReadOptions
 from ooc_graph.edges.textsource import TextSource, text_file
@@ -38,7 +38,7 @@ def open_graphalytics(paths: Sequence[str], options: ReadOptions) -> TextSource:
     data = find_data_set(paths)
     view = peek(data.edges)
     line = next((text for _, _, text in view.lines() if not is_comment(text)), b"")
-    fields = line.decode("utf-8", "replace").split() or ["0", "0"] + ["0"] * len(data.names)
+    fields = split_fields(line, "") or ["0", "0"] + ["0"] * len(data.names)
     if data.names and len(fields) != 2 + len(data.names):
         raise InputError(
             f"{len(data.names)} edge properties are declared, a line has {len(fields)} fields",
@@ -133,7 +133,10 @@ def files_beside(stem: str) -> list[str]:
 
 def _beside(stem: Path, suffix: str) -> str | None:
     names = (Path(f"{stem}{suffix}{packed}") for packed in _PACKED)
-    return next((str(path) for path in names if path.is_file()), None)
+    try:
+        return next((str(path) for path in names if path.is_file()), None)
+    except OSError:  # no file has such a name
+        return None
 
 
 def _from_properties(path: str, stem: Path) -> DataSet:

@@ -7,10 +7,12 @@ workers. Nothing is unpickled.
 from __future__ import annotations
 
 import zipfile
+import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from math import prod
 from pathlib import Path
+from tokenize import TokenError
 from typing import IO, Any
 
 import numpy as np
@@ -19,6 +21,13 @@ from numpy.lib import format as npy_format
 from ooc_graph.edges.options import SOURCE_NAMES, TARGET_NAMES
 from ooc_graph.errors import InputError
 from ooc_graph.types import AnyArray
+
+_UNREADABLE = (
+    *(ValueError, EOFError, OSError, zipfile.BadZipFile, zlib.error),
+    # A header is read as Python; of a member that is packed in another way, or encrypted.
+    *(SyntaxError, TokenError, TypeError, KeyError, RuntimeError, MemoryError),
+)
+"""What libraries raise for bytes that are no array, or no archive."""
 
 
 @dataclass(frozen=True)
@@ -48,6 +57,8 @@ def read_header(path: str, member: str = "") -> NpyPart:
     try:
         with part.open() as file:
             version = npy_format.read_magic(file)
+            if version not in ((1, 0), (2, 0), (3, 0)):
+                raise ValueError(f"its version is {version[0]}.{version[1]}")
             read = (
                 npy_format.read_array_header_1_0
                 if version == (1, 0)
@@ -56,7 +67,7 @@ def read_header(path: str, member: str = "") -> NpyPart:
             shape, fortran, dtype = read(file)
             start = file.tell()
             size = _size_of(path, member)
-    except (ValueError, EOFError, OSError, zipfile.BadZipFile) as error:
+    except _UNREADABLE as error:
         raise InputError(
             f"cannot be read as an array: {error}", path=path, advice="write it with numpy.save"
         ) from error
@@ -78,7 +89,12 @@ def _size_of(path: str, member: str) -> int:
     if not member:
         return Path(path).stat().st_size
     with zipfile.ZipFile(path) as archive:
-        return archive.getinfo(member).file_size
+        info = archive.getinfo(member)
+    if info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+        raise ValueError(f"{member} is packed in a way that numpy.savez does not use")
+    # The archive may say anything; deflated bytes become no more than that.
+    most = Path(path).stat().st_size * (1 if info.compress_type == zipfile.ZIP_STORED else 1032)
+    return min(info.file_size, most)
 
 
 @dataclass(frozen=True)
@@ -123,7 +139,7 @@ def npz_columns(path: str) -> list[NpyColumn]:
     try:
         with zipfile.ZipFile(path) as archive:
             names = {name.removesuffix(".npy"): name for name in archive.namelist()}
-    except (zipfile.BadZipFile, OSError) as error:
+    except _UNREADABLE as error:
         raise InputError(f"cannot be read as .npz: {error}", path=path) from error
     usual = SOURCE_NAMES, TARGET_NAMES, ("weight", "weights", "data", "w")
     found = [next((names[n] for n in each if n in names), None) for each in usual]
@@ -155,10 +171,17 @@ def read_column(column: NpyColumn, start: int, stop: int, block: int) -> Iterato
             try:
                 file.seek(part.start + (column.first + low * column.step) * size)
                 got = file.readinto(values.view(np.uint8).data)  # type: ignore[attr-defined]
-            except (OSError, EOFError, zipfile.BadZipFile) as error:
+            except _UNREADABLE as error:
                 raise InputError(f"cannot be read: {error}", path=part.path) from error
             if got < values.nbytes:
                 raise InputError(
                     f"the data ends after row {low:,}", path=part.path, advice="fetch it again"
                 )
             yield np.ascontiguousarray(values[:: column.step])
+
+
+def read_vector(part: NpyPart) -> AnyArray:
+    """All of an array of one dimension."""
+    length = part.shape[0]
+    pieces = list(read_column(NpyColumn(part, 0, 1, length), 0, length, max(1, length)))
+    return pieces[0] if pieces else np.empty(0, part.dtype)

@@ -64,7 +64,7 @@ class ParquetSource(SourceDefaults):
                         columns = [_column(batch.column(n), n, unit.path, row) for n in self.names]
                         yield checked_block(columns, self.weight_dtype, unit.path, row)
                     row += len(batch)
-        except (arrow.ArrowException, OSError) as error:
+        except _unreadable(arrow) as error:
             raise InputError(f"cannot be read: {error}", path=unit.path) from error
 
     @property
@@ -86,9 +86,11 @@ def open_parquet(paths: Sequence[str], options: ReadOptions) -> ParquetSource:
     if chosen.weight is not None:
         positions.append(chosen.weight)
     names = tuple(schema.names[position] for position in positions)
+    if doubled := [name for name in names if schema.names.count(name) > 1]:
+        raise InputError(f"several columns are called {doubled[0]!r}", path=paths[0])
     for file, other in read:
         if any(
-            name not in other.names or other.field(name).type != schema.field(name).type
+            other.names.count(name) != 1 or other.field(name).type != schema.field(name).type
             for name in names
         ):
             raise InputError(
@@ -119,6 +121,11 @@ def _pyarrow() -> tuple[Any, Any]:
     return arrow, parquet
 
 
+def _unreadable(arrow: Any) -> tuple[type[Exception], ...]:
+    """What pyarrow raises for bytes that are no table."""
+    return arrow.ArrowException, OSError, UnicodeDecodeError
+
+
 def _open_file(path: str) -> tuple[ParquetFile, Any]:
     arrow, parquet = _pyarrow()
     refuse_compressed(path)
@@ -129,7 +136,7 @@ def _open_file(path: str) -> tuple[ParquetFile, Any]:
             return ParquetFile(path, rows), opened.schema_arrow
     except FileNotFoundError:
         raise InputError("no such file", path=path) from None
-    except (arrow.ArrowException, OSError) as error:
+    except _unreadable(arrow) as error:
         raise InputError(f"is no Parquet file: {error}", path=path) from error
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -14,6 +13,7 @@ from ooc_graph.jobs.run_facts import facts_of
 from ooc_graph.jobs.status import FAILED, STOPPED
 from ooc_graph.jobs.steps import Step
 from ooc_graph.jobs.summary import entries_of
+from ooc_graph.jobs.toml_text import tables_of
 from ooc_graph.report.run_facts import Change, RunFacts, StageFacts, duration, rate
 
 WORSE_BY = 0.10
@@ -79,10 +79,12 @@ def _between_jobs(before: Path, now: Path) -> Iterator[Change]:
 def _values(job: Path) -> dict[str, Any]:
     """Values of a job file by dotted key; stages go by name."""
     try:
-        tables = tomllib.loads(job.read_text())
+        tables = tables_of(job.read_text())
     except (OSError, ValueError):
         return {}
-    inner = {one.get("name", one["kind"]): one for one in tables.pop("stage", [])} | tables
+    stages = tables.pop("stage", [])
+    known = [one for one in stages if isinstance(one, dict)] if isinstance(stages, list) else []
+    inner = {str(one.get("name", one.get("kind"))): one for one in known} | tables
     return {
         f"{name}.{key}": value
         for name, table in inner.items()

@@ -19,7 +19,9 @@ from typing import Any
 
 from ooc_graph.errors import CorruptStoreError, OutputExistsError, RunTakenOverError
 from ooc_graph.jobs.inputs import noted, sha256_of
+from ooc_graph.jobs.recorded import require_manifest
 from ooc_graph.jobs.steps import Step, hash_of
+from ooc_graph.layout.json_text import parsed
 from ooc_graph.layout.outputs import make_folder, refuse_folder
 from ooc_graph.layout.whole_file import (
     PARTIAL,
@@ -36,8 +38,6 @@ JOB, SUMMARY = "job.toml", "summary.json"
 WARM_UP = "run.warm-up.zarr"
 """An answer that is written untimed, and removed; no stage is called so, for names have no dot."""
 _KEPT = "what is finished stays, and the same command goes on"
-_KEYS = {"job": str, "files": dict, "asked": dict, "steps": dict}
-"""What a manifest has."""
 Facts = dict[str, Any]
 """What is known of a unit that is done, JSON-able."""
 
@@ -46,18 +46,13 @@ def read_manifest(folder: Path) -> dict[str, Any] | None:
     """The manifest of a run; None if there is none. CorruptStoreError: it is damaged."""
     path = folder / MANIFEST
     try:
-        found: dict[str, Any] = json.loads(path.read_bytes())
+        found: dict[str, Any] = parsed(path.read_bytes())
         if found.pop("sha256") != hash_of(found):
             raise ValueError("it is not what was written")
-        for key, kind in _KEYS.items():
-            if not isinstance(found[key], kind):
-                raise TypeError(f"{key} is no {kind.__name__}")
-        # They are names of files below the folder.
-        if others := [u for step in found["steps"].values() for u in step["units"] if "/" in u]:
-            raise ValueError(f"no unit is called {others[0]!r}")
+        require_manifest(found)
     except (FileNotFoundError, NotADirectoryError):
         return None
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise CorruptStoreError(
             f"{path}: is damaged ({error}); restore it, or remove the folder and run the job again"
         ) from None

@@ -61,7 +61,9 @@ def noted(path: Path) -> dict[str, Any]:
 def is_same(path: Path, note: Mapping[str, Any]) -> bool:
     """Whether a file or store is still what it was when it was noted."""
     stamp = stamp_of(path)
-    return stamp is not None and (stamp == note["stamp"] or sha256_of(path) == note["sha256"])
+    return stamp is not None and (
+        stamp == note.get("stamp") or sha256_of(path) == note.get("sha256")
+    )
 
 
 def source_of(source: Source, files: Files) -> dict[str, Any]:

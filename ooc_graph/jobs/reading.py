@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import re
-import tomllib
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 from pydantic import ValidationError
 
-from ooc_graph.errors import InputError, UsageError
+from ooc_graph.errors import InputError, JobError, UsageError, one_line
 from ooc_graph.jobs.checks import mistakes_of
 from ooc_graph.jobs.mistakes import Mistake, mistakes_in, nearest
 from ooc_graph.jobs.model import Job
-from ooc_graph.jobs.toml_text import dotted, has, line_of
+from ooc_graph.jobs.toml_text import Statement, dotted, has, line_of, statements_of, tables_of
 from ooc_graph.remote.urls import is_url, shown
 
 Key = tuple[str | int, ...]
@@ -28,26 +27,37 @@ def read_job(path: Path, settings: Sequence[str] = ()) -> Job:
     Raises
     ------
     InputError
+        The file cannot be read, or is not TOML.
+    JobError
         A line for each mistake: file and line, or the setting; the key; what was expected.
     UsageError
         A setting that is none.
     """
     text = _text_of(path)
     try:
-        data = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
+        data = tables_of(text)
+    except ValueError as error:
         said, line = _syntax(str(error), text)
         raise InputError(f"is not TOML: {said}", path=path, line=line) from None
     given = {key: _public(word) for key, word in (_set(data, w) for w in settings)}
     data.setdefault("name", re.sub(r"[^A-Za-z0-9_-]", "_", path.stem))
+    try:
+        return _checked(data, path, text, given)
+    except RecursionError:
+        raise InputError("has tables nested too deeply", path=path) from None
+
+
+def _checked(data: dict[str, Any], path: Path, text: str, given: dict[Key, str]) -> Job:
+    """The job that the tables of a file, and the settings that were ``given``, make."""
     try:
         job = Job.model_validate(data, context={"folder": path.absolute().parent})
         mistakes = [*_passwords_in(data), *mistakes_of(job)]
     except ValidationError as error:
         mistakes = mistakes_in(error, data)
     if mistakes:
-        lines = sorted(_said(one, path, text, given) for one in mistakes)
-        raise InputError("\n".join(line for _, line in lines))
+        statements = statements_of(text)
+        lines = sorted(_said(one, path, statements, given) for one in mistakes)
+        raise JobError("\n".join(one_line(line) for _, line in lines))
     return job
 
 
@@ -89,14 +99,16 @@ def _syntax(said: str, text: str) -> tuple[str, int]:
     return _AT.sub("", said), int(found[1]) if found and found[1] else last
 
 
-def _said(mistake: Mistake, path: Path, text: str, given: dict[Key, str]) -> tuple[int, str]:
+def _said(
+    mistake: Mistake, path: Path, statements: Sequence[Statement], given: dict[Key, str]
+) -> tuple[int, str]:
     """A mistake with its line, or the setting that it is in, which comes first."""
     key = mistake.path
     said = f"{dotted(key)}: {mistake.text}"
     for end in range(len(key), 0, -1):
         if key[:end] in given:
             return 0, f"--set {given[key[:end]]}: {said}"
-        if line := line_of(text, key[:end]):
+        if line := line_of(statements, key[:end]):
             return line, f"{path}:{line}: {said}"
         for setting, word in given.items():
             if setting[:end] == key[:end]:
@@ -140,7 +152,7 @@ def _stage_called(name: str, tables: list[Any], word: str) -> int:
 def _parsed(value: str) -> Any:
     """A value as TOML has it; a word that is none is a string."""
     try:
-        found = tomllib.loads(f"value = {value}")
-    except tomllib.TOMLDecodeError:
+        found = tables_of(f"value = {value}")
+    except ValueError:
         return value
     return found["value"] if len(found) == 1 else value

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import socket
 from collections.abc import Iterator, Mapping, Sequence
@@ -12,6 +11,8 @@ from typing import Any
 
 from ooc_graph.errors import CorruptStoreError, NotAStoreError
 from ooc_graph.jobs.folder import EVENTS, MANIFEST, read_manifest
+from ooc_graph.jobs.recorded import is_event
+from ooc_graph.layout.json_text import parsed
 
 RUNNING, STOPPED, FAILED, DONE, NEW = "running", "stopped", "failed", "done", "new"
 DAMAGED = "damaged"
@@ -68,14 +69,14 @@ def latest_events(folder: Path) -> list[dict[str, Any]]:
 
 
 def _events(path: Path) -> Iterator[dict[str, Any]]:
-    """Events in their order; a line that is being written, or never was to its end, is none."""
+    """Events in their order; a line that was not written to its end, or was damaged, is none."""
     if path.is_file():
         for line in path.read_bytes().splitlines():
             try:
-                found = json.loads(line)
+                found = parsed(line)
             except ValueError:
                 continue
-            if isinstance(found, dict) and "event" in found:
+            if is_event(found):
                 yield found
 
 

@@ -44,12 +44,14 @@ def _figures(name: str, done: Mapping[str, Any]) -> dict[str, Any]:
     if entry["kind"] in ("bfs", "sssp"):
         figures |= _of_searches(name, done)
     if entry["kind"] == "components":
-        figures["components"] = units[name]["components"]
+        figures["components"] = sum(one.get("components", 0) for one in units.values())
     if entry["kind"] == "diff":
         # Of a unit without an earlier answer nothing is known.
         compared = [one for one in units.values() if "changed" in one]
         figures["compared"] = len(compared)
-        figures |= {key: sum(one[key] for one in compared) for key in ("changed", "new", "gone")}
+        figures |= {
+            key: sum(one.get(key, 0) for one in compared) for key in ("changed", "new", "gone")
+        }
     return figures
 
 
@@ -61,7 +63,7 @@ def _of_searches(name: str, done: Mapping[str, Any]) -> dict[str, Any]:
         figures["median_elapsed_s"] = median(elapsed.values())
     for entry in done.values():
         if entry["asked"].get("against") == "edges" and name in entry["asked"]["after"]:
-            edges = {unit: entry["units"][unit]["edges"] for unit in elapsed}
+            edges = {unit: entry["units"].get(unit, {}).get("edges") for unit in elapsed}
             counted = [unit for unit in elapsed if edges[unit]]
             if counted:
                 given = [elapsed[unit] for unit in counted], [edges[unit] for unit in counted]

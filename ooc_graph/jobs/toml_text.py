@@ -11,21 +11,43 @@ Path: TypeAlias = Sequence[str | int]
 """Keys, and numbers in lists from 0, that lead to a value."""
 
 
-def line_of(text: str, path: Path) -> int | None:
-    """Line, from 1, in which the statement begins that gives a value; None if none does.
+Statement: TypeAlias = tuple[int, dict[str, Any]]
+"""Line, from 1, in which a statement begins; and what it says, in the table that it is in."""
 
-    ``text`` is TOML that can be read. Each statement ends where what stands before can be read.
+
+def tables_of(text: str) -> dict[str, Any]:
+    """What a text says. ValueError: it is no TOML, or has what Python cannot take in.
+
+    That is a number of thousands of digits, or values within values by the hundred.
     """
-    lines, begin = text.split("\n"), 1
+    try:
+        return tomllib.loads(text)
+    except RecursionError:
+        raise ValueError("nested too deeply") from None
+
+
+def statements_of(text: str) -> list[Statement]:
+    """The statements of TOML that can be read; each ends where what it begins with can be read."""
+    found, lines, begin, lists, table = list[Statement](), text.split("\n"), 1, "", ""
     for end in range(1, len(lines) + 1):
+        statement = "\n".join(lines[begin - 1 : end]) + "\n"
         try:
-            found = tomllib.loads("\n".join(lines[:end]) + "\n")
-        except tomllib.TOMLDecodeError:
+            # As many tables of a list as there were before, so that it has the right number.
+            found.append((begin, tables_of(lists + table + statement)))
+        except ValueError:
             continue
-        if has(found, path):
-            return begin
         begin = end + 1
-    return None
+        header = statement.lstrip()
+        if header.startswith("[["):
+            lists, table = lists + statement, ""
+        elif header.startswith("["):
+            table = statement
+    return found
+
+
+def line_of(statements: Sequence[Statement], path: Path) -> int | None:
+    """Line in which the first statement begins that gives a value; None if none does."""
+    return next((line for line, tables in statements if has(tables, path)), None)
 
 
 def has(value: Any, path: Path) -> bool:

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import struct
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -23,6 +24,7 @@ from typing import Any
 
 from ooc_graph.errors import RetryableError
 from ooc_graph.layout.chunks import FileEntry, ends_in_crc, make_folders
+from ooc_graph.layout.json_text import parsed
 from ooc_graph.layout.spilled import is_as_written
 from ooc_graph.layout.whole_file import is_disk_full, sync_file
 
@@ -164,7 +166,7 @@ def key_for(begun_with: Mapping[str, str]) -> str:
 
 def differing(key: str, begun_with: Mapping[str, str]) -> list[str]:
     """Names of what a key that `key_for` made has otherwise. ValueError, TypeError: no such key."""
-    before = dict(json.loads(key))
+    before = dict(parsed(key))
     return [name for name in begun_with if before.get(name) != begun_with[name]]
 
 
@@ -228,11 +230,9 @@ def _write(path: Path, scratch: Path, content: bytes, *, sync: bool = True) -> N
 
 def _read(path: Path) -> Checkpoint | None:
     try:
-        record = json.loads(path.read_bytes())
-        entries = [
-            FileEntry(**row | {"sidecar": tuple(row["sidecar"])}) for row in record["entries"]
-        ]
-        return Checkpoint(tuple(entries), record["facts"])
+        record = parsed(path.read_bytes())
+        rows = (row | {"sidecar": tuple(row["sidecar"])} for row in record["entries"])
+        return Checkpoint(tuple(FileEntry(**row) for row in rows), record["facts"])
     except (OSError, ValueError, KeyError, TypeError):
         return None
 
@@ -246,5 +246,5 @@ def _is_there(folder: Path, entry: FileEntry) -> bool:
         if _is_spilled(entry):
             return is_as_written(folder, entry)
         return ends_in_crc(folder / entry.path, entry)
-    except OSError:
+    except (OSError, TypeError, AttributeError, ValueError, struct.error):
         return False

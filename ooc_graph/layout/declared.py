@@ -6,8 +6,8 @@ names stay inside the store, no file is a link, and no array is longer than its 
 
 from __future__ import annotations
 
+import errno
 import hashlib
-import json
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -15,6 +15,7 @@ from stat import S_ISREG
 
 from ooc_graph.errors import CorruptStoreError
 from ooc_graph.layout.chunks import FileEntry, ends_in_crc
+from ooc_graph.layout.json_text import parsed
 from ooc_graph.layout.manifest import Manifest
 from ooc_graph.layout.metadata import ArraySpec
 from ooc_graph.layout.names import CRC_BYTES
@@ -22,6 +23,7 @@ from ooc_graph.layout.whole_file import naming
 
 METADATA = "damaged metadata"
 REPAIR = "restore the file or build the store again"
+_MISSING = (errno.ENOENT, errno.ENOTDIR, errno.ENAMETOOLONG)
 _READ_BYTES = 1 << 20
 """What is hashed at a time."""
 
@@ -45,8 +47,8 @@ def refuse_links(store: Path, manifest: Manifest) -> None:
 def spec_of(store: Path, manifest: Manifest, array: str, content: bytes) -> ArraySpec:
     """What the metadata of an array say; CorruptStoreError unless its chunk files hold as much."""
     try:
-        spec = ArraySpec.from_document(array, json.loads(content))
-    except (ValueError, KeyError, TypeError, AttributeError, ArithmeticError) as error:
+        spec = ArraySpec.from_document(array, parsed(content))
+    except (ValueError, KeyError, TypeError, AttributeError, ArithmeticError, SyntaxError) as error:
         raise CorruptStoreError(f"{store / array}/zarr.json: {METADATA} ({error})") from None
     # Counted before it is gone through: a length may be anything.
     if spec.chunks <= len(manifest.files):
@@ -86,7 +88,9 @@ def check_quickly(store: Path, entry: FileEntry) -> None:
     path = store / entry.path
     try:
         state = path.lstat()
-    except (FileNotFoundError, NotADirectoryError):
+    except OSError as error:
+        if error.errno not in _MISSING:
+            raise
         raise CorruptStoreError(f"{path}: {what(entry.path)} is missing; {REPAIR}") from None
     if not S_ISREG(state.st_mode):
         raise CorruptStoreError(

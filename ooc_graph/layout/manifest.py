@@ -20,6 +20,7 @@ from typing import Any
 
 from ooc_graph.errors import CorruptStoreError, NotAStoreError, StoreReplacedError
 from ooc_graph.layout.chunks import FileEntry
+from ooc_graph.layout.json_text import parsed
 from ooc_graph.layout.names import ASIDE, FORMAT_VERSION, MANIFEST
 from ooc_graph.layout.whole_file import naming
 
@@ -126,12 +127,14 @@ class Manifest:
     def parse(cls, path: str | Path, content: bytes, stamp: Stamp) -> Manifest:
         """Check the content of a manifest file; as `load`."""
         try:
-            document = json.loads(content)
+            document = parsed(content)
             body = document["body"]
             version, kind, rows = body["version"], body["kind"], body["files"]
             files = {name: _entry(name, row) for name, row in rows.items()}
             stated = document["sha256"]
             strays = sorted(name for name in files if not _is_inside(name))
+            if not isinstance(kind, str):
+                raise TypeError
         except (ValueError, KeyError, TypeError, AttributeError, OverflowError):
             raise CorruptStoreError(
                 f"{path}: damaged manifest; restore it or build again"
@@ -198,7 +201,7 @@ def kind_of(store: Path) -> str | None:
     path = store / MANIFEST
     try:
         with naming(path):
-            return str(json.loads(path.read_bytes())["body"]["kind"])
+            return str(parsed(path.read_bytes())["body"]["kind"])
     except OSError as error:
         if error.errno == errno.EIO:
             raise
@@ -221,11 +224,14 @@ def _row(entry: FileEntry) -> dict[str, Any]:
 
 def _entry(name: str, row: Mapping[str, Any]) -> FileEntry:
     crc = row.get("crc32c")
+    if crc is not None and not 0 <= int(crc) < 1 << 32:
+        raise ValueError
     return FileEntry(name, int(row["size"]), str(row["sha256"]), None if crc is None else int(crc))
 
 
 def _is_inside(name: str) -> bool:
-    """Whether a path leads to something in the store."""
+    """Whether a path leads to something in the store, on any system. ValueError: no path does."""
+    os.fsencode(name)
     # An absolute path has an empty part before its first separator.
     return "\0" not in name and not {"", ".", ".."} & set(name.split("/"))
 

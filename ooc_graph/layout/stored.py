@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, suppress
@@ -24,9 +23,10 @@ from ooc_graph.layout.declared import (
     spec_of,
     what,
 )
+from ooc_graph.layout.json_text import parsed
 from ooc_graph.layout.manifest import Manifest, load_same, replaced
 from ooc_graph.layout.metadata import ArraySpec
-from ooc_graph.layout.names import ATTRIBUTES_KEY, MANIFEST, sidecar_path
+from ooc_graph.layout.names import ATTRIBUTES_KEY, CRC_BYTES, MANIFEST, sidecar_path
 from ooc_graph.layout.whole_file import PARTIAL
 from ooc_graph.ranges import go_on, in_ranges, is_aside
 from ooc_graph.threads import cores
@@ -67,10 +67,11 @@ class Stored:
                 refuse_links(folder, manifest)
                 for entry in manifest.files.values():
                     check_quickly(folder, entry)
-                attributes = _document(folder, manifest, "zarr.json").get("attributes", {})
-                if ATTRIBUTES_KEY not in attributes:
+                attributes = _document(folder, manifest, "zarr.json")["attributes"]
+                own = attributes.get(ATTRIBUTES_KEY)
+                if not isinstance(own, dict):
                     raise CorruptStoreError(f"{folder}/zarr.json: has not our attributes; {REPAIR}")
-                return cls(folder, manifest, attributes[ATTRIBUTES_KEY])
+                return cls(folder, manifest, own)
         raise replaced(folder)
 
     @property
@@ -98,7 +99,7 @@ class Stored:
         """All arrays of the store."""
         for name in self.manifest.files:
             folder, _, last = name.rpartition("/")
-            if last == "zarr.json" and folder and self._document(name)["node_type"] == "array":
+            if last == "zarr.json" and folder and self._document(name).get("node_type") == "array":
                 yield self.spec(folder)
 
     def reading(self) -> AbstractContextManager[None]:
@@ -124,6 +125,8 @@ class Stored:
         name = sidecar_path(array)
         with self.reading():
             content = small_file(self.path, self.manifest, name, "the file is damaged")
+            if len(content) % CRC_BYTES:
+                raise CorruptStoreError(f"{self.path / name}: holds no crc32c; {REPAIR}")
         return np.frombuffer(content, "<u4")
 
     def read(self, array: str) -> AnyArray:
@@ -209,5 +212,11 @@ class Cursor:
 
 
 def _document(store: Path, manifest: Manifest, name: str) -> dict[str, Any]:
-    document: dict[str, Any] = json.loads(small_file(store, manifest, name, METADATA))
+    content = small_file(store, manifest, name, METADATA)
+    try:
+        document = parsed(content)
+    except ValueError:
+        document = None
+    if not isinstance(document, dict) or not isinstance(document.get("attributes"), dict):
+        raise CorruptStoreError(f"{store / name}: {METADATA}; {REPAIR}")
     return document

@@ -14,6 +14,7 @@ from pathlib import Path
 
 from ooc_graph.errors import DISK_FULL_ERRNOS, DiskFullError, OutputBusyError, UsageError
 from ooc_graph.forked import locked_in_time, not_inherited
+from ooc_graph.layout.json_text import parsed
 
 PARTIAL = ".partial-"
 """Part of the name of a file that is being written."""
@@ -152,7 +153,7 @@ class Lock:
         """Whether the file still names this run."""
         try:
             with naming(self.path):
-                return bool(json.loads(self.path.read_bytes())["run"] == self.run_id)
+                return bool(parsed(self.path.read_bytes())["run"] == self.run_id)
         except (FileNotFoundError, ValueError, KeyError, TypeError):
             return False
 

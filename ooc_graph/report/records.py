@@ -18,6 +18,7 @@ import numpy as np
 import psutil
 
 from ooc_graph.errors import InputError
+from ooc_graph.layout.json_text import parsed
 from ooc_graph.layout.whole_file import append_line, disk_full_reported
 from ooc_graph.threads import cores
 
@@ -108,17 +109,17 @@ def append_record(path: str | Path, record: Mapping[str, Any]) -> dict[str, Any]
 
 def read_records(path: str | Path) -> Iterator[dict[str, Any]]:
     """Yield the records of a JSON-lines file in the order written; InputError if one is wrong."""
-    with Path(path).open(encoding="utf-8") as lines:
+    with Path(path).open("rb") as lines:
         for number, line in enumerate(lines, 1):
             if line.strip():
                 yield _parsed(line, Path(path), number)
 
 
-def _parsed(line: str, path: Path, number: int) -> dict[str, Any]:
+def _parsed(line: bytes, path: Path, number: int) -> dict[str, Any]:
     try:
-        record = json.loads(line)
-    except json.JSONDecodeError as error:
-        raise InputError(f"not JSON: {error.msg}", path=path, line=number) from error
+        record = parsed(line)
+    except ValueError as error:
+        raise InputError(f"not JSON: {error}", path=path, line=number) from error
     if not isinstance(record, dict):
         raise InputError("not a JSON object", path=path, line=number)
     return record

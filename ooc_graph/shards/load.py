@@ -14,6 +14,7 @@ from ooc_graph.layout import names
 from ooc_graph.layout.stored import Stored
 from ooc_graph.memory.cpu.columns import Column, LastFile
 from ooc_graph.remote.stores import local_path
+from ooc_graph.shards.attribute_kinds import require_kinds
 from ooc_graph.shards.row_loader import Allocator, GraphFacts, RowLoader
 from ooc_graph.types import AnyArray, Dealing, IntArray, Rows, Shard
 
@@ -39,8 +40,9 @@ class Graph(GraphFacts):
         return graph
 
     def _require_own_sizes(self, stored: Stored) -> None:
-        """Refuse attributes that differ from the arrays: memory is taken by them."""
+        """Refuse attributes that are none, or differ from the arrays: memory is taken by them."""
         try:
+            require_kinds(self.attributes)
             tables = ((names.INTERNAL_OF, self.vertices), (names.ORIGINAL_OF, self.rows))
             are_own = all(stored.spec(array).length == length for array, length in tables)
             last = [

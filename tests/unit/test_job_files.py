@@ -16,7 +16,7 @@ from ooc_graph.errors import InputError, UsageError
 from ooc_graph.jobs.model import FilesSource, Job
 from ooc_graph.jobs.reading import read_job
 from ooc_graph.jobs.shipped import EXAMPLES, SCHEMA, example_of, schema_text
-from ooc_graph.jobs.toml_text import has, line_of, to_toml
+from ooc_graph.jobs.toml_text import has, line_of, statements_of, to_toml
 
 KRONECKER = '[source]\nkind = "kronecker"\nscale = 5\n'
 
@@ -350,7 +350,7 @@ x = 1
 )
 @pytest.mark.parametrize("end", ["\n", "\r\n"])
 def test_the_line_of_a_key(path: list[str | int], line: int | None, end: str) -> None:
-    assert line_of(WRITTEN.replace("\n", end), path) == line
+    assert line_of(statements_of(WRITTEN.replace("\n", end)), path) == line
     assert has(tomllib.loads(WRITTEN), path) == (line is not None)
 
 
