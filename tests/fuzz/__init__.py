@@ -1,0 +1,1 @@
+"""Bytes of others, mutated without end: each reader reads them, or refuses them in one line."""
