@@ -139,7 +139,7 @@ class ByteReader:
 
 def line_at(path: str, offset: int) -> int | None:
     """1-based line that holds byte ``offset`` of the decompressed text; reads up to there."""
-    line, view = 1, bytearray(1 << 20)
+    line, view = 1, bytearray(min(offset, 1 << 20))
     try:
         with ByteReader(path) as reader:
             while reader.offset < offset:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from itertools import accumulate
+from itertools import accumulate, chain
 from typing import Any
 
 import numpy as np
@@ -58,8 +58,12 @@ class ParquetSource(SourceDefaults):
         begins, row = _begins(file.group_rows), unit.start
         try:
             with parquet.ParquetFile(unit.path) as opened:
-                groups = list(range(begins.index(unit.start), begins.index(unit.stop)))
-                for batch in opened.iter_batches(block_edges, groups, columns=list(self.names)):
+                groups = range(begins.index(unit.start), begins.index(unit.stop))
+                # One at a time: of several, pyarrow compares the types of the first alone.
+                for batch in chain.from_iterable(
+                    opened.iter_batches(block_edges, [group], columns=list(self.names))
+                    for group in groups
+                ):
                     if len(batch):
                         columns = [_column(batch.column(n), n, unit.path, row) for n in self.names]
                         yield checked_block(columns, self.weight_dtype, unit.path, row)
