@@ -1,6 +1,6 @@
 # make graph500   set up, run the main job, print Graph500's result block
 # make test       set up, run the tests
-# make bench, lint, test-slow, gpu-test, clean: see README.md
+# make bench, fuzz, lint, test-slow, gpu-test, clean: see README.md
 # make lock, check-lock, audit: see CONTRIBUTING.md
 #
 # Needs a Python from 3.11 on and make. PYTHON=/path/to/python chooses one;
@@ -20,7 +20,7 @@ PYTEST ?=
 # Much of a test's time is spent compiling, on one core. A file's tests share clusters and stores.
 SPREAD := -n 2 --dist loadfile
 
-.PHONY: help graph500 test test-slow gpu-test bench lint lock check-lock audit clean
+.PHONY: help graph500 test test-slow fuzz gpu-test bench lint lock check-lock audit clean
 
 help:
 	@sed -n 's/^# \{0,1\}//p' Makefile | head -7
@@ -36,6 +36,14 @@ test:
 test-slow:
 	@$(INSTALL) test "$(PYTHON)"
 	$(BIN)/python -m pytest -m "slow and not gpu" --timeout 3600 $(PYTEST)
+
+# In memory if there is a /dev/shm; about a thousand executions a second on a core. FUZZ=--help has more.
+EXECUTIONS ?= 1000000
+FUZZ ?=
+
+fuzz:
+	@$(INSTALL) test,fuzz "$(PYTHON)"
+	$(BIN)/python -m tests.fuzz --executions $(EXECUTIONS) $(FUZZ)
 
 # Skipped tests are no success: without a device this ends before them. GPU_EXTRA=cuda12 for drivers
 # of CUDA 12.

@@ -39,7 +39,7 @@ stamp() {
 # The stamp is a copy of what was installed from, so that a checkout that only touches
 # pyproject.toml installs nothing.
 installed() {
-    for more in "" test test,bench test,cuda12 test,cuda13; do
+    for more in "" test test,bench test,fuzz test,cuda12 test,cuda13; do
         case "$more" in "$extras"*) ;; *) continue ;; esac
         if cat pyproject.toml "$constraints" | cmp -s - "$(stamp "$more")"; then return 0; fi
     done
