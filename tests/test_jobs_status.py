@@ -73,3 +73,17 @@ def test_status_of_runs_that_ended(ooc: Command, tmp_path: Path) -> None:
     as_json = json.loads(ooc("runs", tmp_path / "runs", "--json").out)
     assert [one["state"] for one in as_json] == ["failed", "stopped", "done"]
     assert "failed; process" in ooc("status", tmp_path / "runs" / "bad").out
+
+
+def test_what_terminals_would_obey_is_not_printed(ooc: Command, tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    assert ooc("run", small_job(tmp_path), "--out", run).code == 0
+    begun = json.loads((run / "events.jsonl").read_text().splitlines()[0])
+    failed = {**begun, "event": "failed", "seconds": 1.0, "error": "\x1b[2Jgone\nrm"}
+    titled = {**begun, "host": "h\x1b]0;x\x07"}
+    with (run / "events.jsonl").open("a") as events:
+        events.writelines(f"{json.dumps(one)}\n" for one in (titled, failed))
+    for said in (ooc("status", run), ooc("runs", tmp_path), ooc("report", run)):
+        assert said.code == 0
+        assert said.out.replace("\n", "").isprintable()
+        assert "\nrm" not in said.out

@@ -12,7 +12,7 @@ from typing import Any
 import click
 
 from ooc_graph.cli.options import PATH, quiet_option
-from ooc_graph.errors import NotAStoreError, UsageError
+from ooc_graph.errors import NotAStoreError, UsageError, one_line
 
 RUNS = Path("runs")
 """Where runs go unless it is said where."""
@@ -81,7 +81,7 @@ def status(folder: Path, as_json: bool) -> None:
     if as_json:
         click.echo(json.dumps(found, indent=1))
         return
-    click.echo(_headline(found))
+    click.echo(one_line(_headline(found)))
     columns = ("step", "state", "done", "rate", "running")
     _print_table(columns, (_step_row(step) for step in found["steps"]))
 
@@ -146,12 +146,12 @@ def report(folders: tuple[Path, ...], out: Path | None, as_json: bool) -> None:
         }
         for stage in last.stages
     )
-    click.echo(f"{folders[-1]}: {last.state}{f': {last.error}' if last.error else ''}")
+    click.echo(one_line(f"{folders[-1]}: {last.state}{f': {last.error}' if last.error else ''}"))
     columns = ("stage", "state", "time", "speed", "result", "since the run before")
     _print_table(columns, rows)
     for change in last.changes or ():
         if change.stage not in last.by_name:
-            click.echo(f"{change.stage or 'job'}: {change.text}")
+            click.echo(one_line(f"{change.stage or 'job'}: {change.text}"))
     click.echo(f"report: {path}")
 
 
@@ -193,9 +193,9 @@ def _step_row(step: dict[str, Any]) -> dict[str, str]:
 def _print_table(columns: Sequence[str], rows: Iterable[dict[str, str]]) -> None:
     from rich.table import Table  # noqa: PLC0415
 
-    from ooc_graph.cli.tables import print_table  # noqa: PLC0415
+    from ooc_graph.cli.tables import add_row, print_table  # noqa: PLC0415
 
     table = Table(*columns, box=None, pad_edge=False)
     for row in rows:
-        table.add_row(*(row[column] for column in columns))
+        add_row(table, *(row[column] for column in columns))
     print_table(table)

@@ -15,7 +15,7 @@ from ooc_graph.answers.export import export as export_result
 from ooc_graph.answers.result import Result
 from ooc_graph.cli.options import PATH, STORE, cuda_memory_options, quiet_option, size_option
 from ooc_graph.cli.searches import given_sources, many_options
-from ooc_graph.cli.tables import print_table
+from ooc_graph.cli.tables import add_row, print_table
 from ooc_graph.edges.kronecker import Kronecker
 from ooc_graph.errors import UsageError, ValidationFailedError
 from ooc_graph.layout.stored import Stored
@@ -168,7 +168,7 @@ def _show(facts: dict[str, Any], as_json: bool) -> None:
     table = Table(show_header=False, box=None, pad_edge=False)
     for name, value in facts.items():
         for key, text in _rows(name, value):
-            table.add_row(key.replace("_", " "), text)
+            add_row(table, key.replace("_", " "), text)
     print_table(table)
 
 

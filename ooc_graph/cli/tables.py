@@ -7,7 +7,14 @@ import sys
 from rich.console import Console
 from rich.table import Table
 
+from ooc_graph.errors import one_line
+
 _WIDE = 100_000
+
+
+def add_row(table: Table, *cells: str) -> None:
+    """Add a row; what files say may be anything, and is shown in one line."""
+    table.add_row(*map(one_line, cells))
 
 
 def print_table(table: Table) -> None:

@@ -83,7 +83,7 @@ class _Asked(_Recorded):
 class _Entry(_Recorded):
     """A step that was begun."""
 
-    kind: str
+    kind: Name
     fingerprint: str
     wanted: str
     asked: _Asked
