@@ -62,7 +62,7 @@ def is_same(path: Path, note: Mapping[str, Any]) -> bool:
     """Whether a file or store is still what it was when it was noted."""
     stamp = stamp_of(path)
     return stamp is not None and (
-        stamp == note.get("stamp") or sha256_of(path) == note.get("sha256")
+        stamp == note.get("stamp") or sha256_of(path) == note.get("sha256", "")
     )
 
 
