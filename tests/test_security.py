@@ -21,6 +21,8 @@ import ooc_graph as og
 from ooc_graph.api.graphs import ids_in
 from ooc_graph.errors import CorruptStoreError, InputError, NotAStoreError, UsageError
 from ooc_graph.jobs.folder import encoded, read_manifest
+from ooc_graph.jobs.inputs import source_of
+from ooc_graph.jobs.model import FilesSource
 from ooc_graph.jobs.reading import read_job
 from ooc_graph.layout.chunks import FileEntry
 from ooc_graph.layout.commit import partial_store
@@ -213,6 +215,13 @@ def test_units_of_a_run_stay_in_its_folder(tmp_path: Path) -> None:
             assert read_manifest(tmp_path) == manifest
     with pytest.raises(CorruptStoreError, match=r"is damaged \(.*units\.\.\./\.\./up"):
         read_manifest(tmp_path)
+
+
+def test_files_of_a_run_with_names_that_no_system_has(tmp_path: Path) -> None:
+    source = read_job(small_job(tmp_path)).source
+    assert isinstance(source, FilesSource)
+    files = {"lists": {source.paths[0]: {"paths": ["y" * 300], "stamps": {}}}}
+    assert [one["name"] for one in source_of(source, files)["files"]] == ["edges.txt"]
 
 
 URL = "tcp://me:hunter2@example.org:8786"

@@ -7,6 +7,7 @@ Nothing is imported here that opens edges, unless files have changed.
 from __future__ import annotations
 
 import hashlib
+import os
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -31,7 +32,7 @@ which files there were, and the stamps of these and of all in the same folders.
 def stamp_of(path: Path) -> Stamp | None:
     """Stamp of a file, or of the manifest of a store; None if there is none."""
     for file in (path / MANIFEST, path):
-        if file.is_file():
+        if os.path.isfile(file):  # noqa: PTH113 - names that are too long are none
             state = file.stat()
             return [state.st_size, state.st_mtime_ns, state.st_ctime_ns]
     return None
@@ -159,6 +160,10 @@ def _stamps(paths: Iterable[str]) -> dict[str, Stamp | None]:
     """Stamps of files, and of those in folders, by path."""
     found: dict[str, Stamp | None] = {}
     for path in map(Path, paths):
-        inside = sorted(path.iterdir()) if path.is_dir() else [path]
-        found |= {str(one): stamp_of(one) for one in inside if not one.is_dir()}
+        inside = sorted(path.iterdir()) if _is_folder(path) else [path]
+        found |= {str(one): stamp_of(one) for one in inside if not _is_folder(one)}
     return found
+
+
+def _is_folder(path: Path) -> bool:
+    return os.path.isdir(path)  # noqa: PTH112 - names that are too long are none

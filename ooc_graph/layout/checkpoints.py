@@ -232,7 +232,7 @@ def _read(path: Path) -> Checkpoint | None:
     try:
         record = parsed(path.read_bytes())
         rows = (row | {"sidecar": tuple(row["sidecar"])} for row in record["entries"])
-        return Checkpoint(tuple(FileEntry(**row) for row in rows), record["facts"])
+        return Checkpoint(tuple(FileEntry(**row) for row in rows), dict(**record["facts"]))
     except (OSError, ValueError, KeyError, TypeError):
         return None
 

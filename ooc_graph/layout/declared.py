@@ -23,6 +23,8 @@ from ooc_graph.layout.whole_file import naming
 
 METADATA = "damaged metadata"
 REPAIR = "restore the file or build the store again"
+_NO_ARRAY = (ValueError, LookupError, TypeError, AttributeError, ArithmeticError, SyntaxError)
+"""What metadata end in that describe no array."""
 _MISSING = (errno.ENOENT, errno.ENOTDIR, errno.ENAMETOOLONG)
 _READ_BYTES = 1 << 20
 """What is hashed at a time."""
@@ -48,7 +50,7 @@ def spec_of(store: Path, manifest: Manifest, array: str, content: bytes) -> Arra
     """What the metadata of an array say; CorruptStoreError unless its chunk files hold as much."""
     try:
         spec = ArraySpec.from_document(array, parsed(content))
-    except (ValueError, KeyError, TypeError, AttributeError, ArithmeticError, SyntaxError) as error:
+    except _NO_ARRAY as error:
         raise CorruptStoreError(f"{store / array}/zarr.json: {METADATA} ({error})") from None
     # Counted before it is gone through: a length may be anything.
     if spec.chunks <= len(manifest.files):

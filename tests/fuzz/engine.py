@@ -22,7 +22,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from tests.fuzz.mutations import WORDS, mutated
+from tests.fuzz.mutations import WORDS, mutated, other_json
 
 ROOT = Path(__file__).parents[2]
 LONGEST_S = 20
@@ -117,9 +117,16 @@ def by_atheris(
         "reload": 0,
         "artifact_prefix": f"{corpus.parent}/",
     }
+
+    def mutate(data: bytes, most: int, number: int) -> bytes:
+        draw = random.Random(number)
+        other = other_json(draw, data) if draw.random() < 0.5 else None
+        return atheris.Mutate(data, most) if other is None or len(other) > most else other
+
     atheris.Setup(
         ["fuzz", *(f"-{name}={value}" for name, value in flags.items()), str(corpus)],
         campaign.execute,
+        custom_mutator=mutate,
     )
     atheris.Fuzz()
 

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import copy
+import json
 import random
 from collections.abc import Sequence
+from typing import Any
+
+from tests.fuzz.targets import json_of
 
 MOST_BYTES = 1 << 14
 WORDS = [
@@ -28,9 +33,16 @@ WORDS = [
 ]
 
 
+VALUES = [None, True, -1, 0, 3, 2**32, 2**63, 2**70, 1.5, -0.0, 1e308, float("nan"), float("inf")]
+VALUES += ["", "x", "a/../b", "/x", "a\nb\x1b", "\ud800", "y" * 300, [], {}, [[]], [None], {"x": 1}]
+
+
 def mutated(draw: random.Random, seeds: Sequence[bytes]) -> bytes:
-    """One of the seeds with one change, or a few."""
-    data = bytearray(draw.choice(seeds))
+    """One of the seeds with one change, or a few; of JSON often with other values in it."""
+    seed = draw.choice(seeds)
+    if draw.random() < 0.5 and (found := other_json(draw, seed)) is not None:
+        return found
+    data = bytearray(seed)
     for _ in range(draw.choice((1, 1, 1, 2, 3, 8))):
         at = draw.randrange(len(data) + 1)
         size = draw.choice((1, 1, 2, 4, 8, 30, 200))
@@ -67,3 +79,39 @@ def _other_number(data: bytearray, draw: random.Random) -> None:
     while end < len(data) and 48 <= data[end] < 58:
         end += 1
     data[begin:end] = draw.choice(WORDS[:9])
+
+
+def other_json(draw: random.Random, data: bytes) -> bytes | None:
+    """JSON, or lines of it, with a value or a few changed; None: it is neither."""
+    lines = data.splitlines(keepends=True)
+    at = draw.randrange(len(lines)) if lines else 0
+    for begin, end in ((0, len(lines)), (at, at + 1)):
+        found = json_of(b"".join(lines[begin:end]))
+        if isinstance(found, dict | list):
+            for _ in range(draw.choice((1, 1, 2, 4))):
+                _change(found, draw)
+            text = json.dumps(found, indent=1 if end - begin > 1 else None).encode()
+            return b"".join([*lines[:begin], text, b"\n", *lines[end:]])[:MOST_BYTES]
+    return None
+
+
+def _change(found: Any, draw: random.Random) -> None:
+    """Change one value somewhere: nearer to the root more often."""
+    while True:
+        keys = list(found if isinstance(found, dict) else range(len(found)))
+        if not keys:
+            return
+        key = draw.choice(keys)
+        inner = found[key]
+        if not isinstance(inner, dict | list) or not inner or draw.random() < 0.25:
+            break
+        found = inner
+    change = draw.randrange(4)
+    if change == 0:
+        del found[key]
+    elif change == 1:
+        found[key] = copy.deepcopy(found[draw.choice(keys)])
+    elif change == 2 and isinstance(found, dict):
+        found[str(draw.choice(VALUES))] = found.pop(key)
+    else:
+        found[key] = copy.deepcopy(draw.choice(VALUES))
