@@ -47,10 +47,21 @@ class Campaign:
         self.fuzzed = prepare(work)
         for seed in self.fuzzed.seeds:
             self.fuzzed.outcome(seed)
+        self._is_guarded = False
+        self._begun_s = self._noted_s = time.monotonic()
+
+    def guard(self) -> None:
+        """End this process if an execution hangs, and refuse it memory without bounds."""
         used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
         _, most = resource.getrlimit(resource.RLIMIT_AS)
         resource.setrlimit(resource.RLIMIT_AS, (used + MORE_BYTES, most))
-        self._begun_s = self._noted_s = time.monotonic()
+        self._is_guarded = True
+        self._wait_no_longer()
+
+    def _wait_no_longer(self) -> None:
+        # Whoever started this process does not hear from it while it hangs.
+        if self._is_guarded:
+            faulthandler.dump_traceback_later(LONGEST_S + _NOTED_EACH_S, exit=True)
 
     def execute(self, data: bytes) -> None:
         """Read one input; no error leaves this."""
@@ -58,8 +69,7 @@ class Campaign:
         if now_s - self._noted_s > _NOTED_EACH_S:
             self._noted_s = now_s
             self.note()
-            # Whoever started this process does not hear from it while it hangs.
-            faulthandler.dump_traceback_later(LONGEST_S + 10 * _NOTED_EACH_S, exit=True)
+            self._wait_no_longer()
         (self._folder / "now").write_bytes(data)
         self.counts["executions"] += 1
         try:
@@ -160,6 +170,7 @@ def main(name: str, executions: int, seed: int, folder: Path, corpus: Path) -> N
             prepare = load_all()[name]
     prepare = load_all()[name]
     campaign = Campaign(folder, prepare, executions)
+    campaign.guard()
     if atheris is None:
         by_mutations(campaign, executions, seed)
     else:
