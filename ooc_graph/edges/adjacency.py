@@ -166,6 +166,8 @@ def _metis_header(view: Peek, number: int, line: bytes) -> tuple[int, int, int, 
         raise view.fault(f"the header is {shown(line)}", advice, number)
     weights = int(words[3]) if len(words) > 3 else 1
     skip = (kinds[0] == "1") + (weights if kinds[1] == "1" else 0)
+    if not is_count(b"%d" % skip):
+        raise view.fault(f"the header is {shown(line)}", "NCON is below 2^63 - 1", number)
     return int(words[0]), int(words[1]), skip, kinds[2] == "1"
 
 
