@@ -13,6 +13,7 @@ from ooc_graph.jobs.stage_tables import (
     HasAnswers,
     ManyStage,
     SsspStage,
+    UploadStage,
     ValidateStage,
 )
 
@@ -52,6 +53,18 @@ def _about_stage(
         yield "kind", "needs weights, and the source is said to have none"
     if isinstance(stage, AboutAnswers):
         yield from _about_answers(job, stage, earlier)
+    if isinstance(stage, UploadStage):
+        built = [] if isinstance(source, StoreSource) else [BUILD]
+        written = [
+            name
+            for name, one in earlier.items()
+            if not isinstance(one, ValidateStage | UploadStage)
+        ]
+        if stage.of not in (names := [*built, *written]):
+            yield (
+                "of",
+                f"no earlier stage that writes is called {stage.of}; " + nearest(stage.of, names),
+            )
 
 
 def _may_have_weights(job: Job) -> bool:

@@ -20,8 +20,8 @@ WORSE_BY = 0.10
 """From which share on a stage counts as slower than before."""
 _OF_TIME = ("stamp", "seconds", "elapsed_s")
 """What is noted of a unit and is no result."""
-_ABOUT_RUNS = ("diff", "report")
-"""Kinds of stages whose results are about times and changes: other ones are no news."""
+_ABOUT_RUNS = ("diff", "report", "upload")
+"""Kinds of stages whose results are about times, changes and others' results: they are no news."""
 Manifest = Mapping[str, Any]
 
 

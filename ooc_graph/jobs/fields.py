@@ -9,7 +9,7 @@ from typing import Annotated, Any, TypeAlias, TypeVar
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationInfo
 
 from ooc_graph.errors import OocGraphError, UsageError
-from ooc_graph.remote.urls import has_secret, is_url, scheme_of, shown
+from ooc_graph.remote.urls import OBJECT_STORES, has_secret, is_url, scheme_of, shown
 
 
 def _located(path: str, info: ValidationInfo) -> str:
@@ -39,12 +39,22 @@ def _without_secrets(url: str) -> str:
     return url
 
 
+def _target(url: str) -> str:
+    """A URL that results may be written to."""
+    scheme, _, path = url.partition("://")
+    if scheme not in OBJECT_STORES or not path:
+        known = ", ".join(f"{name}://" for name in OBJECT_STORES)
+        raise ValueError(f"{shown(url)}: expected the URL of a folder in an object store ({known})")
+    return _without_secrets(url).rstrip("/")
+
+
 def _located_three(paths: str, info: ValidationInfo) -> str:
     return ",".join(_located(path, info) for path in paths.split(","))
 
 
 Location: TypeAlias = Annotated[str, AfterValidator(_located)]
 LocationOrUrl: TypeAlias = Annotated[str, AfterValidator(_located_or_url)]
+Target: TypeAlias = Annotated[str, AfterValidator(_target)]
 Locations: TypeAlias = Annotated[str, AfterValidator(_located_three)]
 """Several in one word, with commas in between."""
 Name: TypeAlias = Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]+$", max_length=100)]

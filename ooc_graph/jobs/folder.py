@@ -203,12 +203,12 @@ class Run:
         self.event("begun", stage=step.label, units=list(units))
 
     def done(self, step: Step, found: Mapping[str, Facts], seconds: float) -> None:
-        """Note that some units are done, what is known of each, and their output."""
+        """Note that some units are done, what is known of each, and the state of its subject."""
         entry = self.manifest["steps"][step.label]
         for unit, facts in found.items():
-            path = step.output(unit)
-            output = {} if path is None else noted(self.folder / path)
-            entry["units"][unit] = {**output, "seconds": seconds / len(found), **facts}
+            path = step.subject(unit)
+            known = {} if path is None else noted(self.folder / path)
+            entry["units"][unit] = {**known, "seconds": seconds / len(found), **facts}
         entry["begun"] = {}
         self.write()
         self.event("done", stage=step.label, units=list(found), seconds=seconds)

@@ -70,5 +70,7 @@ def _measures(
     if "compared" in figures:
         counts = ", ".join(f"{figures[key]:,} {key}" for key in ("changed", "new", "gone"))
         found["result"] = counts if figures["compared"] else "nothing to compare with"
+    if entry["kind"] == "upload":
+        found["result"] = f"to {entry['asked']['to']}"
     outputs = ("graph.zarr",) if entry["kind"] == "build" else (name, f"{name}.zarr")
     return found | {"outputs": tuple(one for one in outputs if (folder / one).exists())}

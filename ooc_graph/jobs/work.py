@@ -10,16 +10,16 @@ from typing import Any, TypeAlias
 
 import ooc_graph as og
 from ooc_graph.answers.changes import count_changes, write_changes
-from ooc_graph.errors import UsageError
 from ooc_graph.jobs.checks import BUILD
+from ooc_graph.jobs.earlier import answers_compared
 from ooc_graph.jobs.folder import WARM_UP, Facts, Run
-from ooc_graph.jobs.inputs import open_edges
+from ooc_graph.jobs.inputs import noted, open_edges
 from ooc_graph.jobs.model import Build, Job, StoreSource
 from ooc_graph.jobs.stage_tables import Rooted, Search
 from ooc_graph.jobs.steps import GRAPH, Step
 from ooc_graph.jobs.workplace import Workplace
-from ooc_graph.layout.names import MANIFEST as STORE
 from ooc_graph.layout.outputs import make_folder
+from ooc_graph.remote.uploads import AT_ONCE, upload
 
 _COMMITS = 128
 """About how often a step notes what is done: each time all of the manifest is written."""
@@ -86,17 +86,8 @@ class Work:
     def compared(self, step: Step, unit: str) -> tuple[og.Result | None, og.Result]:
         """An earlier answer, if there is one, and that of this run."""
         stage: Any = step.stage
-        now, earlier = self.output(self.steps[stage.of], unit), Path(stage.against)
-        if not (earlier / STORE).is_file():
-            earlier /= now.relative_to(self.run.folder)
-        if not (earlier / STORE).is_file():
-            self.workplace.progress.note(f"{step.label}: no earlier answer, {earlier} is not there")
-            return None, og.Result.open(now)
-        if earlier.samefile(now):
-            raise UsageError(
-                f"{step.label}: against is this run itself; give the folder of an earlier run"
-            )
-        return og.Result.open(earlier), og.Result.open(now)
+        answer, note = str(self.steps[stage.of].output(unit)), self.workplace.progress.note
+        return answers_compared(step.label, Path(stage.against), self.run.folder, answer, note)
 
     def at_once(self, step: Step, count: int) -> int:
         """Units to do between two notes in the manifest, if ``count`` are left."""
@@ -105,6 +96,8 @@ class Work:
             least = _OF_WORKER * self.workplace.workers
         if step.asked.get("against") == "graph":
             least = _TOGETHER
+        if step.kind == "upload":
+            least = AT_ONCE
         return max(least, -(-count // _COMMITS))
 
     def do(self, step: Step, units: Sequence[str]) -> Found:
@@ -233,6 +226,15 @@ def _report(work: Work, step: Step, units: Sequence[str]) -> Found:
     return {units[0]: {}}
 
 
+def _upload(work: Work, step: Step, units: Sequence[str]) -> Found:
+    paths = {unit: str(step.subject(unit)) for unit in units}
+    # Before, so that whatever is changed meanwhile is uploaded again.
+    found = {unit: noted(work.run.folder / path) for unit, path in paths.items()}
+    outputs = {path: work.run.folder / path for path in paths.values()}
+    upload(step.asked["to"], outputs, work.workplace.progress)
+    return found
+
+
 _DOING: dict[str, Callable[[Work, Step, Sequence[str]], Found]] = {
     BUILD: _build,
     "bfs": _search,
@@ -243,5 +245,6 @@ _DOING: dict[str, Callable[[Work, Step, Sequence[str]], Found]] = {
     "export": _export,
     "diff": _diff,
     "report": _report,
+    "upload": _upload,
 }
 """By kind of step."""

@@ -17,6 +17,8 @@ LIBRARIES = {
     "https": "aiohttp",
 }
 """Schemes that are read, and the library that each needs beside fsspec."""
+OBJECT_STORES = [scheme for scheme, library in LIBRARIES.items() if library != "aiohttp"]
+"""Those that are written to."""
 _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
 
 

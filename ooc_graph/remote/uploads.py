@@ -1,0 +1,206 @@
+"""Uploads of finished stores and files to object stores, compared with what is there afterwards.
+
+An object appears whole, but nothing there can be renamed. So the manifest of a store is replaced
+first, by a mark that an upload goes on, and written last: readers find a whole store or the mark.
+Whoever has read an older manifest compares each file with it, and takes none of a newer store.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import re
+import uuid
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from ooc_graph.errors import (
+    CorruptStoreError,
+    InputError,
+    NetworkError,
+    OutputBusyError,
+    OutputExistsError,
+)
+from ooc_graph.layout.manifest import Manifest
+from ooc_graph.layout.names import MANIFEST
+from ooc_graph.remote.faults import NO_SUCH, faults_of
+from ooc_graph.remote.objects import each_of, file_system
+from ooc_graph.remote.stores import UPLOADING, content_of
+from ooc_graph.remote.urls import joined
+from ooc_graph.types import Progress
+
+AT_ONCE = 8
+"""Files that are read or sent at the same time."""
+_ROUND = 64
+"""Files that are sent between two signs of progress."""
+_BLOCK_BYTES = 1 << 20
+
+
+def upload(to: str, outputs: Mapping[str, Path], progress: Progress) -> None:
+    """Bring finished stores and files to a folder at a URL, under the names given.
+
+    What is there already with the same size and MD5 is not sent again, so an upload that was
+    stopped goes on. Objects below a store's URL that its manifest does not name are removed.
+
+    Raises
+    ------
+    InputError, NetworkError, UsageError
+        See `faults_of`; NetworkError also if an object is not what was sent.
+    OutputExistsError
+        Something else than a store is where a store is to go.
+    OutputBusyError
+        Another run uploads to the same URL.
+    CorruptStoreError
+        A file of a store here is not what its manifest says.
+    """
+    files = file_system(to)
+    uploads = [_Upload(files, joined(to, name), path) for name, path in outputs.items()]
+    with progress.stage("reading what is to be uploaded"):
+        parts = [(one, name) for one in uploads for name in one.names]
+        each_of(lambda part: part[0].read(part[1]), parts, AT_ONCE)
+    each_of(_Upload.begin, uploads, AT_ONCE)
+    missing = [(one, name) for one, name in parts if name in one.missing]
+    total = sum(one.local[name][0] for one, name in missing)
+    with progress.stage("uploading", total, "bytes") as bar:
+        for at in range(0, len(missing), _ROUND):
+            some = missing[at : at + _ROUND]
+            paths = [str(one.path / name) for one, name in some]
+            with faults_of(to, writing=True):
+                files.put(paths, [one.url_of(name) for one, name in some], batch_size=AT_ONCE)
+            bar.advance(sum(one.local[name][0] for one, name in some))
+    files.invalidate_cache()
+    each_of(_Upload.end, uploads, AT_ONCE)
+
+
+class _Upload:
+    """A finished store or a file, and where it goes.
+
+    Files of a store go by their path in it; the name of a file that is none of a store is empty.
+    """
+
+    def __init__(self, files: Any, url: str, path: Path) -> None:
+        self.files, self.url, self.path = files, url, path
+        self.manifest = Manifest.load(path) if (path / MANIFEST).is_file() else None
+        self.names = [""] if self.manifest is None else list(self.manifest.files)
+        self.local: dict[str, tuple[int, str]] = {}  # size and MD5, by name
+        self.missing: set[str] = set()
+        self.standing: bytes | None = None  # where the manifest goes, while files are sent
+
+    def url_of(self, name: str) -> str:
+        """Where a file goes."""
+        return joined(self.url, name) if name else self.url
+
+    def read(self, name: str) -> None:
+        """Note size and MD5 of a file that is to be there."""
+        path, sha256, md5 = self.path / name, hashlib.sha256(), _md5()
+        with path.open("rb") as file:
+            while block := file.read(_BLOCK_BYTES):
+                sha256.update(block)
+                md5.update(block)
+            self.local[name] = file.tell(), md5.hexdigest()
+        if self.manifest is not None and self.manifest.files[name].sha256 != sha256.hexdigest():
+            raise CorruptStoreError(
+                f"{path}: differs from what the manifest says (SHA-256); remove that store, and "
+                "run the same again"
+            )
+
+    def begin(self) -> None:
+        """Look at what is there, and mark a store as incomplete unless it is this one."""
+        there = self._there()
+        found = {name: (facts["size"], _md5_of(facts)) for name, facts in there.items()}
+        self.missing = {name for name in self.names if found.get(name) != self.local[name]}
+        if self.manifest is None:
+            return
+        self.standing = content_of(self.files, self.url_of(MANIFEST))
+        if not _is_ours(self.standing, there):
+            raise OutputExistsError(
+                f"{self.url}: holds something else than a store of this package; remove it, or "
+                "upload to another URL"
+            )
+        if self.standing != self.manifest.encode():
+            self._write_manifest(UPLOADING + f'"{uuid.uuid4().hex}"}}\n'.encode())
+
+    def end(self) -> None:
+        """Compare what is there with what was sent; from then on a store is whole."""
+        there = self._there()
+        for name, local in self.local.items():
+            self._require(name, there.get(name, {}), *local)
+        if self.manifest is None:
+            return
+        if content_of(self.files, self.url_of(MANIFEST)) != self.standing:
+            raise OutputBusyError(
+                f"{self.url}: another run uploads there; run the same again once that has ended"
+            )
+        self._write_manifest(self.manifest.encode())
+        for name in there.keys() - self.manifest.files.keys() - {MANIFEST}:
+            with faults_of(self.url_of(name), writing=True):
+                self.files.rm_file(self.url_of(name))
+
+    def _write_manifest(self, content: bytes) -> None:
+        """Write what stands where the manifest goes, unless it does."""
+        url = self.url_of(MANIFEST)
+        if self.standing != content:
+            with faults_of(url, writing=True):
+                self.files.pipe_file(url, content)
+            if content_of(self.files, url) != content:
+                raise NetworkError(f"{url}: is not what was sent; try again")
+        self.standing = content
+
+    def _there(self) -> dict[str, Any]:
+        """What is stated of the objects there, by name."""
+        try:
+            with faults_of(self.url):
+                if self.manifest is None:
+                    found = self.files.info(self.url)
+                    return {"": found} if found["type"] == "file" else {}
+                below = self.files.find(self.url, detail=True)
+        except InputError as error:
+            if error.problem != NO_SUCH:
+                raise
+            return {}
+        start = f"{self.files._strip_protocol(self.url)}/"
+        # Consoles make an empty object of a folder's own name.
+        return {
+            name.removeprefix(start): facts
+            for name, facts in below.items()
+            if name.startswith(start) and name != start
+        }
+
+    def _require(self, name: str, there: Mapping[str, Any], size: int, md5: str) -> None:
+        """Refuse an object that is not what was sent."""
+        url = self.url_of(name)
+        is_right = there.get("size") == size
+        if is_right and _md5_of(there) not in (None, md5):
+            # The ETag of an encrypted object may look like an MD5.
+            with faults_of(url), self.files.open(url, "rb") as content:
+                is_right = hashlib.file_digest(content, _md5).hexdigest() == md5
+        if not is_right:
+            raise NetworkError(f"{url}: is not what was sent (size or MD5); try again")
+
+
+def _md5() -> Any:
+    return hashlib.md5(usedforsecurity=False)
+
+
+def _md5_of(facts: Mapping[str, Any]) -> str | None:
+    """MD5 of an object as its store states it, hexadecimal; None if it states none."""
+    settings = facts.get("content_settings") or {}
+    if settings.get("content_md5"):
+        return bytes(settings["content_md5"]).hex()
+    if facts.get("md5Hash"):
+        return base64.b64decode(facts["md5Hash"]).hex()
+    # That of what was sent in parts ends in their number.
+    found = re.fullmatch('"?([0-9a-f]{32})"?', facts.get("ETag") or "")
+    return None if found is None else found[1]
+
+
+def _is_ours(standing: bytes | None, there: Mapping[str, Any]) -> bool:
+    """Whether there is nothing where a store is to go, or a store, or what is left of an upload."""
+    if standing is None:
+        return not there
+    with suppress(ValueError, KeyError, TypeError):
+        return standing.startswith(UPLOADING) or "kind" in json.loads(standing)["body"]
+    return False
