@@ -54,17 +54,21 @@ def _about_stage(
     if isinstance(stage, AboutAnswers):
         yield from _about_answers(job, stage, earlier)
     if isinstance(stage, UploadStage):
-        built = [] if isinstance(source, StoreSource) else [BUILD]
-        written = [
-            name
-            for name, one in earlier.items()
-            if not isinstance(one, ValidateStage | UploadStage)
-        ]
-        if stage.of not in (names := [*built, *written]):
-            yield (
-                "of",
-                f"no earlier stage that writes is called {stage.of}; " + nearest(stage.of, names),
-            )
+        yield from _about_upload(job, stage, earlier)
+
+
+def _about_upload(
+    job: Job, stage: UploadStage, earlier: dict[str, AnyStage]
+) -> Iterator[tuple[str, str]]:
+    nothing = ValidateStage | UploadStage
+    writing = [name for name, one in earlier.items() if not isinstance(one, nothing)]
+    if not isinstance(job.source, StoreSource):
+        writing.insert(0, BUILD)
+    if stage.of not in writing:
+        yield (
+            "of",
+            f"no earlier stage called {stage.of} writes anything; " + nearest(stage.of, writing),
+        )
 
 
 def _may_have_weights(job: Job) -> bool:

@@ -44,7 +44,8 @@ def _target(url: str) -> str:
     scheme, _, path = url.partition("://")
     if scheme not in OBJECT_STORES or not path:
         known = ", ".join(f"{name}://" for name in OBJECT_STORES)
-        raise ValueError(f"{shown(url)}: expected the URL of a folder in an object store ({known})")
+        said = shown(url) if is_url(url) else url
+        raise ValueError(f"{said}: expected the URL of a folder in an object store ({known})")
     return _without_secrets(url).rstrip("/")
 
 

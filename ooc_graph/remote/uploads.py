@@ -34,8 +34,6 @@ from ooc_graph.types import Progress
 
 AT_ONCE = 8
 """Files that are read or sent at the same time."""
-_ROUND = 64
-"""Files that are sent between two signs of progress."""
 _BLOCK_BYTES = 1 << 20
 
 
@@ -65,12 +63,15 @@ def upload(to: str, outputs: Mapping[str, Path], progress: Progress) -> None:
     missing = [(one, name) for one, name in parts if name in one.missing]
     total = sum(one.local[name][0] for one, name in missing)
     with progress.stage("uploading", total, "bytes") as bar:
-        for at in range(0, len(missing), _ROUND):
-            some = missing[at : at + _ROUND]
-            paths = [str(one.path / name) for one, name in some]
-            with faults_of(to, writing=True):
-                files.put(paths, [one.url_of(name) for one, name in some], batch_size=AT_ONCE)
-            bar.advance(sum(one.local[name][0] for one, name in some))
+
+        def send(part: tuple[_Upload, str]) -> None:
+            one, name = part
+            url = one.url_of(name)
+            with faults_of(url, writing=True):
+                files.put_file(str(one.path / name), url)
+            bar.advance(one.local[name][0])
+
+        each_of(send, missing, AT_ONCE)
     files.invalidate_cache()
     each_of(_Upload.end, uploads, AT_ONCE)
 

@@ -19,6 +19,7 @@ from ooc_graph.jobs.shipped import EXAMPLES, SCHEMA, example_of, schema_text
 from ooc_graph.jobs.toml_text import has, line_of, to_toml
 
 KRONECKER = '[source]\nkind = "kronecker"\nscale = 5\n'
+UPLOAD = KRONECKER + '[[stage]]\nkind = "upload"\nof = "{of}"\nto = "{to}"\n'
 
 
 def job_of(folder: Path, text: str, *settings: str) -> Job:
@@ -140,6 +141,48 @@ def refusal(folder: Path, text: str, *settings: str) -> list[str]:
             "night.toml:6: stage[0].keys: search keys are for a source of kind kronecker; "
             "give roots or roots_file",
         ),
+        (
+            UPLOAD.format(of="bfs", to="s3://bucket/x"),
+            "night.toml:6: stage[0].of: no earlier stage called bfs writes anything; "
+            "there are build",
+        ),
+        (
+            KRONECKER + '[[stage]]\nkind = "components"\n'
+            '[[stage]]\nkind = "validate"\nof = "components"\n'
+            '[[stage]]\nkind = "upload"\nof = "validate"\nto = "s3://bucket"\n',
+            "night.toml:11: stage[2].of: no earlier stage called validate writes anything; "
+            "there are build, components",
+        ),
+        (
+            '[source]\nkind = "store"\npath = "a"\n'
+            '[[stage]]\nkind = "upload"\nof = "build"\nto = "s3://bucket"\n',
+            "night.toml:6: stage[0].of: no earlier stage called build writes anything; "
+            "there are none",
+        ),
+        *(
+            (
+                UPLOAD.format(of="build", to=to),
+                f"night.toml:7: stage[0].to: {shown}: expected the URL of a folder in an object "
+                "store (s3://, gs://, az://, abfs://)",
+            )
+            for to, shown in {
+                "https://host/x": "https://host/x",
+                "http://me:S3cret@host/x": "http://host/x",
+                "results": "results",
+                "file:///results": "file:///results",
+                "s3://": "s3://",
+            }.items()
+        ),
+        (
+            UPLOAD.format(of="build", to="s3://key:S3cret@bucket/x"),
+            "night.toml:7: stage[0].to: s3://bucket/x: a URL in a job has no user, password or "
+            "query",
+        ),
+        (
+            UPLOAD.format(of="build", to="s3://bucket/x?versionId=1"),
+            "names of objects with ? or # in them are not read",
+        ),
+        (KRONECKER + '[[stage]]\nkind = "upload"\nof = "build"\n', "stage[0].to: is missing"),
         (
             '[source]\nkind = "store"\npath = "a"\n[build]\ncompress = true\n',
             "night.toml:4: build: the source is a store, of which nothing is built",
