@@ -165,6 +165,8 @@ def written(method: str, path: str, name: str = "") -> bool:
     [
         (403, InputError, "no permission to write it (credentials come from the environment"),
         (404, InputError, "no such file, folder or bucket"),
+        # As of tokens that have expired.
+        (400, NetworkError, "the server cannot be written now (status 400); try again"),
         (503, NetworkError, "the server cannot be written now (status 503); try again"),
         (429, NetworkError, "the server cannot be written now (status 429); try again"),
         (CUT, NetworkError, "the server cannot be written now ("),
