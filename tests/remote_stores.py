@@ -29,6 +29,7 @@ class Site:
     files: dict[str, bytes] = field(default_factory=dict)
     tags: bool = True  # ETag headers
     ranges: bool = True
+    if_range: bool = True  # whether the header is heeded
     status: int | None = None  # of all answers, instead of files
     cut_after: int | None = None  # bytes of an answer that are sent before the connection breaks
     silent: Event | None = None  # what is waited for after so many bytes:
@@ -59,7 +60,8 @@ class _Handler(BaseHTTPRequestHandler):
             return
         tag = f'"{md5(content).hexdigest()}"'
         found = re.match(r"bytes=(\d+)-$", self.headers.get("Range", ""))
-        is_part = site.ranges and found and self.headers.get("If-Range", tag) == tag
+        is_same = not site.if_range or self.headers.get("If-Range", tag) == tag
+        is_part = site.ranges and found and is_same
         total = len(content)
         content = content[int(found[1]) :] if found and is_part else content
         self.send_response(206 if is_part else 200)
