@@ -7,16 +7,19 @@ import os
 import shutil
 import signal
 from pathlib import Path
+from threading import Event
+from time import monotonic, sleep
 from typing import Any
 
 import numpy as np
 import pytest
 
 import ooc_graph as og
+from ooc_graph.errors import StoreReplacedError
 from ooc_graph.jobs.folder import read_manifest
 from ooc_graph.layout.names import MANIFEST
 from ooc_graph.remote import stores
-from tests.command_line import listing
+from tests.command_line import LIMIT_S, listing, running, script
 from tests.dying import command_of, command_until
 from tests.job_runs import CHANGED, STEPS, Command, done_by, events, skipped, small_job
 from tests.own_process import in_own_process
@@ -159,6 +162,36 @@ def test_faults_and_retries(
     missing = ooc("run", job, "--out", run, "--set", "stage.bfs-up.to=s3://no-such-bucket/x")
     assert missing.code == 2
     assert "no such file, folder or bucket" in missing.err
+
+
+def test_stopped_while_the_server_is_silent(
+    s3: Any,  # noqa: F811
+    proxy: Proxy,  # noqa: F811
+    tmp_path: Path,
+) -> None:
+    job, run, silent = small_job(tmp_path, upload_of("bfs")), tmp_path / "run", Event()
+    proxy.fault = lambda method, path: silent.wait() and None if path.endswith("/c/0") else None
+    try:
+        with running(["-m", "ooc_graph", "run", job, "--out", run, "--quiet"]) as process:
+            deadline = monotonic() + LIMIT_S
+            while not any(path.endswith("/c/0") for _, path in proxy.asked):
+                assert process.poll() is None, process.communicate()
+                assert monotonic() < deadline
+                sleep(0.05)
+            process.send_signal(signal.SIGTERM)
+            # The library's own patience is longer than that of whoever stops it.
+            _, err = process.communicate(timeout=30)
+    finally:
+        silent.set()
+    assert process.returncode == 143
+    assert err == "ooc-graph: stopped by SIGTERM\n"
+    with pytest.raises(StoreReplacedError):
+        stores.local_path(f"{TO}/bfs/10.zarr")
+    proxy.fault = lambda method, path: None
+    assert script("-m", "ooc_graph", "run", job, "--out", run, "--quiet").code == 0
+    assert uploaded(s3) == {
+        name: text for name, text in results(run).items() if name.startswith("bfs/")
+    }
 
 
 def killed_while_uploading(environment: dict[str, str], folder: Path) -> int:

@@ -12,10 +12,10 @@ import hashlib
 import json
 import re
 import uuid
-from collections.abc import Mapping
+from collections.abc import Awaitable, Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from ooc_graph.errors import (
     CorruptStoreError,
@@ -26,15 +26,17 @@ from ooc_graph.errors import (
 )
 from ooc_graph.layout.manifest import Manifest
 from ooc_graph.layout.names import MANIFEST
+from ooc_graph.remote.coroutines import await_each
 from ooc_graph.remote.faults import NO_SUCH, faults_of
 from ooc_graph.remote.objects import each_of, file_system
-from ooc_graph.remote.stores import UPLOADING, content_of
+from ooc_graph.remote.stores import UPLOADING
 from ooc_graph.remote.urls import joined
 from ooc_graph.types import Progress
 
 AT_ONCE = 8
 """Files that are read or sent at the same time."""
 _BLOCK_BYTES = 1 << 20
+Answer = TypeVar("Answer")
 
 
 def upload(to: str, outputs: Mapping[str, Path], progress: Progress) -> None:
@@ -56,24 +58,26 @@ def upload(to: str, outputs: Mapping[str, Path], progress: Progress) -> None:
     """
     files = file_system(to)
     uploads = [_Upload(files, joined(to, name), path) for name, path in outputs.items()]
+    parts = [(one, name) for one in uploads for name in one.names]
     with progress.stage("reading what is to be uploaded"):
-        parts = [(one, name) for one in uploads for name in one.names]
         each_of(lambda part: part[0].read(part[1]), parts, AT_ONCE)
-    each_of(_Upload.begin, uploads, AT_ONCE)
+    await_each(files, _Upload.look, uploads, AT_ONCE)
+    # Only once nothing speaks against any of them.
+    await_each(files, _Upload.mark, uploads, AT_ONCE)
     missing = [(one, name) for one, name in parts if name in one.missing]
     total = sum(one.local[name][0] for one, name in missing)
     with progress.stage("uploading", total, "bytes") as bar:
 
-        def send(part: tuple[_Upload, str]) -> None:
+        async def send(part: tuple[_Upload, str]) -> None:
             one, name = part
             url = one.url_of(name)
             with faults_of(url, writing=True):
-                files.put_file(str(one.path / name), url)
+                await files._put_file(str(one.path / name), url)
             bar.advance(one.local[name][0])
 
-        each_of(send, missing, AT_ONCE)
+        await_each(files, send, missing, AT_ONCE)
     files.invalidate_cache()
-    each_of(_Upload.end, uploads, AT_ONCE)
+    await_each(files, _Upload.end, uploads, AT_ONCE)
 
 
 class _Upload:
@@ -88,7 +92,7 @@ class _Upload:
         self.names = [""] if self.manifest is None else list(self.manifest.files)
         self.local: dict[str, tuple[int, str]] = {}  # size and MD5, by name
         self.missing: set[str] = set()
-        self.standing: bytes | None = None  # where the manifest goes, while files are sent
+        self.standing: bytes | None = None  # where the manifest goes, by now
 
     def url_of(self, name: str) -> str:
         """Where a file goes."""
@@ -108,82 +112,94 @@ class _Upload:
                 "run the same again"
             )
 
-    def begin(self) -> None:
-        """Look at what is there, and mark a store as incomplete unless it is this one."""
-        there = self._there()
+    async def look(self) -> None:
+        """Find out what is missing there, and whether a store may be replaced."""
+        there = await self._there()
         found = {name: (facts["size"], _md5_of(facts)) for name, facts in there.items()}
         self.missing = {name for name in self.names if found.get(name) != self.local[name]}
-        if self.manifest is None:
-            return
-        self.standing = content_of(self.files, self.url_of(MANIFEST))
-        if not _is_ours(self.standing, there):
-            raise OutputExistsError(
-                f"{self.url}: holds something else than a store of this package; remove it, or "
-                "upload to another URL"
-            )
-        if self.standing != self.manifest.encode():
-            self._write_manifest(UPLOADING + f'"{uuid.uuid4().hex}"}}\n'.encode())
+        if self.manifest is not None:
+            self.standing = await self._manifest_there()
+            if not _is_ours(self.standing, there):
+                raise OutputExistsError(
+                    f"{self.url}: holds something else than a store of this package; remove it, "
+                    "or upload to another URL"
+                )
 
-    def end(self) -> None:
+    async def mark(self) -> None:
+        """Say there that a store is incomplete, unless it is this one."""
+        if self.manifest is not None and self.standing != self.manifest.encode():
+            await self._write_manifest(UPLOADING + f'"{uuid.uuid4().hex}"}}\n'.encode())
+
+    async def end(self) -> None:
         """Compare what is there with what was sent; from then on a store is whole."""
-        there = self._there()
+        there = await self._there()
         for name, local in self.local.items():
-            self._require(name, there.get(name, {}), *local)
+            await self._require(name, there.get(name, {}), *local)
         if self.manifest is None:
             return
-        if content_of(self.files, self.url_of(MANIFEST)) != self.standing:
+        if await self._manifest_there() != self.standing:
             raise OutputBusyError(
                 f"{self.url}: another run uploads there; run the same again once that has ended"
             )
-        self._write_manifest(self.manifest.encode())
+        await self._write_manifest(self.manifest.encode())
         for name in there.keys() - self.manifest.files.keys() - {MANIFEST}:
             with faults_of(self.url_of(name), writing=True):
-                self.files.rm_file(self.url_of(name))
+                await self.files._rm_file(self.url_of(name))
 
-    def _write_manifest(self, content: bytes) -> None:
+    async def _manifest_there(self) -> bytes | None:
+        url = self.url_of(MANIFEST)
+        found: bytes | None = await _found(url, self.files._cat_file(url))
+        return found
+
+    async def _write_manifest(self, content: bytes) -> None:
         """Write what stands where the manifest goes, unless it does."""
         url = self.url_of(MANIFEST)
         if self.standing != content:
             with faults_of(url, writing=True):
-                self.files.pipe_file(url, content)
-            if content_of(self.files, url) != content:
+                await self.files._pipe_file(url, content)
+            if await self._manifest_there() != content:
                 raise NetworkError(f"{url}: is not what was sent; try again")
         self.standing = content
 
-    def _there(self) -> dict[str, Any]:
+    async def _there(self) -> dict[str, Any]:
         """What is stated of the objects there, by name."""
-        try:
-            with faults_of(self.url):
-                if self.manifest is None:
-                    found = self.files.info(self.url)
-                    return {"": found} if found["type"] == "file" else {}
-                below = self.files.find(self.url, detail=True)
-        except InputError as error:
-            if error.problem != NO_SUCH:
-                raise
-            return {}
+        if self.manifest is None:
+            found = await _found(self.url, self.files._info(self.url))
+            return {"": found} if found and found["type"] == "file" else {}
+        below = await _found(self.url, self.files._find(self.url, detail=True))
         start = f"{self.files._strip_protocol(self.url)}/"
         # Consoles make an empty object of a folder's own name.
         return {
             name.removeprefix(start): facts
-            for name, facts in below.items()
+            for name, facts in (below or {}).items()
             if name.startswith(start) and name != start
         }
 
-    def _require(self, name: str, there: Mapping[str, Any], size: int, md5: str) -> None:
+    async def _require(self, name: str, there: Mapping[str, Any], size: int, md5: str) -> None:
         """Refuse an object that is not what was sent."""
         url = self.url_of(name)
         is_right = there.get("size") == size
         if is_right and _md5_of(there) not in (None, md5):
             # The ETag of an encrypted object may look like an MD5.
-            with faults_of(url), self.files.open(url, "rb") as content:
-                is_right = hashlib.file_digest(content, _md5).hexdigest() == md5
+            content = await _found(url, self.files._cat_file(url))
+            is_right = _md5(content or b"").hexdigest() == md5
         if not is_right:
             raise NetworkError(f"{url}: is not what was sent (size or MD5); try again")
 
 
-def _md5() -> Any:
-    return hashlib.md5(usedforsecurity=False)
+async def _found(url: str, answer: Awaitable[Answer]) -> Answer | None:
+    """What a store answers; None if there is no such file or folder."""
+    try:
+        with faults_of(url):
+            return await answer
+    except InputError as error:
+        if error.problem != NO_SUCH:
+            raise
+        return None
+
+
+def _md5(content: bytes = b"") -> Any:
+    return hashlib.md5(content, usedforsecurity=False)
 
 
 def _md5_of(facts: Mapping[str, Any]) -> str | None:
