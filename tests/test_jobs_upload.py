@@ -31,6 +31,7 @@ from tests.remote_stores import (  # noqa: F401 (fixtures)
     s3,
     s3_server,
 )
+from tests.unit.test_report_page import Page
 
 TO = f"s3://{BUCKET}/night"
 UPLOADED = ("build", "bfs", "components", "export", "report")
@@ -73,6 +74,10 @@ def test_results_are_those_of_the_run(
     assert done_by(first) == [*STEPS, "report", *UPLOADS], first
     assert uploaded(s3) == results(run)
     assert "graph.zarr/manifest.json" in uploaded(s3)
+    # The page is about all that comes before it.
+    page = Page(uploaded(s3)["report.html"].decode())
+    assert "✓ done" in page.texts["p"]
+    assert page.texts["th"][-len(STEPS) :] == list(STEPS)
     graph, answer = og.open(f"{TO}/graph.zarr"), stores.local_path(f"{TO}/bfs/10.zarr")
     assert listing(Path(graph.path)) == listing(run / "graph.zarr")
     found, right = (og.Result.open(path) for path in (answer, run / "bfs" / "10.zarr"))

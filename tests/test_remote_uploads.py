@@ -132,6 +132,23 @@ def test_files_are_replaced(s3: Any, proxy: Proxy, tmp_path: Path) -> None:  # n
         assert proxy.sent() == ["night/bfs/a.csv"]
 
 
+def test_files_that_are_sent_in_parts(
+    s3: Any,  # noqa: F811
+    proxy: Proxy,  # noqa: F811
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Their MD5 is not stated: the size is compared, and they are sent again."""
+    monkeypatch.setattr("s3fs.core.calculate_chunksize", lambda size, chunksize=None: 5 << 20)
+    path = tmp_path / "a.csv"
+    path.write_bytes(b"0123456789abcdef" * (11 << 16))
+    for _ in range(2):
+        upload(path, name="a.csv")
+        assert s3.info(f"{TO}/a.csv", refresh=True)["ETag"].endswith('-3"')
+        assert below(s3) == {"a.csv": path.read_bytes()}
+        assert proxy.sent() == 3 * ["night/a.csv"]
+
+
 def test_something_else_is_not_replaced(s3: Any, graphs: list[Path]) -> None:  # noqa: F811
     said = f"^{URL}: holds something else than a store of this package"
     for name, text in {"data/c/0": b"x", "manifest.json": b'{"name": "app"}'}.items():

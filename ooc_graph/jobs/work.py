@@ -222,7 +222,7 @@ def _diff(work: Work, step: Step, units: Sequence[str]) -> Found:
 def _report(work: Work, step: Step, units: Sequence[str]) -> Found:
     from ooc_graph.jobs.own_report import write_own_report  # noqa: PLC0415 - imports matplotlib
 
-    write_own_report(work.run.folder, step.label, work.output(step, units[0]))
+    write_own_report(work.run.folder, work.steps, step, work.output(step, units[0]))
     return {units[0]: {}}
 
 
