@@ -413,15 +413,14 @@ def read_in_child(cache: Path) -> str:
 
 
 def killed_before_each_request(
-    environment: dict[str, str], graphs: list[Path], folder: Path, every: int
+    environment: dict[str, str], graphs: list[Path], folder: Path, step: int, every: int
 ) -> list[str]:
-    """What readers find after each kill."""
+    """What readers find after each kill, before a request of some number and others behind it."""
     os.environ.update(environment)
     import s3fs  # noqa: F401 - children have it
 
     cache, found = folder / "cache", []
     old, new = (Manifest.load(graph).sha256 for graph in graphs)
-    step = 1
     while True:
         # What the last one left is what stood there before.
         assert in_child(str(cache), 0, graphs[:1]) == 0
@@ -437,16 +436,20 @@ def killed_before_each_request(
         step += every
 
 
-@pytest.mark.parametrize("every", [9, pytest.param(1, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    ("step", "every"),
+    [(1, 9), *(pytest.param(step, 3, marks=pytest.mark.slow) for step in (1, 2, 3))],
+)
 def test_killed_before_each_request(
     s3: Any,  # noqa: F811
     s3_server: str,  # noqa: F811
     graphs: list[Path],
     tmp_path: Path,
+    step: int,
     every: int,
 ) -> None:
     environment = {name: os.environ[name] for name in os.environ if name.startswith("AWS_")}
-    found = in_own_process(killed_before_each_request, environment, graphs, tmp_path, every)
+    found = in_own_process(killed_before_each_request, environment, graphs, tmp_path, step, every)
     # Before the mark, while files are sent, and once the manifest is there.
     assert found == sorted(found, key=["old", "StoreReplacedError", "new"].index)
     assert set(found) == {"old", "StoreReplacedError", "new"}
