@@ -69,6 +69,9 @@ def test_results_are_those_of_the_run(
     job, run = small_job(tmp_path, ALL), tmp_path / "run"
     plan = ooc("run", job, "--out", run, "--dry-run")
     assert plan.code == 0, plan
+    early = ooc("run", job, "--out", run, "--only", "bfs-up")
+    assert early.code == 2
+    assert "bfs-up follows from bfs, which is not done; run that first" in early.err
     assert uploaded(s3) == {}
     first = ooc("run", job, "--out", run, "--quiet")
     assert done_by(first) == [*STEPS, "report", *UPLOADS], first
@@ -117,6 +120,13 @@ def test_what_changes_is_uploaded_again(
     assert again.code == 0
     assert proxy.sent() == []
     assert uploaded(s3) == results(run)
+    # What somebody removes there is not noticed, unless the stage is a new one.
+    s3.rm_file(f"{TO}/bfs/20.zarr/zarr.json")
+    assert done_by(ooc("run", job, "--out", run, *more)) == []
+    assert done_by(ooc("run", job, "--out", run, *more, "--set", "stage.bfs-up.name=again")) == [
+        "again"
+    ]
+    assert proxy.sent() == ["night/bfs/20.zarr/zarr.json"]
     # Other edges: older answers are replaced, and those that are no longer asked for stay.
     small_job(tmp_path, ALL, edges=CHANGED)
     other = ooc("run", job, "--out", run)
