@@ -4,12 +4,21 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from importlib.util import find_spec
 from typing import Annotated, Any, TypeAlias, TypeVar
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationInfo
 
 from ooc_graph.errors import OocGraphError, UsageError
-from ooc_graph.remote.urls import OBJECT_STORES, has_secret, is_url, scheme_of, shown
+from ooc_graph.remote.urls import (
+    LIBRARIES,
+    OBJECT_STORES,
+    has_secret,
+    is_url,
+    lacking,
+    scheme_of,
+    shown,
+)
 
 
 def _located(path: str, info: ValidationInfo) -> str:
@@ -46,6 +55,9 @@ def _target(url: str) -> str:
         known = ", ".join(f"{name}://" for name in OBJECT_STORES)
         said = shown(url) if is_url(url) else url
         raise ValueError(f"{said}: expected the URL of a folder in an object store ({known})")
+    if find_spec(LIBRARIES[scheme]) is None:
+        # Now, and not when all else is done.
+        raise ValueError(f"{shown(url)}: {lacking(scheme)}")
     return _without_secrets(url).rstrip("/")
 
 

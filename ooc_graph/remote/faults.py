@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 from ooc_graph.errors import InputError, NetworkError, OocGraphError, UsageError
 from ooc_graph.layout.whole_file import is_disk_full
-from ooc_graph.remote.urls import LIBRARIES, scheme_of, shown
+from ooc_graph.remote.urls import lacking, scheme_of, shown
 
 NO_SUCH = "no such file, folder or bucket"
 """What is the problem where there is nothing at a URL."""
@@ -53,11 +53,7 @@ def faults_of(url: str, *, writing: bool = False) -> Iterator[None]:
 
 def _own(error: Exception, url: str, do: str, done: str) -> OocGraphError:
     if isinstance(error, ImportError):
-        scheme = scheme_of(url)
-        return UsageError(
-            f"{shown(url)}: {scheme}:// needs {LIBRARIES[scheme]}; "
-            "install it with: pip install 'ooc-graph[remote]'"
-        )
+        return UsageError(f"{shown(url)}: {lacking(scheme_of(url))}")
     chain = list(_chain(error))
     status = next((found for one in chain if (found := _status(one)) is not None), None)
     if status in _REFUSED or (status is None and any(map(_is_refusal, chain))):

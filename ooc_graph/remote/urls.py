@@ -22,6 +22,13 @@ OBJECT_STORES = [scheme for scheme, library in LIBRARIES.items() if library != "
 _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
 
 
+def lacking(scheme: str) -> str:
+    """What is said if the library of a scheme is not installed."""
+    return (
+        f"{scheme}:// needs {LIBRARIES[scheme]}; install it with: pip install 'ooc-graph[remote]'"
+    )
+
+
 def is_url(path: Any) -> bool:
     """Whether a path is a URL, of any scheme."""
     return isinstance(path, str) and _URL.match(path) is not None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -226,6 +227,15 @@ def refusal(folder: Path, text: str, *settings: str) -> list[str]:
 def test_a_mistake_is_one_line(text: str, said: str, tmp_path: Path) -> None:
     (line,) = refusal(tmp_path, text)
     assert said in line
+
+
+def test_a_library_that_is_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "gcsfs", None)
+    (line,) = refusal(tmp_path, UPLOAD.format(of="build", to="gs://bucket/x"))
+    assert line == (
+        "night.toml:7: stage[0].to: gs://bucket/x: gs:// needs gcsfs; install it with: "
+        "pip install 'ooc-graph[remote]'"
+    )
 
 
 def test_every_mistake_has_a_line_in_their_order(tmp_path: Path) -> None:
