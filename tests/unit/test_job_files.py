@@ -168,7 +168,7 @@ def refusal(folder: Path, text: str, *settings: str) -> list[str]:
             )
             for to, shown in {
                 "https://host/x": "https://host/x",
-                "http://me:S3cret@host/x": "http://host/x",
+                "http://host/x": "http://host/x",
                 "results": "results",
                 "file:///results": "file:///results",
                 "s3://": "s3://",
@@ -178,10 +178,6 @@ def refusal(folder: Path, text: str, *settings: str) -> list[str]:
             UPLOAD.format(of="build", to="s3://key:S3cret@bucket/x"),
             "night.toml:7: stage[0].to: s3://bucket/x: a URL in a job has no user, password or "
             "query",
-        ),
-        (
-            UPLOAD.format(of="build", to="s3://bucket/x?versionId=1"),
-            "names of objects with ? or # in them are not read",
         ),
         (KRONECKER + '[[stage]]\nkind = "upload"\nof = "build"\n', "stage[0].to: is missing"),
         (
