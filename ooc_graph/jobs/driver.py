@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from time import perf_counter, sleep
@@ -19,7 +19,7 @@ from ooc_graph.jobs.summary import summary_of
 from ooc_graph.jobs.toml_text import to_toml
 from ooc_graph.jobs.workplace import Workplace
 from ooc_graph.runtime.signals import Terminated
-from ooc_graph.types import Progress
+from ooc_graph.types import NoProgress, Progress, StageProgress
 
 Say = Callable[[str], object]
 
@@ -139,15 +139,23 @@ def _do(work: Any, step: Step, say: Say) -> None:
     say(f"{step.label}: begun" + (f", {kept} of {len(units)} done before" if kept else ""))
     for _ in range(2):
         size = work.at_once(step, len(left)) if left else 1
-        for some in (left[at : at + size] for at in range(0, len(left), size)):
-            run.begin(step, some)
-            since = perf_counter()
-            run.done(step, work.do(step, some), perf_counter() - since)
+        with _bar(work, step, len(left), size) as bar:
+            for some in (left[at : at + size] for at in range(0, len(left), size)):
+                run.begin(step, some)
+                since = perf_counter()
+                run.done(step, work.do(step, some), perf_counter() - since)
+                bar.advance(len(some))
         # Once more if what was done before has gone, as with a folder whose key was damaged.
         left = run.left(step, units)
     seconds = perf_counter() - begun
     run.end_step(step, seconds)
     say(f"{step.label}: done in {seconds:.1f} s")
+
+
+def _bar(work: Any, step: Step, count: int, size: int) -> AbstractContextManager[StageProgress]:
+    """Progress of a step by its units. A single call for all of them shows its own."""
+    progress: Progress = NoProgress() if count <= size else work.workplace.progress
+    return progress.stage(f"stage {step.label}", count, step.counted_as)
 
 
 def _note_failure(run: Run, error: BaseException, begun: float, step: Step | None = None) -> None:

@@ -69,6 +69,11 @@ class Step:
         return f"{self.label}/{unit}.zarr" if self.has_roots else f"{self.label}.zarr"
 
     @property
+    def counted_as(self) -> str:
+        """What its units are."""
+        return "files" if isinstance(self.stage, ExportStage | DiffStage) else "answers"
+
+    @property
     def has_roots(self) -> bool:
         """Whether there is an answer for each root."""
         return self.kind in ("bfs", "sssp")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import threading
+from datetime import timedelta
 from typing import TextIO
 
 from rich import progress as bars
@@ -26,7 +27,7 @@ class _Bars(_Display):
             bars.BarColumn(),
             _AmountColumn(),
             bars.TimeElapsedColumn(),
-            bars.TimeRemainingColumn(),
+            _LeftColumn(),
             console=self._console,
             # Redirected, standard output would end up in this stream.
             redirect_stdout=False,
@@ -104,3 +105,16 @@ class _AmountColumn(bars.ProgressColumn):
         if task.completed and elapsed_s > 0:
             parts.append(_rate(task.completed / elapsed_s, task.fields["unit"]))
         return Text(" · ".join(parts))
+
+
+class _LeftColumn(bars.ProgressColumn):
+    """Time left at the rate of the whole stage: ``0:01:30``.
+
+    That of rich is at the rate of the last half minute, in which long units do not end.
+    """
+
+    def render(self, task: bars.Task) -> Text:
+        if not (task.total and task.completed and task.elapsed):
+            return Text("-:--:--", style="progress.remaining")
+        left_s = max(0.0, task.total / task.completed - 1) * task.elapsed
+        return Text(str(timedelta(seconds=round(left_s))), style="progress.remaining")
