@@ -1,8 +1,10 @@
-"""What is seen of a job while it runs: bars."""
+"""What is seen of a job while it runs: bars, and events that are logged."""
 
 from __future__ import annotations
 
 import io
+import json
+import logging
 import re
 import time
 from pathlib import Path
@@ -12,10 +14,11 @@ import pytest
 
 import ooc_graph as og
 from ooc_graph.jobs.driver import run_job
+from ooc_graph.jobs.events import logged_as_json
 from ooc_graph.jobs.reading import read_job
 from ooc_graph.report import bars
 from ooc_graph.report.progress import Progress
-from tests.job_runs import Command, small_job
+from tests.job_runs import Command, events, small_job
 
 
 class Terminal(io.StringIO):
@@ -68,3 +71,66 @@ def test_lines_elsewhere_have_the_rate_of_a_stage(ooc: Command, tmp_path: Path) 
     assert re.search(r"^stage export: done in .* files/s\)$", said.err, re.MULTILINE)
     assert "stage " not in said.out
     assert ooc("run", job, "--out", tmp_path / "quiet", "--quiet").err == ""
+
+
+def records(said: str) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in said.splitlines()]
+
+
+def test_events_as_lines_of_json(ooc: Command, tmp_path: Path) -> None:
+    job, run = small_job(tmp_path), tmp_path / "run"
+    said = ooc("run", job, "--out", run, "--log-json")
+    assert said.code == 0, said
+    found = [one for one in records(said.err) if "event" in one]
+    # The same as in the folder, and which job it is.
+    added = ("level", "message", "job")
+    assert [{key: one[key] for key in one if key not in added} for one in found] == events(run)
+    assert {(one["level"], one["job"]) for one in found} == {("info", "small")}
+    assert found[0]["message"] == "small: begun"
+    assert found[1]["message"] == "small: build: begun"
+    assert logging.getLogger("ooc_graph").level == logging.NOTSET
+    assert ooc("run", job, "--out", run).err == ""
+
+
+def test_a_failure_is_an_error_in_the_log(ooc: Command, tmp_path: Path) -> None:
+    job = small_job(tmp_path)
+    said = ooc("run", job, "--out", tmp_path / "run", "--log-json", "--set", "stage.bfs.roots=[9]")
+    *lines, last = said.err.splitlines()
+    errors = [one for one in records("\n".join(lines)) if one["level"] == "error"]
+    assert [(one["event"], one.get("stage")) for one in errors] == [
+        ("failed", "bfs"),
+        ("failed", None),
+    ]
+    assert last.startswith("ooc-graph: ")
+    # As with all commands, the last line says why it ended.
+    assert errors[1]["message"] == f"small: failed: {errors[1]['error']}"
+    assert last == f"ooc-graph: {errors[1]['error']}"
+
+
+def test_notes_are_logged_too(ooc: Command, tmp_path: Path) -> None:
+    more = '[[stage]]\nkind = "diff"\nof = "bfs"\nagainst = "yesterday"\n'
+    said = ooc("run", small_job(tmp_path, more), "--out", tmp_path / "run", "--log-json")
+    notes = [one for one in records(said.err) if "event" not in one]
+    assert any("diff: no earlier answer" in one["message"] for one in notes)
+    assert {frozenset(one) for one in notes} == {frozenset(("time", "level", "message"))}
+
+
+def test_an_application_collects_events(
+    ooc: Command, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO, "ooc_graph.jobs")
+    job = small_job(tmp_path)
+    ooc("run", job, "--out", tmp_path / "run", "--set", "stage.bfs.roots=[9]")
+    levels = {one.event["event"]: one.levelname for one in caplog.records}  # type: ignore[attr-defined]
+    assert levels == {"begun": "INFO", "done": "INFO", "failed": "ERROR"}
+
+
+def test_a_traceback_stays_in_one_line(capsys: pytest.CaptureFixture[str]) -> None:
+    with logged_as_json():
+        try:
+            raise ValueError("of two\nlines")
+        except ValueError:
+            logging.getLogger("ooc_graph").warning("a state was not written", exc_info=True)
+    (found,) = records(capsys.readouterr().err)
+    assert found["level"] == "warning"
+    assert found["traceback"].endswith("ValueError: of two\nlines")

@@ -30,6 +30,9 @@ RUNS = Path("runs")
 @click.option("--schema", is_flag=True, help="Print the JSON schema of job files.")
 @click.option("--example", metavar="NAME", help="Print an example: graph500, road_distances, ...")
 @quiet_option
+@click.option(
+    "--log-json", is_flag=True, help="Events as JSON lines on stderr, in place of progress."
+)
 def run(
     job: Path | None,
     settings: tuple[str, ...],
@@ -40,6 +43,7 @@ def run(
     schema: bool,
     example: str | None,
     quiet: bool,
+    log_json: bool,
 ) -> None:
     """Do the stages of a job that are not done yet."""
     if schema or example is not None:
@@ -60,7 +64,9 @@ def run(
 
         _print_table(("step", "kind", "state", "memory"), outlook(read, folder, chosen))
         return
-    with Progress(quiet) as progress:
+    from ooc_graph.jobs.events import logged_as_json  # noqa: PLC0415
+
+    with logged_as_json() if log_json else Progress(quiet) as progress:
         run_job(read, folder, progress, click.echo, chosen=chosen)
 
 

@@ -12,12 +12,12 @@ import socket
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from datetime import UTC, datetime
 from pathlib import Path
 from shutil import rmtree
 from typing import Any
 
 from ooc_graph.errors import CorruptStoreError, OutputExistsError, RunTakenOverError
+from ooc_graph.jobs import events
 from ooc_graph.jobs.inputs import noted, sha256_of
 from ooc_graph.jobs.steps import Step, hash_of
 from ooc_graph.layout.outputs import make_folder, refuse_folder
@@ -144,10 +144,11 @@ class Run:
             self._require_own()
 
     def event(self, event: str, **facts: Any) -> None:
-        """Append one line to what happened."""
+        """Append one line to what happened, and log it."""
         self._require_own()
-        time = datetime.now(UTC).isoformat(timespec="milliseconds")
-        append_line(self.folder / EVENTS, json.dumps({"time": time, "event": event, **facts}))
+        found = {"time": events.now(), "event": event, **facts}
+        append_line(self.folder / EVENTS, events.line_of(found))
+        events.log(self.manifest["job"], found)
 
     def run_begins(self) -> None:
         """Say who runs."""
