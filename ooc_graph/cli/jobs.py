@@ -95,13 +95,26 @@ def status(folder: Path, as_json: bool) -> None:
 @click.command()
 @click.argument("folder", type=PATH, default=RUNS)
 @click.option("--json", "as_json", is_flag=True, help="Machine-readable.")
-def runs(folder: Path, as_json: bool) -> None:
+@click.option(
+    "--prometheus",
+    type=PATH,
+    metavar="FILE.prom",
+    help="Write a file for node_exporter's textfile collector instead.",
+)
+def runs(folder: Path, as_json: bool, prometheus: Path | None) -> None:
     """List the runs in a folder [runs] and how far they are."""
     from ooc_graph.jobs.status import age_of, statuses_in  # noqa: PLC0415
 
+    if as_json and prometheus is not None:
+        raise UsageError("--json and --prometheus: give one of them")
     if not folder.is_dir():
         raise NotAStoreError(f"{folder}: no such folder")
     found = statuses_in(folder)
+    if prometheus is not None:
+        from ooc_graph.jobs.metrics import write_metrics  # noqa: PLC0415
+
+        write_metrics(prometheus, found)
+        return
     if as_json:
         click.echo(json.dumps(found, indent=1))
         return

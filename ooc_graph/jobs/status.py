@@ -15,6 +15,7 @@ from ooc_graph.jobs.folder import EVENTS, MANIFEST, read_manifest
 
 RUNNING, STOPPED, FAILED, DONE, NEW = "running", "stopped", "failed", "done", "new"
 DAMAGED = "damaged"
+STATES = (RUNNING, STOPPED, FAILED, DONE, NEW, DAMAGED)
 
 
 def statuses_in(folder: Path) -> list[dict[str, Any]]:
@@ -38,7 +39,8 @@ def status_of(folder: Path) -> dict[str, Any]:
     ``state`` is ``running``; ``done``; ``failed``, with the ``error``; or ``stopped``, if the
     process is not there any more. Of another host's process that cannot be known: see ``last``,
     the time of the last event. ``steps`` have, of each, units done and in all, those that are
-    ``running`` and since when, and the units a second of this run.
+    ``running`` and since when, and the units a second of this run. ``seconds`` are of all that is
+    done, by whichever run; ``failures`` are of this one.
 
     Raises
     ------
@@ -116,6 +118,8 @@ def _step(
     found: dict[str, Any] = {"step": name, "kind": entry["kind"]}
     found |= {"state": DONE if entry["done"] else STOPPED}
     found |= {"done": len(entry["units"]), "total": entry["total"]}
+    found["seconds"] = sum(one["seconds"] or 0.0 for one in entry["units"].values())
+    found["failures"] = sum(one["event"] == FAILED for one in own)
     ended = [one for one in own if one["event"] == DONE and "units" in one]
     seconds = sum(one["seconds"] for one in ended)
     if seconds > 0:
