@@ -79,11 +79,22 @@ def _show(schema: bool, example: str | None) -> None:
 @click.command()
 @click.argument("folder", type=PATH, metavar="RUN")
 @click.option("--json", "as_json", is_flag=True, help="Machine-readable.")
-def status(folder: Path, as_json: bool) -> None:
+@click.option(
+    "--serve",
+    type=click.IntRange(0, 65535),
+    metavar="PORT",
+    help="Show it on a page at 127.0.0.1 until Ctrl-C; 0: any free port.",
+)
+def status(folder: Path, as_json: bool, serve: int | None) -> None:
     """Say how far a run is: what is done, running and left."""
     from ooc_graph.jobs.status import status_of  # noqa: PLC0415
 
     found = status_of(folder)
+    if serve is not None:
+        from ooc_graph.jobs.live import serve_status  # noqa: PLC0415
+
+        serve_status(folder, serve, click.echo)
+        return
     if as_json:
         click.echo(json.dumps(found, indent=1))
         return

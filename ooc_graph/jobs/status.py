@@ -21,14 +21,15 @@ STATES = (RUNNING, STOPPED, FAILED, DONE, NEW, DAMAGED)
 def statuses_in(folder: Path) -> list[dict[str, Any]]:
     """How far each run in a folder is, by name; the state of one that is damaged is that."""
     return [
-        _status_or_damage(path) for path in sorted(folder.iterdir()) if (path / MANIFEST).is_file()
+        status_or_damage(path) for path in sorted(folder.iterdir()) if (path / MANIFEST).is_file()
     ]
 
 
-def _status_or_damage(folder: Path) -> dict[str, Any]:
+def status_or_damage(folder: Path) -> dict[str, Any]:
+    """How far a run is; the state of one that cannot be read is that it is damaged."""
     try:
         return status_of(folder)
-    except CorruptStoreError as error:
+    except (CorruptStoreError, NotAStoreError) as error:
         found = {"job": "", "folder": str(folder), "state": DAMAGED, "error": str(error)}
         return {**found, "steps": []}
 
