@@ -60,9 +60,9 @@ def run(
     read = read_job(job, settings)
     folder, chosen = out or RUNS / str(read.name), Chosen(only, first)
     if dry_run:
-        from ooc_graph.jobs.dry import outlook  # noqa: PLC0415
+        from ooc_graph.jobs.dry import COLUMNS, outlook  # noqa: PLC0415
 
-        _print_table(("step", "kind", "state", "memory"), outlook(read, folder, chosen))
+        _print_table(COLUMNS, outlook(read, folder, chosen))
         return
     from ooc_graph.jobs.events import logged_as_json  # noqa: PLC0415
 

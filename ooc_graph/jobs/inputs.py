@@ -134,6 +134,13 @@ def _files_of(source: FilesSource, files: Files) -> list[dict[str, Any]]:
     ]
 
 
+def input_bytes(known: Iterable[Mapping[str, Any]], files: Files) -> int | None:
+    """Bytes of files that `source_of` found, as they are stored; None: a server does not say."""
+    by_hash = {one["sha256"]: one["stamp"][0] for one in files.get("hashes", {}).values()}
+    sizes = [one["size"] if "size" in one else by_hash[one["sha256"]] for one in known]
+    return None if None in sizes else sum(sizes)
+
+
 def _remote_files_of(source: FilesSource, files: Files) -> list[dict[str, Any]]:
     """As `_files_of`, of URLs: by size and tag, so that nothing is fetched; by hash without one."""
     from ooc_graph.edges.parts import remote_files  # noqa: PLC0415 (much is imported)
