@@ -18,7 +18,7 @@ import pytest
 from ooc_graph.jobs.live import page_html
 from ooc_graph.report.runs_page import runs_template
 from tests.command_line import LIMIT_S, running
-from tests.job_runs import Command, small_job
+from tests.job_runs import STEPS, Command, small_job
 
 
 @pytest.fixture
@@ -122,6 +122,16 @@ def test_a_port_that_is_taken_and_a_folder_without_a_run(
     assert "give another one, or 0" in said.err
     assert ooc("status", tmp_path, "--serve", 0).code == ooc("status", tmp_path).code
     assert ooc("status", run, "--serve", 65536).code == 2
+
+
+def test_a_run_that_is_done(ooc: Command, tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    assert ooc("run", small_job(tmp_path), "--out", run).code == 0
+    text = page_html(runs_template("live.html.j2"), run, datetime.now(UTC))
+    assert text.count("✓ done") == 2 + len(STEPS)
+    assert "5 of 5 stages done" in text
+    assert " B of memory<" in text
+    assert "left" not in text.partition("<body>")[2]
 
 
 def test_states_of_stages(run: Path) -> None:

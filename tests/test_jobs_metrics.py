@@ -54,6 +54,8 @@ def test_metrics_of_runs(ooc: Command, tmp_path: Path) -> None:
         assert found["run_seconds", name] == status["seconds"] > 0
     assert ("run_seconds", "damaged") not in found
     assert found["stage_units", strange, "bfs"] == found["stage_units_done", strange, "bfs"] == 2
+    memory_bytes = status_of(folder / strange)["steps"][1]["tier_bytes"]["memory"]
+    assert found["stage_tier_bytes", strange, "bfs", "memory"] == memory_bytes > 0
     manifest = json.loads((folder / strange / "run.json").read_text())
     units = manifest["steps"]["bfs"]["units"].values()
     assert found["stage_seconds", strange, "bfs"] == sum(one["seconds"] for one in units) > 0

@@ -1,4 +1,4 @@
-"""What is seen of a job while it runs: bars, and events that are logged."""
+"""What is seen of a job while it runs: bars, bytes by tier, and events that are logged."""
 
 from __future__ import annotations
 
@@ -16,8 +16,11 @@ import ooc_graph as og
 from ooc_graph.jobs.driver import run_job
 from ooc_graph.jobs.events import logged_as_json
 from ooc_graph.jobs.reading import read_job
+from ooc_graph.jobs.status import status_of
+from ooc_graph.jobs.tiers import tier_bytes, tier_text
 from ooc_graph.report import bars
 from ooc_graph.report.progress import Progress
+from ooc_graph.strategies.cpu import on_disk
 from tests.job_runs import Command, events, small_job
 
 
@@ -71,6 +74,69 @@ def test_lines_elsewhere_have_the_rate_of_a_stage(ooc: Command, tmp_path: Path) 
     assert re.search(r"^stage export: done in .* files/s\)$", said.err, re.MULTILINE)
     assert "stage " not in said.out
     assert ooc("run", job, "--out", tmp_path / "quiet", "--quiet").err == ""
+
+
+def test_bytes_in_memory(ooc: Command, tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    said = ooc("run", small_job(tmp_path), "--out", run)
+    planned = og.plan(run / "graph.zarr")["bytes: in all"]
+    steps = {step["step"]: step for step in status_of(run)["steps"]}
+    assert steps["bfs"]["tier_bytes"] == {"memory": planned}
+    assert steps["components"]["tier_bytes"].keys() == {"memory"}
+    assert "tier_bytes" not in steps["build"]
+    assert f"bfs: {planned} B of memory" in said.err.splitlines()
+
+
+@pytest.mark.parametrize("workers", [None, 1])
+def test_bytes_read_of_the_store(ooc: Command, tmp_path: Path, workers: int | None) -> None:
+    graph = og.build(og.Kronecker(17), tmp_path / "g.zarr")
+    limit = on_disk.least_within(graph, "bfs")
+    assert limit is not None
+    roots = graph.original_ids()[:2].tolist()
+    job, run = tmp_path / "disk.toml", tmp_path / "run"
+    job.write_text(
+        f"""
+[source]
+kind = "store"
+path = "g.zarr"
+[[stage]]
+kind = "bfs"
+roots = {roots}
+[resources]
+device = "cpu"
+memory_limit = {limit}
+"""
+        + ("" if workers is None else f'[cluster]\nkind = "local"\nworkers = {workers}\n')
+    )
+    said = ooc("run", job, "--out", run)
+    assert said.code == 0, said
+    stream = io.StringIO()
+    with Progress(stream=stream) as progress:
+        given: Any = {"device": "cpu", "memory_limit": limit, "progress": progress}
+        answers = [og.bfs(graph, one, out=tmp_path / f"{one}.zarr", **given) for one in roots]
+    read = [
+        int(one.replace(",", ""))
+        for one in re.findall(r"read ([\d,]+) bytes of", stream.getvalue())
+    ]
+    assert [answer.tier_bytes["read"] for answer in answers] == read
+    found = status_of(run)["steps"][0]["tier_bytes"]
+    # What is kept in memory of blocks that were read depends on the order of searches.
+    assert found["memory"] == answers[0].tier_bytes["memory"] == limit
+    assert 0 < found["read"] <= sum(read)
+    assert og.Result.open(run / "bfs" / f"{roots[0]}.zarr").tier_bytes == {}
+
+
+def test_bytes_of_units_are_put_together() -> None:
+    units = [
+        {"tier_bytes": {"memory": 5, "device": 7_000, "read": 100}},
+        {"seconds": None},
+        {"tier_bytes": {"memory": 9, "pinned": 2_500_000, "read": 1}},
+    ]
+    found = tier_bytes(units)
+    assert found == {"memory": 9, "pinned": 2_500_000, "device": 7_000, "read": 101}
+    said = "9 B of memory, 2.5 MB of pinned memory, 7 kB of device memory, 101 B read of the store"
+    assert tier_text(found) == said
+    assert tier_text(tier_bytes([])) == ""
 
 
 def records(said: str) -> list[dict[str, Any]]:

@@ -18,7 +18,7 @@ from ooc_graph.report.run_facts import Change, RunFacts, StageFacts, duration, r
 
 WORSE_BY = 0.10
 """From which share on a stage counts as slower than before."""
-_OF_TIME = ("stamp", "seconds", "elapsed_s")
+_OF_TIME = ("stamp", "seconds", "elapsed_s", "tier_bytes")
 """What is noted of a unit and is no result."""
 _ABOUT_RUNS = ("diff", "report")
 """Kinds of stages whose results are about times and changes: other ones are no news."""

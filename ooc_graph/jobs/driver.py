@@ -16,6 +16,7 @@ from ooc_graph.jobs.mistakes import nearest
 from ooc_graph.jobs.model import Job
 from ooc_graph.jobs.steps import CHANGED, DONE, Step, steps_of
 from ooc_graph.jobs.summary import summary_of
+from ooc_graph.jobs.tiers import tier_bytes, tier_text
 from ooc_graph.jobs.toml_text import to_toml
 from ooc_graph.jobs.workplace import Workplace
 from ooc_graph.runtime.signals import Terminated
@@ -149,6 +150,8 @@ def _do(work: Any, step: Step, say: Say) -> None:
         left = run.left(step, units)
     seconds = perf_counter() - begun
     run.end_step(step, seconds)
+    if tiers := tier_text(tier_bytes(run.manifest["steps"][step.label]["units"].values())):
+        work.workplace.progress.note(f"{step.label}: {tiers}")
     say(f"{step.label}: done in {seconds:.1f} s")
 
 

@@ -15,6 +15,7 @@ from jinja2 import Template
 
 from ooc_graph.errors import UsageError
 from ooc_graph.jobs.status import age_of, status_or_damage
+from ooc_graph.jobs.tiers import tier_text
 from ooc_graph.report.runs_page import runs_template
 
 HOST = "127.0.0.1"
@@ -52,6 +53,7 @@ def page_html(template: Template, folder: Path, now: datetime) -> str:
     return template.render(
         run=status_or_damage(folder),
         age=lambda time: age_of(time, now),
+        tiers=tier_text,
         now=f"{now:%Y-%m-%d %H:%M:%S}",
         every_s=EVERY_S,
     )

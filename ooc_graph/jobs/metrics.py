@@ -18,6 +18,7 @@ _HELP = {
     "stage_units": "Units of a stage: answers or files.",
     "stage_units_done": "Units of a stage that are done.",
     "stage_seconds": "Seconds that the units of a stage took that are done.",
+    "stage_tier_bytes": "Bytes of memory that a search of a stage reserved, and that all read.",
     "stage_failures": "Failures of a stage in the latest attempt at its run.",
 }
 """By name, less the prefix: what is measured."""
@@ -72,6 +73,8 @@ def _samples(status: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, str], f
         ):
             if key in step:
                 yield name, labels, step[key]
+        for tier, size in step.get("tier_bytes", {}).items():
+            yield "stage_tier_bytes", {**labels, "tier": tier}, size
 
 
 def _family(name: str, said: str, samples: Sequence[Sample]) -> str:

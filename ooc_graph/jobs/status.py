@@ -12,6 +12,7 @@ from typing import Any
 
 from ooc_graph.errors import CorruptStoreError, NotAStoreError
 from ooc_graph.jobs.folder import EVENTS, MANIFEST, read_manifest
+from ooc_graph.jobs.tiers import tier_bytes
 
 RUNNING, STOPPED, FAILED, DONE, NEW = "running", "stopped", "failed", "done", "new"
 DAMAGED = "damaged"
@@ -41,7 +42,7 @@ def status_of(folder: Path) -> dict[str, Any]:
     process is not there any more. Of another host's process that cannot be known: see ``last``,
     the time of the last event. ``steps`` have, of each, units done and in all, those that are
     ``running`` and since when, and the units a second of this run. ``seconds`` are of all that is
-    done, by whichever run; ``failures`` are of this one.
+    done, by whichever run, and so are ``tier_bytes``; ``failures`` are of this one.
 
     Raises
     ------
@@ -120,6 +121,8 @@ def _step(
     found |= {"state": DONE if entry["done"] else STOPPED}
     found |= {"done": len(entry["units"]), "total": entry["total"]}
     found["seconds"] = sum(one["seconds"] or 0.0 for one in entry["units"].values())
+    if tiers := tier_bytes(entry["units"].values()):
+        found["tier_bytes"] = tiers
     found["failures"] = sum(one["event"] == FAILED for one in own)
     ended = [one for one in own if one["event"] == DONE and "units" in one]
     seconds = sum(one["seconds"] for one in ended)

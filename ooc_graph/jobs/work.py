@@ -156,7 +156,8 @@ def _search(work: Work, step: Step, units: Sequence[str]) -> Found:
         **options,
     )
     return {
-        unit: {"elapsed_s": answer.elapsed_s} for unit, answer in zip(units, answers, strict=True)
+        unit: {"elapsed_s": answer.elapsed_s, "tier_bytes": dict(answer.tier_bytes)}
+        for unit, answer in zip(units, answers, strict=True)
     }
 
 
@@ -182,7 +183,7 @@ def _many(work: Work, step: Step, units: Sequence[str]) -> Found:
 
 def _components(work: Work, step: Step, units: Sequence[str]) -> Found:
     stage: Any = step.stage
-    og.components(
+    found = og.components(
         work.graph,
         out=work.output(step, units[0]),
         exchange=stage.exchange,
@@ -190,7 +191,7 @@ def _components(work: Work, step: Step, units: Sequence[str]) -> Found:
         overwrite=True,
         **work.workplace.options(),
     )
-    return {units[0]: work.known(step, units[0])}
+    return {units[0]: {**work.known(step, units[0]), "tier_bytes": dict(found.tier_bytes)}}
 
 
 def _validate(work: Work, step: Step, units: Sequence[str]) -> Found:
