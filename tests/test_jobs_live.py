@@ -122,6 +122,7 @@ def test_a_port_that_is_taken_and_a_folder_without_a_run(
     assert "give another one, or 0" in said.err
     assert ooc("status", tmp_path, "--serve", 0).code == ooc("status", tmp_path).code
     assert ooc("status", run, "--serve", 65536).code == 2
+    assert ooc("status", run, "--serve", 0, "--json").code == 2
 
 
 def test_a_run_that_is_done(ooc: Command, tmp_path: Path) -> None:

@@ -154,6 +154,7 @@ def test_events_as_lines_of_json(ooc: Command, tmp_path: Path) -> None:
     assert {(one["level"], one["job"]) for one in found} == {("info", "small")}
     assert found[0]["message"] == "small: begun"
     assert found[1]["message"] == "small: build: begun"
+    assert found[2]["message"] == "small: build: begun: units build"
     assert logging.getLogger("ooc_graph").level == logging.NOTSET
     assert ooc("run", job, "--out", run).err == ""
 

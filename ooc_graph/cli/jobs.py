@@ -89,6 +89,8 @@ def status(folder: Path, as_json: bool, serve: int | None) -> None:
     """Say how far a run is: what is done, running and left."""
     from ooc_graph.jobs.status import status_of  # noqa: PLC0415
 
+    if as_json and serve is not None:
+        raise UsageError("--json and --serve: give one of them")
     found = status_of(folder)
     if serve is not None:
         from ooc_graph.jobs.live import serve_status  # noqa: PLC0415

@@ -34,7 +34,9 @@ def now() -> str:
 def log(job: str, event: Mapping[str, Any]) -> None:
     """Pass an event on to `logging`; the record has it and its job as ``event``."""
     level = logging.ERROR if event["event"] == FAILED else logging.INFO
-    words = (event[key] for key in ("stage", "event", "error") if key in event)
+    words = [event[key] for key in ("stage", "event", "error") if key in event]
+    if "units" in event:
+        words.append(f"units {', '.join(event['units'])}")
     LOG.log(level, ": ".join((job, *words)), extra={"event": {"job": job, **event}})
 
 
