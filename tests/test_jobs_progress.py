@@ -42,7 +42,7 @@ def test_a_bar_of_a_stage_beside_that_of_the_call(
         found = find(graph, roots, **options)
         if roots == [30]:
             with options["progress"].stage("of the call", 10, "edges") as call:
-                wait_for(stream, "stage bfs", "50 %", "answers/s", "of the call")
+                wait_for(stream, "stage bfs", "50 %", "answers/s", "464 B of memory", "of the call")
                 call.advance(4)
             seen.append(stream.getvalue())
         return found

@@ -145,12 +145,12 @@ def _do(work: Any, step: Step, say: Say) -> None:
                 run.begin(step, some)
                 since = perf_counter()
                 run.done(step, work.do(step, some), perf_counter() - since)
-                bar.advance(len(some))
+                bar.advance(len(some), _tiers(run, step))
         # Once more if what was done before has gone, as with a folder whose key was damaged.
         left = run.left(step, units)
     seconds = perf_counter() - begun
     run.end_step(step, seconds)
-    if tiers := tier_text(tier_bytes(run.manifest["steps"][step.label]["units"].values())):
+    if tiers := _tiers(run, step):
         work.workplace.progress.note(f"{step.label}: {tiers}")
     say(f"{step.label}: done in {seconds:.1f} s")
 
@@ -159,6 +159,11 @@ def _bar(work: Any, step: Step, count: int, size: int) -> AbstractContextManager
     """Progress of a step by its units. A single call for all of them shows its own."""
     progress: Progress = NoProgress() if count <= size else work.workplace.progress
     return progress.stage(f"stage {step.label}", count, step.counted_as)
+
+
+def _tiers(run: Run, step: Step) -> str:
+    """What searches of a step took so far, by tier."""
+    return tier_text(tier_bytes(run.manifest["steps"][step.label]["units"].values()))
 
 
 def _note_failure(run: Run, error: BaseException, begun: float, step: Step | None = None) -> None:

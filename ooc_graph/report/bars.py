@@ -28,6 +28,7 @@ class _Bars(_Display):
             _AmountColumn(),
             bars.TimeElapsedColumn(),
             _LeftColumn(),
+            bars.TextColumn("{task.fields[said]}", markup=False),
             console=self._console,
             # Redirected, standard output would end up in this stream.
             redirect_stdout=False,
@@ -53,7 +54,7 @@ class _Bars(_Display):
     def advance(self, stage: StageProgress) -> None:
         with self._lock:
             if (task := self._tasks.get(stage)) is not None:
-                self._bars.update(task, completed=stage.done)
+                self._bars.update(task, completed=stage.done, said=stage.said)
 
     def stop(self, stage: StageProgress, *, failed: bool) -> None:
         with self._lock:
@@ -81,10 +82,10 @@ class _Bars(_Display):
         with self._lock:
             if self._timers.pop(stage, None) is None:
                 return
-            task = self._bars.add_task(stage.name, total=stage.total, unit=stage.unit)
+            task = self._bars.add_task(stage.name, total=stage.total, unit=stage.unit, said="")
             # Rates are of the stage, not of the time since its bar appeared.
             self._bars.tasks[-1].start_time = self._bars.get_time() - stage.elapsed_s
-            self._bars.update(task, completed=stage.done)
+            self._bars.update(task, completed=stage.done, said=stage.said)
             self._tasks[stage] = task
             if not self._is_live:
                 self._bars.start()
