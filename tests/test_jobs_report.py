@@ -180,6 +180,35 @@ def test_a_folder_that_is_no_run(ooc: Command, tmp_path: Path, name: str) -> Non
     assert "holds no run of a job" in refused.err
 
 
+def test_runs_that_cannot_be_read(ooc: Command, tmp_path: Path) -> None:
+    job, runs = small_job(tmp_path), [tmp_path / name for name in ("1", "2", "3", "4")]
+    for run in (runs[0], runs[1], runs[3]):
+        assert ooc("run", job, "--out", run).code == 0
+        scaled(run, {"bfs": 2.0} if run == runs[3] else {})
+    (runs[1] / "run.json").write_text("{}")
+    runs[2].mkdir()
+    found = reported(ooc, *runs)
+    assert [one["state"] for one in found] == ["done", "damaged", "damaged", "done"]
+    assert [one["job"] for one in found] == ["small"] * 4
+    assert f"{runs[1] / 'run.json'}: is damaged" in found[1]["error"]
+    assert changes(found[2], is_worse=True) == [("", found[2]["error"])]
+    # Each is compared with the last one before it that can be read.
+    assert changes(found[3], is_worse=True) == [("bfs", "100% slower (median): 2 s → 4 s")]
+    said = ooc("report", *runs).out.splitlines()
+    assert said[:2] == [one["error"] for one in found[1:3]]
+    page = Page((runs[3] / "report.html").read_text())
+    assert page.texts["h2"][0] == "What changed since 1"
+    assert page.texts["td"].count("✗ damaged") == 2
+    # A folder that is no run stays as it is, so that a job can still run there.
+    done = ooc("report", *runs[:3])
+    assert (done.code, list(runs[2].iterdir())) == (0, [])
+    assert done.out.splitlines()[-1] == f"report: {runs[0] / 'report.html'}"
+    for words in (runs[1:2], runs[1:3]):
+        refused = ooc("report", *words)
+        assert refused.code in (1, 2)
+        assert (refused.out, refused.err.count("\n")) == ("", 1)
+
+
 def test_the_page(ooc: Command, tmp_path: Path) -> None:
     job, runs = small_job(tmp_path), [tmp_path / "runs" / name for name in ("a b", "c&d")]
     for run in runs:

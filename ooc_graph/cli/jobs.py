@@ -121,6 +121,7 @@ def runs(folder: Path, as_json: bool) -> None:
 def report(folders: tuple[Path, ...], out: Path | None, as_json: bool) -> None:
     """Write a page about runs of a job, each compared with the one named before it."""
     from ooc_graph.jobs.compared import compared  # noqa: PLC0415
+    from ooc_graph.jobs.status import DAMAGED  # noqa: PLC0415
 
     if as_json and out is not None:
         raise UsageError("--json and --out: give one of them")
@@ -131,8 +132,11 @@ def report(folders: tuple[Path, ...], out: Path | None, as_json: bool) -> None:
     from ooc_graph.report.run_facts import duration, speed  # noqa: PLC0415
     from ooc_graph.report.runs_page import write_runs_page  # noqa: PLC0415
 
-    last, path = found[-1], out or folders[-1] / "report.html"
+    whole = [at for at, one in zip(folders, found, strict=True) if one.state != DAMAGED]
+    last, path = found[-1], out or whole[-1] / "report.html"
     write_runs_page(path, folders[-1], found)
+    for damaged in (one for one in found[:-1] if one.state == DAMAGED):
+        click.echo(damaged.error)
     rows = (
         {
             "stage": stage.name,

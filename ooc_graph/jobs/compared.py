@@ -8,10 +8,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from ooc_graph.errors import UsageError
+from ooc_graph.errors import CorruptStoreError, NotAStoreError, UsageError
 from ooc_graph.jobs.folder import JOB
 from ooc_graph.jobs.run_facts import facts_of
-from ooc_graph.jobs.status import FAILED, STOPPED
+from ooc_graph.jobs.status import DAMAGED, FAILED, STOPPED
 from ooc_graph.jobs.steps import Step
 from ooc_graph.jobs.summary import entries_of
 from ooc_graph.report.run_facts import Change, RunFacts, StageFacts, duration, rate
@@ -26,33 +26,56 @@ Manifest = Mapping[str, Any]
 
 
 def compared(folders: Sequence[Path]) -> list[RunFacts]:
-    """Runs in the order of their folders, each compared with the one before it.
+    """Runs in the order of their folders, each compared with the last one before it that is whole.
+
+    The state of one that cannot be read is ``damaged``.
 
     Raises
     ------
-    NotAStoreError
-        A folder holds no run.
+    CorruptStoreError, NotAStoreError
+        No folder holds a run that can be read, or one is not there.
     UsageError
         The runs are of several jobs.
     """
-    found = [facts_of(folder) for folder in folders]
-    jobs = sorted({run.job for run, _ in found})
+    found = _facts_in(folders)
+    jobs = sorted({run.job for run, _ in found if run.state != DAMAGED})
     if len(jobs) > 1:
         raise UsageError(f"runs of {len(jobs)} jobs ({', '.join(jobs)}); give runs of one job")
-    runs = [replace(found[0][0], changes=_ended_badly(found[0][0]))]
-    for at in range(1, len(folders)):
-        (before, old), (now, new) = found[at - 1], found[at]
-        changes = [
-            *_ended_badly(now),
-            *_between_jobs(folders[at - 1] / JOB, folders[at] / JOB),
-            *_between_stages(before, now, entries_of(old), entries_of(new)),
-        ]
-        runs.append(replace(now, changes=tuple(changes)))
+    runs, before = [], None
+    for folder, (run, manifest) in zip(folders, found, strict=True):
+        changes = list(_ended_badly(run))
+        if run.state != DAMAGED:
+            if before is not None:
+                changes += _between(*before, folder, run, manifest)
+            before = folder, run, manifest
+        runs.append(replace(run, job=jobs[0], changes=tuple(changes)))
     return runs
 
 
+def _facts_in(folders: Sequence[Path]) -> list[tuple[RunFacts, Manifest]]:
+    """What is known of runs, one of which can be read at least."""
+    found: list[tuple[RunFacts, Manifest]] = []
+    for folder in folders:
+        try:
+            found.append(facts_of(folder))
+        except (CorruptStoreError, NotAStoreError) as error:
+            is_last = len(found) == len(folders) - 1
+            if not folder.is_dir() or (is_last and all(run.state == DAMAGED for run, _ in found)):
+                raise
+            name = folder.absolute().name
+            found.append((RunFacts(name, "", DAMAGED, stages=(), error=str(error)), {}))
+    return found
+
+
+def _between(
+    old: Path, before: RunFacts, earlier: Manifest, new: Path, now: RunFacts, later: Manifest
+) -> Iterator[Change]:
+    yield from _between_jobs(old / JOB, new / JOB)
+    yield from _between_stages(before, now, entries_of(earlier), entries_of(later))
+
+
 def _ended_badly(run: RunFacts) -> tuple[Change, ...]:
-    """What failed, or was killed."""
+    """What failed, was killed, or cannot be read."""
     found = [
         Change(stage.name, f"failed: {stage.error}", is_worse=True)
         for stage in run.stages
@@ -60,6 +83,8 @@ def _ended_badly(run: RunFacts) -> tuple[Change, ...]:
     ]
     if run.state == FAILED and not found:
         found.append(Change("", f"failed: {run.error}", is_worse=True))
+    if run.state == DAMAGED:
+        found.append(Change("", run.error, is_worse=True))
     if run.state == STOPPED:
         found.append(Change("", "killed: its process ended without a word", is_worse=True))
     return tuple(found)

@@ -10,7 +10,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from ooc_graph.errors import CorruptStoreError, NotAStoreError
+from ooc_graph.errors import CorruptStoreError, NotAStoreError, OocGraphError
 from ooc_graph.jobs.folder import EVENTS, MANIFEST, read_manifest
 
 RUNNING, STOPPED, FAILED, DONE, NEW = "running", "stopped", "failed", "done", "new"
@@ -19,17 +19,20 @@ DAMAGED = "damaged"
 
 def statuses_in(folder: Path) -> list[dict[str, Any]]:
     """How far each run in a folder is, by name; the state of one that is damaged is that."""
-    return [
-        _status_or_damage(path) for path in sorted(folder.iterdir()) if (path / MANIFEST).is_file()
-    ]
+    found = []
+    for path in sorted(folder.iterdir()):
+        if (path / MANIFEST).is_file():
+            try:
+                found.append(status_of(path))
+            except CorruptStoreError as error:
+                found.append(damaged(path, error))
+    return found
 
 
-def _status_or_damage(folder: Path) -> dict[str, Any]:
-    try:
-        return status_of(folder)
-    except CorruptStoreError as error:
-        found = {"job": "", "folder": str(folder), "state": DAMAGED, "error": str(error)}
-        return {**found, "steps": []}
+def damaged(folder: Path, error: OocGraphError) -> dict[str, Any]:
+    """What `status_of` would say of a run that cannot be read."""
+    found = {"job": "", "folder": str(folder), "state": DAMAGED, "error": str(error)}
+    return {**found, "steps": []}
 
 
 def status_of(folder: Path) -> dict[str, Any]:
