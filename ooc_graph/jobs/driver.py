@@ -134,6 +134,8 @@ def _do(work: Any, step: Step, say: Say) -> None:
     """Do all units of a step that are left."""
     run, begun = work.run, perf_counter()
     units = work.units(step)
+    for path in run.remove_damaged(step):
+        say(f"{step.label}: {path} is not what was written, made again")
     left = run.begin_step(step, units, lambda unit: work.known(step, unit))
     kept = len(units) - len(left)
     say(f"{step.label}: begun" + (f", {kept} of {len(units)} done before" if kept else ""))

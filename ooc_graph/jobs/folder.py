@@ -158,6 +158,20 @@ class Run:
         found: dict[str, Any] | None = self.manifest["steps"].get(step.label)
         return found
 
+    def remove_damaged(self, step: Step) -> list[str]:
+        """Remove stores that a step wrote and that are not what was noted; their paths.
+
+        The functions that write stores replace none whose manifest is damaged or gone: it may be
+        anybody's. These are the run's own.
+        """
+        entry = self.entry(step) or {"units": {}}
+        others = sorted(entry["units"].keys() - step.intact(entry, self.folder).keys())
+        paths = [path for unit in others if (path := step.output(unit)) is not None]
+        removed = [path for path in paths if (self.folder / path).is_dir()]
+        for path in removed:
+            rmtree(self.folder / path)
+        return removed
+
     def begin_step(
         self, step: Step, units: Sequence[str], known: Callable[[str], Facts]
     ) -> list[str]:

@@ -40,12 +40,12 @@ def stamp_of(path: Path) -> Stamp | None:
 def sha256_of(path: Path) -> str | None:
     """Hash of a file, or of a store its identity, which is a hash, too.
 
-    None if there is none, or a store that is damaged.
+    None if there is none, or a store whose manifest is damaged.
     """
     if (path / MANIFEST).is_file():
         try:
             return Manifest.load(path).sha256
-        except CorruptStoreError:
+        except (CorruptStoreError, NotAStoreError):
             return None
     if not path.is_file():
         return None
