@@ -73,3 +73,17 @@ def test_status_of_runs_that_ended(ooc: Command, tmp_path: Path) -> None:
     as_json = json.loads(ooc("runs", tmp_path / "runs", "--json").out)
     assert [one["state"] for one in as_json] == ["failed", "stopped", "done"]
     assert "failed; process" in ooc("status", tmp_path / "runs" / "bad").out
+
+
+def test_status_of_a_damaged_run(ooc: Command, tmp_path: Path) -> None:
+    job, run = small_job(tmp_path), tmp_path / "runs" / "bad"
+    assert ooc("run", job, "--out", run).code == 0
+    (run / "run.json").write_text("{}")
+    refused = ooc("status", run)
+    assert (refused.code, refused.out) == (1, "")
+    found = ooc("status", run, "--json")
+    assert (found.code, found.err) == (1, refused.err)
+    status = json.loads(found.out)
+    assert [status] == json.loads(ooc("runs", run.parent, "--json").out)
+    assert status["state"] == "damaged"
+    assert refused.err == f"ooc-graph: {status['error']}\n"

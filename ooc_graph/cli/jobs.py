@@ -12,7 +12,7 @@ from typing import Any
 import click
 
 from ooc_graph.cli.options import PATH, quiet_option
-from ooc_graph.errors import NotAStoreError, UsageError
+from ooc_graph.errors import CorruptStoreError, NotAStoreError, UsageError
 
 RUNS = Path("runs")
 """Where runs go unless it is said where."""
@@ -75,9 +75,14 @@ def _show(schema: bool, example: str | None) -> None:
 @click.option("--json", "as_json", is_flag=True, help="Machine-readable.")
 def status(folder: Path, as_json: bool) -> None:
     """Say how far a run is: what is done, running and left."""
-    from ooc_graph.jobs.status import status_of  # noqa: PLC0415
+    from ooc_graph.jobs.status import damaged, status_of  # noqa: PLC0415
 
-    found = status_of(folder)
+    try:
+        found = status_of(folder)
+    except CorruptStoreError as error:
+        if as_json:
+            click.echo(json.dumps(damaged(folder, error), indent=1))
+        raise
     if as_json:
         click.echo(json.dumps(found, indent=1))
         return
