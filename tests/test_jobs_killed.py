@@ -119,7 +119,10 @@ def test_stopped_while_building_then_run_again(number: int, tmp_path: Path) -> N
         _, err = process.communicate(timeout=LIMIT_S)
     assert "Traceback" not in err
     assert process.returncode == (143 if number == signal.SIGTERM else -signal.SIGKILL)
-    assert status_of(run)["state"] == ("failed" if number == signal.SIGTERM else "stopped")
+    found = status_of(run)
+    assert [found["state"], found["steps"][0]["state"]] == ["stopped", "stopped"]
+    said = "stopped by SIGTERM" if number == signal.SIGTERM else None
+    assert [one.get("error") for one in (found, found["steps"][0])] == [said, said]
     assert not (run / "graph.zarr").exists()
     if number == signal.SIGTERM:
         # What was finished of the graph stays for the next run.

@@ -164,7 +164,7 @@ def test_runs_that_failed_or_are_gone(ooc: Command, tmp_path: Path) -> None:
     assert ooc("report", *runs.values()).code == 0
     page = Page((runs["going"] / "report.html").read_text())
     rows = page.texts["td"]
-    assert {"✗ failed", "✗ killed", "… running"} <= set(rows)
+    assert {"✗ failed", "✗ stopped", "… running"} <= set(rows)
     assert ooc("report", runs["bad"]).code == 0
     words = Page((runs["bad"] / "report.html").read_text()).texts
     assert "✗ failed" in words["p"]

@@ -75,7 +75,7 @@ def _between(
 
 
 def _ended_badly(run: RunFacts) -> tuple[Change, ...]:
-    """What failed, was killed, or cannot be read."""
+    """What failed, was stopped or killed, or cannot be read."""
     found = [
         Change(stage.name, f"failed: {stage.error}", is_worse=True)
         for stage in run.stages
@@ -86,7 +86,8 @@ def _ended_badly(run: RunFacts) -> tuple[Change, ...]:
     if run.state == DAMAGED:
         found.append(Change("", run.error, is_worse=True))
     if run.state == STOPPED:
-        found.append(Change("", "killed: its process ended without a word", is_worse=True))
+        why = run.error or "killed: its process ended without a word"
+        found.append(Change("", why, is_worse=not run.error))
     return tuple(found)
 
 

@@ -14,6 +14,7 @@ from ooc_graph.jobs.folder import JOB, SUMMARY, Run, opened, read_manifest, refu
 from ooc_graph.jobs.inputs import source_of
 from ooc_graph.jobs.mistakes import nearest
 from ooc_graph.jobs.model import Job
+from ooc_graph.jobs.status import FAILED, STOPPED
 from ooc_graph.jobs.steps import CHANGED, DONE, Step, steps_of
 from ooc_graph.jobs.summary import summary_of
 from ooc_graph.jobs.toml_text import to_toml
@@ -156,7 +157,8 @@ def _note_failure(run: Run, error: BaseException, begun: float, step: Step | Non
     """Append what ended a run, or a step of it, unless nothing more may be written."""
     of = {"run": run.lock.run_id} if step is None else {"stage": step.label}
     said = str(error) if isinstance(error, OocGraphError) else type(error).__name__
-    if isinstance(error, Terminated):
-        said = f"stopped by {error.signal_name}"
+    event = FAILED
+    if isinstance(error, Terminated | KeyboardInterrupt):
+        event, said = STOPPED, f"stopped by {getattr(error, 'signal_name', 'SIGINT')}"
     with suppress(RunTakenOverError, OSError):
-        run.event("failed", **of, seconds=perf_counter() - begun, error=said)
+        run.event(event, **of, seconds=perf_counter() - begun, error=said)

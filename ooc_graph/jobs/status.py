@@ -38,10 +38,11 @@ def damaged(folder: Path, error: OocGraphError) -> dict[str, Any]:
 def status_of(folder: Path) -> dict[str, Any]:
     """How far a run is, JSON-able.
 
-    ``state`` is ``running``; ``done``; ``failed``, with the ``error``; or ``stopped``, if the
-    process is not there any more. Of another host's process that cannot be known: see ``last``,
-    the time of the last event. ``steps`` have, of each, units done and in all, those that are
-    ``running`` and since when, and the units a second of this run.
+    ``state`` is ``running``; ``done``; ``failed``, with the ``error``; or ``stopped``: by a signal
+    that ``error`` names, or without one if the process is not there any more. Of another host's
+    process that cannot be known: see ``last``, the time of the last event. ``steps`` have, of each,
+    units done and in all, those that are ``running`` and since when, and the units a second of this
+    run.
 
     Raises
     ------
@@ -92,8 +93,8 @@ def _run_state(run: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         "since": begun["time"],
         "last": last["time"],
     }
-    if "run" in last and last["event"] in (DONE, FAILED):
-        error = {"error": last["error"]} if last["event"] == FAILED else {}
+    if "run" in last and last["event"] in (DONE, FAILED, STOPPED):
+        error = {} if last["event"] == DONE else {"error": last["error"]}
         return {"state": last["event"], **found, "seconds": last["seconds"], **error}
     is_gone = begun["host"] == socket.gethostname() and not _is_there(begun["pid"])
     return {"state": STOPPED if is_gone else RUNNING, **found}
@@ -128,8 +129,8 @@ def _step(
         found["since"] = own[-1]["time"]
     elif is_running and own and own[-1]["event"] == DONE and "units" in own[-1]:
         found["state"] = RUNNING
-    elif own and own[-1]["event"] == FAILED:
-        found |= {"state": RUNNING if is_running else FAILED, "error": own[-1]["error"]}
+    elif own and own[-1]["event"] in (FAILED, STOPPED):
+        found |= {"state": RUNNING if is_running else own[-1]["event"], "error": own[-1]["error"]}
     if found["state"] == RUNNING and "units_per_s" in found:
         found["left_s"] = (found["total"] - found["done"]) / found["units_per_s"]
     return found

@@ -17,7 +17,7 @@ from ooc_graph.report.runs_figures import stage_over_runs, stage_times
 _DAMAGED = "damaged"
 _GOOD, _BAD, _PLAIN = ("done", "skipped"), ("failed", "stopped", _DAMAGED), ""
 _SIGNS = {**dict.fromkeys(_GOOD, "✓"), **dict.fromkeys(_BAD, "✗"), "running": "…"}
-_WORDS = {"stopped": "killed", "new": "not begun"}
+_WORDS = {"new": "not begun"}
 
 
 def write_runs_page(path: Path, folder: Path, runs: Sequence[RunFacts]) -> None:
