@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import json
+import signal
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
 
 import pytest
 
+import ooc_graph as og
+from ooc_graph.errors import ClusterLostError
+from ooc_graph.jobs import driver
 from ooc_graph.jobs.folder import encoded, read_manifest
 from tests.job_runs import STEPS, Command, done_by, skipped, small_job
 from tests.unit.test_report_page import Page
@@ -49,7 +53,7 @@ def scaled(run: Path, factors: dict[str, float]) -> None:
         for facts in entry["units"].values():
             for key in ("seconds", "elapsed_s"):
                 if key in facts:
-                    facts[key] = 2.0 * factors.get(name, 1.0)
+                    facts[key] = 20.0 * factors.get(name, 1.0)
     (run / "run.json").write_text(encoded(manifest))
 
 
@@ -66,16 +70,56 @@ def test_slower_stages_are_marked(ooc: Command, tmp_path: Path) -> None:
     scaled(runs[1], {"bfs": 1.09, "components": 1.25, "export": 0.5})
     (first, now) = reported(ooc, *runs)
     assert first["changes"] == []
-    assert changes(now, is_worse=True) == [("components", "25% slower (median): 2 s → 2.5 s")]
+    assert changes(now, is_worse=True) == [("components", "25% slower (median): 20 s → 25 s")]
     assert changes(now, is_worse=False) == []
     # As they are named: the other one is the slower one of export.
     (_, now) = reported(ooc, *reversed(runs))
-    assert changes(now, is_worse=True) == [("export", "100% slower (median): 1 s → 2 s")]
+    assert changes(now, is_worse=True) == [("export", "100% slower (median): 10 s → 20 s")]
     said = ooc("report", *runs).out.splitlines()
     (row,) = [line for line in said if line.startswith("components")]
     assert " ".join(row.split()) == (
-        "components done 2.5 s 2.5 s 1 component 25% slower (median): 2 s → 2.5 s"
+        "components done 25 s 25 s 1 component 25% slower (median): 20 s → 25 s"
     )
+
+
+def test_slowdowns_of_less_than_a_second_are_noise(ooc: Command, tmp_path: Path) -> None:
+    runs = [tmp_path / name for name in ("first", "second")]
+    job = small_job(tmp_path)
+    for run in runs:
+        assert ooc("run", job, "--out", run).code == 0
+        scaled(run, dict.fromkeys(STEPS, 0.1))
+    scaled(runs[1], dict.fromkeys(STEPS, 0.1) | {"components": 0.145, "bfs": 0.13})
+    (_, now) = reported(ooc, *runs)
+    # Of one unit 0.9 s were lost, of two 1.2 s.
+    assert changes(now, is_worse=True) == [("bfs", "30% slower (median): 2 s → 2.6 s")]
+
+
+def test_time_of_calls_that_were_interrupted_counts(
+    ooc: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    job, run = small_job(tmp_path), tmp_path / "run"
+    find, now, ends = og.components, [0.0], ["stopped", "failed", "done"]
+    monkeypatch.setattr(driver, "perf_counter", lambda: now[0])
+
+    def slow(*words: Any, **options: Any) -> Any:
+        now[0] += 10.0
+        end = ends.pop(0)
+        if end == "stopped":
+            signal.raise_signal(signal.SIGTERM)
+        if end == "failed":
+            raise ClusterLostError("gone")
+        return find(*words, **options)
+
+    monkeypatch.setattr(og, "components", slow)
+    assert [ooc("run", job, "--out", run).code for _ in range(3)] == [143, 75, 0]
+    (found,) = reported(ooc, run)
+    took = {stage["name"]: stage["seconds"] for stage in found["stages"]}
+    assert took == dict.fromkeys(STEPS, 0.0) | {"components": 30.0}
+    # What is done again for another reason begins at nothing.
+    (run / "components.zarr" / "manifest.json").unlink()
+    ends.append("done")
+    assert ooc("run", job, "--out", run).code == 0
+    assert reported(ooc, run)[0]["stages"][2]["seconds"] == 10.0
 
 
 def test_fewer_teps_are_marked(ooc: Command, tmp_path: Path) -> None:
@@ -193,7 +237,7 @@ def test_runs_that_cannot_be_read(ooc: Command, tmp_path: Path) -> None:
     assert f"{runs[1] / 'run.json'}: is damaged" in found[1]["error"]
     assert changes(found[2], is_worse=True) == [("", found[2]["error"])]
     # Each is compared with the last one before it that can be read.
-    assert changes(found[3], is_worse=True) == [("bfs", "100% slower (median): 2 s → 4 s")]
+    assert changes(found[3], is_worse=True) == [("bfs", "100% slower (median): 20 s → 40 s")]
     said = ooc("report", *runs).out.splitlines()
     assert said[:2] == [one["error"] for one in found[1:3]]
     page = Page((runs[3] / "report.html").read_text())
@@ -224,7 +268,7 @@ def test_the_page(ooc: Command, tmp_path: Path) -> None:
     page = Page(text)
     assert page.texts["h1"] == ["small"]
     assert page.texts["h2"][0] == "What changed since a b"
-    assert page.texts["strong"] == ["▲ 100% slower (median): 2 s → 4 s"]
+    assert page.texts["strong"] == ["▲ 100% slower (median): 20 s → 40 s"]
     assert page.texts["h3"] == ["Time per stage", *STEPS]
     # The last run comes first.
     heads = page.texts["th"]

@@ -16,8 +16,8 @@ from ooc_graph.jobs.steps import Step
 from ooc_graph.jobs.summary import entries_of
 from ooc_graph.report.run_facts import Change, RunFacts, StageFacts, duration, rate
 
-WORSE_BY = 0.10
-"""From which share on a stage counts as slower than before."""
+WORSE_BY, WORSE_BY_S = 0.10, 1.0
+"""A stage counts as slower than before if it lost more than this share, and these seconds."""
 _OF_TIME = ("stamp", "seconds", "elapsed_s")
 """What is noted of a unit and is no result."""
 _ABOUT_RUNS = ("diff", "report")
@@ -137,15 +137,18 @@ def _between_stages(
 def _slower(before: StageFacts, now: StageFacts) -> str:
     """By how much a stage is slower, in words; empty if it is not, or not by much."""
     if before.teps and now.teps:
-        share = 1 - now.teps / before.teps
+        ratio = before.teps / now.teps
+        share = 1 - 1 / ratio
         said = f"{share:.0%} fewer TEPS (harmonic mean): {rate(before.teps)} → {rate(now.teps)}"
     elif before.median_s and now.median_s:
-        share = now.median_s / before.median_s - 1
+        ratio = now.median_s / before.median_s
+        share = ratio - 1
         times = f"{duration(before.median_s)} → {duration(now.median_s)}"
         said = f"{share:.0%} slower (median): {times}"
     else:
         return ""
-    return said if share > WORSE_BY else ""
+    lost_s = (now.seconds or 0.0) * (1 - 1 / ratio)
+    return said if share > WORSE_BY and lost_s >= WORSE_BY_S else ""
 
 
 def _of_results(name: str, old: Manifest, new: Manifest) -> Iterator[Change]:

@@ -145,7 +145,13 @@ def _do(work: Any, step: Step, say: Say) -> None:
         for some in (left[at : at + size] for at in range(0, len(left), size)):
             run.begin(step, some)
             since = perf_counter()
-            run.done(step, work.do(step, some), perf_counter() - since)
+            try:
+                found = work.do(step, some)
+            except BaseException:
+                with suppress(OocGraphError, OSError):
+                    run.interrupted(step, some, perf_counter() - since)
+                raise
+            run.done(step, found, perf_counter() - since)
         # Once more if what was done before has gone, as with a folder whose key was damaged.
         left = run.left(step, units)
     seconds = perf_counter() - begun

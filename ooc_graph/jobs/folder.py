@@ -193,7 +193,8 @@ class Run:
                 done[unit] = {**noted(self.folder / path), "seconds": None, **known(unit)}
         done = {unit: done[unit] for unit in units if unit in done}
         left = [unit for unit in units if unit not in done]
-        entry |= {"units": done, "begun": {}, "total": len(units), "done": False}
+        spent = {unit: s for unit, s in entry.get("spent", {}).items() if unit in left}
+        entry |= {"units": done, "begun": {}, "spent": spent, "total": len(units), "done": False}
         self.write()
         self.event("begun", stage=step.label)
         return left
@@ -216,13 +217,20 @@ class Run:
         self.write()
         self.event("begun", stage=step.label, units=list(units))
 
+    def interrupted(self, step: Step, units: Sequence[str], seconds: float) -> None:
+        """Note the time of units that are not done: they may go on in the middle."""
+        spent = self.manifest["steps"][step.label]["spent"]
+        spent |= {unit: spent.get(unit, 0.0) + seconds / len(units) for unit in units}
+        self.write()
+
     def done(self, step: Step, found: Mapping[str, Facts], seconds: float) -> None:
         """Note that some units are done, what is known of each, and their output."""
         entry = self.manifest["steps"][step.label]
         for unit, facts in found.items():
             path = step.output(unit)
             output = {} if path is None else noted(self.folder / path)
-            entry["units"][unit] = {**output, "seconds": seconds / len(found), **facts}
+            took = seconds / len(found) + entry["spent"].pop(unit, 0.0)
+            entry["units"][unit] = {**output, "seconds": took, **facts}
         entry["begun"] = {}
         self.write()
         self.event("done", stage=step.label, units=list(found), seconds=seconds)
