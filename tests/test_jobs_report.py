@@ -206,11 +206,11 @@ def test_runs_that_failed_or_are_gone(ooc: Command, tmp_path: Path) -> None:
     assert text.startswith("failed: vertex 9 ")
     assert changes(gone, is_worse=True)[0] == ("", "killed: its process ended without a word")
     assert ooc("report", *runs.values()).code == 0
-    page = Page((runs["going"] / "report.html").read_text())
+    page = Page((runs["going"] / "comparison.html").read_text())
     rows = page.texts["td"]
     assert {"✗ failed", "✗ stopped", "… running"} <= set(rows)
     assert ooc("report", runs["bad"]).code == 0
-    words = Page((runs["bad"] / "report.html").read_text()).texts
+    words = Page((runs["bad"] / "comparison.html").read_text()).texts
     assert "✗ failed" in words["p"]
     assert any(text.startswith("▲ failed: vertex 9 ") for text in words["strong"])
 
@@ -240,13 +240,13 @@ def test_runs_that_cannot_be_read(ooc: Command, tmp_path: Path) -> None:
     assert changes(found[3], is_worse=True) == [("bfs", "100% slower (median): 20 s → 40 s")]
     said = ooc("report", *runs).out.splitlines()
     assert said[:2] == [one["error"] for one in found[1:3]]
-    page = Page((runs[3] / "report.html").read_text())
+    page = Page((runs[3] / "comparison.html").read_text())
     assert page.texts["h2"][0] == "What changed since 1"
     assert page.texts["td"].count("✗ damaged") == 2
     # A folder that is no run stays as it is, so that a job can still run there.
     done = ooc("report", *runs[:3])
     assert (done.code, list(runs[2].iterdir())) == (0, [])
-    assert done.out.splitlines()[-1] == f"report: {runs[0] / 'report.html'}"
+    assert done.out.splitlines()[-1] == f"report: {runs[0] / 'comparison.html'}"
     for words in (runs[1:2], runs[1:3]):
         refused = ooc("report", *words)
         assert refused.code in (1, 2)
@@ -281,7 +281,7 @@ def test_the_page(ooc: Command, tmp_path: Path) -> None:
         assert (out.parent / unquote(str(link))).exists()
         assert not str(link).startswith("/")
     assert ooc("report", *runs).code == 0
-    assert (runs[1] / "report.html").is_file()
+    assert (runs[1] / "comparison.html").is_file()
     # It is in nobody's way.
     assert ooc("run", job, "--out", runs[1]).out.count("skipped") == len(STEPS)
 
@@ -296,7 +296,8 @@ def test_a_stage_writes_the_page(ooc: Command, tmp_path: Path) -> None:
     assert page.texts["td"].count("✓ done") == len(STEPS)
     links = [found["href"] for tag, found in page.attributes if tag == "a"]
     assert all((run / str(link)).exists() for link in links)
-    # Once; and again if anything before it is.
+    assert ooc("report", run).code == 0
+    # Once, whatever the command writes; and again if anything before it is.
     assert skipped(ooc("run", job, "--out", run)) == len(STEPS) + 1
     words = ("--out", run, "--set", "stage.bfs.roots=[10]")
     assert done_by(ooc("run", job, *words))[-1] == "report"

@@ -16,6 +16,8 @@ from ooc_graph.errors import CorruptStoreError, NotAStoreError, UsageError
 
 RUNS = Path("runs")
 """Where runs go unless it is said where."""
+PAGE = "comparison.html"
+"""The page about several runs; ``report.html`` is what a stage writes about one."""
 
 
 @click.command()
@@ -121,7 +123,7 @@ def runs(folder: Path, as_json: bool) -> None:
 
 @click.command()
 @click.argument("folders", type=PATH, metavar="RUN...", nargs=-1, required=True)
-@click.option("--out", type=PATH, metavar="FILE", help="The page [report.html in the last RUN].")
+@click.option("--out", type=PATH, metavar="FILE", help=f"The page [{PAGE} in the last RUN].")
 @click.option("--json", "as_json", is_flag=True, help="Machine-readable; writes no page.")
 def report(folders: tuple[Path, ...], out: Path | None, as_json: bool) -> None:
     """Write a page about runs of a job, each compared with the one named before it."""
@@ -138,7 +140,7 @@ def report(folders: tuple[Path, ...], out: Path | None, as_json: bool) -> None:
     from ooc_graph.report.runs_page import write_runs_page  # noqa: PLC0415
 
     whole = [at for at, one in zip(folders, found, strict=True) if one.state != DAMAGED]
-    last, path = found[-1], out or whole[-1] / "report.html"
+    last, path = found[-1], out or whole[-1] / PAGE
     write_runs_page(path, folders[-1], found)
     for damaged in (one for one in found[:-1] if one.state == DAMAGED):
         click.echo(damaged.error)
