@@ -151,6 +151,13 @@ def refusal(folder: Path, text: str, *settings: str) -> list[str]:
             "validate against the graph",
         ),
         (
+            KRONECKER + '[[stage]]\nkind = "report"\n[[stage]]\nkind = "components"\n'
+            '[[stage]]\nkind = "export"\nof = "components"\n'
+            '[[stage]]\nkind = "report"\nname = "page"\n',
+            "night.toml:5: stage[0].kind: a report is about the stages before it; "
+            "put it after export",
+        ),
+        (
             KRONECKER + '[resources]\nmemory_limit = "much"\n',
             "night.toml:4: resources: --memory-limit 'much': give bytes or a size such as",
         ),
