@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable
 from typing import Annotated, Any, TypeAlias, TypeVar
 
@@ -63,9 +64,16 @@ Given = TypeVar("Given", bound=Table)
 
 
 def as_taken(table: Given, check: Callable[[], Any]) -> Given:
-    """The table, if those who take its values raise no error of this package."""
+    """The table, if those who take its values raise no error of this package.
+
+    Options of commands that an error names are keys in a job file.
+    """
     try:
         check()
     except OocGraphError as error:
-        raise ValueError(str(error)) from None
+        said = _OPTION.sub(lambda option: option[1].replace("-", "_"), str(error))
+        raise ValueError(said) from None
     return table
+
+
+_OPTION = re.compile(r"--([a-z]+(?:-[a-z]+)*)")
