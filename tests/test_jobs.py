@@ -301,6 +301,40 @@ def test_refusals_write_nothing(
     assert listing(tmp_path) == before
 
 
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (None, "cannot be read (no such file)"),
+        ("", "has no vertices (give one at least)"),
+        ("30\nx\n", ":2: 'x' is no vertex id"),
+        ("30\n-4\n", "-4 is no vertex id"),
+        ("30\n10\n30\n", "vertex 30 is given twice"),
+    ],
+)
+@pytest.mark.parametrize("stage", ['kind = "bfs"', 'kind = "many"\nkernel = "multi_source_bfs"'])
+def test_files_of_roots_are_read_before_anything_is_written(
+    text: str | None, said: str, stage: str, ooc: Command, tmp_path: Path
+) -> None:
+    more = f'[[stage]]\nname = "last"\n{stage}\nroots_file = "roots.txt"\n'
+    job, roots, run = small_job(tmp_path, more), tmp_path / "roots.txt", tmp_path / "run"
+    if text is not None:
+        roots.write_text(text)
+    refused = ooc("run", job, "--out", run)
+    assert (refused.code, refused.out) == (2, "")
+    assert str(roots) in refused.err
+    assert said in refused.err
+    assert not run.exists()
+    # So is one that has become so.
+    roots.write_text("30\n10\n")
+    assert ooc("run", job, "--out", run).code == 0
+    before = listing(run)
+    roots.unlink()
+    if text is not None:
+        roots.write_text(text)
+    assert ooc("run", job, "--out", run).err == refused.err
+    assert listing(run) == before
+
+
 def test_a_root_that_is_no_vertex_is_refused_when_the_graph_is_there(
     ooc: Command, tmp_path: Path
 ) -> None:

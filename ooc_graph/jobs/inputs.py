@@ -7,6 +7,7 @@ Nothing is imported here that opens edges, unless files have changed.
 from __future__ import annotations
 
 import hashlib
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -108,6 +109,30 @@ def file_sha256(path: str, files: Files) -> str:
     if not (path in hashes and hashes[path]["stamp"] == stamp_of(file)):
         hashes[path] = noted(file)
     return str(hashes[path]["sha256"])
+
+
+def roots_in(path: str) -> list[int]:
+    """Vertices of a file, each once. InputError: they are none."""
+    from ooc_graph.api.graphs import ids_in  # noqa: PLC0415 (many modules)
+
+    ids: list[int] = ids_in(Path(path)).tolist()
+    if not ids:
+        raise InputError("has no vertices", path=path, advice="give one at least")
+    if min(ids) < 0:
+        raise InputError(f"{min(ids)} is no vertex id", path=path)
+    most, count = Counter(ids).most_common(1)[0]
+    if count > 1:
+        raise InputError(f"vertex {most} is given twice", path=path)
+    return ids
+
+
+def roots_sha256(path: str, files: Files) -> str:
+    """Hash of a file of vertices, which is read now if it is another one than was noted."""
+    before = files.get("hashes", {}).get(path)
+    found = file_sha256(path, files)
+    if files["hashes"][path] is not before:
+        roots_in(path)
+    return found
 
 
 def answers_of(path: Path, stage: str) -> dict[str, str]:

@@ -12,7 +12,7 @@ from typing import Any
 
 from ooc_graph import __version__
 from ooc_graph.jobs.checks import BUILD
-from ooc_graph.jobs.inputs import Files, answers_of, file_sha256, is_same
+from ooc_graph.jobs.inputs import Files, answers_of, is_same, roots_sha256
 from ooc_graph.jobs.model import Build, Job, StoreSource
 from ooc_graph.jobs.stage_tables import (
     ROOTS,
@@ -130,7 +130,7 @@ def steps_of(job: Job, source: Mapping[str, Any], files: Files) -> list[Step]:
         asked = stage.model_dump(mode="json", exclude=_NOT_ASKED, exclude_none=True) | version
         roots_file = getattr(stage, "roots_file", None)
         if roots_file is not None:
-            asked["roots_file"] = file_sha256(roots_file, files)
+            asked["roots_file"] = roots_sha256(roots_file, files)
         if isinstance(stage, DiffStage):
             asked["against"] = answers_of(Path(stage.against), stage.of)
         of = getattr(stage, "of", None)
