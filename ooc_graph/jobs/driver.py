@@ -5,15 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from time import perf_counter, sleep
-from typing import Any
+from typing import Any, TypeVar
 
 from ooc_graph.errors import OocGraphError, RetryableError, RunTakenOverError, UsageError
 from ooc_graph.jobs.folder import JOB, SUMMARY, Run, opened, read_manifest, refuse_other
 from ooc_graph.jobs.inputs import source_of
 from ooc_graph.jobs.mistakes import nearest
-from ooc_graph.jobs.model import Job
+from ooc_graph.jobs.model import Job, Retries
 from ooc_graph.jobs.status import FAILED, STOPPED
 from ooc_graph.jobs.steps import CHANGED, DONE, Step, steps_of
 from ooc_graph.jobs.summary import summary_of
@@ -23,6 +24,7 @@ from ooc_graph.runtime.signals import Terminated
 from ooc_graph.types import Progress
 
 Say = Callable[[str], object]
+Result = TypeVar("Result")
 
 
 @dataclass(frozen=True)
@@ -68,7 +70,8 @@ def run_job(job: Job, folder: Path, progress: Progress, say: Say, *, chosen: Cho
     ``say`` gets a line for each step. Errors are those of the functions that are called, and of
     `ooc_graph.jobs.folder.opened`.
     """
-    steps, some, files = planned(job, folder, chosen)
+    plan = partial(planned, job, folder, chosen)
+    steps, some, files = _retried(job.retries, "input", plan, say)
     with opened(folder, str(job.name)) as run, Workplace(job, progress) as workplace:
         run.manifest |= {"files": files, "asked": {step.label: step.wanted for step in steps}}
         run.write()
@@ -116,19 +119,33 @@ def _step(
         say(f"{step.label}: {', '.join(step.differing(entry))} changed, done again")
     from ooc_graph.jobs.work import Work  # noqa: PLC0415 - whoever has nothing to do waits for none
 
-    for tried in range(job.retries.times + 1):
+    def attempt() -> None:
         begun = perf_counter()
         try:
             _do(Work(job, run, steps, workplace), step, say)
         except BaseException as error:
             _note_failure(run, error, begun, step)
-            if not isinstance(error, RetryableError) or tried == job.retries.times:
-                raise
-            say(f"{step.label}: {error}; again in {job.retries.wait_s:g} s")
-            workplace.close()
-            sleep(job.retries.wait_s)
-        else:
-            return
+            raise
+
+    _retried(job.retries, step.label, attempt, say, workplace.close)
+
+
+def _retried(
+    retries: Retries,
+    what: str,
+    call: Callable[[], Result],
+    say: Say,
+    before_next: Callable[[], None] = lambda: None,
+) -> Result:
+    """Call, and call again after errors that may not come again."""
+    for _ in range(retries.times):
+        try:
+            return call()
+        except RetryableError as error:
+            say(f"{what}: {error}; again in {retries.wait_s:g} s")
+            before_next()
+            sleep(retries.wait_s)
+    return call()
 
 
 def _do(work: Any, step: Step, say: Say) -> None:
