@@ -207,6 +207,41 @@ def test_roots_of_a_file_and_a_store_as_source(ooc: Command, tmp_path: Path) -> 
     assert "sssp: graph changed, done again\n" in refused.out
 
 
+@pytest.mark.parametrize("stage", ["bfs", "many"])
+def test_a_graph_that_is_replaced_during_a_run_ends_it(
+    stage: str, ooc: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    job, run, graph = tmp_path / "job.toml", tmp_path / "run", tmp_path / "g.zarr"
+    og.build((np.array([10, 20]), np.array([30, 40])), graph)
+    job.write_text(
+        '[source]\nkind = "store"\npath = "g.zarr"\n[[stage]]\nkind = "components"\n'
+        '[[stage]]\nkind = "bfs"\nroots = [10]\n[[stage]]\nkind = "export"\nof = "bfs"\n'
+        '[[stage]]\nkind = "many"\nkernel = "multi_source_bfs"\n'
+        "[retries]\ntimes = 3\nwait_s = 0\n"
+    )
+    name = {"bfs": "components", "many": "export"}[stage]
+    find = getattr(og, name)
+
+    def replaced(*given: Any, **options: Any) -> Any:
+        found = find(*given, **options)
+        og.build((np.array([10, 20]), np.array([20, 30])), graph, overwrite=True)
+        return found
+
+    monkeypatch.setattr(og, name, replaced)
+    done = ooc("run", job, "--out", run)
+    assert done.code == 75, done
+    said = f"{graph}: the graph was replaced during this run; run it again"
+    assert done.err.splitlines()[-1] == f"ooc-graph: {said}"
+    # Another attempt of the same run could not mend that.
+    assert "again in" not in done.out
+    assert not list(run.glob(f"{stage}*"))
+    monkeypatch.undo()
+    labels = ["components", "bfs", "export", "many"]
+    assert done_by(ooc("run", job, "--out", run)) == labels
+    assert ooc("run", job, "--out", tmp_path / "other").code == 0
+    assert published(run) == published(tmp_path / "other")
+
+
 def test_what_cpus_alone_do_needs_no_cuda_device(ooc: Command, tmp_path: Path) -> None:
     job, run = small_job(tmp_path), tmp_path / "run"
     assert ooc("run", job, "--out", run, "--only", "build").code == 0

@@ -10,7 +10,13 @@ from pathlib import Path
 from time import perf_counter, sleep
 from typing import Any, TypeVar
 
-from ooc_graph.errors import OocGraphError, RetryableError, RunTakenOverError, UsageError
+from ooc_graph.errors import (
+    OocGraphError,
+    RetryableError,
+    RunTakenOverError,
+    StoreReplacedError,
+    UsageError,
+)
 from ooc_graph.jobs.folder import JOB, SUMMARY, Run, opened, read_manifest, refuse_other
 from ooc_graph.jobs.inputs import source_of
 from ooc_graph.jobs.mistakes import nearest
@@ -141,6 +147,9 @@ def _retried(
     for _ in range(retries.times):
         try:
             return call()
+        except StoreReplacedError:
+            # Fingerprints are those of the plan, which only another run makes anew.
+            raise
         except RetryableError as error:
             say(f"{what}: {error}; again in {retries.wait_s:g} s")
             before_next()

@@ -12,7 +12,13 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from ooc_graph.errors import CorruptStoreError, InputError, NotAStoreError, UsageError
+from ooc_graph.errors import (
+    CorruptStoreError,
+    InputError,
+    NotAStoreError,
+    StoreReplacedError,
+    UsageError,
+)
 from ooc_graph.jobs.model import FilesSource, KroneckerSource, Source, StoreSource
 from ooc_graph.layout.manifest import Manifest
 from ooc_graph.layout.names import MANIFEST
@@ -99,6 +105,19 @@ def open_edges(source: KroneckerSource | FilesSource) -> Any:
         return og.Kronecker(source.scale, seeds=(source.seeds[0], source.seeds[1]), **options)
     options = source.model_dump(exclude={"kind", "path"})
     return og.open_source(source.path, **options)
+
+
+def open_graph(path: str | Path, source: Mapping[str, Any] | None) -> Any:
+    """A graph; if it is a ``source`` as of `source_of`, that one.
+
+    StoreReplacedError: it was replaced, and answers would not be those that were planned.
+    """
+    import ooc_graph as og  # noqa: PLC0415 (much is imported)
+
+    graph = og.open(path)
+    if source is not None and graph.identity != source["graph"]:
+        raise StoreReplacedError(f"{path}: the graph was replaced during this run; run it again")
+    return graph
 
 
 def file_sha256(path: str, files: Files) -> str:
