@@ -435,6 +435,15 @@ def test_a_stage_may_be_called_as_the_untimed_search(ooc: Command, tmp_path: Pat
     assert skipped(ooc("run", job, *words)) == len(STEPS)
 
 
+def test_keys_of_a_run_that_was_killed_are_removed(ooc: Command, tmp_path: Path) -> None:
+    job, run = small_job(tmp_path), tmp_path / "run"
+    assert ooc("run", job, "--out", run).code == 0
+    (run / "run.tls").mkdir()
+    (run / "run.tls" / "key.pem").touch()
+    assert skipped(ooc("run", job, "--out", run)) == len(STEPS)
+    assert not (run / "run.tls").exists()
+
+
 def test_a_build_does_not_replace_the_folder_of_a_run(ooc: Command, tmp_path: Path) -> None:
     job, run = small_job(tmp_path), tmp_path / "run"
     assert ooc("run", job, "--out", run).code == 0

@@ -17,7 +17,7 @@ from ooc_graph.errors import (
     StoreReplacedError,
     UsageError,
 )
-from ooc_graph.jobs.folder import JOB, SUMMARY, Run, opened, read_manifest, refuse_other
+from ooc_graph.jobs.folder import JOB, KEYS, SUMMARY, Run, opened, read_manifest, refuse_other
 from ooc_graph.jobs.inputs import source_of
 from ooc_graph.jobs.mistakes import nearest
 from ooc_graph.jobs.model import Job, Retries
@@ -78,7 +78,7 @@ def run_job(job: Job, folder: Path, progress: Progress, say: Say, *, chosen: Cho
     """
     plan = partial(planned, job, folder, chosen)
     steps, some, files = _retried(job.retries, "input", plan, say)
-    with opened(folder, str(job.name)) as run, Workplace(job, progress) as workplace:
+    with opened(folder, str(job.name)) as run, Workplace(job, progress, folder / KEYS) as workplace:
         run.manifest |= {"files": files, "asked": {step.label: step.wanted for step in steps}}
         run.write()
         run.write_text(JOB, to_toml(job.model_dump(mode="json", exclude_unset=True)))

@@ -35,8 +35,10 @@ MANIFEST, EVENTS, LOCK = "run.json", "events.jsonl", "run.lock"
 JOB, SUMMARY = "job.toml", "summary.json"
 WARM_UP = "run.warm-up.zarr"
 """An answer that is written untimed, and removed; no stage is called so, for names have no dot."""
+KEYS = "run.tls"
+"""Folder of the certificates of a cluster that is started for the run, as long as it lasts."""
 _KEPT = "what is finished stays, and the same command goes on"
-_KEYS = {"job": str, "files": dict, "asked": dict, "steps": dict}
+_KINDS = {"job": str, "files": dict, "asked": dict, "steps": dict}
 """What a manifest has."""
 Facts = dict[str, Any]
 """What is known of a unit that is done, JSON-able."""
@@ -49,7 +51,7 @@ def read_manifest(folder: Path) -> dict[str, Any] | None:
         found: dict[str, Any] = json.loads(path.read_bytes())
         if found.pop("sha256") != hash_of(found):
             raise ValueError("it is not what was written")
-        for key, kind in _KEYS.items():
+        for key, kind in _KINDS.items():
             if not isinstance(found[key], kind):
                 raise TypeError(f"{key} is no {kind.__name__}")
         # They are names of files below the folder.
@@ -107,7 +109,7 @@ def opened(folder: Path, name: str) -> Iterator[Run]:
         make_folder(folder)
         with locked(folder, token, folder / LOCK) as lock:
             _remove_partial(folder)
-            for left in folder.glob(f"{WARM_UP}*"):
+            for left in (folder / KEYS, *folder.glob(f"{WARM_UP}*")):
                 rmtree(left, ignore_errors=True)
             empty = {"job": name, "files": {}, "asked": {}, "steps": {}}
             yield Run(folder, lock, read_manifest(folder) or empty)
@@ -161,12 +163,11 @@ class Run:
     def remove_damaged(self, step: Step) -> list[str]:
         """Remove stores that a step wrote and that are not what was noted; their paths.
 
-        The functions that write stores replace none whose manifest is damaged or gone: it may be
-        anybody's. These are the run's own.
+        Those who write stores replace none without a manifest, which may be anybody's.
         """
         entry = self.entry(step) or {"units": {}}
-        others = sorted(entry["units"].keys() - step.intact(entry, self.folder).keys())
-        paths = [path for unit in others if (path := step.output(unit)) is not None]
+        others = entry["units"].keys() - step.intact(entry, self.folder).keys()
+        paths = sorted(filter(None, map(step.output, others)))
         removed = [path for path in paths if (self.folder / path).is_dir()]
         for path in removed:
             rmtree(self.folder / path)
