@@ -10,7 +10,7 @@ from typing import Annotated, Any, TypeAlias, TypeVar
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationInfo
 
 from ooc_graph.errors import OocGraphError, UsageError
-from ooc_graph.remote.urls import has_secret, is_url, scheme_of, shown
+from ooc_graph.remote.urls import is_url, scheme_of, shown
 
 
 def _located(path: str, info: ValidationInfo) -> str:
@@ -23,21 +23,13 @@ def _located(path: str, info: ValidationInfo) -> str:
 
 
 def _located_or_url(path: str, info: ValidationInfo) -> str:
-    return _without_secrets(path) if is_url(path) else _located(path, info)
-
-
-def _without_secrets(url: str) -> str:
-    """A URL that may be written to the folder of a run."""
+    if not is_url(path):
+        return _located(path, info)
     try:
-        scheme_of(url)
+        scheme_of(path)
     except UsageError as error:
         raise ValueError(str(error)) from None
-    if has_secret(url):
-        raise ValueError(
-            f"{shown(url)}: a URL in a job has no user, password or query, as jobs are written to "
-            "the folder of a run; credentials come from the environment"
-        )
-    return url
+    return path
 
 
 def _located_three(paths: str, info: ValidationInfo) -> str:
