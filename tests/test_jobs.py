@@ -20,6 +20,7 @@ from ooc_graph.jobs import workplace
 from ooc_graph.jobs.folder import opened, read_manifest
 from ooc_graph.jobs.model import LocalCluster
 from ooc_graph.jobs.status import status_of
+from ooc_graph.jobs.steps import Step
 from tests.command_line import listing, script
 from tests.job_runs import (
     CHANGED,
@@ -438,10 +439,10 @@ def test_a_stage_may_be_called_as_the_untimed_search(ooc: Command, tmp_path: Pat
 def test_keys_of_a_run_that_was_killed_are_removed(ooc: Command, tmp_path: Path) -> None:
     job, run = small_job(tmp_path), tmp_path / "run"
     assert ooc("run", job, "--out", run).code == 0
-    (run / "run.tls").mkdir()
-    (run / "run.tls" / "key.pem").touch()
+    (run / "run.tls-0").mkdir()
+    (run / "run.tls-0" / "key.pem").touch()
     assert skipped(ooc("run", job, "--out", run)) == len(STEPS)
-    assert not (run / "run.tls").exists()
+    assert not list(run.glob("run.tls*"))
 
 
 def test_a_build_does_not_replace_the_folder_of_a_run(ooc: Command, tmp_path: Path) -> None:
@@ -509,12 +510,17 @@ def test_a_run_whose_lock_was_taken_over_writes_nothing(taken: str, tmp_path: Pa
             lock.unlink()
         if taken == "replaced":
             lock.write_text(json.dumps({"run": "another"}))
+        (folder / "graph.zarr").mkdir()
         before = listing(folder)
         zombie.manifest["steps"]["bfs"] = {}
         with pytest.raises(RunTakenOverError, match="another run has taken this folder over"):
             zombie.write()
         with pytest.raises(RunTakenOverError):
             zombie.event("done", stage="bfs")
+        # Nor does it take a store of the other one for its own that is damaged.
+        zombie.manifest["steps"]["build"] = {"units": {"build": {"stamp": None, "sha256": ""}}}
+        with pytest.raises(RunTakenOverError):
+            zombie.remove_damaged(Step("build", "build", {}, {}))
         assert listing(folder) == before
     # Nor does it free the lock of the other one.
     assert listing(folder) == before

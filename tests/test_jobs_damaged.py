@@ -82,6 +82,20 @@ def test_answers_with_damaged_manifests_are_made_again(
     assert published(run) == right
 
 
+def test_what_a_link_leads_to_is_not_removed(ooc: Command, tmp_path: Path) -> None:
+    job, run, store = small_job(tmp_path), tmp_path / "run", tmp_path / "elsewhere"
+    assert ooc("run", job, "--out", run).code == 0
+    (run / "components.zarr").rename(store)
+    (run / "components.zarr").symlink_to(store)
+    assert done_by(ooc("run", job, "--out", run)) == []
+    (store / "manifest.json").unlink()
+    left = files_of(store)
+    refused = ooc("run", job, "--out", run)
+    assert refused.code == 2
+    assert f"{run / 'components.zarr'}: is not a store of this package" in refused.err
+    assert files_of(store) == left
+
+
 @pytest.mark.parametrize("rounds", ROUNDS)
 def test_damaged_files_are_noticed(
     rounds: int, ooc: Command, tmp_path: Path, record_property: Callable[[str, object], None]

@@ -78,7 +78,10 @@ def run_job(job: Job, folder: Path, progress: Progress, say: Say, *, chosen: Cho
     """
     plan = partial(planned, job, folder, chosen)
     steps, some, files = _retried(job.retries, "input", plan, say)
-    with opened(folder, str(job.name)) as run, Workplace(job, progress, folder / KEYS) as workplace:
+    with (
+        opened(folder, str(job.name)) as run,
+        Workplace(job, progress, folder / f"{KEYS}{run.lock.run_id}") as workplace,
+    ):
         run.manifest |= {"files": files, "asked": {step.label: step.wanted for step in steps}}
         run.write()
         run.write_text(JOB, to_toml(job.model_dump(mode="json", exclude_unset=True)))

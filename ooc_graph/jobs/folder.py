@@ -35,8 +35,8 @@ MANIFEST, EVENTS, LOCK = "run.json", "events.jsonl", "run.lock"
 JOB, SUMMARY = "job.toml", "summary.json"
 WARM_UP = "run.warm-up.zarr"
 """An answer that is written untimed, and removed; no stage is called so, for names have no dot."""
-KEYS = "run.tls"
-"""Folder of the certificates of a cluster that is started for the run, as long as it lasts."""
+KEYS = "run.tls-"
+"""Begin of the name of a folder: certificates of a cluster that is started for a run."""
 _KEPT = "what is finished stays, and the same command goes on"
 _KINDS = {"job": str, "files": dict, "asked": dict, "steps": dict}
 """What a manifest has."""
@@ -109,7 +109,7 @@ def opened(folder: Path, name: str) -> Iterator[Run]:
         make_folder(folder)
         with locked(folder, token, folder / LOCK) as lock:
             _remove_partial(folder)
-            for left in (folder / KEYS, *folder.glob(f"{WARM_UP}*")):
+            for left in (*folder.glob(f"{KEYS}*"), *folder.glob(f"{WARM_UP}*")):
                 rmtree(left, ignore_errors=True)
             empty = {"job": name, "files": {}, "asked": {}, "steps": {}}
             yield Run(folder, lock, read_manifest(folder) or empty)
@@ -161,17 +161,12 @@ class Run:
         return found
 
     def remove_damaged(self, step: Step) -> list[str]:
-        """Remove stores that a step wrote and that are not what was noted; their paths.
-
-        Those who write stores replace none without a manifest, which may be anybody's.
-        """
-        entry = self.entry(step) or {"units": {}}
-        others = entry["units"].keys() - step.intact(entry, self.folder).keys()
-        paths = sorted(filter(None, map(step.output, others)))
-        removed = [path for path in paths if (self.folder / path).is_dir()]
-        for path in removed:
+        """Remove what is damaged of a step, which nobody else would replace; its paths."""
+        found = step.damaged(self.entry(step) or {"units": {}}, self.folder)
+        for path in found:
+            self._require_own()
             rmtree(self.folder / path)
-        return removed
+        return found
 
     def begin_step(
         self, step: Step, units: Sequence[str], known: Callable[[str], Facts]

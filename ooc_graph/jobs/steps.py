@@ -90,6 +90,16 @@ class Step:
             if (path := self.output(unit)) is None or is_same(folder / path, facts)
         }
 
+    def damaged(self, entry: Mapping[str, Any], folder: Path) -> list[str]:
+        """Stores that the step wrote and that are not as they were written; their paths.
+
+        Those who write stores replace none without a manifest, which may be anybody's; so is what
+        a link leads to.
+        """
+        others = entry["units"].keys() - self.intact(entry, folder).keys()
+        paths = {path: folder / path for path in sorted(filter(None, map(self.output, others)))}
+        return [path for path, at in paths.items() if at.is_dir() and not at.is_symlink()]
+
     def differing(self, entry: Mapping[str, Any]) -> list[str]:
         """Names of what was otherwise when the step was done before."""
         before, now = entry["asked"] | entry["listed"], self.asked | self.listed
