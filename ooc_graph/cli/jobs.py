@@ -12,10 +12,12 @@ from typing import Any
 import click
 
 from ooc_graph.cli.options import PATH, quiet_option
-from ooc_graph.errors import NotAStoreError, UsageError
+from ooc_graph.errors import CorruptStoreError, NotAStoreError, UsageError
 
 RUNS = Path("runs")
 """Where runs go unless it is said where."""
+PAGE = "comparison.html"
+"""The page about several runs; ``report.html`` is what a stage writes about one."""
 
 
 @click.command()
@@ -87,11 +89,16 @@ def _show(schema: bool, example: str | None) -> None:
 )
 def status(folder: Path, as_json: bool, serve: int | None) -> None:
     """Say how far a run is: what is done, running and left."""
-    from ooc_graph.jobs.status import status_of  # noqa: PLC0415
+    from ooc_graph.jobs.status import damaged, status_of  # noqa: PLC0415
 
     if as_json and serve is not None:
         raise UsageError("--json and --serve: give one of them")
-    found = status_of(folder)
+    try:
+        found = status_of(folder)
+    except CorruptStoreError as error:
+        if as_json:
+            click.echo(json.dumps(damaged(folder, error), indent=1))
+        raise
     if serve is not None:
         from ooc_graph.jobs.live import serve_status  # noqa: PLC0415
 
@@ -148,11 +155,12 @@ def runs(folder: Path, as_json: bool, prometheus: Path | None) -> None:
 
 @click.command()
 @click.argument("folders", type=PATH, metavar="RUN...", nargs=-1, required=True)
-@click.option("--out", type=PATH, metavar="FILE", help="The page [report.html in the last RUN].")
+@click.option("--out", type=PATH, metavar="FILE", help=f"The page [{PAGE} in the last RUN].")
 @click.option("--json", "as_json", is_flag=True, help="Machine-readable; writes no page.")
 def report(folders: tuple[Path, ...], out: Path | None, as_json: bool) -> None:
     """Write a page about runs of a job, each compared with the one named before it."""
     from ooc_graph.jobs.compared import compared  # noqa: PLC0415
+    from ooc_graph.jobs.status import DAMAGED  # noqa: PLC0415
 
     if as_json and out is not None:
         raise UsageError("--json and --out: give one of them")
@@ -163,8 +171,11 @@ def report(folders: tuple[Path, ...], out: Path | None, as_json: bool) -> None:
     from ooc_graph.report.run_facts import duration, speed  # noqa: PLC0415
     from ooc_graph.report.runs_page import write_runs_page  # noqa: PLC0415
 
-    last, path = found[-1], out or folders[-1] / "report.html"
+    whole = [at for at, one in zip(folders, found, strict=True) if one.state != DAMAGED]
+    last, path = found[-1], out or whole[-1] / PAGE
     write_runs_page(path, folders[-1], found)
+    for damaged in (one for one in found[:-1] if one.state == DAMAGED):
+        click.echo(damaged.error)
     rows = (
         {
             "stage": stage.name,

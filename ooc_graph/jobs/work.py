@@ -13,7 +13,7 @@ from ooc_graph.answers.changes import count_changes, write_changes
 from ooc_graph.errors import UsageError
 from ooc_graph.jobs.checks import BUILD
 from ooc_graph.jobs.folder import WARM_UP, Facts, Run
-from ooc_graph.jobs.inputs import open_edges
+from ooc_graph.jobs.inputs import open_edges, open_graph, roots_in
 from ooc_graph.jobs.model import Build, Job, StoreSource
 from ooc_graph.jobs.stage_tables import Rooted, Search
 from ooc_graph.jobs.steps import GRAPH, Step
@@ -46,7 +46,9 @@ class Work:
     @cached_property
     def graph(self) -> og.Graph:
         """The graph, opened once."""
-        return og.open(self.graph_path)
+        first = next(iter(self.steps.values()))
+        graph: og.Graph = open_graph(self.graph_path, first.asked.get("after", {}).get("graph"))
+        return graph
 
     def output(self, step: Step, unit: str) -> Path:
         """Where a unit is written."""
@@ -70,10 +72,7 @@ class Work:
     def roots(self, stage: Rooted) -> list[int] | None:
         """Vertices that a stage begins at, each once; None: at all."""
         if stage.roots_file is not None:
-            from ooc_graph.api.graphs import ids_in  # noqa: PLC0415 (many modules)
-
-            ids: list[int] = ids_in(Path(stage.roots_file)).tolist()
-            return ids
+            return roots_in(stage.roots_file)
         if stage.keys is None:
             return stage.roots
         row_of = self.graph.internal_of()

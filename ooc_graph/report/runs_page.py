@@ -16,16 +16,10 @@ from ooc_graph.report.page import KeyFigure, page_environment
 from ooc_graph.report.run_facts import RunFacts, duration, speed
 from ooc_graph.report.runs_figures import stage_over_runs, stage_times
 
-_GOOD, _BAD, _PLAIN = ("done", "skipped"), ("failed", "stopped", "damaged"), ""
-_SIGNS = {
-    "done": "✓",
-    "skipped": "✓",
-    "failed": "✗",
-    "stopped": "✗",
-    "damaged": "✗",
-    "running": "…",
-}
-_WORDS = {"stopped": "killed", "new": "not begun"}
+_DAMAGED = "damaged"
+_GOOD, _BAD, _PLAIN = ("done", "skipped"), ("failed", "stopped", _DAMAGED), ""
+_SIGNS = {**dict.fromkeys(_GOOD, "✓"), **dict.fromkeys(_BAD, "✗"), "running": "…"}
+_WORDS = {"new": "not begun"}
 
 
 def write_runs_page(path: Path, folder: Path, runs: Sequence[RunFacts]) -> None:
@@ -50,7 +44,7 @@ def runs_html(runs: Sequence[RunFacts], links: str) -> str:
         drawings = [one for one in _drawings(runs) if one]
     return runs_template("runs.html.j2").render(
         run=last,
-        before=runs[-2] if len(runs) > 1 else None,
+        before=next((one for one in reversed(runs[:-1]) if one.state != _DAMAGED), None),
         runs=shown,
         names=list(dict.fromkeys(stage.name for run in shown for stage in run.stages)),
         key_figures=list(_key_figures(last)),
