@@ -12,6 +12,7 @@ from ooc_graph.jobs.stage_tables import (
     DiffStage,
     HasAnswers,
     ManyStage,
+    ReportStage,
     SsspStage,
     UploadStage,
     ValidateStage,
@@ -21,6 +22,8 @@ BUILD = "build"
 """What the stage that builds the graph is called."""
 RESERVED = (BUILD, "graph")
 """Names that no stage may have: of the build, and of what it writes."""
+AFTER_REPORTS = ("report", "upload")
+"""Kinds of stages that may follow a report: those that a page about the run does not show."""
 
 
 def mistakes_of(job: Job) -> Iterator[Mistake]:
@@ -29,6 +32,10 @@ def mistakes_of(job: Job) -> Iterator[Mistake]:
         yield Mistake((BUILD,), "the source is a store, of which nothing is built")
     earlier: dict[str, AnyStage] = {}
     for number, stage in enumerate(job.stage):
+        later = [one.label for one in job.stage[number:] if one.kind not in AFTER_REPORTS]
+        if isinstance(stage, ReportStage) and later:
+            text = f"a report is about the stages before it; put it after {later[-1]}"
+            yield Mistake(("stage", number, "kind"), text)
         for key, text in _about_stage(job, stage, earlier):
             yield Mistake(("stage", number, key), text)
         earlier.setdefault(stage.label, stage)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable
 from importlib.util import find_spec
 from typing import Annotated, Any, TypeAlias, TypeVar
@@ -10,15 +11,7 @@ from typing import Annotated, Any, TypeAlias, TypeVar
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationInfo
 
 from ooc_graph.errors import OocGraphError, UsageError
-from ooc_graph.remote.urls import (
-    LIBRARIES,
-    OBJECT_STORES,
-    has_secret,
-    is_url,
-    lacking,
-    scheme_of,
-    shown,
-)
+from ooc_graph.remote.urls import LIBRARIES, OBJECT_STORES, is_url, lacking, scheme_of, shown
 
 
 def _located(path: str, info: ValidationInfo) -> str:
@@ -31,21 +24,13 @@ def _located(path: str, info: ValidationInfo) -> str:
 
 
 def _located_or_url(path: str, info: ValidationInfo) -> str:
-    return _without_secrets(path) if is_url(path) else _located(path, info)
-
-
-def _without_secrets(url: str) -> str:
-    """A URL that may be written to the folder of a run."""
+    if not is_url(path):
+        return _located(path, info)
     try:
-        scheme_of(url)
+        scheme_of(path)
     except UsageError as error:
         raise ValueError(str(error)) from None
-    if has_secret(url):
-        raise ValueError(
-            f"{shown(url)}: a URL in a job has no user, password or query, as jobs are written to "
-            "the folder of a run; credentials come from the environment"
-        )
-    return url
+    return path
 
 
 def _target(url: str) -> str:
@@ -58,7 +43,7 @@ def _target(url: str) -> str:
     if find_spec(LIBRARIES[scheme]) is None:
         # Now, and not when all else is done.
         raise ValueError(f"{shown(url)}: {lacking(scheme)}")
-    return _without_secrets(url).rstrip("/")
+    return url.rstrip("/")
 
 
 def _located_three(paths: str, info: ValidationInfo) -> str:
@@ -86,9 +71,16 @@ Given = TypeVar("Given", bound=Table)
 
 
 def as_taken(table: Given, check: Callable[[], Any]) -> Given:
-    """The table, if those who take its values raise no error of this package."""
+    """The table, if those who take its values raise no error of this package.
+
+    Options of commands that an error names are keys in a job file.
+    """
     try:
         check()
     except OocGraphError as error:
-        raise ValueError(str(error)) from None
+        said = _OPTION.sub(lambda option: option[1].replace("-", "_"), str(error))
+        raise ValueError(said) from None
     return table
+
+
+_OPTION = re.compile(r"--([a-z]+(?:-[a-z]+)*)")

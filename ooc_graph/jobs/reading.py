@@ -15,7 +15,7 @@ from ooc_graph.jobs.checks import mistakes_of
 from ooc_graph.jobs.mistakes import Mistake, mistakes_in, nearest
 from ooc_graph.jobs.model import Job
 from ooc_graph.jobs.toml_text import dotted, has, line_of
-from ooc_graph.remote.urls import is_url, shown
+from ooc_graph.remote.urls import has_secret, is_url, shown
 
 Key = tuple[str | int, ...]
 
@@ -40,11 +40,12 @@ def read_job(path: Path, settings: Sequence[str] = ()) -> Job:
         raise InputError(f"is not TOML: {said}", path=path, line=line) from None
     given = {key: _public(word) for key, word in (_set(data, w) for w in settings)}
     data.setdefault("name", re.sub(r"[^A-Za-z0-9_-]", "_", path.stem))
+    mistakes = list(_secrets_in(data))
     try:
         job = Job.model_validate(data, context={"folder": path.absolute().parent})
-        mistakes = [*_passwords_in(data), *mistakes_of(job)]
+        mistakes += mistakes_of(job)
     except ValidationError as error:
-        mistakes = mistakes_in(error, data)
+        mistakes += mistakes_in(error, data)
     if mistakes:
         lines = sorted(_said(one, path, text, given) for one in mistakes)
         raise InputError("\n".join(line for _, line in lines))
@@ -62,13 +63,19 @@ def _public(setting: str) -> str:
     return f"{key}{sign}{shown(url)}" if is_url(url) else _PASSWORD.sub("://...@", setting)
 
 
-def _passwords_in(value: Any, *key: str | int) -> Iterator[Mistake]:
-    """URLs with passwords: the folder of a run has a copy of its job, which others may read."""
-    if isinstance(value, str) and _PASSWORD.search(value):
-        yield Mistake(key, "a URL with a password in it; job files have no secrets")
+def _secrets_in(value: Any, *key: str | int) -> Iterator[Mistake]:
+    """URLs with secrets: the folder of a run has a copy of its job, which others may read."""
+    text = (
+        "a URL in a job has no user, password or query, as jobs are written to the folder of a "
+        "run; credentials come from the environment"
+    )
+    if is_url(value) and has_secret(value):
+        yield Mistake(key, f"{shown(value)}: {text}")
+    elif isinstance(value, str) and _PASSWORD.search(value):
+        yield Mistake(key, text)
     elif isinstance(value, dict | list):
         for name, inner in value.items() if isinstance(value, dict) else enumerate(value):
-            yield from _passwords_in(inner, *key, name)
+            yield from _secrets_in(inner, *key, name)
 
 
 def _text_of(path: Path) -> str:

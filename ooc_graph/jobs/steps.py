@@ -12,7 +12,7 @@ from typing import Any
 
 from ooc_graph import __version__
 from ooc_graph.jobs.checks import BUILD
-from ooc_graph.jobs.inputs import Files, answers_of, file_sha256, is_same
+from ooc_graph.jobs.inputs import Files, answers_of, is_same, roots_sha256
 from ooc_graph.jobs.model import Build, Job, StoreSource
 from ooc_graph.jobs.stage_tables import (
     ROOTS,
@@ -79,6 +79,11 @@ class Step:
         return step.output(unit)
 
     @property
+    def counted_as(self) -> str:
+        """What its units are."""
+        return "files" if isinstance(self.stage, ExportStage | DiffStage) else "answers"
+
+    @property
     def has_roots(self) -> bool:
         """Whether there is an answer for each root."""
         return self.kind in ("bfs", "sssp")
@@ -99,6 +104,16 @@ class Step:
             for unit, facts in entry["units"].items()
             if (path := self.subject(unit)) is None or is_same(folder / path, facts)
         }
+
+    def damaged(self, entry: Mapping[str, Any], folder: Path) -> list[str]:
+        """Stores that the step wrote and that are not as they were written; their paths.
+
+        Those who write stores replace none without a manifest, which may be anybody's; so is what
+        a link leads to.
+        """
+        others = entry["units"].keys() - self.intact(entry, folder).keys()
+        paths = {path: folder / path for path in sorted(filter(None, map(self.output, others)))}
+        return [path for path, at in paths.items() if at.is_dir() and not at.is_symlink()]
 
     def differing(self, entry: Mapping[str, Any]) -> list[str]:
         """Names of what was otherwise when the step was done before."""
@@ -140,7 +155,7 @@ def steps_of(job: Job, source: Mapping[str, Any], files: Files) -> list[Step]:
         asked = stage.model_dump(mode="json", exclude=_NOT_ASKED, exclude_none=True) | version
         roots_file = getattr(stage, "roots_file", None)
         if roots_file is not None:
-            asked["roots_file"] = file_sha256(roots_file, files)
+            asked["roots_file"] = roots_sha256(roots_file, files)
         if isinstance(stage, DiffStage):
             asked["against"] = answers_of(Path(stage.against), stage.of)
         of = getattr(stage, "of", None)

@@ -13,7 +13,7 @@ from ooc_graph.answers.changes import count_changes, write_changes
 from ooc_graph.jobs.checks import BUILD
 from ooc_graph.jobs.earlier import answers_compared
 from ooc_graph.jobs.folder import WARM_UP, Facts, Run
-from ooc_graph.jobs.inputs import noted, open_edges
+from ooc_graph.jobs.inputs import noted, open_edges, open_graph, roots_in
 from ooc_graph.jobs.model import Build, Job, StoreSource
 from ooc_graph.jobs.stage_tables import Rooted, Search
 from ooc_graph.jobs.steps import GRAPH, Step
@@ -46,7 +46,9 @@ class Work:
     @cached_property
     def graph(self) -> og.Graph:
         """The graph, opened once."""
-        return og.open(self.graph_path)
+        first = next(iter(self.steps.values()))
+        graph: og.Graph = open_graph(self.graph_path, first.asked.get("after", {}).get("graph"))
+        return graph
 
     def output(self, step: Step, unit: str) -> Path:
         """Where a unit is written."""
@@ -70,10 +72,7 @@ class Work:
     def roots(self, stage: Rooted) -> list[int] | None:
         """Vertices that a stage begins at, each once; None: at all."""
         if stage.roots_file is not None:
-            from ooc_graph.api.graphs import ids_in  # noqa: PLC0415 (many modules)
-
-            ids: list[int] = ids_in(Path(stage.roots_file)).tolist()
-            return ids
+            return roots_in(stage.roots_file)
         if stage.keys is None:
             return stage.roots
         row_of = self.graph.internal_of()
@@ -149,7 +148,8 @@ def _search(work: Work, step: Step, units: Sequence[str]) -> Found:
         **options,
     )
     return {
-        unit: {"elapsed_s": answer.elapsed_s} for unit, answer in zip(units, answers, strict=True)
+        unit: {"elapsed_s": answer.elapsed_s, "tier_bytes": dict(answer.tier_bytes)}
+        for unit, answer in zip(units, answers, strict=True)
     }
 
 
@@ -175,7 +175,7 @@ def _many(work: Work, step: Step, units: Sequence[str]) -> Found:
 
 def _components(work: Work, step: Step, units: Sequence[str]) -> Found:
     stage: Any = step.stage
-    og.components(
+    found = og.components(
         work.graph,
         out=work.output(step, units[0]),
         exchange=stage.exchange,
@@ -183,7 +183,7 @@ def _components(work: Work, step: Step, units: Sequence[str]) -> Found:
         overwrite=True,
         **work.workplace.options(),
     )
-    return {units[0]: work.known(step, units[0])}
+    return {units[0]: {**work.known(step, units[0]), "tier_bytes": dict(found.tier_bytes)}}
 
 
 def _validate(work: Work, step: Step, units: Sequence[str]) -> Found:

@@ -191,12 +191,20 @@ def refusal(folder: Path, text: str, *settings: str) -> list[str]:
             "validate against the graph",
         ),
         (
+            KRONECKER + '[[stage]]\nkind = "report"\n[[stage]]\nkind = "components"\n'
+            '[[stage]]\nkind = "export"\nof = "components"\n'
+            '[[stage]]\nkind = "report"\nname = "page"\n',
+            "night.toml:5: stage[0].kind: a report is about the stages before it; "
+            "put it after export",
+        ),
+        (
             KRONECKER + '[resources]\nmemory_limit = "much"\n',
-            "night.toml:4: resources: --memory-limit 'much': give bytes or a size such as",
+            "night.toml:4: resources: memory_limit 'much': give bytes or a size such as",
         ),
         (
             KRONECKER + '[resources]\ndevice = "cpu"\ndevice_memory = "4GiB"\n',
-            "night.toml:4: resources: --device-memory and --host-memory are for CUDA devices",
+            "night.toml:4: resources: device_memory and host_memory are for CUDA devices: "
+            "use device cuda, or memory_limit for the CPU",
         ),
         (
             KRONECKER + '[resources]\ndevice = "gpu"\n',
