@@ -124,8 +124,8 @@ class Shard:
 class StageProgress(Protocol):
     """Progress of one stage."""
 
-    def advance(self, amount: float) -> None:
-        """So much more is done, in the stage's unit; parts of one, too."""
+    def advance(self, amount: float, said: str = "") -> None:
+        """So much more is done, in the stage's unit; parts of one, too. A bar shows ``said``."""
 
 
 class Progress(Protocol):
@@ -144,7 +144,7 @@ Advance: TypeAlias = Callable[[float], None]
 """`StageProgress.advance` of a stage."""
 
 
-def unseen(_: float) -> None:
+def unseen(_: float, __: str = "") -> None:
     """Progress of a stage that is not shown."""
 
 

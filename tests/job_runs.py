@@ -34,6 +34,43 @@ of = "bfs"
 kind = "export"
 of = "bfs"
 """
+WHOLE = """
+[source]
+kind = "kronecker"
+scale = 14
+weighted = true
+
+[[stage]]
+kind = "bfs"
+keys = 8
+
+[[stage]]
+kind = "sssp"
+keys = 8
+
+[[stage]]
+name = "pairs"
+kind = "many"
+kernel = "apsp"
+keys = 32
+
+[[stage]]
+kind = "components"
+
+[[stage]]
+name = "validate-bfs"
+kind = "validate"
+of = "bfs"
+
+[[stage]]
+name = "validate-sssp"
+kind = "validate"
+of = "sssp"
+
+[[stage]]
+kind = "export"
+of = "sssp"
+"""
 STEPS = ("build", "bfs", "components", "validate", "export")
 
 

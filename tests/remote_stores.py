@@ -1,12 +1,16 @@
-"""An S3 server and a web server on this machine, whose files, headers and faults tests choose."""
+"""An S3 server and a web server on this machine, whose files, headers and faults tests choose.
+
+Faults of the S3 server are those of a proxy before it.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from hashlib import md5
+from http.client import HTTPConnection
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Event, Thread
 from typing import Any
@@ -25,6 +29,7 @@ class Site:
     files: dict[str, bytes] = field(default_factory=dict)
     tags: bool = True  # ETag headers
     ranges: bool = True
+    if_range: bool = True  # whether the header is heeded
     status: int | None = None  # of all answers, instead of files
     cut_after: int | None = None  # bytes of an answer that are sent before the connection breaks
     silent: Event | None = None  # what is waited for after so many bytes:
@@ -55,7 +60,8 @@ class _Handler(BaseHTTPRequestHandler):
             return
         tag = f'"{md5(content).hexdigest()}"'
         found = re.match(r"bytes=(\d+)-$", self.headers.get("Range", ""))
-        is_part = site.ranges and found and self.headers.get("If-Range", tag) == tag
+        is_same = not site.if_range or self.headers.get("If-Range", tag) == tag
+        is_part = site.ranges and found and is_same
         total = len(content)
         content = content[int(found[1]) :] if found and is_part else content
         self.send_response(206 if is_part else 200)
@@ -133,3 +139,84 @@ def s3(s3_server: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> Iterat
     files.mkdir(f"s3://{BUCKET}")
     yield files
     files.rm(f"s3://{BUCKET}", recursive=True)
+
+
+CUT = 0
+"""Instead of a status: the connection breaks."""
+
+
+class Proxy:
+    """Hands requests on to an S3 server, but for those that ``fault`` has a status for."""
+
+    def __init__(self, server: str) -> None:
+        self.server = server.removeprefix("http://")
+        self.url = ""
+        self.fault: Callable[[str, str], int | None] = lambda method, path: None
+        self.asked: list[tuple[str, str]] = []
+        """Method and path of each request."""
+
+    def sent(self) -> list[str]:
+        """Paths of objects that were written since the last call, in the bucket."""
+        found = [path for method, path in self.asked if method == "PUT"]
+        self.asked.clear()
+        return sorted(path.removeprefix(f"/{BUCKET}/") for path in found)
+
+
+class _Handing(BaseHTTPRequestHandler):
+    proxy: Proxy
+    protocol_version = "HTTP/1.1"  # clients wait for leave to send what they write
+
+    def log_message(self, format: str, *args: Any) -> None:  # noqa: A002
+        pass
+
+    def _hand_on(self) -> None:
+        proxy, path = self.proxy, self.path.partition("?")[0]
+        body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
+        proxy.asked.append((self.command, path))
+        self.close_connection = True
+        status = proxy.fault(self.command, path)
+        if status == CUT:
+            self.connection.close()
+            return
+        if status is not None:
+            self._answer(status, {}, b"")
+            return
+        connection = HTTPConnection(proxy.server)
+        connection.request(self.command, self.path, body, dict(self.headers.items()))
+        found = connection.getresponse()
+        content = found.read()
+        self._answer(found.status, dict(found.getheaders()), content)
+        connection.close()
+
+    def _answer(self, status: int, headers: dict[str, str], content: bytes) -> None:
+        self.send_response_only(status)
+        for name, value in headers.items():
+            if name.lower() not in ("connection", "transfer-encoding", "content-length"):
+                self.send_header(name, value)
+        length = headers.get("Content-Length", "0") if self.command == "HEAD" else len(content)
+        self.send_header("Content-Length", str(length))
+        self.send_header("Connection", "close")
+        self.end_headers()
+        with suppress(ConnectionError):
+            self.wfile.write(content)
+
+    do_HEAD = do_GET = do_PUT = do_POST = do_DELETE = _hand_on
+
+
+@pytest.fixture
+def proxy(s3: Any, s3_server: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Proxy]:
+    """The S3 server is reached through this; `s3` itself is not."""
+    handler = type("Handler", (_Handing,), {"proxy": Proxy(s3_server)})
+    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        found: Proxy = handler.proxy  # type: ignore[attr-defined]
+        found.url = f"http://127.0.0.1:{server.server_port}"
+        s3.ls(f"s3://{BUCKET}")  # has its own session from now on
+        monkeypatch.setenv("AWS_ENDPOINT_URL", found.url)
+        monkeypatch.setenv("AWS_MAX_ATTEMPTS", "1")
+        thread = Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
+        thread.start()
+        try:
+            yield found
+        finally:
+            server.shutdown()
+            thread.join()

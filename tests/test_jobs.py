@@ -20,6 +20,7 @@ from ooc_graph.jobs import workplace
 from ooc_graph.jobs.folder import opened, read_manifest
 from ooc_graph.jobs.model import LocalCluster
 from ooc_graph.jobs.status import status_of
+from ooc_graph.jobs.steps import Step
 from tests.command_line import listing, script
 from tests.job_runs import (
     CHANGED,
@@ -207,6 +208,41 @@ def test_roots_of_a_file_and_a_store_as_source(ooc: Command, tmp_path: Path) -> 
     assert "sssp: graph changed, done again\n" in refused.out
 
 
+@pytest.mark.parametrize("stage", ["bfs", "many"])
+def test_a_graph_that_is_replaced_during_a_run_ends_it(
+    stage: str, ooc: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    job, run, graph = tmp_path / "job.toml", tmp_path / "run", tmp_path / "g.zarr"
+    og.build((np.array([10, 20]), np.array([30, 40])), graph)
+    job.write_text(
+        '[source]\nkind = "store"\npath = "g.zarr"\n[[stage]]\nkind = "components"\n'
+        '[[stage]]\nkind = "bfs"\nroots = [10]\n[[stage]]\nkind = "export"\nof = "bfs"\n'
+        '[[stage]]\nkind = "many"\nkernel = "multi_source_bfs"\n'
+        "[retries]\ntimes = 3\nwait_s = 0\n"
+    )
+    name = {"bfs": "components", "many": "export"}[stage]
+    find = getattr(og, name)
+
+    def replaced(*given: Any, **options: Any) -> Any:
+        found = find(*given, **options)
+        og.build((np.array([10, 20]), np.array([20, 30])), graph, overwrite=True)
+        return found
+
+    monkeypatch.setattr(og, name, replaced)
+    done = ooc("run", job, "--out", run)
+    assert done.code == 75, done
+    said = f"{graph}: the graph was replaced during this run; run it again"
+    assert done.err.splitlines()[-1] == f"ooc-graph: {said}"
+    # Another attempt of the same run could not mend that.
+    assert "again in" not in done.out
+    assert not list(run.glob(f"{stage}*"))
+    monkeypatch.undo()
+    labels = ["components", "bfs", "export", "many"]
+    assert done_by(ooc("run", job, "--out", run)) == labels
+    assert ooc("run", job, "--out", tmp_path / "other").code == 0
+    assert published(run) == published(tmp_path / "other")
+
+
 def test_what_cpus_alone_do_needs_no_cuda_device(ooc: Command, tmp_path: Path) -> None:
     job, run = small_job(tmp_path), tmp_path / "run"
     assert ooc("run", job, "--out", run, "--only", "build").code == 0
@@ -301,6 +337,40 @@ def test_refusals_write_nothing(
     assert listing(tmp_path) == before
 
 
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (None, "cannot be read (no such file)"),
+        ("", "has no vertices (give one at least)"),
+        ("30\nx\n", ":2: 'x' is no vertex id"),
+        ("30\n-4\n", "-4 is no vertex id"),
+        ("30\n10\n30\n", "vertex 30 is given twice"),
+    ],
+)
+@pytest.mark.parametrize("stage", ['kind = "bfs"', 'kind = "many"\nkernel = "multi_source_bfs"'])
+def test_files_of_roots_are_read_before_anything_is_written(
+    text: str | None, said: str, stage: str, ooc: Command, tmp_path: Path
+) -> None:
+    more = f'[[stage]]\nname = "last"\n{stage}\nroots_file = "roots.txt"\n'
+    job, roots, run = small_job(tmp_path, more), tmp_path / "roots.txt", tmp_path / "run"
+    if text is not None:
+        roots.write_text(text)
+    refused = ooc("run", job, "--out", run)
+    assert (refused.code, refused.out) == (2, "")
+    assert str(roots) in refused.err
+    assert said in refused.err
+    assert not run.exists()
+    # So is one that has become so.
+    roots.write_text("30\n10\n")
+    assert ooc("run", job, "--out", run).code == 0
+    before = listing(run)
+    roots.unlink()
+    if text is not None:
+        roots.write_text(text)
+    assert ooc("run", job, "--out", run).err == refused.err
+    assert listing(run) == before
+
+
 def test_a_root_that_is_no_vertex_is_refused_when_the_graph_is_there(
     ooc: Command, tmp_path: Path
 ) -> None:
@@ -366,6 +436,15 @@ def test_a_stage_may_be_called_as_the_untimed_search(ooc: Command, tmp_path: Pat
     assert skipped(ooc("run", job, *words)) == len(STEPS)
 
 
+def test_keys_of_a_run_that_was_killed_are_removed(ooc: Command, tmp_path: Path) -> None:
+    job, run = small_job(tmp_path), tmp_path / "run"
+    assert ooc("run", job, "--out", run).code == 0
+    (run / "run.tls-0").mkdir()
+    (run / "run.tls-0" / "key.pem").touch()
+    assert skipped(ooc("run", job, "--out", run)) == len(STEPS)
+    assert not list(run.glob("run.tls*"))
+
+
 def test_a_build_does_not_replace_the_folder_of_a_run(ooc: Command, tmp_path: Path) -> None:
     job, run = small_job(tmp_path), tmp_path / "run"
     assert ooc("run", job, "--out", run).code == 0
@@ -381,7 +460,7 @@ def test_a_dry_run_says_what_would_be_done(ooc: Command, tmp_path: Path) -> None
     before = listing(tmp_path)
     planned = ooc("run", job, "--out", run, "--dry-run")
     assert planned.code == 0, planned
-    assert [line.split()[:3] for line in planned.out.splitlines()[1:]] == [
+    assert [line.split()[:3] for line in planned.out.splitlines()[1:-1]] == [
         [name, name, "new"] for name in STEPS
     ]
     assert listing(tmp_path) == before
@@ -401,7 +480,7 @@ def test_a_dry_run_says_what_would_be_done(ooc: Command, tmp_path: Path) -> None
     assert left[3] == "2 of 2 done, roots"
     assert left[4] == "1 of 2 done, roots"
     rows = ooc("run", job, "--out", run, "--dry-run").out.splitlines()[1:]
-    assert "1 of 2 done" in rows[-1]
+    assert "1 of 2 done" in rows[-2]
 
 
 def test_two_runs_at_once(ooc: Command, tmp_path: Path) -> None:
@@ -431,12 +510,17 @@ def test_a_run_whose_lock_was_taken_over_writes_nothing(taken: str, tmp_path: Pa
             lock.unlink()
         if taken == "replaced":
             lock.write_text(json.dumps({"run": "another"}))
+        (folder / "graph.zarr").mkdir()
         before = listing(folder)
         zombie.manifest["steps"]["bfs"] = {}
         with pytest.raises(RunTakenOverError, match="another run has taken this folder over"):
             zombie.write()
         with pytest.raises(RunTakenOverError):
             zombie.event("done", stage="bfs")
+        # Nor does it take a store of the other one for its own that is damaged.
+        zombie.manifest["steps"]["build"] = {"units": {"build": {"stamp": None, "sha256": ""}}}
+        with pytest.raises(RunTakenOverError):
+            zombie.remove_damaged(Step("build", "build", {}, {}))
         assert listing(folder) == before
     # Nor does it free the lock of the other one.
     assert listing(folder) == before

@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 
 import pytest
 
-from tests.job_runs import CHANGED, Command, published, small_job
+from tests.job_runs import CHANGED, Command, done_by, published, small_job
 
 SEED = int(os.environ.get("OOC_GRAPH_SEED", "23"))
 ROUNDS = [60, pytest.param(1000, marks=pytest.mark.slow)]
@@ -61,6 +61,41 @@ def store_of(path: Path) -> Path | None:
     return None if store is None or path == store / "manifest.json" else store
 
 
+@pytest.mark.parametrize("damage", [remove, lambda path, *_: path.write_bytes(b"{")])
+@pytest.mark.parametrize("name", ["graph", "bfs/30", "components"])
+def test_answers_with_damaged_manifests_are_made_again(
+    ooc: Command, tmp_path: Path, name: str, damage: Callable[[Path], None]
+) -> None:
+    job, run = small_job(tmp_path), tmp_path / "run"
+    assert ooc("run", job, "--out", run).code == 0
+    right, stage = published(run), {"graph": "build"}.get(name, name.partition("/")[0])
+    damage(run / f"{name}.zarr" / "manifest.json")
+    if stage == "bfs":
+        # No stage reads it.
+        refused = ooc("run", job, "--out", run, "--only", "validate")
+        assert refused.code == 2
+        assert "validate follows from bfs, which is not done" in refused.err
+    done = ooc("run", job, "--out", run)
+    assert done.code == 0, done
+    assert f"{stage}: {name}.zarr is not what was written, made again\n" in done.out
+    assert done_by(done) == [stage]
+    assert published(run) == right
+
+
+def test_what_a_link_leads_to_is_not_removed(ooc: Command, tmp_path: Path) -> None:
+    job, run, store = small_job(tmp_path), tmp_path / "run", tmp_path / "elsewhere"
+    assert ooc("run", job, "--out", run).code == 0
+    (run / "components.zarr").rename(store)
+    (run / "components.zarr").symlink_to(store)
+    assert done_by(ooc("run", job, "--out", run)) == []
+    (store / "manifest.json").unlink()
+    left = files_of(store)
+    refused = ooc("run", job, "--out", run)
+    assert refused.code == 2
+    assert f"{run / 'components.zarr'}: is not a store of this package" in refused.err
+    assert files_of(store) == left
+
+
 @pytest.mark.parametrize("rounds", ROUNDS)
 def test_damaged_files_are_noticed(
     rounds: int, ooc: Command, tmp_path: Path, record_property: Callable[[str, object], None]
@@ -105,11 +140,11 @@ def test_damaged_files_are_noticed(
             assert done.code == 1, f"{where}: {done}"
             assert f"{path}: is damaged" in done.err, f"{where}: {done}"
             continue
-        if path.name == "manifest.json" and done.code:
-            # Without it a folder may be anybody's, and is not replaced.
-            assert done.code in (1, 2), f"{where}: {done}"
-            assert str(path.parent) in done.err, f"{where}: {done}"
-            continue
+        if path.name == "manifest.json":
+            store = path.parent.relative_to(run)
+            assert f": {store} is not what was written, made again\n" in done.out, (
+                f"{where}: {done}"
+            )
         assert done.code == 0, f"{where}: {done}"
         assert published(run) == right, f"{where}: {done}"
         assert name in NEVER_READ or "done in" in done.out, f"{where}: {done}"

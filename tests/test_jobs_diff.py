@@ -75,7 +75,9 @@ def test_changes_since_the_night_before(ooc: Command, tmp_path: Path) -> None:
     # On the first night there is nothing to compare with.
     assert counts(first) == dict.fromkeys(ROWS, NOTHING)
     assert rows(first) == {name: [] for name in ROWS}
-    assert summary(first)["diff"]["compared"] == 0
+    figures = summary(first)["diff"]
+    assert figures.keys() == {"kind", "units", "seconds", "compared"}
+    assert figures["compared"] == 0
     done = ooc("run", job, "--out", second)
     assert done.code == 0, done
     assert (rows(second), counts(second)) == (ROWS, COUNTS)

@@ -14,9 +14,10 @@ import ooc_graph as og
 from ooc_graph.jobs.status import status_of
 from tests.command_line import LIMIT_S, listing, running, script
 from tests.dying import command_of, command_until
-from tests.job_runs import CHANGED, EDGES, STEPS, published, small_job
+from tests.job_runs import CHANGED, EDGES, WHOLE, published, small_job
 from tests.own_process import in_own_process
 
+EVERY = 4
 # Each in its turn takes minutes.
 every = pytest.mark.parametrize("every", [4, pytest.param(1, marks=pytest.mark.slow)])
 
@@ -28,7 +29,7 @@ def finished(run: Path, words: list[str]) -> dict[str, str]:
     assert not list(run.rglob("*.lock"))
     # Known again, too, if the run was killed before it was noted.
     figures = json.loads((run / "summary.json").read_text())
-    assert list(figures) == list(STEPS)
+    assert list(figures) == list(json.loads((run / "run.json").read_text())["asked"])
     parts = og.ComponentsResult.open(run / "components.zarr")
     assert figures["components"]["components"] == parts.count
     return published(run)
@@ -41,13 +42,15 @@ def killed(step: int, run: Path, words: list[str]) -> bool:
     return code != 0
 
 
-def killed_from_nothing(folder: Path, every: int) -> int:
-    """Kill a run before each step; how many there are."""
+def killed_from_nothing(folder: Path, first: int, every: int, text: str | None = None) -> int:
+    """Kill a run before the first of some steps, and before others; how many there are."""
     job, run = small_job(folder), folder / "run"
+    if text is not None:
+        job.write_text(text)
     words = ["run", str(job), "--out", str(run), "--quiet"]
     # Here, and not in a child: all of them have what this loads.
     assert command_of(words) == 0
-    right, step = published(run), 1
+    right, step = published(run), first
     while True:
         shutil.rmtree(run)
         if not killed(step, run, words):
@@ -61,7 +64,14 @@ def killed_from_nothing(folder: Path, every: int) -> int:
 @every
 def test_killed_before_each_step(every: int, tmp_path: Path) -> None:
     # At least two for each unit of each stage, and what it publishes.
-    assert in_own_process(killed_from_nothing, tmp_path, every) > 30
+    assert in_own_process(killed_from_nothing, tmp_path, 1, every) > 30
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("first", range(1, EVERY + 1))
+def test_a_job_of_all_searches_is_killed_before_each_step(first: int, tmp_path: Path) -> None:
+    # Steps are dealt to processes, for one has not the time for all.
+    assert in_own_process(killed_from_nothing, tmp_path, first, EVERY, WHOLE) > 100
 
 
 def killed_with_other_edges(folder: Path, every: int) -> int:
@@ -109,7 +119,10 @@ def test_stopped_while_building_then_run_again(number: int, tmp_path: Path) -> N
         _, err = process.communicate(timeout=LIMIT_S)
     assert "Traceback" not in err
     assert process.returncode == (143 if number == signal.SIGTERM else -signal.SIGKILL)
-    assert status_of(run)["state"] == ("failed" if number == signal.SIGTERM else "stopped")
+    found = status_of(run)
+    assert [found["state"], found["steps"][0]["state"]] == ["stopped", "stopped"]
+    said = "stopped by SIGTERM" if number == signal.SIGTERM else None
+    assert [one.get("error") for one in (found, found["steps"][0])] == [said, said]
     assert not (run / "graph.zarr").exists()
     if number == signal.SIGTERM:
         # What was finished of the graph stays for the next run.

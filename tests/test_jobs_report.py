@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import json
+import signal
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
 
 import pytest
 
+import ooc_graph as og
+from ooc_graph.errors import ClusterLostError
+from ooc_graph.jobs import driver
 from ooc_graph.jobs.folder import encoded, read_manifest
 from tests.job_runs import STEPS, Command, done_by, skipped, small_job
 from tests.unit.test_report_page import Page
@@ -49,7 +53,7 @@ def scaled(run: Path, factors: dict[str, float]) -> None:
         for facts in entry["units"].values():
             for key in ("seconds", "elapsed_s"):
                 if key in facts:
-                    facts[key] = 2.0 * factors.get(name, 1.0)
+                    facts[key] = 20.0 * factors.get(name, 1.0)
     (run / "run.json").write_text(encoded(manifest))
 
 
@@ -66,16 +70,56 @@ def test_slower_stages_are_marked(ooc: Command, tmp_path: Path) -> None:
     scaled(runs[1], {"bfs": 1.09, "components": 1.25, "export": 0.5})
     (first, now) = reported(ooc, *runs)
     assert first["changes"] == []
-    assert changes(now, is_worse=True) == [("components", "25% slower (median): 2 s → 2.5 s")]
+    assert changes(now, is_worse=True) == [("components", "25% slower (median): 20 s → 25 s")]
     assert changes(now, is_worse=False) == []
     # As they are named: the other one is the slower one of export.
     (_, now) = reported(ooc, *reversed(runs))
-    assert changes(now, is_worse=True) == [("export", "100% slower (median): 1 s → 2 s")]
+    assert changes(now, is_worse=True) == [("export", "100% slower (median): 10 s → 20 s")]
     said = ooc("report", *runs).out.splitlines()
     (row,) = [line for line in said if line.startswith("components")]
     assert " ".join(row.split()) == (
-        "components done 2.5 s 2.5 s 1 component 25% slower (median): 2 s → 2.5 s"
+        "components done 25 s 25 s 1 component 25% slower (median): 20 s → 25 s"
     )
+
+
+def test_slowdowns_of_less_than_a_second_are_noise(ooc: Command, tmp_path: Path) -> None:
+    runs = [tmp_path / name for name in ("first", "second")]
+    job = small_job(tmp_path)
+    for run in runs:
+        assert ooc("run", job, "--out", run).code == 0
+        scaled(run, dict.fromkeys(STEPS, 0.1))
+    scaled(runs[1], dict.fromkeys(STEPS, 0.1) | {"components": 0.145, "bfs": 0.13})
+    (_, now) = reported(ooc, *runs)
+    # Of one unit 0.9 s were lost, of two 1.2 s.
+    assert changes(now, is_worse=True) == [("bfs", "30% slower (median): 2 s → 2.6 s")]
+
+
+def test_time_of_calls_that_were_interrupted_counts(
+    ooc: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    job, run = small_job(tmp_path), tmp_path / "run"
+    find, now, ends = og.components, [0.0], ["stopped", "failed", "done"]
+    monkeypatch.setattr(driver, "perf_counter", lambda: now[0])
+
+    def slow(*words: Any, **options: Any) -> Any:
+        now[0] += 10.0
+        end = ends.pop(0)
+        if end == "stopped":
+            signal.raise_signal(signal.SIGTERM)
+        if end == "failed":
+            raise ClusterLostError("gone")
+        return find(*words, **options)
+
+    monkeypatch.setattr(og, "components", slow)
+    assert [ooc("run", job, "--out", run).code for _ in range(3)] == [143, 75, 0]
+    (found,) = reported(ooc, run)
+    took = {stage["name"]: stage["seconds"] for stage in found["stages"]}
+    assert took == dict.fromkeys(STEPS, 0.0) | {"components": 30.0}
+    # What is done again for another reason begins at nothing.
+    (run / "components.zarr" / "manifest.json").unlink()
+    ends.append("done")
+    assert ooc("run", job, "--out", run).code == 0
+    assert reported(ooc, run)[0]["stages"][2]["seconds"] == 10.0
 
 
 def test_fewer_teps_are_marked(ooc: Command, tmp_path: Path) -> None:
@@ -162,11 +206,11 @@ def test_runs_that_failed_or_are_gone(ooc: Command, tmp_path: Path) -> None:
     assert text.startswith("failed: vertex 9 ")
     assert changes(gone, is_worse=True)[0] == ("", "killed: its process ended without a word")
     assert ooc("report", *runs.values()).code == 0
-    page = Page((runs["going"] / "report.html").read_text())
+    page = Page((runs["going"] / "comparison.html").read_text())
     rows = page.texts["td"]
-    assert {"✗ failed", "✗ killed", "… running"} <= set(rows)
+    assert {"✗ failed", "✗ stopped", "… running"} <= set(rows)
     assert ooc("report", runs["bad"]).code == 0
-    words = Page((runs["bad"] / "report.html").read_text()).texts
+    words = Page((runs["bad"] / "comparison.html").read_text()).texts
     assert "✗ failed" in words["p"]
     assert any(text.startswith("▲ failed: vertex 9 ") for text in words["strong"])
 
@@ -178,6 +222,35 @@ def test_a_folder_that_is_no_run(ooc: Command, tmp_path: Path, name: str) -> Non
     assert (refused.code, refused.out) == (2, "")
     assert refused.err.count("\n") == 1
     assert "holds no run of a job" in refused.err
+
+
+def test_runs_that_cannot_be_read(ooc: Command, tmp_path: Path) -> None:
+    job, runs = small_job(tmp_path), [tmp_path / name for name in ("1", "2", "3", "4")]
+    for run in (runs[0], runs[1], runs[3]):
+        assert ooc("run", job, "--out", run).code == 0
+        scaled(run, {"bfs": 2.0} if run == runs[3] else {})
+    (runs[1] / "run.json").write_text("{}")
+    runs[2].mkdir()
+    found = reported(ooc, *runs)
+    assert [one["state"] for one in found] == ["done", "damaged", "damaged", "done"]
+    assert [one["job"] for one in found] == ["small"] * 4
+    assert f"{runs[1] / 'run.json'}: is damaged" in found[1]["error"]
+    assert changes(found[2], is_worse=True) == [("", found[2]["error"])]
+    # Each is compared with the last one before it that can be read.
+    assert changes(found[3], is_worse=True) == [("bfs", "100% slower (median): 20 s → 40 s")]
+    said = ooc("report", *runs).out.splitlines()
+    assert said[:2] == [one["error"] for one in found[1:3]]
+    page = Page((runs[3] / "comparison.html").read_text())
+    assert page.texts["h2"][0] == "What changed since 1"
+    assert page.texts["td"].count("✗ damaged") == 2
+    # A folder that is no run stays as it is, so that a job can still run there.
+    done = ooc("report", *runs[:3])
+    assert (done.code, list(runs[2].iterdir())) == (0, [])
+    assert done.out.splitlines()[-1] == f"report: {runs[0] / 'comparison.html'}"
+    for words in (runs[1:2], runs[1:3]):
+        refused = ooc("report", *words)
+        assert refused.code in (1, 2)
+        assert (refused.out, refused.err.count("\n")) == ("", 1)
 
 
 def test_the_page(ooc: Command, tmp_path: Path) -> None:
@@ -195,7 +268,7 @@ def test_the_page(ooc: Command, tmp_path: Path) -> None:
     page = Page(text)
     assert page.texts["h1"] == ["small"]
     assert page.texts["h2"][0] == "What changed since a b"
-    assert page.texts["strong"] == ["▲ 100% slower (median): 2 s → 4 s"]
+    assert page.texts["strong"] == ["▲ 100% slower (median): 20 s → 40 s"]
     assert page.texts["h3"] == ["Time per stage", *STEPS]
     # The last run comes first.
     heads = page.texts["th"]
@@ -208,7 +281,7 @@ def test_the_page(ooc: Command, tmp_path: Path) -> None:
         assert (out.parent / unquote(str(link))).exists()
         assert not str(link).startswith("/")
     assert ooc("report", *runs).code == 0
-    assert (runs[1] / "report.html").is_file()
+    assert (runs[1] / "comparison.html").is_file()
     # It is in nobody's way.
     assert ooc("run", job, "--out", runs[1]).out.count("skipped") == len(STEPS)
 
@@ -223,7 +296,8 @@ def test_a_stage_writes_the_page(ooc: Command, tmp_path: Path) -> None:
     assert page.texts["td"].count("✓ done") == len(STEPS)
     links = [found["href"] for tag, found in page.attributes if tag == "a"]
     assert all((run / str(link)).exists() for link in links)
-    # Once; and again if anything before it is.
+    assert ooc("report", run).code == 0
+    # Once, whatever the command writes; and again if anything before it is.
     assert skipped(ooc("run", job, "--out", run)) == len(STEPS) + 1
     words = ("--out", run, "--set", "stage.bfs.roots=[10]")
     assert done_by(ooc("run", job, *words))[-1] == "report"

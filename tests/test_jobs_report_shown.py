@@ -1,4 +1,4 @@
-"""Chromium lays the page about runs out: on phones and wide screens, light and dark."""
+"""Chromium lays pages about runs out, report and live: on phones and wide, light and dark."""
 
 from __future__ import annotations
 
@@ -7,12 +7,15 @@ import re
 import shutil
 import subprocess
 from collections import Counter
+from datetime import UTC, datetime
 from pathlib import Path
 
 import numpy as np
 import pytest
 from matplotlib import image
 
+from ooc_graph.jobs.live import page_html
+from ooc_graph.report.runs_page import runs_template
 from tests.command_line import LIMIT_S
 from tests.job_runs import Command, small_job
 
@@ -51,8 +54,8 @@ def browser(folder: Path, *words: str) -> str:
     return done.stdout.decode()
 
 
-@pytest.fixture
-def frames(ooc: Command, tmp_path: Path) -> Path:
+@pytest.fixture(params=["report", "live"])
+def frames(ooc: Command, tmp_path: Path, request: pytest.FixtureRequest) -> Path:
     """A folder with a page about runs with long names, and frames around it."""
     long = "a_name_of_a_stage_that_" + 3 * "does_not_end_"
     more = f'[[stage]]\nkind = "bfs"\nname = "{long}"\nroots = [9]\n'
@@ -60,7 +63,11 @@ def frames(ooc: Command, tmp_path: Path) -> Path:
     for run in runs:
         done = ooc("run", small_job(tmp_path, more), "--out", run)
         assert done.code == 2  # vertex 9 is not there, and the page says so
-    assert ooc("report", *runs, "--out", tmp_path / "report.html").code == 0
+    if request.param == "live":
+        page = page_html(runs_template("live.html.j2"), runs[-1], datetime.now(UTC))
+        (tmp_path / "report.html").write_text(page)
+    else:
+        assert ooc("report", *runs, "--out", tmp_path / "report.html").code == 0
     for width in (PHONE, WIDE):
         text = FRAME.format(width=width, height=HEIGHT)
         (tmp_path / f"{width}.html").write_text(text)

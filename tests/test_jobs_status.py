@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 from pathlib import Path
 from typing import Any
 
@@ -87,3 +88,35 @@ def test_what_terminals_would_obey_is_not_printed(ooc: Command, tmp_path: Path) 
         assert said.code == 0
         assert said.out.replace("\n", "").isprintable()
         assert "\nrm" not in said.out
+
+
+def test_status_of_a_damaged_run(ooc: Command, tmp_path: Path) -> None:
+    job, run = small_job(tmp_path), tmp_path / "runs" / "bad"
+    assert ooc("run", job, "--out", run).code == 0
+    (run / "run.json").write_text("{}")
+    refused = ooc("status", run)
+    assert (refused.code, refused.out) == (1, "")
+    found = ooc("status", run, "--json")
+    assert (found.code, found.err) == (1, refused.err)
+    status = json.loads(found.out)
+    assert [status] == json.loads(ooc("runs", run.parent, "--json").out)
+    assert status["state"] == "damaged"
+    assert refused.err == f"ooc-graph: {status['error']}\n"
+
+
+@pytest.mark.parametrize(("number", "code"), [("SIGTERM", 143), ("SIGHUP", 143), ("SIGINT", 130)])
+def test_status_of_a_run_that_was_stopped(
+    ooc: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: str, code: int
+) -> None:
+    def stopped(*_: Any, **__: Any) -> None:
+        signal.raise_signal(getattr(signal, number))
+
+    job, run = small_job(tmp_path), tmp_path / "run"
+    monkeypatch.setattr(og, "components", stopped)
+    assert ooc("run", job, "--out", run).code == code
+    found = status_of(run)
+    assert (found["state"], found["error"]) == ("stopped", f"stopped by {number}")
+    assert [one["state"] for one in found["steps"]] == ["done", "done", "stopped", "new", "new"]
+    (now,) = json.loads(ooc("report", run, "--json").out)
+    said = {"stage": "", "text": f"stopped by {number}", "is_worse": False}
+    assert (now["state"], now["changes"]) == ("stopped", [said])

@@ -125,7 +125,47 @@ def test_a_response_that_breaks_off_is_gone_on_with(web: Site, ranges: bool) -> 
     assert Path(path).read_bytes() == content
     have = int(web.asked[1][1].removeprefix("bytes=").removesuffix("-"))
     assert 0 < have <= 5000
-    assert len(web.asked) == (2 if ranges else 3)
+    assert len(web.asked) == 2
+
+
+def test_each_response_that_breaks_off_adds_to_the_file(web: Site) -> None:  # noqa: F811
+    content = b"".join(b"%d,%d,1\n" % (k, k + 1) for k in range(100_000))
+    web.files["/e.csv"], web.cut_after = content, 400_000
+    attempts = 0
+    while True:
+        attempts += 1
+        try:
+            path = og.open_source(f"{web.url}/e.csv").paths[0]
+            break
+        except NetworkError:
+            assert attempts < 20
+    assert Path(path).read_bytes() == content
+    starts = [int(found.removeprefix("bytes=").removesuffix("-")) for _, found in web.asked[1:]]
+    assert len(starts) >= len(content) // 400_000
+    assert starts == sorted(set(starts))
+
+
+def test_a_rest_of_another_file_is_not_taken(web: Site, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: F811
+    """Of a server that does not heed If-Range, while the file changes and changes back."""
+    first, other = TEXT + b"1,2,3\n" * 10_000, TEXT + b"1,2,4\n" * 10_000
+    web.files["/e.csv"], web.cut_after, web.if_range = first, 5000, False
+    with pytest.raises(NetworkError):
+        og.open_source(f"{web.url}/e.csv")
+    right = copies._by_stream
+
+    def changing(*given: Any) -> None:
+        web.files["/e.csv"] = other
+        try:
+            right(*given)
+        finally:
+            web.files["/e.csv"] = first
+
+    monkeypatch.setattr(copies, "_by_stream", changing)
+    with pytest.raises(NetworkError, match=r"e\.csv: the server sent other bytes than the rest"):
+        og.open_source(f"{web.url}/e.csv")
+    monkeypatch.setattr(copies, "_by_stream", right)
+    web.cut_after = None
+    assert Path(og.open_source(f"{web.url}/e.csv").paths[0]).read_bytes() == first
 
 
 def test_a_file_that_changed_since_is_not_gone_on_with(web: Site) -> None:  # noqa: F811

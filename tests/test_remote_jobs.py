@@ -6,6 +6,9 @@ import json
 from pathlib import Path
 from typing import Any
 
+import pytest
+
+from ooc_graph.jobs import driver
 from ooc_graph.jobs.folder import read_manifest
 from tests.job_runs import CHANGED, EDGES, SMALL, STEPS, Command, done_by, published, skipped
 from tests.job_runs import small_job as local_job
@@ -76,6 +79,28 @@ def test_a_server_that_is_down_is_tried_again(
     assert ooc("run", job, "--out", tmp_path / "run").code == 75
     web.cut_after = web.status = None
     assert ooc("run", job, "--out", tmp_path / "run").code == 0
+
+
+def test_a_server_that_is_down_at_the_beginning_is_tried_again(
+    web: Site,  # noqa: F811
+    tmp_path: Path,
+    ooc: Command,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    web.files["/edges.txt"], web.status = EDGES.encode(), 503
+    more = "[retries]\ntimes = 2\nwait_s = 7\n"
+    job, run = small_job(tmp_path, f"{web.url}/edges.txt", more), tmp_path / "run"
+    waits: list[float] = []
+    monkeypatch.setattr(driver, "sleep", waits.append)
+    said = ooc("run", job, "--out", run)
+    assert (said.code, waits, run.exists()) == (75, [7, 7], False)
+    assert said.out.count("; again in 7 s\n") == 2
+    assert said.out.startswith("input: ")
+    monkeypatch.setattr(driver, "sleep", lambda _: setattr(web, "status", None))
+    assert done_by(ooc("run", job, "--out", run)) == list(STEPS)
+    # A finished job looks at the server, too.
+    web.status = 503
+    assert skipped(ooc("run", job, "--out", run)) == len(STEPS)
 
 
 def test_secrets_are_refused(tmp_path: Path, ooc: Command) -> None:

@@ -234,9 +234,18 @@ def test_jobs_with_passwords_are_refused_and_not_repeated(
 ) -> None:
     path = tmp_path / "night.toml"
     path.write_text(JOB.format("tcp://x:1" if settings else URL))
-    with pytest.raises(InputError, match=r"cluster\.address: a URL with a password") as caught:
+    said = (
+        r"cluster\.address: tcp://example.org:8786: a URL in a job has no user, password or query"
+    )
+    with pytest.raises(InputError, match=said) as caught:
         read_job(path, settings)
     assert "hunter2" not in str(caught.value)
+    # Inside of other words, and beside other mistakes.
+    words = [f'cluster.job_extra_directives=["-x {URL}"]', "cluster.kind=slurm"]
+    with pytest.raises(InputError, match=r"directives\[0\]: a URL in a job has no user") as caught:
+        read_job(path, [*settings, *words])
+    assert "hunter2" not in str(caught.value)
+    assert "cluster.jobs: is missing" in str(caught.value)
     path.write_text(JOB.format("tcp://example.org:8786"))
     assert read_job(path).cluster is not None
 

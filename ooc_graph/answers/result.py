@@ -37,15 +37,17 @@ class Result(Exports):
     ``root`` is the original id where the search began; None if an algorithm has none. ``elapsed_s``
     are seconds of the search alone, as Graph500 times it; None if opened from a store.
 
-    ``seconds`` has the wall time of each part: ``plan``; ``load``, until the graph is ready, and on
-    a cluster what travels; ``search``, which is ``elapsed_s``; ``order``, making the columns that
-    were read so far, or ``write``, a store of all. It is empty if the result was opened.
+    ``seconds`` has the wall time of ``plan``; ``load``, until the graph is ready, and what travels;
+    ``search``, which is ``elapsed_s``; ``order``, making the columns read so far, or ``write``, a
+    store of all. ``tier_bytes``: ``memory``, ``pinned`` and ``device`` that the search reserved in
+    a process, and what it ``read`` of the store, if counted. Both are empty if it was opened.
     """
 
     root: int | None
     elapsed_s: float | None
     columns: Mapping[str, AnyArray] | Stored
     seconds: Mapping[str, float] = field(default_factory=dict)
+    tier_bytes: Mapping[str, int] = field(default_factory=dict)
 
     kernel = ""
     measure = ""
@@ -232,9 +234,8 @@ class PairsResult(Result):
 
     def to_dask_dataframe(self) -> Any:
         """Not there: `to_dask_array` gives the distances."""
-        raise UsageError(
-            f"distances of many sources are no table: use to_dask_array('{self.measure}')"
-        )
+        why = "distances of many sources are no table"
+        raise UsageError(f"{why}: use to_dask_array('{self.measure}')")
 
 
 @dataclass(frozen=True, repr=False)

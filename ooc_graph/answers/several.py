@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TypeVar, overload
+from typing import Any, TypeVar, overload
 
 from ooc_graph.answers.result import TreeResult
 from ooc_graph.types import IntArray
@@ -18,7 +18,7 @@ class Answers(Sequence[Found]):
 
     ``root`` has the sources, int64 (sources,), host memory; ``folder`` holds a store for each,
     named by it: ``7.zarr``. ``elapsed_s`` are seconds of the whole call, and of an answer those of
-    its search, None if it was there before.
+    its search, None if it was there before; so with ``tier_bytes``, which are empty then.
     """
 
     def __init__(
@@ -27,10 +27,10 @@ class Answers(Sequence[Found]):
         folder: Path,
         root: IntArray,
         elapsed_s: float,
-        each_s: Mapping[int, float | None],
+        each: Mapping[int, Mapping[str, Any]],
     ) -> None:
         self.folder, self.root, self.elapsed_s = folder, root, elapsed_s
-        self._kind, self._each_s = kind, each_s
+        self._kind, self._each = kind, each
 
     def __len__(self) -> int:
         return len(self.root)
@@ -49,7 +49,7 @@ class Answers(Sequence[Found]):
 
     def _opened(self, root: int) -> Found:
         answer = self._kind.open(store_of(self.folder, root))
-        return replace(answer, elapsed_s=self._each_s.get(root))
+        return replace(answer, **self._each.get(root, {}))
 
     def __repr__(self) -> str:
         return f"<Answers of {self._kind.kernel} from {len(self)} sources: {self.folder}>"

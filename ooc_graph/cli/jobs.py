@@ -12,10 +12,12 @@ from typing import Any
 import click
 
 from ooc_graph.cli.options import PATH, quiet_option
-from ooc_graph.errors import NotAStoreError, UsageError, one_line
+from ooc_graph.errors import CorruptStoreError, NotAStoreError, UsageError, one_line
 
 RUNS = Path("runs")
 """Where runs go unless it is said where."""
+PAGE = "comparison.html"
+"""The page about several runs; ``report.html`` is what a stage writes about one."""
 
 
 @click.command()
@@ -30,6 +32,9 @@ RUNS = Path("runs")
 @click.option("--schema", is_flag=True, help="Print the JSON schema of job files.")
 @click.option("--example", metavar="NAME", help="Print an example: graph500, road_distances, ...")
 @quiet_option
+@click.option(
+    "--log-json", is_flag=True, help="Events as JSON lines on stderr, in place of progress."
+)
 def run(
     job: Path | None,
     settings: tuple[str, ...],
@@ -40,6 +45,7 @@ def run(
     schema: bool,
     example: str | None,
     quiet: bool,
+    log_json: bool,
 ) -> None:
     """Do the stages of a job that are not done yet."""
     if schema or example is not None:
@@ -56,11 +62,13 @@ def run(
     read = read_job(job, settings)
     folder, chosen = out or RUNS / str(read.name), Chosen(only, first)
     if dry_run:
-        from ooc_graph.jobs.dry import outlook  # noqa: PLC0415
+        from ooc_graph.jobs.dry import COLUMNS, outlook  # noqa: PLC0415
 
-        _print_table(("step", "kind", "state", "memory"), outlook(read, folder, chosen))
+        _print_table(COLUMNS, outlook(read, folder, chosen))
         return
-    with Progress(quiet) as progress:
+    from ooc_graph.jobs.events import logged_as_json  # noqa: PLC0415
+
+    with logged_as_json() if log_json else Progress(quiet) as progress:
         run_job(read, folder, progress, click.echo, chosen=chosen)
 
 
@@ -73,11 +81,29 @@ def _show(schema: bool, example: str | None) -> None:
 @click.command()
 @click.argument("folder", type=PATH, metavar="RUN")
 @click.option("--json", "as_json", is_flag=True, help="Machine-readable.")
-def status(folder: Path, as_json: bool) -> None:
+@click.option(
+    "--serve",
+    type=click.IntRange(0, 65535),
+    metavar="PORT",
+    help="Show it on a page at 127.0.0.1 until Ctrl-C; 0: any free port.",
+)
+def status(folder: Path, as_json: bool, serve: int | None) -> None:
     """Say how far a run is: what is done, running and left."""
-    from ooc_graph.jobs.status import status_of  # noqa: PLC0415
+    from ooc_graph.jobs.status import damaged, status_of  # noqa: PLC0415
 
-    found = status_of(folder)
+    if as_json and serve is not None:
+        raise UsageError("--json and --serve: give one of them")
+    try:
+        found = status_of(folder)
+    except CorruptStoreError as error:
+        if as_json:
+            click.echo(json.dumps(damaged(folder, error), indent=1))
+        raise
+    if serve is not None:
+        from ooc_graph.jobs.live import serve_status  # noqa: PLC0415
+
+        serve_status(folder, serve, click.echo)
+        return
     if as_json:
         click.echo(json.dumps(found, indent=1))
         return
@@ -89,13 +115,26 @@ def status(folder: Path, as_json: bool) -> None:
 @click.command()
 @click.argument("folder", type=PATH, default=RUNS)
 @click.option("--json", "as_json", is_flag=True, help="Machine-readable.")
-def runs(folder: Path, as_json: bool) -> None:
+@click.option(
+    "--prometheus",
+    type=PATH,
+    metavar="FILE.prom",
+    help="Write a file for node_exporter's textfile collector instead.",
+)
+def runs(folder: Path, as_json: bool, prometheus: Path | None) -> None:
     """List the runs in a folder [runs] and how far they are."""
     from ooc_graph.jobs.status import age_of, statuses_in  # noqa: PLC0415
 
+    if as_json and prometheus is not None:
+        raise UsageError("--json and --prometheus: give one of them")
     if not folder.is_dir():
         raise NotAStoreError(f"{folder}: no such folder")
     found = statuses_in(folder)
+    if prometheus is not None:
+        from ooc_graph.jobs.metrics import write_metrics  # noqa: PLC0415
+
+        write_metrics(prometheus, found)
+        return
     if as_json:
         click.echo(json.dumps(found, indent=1))
         return
@@ -116,11 +155,12 @@ def runs(folder: Path, as_json: bool) -> None:
 
 @click.command()
 @click.argument("folders", type=PATH, metavar="RUN...", nargs=-1, required=True)
-@click.option("--out", type=PATH, metavar="FILE", help="The page [report.html in the last RUN].")
+@click.option("--out", type=PATH, metavar="FILE", help=f"The page [{PAGE} in the last RUN].")
 @click.option("--json", "as_json", is_flag=True, help="Machine-readable; writes no page.")
 def report(folders: tuple[Path, ...], out: Path | None, as_json: bool) -> None:
     """Write a page about runs of a job, each compared with the one named before it."""
     from ooc_graph.jobs.compared import compared  # noqa: PLC0415
+    from ooc_graph.jobs.status import DAMAGED  # noqa: PLC0415
 
     if as_json and out is not None:
         raise UsageError("--json and --out: give one of them")
@@ -131,8 +171,11 @@ def report(folders: tuple[Path, ...], out: Path | None, as_json: bool) -> None:
     from ooc_graph.report.run_facts import duration, speed  # noqa: PLC0415
     from ooc_graph.report.runs_page import write_runs_page  # noqa: PLC0415
 
-    last, path = found[-1], out or folders[-1] / "report.html"
+    whole = [at for at, one in zip(folders, found, strict=True) if one.state != DAMAGED]
+    last, path = found[-1], out or whole[-1] / PAGE
     write_runs_page(path, folders[-1], found)
+    for damaged in (one for one in found[:-1] if one.state == DAMAGED):
+        click.echo(damaged.error)
     rows = (
         {
             "stage": stage.name,

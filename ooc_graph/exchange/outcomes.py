@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
+from contextvars import Context
 from typing import Any
 
 Describe = Callable[..., Any]
@@ -67,8 +68,11 @@ class Outcomes:
     def _reaches(self, future: Any, address: str) -> bool:
         """Whether a worker has answered; if it was not asked yet, it is now."""
         if address not in self._reached:
-            asked = _answers(future.client, address)
-            self._reached[address] = asyncio.ensure_future(asked)
+            # The task is kept, and Dask's context has the client in it, which is not to be kept.
+            asked = asyncio.get_running_loop().create_task(
+                _answers(future.client, address), context=Context()
+            )
+            self._reached[address] = asked
         reached = self._reached[address]
         return reached.done() and not reached.cancelled() and reached.result()
 

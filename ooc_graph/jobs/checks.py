@@ -12,7 +12,9 @@ from ooc_graph.jobs.stage_tables import (
     DiffStage,
     HasAnswers,
     ManyStage,
+    ReportStage,
     SsspStage,
+    UploadStage,
     ValidateStage,
 )
 
@@ -20,6 +22,8 @@ BUILD = "build"
 """What the stage that builds the graph is called."""
 RESERVED = (BUILD, "graph")
 """Names that no stage may have: of the build, and of what it writes."""
+AFTER_REPORTS = ("report", "upload")
+"""Kinds of stages that may follow a report: those that a page about the run does not show."""
 
 
 def mistakes_of(job: Job) -> Iterator[Mistake]:
@@ -28,6 +32,10 @@ def mistakes_of(job: Job) -> Iterator[Mistake]:
         yield Mistake((BUILD,), "the source is a store, of which nothing is built")
     earlier: dict[str, AnyStage] = {}
     for number, stage in enumerate(job.stage):
+        later = [one.label for one in job.stage[number:] if one.kind not in AFTER_REPORTS]
+        if isinstance(stage, ReportStage) and later:
+            text = f"a report is about the stages before it; put it after {later[-1]}"
+            yield Mistake(("stage", number, "kind"), text)
         for key, text in _about_stage(job, stage, earlier):
             yield Mistake(("stage", number, key), text)
         earlier.setdefault(stage.label, stage)
@@ -52,6 +60,22 @@ def _about_stage(
         yield "kind", "needs weights, and the source is said to have none"
     if isinstance(stage, AboutAnswers):
         yield from _about_answers(job, stage, earlier)
+    if isinstance(stage, UploadStage):
+        yield from _about_upload(job, stage, earlier)
+
+
+def _about_upload(
+    job: Job, stage: UploadStage, earlier: dict[str, AnyStage]
+) -> Iterator[tuple[str, str]]:
+    nothing = ValidateStage | UploadStage
+    writing = [name for name, one in earlier.items() if not isinstance(one, nothing)]
+    if not isinstance(job.source, StoreSource):
+        writing.insert(0, BUILD)
+    if stage.of not in writing:
+        yield (
+            "of",
+            f"no earlier stage called {stage.of} writes anything; " + nearest(stage.of, writing),
+        )
 
 
 def _may_have_weights(job: Job) -> bool:

@@ -7,52 +7,75 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from ooc_graph.errors import UsageError
+from ooc_graph.errors import CorruptStoreError, NotAStoreError, UsageError
 from ooc_graph.jobs.folder import JOB
 from ooc_graph.jobs.run_facts import facts_of
-from ooc_graph.jobs.status import FAILED, STOPPED
+from ooc_graph.jobs.status import DAMAGED, FAILED, STOPPED
 from ooc_graph.jobs.steps import Step
 from ooc_graph.jobs.summary import entries_of
 from ooc_graph.jobs.toml_text import tables_of
 from ooc_graph.report.run_facts import Change, RunFacts, StageFacts, duration, rate
 
-WORSE_BY = 0.10
-"""From which share on a stage counts as slower than before."""
-_OF_TIME = ("stamp", "seconds", "elapsed_s")
+WORSE_BY, WORSE_BY_S = 0.10, 1.0
+"""A stage counts as slower than before if it lost more than this share, and these seconds."""
+_OF_TIME = ("stamp", "seconds", "elapsed_s", "tier_bytes")
 """What is noted of a unit and is no result."""
-_ABOUT_RUNS = ("diff", "report")
-"""Kinds of stages whose results are about times and changes: other ones are no news."""
+_ABOUT_RUNS = ("diff", "report", "upload")
+"""Kinds of stages whose results are about times, changes and others' results: they are no news."""
 Manifest = Mapping[str, Any]
 
 
 def compared(folders: Sequence[Path]) -> list[RunFacts]:
-    """Runs in the order of their folders, each compared with the one before it.
+    """Runs in the order of their folders, each compared with the last one before it that is whole.
+
+    The state of one that cannot be read is ``damaged``.
 
     Raises
     ------
-    NotAStoreError
-        A folder holds no run.
+    CorruptStoreError, NotAStoreError
+        No folder holds a run that can be read, or one is not there.
     UsageError
         The runs are of several jobs.
     """
-    found = [facts_of(folder) for folder in folders]
-    jobs = sorted({run.job for run, _ in found})
+    found = _facts_in(folders)
+    jobs = sorted({run.job for run, _ in found if run.state != DAMAGED})
     if len(jobs) > 1:
         raise UsageError(f"runs of {len(jobs)} jobs ({', '.join(jobs)}); give runs of one job")
-    runs = [replace(found[0][0], changes=_ended_badly(found[0][0]))]
-    for at in range(1, len(folders)):
-        (before, old), (now, new) = found[at - 1], found[at]
-        changes = [
-            *_ended_badly(now),
-            *_between_jobs(folders[at - 1] / JOB, folders[at] / JOB),
-            *_between_stages(before, now, entries_of(old), entries_of(new)),
-        ]
-        runs.append(replace(now, changes=tuple(changes)))
+    runs, before = [], None
+    for folder, (run, manifest) in zip(folders, found, strict=True):
+        changes = list(_ended_badly(run))
+        if run.state != DAMAGED:
+            if before is not None:
+                changes += _between(*before, folder, run, manifest)
+            before = folder, run, manifest
+        runs.append(replace(run, job=jobs[0], changes=tuple(changes)))
     return runs
 
 
+def _facts_in(folders: Sequence[Path]) -> list[tuple[RunFacts, Manifest]]:
+    """What is known of runs, one of which can be read at least."""
+    found: list[tuple[RunFacts, Manifest]] = []
+    for folder in folders:
+        try:
+            found.append(facts_of(folder))
+        except (CorruptStoreError, NotAStoreError) as error:
+            is_last = len(found) == len(folders) - 1
+            if not folder.is_dir() or (is_last and all(run.state == DAMAGED for run, _ in found)):
+                raise
+            name = folder.absolute().name
+            found.append((RunFacts(name, "", DAMAGED, stages=(), error=str(error)), {}))
+    return found
+
+
+def _between(
+    old: Path, before: RunFacts, earlier: Manifest, new: Path, now: RunFacts, later: Manifest
+) -> Iterator[Change]:
+    yield from _between_jobs(old / JOB, new / JOB)
+    yield from _between_stages(before, now, entries_of(earlier), entries_of(later))
+
+
 def _ended_badly(run: RunFacts) -> tuple[Change, ...]:
-    """What failed, or was killed."""
+    """What failed, was stopped or killed, or cannot be read."""
     found = [
         Change(stage.name, f"failed: {stage.error}", is_worse=True)
         for stage in run.stages
@@ -60,8 +83,11 @@ def _ended_badly(run: RunFacts) -> tuple[Change, ...]:
     ]
     if run.state == FAILED and not found:
         found.append(Change("", f"failed: {run.error}", is_worse=True))
+    if run.state == DAMAGED:
+        found.append(Change("", run.error, is_worse=True))
     if run.state == STOPPED:
-        found.append(Change("", "killed: its process ended without a word", is_worse=True))
+        why = run.error or "killed: its process ended without a word"
+        found.append(Change("", why, is_worse=not run.error))
     return tuple(found)
 
 
@@ -113,15 +139,18 @@ def _between_stages(
 def _slower(before: StageFacts, now: StageFacts) -> str:
     """By how much a stage is slower, in words; empty if it is not, or not by much."""
     if before.teps and now.teps:
-        share = 1 - now.teps / before.teps
+        ratio = before.teps / now.teps
+        share = 1 - 1 / ratio
         said = f"{share:.0%} fewer TEPS (harmonic mean): {rate(before.teps)} → {rate(now.teps)}"
     elif before.median_s and now.median_s:
-        share = now.median_s / before.median_s - 1
+        ratio = now.median_s / before.median_s
+        share = ratio - 1
         times = f"{duration(before.median_s)} → {duration(now.median_s)}"
         said = f"{share:.0%} slower (median): {times}"
     else:
         return ""
-    return said if share > WORSE_BY else ""
+    lost_s = (now.seconds or 0.0) * (1 - 1 / ratio)
+    return said if share > WORSE_BY and lost_s >= WORSE_BY_S else ""
 
 
 def _of_results(name: str, old: Manifest, new: Manifest) -> Iterator[Change]:

@@ -3,25 +3,35 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from time import perf_counter, sleep
-from typing import Any
+from typing import Any, TypeVar
 
-from ooc_graph.errors import OocGraphError, RetryableError, RunTakenOverError, UsageError
-from ooc_graph.jobs.folder import JOB, SUMMARY, Run, opened, read_manifest, refuse_other
+from ooc_graph.errors import (
+    OocGraphError,
+    RetryableError,
+    RunTakenOverError,
+    StoreReplacedError,
+    UsageError,
+)
+from ooc_graph.jobs.folder import JOB, KEYS, SUMMARY, Run, opened, read_manifest, refuse_other
 from ooc_graph.jobs.inputs import source_of
 from ooc_graph.jobs.mistakes import nearest
-from ooc_graph.jobs.model import Job
+from ooc_graph.jobs.model import Job, Retries
+from ooc_graph.jobs.status import FAILED, STOPPED
 from ooc_graph.jobs.steps import CHANGED, DONE, Step, steps_of
 from ooc_graph.jobs.summary import summary_of
+from ooc_graph.jobs.tiers import tier_bytes, tier_text
 from ooc_graph.jobs.toml_text import to_toml
 from ooc_graph.jobs.workplace import Workplace
 from ooc_graph.runtime.signals import Terminated
-from ooc_graph.types import Progress
+from ooc_graph.types import NoProgress, Progress, StageProgress
 
 Say = Callable[[str], object]
+Result = TypeVar("Result")
 
 
 @dataclass(frozen=True)
@@ -67,8 +77,12 @@ def run_job(job: Job, folder: Path, progress: Progress, say: Say, *, chosen: Cho
     ``say`` gets a line for each step. Errors are those of the functions that are called, and of
     `ooc_graph.jobs.folder.opened`.
     """
-    steps, some, files = planned(job, folder, chosen)
-    with opened(folder, str(job.name)) as run, Workplace(job, progress) as workplace:
+    plan = partial(planned, job, folder, chosen)
+    steps, some, files = _retried(job.retries, "input", plan, say)
+    with (
+        opened(folder, str(job.name)) as run,
+        Workplace(job, progress, folder / f"{KEYS}{run.lock.run_id}") as workplace,
+    ):
         run.manifest |= {"files": files, "asked": {step.label: step.wanted for step in steps}}
         run.write()
         run.write_text(JOB, to_toml(job.model_dump(mode="json", exclude_unset=True)))
@@ -115,46 +129,87 @@ def _step(
         say(f"{step.label}: {', '.join(step.differing(entry))} changed, done again")
     from ooc_graph.jobs.work import Work  # noqa: PLC0415 - whoever has nothing to do waits for none
 
-    for tried in range(job.retries.times + 1):
+    def attempt() -> None:
         begun = perf_counter()
         try:
             _do(Work(job, run, steps, workplace), step, say)
         except BaseException as error:
             _note_failure(run, error, begun, step)
-            if not isinstance(error, RetryableError) or tried == job.retries.times:
-                raise
-            say(f"{step.label}: {error}; again in {job.retries.wait_s:g} s")
-            workplace.close()
-            sleep(job.retries.wait_s)
-        else:
-            return
+            raise
+
+    _retried(job.retries, step.label, attempt, say, workplace.close)
+
+
+def _retried(
+    retries: Retries,
+    what: str,
+    call: Callable[[], Result],
+    say: Say,
+    before_next: Callable[[], None] = lambda: None,
+) -> Result:
+    """Call, and call again after errors that may not come again."""
+    for _ in range(retries.times):
+        try:
+            return call()
+        except StoreReplacedError:
+            # Fingerprints are those of the plan, which only another run makes anew.
+            raise
+        except RetryableError as error:
+            say(f"{what}: {error}; again in {retries.wait_s:g} s")
+            before_next()
+            sleep(retries.wait_s)
+    return call()
 
 
 def _do(work: Any, step: Step, say: Say) -> None:
     """Do all units of a step that are left."""
     run, begun = work.run, perf_counter()
     units = work.units(step)
+    for path in run.remove_damaged(step):
+        say(f"{step.label}: {path} is not what was written, made again")
     left = run.begin_step(step, units, lambda unit: work.known(step, unit))
     kept = len(units) - len(left)
     say(f"{step.label}: begun" + (f", {kept} of {len(units)} done before" if kept else ""))
     for _ in range(2):
         size = work.at_once(step, len(left)) if left else 1
-        for some in (left[at : at + size] for at in range(0, len(left), size)):
-            run.begin(step, some)
-            since = perf_counter()
-            run.done(step, work.do(step, some), perf_counter() - since)
+        with _bar(work, step, len(left), size) as bar:
+            for some in (left[at : at + size] for at in range(0, len(left), size)):
+                run.begin(step, some)
+                since = perf_counter()
+                try:
+                    found = work.do(step, some)
+                except BaseException:
+                    with suppress(OocGraphError, OSError):
+                        run.interrupted(step, some, perf_counter() - since)
+                    raise
+                run.done(step, found, perf_counter() - since)
+                bar.advance(len(some), _tiers(run, step))
         # Once more if what was done before has gone, as with a folder whose key was damaged.
         left = run.left(step, units)
     seconds = perf_counter() - begun
     run.end_step(step, seconds)
+    if tiers := _tiers(run, step):
+        work.workplace.progress.note(f"{step.label}: {tiers}")
     say(f"{step.label}: done in {seconds:.1f} s")
+
+
+def _bar(work: Any, step: Step, count: int, size: int) -> AbstractContextManager[StageProgress]:
+    """Progress of a step by its units. A single call for all of them shows its own."""
+    progress: Progress = NoProgress() if count <= size else work.workplace.progress
+    return progress.stage(f"stage {step.label}", count, step.counted_as)
+
+
+def _tiers(run: Run, step: Step) -> str:
+    """What searches of a step took so far, by tier."""
+    return tier_text(tier_bytes(run.manifest["steps"][step.label]["units"].values()))
 
 
 def _note_failure(run: Run, error: BaseException, begun: float, step: Step | None = None) -> None:
     """Append what ended a run, or a step of it, unless nothing more may be written."""
     of = {"run": run.lock.run_id} if step is None else {"stage": step.label}
     said = str(error) if isinstance(error, OocGraphError) else type(error).__name__
-    if isinstance(error, Terminated):
-        said = f"stopped by {error.signal_name}"
+    event = FAILED
+    if isinstance(error, Terminated | KeyboardInterrupt):
+        event, said = STOPPED, f"stopped by {getattr(error, 'signal_name', 'SIGINT')}"
     with suppress(RunTakenOverError, OSError):
-        run.event("failed", **of, seconds=perf_counter() - begun, error=said)
+        run.event(event, **of, seconds=perf_counter() - begun, error=said)

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable
+from importlib.util import find_spec
 from typing import Annotated, Any, TypeAlias, TypeVar
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationInfo
 
 from ooc_graph.errors import OocGraphError, UsageError
-from ooc_graph.remote.urls import has_secret, is_url, scheme_of, shown
+from ooc_graph.remote.urls import LIBRARIES, OBJECT_STORES, is_url, lacking, scheme_of, shown
 
 
 def _located(path: str, info: ValidationInfo) -> str:
@@ -22,21 +24,26 @@ def _located(path: str, info: ValidationInfo) -> str:
 
 
 def _located_or_url(path: str, info: ValidationInfo) -> str:
-    return _without_secrets(path) if is_url(path) else _located(path, info)
-
-
-def _without_secrets(url: str) -> str:
-    """A URL that may be written to the folder of a run."""
+    if not is_url(path):
+        return _located(path, info)
     try:
-        scheme_of(url)
+        scheme_of(path)
     except UsageError as error:
         raise ValueError(str(error)) from None
-    if has_secret(url):
-        raise ValueError(
-            f"{shown(url)}: a URL in a job has no user, password or query, as jobs are written to "
-            "the folder of a run; credentials come from the environment"
-        )
-    return url
+    return path
+
+
+def _target(url: str) -> str:
+    """A URL that results may be written to."""
+    scheme, _, path = url.partition("://")
+    if scheme not in OBJECT_STORES or not path:
+        known = ", ".join(f"{name}://" for name in OBJECT_STORES)
+        said = shown(url) if is_url(url) else url
+        raise ValueError(f"{said}: expected the URL of a folder in an object store ({known})")
+    if find_spec(LIBRARIES[scheme]) is None:
+        # Now, and not when all else is done.
+        raise ValueError(f"{shown(url)}: {lacking(scheme)}")
+    return url.rstrip("/")
 
 
 def _located_three(paths: str, info: ValidationInfo) -> str:
@@ -45,6 +52,7 @@ def _located_three(paths: str, info: ValidationInfo) -> str:
 
 Location: TypeAlias = Annotated[str, AfterValidator(_located)]
 LocationOrUrl: TypeAlias = Annotated[str, AfterValidator(_located_or_url)]
+Target: TypeAlias = Annotated[str, AfterValidator(_target)]
 Locations: TypeAlias = Annotated[str, AfterValidator(_located_three)]
 """Several in one word, with commas in between."""
 Name: TypeAlias = Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]+$", max_length=100)]
@@ -63,9 +71,16 @@ Given = TypeVar("Given", bound=Table)
 
 
 def as_taken(table: Given, check: Callable[[], Any]) -> Given:
-    """The table, if those who take its values raise no error of this package."""
+    """The table, if those who take its values raise no error of this package.
+
+    Options of commands that an error names are keys in a job file.
+    """
     try:
         check()
     except OocGraphError as error:
-        raise ValueError(str(error)) from None
+        said = _OPTION.sub(lambda option: option[1].replace("-", "_"), str(error))
+        raise ValueError(said) from None
     return table
+
+
+_OPTION = re.compile(r"--([a-z]+(?:-[a-z]+)*)")

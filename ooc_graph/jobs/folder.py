@@ -12,12 +12,12 @@ import socket
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from datetime import UTC, datetime
 from pathlib import Path
 from shutil import rmtree
 from typing import Any
 
 from ooc_graph.errors import CorruptStoreError, OutputExistsError, RunTakenOverError
+from ooc_graph.jobs import events
 from ooc_graph.jobs.inputs import noted, sha256_of
 from ooc_graph.jobs.recorded import require_manifest
 from ooc_graph.jobs.steps import Step, hash_of
@@ -37,6 +37,8 @@ MANIFEST, EVENTS, LOCK = "run.json", "events.jsonl", "run.lock"
 JOB, SUMMARY = "job.toml", "summary.json"
 WARM_UP = "run.warm-up.zarr"
 """An answer that is written untimed, and removed; no stage is called so, for names have no dot."""
+KEYS = "run.tls-"
+"""Begin of the name of a folder: certificates of a cluster that is started for a run."""
 _KEPT = "what is finished stays, and the same command goes on"
 Facts = dict[str, Any]
 """What is known of a unit that is done, JSON-able."""
@@ -102,7 +104,7 @@ def opened(folder: Path, name: str) -> Iterator[Run]:
         make_folder(folder)
         with locked(folder, token, folder / LOCK) as lock:
             _remove_partial(folder)
-            for left in folder.glob(f"{WARM_UP}*"):
+            for left in (*folder.glob(f"{KEYS}*"), *folder.glob(f"{WARM_UP}*")):
                 rmtree(left, ignore_errors=True)
             empty = {"job": name, "files": {}, "asked": {}, "steps": {}}
             yield Run(folder, lock, read_manifest(folder) or empty)
@@ -139,10 +141,11 @@ class Run:
             self._require_own()
 
     def event(self, event: str, **facts: Any) -> None:
-        """Append one line to what happened."""
+        """Append one line to what happened, and log it."""
         self._require_own()
-        time = datetime.now(UTC).isoformat(timespec="milliseconds")
-        append_line(self.folder / EVENTS, json.dumps({"time": time, "event": event, **facts}))
+        found = {"time": events.now(), "event": event, **facts}
+        append_line(self.folder / EVENTS, events.line_of(found))
+        events.log(self.manifest["job"], found)
 
     def run_begins(self) -> None:
         """Say who runs."""
@@ -151,6 +154,14 @@ class Run:
     def entry(self, step: Step) -> dict[str, Any] | None:
         """What the manifest says of a step; None if it was never begun."""
         found: dict[str, Any] | None = self.manifest["steps"].get(step.label)
+        return found
+
+    def remove_damaged(self, step: Step) -> list[str]:
+        """Remove what is damaged of a step, which nobody else would replace; its paths."""
+        found = step.damaged(self.entry(step) or {"units": {}}, self.folder)
+        for path in found:
+            self._require_own()
+            rmtree(self.folder / path)
         return found
 
     def begin_step(
@@ -174,7 +185,8 @@ class Run:
                 done[unit] = {**noted(self.folder / path), "seconds": None, **known(unit)}
         done = {unit: done[unit] for unit in units if unit in done}
         left = [unit for unit in units if unit not in done]
-        entry |= {"units": done, "begun": {}, "total": len(units), "done": False}
+        spent = {unit: s for unit, s in entry.get("spent", {}).items() if unit in left}
+        entry |= {"units": done, "begun": {}, "spent": spent, "total": len(units), "done": False}
         self.write()
         self.event("begun", stage=step.label)
         return left
@@ -197,13 +209,20 @@ class Run:
         self.write()
         self.event("begun", stage=step.label, units=list(units))
 
+    def interrupted(self, step: Step, units: Sequence[str], seconds: float) -> None:
+        """Note the time of units that are not done: they may go on in the middle."""
+        spent = self.manifest["steps"][step.label]["spent"]
+        spent |= {unit: spent.get(unit, 0.0) + seconds / len(units) for unit in units}
+        self.write()
+
     def done(self, step: Step, found: Mapping[str, Facts], seconds: float) -> None:
-        """Note that some units are done, what is known of each, and their output."""
+        """Note that some units are done, what is known of each, and the state of its subject."""
         entry = self.manifest["steps"][step.label]
         for unit, facts in found.items():
-            path = step.output(unit)
-            output = {} if path is None else noted(self.folder / path)
-            entry["units"][unit] = {**output, "seconds": seconds / len(found), **facts}
+            path = step.subject(unit)
+            known = {} if path is None else noted(self.folder / path)
+            took = seconds / len(found) + entry["spent"].pop(unit, 0.0)
+            entry["units"][unit] = {**known, "seconds": took, **facts}
         entry["begun"] = {}
         self.write()
         self.event("done", stage=step.label, units=list(found), seconds=seconds)

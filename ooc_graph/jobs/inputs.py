@@ -8,11 +8,18 @@ from __future__ import annotations
 
 import hashlib
 import os
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from ooc_graph.errors import CorruptStoreError, InputError, NotAStoreError, UsageError
+from ooc_graph.errors import (
+    CorruptStoreError,
+    InputError,
+    NotAStoreError,
+    StoreReplacedError,
+    UsageError,
+)
 from ooc_graph.jobs.model import FilesSource, KroneckerSource, Source, StoreSource
 from ooc_graph.layout.manifest import Manifest
 from ooc_graph.layout.names import MANIFEST
@@ -41,12 +48,12 @@ def stamp_of(path: Path) -> Stamp | None:
 def sha256_of(path: Path) -> str | None:
     """Hash of a file, or of a store its identity, which is a hash, too.
 
-    None if there is none, or a store that is damaged.
+    None if there is none, or a store whose manifest is damaged.
     """
     if (path / MANIFEST).is_file():
         try:
             return Manifest.load(path).sha256
-        except CorruptStoreError:
+        except (CorruptStoreError, NotAStoreError):
             return None
     if not path.is_file():
         return None
@@ -103,6 +110,19 @@ def open_edges(source: KroneckerSource | FilesSource) -> Any:
     return og.open_source(source.path, **options)
 
 
+def open_graph(path: str | Path, source: Mapping[str, Any] | None) -> Any:
+    """A graph; if it is a ``source`` as of `source_of`, that one.
+
+    StoreReplacedError: it was replaced, and answers would not be those that were planned.
+    """
+    import ooc_graph as og  # noqa: PLC0415 (much is imported)
+
+    graph = og.open(path)
+    if source is not None and graph.identity != source["graph"]:
+        raise StoreReplacedError(f"{path}: the graph was replaced during this run; run it again")
+    return graph
+
+
 def file_sha256(path: str, files: Files) -> str:
     """Hash of one file; noted among the ``files``."""
     file, hashes = Path(path), files.setdefault("hashes", {})
@@ -111,6 +131,30 @@ def file_sha256(path: str, files: Files) -> str:
     if not (path in hashes and hashes[path]["stamp"] == stamp_of(file)):
         hashes[path] = noted(file)
     return str(hashes[path]["sha256"])
+
+
+def roots_in(path: str) -> list[int]:
+    """Vertices of a file, each once. InputError: they are none."""
+    from ooc_graph.api.graphs import ids_in  # noqa: PLC0415 (many modules)
+
+    ids: list[int] = ids_in(Path(path)).tolist()
+    if not ids:
+        raise InputError("has no vertices", path=path, advice="give one at least")
+    if min(ids) < 0:
+        raise InputError(f"{min(ids)} is no vertex id", path=path)
+    most, count = Counter(ids).most_common(1)[0]
+    if count > 1:
+        raise InputError(f"vertex {most} is given twice", path=path)
+    return ids
+
+
+def roots_sha256(path: str, files: Files) -> str:
+    """Hash of a file of vertices, which is read now if it is another one than was noted."""
+    before = files.get("hashes", {}).get(path)
+    found = file_sha256(path, files)
+    if files["hashes"][path] is not before:
+        roots_in(path)
+    return found
 
 
 def answers_of(path: Path, stage: str) -> dict[str, str]:
@@ -135,6 +179,13 @@ def _files_of(source: FilesSource, files: Files) -> list[dict[str, Any]]:
     return [
         {"name": Path(path).name, "sha256": file_sha256(path, files)} for path in before["paths"]
     ]
+
+
+def input_bytes(known: Iterable[Mapping[str, Any]], files: Files) -> int | None:
+    """Bytes of files that `source_of` found, as they are stored; None: a server does not say."""
+    by_hash = {one["sha256"]: one["stamp"][0] for one in files.get("hashes", {}).values()}
+    sizes = [one["size"] if "size" in one else by_hash[one["sha256"]] for one in known]
+    return None if None in sizes else sum(sizes)
 
 
 def _remote_files_of(source: FilesSource, files: Files) -> list[dict[str, Any]]:

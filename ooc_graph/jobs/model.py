@@ -156,7 +156,9 @@ class Resources(Table):
 class Retries(Table):
     """What is done about errors that may not come again: those with exit code 75."""
 
-    times: int = Field(default=0, ge=0, description="how often a stage is tried again")
+    times: int = Field(
+        default=0, ge=0, description="how often a stage, or reading what URLs hold, is tried again"
+    )
     wait_s: float = Field(
         default=60.0, ge=0, le=86_400, description="seconds before that, a day at most"
     )

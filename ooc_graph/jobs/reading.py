@@ -14,7 +14,7 @@ from ooc_graph.jobs.checks import mistakes_of
 from ooc_graph.jobs.mistakes import Mistake, mistakes_in, nearest
 from ooc_graph.jobs.model import Job
 from ooc_graph.jobs.toml_text import Statement, dotted, has, line_of, statements_of, tables_of
-from ooc_graph.remote.urls import is_url, shown
+from ooc_graph.remote.urls import has_secret, is_url, shown
 
 Key = tuple[str | int, ...]
 
@@ -49,11 +49,12 @@ def read_job(path: Path, settings: Sequence[str] = ()) -> Job:
 
 def _checked(data: dict[str, Any], path: Path, text: str, given: dict[Key, str]) -> Job:
     """The job that the tables of a file, and the settings that were ``given``, make."""
+    mistakes = list(_secrets_in(data))
     try:
         job = Job.model_validate(data, context={"folder": path.absolute().parent})
-        mistakes = [*_passwords_in(data), *mistakes_of(job)]
+        mistakes += mistakes_of(job)
     except ValidationError as error:
-        mistakes = mistakes_in(error, data)
+        mistakes += mistakes_in(error, data)
     if mistakes:
         statements = statements_of(text)
         lines = sorted(_said(one, path, statements, given) for one in mistakes)
@@ -72,13 +73,19 @@ def _public(setting: str) -> str:
     return f"{key}{sign}{shown(url)}" if is_url(url) else _PASSWORD.sub("://...@", setting)
 
 
-def _passwords_in(value: Any, *key: str | int) -> Iterator[Mistake]:
-    """URLs with passwords: the folder of a run has a copy of its job, which others may read."""
-    if isinstance(value, str) and _PASSWORD.search(value):
-        yield Mistake(key, "a URL with a password in it; job files have no secrets")
+def _secrets_in(value: Any, *key: str | int) -> Iterator[Mistake]:
+    """URLs with secrets: the folder of a run has a copy of its job, which others may read."""
+    text = (
+        "a URL in a job has no user, password or query, as jobs are written to the folder of a "
+        "run; credentials come from the environment"
+    )
+    if is_url(value) and has_secret(value):
+        yield Mistake(key, f"{shown(value)}: {text}")
+    elif isinstance(value, str) and _PASSWORD.search(value):
+        yield Mistake(key, text)
     elif isinstance(value, dict | list):
         for name, inner in value.items() if isinstance(value, dict) else enumerate(value):
-            yield from _passwords_in(inner, *key, name)
+            yield from _secrets_in(inner, *key, name)
 
 
 def _text_of(path: Path) -> str:

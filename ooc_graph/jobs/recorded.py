@@ -69,6 +69,7 @@ class _Done(_Noted):
     changed: _Count = 0
     new: _Count = 0
     gone: _Count = 0
+    tier_bytes: dict[str, _Count] = {}
 
 
 class _Input(_Recorded):
@@ -90,6 +91,7 @@ class _Entry(_Recorded):
     listed: dict[str, Any]
     units: dict[Name, _Done]
     begun: dict[Name, str | None]
+    spent: dict[Name, _Seconds] = {}
     total: _Count
     done: bool
 
@@ -117,11 +119,11 @@ class _Event(_Recorded):
     @model_validator(mode="after")
     def _whole(self) -> Self:
         is_begin = self.event == "begun" and "run" in self.model_fields_set
-        is_end = self.event in ("done", "failed")
+        has_error = self.event in ("failed", "stopped")
         if (
             (is_begin and (self.host is None or self.pid is None))
-            or (is_end and self.seconds is None)
-            or (self.event == "failed" and self.error is None)
+            or ((has_error or self.event == "done") and self.seconds is None)
+            or (has_error and self.error is None)
         ):
             raise ValueError("not all of an event")
         return self

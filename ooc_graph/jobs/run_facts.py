@@ -68,7 +68,9 @@ def _measures(
         count = figures["components"]
         found["result"] = f"{count:,} component{'s' if count != 1 else ''}"
     if "compared" in figures:
-        counts = ", ".join(f"{figures[key]:,} {key}" for key in ("changed", "new", "gone"))
-        found["result"] = counts if figures["compared"] else "nothing to compare with"
+        counts = [f"{figures[key]:,} {key}" for key in ("changed", "new", "gone") if key in figures]
+        found["result"] = ", ".join(counts) or "nothing to compare with"
+    if entry["kind"] == "upload":
+        found["result"] = f"to {entry['asked']['to']}"
     outputs = ("graph.zarr",) if entry["kind"] == "build" else (name, f"{name}.zarr")
     return found | {"outputs": tuple(one for one in outputs if (folder / one).exists())}

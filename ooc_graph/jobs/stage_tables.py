@@ -8,7 +8,7 @@ from pydantic import Field, model_validator
 
 from ooc_graph.answers.asked import Asked
 from ooc_graph.answers.reductions import BINS, HISTOGRAM, Bins
-from ooc_graph.jobs.fields import Location, Name, Table, Vertices, as_taken
+from ooc_graph.jobs.fields import Location, Name, Table, Target, Vertices, as_taken
 
 Exchange: TypeAlias = Literal["auto", "scheduler"]
 
@@ -150,7 +150,17 @@ class ReportStage(Stage):
     kind: Literal["report"]
 
 
+class UploadStage(Stage):
+    """What a stage has written, copied to an object store."""
+
+    kind: Literal["upload"]
+    of: Name = Field(description="name of the stage that wrote it, or build for the graph")
+    to: Target = Field(
+        description="URL of a folder in an object store; paths below it are those in the run's"
+    )
+
+
 AboutAnswers: TypeAlias = ValidateStage | ExportStage | DiffStage
 """Stages that are about the answers of an earlier one."""
 HasAnswers: TypeAlias = BfsStage | SsspStage | ManyStage | ComponentsStage
-AnyStage: TypeAlias = HasAnswers | AboutAnswers | ReportStage
+AnyStage: TypeAlias = HasAnswers | AboutAnswers | ReportStage | UploadStage

@@ -9,37 +9,47 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from ooc_graph.errors import CorruptStoreError, NotAStoreError
+from ooc_graph.errors import CorruptStoreError, NotAStoreError, OocGraphError
 from ooc_graph.jobs.folder import EVENTS, MANIFEST, read_manifest
 from ooc_graph.jobs.recorded import is_event
+from ooc_graph.jobs.tiers import tier_bytes
 from ooc_graph.layout.json_text import parsed
 
 RUNNING, STOPPED, FAILED, DONE, NEW = "running", "stopped", "failed", "done", "new"
 DAMAGED = "damaged"
+STATES = (RUNNING, STOPPED, FAILED, DONE, NEW, DAMAGED)
 
 
 def statuses_in(folder: Path) -> list[dict[str, Any]]:
     """How far each run in a folder is, by name; the state of one that is damaged is that."""
     return [
-        _status_or_damage(path) for path in sorted(folder.iterdir()) if (path / MANIFEST).is_file()
+        status_or_damage(path) for path in sorted(folder.iterdir()) if (path / MANIFEST).is_file()
     ]
 
 
-def _status_or_damage(folder: Path) -> dict[str, Any]:
+def status_or_damage(folder: Path) -> dict[str, Any]:
+    """How far a run is; the state of one that cannot be read is that it is damaged."""
     try:
         return status_of(folder)
-    except CorruptStoreError as error:
-        found = {"job": "", "folder": str(folder), "state": DAMAGED, "error": str(error)}
-        return {**found, "steps": []}
+    except (CorruptStoreError, NotAStoreError) as error:
+        return damaged(folder, error)
+
+
+def damaged(folder: Path, error: OocGraphError) -> dict[str, Any]:
+    """What `status_of` would say of a run that cannot be read."""
+    found = {"job": "", "folder": str(folder), "state": DAMAGED, "error": str(error)}
+    return {**found, "steps": []}
 
 
 def status_of(folder: Path) -> dict[str, Any]:
     """How far a run is, JSON-able.
 
-    ``state`` is ``running``; ``done``; ``failed``, with the ``error``; or ``stopped``, if the
-    process is not there any more. Of another host's process that cannot be known: see ``last``,
-    the time of the last event. ``steps`` have, of each, units done and in all, those that are
-    ``running`` and since when, and the units a second of this run.
+    ``state`` is ``running``; ``done``; ``failed``, with the ``error``; or ``stopped``: by a signal
+    that ``error`` names, or without one if the process is not there any more. Of another host's
+    process that cannot be known: see ``last``, the time of the last event. ``steps`` have, of each,
+    units done and in all, those that are ``running`` and since when, and the units a second of this
+    run. ``seconds`` are of all that is done, by whichever run, and so are ``tier_bytes``;
+    ``failures`` are of this one.
 
     Raises
     ------
@@ -90,8 +100,8 @@ def _run_state(run: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         "since": begun["time"],
         "last": last["time"],
     }
-    if "run" in last and last["event"] in (DONE, FAILED):
-        error = {"error": last["error"]} if last["event"] == FAILED else {}
+    if "run" in last and last["event"] in (DONE, FAILED, STOPPED):
+        error = {} if last["event"] == DONE else {"error": last["error"]}
         return {"state": last["event"], **found, "seconds": last["seconds"], **error}
     is_gone = begun["host"] == socket.gethostname() and not _is_there(begun["pid"])
     return {"state": STOPPED if is_gone else RUNNING, **found}
@@ -117,6 +127,10 @@ def _step(
     found: dict[str, Any] = {"step": name, "kind": entry["kind"]}
     found |= {"state": DONE if entry["done"] else STOPPED}
     found |= {"done": len(entry["units"]), "total": entry["total"]}
+    found["seconds"] = sum(one["seconds"] or 0.0 for one in entry["units"].values())
+    if tiers := tier_bytes(entry["units"].values()):
+        found["tier_bytes"] = tiers
+    found["failures"] = sum(one["event"] == FAILED for one in own)
     ended = [one for one in own if one["event"] == DONE and "units" in one]
     seconds = sum(one["seconds"] for one in ended)
     if seconds > 0:
@@ -126,8 +140,8 @@ def _step(
         found["since"] = own[-1]["time"]
     elif is_running and own and own[-1]["event"] == DONE and "units" in own[-1]:
         found["state"] = RUNNING
-    elif own and own[-1]["event"] == FAILED:
-        found |= {"state": RUNNING if is_running else FAILED, "error": own[-1]["error"]}
+    elif own and own[-1]["event"] in (FAILED, STOPPED):
+        found |= {"state": RUNNING if is_running else own[-1]["event"], "error": own[-1]["error"]}
     if found["state"] == RUNNING and "units_per_s" in found:
         found["left_s"] = (found["total"] - found["done"]) / found["units_per_s"]
     return found

@@ -12,7 +12,7 @@ from typing import Any
 
 from ooc_graph import __version__
 from ooc_graph.jobs.checks import BUILD
-from ooc_graph.jobs.inputs import Files, answers_of, file_sha256, is_same
+from ooc_graph.jobs.inputs import Files, answers_of, is_same, roots_sha256
 from ooc_graph.jobs.model import Build, Job, StoreSource
 from ooc_graph.jobs.stage_tables import (
     ROOTS,
@@ -21,6 +21,7 @@ from ooc_graph.jobs.stage_tables import (
     ExportStage,
     ReportStage,
     Search,
+    UploadStage,
     ValidateStage,
 )
 
@@ -37,7 +38,7 @@ class Step:
     ``asked`` is all that the output of each unit follows from, beside the unit's name: parameters,
     hashes of what it reads, fingerprints of the steps before it, and the version of the package.
     ``listed`` is what the names of its units follow from: roots, its own or those of the step that
-    it follows.
+    it follows. ``of`` is that step, if there is one whose output it is about.
     """
 
     label: str
@@ -45,6 +46,7 @@ class Step:
     asked: dict[str, Any]
     listed: dict[str, Any]
     stage: AnyStage | None = None  # none of the build
+    of: Step | None = None
 
     @cached_property
     def fingerprint(self) -> str:
@@ -58,7 +60,7 @@ class Step:
 
     def output(self, unit: str) -> str | None:
         """Where a unit of the step is written, in the folder of the run; None: nowhere."""
-        if isinstance(self.stage, ValidateStage):
+        if isinstance(self.stage, ValidateStage | UploadStage):
             return None
         if isinstance(self.stage, ExportStage | DiffStage):
             return f"{self.label}/{unit}.{self.stage.format}"
@@ -67,6 +69,19 @@ class Step:
         if self.stage is None:
             return GRAPH
         return f"{self.label}/{unit}.zarr" if self.has_roots else f"{self.label}.zarr"
+
+    def subject(self, unit: str) -> str | None:
+        """What a unit is done for, as long as that stays as it is: its output, or what it uploads.
+
+        In the folder of the run; None: nothing.
+        """
+        step = self.of if isinstance(self.stage, UploadStage) and self.of else self
+        return step.output(unit)
+
+    @property
+    def counted_as(self) -> str:
+        """What its units are."""
+        return "files" if isinstance(self.stage, ExportStage | DiffStage) else "answers"
 
     @property
     def has_roots(self) -> bool:
@@ -83,12 +98,22 @@ class Step:
         return DONE if is_whole and entry["listed"] == self.listed else UNFINISHED
 
     def intact(self, entry: Mapping[str, Any], folder: Path) -> dict[str, dict[str, Any]]:
-        """What is done of the step and whose output is as it was written, by unit."""
+        """What is done of the step and whose subject is as it was noted, by unit."""
         return {
             unit: facts
             for unit, facts in entry["units"].items()
-            if (path := self.output(unit)) is None or is_same(folder / path, facts)
+            if (path := self.subject(unit)) is None or is_same(folder / path, facts)
         }
+
+    def damaged(self, entry: Mapping[str, Any], folder: Path) -> list[str]:
+        """Stores that the step wrote and that are not as they were written; their paths.
+
+        Those who write stores replace none without a manifest, which may be anybody's; so is what
+        a link leads to.
+        """
+        others = entry["units"].keys() - self.intact(entry, folder).keys()
+        paths = {path: folder / path for path in sorted(filter(None, map(self.output, others)))}
+        return [path for path, at in paths.items() if at.is_dir() and not at.is_symlink()]
 
     def differing(self, entry: Mapping[str, Any]) -> list[str]:
         """Names of what was otherwise when the step was done before."""
@@ -130,7 +155,7 @@ def steps_of(job: Job, source: Mapping[str, Any], files: Files) -> list[Step]:
         asked = stage.model_dump(mode="json", exclude=_NOT_ASKED, exclude_none=True) | version
         roots_file = getattr(stage, "roots_file", None)
         if roots_file is not None:
-            asked["roots_file"] = file_sha256(roots_file, files)
+            asked["roots_file"] = roots_sha256(roots_file, files)
         if isinstance(stage, DiffStage):
             asked["against"] = answers_of(Path(stage.against), stage.of)
         of = getattr(stage, "of", None)
@@ -141,5 +166,6 @@ def steps_of(job: Job, source: Mapping[str, Any], files: Files) -> list[Step]:
         if isinstance(stage, ReportStage):
             # About all of them, and all of their units.
             asked["after"] = graph | {name: step.wanted for name, step in steps.items()}
-        steps[stage.label] = Step(stage.label, stage.kind, asked, listed, stage)
+        before = None if of is None else steps[of]
+        steps[stage.label] = Step(stage.label, stage.kind, asked, listed, stage, before)
     return list(steps.values())

@@ -49,9 +49,8 @@ def _figures(name: str, done: Mapping[str, Any]) -> dict[str, Any]:
         # Of a unit without an earlier answer nothing is known.
         compared = [one for one in units.values() if "changed" in one]
         figures["compared"] = len(compared)
-        figures |= {
-            key: sum(one.get(key, 0) for one in compared) for key in ("changed", "new", "gone")
-        }
+        keys = ("changed", "new", "gone") if compared else ()
+        figures |= {key: sum(one.get(key, 0) for one in compared) for key in keys}
     return figures
 
 

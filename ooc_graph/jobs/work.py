@@ -10,16 +10,16 @@ from typing import Any, TypeAlias
 
 import ooc_graph as og
 from ooc_graph.answers.changes import count_changes, write_changes
-from ooc_graph.errors import UsageError
 from ooc_graph.jobs.checks import BUILD
+from ooc_graph.jobs.earlier import answers_compared
 from ooc_graph.jobs.folder import WARM_UP, Facts, Run
-from ooc_graph.jobs.inputs import open_edges
+from ooc_graph.jobs.inputs import noted, open_edges, open_graph, roots_in
 from ooc_graph.jobs.model import Build, Job, StoreSource
 from ooc_graph.jobs.stage_tables import Rooted, Search
 from ooc_graph.jobs.steps import GRAPH, Step
 from ooc_graph.jobs.workplace import Workplace
-from ooc_graph.layout.names import MANIFEST as STORE
 from ooc_graph.layout.outputs import make_folder
+from ooc_graph.remote.uploads import AT_ONCE, upload
 
 _COMMITS = 128
 """About how often a step notes what is done: each time all of the manifest is written."""
@@ -46,7 +46,9 @@ class Work:
     @cached_property
     def graph(self) -> og.Graph:
         """The graph, opened once."""
-        return og.open(self.graph_path)
+        first = next(iter(self.steps.values()))
+        graph: og.Graph = open_graph(self.graph_path, first.asked.get("after", {}).get("graph"))
+        return graph
 
     def output(self, step: Step, unit: str) -> Path:
         """Where a unit is written."""
@@ -70,10 +72,7 @@ class Work:
     def roots(self, stage: Rooted) -> list[int] | None:
         """Vertices that a stage begins at, each once; None: at all."""
         if stage.roots_file is not None:
-            from ooc_graph.api.graphs import ids_in  # noqa: PLC0415 (many modules)
-
-            ids: list[int] = ids_in(Path(stage.roots_file)).tolist()
-            return ids
+            return roots_in(stage.roots_file)
         if stage.keys is None:
             return stage.roots
         row_of = self.graph.internal_of()
@@ -86,17 +85,8 @@ class Work:
     def compared(self, step: Step, unit: str) -> tuple[og.Result | None, og.Result]:
         """An earlier answer, if there is one, and that of this run."""
         stage: Any = step.stage
-        now, earlier = self.output(self.steps[stage.of], unit), Path(stage.against)
-        if not (earlier / STORE).is_file():
-            earlier /= now.relative_to(self.run.folder)
-        if not (earlier / STORE).is_file():
-            self.workplace.progress.note(f"{step.label}: no earlier answer, {earlier} is not there")
-            return None, og.Result.open(now)
-        if earlier.samefile(now):
-            raise UsageError(
-                f"{step.label}: against is this run itself; give the folder of an earlier run"
-            )
-        return og.Result.open(earlier), og.Result.open(now)
+        answer, note = str(self.steps[stage.of].output(unit)), self.workplace.progress.note
+        return answers_compared(step.label, Path(stage.against), self.run.folder, answer, note)
 
     def at_once(self, step: Step, count: int) -> int:
         """Units to do between two notes in the manifest, if ``count`` are left."""
@@ -105,6 +95,8 @@ class Work:
             least = _OF_WORKER * self.workplace.workers
         if step.asked.get("against") == "graph":
             least = _TOGETHER
+        if step.kind == "upload":
+            least = AT_ONCE
         return max(least, -(-count // _COMMITS))
 
     def do(self, step: Step, units: Sequence[str]) -> Found:
@@ -156,7 +148,8 @@ def _search(work: Work, step: Step, units: Sequence[str]) -> Found:
         **options,
     )
     return {
-        unit: {"elapsed_s": answer.elapsed_s} for unit, answer in zip(units, answers, strict=True)
+        unit: {"elapsed_s": answer.elapsed_s, "tier_bytes": dict(answer.tier_bytes)}
+        for unit, answer in zip(units, answers, strict=True)
     }
 
 
@@ -182,7 +175,7 @@ def _many(work: Work, step: Step, units: Sequence[str]) -> Found:
 
 def _components(work: Work, step: Step, units: Sequence[str]) -> Found:
     stage: Any = step.stage
-    og.components(
+    found = og.components(
         work.graph,
         out=work.output(step, units[0]),
         exchange=stage.exchange,
@@ -190,7 +183,7 @@ def _components(work: Work, step: Step, units: Sequence[str]) -> Found:
         overwrite=True,
         **work.workplace.options(),
     )
-    return {units[0]: work.known(step, units[0])}
+    return {units[0]: {**work.known(step, units[0]), "tier_bytes": dict(found.tier_bytes)}}
 
 
 def _validate(work: Work, step: Step, units: Sequence[str]) -> Found:
@@ -229,8 +222,17 @@ def _diff(work: Work, step: Step, units: Sequence[str]) -> Found:
 def _report(work: Work, step: Step, units: Sequence[str]) -> Found:
     from ooc_graph.jobs.own_report import write_own_report  # noqa: PLC0415 - imports matplotlib
 
-    write_own_report(work.run.folder, step.label, work.output(step, units[0]))
+    write_own_report(work.run.folder, work.steps, step, work.output(step, units[0]))
     return {units[0]: {}}
+
+
+def _upload(work: Work, step: Step, units: Sequence[str]) -> Found:
+    paths = {unit: str(step.subject(unit)) for unit in units}
+    # Before, so that whatever is changed meanwhile is uploaded again.
+    found = {unit: noted(work.run.folder / path) for unit, path in paths.items()}
+    outputs = {path: work.run.folder / path for path in paths.values()}
+    upload(step.asked["to"], outputs, work.workplace.progress)
+    return found
 
 
 _DOING: dict[str, Callable[[Work, Step, Sequence[str]], Found]] = {
@@ -243,5 +245,6 @@ _DOING: dict[str, Callable[[Work, Step, Sequence[str]], Found]] = {
     "export": _export,
     "diff": _diff,
     "report": _report,
+    "upload": _upload,
 }
 """By kind of step."""

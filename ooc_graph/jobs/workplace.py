@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import AbstractContextManager, ExitStack
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 from ooc_graph.jobs.model import AddressCluster, Cluster, Job, LocalCluster, SlurmCluster
@@ -13,10 +14,13 @@ from ooc_graph.types import Progress
 
 
 class Workplace:
-    """The cluster of a job, started or joined when the first step asks for it, or this process."""
+    """The cluster of a job, started or joined when the first step asks for it, or this process.
 
-    def __init__(self, job: Job, progress: Progress) -> None:
-        self.resources, self.progress = job.resources, progress
+    ``keys`` is where a cluster that has certificates of its own puts them.
+    """
+
+    def __init__(self, job: Job, progress: Progress, keys: Path) -> None:
+        self.resources, self.progress, self.keys = job.resources, progress, keys
         self._cluster, self._stack = job.cluster, ExitStack()
 
     def __enter__(self) -> Workplace:
@@ -76,7 +80,7 @@ def _in_slurm_jobs(cluster: SlurmCluster, workplace: Workplace) -> AbstractConte
     options = cluster.model_dump(exclude={"kind", "jobs", "wait_s", "memory"})
     options["memory"] = f"{parse_bytes(cluster.memory)}B"
     device, note = workplace.resources.device, workplace.progress.note
-    return slurm_cluster(cluster.jobs, options, device, cluster.wait_s, note)
+    return slurm_cluster(cluster.jobs, options, device, workplace.keys, cluster.wait_s, note)
 
 
 _STARTS: dict[type[Cluster], Callable[[Any, Workplace], AbstractContextManager[Any]]] = {

@@ -45,6 +45,13 @@ class Reservation:
         return self.host_bytes
 
     @property
+    def tier_bytes(self) -> dict[str, int]:
+        """Bytes by kind of memory: ``memory`` of the host, ``pinned``, ``device``; none is 0."""
+        memory = self.whole_bytes - self.pinned_bytes
+        tiers = {"memory": memory, "pinned": self.pinned_bytes, "device": self.device_bytes}
+        return {tier: size for tier, size in tiers.items() if size}
+
+    @property
     def is_of_ranks(self) -> bool:
         """Whether many ranks search."""
         return self.exchange != ONE

@@ -48,7 +48,8 @@ class Written:
     """An answer that was written into a partial store, or its columns; and what is said of it.
 
     ``attributes`` are stored with it, besides the kernel and the graph. ``order_s`` are seconds
-    until its columns were in order, or written.
+    until its columns were in order, or written. ``read_bytes`` were read of the store, if rows stay
+    there and that was counted.
     """
 
     trace: Trace
@@ -58,6 +59,7 @@ class Written:
     notes: tuple[str, ...] = ()
     attributes: Mapping[str, Any] = field(default_factory=dict)
     order_s: float = 0.0
+    read_bytes: int | None = None
 
     def __sizeof__(self) -> int:
         """Bytes by which Dask knows what a worker keeps, and what to move or spill."""

@@ -14,9 +14,10 @@ import json
 import os
 import shutil
 import uuid
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from http import HTTPStatus
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import platformdirs
 
@@ -178,22 +179,37 @@ def _by_pieces(files: Any, file: RemoteFile, partial: Path) -> None:
 
 def _by_stream(files: Any, file: RemoteFile, partial: Path) -> None:
     """Read a file of a web server in one response; one that sends ranges goes on."""
+    from fsspec.asyn import sync  # noqa: PLC0415 (few read URLs)
+
     have = partial.stat().st_size
     if have and have == file.size:
         return
-    if file.size is not None and 0 < have < file.size:
-        headers = {"Range": f"bytes={have}-", "If-Range": str(file.tag)}
-        # Apart: a server may send the whole file instead, and nobody says whether it did.
-        rest = beside(partial, "rest")
-        try:
-            with rest.open("wb") as out, faults_of(file.url):
-                files.get_file(file.url, out, headers=headers)
-            if rest.stat().st_size == file.size - have:
-                with partial.open("ab") as out, rest.open("rb") as more:
-                    shutil.copyfileobj(more, out)
-                return
-        finally:
-            rest.unlink(missing_ok=True)
-    os.truncate(partial, 0)
     with partial.open("ab") as out, faults_of(file.url):
-        files.get_file(file.url, out)
+        sync(files.loop, _stream, files, file, have, out)
+
+
+async def _stream(files: Any, file: RemoteFile, have: int, out: BinaryIO) -> None:
+    """Append the rest of a file, behind what there is of it, or write all that a server sends."""
+    options = dict(files.kwargs)
+    if file.size is not None and 0 < have < file.size:
+        asked = {"Range": f"bytes={have}-", "If-Range": str(file.tag)}
+        options["headers"] = {**options.get("headers", {}), **asked}
+    session = await files.set_session()
+    async with session.get(files.encode_url(file.url), **options) as response:
+        response.raise_for_status()
+        is_rest = response.status == HTTPStatus.PARTIAL_CONTENT
+        if not is_rest or not _continues(response.headers, file, have):
+            out.truncate(0)
+            if is_rest:
+                raise NetworkError(
+                    f"{shown(file.url)}: the server sent other bytes than the rest; try again"
+                )
+        async for block in response.content.iter_chunked(PIECE_BYTES):
+            out.write(block)
+
+
+def _continues(headers: Mapping[str, str], file: RemoteFile, have: int) -> bool:
+    """Whether an answer has the bytes that follow, of the file as it was."""
+    begins = headers.get("Content-Range", "").startswith(f"bytes {have}-")
+    # Some servers heed Range and not If-Range.
+    return begins and headers.get("ETag", file.tag) == file.tag

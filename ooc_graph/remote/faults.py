@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 from ooc_graph.errors import InputError, NetworkError, OocGraphError, UsageError
 from ooc_graph.layout.whole_file import is_disk_full
-from ooc_graph.remote.urls import LIBRARIES, scheme_of, shown
+from ooc_graph.remote.urls import lacking, scheme_of, shown
 
 NO_SUCH = "no such file, folder or bucket"
 """What is the problem where there is nothing at a URL."""
@@ -27,15 +27,15 @@ _OF_NETWORKS = ("aiohttp", "aiobotocore", "botocore", "azure", "google", "gcsfs"
 
 
 @contextmanager
-def faults_of(url: str) -> Iterator[None]:
-    """Context of calls that read a URL; their errors become errors of this package.
+def faults_of(url: str, *, writing: bool = False) -> Iterator[None]:
+    """Context of calls that read a URL, or write to it; their errors become errors of this package.
 
     What the libraries say may have the whole URL in it, so none of it is passed on.
 
     Raises
     ------
     InputError
-        There is no such file or bucket, or no permission to read it.
+        There is no such file or bucket, or no permission.
     NetworkError
         Anything that may be otherwise later.
     UsageError
@@ -48,21 +48,17 @@ def faults_of(url: str) -> Iterator[None]:
     except Exception as error:
         if isinstance(error, OSError) and is_disk_full(error):
             raise
-        raise _own(error, url) from None
+        raise _own(error, url, *(("write", "written") if writing else ("read", "read"))) from None
 
 
-def _own(error: Exception, url: str) -> OocGraphError:
+def _own(error: Exception, url: str, do: str, done: str) -> OocGraphError:
     if isinstance(error, ImportError):
-        scheme = scheme_of(url)
-        return UsageError(
-            f"{shown(url)}: {scheme}:// needs {LIBRARIES[scheme]}; "
-            "install it with: pip install 'ooc-graph[remote]'"
-        )
+        return UsageError(f"{shown(url)}: {lacking(scheme_of(url))}")
     chain = list(_chain(error))
     status = next((found for one in chain if (found := _status(one)) is not None), None)
     if status in _REFUSED or (status is None and any(map(_is_refusal, chain))):
         return InputError(
-            "no permission to read it",
+            f"no permission to {do} it",
             path=shown(url),
             advice="credentials come from the environment, as its library reads them",
         )
@@ -71,8 +67,8 @@ def _own(error: Exception, url: str) -> OocGraphError:
     kind = type(chain[0]).__name__
     what = kind if status is None else f"status {status}"
     if status is not None or any(map(_is_of_network, chain)):
-        return NetworkError(f"{shown(url)}: the server cannot be read now ({what}); try again")
-    return InputError(f"cannot be read ({what})", path=shown(url), advice=_LOOK)
+        return NetworkError(f"{shown(url)}: the server cannot be {done} now ({what}); try again")
+    return InputError(f"cannot be {done} ({what})", path=shown(url), advice=_LOOK)
 
 
 def _chain(error: BaseException | None) -> Iterator[BaseException]:

@@ -16,6 +16,7 @@ for _library in set(LIBRARIES.values()):
     # Python prints warnings that nobody handles, some of them with tracebacks of many lines.
     logging.getLogger(_library).addHandler(logging.NullHandler())
 
+Asked = TypeVar("Asked")
 Found = TypeVar("Found")
 _AT_ONCE = 16
 """Files that are asked about at the same time."""
@@ -86,10 +87,19 @@ def _of_each(asked: Callable[[str, Any], Found], urls: Sequence[str]) -> list[Fo
     """What is found out about each URL, by one file system for each scheme."""
     systems = {scheme_of(url): url for url in urls}
     files = {scheme: file_system(url) for scheme, url in systems.items()}
+    return each_of(lambda url: asked(url, files[scheme_of(url)]), urls, _AT_ONCE)
+
+
+def each_of(do: Callable[[Asked], Found], things: Sequence[Asked], at_once: int) -> list[Found]:
+    """What ``do`` gives of each thing, by some threads; after an error it begins with no other."""
     # The first call of a file system opens its session.
-    found = [asked(url, files[scheme_of(url)]) for url in urls[:1]]
-    with ThreadPoolExecutor(_AT_ONCE) as pool:
-        return [*found, *pool.map(lambda url: asked(url, files[scheme_of(url)]), urls[1:])]
+    found = [do(one) for one in things[:1]]
+    with ThreadPoolExecutor(at_once) as pool:
+        begun = [pool.submit(do, one) for one in things[1:]]
+        try:
+            return found + [one.result() for one in begun]
+        finally:
+            pool.shutdown(cancel_futures=True)
 
 
 def _is_file(url: str, files: Any) -> bool:

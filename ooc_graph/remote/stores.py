@@ -12,7 +12,6 @@ import os
 import shutil
 import uuid
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -33,11 +32,13 @@ from ooc_graph.layout.stored import Stored
 from ooc_graph.layout.whole_file import disk_full_reported, locked, whole_file
 from ooc_graph.remote.copies import KEPT, beside, folder_of, require_space
 from ooc_graph.remote.faults import NO_SUCH, faults_of
-from ooc_graph.remote.objects import file_system
+from ooc_graph.remote.objects import each_of, file_system
 from ooc_graph.remote.urls import has_secret, is_url, joined, parent_and_name, shown
 
 _AT_ONCE = 8
 """Files that are fetched at the same time; each is in memory meanwhile, as a whole."""
+UPLOADING = b'{"uploading": '
+"""Beginning of what stands in the place of the manifest while a store is uploaded."""
 
 
 def local_path(path: str | Path) -> str | Path:
@@ -66,15 +67,19 @@ def _manifest_at(url: str, files: Any) -> Manifest:
         # Names of files are added to it.
         raise InputError("a store's URL has no user or query", path=shown(url))
     source = joined(url, MANIFEST)
-    content = _content(files, source)
+    content = content_of(files, source)
     if content is None:
         raise NotAStoreError(
             f"{shown(url)}: not a finished store of this package (it has no {MANIFEST})"
         )
+    if content.startswith(UPLOADING):
+        raise StoreReplacedError(
+            f"{shown(url)}: is being uploaded, or its upload was stopped; try again when it is done"
+        )
     return Manifest.parse(source, content, (0, 0))
 
 
-def _content(files: Any, source: str) -> bytes | None:
+def content_of(files: Any, source: str) -> bytes | None:
     """Content of a file at a URL; None if there is no such file."""
     try:
         with faults_of(source):
@@ -119,9 +124,8 @@ def _fetch(url: str, files: Any, manifest: Manifest, final: Path) -> None:
     partial = beside(final, "part")
     partial.mkdir(exist_ok=True)
     entries = list(manifest.files.values())
-    with ThreadPoolExecutor(_AT_ONCE) as pool:
-        there = pool.map(lambda entry: _is_there(entry, partial, final), entries)
-        missing = [entry for entry, found in zip(entries, there, strict=True) if not found]
+    there = each_of(lambda entry: _is_there(entry, partial, final), entries, _AT_ONCE)
+    missing = [entry for entry, found in zip(entries, there, strict=True) if not found]
     require_space(partial, sum(entry.size for entry in missing), url)
     try:
         _fetch_each(url, files, missing, partial)
@@ -166,7 +170,7 @@ def _is_right(path: Path, entry: FileEntry) -> bool:
 def _fetch_each(url: str, files: Any, entries: Sequence[FileEntry], partial: Path) -> None:
     def fetch(entry: FileEntry) -> None:
         source = joined(url, entry.path)
-        content = _content(files, source)
+        content = content_of(files, source)
         if content is None:
             raise CorruptStoreError(f"{source}: is missing; upload the store again")
         if len(content) != entry.size or hashlib.sha256(content).hexdigest() != entry.sha256:
@@ -177,13 +181,7 @@ def _fetch_each(url: str, files: Any, entries: Sequence[FileEntry], partial: Pat
         with whole_file(partial / entry.path) as written:
             written.write_bytes(content)
 
-    with ThreadPoolExecutor(_AT_ONCE) as pool:
-        begun = [pool.submit(fetch, entry) for entry in entries]
-        try:
-            for one in begun:
-                one.result()
-        finally:
-            pool.shutdown(cancel_futures=True)
+    each_of(fetch, entries, _AT_ONCE)
 
 
 def _remove_strays(partial: Path, manifest: Manifest) -> None:

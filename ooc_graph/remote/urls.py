@@ -17,7 +17,16 @@ LIBRARIES = {
     "https": "aiohttp",
 }
 """Schemes that are read, and the library that each needs beside fsspec."""
+OBJECT_STORES = [scheme for scheme, library in LIBRARIES.items() if library != "aiohttp"]
+"""Those that are written to."""
 _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
+
+
+def lacking(scheme: str) -> str:
+    """What is said if the library of a scheme is not installed."""
+    return (
+        f"{scheme}:// needs {LIBRARIES[scheme]}; install it with: pip install 'ooc-graph[remote]'"
+    )
 
 
 def is_url(path: Any) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import threading
+from datetime import timedelta
 from typing import TextIO
 
 from rich import progress as bars
@@ -26,7 +27,8 @@ class _Bars(_Display):
             bars.BarColumn(),
             _AmountColumn(),
             bars.TimeElapsedColumn(),
-            bars.TimeRemainingColumn(),
+            _LeftColumn(),
+            bars.TextColumn("{task.fields[said]}", markup=False),
             console=self._console,
             # Redirected, standard output would end up in this stream.
             redirect_stdout=False,
@@ -52,7 +54,7 @@ class _Bars(_Display):
     def advance(self, stage: StageProgress) -> None:
         with self._lock:
             if (task := self._tasks.get(stage)) is not None:
-                self._bars.update(task, completed=stage.done)
+                self._bars.update(task, completed=stage.done, said=stage.said)
 
     def stop(self, stage: StageProgress, *, failed: bool) -> None:
         with self._lock:
@@ -80,10 +82,10 @@ class _Bars(_Display):
         with self._lock:
             if self._timers.pop(stage, None) is None:
                 return
-            task = self._bars.add_task(stage.name, total=stage.total, unit=stage.unit)
+            task = self._bars.add_task(stage.name, total=stage.total, unit=stage.unit, said="")
             # Rates are of the stage, not of the time since its bar appeared.
             self._bars.tasks[-1].start_time = self._bars.get_time() - stage.elapsed_s
-            self._bars.update(task, completed=stage.done)
+            self._bars.update(task, completed=stage.done, said=stage.said)
             self._tasks[stage] = task
             if not self._is_live:
                 self._bars.start()
@@ -104,3 +106,16 @@ class _AmountColumn(bars.ProgressColumn):
         if task.completed and elapsed_s > 0:
             parts.append(_rate(task.completed / elapsed_s, task.fields["unit"]))
         return Text(" · ".join(parts))
+
+
+class _LeftColumn(bars.ProgressColumn):
+    """Time left at the rate of the whole stage: ``0:01:30``.
+
+    That of rich is at the rate of the last half minute, in which long units do not end.
+    """
+
+    def render(self, task: bars.Task) -> Text:
+        if not (task.total and task.completed and task.elapsed):
+            return Text("-:--:--", style="progress.remaining")
+        left_s = max(0.0, task.total / task.completed - 1) * task.elapsed
+        return Text(str(timedelta(seconds=round(left_s))), style="progress.remaining")

@@ -59,6 +59,7 @@ class StageProgress:
     def __init__(self, display: _Display, name: str, total: float | None, unit: str) -> None:
         self.name, self.total, self.unit = name, total, unit
         self.done: float = 0
+        self.said = ""
         self._display = display
         self._counting = threading.Lock()
 
@@ -75,10 +76,11 @@ class StageProgress:
         """Seconds since the stage began."""
         return time.monotonic() - self.started_s
 
-    def advance(self, amount: float = 1) -> None:
-        """Add finished work, in the stage's unit."""
+    def advance(self, amount: float = 1, said: str = "") -> None:
+        """Add finished work, in the stage's unit; a bar shows what is said from now on."""
         with self._counting:
             self.done += amount
+            self.said = said
         self._display.advance(self)
 
     def note(self, text: str) -> None:

@@ -8,15 +8,18 @@ from datetime import datetime
 from pathlib import Path
 from urllib.parse import quote
 
+from jinja2 import Template
+
 from ooc_graph.layout.whole_file import whole_file
 from ooc_graph.report.figures import Drawing, drawing_style
 from ooc_graph.report.page import KeyFigure, page_environment
 from ooc_graph.report.run_facts import RunFacts, duration, speed
 from ooc_graph.report.runs_figures import stage_over_runs, stage_times
 
-_GOOD, _BAD, _PLAIN = ("done", "skipped"), ("failed", "stopped"), ""
-_SIGNS = {"done": "✓", "skipped": "✓", "failed": "✗", "stopped": "✗", "running": "…"}
-_WORDS = {"stopped": "killed", "new": "not begun"}
+_DAMAGED = "damaged"
+_GOOD, _BAD, _PLAIN = ("done", "skipped"), ("failed", "stopped", _DAMAGED), ""
+_SIGNS = {**dict.fromkeys(_GOOD, "✓"), **dict.fromkeys(_BAD, "✗"), "running": "…"}
+_WORDS = {"new": "not begun"}
 
 
 def write_runs_page(path: Path, folder: Path, runs: Sequence[RunFacts]) -> None:
@@ -39,11 +42,9 @@ def runs_html(runs: Sequence[RunFacts], links: str) -> str:
     last, shown = runs[-1], list(reversed(runs))
     with drawing_style():
         drawings = [one for one in _drawings(runs) if one]
-    environment = page_environment()
-    environment.filters.update(state=state_text, colour=_colour, took=duration, moment=moment)
-    return environment.get_template("runs.html.j2").render(
+    return runs_template("runs.html.j2").render(
         run=last,
-        before=runs[-2] if len(runs) > 1 else None,
+        before=next((one for one in reversed(runs[:-1]) if one.state != _DAMAGED), None),
         runs=shown,
         names=list(dict.fromkeys(stage.name for run in shown for stage in run.stages)),
         key_figures=list(_key_figures(last)),
@@ -51,6 +52,13 @@ def runs_html(runs: Sequence[RunFacts], links: str) -> str:
         speed=speed,
         link=lambda name: quote(os.path.normpath(os.path.join(links, name))),  # noqa: PTH118 - for HTML
     )
+
+
+def runs_template(name: str) -> Template:
+    """A template about runs, with what writes their states and times."""
+    environment = page_environment()
+    environment.filters.update(state=state_text, colour=_colour, took=duration, moment=moment)
+    return environment.get_template(name)
 
 
 def _drawings(runs: Sequence[RunFacts]) -> Iterator[Drawing | None]:

@@ -27,6 +27,9 @@ def dask_config() -> dict[str, Any]:
         # in a kernel.
         "distributed.worker.profile.enabled": False,
         "distributed.scheduler.worker-saturation": float("inf"),
+        "distributed.scheduler.preload": ["ooc_graph.runtime.scheduler_preload"],
+        # Lines of a worker's log that stay in its memory: each task has two.
+        "distributed.admin.log-length": 1000,
         "distributed.admin.large-graph-warning-threshold": "1GB",
         # So long after the end of a worker Dask looks once more, and if that worker is just then
         # starting again, because it ended twice, nobody starts it any more.

@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from functools import partial
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from time import monotonic, sleep
 from typing import Any
 
@@ -43,6 +42,7 @@ def slurm_cluster(
     jobs: int,
     options: Mapping[str, Any],
     device: str,
+    keys: Path,
     wait_s: float,
     note: Callable[[str], object],
 ) -> Iterator[Client]:
@@ -56,6 +56,8 @@ def slurm_cluster(
         See `scheduler_for`.
     device
         ``cuda``: workers have a CUDA device each.
+    keys
+        Folder for certificates, which the nodes see. It is made anew, and removed at the end.
     wait_s
         Seconds to wait for the jobs to start. Then those that have are the cluster.
     note
@@ -78,7 +80,7 @@ def slurm_cluster(
         stack.enter_context(dask.config.set(dask_config()))
         try:
             with signals_deferred():
-                client, cluster = _started(stack, options, device, refused.append)
+                client, cluster = _started(stack, options, device, keys, refused.append)
             if shutil.which("sbatch") is None:
                 raise UsageError("there is no sbatch here: run this where Slurm jobs are submitted")
             cluster.scale(jobs=jobs)
@@ -91,11 +93,15 @@ def slurm_cluster(
 
 
 def _started(
-    stack: ExitStack, options: Mapping[str, Any], device: str, refused: Callable[[str], object]
+    stack: ExitStack,
+    options: Mapping[str, Any],
+    device: str,
+    keys: Path,
+    refused: Callable[[str], object],
 ) -> tuple[Client, Any]:
     """Client of a scheduler without workers, and that; the stack closes both."""
     try:
-        cluster = stack.enter_context(scheduler_for(options, device, refused))
+        cluster = stack.enter_context(scheduler_for(options, device, keys, refused))
         client: Client = stack.enter_context(within(CONNECT_S, partial(Client, cluster)))
     except (TimeoutError, CommClosedError, RuntimeError) as error:
         why = str(error.__cause__ or error) or type(error).__name__
@@ -106,7 +112,9 @@ def _started(
 
 
 @contextmanager
-def scheduler_for(options: Mapping[str, Any], device: str, refused: Callable[[str], object]) -> Any:
+def scheduler_for(
+    options: Mapping[str, Any], device: str, keys: Path, refused: Callable[[str], object]
+) -> Any:
     """A scheduler in this process for workers in Slurm jobs; there are none of these yet.
 
     ``options`` are those of ``dask_jobqueue.SLURMCluster``; ``jobqueue.slurm`` in Dask's
@@ -138,7 +146,7 @@ def scheduler_for(options: Mapping[str, Any], device: str, refused: Callable[[st
     given["job_script_prologue"] = [*(site("jobqueue.slurm.job-script-prologue") or []), inherited]
     given["worker_extra_args"] = [*(site("jobqueue.slurm.worker-extra-args") or []), *arguments]
     with (
-        _certificates() as security,
+        _certificates(keys) as security,
         SLURMCluster(
             job_cls=_job_class(refused),
             processes=1,
@@ -151,14 +159,16 @@ def scheduler_for(options: Mapping[str, Any], device: str, refused: Callable[[st
 
 
 @contextmanager
-def _certificates() -> Iterator[Security]:
-    """Certificates in files that jobs find, in the working directory, for their owner alone.
+def _certificates(folder: Path) -> Iterator[Security]:
+    """Certificates in files that jobs find, for their owner alone.
 
     Those that dask-jobqueue would make stay until the garbage collector comes.
     """
-    made = Security.temporary()
-    with TemporaryDirectory(prefix=".ooc-graph-", dir=Path.cwd()) as folder:
-        cert, key = Path(folder, "cert.pem"), Path(folder, "key.pem")
+    made, folder = Security.temporary(), folder.absolute()
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(mode=0o700)
+    try:
+        cert, key = folder / "cert.pem", folder / "key.pem"
         cert.write_text(made.tls_ca_file)
         key.write_text(made.tls_client_key)
         for_role = {
@@ -167,6 +177,8 @@ def _certificates() -> Iterator[Security]:
             for name, path in (("cert", cert), ("key", key))
         }
         yield Security(tls_ca_file=str(cert), require_encryption=True, **for_role)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def _job_class(refused: Callable[[str], object]) -> type:

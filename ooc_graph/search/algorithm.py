@@ -128,7 +128,8 @@ class Algorithm:
             if io_stats is not None and not task.request.on_device:
                 # The next search reads a chunk of ids before it has its turn.
                 give_back_freed_memory()
-            return replace(written, notes=(engine.note(io_stats),))
+            read_bytes = None if io_stats is None else io_stats.bytes
+            return replace(written, notes=(engine.note(io_stats),), read_bytes=read_bytes)
 
     def without_arcs(self, graph: Graph, task: SearchTask) -> Written:
         """The answer if there is nothing to search; it needs no rows, nor whose ids they have."""

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 from time import perf_counter
-from typing import Any
+from typing import Any, TypeAlias
 
 from ooc_graph.answers.several import Answers, store_of
 from ooc_graph.layout.names import ORDER_OF
@@ -33,6 +33,8 @@ from ooc_graph.types import IntArray, NoProgress, Progress
 
 # What this process wrote last, by the folder of the run: the next answer shares its vertices.
 _latest: dict[Path, Stored] = {}
+Known: TypeAlias = dict[str, Any]
+"""What a search tells of itself, by the names that a `Result` has for it."""
 
 
 @dataclass(frozen=True)
@@ -56,11 +58,11 @@ class SeveralTask:
         """For the names of tasks."""
         return self.request.kernel
 
-    def write(self, graph: Graph, root: int, workplace: Workplace) -> float | None:
-        """Search from a root and write the answer; seconds of the search, None if it is there."""
+    def write(self, graph: Graph, root: int, workplace: Workplace) -> Known:
+        """Search from a root and write the answer; nothing is known of one that is there."""
         final = store_of(self.folder, root)
         if final.exists():
-            return None
+            return {}
         with store_within(self.attempt, final) as store:
             found = search(
                 graph,
@@ -76,7 +78,7 @@ class SeveralTask:
         assert isinstance(found.columns, Stored)
         _latest.clear()
         _latest[self.attempt] = replace(found.columns, path=final)
-        return found.elapsed_s
+        return {"elapsed_s": found.elapsed_s, "tier_bytes": found.tier_bytes}
 
 
 def search_several(
@@ -121,11 +123,11 @@ def search_several(
             workplace.cuda_limits,
         )
         if workplace.client is None or first.reserved.is_of_ranks or not _fits_all(task, first):
-            each_s = _in_turn(task, graph, left, workplace, progress)
+            known = _in_turn(task, graph, left, workplace, progress)
         else:
-            each_s = _dealt(task, left, workplace, progress)
+            known = _dealt(task, left, workplace, progress)
     kind: Any = ALGORITHMS[kernel].result
-    each = dict(zip(left, each_s, strict=True))
+    each = dict(zip(left, known, strict=True))
     return Answers(kind, out, roots, perf_counter() - begun, each)
 
 
@@ -141,20 +143,20 @@ def _fits_all(task: SeveralTask, plan: Plan) -> bool:
 
 def _in_turn(
     task: SeveralTask, graph: Graph, roots: list[int], workplace: Workplace, progress: Progress
-) -> list[float | None]:
-    """Search from one root after the other; seconds of each search."""
-    each_s = []
+) -> list[Known]:
+    """Search from one root after the other."""
+    known = []
     with progress.stage(task.request.kernel, len(roots), "searches") as bar:
         for root in roots:
-            each_s.append(task.write(graph, root, workplace))
+            known.append(task.write(graph, root, workplace))
             bar.advance(1)
-    return each_s
+    return known
 
 
 def _dealt(
     task: SeveralTask, roots: list[int], workplace: Workplace, progress: Progress
-) -> list[float | None]:
-    """Deal the roots to the workers, some to a task; seconds of each search."""
+) -> list[Known]:
+    """Deal the roots to the workers, some to a task."""
     with workplace.workforce() as workforce:
         size = max(1, min(_MOST_ROOTS, len(roots) // (_TASKS * workforce.budget.slots)))
         items = [(task, roots[at : at + size]) for at in range(0, len(roots), size)]
@@ -168,22 +170,22 @@ def _dealt(
             unit="searches",
             amount=len,
         )
-    return [elapsed_s for some in found for elapsed_s in some]
+    return [known for some in found for known in some]
 
 
 # Tasks that each thread of a worker has at least, if there are enough roots; and roots of a task.
 _TASKS, _MOST_ROOTS = 8, 4
 
 
-def search_from(task: SeveralTask, roots: list[int]) -> list[float | None]:
-    """Search from roots and write the answers; runs on a worker. Seconds of each search.
+def search_from(task: SeveralTask, roots: list[int]) -> list[Known]:
+    """Search from roots and write the answers; runs on a worker.
 
     Answers that are there stay: a task is done again if its worker is lost.
     """
     return process.without_traceback(_search_from, task, roots)
 
 
-def _search_from(task: SeveralTask, roots: list[int]) -> list[float | None]:
+def _search_from(task: SeveralTask, roots: list[int]) -> list[Known]:
     workplace = ThisProcess(task.limit_bytes, task.device, task.cuda_limits)
     graph = _opened(task.path, task.identity)
     return [task.write(graph, root, workplace) for root in roots]

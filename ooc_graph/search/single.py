@@ -77,10 +77,10 @@ def search(
     reported = io_progress.reported(graph.identity, what, workplace.client, progress)
     with writing as store, progress.stage(what), reported:
 
-        def run(plan: Plan) -> Written:
-            return search_by(plan, root, workplace, store, like)
+        def run(plan: Plan) -> tuple[Written, Plan]:
+            return search_by(plan, root, workplace, store, like), plan
 
-        written = execute(first, workplace, progress, run)
+        written, used = execute(first, workplace, progress, run)
         found = perf_counter()
         for note in written.notes:
             progress.note(note)
@@ -103,7 +103,10 @@ def search(
         # Late ones of a worker have been put in order before.
         spent |= {"order": order_s + result.columns.seconds["order"]}
         result.columns.seconds = spent
-    return replace(result, seconds=spent)
+    tier_bytes = used.reserved.tier_bytes
+    if written.read_bytes is not None:
+        tier_bytes["read"] = written.read_bytes
+    return replace(result, seconds=spent, tier_bytes=tier_bytes)
 
 
 def _written(

@@ -106,12 +106,14 @@ def test_blocks_can_be_parsed(page: Path) -> None:
 
 def test_the_job_and_the_mistakes_of_its_page(tmp_path: Path) -> None:
     page = ROOT / "docs" / "jobs.md"
-    job, cluster = blocks(page, "toml")
-    (tmp_path / "night.toml").write_text(job + cluster)
+    job, uploads, cluster = blocks(page, "toml")
+    (tmp_path / "night.toml").write_text(job + uploads + cluster)
     assert [stage.label for stage in read_job(tmp_path / "night.toml").stage] == [
         "bfs",
         "validate",
         "export",
+        "graph-up",
+        "upload",
     ]
     wrong = job.replace('"files"', '"file"').replace("roots", "root")
     (tmp_path / "night.toml").write_text(wrong)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,7 @@ from ooc_graph.jobs.shipped import EXAMPLES, SCHEMA, example_of, schema_text
 from ooc_graph.jobs.toml_text import has, line_of, statements_of, to_toml
 
 KRONECKER = '[source]\nkind = "kronecker"\nscale = 5\n'
+UPLOAD = KRONECKER + '[[stage]]\nkind = "upload"\nof = "{of}"\nto = "{to}"\n'
 
 
 def job_of(folder: Path, text: str, *settings: str) -> Job:
@@ -141,6 +143,44 @@ def refusal(folder: Path, text: str, *settings: str) -> list[str]:
             "give roots or roots_file",
         ),
         (
+            UPLOAD.format(of="bfs", to="s3://bucket/x"),
+            "night.toml:6: stage[0].of: no earlier stage called bfs writes anything; "
+            "there are build",
+        ),
+        (
+            KRONECKER + '[[stage]]\nkind = "components"\n'
+            '[[stage]]\nkind = "validate"\nof = "components"\n'
+            '[[stage]]\nkind = "upload"\nof = "validate"\nto = "s3://bucket"\n',
+            "night.toml:11: stage[2].of: no earlier stage called validate writes anything; "
+            "there are build, components",
+        ),
+        (
+            '[source]\nkind = "store"\npath = "a"\n'
+            '[[stage]]\nkind = "upload"\nof = "build"\nto = "s3://bucket"\n',
+            "night.toml:6: stage[0].of: no earlier stage called build writes anything; "
+            "there are none",
+        ),
+        *(
+            (
+                UPLOAD.format(of="build", to=to),
+                f"night.toml:7: stage[0].to: {shown}: expected the URL of a folder in an object "
+                "store (s3://, gs://, az://, abfs://)",
+            )
+            for to, shown in {
+                "https://host/x": "https://host/x",
+                "http://host/x": "http://host/x",
+                "results": "results",
+                "file:///results": "file:///results",
+                "s3://": "s3://",
+            }.items()
+        ),
+        (
+            UPLOAD.format(of="build", to="s3://key:S3cret@bucket/x"),
+            "night.toml:7: stage[0].to: s3://bucket/x: a URL in a job has no user, password or "
+            "query",
+        ),
+        (KRONECKER + '[[stage]]\nkind = "upload"\nof = "build"\n', "stage[0].to: is missing"),
+        (
             '[source]\nkind = "store"\npath = "a"\n[build]\ncompress = true\n',
             "night.toml:4: build: the source is a store, of which nothing is built",
         ),
@@ -151,12 +191,20 @@ def refusal(folder: Path, text: str, *settings: str) -> list[str]:
             "validate against the graph",
         ),
         (
+            KRONECKER + '[[stage]]\nkind = "report"\n[[stage]]\nkind = "components"\n'
+            '[[stage]]\nkind = "export"\nof = "components"\n'
+            '[[stage]]\nkind = "report"\nname = "page"\n',
+            "night.toml:5: stage[0].kind: a report is about the stages before it; "
+            "put it after export",
+        ),
+        (
             KRONECKER + '[resources]\nmemory_limit = "much"\n',
-            "night.toml:4: resources: --memory-limit 'much': give bytes or a size such as",
+            "night.toml:4: resources: memory_limit 'much': give bytes or a size such as",
         ),
         (
             KRONECKER + '[resources]\ndevice = "cpu"\ndevice_memory = "4GiB"\n',
-            "night.toml:4: resources: --device-memory and --host-memory are for CUDA devices",
+            "night.toml:4: resources: device_memory and host_memory are for CUDA devices: "
+            "use device cuda, or memory_limit for the CPU",
         ),
         (
             KRONECKER + '[resources]\ndevice = "gpu"\n',
@@ -183,6 +231,15 @@ def refusal(folder: Path, text: str, *settings: str) -> list[str]:
 def test_a_mistake_is_one_line(text: str, said: str, tmp_path: Path) -> None:
     (line,) = refusal(tmp_path, text)
     assert said in line
+
+
+def test_a_library_that_is_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "gcsfs", None)
+    (line,) = refusal(tmp_path, UPLOAD.format(of="build", to="gs://bucket/x"))
+    assert line == (
+        "night.toml:7: stage[0].to: gs://bucket/x: gs:// needs gcsfs; install it with: "
+        "pip install 'ooc-graph[remote]'"
+    )
 
 
 def test_every_mistake_has_a_line_in_their_order(tmp_path: Path) -> None:

@@ -94,7 +94,7 @@ def test_wheel_has_all_of_the_package(wheel: list[str]) -> None:
     sources = {path.relative_to(ROOT).as_posix() for path in package.rglob("*.py")}
     assert sources <= set(wheel)
     templates = {path.relative_to(ROOT).as_posix() for path in package.rglob("*.j2")}
-    assert len(templates) == 4
+    assert len(templates) == 5
     assert {"ooc_graph/py.typed"} | templates <= set(wheel)
     jobs = {f"ooc_graph/jobs/examples/{path.name}" for path in ROOT.glob("pipelines/*.toml")}
     assert len(jobs) == 4

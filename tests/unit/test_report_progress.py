@@ -162,6 +162,19 @@ def test_terminal_shows_a_bar_after_a_while(monkeypatch, capsys):
     assert text.count("\x1b[?25l") == text.count("\x1b[?25h") > 0  # the cursor is back
 
 
+def test_time_left_is_known_after_one_long_unit(monkeypatch):
+    now_s = 0.0
+    task = bars.bars.Task(
+        bars.bars.TaskID(0), "bfs", 4, 1, _get_time=lambda: now_s, fields={"unit": "answers"}
+    )
+    column = bars._LeftColumn()
+    assert column.render(task).plain == "-:--:--"
+    task.start_time, now_s = 0.0, 600.0
+    assert column.render(task).plain == "0:30:00"
+    task.completed = 4
+    assert column.render(task).plain == "0:00:00"
+
+
 def test_dumb_terminal_gets_lines(monkeypatch):
     monkeypatch.setenv("TERM", "dumb")
     stream = Terminal()

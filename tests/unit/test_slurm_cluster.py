@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import stat
 import sys
 from pathlib import Path
 from typing import Any
@@ -52,8 +53,10 @@ def programs(folder: Path, monkeypatch: pytest.MonkeyPatch, **texts: str) -> Non
 
 def script_of(device: str, **options: Any) -> str:
     pytest.importorskip("dask_jobqueue", reason="needs dask-jobqueue: ooc-graph[slurm]")
-    with scheduler_for({**OPTIONS, **options}, device, print) as cluster:
+    keys = Path("keys")
+    with scheduler_for({**OPTIONS, **options}, device, keys, print) as cluster:
         text: str = cluster.job_script()
+        assert (stat.S_IMODE(keys.stat().st_mode), len(list(keys.iterdir()))) == (0o700, 2)
     return text
 
 
@@ -67,7 +70,7 @@ def test_the_script_of_a_worker(tmp_path: Path) -> None:
     for words in (
         "--nthreads 4 --memory-limit 4.00GiB --nanny",
         "--local-directory $TMPDIR --no-dashboard",
-        f"--tls-key {tmp_path}/.ooc-graph-",
+        f"--tls-key {tmp_path}/keys/key.pem",
     ):
         assert words in worker
     (inherited,) = [line for line in lines if line.startswith("export DASK_INTERNAL_INHERIT")]
@@ -97,7 +100,7 @@ def test_what_dasks_configuration_says_of_the_site_stays() -> None:
 
 def started(wait_s: float = 60) -> None:
     pytest.importorskip("dask_jobqueue", reason="needs dask-jobqueue: ooc-graph[slurm]")
-    with slurm_cluster(2, OPTIONS, "cpu", wait_s, print):
+    with slurm_cluster(2, OPTIONS, "cpu", Path("keys"), wait_s, print):
         raise AssertionError("there is no worker")
 
 
@@ -164,4 +167,6 @@ def test_a_job_runs_on_workers_that_its_scripts_start(
     assert done.code == 0, (done, (tmp_path / "worker.log").read_text())
     assert published(tmp_path / "jobs") == published(tmp_path / "alone")
     assert "ooc-graph-" in (tmp_path / "worker.log").read_text()
+    assert f"--tls-key {tmp_path}/jobs/run.tls-" in (tmp_path / "script").read_text()
+    assert not list((tmp_path / "jobs").glob("run.tls*"))
     assert len((tmp_path / "cancelled").read_text().split()) == 1

@@ -1,0 +1,143 @@
+"""What checksums, manifests, fsync, checkpoints and events cost a job.
+
+    python benchmarks/safety.py [--scale 22] [--searches 8] [--folder DIR]
+
+A job builds a graph, searches it by BFS and SSSP, and writes the answers, in one process. Functions
+of each kind are timed on the thread that calls them, without what they call of other kinds. Shares
+are of the seconds of the stages. Threads work side by side, so a share is the most that the job
+could gain without them, not less.
+"""
+
+import hashlib
+import os
+import threading
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from time import perf_counter
+from typing import Any
+
+import google_crc32c
+from harness.program import Program, load_average
+
+from ooc_graph.jobs import folder as run_folder
+from ooc_graph.jobs.driver import run_job
+from ooc_graph.jobs.reading import read_job
+from ooc_graph.layout import checkpoints, commit
+from ooc_graph.types import NoProgress
+
+CHECKSUMS, MANIFESTS, FSYNC = "checksums", "manifests", "fsync"
+CHECKPOINTS, EVENTS = "checkpoints", "events"
+KINDS = CHECKSUMS, MANIFESTS, FSYNC, CHECKPOINTS, EVENTS
+JOB = """
+[source]
+kind = "kronecker"
+scale = {scale}
+weighted = true
+
+[build]
+shards = 8
+
+[[stage]]
+kind = "bfs"
+keys = {searches}
+
+[[stage]]
+kind = "sssp"
+keys = {searches}
+"""
+
+
+class Clock:
+    """Seconds by kind of work, of all threads."""
+
+    def __init__(self) -> None:
+        self.seconds: dict[str, float] = defaultdict(float)
+        self._own = threading.local()
+        self._adding = threading.Lock()
+
+    @contextmanager
+    def counting(self, kind: str) -> Iterator[None]:
+        """Count what is done in this context, except for what other contexts in it count."""
+        outer, self._own.within = getattr(self._own, "within", 0.0), 0.0
+        begun = perf_counter()
+        try:
+            yield
+        finally:
+            elapsed = perf_counter() - begun
+            with self._adding:
+                self.seconds[kind] += elapsed - self._own.within
+            self._own.within = outer + elapsed
+
+    def timed(self, kind: str, function: Callable[..., Any]) -> Callable[..., Any]:
+        """The function, counted."""
+
+        def call(*arguments: Any, **named: Any) -> Any:
+            with self.counting(kind):
+                return function(*arguments, **named)
+
+        return call
+
+
+class Sha256:
+    """``hashlib.sha256``, counted."""
+
+    clock: Clock
+
+    def __init__(self, content: Any = b"") -> None:
+        self._digest = ORIGINAL()
+        if len(content):
+            self.update(content)
+
+    def update(self, content: Any) -> None:
+        with self.clock.counting(CHECKSUMS):
+            self._digest.update(content)
+
+    def hexdigest(self) -> str:
+        return self._digest.hexdigest()
+
+
+ORIGINAL = hashlib.sha256
+COUNTED: list[tuple[str, Any, tuple[str, ...]]] = [
+    (CHECKSUMS, google_crc32c, ("extend", "value")),
+    (FSYNC, os, ("fsync", "fdatasync")),
+    (MANIFESTS, commit.Partial, ("_write_documents", "_write_sidecars")),
+    (MANIFESTS, commit.Manifest, ("encode",)),
+    (MANIFESTS, commit, ("write_durably", "sync_folders")),
+    (MANIFESTS, run_folder.Run, ("write_text",)),
+    (CHECKPOINTS, checkpoints, ("_record", "_move", "_is_there")),
+    (CHECKPOINTS, checkpoints.Checkpoints, ("__init__",)),
+    (EVENTS, run_folder, ("append_line",)),
+]
+
+
+def count_with(clock: Clock) -> None:
+    """Have functions of each kind counted from now on."""
+    for kind, owner, names in COUNTED:
+        for name in names:
+            setattr(owner, name, clock.timed(kind, getattr(owner, name)))
+    Sha256.clock = clock
+    hashlib.sha256 = Sha256  # type: ignore[assignment,misc]
+
+
+def main() -> None:
+    program = Program("safety", __doc__, scale=22, searches=8, folder=None)
+    options = program.parse()
+    clock = Clock()
+    with program.scratch() as folder:
+        file = folder / "job.toml"
+        for number, scale in enumerate((10, options.scale)):
+            file.write_text(JOB.format(scale=scale, searches=options.searches))
+            if number:  # the first job compiled
+                count_with(clock)
+            begun = perf_counter()
+            run_job(read_job(file), folder / f"run-{scale}", NoProgress(), print)
+            elapsed = perf_counter() - begun
+    shares = {f"{kind}_share": clock.seconds[kind] / elapsed for kind in KINDS}
+    seconds = {f"{kind}_s": clock.seconds[kind] for kind in KINDS}
+    figures = {"job_s": elapsed, **seconds, **shares, **load_average()}
+    program.record(program.given("scale", "searches"), figures)
+
+
+if __name__ == "__main__":
+    main()
