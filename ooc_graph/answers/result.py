@@ -38,9 +38,9 @@ class Result(Exports):
     are seconds of the search alone, as Graph500 times it; None if opened from a store.
 
     ``seconds`` has the wall time of ``plan``; ``load``, until the graph is ready, and what travels;
-    ``search``, which is ``elapsed_s``; ``order``, making the columns read so far, or ``write``, a
-    store of all. ``tier_bytes``: ``memory``, ``pinned`` and ``device`` that the search reserved in
-    a process, and what it ``read`` of the store, if counted. Both are empty if it was opened.
+    ``search``, which is ``elapsed_s``; ``order``, of columns read so far, or ``write``, of a store.
+    ``tier_bytes`` has the bytes of ``memory``, ``pinned`` and ``device`` that the search reserved,
+    and what it ``read`` of the store, if counted. Both are empty if the result was opened.
     """
 
     root: int | None
@@ -234,8 +234,7 @@ class PairsResult(Result):
 
     def to_dask_dataframe(self) -> Any:
         """Not there: `to_dask_array` gives the distances."""
-        why = "distances of many sources are no table"
-        raise UsageError(f"{why}: use to_dask_array('{self.measure}')")
+        raise UsageError(f"many sources give no table: use to_dask_array('{self.measure}')")
 
 
 @dataclass(frozen=True, repr=False)
