@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from ooc_graph.jobs.metrics import write_metrics
 from ooc_graph.jobs.status import status_of, statuses_in
 from tests.job_runs import Command, small_job
 
@@ -64,6 +65,22 @@ def test_metrics_of_runs(ooc: Command, tmp_path: Path) -> None:
     assert failures["bad", "build"] == failures[strange, "bfs"] == 0
     # Nothing but the file: a partial one would be read, too.
     assert {one.name for one in tmp_path.glob("*.prom*")} == {path.name}
+
+
+def test_a_file_that_is_being_written_is_not_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[str] = []
+    replace = Path.replace
+
+    def replacing(partial: Path, path: Path) -> Path:
+        seen.append(partial.name)
+        return replace(partial, path)
+
+    monkeypatch.setattr(Path, "replace", replacing)
+    write_metrics(tmp_path / "ooc.prom", [])
+    assert len(seen) == 1
+    assert not seen[0].endswith(".prom")
 
 
 def test_a_file_that_node_exporter_does_not_read_is_refused(ooc: Command, tmp_path: Path) -> None:

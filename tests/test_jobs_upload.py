@@ -223,14 +223,17 @@ def killed_while_uploading(environment: dict[str, str], folder: Path) -> int:
     while True:
         shutil.rmtree(run)
         shutil.copytree(kept, run)
+        files = s3fs.S3FileSystem(skip_instance_cache=True)
+        if files.exists(TO):
+            files.rm(TO, recursive=True)
         code = command_until(step, run, words)
         assert command_until(None, run, words) == 0
         manifest = read_manifest(run)
         assert manifest is not None
         assert manifest["steps"]["bfs-up"]["units"].keys() == {"10", "30"}
         files = s3fs.S3FileSystem(skip_instance_cache=True)
-        names = {name.removeprefix(f"{BUCKET}/night/") for name in files.find(TO)}
-        assert names == {name for name in results(run) if name.startswith("bfs/")}
+        there = {name.removeprefix(f"{BUCKET}/night/"): files.cat(name) for name in files.find(TO)}
+        assert there == {name: c for name, c in results(run).items() if name.startswith("bfs/")}
         if code == 0:
             return step
         assert code == -signal.SIGKILL

@@ -20,8 +20,8 @@ from ooc_graph.jobs.stage_tables import (
 
 BUILD = "build"
 """What the stage that builds the graph is called."""
-RESERVED = (BUILD, "graph")
-"""Names that no stage may have: of the build, and of what it writes."""
+RESERVED = (BUILD, "graph", "comparison")
+"""Names that no stage may have: of the build, of what it writes, of a page about several runs."""
 AFTER_REPORTS = ("report", "upload")
 """Kinds of stages that may follow a report: those that a page about the run does not show."""
 

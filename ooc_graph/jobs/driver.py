@@ -13,7 +13,6 @@ from typing import Any, TypeVar
 from ooc_graph.errors import (
     OocGraphError,
     RetryableError,
-    RunTakenOverError,
     StoreReplacedError,
     UsageError,
 )
@@ -137,7 +136,9 @@ def _step(
             _note_failure(run, error, begun, step)
             raise
 
-    _retried(job.retries, step.label, attempt, say, workplace.close)
+    # Fingerprints are those of the plan. If the source is another one, only another run helps.
+    never = StoreReplacedError
+    _retried(job.retries, step.label, attempt, say, never, workplace.close)
 
 
 def _retried(
@@ -145,14 +146,14 @@ def _retried(
     what: str,
     call: Callable[[], Result],
     say: Say,
+    never: type[Exception] | tuple[()] = (),
     before_next: Callable[[], None] = lambda: None,
 ) -> Result:
-    """Call, and call again after errors that may not come again."""
+    """Call, and call again after errors that may not come again, except for those of a kind."""
     for _ in range(retries.times):
         try:
             return call()
-        except StoreReplacedError:
-            # Fingerprints are those of the plan, which only another run makes anew.
+        except never:
             raise
         except RetryableError as error:
             say(f"{what}: {error}; again in {retries.wait_s:g} s")
@@ -165,7 +166,7 @@ def _do(work: Any, step: Step, say: Say) -> None:
     """Do all units of a step that are left."""
     run, begun = work.run, perf_counter()
     units = work.units(step)
-    for path in run.remove_damaged(step):
+    for path in run.remove_damaged(step, units):
         say(f"{step.label}: {path} is not what was written, made again")
     left = run.begin_step(step, units, lambda unit: work.known(step, unit))
     kept = len(units) - len(left)
@@ -211,5 +212,5 @@ def _note_failure(run: Run, error: BaseException, begun: float, step: Step | Non
     event = FAILED
     if isinstance(error, Terminated | KeyboardInterrupt):
         event, said = STOPPED, f"stopped by {getattr(error, 'signal_name', 'SIGINT')}"
-    with suppress(RunTakenOverError, OSError):
+    with suppress(OocGraphError, OSError):
         run.event(event, **of, seconds=perf_counter() - begun, error=said)

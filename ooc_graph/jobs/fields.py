@@ -35,8 +35,9 @@ def _located_or_url(path: str, info: ValidationInfo) -> str:
 
 def _target(url: str) -> str:
     """A URL that results may be written to."""
-    scheme, _, path = url.partition("://")
-    if scheme not in OBJECT_STORES or not path:
+    scheme, _, path = url.rstrip("/").partition("://")
+    # Libraries read names with nothing between two slashes otherwise than they write them.
+    if scheme not in OBJECT_STORES or not path or "" in path.split("/"):
         known = ", ".join(f"{name}://" for name in OBJECT_STORES)
         said = shown(url) if is_url(url) else url
         raise ValueError(f"{said}: expected the URL of a folder in an object store ({known})")

@@ -156,9 +156,9 @@ class Run:
         found: dict[str, Any] | None = self.manifest["steps"].get(step.label)
         return found
 
-    def remove_damaged(self, step: Step) -> list[str]:
-        """Remove what is damaged of a step, which nobody else would replace; its paths."""
-        found = step.damaged(self.entry(step) or {"units": {}}, self.folder)
+    def remove_damaged(self, step: Step, units: Sequence[str]) -> list[str]:
+        """Remove what is damaged of some units, which nobody else would replace; its paths."""
+        found = step.damaged(self.entry(step) or {"units": {}}, self.folder, units)
         for path in found:
             self._require_own()
             rmtree(self.folder / path)
@@ -178,14 +178,15 @@ class Run:
             entry |= {"units": {}, "begun": {}}
             self.manifest["steps"][step.label] = entry
         entry |= {"listed": step.listed, "wanted": step.wanted}
-        done = step.intact(entry, self.folder)
+        done, spent = step.intact(entry, self.folder), entry.get("spent", {})
         for unit, before in entry["begun"].items():
             path = step.output(unit)
             if path is not None and sha256_of(self.folder / path) not in (None, before):
-                done[unit] = {**noted(self.folder / path), "seconds": None, **known(unit)}
+                took = {"seconds": spent.get(unit)}
+                done[unit] = {**noted(self.folder / path), **took, **known(unit)}
         done = {unit: done[unit] for unit in units if unit in done}
         left = [unit for unit in units if unit not in done]
-        spent = {unit: s for unit, s in entry.get("spent", {}).items() if unit in left}
+        spent = {unit: seconds for unit, seconds in spent.items() if unit in left}
         entry |= {"units": done, "begun": {}, "spent": spent, "total": len(units), "done": False}
         self.write()
         self.event("begun", stage=step.label)
@@ -220,7 +221,7 @@ class Run:
         entry = self.manifest["steps"][step.label]
         for unit, facts in found.items():
             path = step.subject(unit)
-            known = {} if path is None else noted(self.folder / path)
+            known = {} if path is None or "sha256" in facts else noted(self.folder / path)
             took = seconds / len(found) + entry["spent"].pop(unit, 0.0)
             entry["units"][unit] = {**known, "seconds": took, **facts}
         entry["begun"] = {}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from datetime import UTC, datetime
 from functools import partial
@@ -40,7 +41,7 @@ def serve_status(folder: Path, port: int, say: Callable[[str], object]) -> None:
     """
     page = partial(_Page, folder, runs_template("live.html.j2"))
     try:
-        server = ThreadingHTTPServer((HOST, port), page)
+        server = _Server((HOST, port), page)
     except OSError as error:
         raise UsageError(f"port {port}: {error.strerror}; give another one, or 0") from error
     with server:
@@ -57,6 +58,13 @@ def page_html(template: Template, folder: Path, now: datetime) -> str:
         now=f"{now:%Y-%m-%d %H:%M:%S}",
         every_s=EVERY_S,
     )
+
+
+class _Server(ThreadingHTTPServer):
+    def handle_error(self, *_: object) -> None:
+        """Say nothing of browsers that go away; of all else, what Python says."""
+        if not isinstance(sys.exception(), ConnectionError):
+            super().handle_error(*_)  # type: ignore[arg-type]
 
 
 class _Page(BaseHTTPRequestHandler):

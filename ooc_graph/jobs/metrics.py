@@ -9,7 +9,7 @@ from typing import Any
 
 from ooc_graph.errors import UsageError
 from ooc_graph.jobs.status import STATES
-from ooc_graph.layout.whole_file import whole_file
+from ooc_graph.layout.whole_file import disk_full_reported, renamed_file
 
 _HELP = {
     "run_state": "1 for the state that a run is in, 0 for the others.",
@@ -18,7 +18,7 @@ _HELP = {
     "stage_units": "Units of a stage: answers or files.",
     "stage_units_done": "Units of a stage that are done.",
     "stage_seconds": "Seconds that the units of a stage took that are done.",
-    "stage_tier_bytes": "Bytes of memory that a search of a stage reserved, and that all read.",
+    "stage_tier_bytes": "Most bytes that a search reserved; as read, bytes that all read.",
     "stage_failures": "Failures of a stage in the latest attempt at its run.",
 }
 """By name, less the prefix: what is measured."""
@@ -39,7 +39,8 @@ def write_metrics(path: Path, statuses: Sequence[Mapping[str, Any]]) -> None:
         raise UsageError(
             f"{path}: node_exporter reads no such file; give a name that ends in .prom"
         )
-    with whole_file(path) as partial:
+    # Under a name that does not end in .prom, and to be read soon or never: not synced.
+    with disk_full_reported(path), renamed_file(path) as partial:
         partial.write_text(metrics_text(statuses), encoding="utf-8")
 
 

@@ -14,9 +14,8 @@ from ooc_graph.report.runs_page import write_runs_page
 
 
 def write_own_report(folder: Path, steps: Mapping[str, Step], stage: Step, path: Path) -> None:
-    """Write the page about a run, without the ``stage`` that does, and uploads that follow it."""
-    uploads = {name for name, step in steps.items() if step.kind == "upload"}
-    left_out = {stage.label, *(uploads - stage.asked["after"].keys())}
+    """Write the page about a run, without the ``stage`` that does, and those that follow it."""
+    left_out = steps.keys() - stage.asked["after"].keys()
     (run,) = compared([folder])
     others = tuple(one for one in run.stages if one.name not in left_out)
     # If only these are left, the run is over by the time that anybody reads it.

@@ -61,7 +61,7 @@ class Rates:
     def _entries_in(self, folder: Path) -> Mapping[str, Any]:
         try:
             manifest = read_manifest(folder)
-        except CorruptStoreError:
+        except (CorruptStoreError, OSError):
             return {}
         return manifest["steps"] if manifest and manifest["job"] == self._job else {}
 

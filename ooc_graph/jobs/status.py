@@ -31,11 +31,11 @@ def status_or_damage(folder: Path) -> dict[str, Any]:
     """How far a run is; the state of one that cannot be read is that it is damaged."""
     try:
         return status_of(folder)
-    except (CorruptStoreError, NotAStoreError) as error:
+    except (CorruptStoreError, NotAStoreError, OSError) as error:
         return damaged(folder, error)
 
 
-def damaged(folder: Path, error: OocGraphError) -> dict[str, Any]:
+def damaged(folder: Path, error: OocGraphError | OSError) -> dict[str, Any]:
     """What `status_of` would say of a run that cannot be read."""
     found = {"job": "", "folder": str(folder), "state": DAMAGED, "error": str(error)}
     return {**found, "steps": []}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -12,7 +12,7 @@ from typing import Any
 
 from ooc_graph import __version__
 from ooc_graph.jobs.checks import BUILD
-from ooc_graph.jobs.inputs import Files, answers_of, is_same, roots_sha256
+from ooc_graph.jobs.inputs import Files, answers_of, is_same, roots_sha256, sha256_of
 from ooc_graph.jobs.model import Build, Job, StoreSource
 from ooc_graph.jobs.stage_tables import (
     ROOTS,
@@ -71,7 +71,7 @@ class Step:
         return f"{self.label}/{unit}.zarr" if self.has_roots else f"{self.label}.zarr"
 
     def subject(self, unit: str) -> str | None:
-        """What a unit is done for, as long as that stays as it is: its output, or what it uploads.
+        """What a unit writes, or uploads; it is done as long as that is as it was noted.
 
         In the folder of the run; None: nothing.
         """
@@ -105,15 +105,23 @@ class Step:
             if (path := self.subject(unit)) is None or is_same(folder / path, facts)
         }
 
-    def damaged(self, entry: Mapping[str, Any], folder: Path) -> list[str]:
-        """Stores that the step wrote and that are not as they were written; their paths.
+    def damaged(self, entry: Mapping[str, Any], folder: Path, units: Collection[str]) -> list[str]:
+        """Stores of units that the step wrote and whose manifest is damaged or gone; their paths.
 
-        Those who write stores replace none without a manifest, which may be anybody's; so is what
-        a link leads to.
+        Those who write stores replace none of them: they may be anybody's. So is what a link
+        leads to.
         """
-        others = entry["units"].keys() - self.intact(entry, folder).keys()
-        paths = {path: folder / path for path in sorted(filter(None, map(self.output, others)))}
-        return [path for path, at in paths.items() if at.is_dir() and not at.is_symlink()]
+        paths = {path: folder / path for unit in units if (path := self.output(unit))}
+        written = {self.output(unit) for unit in entry["units"]}
+        return [
+            path
+            for path, at in paths.items()
+            if path in written
+            and path.endswith(".zarr")
+            and at.is_dir()
+            and at.resolve() == folder.resolve() / path
+            and sha256_of(at) is None
+        ]
 
     def differing(self, entry: Mapping[str, Any]) -> list[str]:
         """Names of what was otherwise when the step was done before."""

@@ -201,12 +201,20 @@ def kind_of(store: Path) -> str | None:
     path = store / MANIFEST
     try:
         with naming(path):
-            return str(parsed(path.read_bytes())["body"]["kind"])
+            return kind_in(path.read_bytes())
     except OSError as error:
         if error.errno == errno.EIO:
             raise
         return None
-    except (ValueError, KeyError, TypeError):
+
+
+def kind_in(content: bytes) -> str | None:
+    """Kind that the content of a manifest states, None if it is none."""
+    try:
+        document = parsed(content)
+        is_manifest = {"version", "kind", "files"} <= document["body"].keys()
+        return str(document["body"]["kind"]) if is_manifest and "sha256" in document else None
+    except (ValueError, KeyError, TypeError, AttributeError):
         return None
 
 

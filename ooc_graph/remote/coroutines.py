@@ -32,12 +32,9 @@ async def _each(
         async with limit:
             await do(thing)
 
-    # The first call of a file system opens its session.
-    for thing in things[:1]:
-        await do(thing)
     try:
         async with asyncio.TaskGroup() as group:
-            for thing in things[1:]:
+            for thing in things:
                 group.create_task(limited(thing))
     except BaseExceptionGroup as errors:
         raise errors.exceptions[0] from None

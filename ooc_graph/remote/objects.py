@@ -87,18 +87,27 @@ def _of_each(asked: Callable[[str, Any], Found], urls: Sequence[str]) -> list[Fo
     """What is found out about each URL, by one file system for each scheme."""
     systems = {scheme_of(url): url for url in urls}
     files = {scheme: file_system(url) for scheme, url in systems.items()}
-    return each_of(lambda url: asked(url, files[scheme_of(url)]), urls, _AT_ONCE)
-
-
-def each_of(do: Callable[[Asked], Found], things: Sequence[Asked], at_once: int) -> list[Found]:
-    """What ``do`` gives of each thing, by some threads; after an error it begins with no other."""
     # The first call of a file system opens its session.
-    found = [do(one) for one in things[:1]]
+    first = [asked(url, files[scheme_of(url)]) for url in urls[:1]]
+    return first + each_of(lambda url: asked(url, files[scheme_of(url)]), urls[1:], _AT_ONCE)
+
+
+def each_of(
+    do: Callable[[Asked], Found],
+    things: Sequence[Asked],
+    at_once: int,
+    leave: Callable[[], object] = lambda: None,
+) -> list[Found]:
+    """What ``do`` gives of each thing, by some threads; after an error it begins with no other.
+
+    Then ``leave`` is called, before it waits for those that are under way.
+    """
     with ThreadPoolExecutor(at_once) as pool:
-        begun = [pool.submit(do, one) for one in things[1:]]
+        begun = [pool.submit(do, one) for one in things]
         try:
-            return found + [one.result() for one in begun]
+            return [one.result() for one in begun]
         finally:
+            leave()
             pool.shutdown(cancel_futures=True)
 
 

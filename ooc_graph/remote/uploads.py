@@ -9,12 +9,11 @@ from __future__ import annotations
 
 import base64
 import hashlib
-import json
 import re
 import uuid
 from collections.abc import Awaitable, Mapping
-from contextlib import suppress
 from pathlib import Path
+from threading import Event
 from typing import Any, TypeVar
 
 from ooc_graph.errors import (
@@ -24,7 +23,7 @@ from ooc_graph.errors import (
     OutputBusyError,
     OutputExistsError,
 )
-from ooc_graph.layout.manifest import Manifest
+from ooc_graph.layout.manifest import Manifest, kind_in
 from ooc_graph.layout.names import MANIFEST
 from ooc_graph.remote.coroutines import await_each
 from ooc_graph.remote.faults import NO_SUCH, faults_of
@@ -59,9 +58,12 @@ def upload(to: str, outputs: Mapping[str, Path], progress: Progress) -> None:
     files = file_system(to)
     uploads = [_Upload(files, joined(to, name), path) for name, path in outputs.items()]
     parts = [(one, name) for one in uploads for name in one.names]
+    is_left = Event()
     with progress.stage("reading what is to be uploaded"):
-        each_of(lambda part: part[0].read(part[1]), parts, AT_ONCE)
-    await_each(files, _Upload.look, uploads, AT_ONCE)
+        each_of(lambda part: part[0].read(part[1], is_left), parts, AT_ONCE, is_left.set)
+    # The first call of a file system opens its session.
+    await_each(files, _Upload.look, uploads[:1], AT_ONCE)
+    await_each(files, _Upload.look, uploads[1:], AT_ONCE)
     # Only once nothing speaks against any of them.
     await_each(files, _Upload.mark, uploads, AT_ONCE)
     missing = [(one, name) for one, name in parts if name in one.missing]
@@ -70,9 +72,7 @@ def upload(to: str, outputs: Mapping[str, Path], progress: Progress) -> None:
 
         async def send(part: tuple[_Upload, str]) -> None:
             one, name = part
-            url = one.url_of(name)
-            with faults_of(url, writing=True):
-                await files._put_file(str(one.path / name), url)
+            await one.send(name)
             bar.advance(one.local[name][0])
 
         await_each(files, send, missing, AT_ONCE)
@@ -98,11 +98,11 @@ class _Upload:
         """Where a file goes."""
         return joined(self.url, name) if name else self.url
 
-    def read(self, name: str) -> None:
-        """Note size and MD5 of a file that is to be there."""
+    def read(self, name: str, is_left: Event) -> None:
+        """Note size and MD5 of a file that is to be there, unless nobody waits for it any more."""
         path, sha256, md5 = self.path / name, hashlib.sha256(), _md5()
         with path.open("rb") as file:
-            while block := file.read(_BLOCK_BYTES):
+            while (block := file.read(_BLOCK_BYTES)) and not is_left.is_set():
                 sha256.update(block)
                 md5.update(block)
             self.local[name] = file.tell(), md5.hexdigest()
@@ -130,6 +130,17 @@ class _Upload:
         if self.manifest is not None and self.standing != self.manifest.encode():
             await self._write_manifest(UPLOADING + f'"{uuid.uuid4().hex}"}}\n'.encode())
 
+    async def send(self, name: str) -> None:
+        """Send a file, unless another run has begun to upload to the same URL."""
+        if self.manifest is not None:
+            await self._require_own()
+        path, url = self.path / name, self.url_of(name)
+        # What is wrong here is not said of the server.
+        path.open("rb").close()
+        with faults_of(url, writing=True):
+            # One part of a file at a time: with those of other files, enough are under way.
+            await self.files._put_file(str(path), url, max_concurrency=1)
+
     async def end(self) -> None:
         """Compare what is there with what was sent; from then on a store is whole."""
         there = await self._there()
@@ -137,14 +148,17 @@ class _Upload:
             await self._require(name, there.get(name, {}), *local)
         if self.manifest is None:
             return
-        if await self._manifest_there() != self.standing:
-            raise OutputBusyError(
-                f"{self.url}: another run uploads there; run the same again once that has ended"
-            )
+        await self._require_own()
         await self._write_manifest(self.manifest.encode())
         for name in there.keys() - self.manifest.files.keys() - {MANIFEST}:
             with faults_of(self.url_of(name), writing=True):
                 await self.files._rm_file(self.url_of(name))
+
+    async def _require_own(self) -> None:
+        if await self._manifest_there() != self.standing:
+            raise OutputBusyError(
+                f"{self.url}: another run uploads there; run the same again once that has ended"
+            )
 
     async def _manifest_there(self) -> bytes | None:
         url = self.url_of(MANIFEST)
@@ -167,11 +181,13 @@ class _Upload:
             found = await _found(self.url, self.files._info(self.url))
             return {"": found} if found and found["type"] == "file" else {}
         below = await _found(self.url, self.files._find(self.url, detail=True))
+        if not isinstance(below, dict):  # of adlfs, if the folder's own name is that of a blob
+            below = {}
         start = f"{self.files._strip_protocol(self.url)}/"
         # Consoles make an empty object of a folder's own name.
         return {
             name.removeprefix(start): facts
-            for name, facts in (below or {}).items()
+            for name, facts in below.items()
             if name.startswith(start) and name != start
         }
 
@@ -218,6 +234,4 @@ def _is_ours(standing: bytes | None, there: Mapping[str, Any]) -> bool:
     """Whether there is nothing where a store is to go, or a store, or what is left of an upload."""
     if standing is None:
         return not there
-    with suppress(ValueError, KeyError, TypeError):
-        return standing.startswith(UPLOADING) or "kind" in json.loads(standing)["body"]
-    return False
+    return standing.startswith(UPLOADING) or kind_in(standing) is not None

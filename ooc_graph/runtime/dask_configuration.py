@@ -28,6 +28,8 @@ def dask_config() -> dict[str, Any]:
         "distributed.worker.profile.enabled": False,
         "distributed.scheduler.worker-saturation": float("inf"),
         "distributed.scheduler.preload": ["ooc_graph.runtime.scheduler_preload"],
+        # How long it keeps what it did for a client that has left.
+        "distributed.scheduler.events-cleanup-delay": "60s",
         # Lines of a worker's log that stay in its memory: each task has two.
         "distributed.admin.log-length": 1000,
         "distributed.admin.large-graph-warning-threshold": "1GB",

@@ -30,7 +30,7 @@ ways = pytest.mark.parametrize("more", ["", CLUSTER], ids=["one-process", "clust
 def standing(run: Path) -> dict[Path, tuple[int, int]]:
     """What is published in a run, whole, and which file or folder it is."""
     found = [*run.rglob("*.csv"), *run.rglob("*.zarr")]
-    states = {path: path.stat() for path in found}
+    states = {path: path.stat() for path in found if ".partial-" not in path.name}
     return {path: (state.st_ino, state.st_mtime_ns) for path, state in states.items()}
 
 
@@ -101,4 +101,5 @@ def test_killed_at_random_moments(kills: int, more: str, tmp_path: Path) -> None
         assert published(run) == right, (seed, folders)
         assert not list(run.rglob("*.partial*")), (seed, folders)
     print(f"{done} kills in {folders} folders; {twice} units done twice")
-    assert twice <= WORKERS * done
+    # A worker may have found an answer that nobody took up any more.
+    assert twice <= (WORKERS * done if more else 0)
