@@ -109,7 +109,7 @@ def test_jobs_leave_nothing(
         memory, files, children = zip(*(one[name] for one in processes), strict=True)
         few = max(1, len(memory) // 10)
         growths[name] = statistics.median(memory[-few:]) / statistics.median(memory[:few])
-        print(f"{name}: memory {growths[name]:.3f} times, {max(files)} files, {max(children)} children")
+        print(f"{name}: memory {growths[name]:.3f} times, {max(files)} files")
         # A connection may be there or not.
         assert statistics.median(files[-few:]) <= statistics.median(files[:few]) + 1, name
         assert children[-1] == children[0], name
