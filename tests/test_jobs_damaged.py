@@ -96,6 +96,31 @@ def test_what_a_link_leads_to_is_not_removed(ooc: Command, tmp_path: Path) -> No
     assert files_of(store) == left
 
 
+def test_what_is_not_made_again_is_not_removed(ooc: Command, tmp_path: Path) -> None:
+    job, run = small_job(tmp_path), tmp_path / "run"
+    assert ooc("run", job, "--out", run).code == 0
+    (run / "bfs" / "30.zarr" / "manifest.json").write_bytes(b"{")
+    left = files_of(run / "bfs" / "30.zarr")
+    assert ooc("run", job, "--out", run, "--set", "stage.bfs.roots=[10]").code == 0
+    assert files_of(run / "bfs" / "30.zarr") == left
+    # Somewhere else, by a link above it.
+    (run / "bfs").rename(tmp_path / "elsewhere")
+    (run / "bfs").symlink_to(tmp_path / "elsewhere")
+    assert ooc("run", job, "--out", run).code == 1
+    assert len(files_of(tmp_path / "elsewhere" / "30.zarr")) == len(left)
+
+
+def test_a_folder_where_a_file_goes_is_not_removed(ooc: Command, tmp_path: Path) -> None:
+    job, run = small_job(tmp_path), tmp_path / "run"
+    assert ooc("run", job, "--out", run).code == 0
+    file = run / "export" / "30.csv"
+    file.unlink()
+    file.mkdir()
+    (file / "mine").touch()
+    assert ooc("run", job, "--out", run).code == 2
+    assert [path.name for path in file.iterdir()] == ["mine"]
+
+
 @pytest.mark.parametrize("rounds", ROUNDS)
 def test_damaged_files_are_noticed(
     rounds: int, ooc: Command, tmp_path: Path, record_property: Callable[[str, object], None]

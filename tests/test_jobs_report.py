@@ -108,7 +108,10 @@ def test_time_of_calls_that_were_interrupted_counts(
             signal.raise_signal(signal.SIGTERM)
         if end == "failed":
             raise ClusterLostError("gone")
-        return find(*words, **options)
+        found = find(*words, **options)
+        if end == "published":
+            raise ClusterLostError("gone late")
+        return found
 
     monkeypatch.setattr(og, "components", slow)
     assert [ooc("run", job, "--out", run).code for _ in range(3)] == [143, 75, 0]
@@ -119,6 +122,10 @@ def test_time_of_calls_that_were_interrupted_counts(
     (run / "components.zarr" / "manifest.json").unlink()
     ends.append("done")
     assert ooc("run", job, "--out", run).code == 0
+    assert reported(ooc, run)[0]["stages"][2]["seconds"] == 10.0
+    (run / "components.zarr" / "manifest.json").unlink()
+    ends.append("published")
+    assert [ooc("run", job, "--out", run).code for _ in range(2)] == [75, 0]
     assert reported(ooc, run)[0]["stages"][2]["seconds"] == 10.0
 
 
@@ -305,6 +312,16 @@ def test_a_stage_writes_the_page(ooc: Command, tmp_path: Path) -> None:
     assert page.texts["td"].count("✓ skipped") == 2
     (run / "report.html").unlink()
     assert done_by(ooc("run", job, *words)) == ["report"]
+
+
+def test_a_page_is_not_about_what_follows_it(ooc: Command, tmp_path: Path) -> None:
+    more = "".join(f'[[stage]]\nkind = "report"\nname = "{name}"\n' for name in ("a", "b"))
+    run = tmp_path / "run"
+    assert ooc("run", small_job(tmp_path, more), "--out", run).code == 0
+    for name, before in {"a": [], "b": ["a"]}.items():
+        page = Page((run / f"{name}.html").read_text())
+        assert page.texts["th"][-len(STEPS) - len(before) :] == [*STEPS, *before]
+        assert "✓ done" in page.texts["p"]
 
 
 def test_nothing_is_about_the_answers_of_a_report(ooc: Command, tmp_path: Path) -> None:

@@ -103,6 +103,23 @@ def test_a_server_that_is_down_at_the_beginning_is_tried_again(
     assert skipped(ooc("run", job, "--out", run)) == len(STEPS)
 
 
+def test_a_store_that_is_being_uploaded_is_waited_for(
+    web: Site,  # noqa: F811
+    tmp_path: Path,
+    ooc: Command,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    web.files["/g.zarr/manifest.json"] = b'{"uploading": "x"}'
+    (tmp_path / "night.toml").write_text(
+        f'[source]\nkind = "store"\npath = "{web.url}/g.zarr"\n[retries]\ntimes = 2\nwait_s = 7\n'
+    )
+    waits: list[float] = []
+    monkeypatch.setattr(driver, "sleep", waits.append)
+    said = ooc("run", tmp_path / "night.toml", "--out", tmp_path / "run")
+    assert (said.code, waits) == (75, [7, 7])
+    assert "is being uploaded" in said.err
+
+
 def test_secrets_are_refused(tmp_path: Path, ooc: Command) -> None:
     for url in ("https://me:S3cret@host/e.csv", "https://host/e.csv?sig=S3cret"):
         said = ooc("run", small_job(tmp_path, url), "--out", tmp_path / "run")
