@@ -14,6 +14,7 @@ import threading
 from collections import defaultdict
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from time import perf_counter
 from typing import Any
 
@@ -23,7 +24,7 @@ from harness.program import Program, load_average
 from ooc_graph.jobs import folder as run_folder
 from ooc_graph.jobs.driver import run_job
 from ooc_graph.jobs.reading import read_job
-from ooc_graph.layout import checkpoints, commit
+from ooc_graph.layout import checkpoints, chunks, commit, digests
 from ooc_graph.types import NoProgress
 
 CHECKSUMS, MANIFESTS, FSYNC = "checksums", "manifests", "fsync"
@@ -79,27 +80,24 @@ class Clock:
         return call
 
 
-class Sha256:
-    """``hashlib.sha256``, counted."""
+class Counted:
+    """A hash function of `hashlib`'s kind, counted."""
 
-    clock: Clock
-
-    def __init__(self, content: Any = b"") -> None:
-        self._digest = ORIGINAL()
-        if len(content):
-            self.update(content)
+    def __init__(self, clock: Clock, function: Callable[[], Any], content: Any = b"") -> None:
+        self._clock, self._digest = clock, function()
+        self.update(content)
 
     def update(self, content: Any) -> None:
-        with self.clock.counting(CHECKSUMS):
+        with self._clock.counting(CHECKSUMS):
             self._digest.update(content)
 
     def hexdigest(self) -> str:
         return self._digest.hexdigest()
 
 
-ORIGINAL = hashlib.sha256
 COUNTED: list[tuple[str, Any, tuple[str, ...]]] = [
     (CHECKSUMS, google_crc32c, ("extend", "value")),
+    (CHECKSUMS, chunks, ("crc_of_blocks",)),
     (FSYNC, os, ("fsync", "fdatasync")),
     (MANIFESTS, commit.Partial, ("_write_documents", "_write_sidecars")),
     (MANIFESTS, commit.Manifest, ("encode",)),
@@ -116,8 +114,9 @@ def count_with(clock: Clock) -> None:
     for kind, owner, names in COUNTED:
         for name in names:
             setattr(owner, name, clock.timed(kind, getattr(owner, name)))
-    Sha256.clock = clock
-    hashlib.sha256 = Sha256  # type: ignore[assignment,misc]
+    for name, function in digests.FUNCTIONS.items():
+        digests.FUNCTIONS[name] = partial(Counted, clock, function)
+    hashlib.sha256 = partial(Counted, clock, hashlib.sha256)  # type: ignore[assignment]
 
 
 def main() -> None:

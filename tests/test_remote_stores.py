@@ -142,7 +142,7 @@ def test_a_file_that_is_not_the_manifests(web: Site, graphs: list[Path], how: st
         del web.files[name]
     else:
         web.files[name] = content[:-1] + (b"" if how == "short" else bytes([content[-1] ^ 1]))
-    said = "is missing" if how == "missing" else r"is not what the manifest says \(size or SHA-256"
+    said = "is missing" if how == "missing" else r"is not what the manifest says \(size or hash"
     with pytest.raises(CorruptStoreError, match=f"^{web.url}{name}: {said}"):
         og.open(url)
     assert not stores.copy_path(url).exists()

@@ -10,7 +10,6 @@ import shutil
 import zipfile
 from collections.abc import Callable
 from dataclasses import replace
-from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +25,7 @@ from ooc_graph.jobs.model import FilesSource
 from ooc_graph.jobs.reading import read_job
 from ooc_graph.layout.chunks import FileEntry
 from ooc_graph.layout.commit import partial_store
+from ooc_graph.layout.digests import digest_of
 from ooc_graph.layout.manifest import Manifest
 from ooc_graph.layout.stored import Stored
 from ooc_graph.layout.whole_file import locked
@@ -54,7 +54,7 @@ def sign(store: Path, *more: FileEntry, kind: str = "graph") -> None:
     entries = dict(Manifest.load(store).files)
     for name, entry in entries.items():
         content = (store / name).read_bytes()
-        entries[name] = replace(entry, size=len(content), sha256=sha256(content).hexdigest())
+        entries[name] = replace(entry, size=len(content), digest=digest_of(content))
     made = Manifest.of(kind, [*entries.values(), *more])
     (store / "manifest.json").write_bytes(made.encode())
 
@@ -75,8 +75,7 @@ def test_what_is_signed_alone_is_opened(store: Path) -> None:
 @pytest.mark.parametrize("name", ["../secret", "/secret", "shards/../../secret", "a//b", "./a"])
 def test_names_that_lead_out_of_a_store(name: str, store: Path) -> None:
     (store.parent / "secret").write_text("x")
-    digest = sha256(b"x").hexdigest()
-    sign(store, FileEntry(name, 1, digest))
+    sign(store, FileEntry(name, 1, digest_of(b"x")))
     with pytest.raises(CorruptStoreError, match="names a file outside of the store"):
         Stored.open(store)
 

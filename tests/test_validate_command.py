@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import shutil
@@ -17,6 +16,7 @@ import pytest
 
 import ooc_graph as og
 from ooc_graph.errors import MemoryBudgetError
+from ooc_graph.layout.digests import digest_of
 from ooc_graph.layout.manifest import Manifest
 from ooc_graph.runtime import stored_answers
 from ooc_graph.validate.batch import batch_bytes
@@ -107,8 +107,8 @@ def rewrite(store: Path, name: str, content: bytes, **facts: Any) -> None:
     """Change a file of a store, and what the manifest says of it."""
     manifest = Manifest.load(store)
     (store / name).write_bytes(content)
-    digest = hashlib.sha256(content).hexdigest()
-    entries = manifest.files | {name: replace(manifest.files[name], sha256=digest, **facts)}
+    changed_entry = replace(manifest.files[name], digest=digest_of(content), **facts)
+    entries = manifest.files | {name: changed_entry}
     changed = Manifest.of(manifest.kind, entries.values())
     (store / "manifest.json").write_bytes(changed.encode())
 

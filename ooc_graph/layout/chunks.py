@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 import struct
 from collections.abc import Callable, Iterable, Iterator
@@ -14,6 +13,7 @@ import numpy as np
 
 from ooc_graph.errors import CorruptStoreError
 from ooc_graph.layout.blocks import BLOCK_BYTES, BlockWriter, byte_view, read_up_to
+from ooc_graph.layout.digests import Hasher, crc_of_blocks
 from ooc_graph.layout.metadata import ArraySpec
 from ooc_graph.layout.names import CRC_BYTES, SIDECAR_BYTES
 from ooc_graph.layout.packing import Packing, block_length
@@ -28,13 +28,15 @@ UNPACKED_BLOCKS = 4
 class FileEntry:
     """What the manifest says of one file, by its path inside the store.
 
-    ``crc32c`` are the four bytes that end a chunk file, as an integer, and ``sidecar`` the crc32c
-    of each block of its elements (`ArraySpec.block_bytes`); None and empty for other files.
+    ``digest`` is the hash of its content (`ooc_graph.layout.digests`), empty for files under
+    ``spill/``. ``crc32c`` are the four bytes that end a chunk file, as an integer, and ``sidecar``
+    the crc32c of each block of its elements (`ArraySpec.block_bytes`); None and empty for other
+    files.
     """
 
     path: str
     size: int
-    sha256: str
+    digest: str
     crc32c: int | None = None
     sidecar: tuple[int, ...] = ()
 
@@ -49,7 +51,7 @@ def write_chunk(store: Path, spec: ArraySpec, index: int, parts: Iterable[AnyArr
     path = store / spec.chunk_path(index)
     make_folders(store, path.parent)
     block_bytes = SIDECAR_BYTES if spec.packing is None else spec.block_bytes
-    digest, checksums = hashlib.sha256(), _Checksums(block_bytes)
+    hasher, checksums = Hasher(), _Checksums(block_bytes)
     with renamed_file(path) as partial, BlockWriter(partial) as writer:
         written = 0
         elements = _padded(spec, index, parts)
@@ -60,14 +62,15 @@ def write_chunk(store: Path, spec: ArraySpec, index: int, parts: Iterable[AnyArr
                 piece = whole[start : start + BLOCK_BYTES]
                 data = byte_view(piece)
                 writer.write(data)
-                digest.update(data)
+                hasher.update(data)
                 checksums.add(data)
             written += len(whole)
-        tail = struct.pack("<I", checksums.whole)
+        crc = checksums.whole
+        tail = struct.pack("<I", crc)
         writer.write(memoryview(tail))
-        digest.update(tail)
-    crcs = checksums.whole, tuple(checksums.blocks)
-    return FileEntry(spec.chunk_path(index), written + CRC_BYTES, digest.hexdigest(), *crcs)
+        hasher.update(tail)
+    crcs = crc, tuple(checksums.blocks)
+    return FileEntry(spec.chunk_path(index), written + CRC_BYTES, hasher.digest(), *crcs)
 
 
 def write_array(
@@ -132,20 +135,24 @@ def _packed_block(spec: ArraySpec, block: AnyArray) -> AnyArray:
 
 
 class _Checksums:
-    """crc32c of a stream, and of each of its blocks."""
+    """crc32c of each block of a stream, and of all of it."""
 
     def __init__(self, block_bytes: int) -> None:
         self._block_bytes, self._filled = block_bytes, 0
-        self.whole, self.blocks = 0, list[int]()
+        self.blocks = list[int]()
 
     def add(self, data: memoryview) -> None:
-        self.whole = google_crc32c.extend(self.whole, np.frombuffer(data, np.uint8))
         while len(data):
             part = data[: self._block_bytes - self._filled]
             crc = self.blocks.pop() if self._filled else 0
             self.blocks.append(google_crc32c.extend(crc, np.frombuffer(part, np.uint8)))
             self._filled = (self._filled + len(part)) % self._block_bytes
             data = data[len(part) :]
+
+    @property
+    def whole(self) -> int:
+        """crc32c of all that was added."""
+        return crc_of_blocks(self.blocks, self._block_bytes, self._filled or self._block_bytes)
 
 
 def ends_in_crc(path: Path, entry: FileEntry) -> bool:

@@ -12,7 +12,6 @@ import contextlib
 import ctypes
 import errno
 import glob
-import hashlib
 import os
 import shutil
 import uuid
@@ -22,6 +21,7 @@ from typing import Any
 
 from ooc_graph.layout.checkpoints import Checkpoints, Keeps, always, key_of
 from ooc_graph.layout.chunks import FileEntry
+from ooc_graph.layout.digests import digest_of
 from ooc_graph.layout.manifest import Manifest
 from ooc_graph.layout.metadata import ArraySpec, group_document, parent_groups
 from ooc_graph.layout.names import ASIDE, MANIFEST, sidecar_path
@@ -141,7 +141,7 @@ class Partial:
 
     def _write(self, path: str, content: bytes) -> FileEntry:
         write_durably(self.folder / path, content)
-        return FileEntry(path, len(content), hashlib.sha256(content).hexdigest())
+        return FileEntry(path, len(content), digest_of(content))
 
 
 @contextlib.contextmanager

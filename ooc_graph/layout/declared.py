@@ -7,7 +7,6 @@ names stay inside the store, no file is a link, and no array is longer than its 
 from __future__ import annotations
 
 import errno
-import hashlib
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -15,6 +14,7 @@ from stat import S_ISREG
 
 from ooc_graph.errors import CorruptStoreError
 from ooc_graph.layout.chunks import FileEntry, ends_in_crc
+from ooc_graph.layout.digests import Hasher, digest_of
 from ooc_graph.layout.json_text import parsed
 from ooc_graph.layout.manifest import Manifest
 from ooc_graph.layout.metadata import ArraySpec
@@ -74,7 +74,7 @@ def small_file(store: Path, manifest: Manifest, name: str, damaged: str) -> byte
             content = path.read_bytes()
     except FileNotFoundError:
         raise CorruptStoreError(f"{path}: is missing; {REPAIR}") from None
-    if hashlib.sha256(content).hexdigest() != entry.sha256:
+    if digest_of(content, entry.digest) != entry.digest:
         raise CorruptStoreError(f"{path}: {damaged}; {REPAIR}")
     return content
 
@@ -109,16 +109,16 @@ def check_quickly(store: Path, entry: FileEntry) -> None:
             f"{path}: {what(entry.path)} is not the one that was written (its crc32c differs "
             f"from the manifest's); {REPAIR}"
         )
-    if entry.path.endswith("zarr.json") and sha256_of(path) != entry.sha256:
+    if entry.path.endswith("zarr.json") and not has_digest(path, entry.digest):
         raise CorruptStoreError(f"{path}: {METADATA}; {REPAIR}")
 
 
-def sha256_of(path: Path, advance: Callable[[int], None] = lambda _: None) -> str:
-    """Hash of a file; ``advance`` is called with the number of bytes read."""
-    digest, buffer = hashlib.sha256(), bytearray(_READ_BYTES)
+def has_digest(path: Path, digest: str, advance: Callable[[int], None] = lambda _: None) -> bool:
+    """Whether a file has a digest; ``advance`` is called with the number of bytes read."""
+    hasher, buffer = Hasher(digest), bytearray(_READ_BYTES)
     view = memoryview(buffer)
     with naming(path), path.open("rb", buffering=0) as file:
         while got := file.readinto(view):
-            digest.update(view[:got])
+            hasher.update(view[:got])
             advance(got)
-    return digest.hexdigest()
+    return hasher.digest() == digest

@@ -20,8 +20,9 @@ from typing import Any
 
 from ooc_graph.errors import CorruptStoreError, NotAStoreError, StoreReplacedError
 from ooc_graph.layout.chunks import FileEntry
+from ooc_graph.layout.digests import FUNCTIONS
 from ooc_graph.layout.json_text import parsed
-from ooc_graph.layout.names import ASIDE, FORMAT_VERSION, MANIFEST
+from ooc_graph.layout.names import ASIDE, FORMAT_VERSION, MANIFEST, READ_VERSIONS
 from ooc_graph.layout.whole_file import naming
 
 _LOOKS = 100
@@ -96,6 +97,7 @@ class Manifest:
     files: Mapping[str, FileEntry]
     sha256: str
     stamp: Stamp | None = field(default=None, compare=False)
+    version: int = FORMAT_VERSION
 
     @classmethod
     def of(cls, kind: str, entries: Iterable[FileEntry]) -> Manifest:
@@ -105,7 +107,7 @@ class Manifest:
 
     def encode(self) -> bytes:
         """Bytes of ``manifest.json``."""
-        document = {"sha256": self.sha256, "body": _body(self.kind, self.files)}
+        document = {"sha256": self.sha256, "body": _body(self.kind, self.files, self.version)}
         return _encode(document, indent=1) + b"\n"
 
     @classmethod
@@ -130,6 +132,11 @@ class Manifest:
             document = parsed(content)
             body = document["body"]
             version, kind, rows = body["version"], body["kind"], body["files"]
+            if version not in READ_VERSIONS:
+                raise NotAStoreError(
+                    f"{path}: format version {version}, this package reads 1 to {FORMAT_VERSION}"
+                )
+            version = int(version)
             files = {name: _entry(name, row) for name, row in rows.items()}
             stated = document["sha256"]
             strays = sorted(name for name in files if not _is_inside(name))
@@ -139,15 +146,11 @@ class Manifest:
             raise CorruptStoreError(
                 f"{path}: damaged manifest; restore it or build again"
             ) from None
-        if version != FORMAT_VERSION:
-            raise NotAStoreError(
-                f"{path}: format version {version}, this package reads {FORMAT_VERSION}"
-            )
-        if hashlib.sha256(_encode(_body(kind, files))).hexdigest() != stated:
+        if hashlib.sha256(_encode(_body(kind, files, version))).hexdigest() != stated:
             raise CorruptStoreError(f"{path}: damaged manifest (its hash does not fit its content)")
         if strays:
             raise CorruptStoreError(f"{path}: names a file outside of the store ({strays[0]!r})")
-        manifest = cls(kind, files, stated, stamp)
+        manifest = cls(kind, files, stated, stamp, version)
         if manifest.encode() != content:
             raise CorruptStoreError(f"{path}: damaged manifest (not written by this package)")
         return manifest
@@ -218,13 +221,16 @@ def kind_in(content: bytes) -> str | None:
         return None
 
 
-def _body(kind: str, files: Mapping[str, FileEntry]) -> dict[str, Any]:
+def _body(
+    kind: str, files: Mapping[str, FileEntry], version: int = FORMAT_VERSION
+) -> dict[str, Any]:
     rows = {name: _row(entry) for name, entry in files.items()}
-    return {"version": FORMAT_VERSION, "kind": kind, "files": rows}
+    return {"version": version, "kind": kind, "files": rows}
 
 
 def _row(entry: FileEntry) -> dict[str, Any]:
-    row: dict[str, Any] = {"size": entry.size, "sha256": entry.sha256}
+    function, _, digits = entry.digest.partition(":")
+    row: dict[str, Any] = {"size": entry.size, function: digits}
     if entry.crc32c is not None:
         row["crc32c"] = entry.crc32c
     return row
@@ -234,7 +240,9 @@ def _entry(name: str, row: Mapping[str, Any]) -> FileEntry:
     crc = row.get("crc32c")
     if crc is not None and not 0 <= int(crc) < 1 << 32:
         raise ValueError
-    return FileEntry(name, int(row["size"]), str(row["sha256"]), None if crc is None else int(crc))
+    (function,) = FUNCTIONS.keys() & row.keys()  # ValueError: none, or two
+    digest = f"{function}:{row[function]}"
+    return FileEntry(name, int(row["size"]), digest, None if crc is None else int(crc))
 
 
 def _is_inside(name: str) -> bool:

@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
+READ_VERSIONS = range(1, FORMAT_VERSION + 1)
 ATTRIBUTES_KEY = "ooc_graph"
 
 WIDE_VERTICES = 1 << 32

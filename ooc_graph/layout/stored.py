@@ -17,8 +17,8 @@ from ooc_graph.layout.declared import (
     METADATA,
     REPAIR,
     check_quickly,
+    has_digest,
     refuse_links,
-    sha256_of,
     small_file,
     spec_of,
     what,
@@ -150,7 +150,7 @@ class Stored:
             yield self.chunk(spec, index)
 
     def verify(self, advance: Callable[[int], None] = lambda _: None) -> None:
-        """Read every file and compare its SHA-256 with the manifest's.
+        """Read every file and compare its hash with the manifest's.
 
         ``advance`` is called with the number of bytes read. CorruptStoreError names the first file
         (and chunk) that differs, or a file the manifest does not name.
@@ -159,10 +159,10 @@ class Stored:
             for entry in self.manifest.files.values():
                 check_quickly(self.path, entry)
                 path = self.path / entry.path
-                if sha256_of(path, advance) != entry.sha256:
+                if not has_digest(path, entry.digest, advance):
                     raise CorruptStoreError(
                         f"{path}: {what(entry.path)} differs from what the manifest says "
-                        f"(SHA-256); {REPAIR}"
+                        f"(its hash); {REPAIR}"
                     )
             self._refuse_strangers()
 

@@ -7,7 +7,6 @@ still those of the manifest.
 
 from __future__ import annotations
 
-import hashlib
 import os
 import shutil
 import uuid
@@ -25,6 +24,8 @@ from ooc_graph.errors import (
 )
 from ooc_graph.layout.chunks import FileEntry
 from ooc_graph.layout.commit import rename_durably
+from ooc_graph.layout.declared import has_digest
+from ooc_graph.layout.digests import digest_of
 from ooc_graph.layout.manifest import Manifest
 from ooc_graph.layout.names import MANIFEST
 from ooc_graph.layout.outputs import make_folder
@@ -160,9 +161,7 @@ def _is_there(entry: FileEntry, partial: Path, final: Path) -> bool:
 
 def _is_right(path: Path, entry: FileEntry) -> bool:
     try:
-        with path.open("rb") as file:
-            is_size = os.fstat(file.fileno()).st_size == entry.size
-            return is_size and hashlib.file_digest(file, "sha256").hexdigest() == entry.sha256
+        return path.stat().st_size == entry.size and has_digest(path, entry.digest)
     except OSError:
         return False
 
@@ -173,9 +172,9 @@ def _fetch_each(url: str, files: Any, entries: Sequence[FileEntry], partial: Pat
         content = content_of(files, source)
         if content is None:
             raise CorruptStoreError(f"{source}: is missing; upload the store again")
-        if len(content) != entry.size or hashlib.sha256(content).hexdigest() != entry.sha256:
+        if len(content) != entry.size or digest_of(content, entry.digest) != entry.digest:
             raise CorruptStoreError(
-                f"{source}: is not what the manifest says (size or SHA-256); upload the store again"
+                f"{source}: is not what the manifest says (size or hash); upload the store again"
             )
         (partial / entry.path).parent.mkdir(parents=True, exist_ok=True)
         with whole_file(partial / entry.path) as written:

@@ -23,6 +23,7 @@ from ooc_graph.errors import (
     OutputBusyError,
     OutputExistsError,
 )
+from ooc_graph.layout.digests import NEW, Hasher
 from ooc_graph.layout.manifest import Manifest, kind_in
 from ooc_graph.layout.names import MANIFEST
 from ooc_graph.remote.coroutines import await_each
@@ -100,15 +101,16 @@ class _Upload:
 
     def read(self, name: str, is_left: Event) -> None:
         """Note size and MD5 of a file that is to be there, unless nobody waits for it any more."""
-        path, sha256, md5 = self.path / name, hashlib.sha256(), _md5()
+        wanted = None if self.manifest is None else self.manifest.files[name].digest
+        path, hasher, md5 = self.path / name, Hasher(wanted or NEW), _md5()
         with path.open("rb") as file:
             while (block := file.read(_BLOCK_BYTES)) and not is_left.is_set():
-                sha256.update(block)
+                hasher.update(block)
                 md5.update(block)
             self.local[name] = file.tell(), md5.hexdigest()
-        if self.manifest is not None and self.manifest.files[name].sha256 != sha256.hexdigest():
+        if wanted not in (None, hasher.digest()):
             raise CorruptStoreError(
-                f"{path}: differs from what the manifest says (SHA-256); remove that store, and "
+                f"{path}: differs from what the manifest says (its hash); remove that store, and "
                 "run the same again"
             )
 

@@ -15,6 +15,7 @@ import ooc_graph as og
 from ooc_graph.answers.result import Result
 from ooc_graph.layout.checkpoints import DONE, SPILL, Checkpoints
 from ooc_graph.layout.chunks import FileEntry
+from ooc_graph.layout.digests import digest_of
 from ooc_graph.layout.manifest import Manifest, kind_of
 from ooc_graph.layout.spilled import SpillWriter
 from ooc_graph.layout.store_folder import refuse_other_folder
@@ -124,7 +125,7 @@ def signer(store: Path, name: str) -> Callable[[bytes], None]:
 
     def sign(data: bytes) -> None:
         (store / name).write_bytes(data)
-        entry = FileEntry(name, len(data), sha256(data).hexdigest())
+        entry = FileEntry(name, len(data), digest_of(data))
         files = {**right.files, name: replace(right.files[name], **entry_facts(entry))}
         (store / MANIFEST).write_bytes(Manifest.of(right.kind, files.values()).encode())
 
@@ -132,7 +133,7 @@ def signer(store: Path, name: str) -> Callable[[bytes], None]:
 
 
 def entry_facts(entry: FileEntry) -> dict[str, Any]:
-    return {"size": entry.size, "sha256": entry.sha256}
+    return {"size": entry.size, "digest": entry.digest}
 
 
 def _signed(

@@ -145,4 +145,4 @@ def test_a_text_file_is_staged_to_the_same_arrays(tmp_path: Path) -> None:
 def array_files(stored: Stored) -> dict[str, str]:
     """Everything but the group's own document, which says where the edges came from."""
     files = stored.manifest.files
-    return {name: entry.sha256 for name, entry in files.items() if name != "zarr.json"}
+    return {name: entry.digest for name, entry in files.items() if name != "zarr.json"}

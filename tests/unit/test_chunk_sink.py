@@ -92,7 +92,7 @@ def test_few_buffers_do_where_memory_is_short(tmp_path: Path) -> None:
             column.finish()
         sink.finish()
     assert len(made) == chunk_sink.OPEN_COLUMNS + 1
-    assert len({entry.sha256 for entry in sink.entries}) * len(columns) == len(sink.entries)
+    assert len({entry.digest for entry in sink.entries}) * len(columns) == len(sink.entries)
 
 
 def test_a_full_disk_is_told_to_whoever_waits(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import struct
 import warnings
@@ -196,17 +197,67 @@ def test_negative_zero_and_nan_bits_survive(tmp_path: Path) -> None:
 
 
 def test_manifest_survives_encoding_and_knows_its_version(tmp_path: Path) -> None:
-    entries = [FileEntry("b", 3, "ff"), FileEntry("a/c/0", 8, "ee", 0)]
+    entries = [FileEntry("b", 3, "blake3:ff"), FileEntry("a/c/0", 8, "blake3:ee", 0)]
     manifest = Manifest.of("graph", entries)
     assert manifest.sha256 == Manifest.of("graph", entries[::-1]).sha256
     assert manifest.sha256 != Manifest.of("result", entries).sha256
     (tmp_path / "manifest.json").write_bytes(manifest.encode())
     assert Manifest.load(tmp_path) == manifest
     assert Manifest.load(tmp_path).files["a/c/0"].crc32c == 0
-    newer = manifest.encode().replace(b'"version": 1', b'"version": 2')
+    newer = manifest.encode().replace(b'"version": 2', b'"version": 3')
     (tmp_path / "manifest.json").write_bytes(newer)
-    with pytest.raises(NotAStoreError, match="format version 2, this package reads 1"):
+    with pytest.raises(NotAStoreError, match="format version 3, this package reads 1 to 2"):
         Manifest.load(tmp_path)
+
+
+def signed(path: Path, body: object) -> None:
+    """Write a manifest that has the hash of its body."""
+    digest = hashlib.sha256(json.dumps(body, sort_keys=True).encode()).hexdigest()
+    document = {"sha256": digest, "body": body}
+    text = json.dumps(document, sort_keys=True, indent=1) + "\n"
+    (path / "manifest.json").write_text(text)
+
+
+def of_version_1(path: Path) -> None:
+    """Rewrite the manifest of a store as format version 1 had it."""
+    body = json.loads((path / "manifest.json").read_bytes())["body"]
+    for name, row in body["files"].items():
+        del row["blake3"]
+        row["sha256"] = hashlib.sha256((path / name).read_bytes()).hexdigest()
+    signed(path, body | {"version": 1})
+
+
+def test_stores_of_version_1_are_read(tmp_path: Path) -> None:
+    path = tmp_path / "s.zarr"
+    data = np.arange(50_000)
+    write_store(path, {"a": data})
+    before = Manifest.load(path)
+    of_version_1(path)
+    store = Stored.open(path)
+    assert (store.manifest.version, before.version) == (1, 2)
+    assert store.identity != before.sha256
+    np.testing.assert_array_equal(store.read("a"), data)
+    assert len(store.sidecar("a")) == -(-data.nbytes // SIDECAR_BYTES)
+    store.verify()
+    with (path / "a/c/0").open("r+b") as file:
+        file.write(b"?")
+    with pytest.raises(CorruptStoreError, match="chunk 0 of a differs from what the manifest says"):
+        store.verify()
+    (path / "a/zarr.json").write_bytes((path / "a/zarr.json").read_bytes()[::-1])
+    with pytest.raises(CorruptStoreError, match="damaged metadata"):
+        Stored.open(path)
+
+
+@pytest.mark.parametrize("hashes", [{}, {"md5": "0"}, {"blake3": "0", "sha256": "0"}])
+def test_files_without_one_known_hash(hashes: dict[str, str], tmp_path: Path) -> None:
+    write_store(tmp_path / "s.zarr", {"a": np.arange(3)})
+    body = json.loads((tmp_path / "s.zarr/manifest.json").read_bytes())["body"]
+    row = body["files"]["a/c/0"]
+    del row["blake3"]
+    row |= hashes
+    signed(tmp_path / "s.zarr", body)
+    with pytest.raises(CorruptStoreError, match="damaged manifest; restore it"):
+        Stored.open(tmp_path / "s.zarr")
 
 
 @pytest.mark.parametrize(
