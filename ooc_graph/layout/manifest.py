@@ -196,31 +196,6 @@ def _load_again(store: Path) -> Manifest:
         raise replaced(store) from None
 
 
-def kind_of(store: Path) -> str | None:
-    """Kind that a store's manifest states, None if it is damaged, or nobody may read it here.
-
-    OSError: the disk fails. What cannot be read now may be a store all the same.
-    """
-    path = store / MANIFEST
-    try:
-        with naming(path):
-            return kind_in(path.read_bytes())
-    except OSError as error:
-        if error.errno == errno.EIO:
-            raise
-        return None
-
-
-def kind_in(content: bytes) -> str | None:
-    """Kind that the content of a manifest states, None if it is none."""
-    try:
-        document = parsed(content)
-        is_manifest = {"version", "kind", "files"} <= document["body"].keys()
-        return str(document["body"]["kind"]) if is_manifest and "sha256" in document else None
-    except (ValueError, KeyError, TypeError, AttributeError):
-        return None
-
-
 def _body(
     kind: str, files: Mapping[str, FileEntry], version: int = FORMAT_VERSION
 ) -> dict[str, Any]:

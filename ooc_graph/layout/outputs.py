@@ -8,7 +8,7 @@ from pathlib import Path
 from tempfile import TemporaryFile
 
 from ooc_graph.errors import OutputExistsError, UsageError
-from ooc_graph.layout.manifest import kind_of
+from ooc_graph.layout.kinds import kind_of
 from ooc_graph.layout.names import ASIDE, MANIFEST
 from ooc_graph.layout.whole_file import is_disk_full
 

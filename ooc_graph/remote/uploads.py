@@ -24,7 +24,8 @@ from ooc_graph.errors import (
     OutputExistsError,
 )
 from ooc_graph.layout.digests import NEW, Hasher
-from ooc_graph.layout.manifest import Manifest, kind_in
+from ooc_graph.layout.kinds import kind_in
+from ooc_graph.layout.manifest import Manifest
 from ooc_graph.layout.names import MANIFEST
 from ooc_graph.remote.coroutines import await_each
 from ooc_graph.remote.faults import NO_SUCH, faults_of

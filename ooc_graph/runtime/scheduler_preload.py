@@ -18,11 +18,11 @@ _DEFAULT = ("default",)
 def dask_setup(scheduler: Any) -> None:
     """Begin to forget spans."""
     spans = scheduler.extensions["spans"]
-    heard = spans.heartbeat
+    known = spans.heartbeat
 
     def heartbeat(worker: Any, metrics: dict[tuple[Any, ...], float]) -> None:
         """Leave out what a worker says of spans that are forgotten: Dask would close it."""
-        heard(worker, {key: value for key, value in metrics.items() if key[1] in spans.spans})
+        known(worker, {key: value for key, value in metrics.items() if key[1] in spans.spans})
 
     spans.heartbeat = heartbeat
     # Started with the scheduler's own.

@@ -16,7 +16,8 @@ from ooc_graph.answers.result import Result
 from ooc_graph.layout.checkpoints import DONE, SPILL, Checkpoints
 from ooc_graph.layout.chunks import FileEntry
 from ooc_graph.layout.digests import digest_of
-from ooc_graph.layout.manifest import Manifest, kind_of
+from ooc_graph.layout.kinds import kind_of
+from ooc_graph.layout.manifest import Manifest
 from ooc_graph.layout.spilled import SpillWriter
 from ooc_graph.layout.store_folder import refuse_other_folder
 from ooc_graph.layout.stored import Stored
