@@ -6,6 +6,7 @@ Faults of the S3 server are those of a proxy before it.
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
@@ -38,6 +39,12 @@ class Site:
     """What stands at a path after its file was read once."""
     asked: list[tuple[str, str]] = field(default_factory=list)
     """Requests for content: path with query, and range."""
+
+
+class _Server(ThreadingHTTPServer):
+    def handle_error(self, *_: Any) -> None:
+        """Say nothing of clients that go away; stderr is that of the command."""
+        assert isinstance(sys.exception(), ConnectionError), sys.exception()
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -87,7 +94,7 @@ class _Handler(BaseHTTPRequestHandler):
 def web_server() -> Iterator[Site]:
     """A web server, which ends with the context."""
     handler = type("Handler", (_Handler,), {})
-    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+    with _Server(("127.0.0.1", 0), handler) as server:
         handler.site = Site(f"http://127.0.0.1:{server.server_port}")  # type: ignore[attr-defined]
         thread = Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
         thread.start()
@@ -207,7 +214,7 @@ class _Handing(BaseHTTPRequestHandler):
 def proxy(s3: Any, s3_server: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Proxy]:
     """The S3 server is reached through this; `s3` itself is not."""
     handler = type("Handler", (_Handing,), {"proxy": Proxy(s3_server)})
-    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+    with _Server(("127.0.0.1", 0), handler) as server:
         found: Proxy = handler.proxy  # type: ignore[attr-defined]
         found.url = f"http://127.0.0.1:{server.server_port}"
         s3.ls(f"s3://{BUCKET}")  # has its own session from now on

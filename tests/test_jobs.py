@@ -520,7 +520,7 @@ def test_a_run_whose_lock_was_taken_over_writes_nothing(taken: str, tmp_path: Pa
         # Nor does it take a store of the other one for its own that is damaged.
         zombie.manifest["steps"]["build"] = {"units": {"build": {"stamp": None, "sha256": ""}}}
         with pytest.raises(RunTakenOverError):
-            zombie.remove_damaged(Step("build", "build", {}, {}))
+            zombie.remove_damaged(Step("build", "build", {}, {}), ["build"])
         assert listing(folder) == before
     # Nor does it free the lock of the other one.
     assert listing(folder) == before

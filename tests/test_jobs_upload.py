@@ -156,7 +156,8 @@ def test_faults_and_retries(
         proxy.fault = lambda method, path: status if method == "PUT" else None  # noqa: B023
         said = ooc("run", job, "--out", run, "--quiet")
         assert said.code == code, said
-        [line] = said.err.splitlines()
+        assert said.err.count("\n") == 1, said
+        line = said.err.rstrip("\n")
         assert line.startswith(f"ooc-graph: {TO}/bfs/")
         assert "secret-of-tests" not in said.out + said.err + json.dumps(events(run))
         assert events(run)[-2]["stage"] == "bfs-up"

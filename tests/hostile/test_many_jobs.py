@@ -76,7 +76,7 @@ def left(arena: Arena, temporary: Path) -> dict[str, object]:
     gc.collect()
     shared = [path.name for path in Path("/dev/shm").iterdir() if "ooc" in path.name]
     return {
-        "clients": sum(isinstance(one, Client) for one in gc.get_objects()),
+        "clients": sum(type(one) is Client for one in gc.get_objects()),
         "files of this process": psutil.Process().num_fds(),
         "children of this process": len(psutil.Process().children(recursive=True)),
         "files of the cluster": len(list(arena.folder.rglob("*"))),
