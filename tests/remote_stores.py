@@ -19,6 +19,8 @@ from typing import Any
 import pytest
 
 BUCKET = "edges-of-tests"
+TO = f"s3://{BUCKET}/night"
+"""Where results are uploaded."""
 PROXIES = ("http_proxy", "https_proxy", "all_proxy")
 
 
@@ -153,7 +155,7 @@ CUT = 0
 
 
 class Proxy:
-    """Hands requests on to an S3 server, but for those that ``fault`` has a status for."""
+    """Passes requests to an S3 server, or answers with the status that ``fault`` gives."""
 
     def __init__(self, server: str) -> None:
         self.server = server.removeprefix("http://")

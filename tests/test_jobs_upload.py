@@ -26,6 +26,7 @@ from tests.own_process import in_own_process
 from tests.remote_stores import (  # noqa: F401 (fixtures)
     BUCKET,
     CUT,
+    TO,
     Proxy,
     proxy,
     s3,
@@ -33,7 +34,6 @@ from tests.remote_stores import (  # noqa: F401 (fixtures)
 )
 from tests.unit.test_report_page import Page
 
-TO = f"s3://{BUCKET}/night"
 UPLOADED = ("build", "bfs", "components", "export", "report")
 UPLOADS = tuple(f"{name}-up" for name in UPLOADED)
 REPORT = '[[stage]]\nkind = "report"\n'

@@ -36,13 +36,13 @@ from tests.own_process import in_own_process
 from tests.remote_stores import (  # noqa: F401 (fixtures)
     BUCKET,
     CUT,
+    TO,
     Proxy,
     proxy,
     s3,
     s3_server,
 )
 
-TO = f"s3://{BUCKET}/night"
 URL = f"{TO}/g.zarr"
 
 

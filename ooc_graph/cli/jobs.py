@@ -184,7 +184,7 @@ def report(folders: tuple[Path, ...], out: Path | None, as_json: bool) -> None:
             "speed": speed(stage),
             "result": stage.result,
             "since the run before": "; ".join(
-                one.text for one in last.changes or () if one.stage == stage.name
+                one.text for one in last.changes if one.stage == stage.name
             ),
         }
         for stage in last.stages
@@ -192,7 +192,7 @@ def report(folders: tuple[Path, ...], out: Path | None, as_json: bool) -> None:
     click.echo(one_line(f"{folders[-1]}: {last.state}{f': {last.error}' if last.error else ''}"))
     columns = ("stage", "state", "time", "speed", "result", "since the run before")
     _print_table(columns, rows)
-    for change in last.changes or ():
+    for change in last.changes:
         if change.stage not in last.by_name:
             click.echo(one_line(f"{change.stage or 'job'}: {change.text}"))
     click.echo(f"report: {path}")

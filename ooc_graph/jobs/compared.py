@@ -8,9 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from ooc_graph.errors import CorruptStoreError, NotAStoreError, UsageError
+from ooc_graph.jobs.events import FAILED, STOPPED
 from ooc_graph.jobs.folder import JOB
 from ooc_graph.jobs.run_facts import facts_of
-from ooc_graph.jobs.status import DAMAGED, FAILED, STOPPED
+from ooc_graph.jobs.status import DAMAGED
 from ooc_graph.jobs.steps import Step
 from ooc_graph.jobs.summary import entries_of
 from ooc_graph.jobs.toml_text import tables_of

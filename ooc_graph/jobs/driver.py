@@ -16,11 +16,11 @@ from ooc_graph.errors import (
     StoreReplacedError,
     UsageError,
 )
+from ooc_graph.jobs.events import FAILED, STOPPED
 from ooc_graph.jobs.folder import JOB, KEYS, SUMMARY, Run, opened, read_manifest, refuse_other
 from ooc_graph.jobs.inputs import source_of
 from ooc_graph.jobs.mistakes import nearest
 from ooc_graph.jobs.model import Job, Retries
-from ooc_graph.jobs.status import FAILED, STOPPED
 from ooc_graph.jobs.steps import CHANGED, DONE, Step, steps_of
 from ooc_graph.jobs.summary import summary_of
 from ooc_graph.jobs.tiers import tier_bytes, tier_text

@@ -74,8 +74,8 @@ def _units(step: Step, before: Mapping[str, list[str] | int]) -> list[str] | int
 
     Of a tiny graph there are fewer. ``before`` has the units of the steps before it.
     """
-    if (of := getattr(step.stage, "of", None)) is not None:
-        return before[of]
+    if step.of is not None:
+        return before[step.of.label]
     if not isinstance(step.stage, Search):
         return [step.label]
     if step.stage.keys is not None:

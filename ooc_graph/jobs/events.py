@@ -18,7 +18,8 @@ from ooc_graph.types import NoProgress
 LOG = logging.getLogger("ooc_graph.jobs")
 # Without a handler of the application, Python would write errors to stderr, which has them already.
 LOG.addHandler(logging.NullHandler())
-FAILED = "failed"
+FAILED, STOPPED = "failed", "stopped"
+"""Events that end a run, or a stage of it, before it is done: by an error, or by a signal."""
 
 
 def line_of(facts: Mapping[str, Any]) -> str:

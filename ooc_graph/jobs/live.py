@@ -61,10 +61,10 @@ def page_html(template: Template, folder: Path, now: datetime) -> str:
 
 
 class _Server(ThreadingHTTPServer):
-    def handle_error(self, *_: object) -> None:
+    def handle_error(self, request: Any, client_address: Any) -> None:
         """Say nothing of browsers that go away; of all else, what Python says."""
         if not isinstance(sys.exception(), ConnectionError):
-            super().handle_error(*_)  # type: ignore[arg-type]
+            super().handle_error(request, client_address)
 
 
 class _Page(BaseHTTPRequestHandler):

@@ -18,6 +18,7 @@ from pydantic import (
     model_validator,
 )
 
+from ooc_graph.jobs.events import FAILED, STOPPED
 from ooc_graph.jobs.fields import Name
 from ooc_graph.jobs.toml_text import dotted
 
@@ -119,7 +120,7 @@ class _Event(_Recorded):
     @model_validator(mode="after")
     def _whole(self) -> Self:
         is_begin = self.event == "begun" and "run" in self.model_fields_set
-        has_error = self.event in ("failed", "stopped")
+        has_error = self.event in (FAILED, STOPPED)
         if (
             (is_begin and (self.host is None or self.pid is None))
             or ((has_error or self.event == "done") and self.seconds is None)

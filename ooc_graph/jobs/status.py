@@ -10,12 +10,13 @@ from pathlib import Path
 from typing import Any
 
 from ooc_graph.errors import CorruptStoreError, NotAStoreError, OocGraphError
+from ooc_graph.jobs.events import FAILED, STOPPED
 from ooc_graph.jobs.folder import EVENTS, MANIFEST, read_manifest
 from ooc_graph.jobs.recorded import is_event
 from ooc_graph.jobs.tiers import tier_bytes
 from ooc_graph.layout.json_text import parsed
 
-RUNNING, STOPPED, FAILED, DONE, NEW = "running", "stopped", "failed", "done", "new"
+RUNNING, DONE, NEW = "running", "done", "new"
 DAMAGED = "damaged"
 STATES = (RUNNING, STOPPED, FAILED, DONE, NEW, DAMAGED)
 

@@ -58,11 +58,8 @@ class Work:
 
     def units(self, step: Step) -> list[str]:
         """All units of a step, in their order."""
-        if step.stage is None:
-            return [BUILD]
-        of = getattr(step.stage, "of", None)
-        if of is not None:
-            return list(self.run.manifest["steps"][of]["units"])
+        if step.of is not None:
+            return list(self.run.manifest["steps"][step.of.label]["units"])
         if isinstance(step.stage, Search):
             roots = self.roots(step.stage)
             assert roots is not None
