@@ -146,6 +146,8 @@ def _count(
     process: DeviceProcess, space: VertexSpace, seconds: dict[str, float]
 ) -> tuple[VertexSpace, list[Any], Tally, float]:
     """Tuples at each position, counted by the device, and what else this pass found."""
+    # Refuses what does not fit, before anything is allocated: a smaller budget ends there.
+    process.planned(space)
     begun, count, passed = perf_counter(), TupleCount(space.count), Passed()
     with (
         process.progress.stage("counting degrees", process.work.source.edges, "edges") as bar,
