@@ -1,7 +1,7 @@
-"""What Dask's scheduler loads before it starts: it forgets spans of tasks that are forgotten.
+"""What Dask's scheduler loads before it starts: one span for all tasks that nobody has named.
 
-Dask keeps a span for each burst of tasks, and with it their groups, as long as the scheduler runs.
-A job has some twenty bursts, and each takes some kilobytes.
+Dask makes a span for each burst of tasks. The scheduler keeps each with its groups of tasks, and
+workers keep figures for each, as long as they run. A job has some twenty bursts.
 """
 
 from __future__ import annotations
@@ -16,28 +16,25 @@ _DEFAULT = ("default",)
 
 
 def dask_setup(scheduler: Any) -> None:
-    """Begin to forget spans."""
+    """Have one unnamed span, and begin to forget its groups."""
     spans = scheduler.extensions["spans"]
-    known = spans.heartbeat
-
-    def heartbeat(worker: Any, metrics: dict[tuple[Any, ...], float]) -> None:
-        """Leave out what a worker says of spans that are forgotten: Dask would close it."""
-        known(worker, {key: value for key, value in metrics.items() if key[1] in spans.spans})
-
-    spans.heartbeat = heartbeat
+    spans._ensure_default_span = lambda: _unnamed(spans)
     # Started with the scheduler's own.
-    forget = PeriodicCallback(lambda: forget_spans(spans), EVERY_S * 1000)
+    forget = PeriodicCallback(lambda: forget_groups(spans), EVERY_S * 1000)
     scheduler.periodic_callbacks["ooc-graph-spans"] = forget
 
 
-def forget_spans(extension: Any) -> None:
-    """Forget spans without a name whose tasks are forgotten."""
-    unnamed = extension.spans_search_by_name[_DEFAULT]
-    for span in [span for span in unnamed if _is_over(span)]:
-        del extension.spans[span.id]
-        for spans in (unnamed, extension.root_spans, extension.spans_search_by_tag[_DEFAULT[0]]):
-            spans.remove(span)
+def _unnamed(extension: Any) -> Any:
+    # The first is never done with.
+    found = extension.spans_search_by_name[_DEFAULT]
+    return found[0] if found else extension._ensure_span(_DEFAULT, ("ooc-graph-unnamed",))
 
 
-def _is_over(span: Any) -> bool:
-    return not any(count for state, count in span.states.items() if state != "forgotten")
+def forget_groups(extension: Any) -> None:
+    """Forget the groups of tasks, in the unnamed span, of which all tasks are forgotten."""
+    for span in extension.spans_search_by_name[_DEFAULT]:
+        span.groups -= {group for group in span.groups if _is_over(group)}
+
+
+def _is_over(group: Any) -> bool:
+    return not any(count for state, count in group.states.items() if state != "forgotten")

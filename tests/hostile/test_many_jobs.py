@@ -131,44 +131,33 @@ class Group:
         return {"forgotten": 3, "memory": self.left}
 
 
-def test_spans_are_forgotten_once_their_tasks_are() -> None:
-    from distributed.spans import Span, SpansSchedulerExtension
+def test_unnamed_tasks_have_one_span_and_forgotten_ones_leave_it() -> None:
+    from distributed.spans import SpansSchedulerExtension
 
     scheduler: Any = SimpleNamespace(total_nthreads_history=[(0.0, 0)], periodic_callbacks={})
     extension = SpansSchedulerExtension(scheduler)
     scheduler.extensions = {"spans": extension}
     scheduler_preload.dask_setup(scheduler)
-    spans: dict[str, Span] = {}
-    for name, left in {"over": 0, "left": 1}.items():
-        # Dask would go on with a span of the same name that is not done.
-        spans[name] = extension._ensure_span(("default",), (name,))
-        spans[name].groups.add(Group(left))  # type: ignore[arg-type]
-    named = extension._ensure_span(("mine",), ("named",))
-    named.groups.add(Group(0))  # type: ignore[arg-type]
-    scheduler_preload.forget_spans(extension)
-    assert list(extension.spans.values()) == [spans["left"], named]
-    assert extension.root_spans == [spans["left"], named]
-    assert extension.spans_search_by_name["default",] == [spans["left"]]
-    assert extension.spans_search_by_tag["default"] == [spans["left"]]
-    # Of a task that was cancelled while it ran, a worker speaks later.
-    said = {("execute", name, "f", "cpu", "seconds"): 1.0 for name in ("over", "left")}
-    extension.heartbeat(None, said)  # type: ignore[arg-type]
-    assert dict(spans["left"]._cumulative_worker_metrics) == {("execute", "f", "cpu", "seconds"): 1}
+    span, named = extension._ensure_default_span(), extension._ensure_span(("mine",), ("named",))
+    over, left = Group(0), Group(1)
+    span.groups.update([over, left])  # type: ignore[list-item]
+    named.groups.add(over)  # type: ignore[arg-type]
+    scheduler_preload.forget_groups(extension)
+    assert span.groups == {left}
+    assert named.groups == {over}
+    left.left = 0
+    # Dask would begin another one: all of its tasks are done.
+    assert extension._ensure_default_span() is span
+    assert extension.root_spans == [span, named]
 
 
-def test_a_worker_stays_whose_task_was_cancelled(arena: Arena) -> None:
-    before = arena.worker_pids()
-    future = arena.observer.submit(time.sleep, 4, pure=False)
-    arena.until(lambda: any(arena.observer.processing().values()))
-    future.release()
-    arena.until_clean()
-    arena.observer.run_on_scheduler(forget)
-    # Until the worker has spoken of it.
-    time.sleep(6)
-    assert arena.worker_pids() == before
+def test_workers_keep_figures_of_one_span(arena: Arena) -> None:
+    for number in range(3):
+        arena.observer.submit(abs, number, pure=False).result()
+        arena.until_clean()
+    spans = arena.observer.run(spans_of)
+    assert {len(found) for found in spans.values()} == {1}
 
 
-def forget(dask_scheduler: Any) -> None:
-    spans = dask_scheduler.extensions["spans"]
-    scheduler_preload.forget_spans(spans)
-    assert not spans.spans
+def spans_of(dask_worker: Any) -> set[str]:
+    return {key[1] for key in dask_worker.digests_total if key[0] == "execute"}
