@@ -415,7 +415,7 @@ def test_two_clients_have_their_own(graph: og.Graph, cluster: LocalCluster, clie
         og.validate(graph, theirs, client=client)
 
 
-@pytest.mark.parametrize("first", ["read", "validated"])
+@pytest.mark.parametrize("first", [pytest.param("read", marks=pytest.mark.slow), "validated"])
 def test_a_lost_worker_is_an_error_and_no_wait(first: str, graph: og.Graph) -> None:
     with start(2) as cluster, Client(cluster) as client:
         answer = searched("bfs", graph, client)

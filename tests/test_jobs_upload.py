@@ -210,8 +210,8 @@ def test_stopped_while_the_server_is_silent(
     }
 
 
-def killed_while_uploading(environment: dict[str, str], folder: Path) -> int:
-    """Kill a run before each step of its last stages; how many there are."""
+def killed_while_uploading(environment: dict[str, str], folder: Path, every: int) -> int:
+    """Kill a run before steps of its last stages; after how many it ended undisturbed."""
     os.environ.update(environment)
     import s3fs
 
@@ -238,10 +238,11 @@ def killed_while_uploading(environment: dict[str, str], folder: Path) -> int:
         if code == 0:
             return step
         assert code == -signal.SIGKILL
-        step += 1
+        step += every
 
 
-def test_killed_before_each_step(s3: Any, tmp_path: Path) -> None:  # noqa: F811
+@pytest.mark.parametrize("every", [3, pytest.param(1, marks=pytest.mark.slow)])
+def test_killed_before_each_step(s3: Any, tmp_path: Path, every: int) -> None:  # noqa: F811
     environment = {name: os.environ[name] for name in os.environ if name.startswith("AWS_")}
     # It begins, notes two stores, and ends.
-    assert in_own_process(killed_while_uploading, environment, tmp_path) > 8
+    assert in_own_process(killed_while_uploading, environment, tmp_path, every) > 8

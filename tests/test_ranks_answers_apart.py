@@ -387,7 +387,7 @@ def test_a_part_that_dask_has_moved_is_found(graph: og.Graph) -> None:
         same(answer, searched("bfs", graph, False))
 
 
-@pytest.mark.parametrize("first", ["read", "validated"])
+@pytest.mark.parametrize("first", [pytest.param("read", marks=pytest.mark.slow), "validated"])
 def test_a_lost_worker_is_an_error_and_no_wait(first: str, graph: og.Graph) -> None:
     with start(3) as cluster, Client(cluster) as client:
         answer = searched("bfs", graph, client)

@@ -330,7 +330,7 @@ async def failing(*_: Any) -> None:
     raise ZeroDivisionError
 
 
-@pytest.mark.parametrize("stopped", [False, True])
+@pytest.mark.parametrize("stopped", [pytest.param(False, marks=pytest.mark.slow), True])
 def test_a_reader_meanwhile(
     s3: Any,  # noqa: F811
     graphs: list[Path],

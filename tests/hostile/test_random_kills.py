@@ -22,7 +22,7 @@ MOST_IN_A_ROW = 3
 ENDED_S = 60
 
 kills = pytest.mark.parametrize(
-    "kills", [3, pytest.param(100, marks=[pytest.mark.slow, pytest.mark.timeout(7200)])]
+    "kills", [2, pytest.param(100, marks=[pytest.mark.slow, pytest.mark.timeout(7200)])]
 )
 ways = pytest.mark.parametrize("more", ["", CLUSTER], ids=["one-process", "cluster"])
 
