@@ -6,7 +6,6 @@ import gc
 import json
 import shutil
 import statistics
-import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
