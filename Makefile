@@ -1,6 +1,6 @@
 # make graph500   set up, run the main job, print Graph500's result block
 # make test       set up, run the tests
-# make bench, fuzz, lint, test-slow, gpu-test, clean: see README.md
+# make bench, docs, fuzz, lint, test-slow, gpu-test, clean: see README.md
 # make lock, check-lock, audit: see CONTRIBUTING.md
 #
 # Needs a Python from 3.11 on and make. PYTHON=/path/to/python chooses one;
@@ -20,7 +20,7 @@ PYTEST ?=
 # Much of a test's time is spent compiling, on one core. A file's tests share clusters and stores.
 SPREAD := -n 2 --dist loadfile
 
-.PHONY: help graph500 test test-slow fuzz gpu-test bench lint lock check-lock audit clean
+.PHONY: help graph500 test test-slow fuzz gpu-test bench lint docs lock check-lock audit clean
 
 help:
 	@sed -n 's/^# \{0,1\}//p' Makefile | head -7
@@ -67,6 +67,12 @@ lint:
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/python -m tools.check_pages
+
+# The site, in site/; a warning is an error.
+docs:
+	@$(INSTALL) docs "$(PYTHON)"
+	$(BIN)/mkdocs build --strict
 
 # With hashes of the files of every system and Python that pyproject.toml admits. What is locked stays
 # unless it has to change; LOCK=--upgrade takes the newest. Needs uv and the network, as do the next two.
@@ -86,5 +92,5 @@ audit:
 	uvx pip-audit --disable-pip --require-hashes --requirement $(LOCKED)
 
 clean:
-	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
+	rm -rf $(VENV) build dist site .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
 	find ooc_graph tests benchmarks deploy -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -11,8 +11,8 @@ internal ids, without duplicates and self-loops, and take the roots in turn. Tim
 to parents and levels of 32 bits, which must be the same bytes. TEPS count input tuples, their mean
 is harmonic.
 
-Draws records/edge_list.svg and prints the table of docs/edge_list.md, of the newest record of each
-scale; with ``--scales ''`` that alone.
+Draws records/edge_list.svg and prints the table of docs/explanation/benchmarks/edge_list.md, of the
+newest record of each scale; with ``--scales ''`` that alone.
 """
 
 from argparse import Namespace

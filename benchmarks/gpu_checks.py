@@ -2,8 +2,8 @@
 
 `Checks` looks at every arc of undirected rows. A level is one more than the smallest level of a
 neighbour; a distance is the smallest sum of a neighbour's distance and the arc's weight in float32;
-parents are the ones that the rules of docs/storage.md name. `Validated` looks at Graph500's edges,
-by the package's validator.
+parents are the ones that the rules of docs/reference/storage.md name. `Validated` looks at
+Graph500's edges, by the package's validator.
 """
 
 from collections.abc import Callable, Sequence

@@ -12,7 +12,8 @@ only pushed, or as the package does. Times are by events until parents (internal
 stand in device memory, which must be the same. ``read_share`` is how often the list is read, all
 levels together.
 
-Draws records/gpu_edge_list.svg and prints the table of docs/edge_list.md, as edge_list.py does.
+Draws records/gpu_edge_list.svg and prints the table of docs/explanation/benchmarks/edge_list.md, as
+edge_list.py does.
 """
 
 import statistics

@@ -22,8 +22,8 @@ are those that go to other workers. Raw bitmaps: what they would be if each rank
 its rows at every level. A level's steps are those of the slowest worker; the rest of its seconds is
 coding, exchange and waiting.
 
-All modes print the tables of docs/scaling.md and draw records/scaling.svg of the newest records;
-without a mode they do that alone.
+All modes print the tables of docs/explanation/benchmarks/scaling.md and draw records/scaling.svg of
+the newest records; without a mode they do that alone.
 """
 
 from collections.abc import Iterator, Mapping, Sequence

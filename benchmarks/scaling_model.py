@@ -1,4 +1,6 @@
-"""A model of BFS by ranks, fitted to records/scaling.jsonl; tables, picture of docs/scaling.md.
+"""A model of BFS by ranks, fitted to records/scaling.jsonl.
+
+Its tables and its picture are those of docs/explanation/benchmarks/scaling.md.
 
 The processor time of a worker in a level is a sum of four terms, each with a coefficient: arcs that
 it looks at, bytes that it sends, its ranks, and messages to other workers. Messages grow with the

@@ -1,8 +1,8 @@
 """Shared vocabulary: array types, and how rows are dealt to shards.
 
 Vertices carry two ids. The *original* id is the user's own (int64, gaps allowed). The *internal*
-id is the vertex's rank by falling degree (docs/storage.md). Rows belong to shards in blocks of
-``DEAL_BLOCK`` consecutive internal ids, round-robin.
+id is the vertex's rank by falling degree (docs/reference/storage.md). Rows belong to shards in
+blocks of ``DEAL_BLOCK`` consecutive internal ids, round-robin.
 """
 
 from __future__ import annotations

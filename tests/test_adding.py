@@ -1,4 +1,4 @@
-"""The recipes of docs/adding.md: a strategy and an algorithm from outside the package."""
+"""The recipes of docs/how-to/adding.md: a strategy and an algorithm from outside the package."""
 
 from __future__ import annotations
 

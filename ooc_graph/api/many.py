@@ -48,7 +48,8 @@ def johnson(
     Johnson's algorithm: where weights are negative, potentials by Bellman-Ford from an added
     vertex make them >= 0; then sources are searched from by batches, one read of an arc for all
     sources of a batch. Integers are exact. Without negative weights each row has the bits of
-    `sssp`; with them floats are wrong by what rounding makes of the potentials (docs/apsp.md).
+    `sssp`; with them floats are wrong by what rounding makes of the potentials
+    (docs/explanation/many_sources.md).
 
     Parameters
     ----------

@@ -64,7 +64,8 @@ def plan(
         As ``ooc-graph plan --json`` prints it: ``tier``, bytes in memory by purpose (``bytes: …``),
         ``share of arcs in memory``, ``bytes that stay in the store``; of a CUDA device
         ``device bytes: …``, ``share of arcs on the device``, ``bytes of pinned host memory``. For
-        many sources also how they are divided, and the least memory (docs/apsp.md).
+        many sources also how they are divided, and the least memory
+        (docs/reference/many_sources.md).
 
     Raises
     ------

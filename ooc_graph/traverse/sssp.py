@@ -5,7 +5,7 @@ can, each uses at once what it finds for its own rows, and tells the others when
 or much; or they find all distances in one launch each. Pushing is label-correcting below a bound
 that rises; once it has settled the hub core, every other row pulls along its lightest arcs until
 nothing changes. Distances are the greatest fixed point, and parents follow from them
-(docs/storage.md), so that neither depends on the order of relaxations.
+(docs/reference/storage.md), so that neither depends on the order of relaxations.
 """
 
 from __future__ import annotations

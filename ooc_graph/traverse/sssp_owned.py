@@ -3,7 +3,7 @@
 Ranks push their rows below a bound that rises. Candidates for rows of others are routed to their
 owners, of each target the smallest that a rank has found since it last sent, with the parent that
 it comes from. Every row pushes all of its arcs when its distance is final, so that its neighbours
-are offered all parents that they may have (docs/storage.md).
+are offered all parents that they may have (docs/reference/storage.md).
 """
 
 from __future__ import annotations

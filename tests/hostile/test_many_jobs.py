@@ -42,7 +42,7 @@ jobs = pytest.mark.parametrize(
 
 @pytest.fixture
 def arena(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Arena]:
-    """A cluster with the configuration that docs/clusters.md gives to clusters of users."""
+    """A cluster with the configuration that docs/how-to/clusters.md gives to clusters of users."""
     configuration: dict[str, object] = {}
     dask.config.set(og.dask_config(), config=configuration)
     (tmp_path / "dask").mkdir()

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import ast
+import json
 import re
 import shlex
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import click
 import pytest
+import yaml
 
 from ooc_graph import errors
 from ooc_graph.cli.entry import command as group
@@ -29,6 +32,7 @@ PAGES = [
     *sorted((ROOT / "docs").rglob("*.md")),
 ]
 PAGES += sorted((ROOT / "deploy").rglob("*.md"))
+USER_PAGES = [page for page in PAGES if "docs" in page.parts and page.parent.name != "decisions"]
 
 
 def blocks(page: Path, language: str) -> list[str]:
@@ -43,9 +47,13 @@ def commands() -> dict[str, click.Command]:
     return {name: command for name, command in found.items() if command is not None}
 
 
+def prompted(block: str) -> list[str]:
+    """Commands of a console block."""
+    return [line.removeprefix("$ ") for line in block.splitlines() if line.startswith("$ ")]
+
+
 def console_lines(page: Path) -> list[str]:
-    lines = [line for block in blocks(page, "console") for line in block.splitlines()]
-    return [line.removeprefix("$ ") for line in lines if line.startswith("$ ")]
+    return [line for block in blocks(page, "console") for line in prompted(block)]
 
 
 def section(page: Path, title: str) -> str:
@@ -90,22 +98,54 @@ def test_python_of_the_readme_runs(flights: Path, monkeypatch: pytest.MonkeyPatc
     assert read == edges | {(v, u, w) for u, v, w in edges}
 
 
+READERS = {"json": json.loads, "toml": tomllib.loads, "yaml": yaml.safe_load}
+FOR_EYES = {"csv", "text", "scala"}
+"""Languages of blocks that are neither executed nor parsed."""
+
+
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_blocks_can_be_parsed(page: Path) -> None:
-    for program in blocks(page, "python"):
-        ast.parse(program)
-    for line in console_lines(page):
-        name, *arguments = shlex.split(line)
-        if name == "ooc-graph":
-            commands()[arguments[0]].make_context(arguments[0], arguments[1:])
-        elif name == "make":
-            assert re.search(rf"^{arguments[0]}:", (ROOT / "Makefile").read_text(), re.MULTILINE)
-        elif name == "python":
-            assert (ROOT / arguments[0]).is_file()
+    for language in set(re.findall(r"^```(\w+)", page.read_text(), re.MULTILINE)):
+        for block in blocks(page, language):
+            if language == "console":
+                for line in prompted(block):
+                    require_command(line)
+            elif language == "sh":
+                require_script(block)
+            elif language == "python":
+                ast.parse(block)
+            elif language not in FOR_EYES:
+                READERS[language](block)
+
+
+def require_command(line: str) -> None:
+    """A command that there is, with options that it has."""
+    name, *arguments = shlex.split(line)
+    if name == "ooc-graph":
+        commands()[arguments[0]].make_context(arguments[0], arguments[1:])
+    elif name == "make":
+        assert re.search(rf"^{arguments[0]}:", (ROOT / "Makefile").read_text(), re.MULTILINE), line
+    elif name == "python":
+        assert (ROOT / arguments[0]).is_file(), line
+    else:
+        require_script(line)
+
+
+def require_script(block: str) -> None:
+    """A script that a shell can parse, and what it calls of this package exists."""
+    subprocess.run(["sh", "-n", "-c", block], check=True)
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"][
+        "optional-dependencies"
+    ]
+    for name in re.findall(r"ooc-graph\[([\w,]+)\]", block):
+        assert set(name.split(",")) <= extras.keys(), name
+    for line in block.replace("\\\n", " ").splitlines():
+        if line.startswith("ooc-graph ") and "$" not in line:
+            require_command(line.split(" > ")[0])
 
 
 def test_the_job_and_the_mistakes_of_its_page(tmp_path: Path) -> None:
-    page = ROOT / "docs" / "jobs.md"
+    page = ROOT / "docs" / "how-to" / "jobs.md"
     job, uploads, cluster = blocks(page, "toml")
     (tmp_path / "night.toml").write_text(job + uploads + cluster)
     assert [stage.label for stage in read_job(tmp_path / "night.toml").stage] == [
@@ -119,7 +159,8 @@ def test_the_job_and_the_mistakes_of_its_page(tmp_path: Path) -> None:
     (tmp_path / "night.toml").write_text(wrong)
     with pytest.raises(errors.InputError) as caught:
         read_job(tmp_path / "night.toml")
-    assert str(caught.value).replace(f"{tmp_path}/", "") + "\n" == blocks(page, "text")[0]
+    said = blocks(ROOT / "docs" / "reference" / "jobs.md", "text")[0]
+    assert str(caught.value).replace(f"{tmp_path}/", "") + "\n" == said
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
@@ -147,7 +188,7 @@ def test_options_that_are_named_exist() -> None:
         if isinstance(parameter, click.Option)
         for option in (*parameter.opts, *parameter.secondary_opts)
     }
-    for page in (README, *(ROOT / "docs").glob("*.md")):
+    for page in (README, *USER_PAGES):
         for code in re.findall(r"`([^`\n]+)`", page.read_text()):
             script = re.search(r"benchmarks/\w+\.py", code)
             options = (
@@ -160,14 +201,13 @@ def test_options_that_are_named_exist() -> None:
 
 
 def test_every_format_is_described() -> None:
-    for page in (README, ROOT / "docs" / "formats.md"):
-        rows = [line.split("|")[1] for line in page.read_text().splitlines() if line[:3] == "| `"]
-        described = {name for row in rows for name in re.findall(r"`(\w+)`", row)}
-        assert set(FORMATS) <= described, page.name
+    page = ROOT / "docs" / "reference" / "formats.md"
+    rows = [line.split("|")[1] for line in page.read_text().splitlines() if line[:3] == "| `"]
+    assert set(FORMATS) <= {name for row in rows for name in re.findall(r"`(\w+)`", row)}
 
 
 def test_exit_codes_are_those_of_the_errors() -> None:
-    table = section(README, "Exit codes")
+    table = section(ROOT / "docs" / "reference" / "errors.md", "Exit codes")
     documented = {int(code) for code in re.findall(r"^\| (\d+) \|", table, re.MULTILINE)}
     kinds = [kind for kind in vars(errors).values() if isinstance(kind, type)]
     used = {kind.exit_code for kind in kinds if issubclass(kind, errors.OocGraphError)}
@@ -175,7 +215,7 @@ def test_exit_codes_are_those_of_the_errors() -> None:
 
 
 def test_storage_page_names_every_array() -> None:
-    text = (ROOT / "docs" / "storage.md").read_text()
+    text = (ROOT / "docs" / "reference" / "storage.md").read_text()
     arrays = [names.ORIGINAL_OF, names.INTERNAL_OF, names.ORIGINALS, names.TUPLES, names.VERTEX]
     arrays += [names.PARENT, names.LEVEL, names.DISTANCE, names.OUT, names.IN, names.HUB]
     for name in [*arrays, names.LIGHT, names.INTEGRITY, names.MANIFEST, names.ATTRIBUTES_KEY]:

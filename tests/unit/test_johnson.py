@@ -253,7 +253,7 @@ def tall(dtype: str, height: float) -> Arcs:
 
 
 def worst_and_bound(arcs: Arcs, search: CpuJohnson) -> tuple[Fraction, float]:
-    """The largest error against exact distances, and what docs/apsp.md says of it."""
+    """The largest error against exact distances, and the bound of explanation/many_sources.md."""
     got = search.run(np.arange(arcs.vertices))
     weights = [Fraction(w) for w in arcs.weight.tolist()]
     worst, largest = Fraction(0), Fraction(0)
@@ -274,7 +274,7 @@ def worst_and_bound(arcs: Arcs, search: CpuJohnson) -> tuple[Fraction, float]:
 @pytest.mark.parametrize("height", [1.0, 1e3])
 @pytest.mark.parametrize("dtype", [pytest.param("float32", marks=pytest.mark.slow), "float64"])
 def test_error_is_within_the_bound_of_the_page(dtype, height):
-    """docs/apsp.md: (k + 1) (t P + u (2 W + 3 P + 2 D)); and not zero, or it would say nothing."""
+    """(k + 1) (t P + u (2 W + 3 P + 2 D)); and not zero, or it would say nothing."""
     arcs = tall(dtype, height)
     search = johnson_of(arcs)
     assert search.potentials is not None

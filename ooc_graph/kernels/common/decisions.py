@@ -1,7 +1,7 @@
 """Decisions of searches on the CPU, of ranks on any device, and of CUDA out of the store.
 
 BFS on a CUDA device that has its rows, and batches of many sources, have rules of their own
-(docs/performance.md, "Push and pull").
+(docs/explanation/benchmarks/performance.md, "Push and pull").
 
 No implementation here, and no numba, for `traverse` imports this module. The decision functions are
 plain Python on plain numbers; the CPU's fused loops compile the very same functions. What a device

@@ -1,9 +1,10 @@
 """Steps of SSSP ranks that have the distances of their own rows alone (CPU).
 
 A push takes candidates to own rows at once. Of those to others it lists the best of each target:
-the smallest distance, and of equal ones the best parent by the rule of docs/storage.md. A target
-that is settled needs none: it is nearer than every candidate under a later bound. So what is sent
-are candidates to vertices that are found under the same bound, whose distances they may tie with.
+the smallest distance, and of equal ones the best parent by the rule of docs/reference/storage.md. A
+target that is settled needs none: it is nearer than every candidate under a later bound. So what is
+sent are candidates to vertices that are found under the same bound, whose distances they may tie
+with.
 """
 
 from __future__ import annotations

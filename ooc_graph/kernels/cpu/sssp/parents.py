@@ -1,4 +1,4 @@
-"""Parents from final distances, by the rule of docs/storage.md, plateaus included.
+"""Parents from final distances, by the rule of docs/reference/storage.md, plateaus included.
 
 v's parent is the neighbour u with ``d(u) + w == d(v)`` (in the distances' arithmetic) and
 ``d(u) < d(v)`` that has the smallest ``(d(u), id)``. Vertices without one lie on a *plateau*: all

@@ -1,0 +1,1 @@
+"""Programs for this repository: installation, documentation."""

@@ -1,0 +1,47 @@
+"""Type-check Python of the documentation that no test executes: mypy on each page's blocks.
+
+python -m tools.check_pages
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+import tempfile
+from pathlib import Path
+
+from mypy import api
+
+ROOT = Path(__file__).parents[1]
+BLOCK = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+PACKAGE = "pages"
+"""Its modules are checked less strictly (``pyproject.toml``)."""
+NOT_EXECUTED = {
+    "docs/how-to/clusters.md": "needs a cluster of several hosts",
+    "docs/how-to/operations.md": "needs Dagster, see test_jobs_dagster",
+    "docs/tutorial/gpu.md": "needs a GPU",
+    "docs/how-to/moving.md": "executed only if networkx is installed",
+}
+"""Pages of ``docs/`` that are checked, and why tests do not execute them."""
+
+
+def main() -> int:
+    """Print what mypy says of pages that are not executed; the exit status is mypy's."""
+    pages = [*(ROOT / name for name in NOT_EXECUTED), *(ROOT / "deploy").rglob("*.md")]
+    with tempfile.TemporaryDirectory() as folder:
+        package = Path(folder) / PACKAGE
+        package.mkdir()
+        (package / "__init__.py").touch()
+        for page in pages:
+            if programs := BLOCK.findall(page.read_text()):
+                name = re.sub(r"\W", "_", str(page.relative_to(ROOT).with_suffix("")))
+                (package / f"{name}.py").write_text("\n".join(programs))
+        configured = ["--config-file", str(ROOT / "pyproject.toml")]
+        said, problems, status = api.run([*configured, str(package)])
+    sys.stdout.write(said.replace(f"{package}/", ""))
+    sys.stderr.write(problems)
+    return status
+
+
+if __name__ == "__main__":
+    sys.exit(main())
