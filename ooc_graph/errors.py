@@ -38,6 +38,10 @@ class OocGraphError(Exception):
         return one_line(super().__str__())
 
 
+class FallbackWarning(UserWarning):
+    """A call goes on with something slower: the CPU instead of a device, or the store of memory."""
+
+
 class UsageError(OocGraphError):
     """The call itself cannot be carried out: options that exclude each other, unknown names."""
 

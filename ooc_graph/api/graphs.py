@@ -15,6 +15,7 @@ import numpy as np
 from ooc_graph.boundary import public
 from ooc_graph.errors import InputError, UnknownVertexError, UsageError
 from ooc_graph.model.resources import AUTO, CudaLimits, parse_bytes
+from ooc_graph.report.reporter import Reporter
 from ooc_graph.runtime.workplace import client_meant, workplace_for
 from ooc_graph.shards.load import Graph
 from ooc_graph.shards.memory_graph import MemoryGraph
@@ -105,7 +106,8 @@ def build(
     limits = CudaLimits.of(device_memory, None).require_cuda(device)
     client = client_meant(client)
     workplace = workplace_for(client, parse_bytes(memory_limit), device, limits, progress)
-    graph, _ = build_with_report(workplace, edges, Path(out), chosen, progress or NoProgress())
+    reporter = Reporter(progress or NoProgress())
+    graph, _ = build_with_report(workplace, edges, Path(out), chosen, reporter)
     return graph
 
 
@@ -150,7 +152,7 @@ def located(
     client = client_meant(client)
     return graph if isinstance(graph, Graph) else Graph.open(graph), {
         "workplace": workplace_for(client, parse_bytes(memory_limit), device, limits, progress),
-        "progress": progress or NoProgress(),
+        "progress": Reporter(progress or NoProgress()),
         "out": None if out is None else Path(out),
     }
 

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 import numpy as np
 
 from ooc_graph.answers.asked import Asked
+from ooc_graph.answers.matrix import LevelsResult, PairsResult
 from ooc_graph.answers.reductions import BINS, Bins
-from ooc_graph.answers.result import LevelsResult, PairsResult
 from ooc_graph.api.graphs import located, positions_of
 from ooc_graph.boundary import public
 from ooc_graph.model.resources import AUTO

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, overload
 
-from ooc_graph.answers.result import PairsResult, Result, SsspResult
+from ooc_graph.answers.matrix import PairsResult
+from ooc_graph.answers.result import Result, SsspResult
 from ooc_graph.answers.several import Answers
 from ooc_graph.api.graphs import located
 from ooc_graph.boundary import public
