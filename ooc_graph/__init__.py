@@ -54,12 +54,13 @@ if TYPE_CHECKING:
     from ooc_graph.answers.matrix import LevelsResult, PairsResult
     from ooc_graph.answers.result import BfsResult, ComponentsResult, Result, SsspResult
     from ooc_graph.answers.several import Answers
+    from ooc_graph.api.components import components
     from ooc_graph.api.graphs import build
     from ooc_graph.api.graphs import open_graph as open  # noqa: A004 - og.open reads as it should
     from ooc_graph.api.in_memory import from_edges
     from ooc_graph.api.many import johnson, multi_source_bfs, shortest_paths
     from ooc_graph.api.plan import plan
-    from ooc_graph.api.single import bfs, components, sssp
+    from ooc_graph.api.single import bfs, sssp
     from ooc_graph.api.validate import validate
     from ooc_graph.edges.interface import EdgeSource
     from ooc_graph.edges.kronecker import Kronecker
@@ -120,11 +121,12 @@ _MODULES = {
     "errors": "FallbackWarning",
     "edges.kronecker": "Kronecker",
     "edges.opening": "FORMATS open_source",
+    "api.components": "components",
     "api.graphs": "build open",
     "api.in_memory": "from_edges",
     "api.many": "johnson multi_source_bfs shortest_paths",
     "api.plan": "plan",
-    "api.single": "bfs components sssp",
+    "api.single": "bfs sssp",
     "api.validate": "validate",
     "runtime.cluster": "local_cluster",
     "runtime.dask_configuration": "dask_config",

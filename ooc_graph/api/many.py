@@ -16,7 +16,7 @@ from ooc_graph.boundary import public
 from ooc_graph.model.resources import AUTO
 from ooc_graph.search.many import search_many
 from ooc_graph.shards.load import Graph
-from ooc_graph.types import AnyArray, Progress
+from ooc_graph.types import AnyArray, ProgressLike
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -41,7 +41,7 @@ def johnson(
     device_memory: str | int | None = None,
     host_memory: str | int | None = None,
     overwrite: bool = False,
-    progress: Progress | None = None,
+    progress: ProgressLike = None,
 ) -> PairsResult:
     """Shortest distances from all vertices, or from some, on weights of any sign.
 
@@ -169,7 +169,7 @@ def multi_source_bfs(
     device_memory: str | int | None = None,
     host_memory: str | int | None = None,
     overwrite: bool = False,
-    progress: Progress | None = None,
+    progress: ProgressLike = None,
 ) -> LevelsResult:
     """Levels from all vertices, or from some, by searches that share each look at an arc.
 

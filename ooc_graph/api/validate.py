@@ -19,7 +19,7 @@ from ooc_graph.remote.stores import local_path
 from ooc_graph.runtime.stored_answers import check_answers
 from ooc_graph.runtime.validation import check
 from ooc_graph.shards.load import Graph
-from ooc_graph.types import Progress
+from ooc_graph.types import ProgressLike
 from ooc_graph.validate import Verdict
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ def validate(
     *,
     client: Client | Literal[False] | None = None,
     memory_limit: str | int | None = None,
-    progress: Progress | None = None,
+    progress: ProgressLike = None,
     **options: Any,
 ) -> Verdict | list[Verdict]:
     """Check an answer against the edges it should follow from, or answers against their graph.
