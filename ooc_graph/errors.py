@@ -124,6 +124,12 @@ class NegativeCycleError(OocGraphError):
         return type(self), (self.cycle, self.weight, self.note)
 
 
+class NoPathError(OocGraphError):
+    """A path is asked for to a vertex that the search did not reach."""
+
+    exit_code = 3
+
+
 class UnknownVertexError(InputError):
     """A source vertex that the graph does not have."""
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
@@ -11,6 +11,7 @@ import numpy as np
 
 from ooc_graph.answers.frames import Exports
 from ooc_graph.answers.info import Info
+from ooc_graph.answers.paths import InMemory, InStore, Parents, Predecessors, paths_to, vertex_ids
 from ooc_graph.errors import CorruptStoreError, NotAStoreError, UsageError
 from ooc_graph.layout.names import (
     COMPONENT,
@@ -110,6 +111,37 @@ class TreeResult(Result):
     def reached(self) -> AnyArray:
         """Whether the search reached each vertex: bool (vertices,)."""
         return self.parent >= 0
+
+    def path_to(self, vertex: int) -> IntArray:
+        """The path that the tree has to a vertex: original ids, from the source to the vertex.
+
+        int64 (vertices of the path,), both ends included. Of a stored answer only chunks of
+        parents are read, and of ids if they have gaps.
+
+        Raises
+        ------
+        NoPathError
+            If the search did not reach it.
+        UnknownVertexError
+            If the graph has no such vertex.
+        """
+        return self.paths_to([vertex])[0]
+
+    def paths_to(self, vertices: Iterable[int]) -> list[IntArray]:
+        """As `path_to`, the path to each of some vertices, in their order."""
+        return paths_to(self._parents(), vertex_ids(vertices))
+
+    def predecessors(self) -> Predecessors:
+        """A mapping from each vertex that was reached, except the source, to its predecessor.
+
+        It is what ``dict(networkx.bfs_predecessors(graph, source))`` gives, looked up one by one.
+        """
+        return Predecessors(self._parents())
+
+    def _parents(self) -> Parents:
+        if isinstance(self.columns, Stored):
+            return InStore(self.columns)
+        return InMemory(self.on_host(VERTEX), self.on_host(PARENT))
 
 
 @dataclass(frozen=True, repr=False)
