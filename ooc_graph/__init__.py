@@ -35,6 +35,8 @@ In the order of the data:
     Context in which SIGTERM ends the process cleaned up, as the command does.
 `errors`
     Every error has the exit code the command ends with.
+`FallbackWarning`
+    Said once if ``device="auto"`` goes on without the GPU, or arcs stay in the store.
 """
 
 import sys
@@ -48,25 +50,22 @@ from ooc_graph.garbage import uncollected
 
 if TYPE_CHECKING:
     from ooc_graph.answers.export import export
-    from ooc_graph.answers.result import (
-        BfsResult,
-        ComponentsResult,
-        LevelsResult,
-        PairsResult,
-        Result,
-        SsspResult,
-    )
+    from ooc_graph.answers.info import Info
+    from ooc_graph.answers.matrix import LevelsResult, PairsResult
+    from ooc_graph.answers.result import BfsResult, ComponentsResult, Result, SsspResult
     from ooc_graph.answers.several import Answers
+    from ooc_graph.api.components import components
     from ooc_graph.api.graphs import build
     from ooc_graph.api.graphs import open_graph as open  # noqa: A004 - og.open reads as it should
     from ooc_graph.api.in_memory import from_edges
     from ooc_graph.api.many import johnson, multi_source_bfs, shortest_paths
     from ooc_graph.api.plan import plan
-    from ooc_graph.api.single import bfs, components, sssp
+    from ooc_graph.api.single import bfs, sssp
     from ooc_graph.api.validate import validate
     from ooc_graph.edges.interface import EdgeSource
     from ooc_graph.edges.kronecker import Kronecker
     from ooc_graph.edges.opening import FORMATS, open_source
+    from ooc_graph.errors import FallbackWarning
     from ooc_graph.runtime.cluster import local_cluster
     from ooc_graph.runtime.dask_configuration import dask_config
     from ooc_graph.runtime.joined_cluster import joined_cluster, tls_security
@@ -81,7 +80,9 @@ __all__ = [
     "BfsResult",
     "ComponentsResult",
     "EdgeSource",
+    "FallbackWarning",
     "Graph",
+    "Info",
     "Kronecker",
     "LevelsResult",
     "PairsResult",
@@ -112,16 +113,20 @@ __all__ = [
 # the command must handle Ctrl-C before.
 _MODULES = {
     "answers.export": "export",
-    "answers.result": "BfsResult ComponentsResult LevelsResult PairsResult Result SsspResult",
+    "answers.info": "Info",
+    "answers.matrix": "LevelsResult PairsResult",
+    "answers.result": "BfsResult ComponentsResult Result SsspResult",
     "answers.several": "Answers",
     "edges.interface": "EdgeSource",
+    "errors": "FallbackWarning",
     "edges.kronecker": "Kronecker",
     "edges.opening": "FORMATS open_source",
+    "api.components": "components",
     "api.graphs": "build open",
     "api.in_memory": "from_edges",
     "api.many": "johnson multi_source_bfs shortest_paths",
     "api.plan": "plan",
-    "api.single": "bfs components sssp",
+    "api.single": "bfs sssp",
     "api.validate": "validate",
     "runtime.cluster": "local_cluster",
     "runtime.dask_configuration": "dask_config",

@@ -43,7 +43,8 @@ def own_errors(*others: type[Exception]) -> Iterator[None]:
     try:
         yield
     except Exception as error:
-        if isinstance(error, (errors.OocGraphError, *others)):
+        # Warnings are raised if the caller has made errors of them.
+        if isinstance(error, (errors.OocGraphError, Warning, *others)):
             raise
         raise _own(error) from error
 

@@ -38,6 +38,10 @@ class OocGraphError(Exception):
         return one_line(super().__str__())
 
 
+class FallbackWarning(UserWarning):
+    """A call goes on with something slower: the CPU instead of a device, or the store of memory."""
+
+
 class UsageError(OocGraphError):
     """The call itself cannot be carried out: options that exclude each other, unknown names."""
 
@@ -118,6 +122,12 @@ class NegativeCycleError(OocGraphError):
     def __reduce__(self) -> tuple[object, ...]:
         """Keep the cycle when Dask carries the error between processes."""
         return type(self), (self.cycle, self.weight, self.note)
+
+
+class NoPathError(OocGraphError):
+    """A path is asked for to a vertex that the search did not reach."""
+
+    exit_code = 3
 
 
 class UnknownVertexError(InputError):

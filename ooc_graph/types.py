@@ -10,10 +10,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    from rich.progress import Progress as RichProgress
 
 IntArray = NDArray[np.int64]
 AnyArray = NDArray[Any]
@@ -139,6 +142,9 @@ class Progress(Protocol):
     def note(self, text: str) -> None:
         """Show something in one line."""
 
+
+ProgressLike: TypeAlias = "Progress | Callable[..., Any] | bool | RichProgress | None"
+"""What public functions take as ``progress=``; `ooc_graph.report.adapters` has what it means."""
 
 Advance: TypeAlias = Callable[[float], None]
 """`StageProgress.advance` of a stage."""

@@ -25,8 +25,9 @@ from ooc_graph.runtime import engine_cache
 from ooc_graph.runtime.this_process import ThisProcess, planned
 from ooc_graph.search import single
 from ooc_graph.search.algorithm import Algorithm, Arrays
+from ooc_graph.search.candidates import CANDIDATES
 from ooc_graph.search.execute import plan_at
-from ooc_graph.search.plan import CANDIDATES, plan
+from ooc_graph.search.plan import plan
 from ooc_graph.shards.load import Graph
 from ooc_graph.sinks.single import NUMPY, answer_bytes
 from ooc_graph.strategies.cpu.in_memory import InMemory

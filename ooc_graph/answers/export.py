@@ -9,7 +9,8 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from ooc_graph.answers.frames import flat_columns
-from ooc_graph.answers.result import PairsResult, Result
+from ooc_graph.answers.matrix import PairsResult
+from ooc_graph.answers.result import Result
 from ooc_graph.boundary import public
 from ooc_graph.errors import OutputExistsError, UsageError
 from ooc_graph.layout.outputs import refuse_folder

@@ -2,32 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 import numpy as np
 
-from ooc_graph.answers.frames import Exports, flat_columns, frame_of
-from ooc_graph.answers.reductions import HISTOGRAM
+from ooc_graph.answers.frames import Exports
+from ooc_graph.answers.info import Info
+from ooc_graph.answers.paths import InMemory, InStore, Parents, Predecessors, paths_to, vertex_ids
 from ooc_graph.errors import CorruptStoreError, NotAStoreError, UsageError
 from ooc_graph.layout.names import (
-    APSP,
     COMPONENT,
     DISTANCE,
     LEVEL,
-    MULTI_SOURCE_BFS,
     PARENT,
-    REACHED,
-    SOURCE,
     VERTEX,
 )
 from ooc_graph.layout.stored import Stored
 from ooc_graph.types import AnyArray, IntArray
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 
 @dataclass(frozen=True)
@@ -37,17 +31,14 @@ class Result(Exports):
     ``root`` is the original id where the search began; None if an algorithm has none. ``elapsed_s``
     are seconds of the search alone, as Graph500 times it; None if opened from a store.
 
-    ``seconds`` has the wall time of ``plan``; ``load``, until the graph is ready, and what travels;
-    ``search``, which is ``elapsed_s``; ``order``, of columns read so far, or ``write``, of a store.
-    ``tier_bytes`` has the bytes of ``memory``, ``pinned`` and ``device`` that the search reserved,
-    and what it ``read`` of the store, if counted. Both are empty if the result was opened.
+    ``info`` says how it was found: device, strategy, seconds by part, bytes by kind of memory, and
+    which strategies were rejected. It is empty if the result was opened.
     """
 
     root: int | None
     elapsed_s: float | None
     columns: Mapping[str, AnyArray] | Stored
-    seconds: Mapping[str, float] = field(default_factory=dict)
-    tier_bytes: Mapping[str, int] = field(default_factory=dict)
+    info: Info = Info()  # noqa: RUF009 - frozen
 
     kernel = ""
     measure = ""
@@ -57,6 +48,8 @@ class Result(Exports):
         """Open a stored result; as the class that its kernel has when called on `Result`."""
         stored = Stored.open(path, "result")
         name, root = stored.attributes.get("kernel"), stored.attributes.get("root")
+        from ooc_graph.answers.matrix import LevelsResult, PairsResult  # noqa: PLC0415 (it imports this)
+
         kinds: list[Any] = [BfsResult, SsspResult, ComponentsResult, PairsResult, LevelsResult]
         kind: Any = next((one for one in kinds if one.kernel == name), None)
         if kind is None:
@@ -76,6 +69,16 @@ class Result(Exports):
     def __repr__(self) -> str:
         at = "" if self.root is None else f" root={self.root}"
         return f"<{type(self).__name__}{at}>"
+
+    @property
+    def seconds(self) -> Mapping[str, float]:
+        """Wall time by part, as in ``info``."""
+        return self.info.seconds
+
+    @property
+    def tier_bytes(self) -> Mapping[str, int]:
+        """Bytes that the search reserved and read, as in ``info``."""
+        return self.info.tier_bytes
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -108,6 +111,37 @@ class TreeResult(Result):
     def reached(self) -> AnyArray:
         """Whether the search reached each vertex: bool (vertices,)."""
         return self.parent >= 0
+
+    def path_to(self, vertex: int) -> IntArray:
+        """The path that the tree has to a vertex: original ids, from the source to the vertex.
+
+        int64 (vertices of the path,), both ends included. Of a stored answer only chunks of
+        parents are read, and of ids if they have gaps.
+
+        Raises
+        ------
+        NoPathError
+            If the search did not reach it.
+        UnknownVertexError
+            If the graph has no such vertex.
+        """
+        return self.paths_to([vertex])[0]
+
+    def paths_to(self, vertices: Iterable[int]) -> list[IntArray]:
+        """As `path_to`, the path to each of some vertices, in their order."""
+        return paths_to(self._parents(), vertex_ids(vertices))
+
+    def predecessors(self) -> Predecessors:
+        """A mapping from each vertex that was reached, except the source, to its predecessor.
+
+        It is what ``dict(networkx.bfs_predecessors(graph, source))`` gives, looked up one by one.
+        """
+        return Predecessors(self._parents())
+
+    def _parents(self) -> Parents:
+        if isinstance(self.columns, Stored):
+            return InStore(self.columns)
+        return InMemory(self.on_host(VERTEX), self.on_host(PARENT))
 
 
 @dataclass(frozen=True, repr=False)
@@ -162,89 +196,3 @@ class ComponentsResult(Result):
         if (unread := self.unread) is not None:
             return int(unread.attributes["components"])
         return int(np.count_nonzero(self.component == self.vertex))
-
-
-@dataclass(frozen=True, repr=False)
-class PairsResult(Result):
-    """Distances from many sources to many vertices, or a reduction for each source.
-
-    `elapsed_s` is the time of all searches and of writing what they found.
-    """
-
-    kernel = APSP
-    measure = DISTANCE
-
-    @property
-    def reduced(self) -> str | None:
-        """Which reduction there is for each source; None if there are the distances."""
-        if isinstance(self.columns, Stored):
-            there = {spec.path for spec in self.columns.arrays()}
-        else:
-            there = set(self.columns)
-        return next(iter(there - {SOURCE, REACHED, VERTEX, self.measure, PARENT}), None)
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """Names of the arrays, in order."""
-        reduced = self.reduced
-        if reduced is not None:
-            return SOURCE, REACHED, reduced
-        return SOURCE, VERTEX, self.measure, *([PARENT] if PARENT in self.columns else [])
-
-    def read(self, name: str) -> AnyArray:
-        """One array, in host memory."""
-        if name not in self.names:
-            raise UsageError(f"this result has no {name}: it has {', '.join(self.names)}")
-        return super().read(name)
-
-    @property
-    def source(self) -> IntArray:
-        """Original ids of the sources, in the order they were given: int64 (sources,)."""
-        return self.read(SOURCE)
-
-    @property
-    def distance(self) -> AnyArray:
-        """Distance from each source to each ``vertex``: (sources, vertices).
-
-        float32 or float64 (+inf unreached), or exact int64 (unreached: the largest int64).
-        """
-        return self.read(DISTANCE)
-
-    @property
-    def histogram(self) -> IntArray:
-        """How many targets are how far from each source: int64 (sources, bins)."""
-        return self.read(HISTOGRAM)
-
-    @property
-    def parent(self) -> IntArray:
-        """Parent of each ``vertex`` on its way from each source: int64 (sources, vertices).
-
-        Original ids; a source's is itself, -1 unreached. Only if parents were asked for.
-        """
-        return self.read(PARENT)
-
-    def to_frame(self) -> pd.DataFrame:
-        """Pandas frame: a row for each source; distances have a column for each vertex.
-
-        Histograms have a column for each bin.
-        """
-        if self.reduced is None:
-            return frame_of(self.read(self.measure), index=self.source, columns=self.vertex)
-        return frame_of(flat_columns({name: self.read(name) for name in self.names}))
-
-    def to_dask_dataframe(self) -> Any:
-        """Not there: `to_dask_array` gives the distances."""
-        raise UsageError(f"many sources give no table: use to_dask_array('{self.measure}')")
-
-
-@dataclass(frozen=True, repr=False)
-class LevelsResult(PairsResult):
-    """Levels of a BFS from each of many sources, or a reduction of them for each."""
-
-    kernel = MULTI_SOURCE_BFS
-    measure = LEVEL
-
-    @property
-    def level(self) -> AnyArray:
-        """Hops from each source to each ``vertex``, -1 unreached: int32 (sources, vertices)."""
-        return self.read(LEVEL)

@@ -18,7 +18,7 @@ class Answers(Sequence[Found]):
 
     ``root`` has the sources, int64 (sources,), host memory; ``folder`` holds a store for each,
     named by it: ``7.zarr``. ``elapsed_s`` are seconds of the whole call, and of an answer those of
-    its search, None if it was there before; so with ``tier_bytes``, which are empty then.
+    its search, None if it was there before; so with ``info``, which is empty then.
     """
 
     def __init__(

@@ -15,10 +15,11 @@ import numpy as np
 from ooc_graph.boundary import public
 from ooc_graph.errors import InputError, UnknownVertexError, UsageError
 from ooc_graph.model.resources import AUTO, CudaLimits, parse_bytes
+from ooc_graph.report.adapters import reporter_of
 from ooc_graph.runtime.workplace import client_meant, workplace_for
 from ooc_graph.shards.load import Graph
 from ooc_graph.shards.memory_graph import MemoryGraph
-from ooc_graph.types import AnyArray, IntArray, NoProgress, Progress
+from ooc_graph.types import AnyArray, IntArray, ProgressLike
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -40,7 +41,7 @@ def build(
     device_memory: str | int | None = None,
     memory_limit: str | int | None = None,
     overwrite: bool = False,
-    progress: Progress | None = None,
+    progress: ProgressLike = None,
     **options: Any,
 ) -> Graph:
     """Build a graph store from edges, and open it.
@@ -77,7 +78,7 @@ def build(
     overwrite
         Replace an existing store.
     progress
-        What shows how far the build is.
+        What shows how far the build is; see `bfs`.
     **options
         ``columns``, ``delimiter``, ``header``, ``weight_type``: see `open_source`.
 
@@ -104,8 +105,10 @@ def build(
     chosen = BuildOptions(rows=rows, shards=shards, overwrite=overwrite, compress=compress)
     limits = CudaLimits.of(device_memory, None).require_cuda(device)
     client = client_meant(client)
-    workplace = workplace_for(client, parse_bytes(memory_limit), device, limits, progress)
-    graph, _ = build_with_report(workplace, edges, Path(out), chosen, progress or NoProgress())
+    reporter = reporter_of(progress)
+    shown = None if progress is None else reporter
+    workplace = workplace_for(client, parse_bytes(memory_limit), device, limits, shown)
+    graph, _ = build_with_report(workplace, edges, Path(out), chosen, reporter)
     return graph
 
 
@@ -136,7 +139,7 @@ def located(
     memory_limit: str | int | None,
     device_memory: str | int | None = None,
     host_memory: str | int | None = None,
-    progress: Progress | None,
+    progress: ProgressLike,
 ) -> tuple[Graph, dict[str, Any]]:
     """The graph of a search, opened; and its workplace, progress and result's folder."""
     limits = CudaLimits.of(device_memory, host_memory).require_cuda(device)
@@ -148,9 +151,11 @@ def located(
             )
         client = False
     client = client_meant(client)
+    reporter = reporter_of(progress)
+    shown = None if progress is None else reporter
     return graph if isinstance(graph, Graph) else Graph.open(graph), {
-        "workplace": workplace_for(client, parse_bytes(memory_limit), device, limits, progress),
-        "progress": progress or NoProgress(),
+        "workplace": workplace_for(client, parse_bytes(memory_limit), device, limits, shown),
+        "progress": reporter,
         "out": None if out is None else Path(out),
     }
 

@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 import numpy as np
 
 from ooc_graph.answers.asked import Asked
+from ooc_graph.answers.matrix import LevelsResult, PairsResult
 from ooc_graph.answers.reductions import BINS, Bins
-from ooc_graph.answers.result import LevelsResult, PairsResult
 from ooc_graph.api.graphs import located, positions_of
 from ooc_graph.boundary import public
 from ooc_graph.model.resources import AUTO
 from ooc_graph.search.many import search_many
 from ooc_graph.shards.load import Graph
-from ooc_graph.types import AnyArray, Progress
+from ooc_graph.types import AnyArray, ProgressLike
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -41,7 +41,7 @@ def johnson(
     device_memory: str | int | None = None,
     host_memory: str | int | None = None,
     overwrite: bool = False,
-    progress: Progress | None = None,
+    progress: ProgressLike = None,
 ) -> PairsResult:
     """Shortest distances from all vertices, or from some, on weights of any sign.
 
@@ -170,7 +170,7 @@ def multi_source_bfs(
     device_memory: str | int | None = None,
     host_memory: str | int | None = None,
     overwrite: bool = False,
-    progress: Progress | None = None,
+    progress: ProgressLike = None,
 ) -> LevelsResult:
     """Levels from all vertices, or from some, by searches that share each look at an arc.
 

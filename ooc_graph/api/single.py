@@ -1,4 +1,4 @@
-"""The public functions that search from one source, and that find components."""
+"""The public functions that search from one source, or from each of several."""
 
 from __future__ import annotations
 
@@ -6,20 +6,13 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, cast, overload
 
-import numpy as np
-
-from ooc_graph.answers.result import BfsResult, ComponentsResult, Result, SsspResult
+from ooc_graph.answers.result import BfsResult, SsspResult
 from ooc_graph.answers.several import Answers
-from ooc_graph.api.graphs import located, positions_of
+from ooc_graph.api.dispatch import search_one
 from ooc_graph.boundary import public
-from ooc_graph.errors import UsageError
-from ooc_graph.model.request import ROWS
 from ooc_graph.model.resources import AUTO
-from ooc_graph.search.several import search_several
-from ooc_graph.search.single import search
 from ooc_graph.shards.load import Graph
-from ooc_graph.sinks.single import CUPY, NUMPY
-from ooc_graph.types import AnyArray, IntArray, Progress
+from ooc_graph.types import AnyArray, IntArray, ProgressLike
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -41,7 +34,7 @@ def bfs(
     device_memory: str | int | None = ...,
     host_memory: str | int | None = ...,
     overwrite: bool = ...,
-    progress: Progress | None = ...,
+    progress: ProgressLike = ...,
 ) -> BfsResult: ...
 
 
@@ -67,7 +60,7 @@ def bfs(
     device_memory: str | int | None = None,
     host_memory: str | int | None = None,
     overwrite: bool = False,
-    progress: Progress | None = None,
+    progress: ProgressLike = None,
 ) -> BfsResult | Answers[BfsResult]:
     """Breadth-first search: levels and canonical parents.
 
@@ -108,7 +101,10 @@ def bfs(
     overwrite
         Replace an existing result; of several sources those of another graph or kernel.
     progress
-        What shows how far the search is.
+        What shows how far the search is: True (bars on a terminal, lines elsewhere, on standard
+        error), a function that is called with a record (``stage``, ``done``, ``total``, ``unit``),
+        the class ``tqdm``, a ``rich.progress.Progress``, or an object with ``stage()`` and
+        ``note()``; None: nothing.
 
     Returns
     -------
@@ -132,7 +128,7 @@ def bfs(
     ----------
     S. Beamer, K. Asanović, D. Patterson, "Direction-optimizing breadth-first search", SC 2012.
     """
-    return cast(BfsResult | Answers[BfsResult], _search("bfs", **locals()))
+    return cast(BfsResult | Answers[BfsResult], search_one("bfs", **locals()))
 
 
 @overload
@@ -151,7 +147,7 @@ def sssp(
     device_memory: str | int | None = ...,
     host_memory: str | int | None = ...,
     overwrite: bool = ...,
-    progress: Progress | None = ...,
+    progress: ProgressLike = ...,
 ) -> SsspResult: ...
 
 
@@ -177,7 +173,7 @@ def sssp(
     device_memory: str | int | None = None,
     host_memory: str | int | None = None,
     overwrite: bool = False,
-    progress: Progress | None = None,
+    progress: ProgressLike = None,
 ) -> SsspResult | Answers[SsspResult]:
     """Single-source shortest paths on weights of zero or more.
 
@@ -186,65 +182,4 @@ def sssp(
 
     Distances are float32 or float64 as the weights are, or exact int64.
     """
-    return cast(SsspResult | Answers[SsspResult], _search("sssp", **locals()))
-
-
-def _search(
-    kernel: str,
-    *,
-    source: Any = None,
-    exchange: str,
-    method: str = ROWS,
-    arrays: str = NUMPY,
-    into: Mapping[str, AnyArray] | None = None,
-    overwrite: bool,
-    **where: Any,
-) -> Result | Answers[Any]:
-    if arrays == CUPY and where["client"] is None:
-        where["client"] = False
-    graph, options = located(**where)
-    if into is not None and arrays != NUMPY:
-        raise UsageError(f"into= takes arrays in host memory: leave arrays={arrays!r} out")
-    options |= {"exchange": exchange, "method": method, "overwrite": overwrite}
-    if _is_list(source):
-        if options["out"] is None or into is not None or arrays != NUMPY:
-            raise UsageError(
-                "several sources: give out=, a folder for a store of each, and neither into= nor "
-                "arrays=; multi_source_bfs and johnson have levels and distances in memory"
-            )
-        positions_of(graph, source)
-        return search_several(graph, kernel, np.asarray(source, np.int64), **options)
-    options["arrays"] = arrays if into is None else into
-    return search(graph, kernel, source, **options)
-
-
-def _is_list(source: Any) -> bool:
-    is_list = isinstance(source, np.ndarray | Sequence) and not isinstance(source, str | bytes)
-    return is_list and getattr(source, "ndim", 1) > 0
-
-
-@public
-def components(
-    graph: Graph | str | Path,
-    *,
-    out: str | Path | None = None,
-    client: Client | Literal[False] | None = None,
-    exchange: str = "auto",
-    device: str = AUTO,
-    arrays: str = "numpy",
-    memory_limit: str | int | None = None,
-    overwrite: bool = False,
-    progress: Progress | None = None,
-) -> ComponentsResult:
-    """Weakly connected components: the smallest original id in the component of each vertex.
-
-    Arcs of directed graphs are taken as edges. Vertices without edges are components of their
-    own. They are found on the CPU: ``cuda`` as ``device`` is refused. Parameters and errors are
-    those of `bfs`, which has a source besides.
-
-    References
-    ----------
-    M. Sutton, T. Ben-Nun, A. Barak, "Optimizing parallel graph connectivity computation via
-    subgraph sampling", IPDPS 2018.
-    """
-    return cast(ComponentsResult, _search("components", **locals()))
+    return cast(SsspResult | Answers[SsspResult], search_one("sssp", **locals()))

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, overload
 
-from ooc_graph.answers.result import PairsResult, Result, SsspResult
+from ooc_graph.answers.matrix import PairsResult
+from ooc_graph.answers.result import Result, SsspResult
 from ooc_graph.answers.several import Answers
 from ooc_graph.api.graphs import located
 from ooc_graph.boundary import public
@@ -18,7 +19,7 @@ from ooc_graph.remote.stores import local_path
 from ooc_graph.runtime.stored_answers import check_answers
 from ooc_graph.runtime.validation import check
 from ooc_graph.shards.load import Graph
-from ooc_graph.types import Progress
+from ooc_graph.types import ProgressLike
 from ooc_graph.validate import Verdict
 
 if TYPE_CHECKING:
@@ -45,7 +46,7 @@ def validate(
     *,
     client: Client | Literal[False] | None = None,
     memory_limit: str | int | None = None,
-    progress: Progress | None = None,
+    progress: ProgressLike = None,
     **options: Any,
 ) -> Verdict | list[Verdict]:
     """Check an answer against the edges it should follow from, or answers against their graph.

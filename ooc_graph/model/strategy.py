@@ -15,6 +15,10 @@ host memory; arcs in the store. Later ones take less, except on small graphs, si
 have a fixed size."""
 
 
+OTHER_METHOD = "another method is asked for"
+"""What a strategy lacks that follows a method nobody asked for: it is no candidate at all."""
+
+
 class KeepsRows(Protocol):
     """Where rows are kept."""
 

@@ -49,7 +49,7 @@ class Written:
 
     ``attributes`` are stored with it, besides the kernel and the graph. ``order_s`` are seconds
     until its columns were in order, or written. ``read_bytes`` were read of the store, if rows stay
-    there and that was counted.
+    there and that was counted; ``ranks`` searched together.
     """
 
     trace: Trace
@@ -60,6 +60,7 @@ class Written:
     attributes: Mapping[str, Any] = field(default_factory=dict)
     order_s: float = 0.0
     read_bytes: int | None = None
+    ranks: int = 1
 
     def __sizeof__(self) -> int:
         """Bytes by which Dask knows what a worker keeps, and what to move or spill."""

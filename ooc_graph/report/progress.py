@@ -20,13 +20,17 @@ LINE_EVERY_S = 2.0
 class Progress:
     """Where the stages of a run show how far they are: on ``stream``, by default standard error.
 
+    A ``display`` shows them instead of bars and lines.
+
     All methods of this class and of its stages may be called from any thread.
     """
 
-    def __init__(self, quiet: bool = False, stream: TextIO | None = None) -> None:
+    def __init__(
+        self, quiet: bool = False, stream: TextIO | None = None, display: _Display | None = None
+    ) -> None:
         self._stream = sys.stderr if stream is None else stream
-        self._display = _Display()
-        if not quiet:
+        self._display = display or _Display()
+        if not quiet and display is None:
             has_bars = self._stream.isatty() and os.environ.get("TERM") != "dumb"
             self._display = _bars(self._stream) if has_bars else _Lines(self._stream)
             in_child(self._show_lines)

@@ -14,6 +14,7 @@ from ooc_graph.layout.whole_file import whole_file
 from ooc_graph.model.reservation import said_by
 from ooc_graph.model.resources import AUTO, CUDA
 from ooc_graph.report.records import host_facts, package_versions
+from ooc_graph.report.reporter import note_fallback
 from ooc_graph.runtime.devices import device_state, least_share, most_of_others
 from ooc_graph.runtime.this_process import ThisProcess
 from ooc_graph.runtime.workplace import Workplace
@@ -59,7 +60,7 @@ def _build(
                     f"building on a CUDA device: {why}; use --device cpu"
                 ) from error
     if why:
-        progress.note(f"building on the CPU: {why}")
+        note_fallback(progress, ("device", "build", str(out)), f"building on the CPU: {why}")
     with workplace.workforce() as workforce:
         return build_on_cpu(source, out, options=options, workforce=workforce, progress=progress)
 

@@ -11,7 +11,8 @@ from typing import Any, NoReturn, TypeAlias
 
 import numpy as np
 
-from ooc_graph.answers.result import PairsResult, Result
+from ooc_graph.answers.matrix import PairsResult
+from ooc_graph.answers.result import Result
 from ooc_graph.errors import CorruptStoreError, InputError, MemoryBudgetError, UsageError
 from ooc_graph.forked import free_in_child
 from ooc_graph.kernels.common.sssp.distances import distances_of

@@ -94,8 +94,7 @@ class Algorithm:
                 # All parts are there, and the answer may need the space.
                 remove_all(task.checkpoints)
             written = workplace.call(self.gather, task, traces)
-        notes = (f"{task.kernel}: {stats.summary}",) if stats.links else ()
-        return replace(written, notes=notes)
+        return replace(written, notes=(f"{task.kernel}: {stats.summary}",) if stats.links else ())
 
     def _whole_at(self, workplace: Workplace, graph: Graph, task: SearchTask) -> Written:
         """Have a worker, or this process, search; the answer may stay on the worker."""
@@ -165,12 +164,14 @@ class Algorithm:
         graph = same_graph.open_same(task.path, task.identity)
         parts = read_parts(task.parts, self.arrays, len(traces))
         arrays = _of_all_rows(graph, len(traces), parts)
-        return self._delivered(task, graph, arrays, load_ids(graph), slowest(traces))
+        written = self._delivered(task, graph, arrays, load_ids(graph), slowest(traces))
+        return replace(written, ranks=len(traces))
 
     def joined(self, task: SearchTask, graph: Graph, found: Sequence[Any]) -> Written:
         """Bring together what every rank found."""
         trace = slowest([trace_of(task.kernel, one) for one in found])
-        return deliver(self.columns_of(task, graph, found), task.folder, trace, task.like)
+        written = deliver(self.columns_of(task, graph, found), task.folder, trace, task.like)
+        return replace(written, ranks=len(found))
 
     def columns_of(self, task: SearchTask, graph: Graph, found: Sequence[Any]) -> Columns:
         """The columns by original id of what every rank found."""

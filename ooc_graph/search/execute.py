@@ -13,6 +13,7 @@ from ooc_graph.model.request import Request
 from ooc_graph.model.reservation import BUSY, HOST, UNSUPPORTED, Key, Refusal, kind_of, said_by
 from ooc_graph.model.resources import AUTO, CUDA
 from ooc_graph.model.strategy import PINNED
+from ooc_graph.report.reporter import Reporter, note_fallback
 from ooc_graph.runtime import engine_cache
 from ooc_graph.runtime.workplace import Workplace
 from ooc_graph.search.plan import Plan, plan
@@ -79,8 +80,7 @@ def execute(
     """
     tried, busy = first, ""
     while True:
-        if tried.why:
-            progress.note(tried.why)
+        say(tried, progress)
         try:
             done = run(tried)
         except (MemoryError, MemoryBudgetError, DeviceBusyError, UsageError) as error:
@@ -109,6 +109,20 @@ def execute(
         with suppress(ClusterLostError):
             workplace.call(engine_cache.use_instead, key_of(first), key_of(tried), first.capacity)
     return done
+
+
+def say(chosen: Plan, progress: Progress) -> None:
+    """Note why a plan is not what would be preferred, and what faster it falls back from."""
+    fallbacks = chosen.fallbacks
+    if chosen.why and chosen.why != fallbacks.get("device"):
+        progress.note(chosen.why)
+    for left, text in fallbacks.items():
+        reason = left, chosen.kernel, str(chosen.graph.path)
+        if text == chosen.why:
+            note_fallback(progress, reason, text)
+        elif isinstance(progress, Reporter):
+            # A search that reads the store says so at its end.
+            progress.fell_back(reason, text)
 
 
 def _last(tried: Plan, kind: str, error: Exception, busy: str) -> Exception:

@@ -14,8 +14,8 @@ from typing import cast
 from ooc_graph import kernel_cache
 from ooc_graph.answers.asked import Asked, answer_specs
 from ooc_graph.answers.late import require_array, require_no_store
+from ooc_graph.answers.matrix import LevelsResult, PairsResult
 from ooc_graph.answers.reductions import HISTOGRAM
-from ooc_graph.answers.result import LevelsResult, PairsResult
 from ooc_graph.errors import MemoryBudgetError
 from ooc_graph.layout.commit import partial_store
 from ooc_graph.layout.metadata import ArraySpec
@@ -66,13 +66,16 @@ def search_many(
     request = Request(asked.kernel, many=many)
     if out is None:
         _require_answer(Job(graph, request, workplace.resources(on_cpu=True)), workplace)
-    search = _Search(graph, sources, many, workplace, progress, out, into, overwrite)
+    begun_s = perf_counter()
+    first = plan_at(workplace, graph, request)
+    plan_s = perf_counter() - begun_s
+    search = _Search(graph, sources, many, workplace, progress, out, into, overwrite, plan_s)
 
     def run(found: Plan) -> PairsResult:
         with io_progress.reported(graph.identity, asked.kernel, workplace.client, progress):
             return search.run(found)
 
-    return execute(plan_at(workplace, graph, request), workplace, progress, run)
+    return execute(first, workplace, progress, run)
 
 
 def _require_answer(job: Job, workplace: Workplace) -> None:
@@ -113,6 +116,7 @@ class _Search:
     _out: Path | None
     _into: AnyArray | None
     _overwrite: bool
+    _plan_s: float
     _begun_s: float | None = None
     _answers: InMemory | None = None
     _sums_on_device: bool = False
@@ -130,7 +134,8 @@ class _Search:
         kind = LevelsResult if self._many.asked.hops else PairsResult
         # Nothing may have been left to search for.
         elapsed_s = 0.0 if self._begun_s is None else perf_counter() - self._begun_s
-        return kind(None, elapsed_s, columns)
+        info = replace(plan.info, seconds={"plan": self._plan_s, "search": elapsed_s})
+        return kind(None, elapsed_s, columns, info)
 
     def _sink(self, task: ManyTask) -> AbstractContextManager[InMemory | InStore]:
         if self._out is None:

@@ -1,96 +1,24 @@
 """The plan of a search: which strategy it takes, what that holds, and what follows a refusal.
 
-Strategies are tried in the order of tables: one for one source and for components, one for many.
-CUDA comes first. On each device, strategies that keep more in memory come first, since they are
-faster. Ranks on CUDA devices are tried if one device has no room, not even with rows in pinned
-memory: ranks that have their rows on the devices, then ranks that have them in pinned memory. Ranks
-on the CPU are tried if no worker has room for all rows, and after them one process that leaves arcs
-in the store. SSSP ranks that have the distances of their own rows alone are slower than that: they
-are tried if no worker has room for the state of all vertices, or if ranks are asked for. Ranks that
-leave arcs in the store come last. Many sources share each look at an arc in batches. On a CUDA
-device they are searched one by one if there is no room for that.
-
-A strategy's module is imported when its turn comes: a first search in a new process needs few.
+Strategies are tried in the order of `ooc_graph.search.candidates`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
+from ooc_graph.answers.info import Info
 from ooc_graph.errors import HOST, MemoryBudgetError, UsageError
 from ooc_graph.model.request import SCHEDULER, Job, Request
 from ooc_graph.model.reservation import BUSY, Refusal, Reservation
 from ooc_graph.model.resources import AUTO, CPU, CUDA, Capacity, Resources
-from ooc_graph.model.strategy import Strategy
+from ooc_graph.model.strategy import DISK, OTHER_METHOD, Strategy
 from ooc_graph.model.task import SearchTask
 from ooc_graph.runtime import engine_cache
+from ooc_graph.search.candidates import candidates
 from ooc_graph.shards.load import Graph
-from ooc_graph.strategies.ranks import Ranks
-
-# ruff: noqa: PLC0415
-
-
-def _on_cuda() -> Iterator[Strategy]:
-    from ooc_graph.strategies.cuda import in_memory, on_disk, pinned
-
-    yield in_memory.InMemory()
-    yield pinned.Pinned()
-    yield Ranks(in_memory.InMemory())
-    yield Ranks(pinned.Pinned())
-    yield on_disk.OnDisk()
-    yield Ranks(on_disk.OnDisk())
-
-
-def _on_cpu() -> Iterator[Strategy]:
-    from ooc_graph.strategies.edge_list import EdgeList
-
-    yield EdgeList()
-
-    from ooc_graph.strategies.cpu.in_memory import InMemory
-
-    yield InMemory()
-    yield Ranks(InMemory())
-
-    from ooc_graph.strategies.cpu.on_disk import OnDisk
-
-    yield OnDisk()
-
-    from ooc_graph.strategies.cpu.owned import Owned
-
-    yield Ranks(Owned())
-    yield Ranks(OnDisk())
-
-
-def _many_on_cuda() -> Iterator[Strategy]:
-    from ooc_graph.strategies.cuda import in_memory, on_disk, pinned
-    from ooc_graph.strategies.many.batches import Batches
-    from ooc_graph.strategies.many.one_by_one import OneByOne
-
-    yield Batches(CUDA)
-    yield OneByOne(in_memory.InMemory())
-    yield OneByOne(pinned.Pinned())
-    yield OneByOne(on_disk.OnDisk())
-
-
-def _many_on_cpu() -> Iterator[Strategy]:
-    from ooc_graph.strategies.many.batches import Batches
-
-    yield Batches(CPU)
-
-    from ooc_graph.strategies.many.on_disk import OnDisk
-
-    yield OnDisk()
-
-
-CANDIDATES: dict[str, Callable[[], Iterable[Strategy]]] = {CUDA: _on_cuda, CPU: _on_cpu}
-MANY: dict[str, Callable[[], Iterable[Strategy]]] = {CUDA: _many_on_cuda, CPU: _many_on_cpu}
-
-
-def candidates(request: Request, device: str) -> Iterable[Strategy]:
-    """The strategies for a request on a device."""
-    return (CANDIDATES if request.many is None else MANY)[device]()
 
 
 @dataclass(frozen=True)
@@ -101,6 +29,8 @@ class Plan(Job):
     reserved: Reservation  # what it holds
     why: str = ""  # why it is not what would be preferred; else empty
     is_short: bool = False  # whether a strategy that comes before it was short of memory
+    # Names of what was tried before it, and why it was not taken.
+    rejected: tuple[tuple[str, str], ...] = field(default=(), compare=False)
 
     @property
     def device(self) -> str:
@@ -122,6 +52,26 @@ class Plan(Job):
         beside = self.reserved.whole_bytes - self.reserved.host_bytes
         return replace(self.resources, process_limit_bytes=limit_bytes).capacity(beside)
 
+    @property
+    def fallbacks(self) -> dict[str, str]:
+        """What it leaves that is faster, ``device`` or ``memory``, each with a line on it."""
+        found = {}
+        if self.why.startswith(_on_the_cpu(self.kernel)):
+            found["device"] = self.why
+        in_memory = f"{self.device}/memory"
+        refused = (why for name, why in self.rejected if name.startswith(in_memory))
+        if self.strategy.tier == DISK and (why := next(refused, "")):
+            found["memory"] = f"{self.what}: arcs stay in the store ({why})"
+        return found
+
+    @property
+    def info(self) -> Info:
+        """What an answer tells of it."""
+        reserved = self.reserved
+        method = reserved.method or self.request.method
+        how = self.device, self.strategy.name, method, reserved.exchange
+        return Info(*how, ranks=1, tier_bytes=reserved.tier_bytes, rejected=self.rejected)
+
     def describe(self) -> dict[str, Any]:
         """What it holds in memory, JSON-able."""
         return self.strategy.describe(self, self.reserved)
@@ -136,6 +86,7 @@ class Plan(Job):
         MemoryBudgetError: the CPU has too little memory for what is left.
         """
         wanted, request = self.resources.wanted, self.request
+        refused = self.strategy.name, refusal.said or refusal.what
         if refusal.kind != BUSY or wanted == CUDA:
             resources = measure(on_cpu=self.device == CPU)
             job = Job(self.graph, request, resources)
@@ -152,13 +103,15 @@ class Plan(Job):
                     continue
                 if reserved is not None:
                     why = f"{refusal.what}: {strategy.summary(request.kernel, reserved)}"
-                    return Plan(self.graph, request, resources, strategy, reserved, why)
+                    found = Plan(self.graph, request, resources, strategy, reserved, why)
+                    return replace(found, rejected=(*self.rejected, refused))
             if too_little is not None and self.device == CPU:
                 raise too_little
         if self.device == CPU or wanted != AUTO or request.on_device:
             return None
-        why = f"{request.kernel} on the CPU: {refusal.said}"
-        return on_cpu(self.graph, request, measure(on_cpu=True), why)
+        why = f"{_on_the_cpu(request.kernel)}{refusal.said}"
+        found = on_cpu(self.graph, request, measure(on_cpu=True), why)
+        return replace(found, rejected=(*self.rejected, refused, *found.rejected))
 
 
 def plan(graph: Graph, request: Request, resources: Resources) -> Plan:
@@ -183,7 +136,13 @@ def plan(graph: Graph, request: Request, resources: Resources) -> Plan:
             if resources.wanted != AUTO:
                 raise
             why = str(error)
-    return on_cpu(graph, request, resources, why and f"{request.kernel} on the CPU: {why}")
+    found = on_cpu(graph, request, resources, why and f"{_on_the_cpu(request.kernel)}{why}")
+    return replace(found, rejected=(*([(CUDA, why)] if why else []), *found.rejected))
+
+
+def _on_the_cpu(kernel: str) -> str:
+    """How a line begins that says why a search is not on a CUDA device."""
+    return f"{kernel} on the CPU: "
 
 
 def on_cpu(graph: Graph, request: Request, resources: Resources, why: str) -> Plan:
@@ -198,27 +157,38 @@ def _first(graph: Graph, request: Request, resources: Resources, device: str) ->
         if (reserved := strategy.cached(job)) is not None:
             return Plan(graph, request, resources, strategy, reserved)
     lacks: list[str] = []
+    rejected: list[tuple[str, str]] = []
     refusals: list[tuple[int, MemoryBudgetError]] = []
     for strategy in candidates(request, device):
         if why := strategy.lacks(job):
             lacks.append(why)
+            if why != OTHER_METHOD:
+                rejected.append((strategy.name, why))
             continue
         try:
-            reserved = strategy.reserve(job)
+            reserved = _reserved(strategy, job)
         except MemoryBudgetError as error:
             refusals.append((strategy.tier, error))
-        except MemoryError:
-            said = f"{graph.path}: the system refuses the memory to read the rows' lengths"
-            refusals.append((strategy.tier, MemoryBudgetError(said)))
+            rejected.append((strategy.name, str(error)))
         else:
             why = ""
             if request.many is not None and device == CUDA and (lacks or refusals):
                 first = str(refusals[0][-1]) if refusals else lacks[0]
                 why = f"{strategy.summary(request.kernel, reserved)}: {first}"
-            return Plan(graph, request, resources, strategy, reserved, why, is_short=bool(refusals))
+            how = strategy, reserved, why, bool(refusals), tuple(rejected)
+            return Plan(graph, request, resources, *how)
     if not refusals:
         raise UsageError(lacks[0])
     raise _most_helpful(refusals)
+
+
+def _reserved(strategy: Strategy, job: Job) -> Reservation:
+    """What a strategy would hold; MemoryBudgetError also if the system refuses memory to tell."""
+    try:
+        return strategy.reserve(job)
+    except MemoryError:
+        said = f"{job.graph.path}: the system refuses the memory to read the rows' lengths"
+        raise MemoryBudgetError(said) from None
 
 
 def _most_helpful(refusals: Sequence[tuple[int, MemoryBudgetError]]) -> MemoryBudgetError:

@@ -97,7 +97,7 @@ def left_by_ranks(
     sizes = [taken[address] for address in there]
     unread = unread_columns(Described(*facts), graph, kept, cluster, parts, sizes)
     trace = slowest([one.trace for one in said])
-    return Written(trace, columns=unread, attributes=attributes), stats
+    return Written(trace, columns=unread, attributes=attributes, ranks=len(found)), stats
 
 
 @dataclass(frozen=True)

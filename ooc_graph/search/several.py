@@ -23,7 +23,7 @@ from ooc_graph.model.resources import CPU, CudaLimits
 from ooc_graph.runtime import process, same_graph
 from ooc_graph.runtime.this_process import ThisProcess
 from ooc_graph.runtime.workplace import Workplace
-from ooc_graph.search.execute import plan_at
+from ooc_graph.search.execute import plan_at, say
 from ooc_graph.search.plan import Plan
 from ooc_graph.search.single import search
 from ooc_graph.search.trees import ALGORITHMS
@@ -78,7 +78,7 @@ class SeveralTask:
         assert isinstance(found.columns, Stored)
         _latest.clear()
         _latest[self.attempt] = replace(found.columns, path=final)
-        return {"elapsed_s": found.elapsed_s, "tier_bytes": found.tier_bytes}
+        return {"elapsed_s": found.elapsed_s, "info": found.info}
 
 
 def search_several(
@@ -109,8 +109,8 @@ def search_several(
         left = [root for root in roots.tolist() if not store_of(out, root).exists()]
         if done := len(roots) - len(left):
             progress.note(f"going on with {done:,} of {len(roots):,} answers written before")
-        if left and first.why:
-            progress.note(first.why)
+        if left:
+            say(first, progress)
         task = SeveralTask(
             str(graph.path),
             graph.identity,

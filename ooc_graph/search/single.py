@@ -103,10 +103,10 @@ def search(
         # Late ones of a worker have been put in order before.
         spent |= {"order": order_s + result.columns.seconds["order"]}
         result.columns.seconds = spent
-    tier_bytes = used.reserved.tier_bytes
+    info = replace(used.info, ranks=written.ranks, seconds=spent)
     if written.read_bytes is not None:
-        tier_bytes["read"] = written.read_bytes
-    return replace(result, seconds=spent, tier_bytes=tier_bytes)
+        info = replace(info, tier_bytes={**info.tier_bytes, "read": written.read_bytes})
+    return replace(result, info=info)
 
 
 def _written(

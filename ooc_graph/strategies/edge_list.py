@@ -14,7 +14,7 @@ from ooc_graph.model.engine import Engine, load_ids
 from ooc_graph.model.request import EDGES, Job
 from ooc_graph.model.reservation import Reservation
 from ooc_graph.model.resources import CPU
-from ooc_graph.model.strategy import MEMORY, StrategyDefaults
+from ooc_graph.model.strategy import MEMORY, OTHER_METHOD, StrategyDefaults
 from ooc_graph.runtime import process
 from ooc_graph.shards.load import Graph
 from ooc_graph.strategies.cpu.in_memory import cached_on_cpu
@@ -35,7 +35,7 @@ class EdgeList(StrategyDefaults):
 
     def lacks(self, job: Job) -> str:
         """It is taken if it is asked for."""
-        return "" if job.request.method == EDGES else "another method is asked for"
+        return "" if job.request.method == EDGES else OTHER_METHOD
 
     def cached(self, job: Job) -> Reservation | None:
         """What a search before left here."""

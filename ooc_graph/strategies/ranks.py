@@ -11,7 +11,7 @@ from ooc_graph.layout.names import ORDER_OF, id_dtype
 from ooc_graph.model.request import ANY, ROWS, SCHEDULER, Job
 from ooc_graph.model.reservation import BUSY, HOST, LOCAL, UNSUPPORTED, Refusal, Reservation
 from ooc_graph.model.resources import CPU
-from ooc_graph.model.strategy import MEMORY, PINNED, KeepsRows, StrategyDefaults
+from ooc_graph.model.strategy import MEMORY, OTHER_METHOD, PINNED, KeepsRows, StrategyDefaults
 from ooc_graph.shards.load import Graph
 
 ADVICE = "raise --memory-limit or add workers that have the memory"
@@ -105,7 +105,7 @@ class Ranks(StrategyDefaults):
         If not all rows are in memory, one worker searches as well by itself.
         """
         if job.request.method != ROWS:
-            return "another method is asked for"
+            return OTHER_METHOD
         exchange = self._exchange(job)
         if not exchange:
             return "there are no workers"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ooc_graph.model.resources import CPU, CUDA
-from ooc_graph.search.plan import CANDIDATES
+from ooc_graph.search.candidates import CANDIDATES
 
 ORDER = (
     "cuda/memory",

@@ -1,0 +1,83 @@
+"""How an answer was found: where, by what, in which time, and what was rejected before."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from ooc_graph.answers.shown import html_table, size_text, time_text
+
+
+@dataclass(frozen=True, repr=False)
+class Info:
+    """How a search was carried out; all is empty if its answer was opened from a store.
+
+    Attributes
+    ----------
+    device
+        ``cpu`` or ``cuda``.
+    strategy
+        Device and tier by name, such as ``cpu/memory`` or ``cpu/disk, ranks``
+        (docs/architecture.md has the table).
+    method
+        ``rows`` or ``edges``; of many sources ``batches`` or ``one by one``.
+    exchange
+        ``one`` if one process searched the whole graph, else how ranks exchange what they find.
+    ranks
+        Ranks that searched together.
+    seconds
+        Wall time by part: ``plan``; ``load``, until the graph is ready, and what travels;
+        ``search``; ``order``, of columns read so far, or ``write``, of a store.
+    tier_bytes
+        Bytes of ``memory``, ``pinned`` host memory and the ``device`` that the search reserved, and
+        what it ``read`` of the store, if counted.
+    rejected
+        Pairs of a strategy that comes before this one, and why it was not taken. Empty if the graph
+        was loaded already: then nothing else was tried.
+    """
+
+    device: str = ""
+    strategy: str = ""
+    method: str = ""
+    exchange: str = ""
+    ranks: int = 0
+    seconds: Mapping[str, float] = field(default_factory=dict)
+    tier_bytes: Mapping[str, int] = field(default_factory=dict)
+    rejected: tuple[tuple[str, str], ...] = ()
+
+    def to_dict(self) -> dict[str, Any]:
+        """All of it, JSON-able; ``rejected`` as a dictionary by strategy."""
+        return {
+            "device": self.device,
+            "strategy": self.strategy,
+            "method": self.method,
+            "exchange": self.exchange,
+            "ranks": self.ranks,
+            "seconds": dict(self.seconds),
+            "tier_bytes": dict(self.tier_bytes),
+            "rejected": dict(self.rejected),
+        }
+
+    def _rows(self) -> list[tuple[str, str]]:
+        ranks = f", {self.ranks:,} ranks" if self.ranks > 1 else ""
+        parts = ((part, time_text(taken)) for part, taken in self.seconds.items())
+        tiers = ((tier, size_text(size)) for tier, size in self.tier_bytes.items())
+        return [
+            ("strategy", f"{self.strategy}{ranks}"),
+            ("method", self.method),
+            ("exchange", self.exchange),
+            ("seconds", ", ".join(" ".join(part) for part in parts)),
+            ("bytes", ", ".join(" ".join(tier) for tier in tiers)),
+            *((f"rejected {name}", why) for name, why in self.rejected),
+        ]
+
+    def __repr__(self) -> str:
+        if not self.device:
+            return "<Info: opened from a store>"
+        return f"<Info {'; '.join(f'{name}: {value}' for name, value in self._rows())}>"
+
+    def _repr_html_(self) -> str:
+        if not self.device:
+            return html_table("opened from a store", ())
+        return html_table("How it was found", self._rows())

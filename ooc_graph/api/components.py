@@ -1,0 +1,43 @@
+"""The public function that finds connected components."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal, cast
+
+from ooc_graph.answers.result import ComponentsResult
+from ooc_graph.api.dispatch import search_one
+from ooc_graph.boundary import public
+from ooc_graph.model.resources import AUTO
+from ooc_graph.shards.load import Graph
+from ooc_graph.types import ProgressLike
+
+if TYPE_CHECKING:
+    from distributed import Client
+
+
+@public
+def components(
+    graph: Graph | str | Path,
+    *,
+    out: str | Path | None = None,
+    client: Client | Literal[False] | None = None,
+    exchange: str = "auto",
+    device: str = AUTO,
+    arrays: str = "numpy",
+    memory_limit: str | int | None = None,
+    overwrite: bool = False,
+    progress: ProgressLike = None,
+) -> ComponentsResult:
+    """Weakly connected components: the smallest original id in the component of each vertex.
+
+    Arcs of directed graphs are taken as edges. Vertices without edges are components of their
+    own. They are found on the CPU: ``cuda`` as ``device`` is refused. Parameters and errors are
+    those of `bfs`, which has a source besides.
+
+    References
+    ----------
+    M. Sutton, T. Ben-Nun, A. Barak, "Optimizing parallel graph connectivity computation via
+    subgraph sampling", IPDPS 2018.
+    """
+    return cast(ComponentsResult, search_one("components", **locals()))

@@ -1,0 +1,86 @@
+"""Which strategies there are, in the order in which searches try them.
+
+Strategies are tried in the order of tables: one for one source and for components, one for many.
+CUDA comes first. On each device, strategies that keep more in memory come first, since they are
+faster. Ranks on CUDA devices are tried if one device has no room, not even with rows in pinned
+memory: ranks that have their rows on the devices, then ranks that have them in pinned memory. Ranks
+on the CPU are tried if no worker has room for all rows, and after them one process that leaves arcs
+in the store. SSSP ranks that have the distances of their own rows alone are slower than that: they
+are tried if no worker has room for the state of all vertices, or if ranks are asked for. Ranks that
+leave arcs in the store come last. Many sources share each look at an arc in batches. On a CUDA
+device they are searched one by one if there is no room for that.
+
+A strategy's module is imported when its turn comes: a first search in a new process needs few.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+
+from ooc_graph.model.request import Request
+from ooc_graph.model.resources import CPU, CUDA
+from ooc_graph.model.strategy import Strategy
+from ooc_graph.strategies.ranks import Ranks
+
+# ruff: noqa: PLC0415
+
+
+def _on_cuda() -> Iterator[Strategy]:
+    from ooc_graph.strategies.cuda import in_memory, on_disk, pinned
+
+    yield in_memory.InMemory()
+    yield pinned.Pinned()
+    yield Ranks(in_memory.InMemory())
+    yield Ranks(pinned.Pinned())
+    yield on_disk.OnDisk()
+    yield Ranks(on_disk.OnDisk())
+
+
+def _on_cpu() -> Iterator[Strategy]:
+    from ooc_graph.strategies.edge_list import EdgeList
+
+    yield EdgeList()
+
+    from ooc_graph.strategies.cpu.in_memory import InMemory
+
+    yield InMemory()
+    yield Ranks(InMemory())
+
+    from ooc_graph.strategies.cpu.on_disk import OnDisk
+
+    yield OnDisk()
+
+    from ooc_graph.strategies.cpu.owned import Owned
+
+    yield Ranks(Owned())
+    yield Ranks(OnDisk())
+
+
+def _many_on_cuda() -> Iterator[Strategy]:
+    from ooc_graph.strategies.cuda import in_memory, on_disk, pinned
+    from ooc_graph.strategies.many.batches import Batches
+    from ooc_graph.strategies.many.one_by_one import OneByOne
+
+    yield Batches(CUDA)
+    yield OneByOne(in_memory.InMemory())
+    yield OneByOne(pinned.Pinned())
+    yield OneByOne(on_disk.OnDisk())
+
+
+def _many_on_cpu() -> Iterator[Strategy]:
+    from ooc_graph.strategies.many.batches import Batches
+
+    yield Batches(CPU)
+
+    from ooc_graph.strategies.many.on_disk import OnDisk
+
+    yield OnDisk()
+
+
+CANDIDATES: dict[str, Callable[[], Iterable[Strategy]]] = {CUDA: _on_cuda, CPU: _on_cpu}
+MANY: dict[str, Callable[[], Iterable[Strategy]]] = {CUDA: _many_on_cuda, CPU: _many_on_cpu}
+
+
+def candidates(request: Request, device: str) -> Iterable[Strategy]:
+    """The strategies for a request on a device."""
+    return (CANDIDATES if request.many is None else MANY)[device]()
