@@ -56,7 +56,7 @@ class ReadOptions:
             if isinstance(value := getattr(self, name), np.bool_):
                 object.__setattr__(self, name, bool(value))
 
-    def is_directed(self, otherwise: bool = True) -> bool:
+    def is_directed(self, otherwise: bool = False) -> bool:
         """Whether (u, v) is an arc only; ``otherwise`` if the caller does not say."""
         return otherwise if self.directed is None else self.directed
 
