@@ -66,9 +66,15 @@ def graphs(folder: Path) -> dict[str, og.Graph]:
             shards=4,
         ),
         "flat weights": og.build(
-            (*ends, np.ones(40_000, np.float32)), folder / "f.zarr", rows="both", shards=2
+            (*ends, np.ones(40_000, np.float32)),
+            folder / "f.zarr",
+            rows="both",
+            shards=2,
+            directed=True,
         ),
-        "path": og.build((path, path + 1, 1 + path % 7), folder / "p.zarr", rows="both", shards=2),
+        "path": og.build(
+            (path, path + 1, 1 + path % 7), folder / "p.zarr", rows="both", shards=2, directed=True
+        ),
         "no store": og.from_edges(*ends, weight),
     }
 

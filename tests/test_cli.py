@@ -29,7 +29,7 @@ def own(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with a small graph file, built by the command."""
     folder = tmp_path_factory.mktemp("own")
     (folder / "edges.txt").write_text(EDGES)
-    done = command("build", "edges.txt", "g.zarr", cwd=folder)
+    done = command("build", "edges.txt", "g.zarr", "--directed", cwd=folder)
     assert done.code == 0, done
     assert done.out.startswith("g.zarr: directed, 5 vertices, 7 edges, int32 weights, built in")
     assert len(done.out.splitlines()) == 1
@@ -98,7 +98,7 @@ def test_graph500_builds_what_the_api_builds(run: tuple[Path, str], tmp_path: Pa
 
 
 def test_build_is_what_the_api_builds(own: Path, tmp_path: Path) -> None:
-    same = og.build(own / "edges.txt", tmp_path / "g.zarr")
+    same = og.build(own / "edges.txt", tmp_path / "g.zarr", directed=True)
     assert same.identity == og.open(own / "g.zarr").identity
 
 
@@ -118,7 +118,7 @@ def test_search_and_export(kernel: str, own: Path, tmp_path: Path) -> None:
     unreached = np.iinfo(np.int64).max
     measure = [0, 1, 1, 2, -1] if kernel == "bfs" else [0, 4, 5, 7, unreached]
     np.testing.assert_array_equal(result.read(result.measure), measure)
-    assert og.validate(result, own / "edges.txt").reached == 4
+    assert og.validate(result, own / "edges.txt", directed=True).reached == 4
 
 
 def test_components_and_export(own: Path, tmp_path: Path) -> None:
@@ -130,7 +130,7 @@ def test_components_and_export(own: Path, tmp_path: Path) -> None:
     assert isinstance(result, og.ComponentsResult)
     assert result.component.tolist() == [10] * 5
     assert (result.count, result.elapsed_s) == (1, None)
-    assert og.validate(store, own / "edges.txt").ok
+    assert og.validate(store, own / "edges.txt", directed=True).ok
     assert json.loads(command("info", store, "--json").out)["components"] == 1
     assert command("verify", store).code == 0
     assert command("export", store, tmp_path / "c.csv").code == 0
@@ -217,7 +217,7 @@ def test_quiet_means_nothing_on_stderr_and_overwrite_replaces(own: Path, tmp_pat
     store = tmp_path / "g.zarr"
     og.build((np.array([1, 2]), np.array([2, 3])), store)
     before = og.open(store).identity
-    done = command("build", own / "edges.txt", store, "--quiet", "--overwrite", "--undirected")
+    done = command("build", own / "edges.txt", store, "--quiet", "--overwrite")
     assert (done.code, done.err) == (0, "")
     graph = og.open(store)
     assert graph.identity != before
@@ -283,7 +283,7 @@ def test_scheduler_is_joined_and_left_running(own: Path, tmp_path: Path) -> None
     ):
         address = cluster.scheduler_address
         store = tmp_path / "g.zarr"
-        done = command("build", own / "edges.txt", store, "--scheduler", address)
+        done = command("build", own / "edges.txt", store, "--directed", "--scheduler", address)
         assert done.code == 0, done
         assert og.open(store).identity == og.open(own / "g.zarr").identity
         result = tmp_path / "r.zarr"

@@ -188,7 +188,7 @@ def test_a_file_more_in_a_folder_is_changed_input(ooc: Command, tmp_path: Path) 
 
 def test_roots_of_a_file_and_a_store_as_source(ooc: Command, tmp_path: Path) -> None:
     job, run = small_job(tmp_path), tmp_path / "run"
-    og.build(tmp_path / "edges.txt", tmp_path / "g.zarr")
+    og.build(tmp_path / "edges.txt", tmp_path / "g.zarr", directed=True)
     (tmp_path / "roots.txt").write_text("30\n20\n")
     job.write_text(
         '[source]\nkind = "store"\npath = "g.zarr"\n'
@@ -201,7 +201,9 @@ def test_roots_of_a_file_and_a_store_as_source(ooc: Command, tmp_path: Path) -> 
     more = ooc("run", job, "--out", run)
     assert "sssp: begun, 2 of 3 done before\n" in more.out
     assert len(list(run.glob("sssp/*.zarr"))) == 3
-    og.build((np.array([10, 20]), np.array([30, 40])), tmp_path / "g.zarr", overwrite=True)
+    og.build(
+        (np.array([10, 20]), np.array([30, 40])), tmp_path / "g.zarr", overwrite=True, directed=True
+    )
     assert "needs weights" not in more.err
     refused = ooc("run", job, "--out", run)
     assert refused.code == 2
@@ -213,7 +215,7 @@ def test_a_graph_that_is_replaced_during_a_run_ends_it(
     stage: str, ooc: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     job, run, graph = tmp_path / "job.toml", tmp_path / "run", tmp_path / "g.zarr"
-    og.build((np.array([10, 20]), np.array([30, 40])), graph)
+    og.build((np.array([10, 20]), np.array([30, 40])), graph, directed=True)
     job.write_text(
         '[source]\nkind = "store"\npath = "g.zarr"\n[[stage]]\nkind = "components"\n'
         '[[stage]]\nkind = "bfs"\nroots = [10]\n[[stage]]\nkind = "export"\nof = "bfs"\n'
@@ -225,7 +227,7 @@ def test_a_graph_that_is_replaced_during_a_run_ends_it(
 
     def replaced(*given: Any, **options: Any) -> Any:
         found = find(*given, **options)
-        og.build((np.array([10, 20]), np.array([20, 30])), graph, overwrite=True)
+        og.build((np.array([10, 20]), np.array([20, 30])), graph, overwrite=True, directed=True)
         return found
 
     monkeypatch.setattr(og, name, replaced)
@@ -326,7 +328,7 @@ def test_refusals_write_nothing(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     small_job(tmp_path)
-    og.build(tmp_path / "edges.txt", tmp_path / "g.zarr")
+    og.build(tmp_path / "edges.txt", tmp_path / "g.zarr", directed=True)
     (tmp_path / "taken").mkdir()
     (tmp_path / "taken" / "file").touch()
     monkeypatch.chdir(tmp_path)

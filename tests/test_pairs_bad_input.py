@@ -99,7 +99,9 @@ def test_sums_that_might_overflow_are_refused(tmp_path: Path, room: Any, called:
 @pytest.mark.parametrize("weight", [np.nan, np.inf, -np.inf])
 def test_weights_that_are_no_numbers_are_not_built(tmp_path: Path, weight: float) -> None:
     with pytest.raises(InputError):
-        og.build((*arrays([1, 2], [2, 3]), np.float32([0.5, weight])), tmp_path / "g.zarr")
+        og.build(
+            (*arrays([1, 2], [2, 3]), np.float32([0.5, weight])), tmp_path / "g.zarr", directed=True
+        )
     assert not list(tmp_path.iterdir())
 
 

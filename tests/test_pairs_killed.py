@@ -169,7 +169,7 @@ def graph_of(what: str, path: Path) -> og.Graph:
         np.append(*map(np.ravel, pair)) for pair in ((at[1:], at[:, 1:]), (at[:-1], at[:, :-1]))
     ]
     weight = np.random.default_rng(4).integers(1, 100, len(ends[0])).astype(np.float32)
-    return og.build((*ends, weight), path)
+    return og.build((*ends, weight), path, directed=True)
 
 
 def logged(path: Path) -> list[list[int]]:

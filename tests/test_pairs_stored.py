@@ -126,7 +126,7 @@ def test_long_thin_graphs_are_searched_one_by_one_where_all_arcs_have_room(
         np.append(*map(np.ravel, pair)) for pair in ((at[1:], at[:, 1:]), (at[:-1], at[:, :-1]))
     ]
     weight = np.random.default_rng(3).integers(1, 100, len(ends[0])).astype(np.float32)
-    graph, lanes = og.build((*ends, weight), tmp_path / "g.zarr"), 64 * 4
+    graph, lanes = og.build((*ends, weight), tmp_path / "g.zarr", directed=True), 64 * 4
     asked = Asked(reduce="sum")
     specs = answer_specs(asked, 900, 900, weight.dtype)
     request = Request("apsp", many=Many(specs, asked, in_memory=True))

@@ -45,7 +45,7 @@ def path_in(folder: Path, shards: int) -> og.Graph:
     """A path of 1,501 vertices: ranks that go by supersteps take many."""
     ends = np.arange(1500), np.arange(1, 1501)
     given = (*ends, np.ones(1500, np.float32)), folder / "path.zarr"
-    return og.build(*given, rows="both", shards=shards, client=False)
+    return og.build(*given, rows="both", shards=shards, client=False, directed=True)
 
 
 def searched(

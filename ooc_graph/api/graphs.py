@@ -27,7 +27,8 @@ if TYPE_CHECKING:
 
 @public
 def build(
-    source: Any,
+    edges: Any,
+    /,
     out: str | Path,
     *,
     format: str | None = None,  # noqa: A002 - the option's name
@@ -48,14 +49,15 @@ def build(
 
     Parameters
     ----------
-    source
-        A path, several paths, a `Kronecker`, arrays, a Dask DataFrame or array.
+    edges
+        Paths, a `Kronecker`, a frame, a sparse matrix, a graph, arrays, a list of pairs, a Dask
+        collection: all that `open_source` takes.
     out
         Folder of the store, by custom ending in ``.zarr``; it appears when it is complete.
     format
         Name of the file format; None: by name and content.
     directed
-        Whether (u, v) leads from u to v only; None: what the file says.
+        Whether (u, v) leads from u to v only; None: what the file or graph says, else undirected.
     weight
         Column of the weights, by name or index; False: none; None: what the format says.
     rows
@@ -80,7 +82,8 @@ def build(
     progress
         What shows how far the build is; see `bfs`.
     **options
-        ``columns``, ``delimiter``, ``header``, ``weight_type``: see `open_source`.
+        ``source``, ``target``, ``columns``, ``delimiter``, ``header``, ``weight_type``: see
+        `open_source`.
 
     Raises
     ------
@@ -101,14 +104,14 @@ def build(
     from ooc_graph.runtime.building import build_with_report  # noqa: PLC0415
     from ooc_graph.shards.build_options import BuildOptions  # noqa: PLC0415
 
-    edges = open_source(source, format=format, directed=directed, weight=weight, **options)
+    opened = open_source(edges, format=format, directed=directed, weight=weight, **options)
     chosen = BuildOptions(rows=rows, shards=shards, overwrite=overwrite, compress=compress)
     limits = CudaLimits.of(device_memory, None).require_cuda(device)
     client = client_meant(client)
     reporter = reporter_of(progress)
     shown = None if progress is None else reporter
     workplace = workplace_for(client, parse_bytes(memory_limit), device, limits, shown)
-    graph, _ = build_with_report(workplace, edges, Path(out), chosen, reporter)
+    graph, _ = build_with_report(workplace, opened, Path(out), chosen, reporter)
     return graph
 
 

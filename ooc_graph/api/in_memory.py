@@ -6,12 +6,11 @@ import operator
 from dataclasses import replace
 from typing import Any
 
-import numpy as np
-
 from ooc_graph.boundary import public
-from ooc_graph.edges.arrays import ArraySource
+from ooc_graph.edges.copied import in_memory
 from ooc_graph.edges.interface import EdgeSource
 from ooc_graph.edges.kronecker import Kronecker
+from ooc_graph.edges.objects import host_vector
 from ooc_graph.edges.opening import open_source
 from ooc_graph.errors import MemoryBudgetError, UsageError
 from ooc_graph.runtime import engine_cache
@@ -28,15 +27,17 @@ _NUMBERED_BYTES, _COUNTED_BYTES = 4, 5
 
 @public
 def from_edges(
-    source: Any,
+    edges: Any = None,
+    /,
     target: Any = None,
     weight: Any = None,
     *,
+    source: Any = None,
     vertices: int | None = None,
-    directed: bool = False,
+    directed: bool | None = None,
     rows: str | None = None,
 ) -> Graph:
-    """Make a graph in memory of edges in memory; nothing is written.
+    """Make a graph in memory; nothing is written.
 
     `bfs`, `sssp` and `components` take it as they take an opened store, in this process. Its
     arrays have the bytes that a store of the same edges has when it is loaded: internal ids by
@@ -45,16 +46,20 @@ def from_edges(
 
     Parameters
     ----------
+    edges
+        Anything that `open_source` takes: a frame, a sparse matrix, a networkx or igraph graph, a
+        list of pairs, paths; or a `Kronecker`, whose edges are made block by block and kept
+        nowhere. Or a vector of sources, which may be given as ``source=``.
     source, target
-        Integers (m,), in host memory: original ids, zero or more. Or ``source`` alone: a
-        `Kronecker`, whose edges are made block by block and kept nowhere.
+        Of vectors: original ids, integers (m,), zero or more. Of other edges: the columns, as
+        `open_source` has them.
     weight
-        Numbers (m,), or None.
+        Of vectors: numbers (m,), or None. Of other edges: the column or attribute.
     vertices
         Original ids are 0 to ``vertices - 1``, isolated ones included. None: the vertices are
-        those that the edges name, gaps allowed.
+        those that the edges name, gaps allowed, or those that a matrix or a graph has.
     directed
-        Whether (u, v) leads from u to v only.
+        Whether (u, v) leads from u to v only; None: what a graph or file says, else undirected.
     rows
         ``hub``, ``light`` or ``both`` row orders; None: both where there are weights, else hub.
 
@@ -79,7 +84,8 @@ def from_edges(
     once), which duplicates no longer take when it returns; 12 and 6 bytes in hub order alone.
     Vertices take at most 24 bytes each while they are numbered, and 5 more a thread; every
     thread has about 15 MB of scratch, and 36 bytes for each arc of a row that has more than
-    half a million.
+    half a million. Edges of files and Dask collections are copied first: 16 bytes each, and 8
+    for a weight, and half of that more at the peak.
 
     Examples
     --------
@@ -88,28 +94,43 @@ def from_edges(
     >>> graph = og.from_edges(np.array([7, 7, 9]), np.array([9, 8, 5]))
     >>> og.bfs(graph, 7).level
     array([2, 0, 1, 1], dtype=int32)
+    >>> og.bfs(og.from_edges([(7, 9), (7, 8), (9, 5)]), 7).level
+    array([2, 0, 1, 1], dtype=int32)
     """
-    edges = _source(source, target, weight, vertices, directed)
-    orders = BuildOptions(rows=rows).orders(edges.weighted)
+    given = {"source": source, "target": target, "weight": weight, "directed": directed}
+    opened = _opened(edges, given, vertices)
+    orders = BuildOptions(rows=rows).orders(opened.weighted)
     engine_cache.release()
-    return build_in_memory(edges, orders, cores())
+    return build_in_memory(opened, orders, cores())
 
 
-def _source(
-    source: Any, target: Any, weight: Any, vertices: int | None, directed: bool
-) -> EdgeSource:
-    if isinstance(source, Kronecker):
-        if target is not None or weight is not None or vertices is not None or directed:
+def _opened(edges: Any, given: dict[str, Any], vertices: int | None) -> EdgeSource:
+    if isinstance(edges, Kronecker):
+        if vertices is not None or any(v is not None and v is not False for v in given.values()):
             raise UsageError("a Kronecker graph stands alone: it says all about its edges itself")
-        return source
-    if target is None:
-        raise UsageError("give source and target, two vectors of ids, or a Kronecker alone")
-    columns = (source, target) if weight is None else (source, target, weight)
-    opened: Any = open_source(tuple(np.asarray(c) for c in columns), directed=directed)
+        return edges
+    opened = in_memory(_source(edges, **given))
     if vertices is None:
-        return opened  # type: ignore[no-any-return]
-    ranged: ArraySource = replace(opened, id_range=(0, _declared(vertices)))
-    return ranged
+        return opened
+    if opened.id_range is not None or opened.listed is not None:
+        raise UsageError("vertices: these edges come with their vertices")
+    return replace(opened, id_range=(0, _declared(vertices)))
+
+
+def _source(edges: Any, source: Any, target: Any, weight: Any, directed: bool | None) -> EdgeSource:
+    """Edges of vectors, or of one object with names of its columns."""
+    if edges is None:
+        edges, source = source, None
+    if edges is None:
+        raise UsageError("give source and target, two vectors of ids, or edges of any other kind")
+    if target is None or isinstance(target, (str, int)):
+        chosen = {"source": source, "target": target, "weight": weight}
+        return open_source(edges, directed=directed, **chosen)
+    if source is not None:
+        raise UsageError("source: the vector of sources is given twice")
+    columns = (edges, target) if weight is None else (edges, target, weight)
+    # Lists are vectors here, though a list of lists has edges in it.
+    return open_source(tuple(map(host_vector, columns)), directed=directed)
 
 
 def _declared(vertices: Any) -> int:

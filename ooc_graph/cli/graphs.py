@@ -21,7 +21,10 @@ from ooc_graph.remote.urls import is_url, shown
 read_options = common.together(
     click.option("--format", "format_", type=click.Choice(sorted(FORMATS)), help="File format."),
     click.option(
-        "--directed/--undirected", "directed", default=None, help="Override what the file says."
+        "--directed/--undirected",
+        "directed",
+        default=None,
+        help="Whether (u, v) leads from u to v only [as the file says, else undirected].",
     ),
     click.option(
         "--weight", metavar="COLUMN", help="Weights: column name or number from 0, or none."

@@ -157,7 +157,8 @@ class ArraySource(SourceDefaults):
     """Edges from vectors in host memory; see ``EdgeSource``. Travels with its data when pickled.
 
     ``in_memory`` tells a build whose tasks travel to stage it first. Reading does not check that
-    ids are in the ``id_range``, if that was said.
+    ids are in the ``id_range``, if that was said. ``listed`` are all vertices, if others are known
+    than those that edges name.
     """
 
     source: AnyArray
@@ -168,6 +169,7 @@ class ArraySource(SourceDefaults):
     rereadable: bool = field(default=True, init=False)
     in_memory: bool = field(default=True, init=False)
     id_range: tuple[int, int] | None = None
+    listed: IntArray | None = None
 
     @property
     def edges(self) -> int:
@@ -187,10 +189,15 @@ class ArraySource(SourceDefaults):
                 [column[part] for column in columns], self.weight_dtype, None, start
             )
 
+    def vertex_blocks(self) -> Iterator[IntArray]:
+        """The vertices, if they were listed."""
+        if self.listed is not None:
+            yield checked_ids(self.listed, "vertex", None, 0)
+
     def describe(self) -> dict[str, Any]:
         """Length, types and SHA-256 of the arrays' bytes."""
         digest = hashlib.sha256()
-        for array in (self.source, self.target, self.weight):
+        for array in (self.source, self.target, self.weight, self.listed):
             if array is not None:
                 digest.update(str(array.dtype).encode())
                 for start in range(0, len(array), 1 << 20):

@@ -67,7 +67,8 @@ def open_delimited(
             )
     directed = options.directed
     if directed is None:
-        directed = all(_says_directed(view) for view in views)
+        said = [one for one in map(_says_directed, views) if one is not None]
+        directed = bool(said) and all(said)
     return TextSource(name, tuple(files), directed)
 
 
@@ -166,8 +167,8 @@ def sniff_delimiter(line: bytes) -> str:
     return best if counts[best] else ""
 
 
-def _says_directed(view: Peek) -> bool:
-    """What a comment above the edges says (SNAP, KONECT), else directed."""
+def _says_directed(view: Peek) -> bool | None:
+    """What a comment above the edges says (SNAP, KONECT), None if none says it."""
     for _, _, line in view.lines():
         if not is_comment(line):
             break
@@ -178,4 +179,4 @@ def _says_directed(view: Peek) -> bool:
                 advice = "shift the ids of one side, and remove the line"
                 raise view.fault("a bipartite KONECT graph numbers both sides from 1", advice, 1)
             return found.group(1) == b"asym"
-    return True
+    return None

@@ -56,7 +56,7 @@ def open_graphalytics(paths: Sequence[str], options: ReadOptions) -> TextSource:
     return TextSource(
         "graphalytics",
         (text_file(view, grammar, view.skipped, data.edge_count),),
-        options.is_directed(data.directed is not False),
+        options.is_directed(data.directed is True),
         vertex_file=data.vertices,
         declared_vertices=data.vertex_count,
     )

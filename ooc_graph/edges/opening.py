@@ -9,16 +9,15 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from ooc_graph.boundary import public
 from ooc_graph.edges.adjacency import open_adjacency, open_metis
-from ooc_graph.edges.arrays import open_arrays, open_npy
+from ooc_graph.edges.arrays import open_npy
 from ooc_graph.edges.counted import open_algs4, open_counted, open_dimacs, open_matrix_market
 from ooc_graph.edges.delimited import open_delimited
 from ooc_graph.edges.detect import format_of
 from ooc_graph.edges.graphalytics import open_graphalytics
 from ooc_graph.edges.interface import EdgeSource
+from ooc_graph.edges.objects import open_frame, open_table, opener_of
 from ooc_graph.edges.options import Column, ReadOptions
 from ooc_graph.edges.parts import local_paths, parts_among
 from ooc_graph.edges.tables import open_parquet
@@ -48,10 +47,13 @@ _UNUSED = {"edgelist": (), "csv": (), "tsv": (), "parquet": ("delimiter", "heade
 
 @public
 def open_source(
-    source: Any,
+    edges: Any,
+    /,
     *,
     format: str | None = None,  # noqa: A002 (the option's name)
     directed: bool | None = None,
+    source: Column | None = None,
+    target: Column | None = None,
     weight: Column | bool | None = None,
     columns: Sequence[Column] | None = None,
     delimiter: str | None = None,
@@ -62,22 +64,38 @@ def open_source(
 
     Parameters
     ----------
-    source
-        A path, several paths (one edge list in parts), a folder of Parquet or text parts or of
-        one LDBC data set, URLs of such files and folders (``s3://``, ``gs://``, ``az://``,
-        ``https://``), which are copied to the cache folder, an array (m, 2), (m, 3) or (2, m),
-        arrays (source, target[, weight]), a Dask DataFrame or array, or an ``EdgeSource``, which
-        is returned as it is.
+    edges
+        One of these:
+
+        - a path, several paths (one edge list in parts), a folder of Parquet or text parts or of
+          one LDBC data set;
+        - URLs of such files and folders (``s3://``, ``gs://``, ``az://``, ``https://``), which are
+          copied to the cache folder;
+        - a pandas or cuDF DataFrame, an Arrow Table or RecordBatch, or a frame of another library
+          that exports Arrow data (polars, DuckDB);
+        - a square sparse matrix or array of SciPy or CuPy: its entries are the edges, a stored 0
+          is an edge of weight 0, entries stored twice are summed, and every row is a vertex;
+        - a networkx graph whose nodes are integers, or an igraph graph;
+        - a list of pairs (source, target) or of triples (source, target, weight) of numbers;
+        - an array (m, 2), (m, 3) or (2, m), or vectors (source, target[, weight]): arrays of NumPy
+          or CuPy, Series, Arrow arrays;
+        - a Dask DataFrame or array;
+        - an ``EdgeSource``, which is returned as it is.
     format
         One of ``FORMATS``; None: by name and content.
     directed
-        None: what the file says; directed if it says nothing.
+        Whether (u, v) leads from u to v only. None: what the file or graph says; undirected if it
+        says nothing.
+    source, target
+        Columns of a table, by name or position from 0. None: usual names (source, src, from, …;
+        target, dst, to, …), or the first two columns.
     weight
-        Column of the weights by name or position from 0. None: what the format says; a third
-        numeric column of an edge list, a usual name (weight, distance, cost, …) in a header.
-        False or ``"none"``: no weights.
+        Column of the weights by name or position from 0; of a networkx or igraph graph, the edges'
+        attribute. None: what the format says; a third numeric column of an edge list, a usual name
+        (weight, distance, cost, …) in a header, the attribute ``weight``. False or ``"none"``: no
+        weights.
     columns
-        Columns of source and target by name or position from 0.
+        Source and target as a pair.
     delimiter
         Of separated values: one character, ``"tab"`` or ``"space"`` (runs of blanks).
     header
@@ -98,12 +116,12 @@ def open_source(
     """
     given = locals()
     options = ReadOptions(**{option.name: given[option.name] for option in fields(ReadOptions)})
-    if (opened := _in_memory(source, options)) is not None:
+    if (opened := _in_memory(edges, options)) is not None:
         _refuse_unused(options, "edges that are in memory", ("delimiter", "header"))
         if format is not None:
             raise UsageError("format: only files have one")
         return opened
-    paths = _paths(source)
+    paths = _paths(edges)
     if format is not None and format not in FORMATS:
         raise UsageError(f"format {format!r}; there are " + ", ".join(FORMATS))
     if any(map(is_url, paths)):
@@ -122,34 +140,35 @@ def _refuse_unused(options: ReadOptions, where: str, names: Sequence[str]) -> No
             raise UsageError(f"{name}: {where} does not have it")
 
 
-def _in_memory(source: Any, options: ReadOptions) -> EdgeSource | None:
-    """Sources that are objects: an ``EdgeSource``, arrays, Dask collections."""
-    if all(hasattr(source, name) for name in ("units", "read", "describe", "vertex_blocks")):
-        opened: EdgeSource = source
+def _in_memory(edges: Any, options: ReadOptions) -> EdgeSource | None:
+    """Sources that are objects: an ``EdgeSource``, Dask collections, objects of other libraries."""
+    if all(hasattr(edges, name) for name in ("units", "read", "describe", "vertex_blocks")):
+        opened: EdgeSource = edges
         _refuse_unused(options, "an EdgeSource", [option.name for option in fields(options)])
         return opened
-    vectors = isinstance(source, (tuple, list)) and source and isinstance(source[0], np.ndarray)
-    if vectors or isinstance(source, np.ndarray):
-        _refuse_unused(options, "an array", ("columns",))
-        return open_arrays(source, options)
-    if hasattr(source, "__dask_graph__"):
+    if hasattr(edges, "__dask_graph__"):
         from ooc_graph.edges.dask_parts import (  # noqa: PLC0415 (imports Dask)
             open_dask_array,
             open_dask_frame,
         )
 
-        frame = hasattr(source, "columns") and hasattr(source, "npartitions")
-        return (open_dask_frame if frame else open_dask_array)(source, options)
-    return None
+        frame = hasattr(edges, "columns") and hasattr(edges, "npartitions")
+        return (open_dask_frame if frame else open_dask_array)(edges, options)
+    opener = opener_of(edges)
+    if opener is None:
+        return None
+    if opener not in (open_frame, open_table):
+        _refuse_unused(options, f"a {type(edges).__name__}", ("columns",))
+    return opener(edges, options)
 
 
-def _paths(source: Any) -> list[str]:
-    given = [source] if isinstance(source, (str, os.PathLike)) else source
+def _paths(edges: Any) -> list[str]:
+    given = [edges] if isinstance(edges, (str, os.PathLike)) else edges
     is_list = isinstance(given, Sequence) and bool(given)
     if not is_list or not all(isinstance(path, (str, os.PathLike)) for path in given):
         raise UsageError(
-            f"cannot read edges from {type(source).__name__}; give paths, arrays or a Dask "
-            "collection"
+            f"cannot read edges from {type(edges).__name__}; give paths, a frame, a sparse matrix, "
+            "a networkx or igraph graph, arrays, a list of pairs or a Dask collection"
         )
     # The system would take it for the folder we are in.
     if not all(map(os.fspath, given)):

@@ -28,6 +28,8 @@ class ReadOptions:
     """Options of ``open_source``; None always means: what the input says."""
 
     directed: bool | None = None
+    source: Column | None = None
+    target: Column | None = None
     weight: Column | bool | None = None
     columns: Sequence[Column] | None = None
     delimiter: str | None = None
@@ -36,7 +38,12 @@ class ReadOptions:
 
     def __post_init__(self) -> None:
         """Refuse values that no option has, and bring the others to one form."""
-        columns, weight, delimiter = self.columns, self.weight, self.delimiter
+        weight, delimiter = self.weight, self.delimiter
+        ends = (self.source, self.target)
+        if ends != (None, None) and (self.columns is not None or None in ends):
+            raise UsageError("source and target: name both columns, or neither; or give columns")
+        columns = self.columns if None in ends else ends
+        object.__setattr__(self, "columns", columns)
         if columns is not None and (isinstance(columns, str) or len(columns) != 2):
             raise UsageError("columns: name two columns, source and target")
         if not (weight is None or isinstance(weight, (str, int, np.bool_, np.integer))):
@@ -56,7 +63,7 @@ class ReadOptions:
             if isinstance(value := getattr(self, name), np.bool_):
                 object.__setattr__(self, name, bool(value))
 
-    def is_directed(self, otherwise: bool = True) -> bool:
+    def is_directed(self, otherwise: bool = False) -> bool:
         """Whether (u, v) is an arc only; ``otherwise`` if the caller does not say."""
         return otherwise if self.directed is None else self.directed
 

@@ -53,7 +53,7 @@ class ParquetSource(SourceDefaults):
 
     def read(self, unit: Unit, block_edges: int) -> Iterator[EdgeBlock]:
         """Yield the rows ``unit.start`` to ``unit.stop``, which are those of whole row groups."""
-        arrow, parquet = _pyarrow()
+        arrow, parquet = _parquet()
         file = next(file for file in self.files if file.path == unit.path)
         begins, row = _begins(file.group_rows), unit.start
         try:
@@ -65,7 +65,9 @@ class ParquetSource(SourceDefaults):
                     for group in groups
                 ):
                     if len(batch):
-                        columns = [_column(batch.column(n), n, unit.path, row) for n in self.names]
+                        columns = [
+                            arrow_column(batch.column(n), n, unit.path, row) for n in self.names
+                        ]
                         yield checked_block(columns, self.weight_dtype, unit.path, row)
                     row += len(batch)
         except _unreadable(arrow) as error:
@@ -116,12 +118,19 @@ def open_parquet(paths: Sequence[str], options: ReadOptions) -> ParquetSource:
     return ParquetSource(files, names, options.is_directed(), dtype)
 
 
-def _pyarrow() -> tuple[Any, Any]:
+def pyarrow(what: str) -> Any:
+    """The library; UsageError, which says ``what`` needs it, if it is missing."""
     try:
         import pyarrow as arrow  # noqa: PLC0415 (optional)
-        from pyarrow import parquet  # noqa: PLC0415
     except ImportError:
-        raise UsageError("Parquet needs pyarrow: pip install 'ooc-graph[tables]'") from None
+        raise UsageError(f"{what}: pip install 'ooc-graph[tables]'") from None
+    return arrow
+
+
+def _parquet() -> tuple[Any, Any]:
+    arrow = pyarrow("Parquet needs pyarrow")
+    from pyarrow import parquet  # noqa: PLC0415 (optional)
+
     return arrow, parquet
 
 
@@ -131,7 +140,7 @@ def _unreadable(arrow: Any) -> tuple[type[Exception], ...]:
 
 
 def _open_file(path: str) -> tuple[ParquetFile, Any]:
-    arrow, parquet = _pyarrow()
+    arrow, parquet = _parquet()
     refuse_compressed(path)
     try:
         with parquet.ParquetFile(path) as opened:
@@ -152,7 +161,8 @@ def _numpy_type(schema: Any, name: str, path: str) -> np.dtype[Any]:
     return dtype
 
 
-def _column(column: Any, name: str, path: str | None, row: int) -> AnyArray:
+def arrow_column(column: Any, name: str, path: str | None, row: int) -> AnyArray:
+    """An Arrow array in NumPy's memory; InputError: a value is missing, ``row`` is its first."""
     if column.null_count:
         at = row + int(np.argmax(column.is_null().to_numpy(zero_copy_only=False)))
         raise InputError(f"column {name!r} has no value in row {at:,}", path=path)

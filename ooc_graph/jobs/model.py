@@ -52,7 +52,9 @@ class FilesSource(Table):
         ]
         | None
     ) = Field(default=None, description="by name and content unless given")
-    directed: bool | None = Field(default=None, description="as the file says unless given")
+    directed: bool | None = Field(
+        default=None, description="as the file says, else undirected, unless given"
+    )
     weight: str | int | bool | None = Field(
         default=None, description="column of the weights, by name or number from 0; false: none"
     )

@@ -13,7 +13,7 @@ from ooc_graph.edges.interface import EdgeSource, Unit
 from ooc_graph.errors import InputError
 from ooc_graph.kernels.cpu.build.degrees import falling_order
 from ooc_graph.kernels.cpu.build.partition import count_spanned, id_extent
-from ooc_graph.shards.renumber import CountedIds
+from ooc_graph.shards.renumber import CountedIds, refuse_unlisted
 from ooc_graph.shards.tables import Tables, VertexSpace, ranks_of
 from ooc_graph.shards.tally import Tally
 from ooc_graph.types import AnyArray, EdgeBlock, IntArray
@@ -69,38 +69,46 @@ class Vertices:
 def number_vertices(source: EdgeSource, in_threads: InThreads) -> Vertices:
     """Count tuples and rank the vertices by them."""
     if source.id_range is not None:
-        return _spanned(source, *source.id_range, True, in_threads)
-    first, last = _extent(source, in_threads)
+        return _spanned(source, *source.id_range, None, in_threads)
+    listed = np.unique(np.concatenate([np.empty(0, np.int64), *source.vertex_blocks()]))
+    first, last = _extent(source, listed, in_threads)
     if last - first < max(_LEAST_SPAN, _SPAN_PER_TUPLE * (source.edges or 0)):
-        return _spanned(source, first, last - first + 1, False, in_threads)
-    return _sparse(source, in_threads)
+        return _spanned(source, first, last - first + 1, listed, in_threads)
+    return _sparse(source, listed, in_threads)
 
 
-def _extent(source: EdgeSource, in_threads: InThreads) -> tuple[int, int]:
+def _extent(source: EdgeSource, listed: IntArray, in_threads: InThreads) -> tuple[int, int]:
     blocks = SharedBlocks(source)
 
     def look() -> list[tuple[int, int]]:
         return [id_extent(b.source, b.target) for _, b in blocks if len(b)]
 
     found = [pair for part in in_threads(look) for pair in part]
+    found += [(int(listed[0]), int(listed[-1]))] if len(listed) else []
     if not found:
         raise InputError("the input has no edges", advice="nothing was built")
     return min(low for low, _ in found), max(high for _, high in found)
 
 
 def _spanned(
-    source: EdgeSource, first: int, count: int, declared: bool, in_threads: InThreads
+    source: EdgeSource, first: int, count: int, listed: IntArray | None, in_threads: InThreads
 ) -> Vertices:
-    """Ids that are indices of a table: ``first`` to ``first + count - 1``."""
-    looped = np.zeros(0 if declared else count, np.uint8)
+    """Ids that are indices of a table: ``first`` to ``first + count - 1``.
+
+    ``listed`` are vertices that no edge need name; None: all ids are vertices.
+    """
+    looped = np.zeros(0 if listed is None else count, np.uint8)
     total, degree = _count_spanned(source, first, looped, count, in_threads)
     order = falling_order(degree)
     internal_of = ranks_of(order, count)
     original_of = order.astype(np.int64)
     original_of += first
     names: tuple[AnyArray, IntArray | None, int | None] = internal_of, None, first
-    if not declared:
+    if listed is not None:
         looped |= degree > 0
+        if len(listed):
+            refuse_unlisted(np.flatnonzero(looped) + first, listed)
+            looped[listed - first] = 1
         if not looped.all():
             seen = np.flatnonzero(looped)
             names = internal_of[seen], seen + first, None
@@ -140,7 +148,7 @@ def _refuse_outside(block: EdgeBlock, at: int, number: int, first: int, count: i
     )
 
 
-def _sparse(source: EdgeSource, in_threads: InThreads) -> Vertices:
+def _sparse(source: EdgeSource, listed: IntArray, in_threads: InThreads) -> Vertices:
     """Ids with gaps too wide for a table: sorted, and looked up by bisection."""
     blocks = SharedBlocks(source)
 
@@ -155,6 +163,9 @@ def _sparse(source: EdgeSource, in_threads: InThreads) -> Vertices:
     found = parts[0][1]
     for _, other in parts[1:]:
         found.merge(other.ids, other.counts)
+    if len(listed):
+        refuse_unlisted(found.ids, listed)
+        found.merge(listed, np.zeros(len(listed), np.uint64))
     ids, order = found.ids, falling_order(found.counts)
     internal_of, tuples = ranks_of(order, len(ids)), found.counts[order]
     if int(tuples.max(initial=0)) < 1 << 32:

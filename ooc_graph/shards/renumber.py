@@ -186,7 +186,7 @@ def merge_ids(
         listed.add_vertices(ids)
     listed.settle()
     if len(listed.ids):
-        _refuse_unlisted(found.ids, listed.ids)
+        refuse_unlisted(found.ids, listed.ids)
         found.merge(listed.ids, listed.counts)
     ids, counts = found.ids, found.counts
     if not len(ids):
@@ -205,9 +205,9 @@ def _refuse_unfitting(ids: int, limit_bytes: int) -> None:
         )
 
 
-def _refuse_unlisted(mentioned: IntArray, listed: IntArray) -> None:
-    position = np.minimum(np.searchsorted(listed, mentioned), len(listed) - 1)
-    strange = mentioned[listed[position] != mentioned]
+def refuse_unlisted(mentioned: IntArray, listed: IntArray) -> None:
+    """Refuse edges that join other vertices than the input lists; both ascend."""
+    strange = np.setdiff1d(mentioned, listed, assume_unique=True)
     if len(strange):
         raise InputError(
             f"an edge names vertex {strange[0]}, which the vertex file does not list",

@@ -34,7 +34,9 @@ def test_a_workers_answer_is_that_of_a_process(
     client: Client, kernel: str, step: int, tmp_path: Path
 ) -> None:
     u, v, w = og.Kronecker(9).block(0, 4096)
-    graph = og.build((step * u + 5, step * v + 5, w), tmp_path / "g.zarr", rows="both")
+    graph = og.build(
+        (step * u + 5, step * v + 5, w), tmp_path / "g.zarr", rows="both", directed=True
+    )
     root = () if kernel == "components" else (int(graph.original_of()[3]),)
     right = getattr(og, kernel)(graph, *root, client=False)
     found = getattr(og, kernel)(graph, *root, client=client)

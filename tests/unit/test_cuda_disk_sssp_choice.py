@@ -183,7 +183,7 @@ def test_what_cannot_stay_in_the_store(
     source, target, weight = og.Kronecker(8).block(0, 1000)
     for dtype in (np.float64, np.int32):
         path = tmp_path / f"{np.dtype(dtype)}.zarr"
-        other = og.build((source, target, (100 * weight).astype(dtype)), path)
+        other = og.build((source, target, (100 * weight).astype(dtype)), path, directed=True)
         assert not cuda_disk.may_stay(other, "sssp")
         needed = place(cuda_memory.cuda_bytes(other, "sssp") - 1, 0)
         with pytest.raises(MemoryBudgetError, match="of pinned host memory, and 0 may be used"):
@@ -198,7 +198,7 @@ def test_what_cannot_stay_in_the_store(
 
 def test_where_pulling_does_not_pay_it_must_be_asked_for(tmp_path: Path) -> None:
     at = np.arange(4000)
-    flat = og.build((at, at + 1, np.ones(4000, np.float32)), tmp_path / "path.zarr")
+    flat = og.build((at, at + 1, np.ones(4000, np.float32)), tmp_path / "path.zarr", directed=True)
     assert cuda_disk.may_stay(flat, "sssp")
     assert not cuda_pinned.reads_little(flat, "sssp")
     small = cuda_memory.cuda_bytes(flat, "sssp") - 1

@@ -121,7 +121,7 @@ def test_rows_may_be_pinned_for_single_searches_alone(directed: og.Graph) -> Non
 def hubs_with(weight: np.ndarray, path: Path) -> og.Graph:
     """A graph with hubs."""
     ends = (np.random.default_rng(5).random((2, len(weight))) ** 3 * 5000).astype(np.int64)
-    return og.build((*ends, weight.astype(np.float32)), path, rows="both", shards=2)
+    return og.build((*ends, weight.astype(np.float32)), path, rows="both", shards=2, directed=True)
 
 
 @pytest.mark.parametrize("kind", ["equal", "of few values", "within a factor of 8"])
@@ -197,7 +197,9 @@ def test_of_weights_that_spread_little_is_read(shards: int, tmp_path: Path) -> N
     rng = np.random.default_rng(7)
     ends = (rng.random((2, 900_000)) ** 3 * 300_000).astype(np.int64)
     weight = rng.random(900_000).astype(np.float32)
-    found = og.build((*ends, weight), tmp_path / "spread.zarr", rows="both", shards=shards)
+    found = og.build(
+        (*ends, weight), tmp_path / "spread.zarr", rows="both", shards=shards, directed=True
+    )
     assert sampled_rows(found.rows) > 1024
     shard = found.load("light")
     assert shard.out_light is not None

@@ -129,14 +129,14 @@ def no_cupy(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture(scope="module")
 def graph(tmp_path_factory: pytest.TempPathFactory) -> og.Graph:
     ends = np.array([1, 2, 3]), np.array([2, 3, 4])
-    return og.build(ends, tmp_path_factory.mktemp("devices") / "g.zarr")
+    return og.build(ends, tmp_path_factory.mktemp("devices") / "g.zarr", directed=True)
 
 
 @pytest.fixture(scope="module")
 def weighted(tmp_path_factory: pytest.TempPathFactory) -> og.Graph:
     ends, folder = np.arange(5000), tmp_path_factory.mktemp("weighted")
     edges = ends, ends + 1, np.ones(len(ends), np.float32)
-    return og.build(edges, folder / "g.zarr", shards=4, device="cpu")
+    return og.build(edges, folder / "g.zarr", shards=4, device="cpu", directed=True)
 
 
 def test_a_device_has_a_name(graph: og.Graph) -> None:

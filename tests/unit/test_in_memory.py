@@ -269,6 +269,8 @@ def test_refusals() -> None:
         with pytest.raises(MemoryBudgetError, match="may be used"):
             og.from_edges(u, v, vertices=count)
     with pytest.raises(UsageError, match="two vectors"):
+        og.from_edges()
+    with pytest.raises(InputError, match=r"shape \(2,\)"):
         og.from_edges(u)
     with pytest.raises(UsageError, match="stands alone"):
         og.from_edges(og.Kronecker(4), directed=True)

@@ -124,7 +124,7 @@ def test_rows_are_read_no_further_after_an_interrupt(
     """Of one shard, by threads, and of many, by one; here with chunks of a few numbers."""
     monkeypatch.setattr(names, "CHUNK_BYTES", 64)
     ring = np.arange(1024), np.arange(1024) ^ 1
-    graph = og.build(ring, tmp_path / "g.zarr", shards=shards)
+    graph = og.build(ring, tmp_path / "g.zarr", shards=shards, directed=True)
     # With all kernels at hand: numba is not interrupted well.
     og.bfs(graph, 0)
     engine_cache.release()

@@ -28,7 +28,9 @@ def graphs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, og.Graph]:
     folder = tmp_path_factory.mktemp("graphs")
     dense = og.build(og.Kronecker(11), folder / "g.zarr", rows="both", device="cpu")
     u, v, w = og.Kronecker(9).block(0, 4096)
-    sparse = og.build((7 * u + 5, 7 * v + 5, w), folder / "s.zarr", rows="both", device="cpu")
+    sparse = og.build(
+        (7 * u + 5, 7 * v + 5, w), folder / "s.zarr", rows="both", device="cpu", directed=True
+    )
     return {"dense": dense, "sparse": sparse}
 
 

@@ -372,6 +372,6 @@ def test_hubs_with_float32_still_pull(tmp_path: Path) -> None:
 
 def test_unweighted_graphs_have_no_such_search(tmp_path: Path) -> None:
     at = np.arange(50)
-    bare = og.build((at, at + 1), tmp_path / "bare.zarr")
+    bare = og.build((at, at + 1), tmp_path / "bare.zarr", directed=True)
     assert cuda_pinned.may_pin(bare, "bfs")
     assert not cuda_pinned.may_pin(bare, "sssp")

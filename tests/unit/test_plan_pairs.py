@@ -42,7 +42,7 @@ def stores(tmp_path_factory: pytest.TempPathFactory) -> dict[str, og.Graph]:
     return {
         "hubs": build_hubs(folder / "hubs.zarr"),
         "signed": og.build(edges("int64", 100), folder / "signed.zarr", directed=True),
-        "dense": og.build(dense, folder / "dense.zarr"),
+        "dense": og.build(dense, folder / "dense.zarr", directed=True),
     }
 
 
@@ -153,7 +153,7 @@ def test_the_method_is_that_of_the_run(
     stores: dict[str, og.Graph], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     at = np.arange(2_000)
-    thin = og.build((at, at + 1, np.ones(2_000, np.float32)), tmp_path / "thin.zarr")
+    thin = og.build((at, at + 1, np.ones(2_000, np.float32)), tmp_path / "thin.zarr", directed=True)
     monkeypatch.setattr(many_choice, "CACHED_BYTES", 0)
     for graph, count, method, line in (
         (thin, 60, "one by one", "one by one, by every thread"),

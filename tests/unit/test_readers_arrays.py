@@ -22,10 +22,10 @@ WEIGHTED = [(u, v, float(w)) for (u, v, _), w in zip(PLAIN, WEIGHTS, strict=True
 def test_arrays_in_memory() -> None:
     for given in (PAIRS, PAIRS.T, np.asfortranarray(PAIRS), (PAIRS[:, 0], PAIRS[:, 1])):
         source = open_source(given)
-        assert (source.edges, source.directed, source.rereadable) == (5, True, True)
+        assert (source.edges, source.directed, source.rereadable) == (5, False, True)
         assert read_all(source, 2, 1) == PLAIN
-    source = pickle.loads(pickle.dumps(open_source((*PAIRS.T, WEIGHTS), directed=False)))
-    assert (source.weight_dtype, source.directed) == (np.float32, False)
+    source = pickle.loads(pickle.dumps(open_source((*PAIRS.T, WEIGHTS), directed=True)))
+    assert (source.weight_dtype, source.directed) == (np.float32, True)
     assert read_all(source, 3, 2) == WEIGHTED
     assert read_all(open_source((*PAIRS.T, WEIGHTS), weight=False)) == PLAIN
     three = np.array([[1, 2, 3]])

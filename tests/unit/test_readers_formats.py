@@ -230,7 +230,7 @@ def test_rows_longer_than_the_buffer(
 )
 def test_algs4(tmp_path: Path, text: str, expected: list) -> None:
     source = open_source(write(tmp_path, "g.txt", text))
-    assert (source.format, source.id_range, source.directed) == ("algs4", (0, 3), True)
+    assert (source.format, source.id_range, source.directed) == ("algs4", (0, 3), False)
     assert read_all(source) == expected
 
 
@@ -286,7 +286,7 @@ def test_graphalytics_without_properties_and_packed(tmp_path: Path) -> None:
     write(tmp_path, "a.e.gz", gzip.compress(b"1 2\n"))
     write(tmp_path, "a.v.gz", gzip.compress(b"1\n2\n3\n"))
     source = open_source(tmp_path / "a.v.gz")
-    assert (source.directed, source.weighted) == (True, False)
+    assert (source.directed, source.weighted) == (False, False)
     assert read_all(source) == [(1, 2, None)]
     assert ids_of(source) == [1, 2, 3]
 

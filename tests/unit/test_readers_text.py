@@ -149,7 +149,7 @@ def test_header_of_an_unnamed_weight_is_not_guessed(tmp_path: Path) -> None:
         ("# Directed graph (each unordered pair", True),
         ("% sym unweighted", False),
         ("% asym weighted", True),
-        ("# nothing said", True),
+        ("# nothing said", False),
     ],
 )
 def test_direction_from_comments(tmp_path: Path, comment: str, directed: bool) -> None:

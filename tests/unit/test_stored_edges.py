@@ -31,7 +31,9 @@ def _short_chunks() -> Iterator[None]:
 def built(path: Path, shards: int) -> og.Graph:
     rng = np.random.default_rng(3)
     ends = rng.integers(0, ROWS, (2, ARCS // 2))
-    return og.build((*ends, rng.random(ends.shape[1])), path, shards=shards, device="cpu")
+    return og.build(
+        (*ends, rng.random(ends.shape[1])), path, shards=shards, device="cpu", directed=True
+    )
 
 
 def counted(source: StoredEdges) -> int:

@@ -33,7 +33,7 @@ def path_graph(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("path") / "g.zarr"
     count = 400_000
     edges = np.arange(count), np.arange(1, count + 1), np.ones(count, np.float32)
-    og.build(edges, path)
+    og.build(edges, path, directed=True)
     return path
 
 
