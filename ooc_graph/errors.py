@@ -120,6 +120,12 @@ class NegativeCycleError(OocGraphError):
         return type(self), (self.cycle, self.weight, self.note)
 
 
+class NoPathError(OocGraphError):
+    """No path leads from one vertex to the other."""
+
+    exit_code = 3
+
+
 class UnknownVertexError(InputError):
     """A source vertex that the graph does not have."""
 

@@ -18,7 +18,10 @@ from ooc_graph.runtime.signals import EXIT_TERMINATED, Terminated, exit_on_sigte
 
 _MODULES = {
     "graphs": ("graph500", "build"),
-    "searches": ("apsp", "bfs", "sssp", "components"),
+    "searches": ("bfs", "sssp", "components"),
+    "many": ("apsp",),
+    "paths": ("path",),
+    "conversion": ("convert",),
     "stores": ("validate", "info", "plan", "verify", "export"),
     "jobs": ("run", "status", "runs", "report"),
 }

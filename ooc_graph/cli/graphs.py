@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,7 @@ import click
 
 from ooc_graph.cli import options as common
 from ooc_graph.edges import FORMATS, open_source
-from ooc_graph.edges.interface import most_rows
+from ooc_graph.edges.interface import EdgeSource, most_rows
 from ooc_graph.edges.kronecker import Kronecker
 from ooc_graph.edges.lines import is_count
 from ooc_graph.errors import OutputExistsError, UsageError, ValidationFailedError
@@ -109,7 +110,7 @@ def graph500(scale: int, searches: int, out: Path | None, **given: Any) -> None:
     "--device-memory", "Memory of a CUDA device, such as 16GiB [nearly all that is free]."
 )
 @common.common_options
-def build(sources: tuple[str, ...], weight: str | None, columns: str | None, **given: Any) -> None:
+def build(sources: tuple[str, ...], **given: Any) -> None:
     """Build a graph store from edge files; the last argument is the store."""
     from ooc_graph.runtime.building import build_with_report  # noqa: PLC0415
     from ooc_graph.runtime.workplace import workplace_for  # noqa: PLC0415
@@ -124,13 +125,7 @@ def build(sources: tuple[str, ...], weight: str | None, columns: str | None, **g
         raise UsageError(f"{shown(out)}: stores are written to paths, not to URLs")
     limits = CudaLimits.of(given["device_memory"], None).require_cuda(given["device"])
     refuse_output(Path(out), "graph", given["overwrite"])
-    source = open_source(
-        inputs if len(inputs) > 1 else inputs[0],
-        format=given["format_"],
-        weight=None if weight is None else _number(weight),
-        columns=None if columns is None else [_number(name) for name in columns.split(",")],
-        **{name: given[name] for name in ("directed", "delimiter", "header", "weight_type")},
-    )
+    source = edges_from(inputs, given)
     options = BuildOptions(given["rows"], given["shards"], given["overwrite"], given["compress"])
     options.orders(source.weighted)
     options.require_filled(most_rows(source))
@@ -138,6 +133,18 @@ def build(sources: tuple[str, ...], weight: str | None, columns: str | None, **g
         workplace = workplace_for(client, common.limit(given), given["device"], limits, progress)
         graph, report = build_with_report(workplace, source, Path(out), options, progress)
     click.echo(f"{out}: {graph.summary}, built in {report.elapsed_s:.1f} s")
+
+
+def edges_from(inputs: Sequence[str], given: dict[str, Any]) -> EdgeSource:
+    """Edge files opened with the values of `read_options`."""
+    weight, columns = given["weight"], given["columns"]
+    return open_source(
+        inputs if len(inputs) > 1 else inputs[0],
+        format=given["format_"],
+        weight=None if weight is None else _number(weight),
+        columns=None if columns is None else [_number(name) for name in columns.split(",")],
+        **{name: given[name] for name in ("directed", "delimiter", "header", "weight_type")},
+    )
 
 
 def _number(name: str) -> str | int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
@@ -9,6 +10,7 @@ from typing import Any
 
 import click
 
+from ooc_graph.answers.result import Result
 from ooc_graph.errors import UsageError
 from ooc_graph.model.resources import CPU, CUDA, NO_LIMITS, CudaLimits, parse_bytes
 from ooc_graph.remote.urls import is_url, shown
@@ -69,6 +71,7 @@ exchange_option = click.option(
     show_default=True,
     help="auto: one worker if the graph fits it.",
 )
+json_option = click.option("--json", "as_json", is_flag=True, help="Machine-readable.")
 quiet_option = click.option("--quiet", is_flag=True, help="No progress on stderr.")
 
 
@@ -86,7 +89,8 @@ cuda_memory_options = together(
         "Host memory for rows that do not fit it; 0: none is pinned [as --memory-limit].",
     ),
 )
-common_options = together(
+overwrite_option = click.option("--overwrite", is_flag=True, help="Replace outputs that exist.")
+where_options = together(
     click.option(
         "--device",
         type=click.Choice(["auto", "cpu", "cuda"]),
@@ -107,8 +111,8 @@ common_options = together(
         "Host memory of all processes started, such as 4GiB [80 % of what is free].",
     ),
     quiet_option,
-    click.option("--overwrite", is_flag=True, help="Replace outputs that exist."),
 )
+common_options = together(where_options, overwrite_option)
 
 
 @contextmanager
@@ -158,7 +162,24 @@ def searching(
     with chosen as (client, progress):
         limit_bytes = parse_bytes(given["memory_limit"]) if client is None else limit(given)
         workplace = workplace_for(client, limit_bytes, given["device"], limits, progress)
-        yield {"workplace": workplace, "progress": progress, "overwrite": given["overwrite"]}
+        overwrite = given.get("overwrite", False)
+        yield {"workplace": workplace, "progress": progress, "overwrite": overwrite}
+
+
+def show(result: Result, out: Path, said: str, found: dict[str, Any], *, as_json: bool) -> None:
+    """Print what a search found: a line of text, or one JSON object with all figures."""
+    if not as_json:
+        click.echo(said)
+        return
+    figures = {
+        "kernel": result.kernel,
+        **found,
+        "elapsed_s": result.elapsed_s,
+        "seconds": dict(result.seconds),
+        "bytes": dict(result.tier_bytes),
+        "answer": str(out),
+    }
+    click.echo(json.dumps(figures))
 
 
 @contextmanager

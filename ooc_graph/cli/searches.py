@@ -1,134 +1,22 @@
-"""Commands that search a graph store: ``bfs``, ``sssp``, ``components``, and of many ``apsp``."""
+"""Commands that search a graph store: ``bfs``, ``sssp`` and ``components``."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from contextlib import suppress
+import json
 from pathlib import Path
 from typing import Any
 
 import click
-from click.types import FloatParamType
 
 from ooc_graph.cli import options as shared
+from ooc_graph.cli.many import many_options, run_many
 from ooc_graph.errors import UsageError
-from ooc_graph.layout.names import HUB, LIGHT, ORDER_OF
+from ooc_graph.layout.names import ORDER_OF
 from ooc_graph.layout.outputs import refuse_output
 from ooc_graph.layout.store_folder import refuse_other_folder
 from ooc_graph.model.request import SCHEDULER, Request
 from ooc_graph.report.graph500 import by_part
 from ooc_graph.shards.load import Graph
-from ooc_graph.types import IntArray
-
-
-class Number(FloatParamType):
-    """An integer as it is written, however large; else a float."""
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """Python's own number."""
-        with suppress(ValueError):
-            return int(value)
-        return super().convert(value, param, ctx)
-
-
-def many_options(
-    sources: str | None, *, for_plan: bool = False
-) -> Callable[[shared.Command], shared.Command]:
-    """Options of searches from many sources; ``for_plan``: only those that memory depends on."""
-    options = [
-        click.option(
-            "--sources",
-            default=sources,
-            show_default=sources is not None,
-            metavar="FILE|N|all",
-            help="A file of vertices, one a line; or how many, drawn at random, always the same.",
-        ),
-        click.option(
-            "--targets",
-            type=shared.PATH,
-            metavar="FILE",
-            help="Distances to the vertices of this file only.",
-        ),
-        click.option(
-            "--reduce",
-            type=click.Choice(["eccentricity", "closeness", "sum", "histogram"]),
-            help="A number for each source, or counts, instead of its distances.",
-        ),
-        click.option("--bins", type=int, metavar="N", help="Bins of a histogram [64]."),
-    ]
-    searching = [
-        click.option(
-            "--cutoff", type=Number(), metavar="X", help="Farther than this is unreached."
-        ),
-        click.option(
-            "--bin-width",
-            type=Number(),
-            metavar="X",
-            help="Their width [1 if all are integers].",
-        ),
-    ]
-    return shared.together(*options, *([] if for_plan else searching))
-
-
-def given_sources(graph: Graph, sources: str) -> IntArray | None:
-    """Original ids of ``--sources``; None: all."""
-    from ooc_graph.api.graphs import drawn, ids_in  # noqa: PLC0415
-
-    if sources == "all":
-        return None
-    if sources == "":
-        raise UsageError("--sources: an empty word is no file")
-    # So long that there are fewer vertices it is no number, and taken for a file's name.
-    is_number = sources.isdecimal() and sources.isascii() and len(sources) < 20
-    return drawn(graph, int(sources)) if is_number else ids_in(Path(sources))
-
-
-@click.command()
-@click.argument("graph", type=shared.STORE)
-@shared.result_option
-@many_options("all")
-@click.option("--parents", is_flag=True, help="Also each vertex's parent on its way.")
-@shared.cuda_memory_options
-@shared.common_options
-def apsp(graph: str | Path, out: Path, parents: bool, **given: Any) -> None:
-    """All-pairs shortest paths (Johnson), or from many sources; weights of any sign."""
-    run_many(graph, out, given, parents=parents)
-
-
-def run_many(
-    graph: str | Path, out: Path, given: dict[str, Any], parents: bool = False, hops: bool = False
-) -> None:
-    """Search from many sources with the values of all options, and print what was done."""
-    import numpy as np  # noqa: PLC0415
-
-    from ooc_graph.answers.asked import Asked  # noqa: PLC0415
-    from ooc_graph.answers.reductions import BINS, HISTOGRAM, Bins  # noqa: PLC0415
-    from ooc_graph.api.graphs import ids_in, positions_of  # noqa: PLC0415
-    from ooc_graph.model.resources import CUDA  # noqa: PLC0415
-    from ooc_graph.search.many import require_answerable, search_many  # noqa: PLC0415
-
-    if given["reduce"] != HISTOGRAM and (given["bins"], given["bin_width"]) != (None, None):
-        raise UsageError("--bins and --bin-width are for --reduce histogram")
-    limits = shared.cuda_limits(given)
-    opened, reduce = Graph.open(graph), given["reduce"]
-    opened.require(HUB if hops else LIGHT, signed=True)
-    ids = given_sources(opened, given["sources"])
-    chosen = np.arange(opened.vertices) if ids is None else positions_of(opened, ids)
-    aimed = None
-    if given["targets"] is not None:
-        aimed = positions_of(opened, ids_in(given["targets"]), "targets")
-    bins = Bins(BINS if given["bins"] is None else given["bins"], given["bin_width"])
-    asked = Asked(aimed, given["cutoff"], reduce, parents, bins, hops)
-    require_answerable(opened, asked)
-    refuse_output(out, "result", given["overwrite"])
-    # With auto levels are found on the CPU, unless it has no room for them.
-    with shared.searching(given, limits, for_cuda=not hops or given["device"] == CUDA) as options:
-        result = search_many(opened, chosen, asked, out=out, **options)
-    name, what = ("bfs", "levels") if hops else ("apsp", "distances")
-    click.echo(
-        f"{name}: {reduce or what} of {len(chosen):,} sources in {result.elapsed_s:.6g} s; {out}"
-    )
-
 
 # What belongs to searches from many sources alone.
 _MANY = ("targets", "cutoff", "reduce", "bins", "bin_width")
@@ -157,6 +45,7 @@ method_option = click.option(
 @many_options(None)
 @shared.result_option
 @shared.exchange_option
+@shared.json_option
 @method_option
 @shared.cuda_memory_options
 @shared.common_options
@@ -182,6 +71,7 @@ def bfs(graph: str | Path, out: Path, **given: Any) -> None:
 @roots_options
 @shared.result_option
 @shared.exchange_option
+@shared.json_option
 @method_option
 @shared.cuda_memory_options
 @shared.common_options
@@ -218,20 +108,26 @@ def _search(kernel: str, graph: str | Path, out: Path, given: dict[str, Any]) ->
         options |= {"out": out, "exchange": exchange, "method": method}
         if roots is not None:
             several = search_several(opened, kernel, roots, **options)
+            if given["as_json"]:
+                found = {"kernel": kernel, "sources": len(roots), "elapsed_s": several.elapsed_s}
+                click.echo(json.dumps(found | {"answers": str(out)}))
+                return
             click.echo(f"{kernel} from {len(roots):,} sources in {several.elapsed_s:.6g} s; {out}")
             return
         result: Any = search(opened, kernel, source, **options)
-    reached = int(result.reached.sum())
-    click.echo(
-        f"{kernel} from {source}: {reached:,} of {opened.vertices:,} vertices reached "
+    found = {"source": source, "reached": int(result.reached.sum()), "vertices": opened.vertices}
+    said = (
+        f"{kernel} from {source}: {found['reached']:,} of {opened.vertices:,} vertices reached "
         f"in {result.elapsed_s:.6g} s ({by_part(result.seconds)}); {out}"
     )
+    shared.show(result, out, said, found, as_json=given["as_json"])
 
 
 @click.command()
 @click.argument("graph", type=shared.STORE)
 @shared.result_option
 @shared.exchange_option
+@shared.json_option
 @shared.common_options
 def components(graph: str | Path, out: Path, exchange: str, **common: Any) -> None:
     """Weakly connected components: the smallest id in the component of each vertex."""
@@ -242,7 +138,9 @@ def components(graph: str | Path, out: Path, exchange: str, **common: Any) -> No
     refuse_output(out, "result", common["overwrite"])
     with shared.searching(common, for_cuda=False, needs_workers=exchange == SCHEDULER) as options:
         result: Any = search(opened, "components", out=out, exchange=exchange, **options)
-    click.echo(
+    said = (
         f"components: {result.count:,} of {opened.vertices:,} vertices "
         f"in {result.elapsed_s:.6g} s ({by_part(result.seconds)}); {out}"
     )
+    found = {"components": result.count, "vertices": opened.vertices}
+    shared.show(result, out, said, found, as_json=common["as_json"])

@@ -13,8 +13,8 @@ from rich.table import Table
 from ooc_graph.answers.export import check_target
 from ooc_graph.answers.export import export as export_result
 from ooc_graph.answers.result import Result
+from ooc_graph.cli.many import given_sources, many_options
 from ooc_graph.cli.options import PATH, STORE, cuda_memory_options, quiet_option, size_option
-from ooc_graph.cli.searches import given_sources, many_options
 from ooc_graph.cli.tables import add_row, print_table
 from ooc_graph.edges.kronecker import Kronecker
 from ooc_graph.errors import UsageError, ValidationFailedError
