@@ -12,6 +12,7 @@ import numpy as np
 from ooc_graph.answers.export import NPZ, Table, check_target, write_tables
 from ooc_graph.cli import options as shared
 from ooc_graph.cli.graphs import edges_from, read_options
+from ooc_graph.cli.groups import command
 from ooc_graph.edges.interface import EdgeSource
 from ooc_graph.errors import UsageError
 from ooc_graph.layout.kinds import kind_of
@@ -25,8 +26,16 @@ from ooc_graph.types import Advance, EdgeBlock
 _BLOCK_EDGES = 1 << 20
 
 
-@click.command()
-@click.argument("sources", nargs=-1, required=True, metavar="SOURCE...")
+@command("""\
+ooc-graph convert flights.csv flights.parquet
+ooc-graph convert flights.zarr edges.npz""")
+@click.argument(
+    "sources",
+    nargs=-1,
+    required=True,
+    metavar="SOURCE...",
+    shell_complete=shared.complete_path,
+)
 @click.argument("out", type=shared.PATH, metavar="FILE")
 @read_options
 @shared.quiet_option
@@ -34,10 +43,11 @@ _BLOCK_EDGES = 1 << 20
 def convert(
     sources: tuple[str, ...], out: Path, quiet: bool, overwrite: bool, **given: Any
 ) -> None:
-    """Write edges as FILE.{parquet,csv,tsv,npz}, from edge files or from a graph store.
+    """Write edges as FILE.{parquet,csv,tsv,npz}.
 
-    Columns are source, target and, if there are weights, weight. Of a graph store each undirected
-    edge is written once; self-loops, duplicates and vertices without edges are not in it.
+    They are read from edge files or from a graph store. The columns are source, target and, if
+    there are weights, weight. A graph store gives each undirected edge once; it has no self-loops
+    and no duplicates, and vertices without edges are left out.
     """
     check_target(out, overwrite=overwrite)
     edges = _opened(sources, given)

@@ -11,6 +11,7 @@ import click
 from click.types import FloatParamType
 
 from ooc_graph.cli import options as shared
+from ooc_graph.cli.groups import command
 from ooc_graph.errors import UsageError
 from ooc_graph.layout.names import HUB, LIGHT
 from ooc_graph.layout.outputs import refuse_output
@@ -38,33 +39,43 @@ def many_options(
             default=sources,
             show_default=sources is not None,
             metavar="FILE|N|all",
-            help="A file of vertices, one a line; or how many, drawn at random, always the same.",
+            shell_complete=shared.complete_path,
+            help="FILE: vertices, one per line. N: a fixed pseudo-random sample of N vertices that "
+            "have edges. all: every vertex.",
         ),
         click.option(
             "--targets",
             type=shared.PATH,
             metavar="FILE",
-            help="Distances to the vertices of this file only.",
+            help="Find distances only to the vertices in this file, one per line.",
         ),
         click.option(
             "--reduce",
             type=click.Choice(["eccentricity", "closeness", "sum", "histogram"]),
-            help="A number for each source, or counts, instead of its distances.",
+            help="Write one number per source (histogram: counts) instead of its distances.",
         ),
-        click.option("--bins", type=int, metavar="N", help="Bins of a histogram [64]."),
+        click.option("--bins", type=int, metavar="N", help="Number of histogram bins [64]."),
     ]
     searching = [
         click.option(
-            "--cutoff", type=Number(), metavar="X", help="Farther than this is unreached."
+            "--cutoff",
+            type=Number(),
+            metavar="X",
+            help="Treat vertices farther than X as unreached.",
         ),
         click.option(
             "--bin-width",
             type=Number(),
             metavar="X",
-            help="Their width [1 if all are integers].",
+            help="Histogram bin width [integers: 1; floats: required].",
         ),
     ]
     return shared.together(*options, *([] if for_plan else searching))
+
+
+parents_option = click.option(
+    "--parents", is_flag=True, help="Write the parent of each vertex on its path, too."
+)
 
 
 def given_sources(graph: Graph, sources: str) -> IntArray | None:
@@ -80,16 +91,21 @@ def given_sources(graph: Graph, sources: str) -> IntArray | None:
     return drawn(graph, int(sources)) if is_number else ids_in(Path(sources))
 
 
-@click.command()
+@command("""\
+ooc-graph apsp roads.zarr --out all.zarr
+ooc-graph apsp roads.zarr --sources 100 --reduce closeness --out closeness.zarr""")
 @click.argument("graph", type=shared.STORE)
 @shared.result_option
 @many_options("all")
-@click.option("--parents", is_flag=True, help="Also each vertex's parent on its way.")
+@parents_option
 @shared.json_option
 @shared.cuda_memory_options
 @shared.common_options
 def apsp(graph: str | Path, out: Path, parents: bool, **given: Any) -> None:
-    """All-pairs shortest paths (Johnson), or from many sources; weights of any sign."""
+    """Find shortest paths between all pairs, or from many sources.
+
+    Weights may be negative (Johnson's algorithm).
+    """
     run_many(graph, out, given, parents=parents)
 
 

@@ -11,6 +11,7 @@ import numpy as np
 
 from ooc_graph.answers.result import Result, TreeResult
 from ooc_graph.cli import options as shared
+from ooc_graph.cli.groups import command
 from ooc_graph.errors import InputError, NoPathError, UsageError
 from ooc_graph.layout.names import HUB, LIGHT
 from ooc_graph.layout.stored import Stored
@@ -32,7 +33,9 @@ class _Tree(NamedTuple):
     name: str
 
 
-@click.command()
+@command("""\
+ooc-graph path flights.zarr 10 40
+ooc-graph path flights.zarr 10 40 --answer cost.zarr --json""")
 @click.argument("graph", type=shared.STORE)
 @click.argument("source", type=int, metavar="A")
 @click.argument("target", type=int, metavar="B")
@@ -40,14 +43,19 @@ class _Tree(NamedTuple):
     "--answer",
     type=shared.STORE,
     metavar="ANSWER",
-    help="Read the path from this stored answer of bfs or sssp from A instead of searching.",
+    help="Read the path from this answer of bfs or sssp from A instead of searching.",
 )
-@click.option("--hops", is_flag=True, help="Count hops although the graph has weights.")
+@click.option(
+    "--hops", is_flag=True, help="Find the path of fewest hops although the graph has weights."
+)
 @shared.json_option
 @shared.cuda_memory_options
 @shared.where_options
 def path(graph: str | Path, source: int, target: int, as_json: bool, **given: Any) -> None:
-    """Print a shortest path from vertex A to vertex B, and its length."""
+    """Print a shortest path from vertex A to vertex B.
+
+    Its length is the sum of the weights, or the number of hops if the graph has no weights.
+    """
     if given["answer"] is not None and given["hops"]:
         raise UsageError("--answer says itself whether hops or weights count: leave out --hops")
     opened = Graph.open(graph)

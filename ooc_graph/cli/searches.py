@@ -9,6 +9,7 @@ from typing import Any
 import click
 
 from ooc_graph.cli import options as shared
+from ooc_graph.cli.groups import command
 from ooc_graph.cli.many import many_options, run_many
 from ooc_graph.errors import UsageError
 from ooc_graph.layout.names import ORDER_OF
@@ -22,12 +23,14 @@ from ooc_graph.shards.load import Graph
 _MANY = ("targets", "cutoff", "reduce", "bins", "bin_width")
 
 roots_options = shared.together(
-    click.option("--source", type=int, help="Vertex to begin at, as in your input."),
+    click.option(
+        "--source", type=int, metavar="V", help="Vertex to begin at, by its id in your input."
+    ),
     click.option(
         "--sources-file",
         type=shared.PATH,
         metavar="FILE",
-        help="A search from each vertex of this file; --out is a folder of their stores.",
+        help="Search once from each vertex in this file; --out is the folder of their answers.",
     ),
 )
 method_option = click.option(
@@ -35,11 +38,13 @@ method_option = click.option(
     type=click.Choice(["rows", "edges"]),
     default="rows",
     show_default=True,
-    help="edges: each edge once; less memory, one worker.",
+    help="edges: keep each edge once; at most half the memory, slower, one worker.",
 )
 
 
-@click.command()
+@command("""\
+ooc-graph bfs roads.zarr --source 7 --out hops.zarr
+ooc-graph bfs roads.zarr --sources all --reduce eccentricity --out eccentricity.zarr""")
 @click.argument("graph", type=shared.STORE)
 @roots_options
 @many_options(None)
@@ -50,7 +55,11 @@ method_option = click.option(
 @shared.cuda_memory_options
 @shared.common_options
 def bfs(graph: str | Path, out: Path, **given: Any) -> None:
-    """Breadth-first search: levels and parents; or the levels from many sources."""
+    """Find levels and parents by breadth-first search.
+
+    Give --source V for one search, --sources for the levels from many vertices, or --sources-file
+    for an answer with parents of each.
+    """
     if sum(given[name] is not None for name in ("source", "sources_file", "sources")) != 1:
         raise UsageError("give --source V, or --sources FILE for levels, or --sources-file FILE")
     if given["sources"] is not None:
@@ -66,7 +75,7 @@ def bfs(graph: str | Path, out: Path, **given: Any) -> None:
     _search("bfs", graph, out, given)
 
 
-@click.command()
+@command("ooc-graph sssp roads.zarr --source 7 --memory-limit 4GiB --out cost.zarr")
 @click.argument("graph", type=shared.STORE)
 @roots_options
 @shared.result_option
@@ -76,7 +85,10 @@ def bfs(graph: str | Path, out: Path, **given: Any) -> None:
 @shared.cuda_memory_options
 @shared.common_options
 def sssp(graph: str | Path, out: Path, **given: Any) -> None:
-    """Single-source shortest paths on weights of zero or more."""
+    """Find shortest paths from one vertex.
+
+    Weights must not be negative; apsp allows them.
+    """
     if (given["source"] is None) == (given["sources_file"] is None):
         raise UsageError("give --source V, or --sources-file FILE for several")
     _search("sssp", graph, out, given)
@@ -123,14 +135,17 @@ def _search(kernel: str, graph: str | Path, out: Path, given: dict[str, Any]) ->
     shared.show(result, out, said, found, as_json=given["as_json"])
 
 
-@click.command()
+@command("ooc-graph components roads.zarr --out parts.zarr")
 @click.argument("graph", type=shared.STORE)
 @shared.result_option
 @shared.exchange_option
 @shared.json_option
 @shared.common_options
 def components(graph: str | Path, out: Path, exchange: str, **common: Any) -> None:
-    """Weakly connected components: the smallest id in the component of each vertex."""
+    """Find weakly connected components.
+
+    Each component is named by its smallest vertex id.
+    """
     from ooc_graph.search.single import search  # noqa: PLC0415
 
     opened = Graph.open(graph)
