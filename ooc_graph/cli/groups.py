@@ -7,6 +7,7 @@ that an option is described in the same group wherever it occurs.
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Callable
 from typing import Any
 
 import click
@@ -54,6 +55,6 @@ class Command(click.Command):
                 formatter.write(f"{'':>{formatter.current_indent}}{line}\n")
 
 
-def command(example: str) -> Any:
+def command(example: str) -> Callable[[Callable[..., Any]], Command]:
     """Decorator like `click.command`, of a command with an example."""
     return click.command(cls=Command, example=example)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
@@ -65,9 +64,10 @@ def run(
     read = read_job(job, settings)
     folder, chosen = out or RUNS / str(read.name), Chosen(only, first)
     if dry_run:
+        from ooc_graph.cli.tables import print_rows  # noqa: PLC0415 (imports rich)
         from ooc_graph.jobs.dry import COLUMNS, outlook  # noqa: PLC0415
 
-        _print_table(COLUMNS, outlook(read, folder, chosen))
+        print_rows(COLUMNS, outlook(read, folder, chosen))
         return
     from ooc_graph.jobs.events import logged_as_json  # noqa: PLC0415
 
@@ -92,6 +92,7 @@ def _show(schema: bool, example: str | None) -> None:
 )
 def status(folder: Path, as_json: bool, serve: int | None) -> None:
     """Print how far a run is: what is done, running and left."""
+    from ooc_graph.cli.tables import print_rows  # noqa: PLC0415
     from ooc_graph.jobs.status import damaged, status_of  # noqa: PLC0415
 
     if as_json and serve is not None:
@@ -112,7 +113,7 @@ def status(folder: Path, as_json: bool, serve: int | None) -> None:
         return
     click.echo(one_line(_headline(found)))
     columns = ("step", "state", "done", "rate", "running")
-    _print_table(columns, (_step_row(step) for step in found["steps"]))
+    print_rows(columns, (_step_row(step) for step in found["steps"]))
 
 
 @command("ooc-graph runs")
@@ -126,6 +127,7 @@ def status(folder: Path, as_json: bool, serve: int | None) -> None:
 )
 def runs(folder: Path, as_json: bool, prometheus: Path | None) -> None:
     """List the runs in a folder [runs] and how far they are."""
+    from ooc_graph.cli.tables import print_rows  # noqa: PLC0415
     from ooc_graph.jobs.status import age_of, statuses_in  # noqa: PLC0415
 
     if as_json and prometheus is not None:
@@ -153,7 +155,7 @@ def runs(folder: Path, as_json: bool, prometheus: Path | None) -> None:
         }
         for one in found
     )
-    _print_table(("run", "job", "state", "steps", "last event", "where"), rows)
+    print_rows(("run", "job", "state", "steps", "last event", "where"), rows)
 
 
 @command("ooc-graph report runs/monday runs/tuesday --out week.html")
@@ -173,6 +175,7 @@ def report(folders: tuple[Path, ...], out: Path | None, as_json: bool) -> None:
     if as_json:
         click.echo(json.dumps([asdict(one) for one in found], indent=1))
         return
+    from ooc_graph.cli.tables import print_rows  # noqa: PLC0415
     from ooc_graph.report.run_facts import duration, speed  # noqa: PLC0415
     from ooc_graph.report.runs_page import write_runs_page  # noqa: PLC0415
 
@@ -196,7 +199,7 @@ def report(folders: tuple[Path, ...], out: Path | None, as_json: bool) -> None:
     )
     click.echo(one_line(f"{folders[-1]}: {last.state}{f': {last.error}' if last.error else ''}"))
     columns = ("stage", "state", "time", "speed", "result", "since the run before")
-    _print_table(columns, rows)
+    print_rows(columns, rows)
     for change in last.changes:
         if change.stage not in last.by_name:
             click.echo(one_line(f"{change.stage or 'job'}: {change.text}"))
@@ -236,14 +239,3 @@ def _step_row(step: dict[str, Any]) -> dict[str, str]:
         "rate": rate,
         "running": running.strip(),
     }
-
-
-def _print_table(columns: Sequence[str], rows: Iterable[dict[str, str]]) -> None:
-    from rich.table import Table  # noqa: PLC0415
-
-    from ooc_graph.cli.tables import add_row, print_table  # noqa: PLC0415
-
-    table = Table(*columns, box=None, pad_edge=False)
-    for row in rows:
-        add_row(table, *(row[column] for column in columns))
-    print_table(table)

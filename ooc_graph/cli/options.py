@@ -17,8 +17,10 @@ from ooc_graph.errors import UsageError
 from ooc_graph.model.resources import CPU, CUDA, NO_LIMITS, CudaLimits, parse_bytes
 from ooc_graph.remote.urls import is_url, shown
 from ooc_graph.report.progress import Progress
+from ooc_graph.runtime.configured import configured_bytes, configured_device
 from ooc_graph.runtime.devices import choose_in_process
 from ooc_graph.runtime.machine import default_limit_bytes
+from ooc_graph.settings import shows_progress
 
 Command = Callable[..., Any]
 
@@ -92,7 +94,11 @@ exchange_option = click.option(
 )
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON instead of text.")
 quiet_option = together(
-    click.option("--quiet", is_flag=True, help="Show no progress on stderr."),
+    click.option(
+        "--quiet/--progress",
+        default=lambda: not shows_progress(),
+        help="Hide or show progress on stderr [show].",
+    ),
     click.option(
         "-v",
         "--verbose",
@@ -173,7 +179,9 @@ def working(
 
             client = stack.enter_context(joined_cluster(common["scheduler"], common["tls"]))
         else:
-            device, workers = common["device"] if for_cuda else CPU, common["workers"]
+            limits = CudaLimits.of(common.get("device_memory"), common.get("host_memory"))
+            device = configured_device(common["device"], limits) if for_cuda else CPU
+            workers = common["workers"]
             client = None
             if needs_workers or workers is not None or choose_in_process(device).name == CUDA:
                 from ooc_graph.runtime.cluster import cluster_of_machine  # noqa: PLC0415
@@ -238,5 +246,5 @@ def cuda_limits(common: dict[str, Any]) -> CudaLimits:
 
 def limit(common: dict[str, Any]) -> int | None:
     """Limit for all that this command does; other people's clusters bring their own."""
-    limit = parse_bytes(common["memory_limit"])
+    limit = configured_bytes("memory-limit", parse_bytes(common["memory_limit"]))
     return default_limit_bytes() if limit is None and not common["scheduler"] else limit

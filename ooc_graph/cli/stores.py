@@ -147,9 +147,9 @@ def validate(
     The exit code is 1 if an answer breaks a rule.
     """
     from ooc_graph.runtime.stored_answers import check_answers  # noqa: PLC0415
-    from ooc_graph.runtime.this_process import ThisProcess  # noqa: PLC0415
+    from ooc_graph.runtime.workplace import workplace_for  # noqa: PLC0415
 
-    workplace, opened = ThisProcess(parse_bytes(memory_limit), CPU), Graph.open(graph)
+    workplace, opened = workplace_for(None, parse_bytes(memory_limit), CPU), Graph.open(graph)
     with Progress(quiet) as progress:
         verdicts = check_answers(opened, answers, workplace, progress)
     if as_json:
