@@ -125,7 +125,7 @@ class NegativeCycleError(OocGraphError):
 
 
 class NoPathError(OocGraphError):
-    """A path is asked for to a vertex that the search did not reach."""
+    """No path leads from one vertex to the other."""
 
     exit_code = 3
 

@@ -224,4 +224,4 @@ def test_help_and_version(at_once: Call) -> None:
     assert at_once("--version").out.strip() == f"ooc-graph, version {og.__version__}"
     nothing = at_once()
     assert nothing.code == 2
-    assert "Commands:" in nothing.err
+    assert "Searches:" in nothing.err

@@ -15,6 +15,7 @@ from ooc_graph.errors import UsageError
 from ooc_graph.layout.names import FROM_ONE, MULTI_SOURCE_BFS, ORDER_OF
 from ooc_graph.model.request import GRAPH500, Many, Request
 from ooc_graph.model.resources import CPU, CUDA, CudaLimits, parse_bytes
+from ooc_graph.runtime.configured import configured_bytes
 from ooc_graph.runtime.machine import default_limit_bytes
 from ooc_graph.runtime.this_process import planned
 from ooc_graph.shards.load import Graph
@@ -80,7 +81,7 @@ def plan(
 
     if device not in (CPU, CUDA):
         raise UsageError(f"device {device!r}: choose {CPU} or {CUDA}")
-    given_bytes = parse_bytes(memory_limit)
+    given_bytes = configured_bytes("memory-limit", parse_bytes(memory_limit))
     limit_bytes = default_limit_bytes() if given_bytes is None else given_bytes
     is_of_many = any(one is not None for one in (sources, targets, reduce)) or parents
     if isinstance(graph, Kronecker) or kernel == GRAPH500:

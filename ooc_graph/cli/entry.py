@@ -16,13 +16,22 @@ from ooc_graph.errors import DiskFullError, OocGraphError, UnexpectedError
 from ooc_graph.garbage import uncollected
 from ooc_graph.runtime.signals import EXIT_TERMINATED, Terminated, exit_on_sigterm
 
-_MODULES = {
-    "graphs": ("graph500", "build"),
-    "searches": ("apsp", "bfs", "sssp", "components"),
-    "stores": ("validate", "info", "plan", "verify", "export"),
-    "jobs": ("run", "status", "runs", "report"),
+_COMMANDS = {
+    "Graphs": {"build": "graphs", "convert": "conversion", "graph500": "graphs"},
+    "Searches": {
+        "bfs": "searches",
+        "sssp": "searches",
+        "components": "searches",
+        "apsp": "many",
+        "path": "paths",
+        "plan": "stores",
+    },
+    "Stores and answers": dict.fromkeys(("info", "validate", "verify", "export"), "stores"),
+    "Jobs": dict.fromkeys(("run", "status", "runs", "report"), "jobs"),
+    "Setup": {"config": "configuration", "completion": "completion"},
 }
-_MODULE_OF = {name: module for module, names in _MODULES.items() for name in names}
+"""Modules of the commands, by the headings of the help."""
+_MODULE_OF = {name: module for names in _COMMANDS.values() for name, module in names.items()}
 
 
 class Commands(click.Group):
@@ -40,6 +49,15 @@ class Commands(click.Group):
             module = import_module(f"ooc_graph.cli.{_MODULE_OF[cmd_name]}")
         found: click.Command = getattr(module, cmd_name)
         return found
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write all commands under headings."""
+        width = formatter.width - 6 - max(map(len, _MODULE_OF))
+        for heading, names in _COMMANDS.items():
+            found = {name: self.get_command(ctx, name) for name in names}
+            rows = [(name, one.get_short_help_str(width)) for name, one in found.items() if one]
+            with formatter.section(heading):
+                formatter.write_dl(rows)
 
 
 @click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
@@ -11,7 +10,8 @@ from typing import Any
 
 import click
 
-from ooc_graph.cli.options import PATH, quiet_option
+from ooc_graph.cli.groups import command
+from ooc_graph.cli.options import PATH, json_option, quiet_option
 from ooc_graph.errors import CorruptStoreError, NotAStoreError, UsageError, one_line
 
 RUNS = Path("runs")
@@ -20,20 +20,22 @@ PAGE = "comparison.html"
 """The page about several runs; ``report.html`` is what a stage writes about one."""
 
 
-@click.command()
+@command("""\
+ooc-graph run --example graph500 > night.toml
+ooc-graph run night.toml""")
 @click.argument("job", type=PATH, metavar="JOB.toml", required=False)
 @click.option(
     "--set", "settings", multiple=True, metavar="TABLE.KEY=VALUE", help="Replace or add a value."
 )
-@click.option("--only", metavar="STAGE", help="Do only this stage.")
-@click.option("--from", "first", metavar="STAGE", help="Do this stage and those after it.")
-@click.option("--dry-run", is_flag=True, help="Say what would be done; write nothing.")
+@click.option("--only", metavar="STAGE", help="Run only this stage.")
+@click.option("--from", "first", metavar="STAGE", help="Run this stage and those after it.")
+@click.option("--dry-run", is_flag=True, help="Print what would be done; write nothing.")
 @click.option("--out", type=PATH, metavar="RUN", help="Folder of the run [runs/NAME].")
 @click.option("--schema", is_flag=True, help="Print the JSON schema of job files.")
 @click.option("--example", metavar="NAME", help="Print an example: graph500, road_distances, ...")
 @quiet_option
 @click.option(
-    "--log-json", is_flag=True, help="Events as JSON lines on stderr, in place of progress."
+    "--log-json", is_flag=True, help="Print events as JSON lines on stderr, in place of progress."
 )
 def run(
     job: Path | None,
@@ -47,7 +49,7 @@ def run(
     quiet: bool,
     log_json: bool,
 ) -> None:
-    """Do the stages of a job that are not done yet."""
+    """Run the stages of a job file that are not done yet."""
     if schema or example is not None:
         _show(schema, example)
         return
@@ -62,9 +64,10 @@ def run(
     read = read_job(job, settings)
     folder, chosen = out or RUNS / str(read.name), Chosen(only, first)
     if dry_run:
+        from ooc_graph.cli.tables import print_rows  # noqa: PLC0415 (imports rich)
         from ooc_graph.jobs.dry import COLUMNS, outlook  # noqa: PLC0415
 
-        _print_table(COLUMNS, outlook(read, folder, chosen))
+        print_rows(COLUMNS, outlook(read, folder, chosen))
         return
     from ooc_graph.jobs.events import logged_as_json  # noqa: PLC0415
 
@@ -78,17 +81,18 @@ def _show(schema: bool, example: str | None) -> None:
     click.echo(schema_text() if schema else example_of(str(example)), nl=False)
 
 
-@click.command()
+@command("ooc-graph status runs/night")
 @click.argument("folder", type=PATH, metavar="RUN")
-@click.option("--json", "as_json", is_flag=True, help="Machine-readable.")
+@json_option
 @click.option(
     "--serve",
     type=click.IntRange(0, 65535),
     metavar="PORT",
-    help="Show it on a page at 127.0.0.1 until Ctrl-C; 0: any free port.",
+    help="Serve a page at 127.0.0.1:PORT until Ctrl-C; 0: any free port.",
 )
 def status(folder: Path, as_json: bool, serve: int | None) -> None:
-    """Say how far a run is: what is done, running and left."""
+    """Print how far a run is: what is done, running and left."""
+    from ooc_graph.cli.tables import print_rows  # noqa: PLC0415
     from ooc_graph.jobs.status import damaged, status_of  # noqa: PLC0415
 
     if as_json and serve is not None:
@@ -109,20 +113,21 @@ def status(folder: Path, as_json: bool, serve: int | None) -> None:
         return
     click.echo(one_line(_headline(found)))
     columns = ("step", "state", "done", "rate", "running")
-    _print_table(columns, (_step_row(step) for step in found["steps"]))
+    print_rows(columns, (_step_row(step) for step in found["steps"]))
 
 
-@click.command()
+@command("ooc-graph runs")
 @click.argument("folder", type=PATH, default=RUNS)
-@click.option("--json", "as_json", is_flag=True, help="Machine-readable.")
+@json_option
 @click.option(
     "--prometheus",
     type=PATH,
     metavar="FILE.prom",
-    help="Write a file for node_exporter's textfile collector instead.",
+    help="Write a file for node_exporter's textfile collector instead of a list.",
 )
 def runs(folder: Path, as_json: bool, prometheus: Path | None) -> None:
     """List the runs in a folder [runs] and how far they are."""
+    from ooc_graph.cli.tables import print_rows  # noqa: PLC0415
     from ooc_graph.jobs.status import age_of, statuses_in  # noqa: PLC0415
 
     if as_json and prometheus is not None:
@@ -150,15 +155,17 @@ def runs(folder: Path, as_json: bool, prometheus: Path | None) -> None:
         }
         for one in found
     )
-    _print_table(("run", "job", "state", "steps", "last event", "where"), rows)
+    print_rows(("run", "job", "state", "steps", "last event", "where"), rows)
 
 
-@click.command()
+@command("ooc-graph report runs/monday runs/tuesday --out week.html")
 @click.argument("folders", type=PATH, metavar="RUN...", nargs=-1, required=True)
-@click.option("--out", type=PATH, metavar="FILE", help=f"The page [{PAGE} in the last RUN].")
-@click.option("--json", "as_json", is_flag=True, help="Machine-readable; writes no page.")
+@click.option(
+    "--out", type=PATH, metavar="FILE", help=f"File of the page [{PAGE} in the last RUN]."
+)
+@click.option("--json", "as_json", is_flag=True, help="Print JSON; write no page.")
 def report(folders: tuple[Path, ...], out: Path | None, as_json: bool) -> None:
-    """Write a page about runs of a job, each compared with the one named before it."""
+    """Write a page that compares runs of a job."""
     from ooc_graph.jobs.compared import compared  # noqa: PLC0415
     from ooc_graph.jobs.status import DAMAGED  # noqa: PLC0415
 
@@ -168,6 +175,7 @@ def report(folders: tuple[Path, ...], out: Path | None, as_json: bool) -> None:
     if as_json:
         click.echo(json.dumps([asdict(one) for one in found], indent=1))
         return
+    from ooc_graph.cli.tables import print_rows  # noqa: PLC0415
     from ooc_graph.report.run_facts import duration, speed  # noqa: PLC0415
     from ooc_graph.report.runs_page import write_runs_page  # noqa: PLC0415
 
@@ -191,7 +199,7 @@ def report(folders: tuple[Path, ...], out: Path | None, as_json: bool) -> None:
     )
     click.echo(one_line(f"{folders[-1]}: {last.state}{f': {last.error}' if last.error else ''}"))
     columns = ("stage", "state", "time", "speed", "result", "since the run before")
-    _print_table(columns, rows)
+    print_rows(columns, rows)
     for change in last.changes:
         if change.stage not in last.by_name:
             click.echo(one_line(f"{change.stage or 'job'}: {change.text}"))
@@ -231,14 +239,3 @@ def _step_row(step: dict[str, Any]) -> dict[str, str]:
         "rate": rate,
         "running": running.strip(),
     }
-
-
-def _print_table(columns: Sequence[str], rows: Iterable[dict[str, str]]) -> None:
-    from rich.table import Table  # noqa: PLC0415
-
-    from ooc_graph.cli.tables import add_row, print_table  # noqa: PLC0415
-
-    table = Table(*columns, box=None, pad_edge=False)
-    for row in rows:
-        add_row(table, *(row[column] for column in columns))
-    print_table(table)

@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 import click
+from click.shell_completion import CompletionItem
 
+from ooc_graph.answers.result import Result
+from ooc_graph.cli.logs import explain
 from ooc_graph.errors import UsageError
 from ooc_graph.model.resources import CPU, CUDA, NO_LIMITS, CudaLimits, parse_bytes
 from ooc_graph.remote.urls import is_url, shown
 from ooc_graph.report.progress import Progress
+from ooc_graph.runtime.configured import configured_bytes, configured_device
 from ooc_graph.runtime.devices import choose_in_process
 from ooc_graph.runtime.machine import default_limit_bytes
+from ooc_graph.settings import shows_progress
 
 Command = Callable[..., Any]
 
@@ -53,23 +59,55 @@ class StorePath(FilePath):
         return value if is_url(value) else super().convert(value, param, ctx)
 
 
+def complete_path(
+    ctx: click.Context,  # noqa: ARG001 - click's signature
+    param: click.Parameter,  # noqa: ARG001
+    incomplete: str,
+) -> list[CompletionItem]:
+    """Have the shell complete a path in the value of an argument that may be something else."""
+    return [CompletionItem(incomplete, type="file")]
+
+
 PATH, STORE = FilePath(), StorePath()
 
-shards_option = click.option("--shards", type=int, help="Virtual shards, a power of two [by size].")
+shards_option = click.option(
+    "--shards",
+    type=int,
+    metavar="N",
+    help="Number of virtual shards, a power of two [by the size of the graph].",
+)
 compress_option = click.option(
     "--compress",
     is_flag=True,
-    help="Store offsets, neighbours and integer weights in as few bits as do.",
+    help="Bit-pack offsets, neighbours and integer weights; answers are the same.",
 )
-result_option = click.option("--out", type=PATH, required=True, help="Result store.")
+result_option = click.option(
+    "--out", type=PATH, required=True, metavar="ANSWER", help="Path of the answer's store."
+)
 exchange_option = click.option(
     "--exchange",
     type=click.Choice(["auto", "scheduler"]),
     default="auto",
     show_default=True,
-    help="auto: one worker if the graph fits it.",
+    help="auto: one worker if the graph fits its memory, else partition across workers. "
+    "scheduler: always partition.",
 )
-quiet_option = click.option("--quiet", is_flag=True, help="No progress on stderr.")
+json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON instead of text.")
+quiet_option = together(
+    click.option(
+        "--quiet/--progress",
+        default=lambda: not shows_progress(),
+        help="Hide or show progress on stderr [show].",
+    ),
+    click.option(
+        "-v",
+        "--verbose",
+        is_flag=True,
+        expose_value=False,
+        callback=explain,
+        help="Log decisions on stderr, such as why no GPU is used.",
+    ),
+)
 
 
 def size_option(name: str, said: str) -> Callable[[Command], Command]:
@@ -79,36 +117,43 @@ def size_option(name: str, said: str) -> Callable[[Command], Command]:
 
 cuda_memory_options = together(
     size_option(
-        "--device-memory", "Memory of a CUDA device, such as 16GiB [15/16 of what it has]."
+        "--device-memory", "GPU memory that may be used, such as 16GiB [15/16 of all it has]."
     ),
     size_option(
         "--host-memory",
-        "Host memory for rows that do not fit it; 0: none is pinned [as --memory-limit].",
+        "Pinned host memory for adjacency that exceeds the GPU; 0 disables pinning "
+        "[as --memory-limit].",
     ),
 )
-common_options = together(
+overwrite_option = click.option("--overwrite", is_flag=True, help="Replace an output that exists.")
+where_options = together(
     click.option(
         "--device",
         type=click.Choice(["auto", "cpu", "cuda"]),
         default="auto",
         show_default=True,
-        help="Where kernels run; auto: CUDA if there is a device that will do.",
+        help="auto: a supported GPU (compute capability 8.0 or newer) if present, else the CPU.",
     ),
     click.option(
         "--workers",
         type=int,
         metavar="N",
-        help="Worker processes [1; CPU, one search or Graph500: none; CUDA: one a device].",
+        help="Start N worker processes [one search or Graph500 on the CPU: none; GPUs: one each; "
+        "else 1].",
     ),
-    click.option("--scheduler", metavar="ADDRESS", help="Join this Dask cluster instead."),
-    click.option("--tls", metavar="CA,CERT,KEY", help="Files for a tls:// scheduler."),
+    click.option(
+        "--scheduler",
+        metavar="ADDRESS",
+        help="Join the Dask cluster of this scheduler instead, such as tcp://10.0.0.1:8786.",
+    ),
+    click.option("--tls", metavar="CA,CERT,KEY", help="Certificate files for a tls:// scheduler."),
     size_option(
         "--memory-limit",
-        "Host memory of all processes started, such as 4GiB [80 % of what is free].",
+        "Host memory of all started processes together, such as 4GiB [80 % of what is free].",
     ),
     quiet_option,
-    click.option("--overwrite", is_flag=True, help="Replace outputs that exist."),
 )
+common_options = together(where_options, overwrite_option)
 
 
 @contextmanager
@@ -134,7 +179,9 @@ def working(
 
             client = stack.enter_context(joined_cluster(common["scheduler"], common["tls"]))
         else:
-            device, workers = common["device"] if for_cuda else CPU, common["workers"]
+            limits = CudaLimits.of(common.get("device_memory"), common.get("host_memory"))
+            device = configured_device(common["device"], limits) if for_cuda else CPU
+            workers = common["workers"]
             client = None
             if needs_workers or workers is not None or choose_in_process(device).name == CUDA:
                 from ooc_graph.runtime.cluster import cluster_of_machine  # noqa: PLC0415
@@ -158,7 +205,24 @@ def searching(
     with chosen as (client, progress):
         limit_bytes = parse_bytes(given["memory_limit"]) if client is None else limit(given)
         workplace = workplace_for(client, limit_bytes, given["device"], limits, progress)
-        yield {"workplace": workplace, "progress": progress, "overwrite": given["overwrite"]}
+        overwrite = given.get("overwrite", False)
+        yield {"workplace": workplace, "progress": progress, "overwrite": overwrite}
+
+
+def show(result: Result, out: Path, said: str, found: dict[str, Any], *, as_json: bool) -> None:
+    """Print what a search found: a line of text, or one JSON object with all figures."""
+    if not as_json:
+        click.echo(said)
+        return
+    figures = {
+        "kernel": result.kernel,
+        **found,
+        "elapsed_s": result.elapsed_s,
+        "seconds": dict(result.seconds),
+        "bytes": dict(result.tier_bytes),
+        "answer": str(out),
+    }
+    click.echo(json.dumps(figures))
 
 
 @contextmanager
@@ -182,5 +246,5 @@ def cuda_limits(common: dict[str, Any]) -> CudaLimits:
 
 def limit(common: dict[str, Any]) -> int | None:
     """Limit for all that this command does; other people's clusters bring their own."""
-    limit = parse_bytes(common["memory_limit"])
+    limit = configured_bytes("memory-limit", parse_bytes(common["memory_limit"]))
     return default_limit_bytes() if limit is None and not common["scheduler"] else limit

@@ -13,8 +13,17 @@ from rich.table import Table
 from ooc_graph.answers.export import check_target
 from ooc_graph.answers.export import export as export_result
 from ooc_graph.answers.result import Result
-from ooc_graph.cli.options import PATH, STORE, cuda_memory_options, quiet_option, size_option
-from ooc_graph.cli.searches import given_sources, many_options
+from ooc_graph.cli.groups import command
+from ooc_graph.cli.many import given_sources, many_options, parents_option
+from ooc_graph.cli.options import (
+    PATH,
+    STORE,
+    cuda_memory_options,
+    json_option,
+    overwrite_option,
+    quiet_option,
+    size_option,
+)
 from ooc_graph.cli.tables import add_row, print_table
 from ooc_graph.edges.kronecker import Kronecker
 from ooc_graph.errors import UsageError, ValidationFailedError
@@ -26,11 +35,11 @@ from ooc_graph.report.progress import Progress
 from ooc_graph.shards.load import Graph
 
 
-@click.command()
+@command("ooc-graph info flights.zarr")
 @click.argument("path", type=STORE)
-@click.option("--json", "as_json", is_flag=True, help="Machine-readable.")
+@json_option
 def info(path: str | Path, as_json: bool) -> None:
-    """Say what a store holds."""
+    """Print what a graph store or an answer holds."""
     stored = Stored.open(local_path(path))
     files = stored.manifest.files.values()
     facts = {
@@ -44,25 +53,31 @@ def info(path: str | Path, as_json: bool) -> None:
     _show(facts, as_json)
 
 
-@click.command()
+@command("""\
+ooc-graph plan roads.zarr --kernel sssp --memory-limit 4GiB
+ooc-graph plan --kernel graph500 --scale 24""")
 @click.argument("graph", type=STORE, required=False)
 @click.option(
     "--kernel",
     type=click.Choice(["bfs", "sssp", "apsp", "multi_source_bfs", GRAPH500]),
     default="bfs",
     show_default=True,
-    help="Search; apsp and multi_source_bfs are from many sources. graph500: all that `ooc-graph "
-    "graph500 --scale N` does, of which no graph is there yet.",
+    help="Search to plan for; apsp and multi_source_bfs search from many sources. graph500: the "
+    "whole benchmark, for which there is no graph yet.",
 )
-@click.option("--scale", type=int, help="Of graph500 alone: log2 of the number of vertices.")
+@click.option("--scale", type=int, help="For graph500: plan for 2^SCALE vertices.")
 @many_options(None, for_plan=True)
-@click.option("--parents", is_flag=True, help="Also each vertex's parent on its way.")
-@size_option("--memory-limit", "Memory of the worker, such as 4GiB [80 % of what is free].")
+@parents_option
+@size_option("--memory-limit", "Host memory to plan for, such as 4GiB [80 % of what is free].")
 @click.option(
-    "--device", type=click.Choice(["cpu", "cuda"]), default="cpu", show_default=True, help="Where."
+    "--device",
+    type=click.Choice(["cpu", "cuda"]),
+    default="cpu",
+    show_default=True,
+    help="Device to plan for.",
 )
 @cuda_memory_options
-@click.option("--json", "as_json", is_flag=True, help="Machine-readable.")
+@json_option
 def plan(
     graph: str | Path | None,
     kernel: str,
@@ -73,7 +88,10 @@ def plan(
     bins: int | None,
     **given: Any,
 ) -> None:
-    """Say what a search by one worker holds in memory, and what stays elsewhere."""
+    """Print what a search would keep in memory and on disk.
+
+    The search is not made; it is planned for one worker.
+    """
     from ooc_graph.answers.reductions import BINS, HISTOGRAM  # noqa: PLC0415
     from ooc_graph.api.graphs import ids_in  # noqa: PLC0415
     from ooc_graph.api.plan import plan as plan_of  # noqa: PLC0415
@@ -99,11 +117,11 @@ def plan(
     _show(plan_of(opened, kernel, **many, **given), as_json)
 
 
-@click.command()
+@command("ooc-graph verify flights.zarr")
 @click.argument("path", type=STORE)
 @quiet_option
 def verify(path: str | Path, quiet: bool) -> None:
-    """Read everything in a store and compare it with the manifest."""
+    """Compare every file of a store with its manifest."""
     stored = Stored.open(local_path(path))
     total = sum(entry.size for entry in stored.manifest.files.values())
     with Progress(quiet) as progress, progress.stage("verifying", total, "bytes") as bar:
@@ -111,11 +129,11 @@ def verify(path: str | Path, quiet: bool) -> None:
     click.echo(f"{path}: {len(stored.manifest.files)} files, {total:,} bytes, all as written")
 
 
-@click.command()
+@command("ooc-graph validate flights.zarr hops.zarr cost.zarr")
 @click.argument("graph", type=STORE)
 @click.argument("answers", type=PATH, nargs=-1, required=True, metavar="ANSWER...")
-@click.option("--json", "as_json", is_flag=True, help="Machine-readable.")
-@size_option("--memory-limit", "Host memory, such as 4GiB [80 % of what is free].")
+@json_option
+@size_option("--memory-limit", "Host memory to use, such as 4GiB [80 % of what is free].")
 @quiet_option
 def validate(
     graph: str | Path,
@@ -124,11 +142,14 @@ def validate(
     memory_limit: str | None,
     quiet: bool,
 ) -> None:
-    """Hold answers of bfs, sssp and components against the graph they were searched on."""
-    from ooc_graph.runtime.stored_answers import check_answers  # noqa: PLC0415
-    from ooc_graph.runtime.this_process import ThisProcess  # noqa: PLC0415
+    """Check answers of bfs, sssp and components against their graph.
 
-    workplace, opened = ThisProcess(parse_bytes(memory_limit), CPU), Graph.open(graph)
+    The exit code is 1 if an answer breaks a rule.
+    """
+    from ooc_graph.runtime.stored_answers import check_answers  # noqa: PLC0415
+    from ooc_graph.runtime.workplace import workplace_for  # noqa: PLC0415
+
+    workplace, opened = workplace_for(None, parse_bytes(memory_limit), CPU), Graph.open(graph)
     with Progress(quiet) as progress:
         verdicts = check_answers(opened, answers, workplace, progress)
     if as_json:
@@ -146,13 +167,13 @@ def validate(
         raise ValidationFailedError(faults[0])
 
 
-@click.command()
-@click.argument("result", type=PATH)
+@command("ooc-graph export cost.zarr cost.parquet")
+@click.argument("result", type=PATH, metavar="ANSWER")
 @click.argument("file", type=PATH)
 @quiet_option
-@click.option("--overwrite", is_flag=True, help="Replace the file if it exists.")
+@overwrite_option
 def export(result: Path, file: Path, quiet: bool, overwrite: bool) -> None:
-    """Write a result as FILE.{parquet,csv,tsv,npz}."""
+    """Write an answer as FILE.{parquet,csv,tsv,npz}."""
     opened = Result.open(result)
     check_target(file, overwrite=overwrite)
     with Progress(quiet) as progress, progress.stage("exporting"):

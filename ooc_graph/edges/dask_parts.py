@@ -17,9 +17,9 @@ from ooc_graph.edges.interface import SourceDefaults, Unit, ranges, units_of
 from ooc_graph.edges.options import ReadOptions, choose_columns
 from ooc_graph.errors import ClusterLostError, InputError
 from ooc_graph.exchange.cluster import Cluster
-from ooc_graph.exchange.settings import patience_s
 from ooc_graph.exchange.worker_states import describe
 from ooc_graph.forked import is_parents
+from ooc_graph.settings import patience_s
 from ooc_graph.threads import CHECK_S
 from ooc_graph.types import AnyArray, EdgeBlock
 

@@ -16,8 +16,8 @@ from ooc_graph.exchange.handle import Aborted, Failed, Finish, Finished, Outcome
 from ooc_graph.exchange.ranks import Make
 from ooc_graph.exchange.resident import close_attempt, open_attempt
 from ooc_graph.exchange.routing import Terms
-from ooc_graph.exchange.settings import patience_s
 from ooc_graph.exchange.task import PREFIX, carried_out, executing
+from ooc_graph.settings import patience_s
 
 LOOK_UP_S = 0.2
 CLOSE_S = 5.0

@@ -3,7 +3,7 @@
 Dask itself waits without limit: for a worker that is stopped (SIGSTOP) or paused, for a scheduler
 that does not answer, for a task that is tied to a worker which restarted under another address.
 Everything in this package that asks a cluster or waits for it goes through `Cluster`, and how long
-it waits is in `ooc_graph.exchange.settings`.
+it waits is in `ooc_graph.settings`.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from distributed import CancelledError, Client
 
 from ooc_graph.errors import ClusterLostError, OocGraphError, UsageError
 from ooc_graph.exchange.outcomes import Describe, Outcomes, first_done
-from ooc_graph.exchange.settings import answer_timeout_s, patience_s
 from ooc_graph.exchange.worker_states import LastSeen, WorkerState, describe
+from ooc_graph.settings import answer_timeout_s, patience_s
 
 LOOK_EVERY_S = 0.5
 """The scheduler is asked for its workers at most this often."""

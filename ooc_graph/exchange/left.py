@@ -13,8 +13,8 @@ from distributed import Client, get_client, worker_client
 
 from ooc_graph.errors import ClusterLostError, UsageError
 from ooc_graph.exchange.cluster import Cluster
-from ooc_graph.exchange.settings import patience_s
 from ooc_graph.forked import require_own_client
+from ooc_graph.settings import patience_s
 from ooc_graph.threads import CHECK_S
 
 FORK_ADVICE = "read the answer before the fork"

@@ -10,7 +10,7 @@ from distributed import Worker, WorkerPlugin
 
 from ooc_graph.exchange.doors import Address, Door
 from ooc_graph.exchange.parcel import Kind, Parcel, Postbox, StaleParcelError
-from ooc_graph.exchange.settings import patience_s
+from ooc_graph.settings import patience_s
 
 PLUGIN_NAME = "ooc-graph-exchange"
 POST_OP = "ooc_graph_post"

@@ -29,8 +29,8 @@ from ooc_graph.exchange.handle import Finish, Finished
 from ooc_graph.exchange.interface import ExchangeStats
 from ooc_graph.exchange.ranks import Made
 from ooc_graph.exchange.routing import Placement, Terms, deal, fewest_ranks
-from ooc_graph.exchange.settings import answer_timeout_s, patience_s
 from ooc_graph.exchange.worker_states import WorkerState, describe
+from ooc_graph.settings import answer_timeout_s, patience_s
 
 ATTEMPTS = 3
 """How often ranks begin, a worker being lost each time."""

@@ -15,8 +15,8 @@ from distributed import KilledWorker
 from ooc_graph.errors import ClusterLostError
 from ooc_graph.exchange.cluster import Cluster
 from ooc_graph.exchange.outcomes import Describe
-from ooc_graph.exchange.settings import answer_timeout_s
 from ooc_graph.exchange.worker_states import WorkerState
+from ooc_graph.settings import answer_timeout_s
 
 # Below Dask's own, so that the logs of workers have it without being told.
 _LOG = logging.getLogger("distributed.worker.ooc_graph")

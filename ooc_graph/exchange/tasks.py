@@ -22,7 +22,6 @@ from dask.utils import funcname
 from ooc_graph.errors import ClusterLostError
 from ooc_graph.exchange.cluster import Cluster
 from ooc_graph.exchange.outcomes import Describe
-from ooc_graph.exchange.settings import patience_s
 from ooc_graph.exchange.task import (
     PREFIX,
     Choose,
@@ -33,6 +32,7 @@ from ooc_graph.exchange.task import (
     stuck_tasks,
 )
 from ooc_graph.exchange.worker_states import WorkerState, describe
+from ooc_graph.settings import patience_s
 from ooc_graph.threads import CHECK_S
 
 MOST_LOSSES = 3

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 from dask.utils import format_bytes
 
-from ooc_graph.exchange.settings import answer_timeout_s
+from ooc_graph.settings import answer_timeout_s
 
 Made = TypeVar("Made", bound=Any)
 

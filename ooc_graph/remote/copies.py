@@ -27,9 +27,10 @@ from ooc_graph.layout.whole_file import disk_full_reported, locked, sync_file, w
 from ooc_graph.remote.faults import faults_of
 from ooc_graph.remote.objects import RemoteFile, file_system, state_of
 from ooc_graph.remote.urls import query_of, scheme_of, shown
+from ooc_graph.settings import setting
 
 CACHE = "OOC_GRAPH_CACHE"
-"""Variable of the environment that names the cache folder."""
+"""Variable of the environment that names the cache folder; it comes before the setting."""
 PIECE_BYTES, _PIECES = 8 << 20, 8
 """What one request reads, and how many are under way."""
 _LONGEST_NAME = 180
@@ -39,7 +40,7 @@ KEPT = "what was fetched is kept, and the same command goes on"
 
 def cache_folder() -> Path:
     """Where copies are."""
-    given = os.environ.get(CACHE)
+    given = os.environ.get(CACHE) or setting("cache-folder")
     return Path(given or Path(platformdirs.user_cache_dir("ooc-graph"), "remote")).absolute()
 
 

@@ -19,7 +19,6 @@ from distributed import Client, LocalCluster
 from distributed.comm.core import CommClosedError
 
 from ooc_graph.errors import ClusterLostError, DeviceError, DiskFullError, UsageError
-from ooc_graph.exchange.settings import patience_s
 from ooc_graph.exchange.worker_states import within
 from ooc_graph.layout.whole_file import raise_if_full
 from ooc_graph.model.resources import CUDA
@@ -28,6 +27,7 @@ from ooc_graph.runtime.devices import choose_in_process, device_count, has_rmm
 from ooc_graph.runtime.joined_cluster import CONNECT_S, GRACE_S
 from ooc_graph.runtime.machine import KEPT_BYTES
 from ooc_graph.runtime.signals import signals_deferred
+from ooc_graph.settings import patience_s
 from ooc_graph.threads import cores
 
 # A terminal sends Ctrl-C to workers too, and SIGHUP if it is closed. They must not die of it before

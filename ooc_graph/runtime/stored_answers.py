@@ -120,7 +120,7 @@ def _require_vertices(
             is_same &= np.array_equal(stored.chunk(spec, index), ids)
             looked_at.add(file)
     if not is_same:
-        raise _other_graph(graph, str(stored.path))
+        raise other_graph(graph, str(stored.path))
 
 
 def _most_at_once(graph: Graph, kernel: str, limit_bytes: int, threads: int) -> int:
@@ -167,11 +167,12 @@ def _accepted(graph: Graph, answer: Answer) -> tuple[str, Answer]:
         # Also one that is unread: a read changes no verdict.
         is_other = not VertexIndex.ascending(result.on_host(VERTEX)).same_as(vertices_of(graph))
     if is_other:
-        raise _other_graph(graph, name)
+        raise other_graph(graph, name)
     return result.kernel, result if stored is None else stored.path
 
 
-def _other_graph(graph: Graph, name: str) -> InputError:
+def other_graph(graph: Graph, name: str) -> InputError:
+    """The error of an answer that is not of the graph."""
     return InputError(
         f"is an answer of another graph than {graph.path}",
         path=name,

@@ -50,11 +50,12 @@ class Offer(ABC):
     def device(self) -> Device:
         """Device that all processes have; looked for when it is first asked for.
 
-        Why it is the CPU goes without saying if CuPy is not installed, and no limit is given for
-        what it would allocate.
+        Why it is the CPU is only logged if CuPy is not installed, and no limit is given for what it
+        would allocate.
         """
         found = self._choose_device()
         if found.why == WITHOUT_CUPY and self.cuda_limits == NO_LIMITS:
+            LOG.info(found.why)
             found = replace(found, why="")
         return self.cuda_limits.within(found)
 

@@ -13,14 +13,13 @@ from ooc_graph.errors import ClusterLostError, MemoryBudgetError, UsageError
 from ooc_graph.forked import is_parents, require_own_client
 from ooc_graph.model.resources import (
     AUTO,
-    CPU,
     NO_LIMITS,
     CudaLimits,
     Device,
     Resources,
-    parse_bytes,
 )
 from ooc_graph.runtime import engine_cache, process
+from ooc_graph.runtime.configured import configured
 from ooc_graph.runtime.devices import choose_on_workers
 from ooc_graph.runtime.this_process import LOG, Offer, ThisProcess
 from ooc_graph.shards.plan import BuildBudget
@@ -187,36 +186,16 @@ def workplace_for(
 ) -> Workplace:
     """A client's cluster, or this process, with the device ``wanted``.
 
-    What is not said for a cluster is as Dask's configuration has it, under ``ooc-graph``.
+    What a call leaves open is as Dask's configuration has it, under ``ooc-graph``.
     ``progress`` gets a line if a worker cannot continue; None: the log ``ooc_graph``.
     UsageError if ``client`` is no synchronous Dask client.
     """
+    open_or_given = configured(limit_bytes, wanted, cuda_limits)
     if client is None:
-        return ThisProcess(limit_bytes, wanted, cuda_limits)
+        return ThisProcess(*open_or_given)
     require_client(client)
     note = LOG.warning if progress is None else progress.note
-    return OnCluster(client, *_configured(limit_bytes, wanted, cuda_limits), note)
-
-
-def _configured(
-    limit_bytes: int | None, wanted: str, limits: CudaLimits
-) -> tuple[int | None, str, CudaLimits]:
-    """These, but what a call leaves open is as Dask's configuration has it."""
-    from ooc_graph.exchange.settings import refusal, setting  # noqa: PLC0415 (imports Dask)
-
-    def size(name: str, given: int | None, *, or_none: bool = False) -> int | None:
-        if given is not None:
-            return given
-        return parse_bytes(setting(name), option=f"ooc-graph.{name}", or_none=or_none)
-
-    if wanted == AUTO and limits == NO_LIMITS:
-        wanted = setting("device")
-        if wanted not in (AUTO, CPU):
-            raise refusal("device", "choose auto, which is CUDA where there is a device, or cpu")
-    if wanted != CPU:
-        device_bytes = size("device-memory", limits.device_bytes)
-        limits = CudaLimits(device_bytes, size("host-memory", limits.pinned_bytes, or_none=True))
-    return size("memory-limit", limit_bytes), wanted, limits
+    return OnCluster(client, *open_or_given, note)
 
 
 def client_meant(client: Client | Literal[False] | None) -> Client | None:

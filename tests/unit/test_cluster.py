@@ -15,8 +15,8 @@ from ooc_graph.errors import ClusterLostError, UsageError
 from ooc_graph.exchange import cluster as cluster_module
 from ooc_graph.exchange.cluster import Cluster
 from ooc_graph.exchange.scheduler import _workers
-from ooc_graph.exchange.settings import answer_timeout_s, patience_s
 from ooc_graph.exchange.worker_states import NO_WORKERS, WorkerState, describe, within
+from ooc_graph.settings import answer_timeout_s, patience_s
 from tests.toy_ranks import start
 
 

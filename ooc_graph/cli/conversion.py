@@ -1,0 +1,118 @@
+"""The command ``convert``: edges of files or of a graph store as one file of another format."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import click
+import numpy as np
+
+from ooc_graph.answers.export import NPZ, Table, check_target, write_tables
+from ooc_graph.cli import options as shared
+from ooc_graph.cli.graphs import edges_from, read_options
+from ooc_graph.cli.groups import command
+from ooc_graph.edges.interface import EdgeSource
+from ooc_graph.errors import UsageError
+from ooc_graph.layout.kinds import kind_of
+from ooc_graph.layout.whole_file import whole_file
+from ooc_graph.remote.urls import is_url
+from ooc_graph.report.progress import Progress
+from ooc_graph.runtime.stored_edges import StoredEdges
+from ooc_graph.shards.load import Graph
+from ooc_graph.types import Advance, EdgeBlock
+
+_BLOCK_EDGES = 1 << 20
+
+
+@command("""\
+ooc-graph convert flights.csv flights.parquet
+ooc-graph convert flights.zarr edges.npz""")
+@click.argument(
+    "sources",
+    nargs=-1,
+    required=True,
+    metavar="SOURCE...",
+    shell_complete=shared.complete_path,
+)
+@click.argument("out", type=shared.PATH, metavar="FILE")
+@read_options
+@shared.quiet_option
+@shared.overwrite_option
+def convert(
+    sources: tuple[str, ...], out: Path, quiet: bool, overwrite: bool, **given: Any
+) -> None:
+    """Write edges as FILE.{parquet,csv,tsv,npz}.
+
+    They are read from edge files or from a graph store. The columns are source, target and, if
+    there are weights, weight. A graph store gives each undirected edge once; it has no self-loops
+    and no duplicates, and vertices without edges are left out.
+    """
+    check_target(out, overwrite=overwrite)
+    edges = _opened(sources, given)
+    with Progress(quiet) as progress, progress.stage("converting", edges.edges, "edges") as bar:
+        count = _write(edges, out, bar.advance)
+    kind = "directed" if edges.directed else "undirected"
+    click.echo(f"{out}: {count:,} {kind} edges")
+
+
+def _opened(sources: tuple[str, ...], given: dict[str, Any]) -> EdgeSource | StoredEdges:
+    first = sources[0]
+    is_store = first.rstrip("/").endswith(".zarr") if is_url(first) else kind_of(Path(first))
+    if len(sources) > 1 or not first or not is_store:
+        return edges_from(sources, given)
+    if any(value is not None for value in given.values()):
+        raise UsageError(f"{first}: is a store, and options that say how files are read are given")
+    graph = Graph.open(first)
+    return StoredEdges(graph, graph.weighted)
+
+
+def _write(edges: EdgeSource | StoredEdges, out: Path, advance: Advance) -> int:
+    """Write all edges to a file, and count them; NumPy's needs memory for all of them."""
+    dtype, count = _weight_dtype(edges), 0
+
+    def tables() -> Iterator[Table]:
+        nonlocal count
+        empty = np.empty(0, np.int64)
+        yield _table(EdgeBlock(empty, empty, empty), dtype)
+        for block in _blocks(edges):
+            count += len(block)
+            yield _table(block, dtype)
+            advance(len(block))
+        if not isinstance(edges, StoredEdges):
+            edges.check_totals(count)
+
+    if out.suffix == f".{NPZ}":
+        parts = list(tables())
+        columns: dict[str, Any] = {
+            name: np.concatenate([part[name] for part in parts]) for name in parts[0]
+        }
+        with whole_file(out) as partial:
+            np.savez(partial, **columns)
+    else:
+        write_tables(tables(), out)
+    return count
+
+
+def _blocks(edges: EdgeSource | StoredEdges) -> Iterator[EdgeBlock]:
+    for unit in edges.units(_BLOCK_EDGES):
+        yield from edges.read(unit, _BLOCK_EDGES)
+
+
+def _weight_dtype(edges: EdgeSource | StoredEdges) -> np.dtype[Any] | None:
+    """Type of all weights, for which text may have to be read to the first that is no integer."""
+    if not edges.weighted:
+        return None
+    known = edges.graph.weight_dtype if isinstance(edges, StoredEdges) else edges.weight_dtype
+    if known is not None:
+        return known
+    found = (block.weight.dtype for block in _blocks(edges) if block.weight is not None)
+    return next((dtype for dtype in found if dtype.kind == "f"), np.dtype(np.int64))
+
+
+def _table(block: EdgeBlock, dtype: np.dtype[Any] | None) -> Table:
+    table = {"source": block.source, "target": block.target}
+    if dtype is not None and block.weight is not None:
+        table["weight"] = block.weight.astype(dtype, copy=False)
+    return table
