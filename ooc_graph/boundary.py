@@ -6,11 +6,13 @@ import errno
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 from functools import wraps
 from typing import Any, ParamSpec, TypeVar
 
 from ooc_graph import errors
 from ooc_graph.forked import require_whole_imports
+from ooc_graph.raised import as_raised
 from ooc_graph.threads import is_refusal
 
 _LOOP_CLOSED = ("IOLoop is clos", "Event loop is closed")
@@ -19,16 +21,62 @@ Given = ParamSpec("Given")
 Done = TypeVar("Done")
 
 
+_for_command: ContextVar[bool] = ContextVar("ooc_graph_for_command", default=False)
+
+
+@contextmanager
+def for_command() -> Iterator[None]:
+    """Context of a command, whose errors name its options."""
+    before = _for_command.set(True)
+    try:
+        yield
+    finally:
+        _for_command.reset(before)
+
+
 def public(function: Callable[Given, Done]) -> Callable[Given, Done]:
-    """Have a function raise errors of this package only."""
+    """Have a function raise errors of this package only, as of `ooc_graph.raised`."""
 
     @wraps(function)
     def called(*args: Given.args, **kwargs: Given.kwargs) -> Done:
-        with own_errors():
-            require_whole_imports()
-            return function(*args, **kwargs)
+        try:
+            with own_errors():
+                require_whole_imports()
+                try:
+                    return function(*args, **kwargs)
+                except TypeError as error:
+                    # It was raised by the call itself, and not inside of the function.
+                    if error.__traceback__ is not None and error.__traceback__.tb_next is None:
+                        raise _of_arguments(function, error, kwargs) from None
+                    raise
+        except errors.OocGraphError as error:
+            if _for_command.get():
+                raise
+            raised = as_raised(error)
+        try:
+            raise raised
+        finally:
+            # Its traceback has this frame: nothing that the frames hold would be freed at once.
+            del raised
 
     return called
+
+
+def _of_arguments(
+    function: Callable[..., Any], error: TypeError, given: dict[str, Any]
+) -> errors.ArgumentError:
+    """What is wrong with the arguments of a call; an unknown one may be misspelt."""
+    # Nobody else needs them, and they take long to import.
+    from difflib import get_close_matches  # noqa: PLC0415
+    from inspect import signature  # noqa: PLC0415
+
+    known = list(signature(function).parameters)
+    unknown = next((name for name in given if name not in known), None)
+    if unknown is None or f"'{unknown}'" not in str(error):
+        return errors.ArgumentError(str(error))
+    close = get_close_matches(unknown, known, 1)
+    advice = f"did you mean {close[0]}?" if close else f"there are {', '.join(known)}"
+    return errors.ArgumentError(f"{function.__name__}() has no argument {unknown}: {advice}")
 
 
 @contextmanager

@@ -1,6 +1,9 @@
 """One class per cause of failure; each carries the exit code that the command answers with.
 
-Exit codes (docs/decisions): 0 done, 1 failed, 2 refused input or usage, 3 no answer exists,
+Errors of calls and of input are ``ValueError``, too. What public functions raise for memory, files
+and connections is also a ``MemoryError`` or an ``OSError`` (`ooc_graph.raised`).
+
+Exit codes: 0 done, 1 failed, 2 refused input or usage, 3 no answer exists,
 75 worth retrying, 143 stopped by SIGTERM or SIGHUP.
 """
 
@@ -38,21 +41,33 @@ class OocGraphError(Exception):
         return one_line(super().__str__())
 
 
+<<<<<<< HEAD
 class FallbackWarning(UserWarning):
     """A call goes on with something slower: the CPU instead of a device, or the store of memory."""
 
 
 class UsageError(OocGraphError):
+=======
+class UsageError(OocGraphError, ValueError):
+>>>>>>> refs/heads/sources
     """The call itself cannot be carried out: options that exclude each other, unknown names."""
 
     exit_code = 2
+
+
+class ArgumentError(UsageError, TypeError):
+    """A public function was called with an argument that it does not have, or lacks one."""
+
+
+class MissingLibraryError(UsageError, ImportError):
+    """An optional library is not installed; the message says which extra installs it."""
 
 
 class DeviceError(UsageError):
     """The device that was asked for is not there, or cannot do what it should."""
 
 
-class InputError(OocGraphError):
+class InputError(OocGraphError, ValueError):
     """An edge file or array that cannot be read as what it should be.
 
     ``problem`` says what is wrong, as a short clause, and ``advice`` what was expected, or what to
@@ -84,6 +99,10 @@ class InputError(OocGraphError):
         return kind, (self.problem,)
 
 
+class MissingFileError(InputError):
+    """There is no such file."""
+
+
 class JobError(InputError):
     """A job file that cannot be carried out; its message has a line for each mistake."""
 
@@ -99,7 +118,7 @@ _SHOWN = 20
 """Vertices of a cycle in a message."""
 
 
-class NegativeCycleError(OocGraphError):
+class NegativeCycleError(OocGraphError, ValueError):
     """Some distances have no minimum: a cycle is negative.
 
     ``cycle`` has all its vertices in the order of its arcs; the last has an arc to the first. The
@@ -124,6 +143,7 @@ class NegativeCycleError(OocGraphError):
         return type(self), (self.cycle, self.weight, self.note)
 
 
+<<<<<<< HEAD
 class NoPathError(OocGraphError):
     """No path leads from one vertex to the other."""
 
@@ -131,6 +151,9 @@ class NoPathError(OocGraphError):
 
 
 class UnknownVertexError(InputError):
+=======
+class UnknownVertexError(InputError, KeyError):
+>>>>>>> refs/heads/sources
     """A source vertex that the graph does not have."""
 
 
@@ -148,6 +171,10 @@ class NotAStoreError(OocGraphError):
     """The path is not a finished store of this package."""
 
     exit_code = 2
+
+
+class NoStoreError(NotAStoreError):
+    """There is nothing at the path of a store."""
 
 
 class ValidationFailedError(OocGraphError):

@@ -125,7 +125,7 @@ def test_a_root_without_arcs_needs_no_rows(
 
 def test_too_little_memory_is_refused_or_shared(graph: og.Graph, cluster: Client) -> None:
     whole = resident_bytes(graph, "bfs")
-    with pytest.raises(MemoryBudgetError, match="raise --memory-limit"):
+    with pytest.raises(MemoryBudgetError, match="raise memory_limit="):
         og.bfs(graph, 0, memory_limit=whole - 1)
     shared = workplaces.OnCluster(cluster, 2 * (whole - 1))
     assert chosen(graph, "bfs", shared.resources()).exchange == "scheduler"

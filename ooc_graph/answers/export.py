@@ -12,7 +12,7 @@ from ooc_graph.answers.frames import flat_columns
 from ooc_graph.answers.matrix import PairsResult
 from ooc_graph.answers.result import Result
 from ooc_graph.boundary import public
-from ooc_graph.errors import OutputExistsError, UsageError
+from ooc_graph.errors import MissingLibraryError, OutputExistsError, UsageError
 from ooc_graph.layout.outputs import refuse_folder
 from ooc_graph.layout.stored import Cursor, Stored
 from ooc_graph.layout.whole_file import whole_file
@@ -120,7 +120,9 @@ def _write_parquet(tables: Iterator[Table], path: Path) -> None:
         import pyarrow as pa  # noqa: PLC0415
         import pyarrow.parquet as pq  # noqa: PLC0415
     except ImportError:
-        raise UsageError("writing Parquet needs pyarrow: pip install 'ooc-graph[tables]'") from None
+        raise MissingLibraryError(
+            "writing Parquet needs pyarrow: pip install 'ooc-graph[tables]'"
+        ) from None
     writer = None
     try:
         for table in tables:

@@ -10,7 +10,7 @@ import numpy as np
 
 from ooc_graph.answers.late import LateColumns
 from ooc_graph.answers.unread import Unread
-from ooc_graph.errors import UsageError
+from ooc_graph.errors import MissingLibraryError, UsageError
 from ooc_graph.layout.stored import Stored
 from ooc_graph.types import AnyArray
 
@@ -96,7 +96,7 @@ def frame_of(data: Any, **axes: Any) -> pd.DataFrame:
     try:
         pandas = import_module("pandas")
     except ImportError:
-        raise UsageError("frames need pandas: pip install 'ooc-graph[tables]'") from None
+        raise MissingLibraryError("frames need pandas: pip install 'ooc-graph[tables]'") from None
     frame: pd.DataFrame = pandas.DataFrame(data, **axes)
     return frame
 

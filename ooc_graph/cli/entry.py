@@ -10,7 +10,7 @@ from importlib import import_module
 import click
 
 from ooc_graph import __version__
-from ooc_graph.boundary import own_errors
+from ooc_graph.boundary import for_command, own_errors
 from ooc_graph.cli import interrupts_end
 from ooc_graph.errors import DiskFullError, OocGraphError, UnexpectedError
 from ooc_graph.garbage import uncollected
@@ -100,7 +100,11 @@ def run() -> int:
     """Carry out what ``sys.argv`` asks for; errors become one line and an exit code."""
     _open_streams()
     try:
-        with exit_on_sigterm(), own_errors(click.ClickException, click.Abort, BrokenPipeError):
+        with (
+            for_command(),
+            exit_on_sigterm(),
+            own_errors(click.ClickException, click.Abort, BrokenPipeError),
+        ):
             command.main(prog_name="ooc-graph", standalone_mode=False)
     except OocGraphError as error:
         if isinstance(error, UnexpectedError):

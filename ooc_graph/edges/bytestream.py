@@ -14,7 +14,7 @@ from typing import Any
 import zstandard
 
 from ooc_graph.edges.zstdstream import ZSTD_MAGIC, ZstdReader, is_skippable
-from ooc_graph.errors import InputError
+from ooc_graph.errors import InputError, MissingFileError
 
 GZIP_MAGIC = b"\x1f\x8b"
 BOM = b"\xef\xbb\xbf"
@@ -67,7 +67,7 @@ def _open_raw(path: str) -> FileIO:
     try:
         return FileIO(path, "rb")
     except FileNotFoundError:
-        raise InputError("no such file", path=path) from None
+        raise MissingFileError("no such file", path=path) from None
     except IsADirectoryError:
         raise InputError(
             "is a directory", path=path, advice="name the files, or a folder of Parquet or text"

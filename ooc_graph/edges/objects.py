@@ -87,7 +87,8 @@ def open_list(given: Sequence[Any], options: ReadOptions) -> ArraySource:
     if widths not in ({2}, {3}) or not isinstance(given[0][0], Number):
         raise InputError(
             "a list that is none of edges",
-            advice="expected pairs (source, target) or triples (source, target, weight) of numbers",
+            advice="expected pairs (source, target) or triples (source, target, weight) of "
+            "numbers; vectors are arrays",
         )
     # Of all at once, NumPy would make ids floats where weights are.
     return open_arrays([_column_of(column) for column in zip(*given, strict=True)], options)

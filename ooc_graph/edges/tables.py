@@ -13,7 +13,7 @@ from ooc_graph.edges.arrays import checked_block, weight_dtype_of
 from ooc_graph.edges.bytestream import refuse_compressed
 from ooc_graph.edges.interface import SourceDefaults, Unit, units_of
 from ooc_graph.edges.options import ReadOptions, choose_columns
-from ooc_graph.errors import InputError, UsageError
+from ooc_graph.errors import InputError, MissingFileError, MissingLibraryError
 from ooc_graph.types import AnyArray, EdgeBlock
 
 
@@ -123,7 +123,7 @@ def pyarrow(what: str) -> Any:
     try:
         import pyarrow as arrow  # noqa: PLC0415 (optional)
     except ImportError:
-        raise UsageError(f"{what}: pip install 'ooc-graph[tables]'") from None
+        raise MissingLibraryError(f"{what}: pip install 'ooc-graph[tables]'") from None
     return arrow
 
 
@@ -148,7 +148,7 @@ def _open_file(path: str) -> tuple[ParquetFile, Any]:
             rows = tuple(meta.row_group(group).num_rows for group in range(meta.num_row_groups))
             return ParquetFile(path, rows), opened.schema_arrow
     except FileNotFoundError:
-        raise InputError("no such file", path=path) from None
+        raise MissingFileError("no such file", path=path) from None
     except _unreadable(arrow) as error:
         raise InputError(f"is no Parquet file: {error}", path=path) from error
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from ooc_graph.boundary import own_errors
-from ooc_graph.errors import OocGraphError, RetryableError, UsageError
+from ooc_graph.errors import MissingLibraryError, OocGraphError, RetryableError
 from ooc_graph.jobs.checks import BUILD
 from ooc_graph.jobs.driver import Chosen, run_job
 from ooc_graph.jobs.folder import SUMMARY
@@ -58,7 +58,7 @@ def job_assets(
     try:
         dagster: Any = import_module("dagster")
     except ModuleNotFoundError:
-        raise UsageError("assets need Dagster: pip install 'ooc-graph[dagster]'") from None
+        raise MissingLibraryError("assets need Dagster: pip install 'ooc-graph[dagster]'") from None
     read, folder = read_job(Path(job), settings), Path(out)
     name = str(read.name)
     after = _after(read)

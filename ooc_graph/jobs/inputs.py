@@ -16,6 +16,7 @@ from typing import Any, TypeAlias
 from ooc_graph.errors import (
     CorruptStoreError,
     InputError,
+    MissingFileError,
     NotAStoreError,
     StoreReplacedError,
     UsageError,
@@ -127,7 +128,7 @@ def file_sha256(path: str, files: Files) -> str:
     """Hash of one file; noted among the ``files``."""
     file, hashes = Path(path), files.setdefault("hashes", {})
     if not file.is_file():
-        raise InputError("cannot be read (no such file)", path=path)
+        raise MissingFileError("cannot be read (no such file)", path=path)
     if not (path in hashes and hashes[path]["stamp"] == stamp_of(file)):
         hashes[path] = noted(file)
     return str(hashes[path]["sha256"])

@@ -18,7 +18,7 @@ from pathlib import Path
 from time import sleep
 from typing import Any
 
-from ooc_graph.errors import CorruptStoreError, NotAStoreError, StoreReplacedError
+from ooc_graph.errors import CorruptStoreError, NoStoreError, NotAStoreError, StoreReplacedError
 from ooc_graph.layout.chunks import FileEntry
 from ooc_graph.layout.digests import FUNCTIONS
 from ooc_graph.layout.json_text import parsed
@@ -120,7 +120,7 @@ class Manifest:
         if found is not None:
             return cls.parse(store / MANIFEST, *found)
         if not os.path.isdir(store):  # noqa: PTH112 - names that are too long are none
-            raise NotAStoreError(f"{store}: no such store; give the folder that build wrote")
+            raise NoStoreError(f"{store}: no such store; give the folder that build wrote")
         raise NotAStoreError(
             f"{store}: not a finished store of this package (it has no {MANIFEST})"
         )
@@ -189,7 +189,7 @@ def _load_again(store: Path) -> Manifest:
     """Manifest that stands by now where a store was opened."""
     found = manifest_at(store)
     if found is None:
-        raise NotAStoreError(f"{store}: the store is gone; it was removed since it was opened")
+        raise NoStoreError(f"{store}: the store is gone; it was removed since it was opened")
     try:
         return Manifest.parse(store / MANIFEST, *found)
     except NotAStoreError:  # of a newer version

@@ -5,7 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from ooc_graph.errors import InputError, NetworkError, OocGraphError, UsageError
+from ooc_graph.errors import (
+    InputError,
+    MissingFileError,
+    MissingLibraryError,
+    NetworkError,
+    OocGraphError,
+)
 from ooc_graph.layout.whole_file import is_disk_full
 from ooc_graph.remote.urls import lacking, scheme_of, shown
 
@@ -53,7 +59,7 @@ def faults_of(url: str, *, writing: bool = False) -> Iterator[None]:
 
 def _own(error: Exception, url: str, do: str, done: str) -> OocGraphError:
     if isinstance(error, ImportError):
-        return UsageError(f"{shown(url)}: {lacking(scheme_of(url))}")
+        return MissingLibraryError(f"{shown(url)}: {lacking(scheme_of(url))}")
     chain = list(_chain(error))
     status = next((found for one in chain if (found := _status(one)) is not None), None)
     if status in _REFUSED or (status is None and any(map(_is_refusal, chain))):
@@ -63,7 +69,7 @@ def _own(error: Exception, url: str, do: str, done: str) -> OocGraphError:
             advice="credentials come from the environment, as its library reads them",
         )
     if status in _MISSING or (status is None and _is_missing(chain)):
-        return InputError(NO_SUCH, path=shown(url))
+        return MissingFileError(NO_SUCH, path=shown(url))
     kind = type(chain[0]).__name__
     what = kind if status is None else f"status {status}"
     if status is not None or any(map(_is_of_network, chain)):

@@ -16,7 +16,7 @@ from distributed import Client, Status
 from distributed.comm.core import CommClosedError
 from distributed.security import Security
 
-from ooc_graph.errors import ClusterLostError, UsageError
+from ooc_graph.errors import ClusterLostError, MissingLibraryError, UsageError
 from ooc_graph.exchange.cluster import Cluster
 from ooc_graph.exchange.worker_states import within
 from ooc_graph.model.resources import CUDA
@@ -125,7 +125,7 @@ def scheduler_for(
         import cryptography  # noqa: F401, PLC0415 (makes Dask's certificates)
         from dask_jobqueue import SLURMCluster  # noqa: PLC0415 (only where there is Slurm)
     except ImportError as error:
-        raise UsageError(
+        raise MissingLibraryError(
             f"a cluster of Slurm jobs needs dask-jobqueue ({error}): pip install 'ooc-graph[slurm]'"
         ) from error
     site = partial(dask.config.get, default=None)

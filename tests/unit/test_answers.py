@@ -273,7 +273,7 @@ def test_export_refusals(tmp_path: Path) -> None:
         export(result, tmp_path / "none" / "r.csv")
     export(result, tmp_path / "r.csv")
     before = (tmp_path / "r.csv").read_bytes()
-    with pytest.raises(OutputExistsError, match="--overwrite"):
+    with pytest.raises(OutputExistsError, match="overwrite=True"):
         export(result, tmp_path / "r.csv")
     assert (tmp_path / "r.csv").read_bytes() == before
     assert [p.name for p in tmp_path.iterdir()] == ["r.csv"]

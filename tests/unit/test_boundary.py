@@ -4,7 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import errno
+import gc
+import pickle
+import traceback
+import weakref
 from concurrent.futures import CancelledError
+from contextlib import suppress
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -16,7 +21,8 @@ from distributed.client import ClosedClientError
 from distributed.comm import CommClosedError
 
 import ooc_graph as og
-from ooc_graph.boundary import own_errors, public
+from ooc_graph import errors
+from ooc_graph.boundary import for_command, own_errors, public
 from ooc_graph.errors import (
     ClusterLostError,
     DiskFullError,
@@ -60,7 +66,8 @@ def test_every_error_becomes_one_of_the_package(error: Exception, kind: type[Exc
 
     with pytest.raises(OocGraphError) as caught:
         fail()
-    assert type(caught.value) is kind
+    assert type(caught.value).__name__ == kind.__name__
+    assert isinstance(caught.value, kind)
     assert caught.value.__cause__ is error
     assert "\n" not in str(caught.value)
 
@@ -119,3 +126,129 @@ def test_what_is_no_client_is_refused(graph: og.Graph, call: Any) -> None:
         with pytest.raises(ClusterLostError, match="closed"):
             call(graph, client)
     assert not graph.path.with_name("h.zarr").exists()
+
+
+BUILT_IN = [
+    (errors.MemoryBudgetError("a"), MemoryError),
+    (errors.OutputExistsError("a"), FileExistsError),
+    (errors.NoStoreError("a"), FileNotFoundError),
+    (errors.MissingFileError("no such file", path="x", advice="look"), FileNotFoundError),
+    (errors.StorageError("a"), OSError),
+    (errors.DiskFullError("a"), OSError),
+    (errors.NetworkError("a"), ConnectionError),
+    (errors.ClusterLostError("a"), TimeoutError),
+    (errors.UsageError("a"), ValueError),
+    (errors.InputError("a"), ValueError),
+    (errors.UnknownVertexError("a"), KeyError),
+    (errors.NegativeCycleError([1], -1), ValueError),
+    (errors.MissingLibraryError("a"), ImportError),
+]
+
+
+@pytest.mark.parametrize(("error", "built_in"), BUILT_IN)
+def test_errors_are_of_the_kinds_that_python_has(
+    error: OocGraphError, built_in: type[Exception]
+) -> None:
+    @public
+    def fail() -> None:
+        raise error
+
+    @public
+    def call() -> None:
+        fail()
+
+    with pytest.raises(built_in) as caught:
+        call()
+    raised = caught.value
+    assert isinstance(raised, type(error))
+    assert (str(raised), raised.exit_code) == (str(error), error.exit_code)
+    assert vars(raised) == vars(error)
+    again = pickle.loads(pickle.dumps(raised))
+    assert (type(again), str(again)) == (type(raised), str(raised))
+    frames = [frame.name for frame in traceback.extract_tb(raised.__traceback__)]
+    assert frames[-1] == "fail"
+    assert raised.__context__ is None
+
+
+def test_inside_the_package_the_system_alone_refuses_memory_and_files() -> None:
+    for error, built_in in BUILT_IN[:8]:
+        assert not isinstance(error, built_in)
+
+
+def test_what_errors_hold_is_freed_with_them() -> None:
+    """An error that somebody had caught keeps nothing of the frames that it left."""
+
+    class Held:
+        pass
+
+    @public
+    def fail() -> None:
+        held = Held()
+        alive.append(weakref.ref(held))
+        raise MemoryBudgetError("a")
+
+    alive: list[weakref.ref[Held]] = []
+    gc.disable()
+    try:
+        with suppress(MemoryError):
+            fail()
+        assert alive[0]() is None
+    finally:
+        gc.enable()
+
+
+@pytest.mark.parametrize(
+    ("option", "argument"),
+    [
+        ("raise --memory-limit or add workers", "raise memory_limit= or add workers"),
+        ("use --device cpu", "use device='cpu'"),
+        ("build it with --rows both", "build it with rows='both'"),
+        ("--shards 3: give a power of two", "shards=3: give a power of two"),
+        ("--rows foo: choose hub", "rows='foo': choose hub"),
+        ("give --overwrite to replace it", "give overwrite=True to replace it"),
+        ("name them with --columns SOURCE,TARGET", "name them with columns=(SOURCE, TARGET)"),
+        ("a well--known x - --", "a well--known x - --"),
+    ],
+)
+def test_messages_name_arguments_to_python_and_options_to_the_command(
+    option: str, argument: str
+) -> None:
+    @public
+    def fail() -> None:
+        raise InputError("is wrong", path="--device cpu", advice=option)
+
+    with pytest.raises(InputError) as caught:
+        fail()
+    assert str(caught.value) == f"--device cpu: is wrong ({argument})"
+    with for_command(), pytest.raises(InputError) as caught:
+        fail()
+    assert str(caught.value) == f"--device cpu: is wrong ({option})"
+
+
+@pytest.mark.parametrize(
+    ("call", "said"),
+    [
+        (
+            lambda: og.open_source("g.csv", delimeter=","),  # type: ignore[call-arg]
+            r"open_source\(\) has no argument delimeter: did you mean delimiter\?",
+        ),
+        (
+            lambda: og.bfs("g.zarr", 1, xyz=2),  # type: ignore[call-overload]
+            r"bfs\(\) has no argument xyz: there are graph, source, ",
+        ),
+        (lambda: og.sssp("g.zarr"), r"missing 1 required positional argument"),  # type: ignore[call-overload]
+    ],
+)
+def test_wrong_arguments(call: Any, said: str) -> None:
+    for kind in (TypeError, UsageError):
+        with pytest.raises(kind, match=said):
+            call()
+
+
+def test_a_type_error_inside_is_a_defect() -> None:
+    @public
+    def fail(x: int) -> int:
+        return "a" + x  # type: ignore[operator,return-value]
+
+    with pytest.raises(UnexpectedError):
+        fail(1)

@@ -348,7 +348,7 @@ def test_host_memory_that_a_device_search_is_refused(
     before, last = said.notes
     assert before.startswith("host memory was refused: bfs leaves arcs in the store")
     assert last == "bfs on the CPU: host memory was refused"
-    with pytest.raises(MemoryBudgetError, match="host memory was refused; use --device cpu"):
+    with pytest.raises(MemoryBudgetError, match="host memory was refused; use device='cpu'"):
         og.bfs(graph, 1, device="cuda")
 
 

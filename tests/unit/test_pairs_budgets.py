@@ -17,6 +17,7 @@ from ooc_graph.layout.metadata import ArraySpec
 from ooc_graph.model import engine
 from ooc_graph.model.request import Job, Many, Request
 from ooc_graph.model.resources import AUTO, CUDA
+from ooc_graph.raised import in_python
 from ooc_graph.runtime import engine_cache
 from ooc_graph.runtime.this_process import planned
 from ooc_graph.strategies.cuda import in_memory as cuda_memory
@@ -267,7 +268,7 @@ def test_the_commands_take_budgets(
 @pytest.mark.parametrize("find", [og.johnson, og.shortest_paths, og.multi_source_bfs])
 def test_budgets_are_not_for_the_cpu(graph: og.Graph, find: Any) -> None:
     for option in ("device_memory", "host_memory"):
-        with pytest.raises(UsageError, match=LINE):
+        with pytest.raises(UsageError, match=in_python(LINE)):
             find(graph, [1], device="cpu", **{option: "1GiB"})
     with pytest.raises(UsageError):
         find(graph, [1], device=CUDA, device_memory="0")

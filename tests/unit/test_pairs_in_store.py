@@ -336,7 +336,7 @@ def test_refused_host_memory_leaves_arcs_in_the_store(
     given |= limits(graph, "apsp")
     if wanted == CUDA:
         with pytest.raises(
-            MemoryBudgetError, match=r"host memory was refused: .* use --device cpu"
+            MemoryBudgetError, match=r"host memory was refused: .* use device='cpu'"
         ):
             og.johnson(graph, sources, **given)
         assert not engine_cache._engines

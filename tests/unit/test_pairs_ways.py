@@ -275,7 +275,7 @@ def test_host_memory_that_is_refused_ends_it_on_the_device(
     device.refuses = refusing(BATCHES, RESIDENT, loaded=True, error=MemoryError)
     sources, said = hubs.original_ids()[::10], Said()
     if wanted == CUDA:
-        with pytest.raises(MemoryBudgetError, match=r"host memory was refused.* use --device cpu"):
+        with pytest.raises(MemoryBudgetError, match=r"host memory was refused.* use device='cpu'"):
             og.johnson(hubs, sources, device=CUDA)
     else:
         right = columns(og.johnson(hubs, sources, device="cpu"))
