@@ -26,7 +26,7 @@ help:
 	@sed -n 's/^# \{0,1\}//p' Makefile | head -7
 
 graph500:
-	@$(INSTALL) "" "$(PYTHON)"
+	@$(INSTALL) report "$(PYTHON)"
 	$(BIN)/ooc-graph graph500 --scale $(SCALE) --out $(OUT) --overwrite $(GRAPH500)
 
 test:
@@ -78,7 +78,7 @@ docs:
 # unless it has to change; LOCK=--upgrade takes the newest. Needs uv and the network, as do the next two.
 LOCKED := constraints/locked.txt
 LOCK ?=
-COMPILE = uv pip compile pyproject.toml --quiet --universal --python-version 3.11 --generate-hashes \
+COMPILE = uv pip compile pyproject.toml --extra report --quiet --universal --python-version 3.11 --generate-hashes \
 	--constraint constraints/tested.txt --custom-compile-command "make lock" $(LOCK)
 
 lock:

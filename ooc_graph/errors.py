@@ -41,15 +41,11 @@ class OocGraphError(Exception):
         return one_line(super().__str__())
 
 
-<<<<<<< HEAD
 class FallbackWarning(UserWarning):
     """A call goes on with something slower: the CPU instead of a device, or the store of memory."""
 
 
-class UsageError(OocGraphError):
-=======
 class UsageError(OocGraphError, ValueError):
->>>>>>> refs/heads/sources
     """The call itself cannot be carried out: options that exclude each other, unknown names."""
 
     exit_code = 2
@@ -143,17 +139,13 @@ class NegativeCycleError(OocGraphError, ValueError):
         return type(self), (self.cycle, self.weight, self.note)
 
 
-<<<<<<< HEAD
 class NoPathError(OocGraphError):
     """No path leads from one vertex to the other."""
 
     exit_code = 3
 
 
-class UnknownVertexError(InputError):
-=======
 class UnknownVertexError(InputError, KeyError):
->>>>>>> refs/heads/sources
     """A source vertex that the graph does not have."""
 
 

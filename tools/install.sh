@@ -1,7 +1,7 @@
 #!/bin/sh
 # Bring the virtual environment up to date: install.sh FOLDER EXTRAS [PYTHON]
 #
-# EXTRAS is "", "test" or "test,bench". Makes the environment with the first Python that can,
+# EXTRAS is "", "report", "test" or "test,bench". Makes the environment with the first Python that can,
 # and installs the package and the extras unless pyproject.toml and the constraints are as they
 # were at the last installation of at least as much. Then nothing reaches for the network.
 set -eu
@@ -39,8 +39,11 @@ stamp() {
 # The stamp is a copy of what was installed from, so that a checkout that only touches
 # pyproject.toml installs nothing.
 installed() {
-    for more in "" test test,bench test,fuzz test,cuda12 test,cuda13; do
-        case "$more" in "$extras"*) ;; *) continue ;; esac
+    for more in "" report test test,bench test,fuzz test,cuda12 test,cuda13; do
+        # The tests need the extra report, too.
+        case "$extras-$more" in report-test*) ;; *)
+            case "$more" in "$extras"*) ;; *) continue ;; esac
+        esac
         if cat pyproject.toml "$constraints" | cmp -s - "$(stamp "$more")"; then return 0; fi
     done
     return 1

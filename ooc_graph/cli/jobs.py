@@ -104,6 +104,9 @@ def status(folder: Path, as_json: bool, serve: int | None) -> None:
             click.echo(json.dumps(damaged(folder, error), indent=1))
         raise
     if serve is not None:
+        from ooc_graph.report.needed import require_figures  # noqa: PLC0415
+
+        require_figures("the page")
         from ooc_graph.jobs.live import serve_status  # noqa: PLC0415
 
         serve_status(folder, serve, click.echo)
@@ -176,7 +179,10 @@ def report(folders: tuple[Path, ...], out: Path | None, as_json: bool) -> None:
         click.echo(json.dumps([asdict(one) for one in found], indent=1))
         return
     from ooc_graph.cli.tables import print_rows  # noqa: PLC0415
+    from ooc_graph.report.needed import require_figures  # noqa: PLC0415
     from ooc_graph.report.run_facts import duration, speed  # noqa: PLC0415
+
+    require_figures("the page")
     from ooc_graph.report.runs_page import write_runs_page  # noqa: PLC0415
 
     whole = [at for at, one in zip(folders, found, strict=True) if one.state != DAMAGED]

@@ -25,6 +25,7 @@ from ooc_graph.layout.whole_file import disk_full_reported, raise_if_full
 from ooc_graph.model.resources import AUTO, CPU, CudaLimits
 from ooc_graph.report.data import Stage
 from ooc_graph.report.memory_watch import MemoryWatch
+from ooc_graph.report.needed import require_figures
 from ooc_graph.runtime.building import build_with_report
 from ooc_graph.runtime.compile_ahead import COMPILER_BYTES, compile_ahead
 from ooc_graph.runtime.compile_parts import parts_of_graph500
@@ -57,6 +58,7 @@ def graph500(
     that there are no results if an answer broke a rule. UsageError: sizes that are none, or are
     given for the CPU. MemoryBudgetError: says how much memory is needed.
     """
+    require_figures("graph500's report")
     limits = CudaLimits.of(device_memory, host_memory).require_cuda(device)
     workplace = workplace_for(client, memory_limit_bytes, device, limits, progress)
     run = Run(options, folder, workplace, progress)

@@ -9,6 +9,7 @@ from pydantic import Field, model_validator
 from ooc_graph.answers.asked import Asked
 from ooc_graph.answers.reductions import BINS, HISTOGRAM, Bins
 from ooc_graph.jobs.fields import Location, Name, Table, Target, Vertices, as_taken
+from ooc_graph.report.needed import require_figures
 
 Exchange: TypeAlias = Literal["auto", "scheduler"]
 
@@ -148,6 +149,10 @@ class ReportStage(Stage):
     """A page about this run, as ``ooc-graph report`` makes it; the last stage."""
 
     kind: Literal["report"]
+
+    @model_validator(mode="after")
+    def _figures(self) -> Self:
+        return as_taken(self, lambda: require_figures("a report"))
 
 
 class UploadStage(Stage):

@@ -41,7 +41,8 @@ def test_versions_agree() -> None:
 
 
 def test_tested_versions_are_admitted() -> None:
-    wanted = requirements() | requirements("test") | requirements("fuzz") | requirements("docs")
+    wanted = requirements() | requirements("report") | requirements("test") | requirements("fuzz")
+    wanted |= requirements("docs")
     tested = pins()
     assert tested["dask"] == tested["distributed"] == "2026.7.1"
     for name, version in tested.items():
@@ -49,21 +50,23 @@ def test_tested_versions_are_admitted() -> None:
 
 
 def test_locked_versions() -> None:
-    """Of all that the default install needs, by hash, and from no particular host."""
+    """Of all that the package and its pages need, by hash, and from no particular host."""
     text = LOCKED.read_text()
     entries = re.findall(r"^([\w-]+)==(\S+)(.*(?:\n    --hash=.*)*)", text, re.MULTILINE)
-    assert len(entries) > len(requirements())
+    ours = requirements() | requirements("report")
+    assert len(entries) > len(ours)
     for name, version, rest in entries:
         assert re.search(r"--hash=sha256:[0-9a-f]{64}", rest), name
-        wanted = requirements().get(name)
+        wanted = ours.get(name)
         assert wanted is None or wanted.specifier.contains(version), name
         assert pins().get(name, version) == version, name
-    assert requirements().keys() <= {name for name, *_ in entries}
+    assert ours.keys() <= {name for name, *_ in entries}
     assert not re.search(r"://|^-", text, re.MULTILINE)
 
 
 def test_default_install_is_light() -> None:
-    assert not {"cupy", "pandas", "pyarrow", "dask-cuda", "bokeh"} & requirements().keys()
+    heavy = {"cupy", "pandas", "pyarrow", "dask-cuda", "bokeh", "matplotlib", "scipy"}
+    assert not heavy & requirements().keys()
 
 
 @pytest.mark.parametrize("cuda", ["12", "13"])
@@ -170,6 +173,9 @@ def test_the_first_python_that_will_do_is_taken(tmp_path: Path) -> None:
         ("", "", False),
         ("test", "", False),
         ("test,bench", "test", False),
+        ("report", "", False),
+        ("test", "report", False),
+        ("", "report", True),
         ("", "test", True),
         ("test", "test,bench", True),
         (None, "", True),
