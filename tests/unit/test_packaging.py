@@ -14,6 +14,7 @@ import zipfile
 from pathlib import Path
 
 import pytest
+import yaml
 from packaging.requirements import Requirement
 
 import ooc_graph
@@ -62,6 +63,45 @@ def test_locked_versions() -> None:
         assert pins().get(name, version) == version, name
     assert ours.keys() <= {name for name, *_ in entries}
     assert not re.search(r"://|^-", text, re.MULTILINE)
+
+
+def test_oldest_versions() -> None:
+    """Of what `make test CONSTRAINTS=constraints/oldest.txt` installs."""
+    text = (ROOT / "constraints" / "oldest.txt").read_text()
+    oldest = dict(re.findall(r"^([\w-]+)==(\S+)$", text, re.MULTILINE))
+    ours = requirements() | requirements("report") | requirements("tables")
+    assert oldest == {
+        name: next(one.version for one in found.specifier if one.operator == ">=")
+        for name, found in ours.items()
+    }
+
+
+def test_the_conda_recipe_follows() -> None:
+    recipe = yaml.safe_load((ROOT / "deploy" / "conda" / "recipe.yaml").read_text())
+    said = dict(line.split(" ", 1) for line in recipe["requirements"]["run"])
+    assert said.pop("python") == PROJECT["project"]["requires-python"]
+    wanted = {
+        name: "".join(sorted(str(found.specifier).split(","), reverse=True))
+        for name, found in requirements().items()
+    }
+    wanted["dask-core"] = wanted.pop("dask")
+    assert {
+        name: "".join(sorted(it.split(","), reverse=True)) for name, it in said.items()
+    } == wanted
+    assert recipe["context"]["version"] == ooc_graph.__version__
+
+
+def test_the_citation_names_this_version() -> None:
+    found = yaml.safe_load((ROOT / "CITATION.cff").read_text())
+    assert found["version"] == ooc_graph.__version__
+    assert found["license"] == PROJECT["project"]["license"]
+
+
+def test_issue_forms_can_be_read() -> None:
+    forms = list((ROOT / ".github" / "ISSUE_TEMPLATE").glob("*.yml"))
+    assert {form.stem for form in forms} == {"bug", "wish", "config"}
+    for form in forms:
+        assert yaml.safe_load(form.read_text())
 
 
 def test_default_install_is_light() -> None:
