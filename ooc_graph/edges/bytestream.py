@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import hashlib
+import sys
 import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -11,12 +12,15 @@ from io import FileIO
 from pathlib import Path
 from typing import Any
 
-import zstandard
-
-from ooc_graph.edges.zstdstream import ZSTD_MAGIC, ZstdReader, is_skippable
 from ooc_graph.errors import InputError, MissingFileError
 
+if sys.version_info >= (3, 14):
+    from compression.zstd import ZstdError, ZstdFile
+else:
+    from backports.zstd import ZstdError, ZstdFile
+
 GZIP_MAGIC = b"\x1f\x8b"
+ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
 BOM = b"\xef\xbb\xbf"
 PEEK_BYTES = 256 << 10
 _FOREIGN = {b"BZh": "bzip2", b"\xfd7zXZ\x00": "xz", b"PK\x03\x04": "zip"}
@@ -31,7 +35,7 @@ def compression_of(path: str) -> str:
         magic = raw.read(6)
     if magic.startswith(GZIP_MAGIC):
         return "gzip"
-    if magic.startswith(ZSTD_MAGIC) or is_skippable(magic):
+    if magic.startswith(ZSTD_MAGIC) or _is_skippable(magic):
         return "zstd"
     for start, name in _FOREIGN.items():
         if magic.startswith(start):
@@ -47,6 +51,14 @@ def compression_of(path: str) -> str:
             advice="rename the file or compress it again",
         )
     return ""
+
+
+def _is_skippable(start: bytes) -> bool:
+    """Whether bytes begin a zstd frame that holds no text (``pzstd`` writes them) [1]_.
+
+    .. [1] Y. Collet, M. Kucherawy (eds.), "Zstandard Compression", RFC 8878, 2021, 3.1.2.
+    """
+    return int.from_bytes(start[:4], "little") >> 4 == 0x184D2A5
 
 
 def refuse_compressed(path: str) -> None:
@@ -87,7 +99,7 @@ class ByteReader:
         if kind == "gzip":
             self._stream = gzip.GzipFile(fileobj=raw)
         elif kind == "zstd":
-            self._stream = ZstdReader(raw)
+            self._stream = ZstdFile(raw)
         self._raw = raw
         if kind:
             self._skip(start)
@@ -123,7 +135,7 @@ class ByteReader:
                 done += got
         except EOFError:
             raise self._damaged("compressed data ends early", self.offset + done) from None
-        except (OSError, zlib.error, zstandard.ZstdError) as error:
+        except (OSError, zlib.error, ZstdError) as error:
             raise self._damaged(f"cannot be read: {error}", self.offset + done) from error
         self.offset += done
         return done
