@@ -70,10 +70,10 @@ def test_support_matrix_has_every_strategy() -> None:
         for strategies in table.values():
             for strategy in strategies():
                 assert f"`{strategy.name}`" in shown
-    assert re.search(r"^\| `sssp` \| float32 \|( yes \|){12}$", shown, re.MULTILINE)
     assert re.search(
-        r"^\| `components` \| not read \| no \| yes \| yes \|( no \|){9}$", shown, re.MULTILINE
+        r"^\| `cuda/disk` \| yes \| no \| no \| yes \| no \| no \|$", shown, re.MULTILINE
     )
+    assert re.search(r"^\| `cpu/memory` \|( yes \|){6}$", shown, re.MULTILINE)
 
 
 def test_the_site_builds_without_a_warning(tmp_path: Path) -> None:
