@@ -83,3 +83,12 @@ def test_the_site_builds_without_a_warning(tmp_path: Path) -> None:
     assert built.code == 0, built.err
     assert (tmp_path / "site" / "reference" / "support" / "index.html").is_file()
     shutil.rmtree(tmp_path / "site")
+
+
+def test_prose() -> None:
+    pytest.importorskip("proselint", reason="the extra `docs` is not installed")
+    pages = [page for page in DOCS.rglob("*.md") if page.parent.name != "decisions"]
+    edited = [page for page in pages if page.name != "adding.md"]
+    words = ("--config", ROOT / ".proselintrc.json", "check", ROOT / "README.md", *edited)
+    read = script("-m", "proselint", *words, cwd=ROOT)
+    assert read.code == 0, read.out + read.err
