@@ -102,6 +102,6 @@ def test_files_and_the_environment_come_before_the_defaults(tmp_path: Path) -> N
 
 
 def test_every_setting_is_described() -> None:
-    text = Path(__file__).parents[2].joinpath("docs", "clusters.md").read_text()
+    text = Path(__file__).parents[2].joinpath("docs", "reference", "environment.md").read_text()
     for name in settings._DEFAULTS["ooc-graph"]:
         assert f"| `ooc-graph.{name}` |" in text
