@@ -147,6 +147,9 @@ def test_page_of_the_edge_list_has_the_table_of_its_record(
     monkeypatch.syspath_prepend(str(REPOSITORY / "benchmarks"))
     edge_list = importlib.import_module("edge_list")
     path = edge_list.RECORDS / f"{name}.jsonl"
-    page, unmeasured = (REPOSITORY / "docs" / "edge_list.md").read_text(), f"`{name}.py`: no record"
+    page, unmeasured = (
+        (REPOSITORY / "docs" / "explanation" / "benchmarks" / "edge_list.md").read_text(),
+        f"`{name}.py`: no record",
+    )
     assert (unmeasured in page) != path.exists()
     assert not path.exists() or edge_list.table(edge_list.records_of(path)) in page

@@ -96,7 +96,7 @@ def test_more_gpus_look_at_fewer_arcs_and_get_the_same_bytes(module: Any) -> Non
 
 def test_the_page_has_the_tables_of_the_records(module: Any) -> None:
     model = module("scaling_model")
-    page = (REPOSITORY / "docs" / "scaling.md").read_text()
+    page = (REPOSITORY / "docs" / "explanation" / "benchmarks" / "scaling.md").read_text()
     tables = model.tables(model.records_of(model.RECORDS / "scaling.jsonl"))
     assert [name for name, table in tables.items() if table not in page] == []
     assert {"strong", "weak", "fits", "prediction"} <= tables.keys()

@@ -68,9 +68,15 @@ def api() -> str:
     named = {name for _, names in kinds for name in names}
     assert public.keys() - named == {"FORMATS", "errors"}, public.keys() - named
     return "\n\n".join(
-        f"## {title}\n\n" + "\n\n".join(f"::: ooc_graph.{name}" for name in names)
-        for title, names in kinds
+        f"## {title}\n\n" + "\n\n".join(directive(name) for name in names) for title, names in kinds
     )
+
+
+def directive(name: str) -> str:
+    """Where a name is found: where it is defined if a package has the same name."""
+    value = getattr(og, name)
+    is_package = (ROOT / "ooc_graph" / name).is_dir()
+    return f"::: {value.__module__ if is_package else 'ooc_graph'}.{name}"
 
 
 def decisions() -> str:
@@ -130,18 +136,17 @@ def support_table(
     kernels: list[str],
     tables: dict[str, Callable[[], Iterable[Strategy]]],
 ) -> str:
-    """A row for each kernel and kind of weights, a column for each strategy."""
+    """A row for each strategy, a column for each kernel and kind of weights."""
     strategies = [strategy for device in (CPU, CUDA) for strategy in tables[device]()]
+    columns = [(kernel, *kind) for kernel in kernels for kind in suited(graphs, kernel)]
     return table(
-        ("algorithm", "weights", *(f"`{strategy.name}`" for strategy in strategies)),
+        ("strategy", *(f"`{kernel}` {kind}".strip() for kernel, kind, _ in columns)),
         (
             (
-                f"`{kernel}`",
-                kind,
-                *("yes" if does(one, graph, kernel) else "no" for one in strategies),
+                f"`{one.name}`",
+                *("yes" if does(one, graph, kernel) else "no" for kernel, _, graph in columns),
             )
-            for kernel in kernels
-            for kind, graph in suited(graphs, kernel)
+            for one in strategies
         ),
     )
 
@@ -149,7 +154,7 @@ def support_table(
 def suited(graphs: dict[str, og.Graph], kernel: str) -> Iterator[tuple[str, og.Graph]]:
     """The kinds of weights that a kernel reads; those that it does not read are any."""
     if ORDER_OF[kernel] == HUB:
-        yield "not read", graphs[NONE.name]
+        yield "", graphs[NONE.name]
         return
     for kind, graph in graphs.items():
         if kind != NONE.name and (kind != "negative" or kernel in SIGNED):

@@ -46,7 +46,7 @@ def test_workers_of_a_local_cluster_have_it(monkeypatch: pytest.MonkeyPatch) -> 
 def test_the_yaml_of_the_documentation_is_read_as_it_was_written(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    page = (REPOSITORY / "docs" / "clusters.md").read_text()
+    page = (REPOSITORY / "docs" / "how-to" / "clusters.md").read_text()
     (line,) = re.findall(r"^(python -c .*dask_config.*) > .*\.yaml$", page, re.MULTILINE)
     written = script(*shlex.split(line)[1:])
     assert written.code == 0, written

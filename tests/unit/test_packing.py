@@ -365,7 +365,7 @@ def test_a_device_packs_as_the_build_does(cuts: list[int], tmp_path: Path) -> No
 
 def test_the_page_on_storage_unpacks(tmp_path: Path) -> None:
     """What the page gives for readers without this package, on a store that Zarr reads."""
-    page = Path(__file__).resolve().parents[2] / "docs" / "storage.md"
+    page = Path(__file__).resolve().parents[2] / "docs" / "reference" / "storage.md"
     (program,) = re.findall(r"```python\n(.*?)```", page.read_text(), re.DOTALL)
     space: dict[str, Any] = {}
     exec(compile(program, "storage.md", "exec"), space)

@@ -195,6 +195,6 @@ def test_copies_of_files_at_urls_are_where_it_is_said(
 
 
 def test_every_setting_is_described() -> None:
-    text = Path(__file__).parents[2].joinpath("docs", "clusters.md").read_text()
+    text = Path(__file__).parents[2].joinpath("docs", "reference", "environment.md").read_text()
     for name in settings.SETTINGS:
         assert f"| `ooc-graph.{name}` |" in text
