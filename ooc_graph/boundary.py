@@ -7,9 +7,11 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import wraps
+from inspect import signature
 from typing import Any, ParamSpec, TypeVar
 
 from ooc_graph import errors
+from ooc_graph.awaiting import asynchronous_client, in_thread, refuse_left
 from ooc_graph.forked import require_whole_imports
 from ooc_graph.threads import is_refusal
 
@@ -20,15 +22,36 @@ Done = TypeVar("Done")
 
 
 def public(function: Callable[Given, Done]) -> Callable[Given, Done]:
-    """Have a function raise errors of this package only."""
+    """Have a function raise errors of this package only.
+
+    If it takes a client, and that is an asynchronous one, the call returns a coroutine.
+    """
+    takes_client = "client" in signature(function).parameters
 
     @wraps(function)
     def called(*args: Given.args, **kwargs: Given.kwargs) -> Done:
         with own_errors():
             require_whole_imports()
+            if takes_client and (client := asynchronous_client(kwargs.get("client"))):
+                return _awaitable(client, function, args, kwargs)  # type: ignore[return-value]
             return function(*args, **kwargs)
 
     return called
+
+
+async def _awaitable(
+    client: Any, function: Callable[..., Done], args: tuple[Any, ...], options: dict[str, Any]
+) -> Done:
+    """What a function returns that is called with a synchronous client in place of this one."""
+    with own_errors():
+        refuse_left(options)
+        # One that was not given is the current one there, too.
+        is_given = options.get("client") is not None
+
+        def call(own: Any) -> Done:
+            return function(*args, **(options | {"client": own} if is_given else options))
+
+        return await in_thread(client, call)
 
 
 @contextmanager
