@@ -7,7 +7,6 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import wraps
-from inspect import signature
 from typing import Any, ParamSpec, TypeVar
 
 from ooc_graph import errors
@@ -22,35 +21,42 @@ Done = TypeVar("Done")
 
 
 def public(function: Callable[Given, Done]) -> Callable[Given, Done]:
-    """Have a function raise errors of this package only.
-
-    If it takes a client, and that is an asynchronous one, the call returns a coroutine.
-    """
-    takes_client = "client" in signature(function).parameters
+    """Have a function raise errors of this package only, and await asynchronous clients."""
 
     @wraps(function)
     def called(*args: Given.args, **kwargs: Given.kwargs) -> Done:
         with own_errors():
             require_whole_imports()
-            if takes_client and (client := asynchronous_client(kwargs.get("client"))):
-                return _awaitable(client, function, args, kwargs)  # type: ignore[return-value]
             return function(*args, **kwargs)
 
-    return called
+    return _or_awaitable(called) if "client" in (function.__kwdefaults__ or ()) else called
+
+
+def _or_awaitable(called: Callable[Given, Done]) -> Callable[Given, Done]:
+    """The function, or a coroutine that does the same for callers with an asynchronous client."""
+
+    @wraps(called)
+    def dispatched(*args: Given.args, **kwargs: Given.kwargs) -> Done:
+        client = asynchronous_client(kwargs.get("client"))
+        if client is None:
+            return called(*args, **kwargs)
+        return _awaitable(client, called, args, kwargs)  # type: ignore[return-value]
+
+    return dispatched
 
 
 async def _awaitable(
-    client: Any, function: Callable[..., Done], args: tuple[Any, ...], options: dict[str, Any]
+    client: Any, called: Callable[..., Done], args: tuple[Any, ...], options: dict[str, Any]
 ) -> Done:
     """What a function returns that is called with a synchronous client in place of this one."""
+    # One that was not given is the current one there, too.
+    is_given = options.get("client") is not None
+
+    def call(own: Any) -> Done:
+        return called(*args, **(options | {"client": own} if is_given else options))
+
     with own_errors():
         refuse_left(options)
-        # One that was not given is the current one there, too.
-        is_given = options.get("client") is not None
-
-        def call(own: Any) -> Done:
-            return function(*args, **(options | {"client": own} if is_given else options))
-
         return await in_thread(client, call)
 
 

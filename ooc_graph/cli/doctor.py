@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from ooc_graph.runtime.checkup import Check
 
 
-@command("""\\
+@command("""\
 ooc-graph doctor
 ooc-graph doctor roads.zarr --json""")
 @click.argument("graph", type=STORE, required=False)
