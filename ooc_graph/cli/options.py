@@ -6,12 +6,11 @@ import json
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 from click.shell_completion import CompletionItem
 
-from ooc_graph.answers.result import Result
 from ooc_graph.cli.logs import explain
 from ooc_graph.errors import UsageError
 from ooc_graph.model.resources import CPU, CUDA, NO_LIMITS, CudaLimits, parse_bytes
@@ -21,6 +20,9 @@ from ooc_graph.runtime.configured import configured_bytes, configured_device
 from ooc_graph.runtime.devices import choose_in_process
 from ooc_graph.runtime.machine import default_limit_bytes
 from ooc_graph.settings import shows_progress
+
+if TYPE_CHECKING:
+    from ooc_graph.answers.result import Result
 
 Command = Callable[..., Any]
 
