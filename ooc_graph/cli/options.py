@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 from click.shell_completion import CompletionItem
@@ -20,9 +19,6 @@ from ooc_graph.runtime.configured import configured_bytes, configured_device
 from ooc_graph.runtime.devices import choose_in_process
 from ooc_graph.runtime.machine import default_limit_bytes
 from ooc_graph.settings import shows_progress
-
-if TYPE_CHECKING:
-    from ooc_graph.answers.result import Result
 
 Command = Callable[..., Any]
 
@@ -209,22 +205,6 @@ def searching(
         workplace = workplace_for(client, limit_bytes, given["device"], limits, progress)
         overwrite = given.get("overwrite", False)
         yield {"workplace": workplace, "progress": progress, "overwrite": overwrite}
-
-
-def show(result: Result, out: Path, said: str, found: dict[str, Any], *, as_json: bool) -> None:
-    """Print what a search found: a line of text, or one JSON object with all figures."""
-    if not as_json:
-        click.echo(said)
-        return
-    figures = {
-        "kernel": result.kernel,
-        **found,
-        "elapsed_s": result.elapsed_s,
-        "seconds": dict(result.seconds),
-        "bytes": dict(result.tier_bytes),
-        "answer": str(out),
-    }
-    click.echo(json.dumps(figures))
 
 
 @contextmanager
