@@ -11,6 +11,7 @@ from functools import wraps
 from typing import Any, ParamSpec, TypeVar
 
 from ooc_graph import errors
+from ooc_graph.awaiting import asynchronous_client, in_thread, refuse_left
 from ooc_graph.forked import require_whole_imports
 from ooc_graph.raised import as_raised
 from ooc_graph.threads import is_refusal
@@ -35,7 +36,10 @@ def for_command() -> Iterator[None]:
 
 
 def public(function: Callable[Given, Done]) -> Callable[Given, Done]:
-    """Have a function raise errors of this package only, as of `ooc_graph.raised`."""
+    """Have a function raise errors of this package only, and await asynchronous clients.
+
+    Errors become those of `ooc_graph.raised`.
+    """
 
     @wraps(function)
     def called(*args: Given.args, **kwargs: Given.kwargs) -> Done:
@@ -59,7 +63,35 @@ def public(function: Callable[Given, Done]) -> Callable[Given, Done]:
             # Its traceback has this frame: nothing that the frames hold would be freed at once.
             del raised
 
-    return called
+    return _or_awaitable(called) if "client" in (function.__kwdefaults__ or ()) else called
+
+
+def _or_awaitable(called: Callable[Given, Done]) -> Callable[Given, Done]:
+    """The function, or a coroutine that does the same for callers with an asynchronous client."""
+
+    @wraps(called)
+    def dispatched(*args: Given.args, **kwargs: Given.kwargs) -> Done:
+        client = asynchronous_client(kwargs.get("client"))
+        if client is None:
+            return called(*args, **kwargs)
+        return _awaitable(client, called, args, kwargs)  # type: ignore[return-value]
+
+    return dispatched
+
+
+async def _awaitable(
+    client: Any, called: Callable[..., Done], args: tuple[Any, ...], options: dict[str, Any]
+) -> Done:
+    """What a function returns that is called with a synchronous client in place of this one."""
+    # One that was not given is the current one there, too.
+    is_given = options.get("client") is not None
+
+    def call(own: Any) -> Done:
+        return called(*args, **(options | {"client": own} if is_given else options))
+
+    with own_errors():
+        refuse_left(options)
+        return await in_thread(client, call)
 
 
 def _of_arguments(

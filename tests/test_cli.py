@@ -202,6 +202,9 @@ def test_info_says_what_is_there(
     assert graph.identity in table.out
     assert all(line == line.rstrip() for line in table.out.splitlines())
     assert {"vertices", "5"} <= set(table.out.split())
+    assert "{" not in table.out
+    (file,) = facts["source"]["files"]
+    assert f"source: files: {file['name']}: bytes" in table.out
 
 
 def test_verify(

@@ -28,7 +28,7 @@ _COMMANDS = {
     },
     "Stores and answers": dict.fromkeys(("info", "validate", "verify", "export"), "stores"),
     "Jobs": dict.fromkeys(("run", "status", "runs", "report"), "jobs"),
-    "Setup": {"config": "configuration", "completion": "completion"},
+    "Setup": {"doctor": "doctor", "config": "configuration", "completion": "completion"},
 }
 """Modules of the commands, by the headings of the help."""
 _MODULE_OF = {name: module for names in _COMMANDS.values() for name, module in names.items()}

@@ -11,6 +11,7 @@ import click
 from click.types import FloatParamType
 
 from ooc_graph.cli import options as shared
+from ooc_graph.cli.figures import show
 from ooc_graph.cli.groups import command
 from ooc_graph.errors import UsageError
 from ooc_graph.layout.names import HUB, LIGHT
@@ -141,4 +142,4 @@ def run_many(
     name, what = ("bfs", "levels") if hops else ("apsp", "distances")
     found = {"values": reduce or what, "sources": len(chosen), "vertices": opened.vertices}
     said = f"{name}: {reduce or what} of {len(chosen):,} sources in {result.elapsed_s:.6g} s; {out}"
-    shared.show(result, out, said, found, as_json=given["as_json"])
+    show(result, out, said, found, as_json=given["as_json"])

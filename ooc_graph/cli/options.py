@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
@@ -11,7 +10,6 @@ from typing import Any
 import click
 from click.shell_completion import CompletionItem
 
-from ooc_graph.answers.result import Result
 from ooc_graph.cli.logs import explain
 from ooc_graph.errors import UsageError
 from ooc_graph.model.resources import CPU, CUDA, NO_LIMITS, CudaLimits, parse_bytes
@@ -207,22 +205,6 @@ def searching(
         workplace = workplace_for(client, limit_bytes, given["device"], limits, progress)
         overwrite = given.get("overwrite", False)
         yield {"workplace": workplace, "progress": progress, "overwrite": overwrite}
-
-
-def show(result: Result, out: Path, said: str, found: dict[str, Any], *, as_json: bool) -> None:
-    """Print what a search found: a line of text, or one JSON object with all figures."""
-    if not as_json:
-        click.echo(said)
-        return
-    figures = {
-        "kernel": result.kernel,
-        **found,
-        "elapsed_s": result.elapsed_s,
-        "seconds": dict(result.seconds),
-        "bytes": dict(result.tier_bytes),
-        "answer": str(out),
-    }
-    click.echo(json.dumps(figures))
 
 
 @contextmanager

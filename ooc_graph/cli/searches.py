@@ -9,6 +9,7 @@ from typing import Any
 import click
 
 from ooc_graph.cli import options as shared
+from ooc_graph.cli.figures import show
 from ooc_graph.cli.groups import command
 from ooc_graph.cli.many import many_options, run_many
 from ooc_graph.errors import UsageError
@@ -132,7 +133,7 @@ def _search(kernel: str, graph: str | Path, out: Path, given: dict[str, Any]) ->
         f"{kernel} from {source}: {found['reached']:,} of {opened.vertices:,} vertices reached "
         f"in {result.elapsed_s:.6g} s ({by_part(result.seconds)}); {out}"
     )
-    shared.show(result, out, said, found, as_json=given["as_json"])
+    show(result, out, said, found, as_json=given["as_json"])
 
 
 @command("ooc-graph components roads.zarr --out parts.zarr")
@@ -158,4 +159,4 @@ def components(graph: str | Path, out: Path, exchange: str, **common: Any) -> No
         f"in {result.elapsed_s:.6g} s ({by_part(result.seconds)}); {out}"
     )
     found = {"components": result.count, "vertices": opened.vertices}
-    shared.show(result, out, said, found, as_json=common["as_json"])
+    show(result, out, said, found, as_json=common["as_json"])

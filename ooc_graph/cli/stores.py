@@ -196,6 +196,10 @@ def _show(facts: dict[str, Any], as_json: bool) -> None:
 def _rows(name: str, value: Any) -> list[tuple[str, str]]:
     if isinstance(value, dict):
         return [row for key, inner in value.items() for row in _rows(f"{name}: {key}", inner)]
+    if isinstance(value, list) and value and isinstance(value[0], dict):
+        # Files that edges were read from; some may have the same name.
+        parts = [(item["name"], {k: v for k, v in item.items() if k != "name"}) for item in value]
+        return [row for part, facts in parts for row in _rows(f"{name}: {part}", facts)]
     if isinstance(value, list):
         return [(name, ", ".join(map(str, value)))]
     if isinstance(value, int) and not isinstance(value, bool):

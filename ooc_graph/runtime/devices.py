@@ -150,6 +150,19 @@ def cuda_facts() -> dict[str, str | int]:
     }
 
 
+def cuda_checked() -> dict[str, str]:
+    """What `ooc-graph doctor` says of this process's CUDA device; DeviceError if there is none."""
+    facts, capability = cuda_facts(), str(_cuda().cuda.Device().compute_capability)
+    free, total = cuda_modules.device_bytes()
+    version = int(facts["CUDA driver"])
+    return {
+        "GPU": f"{facts['CUDA device']}, compute capability {capability[:-1]}.{capability[-1]}",
+        "GPU memory": f"{free / 2**30:,.1f} GiB free of {total / 2**30:,.1f} GiB",
+        "CUDA of the driver": f"{version // 1000}.{version % 1000 // 10}",
+        "CuPy": str(facts["CuPy"]),
+    }
+
+
 def device_count() -> int:
     """CUDA devices that this process sees; DeviceError if none can be used."""
     return int(_cuda().cuda.runtime.getDeviceCount())

@@ -537,3 +537,13 @@ def test_a_pool_is_plain_if_it_is_cupys_and_has_no_limit(
     monkeypatch.setattr(made.get_default_memory_pool(), "get_limit", lambda: 0)
     monkeypatch.setattr(made.cuda, "get_allocator", lambda: "RMM's")
     assert not cuda_modules.is_plain_pool()
+
+
+def test_what_a_checkup_says_of_a_device(cupy: Any) -> None:
+    cupy(capability="90", free=3 << 30, total=4 << 30)
+    assert devices.cuda_checked() == {
+        "GPU": "Fake 1, compute capability 9.0",
+        "GPU memory": "3.0 GiB free of 4.0 GiB",
+        "CUDA of the driver": "13.0",
+        "CuPy": "14",
+    }
