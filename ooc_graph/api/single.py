@@ -14,12 +14,11 @@ from ooc_graph.api.graphs import located, positions_of
 from ooc_graph.boundary import public
 from ooc_graph.errors import UsageError
 from ooc_graph.model.request import ROWS
-from ooc_graph.model.resources import AUTO
 from ooc_graph.search.several import search_several
 from ooc_graph.search.single import search
 from ooc_graph.shards.load import Graph
 from ooc_graph.sinks.single import CUPY, NUMPY
-from ooc_graph.types import AnyArray, IntArray, Progress
+from ooc_graph.types import AnyArray, Arrays, DeviceName, Exchange, IntArray, Method, Progress
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -33,10 +32,10 @@ def bfs(
     out: str | Path | None = ...,
     into: Mapping[str, AnyArray] | None = ...,
     client: Client | Literal[False] | None = ...,
-    exchange: str = ...,
-    method: str = ...,
-    device: str = ...,
-    arrays: str = ...,
+    exchange: Exchange = ...,
+    method: Method = ...,
+    device: DeviceName = ...,
+    arrays: Arrays = ...,
     memory_limit: str | int | None = ...,
     device_memory: str | int | None = ...,
     host_memory: str | int | None = ...,
@@ -59,10 +58,10 @@ def bfs(
     out: str | Path | None = None,
     into: Mapping[str, AnyArray] | None = None,
     client: Client | Literal[False] | None = None,
-    exchange: str = "auto",
-    method: str = "rows",
-    device: str = AUTO,
-    arrays: str = "numpy",
+    exchange: Exchange = "auto",
+    method: Method = "rows",
+    device: DeviceName = "auto",
+    arrays: Arrays = "numpy",
     memory_limit: str | int | None = None,
     device_memory: str | int | None = None,
     host_memory: str | int | None = None,
@@ -143,10 +142,10 @@ def sssp(
     out: str | Path | None = ...,
     into: Mapping[str, AnyArray] | None = ...,
     client: Client | Literal[False] | None = ...,
-    exchange: str = ...,
-    method: str = ...,
-    device: str = ...,
-    arrays: str = ...,
+    exchange: Exchange = ...,
+    method: Method = ...,
+    device: DeviceName = ...,
+    arrays: Arrays = ...,
     memory_limit: str | int | None = ...,
     device_memory: str | int | None = ...,
     host_memory: str | int | None = ...,
@@ -169,10 +168,10 @@ def sssp(
     out: str | Path | None = None,
     into: Mapping[str, AnyArray] | None = None,
     client: Client | Literal[False] | None = None,
-    exchange: str = "auto",
-    method: str = "rows",
-    device: str = AUTO,
-    arrays: str = "numpy",
+    exchange: Exchange = "auto",
+    method: Method = "rows",
+    device: DeviceName = "auto",
+    arrays: Arrays = "numpy",
     memory_limit: str | int | None = None,
     device_memory: str | int | None = None,
     host_memory: str | int | None = None,
@@ -229,9 +228,9 @@ def components(
     *,
     out: str | Path | None = None,
     client: Client | Literal[False] | None = None,
-    exchange: str = "auto",
-    device: str = AUTO,
-    arrays: str = "numpy",
+    exchange: Exchange = "auto",
+    device: DeviceName = "auto",
+    arrays: Arrays = "numpy",
     memory_limit: str | int | None = None,
     overwrite: bool = False,
     progress: Progress | None = None,

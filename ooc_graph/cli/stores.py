@@ -24,6 +24,7 @@ from ooc_graph.model.resources import CPU, parse_bytes
 from ooc_graph.remote.stores import local_path
 from ooc_graph.report.progress import Progress
 from ooc_graph.shards.load import Graph
+from ooc_graph.types import Kernel
 
 
 @click.command()
@@ -65,7 +66,7 @@ def info(path: str | Path, as_json: bool) -> None:
 @click.option("--json", "as_json", is_flag=True, help="Machine-readable.")
 def plan(
     graph: str | Path | None,
-    kernel: str,
+    kernel: Kernel,
     scale: int | None,
     as_json: bool,
     sources: str | None,
