@@ -1,4 +1,4 @@
-"""Shared vocabulary: array types, and how rows are dealt to shards.
+"""Shared vocabulary: array types, what callers may choose, and how rows are dealt to shards.
 
 Vertices carry two ids. The *original* id is the user's own (int64, gaps allowed). The *internal*
 id is the vertex's rank by falling degree (docs/reference/storage.md). Rows belong to shards in
@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +20,30 @@ if TYPE_CHECKING:
 
 IntArray = NDArray[np.int64]
 AnyArray = NDArray[Any]
+
+DeviceName: TypeAlias = Literal["auto", "cpu", "cuda"]
+Exchange: TypeAlias = Literal["auto", "scheduler"]
+Method: TypeAlias = Literal["rows", "edges"]
+Arrays: TypeAlias = Literal["numpy", "cupy", "dask"]
+RowOrders: TypeAlias = Literal["hub", "light", "both"]
+Reduction: TypeAlias = Literal["eccentricity", "closeness", "sum", "histogram"]
+Kernel: TypeAlias = Literal["bfs", "sssp", "apsp", "multi_source_bfs", "graph500"]
+WeightType: TypeAlias = Literal["int", "int64", "float", "float32", "float64"]
+FileFormat: TypeAlias = Literal[
+    "edgelist",
+    "csv",
+    "tsv",
+    "mtx",
+    "gr",
+    "graphalytics",
+    "metis",
+    "algs4",
+    "counted",
+    "adjacency",
+    "npy",
+    "npz",
+    "parquet",
+]
 
 DEAL_BLOCK_BITS = 10
 DEAL_BLOCK = 1 << DEAL_BLOCK_BITS

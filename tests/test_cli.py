@@ -181,10 +181,11 @@ def test_export_writes_the_columns(
         done = call(monkeypatch, capsys, "export", tmp_path / "r.zarr", file, "--quiet")
         assert (done.code, done.out, done.err) == (0, f"{file}\n", "")
     text = (tmp_path / "r.csv").read_text()
-    assert text.splitlines()[:2] == ["vertex,parent,level", "10,10,0"]
+    assert text.splitlines()[:2] == ["vertex,distance,predecessor", "10,0,10"]
     assert (tmp_path / "r.tsv").read_text() == text.replace(",", "\t")
     with np.load(tmp_path / "r.npz") as columns:
-        for name in result.names:
+        assert columns.files == ["vertex", "distance", "predecessor"]
+        for name in columns.files:
             np.testing.assert_array_equal(columns[name], result.read(name))
 
 

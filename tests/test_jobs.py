@@ -41,11 +41,11 @@ def test_a_job_is_done_once(ooc: Command, tmp_path: Path) -> None:
     assert first.code == 0, first
     assert done_by(first) == list(STEPS)
     assert (run / "export" / "10.csv").read_text().splitlines() == [
-        "vertex,parent,level",
-        "10,10,0",
-        "20,10,1",
-        "30,10,1",
-        "40,30,2",
+        "vertex,distance,predecessor",
+        "10,0,10",
+        "20,1,10",
+        "30,1,10",
+        "40,2,30",
     ]
     assert og.ComponentsResult.open(run / "components.zarr").count == 1
     before, manifest = published(run), read_manifest(run)

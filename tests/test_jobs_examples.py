@@ -76,7 +76,7 @@ def test_road_distances_example(ooc: Command, tmp_path: Path) -> None:
     done = ooc("run", tmp_path / "road_distances.toml", *given, "--out", run)
     assert done.code == 0, done
     lines = (run / "ways-csv" / "1.csv").read_text().splitlines()
-    assert lines == ["vertex,parent,distance", "1,1,0", "2,1,4", "3,2,5", "4,3,7"]
+    assert lines == ["vertex,distance,predecessor", "1,0,1", "2,4,1", "3,5,2", "4,7,3"]
     matrix = og.PairsResult.open(run / "matrix.zarr")
     far = np.iinfo(np.int64).max
     assert matrix.distance.tolist() == [[7, 0], [3, far]]

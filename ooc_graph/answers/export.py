@@ -27,7 +27,9 @@ Table: TypeAlias = dict[str, AnyArray]
 
 @public
 def export(result: Result, path: str | Path, *, overwrite: bool = False) -> None:
-    """Write ``vertex``, ``parent`` and ``level`` or ``distance`` to one file.
+    """Write ``vertex``, ``distance`` and ``predecessor`` to one file, as of `Result.to_frame`.
+
+    Of components it has ``vertex`` and ``labels``, of reductions a row for each source.
 
     Parameters
     ----------
@@ -77,20 +79,25 @@ def check_target(path: Path, *, overwrite: bool) -> None:
     refuse_folder(path)
 
 
+def _columns_of(result: Result) -> dict[str, str]:
+    """Columns by their names in the file; those of many sources keep their own."""
+    return result.frame_names or {name: name for name in result.names}
+
+
 def _tables(result: Result) -> Iterator[Table]:
     """Blocks of rows of all columns."""
-    names = result.names
+    names = _columns_of(result)
     if isinstance(result.columns, Stored):
         stored = result.columns
         # Columns of 8 and of 4 bytes have chunks of different length.
-        cursors = [Cursor(stored.chunk, stored.spec(name)) for name in names]
+        cursors = [Cursor(stored.chunk, stored.spec(name)) for name in names.values()]
         rows = cursors[0].spec.length
         # One block at least, though without rows: a Parquet file has its columns from it.
         for start in range(0, max(1, rows), _ROWS):
             block = (cursor.read(start, min(start + _ROWS, rows)) for cursor in cursors)
             yield flat_columns(dict(zip(names, block, strict=True)))
     else:
-        yield flat_columns({name: result.columns[name] for name in names})
+        yield flat_columns({name: result.columns[column] for name, column in names.items()})
 
 
 def _write_text(tables: Iterator[Table], path: Path, separator: str) -> None:
@@ -111,7 +118,9 @@ def _texts(column: AnyArray) -> list[str]:
 
 
 def _write_npz(result: Result, path: Path) -> None:
-    columns: dict[str, Any] = {name: result.read(name) for name in result.names}
+    columns: dict[str, Any] = {
+        name: result.read(column) for name, column in _columns_of(result).items()
+    }
     np.savez(path, **columns)
 
 

@@ -23,11 +23,15 @@ class Exports:
 
     columns: Mapping[str, AnyArray] | Stored
     measure: ClassVar[str]
-    # Columns by the names that cuGraph gives them.
-    _frame_names: ClassVar[dict[str, str]] = {}
+    # Columns by the names that cuGraph gives them, in frames and exported files.
+    frame_names: ClassVar[dict[str, str]] = {}
 
     def read(self, name: str) -> AnyArray:
-        """One column, in host memory unless the search left it on the device as CuPy arrays."""
+        """One column, in host memory unless the search left it on the device as CuPy arrays.
+
+        It has the name that it has in stores, or the one that it has in frames.
+        """
+        name = self.frame_names.get(name, name)
         return self.columns.read(name) if isinstance(self.columns, Stored) else self.columns[name]
 
     def to_zarr(self) -> Any:
@@ -42,7 +46,7 @@ class Exports:
         Of a stored result it is read lazily, and checked. Of one that is on a worker its chunks are
         made there, when they are computed by a client of that cluster. Dtypes are those of columns.
         """
-        name = self.measure if name is None else name
+        name = self.measure if name is None else self.frame_names.get(name, name)
         if isinstance(self.columns, Stored):
             return lazy_column(self.columns, name)
         if (unread := self.unread) is not None:
@@ -60,7 +64,7 @@ class Exports:
         dd = import_module("dask.dataframe")
         series = [
             dd.from_dask_array(self.to_dask_array(column), columns=name)
-            for name, column in self._frame_names.items()
+            for name, column in self.frame_names.items()
         ]
         return dd.concat(series, axis=1)
 
@@ -71,7 +75,7 @@ class Exports:
         vertices have predecessor -1, and the distance that this package stores (level -1, +inf,
         or the largest int64). Components: ``vertex, labels``.
         """
-        columns = {name: self.on_host(column) for name, column in self._frame_names.items()}
+        columns = {name: self.on_host(column) for name, column in self.frame_names.items()}
         return frame_of(columns)
 
     def on_host(self, name: str) -> AnyArray:

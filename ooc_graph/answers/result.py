@@ -83,7 +83,7 @@ class Result(Exports):
     @property
     def names(self) -> tuple[str, ...]:
         """Names of the columns, in order."""
-        return tuple(self._frame_names.values())
+        return tuple(self.frame_names.values())
 
     @property
     def vertex(self) -> IntArray:
@@ -150,7 +150,7 @@ class BfsResult(TreeResult):
 
     kernel = "bfs"
     measure = LEVEL
-    _frame_names = {"vertex": VERTEX, "distance": LEVEL, "predecessor": PARENT}  # noqa: RUF012
+    frame_names = {"vertex": VERTEX, "distance": LEVEL, "predecessor": PARENT}  # noqa: RUF012
 
     @property
     def level(self) -> AnyArray:
@@ -164,7 +164,7 @@ class SsspResult(TreeResult):
 
     kernel = "sssp"
     measure = DISTANCE
-    _frame_names = {"vertex": VERTEX, "distance": DISTANCE, "predecessor": PARENT}  # noqa: RUF012
+    frame_names = {"vertex": VERTEX, "distance": DISTANCE, "predecessor": PARENT}  # noqa: RUF012
 
     @property
     def distance(self) -> AnyArray:
@@ -181,7 +181,7 @@ class ComponentsResult(Result):
 
     kernel = "components"
     measure = COMPONENT
-    _frame_names = {"vertex": VERTEX, "labels": COMPONENT}  # noqa: RUF012
+    frame_names = {"vertex": VERTEX, "labels": COMPONENT}  # noqa: RUF012
 
     @property
     def component(self) -> IntArray:

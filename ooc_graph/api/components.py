@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Literal, cast
 from ooc_graph.answers.result import ComponentsResult
 from ooc_graph.api.dispatch import search_one
 from ooc_graph.boundary import public
-from ooc_graph.model.resources import AUTO
 from ooc_graph.shards.load import Graph
-from ooc_graph.types import ProgressLike
+from ooc_graph.types import Arrays, DeviceName, Exchange, ProgressLike
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -22,9 +21,9 @@ def components(
     *,
     out: str | Path | None = None,
     client: Client | Literal[False] | None = None,
-    exchange: str = "auto",
-    device: str = AUTO,
-    arrays: str = "numpy",
+    exchange: Exchange = "auto",
+    device: DeviceName = "auto",
+    arrays: Arrays = "numpy",
     memory_limit: str | int | None = None,
     overwrite: bool = False,
     progress: ProgressLike = None,

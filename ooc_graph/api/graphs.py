@@ -1,12 +1,9 @@
-"""The public functions that make graphs: build a store, open one; and what searches are given.
-
-Which vertices are sources or targets is said by lists of original ids, files of them, or a number.
-"""
+"""The public functions that make graphs: build a store, open one; and what searches are given."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -14,15 +11,25 @@ import numpy as np
 
 from ooc_graph.boundary import public
 from ooc_graph.errors import InputError, UnknownVertexError, UsageError
-from ooc_graph.model.resources import AUTO, CudaLimits, parse_bytes
+from ooc_graph.model.resources import CudaLimits, parse_bytes
 from ooc_graph.report.adapters import reporter_of
 from ooc_graph.runtime.workplace import client_meant, workplace_for
 from ooc_graph.shards.load import Graph
 from ooc_graph.shards.memory_graph import MemoryGraph
-from ooc_graph.types import AnyArray, IntArray, ProgressLike
+from ooc_graph.types import (
+    AnyArray,
+    DeviceName,
+    FileFormat,
+    IntArray,
+    ProgressLike,
+    RowOrders,
+    WeightType,
+)
 
 if TYPE_CHECKING:
     from distributed import Client
+
+    from ooc_graph.edges.options import Column
 
 
 @public
@@ -31,35 +38,35 @@ def build(
     /,
     out: str | Path,
     *,
-    format: str | None = None,  # noqa: A002 - the option's name
+    format: FileFormat | None = None,  # noqa: A002 - the option's name
     directed: bool | None = None,
-    weight: Any = None,
-    rows: str | None = None,
+    source: Column | None = None,
+    target: Column | None = None,
+    weight: Column | bool | None = None,
+    columns: Sequence[Column] | None = None,
+    delimiter: str | None = None,
+    header: bool | None = None,
+    weight_type: WeightType | None = None,
+    rows: RowOrders | None = None,
     shards: int | None = None,
     compress: bool = False,
     client: Client | Literal[False] | None = None,
-    device: str = AUTO,
+    device: DeviceName = "auto",
     device_memory: str | int | None = None,
     memory_limit: str | int | None = None,
     overwrite: bool = False,
     progress: ProgressLike = None,
-    **options: Any,
 ) -> Graph:
     """Build a graph store from edges, and open it.
 
     Parameters
     ----------
     edges
-        Paths, a `Kronecker`, a frame, a sparse matrix, a graph, arrays, a list of pairs, a Dask
-        collection: all that `open_source` takes.
+        A `Kronecker`, or all that `open_source` takes.
     out
         Folder of the store, by custom ending in ``.zarr``; it appears when it is complete.
-    format
-        Name of the file format; None: by name and content.
-    directed
-        Whether (u, v) leads from u to v only; None: what the file or graph says, else undirected.
-    weight
-        Column of the weights, by name or index; False: none; None: what the format says.
+    format, directed, source, target, weight, columns, delimiter, header, weight_type
+        As for `open_source`.
     rows
         ``hub``, ``light`` or ``both`` row orders; None: both where there are weights, else hub.
     shards
@@ -81,9 +88,6 @@ def build(
         Replace an existing store.
     progress
         What shows how far the build is; see `bfs`.
-    **options
-        ``source``, ``target``, ``columns``, ``delimiter``, ``header``, ``weight_type``: see
-        `open_source`.
 
     Raises
     ------
@@ -99,12 +103,14 @@ def build(
     >>> import ooc_graph as og
     >>> g = og.build("edges.txt", "edges.zarr")  # doctest: +SKIP
     """
+    given = locals()
     # No search needs what a build does, and it takes long to import.
     from ooc_graph.edges import open_source  # noqa: PLC0415
+    from ooc_graph.edges.options import EdgeOptions  # noqa: PLC0415
     from ooc_graph.runtime.building import build_with_report  # noqa: PLC0415
     from ooc_graph.shards.build_options import BuildOptions  # noqa: PLC0415
 
-    opened = open_source(edges, format=format, directed=directed, weight=weight, **options)
+    opened = open_source(edges, **{name: given[name] for name in EdgeOptions.__annotations__})
     chosen = BuildOptions(rows=rows, shards=shards, overwrite=overwrite, compress=compress)
     limits = CudaLimits.of(device_memory, None).require_cuda(device)
     client = client_meant(client)

@@ -19,6 +19,7 @@ from ooc_graph.shards.build_options import BuildOptions
 from ooc_graph.shards.in_memory import build_in_memory
 from ooc_graph.shards.load import Graph
 from ooc_graph.threads import cores
+from ooc_graph.types import RowOrders
 
 # Bytes that a vertex without edges takes while vertices are numbered: its internal id, and what
 # every thread counts.
@@ -35,7 +36,7 @@ def from_edges(
     source: Any = None,
     vertices: int | None = None,
     directed: bool | None = None,
-    rows: str | None = None,
+    rows: RowOrders | None = None,
 ) -> Graph:
     """Make a graph in memory; nothing is written.
 

@@ -13,10 +13,9 @@ from ooc_graph.answers.matrix import LevelsResult, PairsResult
 from ooc_graph.answers.reductions import BINS, Bins
 from ooc_graph.api.graphs import located, positions_of
 from ooc_graph.boundary import public
-from ooc_graph.model.resources import AUTO
 from ooc_graph.search.many import search_many
 from ooc_graph.shards.load import Graph
-from ooc_graph.types import AnyArray, ProgressLike
+from ooc_graph.types import AnyArray, DeviceName, ProgressLike, Reduction
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -29,14 +28,14 @@ def johnson(
     *,
     targets: Any = None,
     cutoff: float | None = None,
-    reduce: str | None = None,
+    reduce: Reduction | None = None,
     bins: int = BINS,
     bin_width: float | None = None,
     parents: bool = False,
     out: str | Path | None = None,
     into: AnyArray | None = None,
     client: Client | Literal[False] | None = None,
-    device: str = AUTO,
+    device: DeviceName = "auto",
     memory_limit: str | int | None = None,
     device_memory: str | int | None = None,
     host_memory: str | int | None = None,
@@ -159,13 +158,13 @@ def multi_source_bfs(
     *,
     targets: Any = None,
     cutoff: float | None = None,
-    reduce: str | None = None,
+    reduce: Reduction | None = None,
     bins: int = BINS,
     bin_width: int | None = None,
     out: str | Path | None = None,
     into: AnyArray | None = None,
     client: Client | Literal[False] | None = None,
-    device: str = AUTO,
+    device: DeviceName = "auto",
     memory_limit: str | int | None = None,
     device_memory: str | int | None = None,
     host_memory: str | int | None = None,

@@ -20,20 +20,21 @@ from ooc_graph.runtime.machine import default_limit_bytes
 from ooc_graph.runtime.this_process import planned
 from ooc_graph.shards.load import Graph
 from ooc_graph.strategies.many.tiers import KERNELS as MANY
+from ooc_graph.types import DeviceName, Kernel, Reduction
 
 
 @public
 def plan(
     graph: Graph | str | Path | Kronecker,
-    kernel: str = "bfs",
+    kernel: Kernel = "bfs",
     *,
     sources: Any = None,
     targets: Any = None,
-    reduce: str | None = None,
+    reduce: Reduction | None = None,
     bins: int = BINS,
     parents: bool = False,
     memory_limit: str | int | None = None,
-    device: str = CPU,
+    device: DeviceName = "cpu",
     device_memory: str | int | None = None,
     host_memory: str | int | None = None,
 ) -> dict[str, Any]:

@@ -10,9 +10,8 @@ from ooc_graph.answers.result import BfsResult, SsspResult
 from ooc_graph.answers.several import Answers
 from ooc_graph.api.dispatch import search_one
 from ooc_graph.boundary import public
-from ooc_graph.model.resources import AUTO
 from ooc_graph.shards.load import Graph
-from ooc_graph.types import AnyArray, IntArray, ProgressLike
+from ooc_graph.types import AnyArray, Arrays, DeviceName, Exchange, IntArray, Method, ProgressLike
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -26,10 +25,10 @@ def bfs(
     out: str | Path | None = ...,
     into: Mapping[str, AnyArray] | None = ...,
     client: Client | Literal[False] | None = ...,
-    exchange: str = ...,
-    method: str = ...,
-    device: str = ...,
-    arrays: str = ...,
+    exchange: Exchange = ...,
+    method: Method = ...,
+    device: DeviceName = ...,
+    arrays: Arrays = ...,
     memory_limit: str | int | None = ...,
     device_memory: str | int | None = ...,
     host_memory: str | int | None = ...,
@@ -52,10 +51,10 @@ def bfs(
     out: str | Path | None = None,
     into: Mapping[str, AnyArray] | None = None,
     client: Client | Literal[False] | None = None,
-    exchange: str = "auto",
-    method: str = "rows",
-    device: str = AUTO,
-    arrays: str = "numpy",
+    exchange: Exchange = "auto",
+    method: Method = "rows",
+    device: DeviceName = "auto",
+    arrays: Arrays = "numpy",
     memory_limit: str | int | None = None,
     device_memory: str | int | None = None,
     host_memory: str | int | None = None,
@@ -139,10 +138,10 @@ def sssp(
     out: str | Path | None = ...,
     into: Mapping[str, AnyArray] | None = ...,
     client: Client | Literal[False] | None = ...,
-    exchange: str = ...,
-    method: str = ...,
-    device: str = ...,
-    arrays: str = ...,
+    exchange: Exchange = ...,
+    method: Method = ...,
+    device: DeviceName = ...,
+    arrays: Arrays = ...,
     memory_limit: str | int | None = ...,
     device_memory: str | int | None = ...,
     host_memory: str | int | None = ...,
@@ -165,10 +164,10 @@ def sssp(
     out: str | Path | None = None,
     into: Mapping[str, AnyArray] | None = None,
     client: Client | Literal[False] | None = None,
-    exchange: str = "auto",
-    method: str = "rows",
-    device: str = AUTO,
-    arrays: str = "numpy",
+    exchange: Exchange = "auto",
+    method: Method = "rows",
+    device: DeviceName = "auto",
+    arrays: Arrays = "numpy",
     memory_limit: str | int | None = None,
     device_memory: str | int | None = None,
     host_memory: str | int | None = None,

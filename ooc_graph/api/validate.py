@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias, overload
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, Unpack, overload
 
 from ooc_graph.answers.matrix import PairsResult
 from ooc_graph.answers.result import Result, SsspResult
@@ -12,6 +12,7 @@ from ooc_graph.answers.several import Answers
 from ooc_graph.api.graphs import located
 from ooc_graph.boundary import public
 from ooc_graph.edges import open_source
+from ooc_graph.edges.options import EdgeOptions
 from ooc_graph.errors import UsageError, ValidationFailedError
 from ooc_graph.layout.stored import Stored
 from ooc_graph.model.resources import CPU
@@ -29,7 +30,7 @@ Answer: TypeAlias = Result | str | Path
 
 
 @overload
-def validate(result: Answer, edges: Any, /, **options: Any) -> Verdict: ...
+def validate(result: Answer, edges: Any, /, **options: Unpack[EdgeOptions]) -> Verdict: ...
 
 
 @overload

@@ -33,6 +33,7 @@ from ooc_graph.model.resources import CPU, parse_bytes
 from ooc_graph.remote.stores import local_path
 from ooc_graph.report.progress import Progress
 from ooc_graph.shards.load import Graph
+from ooc_graph.types import Kernel
 
 
 @command("ooc-graph info flights.zarr")
@@ -80,7 +81,7 @@ ooc-graph plan --kernel graph500 --scale 24""")
 @json_option
 def plan(
     graph: str | Path | None,
-    kernel: str,
+    kernel: Kernel,
     scale: int | None,
     as_json: bool,
     sources: str | None,

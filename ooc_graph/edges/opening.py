@@ -23,6 +23,7 @@ from ooc_graph.edges.parts import local_paths, parts_among
 from ooc_graph.edges.tables import open_parquet
 from ooc_graph.errors import InputError, UsageError
 from ooc_graph.remote.urls import is_url
+from ooc_graph.types import FileFormat, WeightType
 
 FORMATS: dict[str, Callable[[Sequence[str], ReadOptions], EdgeSource]] = {
     "edgelist": partial(open_delimited, "edgelist", ""),
@@ -50,7 +51,7 @@ def open_source(
     edges: Any,
     /,
     *,
-    format: str | None = None,  # noqa: A002 (the option's name)
+    format: FileFormat | None = None,  # noqa: A002 (the option's name)
     directed: bool | None = None,
     source: Column | None = None,
     target: Column | None = None,
@@ -58,7 +59,7 @@ def open_source(
     columns: Sequence[Column] | None = None,
     delimiter: str | None = None,
     header: bool | None = None,
-    weight_type: str | None = None,
+    weight_type: WeightType | None = None,
 ) -> EdgeSource:
     """Open edges for reading in blocks. Only headers and first lines are read here.
 

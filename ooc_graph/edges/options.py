@@ -5,11 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TypedDict
 
 import numpy as np
 
 from ooc_graph.edges.lines import is_count
 from ooc_graph.errors import InputError, UsageError
+from ooc_graph.types import FileFormat, WeightType
 
 Column = str | int
 
@@ -21,6 +23,20 @@ WEIGHT_TYPES = {
     "float64": "float64",
 }
 _DELIMITERS = {"tab": "\t", "\\t": "\t", "space": "", "whitespace": "", " ": "", "comma": ","}
+
+
+class EdgeOptions(TypedDict, total=False):
+    """What `open_source` takes besides the edges."""
+
+    format: FileFormat | None
+    directed: bool | None
+    source: Column | None
+    target: Column | None
+    weight: Column | bool | None
+    columns: Sequence[Column] | None
+    delimiter: str | None
+    header: bool | None
+    weight_type: WeightType | None
 
 
 @dataclass(frozen=True, kw_only=True)

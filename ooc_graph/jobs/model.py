@@ -13,6 +13,7 @@ from pydantic import Field, model_validator
 from ooc_graph.jobs.fields import LocationOrUrl, Locations, Name, Size, Table, as_taken
 from ooc_graph.jobs.stage_tables import AnyStage
 from ooc_graph.model.resources import CudaLimits, parse_bytes
+from ooc_graph.types import DeviceName, FileFormat, RowOrders
 
 
 class KroneckerSource(Table):
@@ -34,24 +35,7 @@ class FilesSource(Table):
     path: LocationOrUrl | Annotated[list[LocationOrUrl], Field(min_length=1)] = Field(
         description="a file, several that are parts of one edge list, a folder of parts, or URLs"
     )
-    format: (
-        Literal[
-            "edgelist",
-            "csv",
-            "tsv",
-            "mtx",
-            "gr",
-            "graphalytics",
-            "metis",
-            "algs4",
-            "counted",
-            "adjacency",
-            "npy",
-            "npz",
-            "parquet",
-        ]
-        | None
-    ) = Field(default=None, description="by name and content unless given")
+    format: FileFormat | None = Field(default=None, description="by name and content unless given")
     directed: bool | None = Field(
         default=None, description="as the file says, else undirected, unless given"
     )
@@ -85,9 +69,7 @@ class StoreSource(Table):
 class Build(Table):
     """How the graph is built, as `ooc_graph.build` takes it."""
 
-    rows: Literal["hub", "light", "both"] | None = Field(
-        default=None, description="row orders to store"
-    )
+    rows: RowOrders | None = Field(default=None, description="row orders to store")
     shards: int | None = Field(default=None, ge=1, description="virtual shards, a power of two")
     compress: bool = Field(default=False, description="store numbers in as few bits as do")
 
@@ -139,7 +121,7 @@ class SlurmCluster(Table):
 class Resources(Table):
     """What the work may use, as the functions of the API take it."""
 
-    device: Literal["auto", "cpu", "cuda"] = Field(default="auto", description="where kernels run")
+    device: DeviceName = Field(default="auto", description="where kernels run")
     memory_limit: Size | None = Field(
         default=None, description="host memory of all processes together"
     )

@@ -216,7 +216,7 @@ def test_nothing_is_pinned(graph: og.Graph, made_up: MadeUp, wanted: str, kernel
     whole = cuda_memory.cuda_bytes(graph, "sssp" if kernel == "apsp" else "bfs")
     given = {"device": wanted, "device_memory": whole - 1, "host_memory": 0, "progress": said}
     if wanted == CUDA:
-        words = "of pinned host memory, and 0 may be used; raise --host-memory"
+        words = "of pinned host memory, and 0 may be used; raise host_memory="
         with pytest.raises(MemoryBudgetError, match=words):
             find(graph, sources, **given)
     else:
