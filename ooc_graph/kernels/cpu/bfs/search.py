@@ -97,6 +97,8 @@ class CpuBfsSearch:
             np.empty_like(never),
             never,
             np.empty(rows if self._list else 0, np.uint8),
+            most=rows,
+            targets=np.empty(0, np.int64),
         )
         self._trace = new_trace(rows + 1)
 
@@ -113,23 +115,35 @@ class CpuBfsSearch:
 
     def run(self, root: int) -> BfsTree:
         """Search from internal id ``root``; the arrays stay this search's until the next run."""
+        return self._run(root, self._scratch)
+
+    def run_within(self, root: int, cutoff: float | None, targets: IntArray) -> BfsTree:
+        """As `run`, but no farther than a level, and than all ``targets``, rows, if there are any.
+
+        All levels are whole up to the last one.
+        """
+        rows = len(self._tree.parent)
+        most = rows if cutoff is None else int(min(cutoff, rows))
+        return self._run(root, self._scratch._replace(most=most, targets=targets))
+
+    def _run(self, root: int, scratch: Scratch) -> BfsTree:
         control = new_control()
         start = perf_counter()
         listed = -1
         if self._list is not None:
             # On the calling thread, and mostly it ends there: nobody is woken up for it.
-            given = self._list, self._tree, self._scratch, self._trace
+            given = self._list, self._tree, scratch, self._trace
             listed = int(thin_levels.search_list(control, *given, root))
         if control[REACHED] < len(self._tree.parent) or control[FOUND] > 0:
-            self._search(control, root, listed)
+            self._search(control, scratch, root, listed)
         elapsed_s = perf_counter() - start
         levels = int(control[DEPTH])
         trace: list[AnyArray] = [column[:levels] for column in self._trace]
         return BfsTree(self._tree.parent, self._tree.level, elapsed_s, *trace)
 
-    def _search(self, control: IntArray, root: int, listed: int) -> None:
+    def _search(self, control: IntArray, scratch: Scratch, root: int, listed: int) -> None:
         """Search, or go on from a list; or clear what was not reached, if the list did all."""
-        given = self._out, self._into, self._tree, self._scratch, self._trace, root, listed
+        given = self._out, self._into, self._tree, scratch, self._trace, root, listed
         if self._alone or (listed >= 0 and control[FOUND] == 0):
             search(0, 1, control, *given)
         else:
