@@ -89,7 +89,7 @@ def test_limits_in_memory(kernel: str, method: str, graph: og.Graph) -> None:
 
 def test_a_bfs_in_memory_ends_early(graph: og.Graph, monkeypatch: pytest.MonkeyPatch) -> None:
     levels: list[int] = []
-    plain = CpuBfsSearch._run
+    plain = CpuBfsSearch.run
 
     def counted(self: CpuBfsSearch, *given: Any) -> Any:
         found = plain(self, *given)
@@ -97,7 +97,7 @@ def test_a_bfs_in_memory_ends_early(graph: og.Graph, monkeypatch: pytest.MonkeyP
         assert found.level.max() == levels[-1] - 1
         return found
 
-    monkeypatch.setattr(CpuBfsSearch, "_run", counted)
+    monkeypatch.setattr(CpuBfsSearch, "run", counted)
     whole = og.bfs(graph, 7, **CLIENT)
     neighbor = int(whole.vertex[whole.level == 1][0])
     og.bfs(graph, 7, cutoff=1, **CLIENT)

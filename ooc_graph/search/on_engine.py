@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
+from ooc_graph.kernels.common.wanted import Wanted
 from ooc_graph.model.engine import Engine
 from ooc_graph.model.resources import CPU
 from ooc_graph.model.task import SearchTask, Written
@@ -19,15 +21,17 @@ def found_by(engine: Engine, task: SearchTask) -> Any:
     Whatever it finds beyond what is wanted counts as unreached (`Within`).
     """
     root, within = internal_root(engine, task.root), task.request.within
-    if within is None or not hasattr(engine.search, "run_within"):
+    if within is None or not getattr(engine.search, "ends_early", False):
         return engine.search.run(*root)
-    rows = np.empty(0, np.int64)
+    wanted = Wanted()
+    if within.cutoff is not None:
+        wanted = replace(wanted, most=int(min(within.cutoff, len(engine.ids.original_of))))
     if within.targets is not None:
         rows = engine.ids.internal_of[within.targets].astype(np.int64)
-        if (rows < 0).any():
-            # One without arcs is never reached: the others are no reason to end.
-            rows = rows[:0]
-    return engine.search.run_within(*root, within.cutoff, rows)
+        # One without arcs is never reached: then the others are no reason to end.
+        if (rows >= 0).all():
+            wanted = replace(wanted, targets=rows)
+    return engine.search.run(*root, wanted)
 
 
 def by_device(engine: Engine, task: SearchTask) -> Written | None:

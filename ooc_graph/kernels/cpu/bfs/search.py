@@ -12,6 +12,7 @@ from ooc_graph.kernels.common.bitmap import Words, pack_bits, whole_set
 from ooc_graph.kernels.common.compiled import kernel
 from ooc_graph.kernels.common.decisions import BfsTree
 from ooc_graph.kernels.common.team import Team, new_control
+from ooc_graph.kernels.common.wanted import EVERYTHING, Wanted
 from ooc_graph.kernels.cpu.bfs import thin_levels
 from ooc_graph.kernels.cpu.bfs.fused import Scratch, Trace, search
 from ooc_graph.kernels.cpu.bfs.list_level import ListRows, list_rows, survey_rows
@@ -81,6 +82,8 @@ class CpuBfsSearch:
     rows may get fixed slots as well.
     """
 
+    ends_early = True  # given what is wanted
+
     def __init__(self, out: Rows, into: Rows, team: Team, *, copies: bool = True) -> None:
         rows, ids = len(out.offsets) - 1, out.neighbors.dtype
         if into is not out and _same_rows(out.offsets, out.neighbors, into.offsets, into.neighbors):
@@ -97,8 +100,8 @@ class CpuBfsSearch:
             np.empty_like(never),
             never,
             np.empty(rows if self._list else 0, np.uint8),
-            most=rows,
-            targets=np.empty(0, np.int64),
+            EVERYTHING.most,
+            EVERYTHING.targets,
         )
         self._trace = new_trace(rows + 1)
 
@@ -113,20 +116,12 @@ class CpuBfsSearch:
         rows_in = rows if is_same else list_rows(into, longer_in, copies)
         return Sides(rows, rows_in, is_same, int(widest))
 
-    def run(self, root: int) -> BfsTree:
-        """Search from internal id ``root``; the arrays stay this search's until the next run."""
-        return self._run(root, self._scratch)
+    def run(self, root: int, wanted: Wanted = EVERYTHING) -> BfsTree:
+        """Search from internal id ``root``; the arrays stay this search's until the next run.
 
-    def run_within(self, root: int, cutoff: float | None, targets: IntArray) -> BfsTree:
-        """As `run`, but no farther than a level, and than all ``targets``, rows, if there are any.
-
-        All levels are whole up to the last one.
+        All levels are whole up to the last one that is wanted.
         """
-        rows = len(self._tree.parent)
-        most = rows if cutoff is None else int(min(cutoff, rows))
-        return self._run(root, self._scratch._replace(most=most, targets=targets))
-
-    def _run(self, root: int, scratch: Scratch) -> BfsTree:
+        scratch = self._scratch._replace(most=wanted.most, targets=wanted.targets)
         control = new_control()
         start = perf_counter()
         listed = -1
