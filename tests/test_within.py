@@ -130,6 +130,8 @@ def test_stored_answers_say_their_limit_and_are_not_validated(kernel: str, tmp_p
     same(several[0], truncated(whole, 2))
     with pytest.raises(og.errors.OutputExistsError, match="another cutoff"):
         search(built, [7, 8], cutoff=3, out=tmp_path / "several", **CLIENT)
+    with pytest.raises(og.errors.OutputExistsError, match="another cutoff"):
+        search(built, [7, 8], out=tmp_path / "several", **CLIENT)
 
 
 def test_a_root_without_edges_reaches_itself_alone() -> None:
