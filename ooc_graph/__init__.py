@@ -23,6 +23,8 @@ In the order of the data:
     What a search would hold in memory, and what would stay in the store.
 `validate`
     Check an answer against the edges: trees by Graph500's rules, components by their own.
+`release`
+    Free the graphs that are kept loaded between searches.
 `export`
     Write a stored result as Parquet, CSV, TSV or NumPy file.
 `local_cluster`, `joined_cluster`
@@ -60,7 +62,9 @@ if TYPE_CHECKING:
     from ooc_graph.api.in_memory import from_edges
     from ooc_graph.api.many import johnson, multi_source_bfs, shortest_paths
     from ooc_graph.api.plan import plan
-    from ooc_graph.api.single import bfs, sssp
+    from ooc_graph.api.session import release
+    from ooc_graph.api.single import bfs
+    from ooc_graph.api.sssp import sssp
     from ooc_graph.api.validate import validate
     from ooc_graph.edges.interface import EdgeSource
     from ooc_graph.edges.kronecker import Kronecker
@@ -103,6 +107,7 @@ __all__ = [
     "open",
     "open_source",
     "plan",
+    "release",
     "shortest_paths",
     "sssp",
     "tls_security",
@@ -126,7 +131,9 @@ _MODULES = {
     "api.in_memory": "from_edges",
     "api.many": "johnson multi_source_bfs shortest_paths",
     "api.plan": "plan",
-    "api.single": "bfs sssp",
+    "api.session": "release",
+    "api.single": "bfs",
+    "api.sssp": "sssp",
     "api.validate": "validate",
     "runtime.cluster": "local_cluster",
     "runtime.dask_configuration": "dask_config",

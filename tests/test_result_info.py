@@ -86,7 +86,9 @@ def test_a_search_that_leaves_memory_says_why_and_warns_once(
     engine_cache.release()
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        og.bfs(dense, 0, **where)
+        near = og.bfs(dense, 0, cutoff=0, **where)
+    assert near.info.strategy == "cpu/disk"
+    assert near.reached.sum() == 1
     # The log has it each time.
     said = [record for record in caplog.records if record.levelno == logging.WARNING]
     assert len(said) == 2

@@ -29,6 +29,7 @@ from ooc_graph.kernels.cpu.sssp.near_far_search import suits_near_far
 from ooc_graph.model.request import Request
 from ooc_graph.model.reservation import Reservation
 from ooc_graph.model.task import SearchTask
+from ooc_graph.runtime import engine_cache
 from ooc_graph.runtime import workplace as workplaces
 from ooc_graph.runtime.cluster import local_cluster
 from ooc_graph.search.plan import Plan
@@ -73,6 +74,15 @@ def test_searches_at_the_same_time_do_not_mix(graph: og.Graph, cluster: Client) 
         for result in threads.map(search, roots * 2):
             assert np.array_equal(result.parent, expected[result.root].parent)
             assert np.array_equal(result.level, expected[result.root].level)
+
+
+def test_workers_release_what_they_keep(graph: og.Graph, cluster: Client) -> None:
+    root = int(og.Kronecker(13, edge_factor=4).search_keys(1)[0])
+    expected = og.bfs(graph, root, client=cluster)
+    assert any(cluster.run(engine_cache.keeps_any).values())
+    og.release(client=cluster)
+    assert not any(cluster.run(engine_cache.keeps_any).values())
+    assert og.bfs(graph, root, client=cluster) == expected
 
 
 def test_an_answer_never_replaces_the_graph(graph: og.Graph) -> None:

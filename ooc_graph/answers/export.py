@@ -81,7 +81,7 @@ def check_target(path: Path, *, overwrite: bool) -> None:
 
 def _columns_of(result: Result) -> dict[str, str]:
     """Columns by their names in the file; those of many sources keep their own."""
-    return result.frame_names or {name: name for name in result.names}
+    return result.frame_columns() or {name: name for name in result.names}
 
 
 def _tables(result: Result) -> Iterator[Table]:

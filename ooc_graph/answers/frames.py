@@ -26,6 +26,10 @@ class Exports:
     # Columns by the names that cuGraph gives them, in frames and exported files.
     frame_names: ClassVar[dict[str, str]] = {}
 
+    def frame_columns(self) -> dict[str, str]:
+        """Columns of this result by the names that frames have for them."""
+        return self.frame_names
+
     def read(self, name: str) -> AnyArray:
         """One column, in host memory unless the search left it on the device as CuPy arrays.
 
@@ -64,7 +68,7 @@ class Exports:
         dd = import_module("dask.dataframe")
         series = [
             dd.from_dask_array(self.to_dask_array(column), columns=name)
-            for name, column in self.frame_names.items()
+            for name, column in self.frame_columns().items()
         ]
         return dd.concat(series, axis=1)
 
@@ -75,7 +79,7 @@ class Exports:
         vertices have predecessor -1, and the distance that this package stores (level -1, +inf,
         or the largest int64). Components: ``vertex, labels``.
         """
-        columns = {name: self.on_host(column) for name, column in self.frame_names.items()}
+        columns = {name: self.on_host(column) for name, column in self.frame_columns().items()}
         return frame_of(columns)
 
     def on_host(self, name: str) -> AnyArray:

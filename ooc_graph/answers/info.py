@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from ooc_graph.answers.shown import html_table, size_text, time_text
+from ooc_graph.answers.shown import size_text, time_text
+from ooc_graph.layout.html_table import html_table
 
 
 @dataclass(frozen=True, repr=False)
@@ -59,7 +60,10 @@ class Info:
             "rejected": dict(self.rejected),
         }
 
-    def _rows(self) -> list[tuple[str, str]]:
+    def rows(self) -> list[tuple[str, str]]:
+        """Names and values as they are shown; empty if nothing is known."""
+        if not self.device:
+            return []
         ranks = f", {self.ranks:,} ranks" if self.ranks > 1 else ""
         parts = ((part, time_text(taken)) for part, taken in self.seconds.items())
         tiers = ((tier, size_text(size)) for tier, size in self.tier_bytes.items())
@@ -75,9 +79,8 @@ class Info:
     def __repr__(self) -> str:
         if not self.device:
             return "<Info: opened from a store>"
-        return f"<Info {'; '.join(f'{name}: {value}' for name, value in self._rows())}>"
+        return f"<Info {'; '.join(f'{name}: {value}' for name, value in self.rows())}>"
 
     def _repr_html_(self) -> str:
-        if not self.device:
-            return html_table("opened from a store", ())
-        return html_table("How it was found", self._rows())
+        title = "How it was found" if self.device else "Opened from a store"
+        return html_table(title, self.rows())

@@ -64,6 +64,11 @@ class LateColumns(Mapping[str, AnyArray]):
         return dict, (dict(self),)
 
     @property
+    def size(self) -> int:
+        """Vertices."""
+        return self._size
+
+    @property
     def unread(self) -> Unread | None:
         """The columns if they are still on a worker."""
         columns = self._columns

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True, repr=False, eq=False)
 class PairsResult(Result):
     """Distances from many sources to many vertices, or a reduction for each source.
 
@@ -44,6 +44,16 @@ class PairsResult(Result):
         else:
             there = set(self.columns)
         return next(iter(there - {SOURCE, REACHED, VERTEX, self.measure, PARENT}), None)
+
+    def _size(self) -> tuple[int, ...]:
+        sources = self._length(SOURCE)
+        return (sources,) if self.reduced else (sources, self._length(VERTEX))
+
+    def _shown(self) -> str:
+        where = self.columns.path if isinstance(self.columns, Stored) else "in memory"
+        sources, *vertices = self._size()
+        what = f"{self.measure} to {vertices[0]:,} vertices" if vertices else self.reduced
+        return f"{what} from {sources:,} sources, {where}"
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -99,7 +109,7 @@ class PairsResult(Result):
         raise UsageError(f"many sources give no table: use to_dask_array('{self.measure}')")
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True, repr=False, eq=False)
 class LevelsResult(PairsResult):
     """Levels of a BFS from each of many sources, or a reduction of them for each."""
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
 
+from ooc_graph.answers.compared import Compared
 from ooc_graph.answers.frames import Exports
 from ooc_graph.answers.info import Info
 from ooc_graph.answers.paths import InMemory, InStore, Parents, Predecessors, paths_to, vertex_ids
@@ -17,6 +18,7 @@ from ooc_graph.layout.names import (
     COMPONENT,
     DISTANCE,
     LEVEL,
+    NEAREST,
     PARENT,
     VERTEX,
 )
@@ -24,8 +26,8 @@ from ooc_graph.layout.stored import Stored
 from ooc_graph.types import AnyArray, IntArray
 
 
-@dataclass(frozen=True)
-class Result(Exports):
+@dataclass(frozen=True, repr=False, eq=False)
+class Result(Compared, Exports):
     """What an algorithm found out about every vertex: arrays, or the store they are read from.
 
     ``root`` is the original id where the search began; None if an algorithm has none. ``elapsed_s``
@@ -58,17 +60,19 @@ class Result(Exports):
             wanted = cls.kernel or "a search"
             raise UsageError(f"{path}: holds a result of {kind.kernel}, not of {wanted}")
         count = stored.attributes.get("components", None if kind is ComponentsResult else 0)
+        sources = stored.attributes.get("sources", [])
         is_own = "graph_sha256" in stored.attributes and isinstance(count, int)
+        is_own &= isinstance(stored.attributes.get("limit", 0), (int, float))
+        is_own &= isinstance(sources, list) and all(isinstance(one, int) for one in sources)
         if not is_own or issubclass(kind, TreeResult) != isinstance(root, int):
             raise CorruptStoreError(
                 f"{stored.path}: its attributes are not those of an answer; search again"
             )
         opened: Self = kind(root, None, stored)
+        if isinstance(opened, TreeResult):
+            limit, sources = (stored.attributes.get(name) for name in ("limit", "sources"))
+            opened = replace(opened, limit=limit, sources=tuple(sources or ()))
         return opened
-
-    def __repr__(self) -> str:
-        at = "" if self.root is None else f" root={self.root}"
-        return f"<{type(self).__name__}{at}>"
 
     @property
     def seconds(self) -> Mapping[str, float]:
@@ -91,16 +95,40 @@ class Result(Exports):
         return self.read(VERTEX)
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True, repr=False, eq=False)
 class TreeResult(Result):
-    """Tree of a single-source search."""
+    """Tree of a single-source search.
+
+    ``limit`` is the largest level or distance that counts as reached, if ``cutoff=`` or
+    ``targets=`` left anything out; None: all is there that can be reached. ``sources`` are the
+    original ids, ascending, that one search began at if they were given as ``sources=``; ``root``
+    is the first of them. Empty: it began at ``root``.
+    """
 
     root: int
+    limit: float | None = None
+    sources: tuple[int, ...] = ()
 
     @property
     def names(self) -> tuple[str, ...]:
         """Names of the columns, in order."""
-        return VERTEX, PARENT, self.measure
+        return VERTEX, PARENT, self.measure, *([NEAREST] if self.sources else [])
+
+    @property
+    def nearest(self) -> IntArray:
+        """The source that each vertex is nearest to, -1 unreached: int64 (vertices,).
+
+        Of sources that are equally near the smallest id.
+        """
+        if self.sources:
+            return self.read(NEAREST)
+        return np.where(self.reached, self.root, -1)
+
+    def _identity(self) -> tuple[Any, ...]:
+        return *super()._identity(), self.limit, self.sources
+
+    def frame_columns(self) -> dict[str, str]:
+        return {**self.frame_names, **({NEAREST: NEAREST} if self.sources else {})}
 
     @property
     def parent(self) -> IntArray:
@@ -144,7 +172,18 @@ class TreeResult(Result):
         return InMemory(self.on_host(VERTEX), self.on_host(PARENT))
 
 
-@dataclass(frozen=True, repr=False)
+def require_unlimited(result: Result, name: str) -> None:
+    """Refuse an answer that Graph500's rules are not for; UsageError begins with its name."""
+    if isinstance(result, TreeResult) and result.sources:
+        raise UsageError(f"{name}: is of several sources at once, and the rules are for one tree")
+    if isinstance(result, TreeResult) and result.limit is not None:
+        raise UsageError(
+            f"{name}: leaves out what is farther than {result.limit}, so that the rules do not "
+            "hold: search without cutoff= and targets= to validate"
+        )
+
+
+@dataclass(frozen=True, repr=False, eq=False)
 class BfsResult(TreeResult):
     """Breadth-first search tree."""
 
@@ -158,7 +197,7 @@ class BfsResult(TreeResult):
         return self.read(LEVEL)
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True, repr=False, eq=False)
 class SsspResult(TreeResult):
     """Single-source shortest paths."""
 
@@ -175,7 +214,7 @@ class SsspResult(TreeResult):
         return self.read(DISTANCE)
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True, repr=False, eq=False)
 class ComponentsResult(Result):
     """Weakly connected components; `elapsed_s` is the time until they are known by internal id."""
 

@@ -1,4 +1,4 @@
-"""Trees, and components, by internal id -> columns by original id, chunk by chunk."""
+"""Trees by internal id -> columns by original id, chunk by chunk."""
 
 from __future__ import annotations
 
@@ -11,10 +11,11 @@ from typing import Any
 
 import numpy as np
 
+from ooc_graph.answers.within import Within
 from ooc_graph.layout.chunks import FileEntry, write_array
 from ooc_graph.layout.linked import link_array
 from ooc_graph.layout.metadata import ArraySpec
-from ooc_graph.layout.names import COMPONENT, DISTANCE, LEVEL, PARENT, VERTEX
+from ooc_graph.layout.names import DISTANCE, LEVEL, PARENT, VERTEX
 from ooc_graph.layout.stored import Stored
 from ooc_graph.ranges import in_ranges
 from ooc_graph.types import INT64_UNREACHED, AnyArray, IntArray
@@ -133,15 +134,33 @@ class Columns(ABC):
 
 
 class TreeColumns(Columns):
-    """Columns of a tree: vertices, parents, and levels or distances."""
+    """Columns of a tree: vertices, parents, and levels or distances.
 
-    def __init__(self, tree: Tree, ids: Ids) -> None:
+    Of a search that is wanted ``within`` a limit, vertices beyond it are unreached.
+    """
+
+    def __init__(self, tree: Tree, ids: Ids, within: Within | None = None) -> None:
         self._tree = tree
         self._unreached = unreached(tree.kernel, tree.measure.dtype)
+        self._limit = None if within is None else within.limit_of(self._of_targets(within, ids))
         self._parent_ids = np.empty(0, np.int32)
         dtypes = tree_dtypes(tree.kernel, tree.measure.dtype)
         stored = "+inf" if self._unreached == np.inf else self._unreached
-        super().__init__(ids, dtypes, {"root": tree.root, "unreached": stored})
+        attributes = {"root": tree.root, "unreached": stored}
+        if self._limit is not None:
+            attributes["limit"] = self._limit
+        super().__init__(ids, dtypes, attributes)
+
+    def _of_targets(self, within: Within, ids: Ids) -> AnyArray:
+        """Levels or distances of the targets; of a root without arcs, too."""
+        tree = self._tree
+        targets = np.empty(0, np.int64) if within.targets is None else within.targets
+        rows = ids.internal_of[targets]
+        found = np.full(len(targets), self._unreached, tree.measure.dtype)
+        if len(tree.measure):
+            found = np.where(rows >= 0, tree.measure[np.maximum(rows, 0)], found)
+        found[targets == tree.root_position] = 0
+        return found
 
     def fill(self, name: str, start: int, out: AnyArray) -> None:
         """Put parents or measures of some vertices into ``out``."""
@@ -151,8 +170,14 @@ class TreeColumns(Columns):
             out.fill(-1 if is_parent else self._unreached)
         elif is_parent:
             loops.order_parents(internal_of, tree.parent, self.ids.original_of, out)
+            if self._limit is not None:
+                found = np.empty(len(out), tree.measure.dtype)
+                loops.order_measures(internal_of, tree.measure, found.dtype.type(0), found)
+                out[found > self._limit] = -1
         else:
             loops.order_measures(internal_of, tree.measure, out.dtype.type(self._unreached), out)
+            if self._limit is not None:
+                out[out > self._limit] = self._unreached
         if start <= tree.root_position < start + len(out):
             # A root without any arc has no row, and yet it is reached.
             out[tree.root_position - start] = tree.root if is_parent else 0
@@ -166,7 +191,7 @@ class TreeColumns(Columns):
     def fill_all(self, name: str, out: AnyArray, threads: int) -> None:
         """Put a whole column into ``out``; parents by row first."""
         rows, parent_ids = len(self._tree.parent), self._parent_ids
-        if name != PARENT or not rows:
+        if name != PARENT or not rows or self._limit is not None:
             super().fill_all(name, out, threads)
             return
         parent, ids, loops, none = self._tree.parent, self.ids, _loops(), out.dtype.type(-1)
@@ -181,33 +206,6 @@ class TreeColumns(Columns):
         _by_threads(threads, self.size, order)
         out[self._tree.root_position] = self._tree.root
         self._parent_ids = parent_ids[:0].copy()  # an answer that is read late keeps no more
-
-
-class ComponentColumns(Columns):
-    """Columns of components; the number of these is stored with them.
-
-    ``label``, uint32 or uint64 (rows,), names each internal id's component by one of its rows.
-    """
-
-    def __init__(self, label: AnyArray, ids: Ids) -> None:
-        from ooc_graph.kernels.cpu.components.fused import first_positions  # noqa: PLC0415
-
-        self._label = label
-        self._first = np.full(len(label), -1, ids.internal_of.dtype)
-        first_positions(ids.internal_of, label, self._first)
-        isolated = np.count_nonzero(ids.internal_of < 0)
-        count = int(isolated + np.count_nonzero(self._first >= 0))
-        dtypes = dict.fromkeys((VERTEX, COMPONENT), np.dtype(np.int64))
-        super().__init__(ids, dtypes, {"components": count})
-
-    def fill(self, name: str, start: int, out: AnyArray) -> None:  # noqa: ARG002
-        """Put the smallest original id of each vertex's component into ``out``."""
-        position = np.arange(start, start + len(out))
-        internal = self.ids.internal_of[start : start + len(out)]
-        has_row = internal >= 0
-        position[has_row] = self._first[self._label[internal[has_row]]]
-        originals = self.ids.originals
-        out[:] = position + (self.ids.first or 0) if originals is None else originals[position]
 
 
 def _loops() -> Any:

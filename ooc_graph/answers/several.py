@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, TypeVar, overload
 
 from ooc_graph.answers.result import TreeResult
+from ooc_graph.layout.html_table import html_table
 from ooc_graph.types import IntArray
 
 Found = TypeVar("Found", bound=TreeResult)
@@ -51,8 +52,23 @@ class Answers(Sequence[Found]):
         answer = self._kind.open(store_of(self.folder, root))
         return replace(answer, **self._each.get(root, {}))
 
+    def __eq__(self, other: object) -> bool:
+        """Whether all answers are the same; only stores that differ are read."""
+        if not isinstance(other, Answers) or self._kind is not other._kind:
+            return False
+        has_same = len(self) == len(other) and bool((self.root == other.root).all())
+        return has_same and all(one == two for one, two in zip(self, other, strict=True))
+
+    def __hash__(self) -> int:
+        return hash((self._kind.kernel, *self.root.tolist()))
+
     def __repr__(self) -> str:
-        return f"<Answers of {self._kind.kernel} from {len(self)} sources: {self.folder}>"
+        return f"<Answers of {self._kind.kernel} from {len(self):,} sources: {self.folder}>"
+
+    def _repr_html_(self) -> str:
+        rows = [("sources", f"{len(self):,}"), ("folder", self.folder)]
+        rows.append(("seconds", f"{self.elapsed_s:,.3g}"))
+        return html_table(f"Answers of {self._kind.kernel}", rows)
 
 
 def store_of(folder: Path, root: int) -> Path:

@@ -1,10 +1,6 @@
-"""What notebooks and terminals show of a value: figures with units, and small HTML tables."""
+"""Figures with units, as notebooks and terminals show them."""
 
 from __future__ import annotations
-
-from collections.abc import Iterable
-from html import escape
-from typing import Any
 
 _BINARY = (("TiB", 1 << 40), ("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10))
 
@@ -20,13 +16,3 @@ def size_text(size: int) -> str:
 def time_text(seconds: float) -> str:
     """Seconds with a unit: ``1.5 s``, ``230 ms``."""
     return f"{seconds:,.3g} s" if seconds >= 1 else f"{1000 * seconds:.3g} ms"
-
-
-def html_table(title: str, rows: Iterable[tuple[str, Any]]) -> str:
-    """A table of names and values for a notebook; text is escaped."""
-    lines = "".join(
-        f"<tr><th style='text-align:left'>{escape(str(name))}</th>"
-        f"<td style='text-align:left'>{escape(str(value))}</td></tr>"
-        for name, value in rows
-    )
-    return f"<table><caption>{escape(title)}</caption>{lines}</table>"

@@ -1,4 +1,4 @@
-"""The public functions that search from one source, or from each of several."""
+"""The public function for breadth-first search from one source, or from each of several."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, cast, overload
 
-from ooc_graph.answers.result import BfsResult, SsspResult
+from ooc_graph.answers.result import BfsResult
 from ooc_graph.answers.several import Answers
 from ooc_graph.api.dispatch import search_one
 from ooc_graph.boundary import public
@@ -22,6 +22,8 @@ def bfs(
     graph: Graph | str | Path,
     source: int,
     *,
+    cutoff: float | None = ...,
+    targets: Any = ...,
     out: str | Path | None = ...,
     into: Mapping[str, AnyArray] | None = ...,
     client: Client | Literal[False] | None = ...,
@@ -43,11 +45,24 @@ def bfs(
 ) -> Answers[BfsResult]: ...
 
 
+@overload
+def bfs(
+    graph: Graph | str | Path,
+    source: None = ...,
+    *,
+    sources: Sequence[int] | IntArray,
+    **options: Any,
+) -> BfsResult: ...
+
+
 @public  # type: ignore[misc]  # here alone all options are named
 def bfs(
     graph: Graph | str | Path,
-    source: int | Sequence[int] | IntArray,
+    source: int | Sequence[int] | IntArray | None = None,
     *,
+    sources: Sequence[int] | IntArray | None = None,
+    cutoff: float | None = None,
+    targets: Any = None,
     out: str | Path | None = None,
     into: Mapping[str, AnyArray] | None = None,
     client: Client | Literal[False] | None = None,
@@ -69,7 +84,17 @@ def bfs(
         A built graph, or its path; or a graph in memory (`from_edges`).
     source
         Original id to begin at. Or a list of several, each once, with ``out``: the answers are
-        those of as many calls.
+        those of as many calls. (`multi_source_bfs` gives levels alone, a row for each source.)
+    sources
+        Instead of ``source``: original ids that one search begins at, each once, as in networkx and
+        cuGraph. Every vertex gets the path from the nearest of them, which ``nearest`` of the
+        result names; of those equally near the smallest id. It takes as long as a search from each,
+        and the answer is put together in memory, also if it is written.
+    cutoff
+        Vertices of a higher level are unreached; None: none is too far.
+    targets
+        Original ids of vertices. The search may end when all of them are reached: vertices of a
+        higher level than that of the last one are unreached. None: no search ends early.
     out
         Folder of the result's store; None: see ``arrays``. Of several sources a folder of stores
         (``7.zarr``), to which a stopped call adds what is missing when it is made again.
@@ -128,57 +153,3 @@ def bfs(
     S. Beamer, K. Asanović, D. Patterson, "Direction-optimizing breadth-first search", SC 2012.
     """
     return cast(BfsResult | Answers[BfsResult], search_one("bfs", **locals()))
-
-
-@overload
-def sssp(
-    graph: Graph | str | Path,
-    source: int,
-    *,
-    out: str | Path | None = ...,
-    into: Mapping[str, AnyArray] | None = ...,
-    client: Client | Literal[False] | None = ...,
-    exchange: Exchange = ...,
-    method: Method = ...,
-    device: DeviceName = ...,
-    arrays: Arrays = ...,
-    memory_limit: str | int | None = ...,
-    device_memory: str | int | None = ...,
-    host_memory: str | int | None = ...,
-    overwrite: bool = ...,
-    progress: ProgressLike = ...,
-) -> SsspResult: ...
-
-
-@overload
-def sssp(
-    graph: Graph | str | Path, source: Sequence[int] | IntArray, **options: Any
-) -> Answers[SsspResult]: ...
-
-
-@public  # type: ignore[misc]  # here alone all options are named
-def sssp(
-    graph: Graph | str | Path,
-    source: int | Sequence[int] | IntArray,
-    *,
-    out: str | Path | None = None,
-    into: Mapping[str, AnyArray] | None = None,
-    client: Client | Literal[False] | None = None,
-    exchange: Exchange = "auto",
-    method: Method = "rows",
-    device: DeviceName = "auto",
-    arrays: Arrays = "numpy",
-    memory_limit: str | int | None = None,
-    device_memory: str | int | None = None,
-    host_memory: str | int | None = None,
-    overwrite: bool = False,
-    progress: ProgressLike = None,
-) -> SsspResult | Answers[SsspResult]:
-    """Single-source shortest paths on weights of zero or more.
-
-    Parameters and errors are those of `bfs`; besides, UsageError if the graph has no weights
-    and NegativeWeightError if some are negative.
-
-    Distances are float32 or float64 as the weights are, or exact int64.
-    """
-    return cast(SsspResult | Answers[SsspResult], search_one("sssp", **locals()))

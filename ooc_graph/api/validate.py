@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, Unpack, overload
 
 from ooc_graph.answers.matrix import PairsResult
-from ooc_graph.answers.result import Result, SsspResult
+from ooc_graph.answers.result import Result, SsspResult, require_unlimited
 from ooc_graph.answers.several import Answers
 from ooc_graph.api.graphs import located
 from ooc_graph.boundary import public
@@ -135,6 +135,7 @@ def _on_edges(result: Answer, edges: Any, options: dict[str, Any]) -> Verdict:
     answer = result if isinstance(result, Result) else Result.open(result)
     if isinstance(answer, PairsResult):
         raise UsageError("distances of many sources cannot be validated: validate single searches")
+    require_unlimited(answer, str(answer))
     source = open_source(edges, **options)
     if isinstance(answer, SsspResult) and not source.weighted:
         raise UsageError("distances can only be checked against edges with weights")

@@ -21,8 +21,7 @@ def show(result: Result, out: Path, said: str, found: dict[str, Any], *, as_json
         "kernel": result.kernel,
         **found,
         "elapsed_s": result.elapsed_s,
-        "seconds": dict(result.seconds),
-        "bytes": dict(result.tier_bytes),
+        "info": result.info.to_dict(),
         "answer": str(out),
     }
     click.echo(json.dumps(figures))

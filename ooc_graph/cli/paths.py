@@ -9,10 +9,11 @@ from typing import Any, NamedTuple
 import click
 import numpy as np
 
+from ooc_graph.answers.paths import InMemory, paths_to
 from ooc_graph.answers.result import Result, TreeResult
 from ooc_graph.cli import options as shared
 from ooc_graph.cli.groups import command
-from ooc_graph.errors import InputError, NoPathError, UsageError
+from ooc_graph.errors import NoPathError, UsageError
 from ooc_graph.layout.names import HUB, LIGHT
 from ooc_graph.layout.stored import Stored
 from ooc_graph.remote.stores import local_path
@@ -22,15 +23,11 @@ from ooc_graph.types import AnyArray, IntArray
 
 
 class _Tree(NamedTuple):
-    """A search tree by original id, its columns (vertices,); ``lengths`` are levels or distances.
-
-    ``name`` says in messages where it comes from.
-    """
+    """A search tree by original id, its columns (vertices,); ``lengths`` are levels or distances."""
 
     vertex: IntArray
     parent: IntArray
     lengths: AnyArray
-    name: str
 
 
 @command("""\
@@ -65,7 +62,7 @@ def path(graph: str | Path, source: int, target: int, as_json: bool, **given: An
         tree = _stored(opened, given["answer"], source)
     else:
         tree = _searched(opened, source, given)
-    found = _walk(tree, source, target)
+    found = _walk(tree, target)
     length = None if found is None else tree.lengths[np.searchsorted(tree.vertex, target)].item()
     hops = None if found is None else len(found) - 1
     if as_json:
@@ -91,7 +88,7 @@ def _stored(graph: Graph, answer: str | Path, source: int) -> _Tree:
         raise UsageError(
             f"{answer}: begins at {result.root}, not at {source}; leave out --answer to search"
         )
-    return _Tree(result.vertex, result.parent, result.read(result.measure), str(answer))
+    return _Tree(result.vertex, result.parent, result.read(result.measure))
 
 
 def _searched(graph: Graph, source: int, given: dict[str, Any]) -> _Tree:
@@ -107,21 +104,15 @@ def _searched(graph: Graph, source: int, given: dict[str, Any]) -> _Tree:
         if kernel == "sssp" and graph.has_negative_weights:
             position = np.array([graph.position_of(source)])
             many = search_many(graph, position, Asked(parents=True), **options)
-            return _Tree(many.vertex, many.parent[0], many.distance[0], str(graph.path))
+            return _Tree(many.vertex, many.parent[0], many.distance[0])
         one: Any = search(graph, kernel, source, **options)
-        return _Tree(one.vertex, one.parent, one.read(one.measure), str(graph.path))
+        return _Tree(one.vertex, one.parent, one.read(one.measure))
 
 
-def _walk(tree: _Tree, source: int, target: int) -> list[int] | None:
-    """Vertices from source to target along the parents; None if the target is unreached."""
-    found = [target]
-    for _ in range(len(tree.vertex)):
-        if found[-1] == source:
-            return found[::-1]
-        parent = int(tree.parent[np.searchsorted(tree.vertex, found[-1])])
-        if parent < 0:
-            return None
-        found.append(parent)
-    raise InputError(
-        f"parents of {target} never lead to {source}", path=tree.name, advice="validate the answer"
-    )
+def _walk(tree: _Tree, target: int) -> list[int] | None:
+    """Vertices from the source to the target; None if the target is unreached."""
+    try:
+        (found,) = paths_to(InMemory(tree.vertex, tree.parent), np.array([target]))
+    except NoPathError:
+        return None
+    return found.tolist()

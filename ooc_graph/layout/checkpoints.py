@@ -167,7 +167,7 @@ def key_for(begun_with: Mapping[str, str]) -> str:
 def differing(key: str, begun_with: Mapping[str, str]) -> list[str]:
     """Names of what a key that `key_for` made has otherwise. ValueError, TypeError: no such key."""
     before = dict(parsed(key))
-    return [name for name in begun_with if before.get(name) != begun_with[name]]
+    return [name for name in {**begun_with, **before} if before.get(name) != begun_with.get(name)]
 
 
 def write_checkpoint(

@@ -32,7 +32,7 @@ OUT, IN = "out", "in"
 HUB, LIGHT = "hub", "light"
 
 VERTEX, PARENT, LEVEL, DISTANCE = "vertex", "parent", "level", "distance"
-COMPONENT = "component"
+COMPONENT, NEAREST = "component", "nearest"
 SOURCE, REACHED = "source", "reached"
 APSP, MULTI_SOURCE_BFS = "apsp", "multi_source_bfs"
 FROM_ONE = ("bfs", "sssp")

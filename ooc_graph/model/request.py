@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ooc_graph.answers.asked import Asked
+from ooc_graph.answers.within import Within
 from ooc_graph.errors import UsageError
 from ooc_graph.layout.metadata import ArraySpec
 from ooc_graph.layout.names import APSP, FROM_ONE, MULTI_SOURCE_BFS
@@ -50,6 +51,7 @@ class Request:
     on_device: bool = False  # whether the answer stays on the CUDA device
     on_worker: bool = False  # whether it stays on the Dask worker that finds it
     many: Many | None = None  # what is asked of many sources; None: one is searched from
+    within: Within | None = None  # how far one source is searched from; None: everywhere
 
     @property
     def is_plain(self) -> bool:

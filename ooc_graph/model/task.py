@@ -97,6 +97,11 @@ class SearchTask:
         return Key(self.path, self.identity, self.kernel, device, self.reserved)
 
     @property
+    def is_for_memory(self) -> bool:
+        """Whether the answer goes to memory, and nothing of it is left out."""
+        return self.folder is None and self.request.within is None
+
+    @property
     def parts(self) -> Path:
         """Where ranks leave their parts of an answer that is written."""
         return Path(self.folder or "") / "spill"

@@ -19,7 +19,7 @@ from ooc_graph.model.resources import CUDA, FREE, Capacity
 from ooc_graph.runtime import io_progress, process
 from ooc_graph.runtime.engine_keys import Kept, serve_the_same, short_of, take_back
 from ooc_graph.runtime.same_graph import open_same
-from ooc_graph.shards.load import Graph
+from ooc_graph.shards.load import Graph, when_left
 
 Load = Callable[[Graph, str, Reservation], Engine]
 """Loads a graph for a kernel within a reservation."""
@@ -95,7 +95,7 @@ def ranks(
     of other workers; a second search by the same ranks loads its own. Ranks that stand ``apart`` do
     not depend on the worker's others: they serve again if ranks are dealt otherwise.
     """
-    wanted = Kept(key, process.number_of(key.device), _worker_address(), tuple(names))
+    wanted = Kept(key, process.number_of(key.device), process.worker_address(), tuple(names))
     with _lock:
         before: dict[Any, Any] = {}
         if wanted not in _engines:
@@ -142,18 +142,13 @@ def _load(key: Key, load: Callable[[Graph, str, Reservation], Any]) -> Any:
     return load(graph, key.kernel, key.reserved)
 
 
-def _worker_address() -> str:
-    worker = process.dask_worker()
-    return "" if worker is None else str(worker.address)
-
-
 def _release_others(wanted: Kept, capacity: Capacity) -> None:
     """Release other engines until one fits beside those that are left.
 
     Those go first that hold some of what is short, and among them the one used longest ago. Ranks
     of other workers in this process stay: the capacity is that of one worker.
     """
-    workers = "", _worker_address()
+    workers = "", process.worker_address()
     in_use = [kept for kept in _in_use if kept.worker in workers]
     while others := [kept for kept in _engines if kept != wanted and kept.worker in workers]:
         short = short_of(wanted, wanted in _engines, [*others, *in_use], capacity)
@@ -208,11 +203,11 @@ def give_up(key: Key) -> Freed:
         return Freed(was_loaded, had_others, free)
 
 
-def release() -> None:
-    """Release all engines of this process, on whichever device, and what a build has left."""
+def release(graph: Graph | None = None) -> None:
+    """Release all engines of this process, or a graph's, and what a build has left."""
     with _lock:
-        while _engines:
-            _release(next(iter(_engines)))
+        for kept in [kept for kept in _engines if graph is None or kept.is_of(graph)]:
+            _release(kept)
         process.forget_build()
         process.free_unused()
 
@@ -229,6 +224,9 @@ def _release(kept: Kept) -> None:
         engine.close()
         del engine
         process.free_unused()
+
+
+when_left.append(release)
 
 
 def keeps_any() -> bool:

@@ -11,6 +11,7 @@ from ooc_graph.model.engine import Engine, RankEngine
 from ooc_graph.model.reservation import Key
 from ooc_graph.model.resources import Capacity
 from ooc_graph.runtime.machine import default_limit_bytes
+from ooc_graph.shards.load import Graph
 
 
 class Kept(NamedTuple):
@@ -23,6 +24,10 @@ class Kept(NamedTuple):
     number: str
     worker: str = ""
     ranks: tuple[Any, ...] = ()
+
+    def is_of(self, graph: Graph) -> bool:
+        """Whether it is of a graph, as a search from this process names it."""
+        return (self.key.path, self.key.identity) == (str(graph.path), graph.identity)
 
 
 def serve_the_same(one: Kept, other: Kept) -> bool:

@@ -61,6 +61,12 @@ def dask_worker() -> Any:
     return None if is_parents(worker) else worker
 
 
+def worker_address() -> str:
+    """Address of the Dask worker that this is; empty if it is none."""
+    worker = dask_worker()
+    return "" if worker is None else str(worker.address)
+
+
 def device(name: str = CPU) -> Any:
     """A device of this process, ``cpu`` or ``cuda``, made when first asked for."""
     with _lock:

@@ -12,7 +12,7 @@ from typing import Any, NoReturn, TypeAlias
 import numpy as np
 
 from ooc_graph.answers.matrix import PairsResult
-from ooc_graph.answers.result import Result
+from ooc_graph.answers.result import Result, require_unlimited
 from ooc_graph.errors import CorruptStoreError, InputError, MemoryBudgetError, UsageError
 from ooc_graph.forked import free_in_child
 from ooc_graph.kernels.common.sssp.distances import distances_of
@@ -156,6 +156,7 @@ def _accepted(graph: Graph, answer: Answer) -> tuple[str, Answer]:
     name = str(result) if stored is None else str(stored.path)
     if isinstance(result, PairsResult):
         raise UsageError(f"{name}: has many sources; give answers of bfs, sssp or components")
+    require_unlimited(result, name)
     if result.kernel == "sssp" and not graph.weighted:
         raise UsageError(f"{name}: has distances, and {graph.path} holds no weights")
     unread = result.unread

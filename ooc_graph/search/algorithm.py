@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
@@ -23,6 +22,7 @@ from ooc_graph.runtime import engine_cache, process, same_graph
 from ooc_graph.runtime.engine_keys import lend
 from ooc_graph.runtime.machine import give_back_freed_memory
 from ooc_graph.runtime.workplace import OnCluster, Workplace
+from ooc_graph.search.on_engine import by_device, found_by, internal_root
 from ooc_graph.shards.load import Graph
 from ooc_graph.sinks.single import deliver, deliver_late, describe, left_there, spare_bytes
 from ooc_graph.strategies.ranks import Ranks
@@ -110,9 +110,9 @@ class Algorithm:
         """Search by one rank with the whole graph; runs on the worker that holds it."""
         with engine_for(task) as engine:
             before = engine.io_stats
-            written = _by_device(engine, task)
+            written = by_device(engine, task)
             if written is None:
-                found = engine.search.run(*_internal(engine, task.root))
+                found = found_by(engine, task)
                 trace = trace_of(task.kernel, found)
                 arrays = self._arrays_of(found)
                 if _may_be_late(task):
@@ -215,34 +215,12 @@ def _has_arcs(graph: Graph, task: SearchTask, workplace: Workplace) -> bool:
         engine = engine_cache.loaded(task.key, task.capacity)
     if engine is None:
         return graph.internal(task.root) >= 0
-    return _internal(engine, task.root) >= (0,)
+    return internal_root(engine, task.root) >= (0,)
 
 
 def _may_be_late(task: SearchTask) -> bool:
     """Whether columns may be made when they are read: by this process, of arrays in its memory."""
     return task.folder is None and task.strategy.device == CPU and process.dask_worker() is None
-
-
-def _by_device(engine: Engine, task: SearchTask) -> Written | None:
-    """The answer if the device makes its columns."""
-    if task.strategy.device == CPU or task.root is None or task.folder is not None:
-        return None
-    from ooc_graph.sinks import device_columns  # noqa: PLC0415
-
-    if task.request.on_device:
-        return device_columns.search(engine, task.root)
-    # Without a limit just try: asking the device for its free memory takes as long as a search, and
-    # the caller's own arrays must not count as ours.
-    is_limited = task.capacity.device_bytes is not None
-    device_bytes = engine_cache.reserved_device_bytes() if is_limited else sys.maxsize
-    return device_columns.in_host_memory(engine, task.root, device_bytes)
-
-
-def _internal(engine: Engine, root: int | None) -> tuple[int, ...]:
-    """The internal id to search from, if a search has a root."""
-    if root is None:
-        return ()
-    return (int(engine.ids.internal_of[engine.graph.position_of(root)]),)
 
 
 def engine_for(task: SearchTask) -> AbstractContextManager[Engine]:

@@ -7,7 +7,8 @@ from collections.abc import Iterator
 from ooc_graph.errors import MemoryBudgetError
 from ooc_graph.model.request import Job, Request
 from ooc_graph.model.resources import CPU, CUDA, Resources
-from ooc_graph.search.plan import candidates
+from ooc_graph.model.strategy import OTHER_METHOD
+from ooc_graph.search.candidates import candidates
 from ooc_graph.shards.load import Graph
 
 
@@ -26,6 +27,7 @@ def considered(graph: Graph, request: Request, resources: Resources) -> Iterator
                     strategy.reserve(job)
                 except MemoryBudgetError as error:
                     why = str(error)
-            yield strategy.name, why
+            if why != OTHER_METHOD:
+                yield strategy.name, why
             if not why:
                 return

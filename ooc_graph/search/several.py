@@ -15,6 +15,7 @@ from time import perf_counter
 from typing import Any, TypeAlias
 
 from ooc_graph.answers.several import Answers, store_of
+from ooc_graph.answers.within import Within
 from ooc_graph.layout.names import ORDER_OF
 from ooc_graph.layout.store_folder import refuse_other_folder, store_folder, store_within
 from ooc_graph.layout.stored import Stored
@@ -73,6 +74,7 @@ class SeveralTask:
                 out=store,
                 exchange=self.request.exchange,
                 method=self.request.method,
+                within=self.request.within,
                 like=_latest.get(self.attempt),
             )
         assert isinstance(found.columns, Stored)
@@ -91,6 +93,7 @@ def search_several(
     out: Path,
     exchange: str = ANY,
     method: str = ROWS,
+    within: Within | None = None,
     overwrite: bool = False,
 ) -> Answers[Any]:
     """Search from each of the roots, original ids of the graph, and write the answers to a folder.
@@ -102,9 +105,9 @@ def search_several(
     graph.require(ORDER_OF[kernel])
     # Workers may stand in another folder.
     out = Path(os.path.abspath(out))  # noqa: PTH100 - links stay as they are
-    begun, begun_with = perf_counter(), begun_with_of(graph, kernel)
+    begun, begun_with = perf_counter(), begun_with_of(graph, kernel, within)
     refuse_other_folder(out, begun_with, overwrite)
-    first = plan_at(workplace, graph, Request(kernel, exchange, method))
+    first = plan_at(workplace, graph, Request(kernel, exchange, method, within=within))
     with store_folder(out, begun_with, overwrite=overwrite) as attempt:
         left = [root for root in roots.tolist() if not store_of(out, root).exists()]
         if done := len(roots) - len(left):
@@ -131,9 +134,10 @@ def search_several(
     return Answers(kind, out, roots, perf_counter() - begun, each)
 
 
-def begun_with_of(graph: Graph, kernel: str) -> dict[str, str]:
+def begun_with_of(graph: Graph, kernel: str, within: Within | None = None) -> dict[str, str]:
     """What the bytes of the answers follow from, as a folder of them records it."""
-    return {"kernel": kernel, "graph": graph.content_sha256}
+    limits = {} if within is None else within.facts
+    return {"kernel": kernel, "graph": graph.content_sha256, **limits}
 
 
 def _fits_all(task: SeveralTask, plan: Plan) -> bool:

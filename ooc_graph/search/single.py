@@ -49,7 +49,7 @@ def search(
 
     ``arrays`` says where an answer lies that is not written, or gives arrays for columns by name;
     ``like`` is an answer beside ``out``, with which the one that is written shares its vertices.
-    ``how`` are the ``exchange`` and ``method`` of a `Request`.
+    ``how`` are the ``exchange``, ``method`` and ``within`` of a `Request`.
 
     Errors are those of `ooc_graph.bfs`, and NegativeWeightError; nothing is written then.
     """
@@ -179,4 +179,6 @@ def search_by(
 
 def result_of(kernel: str, root: int | None, written: Written) -> Any:
     """The answer whose columns came back: what the kernel's algorithm gives."""
-    return ALGORITHMS[kernel].result(root, written.trace.elapsed_s, written.columns or {})
+    kind: Any = ALGORITHMS[kernel].result
+    limit = {"limit": written.attributes.get("limit")} if issubclass(kind, TreeResult) else {}
+    return kind(root, written.trace.elapsed_s, written.columns or {}, **limit)

@@ -7,8 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from ooc_graph.answers.component_columns import ComponentColumns
 from ooc_graph.answers.result import BfsResult, ComponentsResult, SsspResult
-from ooc_graph.answers.scatter import ComponentColumns, Ids, Tree, TreeColumns
+from ooc_graph.answers.scatter import Ids, Tree, TreeColumns
 from ooc_graph.layout.names import id_dtype
 from ooc_graph.model.engine import Engine
 from ooc_graph.model.task import SearchTask, Trace, trace_of
@@ -61,7 +62,7 @@ def columns(task: SearchTask, graph: Graph, arrays: Arrays, ids: Ids) -> TreeCol
     """Columns of a tree."""
     assert task.root is not None
     tree = Tree(task.kernel, task.root, graph.position_of(task.root), *arrays)
-    return TreeColumns(tree, ids)
+    return TreeColumns(tree, ids, task.request.within)
 
 
 def run_search(engine: Engine, root: int) -> tuple[Tree, Trace]:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
+from typing import Self
 
 import numpy as np
 
@@ -17,6 +18,9 @@ from ooc_graph.remote.stores import local_path
 from ooc_graph.shards.attribute_kinds import require_kinds
 from ooc_graph.shards.row_loader import Allocator, GraphFacts, RowLoader
 from ooc_graph.types import AnyArray, Dealing, IntArray, Rows, Shard
+
+when_left: list[Callable[[Graph], None]] = []
+"""Called with a graph at the end of its ``with``."""
 
 
 @dataclass(frozen=True)
@@ -58,6 +62,17 @@ class Graph(GraphFacts):
 
     def __repr__(self) -> str:
         return f"<Graph {self.path}: {self.summary}>"
+
+    def __hash__(self) -> int:
+        return hash((self.path, self.identity))
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Free what this process keeps loaded of the graph."""
+        for leave in when_left:
+            leave(self)
 
     def original_ids(self) -> IntArray:
         """All original ids, ascending: int64 (vertices,), host memory."""

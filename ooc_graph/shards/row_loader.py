@@ -9,6 +9,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from ooc_graph.layout.html_table import html_table
 from ooc_graph.layout.metadata import ArraySpec
 from ooc_graph.layout.names import IN, LIGHT, OUT, rows_path
 from ooc_graph.types import DEAL_BLOCK, AnyArray, Dealing, IntArray, Rows
@@ -55,6 +56,18 @@ class GraphFacts:
         kind = "directed" if self.directed else "undirected"
         weighted = f", {self.weight_dtype} weights" if self.weighted else ""
         return f"{kind}, {self.vertices:,} vertices, {self.edges:,} edges{weighted}"
+
+    def _repr_html_(self) -> str:
+        kind = "directed" if self.directed else "undirected"
+        rows = [
+            ("path", self.path),
+            ("vertices", f"{self.vertices:,}"),
+            ("edges", f"{self.edges:,}, {kind}"),
+            ("weights", self.weight_dtype or "none"),
+            ("row orders", ", ".join(self.attributes["row_orders"])),
+            ("shards", self.shards),
+        ]
+        return html_table("Graph", rows)
 
     @property
     def path(self) -> Path:

@@ -152,9 +152,14 @@ class TierSearch:
     sides: tuple[Tiered, ...]
     plan: Any
 
-    def run(self, root: int) -> Any:
+    @property
+    def ends_early(self) -> bool:
+        """Whether the search does, if it is given what is wanted."""
+        return getattr(self.search, "ends_early", False)
+
+    def run(self, root: int, *wanted: Any) -> Any:
         """Search from an internal id."""
-        return self.search.run(root)
+        return self.search.run(root, *wanted)
 
     @property
     def io_stats(self) -> IoStats:

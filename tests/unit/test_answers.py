@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 import ooc_graph as og
 import ooc_graph.answers.export as export_module
 from ooc_graph.answers import scatter
+from ooc_graph.answers.component_columns import ComponentColumns
 from ooc_graph.answers.export import export
 from ooc_graph.answers.result import (
     BfsResult,
@@ -26,7 +27,7 @@ from ooc_graph.answers.result import (
     SsspResult,
     TreeResult,
 )
-from ooc_graph.answers.scatter import Columns, ComponentColumns, Ids, Tree, TreeColumns
+from ooc_graph.answers.scatter import Columns, Ids, Tree, TreeColumns
 from ooc_graph.errors import DiskFullError, NotAStoreError, OutputExistsError, UsageError
 from ooc_graph.layout.commit import partial_store
 from ooc_graph.layout.metadata import ArraySpec
@@ -347,7 +348,7 @@ def test_components_as_dask_zarr_and_repr(tmp_path: Path) -> None:
     label = np.zeros(len(ids.original_of), np.uint32)
     result = write(tmp_path / "r.zarr", "components", ComponentColumns(label, ids))
     assert isinstance(result, ComponentsResult)
-    assert repr(result) == "<ComponentsResult>"
+    assert repr(result).startswith("<ComponentsResult: ")
     assert result.to_zarr()["component"][:].tolist() == result.component.tolist()
     frame = result.to_dask_dataframe().compute()
     assert frame["labels"].tolist() == result.component.tolist()

@@ -20,7 +20,7 @@ from ooc_graph.kernels.cuda.runtime import scatter
 from ooc_graph.model.resources import Capacity
 from ooc_graph.model.task import trace_of
 from ooc_graph.runtime import engine_cache
-from ooc_graph.search import algorithm
+from ooc_graph.search import on_engine
 from ooc_graph.sinks import device_columns
 from ooc_graph.types import AnyArray
 
@@ -249,11 +249,11 @@ def test_only_a_limit_keeps_the_device_from_ordering(
     task: Any = SimpleNamespace(
         strategy=SimpleNamespace(device="cuda"),
         root=3,
-        folder=None,
+        is_for_memory=True,
         request=SimpleNamespace(on_device=False),
         capacity=Capacity(device_bytes=limit),
     )
-    assert algorithm._by_device(held, task) is None
+    assert on_engine.by_device(held, task) is None
     assert given == [(held, 3, offered)]
 
 

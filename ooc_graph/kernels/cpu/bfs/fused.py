@@ -35,6 +35,9 @@ class Scratch(NamedTuple):
     ``queue`` has one entry more than rows, or as many more as a list needs; ``state`` is a byte a
     row where the search starts from a list, else empty. ``never`` is the bitmap of rows that can
     not be claimed: no in-arcs, or past the last row.
+
+    A search ends when level ``most`` is found, or, if there are ``targets``, int64 rows, all of
+    them.
     """
 
     queue: AnyArray
@@ -42,6 +45,19 @@ class Scratch(NamedTuple):
     frontier: Words
     never: Words
     state: AnyArray
+    most: int
+    targets: AnyArray
+
+
+@subroutine
+def _is_enough(tree: Any, scratch: Any, depth: int) -> bool:
+    """Whether what is wanted has been found, now that the rows of a level are."""
+    if depth >= scratch.most:
+        return True
+    for row in scratch.targets:
+        if tree.level[row] < 0:
+            return False
+    return len(scratch.targets) > 0
 
 
 @subroutine
@@ -107,8 +123,8 @@ def _plan(
         trace.vertices[depth], trace.arcs[depth] = count, 0
         trace.direction[depth] = direction
         unvisited -= arcs
-        if count == 0:
-            control[pull.DEPTH], control[OPERATION] = depth, DONE
+        if count == 0 or _is_enough(tree, scratch, depth):
+            control[pull.DEPTH], control[OPERATION] = depth + (count > 0), DONE
             return unvisited
         chosen = choose_direction(direction, count, arcs, unvisited, rows)
         if chosen == PUSH and source == FROM_FOUND:

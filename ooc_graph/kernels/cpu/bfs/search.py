@@ -12,6 +12,7 @@ from ooc_graph.kernels.common.bitmap import Words, pack_bits, whole_set
 from ooc_graph.kernels.common.compiled import kernel
 from ooc_graph.kernels.common.decisions import BfsTree
 from ooc_graph.kernels.common.team import Team, new_control
+from ooc_graph.kernels.common.wanted import EVERYTHING, Wanted
 from ooc_graph.kernels.cpu.bfs import thin_levels
 from ooc_graph.kernels.cpu.bfs.fused import Scratch, Trace, search
 from ooc_graph.kernels.cpu.bfs.list_level import ListRows, list_rows, survey_rows
@@ -81,6 +82,8 @@ class CpuBfsSearch:
     rows may get fixed slots as well.
     """
 
+    ends_early = True  # given what is wanted
+
     def __init__(self, out: Rows, into: Rows, team: Team, *, copies: bool = True) -> None:
         rows, ids = len(out.offsets) - 1, out.neighbors.dtype
         if into is not out and _same_rows(out.offsets, out.neighbors, into.offsets, into.neighbors):
@@ -97,6 +100,8 @@ class CpuBfsSearch:
             np.empty_like(never),
             never,
             np.empty(rows if self._list else 0, np.uint8),
+            EVERYTHING.most,
+            EVERYTHING.targets,
         )
         self._trace = new_trace(rows + 1)
 
@@ -111,25 +116,29 @@ class CpuBfsSearch:
         rows_in = rows if is_same else list_rows(into, longer_in, copies)
         return Sides(rows, rows_in, is_same, int(widest))
 
-    def run(self, root: int) -> BfsTree:
-        """Search from internal id ``root``; the arrays stay this search's until the next run."""
+    def run(self, root: int, wanted: Wanted = EVERYTHING) -> BfsTree:
+        """Search from internal id ``root``; the arrays stay this search's until the next run.
+
+        All levels are whole up to the last one that is wanted.
+        """
+        scratch = self._scratch._replace(most=wanted.most, targets=wanted.targets)
         control = new_control()
         start = perf_counter()
         listed = -1
         if self._list is not None:
             # On the calling thread, and mostly it ends there: nobody is woken up for it.
-            given = self._list, self._tree, self._scratch, self._trace
+            given = self._list, self._tree, scratch, self._trace
             listed = int(thin_levels.search_list(control, *given, root))
         if control[REACHED] < len(self._tree.parent) or control[FOUND] > 0:
-            self._search(control, root, listed)
+            self._search(control, scratch, root, listed)
         elapsed_s = perf_counter() - start
         levels = int(control[DEPTH])
         trace: list[AnyArray] = [column[:levels] for column in self._trace]
         return BfsTree(self._tree.parent, self._tree.level, elapsed_s, *trace)
 
-    def _search(self, control: IntArray, root: int, listed: int) -> None:
+    def _search(self, control: IntArray, scratch: Scratch, root: int, listed: int) -> None:
         """Search, or go on from a list; or clear what was not reached, if the list did all."""
-        given = self._out, self._into, self._tree, self._scratch, self._trace, root, listed
+        given = self._out, self._into, self._tree, scratch, self._trace, root, listed
         if self._alone or (listed >= 0 and control[FOUND] == 0):
             search(0, 1, control, *given)
         else:

@@ -53,9 +53,20 @@ def _goes_on(count: int, arcs: int, left: int, rows: int) -> bool:
     return bool(stays_listed(direction, arcs))
 
 
+@subroutine
+def _is_enough(state: Any, scratch: Any, depth: int) -> bool:
+    """Whether what is wanted has been seen, with all of a level."""
+    if depth >= scratch.most:
+        return True
+    for row in scratch.targets:
+        if state[row] <= list_level.UNSEEN:
+            return False
+    return len(scratch.targets) > 0
+
+
 @kernel
 def search_list(control: Any, sides: Any, tree: Any, scratch: Any, trace: Any, root: int) -> Any:
-    """Search from ``root`` for as long as `stays_listed` says; one thread.
+    """Search from ``root`` for as long as `stays_listed` says, and more is wanted; one thread.
 
     Words `BEGIN`, `END` and `DEPTH` of the control array become the bounds of the frontier in
     ``queue`` and its level; `FOUND` and `FOUND_ARCS` its vertices and out-arcs, 0 when the search
@@ -75,9 +86,10 @@ def search_list(control: Any, sides: Any, tree: Any, scratch: Any, trace: Any, r
         count = end - begin
         reached += count
         arcs = count * sides.widest
-        if not _goes_on(count, arcs, left, rows):
+        is_enough = _is_enough(state, scratch, depth)
+        if is_enough or not _goes_on(count, arcs, left, rows):
             arcs = arcs_of(out.offsets, WHOLE, queue[begin:end])
-            if not _goes_on(count, arcs, left, rows):
+            if is_enough or not _goes_on(count, arcs, left, rows):
                 list_level.find_parents(into, state, tree, queue, begin, end, depth)
                 break
         placed = len(out.fixed) > 0 and count >= FEW

@@ -18,6 +18,7 @@ from ooc_graph.kernels.common.decisions import PULL, PUSH, BfsTree
 from ooc_graph.kernels.common.store.rows import TierRows
 from ooc_graph.kernels.common.store.scans import scanner
 from ooc_graph.kernels.common.team import Team, atomic_add, new_control, take_chunk
+from ooc_graph.kernels.common.wanted import EVERYTHING, Wanted
 from ooc_graph.kernels.cpu.bfs import pull
 from ooc_graph.kernels.cpu.bfs.fused import Trace
 from ooc_graph.kernels.cpu.bfs.pull import FOUND, FOUND_ARCS, IntoRows, Tree
@@ -173,32 +174,35 @@ class TierBfsSearch:
         self._trace = new_trace(TRACE_LEVELS)
         self._traces: list[Trace] = []
 
-    def run(self, root: int) -> BfsTree:
+    ends_early = True  # given what is wanted
+
+    def run(self, root: int, wanted: Wanted = EVERYTHING) -> BfsTree:
         """As `CpuBfsSearch.run`; CorruptStoreError if what is fetched is not what was written."""
         start = perf_counter()
         self._traces.clear()
         arcs = self._start(root)
         at, direction = Frontier(0, 1, arcs, self._arcs - arcs, 0), PUSH
-        while (found := at.end - at.begin) > 0:
+        tree, rows = self._tree, len(self._queue)
+        while (found := at.end - at.begin) > 0 and not wanted.is_found(tree.level, at.depth):
             # After a push the frontier is in the queue, after a pull in the bitmap of finds.
-            rows = len(self._queue)
-            wanted = decisions.choose_direction(direction, found, at.arcs, at.unvisited, rows)
-            if wanted == PULL:
+            chosen = decisions.choose_direction(direction, found, at.arcs, at.unvisited, rows)
+            if chosen == PULL:
                 if direction == PUSH:
-                    bitmap.mark_only(self._tree.found, self._queue[at.begin : at.end])
+                    bitmap.mark_only(tree.found, self._queue[at.begin : at.end])
                 self._pull(at.depth + 1, found)
                 control = new_control()
-                self._team.launch(count_found, control, self._tree, self._out.heads.lengths)
+                self._team.launch(count_found, control, tree, self._out.heads.lengths)
                 found, arcs = int(control[FOUND]), int(control[FOUND_ARCS])
                 at = Frontier(0, found, arcs, at.unvisited - arcs, at.depth + 1)
             else:
                 if direction == PULL:
-                    bitmap.members(self._tree.found, self._queue)
-                at = self._push(at)
-            direction = wanted
+                    bitmap.members(tree.found, self._queue)
+                at = self._push(at, wanted.most - at.depth)
+            direction = chosen
         elapsed_s = perf_counter() - start
-        trace = map(np.concatenate, zip(*self._traces, strict=True))
-        return BfsTree(self._tree.parent, self._tree.level, elapsed_s, *trace)
+        nothing = Trace(*(column[:0] for column in self._trace))
+        trace = map(np.concatenate, zip(nothing, *self._traces, strict=True))
+        return BfsTree(tree.parent, tree.level, elapsed_s, *trace)
 
     def _start(self, root: int) -> int:
         """Visit the root alone; its arcs."""
@@ -226,12 +230,13 @@ class TierBfsSearch:
         counts = np.array([0, tail])
         return Level(self._tree, self._frontier, self._queue, counts, depth)
 
-    def _push(self, frontier: Frontier) -> Frontier:
-        """Push levels from a frontier in the queue; see `push_levels`. The next one.
+    def _push(self, frontier: Frontier, most: int) -> Frontier:
+        """Push some levels from a frontier in the queue; see `push_levels`. The next one.
 
         A level of which all rows are in memory costs what its frontier has, and no more.
         """
-        tree, queue, out, trace = self._tree, self._queue, self._out, self._trace
+        tree, queue, out = self._tree, self._queue, self._out
+        trace = Trace(*(column[:most] for column in self._trace))
         levels, frontier, tail, longer = push_levels(out.heads, tree, queue, trace, frontier)
         self._traces.append(Trace(*(column[:levels].copy() for column in trace)))
         if not longer:
