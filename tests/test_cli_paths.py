@@ -137,8 +137,8 @@ def test_searches_print_json(in_process: Call, flights: Path) -> None:
         "kernel": "bfs", "source": 10, "reached": 4, "vertices": 6
     }  # fmt: skip
     assert og.Result.open(one["answer"]).names == ("vertex", "parent", "level")
-    assert one["seconds"]["search"] == one["elapsed_s"] > 0
-    assert one["bytes"]["memory"] > 0
+    assert one["info"]["seconds"]["search"] == one["elapsed_s"] > 0
+    assert one["info"]["tier_bytes"]["memory"] > 0
     parts = as_json(in_process, "components", "g.zarr", "--out", "c.zarr")
     assert (parts["components"], parts["answer"]) == (2, "c.zarr")
     many = as_json(in_process, "apsp", "g.zarr", "--out", "a.zarr")

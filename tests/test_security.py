@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 
 import ooc_graph as og
-from ooc_graph.api.graphs import ids_in
+from ooc_graph.api.vertices import ids_in
 from ooc_graph.errors import CorruptStoreError, InputError, NotAStoreError, UsageError
 from ooc_graph.jobs.folder import encoded, read_manifest
 from ooc_graph.jobs.inputs import source_of

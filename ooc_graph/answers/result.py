@@ -128,6 +128,7 @@ class TreeResult(Result):
         return *super()._identity(), self.limit, self.sources
 
     def frame_columns(self) -> dict[str, str]:
+        """As of any result, and the nearest of several sources."""
         return {**self.frame_names, **({NEAREST: NEAREST} if self.sources else {})}
 
     @property

@@ -10,7 +10,8 @@ import numpy as np
 from ooc_graph.answers.result import Result
 from ooc_graph.answers.several import Answers
 from ooc_graph.answers.within import Within
-from ooc_graph.api.graphs import located, positions_of
+from ooc_graph.api.graphs import located
+from ooc_graph.api.vertices import positions_of
 from ooc_graph.errors import UsageError
 from ooc_graph.model.request import ROWS
 from ooc_graph.search.seeds import search_from_seeds

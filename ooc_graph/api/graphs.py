@@ -1,26 +1,21 @@
-"""The public functions that make graphs: build a store, open one; and what searches are given."""
+"""The public functions that make graphs: build a store, open one."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-import numpy as np
-
 from ooc_graph.boundary import public
-from ooc_graph.errors import InputError, UnknownVertexError, UsageError
+from ooc_graph.errors import UsageError
 from ooc_graph.model.resources import CudaLimits, parse_bytes
 from ooc_graph.report.adapters import reporter_of
 from ooc_graph.runtime.workplace import client_meant, workplace_for
 from ooc_graph.shards.load import Graph
 from ooc_graph.shards.memory_graph import MemoryGraph
 from ooc_graph.types import (
-    AnyArray,
     DeviceName,
     FileFormat,
-    IntArray,
     ProgressLike,
     RowOrders,
     WeightType,
@@ -167,88 +162,3 @@ def located(
         "progress": reporter,
         "out": None if out is None else Path(out),
     }
-
-
-RANDOM_STATE = 1
-_LARGEST = int(np.iinfo(np.int64).max)
-# Python's own numbers may have underscores and digits of other scripts, too.
-_INTEGER = re.compile(r"[+-]?[0-9]{1,19}", re.ASCII)
-
-
-def positions_of(graph: Graph, ids: Any, what: str = "sources") -> IntArray:
-    """Positions, among all vertices, of a list of original ids, in its order.
-
-    UsageError: they are no integers. InputError: there are none, or one is repeated.
-    UnknownVertexError: the graph has no such vertex. Errors call them ``what``.
-    """
-    wanted = _integers(ids, what)
-    if not len(wanted):
-        raise InputError(f"no {what} are given", advice="give one vertex at least")
-    values, counts = np.unique(wanted, return_counts=True)
-    if (counts > 1).any():
-        raise InputError(f"vertex {values[counts > 1][0]} is given twice among the {what}")
-    originals = None if graph.first_id is not None else graph.original_ids()
-    if originals is None:
-        positions = wanted - (graph.first_id or 0)
-        known = (positions >= 0) & (positions < graph.vertices)
-    else:
-        positions = np.searchsorted(originals, wanted)
-        known = originals[np.minimum(positions, len(originals) - 1)] == wanted
-    if not known.all():
-        # Its message says which ids there are.
-        graph.position_of(int(wanted[~known][0]))
-        raise UnknownVertexError(f"vertex {wanted[~known][0]} is not in the graph {graph.path}")
-    return positions.astype(np.int64)
-
-
-def _integers(ids: Any, what: str) -> IntArray:
-    try:
-        found: AnyArray = np.asarray(ids)
-        if found.size == 0 and found.ndim == 1:
-            return np.empty(0, np.int64)
-        if found.ndim != 1 or found.dtype.kind not in "iu":
-            raise TypeError
-    except (TypeError, ValueError, OverflowError):
-        raise UsageError(f"{what}: give a list of vertex ids, integers") from None
-    if found.max() > _LARGEST:
-        raise UsageError(f"{what}: {found.max()} is no vertex id, the largest is {_LARGEST}")
-    return found.astype(np.int64)
-
-
-def drawn(graph: Graph, count: int) -> IntArray:
-    """Original ids of vertices with edges, always the same, ascending; UsageError if too few."""
-    if not 1 <= count <= graph.rows:
-        raise UsageError(
-            f"{count} sources are asked for; {graph.path} has {graph.rows:,} vertices with edges"
-        )
-    random = np.random.default_rng(RANDOM_STATE)
-    internal = np.sort(random.choice(graph.rows, count, replace=False))
-    return np.sort(graph.original_of()[internal])
-
-
-def ids_in(path: Path) -> IntArray:
-    """Vertex ids of a file: ``.npy`` of integers, or text with one on each line.
-
-    Empty lines and those that begin with ``#`` do not count. InputError: it is neither.
-    """
-    if path.suffix == ".npy":
-        from ooc_graph.edges.npyfiles import read_header, read_vector  # noqa: PLC0415 - few do
-
-        part = read_header(str(path))
-        if len(part.shape) != 1 or part.dtype.kind not in "iu":
-            raise InputError("is no .npy file of a list of integers", path=path)
-        return _integers(read_vector(part), str(path))
-    try:
-        with path.open(encoding="utf-8") as file:
-            return np.array(list(_parsed(path, file)), np.int64)
-    except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"cannot be read ({error})", path=path) from None
-
-
-def _parsed(path: Path, lines: Iterable[str]) -> Iterable[int]:
-    for number, line in enumerate(lines, 1):
-        text = line.strip()
-        if text and not text.startswith("#"):
-            if not _INTEGER.fullmatch(text) or abs(int(text)) > _LARGEST:
-                raise InputError(f"{text[:40]!r} is no vertex id", path=path, line=number)
-            yield int(text)

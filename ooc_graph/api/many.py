@@ -11,7 +11,8 @@ import numpy as np
 from ooc_graph.answers.asked import Asked
 from ooc_graph.answers.matrix import LevelsResult, PairsResult
 from ooc_graph.answers.reductions import BINS, Bins
-from ooc_graph.api.graphs import located, positions_of
+from ooc_graph.api.graphs import located
+from ooc_graph.api.vertices import positions_of
 from ooc_graph.boundary import public
 from ooc_graph.search.many import search_many
 from ooc_graph.shards.load import Graph

@@ -8,7 +8,7 @@ from typing import Any
 
 from ooc_graph.answers.asked import Asked
 from ooc_graph.answers.reductions import BINS, Bins
-from ooc_graph.api.graphs import positions_of
+from ooc_graph.api.vertices import positions_of
 from ooc_graph.boundary import public
 from ooc_graph.edges.kronecker import Kronecker
 from ooc_graph.errors import UsageError

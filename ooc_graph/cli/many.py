@@ -81,7 +81,7 @@ parents_option = click.option(
 
 def given_sources(graph: Graph, sources: str) -> IntArray | None:
     """Original ids of ``--sources``; None: all."""
-    from ooc_graph.api.graphs import drawn, ids_in  # noqa: PLC0415
+    from ooc_graph.api.vertices import drawn, ids_in  # noqa: PLC0415
 
     if sources == "all":
         return None
@@ -118,7 +118,7 @@ def run_many(
 
     from ooc_graph.answers.asked import Asked  # noqa: PLC0415
     from ooc_graph.answers.reductions import BINS, HISTOGRAM, Bins  # noqa: PLC0415
-    from ooc_graph.api.graphs import ids_in, positions_of  # noqa: PLC0415
+    from ooc_graph.api.vertices import ids_in, positions_of  # noqa: PLC0415
     from ooc_graph.model.resources import CUDA  # noqa: PLC0415
     from ooc_graph.search.many import require_answerable, search_many  # noqa: PLC0415
 

@@ -23,7 +23,7 @@ from ooc_graph.types import AnyArray, IntArray
 
 
 class _Tree(NamedTuple):
-    """A search tree by original id, its columns (vertices,); ``lengths`` are levels or distances."""
+    """A search tree by original id; ``lengths`` are levels or distances, as the others (vertices,)."""
 
     vertex: IntArray
     parent: IntArray
@@ -115,4 +115,4 @@ def _walk(tree: _Tree, target: int) -> list[int] | None:
         (found,) = paths_to(InMemory(tree.vertex, tree.parent), np.array([target]))
     except NoPathError:
         return None
-    return found.tolist()
+    return [int(vertex) for vertex in found]

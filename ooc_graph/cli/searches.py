@@ -96,7 +96,7 @@ def sssp(graph: str | Path, out: Path, **given: Any) -> None:
 
 
 def _search(kernel: str, graph: str | Path, out: Path, given: dict[str, Any]) -> None:
-    from ooc_graph.api.graphs import ids_in, positions_of  # noqa: PLC0415 - many modules
+    from ooc_graph.api.vertices import ids_in, positions_of  # noqa: PLC0415 - many modules
     from ooc_graph.search.several import begun_with_of, search_several  # noqa: PLC0415
     from ooc_graph.search.single import search  # noqa: PLC0415
 

@@ -94,8 +94,8 @@ def plan(
     The search is not made; it is planned for one worker.
     """
     from ooc_graph.answers.reductions import BINS, HISTOGRAM  # noqa: PLC0415
-    from ooc_graph.api.graphs import ids_in  # noqa: PLC0415
     from ooc_graph.api.plan import plan as plan_of  # noqa: PLC0415
+    from ooc_graph.api.vertices import ids_in  # noqa: PLC0415
     from ooc_graph.strategies.many.tiers import KERNELS as MANY  # noqa: PLC0415
 
     if bins is not None and given["reduce"] != HISTOGRAM:

@@ -136,7 +136,7 @@ def file_sha256(path: str, files: Files) -> str:
 
 def roots_in(path: str) -> list[int]:
     """Vertices of a file, each once. InputError: they are none."""
-    from ooc_graph.api.graphs import ids_in  # noqa: PLC0415 (many modules)
+    from ooc_graph.api.vertices import ids_in  # noqa: PLC0415 (many modules)
 
     ids: list[int] = ids_in(Path(path)).tolist()
     if not ids:

@@ -18,7 +18,7 @@ import pytest
 import zstandard
 from pyarrow import parquet
 
-from ooc_graph.api.graphs import ids_in
+from ooc_graph.api.vertices import ids_in
 from ooc_graph.edges import opening
 from ooc_graph.edges.textsource import TextSource
 from ooc_graph.errors import InputError
