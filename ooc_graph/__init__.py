@@ -15,6 +15,8 @@ In the order of the data:
 `bfs`, `sssp`, `components`
     Search it; `BfsResult`, `SsspResult`, `ComponentsResult` by original id. From several sources
     `Answers`, a folder of them.
+`pagerank`
+    Rank the vertices, as networkx or LDBC Graphalytics define it; `PagerankResult`.
 `johnson`, `shortest_paths`
     Distances from all vertices or from many, on weights of any sign; `PairsResult`.
 `multi_source_bfs`
@@ -48,6 +50,7 @@ from ooc_graph.garbage import uncollected
 
 if TYPE_CHECKING:
     from ooc_graph.answers.export import export
+    from ooc_graph.answers.pagerank import PagerankResult
     from ooc_graph.answers.result import (
         BfsResult,
         ComponentsResult,
@@ -61,6 +64,7 @@ if TYPE_CHECKING:
     from ooc_graph.api.graphs import open_graph as open  # noqa: A004 - og.open reads as it should
     from ooc_graph.api.in_memory import from_edges
     from ooc_graph.api.many import johnson, multi_source_bfs, shortest_paths
+    from ooc_graph.api.pagerank import pagerank
     from ooc_graph.api.plan import plan
     from ooc_graph.api.single import bfs, components, sssp
     from ooc_graph.api.validate import validate
@@ -84,6 +88,7 @@ __all__ = [
     "Graph",
     "Kronecker",
     "LevelsResult",
+    "PagerankResult",
     "PairsResult",
     "Result",
     "SsspResult",
@@ -101,6 +106,7 @@ __all__ = [
     "multi_source_bfs",
     "open",
     "open_source",
+    "pagerank",
     "plan",
     "shortest_paths",
     "sssp",
@@ -112,6 +118,7 @@ __all__ = [
 # the command must handle Ctrl-C before.
 _MODULES = {
     "answers.export": "export",
+    "answers.pagerank": "PagerankResult",
     "answers.result": "BfsResult ComponentsResult LevelsResult PairsResult Result SsspResult",
     "answers.several": "Answers",
     "edges.interface": "EdgeSource",
@@ -120,6 +127,7 @@ _MODULES = {
     "api.graphs": "build open",
     "api.in_memory": "from_edges",
     "api.many": "johnson multi_source_bfs shortest_paths",
+    "api.pagerank": "pagerank",
     "api.plan": "plan",
     "api.single": "bfs components sssp",
     "api.validate": "validate",

@@ -17,11 +17,13 @@ from ooc_graph.strategies.ranks import Ranks
 from tests import local_exchange
 
 
-def by_ranks(graph: og.Graph, kernel: str, root: int | None = None, device: str = "cpu") -> Any:
-    """The answer of ``bfs`` or ``sssp`` from a vertex with arcs, or of ``components``."""
+def by_ranks(
+    graph: og.Graph, kernel: str, root: int | None = None, device: str = "cpu", **asked: Any
+) -> Any:
+    """The answer of ``bfs`` or ``sssp`` from a vertex with arcs, or of one without a root."""
     strategy = Ranks(InMemory() if device == "cpu" else OnDevice())
     reserved = Reservation(strategy.name, exchange=LOCAL)
-    whom = str(graph.path), graph.identity, Request(kernel)
+    whom = str(graph.path), graph.identity, Request(kernel, **asked)
     task = SearchTask(*whom, root, None, strategy, reserved)
     algorithm, shards = ALGORITHMS[kernel], range(graph.shards)
     with MakeRanks(task, algorithm.start)(shards) as (coroutines, shared):

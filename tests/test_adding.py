@@ -24,9 +24,10 @@ from ooc_graph.model.task import SearchTask
 from ooc_graph.runtime import engine_cache
 from ooc_graph.runtime.this_process import ThisProcess, planned
 from ooc_graph.search import single
-from ooc_graph.search.algorithm import Algorithm, Arrays
+from ooc_graph.search.algorithm import Algorithm
 from ooc_graph.search.execute import plan_at
 from ooc_graph.search.plan import CANDIDATES, plan
+from ooc_graph.search.steps import Arrays
 from ooc_graph.shards.load import Graph
 from ooc_graph.sinks.single import NUMPY, answer_bytes
 from ooc_graph.strategies.cpu.in_memory import InMemory

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
@@ -18,6 +19,7 @@ from ooc_graph.layout.names import (
     DISTANCE,
     LEVEL,
     MULTI_SOURCE_BFS,
+    PAGERANK,
     PARENT,
     REACHED,
     SOURCE,
@@ -37,10 +39,9 @@ class Result(Exports):
     ``root`` is the original id where the search began; None if an algorithm has none. ``elapsed_s``
     are seconds of the search alone, as Graph500 times it; None if opened from a store.
 
-    ``seconds`` has the wall time of ``plan``; ``load``, until the graph is ready, and what travels;
-    ``search``, which is ``elapsed_s``; ``order``, of columns read so far, or ``write``, of a store.
-    ``tier_bytes`` has the bytes of ``memory``, ``pinned`` and ``device`` that the search reserved,
-    and what it ``read`` of the store, if counted. Both are empty if the result was opened.
+    ``seconds`` has those of ``plan``; ``load``, until the graph is ready; ``search``, which is
+    ``elapsed_s``; ``order``, of columns read so far, or ``write``. ``tier_bytes`` has the bytes of
+    ``memory``, ``pinned`` and ``device`` reserved, and those ``read`` of the store.
     """
 
     root: int | None
@@ -54,10 +55,12 @@ class Result(Exports):
 
     @classmethod
     def open(cls, path: str | Path) -> Self:
-        """Open a stored result; as the class that its kernel has when called on `Result`."""
+        """Open a stored result, as the class that its kernel has."""
         stored = Stored.open(path, "result")
         name, root = stored.attributes.get("kernel"), stored.attributes.get("root")
         kinds: list[Any] = [BfsResult, SsspResult, ComponentsResult, PairsResult, LevelsResult]
+        if name == PAGERANK:
+            kinds = [import_module("ooc_graph.answers.pagerank").PagerankResult]
         kind: Any = next((one for one in kinds if one.kernel == name), None)
         if kind is None:
             raise NotAStoreError(f"{path}: holds a result of {name}, unknown to this version")
@@ -224,10 +227,7 @@ class PairsResult(Result):
         return self.read(PARENT)
 
     def to_frame(self) -> pd.DataFrame:
-        """Pandas frame: a row for each source; distances have a column for each vertex.
-
-        Histograms have a column for each bin.
-        """
+        """Pandas frame: a row for each source, a column for each vertex, or bin of a histogram."""
         if self.reduced is None:
             return frame_of(self.read(self.measure), index=self.source, columns=self.vertex)
         return frame_of(flat_columns({name: self.read(name) for name in self.names}))

@@ -19,6 +19,7 @@ from ooc_graph.runtime.signals import EXIT_TERMINATED, Terminated, exit_on_sigte
 _MODULES = {
     "graphs": ("graph500", "build"),
     "searches": ("apsp", "bfs", "sssp", "components"),
+    "ranking": ("pagerank",),
     "stores": ("validate", "info", "plan", "verify", "export"),
     "jobs": ("run", "status", "runs", "report"),
 }

@@ -48,10 +48,13 @@ def info(path: str | Path, as_json: bool) -> None:
 @click.argument("graph", type=STORE, required=False)
 @click.option(
     "--kernel",
-    type=click.Choice(["bfs", "sssp", "apsp", "multi_source_bfs", GRAPH500]),
+    type=click.Choice(
+        ["bfs", "sssp", "pagerank", "weighted_pagerank", "apsp", "multi_source_bfs", GRAPH500]
+    ),
     default="bfs",
     show_default=True,
-    help="Search; apsp and multi_source_bfs are from many sources. graph500: all that `ooc-graph "
+    help="Search; apsp and multi_source_bfs are from many sources; weighted_pagerank is pagerank "
+    "of a graph with weights. graph500: all that `ooc-graph "
     "graph500 --scale N` does, of which no graph is there yet.",
 )
 @click.option("--scale", type=int, help="Of graph500 alone: log2 of the number of vertices.")
