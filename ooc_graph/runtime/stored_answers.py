@@ -11,7 +11,7 @@ from typing import Any, NoReturn, TypeAlias
 
 import numpy as np
 
-from ooc_graph.answers.result import ComponentsResult, Result, TreeResult
+from ooc_graph.answers.result import ComponentsResult, PairsResult, Result, TreeResult
 from ooc_graph.errors import CorruptStoreError, InputError, MemoryBudgetError, UsageError
 from ooc_graph.forked import free_in_child
 from ooc_graph.kernels.common.sssp.distances import distances_of
@@ -154,7 +154,8 @@ def _accepted(graph: Graph, answer: Answer) -> tuple[str, Answer]:
     stored = result.columns if isinstance(result.columns, Stored) else None
     name = str(result) if stored is None else str(stored.path)
     if not isinstance(result, (TreeResult, ComponentsResult)):
-        raise UsageError(f"{name}: is of {result.kernel}; give answers of bfs, sssp or components")
+        what = "has many sources" if isinstance(result, PairsResult) else f"is of {result.kernel}"
+        raise UsageError(f"{name}: {what}; give answers of bfs, sssp or components")
     if result.kernel == "sssp" and not graph.weighted:
         raise UsageError(f"{name}: has distances, and {graph.path} holds no weights")
     unread = result.unread

@@ -25,6 +25,7 @@ from ooc_graph.types import Dealing, Rows, Shard
 
 NEAR_FAR, RANKS, OWNED_RANKS = "near-far", "ranks", "owned-ranks"
 TIERS, TIER_RANKS = "tiers", "tier-ranks"
+STREAMS = "streams"
 
 _BY_STEPS = (PAGERANK, WEIGHTED_PAGERANK)
 """Kernels that ranks alone have: one has the whole graph."""
@@ -43,7 +44,7 @@ def warm(kernel: str, graph: Graph, device: Any, *, variant: str = "") -> None:
         worker = process.dask_worker()
         watched = worker is not None and worker.memory_manager.memory_limit
         # The compiler takes more memory than may be left.
-        if variant in (TIERS, TIER_RANKS) or watched:
+        if variant in (TIERS, TIER_RANKS, STREAMS) or watched:
             compile_ahead([part], least=1)
         with turn(part):
             warm_part(part, device)
@@ -83,7 +84,7 @@ def _search_by_rank(part: Part, device: Any) -> None:
     run_in_process({0: algorithm(rank, *((0,) if is_rooted else ()), shared)}, shared)
     if part.variant == RANKS and part.job == "bfs":
         rank.rehearse()
-    if not part.variant:
+    if part.variant not in (RANKS, OWNED_RANKS, TIER_RANKS):
         return  # one rank, which sends nothing
     codec.rehearse()
     routing.sort_by_seat(Route(np.zeros(1, part.ids)), routing.seat_of_rank([0]))

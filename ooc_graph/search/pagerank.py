@@ -10,11 +10,12 @@ import numpy as np
 from ooc_graph.answers.pagerank import PagerankResult
 from ooc_graph.answers.scatter import Columns, Ids
 from ooc_graph.kernels.common.pagerank import SCALE
-from ooc_graph.layout.names import PAGERANK, VERTEX
+from ooc_graph.layout.names import INTERNAL_OF, PAGERANK, VERTEX
 from ooc_graph.model.task import SearchTask
 from ooc_graph.search.algorithm import Algorithm
 from ooc_graph.search.steps import Arrays
 from ooc_graph.shards.load import Graph
+from ooc_graph.shards.tier_facts import elements_at
 from ooc_graph.types import AnyArray, owner_of
 
 if TYPE_CHECKING:
@@ -35,7 +36,7 @@ def start(
     listed, shared = problem.listed(), device.pagerank_shared(graph.rows)
     internal = np.empty(0, np.int64)
     if len(listed.vertex):
-        internal = graph.internal_of()[listed.vertex].astype(np.int64)
+        internal = elements_at(graph.stored, INTERNAL_OF, listed.vertex).astype(np.int64)
     without = internal < 0
     coroutines = {}
     for shard, rank in ranks.items():

@@ -6,7 +6,7 @@ A rank takes 24 bytes a row beside the rows, and all ranks share 8 a row of the 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple, Protocol
+from typing import Protocol, TypeAlias
 
 import numpy as np
 
@@ -20,12 +20,8 @@ LIGHTEST_SUM = 2.0**-900
 """Sums of weights below this are refused: a score divided by one might be no finite number."""
 
 
-class Arcs(NamedTuple):
-    """Arcs of consecutive rows: the number of the first, neighbours, and weights or None."""
-
-    first: int
-    neighbors: AnyArray
-    weights: AnyArray | None
+Arcs: TypeAlias = tuple[int, AnyArray, AnyArray | None]
+"""Arcs of consecutive rows: the number of the first, neighbours, and weights or None."""
 
 
 class InArcs(Protocol):
@@ -46,7 +42,7 @@ class LoadedArcs:
 
     def __init__(self, rows: Rows) -> None:
         self.offsets, self.is_weighted = rows.offsets.view(np.int64), rows.weights is not None
-        self._arcs = Arcs(0, rows.neighbors, rows.weights)
+        self._arcs = 0, rows.neighbors, rows.weights
 
     def parts(self) -> Iterable[Arcs]:
         """All arcs at once."""
@@ -61,8 +57,8 @@ def out_weights(arcs: InArcs) -> AnyArray:
     if not arcs.is_weighted:
         return np.diff(arcs.offsets).astype(np.float64)
     out = np.zeros(len(arcs.offsets) - 1)
-    for part in arcs.parts():
-        steps.add_weights(arcs.offsets, part.weights, part.first, out)
+    for first, _, weights in arcs.parts():
+        steps.add_weights(arcs.offsets, weights, first, out)
     if not ((out == 0) | ((out >= LIGHTEST_SUM) & np.isfinite(out))).all():
         raise InputError(
             "the weights of a vertex's arcs add up to more than float64 holds, or to almost 0",
