@@ -133,22 +133,8 @@ def start(
     return {shard: largest_neighbor(rank, shared) for shard, rank in ranks.items()}, shared
 
 
-@dataclass
-class LargestSearch:
-    """The search of a whole graph; a device would give it."""
-
-    rank: LargestRank
-
-    def run(self) -> Largest:
-        return Largest(self.rank.largest())
-
-
 def rank(_: CpuDevice, rows: Shard) -> LargestRank:
     return LargestRank(rows)
-
-
-def search_whole(_: CpuDevice, rows: Shard) -> LargestSearch:
-    return LargestSearch(LargestRank(rows))
 
 
 def nothing(_: SearchTask, graph: Graph) -> Arrays:
@@ -185,8 +171,7 @@ ALGORITHM = Algorithm(LargestResult, start, ("largest",), nothing, columns)
 
 @pytest.fixture
 def in_tables(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The lines in the tables, and the device's search and steps."""
-    monkeypatch.setattr(CpuDevice, LARGEST, search_whole, raising=False)
+    """The lines in the tables, and the device's steps."""
     monkeypatch.setattr(CpuDevice, f"{LARGEST}_rank", rank, raising=False)
     monkeypatch.setitem(single.ALGORITHMS, LARGEST, ALGORITHM)
     monkeypatch.setitem(ORDER_OF, LARGEST, "hub")

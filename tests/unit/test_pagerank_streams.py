@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,8 @@ from ooc_graph.shards.streams import facts_of_streams
 from ooc_graph.sinks.single import NUMPY, answer_bytes
 from ooc_graph.strategies.cpu.streamed import facts_of_whole
 from ooc_graph.strategies.ranks import STATE_BYTES
+from tests.memory_limits import traced_peak
+from tests.own_process import in_own_process
 from tests.said import Said
 
 KERNELS = ["pagerank", "weighted_pagerank"]
@@ -97,6 +100,26 @@ def test_a_damaged_block_is_reported(
     ):
         og.pagerank(opened, weight=False, memory_limit=least, out=tmp_path / "r.zarr", client=False)
     assert not (tmp_path / "r.zarr").exists()
+
+
+def test_limits_hold(tmp_path: Path) -> None:
+    """Offsets are read, the answer is written."""
+    og.build(og.Kronecker(15, edge_factor=64), tmp_path / "g.zarr", shards=2, client=False)
+    for limit, peak in in_own_process(limits_and_peaks, tmp_path):
+        assert limit // 4 < peak <= limit
+
+
+def limits_and_peaks(folder: Path) -> list[tuple[int, int]]:
+    """Limits in which arcs are streamed, and what is allocated at once within each."""
+    graph, found = og.open(folder / "g.zarr"), []
+    least = least_streamed(facts_of_whole(graph, "pagerank"))
+    for limit in (least, least + 2_000_000):
+        how = {"weight": False, "iterations": 3, "overwrite": True, "out": folder / "r.zarr"}
+        search = partial(og.pagerank, graph, memory_limit=limit, **how)
+        assert "read" in search().tier_bytes
+        found.append((limit, traced_peak(search, limit, before=engine_cache.release)))
+    engine_cache.release()
+    return found
 
 
 @pytest.fixture(scope="module")
