@@ -15,7 +15,6 @@ from ooc_graph.model.task import SearchTask
 from ooc_graph.search.algorithm import Algorithm
 from ooc_graph.search.steps import Arrays
 from ooc_graph.shards.load import Graph
-from ooc_graph.shards.tier_facts import elements_at
 from ooc_graph.types import AnyArray, owner_of
 
 if TYPE_CHECKING:
@@ -30,7 +29,9 @@ def start(
     states: Callable[[int], Any],  # noqa: ARG001 (none are written)
 ) -> tuple[dict[int, Any], Any]:
     """The coroutines of a worker's ranks, and what they share."""
-    from ooc_graph.traverse.pagerank import Isolated, pagerank  # noqa: PLC0415 (few need it)
+    # Other searches need neither these nor numba, which the first imports.
+    from ooc_graph.shards.tier_facts import elements_at  # noqa: PLC0415
+    from ooc_graph.traverse.pagerank import Isolated, pagerank  # noqa: PLC0415
 
     problem: Problem = task.request.given
     listed, shared = problem.listed(), device.pagerank_shared(graph.rows)
