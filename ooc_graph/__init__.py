@@ -15,6 +15,8 @@ In the order of the data:
 `bfs`, `sssp`, `components`
     Search it; `BfsResult`, `SsspResult`, `ComponentsResult` by original id. From several sources
     `Answers`, a folder of them.
+`pagerank`
+    Rank the vertices, as networkx or LDBC Graphalytics define it; `PagerankResult`.
 `johnson`, `shortest_paths`
     Distances from all vertices or from many, on weights of any sign; `PairsResult`.
 `multi_source_bfs`
@@ -54,6 +56,7 @@ if TYPE_CHECKING:
     from ooc_graph.answers.export import export
     from ooc_graph.answers.info import Info
     from ooc_graph.answers.matrix import LevelsResult, PairsResult
+    from ooc_graph.answers.pagerank import PagerankResult
     from ooc_graph.answers.result import BfsResult, ComponentsResult, Result, SsspResult
     from ooc_graph.answers.several import Answers
     from ooc_graph.api.components import components
@@ -61,6 +64,7 @@ if TYPE_CHECKING:
     from ooc_graph.api.graphs import open_graph as open  # noqa: A004 - og.open reads as it should
     from ooc_graph.api.in_memory import from_edges
     from ooc_graph.api.many import johnson, multi_source_bfs, shortest_paths
+    from ooc_graph.api.pagerank import pagerank
     from ooc_graph.api.plan import plan
     from ooc_graph.api.session import release
     from ooc_graph.api.single import bfs
@@ -89,6 +93,7 @@ __all__ = [
     "Info",
     "Kronecker",
     "LevelsResult",
+    "PagerankResult",
     "PairsResult",
     "Result",
     "SsspResult",
@@ -106,6 +111,7 @@ __all__ = [
     "multi_source_bfs",
     "open",
     "open_source",
+    "pagerank",
     "plan",
     "release",
     "shortest_paths",
@@ -120,6 +126,7 @@ _MODULES = {
     "answers.export": "export",
     "answers.info": "Info",
     "answers.matrix": "LevelsResult PairsResult",
+    "answers.pagerank": "PagerankResult",
     "answers.result": "BfsResult ComponentsResult Result SsspResult",
     "answers.several": "Answers",
     "edges.interface": "EdgeSource",
@@ -130,6 +137,7 @@ _MODULES = {
     "api.graphs": "build open",
     "api.in_memory": "from_edges",
     "api.many": "johnson multi_source_bfs shortest_paths",
+    "api.pagerank": "pagerank",
     "api.plan": "plan",
     "api.session": "release",
     "api.single": "bfs",

@@ -139,6 +139,28 @@ class NegativeCycleError(OocGraphError, ValueError):
         return type(self), (self.cycle, self.weight, self.note)
 
 
+class ConvergenceError(OocGraphError):
+    """PageRank did not converge: networkx's ``PowerIterationFailedConvergence``.
+
+    After ``iterations`` the scores still changed by ``change`` in all, and not by less than
+    ``wanted``.
+    """
+
+    exit_code = 3
+
+    def __init__(self, iterations: int, change: float, wanted: float) -> None:
+        self.iterations, self.change, self.wanted = iterations, change, wanted
+        super().__init__(
+            f"pagerank did not converge in {iterations} iterations: the last one changed the "
+            f"scores by {change:.3g} in all, which is not below {wanted:.3g}; allow more "
+            "iterations, or a larger tolerance"
+        )
+
+    def __reduce__(self) -> tuple[object, ...]:
+        """Keep the numbers when Dask carries the error between processes."""
+        return type(self), (self.iterations, self.change, self.wanted)
+
+
 class NoPathError(OocGraphError):
     """No path leads from one vertex to the other."""
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import ooc_graph as og
-from ooc_graph.answers.within import Within
 from ooc_graph.model.request import Request
 from ooc_graph.model.reservation import LOCAL, Reservation
 from ooc_graph.model.task import SearchTask
@@ -19,16 +18,12 @@ from tests import local_exchange
 
 
 def by_ranks(
-    graph: og.Graph,
-    kernel: str,
-    root: int | None = None,
-    device: str = "cpu",
-    within: Within | None = None,
+    graph: og.Graph, kernel: str, root: int | None = None, device: str = "cpu", **asked: Any
 ) -> Any:
-    """The answer of ``bfs`` or ``sssp`` from a vertex with arcs, or of ``components``."""
+    """The answer of ``bfs`` or ``sssp`` from a vertex with arcs, or of one without a root."""
     strategy = Ranks(InMemory() if device == "cpu" else OnDevice())
     reserved = Reservation(strategy.name, exchange=LOCAL)
-    whom = str(graph.path), graph.identity, Request(kernel, within=within)
+    whom = str(graph.path), graph.identity, Request(kernel, **asked)
     task = SearchTask(*whom, root, None, strategy, reserved)
     algorithm, shards = ALGORITHMS[kernel], range(graph.shards)
     with MakeRanks(task, algorithm.start)(shards) as (coroutines, shared):

@@ -6,6 +6,7 @@ A graph is a list of rows; row v lists (neighbour, weight) of v's out-arcs, ids 
 from __future__ import annotations
 
 import heapq
+import math
 from collections import deque
 
 import numpy as np
@@ -107,3 +108,31 @@ def components(vertices: list[int], pairs: list[tuple[int, int]]) -> list[int]:
                     label[v] = start
                     stack.append(v)
     return [label[v] for v in vertices]
+
+
+def pagerank(
+    graph: Graph,
+    alpha: float,
+    iterations: int,
+    jump: dict[int, float] | None,
+    landing: dict[int, float] | None,
+) -> list[float]:
+    """PageRank in plain floats; chances are by vertex, None: all alike, or as ``jump``."""
+    count = len(graph)
+    alike = dict.fromkeys(range(count), 1 / count)
+    jump = jump or alike
+    landing = landing or jump
+    totals = [math.fsum(float(w) for _, w in row) for row in graph]
+    score = [1 / count] * count
+    for _ in range(iterations):
+        dangling = math.fsum(score[u] for u in range(count) if totals[u] == 0)
+        arriving: list[list[float]] = [
+            [(1 - alpha) * jump.get(v, 0), alpha * dangling * landing.get(v, 0)]
+            for v in range(count)
+        ]
+        for u, row in enumerate(graph):
+            for v, w in row:
+                if totals[u]:
+                    arriving[v].append(alpha * score[u] * float(w) / totals[u])
+        score = [math.fsum(one) for one in arriving]
+    return score

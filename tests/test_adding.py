@@ -24,10 +24,11 @@ from ooc_graph.model.task import SearchTask
 from ooc_graph.runtime import engine_cache
 from ooc_graph.runtime.this_process import ThisProcess, planned
 from ooc_graph.search import single
-from ooc_graph.search.algorithm import Algorithm, Arrays
+from ooc_graph.search.algorithm import Algorithm
 from ooc_graph.search.candidates import CANDIDATES
 from ooc_graph.search.execute import plan_at
 from ooc_graph.search.plan import plan
+from ooc_graph.search.steps import Arrays
 from ooc_graph.shards.load import Graph
 from ooc_graph.sinks.single import NUMPY, answer_bytes
 from ooc_graph.strategies.cpu.in_memory import InMemory
@@ -133,22 +134,8 @@ def start(
     return {shard: largest_neighbor(rank, shared) for shard, rank in ranks.items()}, shared
 
 
-@dataclass
-class LargestSearch:
-    """The search of a whole graph; a device would give it."""
-
-    rank: LargestRank
-
-    def run(self) -> Largest:
-        return Largest(self.rank.largest())
-
-
 def rank(_: CpuDevice, rows: Shard) -> LargestRank:
     return LargestRank(rows)
-
-
-def search_whole(_: CpuDevice, rows: Shard) -> LargestSearch:
-    return LargestSearch(LargestRank(rows))
 
 
 def nothing(_: SearchTask, graph: Graph) -> Arrays:
@@ -185,8 +172,7 @@ ALGORITHM = Algorithm(LargestResult, start, ("largest",), nothing, columns)
 
 @pytest.fixture
 def in_tables(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The lines in the tables, and the device's search and steps."""
-    monkeypatch.setattr(CpuDevice, LARGEST, search_whole, raising=False)
+    """The lines in the tables, and the device's steps."""
     monkeypatch.setattr(CpuDevice, f"{LARGEST}_rank", rank, raising=False)
     monkeypatch.setitem(single.ALGORITHMS, LARGEST, ALGORITHM)
     monkeypatch.setitem(ORDER_OF, LARGEST, "hub")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from importlib import import_module
 from pathlib import Path
 from typing import Any, Self
 
@@ -19,6 +20,7 @@ from ooc_graph.layout.names import (
     DISTANCE,
     LEVEL,
     NEAREST,
+    PAGERANK,
     PARENT,
     VERTEX,
 )
@@ -47,12 +49,14 @@ class Result(Compared, Exports):
 
     @classmethod
     def open(cls, path: str | Path) -> Self:
-        """Open a stored result; as the class that its kernel has when called on `Result`."""
+        """Open a stored result, as the class that its kernel has."""
         stored = Stored.open(path, "result")
         name, root = stored.attributes.get("kernel"), stored.attributes.get("root")
         from ooc_graph.answers.matrix import LevelsResult, PairsResult  # noqa: PLC0415 (it imports this)
 
         kinds: list[Any] = [BfsResult, SsspResult, ComponentsResult, PairsResult, LevelsResult]
+        if name == PAGERANK:
+            kinds = [import_module("ooc_graph.answers.pagerank").PagerankResult]
         kind: Any = next((one for one in kinds if one.kernel == name), None)
         if kind is None:
             raise NotAStoreError(f"{path}: holds a result of {name}, unknown to this version")

@@ -12,7 +12,13 @@ from ooc_graph.api.vertices import positions_of
 from ooc_graph.boundary import public
 from ooc_graph.edges.kronecker import Kronecker
 from ooc_graph.errors import UsageError
-from ooc_graph.layout.names import FROM_ONE, MULTI_SOURCE_BFS, ORDER_OF
+from ooc_graph.layout.names import (
+    FROM_ONE,
+    MULTI_SOURCE_BFS,
+    ORDER_OF,
+    PAGERANK,
+    WEIGHTED_PAGERANK,
+)
 from ooc_graph.model.request import GRAPH500, Many, Request
 from ooc_graph.model.resources import CPU, CUDA, CudaLimits, parse_bytes
 from ooc_graph.runtime.configured import configured_bytes
@@ -21,6 +27,9 @@ from ooc_graph.runtime.this_process import planned
 from ooc_graph.shards.load import Graph
 from ooc_graph.strategies.many.tiers import KERNELS as MANY
 from ooc_graph.types import DeviceName, Kernel, Reduction
+
+ALONE = (*FROM_ONE, PAGERANK, WEIGHTED_PAGERANK)
+"""Kernels that are planned, besides those of many sources."""
 
 
 @public
@@ -49,8 +58,9 @@ def plan(
     graph
         A built graph, or its path; for ``graph500`` the generator, `Kronecker`.
     kernel
-        ``bfs`` or ``sssp``; or of many sources ``apsp`` (as `johnson`) or ``multi_source_bfs``; or
-        ``graph500``: the least memory of each part of that job, on the CPU.
+        ``bfs`` or ``sssp``; ``pagerank``, or ``weighted_pagerank`` if weights count; of many
+        sources ``apsp`` (as `johnson`) or ``multi_source_bfs``; or ``graph500``: the least memory
+        of each part of that job, on the CPU.
     sources, targets, reduce, bins, parents
         As of `johnson`, for kernels of many sources alone.
     memory_limit
@@ -103,9 +113,9 @@ def plan(
             raise UsageError(
                 f"sources, targets and what is asked of them are for kernels {' and '.join(MANY)}"
             )
-        if kernel not in FROM_ONE:
-            raise UsageError(f"kernel {kernel!r}: choose {', '.join(FROM_ONE + MANY)}")
-        request = Request(kernel)
+        if kernel not in ALONE:
+            raise UsageError(f"kernel {kernel!r}: choose {', '.join(ALONE + MANY)}")
+        request = Request(kernel).require_together(device)
     opened.require(ORDER_OF[kernel], signed=kernel in MANY)
     return plan_for(opened, request, planned(limit_bytes, device, limits)).describe()
 

@@ -6,8 +6,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, Unpack, overload
 
-from ooc_graph.answers.matrix import PairsResult
-from ooc_graph.answers.result import Result, SsspResult, require_unlimited
+from ooc_graph.answers.result import (
+    ComponentsResult,
+    Result,
+    SsspResult,
+    TreeResult,
+    require_unlimited,
+)
 from ooc_graph.answers.several import Answers
 from ooc_graph.api.graphs import located
 from ooc_graph.boundary import public
@@ -133,8 +138,8 @@ def _on_graph(
 
 def _on_edges(result: Answer, edges: Any, options: dict[str, Any]) -> Verdict:
     answer = result if isinstance(result, Result) else Result.open(result)
-    if isinstance(answer, PairsResult):
-        raise UsageError("distances of many sources cannot be validated: validate single searches")
+    if not isinstance(answer, (TreeResult, ComponentsResult)):
+        raise UsageError(f"answers of {answer.kernel} cannot be validated: bfs, sssp, components")
     require_unlimited(answer, str(answer))
     source = open_source(edges, **options)
     if isinstance(answer, SsspResult) and not source.weighted:

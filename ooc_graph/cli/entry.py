@@ -22,6 +22,7 @@ _COMMANDS = {
         "bfs": "searches",
         "sssp": "searches",
         "components": "searches",
+        "pagerank": "ranking",
         "apsp": "many",
         "path": "paths",
         "plan": "stores",

@@ -18,7 +18,7 @@ _HEADINGS = {
     "Benchmark": "scale edge_factor seeds searches kernels no_energy no_validation",
     "Search": (
         "kernel source sources_file sources targets cutoff reduce bins bin_width parents answer "
-        "hops"
+        "hops alpha personalization unweighted tol max_iter iterations"
     ),
     "Stages": "settings only first dry_run",
     "Where it runs": "device workers scheduler tls exchange",

@@ -60,11 +60,14 @@ ooc-graph plan --kernel graph500 --scale 24""")
 @click.argument("graph", type=STORE, required=False)
 @click.option(
     "--kernel",
-    type=click.Choice(["bfs", "sssp", "apsp", "multi_source_bfs", GRAPH500]),
+    type=click.Choice(
+        ["bfs", "sssp", "pagerank", "weighted_pagerank", "apsp", "multi_source_bfs", GRAPH500]
+    ),
     default="bfs",
     show_default=True,
-    help="Search to plan for; apsp and multi_source_bfs search from many sources. graph500: the "
-    "whole benchmark, for which there is no graph yet.",
+    help="Search to plan for; apsp and multi_source_bfs search from many sources. "
+    "weighted_pagerank: pagerank by weights. graph500: the whole benchmark, for which there is no "
+    "graph yet.",
 )
 @click.option("--scale", type=int, help="For graph500: plan for 2^SCALE vertices.")
 @many_options(None, for_plan=True)

@@ -32,9 +32,10 @@ OUT, IN = "out", "in"
 HUB, LIGHT = "hub", "light"
 
 VERTEX, PARENT, LEVEL, DISTANCE = "vertex", "parent", "level", "distance"
-COMPONENT, NEAREST = "component", "nearest"
+COMPONENT, NEAREST, PAGERANK = "component", "nearest", "pagerank"
 SOURCE, REACHED = "source", "reached"
 APSP, MULTI_SOURCE_BFS = "apsp", "multi_source_bfs"
+WEIGHTED_PAGERANK = "weighted_pagerank"
 FROM_ONE = ("bfs", "sssp")
 """Kernels that search from one source."""
 ORDER_OF = {
@@ -43,6 +44,8 @@ ORDER_OF = {
     "components": HUB,
     APSP: LIGHT,
     MULTI_SOURCE_BFS: HUB,
+    PAGERANK: HUB,
+    WEIGHTED_PAGERANK: LIGHT,
 }
 """Order of the rows that a kernel searches."""
 

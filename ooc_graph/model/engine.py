@@ -22,8 +22,9 @@ if TYPE_CHECKING:
 class Engine:
     """A graph in memory with buffers for one kernel, and its id tables."""
 
-    kernel: str  # ``bfs``, ``sssp``, ``components``, ``apsp`` or ``multi_source_bfs``
-    search: Any  # the device's search
+    kernel: str  # as of a `Request`
+    # The device's search; or the steps of the one rank that has all rows, or, as ``ranks``, of all.
+    search: Any
     # The store, its id tables, and tuples by internal id.
     graph: Graph
     ids: Ids
@@ -43,6 +44,12 @@ class Engine:
         from ooc_graph.kernels.cuda.runtime.scatter import OriginalOrder  # noqa: PLC0415
 
         return OriginalOrder(self.ids.internal_of)
+
+    @property
+    def steps(self) -> dict[int, Any]:
+        """The steps of every rank, if the device has no search of a whole graph."""
+        ranks: dict[int, Any] = getattr(self.search, "ranks", None) or {0: self.search}
+        return ranks
 
     def allocating(self) -> AbstractContextManager[None]:
         """Have this thread take device memory from where the search has its own."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 from ooc_graph.answers.asked import Asked
 from ooc_graph.answers.within import Within
@@ -43,7 +44,8 @@ class Many:
 class Request:
     """What is searched, and how the caller wants it done."""
 
-    # ``bfs``, ``sssp`` or ``components``; of many sources ``apsp`` or ``multi_source_bfs``.
+    # ``bfs``, ``sssp``, ``components``, ``pagerank`` or ``weighted_pagerank``; of many sources
+    # ``apsp`` or ``multi_source_bfs``.
     kernel: str
     exchange: str = ANY  # ``auto``, or ``scheduler`` for the ranks of a cluster
     method: str = ROWS  # ``rows`` or ``edges``
@@ -52,6 +54,8 @@ class Request:
     on_worker: bool = False  # whether it stays on the Dask worker that finds it
     many: Many | None = None  # what is asked of many sources; None: one is searched from
     within: Within | None = None  # how far one source is searched from; None: everywhere
+    # What an algorithm is given besides: a frozen dataclass, whose ``repr`` says all of it.
+    given: Any = None
 
     @property
     def is_plain(self) -> bool:
@@ -62,7 +66,7 @@ class Request:
     def only_on_cpu(self) -> str:
         """Why no CUDA device does this; empty if one may."""
         if self.kernel not in ON_CUDA:
-            return f"{self.kernel} are found on the CPU only: use --device cpu"
+            return f"{self.kernel} is computed on the CPU only: use --device cpu"
         if self.method == EDGES:
             return "method 'edges' searches on the CPU only: use --device cpu"
         return ""

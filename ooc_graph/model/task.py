@@ -87,7 +87,7 @@ class SearchTask:
 
     @property
     def kernel(self) -> str:
-        """``bfs``, ``sssp`` or ``components``."""
+        """As of the request."""
         return self.request.kernel
 
     @property

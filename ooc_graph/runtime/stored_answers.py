@@ -12,7 +12,7 @@ from typing import Any, NoReturn, TypeAlias
 import numpy as np
 
 from ooc_graph.answers.matrix import PairsResult
-from ooc_graph.answers.result import Result, require_unlimited
+from ooc_graph.answers.result import ComponentsResult, Result, TreeResult, require_unlimited
 from ooc_graph.errors import CorruptStoreError, InputError, MemoryBudgetError, UsageError
 from ooc_graph.forked import free_in_child
 from ooc_graph.kernels.common.sssp.distances import distances_of
@@ -154,8 +154,9 @@ def _accepted(graph: Graph, answer: Answer) -> tuple[str, Answer]:
         _raise_damaged(error, [answer])
     stored = result.columns if isinstance(result.columns, Stored) else None
     name = str(result) if stored is None else str(stored.path)
-    if isinstance(result, PairsResult):
-        raise UsageError(f"{name}: has many sources; give answers of bfs, sssp or components")
+    if not isinstance(result, (TreeResult, ComponentsResult)):
+        what = "has many sources" if isinstance(result, PairsResult) else f"is of {result.kernel}"
+        raise UsageError(f"{name}: {what}; give answers of bfs, sssp or components")
     require_unlimited(result, name)
     if result.kernel == "sssp" and not graph.weighted:
         raise UsageError(f"{name}: has distances, and {graph.path} holds no weights")

@@ -10,7 +10,14 @@ import numpy as np
 from ooc_graph.kernels.common.device import search_of
 from ooc_graph.kernels.common.sssp.distances import distances_of
 from ooc_graph.kernels.common.tuning import FEW_AT_HUBS
-from ooc_graph.layout.names import APSP, MULTI_SOURCE_BFS, id_dtype
+from ooc_graph.layout.names import (
+    APSP,
+    FROM_ONE,
+    MULTI_SOURCE_BFS,
+    PAGERANK,
+    WEIGHTED_PAGERANK,
+    id_dtype,
+)
 from ooc_graph.runtime import process
 from ooc_graph.runtime.compile_ahead import Part, compile_ahead, turn
 from ooc_graph.shards.load import Graph
@@ -18,8 +25,11 @@ from ooc_graph.types import Dealing, Rows, Shard
 
 NEAR_FAR, RANKS, OWNED_RANKS = "near-far", "ranks", "owned-ranks"
 TIERS, TIER_RANKS = "tiers", "tier-ranks"
+STREAMS = "streams"
 
-_COMPILED = ("bfs", "sssp", "components", APSP, MULTI_SOURCE_BFS)
+_BY_STEPS = (PAGERANK, WEIGHTED_PAGERANK)
+"""Kernels that ranks alone have: one has the whole graph."""
+_COMPILED = ("bfs", "sssp", "components", APSP, MULTI_SOURCE_BFS, *_BY_STEPS)
 
 _done: set[Part] = set()
 
@@ -34,7 +44,7 @@ def warm(kernel: str, graph: Graph, device: Any, *, variant: str = "") -> None:
         worker = process.dask_worker()
         watched = worker is not None and worker.memory_manager.memory_limit
         # The compiler takes more memory than may be left.
-        if variant in (TIERS, TIER_RANKS) or watched:
+        if variant in (TIERS, TIER_RANKS, STREAMS) or watched:
             compile_ahead([part], least=1)
         with turn(part):
             warm_part(part, device)
@@ -43,7 +53,7 @@ def warm(kernel: str, graph: Graph, device: Any, *, variant: str = "") -> None:
 
 def warm_part(part: Part, device: Any) -> None:
     """Run the search on two vertices that are neighbours of each other."""
-    if part.variant in (RANKS, OWNED_RANKS, TIER_RANKS):
+    if part.variant in (RANKS, OWNED_RANKS, TIER_RANKS) or part.job in _BY_STEPS:
         _search_by_rank(part, device)
         return
     if part.variant == TIERS:
@@ -70,10 +80,12 @@ def _search_by_rank(part: Part, device: Any) -> None:
     from ooc_graph.exchange.ranks import run_in_process  # noqa: PLC0415
 
     rank, shared, algorithm = _rank_of(part, device)
-    given = () if part.job == "components" else (0,)
-    run_in_process({0: algorithm(rank, *given, shared)}, shared)
+    is_rooted = part.job in FROM_ONE
+    run_in_process({0: algorithm(rank, *((0,) if is_rooted else ()), shared)}, shared)
     if part.variant == RANKS and part.job == "bfs":
         rank.rehearse()
+    if part.variant not in (RANKS, OWNED_RANKS, TIER_RANKS):
+        return  # one rank, which sends nothing
     codec.rehearse()
     routing.sort_by_seat(Route(np.zeros(1, part.ids)), routing.seat_of_rank([0]))
     # Steps that so small a graph does not take.
@@ -89,14 +101,18 @@ def _rank_of(part: Part, device: Any) -> tuple[Any, Any, Any]:
     from ooc_graph.shards.tiny_tiers import ring_rank  # noqa: PLC0415
     from ooc_graph.traverse.bfs import bfs  # noqa: PLC0415
     from ooc_graph.traverse.components import components  # noqa: PLC0415
+    from ooc_graph.traverse.pagerank import warming  # noqa: PLC0415
     from ooc_graph.traverse.sssp import sssp  # noqa: PLC0415
     from ooc_graph.traverse.sssp_owned import sssp_owned  # noqa: PLC0415
 
+    pair = pair_of(part)
+    if part.job in _BY_STEPS:
+        steps = getattr(device, f"{part.job}_rank")(pair)
+        return steps, device.pagerank_shared(2), warming
     algorithm: Any = {"bfs": bfs, "sssp": sssp, "components": components}[part.job]
     if part.variant == TIER_RANKS:
         types = np.dtype(part.ids), part.weights
         return *ring_rank(part.job, part.directed, *types, device), algorithm
-    pair = pair_of(part)
     if part.job == "bfs":
         return device.bfs_rank(pair), device.bfs_shared(2, 1), algorithm
     if part.job == "components":

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from functools import partial
@@ -23,12 +23,10 @@ from ooc_graph.runtime.engine_keys import lend
 from ooc_graph.runtime.machine import give_back_freed_memory
 from ooc_graph.runtime.workplace import OnCluster, Workplace
 from ooc_graph.search.on_engine import by_device, found_by, internal_root
+from ooc_graph.search.steps import Arrays, by_steps, of_all_rows
 from ooc_graph.shards.load import Graph
 from ooc_graph.sinks.single import deliver, deliver_late, describe, left_there, spare_bytes
 from ooc_graph.strategies.ranks import Ranks
-from ooc_graph.types import AnyArray, Dealing
-
-Arrays = tuple[AnyArray, ...]
 
 
 @dataclass(frozen=True)
@@ -39,7 +37,8 @@ class Algorithm:
     # The coroutines of a worker's ranks, and what they share: called with the task, the graph, the
     # steps by rank, the device, and what gives for each rank where it writes its states.
     start: Callable[..., tuple[dict[int, Any], Any]]
-    # Attributes of what a rank finds, and the search of a whole graph: an array each, by row.
+    # Attributes of what a rank finds, and the search of a whole graph: an array each, by row; or
+    # without axes, and then the same on all ranks.
     arrays: tuple[str, ...]
     # These arrays if there is nothing to search: of a graph without rows, or a root without arcs.
     nothing: Callable[[SearchTask, Graph], Arrays]
@@ -112,9 +111,7 @@ class Algorithm:
             before = engine.io_stats
             written = by_device(engine, task)
             if written is None:
-                found = found_by(engine, task)
-                trace = trace_of(task.kernel, found)
-                arrays = self._arrays_of(found)
+                trace, arrays = self._search(engine, task)
                 if _may_be_late(task):
                     columns = self.columns(task, engine.graph, arrays, engine.ids)
                     written, late = deliver_late(columns, trace)
@@ -129,6 +126,15 @@ class Algorithm:
                 give_back_freed_memory()
             read_bytes = None if io_stats is None else io_stats.bytes
             return replace(written, notes=(engine.note(io_stats),), read_bytes=read_bytes)
+
+    def _search(self, engine: Engine, task: SearchTask) -> tuple[Trace, Arrays]:
+        """Search a loaded graph; by the steps of its ranks if the device has no search of it."""
+        if hasattr(engine.search, "run"):
+            found = found_by(engine, task)
+            return trace_of(task.kernel, found), self._arrays_of(found)
+        graph, ranks = engine.graph, engine.steps
+        trace, parts = by_steps(self.start, task, graph, ranks)
+        return trace, of_all_rows(graph, len(ranks), map(self._arrays_of, parts))
 
     def without_arcs(self, graph: Graph, task: SearchTask) -> Written:
         """The answer if there is nothing to search; it needs no rows, nor whose ids they have."""
@@ -163,7 +169,7 @@ class Algorithm:
 
         graph = same_graph.open_same(task.path, task.identity)
         parts = read_parts(task.parts, self.arrays, len(traces))
-        arrays = _of_all_rows(graph, len(traces), parts)
+        arrays = of_all_rows(graph, len(traces), parts)
         written = self._delivered(task, graph, arrays, load_ids(graph), slowest(traces))
         return replace(written, ranks=len(traces))
 
@@ -175,7 +181,7 @@ class Algorithm:
 
     def columns_of(self, task: SearchTask, graph: Graph, found: Sequence[Any]) -> Columns:
         """The columns by original id of what every rank found."""
-        arrays = _of_all_rows(graph, len(found), (self._arrays_of(one) for one in found))
+        arrays = of_all_rows(graph, len(found), (self._arrays_of(one) for one in found))
         return self.columns(task, graph, arrays, load_ids(graph))
 
     def _arrays_of(self, found: Any) -> Arrays:
@@ -193,16 +199,6 @@ def _joins(task: SearchTask) -> Literal["", "thread", "worker"]:
         return ""
     alone = task.kernel == "components" or task.reserved.messages_bytes
     return "thread" if alone else "worker"
-
-
-def _of_all_rows(graph: Graph, ranks: int, parts: Iterable[Arrays]) -> Arrays:
-    """Arrays of all rows from those of each rank's."""
-    whole: Arrays = ()
-    for rank, arrays in enumerate(parts):
-        whole = whole or tuple(np.empty(graph.rows, array.dtype) for array in arrays)
-        for every, own in zip(whole, arrays, strict=True):
-            Dealing(graph.rows, ranks, rank).put(own, every)
-    return whole
 
 
 def _has_arcs(graph: Graph, task: SearchTask, workplace: Workplace) -> bool:

@@ -7,7 +7,8 @@ memory: ranks that have their rows on the devices, then ranks that have them in 
 on the CPU are tried if no worker has room for all rows, and after them one process that leaves arcs
 in the store. SSSP ranks that have the distances of their own rows alone are slower than that: they
 are tried if no worker has room for the state of all vertices, or if ranks are asked for. Ranks that
-leave arcs in the store come last. Many sources share each look at an arc in batches. On a CUDA
+leave arcs in the store come last. Of PageRank, which needs all arcs in each pass, other strategies
+leave them there. Many sources share each look at an arc in batches. On a CUDA
 device they are searched one by one if there is no room for that.
 
 A strategy's module is imported when its turn comes: a first search in a new process needs few.
@@ -54,6 +55,11 @@ def _on_cpu() -> Iterator[Strategy]:
 
     yield Ranks(Owned())
     yield Ranks(OnDisk())
+
+    from ooc_graph.strategies.cpu.streamed import OnStream
+
+    yield OnStream()
+    yield Ranks(OnStream())
 
 
 def _many_on_cuda() -> Iterator[Strategy]:

@@ -49,7 +49,7 @@ def search(
 
     ``arrays`` says where an answer lies that is not written, or gives arrays for columns by name;
     ``like`` is an answer beside ``out``, with which the one that is written shares its vertices.
-    ``how`` are the ``exchange``, ``method`` and ``within`` of a `Request`.
+    ``how`` are the ``exchange``, ``method`` and ``within`` of a `Request`, and what is ``given``.
 
     Errors are those of `ooc_graph.bfs`, and NegativeWeightError; nothing is written then.
     """
@@ -85,7 +85,8 @@ def search(
         for note in written.notes:
             progress.note(note)
         if store is not None:
-            attributes = {"kernel": kernel, "graph_sha256": graph.content_sha256}
+            name = ALGORITHMS[kernel].result.kernel
+            attributes = {"kernel": name, "graph_sha256": graph.content_sha256}
             attributes |= written.attributes
             store.commit("result", attributes, written.specs, written.entries)
     search_s, order_s = written.trace.elapsed_s, written.order_s
@@ -118,7 +119,8 @@ def _written(
         from ooc_graph import kernel_cache  # noqa: PLC0415 (imports numba)
 
         version = kernel_cache.whole_hash("traverse/*.py", "search/rank_states.py")
-        of = first.request.kernel, root, first.graph.content_sha256, version
+        request = first.request
+        of = request.kernel, root, request.given, first.graph.content_sha256, version
         key = hashlib.sha256(repr(of).encode()).hexdigest()
     return partial_store(out, "result", overwrite=overwrite, key=key, keeps=_goes_on)
 

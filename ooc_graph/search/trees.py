@@ -10,10 +10,12 @@ import numpy as np
 from ooc_graph.answers.component_columns import ComponentColumns
 from ooc_graph.answers.result import BfsResult, ComponentsResult, SsspResult
 from ooc_graph.answers.scatter import Ids, Tree, TreeColumns
-from ooc_graph.layout.names import id_dtype
+from ooc_graph.layout.names import PAGERANK, WEIGHTED_PAGERANK, id_dtype
 from ooc_graph.model.engine import Engine
 from ooc_graph.model.task import SearchTask, Trace, trace_of
-from ooc_graph.search.algorithm import Algorithm, Arrays
+from ooc_graph.search import pagerank
+from ooc_graph.search.algorithm import Algorithm
+from ooc_graph.search.steps import Arrays
 from ooc_graph.shards.load import Graph
 from ooc_graph.sinks.single import measure_dtype
 
@@ -89,5 +91,7 @@ ALGORITHMS = {
     "bfs": Algorithm(BfsResult, start, ("parent", "level"), nothing, columns),
     "sssp": Algorithm(SsspResult, start, ("parent", "distance"), nothing, columns),
     "components": Algorithm(ComponentsResult, start, ("label",), no_labels, component_columns),
+    PAGERANK: pagerank.ALGORITHM,
+    WEIGHTED_PAGERANK: pagerank.ALGORITHM,
 }
 """By kernel."""

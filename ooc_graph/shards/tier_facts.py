@@ -99,11 +99,12 @@ def spread_share(graph: Graph) -> float:
         local = Dealing(graph.rows, graph.shards, shard).local_of(rows)
         group = names.rows_path(shard, names.OUT, names.LIGHT)
         begin, end = (
-            _elements(graph.stored, f"{group}/offsets", local + k).astype(np.int64) for k in (0, 1)
+            elements_at(graph.stored, f"{group}/offsets", local + k).astype(np.int64)
+            for k in (0, 1)
         )
         begin, end = begin[begin < end], end[begin < end]
         positions = np.concatenate([begin, (begin + end) // 2])
-        weights = _elements(graph.stored, f"{group}/weights", positions)
+        weights = elements_at(graph.stored, f"{group}/weights", positions)
         lightest.append(weights[: len(begin)])
         typical.append(weights[len(begin) :])
     if not lightest:
@@ -112,7 +113,7 @@ def spread_share(graph: Graph) -> float:
     return found.spread_rows / max(found.sampled_rows, 1)
 
 
-def _elements(stored: Arrays, array: str, positions: IntArray) -> AnyArray:
+def elements_at(stored: Arrays, array: str, positions: IntArray) -> AnyArray:
     """Some elements of an array; each chunk that has any is read once."""
     spec = stored.spec(array)
     found, chunks = np.empty(len(positions), spec.dtype), positions // spec.chunk

@@ -16,6 +16,7 @@ from ooc_graph.answers.scatter import Columns, parent_id_dtype, tree_dtypes
 from ooc_graph.answers.unread import Described, Kept, OnOne, Unread
 from ooc_graph.kernels.common.sssp.distances import distances_of
 from ooc_graph.layout.metadata import ArraySpec
+from ooc_graph.layout.names import FROM_ONE
 from ooc_graph.layout.stored import Stored
 from ooc_graph.model.request import Request
 from ooc_graph.model.task import Trace, Written
@@ -43,13 +44,13 @@ def tree_specs(graph: Graph, kernel: str) -> dict[str, ArraySpec]:
 def answer_bytes(graph: Graph, kernel: str, arrays: str) -> int:
     """Host memory of an answer that is not written: vertices, parents, and levels or distances.
 
-    While parents are put in order, there are also those by row. Components have one column
-    besides the vertices. If the answer stays on a device, it is the vertices alone, on their way
-    there.
+    While parents are put in order, there are also those by row. Components and PageRank have one
+    column besides the vertices. If the answer stays on a device, it is the vertices alone, on their
+    way there.
     """
     if arrays == CUPY:
         return graph.vertices * 8
-    if kernel == "components":
+    if kernel not in FROM_ONE:
         return graph.vertices * 16
     # The largest id of those with gaps is not known before they are read.
     first = np.iinfo(np.int64).max if graph.first_id is None else graph.first_id

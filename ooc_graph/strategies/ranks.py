@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Protocol
 
-from ooc_graph.layout.names import ORDER_OF, id_dtype
+from ooc_graph.layout.names import ORDER_OF, PAGERANK, WEIGHTED_PAGERANK, id_dtype
 from ooc_graph.model.request import ANY, ROWS, SCHEDULER, Job
 from ooc_graph.model.reservation import BUSY, HOST, LOCAL, UNSUPPORTED, Refusal, Reservation
 from ooc_graph.model.resources import CPU
@@ -15,7 +15,7 @@ from ooc_graph.model.strategy import MEMORY, OTHER_METHOD, PINNED, KeepsRows, St
 from ooc_graph.shards.load import Graph
 
 ADVICE = "raise --memory-limit or add workers that have the memory"
-STATE_BYTES = {"bfs": 56, "sssp": 96, "components": 40}
+STATE_BYTES = {"bfs": 56, "sssp": 96, "components": 40, PAGERANK: 80, WEIGHTED_PAGERANK: 80}
 """Bytes of a vertex with arcs beside the rows: state of a search, heads kept apart, id tables, the
 answer's pieces. Measured peaks are below it."""
 

@@ -18,6 +18,8 @@ ORDER = (
     "cpu/disk",
     "cpu/owned, ranks",
     "cpu/disk, ranks",
+    "cpu/stream",
+    "cpu/stream, ranks",
 )
 
 

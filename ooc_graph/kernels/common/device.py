@@ -1,6 +1,6 @@
 """What a device makes, and what its searches and ranks do. No implementation here, and no numba.
 
-Those of components are in `ooc_graph.kernels.common.components`.
+Those of components and PageRank are in `ooc_graph.kernels.common.components` and ``.pagerank``.
 ``tests/unit/test_device_contracts.py`` checks that both devices make what `Device` lists, and that
 it does what its protocol says.
 """
@@ -208,8 +208,8 @@ class SsspInnerRank(SsspRank, Protocol):
 class Device(Protocol):
     """What every device makes; each is bound to a shard, or the whole graph, and its buffers.
 
-    The CPU also makes components, edge lists, and searches with arcs in the store. A CUDA device
-    also makes searches of rows in pinned host memory.
+    The CPU also makes components, PageRank, edge lists, and searches with arcs in the store. A CUDA
+    device also makes searches of rows in pinned host memory.
     """
 
     def bfs(self, shard: Shard) -> BfsSearch:
@@ -241,8 +241,9 @@ class Device(Protocol):
 
 
 def search_of(device: Device, kernel: str) -> Callable[..., Any]:
-    """What makes the search of a whole graph: the method that has the algorithm's name."""
+    """The device's search of a whole graph, by the algorithm's name; or else the steps of ranks."""
     make: Callable[..., Any] | None = getattr(device, kernel, None)
+    make = make or getattr(device, f"{kernel}_rank", None)
     if make is None:
         raise AssertionError(f"no search by the name {kernel}")
     return make

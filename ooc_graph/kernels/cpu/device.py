@@ -14,7 +14,7 @@ import numpy as np
 from ooc_graph.kernels.common import dealt
 from ooc_graph.kernels.common.device import SsspSearch
 from ooc_graph.kernels.common.team import Team
-from ooc_graph.types import Dealing, Shard
+from ooc_graph.types import AnyArray, Dealing, Rows, Shard
 
 if TYPE_CHECKING:
     from ooc_graph.kernels.common.sssp.rows import Known
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from ooc_graph.kernels.cpu.edge_list.search import CpuEdgesBfs, CpuEdgesSssp
     from ooc_graph.kernels.cpu.many.bfs_search import CpuManyBfs
     from ooc_graph.kernels.cpu.many.johnson import CpuJohnson
+    from ooc_graph.kernels.cpu.pagerank.rank import CpuPagerankRank, CpuPagerankShared, InArcs
     from ooc_graph.kernels.cpu.sssp.owned import CpuOwnedSsspRank, CpuOwnedSsspShared
     from ooc_graph.kernels.cpu.sssp.peer_rank import CpuPeerSsspRank
     from ooc_graph.kernels.cpu.sssp.shared import CpuSsspShared
@@ -187,6 +188,40 @@ class CpuDevice:
         from ooc_graph.kernels.cpu.components.search import CpuComponentsShared
 
         return CpuComponentsShared(vertices)
+
+    def pagerank_rank(self, shard: Shard) -> CpuPagerankRank:
+        """PageRank steps on one shard (hub-first rows)."""
+        return self._pagerank_rank(shard.dealing, *dealt.hub_rows(shard))
+
+    def weighted_pagerank_rank(self, shard: Shard) -> CpuPagerankRank:
+        """PageRank steps on one shard, by weight (light-first rows)."""
+        return self._pagerank_rank(shard.dealing, *dealt.light_rows(shard))
+
+    def _pagerank_rank(self, dealing: Dealing, out: Rows, into: Rows) -> CpuPagerankRank:
+        from ooc_graph.kernels.cpu.pagerank.rank import LoadedArcs
+
+        weighs = self.out_weights(LoadedArcs(out))
+        return self.streamed_pagerank_rank(dealing, LoadedArcs(into), weighs)
+
+    def streamed_pagerank_rank(
+        self, dealing: Dealing, into: InArcs, weighs: AnyArray
+    ) -> CpuPagerankRank:
+        """PageRank steps on one shard whose in-arcs may be in a store."""
+        from ooc_graph.kernels.cpu.pagerank.rank import CpuPagerankRank
+
+        return CpuPagerankRank(dealing, into, weighs, self._team)
+
+    def out_weights(self, out: InArcs) -> AnyArray:
+        """What the out-arcs of each row weigh: float64 (rows,)."""
+        from ooc_graph.kernels.cpu.pagerank.rank import out_weights
+
+        return out_weights(out)
+
+    def pagerank_shared(self, vertices: int) -> CpuPagerankShared:
+        """What every vertex sends along its arcs, one of it in a process and search."""
+        from ooc_graph.kernels.cpu.pagerank.rank import CpuPagerankShared
+
+        return CpuPagerankShared(vertices)
 
     def edges_bfs(self, edges: GroupedEdges, ids: np.dtype[Any]) -> CpuEdgesBfs:
         """BFS on a whole graph as grouped edges; ``ids`` is the parents' type."""

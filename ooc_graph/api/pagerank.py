@@ -1,0 +1,171 @@
+"""The public function that ranks vertices."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from math import fsum
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal, cast
+
+import numpy as np
+
+from ooc_graph.answers.pagerank import PagerankResult
+from ooc_graph.api.graphs import located
+from ooc_graph.api.vertices import positions_of
+from ooc_graph.boundary import public
+from ooc_graph.errors import InputError, NegativeWeightError, UsageError
+from ooc_graph.layout.names import PAGERANK, WEIGHTED_PAGERANK
+from ooc_graph.search.single import search
+from ooc_graph.shards.load import Graph
+from ooc_graph.traverse.pagerank import Chances, Problem
+from ooc_graph.types import DeviceName, Exchange, ProgressLike
+
+if TYPE_CHECKING:
+    from distributed import Client
+
+ALPHA, TOL, MAX_ITER = 0.85, 1e-6, 100
+"""Defaults, which are networkx's."""
+
+
+@public
+def pagerank(
+    graph: Graph | str | Path,
+    *,
+    alpha: float = ALPHA,
+    personalization: Mapping[int, float] | None = None,
+    dangling: Mapping[int, float] | None = None,
+    weight: bool = True,
+    tol: float = TOL,
+    max_iter: int = MAX_ITER,
+    iterations: int | None = None,
+    out: str | Path | None = None,
+    client: Client | Literal[False] | None = None,
+    exchange: Exchange = "auto",
+    device: DeviceName = "auto",
+    memory_limit: str | int | None = None,
+    overwrite: bool = False,
+    progress: ProgressLike = None,
+) -> PagerankResult:
+    """PageRank of every vertex, by power iteration, as networkx defines it.
+
+    With ``iterations`` it is PageRank as LDBC Graphalytics defines it. The answer has the same bits
+    for any number of threads, workers and shards, and whether the graph fits memory or not: scores
+    are summed as integers, in units of 2**-61. So a score is within about 1e-18 times the number of
+    its in-arcs of what exact arithmetic would give after as many iterations.
+
+    A graph has no parallel edges and no self-loops: of parallel edges in the input the lightest
+    counts once, and self-loops do not count. networkx counts both (of a ``MultiDiGraph``, the sum
+    of the weights).
+
+    Parameters
+    ----------
+    graph
+        A built graph, or its path; or a graph in memory (`from_edges`). An undirected edge is two
+        arcs.
+    alpha
+        Damping factor, 0 to 1: the share of a score that goes along the vertex's out-arcs.
+    personalization
+        Weights of the vertices that the other share jumps to, by original id, zero or more; others
+        have 0. None: all vertices alike.
+    dangling
+        Likewise where the score of vertices without out-arcs goes; None: as ``personalization``.
+    weight
+        Whether arcs count by their weights, if the graph has any, which must not be negative.
+        Vertices whose out-arcs all have weight 0 count as those without.
+    tol
+        Iterations end when all scores together have changed by less than ``tol`` times the number
+        of vertices. No change is above 2: of a graph with millions of vertices give a smaller
+        tolerance, such as ``1e-6 / vertices``.
+    max_iter
+        Most iterations until then.
+    iterations
+        Exactly so many instead; ``tol`` and ``max_iter`` do not count.
+    out, client, exchange, memory_limit, overwrite, progress
+        As of `bfs`.
+    device
+        ``auto`` or ``cpu``, which are the same: ``cuda`` is refused.
+
+    Returns
+    -------
+    PagerankResult
+        ``pagerank``, float64, by original id.
+
+    Raises
+    ------
+    ConvergenceError
+        If ``max_iter`` iterations are not enough; nothing is written.
+    UsageError, InputError, NegativeWeightError
+        If an argument is out of its range, weights are negative, or too large to add up.
+    UnknownVertexError
+        If a vertex that is named is not in the graph.
+    MemoryBudgetError, OutputExistsError, CorruptStoreError, StoreReplacedError
+        As of `bfs`; nothing is written.
+
+    References
+    ----------
+    L. Page, S. Brin, R. Motwani, T. Winograd, "The PageRank citation ranking: bringing order to the
+    Web", 1999.
+    """
+    opened, options = located(
+        graph=graph,
+        out=out,
+        client=client,
+        device=device,
+        memory_limit=memory_limit,
+        progress=progress,
+    )
+    problem = problem_of(opened, alpha, personalization, dangling, tol, max_iter, iterations)
+    kernel = kernel_of(opened, weight=weight)
+    options |= {"exchange": exchange, "overwrite": overwrite, "given": problem}
+    return cast(PagerankResult, search(opened, kernel, **options))
+
+
+def kernel_of(graph: Graph, *, weight: bool = True) -> str:
+    """The kernel that counts weights, or does not; NegativeWeightError if it cannot."""
+    if not (weight and graph.weighted):
+        return PAGERANK
+    if graph.has_negative_weights:
+        raise NegativeWeightError(
+            f"{graph.path}: has negative weights (lightest {graph.attributes['lightest']})",
+            advice="pagerank needs weights of zero or more; or leave the weights out",
+        )
+    return WEIGHTED_PAGERANK
+
+
+def problem_of(
+    graph: Graph,
+    alpha: float,
+    personalization: Mapping[int, float] | None,
+    dangling: Mapping[int, float] | None,
+    tol: float,
+    max_iter: int,
+    iterations: int | None,
+) -> Problem:
+    """What is asked for; UsageError or InputError if it makes no sense."""
+    if not 0 <= alpha <= 1:
+        raise UsageError(f"alpha {alpha}: give a number from 0 to 1")
+    if not tol >= 0:
+        raise UsageError(f"tol {tol}: give a number that is not negative")
+    most = max_iter if iterations is None else iterations
+    if most < 1:
+        name = "max_iter" if iterations is None else "iterations"
+        raise UsageError(f"{name} {most}: give at least 1")
+    jump = chances_of(graph, personalization, "personalization")
+    landing = jump if dangling is None else chances_of(graph, dangling, "dangling")
+    return Problem(float(alpha), int(most), None if iterations else float(tol), jump, landing)
+
+
+def chances_of(graph: Graph, weights: Mapping[int, float] | None, what: str) -> Chances | None:
+    """Chances in proportion to weights by original id; None of None."""
+    if weights is None:
+        return None
+    positions = positions_of(graph, list(weights), what)
+    order = np.argsort(positions)
+    try:
+        values = np.fromiter(weights.values(), np.float64)[order]
+    except (TypeError, ValueError):
+        raise UsageError(f"{what}: give a number for each vertex") from None
+    total = fsum(values)
+    if not (values >= 0).all() or not 0 < total < np.inf:
+        raise InputError(f"{what}: weights must be zero or more, and not all of them zero")
+    return tuple(positions[order].tolist()), tuple((values / total).tolist())
