@@ -1,0 +1,129 @@
+"""The backend that networkx calls: its functions, conversions, and which calls it takes."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterator, Mapping
+from functools import cache, wraps
+from numbers import Real
+from typing import Any
+
+import networkx as nx
+
+from ooc_graph.networkx_backend import all_nodes, components, measures, single
+from ooc_graph.networkx_backend.differences import mark_differences
+from ooc_graph.networkx_backend.info import FUNCTIONS
+from ooc_graph.networkx_backend.node_graph import ConvertedGraph, NodeGraph, OwnGraph, converted
+from ooc_graph.shards.load import Graph
+
+FEWEST_NODES = 1000
+"""Below, networkx is done before a graph is converted."""
+_OF_TWO_NODES = frozenset(
+    """
+    bellman_ford_path bellman_ford_path_length bidirectional_dijkstra bidirectional_shortest_path
+    dijkstra_path dijkstra_path_length has_path
+    """.split()
+)
+
+_LEFT_TO_NETWORKX = {
+    "e": "eccentricities are given",
+    "sp": "shortest paths are given",
+    "usebounds": "usebounds=True needs a few searches alone",
+}
+
+_LEFT_OUT = {"G", "heuristic", *_LEFT_TO_NETWORKX}
+"""Arguments that functions here do not have: they change no answer, or `can_run` refuses them."""
+
+
+class Backend:
+    """What networkx loads by the entry point ``networkx.backends``."""
+
+    def __init__(self) -> None:
+        modules = (all_nodes, components, measures, single)
+        for name in FUNCTIONS:
+            (function,) = (vars(module)[name] for module in modules if name in vars(module))
+            setattr(self, name, _called(name, function))
+
+    @staticmethod
+    def convert_from_nx(
+        graph: Any, *, edge_attrs: Mapping[str, Any] | None = None, **_: Any
+    ) -> ConvertedGraph:
+        """A networkx graph for searches, with the weights among ``edge_attrs``.
+
+        NotImplementedError if it has no nodes, or weights that are not finite numbers.
+        """
+        return converted(graph, edge_attrs)
+
+    @staticmethod
+    def convert_to_nx(result: Any, *, name: str | None = None) -> Any:  # noqa: ARG004
+        """A networkx graph of one of ours; what is no graph as it is."""
+        if isinstance(result, (Graph, NodeGraph)):
+            return _wrapped(result).to_networkx()
+        return result
+
+    @staticmethod
+    def can_run(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool | str:
+        """Whether a call gives what networkx gives; if not, why."""
+        if name not in FUNCTIONS:
+            return f"ooc_graph has no {name}"
+        given = _arguments(name, args, kwargs)
+        for argument, reason in _LEFT_TO_NETWORKX.items():
+            if given.get(argument):
+                return reason
+        if callable(given.get("weight")) or callable(given.get("distance")):
+            return "weights are a function"
+        cutoff = given.get("cutoff")
+        if cutoff is not None and (not isinstance(cutoff, Real) or cutoff != cutoff):
+            return "cutoff is no number"
+        if any(isinstance(value, Iterator) for value in given.values()):
+            return "an argument can be read once only"
+        return True
+
+    @staticmethod
+    def should_run(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool | str:
+        """Whether a call is quicker than networkx' own; if not, why."""
+        given = _arguments(name, args, kwargs)
+        graph = given["G"]
+        if not isinstance(graph, nx.Graph):
+            return True
+        if len(graph) < FEWEST_NODES:
+            return f"the graph has fewer than {FEWEST_NODES:,} nodes"
+        is_converted = "ooc_graph" in (graph.__networkx_cache__ or {}).get("backends", {})
+        of_two = name in _OF_TWO_NODES or (
+            given.get("source") is not None and given.get("target") is not None
+        )
+        if of_two and not is_converted:
+            return "a path between two nodes is found before the graph is converted"
+        return True
+
+    @staticmethod
+    def on_start_tests(items: Any) -> None:
+        """Mark networkx' tests of what differs by design."""
+        mark_differences(items)
+
+
+def _wrapped(graph: Graph | NodeGraph) -> NodeGraph:
+    return graph if isinstance(graph, NodeGraph) else OwnGraph(graph)
+
+
+def _called(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
+    @wraps(function)
+    def called(*args: Any, **kwargs: Any) -> Any:
+        given = _arguments(name, args, kwargs)
+        own = {word: value for word, value in given.items() if word not in _LEFT_OUT}
+        return function(_wrapped(given["G"]), **own)
+
+    return called
+
+
+def _arguments(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
+    """Arguments of a call by networkx' names."""
+    return _signature(name).bind(*args, **kwargs).arguments
+
+
+@cache
+def _signature(name: str) -> inspect.Signature:
+    return inspect.signature(getattr(nx, name))
+
+
+backend = Backend()
