@@ -8,6 +8,7 @@ from typing import Any
 import networkx as nx
 import numpy as np
 
+from ooc_graph.garbage import uncollected
 from ooc_graph.networkx_backend import single
 from ooc_graph.networkx_backend.node_graph import NodeGraph
 from ooc_graph.networkx_backend.searches import HOPS, Measure, Tree, trees
@@ -23,7 +24,14 @@ def _of_each(
     graph: NodeGraph, measure: Measure, what: Callable[[Tree], Any], *, parents: bool = False
 ) -> Found:
     found = _all_trees(graph, measure, parents=parents)
-    return ((graph.nodes[one.source], what(one)) for one in found)
+
+    def answers() -> Found:
+        for one in found:
+            with uncollected():
+                answer = what(one)
+            yield graph.nodes[one.source], answer
+
+    return answers()
 
 
 def all_pairs_shortest_path_length(graph: NodeGraph, cutoff: float | None = None) -> Found:
@@ -86,7 +94,9 @@ def floyd_warshall(graph: NodeGraph, weight: str | None = "weight") -> dict[Any,
     """Distance from each node to each, infinite if there is no path."""
     nodes = graph.nodes.tolist()
     rows = _unbounded_refused(lambda: list(_rows(graph, weight)))
-    return {u: dict(zip(nodes, row.tolist(), strict=True)) for u, row in zip(nodes, rows, strict=True)}
+    return {
+        u: dict(zip(nodes, row.tolist(), strict=True)) for u, row in zip(nodes, rows, strict=True)
+    }
 
 
 def floyd_warshall_numpy(
@@ -97,14 +107,13 @@ def floyd_warshall_numpy(
     matrix = np.array([np.where(one.reached, one.distances, np.inf) for one in rows], np.float64)
     if nodelist is None:
         return matrix
-    positions = {graph.find(node) for node in nodelist}
-    if not len(nodelist) == len(graph) == len(positions) or None in positions:
+    order = [position for node in nodelist if (position := graph.find(node)) is not None]
+    if not len(nodelist) == len(graph) == len(set(order)):
         raise nx.NetworkXError(
             "nodelist must contain every node in G with no repeats."
             "If you wanted a subgraph of G use G.subgraph(nodelist)"
         )
-    order = [graph.find(node) for node in nodelist]
-    return matrix[np.ix_(order, order)]
+    return matrix[order][:, order]
 
 
 def _unbounded_refused(search: Callable[[], Any]) -> Any:
@@ -113,67 +122,3 @@ def _unbounded_refused(search: Callable[[], Any]) -> Any:
     except nx.NetworkXUnbounded as error:
         # What networkx gives then depends on the order of its loops.
         raise NotImplementedError("a cycle is negative") from error
-
-
-def shortest_path(
-    graph: NodeGraph,
-    source: Any = None,
-    target: Any = None,
-    weight: str | None = None,
-    method: str = single.DIJKSTRA,
-) -> Any:
-    """Shortest paths between two nodes, from one, to one, or between all."""
-    is_signed = _is_signed(method)
-    if source is None and target is None:
-        if weight is None:
-            return all_pairs_shortest_path(graph)
-        of_all = all_pairs_bellman_ford_path if is_signed else all_pairs_dijkstra_path
-        return of_all(graph, weight=weight)
-    if source is not None and target is not None:
-        if weight is None:
-            return single.bidirectional_shortest_path(graph, source, target)
-        if is_signed:
-            return single.bellman_ford_path(graph, source, target, weight)
-        return single.bidirectional_dijkstra(graph, source, target, weight)[1]
-    if source is None:
-        paths = shortest_path(graph.reversed, target, None, weight, method)
-        return {node: path[::-1] for node, path in paths.items()}
-    if weight is None:
-        return single.single_source_shortest_path(graph, source)
-    if is_signed:
-        return single.single_source_bellman_ford_path(graph, source, weight)
-    return single.single_source_dijkstra_path(graph, source, weight=weight)
-
-
-def shortest_path_length(
-    graph: NodeGraph,
-    source: Any = None,
-    target: Any = None,
-    weight: str | None = None,
-    method: str = single.DIJKSTRA,
-) -> Any:
-    """Distances between two nodes, from one, to one, or between all."""
-    is_signed = _is_signed(method)
-    if source is None and target is None:
-        if weight is None:
-            return all_pairs_shortest_path_length(graph)
-        of_all = all_pairs_bellman_ford_path_length if is_signed else all_pairs_dijkstra_path_length
-        return of_all(graph, weight=weight)
-    if source is not None and target is not None:
-        if weight is None:
-            return len(single.bidirectional_shortest_path(graph, source, target)) - 1
-        of_two = single.bellman_ford_path_length if is_signed else single.dijkstra_path_length
-        return of_two(graph, source, target, weight)
-    if source is None:
-        return shortest_path_length(graph.reversed, target, None, weight, method)
-    if weight is None:
-        return single.single_source_shortest_path_length(graph, source)
-    if is_signed:
-        return single.single_source_bellman_ford_path_length(graph, source, weight)
-    return single.single_source_dijkstra_path_length(graph, source, weight=weight)
-
-
-def _is_signed(method: str) -> bool:
-    if method not in (single.DIJKSTRA, single.BELLMAN_FORD):
-        raise ValueError(f"method not supported: {method}")
-    return method == single.BELLMAN_FORD

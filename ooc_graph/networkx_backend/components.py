@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -20,8 +21,9 @@ def connected_components(graph: NodeGraph) -> Iterator[set[Any]]:
     order = np.argsort(names, kind="stable")
     ends = np.flatnonzero(np.diff(names[order])) + 1
     nodes = graph.nodes[order].tolist()
-    starts = [0, *ends.tolist()]
-    return (set(nodes[a:b]) for a, b in zip(starts, [*starts[1:], len(nodes)], strict=True))
+    bounds = [0, *ends.tolist(), len(nodes)]
+    # Whoever asks for components wants them all, and the garbage collector is off only now.
+    return iter([set(nodes[start:end]) for start, end in pairwise(bounds)])
 
 
 def number_connected_components(graph: NodeGraph) -> int:
@@ -49,4 +51,3 @@ is_weakly_connected = is_connected
 
 def _found(graph: NodeGraph) -> ComponentsResult:
     return components(graph.graph)
-

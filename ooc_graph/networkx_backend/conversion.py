@@ -21,7 +21,7 @@ _EXACT = 1 << 53
 class Arcs:
     """Edges by the positions of their nodes in the graph's order; each undirected one once.
 
-    ``weight`` is int64 or float64, and ``attribute`` its name; both are None if every edge weighs 1.
+    ``weight`` is int64 or float64, ``attribute`` its name; both are None if every edge weighs 1.
     """
 
     source: IntArray
@@ -50,8 +50,10 @@ def arcs_of(graph: Any, index: Mapping[Any, int], attributes: Mapping[str, Any])
     degrees = np.fromiter(map(len, adjacency.values()), np.int64, len(index))
     count = int(degrees.sum())
     source = np.repeat(np.arange(len(index)), degrees)
-    neighbours = chain.from_iterable(adjacency.values())
-    target = np.fromiter(map(index.__getitem__, neighbours), np.int64, count)
+    neighbours: Iterable[Any] = chain.from_iterable(adjacency.values())
+    if any(type(node) is not int or node != position for node, position in index.items()):
+        neighbours = map(index.__getitem__, neighbours)
+    target = np.fromiter(neighbours, np.int64, count)
     edges: Iterable[Any] = chain.from_iterable(row.values() for row in adjacency.values())
     if not graph.is_directed():
         once = source <= target
@@ -103,7 +105,7 @@ def _numbers(found: list[Any], name: str) -> AnyArray:
 def networkx_graph(
     nodes: Iterable[Any], columns: Iterable[AnyArray], weight: str | None, *, directed: bool
 ) -> Any:
-    """A networkx graph of nodes and edges, in columns source and target, and weight if it has one."""
+    """A networkx graph of nodes and edges, columns source and target, and weight if it has one."""
     graph = nx.DiGraph() if directed else nx.Graph()
     graph.add_nodes_from(nodes)
     edges = zip(*(column.tolist() for column in columns), strict=True)

@@ -6,7 +6,9 @@ from typing import Any
 
 _ANY_PATH = "Of several shortest paths another one may be found."
 _ROUNDING = "Sums of floats may differ in the last digits."
-_SIGNED = "Negative weights that are no integers are left to networkx where distances are asked for."
+_SIGNED = (
+    "Negative weights that are no integers are left to networkx where distances are asked for."
+)
 
 FUNCTIONS = {
     "all_pairs_bellman_ford_path": _ANY_PATH,

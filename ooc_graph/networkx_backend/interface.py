@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import math
 from collections.abc import Callable, Iterator, Mapping
 from functools import cache, wraps
 from numbers import Real
@@ -10,7 +11,8 @@ from typing import Any
 
 import networkx as nx
 
-from ooc_graph.networkx_backend import all_nodes, components, measures, single
+from ooc_graph.garbage import uncollected
+from ooc_graph.networkx_backend import all_nodes, components, generic, measures, single
 from ooc_graph.networkx_backend.differences import mark_differences
 from ooc_graph.networkx_backend.info import FUNCTIONS
 from ooc_graph.networkx_backend.node_graph import ConvertedGraph, NodeGraph, OwnGraph, converted
@@ -18,13 +20,6 @@ from ooc_graph.shards.load import Graph
 
 FEWEST_NODES = 1000
 """Below, networkx is done before a graph is converted."""
-_OF_TWO_NODES = frozenset(
-    """
-    bellman_ford_path bellman_ford_path_length bidirectional_dijkstra bidirectional_shortest_path
-    dijkstra_path dijkstra_path_length has_path
-    """.split()
-)
-
 _LEFT_TO_NETWORKX = {
     "e": "eccentricities are given",
     "sp": "shortest paths are given",
@@ -39,7 +34,7 @@ class Backend:
     """What networkx loads by the entry point ``networkx.backends``."""
 
     def __init__(self) -> None:
-        modules = (all_nodes, components, measures, single)
+        modules = (all_nodes, components, generic, measures, single)
         for name in FUNCTIONS:
             (function,) = (vars(module)[name] for module in modules if name in vars(module))
             setattr(self, name, _called(name, function))
@@ -73,7 +68,7 @@ class Backend:
         if callable(given.get("weight")) or callable(given.get("distance")):
             return "weights are a function"
         cutoff = given.get("cutoff")
-        if cutoff is not None and (not isinstance(cutoff, Real) or cutoff != cutoff):
+        if cutoff is not None and (not isinstance(cutoff, Real) or math.isnan(cutoff)):
             return "cutoff is no number"
         if any(isinstance(value, Iterator) for value in given.values()):
             return "an argument can be read once only"
@@ -89,9 +84,7 @@ class Backend:
         if len(graph) < FEWEST_NODES:
             return f"the graph has fewer than {FEWEST_NODES:,} nodes"
         is_converted = "ooc_graph" in (graph.__networkx_cache__ or {}).get("backends", {})
-        of_two = name in _OF_TWO_NODES or (
-            given.get("source") is not None and given.get("target") is not None
-        )
+        of_two = given.get("source") is not None and given.get("target") is not None
         if of_two and not is_converted:
             return "a path between two nodes is found before the graph is converted"
         return True
@@ -111,7 +104,9 @@ def _called(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
     def called(*args: Any, **kwargs: Any) -> Any:
         given = _arguments(name, args, kwargs)
         own = {word: value for word, value in given.items() if word not in _LEFT_OUT}
-        return function(_wrapped(given["G"]), **own)
+        # The collector would look at all dictionaries of networkx' graph again and again.
+        with uncollected():
+            return function(_wrapped(given["G"]), **own)
 
     return called
 

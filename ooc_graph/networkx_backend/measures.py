@@ -29,7 +29,9 @@ def _eccentricities(graph: NodeGraph, sources: Any, measure: Measure) -> AnyArra
     if reached[0] == len(graph):
         farthest, reached = reduced(graph, sources, measure, "eccentricity")
     if (reached < len(graph)).any():
-        kind = "digraph is not strongly connected" if graph.is_directed() else "graph is not connected"
+        kind = (
+            "digraph is not strongly connected" if graph.is_directed() else "graph is not connected"
+        )
         raise nx.NetworkXError(f"Found infinite path length because the {kind}")
     return farthest
 
@@ -92,9 +94,7 @@ def closeness_centrality(
         return _closeness(sum(lengths.values()), len(lengths), len(graph), wf_improved)
     sums, reached = reduced(graph, np.arange(len(graph)), measure, "sum")
     found = zip(graph.nodes.tolist(), sums.tolist(), reached.tolist(), strict=True)
-    return {
-        node: _closeness(total, reach, len(graph), wf_improved) for node, total, reach in found
-    }
+    return {node: _closeness(total, reach, len(graph), wf_improved) for node, total, reach in found}
 
 
 def _closeness(total: float, reached: int, count: int, wf_improved: bool) -> float:
@@ -124,4 +124,3 @@ def harmonic_centrality(
             sums += reciprocals
     nodes = graph.nodes[starts if backward else wanted].tolist()
     return dict(zip(nodes, sums.tolist(), strict=True))
-

@@ -143,7 +143,7 @@ class OwnGraph(NodeGraph):
         rows = shard.out_light if light else shard.out_hub
         assert rows is not None
         ids = self.graph.original_of()
-        source = np.repeat(ids, np.diff(rows.offsets.astype(np.int64)))
+        source = np.repeat(ids, (rows.offsets[1:] - rows.offsets[:-1]).astype(np.int64))
         columns = [source, ids[rows.neighbors]]
         if rows.weights is not None:
             columns.append(rows.weights)

@@ -83,28 +83,28 @@ class Tree:
         pairs = zip(self.graph.nodes[order].tolist(), self.distances[order].tolist(), strict=True)
         return dict(pairs)
 
-    def paths(
-        self, cutoff: float | None = None, *, backward: bool = False
-    ) -> dict[Any, list[Any]]:
+    def paths(self, cutoff: float | None = None, *, backward: bool = False) -> dict[Any, list[Any]]:
         """Path to each node that is no farther than a cutoff; ``backward``, from there."""
         parents, nodes = self.parents().tolist(), self.graph.nodes.tolist()
         found: list[Any] = [None] * len(nodes)
         found[self.source] = [nodes[self.source]]
         order = self._order(cutoff).tolist()
-        for last in order:
-            # A parent comes later if the edge weighs 0 or less.
-            missing = [last] if found[last] is None else []
-            while missing and found[parents[missing[-1]]] is None:
+        for last in order[1:]:
+            missing = [last]
+            # A parent comes later if the edge from it weighs 0 or less.
+            while (path := found[parents[missing[-1]]]) is None:
                 missing.append(parents[missing[-1]])
             for position in reversed(missing):
-                path, own = found[parents[position]], [nodes[position]]
-                found[position] = own + path if backward else path + own
+                own = [nodes[position]]
+                found[position] = path = own + path if backward else path + own
         return {nodes[position]: found[position] for position in order}
 
     def _order(self, cutoff: float | None) -> IntArray:
         reached = self.reached
         if cutoff is not None:
-            reached = reached & (self.distances <= cutoff)
+            # networkx goes on to the next level as long as a level is below the cutoff.
+            most = np.ceil(cutoff) if self.distances.dtype == np.int32 else cutoff
+            reached = reached & (self.distances <= most)
         order = np.flatnonzero(reached)
         order = order[order != self.source]
         keys = self.distances[order]

@@ -16,8 +16,6 @@ _NOT_FOUND = "Node {} not found in graph"
 _IS_NOT_FOUND = "Node {} is not found in the graph"
 _SOURCE_NOT_IN = "Source {} not in G"
 
-DIJKSTRA, BELLMAN_FORD = "dijkstra", "bellman-ford"
-
 
 def signed(weight: str | None, *, exact: bool = True) -> Measure:
     """Distances by weights of any sign."""
@@ -166,7 +164,7 @@ def single_source_bellman_ford(
     found = tree(graph, graph.position(source, _SOURCE_NOT_IN), signed(weight))
     if target is None:
         return found.lengths(), found.paths()
-    message = f"Node {{}} not reachable from {source}"
+    message = "Target {} cannot be reached from given sources"
     return length_to(graph, found, target, message), path_between(graph, found, target, message)
 
 
