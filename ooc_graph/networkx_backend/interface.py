@@ -13,7 +13,6 @@ import networkx as nx
 
 from ooc_graph.garbage import uncollected
 from ooc_graph.networkx_backend import all_nodes, components, generic, measures, single
-from ooc_graph.networkx_backend.differences import mark_differences
 from ooc_graph.networkx_backend.info import FUNCTIONS
 from ooc_graph.networkx_backend.node_graph import ConvertedGraph, NodeGraph, OwnGraph, converted
 from ooc_graph.shards.load import Graph
@@ -88,11 +87,6 @@ class Backend:
         if of_two and not is_converted:
             return "a path between two nodes is found before the graph is converted"
         return True
-
-    @staticmethod
-    def on_start_tests(items: Any) -> None:
-        """Mark networkx' tests of what differs by design."""
-        mark_differences(items)
 
 
 def _wrapped(graph: Graph | NodeGraph) -> NodeGraph:
