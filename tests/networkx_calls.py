@@ -12,9 +12,8 @@ from typing import Any
 import networkx as nx
 from networkx.utils import backends
 
-from ooc_graph.networkx_backend.info import get_info
+from ooc_graph.networkx_backend.info import NAME, get_info
 
-NAME = "ooc_graph"
 _VALUE = "ooc_graph.networkx_backend.interface:backend"
 
 if NAME not in backends.backends:

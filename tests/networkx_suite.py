@@ -18,10 +18,9 @@ from typing import Any
 import networkx as nx
 import pytest
 
-from ooc_graph.networkx_backend.info import FUNCTIONS
+from ooc_graph.networkx_backend.info import FUNCTIONS, NAME
 from ooc_graph.networkx_backend.interface import backend
 from ooc_graph.report.records import append_record
-from tests.networkx_calls import NAME
 
 RECORDS = Path(__file__).parents[1] / "benchmarks" / "records" / "networkx.jsonl"
 _ALGORITHMS = "networkx.algorithms"
@@ -94,7 +93,17 @@ def main() -> None:
     os.environ |= {"NETWORKX_TEST_BACKEND": NAME, "NETWORKX_FALLBACK_TO_NX": "True"}
     counts, modules = Counts(), QUICK if options.quick else MODULES
     # Not our own options of pytest.
-    own = ["-o", "addopts=", "-W", "ignore", "-p", "no:cacheprovider", "-q"]
+    own = [
+        "-p",
+        "tests.networkx_calls",
+        "-o",
+        "addopts=",
+        "-W",
+        "ignore",
+        "-p",
+        "no:cacheprovider",
+        "-q",
+    ]
     begun = perf_counter()
     status = pytest.main([*own, "--pyargs", *modules], plugins=[counts])
     figures = {

@@ -11,7 +11,7 @@ import numpy as np
 from ooc_graph.garbage import uncollected
 from ooc_graph.networkx_backend import single
 from ooc_graph.networkx_backend.node_graph import NodeGraph
-from ooc_graph.networkx_backend.searches import HOPS, Measure, Tree, trees
+from ooc_graph.networkx_backend.searches import HOPS, Measure, Tree, last_level, trees
 
 Found = Iterator[tuple[Any, Any]]
 
@@ -29,19 +29,19 @@ def _of_each(
         for one in found:
             with uncollected():
                 answer = what(one)
-            yield graph.nodes[one.source], answer
+            yield graph.node_at(one.source), answer
 
     return answers()
 
 
 def all_pairs_shortest_path_length(graph: NodeGraph, cutoff: float | None = None) -> Found:
     """Each node, and the number of edges from it to each that it reaches."""
-    return _of_each(graph, HOPS, lambda one: one.lengths(cutoff))
+    return _of_each(graph, HOPS, lambda one: one.lengths(last_level(cutoff)))
 
 
 def all_pairs_shortest_path(graph: NodeGraph, cutoff: float | None = None) -> Found:
     """Each node, and a path of the fewest edges from it to each that it reaches."""
-    return _of_each(graph, HOPS, lambda one: one.paths(cutoff), parents=True)
+    return _of_each(graph, HOPS, lambda one: one.paths(last_level(cutoff)), parents=True)
 
 
 def all_pairs_dijkstra_path_length(

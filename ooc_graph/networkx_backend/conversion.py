@@ -103,11 +103,11 @@ def _numbers(found: list[Any], name: str) -> AnyArray:
 
 
 def networkx_graph(
-    nodes: Iterable[Any], columns: Iterable[AnyArray], weight: str | None, *, directed: bool
+    nodes: AnyArray, columns: Iterable[AnyArray], weight: str | None, *, directed: bool
 ) -> Any:
     """A networkx graph of nodes and edges, columns source and target, and weight if it has one."""
     graph = nx.DiGraph() if directed else nx.Graph()
-    graph.add_nodes_from(nodes)
+    graph.add_nodes_from(nodes.tolist())
     edges = zip(*(column.tolist() for column in columns), strict=True)
     if weight is None:
         graph.add_edges_from(edges)

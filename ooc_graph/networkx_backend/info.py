@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+NAME = "ooc_graph"
+"""The backend's name; graphs have it as ``__networkx_backend__``."""
+
 _ANY_PATH = "Of several shortest paths another one may be found."
 _ROUNDING = "Sums of floats may differ in the last digits."
 _SIGNED = (
@@ -65,7 +68,7 @@ FUNCTIONS = {
 def get_info() -> dict[str, Any]:
     """The backend, as networkx wants it described."""
     return {
-        "backend_name": "ooc_graph",
+        "backend_name": NAME,
         "project": "ooc-graph",
         "package": "ooc_graph",
         "short_summary": "Searches by compiled threads, also of graphs bigger than memory.",

@@ -13,12 +13,14 @@ import networkx as nx
 
 from ooc_graph.garbage import uncollected
 from ooc_graph.networkx_backend import all_nodes, components, generic, measures, single
-from ooc_graph.networkx_backend.info import FUNCTIONS
+from ooc_graph.networkx_backend.info import FUNCTIONS, NAME
 from ooc_graph.networkx_backend.node_graph import ConvertedGraph, NodeGraph, OwnGraph, converted
 from ooc_graph.shards.load import Graph
 
-FEWEST_NODES = 1000
-"""Below, networkx is done before a graph is converted."""
+FEWEST_FROM_ALL, FEWEST_FROM_ONE, FEWEST_BETWEEN_TWO = 300, 3_000, 100_000
+"""Nodes from which on a call is quicker than networkx' own: one that searches from all nodes, from
+one, conversion included, or between two, where the graph is converted already."""
+
 _LEFT_TO_NETWORKX = {
     "e": "eccentricities are given",
     "sp": "shortest paths are given",
@@ -62,7 +64,7 @@ class Backend:
             return f"ooc_graph has no {name}"
         given = _arguments(name, args, kwargs)
         for argument, reason in _LEFT_TO_NETWORKX.items():
-            if given.get(argument):
+            if given.get(argument) not in (None, False):
                 return reason
         if callable(given.get("weight")) or callable(given.get("distance")):
             return "weights are a function"
@@ -80,13 +82,14 @@ class Backend:
         graph = given["G"]
         if not isinstance(graph, nx.Graph):
             return True
-        if len(graph) < FEWEST_NODES:
-            return f"the graph has fewer than {FEWEST_NODES:,} nodes"
-        is_converted = "ooc_graph" in (graph.__networkx_cache__ or {}).get("backends", {})
-        of_two = given.get("source") is not None and given.get("target") is not None
-        if of_two and not is_converted:
+        sources = sum(given.get(end) is not None for end in ("source", "target"))
+        if sources == 2 and NAME not in (graph.__networkx_cache__ or {}).get("backends", {}):
             return "a path between two nodes is found before the graph is converted"
-        return True
+        from_all = name in vars(all_nodes) or name in vars(measures)
+        from_all = from_all or (not sources and name in vars(generic))
+        fewest = FEWEST_FROM_ALL if from_all else FEWEST_FROM_ONE
+        fewest = FEWEST_BETWEEN_TWO if sources == 2 else fewest
+        return len(graph) >= fewest or f"the graph has fewer than {fewest:,} nodes"
 
 
 def _wrapped(graph: Graph | NodeGraph) -> NodeGraph:

@@ -18,6 +18,7 @@ from ooc_graph.networkx_backend.conversion import (
     networkx_graph,
     positions_by_node,
 )
+from ooc_graph.networkx_backend.info import NAME
 from ooc_graph.shards.load import Graph
 from ooc_graph.types import AnyArray, IntArray
 
@@ -31,7 +32,7 @@ class NodeGraph(ABC):
     ``weight`` names the attribute that the weights are; None: all edges weigh 1.
     """
 
-    __networkx_backend__: ClassVar[str] = "ooc_graph"
+    __networkx_backend__: ClassVar[str] = NAME
     weight: str | None
 
     @property
@@ -42,7 +43,7 @@ class NodeGraph(ABC):
     @property
     @abstractmethod
     def nodes(self) -> AnyArray:
-        """Nodes by position: (nodes,), Python objects."""
+        """Nodes by position: (nodes,), objects or integers."""
 
     @property
     @abstractmethod
@@ -85,6 +86,10 @@ class NodeGraph(ABC):
             raise nx.NodeNotFound(message.format(node))
         return found
 
+    def node_at(self, position: int) -> Any:
+        """The node at a position, as networkx has it."""
+        return self.nodes[position : position + 1].tolist()[0]
+
     def ids_at(self, positions: IntArray) -> IntArray:
         """Original ids, in ``graph``, of positions."""
         return positions if self.ids is None else self.ids[positions]
@@ -108,13 +113,13 @@ class OwnGraph(NodeGraph):
 
     @cached_property
     def nodes(self) -> AnyArray:
-        """Original ids, ascending: (nodes,), Python integers."""
-        return self.graph.original_ids().astype(object)
+        """Original ids, ascending: int64 (nodes,)."""
+        return self.graph.original_ids()
 
     @cached_property
     def ids(self) -> IntArray | None:
         """Original id of each position, ascending; None: the position."""
-        return None if self.graph.first_id == 0 else self.graph.original_ids()
+        return None if self.graph.first_id == 0 else self.nodes
 
     @property
     def reversed(self) -> NodeGraph:
@@ -182,7 +187,7 @@ class ConvertedGraph(NodeGraph):
 
     @property
     def nodes(self) -> AnyArray:
-        """Nodes by position: (nodes,), Python objects."""
+        """Nodes by position: (nodes,), objects."""
         return self._nodes
 
     @cached_property

@@ -102,9 +102,7 @@ class Tree:
     def _order(self, cutoff: float | None) -> IntArray:
         reached = self.reached
         if cutoff is not None:
-            # networkx goes on to the next level as long as a level is below the cutoff.
-            most = np.ceil(cutoff) if self.distances.dtype == np.int32 else cutoff
-            reached = reached & (self.distances <= most)
+            reached = reached & (self.distances <= cutoff)
         order = np.flatnonzero(reached)
         order = order[order != self.source]
         keys = self.distances[order]
@@ -112,6 +110,11 @@ class Tree:
             # Such are sorted digit by digit.
             keys = keys.astype(np.uint16)
         return np.concatenate([[self.source], order[np.argsort(keys, kind="stable")]])
+
+
+def last_level(cutoff: float | None) -> float | None:
+    """Level that a cutoff means: networkx goes on from each level that is below it."""
+    return None if cutoff is None else float(np.ceil(cutoff))
 
 
 def tree(graph: NodeGraph, source: int, measure: Measure = HOPS) -> Tree:

@@ -8,7 +8,7 @@ import networkx as nx
 import numpy as np
 
 from ooc_graph.networkx_backend.node_graph import NodeGraph
-from ooc_graph.networkx_backend.searches import Measure, Tree, has_negative_cycle, tree
+from ooc_graph.networkx_backend.searches import Measure, Tree, has_negative_cycle, last_level, tree
 
 # networkx words a missing node differently from function to function.
 _NOT_IN_G = "Source {} is not in G"
@@ -44,7 +44,7 @@ def single_source_shortest_path_length(
     graph: NodeGraph, source: Any, cutoff: float | None = None
 ) -> dict[Any, int]:
     """Number of edges to each node that can be reached."""
-    return tree(graph, graph.position(source, _NOT_IN_G)).lengths(cutoff)
+    return tree(graph, graph.position(source, _NOT_IN_G)).lengths(last_level(cutoff))
 
 
 def single_target_shortest_path_length(
@@ -52,14 +52,14 @@ def single_target_shortest_path_length(
 ) -> dict[Any, int]:
     """Number of edges from each node that leads to the target."""
     position = graph.position(target, "Target {} is not in G")
-    return tree(graph.reversed, position).lengths(cutoff)
+    return tree(graph.reversed, position).lengths(last_level(cutoff))
 
 
 def single_source_shortest_path(
     graph: NodeGraph, source: Any, cutoff: float | None = None
 ) -> dict[Any, list[Any]]:
     """A path of the fewest edges to each node that can be reached."""
-    return tree(graph, graph.position(source, _SOURCE_NOT_IN)).paths(cutoff)
+    return tree(graph, graph.position(source, _SOURCE_NOT_IN)).paths(last_level(cutoff))
 
 
 def single_target_shortest_path(
@@ -67,7 +67,7 @@ def single_target_shortest_path(
 ) -> dict[Any, list[Any]]:
     """A path of the fewest edges from each node that leads to the target."""
     position = graph.position(target, "Target {} not in G")
-    return tree(graph.reversed, position).paths(cutoff, backward=True)
+    return tree(graph.reversed, position).paths(last_level(cutoff), backward=True)
 
 
 def bidirectional_shortest_path(graph: NodeGraph, source: Any, target: Any) -> list[Any]:
