@@ -27,6 +27,7 @@ from ooc_graph.networkx_backend.interface import (
 )
 from tests.command_line import REPOSITORY
 from tests.networkx_calls import ours, theirs
+from tests.unit.test_docs import blocks
 
 KINDS = [nx.Graph, nx.DiGraph, nx.MultiGraph, nx.MultiDiGraph]
 WEIGHTS: dict[str, Any] = {
@@ -330,6 +331,28 @@ def test_converted_graphs_are_turned_back() -> None:
     back = backend.convert_to_nx(converted)
     assert list(back.edges(data=True)) == [("a", "b", {"weight": 2}), ("b", "b", {"weight": 1})]
     assert backend.convert_to_nx({"a": 1}) == {"a": 1}
+
+
+def test_the_programs_of_the_page_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    programs = blocks(REPOSITORY / "docs" / "networkx.md", "python")
+    space: dict[str, Any] = {}
+    with nx.config(backend_priority=nx.config.backend_priority):
+        for program in programs:
+            exec(compile(program, "networkx.md", "exec"), space)
+    assert dict(space["hops"])[0] == 0
+    assert space["components"] == list(nx.connected_components(space["graph"], backend="networkx"))
+    assert len(space["lengths"]) == len(space["hops"])
+
+
+def test_the_page_names_every_function() -> None:
+    """Those of a family by its first name, those of weakly connected components in words."""
+    page = (REPOSITORY / "docs" / "networkx.md").read_text()
+    families = ("_path_length", "_path", "_length")
+    for name in FUNCTIONS:
+        bare = {name.removesuffix(end) for end in families} | {name.replace("weakly_", "")}
+        bare.add(name.replace("weakly_connected", "connected"))
+        assert any(f"`{one}`" in page for one in bare), name
 
 
 @pytest.mark.parametrize(
