@@ -106,8 +106,9 @@ def main() -> None:
     graph = built.result
     size = {"nodes": len(graph), "edges": graph.number_of_edges(), "built_s": built.elapsed_s}
     parameters = program.given("scale") | {"edge_factor": 16, "networkx": nx.__version__}
-    figures = {name: measured(name, graph, options.repeats) for name in options.functions}
-    program.record(parameters, size | figures)
+    for name in options.functions:
+        figures = measured(name, graph, options.repeats)
+        program.record(parameters | {"function": name}, size | figures)
 
 
 if __name__ == "__main__":

@@ -85,25 +85,36 @@ def johnson(graph: NodeGraph, weight: str | None = "weight") -> dict[Any, dict[A
     return dict(_of_each(graph, single.signed(weight, exact=False), Tree.paths, parents=True))
 
 
-def _rows(graph: NodeGraph, weight: str | None) -> Iterator[Any]:
-    for found in _all_trees(graph, single.signed(weight)):
-        yield np.where(found.reached, found.distances.astype(object), np.inf)
-
-
 def floyd_warshall(graph: NodeGraph, weight: str | None = "weight") -> dict[Any, dict[Any, Any]]:
     """Distance from each node to each, infinite if there is no path."""
-    nodes = graph.nodes.tolist()
-    rows = _unbounded_refused(lambda: list(_rows(graph, weight)))
-    return {
-        u: dict(zip(nodes, row.tolist(), strict=True)) for u, row in zip(nodes, rows, strict=True)
-    }
+    return {graph.node_at(one.source): _row(one) for one in _bounded_trees(graph, weight)}
+
+
+def floyd_warshall_predecessor_and_distance(
+    graph: NodeGraph, weight: str | None = "weight"
+) -> tuple[dict[Any, dict[Any, Any]], dict[Any, dict[Any, Any]]]:
+    """Predecessors on shortest paths from each node to each, and the distances."""
+    if graph.has_loops:
+        raise NotImplementedError("networkx has nodes with self-loops as their own predecessors")
+    predecessors, distances = {}, {}
+    for one in _bounded_trees(graph, weight, parents=True):
+        node = graph.node_at(one.source)
+        distances[node] = _row(one)
+        if before := one.predecessors():
+            predecessors[node] = before
+    return predecessors, distances
+
+
+def _row(found: Tree) -> dict[Any, Any]:
+    distances = np.where(found.reached, found.distances.astype(object), np.inf)
+    return dict(zip(found.graph.nodes.tolist(), distances.tolist(), strict=True))
 
 
 def floyd_warshall_numpy(
     graph: NodeGraph, nodelist: list[Any] | None = None, weight: str | None = "weight"
 ) -> Any:
     """Distance from each node to each, infinite if there is no path: float64 (nodes, nodes)."""
-    rows = _unbounded_refused(lambda: list(_all_trees(graph, single.signed(weight))))
+    rows = _bounded_trees(graph, weight)
     matrix = np.array([np.where(one.reached, one.distances, np.inf) for one in rows], np.float64)
     if nodelist is None:
         return matrix
@@ -116,9 +127,11 @@ def floyd_warshall_numpy(
     return matrix[order][:, order]
 
 
-def _unbounded_refused(search: Callable[[], Any]) -> Any:
+def _bounded_trees(
+    graph: NodeGraph, weight: str | None, *, parents: bool = False
+) -> Iterator[Tree]:
     try:
-        return search()
+        return _all_trees(graph, single.signed(weight), parents=parents)
     except nx.NetworkXUnbounded as error:
         # What networkx gives then depends on the order of its loops.
         raise NotImplementedError("a cycle is negative") from error

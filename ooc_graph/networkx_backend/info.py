@@ -36,6 +36,7 @@ FUNCTIONS = {
     "eccentricity": "Without ``sp``.",
     "floyd_warshall": _ROUNDING,
     "floyd_warshall_numpy": _ROUNDING,
+    "floyd_warshall_predecessor_and_distance": f"{_ANY_PATH} {_ROUNDING}",
     "goldberg_radzik": f"{_ANY_PATH} {_SIGNED}",
     "harmonic_centrality": _ROUNDING,
     "has_path": "",

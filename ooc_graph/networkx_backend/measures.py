@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import networkx as nx
 import numpy as np
 
-from ooc_graph.networkx_backend.node_graph import NodeGraph, chosen
+from ooc_graph.networkx_backend.node_graph import NodeGraph
 from ooc_graph.networkx_backend.searches import Measure, reduced, tree, trees
-from ooc_graph.types import AnyArray
+from ooc_graph.types import AnyArray, IntArray
 
 
 def eccentricity(graph: NodeGraph, v: Any = None, *, weight: str | None = None) -> Any:
     """Largest distance of all nodes, some or one; NetworkXError if some are not reached."""
-    found = chosen(graph, v)
+    found = _chosen(graph, v)
     if not len(found):
         return {}
     farthest = _eccentricities(graph, found, Measure(weight)).tolist()
@@ -108,7 +109,7 @@ def harmonic_centrality(
     graph: NodeGraph, nbunch: Any = None, distance: str | None = None, sources: Any = None
 ) -> dict[Any, Any]:
     """Sum of the reciprocals of the distances of each node from all others, or from some."""
-    wanted, starts = chosen(graph, nbunch), chosen(graph, sources)
+    wanted, starts = _chosen(graph, nbunch), _chosen(graph, sources)
     backward = len(wanted) < len(starts)
     if backward:
         graph, starts, wanted = graph.reversed, wanted, starts
@@ -124,3 +125,16 @@ def harmonic_centrality(
             sums += reciprocals
     nodes = graph.nodes[starts if backward else wanted].tolist()
     return dict(zip(nodes, sums.tolist(), strict=True))
+
+
+def _chosen(graph: NodeGraph, nodes: Any) -> IntArray:
+    """Positions of some nodes, as networkx' ``nbunch`` has them: all, one, or those it has."""
+    if nodes is None:
+        return np.arange(len(graph))
+    single = graph.find(nodes)
+    if single is not None:
+        return np.array([single])
+    if not isinstance(nodes, Iterable):
+        raise nx.NetworkXError(f"Node {nodes} is not in the graph.")
+    found: Iterator[int | None] = map(graph.find, nodes)
+    return np.array(list(dict.fromkeys(one for one in found if one is not None)), np.int64)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Mapping
 from functools import cached_property
 from typing import Any, ClassVar
 
@@ -54,6 +54,11 @@ class NodeGraph(ABC):
     @abstractmethod
     def reversed(self) -> NodeGraph:
         """The graph with its arcs the other way round; NotImplementedError if it is not made."""
+
+    @property
+    @abstractmethod
+    def has_loops(self) -> bool:
+        """Whether edges lead from a node to itself, as far as they are kept."""
 
     @abstractmethod
     def is_directed(self) -> bool:
@@ -128,6 +133,11 @@ class OwnGraph(NodeGraph):
             raise NotImplementedError("a directed graph of ooc_graph is searched along its arcs")
         return self
 
+    @property
+    def has_loops(self) -> bool:
+        """They are not kept."""
+        return False
+
     def is_directed(self) -> bool:
         """Whether edges have a direction."""
         return self.graph.directed
@@ -197,6 +207,11 @@ class ConvertedGraph(NodeGraph):
             return self
         return ConvertedGraph(self._nodes, self._index, self._arcs.reversed, directed=True)
 
+    @property
+    def has_loops(self) -> bool:
+        """Whether edges lead from a node to itself."""
+        return bool((self._arcs.source == self._arcs.target).any())
+
     def is_directed(self) -> bool:
         """Whether edges have a direction."""
         return self._is_directed
@@ -232,16 +247,3 @@ def converted(graph: Any, attributes: Mapping[str, Any] | None) -> ConvertedGrap
     index = positions_by_node(listed)
     arcs = arcs_of(graph, index, attributes or {})
     return ConvertedGraph(nodes, index, arcs, directed=graph.is_directed())
-
-
-def chosen(graph: NodeGraph, nodes: Any) -> IntArray:
-    """Positions of some nodes, as networkx' ``nbunch`` has them: all, one, or those it has."""
-    if nodes is None:
-        return np.arange(len(graph))
-    single = graph.find(nodes)
-    if single is not None:
-        return np.array([single])
-    if not isinstance(nodes, Iterable):
-        raise nx.NetworkXError(f"Node {nodes} is not in the graph.")
-    found: Iterator[int | None] = map(graph.find, nodes)
-    return np.array(list(dict.fromkeys(one for one in found if one is not None)), np.int64)

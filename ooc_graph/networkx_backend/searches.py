@@ -99,6 +99,12 @@ class Tree:
                 found[position] = path = own + path if backward else path + own
         return {nodes[position]: found[position] for position in order}
 
+    def predecessors(self) -> dict[Any, Any]:
+        """Node before each other node that is reached."""
+        order = self._order(None)[1:]
+        nodes, before = self.graph.nodes[order], self.graph.nodes[self.parents()[order]]
+        return dict(zip(nodes.tolist(), before.tolist(), strict=True))
+
     def _order(self, cutoff: float | None) -> IntArray:
         reached = self.reached
         if cutoff is not None:

@@ -207,10 +207,7 @@ def goldberg_radzik(
 ) -> tuple[dict[Any, Any], dict[Any, Any]]:
     """Predecessor on a shortest path, and distance, of each node that can be reached."""
     found = tree(graph, graph.position(source, _IS_NOT_FOUND), signed(weight))
-    distances = found.lengths()
-    parents = found.parents()
-    before = dict(zip(graph.nodes.tolist(), graph.nodes[parents].tolist(), strict=True))
-    return {node: None if node == source else before[node] for node in distances}, distances
+    return {source: None, **found.predecessors()}, found.lengths()
 
 
 def negative_edge_cycle(graph: NodeGraph, weight: str | None = "weight") -> bool:
