@@ -196,8 +196,9 @@ def test_calls_that_networkx_keeps(name: str, options: dict[str, Any], reason: s
 @pytest.mark.parametrize(
     ("weights", "message"),
     [
-        ((None, 1), "not all numbers"),
-        (("3", 1), "not all numbers"),
+        ((None, 1), "not all integers or float64"),
+        (("3", 1), "not all integers or float64"),
+        ((np.float32(0.1), 1), "not all integers or float64"),
         ((float("inf"), 1), "not all finite"),
         ((2**70, 1), "more than 64 bits"),
         ((2**60, 0.5), "not exact"),

@@ -90,8 +90,9 @@ def _numbers(found: list[Any], name: str) -> AnyArray:
     try:
         if all(issubclass(kind, (int, np.integer)) for kind in kinds):
             return np.array(found, np.int64)
-        if not all(issubclass(kind, (int, float, np.integer, np.floating)) for kind in kinds):
-            raise NotImplementedError(f"weights {name!r} are not all numbers")
+        # networkx would add float32 with float32's rounding.
+        if not all(issubclass(kind, (int, float, np.integer)) for kind in kinds):
+            raise NotImplementedError(f"weights {name!r} are not all integers or float64")
         weights = np.array(found, np.float64)
     except OverflowError:
         raise NotImplementedError(f"weights {name!r} need more than 64 bits") from None

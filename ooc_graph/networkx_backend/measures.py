@@ -72,7 +72,7 @@ def average_shortest_path_length(
     count = len(graph)
     if count == 1:
         return 0
-    measure = Measure(None if method == "unweighted" else weight, signed=method != "dijkstra")
+    measure = Measure(None if method == "unweighted" else weight, signed=method == "bellman-ford")
     reached = np.array([np.count_nonzero(tree(graph, 0).reached)])
     if reached[0] == count:
         sums, reached = reduced(graph, np.arange(count), measure, "sum")
