@@ -21,9 +21,10 @@ def connected_components(graph: NodeGraph) -> Iterator[set[Any]]:
     order = np.argsort(names, kind="stable")
     ends = np.flatnonzero(np.diff(names[order])) + 1
     nodes = graph.nodes[order].tolist()
-    bounds = [0, *ends.tolist(), len(nodes)]
+    bounds = pairwise([0, *ends.tolist(), len(nodes)])
     # Whoever asks for components wants them all, and the garbage collector is off only now.
-    return iter([set(nodes[start:end]) for start, end in pairwise(bounds)])
+    # Most are of one node, often.
+    return iter([{nodes[a]} if b - a == 1 else set(nodes[a:b]) for a, b in bounds])
 
 
 def number_connected_components(graph: NodeGraph) -> int:
