@@ -37,7 +37,6 @@ MODULES = [
 QUICK = [
     f"{_ALGORITHMS}.{part}"
     for part in (
-        "centrality.tests.test_closeness_centrality",
         "components.tests.test_connected",
         "shortest_paths.tests.test_generic",
         "shortest_paths.tests.test_unweighted",
