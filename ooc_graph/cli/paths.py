@@ -23,7 +23,7 @@ from ooc_graph.types import AnyArray, IntArray
 
 
 class _Tree(NamedTuple):
-    """A search tree by original id; ``lengths`` are levels or distances, as the others (vertices,)."""
+    """A search tree by original id: columns (vertices,), lengths are levels or distances."""
 
     vertex: IntArray
     parent: IntArray

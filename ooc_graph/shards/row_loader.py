@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
@@ -46,9 +46,21 @@ class Arrays(Protocol):
 
 @dataclass(frozen=True)
 class GraphFacts:
-    """A graph by its attributes; ``stored`` is where they and the arrays are."""
+    """A graph by its attributes; ``stored`` is where they and the arrays are.
 
+    It can be given to functions of networkx, which find their backend by its name.
+    """
+
+    __networkx_backend__: ClassVar[str] = "ooc_graph"
     stored: Arrays
+
+    def is_directed(self) -> bool:
+        """Whether edges have a direction; networkx asks so."""
+        return self.directed
+
+    def is_multigraph(self) -> bool:
+        """Never: of parallel edges the lightest is kept; networkx asks so."""
+        return False
 
     @property
     def summary(self) -> str:

@@ -26,6 +26,11 @@ KEPT = {
     """,
     "connections and loops that are closed": "CLOSED is_closed _LOOP_CLOSED",
     "public names, and pairs of labels": "PairsResult pairs room",
+    "names of networkx": """
+        all_pairs_bellman_ford_path all_pairs_bellman_ford_path_length all_pairs_dijkstra
+        all_pairs_dijkstra_path all_pairs_dijkstra_path_length all_pairs_shortest_path
+        all_pairs_shortest_path_length
+    """,
     "in place": "is_in_place TASK_BATCHES_IN_PLACE",
 }
 LONG_FILES = {

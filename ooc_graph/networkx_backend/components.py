@@ -1,0 +1,54 @@
+"""networkx' functions on connected components, and on weakly connected ones."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from ooc_graph.answers.result import ComponentsResult
+from ooc_graph.api.single import components
+from ooc_graph.networkx_backend.node_graph import NodeGraph
+from ooc_graph.networkx_backend.searches import tree
+
+
+def connected_components(graph: NodeGraph) -> Iterator[set[Any]]:
+    """Nodes of each component, in the order of its first node."""
+    # A component is named by its first node.
+    names = _found(graph).component
+    order = np.argsort(names, kind="stable")
+    ends = np.flatnonzero(np.diff(names[order])) + 1
+    nodes = graph.nodes[order].tolist()
+    bounds = pairwise([0, *ends.tolist(), len(nodes)])
+    # Whoever asks for components wants them all, and the garbage collector is off only now.
+    # Most are of one node, often.
+    return iter([{nodes[a]} if b - a == 1 else set(nodes[a:b]) for a, b in bounds])
+
+
+def number_connected_components(graph: NodeGraph) -> int:
+    """How many components there are."""
+    return _found(graph).count
+
+
+def is_connected(graph: NodeGraph) -> bool:
+    """Whether there is one component."""
+    return _found(graph).count == 1
+
+
+def node_connected_component(graph: NodeGraph, n: Any) -> set[Any]:
+    """Nodes of a node's component."""
+    found = graph.find(n)
+    if found is None:
+        raise KeyError(n)
+    return set(graph.nodes[tree(graph, found).reached].tolist())
+
+
+weakly_connected_components = connected_components
+number_weakly_connected_components = number_connected_components
+is_weakly_connected = is_connected
+
+
+def _found(graph: NodeGraph) -> ComponentsResult:
+    return components(graph.graph)

@@ -1,0 +1,77 @@
+"""What networkx asks of a backend when it is imported: names and notes, without imports."""
+
+from __future__ import annotations
+
+from typing import Any
+
+NAME = "ooc_graph"
+"""The backend's name; graphs have it as ``__networkx_backend__``."""
+
+_ANY_PATH = "Of several shortest paths another one may be found."
+_ROUNDING = "Sums of floats may differ in the last digits."
+_SIGNED = (
+    "Negative weights that are no integers are left to networkx where distances are asked for."
+)
+
+FUNCTIONS = {
+    "all_pairs_bellman_ford_path": _ANY_PATH,
+    "all_pairs_bellman_ford_path_length": _SIGNED,
+    "all_pairs_dijkstra": _ANY_PATH,
+    "all_pairs_dijkstra_path": _ANY_PATH,
+    "all_pairs_dijkstra_path_length": "",
+    "all_pairs_shortest_path": _ANY_PATH,
+    "all_pairs_shortest_path_length": "",
+    "average_shortest_path_length": _ROUNDING,
+    "bellman_ford_path": _ANY_PATH,
+    "bellman_ford_path_length": _SIGNED,
+    "bidirectional_dijkstra": f"{_ANY_PATH} {_ROUNDING}",
+    "bidirectional_shortest_path": _ANY_PATH,
+    "center": "Without ``e`` and ``usebounds``.",
+    "closeness_centrality": _ROUNDING,
+    "connected_components": "",
+    "descendants_at_distance": "",
+    "diameter": "Without ``e`` and ``usebounds``.",
+    "dijkstra_path": _ANY_PATH,
+    "dijkstra_path_length": "",
+    "eccentricity": "Without ``sp``.",
+    "floyd_warshall": _ROUNDING,
+    "floyd_warshall_numpy": _ROUNDING,
+    "floyd_warshall_predecessor_and_distance": f"{_ANY_PATH} {_ROUNDING}",
+    "goldberg_radzik": f"{_ANY_PATH} {_SIGNED}",
+    "harmonic_centrality": _ROUNDING,
+    "has_path": "",
+    "is_connected": "",
+    "is_weakly_connected": "",
+    "johnson": _ANY_PATH,
+    "negative_edge_cycle": "",
+    "node_connected_component": "",
+    "number_connected_components": "",
+    "number_weakly_connected_components": "",
+    "periphery": "Without ``e`` and ``usebounds``.",
+    "radius": "Without ``e`` and ``usebounds``.",
+    "shortest_path": _ANY_PATH,
+    "shortest_path_length": "",
+    "single_source_bellman_ford": f"{_ANY_PATH} {_SIGNED}",
+    "single_source_bellman_ford_path": _ANY_PATH,
+    "single_source_bellman_ford_path_length": _SIGNED,
+    "single_source_dijkstra": _ANY_PATH,
+    "single_source_dijkstra_path": _ANY_PATH,
+    "single_source_dijkstra_path_length": "",
+    "single_source_shortest_path": _ANY_PATH,
+    "single_source_shortest_path_length": "",
+    "single_target_shortest_path": _ANY_PATH,
+    "single_target_shortest_path_length": "",
+    "weakly_connected_components": "",
+}
+"""Functions of networkx that the backend has, each with what a caller should know of it."""
+
+
+def get_info() -> dict[str, Any]:
+    """The backend, as networkx wants it described."""
+    return {
+        "backend_name": NAME,
+        "project": "ooc-graph",
+        "package": "ooc_graph",
+        "short_summary": "Searches by compiled threads, also of graphs bigger than memory.",
+        "functions": {name: {"additional_docs": note} for name, note in FUNCTIONS.items()},
+    }

@@ -1,0 +1,226 @@
+"""Searches of a graph of nodes, and what networkx makes of their answers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import networkx as nx
+import numpy as np
+
+from ooc_graph.api.many import multi_source_bfs, shortest_paths
+from ooc_graph.api.single import bfs, sssp
+from ooc_graph.errors import InputError, NegativeCycleError
+from ooc_graph.networkx_backend.node_graph import NodeGraph
+from ooc_graph.types import INT64_UNREACHED, AnyArray, IntArray
+
+BATCH_BYTES = 1 << 26
+"""So many bytes of distances are found at once where there are many sources."""
+
+
+@dataclass(frozen=True)
+class Measure:
+    """How far is measured: by number of edges, or by weights.
+
+    ``weight`` names the attribute, or is None. If ``signed``, weights may be negative. If sums are
+    to be ``exact``, negative weights are refused that are not integers: potentials round them.
+    """
+
+    weight: str | None = None
+    signed: bool = False
+    exact: bool = True
+
+    def is_hops(self, graph: NodeGraph) -> bool:
+        """Whether distances are numbers of edges."""
+        return not graph.weighs(self.weight)
+
+    def is_negative(self, graph: NodeGraph) -> bool:
+        """Whether some weights are negative; NotImplementedError if they are not allowed here."""
+        if not graph.graph.has_negative_weights:
+            return False
+        if not self.signed:
+            raise NotImplementedError("some weights are negative")
+        dtype = graph.graph.weight_dtype
+        if self.exact and dtype is not None and dtype.kind == "f":
+            raise NotImplementedError("sums of negative weights that are no integers are rounded")
+        return True
+
+
+HOPS = Measure()
+
+
+@dataclass(frozen=True)
+class Tree:
+    """Distances from a source, and the parents they come by: positions.
+
+    ``distances`` (nodes,) are below 0, infinite or the largest int64 where ``reached`` is False.
+    """
+
+    graph: NodeGraph
+    source: int
+    distances: AnyArray
+    reached: AnyArray
+    parents: Callable[[], IntArray]
+
+    def length(self, target: int) -> Any:
+        """Distance of one node; None if it is not reached."""
+        return self.distances[target].item() if self.reached[target] else None
+
+    def path(self, target: int) -> list[Any] | None:
+        """Nodes from the source to one; None if it is not reached."""
+        if not self.reached[target]:
+            return None
+        parents, path = self.parents(), [target]
+        while path[-1] != self.source:
+            path.append(int(parents[path[-1]]))
+        nodes: list[Any] = self.graph.nodes[path[::-1]].tolist()
+        return nodes
+
+    def lengths(self, cutoff: float | None = None) -> dict[Any, Any]:
+        """Distance of each node that is no farther than a cutoff, ascending, the source first."""
+        order = self._order(cutoff)
+        pairs = zip(self.graph.nodes[order].tolist(), self.distances[order].tolist(), strict=True)
+        return dict(pairs)
+
+    def paths(self, cutoff: float | None = None, *, backward: bool = False) -> dict[Any, list[Any]]:
+        """Path to each node that is no farther than a cutoff; ``backward``, from there."""
+        parents, nodes = self.parents().tolist(), self.graph.nodes.tolist()
+        found: list[Any] = [None] * len(nodes)
+        found[self.source] = [nodes[self.source]]
+        order = self._order(cutoff).tolist()
+        for last in order[1:]:
+            missing = [last]
+            # A parent comes later if the edge from it weighs 0 or less.
+            while (path := found[parents[missing[-1]]]) is None:
+                missing.append(parents[missing[-1]])
+            for position in reversed(missing):
+                own = [nodes[position]]
+                found[position] = path = own + path if backward else path + own
+        return {nodes[position]: found[position] for position in order}
+
+    def predecessors(self) -> dict[Any, Any]:
+        """Node before each other node that is reached."""
+        order = self._order(None)[1:]
+        nodes, before = self.graph.nodes[order], self.graph.nodes[self.parents()[order]]
+        return dict(zip(nodes.tolist(), before.tolist(), strict=True))
+
+    def _order(self, cutoff: float | None) -> IntArray:
+        reached = self.reached
+        if cutoff is not None:
+            reached = reached & (self.distances <= cutoff)
+        order = np.flatnonzero(reached)
+        order = order[order != self.source]
+        keys = self.distances[order]
+        if len(keys) and keys.dtype.kind == "i" and -1 < keys.min() <= keys.max() < 1 << 16:
+            # Such are sorted digit by digit.
+            keys = keys.astype(np.uint16)
+        return np.concatenate([[self.source], order[np.argsort(keys, kind="stable")]])
+
+
+def last_level(cutoff: float | None) -> float | None:
+    """Level that a cutoff means: networkx goes on from each level that is below it."""
+    return None if cutoff is None else float(np.ceil(cutoff))
+
+
+def tree(graph: NodeGraph, source: int, measure: Measure = HOPS) -> Tree:
+    """The search from one source; NotImplementedError if it cannot be as networkx has it."""
+    start = int(graph.ids_at(np.array([source]))[0])
+    if measure.is_hops(graph):
+        levels = bfs(graph.graph, start)
+        return _tree(graph, source, levels.level, lambda: levels.parent)
+    if measure.is_negative(graph):
+        return next(trees(graph, np.array([source]), measure, parents=True))
+    found = _carried_out(lambda: sssp(graph.graph, start))
+    return _tree(graph, source, found.distance, lambda: found.parent)
+
+
+def trees(
+    graph: NodeGraph, sources: IntArray, measure: Measure, *, parents: bool = False
+) -> Iterator[Tree]:
+    """The searches from many sources, by batches; the first at once, so that it refuses at once."""
+    if measure.is_hops(graph) and parents:
+        return (tree(graph, source) for source in sources.tolist())
+    most = max(1, BATCH_BYTES // (8 * len(graph)))
+    batches = [sources[start : start + most] for start in range(0, len(sources), most)]
+    first = _batch(graph, batches[0], measure, parents)
+
+    def all_of_them() -> Iterator[Tree]:
+        yield from first
+        for batch in batches[1:]:
+            yield from _batch(graph, batch, measure, parents)
+
+    return all_of_them()
+
+
+def _batch(graph: NodeGraph, sources: IntArray, measure: Measure, parents: bool) -> list[Tree]:
+    ids = graph.ids_at(sources)
+    if measure.is_hops(graph):
+        levels = multi_source_bfs(graph.graph, ids).level
+        return [
+            _tree(graph, source, row, lambda: _NO_PARENTS)
+            for source, row in zip(sources.tolist(), levels, strict=True)
+        ]
+    found = _searched(graph, measure, ids, parents=parents)
+    rows = found.parent if parents else [_NO_PARENTS] * len(ids)
+    return [
+        _tree(graph, source, row, lambda row_parents=row_parents: row_parents)  # type: ignore[misc]
+        for source, row, row_parents in zip(sources.tolist(), found.distance, rows, strict=True)
+    ]
+
+
+def reduced(
+    graph: NodeGraph, sources: IntArray, measure: Measure, reduction: str
+) -> tuple[AnyArray, IntArray]:
+    """A reduction of each source's distances, and how many nodes it reaches."""
+    ids = graph.ids_at(sources)
+    if measure.is_hops(graph):
+        found = multi_source_bfs(graph.graph, ids, reduce=reduction)
+    else:
+        found = _searched(graph, measure, ids, reduce=reduction)
+    return found.read(reduction), found.read("reached")
+
+
+def _searched(graph: NodeGraph, measure: Measure, ids: IntArray, **options: Any) -> Any:
+    if not measure.is_negative(graph):
+        return _carried_out(lambda: shortest_paths(graph.graph, ids, **options))
+    try:
+        return _carried_out(lambda: shortest_paths(graph.graph, ids, **options))
+    except NegativeCycleError as error:
+        at = int(graph.positions_at(np.array(error.cycle[:1]))[0])
+        for source in graph.positions_at(ids).tolist():
+            if tree(graph, source).reached[at]:
+                raise nx.NetworkXUnbounded("Negative cycle detected.") from error
+        raise NotImplementedError("a negative cycle that is not reached is in the graph") from error
+
+
+def has_negative_cycle(graph: NodeGraph, weight: str | None) -> bool:
+    """Whether the weights of some cycle sum to less than 0."""
+    if not graph.weighs(weight) or not graph.graph.has_negative_weights:
+        return False
+    try:
+        _carried_out(lambda: shortest_paths(graph.graph, graph.ids_at(np.zeros(1, np.int64))))
+    except NegativeCycleError:
+        return True
+    return False
+
+
+def _carried_out(search: Callable[[], Any]) -> Any:
+    try:
+        return search()
+    except InputError as error:
+        raise NotImplementedError(str(error)) from error
+
+
+_NO_PARENTS: IntArray = np.empty(0, np.int64)
+
+
+def _tree(
+    graph: NodeGraph, source: int, distances: AnyArray, parents: Callable[[], IntArray]
+) -> Tree:
+    if distances.dtype == np.int32:
+        reached = distances >= 0
+    else:
+        far = np.inf if distances.dtype.kind == "f" else INT64_UNREACHED
+        reached = distances != far
+    return Tree(graph, source, distances, reached, lambda: graph.positions_at(parents()))
