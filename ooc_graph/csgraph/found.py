@@ -14,6 +14,7 @@ from ooc_graph.errors import NegativeCycleError
 from ooc_graph.kernels.common.team import Team
 from ooc_graph.kernels.cpu.csr.distances import NearestSearch
 from ooc_graph.kernels.cpu.csr.order import NONE, breadth_first
+from ooc_graph.kernels.cpu.csr.trees import find_predecessors
 from ooc_graph.kernels.cpu.many.choice import side_by_side
 from ooc_graph.runtime import engine_cache
 from ooc_graph.types import AnyArray, IntArray
@@ -108,6 +109,8 @@ def all_from_each(matrix: Any, sources: IntArray, asked: Asked) -> tuple[AnyArra
     finite = np.isfinite(weights)
     source, target = begin[finite], matrix.indices[finite].astype(np.int64)
     chosen, at = np.unique(sources, return_inverse=True)
+    # Where no weight is negative, predecessors follow from distances to the bit.
+    is_exact = not (weights.min() < 0)
     try:
         graph = from_edges(
             source, target, weights[finite], vertices=vertices, directed=asked.directed
@@ -115,7 +118,7 @@ def all_from_each(matrix: Any, sources: IntArray, asked: Asked) -> tuple[AnyArra
         found = shortest_paths(
             graph,
             chosen,
-            parents=asked.predecessors,
+            parents=asked.predecessors and not is_exact,
             cutoff=None if np.isinf(asked.limit) else asked.limit,
             client=False,
             device="cpu",
@@ -127,10 +130,14 @@ def all_from_each(matrix: Any, sources: IntArray, asked: Asked) -> tuple[AnyArra
         engine_cache.release()
     distance = found.distance
     is_each_once = len(chosen) == len(sources) and bool((np.diff(at) == 1).all())
-    distance = distance if is_each_once else distance[at]
-    if not asked.predecessors:
-        return (distance,)
-    predecessor = found.parent.astype(np.int32)
-    predecessor[(predecessor < 0) | np.isinf(found.distance)] = NONE
-    predecessor[np.arange(len(chosen)), chosen] = NONE
-    return distance, predecessor if is_each_once else predecessor[at]
+    answers: tuple[AnyArray, ...] = (distance,)
+    if asked.predecessors and is_exact:
+        arcs = arcs_of(matrix, weighted=True)._replace(weights=weights)
+        sides = sides_of(arcs, directed=asked.directed)
+        answers = distance, find_predecessors(sides, chosen, distance, all_threads())
+    elif asked.predecessors:
+        predecessor = found.parent.astype(np.int32)
+        predecessor[np.isinf(distance)] = NONE
+        predecessor[np.arange(len(chosen)), chosen] = NONE
+        answers = distance, predecessor
+    return answers if is_each_once else tuple(answer[at] for answer in answers)

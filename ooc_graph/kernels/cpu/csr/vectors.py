@@ -17,7 +17,7 @@ from ooc_graph.kernels.common.compiled import instruction
 from ooc_graph.kernels.common.team import element_pointer
 
 UNSEEN_ARCS, NEARER_ARCS = 16, 8
-"""Arcs that `unseen` and `nearer` look at."""
+"""Arcs that `unseen`, and that `nearer` and `tight`, look at."""
 _BIT, _INT, _LONG = ir.IntType(1), ir.IntType(32), ir.IntType(64)
 
 
@@ -100,29 +100,30 @@ def _unseen(
     return types.uint64(seen, targets, types.int64, types.int64), generate
 
 
-def _nearer(
-    typing_context: Any,  # noqa: ARG001
-    distance: Any,
-    arcs: Any,
-    span: Any,  # noqa: ARG001
-    at: Any,  # noqa: ARG001
-) -> Any:
-    targets, weights = arcs
+def _compared(operator: str) -> Callable[..., Any]:
+    def typing(
+        typing_context: Any,  # noqa: ARG001
+        distance: Any,
+        arcs: Any,
+        span: Any,
+        at: Any,  # noqa: ARG001
+    ) -> Any:
+        targets, weights = arcs
 
-    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        columns = cgutils.unpack_tuple(builder, args[1])
-        first, count = cgutils.unpack_tuple(builder, args[2])
-        vector = _Vector(context, builder, NEARER_ARCS, count)
-        vertices = _wide(builder, vector.load(targets, columns[0], first), NEARER_ARCS)
-        lengths = vector.load(weights, columns[1], first)
-        known = vector.gather(signature.args[0], args[0], vertices)
-        reached = builder.fadd(vector.everywhere(args[3]), lengths)
-        return vector.word(builder.fcmp_ordered("<", reached, known))
+        def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+            columns = cgutils.unpack_tuple(builder, args[1])
+            first, count = cgutils.unpack_tuple(builder, args[2])
+            vector = _Vector(context, builder, NEARER_ARCS, count)
+            vertices = _wide(builder, vector.load(targets, columns[0], first), NEARER_ARCS)
+            lengths = vector.load(weights, columns[1], first)
+            known = vector.gather(signature.args[0], args[0], vertices)
+            reached = builder.fadd(vector.everywhere(args[3]), lengths)
+            return vector.word(builder.fcmp_ordered(operator, reached, known))
 
-    signature = types.uint64(
-        distance, types.Tuple((targets, weights)), types.UniTuple(types.int64, 2), types.float64
-    )
-    return signature, generate
+        arrays, span = types.Tuple((targets, weights)), types.UniTuple(types.int64, 2)
+        return types.uint64(distance, arrays, span, types.float64), generate
+
+    return typing
 
 
 unseen: Callable[..., Any] = instruction(_unseen)
@@ -130,9 +131,11 @@ unseen: Callable[..., Any] = instruction(_unseen)
 
 Bits of a uint64, for the first ``count``, at most `UNSEEN_ARCS`; ``seen`` is a bitmap of uint32.
 """
-nearer: Callable[..., Any] = instruction(_nearer)
+nearer: Callable[..., Any] = instruction(_compared("<"))
 """``nearer(distance, (targets, weights), (first, count), at)``: which of these arcs shorten.
 
 Bits of a uint64 for the first ``count``, at most `NEARER_ARCS`: whether ``at`` and the weight are
 less than the distance of what an arc leads to.
 """
+tight: Callable[..., Any] = instruction(_compared("=="))
+"""As `nearer`: which of these arcs give what they lead to exactly its distance."""
