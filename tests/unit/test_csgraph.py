@@ -21,6 +21,7 @@ from ooc_graph.csgraph import matrices  # noqa: E402
 from ooc_graph.kernels.common.team import Team  # noqa: E402
 from ooc_graph.kernels.cpu.csr.distances import NearestSearch  # noqa: E402
 from ooc_graph.kernels.cpu.csr.order import breadth_first  # noqa: E402
+from tests.unit.test_docs import ROOT, blocks  # noqa: E402
 
 GRAPHS = {"sparse": (300, 0.01), "dense": (200, 0.3), "pieces": (400, 0.002)}
 
@@ -261,6 +262,12 @@ def test_all_names_of_scipy_are_there() -> None:
     for name in scipys.__all__:
         is_own = getattr(ours, name) is not getattr(scipys, name)
         assert is_own == (name in {function.__name__ for function in ours.OWN})
+
+
+def test_the_page_runs() -> None:
+    programs = blocks(ROOT / "docs" / "csgraph.md", "python")
+    assert len(programs) == 1
+    exec(programs[0], {})
 
 
 def test_without_scipy() -> None:
