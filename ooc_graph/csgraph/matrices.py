@@ -53,12 +53,15 @@ def as_csr(csgraph: Any, *, directed: bool = True) -> Any:
 
 
 def arcs_of(matrix: Any, *, weighted: bool) -> Arcs:
-    """The arcs of a matrix in compressed rows, its own arrays if they have the types."""
+    """The arcs of a matrix in compressed rows, its own arrays if they have the types.
+
+    Arrays that cannot be written are copied: kernels would be compiled for them once more.
+    """
     weights = matrix.data if weighted else matrix.data[:0]
     return Arcs(
-        np.ascontiguousarray(matrix.indptr, np.int64),
-        np.ascontiguousarray(matrix.indices, np.int32),
-        np.ascontiguousarray(weights, np.float64),
+        np.require(matrix.indptr, np.int64, "CW"),
+        np.require(matrix.indices, np.int32, "CW"),
+        np.require(weights, np.float64, "CW"),
     )
 
 
