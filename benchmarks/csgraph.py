@@ -4,7 +4,7 @@
     python benchmarks/csgraph.py --scipys-tests
 
 The first graph is Graph500's Kronecker graph of ``--scale``, both directions of each edge, with
-float64 weights; the second one, for all pairs, that of ``--small-scale``. Everything is in the time
+float64 weights (0: none); the second one, for all pairs, that of ``--small-scale``. Everything is in the time
 that a user waits for: ours makes whatever it needs of the matrix, anew in every call. Compiling is
 not. Calls take turns, SciPy's on one thread as always, ours on all; `ratio` is SciPy's median over
 ours, of elapsed seconds, and `cpu_ratio` of seconds of all processors. Distances must be the same.
@@ -115,7 +115,8 @@ def main() -> None:
         found: dict[str, Any] = run_scipys_tests(*MODULES)
         program.record({"modules": list(MODULES), "scipy": scipy.__version__}, found)
         return
-    large(program, matrix_of(options.scale))
+    if options.scale:
+        large(program, matrix_of(options.scale))
     all_pairs(program, matrix_of(options.small_scale))
 
 

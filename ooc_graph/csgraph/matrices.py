@@ -59,9 +59,9 @@ def arcs_of(matrix: Any, *, weighted: bool) -> Arcs:
     """
     weights = matrix.data if weighted else matrix.data[:0]
     return Arcs(
-        np.require(matrix.indptr, np.int64, "CW"),
-        np.require(matrix.indices, np.int32, "CW"),
-        np.require(weights, np.float64, "CW"),
+        np.require(matrix.indptr, np.int64, ("C", "W")),
+        np.require(matrix.indices, np.int32, ("C", "W")),
+        np.require(weights, np.float64, ("C", "W")),
     )
 
 
