@@ -7,8 +7,8 @@ The first graph is Graph500's Kronecker graph of ``--scale``, both directions of
 float64 weights; 0: none. The second one, for all pairs, is that of ``--small-scale``. Everything is
 in the time that a user waits for: ours makes whatever it needs of the matrix, anew in every call.
 Compiling is not. Calls take turns, SciPy's on one thread as always, ours on all; `ratio` is SciPy's
-median over ours, of elapsed seconds, and `cpu_ratio` of seconds of all processors. Distances must be
-the same.
+median over ours, of elapsed seconds, and `cpu_ratio` of seconds of all processors. Distances must
+be the same.
 
 ``--scipys-tests`` runs SciPy's own tests of these functions on ours, and records how many pass.
 """
