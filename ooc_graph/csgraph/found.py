@@ -1,0 +1,143 @@
+"""Which search finds what is asked for: on rows as they come, or on a graph made of them."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy.sparse import csgraph as scipys
+
+from ooc_graph.api.in_memory import from_edges
+from ooc_graph.api.many import shortest_paths
+from ooc_graph.csgraph.matrices import all_threads, arcs_of, sides_of
+from ooc_graph.errors import NegativeCycleError
+from ooc_graph.kernels.common.team import Team
+from ooc_graph.kernels.cpu.csr.distances import NearestSearch
+from ooc_graph.kernels.cpu.csr.order import NONE, breadth_first
+from ooc_graph.kernels.cpu.csr.trees import find_predecessors
+from ooc_graph.kernels.cpu.many.choice import side_by_side
+from ooc_graph.runtime import engine_cache
+from ooc_graph.types import AnyArray, IntArray
+
+FEW_SOURCES = 8
+"""From so many sources a graph in memory is made: batches share each look at an arc."""
+
+
+class Asked(NamedTuple):
+    """What a caller asks of shortest paths."""
+
+    directed: bool
+    predecessors: bool
+    unweighted: bool = False
+    limit: float = np.inf
+
+
+def from_each(matrix: Any, sources: IntArray, asked: Asked) -> tuple[AnyArray, ...]:
+    """Distances (sources, vertices) on weights of 0 or more, and predecessors if asked for."""
+    if not asked.unweighted and len(sources) >= FEW_SOURCES:
+        return all_from_each(matrix, sources, asked)
+    distance, predecessor = _answers(len(sources), matrix.shape[0], asked)
+    sides = sides_of(arcs_of(matrix, weighted=not asked.unweighted), directed=asked.directed)
+    if asked.unweighted:
+        _count_steps(sides, sources, distance, predecessor, asked.limit)
+    else:
+        search = NearestSearch(sides, all_threads())
+        for index in range(len(sources)):
+            search.run(sources[index : index + 1], distance[index], predecessor[index], asked.limit)
+    return (distance, predecessor) if asked.predecessors else (distance,)
+
+
+def _answers(rows: int, vertices: int, asked: Asked) -> tuple[AnyArray, AnyArray]:
+    """Answers in which nothing is reached; predecessors of no length if none are wanted."""
+    wanted = vertices if asked.predecessors else 0
+    return np.full((rows, vertices), np.inf), np.full((rows, wanted), NONE, np.int32)
+
+
+def _count_steps(
+    sides: Any, sources: IntArray, distance: AnyArray, predecessor: AnyArray, limit: float
+) -> None:
+    team = all_threads()
+
+    def search(one: Team, index: int) -> None:
+        steps = distance[index]
+        _, found = breadth_first(sides, int(sources[index]), one, steps)
+        far = steps > limit
+        if limit < len(steps):
+            steps[far] = np.inf
+        if len(predecessor[index]):
+            found[far] = NONE
+            predecessor[index] = found
+
+    if len(sources) < team.threads:
+        for index in range(len(sources)):
+            search(team, index)
+    else:
+        teams = [Team(1) for _ in range(team.threads)]
+        side_by_side(team.threads, len(sources), lambda thread, index: search(teams[thread], index))
+
+
+def from_nearest(matrix: Any, sources: IntArray, asked: Asked) -> Any:
+    """Distance (vertices,) from the nearest source; with predecessors also these and the source."""
+    vertices = matrix.shape[0]
+    arcs = arcs_of(matrix, weighted=True)
+    if asked.unweighted:
+        arcs = arcs._replace(weights=np.ones(len(arcs.targets)))
+    (distance,), (predecessor,) = _answers(1, vertices, asked)
+    sides = sides_of(arcs, directed=asked.directed)
+    NearestSearch(sides, all_threads()).run(sources, distance, predecessor, asked.limit)
+    if not asked.predecessors:
+        return distance
+    # Each vertex is asked for its predecessor's predecessor until all have come to a source.
+    above = np.where(predecessor == NONE, np.arange(vertices), predecessor)
+    while not np.array_equal(further := above[above], above):
+        above = further
+    nearest = np.where(np.isfinite(distance), above, NONE).astype(np.int32)
+    return distance, predecessor, nearest
+
+
+def all_from_each(matrix: Any, sources: IntArray, asked: Asked) -> tuple[AnyArray, ...]:
+    """As `from_each`, on weights of any sign, by a graph in memory and `shortest_paths`.
+
+    SciPy's NegativeCycleError if a cycle has a negative weight.
+    """
+    vertices, weights = matrix.shape[0], np.asarray(matrix.data, np.float64)
+    if asked.unweighted:
+        weights = np.ones(len(weights))
+    if weights.min() < 0 and matrix.diagonal().min() < 0:
+        raise scipys.NegativeCycleError("an arc from a vertex to itself has a negative weight")
+    begin = np.repeat(np.arange(vertices), np.diff(matrix.indptr))
+    finite = np.isfinite(weights)
+    source, target = begin[finite], matrix.indices[finite].astype(np.int64)
+    chosen, at = np.unique(sources, return_inverse=True)
+    # Where no weight is negative, predecessors follow from distances to the bit.
+    is_exact = not (weights.min() < 0)
+    try:
+        graph = from_edges(
+            source, target, weights[finite], vertices=vertices, directed=asked.directed
+        )
+        found = shortest_paths(
+            graph,
+            chosen,
+            parents=asked.predecessors and not is_exact,
+            cutoff=None if np.isinf(asked.limit) else asked.limit,
+            client=False,
+            device="cpu",
+        )
+    except NegativeCycleError as error:
+        raise scipys.NegativeCycleError(str(error)) from error
+    finally:
+        # The graph is of no use to other calls.
+        engine_cache.release()
+    distance = found.distance
+    is_each_once = len(chosen) == len(sources) and bool((np.diff(at) == 1).all())
+    answers: tuple[AnyArray, ...] = (distance,)
+    if asked.predecessors and is_exact:
+        arcs = arcs_of(matrix, weighted=True)._replace(weights=weights)
+        sides = sides_of(arcs, directed=asked.directed)
+        answers = distance, find_predecessors(sides, chosen, distance, all_threads())
+    elif asked.predecessors:
+        predecessor = found.parent.astype(np.int32)
+        predecessor[np.isinf(distance)] = NONE
+        predecessor[np.arange(len(chosen)), chosen] = NONE
+        answers = distance, predecessor
+    return answers if is_each_once else tuple(answer[at] for answer in answers)

@@ -1,0 +1,82 @@
+"""What SciPy's users give as a graph, as arcs that kernels take."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+import numpy as np
+from scipy.sparse import csgraph as scipys
+from scipy.sparse import issparse
+
+from ooc_graph.kernels.common.team import Team
+from ooc_graph.kernels.cpu.csr.arcs import Arcs, no_arcs, transposed
+from ooc_graph.threads import cores
+from ooc_graph.types import AnyArray, IntArray
+
+SMALL_ARCS = 1 << 17
+"""Looks at an arc, over all searches, below which SciPy is called: it is done in milliseconds, and
+to compile kernels, or to start threads, takes longer."""
+
+
+def is_small(matrix: Any, searches: int = 1) -> bool:
+    """Whether SciPy's own function is called for a graph, and so many searches."""
+    looks = max(matrix.nnz, matrix.shape[0]) * searches
+    return bool(looks < SMALL_ARCS or matrix.nnz == 0)
+
+
+@cache
+def all_threads() -> Team:
+    """The threads of all calls."""
+    return Team(cores())
+
+
+def as_csr(csgraph: Any, *, directed: bool = True) -> Any:
+    """A graph as SciPy's sparse array or matrix in compressed rows; no copy if it is one.
+
+    Of dense arrays 0, infinity and NaN are no arcs, of masked arrays what is masked. If the graph
+    is not ``directed``, its transpose may come.
+    """
+    if issparse(csgraph):
+        if csgraph.ndim == 2 and csgraph.format == "csc" and not directed:
+            csgraph = csgraph.T
+        matrix = csgraph.tocsr()
+    elif np.ma.isMaskedArray(csgraph):
+        matrix = scipys.csgraph_from_masked(csgraph)
+    else:
+        matrix = scipys.csgraph_from_dense(csgraph)
+    if matrix.ndim != 2:
+        raise ValueError("compressed-sparse graph must be 2-D")
+    if matrix.shape[0] != matrix.shape[1]:
+        raise ValueError("compressed-sparse graph must be shape (N, N)")
+    return matrix
+
+
+def arcs_of(matrix: Any, *, weighted: bool) -> Arcs:
+    """The arcs of a matrix in compressed rows, its own arrays if they have the types.
+
+    Arrays that cannot be written are copied: kernels would be compiled for them once more.
+    """
+    weights = matrix.data if weighted else matrix.data[:0]
+    return Arcs(
+        np.require(matrix.indptr, np.int64, ("C", "W")),
+        np.require(matrix.indices, np.int32, ("C", "W")),
+        np.require(weights, np.float64, ("C", "W")),
+    )
+
+
+def sides_of(arcs: Arcs, *, directed: bool) -> tuple[Arcs, Arcs]:
+    """Arcs to follow: forwards, and backwards unless the graph is directed."""
+    return arcs, no_arcs(arcs) if directed else transposed(arcs, all_threads())
+
+
+def vertices_of(indices: Any, vertices: int) -> tuple[IntArray, tuple[int, ...]]:
+    """Vertices that ``indices`` names, int64 (count,), and the shape in which it does so."""
+    if indices is None:
+        return np.arange(vertices), (vertices,)
+    given: AnyArray = np.array(indices, dtype=np.int64)
+    chosen = given.reshape(-1)
+    chosen[chosen < 0] += vertices
+    if ((chosen < 0) | (chosen >= vertices)).any():
+        raise ValueError("indices out of range 0...N")
+    return chosen, given.shape
