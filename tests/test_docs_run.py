@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import re
 import shlex
 import shutil
@@ -10,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from ooc_graph.search.plan import CANDIDATES, MANY
+from ooc_graph.search.candidates import CANDIDATES, MANY
 from tests.command_line import call, script
 from tools.check_pages import NOT_EXECUTED
 from tools.reference import error_classes, support
@@ -20,8 +19,6 @@ DOCS = ROOT / "docs"
 FENCE = re.compile(r"^```(python|console)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 WITH_COMMANDS = {"docs/tutorial/first_graph.md", "docs/tutorial/graph500.md"}
 """Pages whose commands are executed, too; those of others are checked by `test_docs`."""
-NEEDED = {"docs/how-to/moving.md": "networkx", "docs/tutorial/first_graph.md": "matplotlib"}
-"""What a page imports besides what tests always have."""
 
 
 def pages_with_python() -> list[str]:
@@ -30,18 +27,13 @@ def pages_with_python() -> list[str]:
 
 
 @pytest.mark.timeout(1200)  # kernels are compiled
-@pytest.mark.parametrize(
-    "page", sorted(set(pages_with_python()) - NOT_EXECUTED.keys() | NEEDED.keys())
-)
+@pytest.mark.parametrize("page", sorted(set(pages_with_python()) - NOT_EXECUTED.keys()))
 def test_page(
     page: str,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    needed = NEEDED.get(page)
-    if needed and importlib.util.find_spec(needed) is None:
-        pytest.skip(f"{page} needs {needed}")
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("MPLBACKEND", "svg")
     space: dict[str, object] = {}

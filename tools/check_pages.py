@@ -20,7 +20,6 @@ NOT_EXECUTED = {
     "docs/how-to/clusters.md": "needs a cluster of several hosts",
     "docs/how-to/operations.md": "needs Dagster, see test_jobs_dagster",
     "docs/tutorial/gpu.md": "needs a GPU",
-    "docs/how-to/moving.md": "executed only if networkx is installed",
 }
 """Pages of ``docs/`` that are checked, and why tests do not execute them."""
 

@@ -23,7 +23,7 @@ from ooc_graph.layout.names import FROM_ONE, HUB, ORDER_OF
 from ooc_graph.model.request import ON_CUDA, Job, Request
 from ooc_graph.model.resources import CPU, CUDA, NO_LIMITS, Device, Resources
 from ooc_graph.model.strategy import Strategy
-from ooc_graph.search.plan import CANDIDATES, MANY
+from ooc_graph.search.candidates import CANDIDATES, MANY
 from ooc_graph.search.trees import ALGORITHMS
 
 ROOT = Path(__file__).parents[1]

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ooc_graph.answers.result import ComponentsResult
-from ooc_graph.api.single import components
+from ooc_graph.api.components import components
 from ooc_graph.networkx_backend.node_graph import NodeGraph
 from ooc_graph.networkx_backend.searches import tree
 

@@ -10,10 +10,11 @@ import networkx as nx
 import numpy as np
 
 from ooc_graph.api.many import multi_source_bfs, shortest_paths
-from ooc_graph.api.single import bfs, sssp
+from ooc_graph.api.single import bfs
+from ooc_graph.api.sssp import sssp
 from ooc_graph.errors import InputError, NegativeCycleError
 from ooc_graph.networkx_backend.node_graph import NodeGraph
-from ooc_graph.types import INT64_UNREACHED, AnyArray, IntArray
+from ooc_graph.types import INT64_UNREACHED, AnyArray, IntArray, Reduction
 
 BATCH_BYTES = 1 << 26
 """So many bytes of distances are found at once where there are many sources."""
@@ -170,7 +171,7 @@ def _batch(graph: NodeGraph, sources: IntArray, measure: Measure, parents: bool)
 
 
 def reduced(
-    graph: NodeGraph, sources: IntArray, measure: Measure, reduction: str
+    graph: NodeGraph, sources: IntArray, measure: Measure, reduction: Reduction
 ) -> tuple[AnyArray, IntArray]:
     """A reduction of each source's distances, and how many nodes it reaches."""
     ids = graph.ids_at(sources)
