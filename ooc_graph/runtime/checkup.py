@@ -22,7 +22,7 @@ from ooc_graph.runtime.machine import default_limit_bytes, free_bytes
 from ooc_graph.threads import cores
 
 LEAST_BYTES = 430_000_000
-"""Memory that a worker needs for Python and compiled kernels (docs/clusters.md)."""
+"""Memory that a worker needs for Python and compiled kernels (docs/how-to/clusters.md)."""
 _LEAST_DISK_BYTES = 1 << 30
 _PIECE_BYTES, _MOST_PIECES, _MEASURED_S = 4 << 20, 64, 0.5
 _REQUIRED = ("ooc-graph", "numpy", "numba", "zarr", "dask", "distributed")
