@@ -236,7 +236,7 @@ def test_messages_name_arguments_to_python_and_options_to_the_command(
             lambda: og.bfs("g.zarr", 1, xyz=2),  # type: ignore[call-overload]
             r"bfs\(\) has no argument xyz: there are graph, source, ",
         ),
-        (lambda: og.open(), r"missing 1 required positional argument"),  # type: ignore[call-arg]
+        (og.open, r"missing 1 required positional argument"),
     ],
 )
 def test_wrong_arguments(call: Any, said: str) -> None:
