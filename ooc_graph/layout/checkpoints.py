@@ -118,7 +118,7 @@ class Checkpoints:
 
     def names(self, beginning: str) -> list[str]:
         """Names with this beginning that are recorded, whether the files are there or not."""
-        return [path.stem for path in (self.folder / DONE).glob(f"{beginning}*.json")]
+        return [p.stem for p in (self.folder / DONE).glob("*.json") if p.name.startswith(beginning)]
 
     def remove(self, name: str) -> None:
         """Remove a checkpoint, the record first."""

@@ -11,7 +11,6 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import errno
-import glob
 import os
 import shutil
 import uuid
@@ -203,7 +202,10 @@ def _remove_leftovers(final: Path, kept: Path | None) -> None:
 
 
 def _siblings(final: Path, suffix: str) -> list[Path]:
-    return sorted(final.parent.glob(f"{glob.escape(final.name + suffix)}*"))
+    # A pattern would be compiled and kept for each store.
+    there = os.scandir(final.parent) if final.parent.is_dir() else ()
+    names = [entry.name for entry in there if entry.name.startswith(final.name + suffix)]
+    return sorted(final.parent / name for name in names)
 
 
 def _remove(path: Path, final: Path) -> None:

@@ -30,8 +30,11 @@ def dask_config() -> dict[str, Any]:
         "distributed.scheduler.preload": ["ooc_graph.runtime.scheduler_preload"],
         # How long it keeps what it did for a client that has left.
         "distributed.scheduler.events-cleanup-delay": "60s",
-        # Lines of a worker's log that stay in its memory: each task has two.
-        "distributed.admin.log-length": 1000,
+        # What workers and the scheduler keep for those who look: lines of a log, of which each task
+        # has two; events and messages; samples, two a second. Else they grow for an hour.
+        "distributed.admin.log-length": 200,
+        "distributed.admin.low-level-log-length": 100,
+        "distributed.admin.system-monitor.log-length": 240,
         "distributed.admin.large-graph-warning-threshold": "1GB",
         # So long after the end of a worker Dask looks once more, and if that worker is just then
         # starting again, because it ended twice, nobody starts it any more.

@@ -70,8 +70,9 @@ def _remove(checkpoints: Checkpoints, wholes: Iterable[_Whole]) -> None:
         for name in checkpoints.names(f"{whole}-"):
             checkpoints.remove(name)
         # And those of a rank that was stopped before it recorded them.
-        for path in (checkpoints.folder / SPILL).glob(f"{whole}-*"):
-            path.unlink(missing_ok=True)
+        for path in (checkpoints.folder / SPILL).glob("*"):
+            if path.name.startswith(f"{whole}-"):
+                path.unlink(missing_ok=True)
 
 
 def remove_all(checkpoints: Checkpoints) -> None:
