@@ -228,7 +228,7 @@ def test_host_memory_that_is_refused_holds_no_arcs(
 
     engine_cache.release()
     before = used_bytes()
-    words = r"host memory was refused: no room; use --device cpu"
+    words = r"host memory was refused: no room; use device='cpu'"
     refused_all = pytest.raises(MemoryBudgetError, match=words)
     with before_each(kernel, refuse_all), refused_all:
         FIND[kernel](hubs, some(hubs), **budgets)
