@@ -9,7 +9,9 @@ from __future__ import annotations
 import asyncio
 import sys
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from contextvars import copy_context
 from threading import Event
 from typing import Any, TypeVar
 
@@ -57,7 +59,11 @@ async def in_thread(client: Any, call: Callable[[Any], Done]) -> Done:
             with own.as_current():
                 return call(own)
 
-    task = asyncio.ensure_future(asyncio.to_thread(run))
+    # In a thread of its own: calls that wait must not take those that close their clients.
+    pool = ThreadPoolExecutor(1, thread_name_prefix="ooc-graph-call")
+    within = copy_context()
+    task = asyncio.get_running_loop().run_in_executor(pool, lambda: within.run(run))
+    pool.shutdown(wait=False)
     try:
         return await asyncio.shield(task)
     except asyncio.CancelledError:

@@ -35,6 +35,11 @@ def for_command() -> Iterator[None]:
         _for_command.reset(before)
 
 
+def is_for_command() -> bool:
+    """Whether a command makes the call."""
+    return _for_command.get()
+
+
 def public(function: Callable[Given, Done]) -> Callable[Given, Done]:
     """Have a function raise errors of this package only, and await asynchronous clients.
 
@@ -54,7 +59,7 @@ def public(function: Callable[Given, Done]) -> Callable[Given, Done]:
                         raise _of_arguments(function, error, kwargs) from None
                     raise
         except errors.OocGraphError as error:
-            if _for_command.get():
+            if is_for_command():
                 raise
             raised = as_raised(error)
         try:
@@ -89,9 +94,12 @@ async def _awaitable(
     def call(own: Any) -> Done:
         return called(*args, **(options | {"client": own} if is_given else options))
 
-    with own_errors():
-        refuse_left(options)
-        return await in_thread(client, call)
+    try:
+        with own_errors():
+            refuse_left(options)
+            return await in_thread(client, call)
+    except errors.OocGraphError as error:
+        raise as_raised(error) from error.__cause__
 
 
 def _of_arguments(

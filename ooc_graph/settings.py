@@ -59,7 +59,7 @@ def setting(name: str) -> Any:
         return default
     from dask import config  # noqa: PLC0415
 
-    _warn_of_unknown(config.get(SECTION, {}))
+    _warn_of_unknown(config.get(SECTION, None) or {})
     return config.get(f"{SECTION}.{name}", default)
 
 

@@ -109,3 +109,8 @@ def test_ports_that_cannot_be_opened_are_a_problem(monkeypatch: pytest.MonkeyPat
     assert "--workers" in ports.advice
     assert not ports.stops
     assert shared.problem
+
+
+def test_a_setting_that_cannot_be_used_is_a_problem(doctor: Any) -> None:
+    with dask.config.set({"ooc-graph.patience": "banana"}):
+        assert "banana" in doctor().out

@@ -70,6 +70,10 @@ def test_a_path_of_a_stored_answer(
     refused(in_process("path", "other.zarr", 10, 20, *hops), "another graph")
     refused(in_process("path", "g.zarr", 10, 20, "--answer", "parts.zarr"), "of components")
     refused(in_process("path", "g.zarr", 10, 11), "vertex 11", "not in the graph")
+    og.bfs(flights, sources=[10, 50], out="seeds.zarr")
+    og.bfs(flights, 10, cutoff=1, out="near.zarr")
+    for answer in ("seeds.zarr", "near.zarr"):
+        refused(in_process("path", "g.zarr", 10, 40, "--answer", answer), "leave out --answer")
 
 
 def test_paths_are_as_long_as_distances(in_process: Call, here: Path) -> None:

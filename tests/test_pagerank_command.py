@@ -50,3 +50,15 @@ def test_what_is_refused_leaves_nothing(words, code, said, graph, tmp_path, monk
     ended = call(monkeypatch, capsys, "pagerank", graph, "--out", out, *words)
     assert (ended.code, said in ended.err) == (code, True)
     assert not out.exists()
+
+
+def test_a_result_is_compared_framed_and_exported(graph, tmp_path):
+    pytest.importorskip("pandas", reason="frames are pandas'")
+    found, again = og.pagerank(graph), og.pagerank(graph, out=tmp_path / "r.zarr")
+    assert found == again
+    assert found != og.pagerank(graph, alpha=0.5)
+    assert list(found.to_frame().columns) == ["vertex", "pagerank"]
+    for one, name in ((found, "memory.csv"), (again, "stored.csv")):
+        og.export(one, tmp_path / name)
+    assert (tmp_path / "memory.csv").read_text() == (tmp_path / "stored.csv").read_text()
+    assert len((tmp_path / "memory.csv").read_text().splitlines()) == 5

@@ -103,3 +103,11 @@ def test_objects_with_stages_and_notes_are_used_as_they_are(
 def test_anything_else_is_refused(wrong: object) -> None:
     with pytest.raises(UsageError, match="progress: give True"):
         og.bfs(og.from_edges([0], [1]), 0, progress=wrong)
+
+
+def test_what_the_function_raises_is_named() -> None:
+    def cancel(_: object) -> None:
+        raise ValueError("enough")
+
+    with pytest.raises(UsageError, match="progress= raised ValueError: enough"):
+        og.bfs(og.from_edges([(0, 1)]), sources=[0], progress=cancel)

@@ -117,3 +117,12 @@ def test_refusals(graph: og.Graph) -> None:
         og.bfs(graph, sources=[7, 7], client=False)
     with pytest.raises(UsageError, match="give one vertex id"):
         og.bfs(graph, client=False)  # type: ignore[call-overload]
+
+
+def test_the_nearest_seed_is_the_one_that_parents_lead_to() -> None:
+    """Though rounded sums are equal where those at the parent differ."""
+    weight = np.array([1 + 2**-23, 1, 1e9], np.float32)
+    graph = og.from_edges(np.array([0, 1, 2]), np.array([2, 2, 3]), weight)
+    found = og.sssp(graph, sources=[0, 1])
+    assert found.path_to(3).tolist() == [1, 2, 3]
+    assert found.nearest.tolist() == [0, 1, 1, 1]

@@ -122,8 +122,12 @@ def _spread(every: IntArray, ids: IntArray, rows: _Rows) -> Any:
 
 
 def _refuse_unlike(before: Result, after: Result, old: _Rows, new: _Rows) -> None:
-    kinds = [(one.kernel, one.root, str(rows.dtype)) for one, rows in ((before, old), (after, new))]
-    for name, one, other in zip(("kernel", "root", "type of values"), *kinds, strict=True):
+    names = "kernel", "root", "type of values", "limit", "sources"
+    kinds = [
+        (one.kernel, one.root, str(rows.dtype), *(getattr(one, name, None) for name in names[3:]))
+        for one, rows in ((before, old), (after, new))
+    ]
+    for name, one, other in zip(names, *kinds, strict=True):
         if one != other:
             assert isinstance(before.columns, Stored)
             raise UsageError(

@@ -9,13 +9,13 @@ from ooc_graph.layout.names import PAGERANK, VERTEX
 from ooc_graph.types import AnyArray
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True, repr=False, eq=False)
 class PagerankResult(Result):
     """PageRank; `elapsed_s` is the time until it is known by internal id."""
 
     kernel = PAGERANK
     measure = PAGERANK
-    _frame_names = {"vertex": VERTEX, "pagerank": PAGERANK}  # noqa: RUF012
+    frame_names = {"vertex": VERTEX, "pagerank": PAGERANK}  # noqa: RUF012
 
     @property
     def pagerank(self) -> AnyArray:

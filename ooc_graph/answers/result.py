@@ -104,7 +104,7 @@ class TreeResult(Result):
     """Tree of a single-source search.
 
     ``limit`` is the largest level or distance that counts as reached, if ``cutoff=`` or
-    ``targets=`` left anything out; None: all is there that can be reached. ``sources`` are the
+    ``targets=`` gave one; None: all is there that can be reached. ``sources`` are the
     original ids, ascending, that one search began at if they were given as ``sources=``; ``root``
     is the first of them. Empty: it began at ``root``.
     """
@@ -183,8 +183,8 @@ def require_unlimited(result: Result, name: str) -> None:
         raise UsageError(f"{name}: is of several sources at once, and the rules are for one tree")
     if isinstance(result, TreeResult) and result.limit is not None:
         raise UsageError(
-            f"{name}: leaves out what is farther than {result.limit}, so that the rules do not "
-            "hold: search without cutoff= and targets= to validate"
+            f"{name}: has nothing that is farther than {result.limit}, and the rules are for whole "
+            "answers: search without cutoff= and targets= to validate"
         )
 
 

@@ -30,11 +30,13 @@ def doctor(graph: str | Path | None, as_json: bool) -> None:
     exit code is 1 only if something stops all work.
     """
     from ooc_graph.runtime.checkup import Check, checks  # noqa: PLC0415 - many modules
+    from ooc_graph.runtime.configured import require_usable  # noqa: PLC0415
 
     found = list(checks())
     for name in SETTINGS:
         try:
             if (origin := origin_of(name)) != "default":
+                require_usable(name)
                 found.append(Check(f"setting {SECTION}.{name}", f"{setting(name)} ({origin})"))
         except UsageError as error:
             found.append(Check(f"setting {SECTION}.{name}", "", str(error), "mend the setting"))

@@ -84,6 +84,11 @@ def _stored(graph: Graph, answer: str | Path, source: int) -> _Tree:
         raise UsageError(f"{answer}: holds a result of {result.kernel}; give one of bfs or sssp")
     if stored.attributes["graph_sha256"] != graph.content_sha256:
         raise other_graph(graph, str(answer))
+    if result.sources or result.limit is not None:
+        raise UsageError(
+            f"{answer}: is of several sources, or of a search with cutoff or targets; leave out "
+            "--answer to search"
+        )
     if result.root != source:
         raise UsageError(
             f"{answer}: begins at {result.root}, not at {source}; leave out --answer to search"

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -188,6 +188,12 @@ class ArraySource(SourceDefaults):
             yield checked_block(
                 [column[part] for column in columns], self.weight_dtype, None, start
             )
+
+    @property
+    def vertices_alone(self) -> ArraySource:
+        """The vertices that are listed, without edges."""
+        none = np.empty(0, np.int64)
+        return replace(self, source=none, target=none, weight=None)
 
     def vertex_blocks(self) -> Iterator[IntArray]:
         """The vertices, if they were listed."""

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from ooc_graph.edges.arrays import ArraySource, open_arrays, weight_dtype_of
+from ooc_graph.edges.arrays import ArraySource, checked_ids, open_arrays, weight_dtype_of
 from ooc_graph.edges.options import ReadOptions, choose_columns
 from ooc_graph.edges.tables import arrow_column, pyarrow
 from ooc_graph.errors import InputError, UsageError
@@ -176,7 +176,7 @@ def open_networkx(graph: Any, options: ReadOptions) -> ArraySource:
     edges = list(graph.edges(data=name, default=1) if name else graph.edges(data=False))
     source, target, *rest = map(_column_of, zip(*edges, strict=True)) if edges else _no_edges(name)
     directed = _direction(graph.is_directed(), options)
-    vertices = np.sort(_column_of(nodes))
+    vertices = checked_ids(np.sort(_column_of(nodes)), "vertex", None, 0)
     columns = source, target, rest[0] if rest else None
     if nodes and int(vertices[-1]) - int(vertices[0]) == len(nodes) - 1:
         return _whole(columns, options, directed, id_range=(int(vertices[0]), len(nodes)))
@@ -188,7 +188,9 @@ def open_igraph(graph: Any, options: ReadOptions) -> ArraySource:
     attributes = graph.es.attributes()
     name = _attribute(options, lambda wanted: wanted in attributes)
     ends = np.array(graph.get_edgelist(), np.int64).reshape(-1, 2)
-    weights = None if name is None else _column_of(graph.es[name])
+    given = [] if name is None else graph.es[name]
+    # As networkx has it: an edge without the attribute has weight 1.
+    weights = None if name is None else _column_of(1 if one is None else one for one in given)
     directed = _direction(graph.is_directed(), options)
     return _whole((*ends.T, weights), options, directed, id_range=(0, graph.vcount()))
 

@@ -69,7 +69,11 @@ class _Function(_Display):
 
     def advance(self, stage: StageProgress) -> None:
         with self._lock:
-            self._function(Step(stage.name, stage.done, stage.total, stage.unit))
+            try:
+                self._function(Step(stage.name, stage.done, stage.total, stage.unit))
+            except Exception as error:
+                said = f"progress= raised {type(error).__name__}: {error}"
+                raise UsageError(said) from error
 
 
 class _OfStages(_Display):

@@ -7,7 +7,9 @@ import sys
 import warnings
 from contextlib import AbstractContextManager
 
+from ooc_graph.boundary import is_for_command
 from ooc_graph.errors import FallbackWarning
+from ooc_graph.raised import in_python
 from ooc_graph.types import Progress, StageProgress
 
 # A child of "ooc_graph": with no logging configured, notes and fallbacks do not appear on standard
@@ -39,9 +41,10 @@ class Reporter:
     def fell_back(self, reason: tuple[str, ...], text: str) -> None:
         """Log that a call falls back to something slower, and warn once of each reason."""
         LOG.warning(text)
-        if reason not in _warned:
+        # Commands, such as those of jobs, show notes.
+        if reason not in _warned and not is_for_command():
             _warned.add(reason)
-            warnings.warn(text, FallbackWarning, stacklevel=_level_of_caller())
+            warnings.warn(in_python(text), FallbackWarning, stacklevel=_level_of_caller())
 
 
 def note_fallback(progress: Progress, reason: tuple[str, ...], text: str) -> None:

@@ -2,8 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
 from ooc_graph.model.resources import AUTO, CPU, NO_LIMITS, CudaLimits, parse_bytes
-from ooc_graph.settings import SECTION, refusal, setting
+from ooc_graph.settings import (
+    SECTION,
+    answer_timeout_s,
+    patience_s,
+    refusal,
+    setting,
+    shows_progress,
+)
 
 
 def configured(
@@ -33,3 +44,20 @@ def configured_bytes(name: str, given: int | None, *, or_none: bool = False) -> 
     if given is not None:
         return given
     return parse_bytes(setting(name), option=f"{SECTION}.{name}", or_none=or_none)
+
+
+def require_usable(name: str) -> None:
+    """Refuse the value of a setting, as the calls do that it is for; by a UsageError."""
+    reading: dict[str, Callable[[], Any]] = {
+        "answer-timeout": answer_timeout_s,
+        "patience": patience_s,
+        "progress": shows_progress,
+        "device": partial(configured_device, AUTO),
+        **{
+            size: partial(configured_bytes, size, None)
+            for size in ("memory-limit", "device-memory")
+        },
+        "host-memory": partial(configured_bytes, "host-memory", None, or_none=True),
+    }
+    if name in reading:
+        reading[name]()

@@ -3,7 +3,8 @@
 It is put together of a search from each, so that it is the same wherever each of them is done. Of
 seeds that are equally near the smallest id counts. The vertices that lie nearest to a seed hang
 together in its tree: whatever seed is nearer to a vertex's parent, or as near with a smaller id,
-is so to the vertex.
+is so to the vertex. Rounded sums may be equal though they differ at the parent. So with floats the
+nearest seed is the one that a vertex's parents lead to.
 """
 
 from __future__ import annotations
@@ -69,6 +70,7 @@ def search_from_seeds(
             # What is noted of the first search holds for all.
             said = NoProgress()
             stage.advance(1)
+    nearest.follow(found.vertex)
     limit = None if within is None else nearest.cut(within)
     columns = {VERTEX: found.vertex, **nearest.columns}
     facts = {"root": int(seeds.min()), "sources": np.sort(seeds).tolist(), "limit": limit}
@@ -104,6 +106,19 @@ class _Nearest:
         np.copyto(best, measure, where=nearer)
         np.copyto(self.columns[PARENT], parent, where=nearer)
         self.columns[NEAREST][nearer] = seed
+
+    def follow(self, vertex: IntArray) -> None:
+        """Have each vertex be nearest to the seed that its parents lead to, if sums are rounded."""
+        parent, nearest = self.columns[PARENT], self.columns[NEAREST]
+        if self.columns[self.measure].dtype.kind != "f":
+            return
+        reached = parent >= 0
+        above = np.arange(len(vertex))
+        above[reached] = np.searchsorted(vertex, parent[reached])
+        # Each step doubles how far it looks; seeds are their own parents.
+        while not np.array_equal(further := above[above], above):
+            above = further
+        nearest[reached] = vertex[above[reached]]
 
     def cut(self, within: Within) -> float | None:
         """Leave out what is beyond the limit; gives the limit."""

@@ -94,7 +94,8 @@ class InputStages:
             )
             source.check_totals(sum(part.edges for part in parts))
         dtype = (source.weight_dtype or column_dtype(parts)) if source.weighted else None
-        lister = None if local else source
+        # Of data in memory only the vertices that it lists travel with tasks.
+        lister = getattr(source, "vertices_alone", None) if local else source
         return StagedSource(source.directed, lister, tuple(parts), dtype, source.id_range)
 
     def _count(self, source: EdgeSource) -> tuple[list[str], Tally]:

@@ -83,7 +83,7 @@ def column_dtype(parts: Sequence[Part]) -> np.dtype[Any] | None:
 class StagedSource(SourceDefaults):
     """`EdgeSource` over staged parts; units may begin and end inside parts.
 
-    ``lister`` lists vertices; None if it cannot, as data in memory would travel with every task.
+    ``lister`` lists vertices; None if it cannot.
     """
 
     directed: bool

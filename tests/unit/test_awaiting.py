@@ -14,7 +14,7 @@ import pytest
 from distributed import Client, LocalCluster
 
 import ooc_graph as og
-from ooc_graph.api import single
+from ooc_graph.api import dispatch
 from ooc_graph.errors import UnknownVertexError, UsageError
 from ooc_graph.runtime import workplace
 
@@ -128,7 +128,7 @@ def test_a_cancelled_call_ends_at_once(
     cluster: LocalCluster, graph: og.Graph, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     errors: list[BaseException] = []
-    search = single.search
+    search = dispatch.search
 
     def waiting(graph: og.Graph, kernel: str, source: int, *, workplace: Any, **_: Any) -> Any:
         try:
@@ -137,7 +137,7 @@ def test_a_cancelled_call_ends_at_once(
             errors.append(error)
             raise
 
-    monkeypatch.setattr(single, "search", waiting)
+    monkeypatch.setattr(dispatch, "search", waiting)
 
     async def body(_: Client) -> None:
         task = asyncio.ensure_future(cast(Any, og.bfs(graph, 1)))
@@ -148,7 +148,7 @@ def test_a_cancelled_call_ends_at_once(
         # The thread has ended before, though the worker is still at its task.
         assert len(errors) == 1
         RELEASED.set()
-        monkeypatch.setattr(single, "search", search)
+        monkeypatch.setattr(dispatch, "search", search)
         assert (await cast(Any, og.bfs(graph, 1))).level.max() > 0
 
     loop_of(cluster, body)

@@ -331,3 +331,25 @@ def test_files_in_memory(name: str, tmp_path: Path) -> None:
     rows = np.stack([U, V, (2 * W).astype(int)]).T
     np.save(path, rows) if name == "e.npy" else np.savetxt(path, rows, "%d")
     same_arrays(og.from_edges(path), og.from_edges(U, V, (2 * W).astype(int)))
+
+
+def test_isolated_nodes_of_a_build_on_workers(tmp_path: Path) -> None:
+    library = pytest.importorskip("networkx")
+    graph = library.Graph([(0, 5)])
+    graph.add_nodes_from([9, 20])
+    with og.local_cluster(1) as client:
+        there = og.build(graph, tmp_path / "there.zarr", client=client)
+    here = og.build(graph, tmp_path / "here.zarr", client=False)
+    assert there.original_ids().tolist() == [0, 5, 9, 20]
+    assert there.content_sha256 == here.content_sha256
+
+
+def test_negative_nodes_and_missing_weights() -> None:
+    library = pytest.importorskip("networkx")
+    graph = library.Graph([(0, 1)])
+    graph.add_node(-1)
+    with pytest.raises(InputError, match="-1"):
+        og.from_edges(graph)
+    other = pytest.importorskip("igraph").Graph(3, [(0, 1), (1, 2)])
+    other.es["weight"] = [2.5, None]
+    assert og.sssp(og.from_edges(other), 0).distance.tolist() == [0, 2.5, 3.5]

@@ -198,3 +198,8 @@ def test_every_setting_is_described() -> None:
     text = Path(__file__).parents[2].joinpath("docs", "reference", "environment.md").read_text()
     for name in settings.SETTINGS:
         assert f"| `ooc-graph.{name}` |" in text
+
+
+def test_a_section_without_settings_is_none() -> None:
+    with dask.config.set({"ooc-graph": None}):
+        assert settings.setting("patience") == "60s"
