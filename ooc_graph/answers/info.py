@@ -20,7 +20,7 @@ class Info:
         ``cpu`` or ``cuda``.
     strategy
         Device and tier by name, such as ``cpu/memory`` or ``cpu/disk, ranks``
-        (docs/architecture.md has the table).
+        (docs/explanation/architecture.md has the table).
     method
         ``rows`` or ``edges``; of many sources ``batches`` or ``one by one``.
     exchange

@@ -103,7 +103,7 @@ def _device() -> Iterator[Check]:
     except OocGraphError as error:
         why, _, advice = str(error).partition(": ")
         # A machine without a GPU lacks nothing.
-        problem = (why, advice or "see docs/gpu.md") if driver else ("", "")
+        problem = (why, advice or "see docs/how-to/gpu.md") if driver else ("", "")
         yield Check("GPU", "none, searches use the CPU", *problem)
 
 
