@@ -52,6 +52,11 @@ def as_csr(csgraph: Any, *, directed: bool = True) -> Any:
     return matrix
 
 
+def has_negative(matrix: Any) -> bool:
+    """Whether a weight is below 0, whatever NaN stands beside it."""
+    return bool((matrix.data < 0).any())
+
+
 def arcs_of(matrix: Any, *, weighted: bool) -> Arcs:
     """The arcs of a matrix in compressed rows, its own arrays if they have the types.
 
