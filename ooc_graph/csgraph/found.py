@@ -7,16 +7,19 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.sparse import csgraph as scipys
 
-from ooc_graph.api.in_memory import from_edges
 from ooc_graph.api.many import shortest_paths
 from ooc_graph.csgraph.matrices import all_threads, arcs_of, has_negative, sides_of
+from ooc_graph.edges.arrays import ArraySource
 from ooc_graph.errors import NegativeCycleError
 from ooc_graph.kernels.common.team import Team
 from ooc_graph.kernels.cpu.csr.distances import NearestSearch
 from ooc_graph.kernels.cpu.csr.order import NONE, breadth_first
 from ooc_graph.kernels.cpu.csr.trees import find_predecessors
 from ooc_graph.kernels.cpu.many.choice import side_by_side
+from ooc_graph.layout.names import HUB, LIGHT
 from ooc_graph.runtime import engine_cache
+from ooc_graph.shards.in_memory import build_in_memory
+from ooc_graph.threads import cores
 from ooc_graph.types import AnyArray, IntArray
 
 FEW_SOURCES = 8
@@ -114,10 +117,11 @@ def all_from_each(matrix: Any, sources: IntArray, asked: Asked) -> tuple[AnyArra
         return answers if asked.predecessors else answers[:1]
     source, target = begin[finite], matrix.indices[finite].astype(np.int64)
     chosen, at = np.unique(sources, return_inverse=True)
+    columns = source, target, weights[finite]
+    edges = ArraySource(*columns, asked.directed, weights.dtype, (0, vertices))
+    # Not `from_edges`, which releases what other calls have loaded.
+    graph = build_in_memory(edges, (HUB, LIGHT), cores())
     try:
-        graph = from_edges(
-            source, target, weights[finite], vertices=vertices, directed=asked.directed
-        )
         found = shortest_paths(
             graph,
             chosen,
@@ -130,7 +134,7 @@ def all_from_each(matrix: Any, sources: IntArray, asked: Asked) -> tuple[AnyArra
         raise scipys.NegativeCycleError(str(error)) from error
     finally:
         # The graph is of no use to other calls.
-        engine_cache.release()
+        engine_cache.release(graph)
     distance = found.distance
     is_each_once = len(chosen) == len(sources) and bool((np.diff(at) == 1).all())
     answers = (distance,)

@@ -16,11 +16,13 @@ scipys = pytest.importorskip(
 from scipy import sparse  # noqa: E402
 
 from ooc_graph import csgraph as ours  # noqa: E402
+from ooc_graph import from_edges, sssp  # noqa: E402
 from ooc_graph.csgraph import found as found_module  # noqa: E402
 from ooc_graph.csgraph import matrices  # noqa: E402
 from ooc_graph.kernels.common.team import Team  # noqa: E402
 from ooc_graph.kernels.cpu.csr.distances import NearestSearch  # noqa: E402
 from ooc_graph.kernels.cpu.csr.order import breadth_first  # noqa: E402
+from ooc_graph.runtime import engine_cache  # noqa: E402
 from tests.unit.test_docs import ROOT, blocks  # noqa: E402
 
 GRAPHS = {"sparse": (300, 0.01), "dense": (200, 0.3), "pieces": (400, 0.002)}
@@ -192,6 +194,15 @@ def test_weights_that_are_no_numbers_hide_no_negative_ones() -> None:
     loop = sparse.csr_array(([np.nan, -1.0, 1.0], ([0, 1, 0], [0, 1, 1])), shape=(2, 2))
     with pytest.raises(scipys.NegativeCycleError):
         ours.johnson(loop)
+
+
+def test_what_others_have_loaded_stays() -> None:
+    graph = from_edges([0, 1], [1, 2], [1.0, 2.0])
+    sssp(graph, 0)
+    matrix = graph_of("sparse")
+    ours.johnson(matrix)
+    kept = [one for one in engine_cache._engines if one.is_of(graph)]
+    assert list(engine_cache._engines) == kept != []
 
 
 def test_other_kinds_of_matrices() -> None:
