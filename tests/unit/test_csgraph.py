@@ -196,6 +196,22 @@ def test_weights_that_are_no_numbers_hide_no_negative_ones() -> None:
         ours.johnson(loop)
 
 
+@pytest.mark.parametrize("directed", [True, False])
+def test_matrices_with_spare_capacity(directed: bool) -> None:
+    tight = graph_of("sparse")
+    for columns in (False, True):
+        spare = tight.tocsc() if columns else tight.copy()
+        spare.data = np.concatenate([spare.data, [-1.0] * 3])
+        spare.indices = np.concatenate([spare.indices, np.zeros(3, np.int32)])
+        for indices in (1, range(20)):
+            mine = ours.dijkstra(spare, directed, indices=indices)
+            assert_same(mine, scipys.dijkstra(tight, directed, indices=indices))
+        mine = ours.breadth_first_order(spare, 0)
+        assert_same(mine, scipys.breadth_first_order(tight, 0))
+        assert_same(ours.connected_components(spare), scipys.connected_components(tight))
+        assert len(spare.data) == tight.nnz + 3
+
+
 def test_what_others_have_loaded_stays() -> None:
     graph = from_edges([0, 1], [1, 2], [1.0, 2.0])
     sssp(graph, 0)
