@@ -50,8 +50,10 @@ def pagerank(
 
     With ``iterations`` it is PageRank as LDBC Graphalytics defines it. The answer has the same bits
     for any number of threads, workers and shards, and whether the graph fits memory or not: scores
-    are summed as integers, in units of 2**-61. So a score is within about 1e-18 times the number of
-    its in-arcs of what exact arithmetic would give after as many iterations.
+    are summed as integers, in units of 2**-61. An iteration rounds a score by about 2e-19 for each
+    in-arc, and a few times 1e-16 of the score. Scores pass that on along out-arcs, damped by
+    ``alpha``: over all iterations, all scores together are off by at most ``1 / (1 - alpha)`` times
+    what one iteration rounds.
 
     A graph has no parallel edges and no self-loops: of parallel edges in the input the lightest
     counts once, and self-loops do not count. networkx counts both (of a ``MultiDiGraph``, the sum

@@ -7,16 +7,19 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.sparse import csgraph as scipys
 
-from ooc_graph.api.in_memory import from_edges
 from ooc_graph.api.many import shortest_paths
-from ooc_graph.csgraph.matrices import all_threads, arcs_of, sides_of
+from ooc_graph.csgraph.matrices import all_threads, arcs_of, has_negative, sides_of
+from ooc_graph.edges.arrays import ArraySource
 from ooc_graph.errors import NegativeCycleError
 from ooc_graph.kernels.common.team import Team
 from ooc_graph.kernels.cpu.csr.distances import NearestSearch
 from ooc_graph.kernels.cpu.csr.order import NONE, breadth_first
 from ooc_graph.kernels.cpu.csr.trees import find_predecessors
 from ooc_graph.kernels.cpu.many.choice import side_by_side
+from ooc_graph.layout.names import HUB, LIGHT
 from ooc_graph.runtime import engine_cache
+from ooc_graph.shards.in_memory import build_in_memory
+from ooc_graph.threads import cores
 from ooc_graph.types import AnyArray, IntArray
 
 FEW_SOURCES = 8
@@ -101,20 +104,24 @@ def all_from_each(matrix: Any, sources: IntArray, asked: Asked) -> tuple[AnyArra
     SciPy's NegativeCycleError if a cycle has a negative weight.
     """
     vertices, weights = matrix.shape[0], np.asarray(matrix.data, np.float64)
-    if asked.unweighted:
-        weights = np.ones(len(weights))
-    if weights.min() < 0 and matrix.diagonal().min() < 0:
+    # Where no weight is negative, predecessors follow from distances to the bit.
+    is_exact = not has_negative(matrix)
+    if not is_exact and (matrix.diagonal() < 0).any():
         raise scipys.NegativeCycleError("an arc from a vertex to itself has a negative weight")
     begin = np.repeat(np.arange(vertices), np.diff(matrix.indptr))
     finite = np.isfinite(weights)
+    answers: tuple[AnyArray, ...]
+    if not finite.any():
+        answers = _answers(len(sources), vertices, asked)
+        answers[0][np.arange(len(sources)), sources] = 0
+        return answers if asked.predecessors else answers[:1]
     source, target = begin[finite], matrix.indices[finite].astype(np.int64)
     chosen, at = np.unique(sources, return_inverse=True)
-    # Where no weight is negative, predecessors follow from distances to the bit.
-    is_exact = not (weights.min() < 0)
+    columns = source, target, weights[finite]
+    edges = ArraySource(*columns, asked.directed, weights.dtype, (0, vertices))
+    # Not `from_edges`, which releases what other calls have loaded.
+    graph = build_in_memory(edges, (HUB, LIGHT), cores())
     try:
-        graph = from_edges(
-            source, target, weights[finite], vertices=vertices, directed=asked.directed
-        )
         found = shortest_paths(
             graph,
             chosen,
@@ -127,13 +134,12 @@ def all_from_each(matrix: Any, sources: IntArray, asked: Asked) -> tuple[AnyArra
         raise scipys.NegativeCycleError(str(error)) from error
     finally:
         # The graph is of no use to other calls.
-        engine_cache.release()
+        engine_cache.release(graph)
     distance = found.distance
     is_each_once = len(chosen) == len(sources) and bool((np.diff(at) == 1).all())
-    answers: tuple[AnyArray, ...] = (distance,)
+    answers = (distance,)
     if asked.predecessors and is_exact:
-        arcs = arcs_of(matrix, weighted=True)._replace(weights=weights)
-        sides = sides_of(arcs, directed=asked.directed)
+        sides = sides_of(arcs_of(matrix, weighted=True), directed=asked.directed)
         answers = distance, find_predecessors(sides, chosen, distance, all_threads())
     elif asked.predecessors:
         predecessor = found.parent.astype(np.int32)

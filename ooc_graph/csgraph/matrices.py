@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import copy
 from functools import cache
 from typing import Any
 
@@ -49,7 +50,17 @@ def as_csr(csgraph: Any, *, directed: bool = True) -> Any:
         raise ValueError("compressed-sparse graph must be 2-D")
     if matrix.shape[0] != matrix.shape[1]:
         raise ValueError("compressed-sparse graph must be shape (N, N)")
+    arcs = int(matrix.indptr[-1])
+    if len(matrix.data) > arcs or len(matrix.indices) > arcs:
+        # Arrays may be longer than what they hold. The caller's are left as they are.
+        matrix = copy(matrix)
+        matrix.data, matrix.indices = matrix.data[:arcs], matrix.indices[:arcs]
     return matrix
+
+
+def has_negative(matrix: Any) -> bool:
+    """Whether a weight is below 0, whatever NaN stands beside it."""
+    return bool((matrix.data < 0).any())
 
 
 def arcs_of(matrix: Any, *, weighted: bool) -> Arcs:

@@ -9,7 +9,7 @@ import numpy as np
 from scipy.sparse import csgraph as scipys
 
 from ooc_graph.csgraph.found import Asked, all_from_each, from_each, from_nearest
-from ooc_graph.csgraph.matrices import as_csr, is_small, vertices_of
+from ooc_graph.csgraph.matrices import as_csr, has_negative, is_small, vertices_of
 from ooc_graph.csgraph.traversal import breadth_first_order
 from ooc_graph.types import AnyArray, IntArray
 
@@ -63,7 +63,7 @@ def dijkstra(
     sources, shape = vertices_of(indices, matrix.shape[0])
     if float(limit) < 0:
         raise ValueError("limit must be >= 0")
-    is_negative = not unweighted and _has_negative(matrix)
+    is_negative = not unweighted and has_negative(matrix)
     if is_negative or is_small(matrix, 1 if min_only else len(sources)):
         given = indices, return_predecessors, unweighted, limit, min_only
         return scipys.dijkstra(matrix, directed, *given)
@@ -90,7 +90,7 @@ def johnson(
     if is_small(matrix, len(sources)):
         return scipys.johnson(matrix, directed, indices, return_predecessors, unweighted)
     asked = Asked(directed, return_predecessors, unweighted)
-    find = all_from_each if not unweighted and _has_negative(matrix) else from_each
+    find = all_from_each if not unweighted and has_negative(matrix) else from_each
     return _shaped(find(matrix, sources, asked), shape)
 
 
@@ -187,10 +187,6 @@ def shortest_path(
     if method not in by:
         raise ValueError(f"unrecognized method '{method}'")
     return by[method](csgraph, directed, indices, return_predecessors, unweighted)
-
-
-def _has_negative(matrix: Any) -> bool:
-    return bool(matrix.data.min(initial=0) < 0)
 
 
 def _shaped(found: tuple[AnyArray, ...], shape: tuple[int, ...]) -> Any:

@@ -12,9 +12,13 @@ _ROUNDING = "Sums of floats may differ in the last digits."
 _SIGNED = (
     "Negative weights that are no integers are left to networkx where distances are asked for."
 )
+_NEAR_ZERO = (
+    "If weights are negative and no integers, sums are rounded in another order: whether a cycle or"
+    " a path whose sum is within rounding is the lighter may be decided otherwise."
+)
 
 FUNCTIONS = {
-    "all_pairs_bellman_ford_path": _ANY_PATH,
+    "all_pairs_bellman_ford_path": f"{_ANY_PATH} {_NEAR_ZERO}",
     "all_pairs_bellman_ford_path_length": _SIGNED,
     "all_pairs_dijkstra": _ANY_PATH,
     "all_pairs_dijkstra_path": _ANY_PATH,
@@ -22,7 +26,7 @@ FUNCTIONS = {
     "all_pairs_shortest_path": _ANY_PATH,
     "all_pairs_shortest_path_length": "",
     "average_shortest_path_length": _ROUNDING,
-    "bellman_ford_path": _ANY_PATH,
+    "bellman_ford_path": f"{_ANY_PATH} {_SIGNED}",
     "bellman_ford_path_length": _SIGNED,
     "bidirectional_dijkstra": f"{_ANY_PATH} {_ROUNDING}",
     "bidirectional_shortest_path": _ANY_PATH,
@@ -42,8 +46,8 @@ FUNCTIONS = {
     "has_path": "",
     "is_connected": "",
     "is_weakly_connected": "",
-    "johnson": _ANY_PATH,
-    "negative_edge_cycle": "",
+    "johnson": f"{_ANY_PATH} {_NEAR_ZERO}",
+    "negative_edge_cycle": "Negative weights that are no integers are left to networkx.",
     "node_connected_component": "",
     "number_connected_components": "",
     "number_weakly_connected_components": "",
@@ -52,7 +56,7 @@ FUNCTIONS = {
     "shortest_path": _ANY_PATH,
     "shortest_path_length": "",
     "single_source_bellman_ford": f"{_ANY_PATH} {_SIGNED}",
-    "single_source_bellman_ford_path": _ANY_PATH,
+    "single_source_bellman_ford_path": f"{_ANY_PATH} {_NEAR_ZERO}",
     "single_source_bellman_ford_path_length": _SIGNED,
     "single_source_dijkstra": _ANY_PATH,
     "single_source_dijkstra_path": _ANY_PATH,

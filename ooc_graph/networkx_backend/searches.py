@@ -196,8 +196,9 @@ def _searched(graph: NodeGraph, measure: Measure, ids: IntArray, **options: Any)
 
 
 def has_negative_cycle(graph: NodeGraph, weight: str | None) -> bool:
-    """Whether the weights of some cycle sum to less than 0."""
-    if not graph.weighs(weight) or not graph.graph.has_negative_weights:
+    """Whether some cycle's weights sum to less than 0; NotImplementedError if sums are rounded."""
+    measure = Measure(weight, signed=True)
+    if measure.is_hops(graph) or not measure.is_negative(graph):
         return False
     try:
         _carried_out(lambda: shortest_paths(graph.graph, graph.ids_at(np.zeros(1, np.int64))))

@@ -16,11 +16,13 @@ scipys = pytest.importorskip(
 from scipy import sparse  # noqa: E402
 
 from ooc_graph import csgraph as ours  # noqa: E402
+from ooc_graph import from_edges, sssp  # noqa: E402
 from ooc_graph.csgraph import found as found_module  # noqa: E402
 from ooc_graph.csgraph import matrices  # noqa: E402
 from ooc_graph.kernels.common.team import Team  # noqa: E402
 from ooc_graph.kernels.cpu.csr.distances import NearestSearch  # noqa: E402
 from ooc_graph.kernels.cpu.csr.order import breadth_first  # noqa: E402
+from ooc_graph.runtime import engine_cache  # noqa: E402
 from tests.unit.test_docs import ROOT, blocks  # noqa: E402
 
 GRAPHS = {"sparse": (300, 0.01), "dense": (200, 0.3), "pieces": (400, 0.002)}
@@ -165,6 +167,60 @@ def test_negative_cycles_that_matter() -> None:
         ours.johnson(loop)
 
 
+def test_infinite_weights_lead_nowhere() -> None:
+    """8 sources or more: predecessors follow from distances there."""
+    # 0 -> 1 (inf), 0 -> 2 (1), 2 -> 3 (0), 3 -> 1 (inf), 3 -> 4 (0), 5 -> 0 (2); 6 and 7 alone.
+    infinite = np.array([np.inf, 1.0, 0.0, np.inf, 0.0, 2.0])
+    ends = [0, 0, 2, 3, 3, 5], [1, 2, 3, 1, 4, 0]
+    for weights in (infinite, np.where(infinite == 0, 0.5, infinite), np.full(6, np.inf)):
+        matrix = sparse.csr_array((weights, ends), shape=(8, 8))
+        for name in ("dijkstra", "johnson"):
+            for directed in (True, False):
+                mine = getattr(ours, name)(matrix, directed, return_predecessors=True)
+                others = getattr(scipys, name)(matrix, directed, return_predecessors=True)
+                assert_same(mine, others)
+                assert_same(getattr(ours, name)(matrix, directed), others[0])
+
+
+def test_weights_that_are_no_numbers_hide_no_negative_ones() -> None:
+    # A search for weights of 0 or more would not end on the cycle 1 <-> 2.
+    weights, ends = [1.0, np.nan, -2.0, 1.0], ([0, 0, 1, 2], [1, 2, 2, 1])
+    matrix = sparse.csr_array((weights, ends), shape=(3, 3))
+    assert matrices.has_negative(matrix)
+    with pytest.raises(scipys.NegativeCycleError):
+        ours.johnson(matrix, indices=[0])
+    matrix.data[3] = 3.0
+    assert ours.johnson(matrix, indices=[0, 1]).tolist() == [[0, 1, -1], [np.inf, 0, -2]]
+    loop = sparse.csr_array(([np.nan, -1.0, 1.0], ([0, 1, 0], [0, 1, 1])), shape=(2, 2))
+    with pytest.raises(scipys.NegativeCycleError):
+        ours.johnson(loop)
+
+
+@pytest.mark.parametrize("directed", [True, False])
+def test_matrices_with_spare_capacity(directed: bool) -> None:
+    tight = graph_of("sparse")
+    for columns in (False, True):
+        spare = tight.tocsc() if columns else tight.copy()
+        spare.data = np.concatenate([spare.data, [-1.0] * 3])
+        spare.indices = np.concatenate([spare.indices, np.zeros(3, np.int32)])
+        for indices in (1, range(20)):
+            mine = ours.dijkstra(spare, directed, indices=indices)
+            assert_same(mine, scipys.dijkstra(tight, directed, indices=indices))
+        mine = ours.breadth_first_order(spare, 0)
+        assert_same(mine, scipys.breadth_first_order(tight, 0))
+        assert_same(ours.connected_components(spare), scipys.connected_components(tight))
+        assert len(spare.data) == tight.nnz + 3
+
+
+def test_what_others_have_loaded_stays() -> None:
+    graph = from_edges([0, 1], [1, 2], [1.0, 2.0])
+    sssp(graph, 0)
+    matrix = graph_of("sparse")
+    ours.johnson(matrix)
+    kept = [one for one in engine_cache._engines if one.is_of(graph)]
+    assert list(engine_cache._engines) == kept != []
+
+
 def test_other_kinds_of_matrices() -> None:
     matrix = graph_of("sparse")
     dense = matrix.toarray()
@@ -265,7 +321,7 @@ def test_all_names_of_scipy_are_there() -> None:
 
 
 def test_the_page_runs() -> None:
-    programs = blocks(ROOT / "docs" / "csgraph.md", "python")
+    programs = blocks(ROOT / "docs" / "how-to" / "csgraph.md", "python")
     assert len(programs) == 1
     exec(programs[0], {})
 

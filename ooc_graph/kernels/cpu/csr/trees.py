@@ -33,7 +33,9 @@ def _follow(
         while left != 0:
             vertex = np.int64(arcs.targets[first + lowest_bit(left)])
             left &= left - np.uint64(1)
-            is_new = predecessor[vertex] == NONE and vertex != source
+            # Infinite sums make arcs to what is not reached tight.
+            is_reached = distance[vertex] < np.inf
+            is_new = is_reached and predecessor[vertex] == NONE and vertex != source
             if is_new and (at == distance[vertex]) == is_level:
                 predecessor[vertex] = row
                 found += 1
