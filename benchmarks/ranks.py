@@ -48,9 +48,9 @@ from ooc_graph.model.request import Request
 from ooc_graph.model.reservation import Reservation
 from ooc_graph.model.task import SearchTask
 from ooc_graph.runtime import engine_cache
-from ooc_graph.search.algorithm import _of_all_rows
 from ooc_graph.search.ranks import MakeRanks
 from ooc_graph.search.single import ALGORITHMS
+from ooc_graph.search.steps import of_all_rows
 from ooc_graph.strategies.cpu.in_memory import InMemory
 from ooc_graph.strategies.cpu.on_disk import OnDisk
 from ooc_graph.strategies.cpu.owned import MOST_LISTED, Owned, messages_bytes
@@ -201,7 +201,7 @@ def compared(
         task = task_of(graph, kernel, int(original_of[root]), budget_bytes, owned=owned)
         results, stats = run(client, partial(make, task), graph.shards)
         arrays = ((tree.parent, measure_of(tree)) for tree, _ in results)
-        whole = _of_all_rows(graph, graph.shards, arrays)
+        whole = of_all_rows(graph, graph.shards, arrays)
         assert tuple(column.tobytes() for column in whole) == answer_of(tree)
         if budget_bytes:
             read["alone"].append(search.io_stats.bytes)

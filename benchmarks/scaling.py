@@ -46,8 +46,8 @@ from scaling_steps import SWITCHES, Log, alone, checksum, make
 
 import ooc_graph as og
 from ooc_graph.exchange.scheduler import run
-from ooc_graph.search.algorithm import _of_all_rows
 from ooc_graph.search.single import ALGORITHMS
+from ooc_graph.search.steps import of_all_rows
 
 Shape = tuple[int, int]
 ALONE = "one worker"
@@ -91,7 +91,7 @@ class Searches(NamedTuple):
         results, _ = run(self.client, factory, self.graph.shards, joins=True)
         trees, logs = zip(*results, strict=True)
         arrays = map(ALGORITHMS[kernel]._arrays_of, trees)
-        whole = [column.tobytes() for column in _of_all_rows(self.graph, len(trees), arrays)]
+        whole = [column.tobytes() for column in of_all_rows(self.graph, len(trees), arrays)]
         of_process = list({id(log): log for log in logs}.values())
         return figures_of(of_process, trees[0]) | {"answer": checksum(whole)}
 

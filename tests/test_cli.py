@@ -134,7 +134,7 @@ def test_components_and_export(own: Path, tmp_path: Path) -> None:
     assert json.loads(command("info", store, "--json").out)["components"] == 1
     assert command("verify", store).code == 0
     assert command("export", store, tmp_path / "c.csv").code == 0
-    text = "vertex,component\n10,10\n20,10\n30,10\n40,10\n99,10\n"
+    text = "vertex,labels\n10,10\n20,10\n30,10\n40,10\n99,10\n"
     assert (tmp_path / "c.csv").read_text() == text
 
 

@@ -52,14 +52,14 @@ def test_social_reach_example(ooc: Command, tmp_path: Path) -> None:
     done = ooc("run", tmp_path / "social_reach.toml", *given, "--out", run)
     assert done.code == 0, done
     assert (run / "hops-csv" / "1.csv").read_text().splitlines()[1:] == [
-        "1,1,0",
+        "1,0,1",
         "2,1,1",
         "3,2,2",
         "7,-1,-1",
         "8,-1,-1",
     ]
     parts = (run / "components-csv" / "components.csv").read_text().splitlines()
-    assert parts == ["vertex,component", "1,1", "2,1", "3,1", "7,7", "8,7"]
+    assert parts == ["vertex,labels", "1,1", "2,1", "3,1", "7,7", "8,7"]
     reach = (run / "reach-csv" / "reach.csv").read_text().splitlines()
     assert [line.split(",")[:5] for line in reach[1:]] == [
         ["1", "3", "1", "1", "1"],

@@ -22,7 +22,13 @@ ADJACENCY = {"format": "adjacency"}
 # Graphalytics' own is 1e-4, these are what the digits in the
 # files allow, and units of 2**-61.
 CASES: dict[str, tuple[str, dict[str, Any], str, int, float]] = {
-    "example-directed": (EXAMPLES + "directed.e", {}, EXAMPLES + "directed-PR", 2, 1e-14),
+    "example-directed": (
+        EXAMPLES + "directed.e",
+        {"directed": True},
+        EXAMPLES + "directed-PR",
+        2,
+        1e-14,
+    ),
     "example-undirected": (
         EXAMPLES + "undirected.e",
         {"directed": False},
@@ -30,7 +36,13 @@ CASES: dict[str, tuple[str, dict[str, Any], str, int, float]] = {
         2,
         1e-14,
     ),
-    "test-pr-directed": (TESTS + "dir-input", ADJACENCY, TESTS + "dir-output", 14, 2e-6),
+    "test-pr-directed": (
+        TESTS + "dir-input",
+        ADJACENCY | {"directed": True},
+        TESTS + "dir-output",
+        14,
+        2e-6,
+    ),
     "test-pr-undirected": (
         TESTS + "undir-input",
         ADJACENCY | {"directed": False},

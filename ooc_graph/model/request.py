@@ -66,7 +66,8 @@ class Request:
     def only_on_cpu(self) -> str:
         """Why no CUDA device does this; empty if one may."""
         if self.kernel not in ON_CUDA:
-            return f"{self.kernel} is computed on the CPU only: use --device cpu"
+            what = "components are" if self.kernel == "components" else f"{self.kernel} is"
+            return f"{what} found on the CPU only: use --device cpu"
         if self.method == EDGES:
             return "method 'edges' searches on the CPU only: use --device cpu"
         return ""

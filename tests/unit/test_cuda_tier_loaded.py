@@ -23,7 +23,7 @@ from ooc_graph.model.task import Trace, Written
 from ooc_graph.runtime import devices, engine_cache, process
 from ooc_graph.runtime.this_process import planned
 from ooc_graph.search import algorithm as search_algorithm
-from ooc_graph.search import single
+from ooc_graph.search import on_engine, single
 from ooc_graph.strategies.cuda import in_memory as cuda_memory
 from ooc_graph.strategies.cuda import pinned_budgets as cuda_pinned
 from ooc_graph.strategies.cuda.pinned import Pinned
@@ -66,7 +66,8 @@ def test_a_search_that_was_refused_memory_is_not_refused_again(
     monkeypatch.setattr(Pinned, "load", load)
     monkeypatch.setattr(process, "number_of", lambda _: "0")
     monkeypatch.setattr(cuda_modules, "device_bytes", lambda: (whole, whole))
-    monkeypatch.setattr(search_algorithm, "_internal", lambda *_: ())
+    monkeypatch.setattr(on_engine, "internal_root", lambda *_: ())
+    monkeypatch.setattr(search_algorithm, "internal_root", lambda *_: ())
     monkeypatch.setattr(search_algorithm, "trace_of", lambda *_: Trace(0.0, ()))
     given = Written(Trace(0.0, ()))
     monkeypatch.setattr(search_algorithm.Algorithm, "_arrays_of", lambda *_: ())

@@ -287,5 +287,7 @@ def test_the_command_says_the_same(
         ended = plan(*refused)
         assert (ended.code, line in ended.err, ended.out) == (2, True, ""), ended
         assert ended.err.count("\n") == 1
-    with pytest.raises(UsageError, match="choose bfs, sssp, apsp, multi_source_bfs"):
+    with pytest.raises(
+        UsageError, match="choose bfs, sssp, pagerank, weighted_pagerank, apsp, multi_source_bfs"
+    ):
         og.plan(graph, "johnson")
