@@ -442,7 +442,7 @@ def killed_before_each_request(
 
 @pytest.mark.parametrize(
     ("step", "every"),
-    [(1, 9), *(pytest.param(step, 3, marks=pytest.mark.slow) for step in (1, 2, 3))],
+    [pytest.param(step, 3, marks=pytest.mark.slow) for step in (1, 2, 3)],
 )
 def test_killed_before_each_request(
     s3: Any,  # noqa: F811

@@ -119,7 +119,7 @@ def test_stored_answers_say_their_limit_and_are_not_validated(kernel: str, tmp_p
     opened: Any = og.Result.open(tmp_path / "r.zarr")
     assert opened.limit == 2
     for answer, given in ((built, opened), (built, found), (found, (edges))):
-        with pytest.raises(UsageError, match="leaves out what is farther than 2"):
+        with pytest.raises(UsageError, match="has nothing that is farther than 2"):
             og.validate(answer, given)
     targets = whole.vertex[whole.reached][:5]
     by_one = search(built, 7, targets=targets, **CLIENT)

@@ -24,7 +24,13 @@ ENDED_S = 60
 kills = pytest.mark.parametrize(
     "kills", [2, pytest.param(100, marks=[pytest.mark.slow, pytest.mark.timeout(7200)])]
 )
-ways = pytest.mark.parametrize("more", ["", CLUSTER], ids=["one-process", "cluster"])
+ways = pytest.mark.parametrize(
+    "more",
+    [
+        pytest.param("", id="one-process"),
+        pytest.param(CLUSTER, id="cluster", marks=pytest.mark.slow),
+    ],
+)
 
 
 def standing(run: Path) -> dict[Path, tuple[int, int]]:
