@@ -42,7 +42,7 @@ class OocGraphError(Exception):
 
 
 class FallbackWarning(UserWarning):
-    """A call goes on with something slower: the CPU instead of a device, or the store of memory."""
+    """A call falls back to something slower: from a GPU to the CPU, from memory to the store."""
 
 
 class UsageError(OocGraphError, ValueError):

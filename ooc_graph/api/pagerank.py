@@ -81,7 +81,7 @@ def pagerank(
     max_iter
         Most iterations until then.
     iterations
-        Exactly so many instead; ``tol`` and ``max_iter`` do not count.
+        Do exactly this many iterations; ``tol`` and ``max_iter`` are then ignored.
     out, client, exchange, memory_limit, overwrite, progress
         As of `bfs`.
     device

@@ -23,7 +23,7 @@ from ooc_graph.threads import cores
 from ooc_graph.types import AnyArray, IntArray
 
 FEW_SOURCES = 8
-"""From so many sources a graph in memory is made: batches share each look at an arc."""
+"""Number of sources from which a graph in memory pays: batches of sources share reads of arcs."""
 
 
 class Asked(NamedTuple):

@@ -21,7 +21,7 @@ to compile kernels, or to start threads, takes longer."""
 
 
 def is_small(matrix: Any, searches: int = 1) -> bool:
-    """Whether SciPy's own function is called for a graph, and so many searches."""
+    """Whether a graph is so small that SciPy's own function does this number of searches faster."""
     looks = max(matrix.nnz, matrix.shape[0]) * searches
     return bool(looks < SMALL_ARCS or matrix.nnz == 0)
 

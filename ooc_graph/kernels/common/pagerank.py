@@ -68,7 +68,7 @@ class PagerankRank(Protocol):
     """In-arcs of its rows."""
 
     def begin(self, start: int, alpha: float) -> Settled:
-        """Give every own row so many units; ``alpha`` of a score is sent on."""
+        """Give each own row the same number of units; a row sends ``alpha`` of its score."""
 
     def step(self, shared: PagerankShared, every: int, rows: IntArray, extra: IntArray) -> Settled:
         """One iteration: what arrives along in-arcs, ``every`` units for each row, and ``extra``.

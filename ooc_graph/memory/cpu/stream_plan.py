@@ -28,7 +28,7 @@ LEAST_BATCH_BLOCKS, MOST_BATCH_BLOCKS = 2, 64
 class StreamFacts:
     """What a plan depends on, in one process: of its ``shards``, whose rows it ``owns``.
 
-    ``arcs`` are in-arcs of these, of so many bytes each; ``columns`` are 2 with weights, else 1.
+    ``arcs`` are in-arcs of these, ``arc_bytes`` each; ``columns`` are 2 with weights, else 1.
     ``streams`` are as many as buffers. ``table_bytes`` are those of id tables.
     """
 

@@ -123,6 +123,14 @@ def cached_on_cpu(strategy: Strategy, job: Job) -> Reservation | None:
     return next((one for one in loaded if one.strategy == strategy.name), None)
 
 
+def cached_if_short(strategy: Strategy, job: Job) -> Reservation | None:
+    """As `cached_on_cpu`, of a strategy that leaves arcs in the store: None if all would fit."""
+    whole = resident_bytes(job.graph, job.kernel, copies=False) + job.request.answer_bytes
+    if whole <= job.resources.process_limit_bytes:
+        return None
+    return cached_on_cpu(strategy, job)
+
+
 def describe_rows(job: Job, tier: str, least: int, copied: int) -> dict[str, Any]:
     """What a process holds that has rows in memory, JSON-able; ``copied`` is of other forms."""
     rows = job.graph.resident_bytes(ORDER_OF[job.kernel])

@@ -24,7 +24,7 @@ from ooc_graph.shards.load import Graph
 from ooc_graph.shards.tier_facts import LengthsByShard, facts_of, lengths_by_shard, require_stored
 from ooc_graph.shards.tier_ranks import facts_of_any_ranks, facts_of_ranks, load_rank
 from ooc_graph.shards.tiers import TierSearch, load_tiers
-from ooc_graph.strategies.cpu.in_memory import cached_on_cpu, resident_bytes
+from ooc_graph.strategies.cpu.in_memory import cached_if_short
 from ooc_graph.strategies.ranks import ADVICE, RankLoading, busiest
 
 known_facts: Remembered[Facts] = Remembered(facts_of)
@@ -50,10 +50,7 @@ class OnDisk(StrategyDefaults):
 
     def cached(self, job: Job) -> Reservation | None:
         """What a search before left here, unless all rows would fit by now."""
-        whole = resident_bytes(job.graph, job.kernel, copies=False) + job.request.answer_bytes
-        if whole <= job.resources.process_limit_bytes:
-            return None
-        return cached_on_cpu(self, job)
+        return cached_if_short(self, job)
 
     def reserve(self, job: Job) -> Reservation:
         """Reads the graph's offsets."""

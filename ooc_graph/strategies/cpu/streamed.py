@@ -27,7 +27,7 @@ from ooc_graph.runtime.machine import give_back_freed_memory
 from ooc_graph.runtime.warmup import STREAMS, warm
 from ooc_graph.shards.load import Graph
 from ooc_graph.shards.streams import facts_of_streams, load_streams
-from ooc_graph.strategies.cpu.in_memory import cached_on_cpu, resident_bytes
+from ooc_graph.strategies.cpu.in_memory import cached_if_short
 from ooc_graph.strategies.cpu.on_disk import how_read
 from ooc_graph.strategies.ranks import ADVICE, RankLoading, busiest
 
@@ -49,10 +49,7 @@ class OnStream(StrategyDefaults):
 
     def cached(self, job: Job) -> Reservation | None:
         """What a search before left here, unless all rows would fit by now."""
-        whole = resident_bytes(job.graph, job.kernel, copies=False) + job.request.answer_bytes
-        if whole <= job.resources.process_limit_bytes:
-            return None
-        return cached_on_cpu(self, job)
+        return cached_if_short(self, job)
 
     def reserve(self, job: Job) -> Reservation:
         """All that may be used: what is not needed keeps arcs."""

@@ -1,6 +1,6 @@
 """PageRank steps on the rows of one shard, or of a whole graph (CPU).
 
-A rank takes 24 bytes a row beside the rows, and all ranks share 8 a row of the graph.
+A rank takes 24 bytes a row in addition to its rows; all ranks share 8 bytes a row of the graph.
 """
 
 from __future__ import annotations
@@ -96,7 +96,7 @@ class CpuPagerankRank:
         self._score, self._sums = np.zeros((2, dealing.rows), np.int64)
 
     def begin(self, start: int, alpha: float) -> Settled:
-        """Give every own row so many units; ``alpha`` of a score is sent on."""
+        """Give each own row the same number of units; a row sends ``alpha`` of its score."""
         self._alpha = alpha
         self._score[:] = self._sums[:] = 0
         return self._settle(start)
