@@ -147,13 +147,13 @@ def peers(directed: bool) -> None:
     graph, plain = graph_of(directed), cuda_peers.constants
     rows = rank_rows(graph.dealing, *hub_sides(graph), ON_DEVICE)
     pushed = {"PULL_ABOVE": 1, "PUSH_BELOW": 1, "OPEN_ROWS": 0, "WIDE_ARCS": 1 << 30}
-    pushed["KNOWN_ARCS"] = 1 << 30
+    pushed["MANY_ARCS"] = 1 << 30
     marked = pushed | {"WIDE_ARCS": 0}
     listed = {"OPEN_BELOW": 1, "HUB_WORDS": 8, "PULL_ABOVE": 1000}
     sides = [on_host(r) for r in hub_sides(graph)[: 1 + directed]]
     pinned = [rows_on_device(side, weighted=False) for side in sides]
     places = (rows.out, rows.into), (pinned[0], pinned[-1], BfsShare(2, 20, 30))
-    courses = {}, pushed, marked, marked | {"KNOWN_ARCS": 0}, listed
+    courses = {}, pushed, marked, marked | {"MANY_ARCS": 0}, listed
     for changed, place in itertools.product(courses, places):
         cuda_peers.constants = lambda *a, changed=changed, **b: {**plain(*a, **b), **changed}
         cuda_peers._OPEN_BELOW = changed.get("OPEN_BELOW", 32)

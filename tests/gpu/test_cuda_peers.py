@@ -33,12 +33,12 @@ cupy = pytest.importorskip("cupy", reason="CuPy is not installed")
 
 NAMES = ["kronecker 14", "kronecker 16", "skewed, directed", "dense, directed", "star", "pieces"]
 # Small thresholds take searches of small graphs through every part of the kernel.
-NEVER_WIDE = {"WIDE_ARCS": 1 << 30, "KNOWN_ARCS": 1 << 30}
+NEVER_WIDE = {"WIDE_ARCS": 1 << 30, "MANY_ARCS": 1 << 30}
 COURSES = {
     "usual": {},
     "all pushed": {"PULL_ABOVE": 1, "PUSH_BELOW": 1, "OPEN_ROWS": 0, **NEVER_WIDE},
     "marked here": {"PULL_ABOVE": 1, "PUSH_BELOW": 1, "OPEN_ROWS": 0, "WIDE_ARCS": 0},
-    "known": {"PULL_ABOVE": 1, "PUSH_BELOW": 1, "OPEN_ROWS": 0, "WIDE_ARCS": 0, "KNOWN_ARCS": 0},
+    "very many": {"PULL_ABOVE": 1, "PUSH_BELOW": 1, "OPEN_ROWS": 0, "WIDE_ARCS": 0, "MANY_ARCS": 0},
     "all pulled": {"PULL_ABOVE": 1 << 30, "MAPS": "1u"},
     "by list": {"OPEN_BELOW": 1, "HUB_WORDS": 8, "PULL_ABOVE": 1000},
 }

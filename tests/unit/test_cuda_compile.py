@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -71,6 +72,19 @@ def test_compiled_once_a_source_and_options(folder: Path) -> None:
     assert len({first, *others}) == 4
     assert sorted(folder.iterdir()) == sorted([first, *others])
     assert nvrtc.open == 0
+
+
+@pytest.mark.parametrize(
+    "damage", [lambda code: code[: len(code) // 2], lambda code: b"\0" + code[1:]]
+)
+def test_a_damaged_file_is_compiled_again(folder: Path, damage: Callable[[bytes], bytes]) -> None:
+    nvrtc = Nvrtc()
+    kept = compiled(nvrtc, SOURCE, "twice.cu", OPTIONS)
+    code = kept.read_bytes()
+    kept.write_bytes(damage(code))
+    assert compiled(nvrtc, SOURCE, "twice.cu", OPTIONS).read_bytes() == code
+    assert nvrtc.compiles == 2
+    assert [path.read_bytes() for path in folder.iterdir()] == [code]
 
 
 def test_subnormal_numbers_are_not_flushed(folder: Path) -> None:

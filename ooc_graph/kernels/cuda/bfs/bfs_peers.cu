@@ -4,8 +4,9 @@
 //
 // A device has bits of all vertices for the frontier and for marks, and of all else its rows. Pulls are those of one device. A push
 // marks what it meets with its owner, who says which rows are new, and then lowers their parents there by
-// an atomic minimum. If the arcs are very many, it marks on its own device, the owner gathers the marks of
-// all, and the rows that are new pull: they know that they will meet the frontier.
+// an atomic minimum. If the arcs are many, it marks on its own device, and the owner gathers the marks of
+// all. If they are very many, the rows that are new pull: they know that they will meet the frontier. Of rows
+// in host memory two devices flood.
 #include "bfs_peers.cuh"
 
 struct Course {
@@ -31,8 +32,9 @@ extern "C" __global__ void __launch_bounds__(BLOCK, 1)
     bfs_peers(u32 rows, u32 quads, u32 vertices, u32 all_quads, u64 arcs, const u64* out_offsets,
               const u32* out_neighbors, const u64* in_offsets, const u32* in_neighbors, const u32* head,
               const uint4* heads, u32 longer1, u32 longer5, LEVEL* levels_of, u32* visited, u32* closed, u32* maps,
-              u32* queue, u32* starts, u64* pieces, u32* open, PeersState* state, LevelTrace* trace, u32 traced_levels,
-              u32 root, u32 epoch, const u64* bases, u32 rank_bits, u32 rank, u64 fronts, u64 wide, u64 marks, u64 parent
+              u32* queue, u64* pieces, u32* open, PeersState* state, LevelTrace* trace, u32 traced_levels,
+              u32 root, u32 epoch, const u64* bases, u32 rank_bits, u32 rank, u64 fronts, u64 wide, u64 marks,
+              u64 parent, u64 starts
 #if TIERED
               , const u32* out_near, const u32* in_near, u32 out_near_rows, u32 in_near_rows, u32 columns,
               const uint2* column, u32 queue_capacity
@@ -46,8 +48,9 @@ extern "C" __global__ void __launch_bounds__(BLOCK, 1)
                      out_near, in_near, out_near_rows, in_near_rows, columns, column,
 #endif
                      rank_bits, rank};
-    const Peers peers = {bases, 1u << rank_bits, rank, fronts, wide, marks, parent};
-    const Search s = {peers.of<u32>(rank, parent), levels_of, visited, maps, {queue, starts}, pieces
+    const Peers peers = {bases, 1u << rank_bits, rank, fronts, wide, marks, parent, starts};
+    const Search s = {peers.of<u32>(rank, parent), levels_of, visited, maps,
+                      {queue, peers.of<u32>(rank, starts)}, pieces
 #if TIERED
                       , queue_capacity
 #endif
@@ -131,14 +134,28 @@ extern "C" __global__ void __launch_bounds__(BLOCK, 1)
             push = push && total <= MOST_SHARED_ARCS && p.found <= MOST_ENTRIES;
         }
         Tally tally = {};
-        const bool is_known = push && total > KNOWN_ARCS;
-        if (push) {
+        const bool are_many = push && total > MANY_ARCS, is_known = are_many && !TIERED;
+        const bool floods = are_many && TIERED && peers.count <= 2 && p.found <= FLOOD_ENTRIES;
+        if (push && !floods) {
             p.is_marked = total > WIDE_ARCS;
             if (p.is_marked) mark_wide(g, s, own_wide, entries, own_arcs);
             else mark_owners(g, s, peers, entries, own_arcs);
             if (!meet(peers, &state->meeting, goal, epoch)) return;
         }
-        if (push && !is_known) {
+        if (floods) {
+            u32* const others = s.queue.starts + FLOOD_ENTRIES;
+            forget_parents(g, s, (uint4*)others, all_quads / peers.count);
+            grid_barrier(barrier, goal);
+            flood_both(g, s, others, entries, own_arcs);
+            if (!meet(peers, &state->meeting, goal, epoch)) return;
+            const u32 other = peers.count - 1 - peers.own;
+            const uint4* const theirs = peers.of<const uint4>(other, peers.starts + FLOOD_ENTRIES * 4ull);
+            tally.found = take_flooded_both(g, s, peers, theirs, at_next, p.level);
+            p.has_names = false;
+            add_from_block(tally.found, sum_for(&state->meeting, epoch), scratch);
+            if (!meet(peers, &state->meeting, goal, epoch)) return;
+            p.found = total_of(&state->meeting, epoch);
+        } else if (push && !is_known) {
             tally.found = take_marked(g, s, peers, p.is_marked, at_next, p.level);
             add_from_block(tally.found, sum_for(&state->meeting, epoch), scratch);
             if (!meet(peers, &state->meeting, goal, epoch)) return;

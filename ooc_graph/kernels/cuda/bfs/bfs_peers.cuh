@@ -1,5 +1,6 @@
 // What a BFS over several devices tells the others: bits of the frontier, marks of what it met, parents.
 #pragma once
+#include "bfs_flood.cuh"
 #include "bfs_open.cuh"
 #include "bfs_pull.cuh"
 #include "bfs_push.cuh"
@@ -10,16 +11,14 @@
 #ifndef WIDE_ARCS
 #define WIDE_ARCS (1u << 20)
 #endif
-// with more than these, the rows that are met look for their parents. Rows in host memory never do:
-// many would be read beyond what the device has of them.
-#ifndef KNOWN_ARCS
-#if TIERED
-#define KNOWN_ARCS NONE
-#else
-#define KNOWN_ARCS (1u << 24)
+// with more than these, the rows that are met look for their parents. Rows in host memory do not: many
+// would be read beyond what the device has of them. Two devices flood instead, unless the frontier has more
+// than FLOOD_ENTRIES rows.
+#ifndef MANY_ARCS
+#define MANY_ARCS (1u << 24)
 #endif
-#endif
-static_assert(KNOWN_ARCS >= WIDE_ARCS, "who looks for parents is marked in the bitmaps of all devices");
+#define FLOOD_ENTRIES (1u << 18)
+static_assert(MANY_ARCS >= WIDE_ARCS, "who looks for parents is marked in the bitmaps of all devices");
 
 __device__ __forceinline__ u32 owner_of(const Graph& g, u32 vertex) { return vertex >> 10 & ((1u << g.rank_bits) - 1); }
 __device__ __forceinline__ u32 row_of(const Graph& g, u32 vertex) {
@@ -122,6 +121,55 @@ __device__ __noinline__ void lower_parents(const Graph g, const Search s, const 
                 atomicMin_system(peers.of<u32>(owner_of(g, to[j]), peers.parent) + row_of(g, to[j]),
                                  vertex_of(g, from[j]));
     });
+}
+
+// A flood of two devices reads each arc once, since reading host memory is what takes time. Each keeps the
+// smallest parent that it has met of each of the other's rows, behind the starts of the queue.
+
+// Nothing is known of the parents of rows not visited, nor of the other's rows.
+__device__ __noinline__ void forget_parents(const Graph g, const Search s, uint4* others, u32 quads) {
+    const u32 thread = blockIdx.x * blockDim.x + threadIdx.x, threads = gridDim.x * blockDim.x;
+    raise_parents(g, s);
+    for (u32 at = thread; at < quads * 32; at += threads) others[at] = make_uint4(NONE, NONE, NONE, NONE);
+}
+
+// Every arc lowers a parent, or what this device knows of it. Only visited rows of this device are left out.
+__device__ __noinline__ void flood_both(const Graph g, const Search s, u32* others, u32 entries, u32 arcs) {
+    over_long_rows(g, s, 0, entries, arcs, [&](u32 from, const u32 (&to)[FLOOD_TURNS]) {
+        const u32 parent = vertex_of(g, from);
+        u32 row[FLOOD_TURNS], known[FLOOD_TURNS], seen[FLOOD_TURNS];
+#pragma unroll
+        for (u32 k = 0; k < FLOOD_TURNS; k++) {
+            const bool is_mine = owner_of(g, to[k]) == g.rank;
+            row[k] = row_of(g, to[k]);
+            known[k] = seen[k] = 0;
+            if (to[k] != NONE) known[k] = __ldcg((is_mine ? s.parent : others) + row[k]);
+            if (to[k] != NONE && is_mine) seen[k] = __ldcg(s.visited + word_at(row[k]));
+        }
+#pragma unroll
+        for (u32 k = 0; k < FLOOD_TURNS; k++)
+            if (known[k] > parent && !(seen[k] & bit_at(row[k])))
+                atomicMin((owner_of(g, to[k]) == g.rank ? s.parent : others) + row[k], parent);
+    });
+}
+
+// Takes the rows that have got a parent from either device for the next frontier.
+__device__ __noinline__ u64 take_flooded_both(const Graph g, const Search s, const Peers peers, const uint4* theirs,
+                                              u64 next, u32 level) {
+    const u32 thread = blockIdx.x * blockDim.x + threadIdx.x, threads = gridDim.x * blockDim.x, lane = threadIdx.x % 32;
+    uint4* const mine = peers.of<uint4>(peers.own, peers.fronts + next);
+    u64 found = 0;
+    for (u32 at = thread; at < g.quads * 32; at += threads) {
+        const uint4 known = load_system(theirs + at), own = __ldcg((const uint4*)s.parent + at);
+        const uint4 parent =
+            make_uint4(min(own.x, known.x), min(own.y, known.y), min(own.z, known.z), min(own.w, known.w));
+        const uint4 fresh = enter_flooded(g, s, at, parent, level);
+        if (lane) continue;
+        mine[front_quad(g, at / 32)] = fresh;
+        tell_bits(g, peers, next, at / 32, fresh);
+        found += count_of(fresh);
+    }
+    return found;
 }
 
 // Closes all rows but those that some device has marked and none has visited.

@@ -18,6 +18,7 @@ from ooc_graph.kernels.cuda.runtime.shares import TIERED
 from ooc_graph.types import DEAL_BLOCK, AnyArray, Dealing
 
 _FRONTS, _MAPS, _OPEN_BELOW = 3, 8, 32
+_FLOOD_ENTRIES = 1 << 18  # of the queue, at most, if two devices flood
 _STATE_WORDS = 128
 _TRACED = 256  # levels, more than bytes can tell
 _TRACE_FIELDS = "found", "pushed", "examined", "ns", "pull"
@@ -75,15 +76,18 @@ class PeerBfs:
         own_quads = blocks * (DEAL_BLOCK // QUAD_ROWS)
         self._all_quads = own_quads * ranks
         sizes = _FRONTS * 16 * self._all_quads, 16 * self._all_quads, 16 * own_quads
-        ends = np.cumsum([MAIL_BYTES, *sizes, 4 * QUAD_ROWS * own_quads]).tolist()
+        queued = dealing.rows if share is None else queue_capacity(out, into)
+        rows = QUAD_ROWS * own_quads
+        # Behind the starts of few entries the parents of another device's rows have room.
+        starts = queued if share is None else max(queued, _FLOOD_ENTRIES + rows)
+        ends = np.cumsum([MAIL_BYTES, *sizes, 4 * rows, 4 * starts]).tolist()
         self._offsets = ends[:-1]
         self.memory = Opened(ends[-1])
-        self.parent = self.memory.array(self._offsets[-1], dealing.rows, np.uint32)
+        self.parent = self.memory.array(self._offsets[-2], dealing.rows, np.uint32)
         self.level = cupy.empty(quads * QUAD_ROWS, np.uint8)[: dealing.rows]
         self._visited, self._shut = (cupy.empty(4 * quads, np.uint32) for _ in range(2))
         self._maps = cupy.empty(_MAPS * 4 * quads, np.uint32)
-        queued = dealing.rows if share is None else queue_capacity(out, into)
-        self._queue, self._starts = (cupy.empty(queued, np.uint32) for _ in range(2))
+        self._queue = cupy.empty(queued, np.uint32)
         self._pieces = cupy.empty(max(1, self._heads.extents.pieces), np.uint64)
         self._open = cupy.empty(dealing.vertices // _OPEN_BELOW + 1, np.uint32)
         self._state = cupy.zeros(_STATE_WORDS, np.uint32)
@@ -137,7 +141,7 @@ class PeerBfs:
             *(np.uint32(self._all_quads), np.uint64(arcs)),
             *(out.offsets, out.neighbors, into.offsets, into.neighbors, heads.head, heads.heads),
             *(np.uint32(heads.extents.longer1), np.uint32(heads.extents.longer5)),
-            *(self.level, self._visited, self._shut, self._maps, self._queue, self._starts),
+            *(self.level, self._visited, self._shut, self._maps, self._queue),
             *(self._pieces, self._open, self._state, self._trace, np.uint32(_TRACED)),
             *(np.uint32(root), np.uint32(epoch), self._reached.addresses),
             *(np.uint32(dealing.shards.bit_length() - 1), np.uint32(dealing.shard)),

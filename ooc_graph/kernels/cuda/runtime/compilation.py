@@ -57,20 +57,30 @@ def compiled(nvrtc: Any, text: str, name: str, options: tuple[str, ...]) -> Path
     """File with the machine code of a source; compiled if it is not kept yet.
 
     It lies in the user's cache folder, under a hash over the source (its headers in place), the
-    options (with the architecture) and the compiler, and may be deleted at any time. If it cannot
-    be kept, each process has its own. ``nvrtc`` is CuPy's module, and ``name`` what the compiler's
-    messages say. An architecture that the compiler does not know is a `DeviceError`.
+    options (with the architecture) and the compiler, and one over itself: the driver would crash on
+    a damaged file. It may be deleted at any time. If it cannot be kept, each process has its own.
+    ``nvrtc`` is CuPy's module, and ``name`` what the compiler's messages say. An architecture that
+    the compiler does not know is a `DeviceError`.
     """
-    said = repr((text, options, nvrtc.getVersion())).encode()
-    file = f"{Path(name).stem}-{hashlib.sha256(said).hexdigest()[:32]}.cubin"
-    kept = Path(platformdirs.user_cache_dir("ooc_graph")) / "cuda" / file
+    asked = f"{Path(name).stem}-{_hash(repr((text, options, nvrtc.getVersion())).encode())}"
+    folder = Path(platformdirs.user_cache_dir("ooc_graph")) / "cuda"
     with suppress(OSError):
-        if kept.exists():
-            return kept
+        for kept in folder.glob(f"{asked}-*.cubin"):
+            if kept.name == _named(asked, kept.read_bytes()):
+                return kept
     code = _compile(nvrtc, text, name, options)
+    file = _named(asked, code)
     with suppress(OSError):
-        return _write(kept, code)
+        return _write(folder / file, code)
     return _write(Path(_own_folder()) / file, code)
+
+
+def _named(asked: str, code: bytes) -> str:
+    return f"{asked}-{_hash(code)}.cubin"
+
+
+def _hash(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()[:32]
 
 
 def _compile(nvrtc: Any, text: str, name: str, options: tuple[str, ...]) -> bytes:

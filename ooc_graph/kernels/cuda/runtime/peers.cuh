@@ -33,7 +33,7 @@ struct Meeting {
 struct Peers {
     const u64* bases;
     u32 count, own;
-    u64 fronts, wide, marks, parent; // bytes from there to these arrays
+    u64 fronts, wide, marks, parent, starts; // bytes from there to these arrays
 
     template <typename Word>
     __device__ __forceinline__ Word* of(u32 rank, u64 offset) const {
@@ -56,6 +56,12 @@ __device__ __forceinline__ uint4 load_system(const uint4* at) {
     uint4 value;
     asm volatile("ld.relaxed.sys.global.v4.u32 {%0, %1, %2, %3}, [%4];"
                  : "=r"(value.x), "=r"(value.y), "=r"(value.z), "=r"(value.w) : "l"(at) : "memory");
+    return value;
+}
+
+__device__ __forceinline__ u32 load_system(const u32* at) {
+    u32 value;
+    asm volatile("ld.relaxed.sys.global.u32 %0, [%1];" : "=r"(value) : "l"(at) : "memory");
     return value;
 }
 
