@@ -31,6 +31,7 @@ KEPT = {
         all_pairs_dijkstra_path all_pairs_dijkstra_path_length all_pairs_shortest_path
         all_pairs_shortest_path_length
     """,
+    "how a file of machine code is called": "_named",
     "in place": "is_in_place TASK_BATCHES_IN_PLACE",
 }
 LONG_FILES = {
