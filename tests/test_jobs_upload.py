@@ -175,9 +175,29 @@ def test_faults_and_retries(
     assert uploaded(s3).keys() == {
         name for name in results(run) if name.startswith(("bfs/", "export/"))
     }
+
+
+def test_a_target_that_is_not_there_is_refused_first(
+    s3: Any,  # noqa: F811
+    proxy: Proxy,  # noqa: F811
+    tmp_path: Path,
+    ooc: Command,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("s3fs.core.S3FileSystem.retries", 1)
+    job, run = small_job(tmp_path, upload_of("bfs")), tmp_path / "run"
     missing = ooc("run", job, "--out", run, "--set", "stage.bfs-up.to=s3://no-such-bucket/x")
     assert missing.code == 2
     assert "no such file, folder or bucket" in missing.err
+    for status, code in {503: 75, CUT: 75, 403: 2}.items():
+        proxy.fault = lambda method, path: status  # noqa: B023
+        said = ooc("run", job, "--out", run)
+        assert (said.code, said.err.count("\n")) == (code, 1), said
+        assert said.err.startswith(f"ooc-graph: {TO}: "), said
+    assert not run.exists()
+    asked = len(proxy.asked)
+    assert ooc("run", job, "--out", run, "--only", "bfs").code == 2  # follows from the build
+    assert len(proxy.asked) == asked
 
 
 def test_stopped_while_the_server_is_silent(

@@ -78,6 +78,8 @@ def run_job(job: Job, folder: Path, progress: Progress, say: Say, *, chosen: Cho
     """
     plan = partial(planned, job, folder, chosen)
     steps, some, files = _retried(job.retries, "input", plan, say)
+    for step in _left_uploads(some, folder):
+        _retried(job.retries, step.label, partial(_reach, step), say)
     with (
         opened(folder, str(job.name)) as run,
         Workplace(job, progress, folder / f"{KEYS}{run.lock.run_id}") as workplace,
@@ -95,6 +97,20 @@ def run_job(job: Job, folder: Path, progress: Progress, say: Say, *, chosen: Cho
             _note_failure(run, error, begun)
             raise
         run.event("done", run=run.lock.run_id, seconds=perf_counter() - begun)
+
+
+def _left_uploads(steps: Sequence[Step], folder: Path) -> list[Step]:
+    """Uploads that are not done."""
+    entries = (read_manifest(folder) or {}).get("steps", {})
+    uploads = (step for step in steps if step.kind == "upload")
+    return [step for step in uploads if step.state(entries.get(step.label), folder) != DONE]
+
+
+def _reach(step: Step) -> None:
+    """Refuse an upload to a place that is not there, rather than after hours of searches."""
+    from ooc_graph.remote.objects import reach  # noqa: PLC0415 - other jobs need no library
+
+    reach(step.asked["to"])
 
 
 def _refuse_missing(

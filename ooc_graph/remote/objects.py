@@ -127,3 +127,13 @@ def files_in(folder: str) -> dict[str, str]:
     names = (one["name"].rpartition("/")[2] for one in inside if one["type"] == "file")
     # Consoles make an empty object of the folder's own name.
     return {name: joined(folder, name) for name in names if name}
+
+
+def reach(folder: str) -> None:
+    """Ask for files in a folder that may be missing, but whose bucket is there.
+
+    Nothing is written, so a lack of permission to write is not found; nor does Azure say whether
+    there is such a container. Errors are those of `faults_of`.
+    """
+    with faults_of(folder, writing=True):
+        file_system(folder).find(joined(folder, "manifest.json"))
