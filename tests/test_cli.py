@@ -125,7 +125,7 @@ def test_components_and_export(own: Path, tmp_path: Path) -> None:
     store = tmp_path / "c.zarr"
     done = command("components", own / "g.zarr", "--out", store, "--quiet")
     assert (done.code, done.err) == (0, "")
-    assert done.out.startswith("components: 1 of 5 vertices in ")
+    assert done.out.startswith("components: 1 in a graph of 5 vertices in ")
     result = og.Result.open(store)
     assert isinstance(result, og.ComponentsResult)
     assert result.component.tolist() == [10] * 5

@@ -16,6 +16,7 @@ from ooc_graph.cli.groups import command
 from ooc_graph.errors import UsageError
 from ooc_graph.layout.names import HUB, LIGHT
 from ooc_graph.layout.outputs import refuse_output
+from ooc_graph.report.graph500 import in_seconds
 from ooc_graph.shards.load import Graph
 from ooc_graph.types import IntArray
 
@@ -141,5 +142,6 @@ def run_many(
         result = search_many(opened, chosen, asked, out=out, **options)
     name, what = ("bfs", "levels") if hops else ("apsp", "distances")
     found = {"values": reduce or what, "sources": len(chosen), "vertices": opened.vertices}
-    said = f"{name}: {reduce or what} of {len(chosen):,} sources in {result.elapsed_s:.6g} s; {out}"
+    took = "" if result.elapsed_s is None else f" in {in_seconds(result.elapsed_s)}"
+    said = f"{name}: {reduce or what} of {len(chosen):,} sources{took}; {out}"
     show(result, out, said, found, as_json=given["as_json"])

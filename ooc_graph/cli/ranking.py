@@ -12,7 +12,7 @@ from ooc_graph.cli.figures import show
 from ooc_graph.cli.groups import command
 from ooc_graph.layout.outputs import refuse_output
 from ooc_graph.model.request import SCHEDULER, Request
-from ooc_graph.report.graph500 import by_part
+from ooc_graph.report.graph500 import by_part, in_seconds
 from ooc_graph.shards.load import Graph
 
 
@@ -79,6 +79,6 @@ def pagerank(
     done = result.columns.attributes["iterations"]
     said = (
         f"pagerank: {opened.vertices:,} vertices in {done} iterations "
-        f"in {result.elapsed_s:.6g} s ({by_part(result.seconds)}); {out}"
+        f"in {in_seconds(result.elapsed_s)} ({by_part(result.seconds)}); {out}"
     )
     show(result, out, said, {"iterations": done}, as_json=as_json)

@@ -17,7 +17,7 @@ from ooc_graph.layout.names import ORDER_OF
 from ooc_graph.layout.outputs import refuse_output
 from ooc_graph.layout.store_folder import refuse_other_folder
 from ooc_graph.model.request import SCHEDULER, Request
-from ooc_graph.report.graph500 import by_part
+from ooc_graph.report.graph500 import by_part, in_seconds
 from ooc_graph.shards.load import Graph
 
 # What belongs to searches from many sources alone.
@@ -125,13 +125,14 @@ def _search(kernel: str, graph: str | Path, out: Path, given: dict[str, Any]) ->
                 found = {"kernel": kernel, "sources": len(roots), "elapsed_s": several.elapsed_s}
                 click.echo(json.dumps(found | {"answers": str(out)}))
                 return
-            click.echo(f"{kernel} from {len(roots):,} sources in {several.elapsed_s:.6g} s; {out}")
+            took = in_seconds(several.elapsed_s)
+            click.echo(f"{kernel} from {len(roots):,} sources in {took}; {out}")
             return
         result: Any = search(opened, kernel, source, **options)
     found = {"source": source, "reached": int(result.reached.sum()), "vertices": opened.vertices}
     said = (
         f"{kernel} from {source}: {found['reached']:,} of {opened.vertices:,} vertices reached "
-        f"in {result.elapsed_s:.6g} s ({by_part(result.seconds)}); {out}"
+        f"in {in_seconds(result.elapsed_s)} ({by_part(result.seconds)}); {out}"
     )
     show(result, out, said, found, as_json=given["as_json"])
 
@@ -155,8 +156,8 @@ def components(graph: str | Path, out: Path, exchange: str, **common: Any) -> No
     with shared.searching(common, for_cuda=False, needs_workers=exchange == SCHEDULER) as options:
         result: Any = search(opened, "components", out=out, exchange=exchange, **options)
     said = (
-        f"components: {result.count:,} of {opened.vertices:,} vertices "
-        f"in {result.elapsed_s:.6g} s ({by_part(result.seconds)}); {out}"
+        f"components: {result.count:,} in a graph of {opened.vertices:,} vertices "
+        f"in {in_seconds(result.elapsed_s)} ({by_part(result.seconds)}); {out}"
     )
     found = {"components": result.count, "vertices": opened.vertices}
     show(result, out, said, found, as_json=common["as_json"])

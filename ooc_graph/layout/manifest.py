@@ -119,6 +119,11 @@ class Manifest:
         found = manifest_at(store)
         if found is not None:
             return cls.parse(store / MANIFEST, *found)
+        if os.path.isfile(store):  # noqa: PTH113 - names that are too long are none
+            raise NotAStoreError(
+                f"{store}: a file, and not a graph store; build one from its edges first "
+                "(ooc-graph build)"
+            )
         if not os.path.isdir(store):  # noqa: PTH112 - names that are too long are none
             raise NoStoreError(f"{store}: no such store; give the folder that build wrote")
         raise NotAStoreError(

@@ -29,7 +29,7 @@ def test_every_name_is_the_one_that_types_have() -> None:
     assert set(names) | {"errors"} == set(og.__all__)
     for name, (module, there) in names.items():
         assert getattr(og, name) is getattr(__import__(module, fromlist=[there]), there)
-    assert set(og.__all__) <= set(dir(og))
+    assert set(dir(og)) == {*og.__all__, "__version__"}
 
 
 def test_no_other_names() -> None:
