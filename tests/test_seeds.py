@@ -70,6 +70,7 @@ def test_the_nearest_source_of_each_vertex(
     search: Any = getattr(og, kernel)
     found = search(graph, sources=SEEDS, **CLIENT)
     assert (found.root, found.sources) == (7, (7, 40, 90))
+    assert "Result sources=[7, 40, 90]: 405 vertices" in repr(found)
     require_right(found, edges)
     assert found.names[-1] == "nearest"
     assert not set(SEEDS) & set(found.predecessors())

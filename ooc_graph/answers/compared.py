@@ -59,14 +59,18 @@ class Compared:
             where = str(self.columns.path)
         return f"{self._size()[0]:,} vertices, {where}"
 
+    def _begun_at(self) -> dict[str, object]:
+        """Where the search began, by the name of the attribute."""
+        return {} if self.root is None else {"root": self.root}
+
     def __repr__(self) -> str:
-        at = "" if self.root is None else f" root={self.root}"
+        at = "".join(f" {name}={value}" for name, value in self._begun_at().items())
         took = "" if self.elapsed_s is None else f", found in {time_text(self.elapsed_s)}"
         return f"<{type(self).__name__}{at}: {self._shown()}{took}>"
 
     def _repr_html_(self) -> str:
-        root = [] if self.root is None else [("root", self.root)]
-        rows = [*root, ("answer", self._shown()), ("columns", ", ".join(self.names))]
+        begun = ((name, str(value)) for name, value in self._begun_at().items())
+        rows = [*begun, ("answer", self._shown()), ("columns", ", ".join(self.names))]
         return html_table(type(self).__name__, [*rows, *self.info.rows()])
 
 

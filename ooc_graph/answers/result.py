@@ -128,6 +128,12 @@ class TreeResult(Result):
             return self.read(NEAREST)
         return np.where(self.reached, self.root, -1)
 
+    def _begun_at(self) -> dict[str, object]:
+        if not self.sources:
+            return super()._begun_at()
+        some = ", ".join(map(str, self.sources[:3]))
+        return {"sources": f"[{some}{', ...' * (len(self.sources) > 3)}]"}
+
     def _identity(self) -> tuple[Any, ...]:
         return *super()._identity(), self.limit, self.sources
 
