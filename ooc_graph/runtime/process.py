@@ -11,6 +11,7 @@ from ooc_graph.errors import DeviceBusyError, MemoryBudgetError
 from ooc_graph.forked import abandon, free_in_child, in_child, is_parents
 from ooc_graph.kernels.cuda.runtime import modules as cuda_modules
 from ooc_graph.model.resources import CPU, CUDA
+from ooc_graph.runtime.machine import give_back_freed_memory
 from ooc_graph.threads import cores
 
 Answer = TypeVar("Answer")
@@ -101,7 +102,8 @@ def forget_build() -> None:
 
 
 def free_unused() -> None:
-    """Give a CUDA device's memory back that nothing here uses, if there was one asked for."""
+    """Give back what nothing here uses: of host memory, and of a CUDA device that was asked for."""
+    give_back_freed_memory()
     with _lock:
         if CUDA in _devices:
             cuda_modules.free_unused()

@@ -31,9 +31,12 @@ def _unnamed(extension: Any) -> Any:
 
 
 def forget_groups(extension: Any) -> None:
-    """Forget the groups of tasks, in the unnamed span, of which all tasks are forgotten."""
+    """Forget groups of tasks in the unnamed span that are over, and what clients said of theirs."""
     for span in extension.spans_search_by_name[_DEFAULT]:
         span.groups -= {group for group in span.groups if _is_over(group)}
+        span._metadata = None
+        span._metadata_seen.clear()
+        span._code.clear()
 
 
 def _is_over(group: Any) -> bool:

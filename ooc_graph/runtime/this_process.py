@@ -24,7 +24,6 @@ from ooc_graph.runtime import engine_cache
 from ooc_graph.runtime.devices import WITHOUT_CUPY, choose_in_process
 from ooc_graph.runtime.machine import (
     default_limit_bytes,
-    give_back_freed_memory,
     return_freed_memory,
 )
 from ooc_graph.shards.plan import BuildBudget
@@ -114,7 +113,6 @@ class ThisProcess(Offer):
     def release(self) -> None:
         """Forget what searches keep in this process, and give back what that frees."""
         engine_cache.release()
-        give_back_freed_memory()
 
     @contextmanager
     def workforce(self) -> Iterator[Workforce]:

@@ -103,5 +103,5 @@ def _watch(worker: Any, near_bytes: int) -> None:
 
 def _release_near(worker: Any, near_bytes: int) -> None:
     is_near = worker.monitor.get_process_memory() > near_bytes
-    if is_near and engine_cache.keeps_any() and engine_cache.release_idle():
-        give_back_freed_memory()
+    if is_near and engine_cache.keeps_any():
+        engine_cache.release_idle()

@@ -144,9 +144,12 @@ def test_unnamed_tasks_have_one_span_and_forgotten_ones_leave_it() -> None:
     span, named = extension._ensure_default_span(), extension._ensure_span(("mine",), ("named",))
     over, left = Group(0), Group(1)
     span.groups.update([over, left])  # type: ignore[list-item]
+    span.add_metadata({"collections": [{"type": "array"}]})
     named.groups.add(over)  # type: ignore[arg-type]
     scheduler_preload.forget_groups(extension)
     assert span.groups == {left}
+    assert span.metadata is None
+    assert not span._metadata_seen
     assert named.groups == {over}
     left.left = 0
     # Dask would begin another one: all of its tasks are done.
