@@ -181,8 +181,8 @@ def planned_for(graph: og.Graph, case: Case) -> Plan:
     return plan(graph, request, case.resources)
 
 
-def outcomes(folder: Path) -> dict[str, list[str]]:
-    """How the cases of each graph and kernel end, in their order; ``=`` is as the case before."""
+def outcomes(folder: Path, every: int = 1) -> dict[str, list[str]]:
+    """How every `every`-th case of each graph and kernel ends, in their order."""
     found: dict[str, list[str]] = {}
     made, spec = graphs(folder), Stored.spec
 
@@ -194,12 +194,9 @@ def outcomes(folder: Path) -> dict[str, list[str]]:
     # These stores do not change, and each plan would read the same files again.
     with patch.object(Stored, "spec", lambda stored, array: read_once(stored.path, array)):
         for name, graph in made.items():
-            last = ""
-            for case in cases(graph):
-                ended = outcome(graph, case)
-                said = found.setdefault(f"{name}, {case.kernel}", [])
-                said.append("=" if ended == last else ended)
-                last = ended
+            for kernel, some in itertools.groupby(cases(graph), lambda case: case.kernel):
+                chosen = itertools.islice(some, 0, None, every)
+                found[f"{name}, {kernel}"] = [outcome(graph, case) for case in chosen]
     return found
 
 

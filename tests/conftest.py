@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import signal
 from collections.abc import Iterator
 from multiprocessing import forkserver
@@ -51,6 +52,17 @@ def forked_workers(request: pytest.FixtureRequest) -> Iterator[None]:
         yield
 
 
+@pytest.fixture(scope="module", autouse=True)
+def spared_garbage_collector() -> None:
+    """Have Python look for garbage only among what is made from here on.
+
+    numba keeps millions of objects of the kernels that it has compiled. To look through them takes
+    more than a second, each time that a test wants garbage to be gone.
+    """
+    gc.collect()
+    gc.freeze()
+
+
 @pytest.fixture
 def ooc(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Command:
     """The command, in this process."""
@@ -63,3 +75,5 @@ def pytest_configure(config: pytest.Config) -> None:
     Tests send the signal to themselves and to commands, which inherit what is done with it.
     """
     signal.signal(signal.SIGINT, signal.default_int_handler)
+    # Oracles make lists of lists, for which Python would look for garbage most of the time.
+    gc.set_threshold(50_000)

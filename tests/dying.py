@@ -1,7 +1,7 @@
-"""The command in forked children that are killed at a step: before a file or store gets its name.
+"""Calls in forked children that are killed, and the command, killed before some step.
 
-For a process of its own, see `tests.own_process`: the children have the compiled kernels that it
-has loaded (`command_of`).
+A step gives a file or store its name. The command is for a process of its own, see
+`tests.own_process`: the children have the compiled kernels that it has loaded (`command_of`).
 """
 
 from __future__ import annotations
@@ -10,6 +10,8 @@ import os
 import signal
 import sys
 import time
+import traceback
+from collections.abc import Callable
 from contextlib import redirect_stdout
 from functools import cache
 from pathlib import Path
@@ -18,6 +20,7 @@ from typing import Any
 from ooc_graph.cli.entry import run
 from ooc_graph.jobs import folder as run_folder
 from ooc_graph.layout import commit
+from tests.own_process import in_own_process
 
 LIMIT_S = 120
 # Of a child: its folder, and how many steps it has before it is killed.
@@ -80,6 +83,28 @@ def command_until(step: int | None, folder: Path, words: list[str]) -> int:
         finally:
             os._exit(code)
     return ended(child, f"step {step} of {words}")
+
+
+def in_child(function: Callable[..., object], *arguments: Any) -> int:
+    """Call a function of a test module; exit code of its process, less than 0 if it was killed.
+
+    The process is a forked child of that of `in_own_process`, which has the modules already.
+    """
+    return in_own_process(_forked, function, arguments)
+
+
+def _forked(function: Callable[..., object], arguments: tuple[Any, ...]) -> int:
+    child = os.fork()
+    if not child:
+        code = 99
+        try:
+            function(*arguments)
+            code = 0
+        except BaseException:  # noqa: BLE001 - must not come back into the parent's program
+            traceback.print_exc()
+        finally:
+            os._exit(code)
+    return ended(child, function.__name__)
 
 
 def ended(child: int, what: str) -> int:

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import errno
+import importlib
 import os
 import random
 import shutil
 import signal
-import subprocess
-import sys
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -32,35 +31,13 @@ from ooc_graph.runtime.cluster import local_cluster
 from ooc_graph.shards import input_stages, plan, renumber
 from ooc_graph.shards.build_options import BuildOptions
 from ooc_graph.types import EdgeBlock
+from tests.dying import in_child
 from tests.made_up_place import CudaHere
 from tests.said import Said
 from tests.unit.test_build_oracle import build_here, small_steps
 
-REPOSITORY = Path(__file__).resolve().parent.parent
 EDGES, PARTS = 4000, 10
 SIZES = {"run": EDGES // PARTS, "unit": EDGES // PARTS, "bucket": 300}
-# Builds, and kills itself at the start of the n-th call of a function, or after some time.
-CHILD = """
-import importlib, os, signal, sys, threading
-from pathlib import Path
-from tests.test_builds_resumed import SIZES, opened
-from tests.unit.test_build_oracle import build_here, small_steps
-
-out, module, name, number = sys.argv[1:]
-holder, calls = importlib.import_module(module), 0
-original = getattr(holder, name)
-
-def fatal(*arguments, **named):
-    global calls
-    calls += 1
-    if calls == int(number):
-        os.kill(os.getpid(), signal.SIGKILL)
-    return original(*arguments, **named)
-
-setattr(holder, name, fatal)
-with small_steps(**SIZES):
-    build_here(opened(Path(out).parent), Path(out), shards=2)
-"""
 CHECKPOINTS = "ooc_graph.layout.checkpoints"
 MOMENTS = {
     "staging": ("ooc_graph.shards.input_stages", "stage_unit", 4),
@@ -143,11 +120,26 @@ def stop_at(counted: Counted, folder: Path, number: int, error: BaseException, *
     counted.made.clear()
 
 
+def build_until(folder: Path, module: str, name: str, number: int) -> None:
+    """Build, and kill this process at the start of the n-th call of a function."""
+    holder, calls = importlib.import_module(module), 0
+    original = getattr(holder, name)
+
+    def fatal(*arguments: Any, **named: Any) -> Any:
+        nonlocal calls
+        calls += 1
+        if calls == number:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return original(*arguments, **named)
+
+    pytest.MonkeyPatch().setattr(holder, name, fatal)
+    with small_steps(**SIZES):
+        build_here(opened(folder), folder / "g.zarr", shards=2)
+
+
 def kill(folder: Path, module: str, name: str, number: int) -> None:
     """Have a child build until the n-th call of a function; or to the end, if there are fewer."""
-    words = [sys.executable, "-c", CHILD, folder / "g.zarr", module, name, number]
-    done = subprocess.run([*map(str, words)], cwd=REPOSITORY, check=False, timeout=280)
-    assert done.returncode in {0, -signal.SIGKILL}
+    assert in_child(build_until, folder, module, name, number) in {0, -signal.SIGKILL}
 
 
 @pytest.mark.parametrize("moment", MOMENTS)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import fcntl
+import importlib
 import json
 import os
 import shutil
@@ -25,6 +26,7 @@ import ooc_graph.layout.chunks as chunks_module
 import ooc_graph.layout.commit as commit_module
 import ooc_graph.shards.build as build_module
 import ooc_graph.shards.merge_writer as writer_module
+from ooc_graph.edges.opening import open_source
 from ooc_graph.errors import (
     DiskFullError,
     InputError,
@@ -36,57 +38,18 @@ from ooc_graph.errors import (
 from ooc_graph.layout.commit import partial_store
 from ooc_graph.layout.metadata import ArraySpec
 from ooc_graph.layout.stored import Stored
-from ooc_graph.shards import input_stages
+from ooc_graph.shards import input_stages, plan
+from ooc_graph.shards.build_options import BuildOptions
+from ooc_graph.shards.workforce import Workforce
+from ooc_graph.types import NoProgress
 from tests import small_disks
+from tests.command_line import REPOSITORY
+from tests.dying import in_child
 from tests.small_disks import fill
 from tests.unit.test_build_oracle import ListSource, build_here, check_store, small_steps
 
 small_disk = small_disks.small_disk
 
-# Builds a small graph and kills itself on the second call of a function, or hangs there.
-CHILD = """
-import os, signal, sys, time
-from pathlib import Path
-from concurrent.futures import ThreadPoolExecutor
-import numpy as np
-import ooc_graph.layout.commit, ooc_graph.shards.build as b, ooc_graph.shards.input_stages as i
-from ooc_graph.edges.opening import open_source
-from ooc_graph.shards import plan
-from ooc_graph.shards.workforce import Workforce
-from ooc_graph.types import NoProgress
-
-out, module, name, action, edges, overwrite = sys.argv[1:]
-plan.run_edges, plan.bucket_arcs = (lambda *_: 500), (lambda *_: 300)
-i._STAGE_EDGES = 500
-holder, calls = sys.modules[module], 0
-original = getattr(holder, name)
-
-def fatal(*arguments, **named):
-    global calls
-    calls += 1
-    last = calls == 2 or action == "kill before"
-    if action != "kill before" or not last:
-        done = original(*arguments, **named)
-    if last and action == "hang":
-        print("hanging", flush=True)
-        time.sleep(600)
-    if last or action == "kill after":
-        os.kill(os.getpid(), signal.SIGKILL)
-    return done
-
-setattr(holder, name, fatal)
-rng = np.random.default_rng(int(edges))
-u, v = rng.integers(0, 2000, (2, int(edges)))
-source = open_source((u, v, rng.random(int(edges))), directed=True)
-if name == "stage_unit":
-    object.__setattr__(source, "rereadable", False)
-with ThreadPoolExecutor(2) as executor:
-    b.build(
-        source, Path(out), options=b.BuildOptions(shards=2, overwrite=overwrite == "True"),
-        workforce=Workforce(executor, plan.BuildBudget(1 << 30, 1, 2), lambda f: f()),
-        progress=NoProgress(),
-    )
-"""
 INPUT, BUILD = "ooc_graph.shards.input_stages", "ooc_graph.shards.build"
 WRITER = "ooc_graph.shards.merge_writer"
 COMMIT = "ooc_graph.layout.commit"
@@ -105,16 +68,47 @@ MOMENTS = {
 }
 
 
-def start_child(
-    out: Path, module: str, name: str, action: str, edges: int = 3000, overwrite: bool = False
-) -> subprocess.Popen[str]:
-    command = [sys.executable, "-c", CHILD, str(out), module, name, action, str(edges)]
-    return subprocess.Popen([*command, str(overwrite)], stdout=subprocess.PIPE, text=True)
+def build_until(out: Path, module: str, name: str, action: str, overwrite: bool = False) -> None:
+    """Build a small graph; kill this process on the second call of a function, or hang there."""
+    patch = pytest.MonkeyPatch()
+    patch.setattr(plan, "run_edges", lambda *_: 500)
+    patch.setattr(plan, "bucket_arcs", lambda *_: 300)
+    patch.setattr(input_stages, "_STAGE_EDGES", 500)
+    holder, calls = importlib.import_module(module), 0
+    original = getattr(holder, name)
+
+    def fatal(*arguments: Any, **named: Any) -> Any:
+        nonlocal calls
+        calls += 1
+        last = calls == 2 or action == "kill before"
+        if action != "kill before" or not last:
+            done = original(*arguments, **named)
+        if last and action == "hang":
+            sys.stdout.write("hanging\n")
+            sys.stdout.flush()
+            time.sleep(600)
+        if last or action == "kill after":
+            os.kill(os.getpid(), signal.SIGKILL)
+        return done
+
+    patch.setattr(holder, name, fatal)
+    rng = np.random.default_rng(3000)
+    u, v = rng.integers(0, 2000, (2, 3000))
+    source = open_source((u, v, rng.random(3000)), directed=True)
+    if name == "stage_unit":
+        object.__setattr__(source, "rereadable", False)
+    with ThreadPoolExecutor(2) as executor:
+        build_module.build(
+            source,
+            out,
+            options=BuildOptions(shards=2, overwrite=overwrite),
+            workforce=Workforce(executor, plan.BuildBudget(1 << 30, 1, 2), lambda f: f()),
+            progress=NoProgress(),
+        )
 
 
-def kill_child(out: Path, moment: str, **options: Any) -> None:
-    with start_child(out, *MOMENTS[moment], **options) as child:
-        assert child.wait(280) == -signal.SIGKILL
+def kill_child(out: Path, moment: str, overwrite: bool = False) -> None:
+    assert in_child(build_until, out, *MOMENTS[moment], overwrite) == -signal.SIGKILL
     assert (out.parent / "g.zarr.lock").exists(), "it was not killed in the middle"
 
 
@@ -173,7 +167,10 @@ def test_a_second_run_is_refused_at_once_and_told_by_whom(
         asked.append(how)
         flock(descriptor, how)
 
-    with start_child(out, BUILD, "write_run", "hang") as child:
+    hang = "import sys, pathlib; from tests.test_faults_build import BUILD, build_until; "
+    hang += "build_until(pathlib.Path(sys.argv[1]), BUILD, 'write_run', 'hang')"
+    words = [sys.executable, "-c", hang, str(out)]
+    with subprocess.Popen(words, cwd=REPOSITORY, stdout=subprocess.PIPE, text=True) as child:
         try:
             assert child.stdout is not None
             assert child.stdout.readline() == "hanging\n"

@@ -30,7 +30,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         forks.from_a_thread,
         forks.while_another_thread_works,
         forks.in_forked_pools,
-        forks.in_spawned_pools,
+        # As in those of a fork server, from which more is inherited.
+        pytest.param(forks.in_spawned_pools, marks=pytest.mark.slow),
         forks.in_pools_of_a_fork_server,
         forks.rows_are_shared,
         forks.while_compiling,

@@ -156,8 +156,8 @@ def test_mistakes(ooc: Command, tmp_path: Path, stage: str, said: str) -> None:
     assert said in refused.err
 
 
-def killed_while_comparing(folder: Path) -> int:
-    """Kill a run before each step of its last stages; how many there are."""
+def killed_while_comparing(folder: Path, every: int) -> int:
+    """Kill a run before some steps of its last stages; after how many it ended undisturbed."""
     job, _, second = two_nights(folder)
     words = ["run", str(job), "--out", str(second), "--quiet"]
     assert command_of([*words, "--set", "stage.parts-diff.of=bfs"]) == 0
@@ -176,9 +176,10 @@ def killed_while_comparing(folder: Path) -> int:
         assert command_until(None, second, words) == 0
         assert (rows(second), counts(second)) == (ROWS, COUNTS), step
         assert not [name for name in listing(second) if "partial" in name]
-        step += 1
+        step += every
 
 
-def test_killed_before_each_step(tmp_path: Path) -> None:
+@pytest.mark.parametrize("every", [4, pytest.param(1, marks=pytest.mark.slow)])
+def test_killed_before_each_step(every: int, tmp_path: Path) -> None:
     # Of each of three files: before it, its name, and two notes of it.
-    assert in_own_process(killed_while_comparing, tmp_path) > 12
+    assert in_own_process(killed_while_comparing, tmp_path, every) > 12

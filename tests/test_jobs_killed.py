@@ -19,7 +19,7 @@ from tests.own_process import in_own_process
 
 EVERY = 4
 # Each in its turn takes minutes.
-every = pytest.mark.parametrize("every", [4, pytest.param(1, marks=pytest.mark.slow)])
+every = pytest.mark.parametrize("every", [9, pytest.param(1, marks=pytest.mark.slow)])
 
 
 def finished(run: Path, words: list[str]) -> dict[str, str]:

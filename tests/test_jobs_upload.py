@@ -261,7 +261,7 @@ def killed_while_uploading(environment: dict[str, str], folder: Path, every: int
         step += every
 
 
-@pytest.mark.parametrize("every", [3, pytest.param(1, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("every", [5, pytest.param(1, marks=pytest.mark.slow)])
 def test_killed_before_each_step(s3: Any, tmp_path: Path, every: int) -> None:  # noqa: F811
     environment = {name: os.environ[name] for name in os.environ if name.startswith("AWS_")}
     # It begins, notes two stores, and ends.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import itertools
 import os
 import shutil
 import signal
@@ -179,16 +180,26 @@ def written(method: str, path: str, name: str = "") -> bool:
     return method == "PUT" and name in path
 
 
+MARK, CHUNK = "manifest.json", "neighbors/c/0"
+"""What is sent first and last, and what is sent between."""
+FAULTS = {
+    403: (InputError, "no permission to write it (credentials come from the environment"),
+    404: (InputError, "no such file, folder or bucket"),
+    # As of tokens that have expired.
+    400: (NetworkError, "the server cannot be written now (status 400); try again"),
+    503: (NetworkError, "the server cannot be written now (status 503); try again"),
+    429: (NetworkError, "the server cannot be written now (status 429); try again"),
+    CUT: (NetworkError, "the server cannot be written now ("),
+}
+QUICK = set(zip(FAULTS, 3 * (MARK, CHUNK), strict=True))
+"""Each fault, and each place of it, with some of the other."""
+
+
 @pytest.mark.parametrize(
-    ("status", "kind", "said"),
+    ("status", "name"),
     [
-        (403, InputError, "no permission to write it (credentials come from the environment"),
-        (404, InputError, "no such file, folder or bucket"),
-        # As of tokens that have expired.
-        (400, NetworkError, "the server cannot be written now (status 400); try again"),
-        (503, NetworkError, "the server cannot be written now (status 503); try again"),
-        (429, NetworkError, "the server cannot be written now (status 429); try again"),
-        (CUT, NetworkError, "the server cannot be written now ("),
+        pytest.param(*case, marks=[pytest.mark.slow] * (case not in QUICK))
+        for case in itertools.product(FAULTS, (MARK, CHUNK))
     ],
 )
 def test_faults(
@@ -197,30 +208,28 @@ def test_faults(
     graphs: list[Path],
     monkeypatch: pytest.MonkeyPatch,
     status: int,
-    kind: type[OocGraphError],
-    said: str,
+    name: str,
 ) -> None:
+    kind, said = FAULTS[status]
     upload(graphs[0])
     # The library itself asks again; not for long, in a test.
     monkeypatch.setattr("s3fs.core.S3FileSystem.retries", 1)
-    for name in ("manifest.json", "neighbors/c/0"):
-        proxy.fault = lambda method, path: status if written(method, path, name) else None  # noqa: B023
-        with pytest.raises(kind) as caught:
-            upload(graphs[1])
-        assert said in str(caught.value)
-        assert str(caught.value).startswith(TO)
-        assert "secret-of-tests" not in str(caught.value)
-        proxy.fault = lambda method, path: None
-        if name == "manifest.json":
-            # Nothing was replaced.
-            assert below(s3, URL) == content(graphs[0])
-        else:
-            with pytest.raises(StoreReplacedError, match=f"^{URL}: is being uploaded") as found:
-                og.open(URL)
-            assert found.value.exit_code == 75
+    proxy.fault = lambda method, path: status if written(method, path, name) else None
+    with pytest.raises(kind) as caught:
         upload(graphs[1])
-        assert below(s3, URL) == content(graphs[1])
-        upload(graphs[0])
+    assert said in str(caught.value)
+    assert str(caught.value).startswith(TO)
+    assert "secret-of-tests" not in str(caught.value)
+    proxy.fault = lambda method, path: None
+    if name == MARK:
+        # Nothing was replaced.
+        assert below(s3, URL) == content(graphs[0])
+    else:
+        with pytest.raises(StoreReplacedError, match=f"^{URL}: is being uploaded") as found:
+            og.open(URL)
+        assert found.value.exit_code == 75
+    upload(graphs[1])
+    assert below(s3, URL) == content(graphs[1])
 
 
 def test_faults_of_reading(proxy: Proxy, graphs: list[Path]) -> None:  # noqa: F811
@@ -330,17 +339,21 @@ async def failing(*_: Any) -> None:
     raise ZeroDivisionError
 
 
-@pytest.mark.parametrize("stopped", [pytest.param(False, marks=pytest.mark.slow), True])
+@pytest.mark.parametrize(
+    ("stopped", "every"),
+    [(True, 20), *(pytest.param(stopped, 7, marks=pytest.mark.slow) for stopped in (False, True))],
+)
 def test_a_reader_meanwhile(
     s3: Any,  # noqa: F811
     graphs: list[Path],
     monkeypatch: pytest.MonkeyPatch,
     stopped: bool,
+    every: int,
 ) -> None:
     """Whichever of the files it fetches next: it has either store as a whole, or says so."""
     files, right = Manifest.load(graphs[0]).files, stores.content_of
     monkeypatch.setattr(stores, "_AT_ONCE", 1)
-    for number in range(0, len(files), 7):
+    for number in range(0, len(files), every):
         upload(graphs[0])
         left = [number + 2]
 

@@ -28,7 +28,6 @@ from ooc_graph.strategies.cpu.in_memory import resident_bytes
 CONTENTS = (0, 1)
 VERTICES = 3000
 COPIES = 20
-ROUNDS = 12
 SOURCES = [3 * place for place in range(40)]
 SMALL = 1 << 12
 """Bytes of a unit; chunks have 16, so that a search makes many requests."""
@@ -142,8 +141,11 @@ def readers(folder: Path, within: dict[str, int]) -> dict[str, Callable[[], obje
     }
 
 
+@pytest.mark.parametrize("rounds", [4, pytest.param(12, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("can_exchange", [True, False])
-def test_readers_of_a_store_that_is_rebuilt(can_exchange: bool, tmp_path: Path) -> None:
+def test_readers_of_a_store_that_is_rebuilt(
+    can_exchange: bool, rounds: int, tmp_path: Path
+) -> None:
     right: dict[str, list[object]] = {}
     with small_units():
         for content in CONTENTS:
@@ -162,7 +164,7 @@ def test_readers_of_a_store_that_is_rebuilt(can_exchange: bool, tmp_path: Path) 
         (tmp_path / "now").mkdir()
         outcomes: Counter[tuple[str, str]] = Counter()
         with rebuilt(tmp_path, can_exchange):
-            for _ in range(ROUNDS):
+            for _ in range(rounds):
                 for name, read in readers(tmp_path / "now", within).items():
                     outcomes[name, outcome(read, right[name])] += 1
                     engine_cache.release()

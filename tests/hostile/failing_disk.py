@@ -1,6 +1,6 @@
 """A small job on a disk that fails at one operation after the other, in a process of its own.
 
-    python -m tests.hostile.failing_disk LIBRARY FOLDER WAY FIRST EVERY
+    python -m tests.hostile.failing_disk LIBRARY FOLDER WAY FIRST EVERY [WAY FIRST EVERY ...]
 
 ``LIBRARY`` is compiled from ``failing_disk.c`` and loaded before all others (`LD_PRELOAD`). Runs
 are forked children of this process, which has compiled what they need.
@@ -74,7 +74,7 @@ def differing(run: Path, right: Mapping[str, str]) -> list[str]:
 
 
 def main() -> None:
-    library, folder, way, first, every = sys.argv[1:]
+    library, folder, *cases = sys.argv[1:]
     disk, home = Disk(library), Path(folder)
     job, run = small_job(home, MORE), home / "run"
     words = ["run", str(job), "--out", str(run), "--quiet"]
@@ -82,7 +82,15 @@ def main() -> None:
     assert command_of(words) == 0
     right = published(run)
     shutil.rmtree(run)
-    number, failed = int(first), 0
+    for way, first, every in zip(*3 * [iter(cases)], strict=True):
+        fail_in_turn(disk, way, int(first), int(every), run, words, right)
+
+
+def fail_in_turn(
+    disk: Disk, way: str, first: int, every: int, run: Path, words: list[str], right: dict[str, str]
+) -> None:
+    """Run the job again and again: the disk fails at some operation, and then does not."""
+    home, number, failed = run.parent, first, 0
     while True:
         code, said, operations = run_on(disk, way, number, run, words)
         if number > operations:
@@ -108,8 +116,11 @@ def main() -> None:
         assert not differing(run, right), f"{where}: {differing(run, right)}"
         assert not [*run.rglob("*.partial*"), *run.rglob("*.lock")], where
         shutil.rmtree(run)
-        number += int(every)
-    sys.stdout.write(f"{operations} operations, {failed} runs failed\n")
+        number += every
+    assert number > first, f"{way} has only {operations} operations"
+    shutil.rmtree(run)
+    where = f"{way} from operation {first} on, each {every}th of {operations}"
+    sys.stdout.write(f"{where}: {failed} runs failed\n")
 
 
 if __name__ == "__main__":

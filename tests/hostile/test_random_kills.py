@@ -21,16 +21,10 @@ MOST_IN_A_ROW = 3
 # Workers see the end of their nanny, and a nanny that of its parent.
 ENDED_S = 60
 
-kills = pytest.mark.parametrize(
-    "kills", [2, pytest.param(100, marks=[pytest.mark.slow, pytest.mark.timeout(7200)])]
-)
-ways = pytest.mark.parametrize(
-    "more",
-    [
-        pytest.param("", id="one-process"),
-        pytest.param(CLUSTER, id="cluster", marks=pytest.mark.slow),
-    ],
-)
+# `tests.test_jobs_killed` kills before some steps in each run.
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(7200)]
+kills = pytest.mark.parametrize("kills", [2, 100])
+ways = pytest.mark.parametrize("more", ["", CLUSTER], ids=["one-process", "cluster"])
 
 
 def standing(run: Path) -> dict[Path, tuple[int, int]]:

@@ -108,7 +108,7 @@ def limits() -> Iterator[None]:
 
 @pytest.mark.timeout(1200)
 def test_some_rounds(works: Works, tmp_path: Path) -> None:
-    play(0, works, tmp_path, rounds=3)
+    play(0, works, tmp_path, rounds=2)
 
 
 @pytest.mark.slow

@@ -44,6 +44,7 @@ from ooc_graph.shards.cuda_stages import fit_on_device, number_on_device, write_
 from ooc_graph.shards.cuda_work import DeviceWork, Numbered
 from ooc_graph.shards.resumed import begun_with
 from ooc_graph.types import EdgeBlock
+from tests.dying import in_child
 from tests.made_up_place import CudaHere
 from tests.numpy_device import DEVICE_BYTES, stand_in
 from tests.said import Said
@@ -311,33 +312,6 @@ def test_a_lost_workers_tasks_are_done_again(moment: str, tmp_path: Path, worker
     assert source.readings() == readings + 1
 
 
-CHILD = """
-import os, signal, sys
-from itertools import count
-from pathlib import Path
-import pytest
-from ooc_graph.layout import checkpoints
-from ooc_graph.runtime import building
-from tests.numpy_device import DEVICE_BYTES, stand_in
-from tests.unit import test_cuda_builds as mine
-
-stand_in(pytest.MonkeyPatch())
-mine.many_tasks(pytest.MonkeyPatch())
-folder, number = Path(sys.argv[1]), int(sys.argv[2])
-real, calls = checkpoints.write_checkpoint, 0
-
-def fatal(*given):
-    global calls
-    if calls == number:
-        os.kill(os.getpid(), signal.SIGKILL)
-    calls += 1
-    return real(*given)
-
-checkpoints.write_checkpoint = fatal
-mine.build_in_turn(folder)
-"""
-
-
 def many_tasks(patch: pytest.MonkeyPatch) -> None:
     """Tasks and ranges of few arcs."""
     patch.setattr(cuda_shard_ranges, "MOST_ARCS", 20_000)
@@ -350,6 +324,28 @@ def build_in_turn(folder: Path, name: str = "g.zarr", progress: Any = None) -> B
     place = CudaHere(1 << 34, CudaLimits(1 << 30))
     with small_steps():
         return build_on(place, watched(folder / "seen", weight="int64"), folder / name, progress)
+
+
+def build_until(folder: Path, number: int) -> None:
+    """`build_in_turn`, and kill this process once so many checkpoints are written."""
+    stand_in(pytest.MonkeyPatch())
+    many_tasks(pytest.MonkeyPatch())
+    real, calls = checkpoints_module.write_checkpoint, 0
+
+    def fatal(*given: Any) -> Any:
+        nonlocal calls
+        if calls == number:
+            os.kill(os.getpid(), signal.SIGKILL)
+        calls += 1
+        return real(*given)
+
+    pytest.MonkeyPatch().setattr(checkpoints_module, "write_checkpoint", fatal)
+    build_in_turn(folder)
+
+
+def kill(folder: Path, number: int) -> None:
+    """Have a child build until so many checkpoints are written."""
+    assert in_child(build_until, folder, number) == -signal.SIGKILL
 
 
 class Counted:
@@ -384,9 +380,7 @@ def chunks_there(folder: Path) -> dict[str, int]:
 
 @pytest.mark.parametrize("number", [0, 1, 4])
 def test_a_killed_build_goes_on(number: int, tmp_path: Path, counted: Counted) -> None:
-    words = [sys.executable, "-c", CHILD, str(tmp_path), str(number)]
-    done = subprocess.run(words, cwd=REPOSITORY, check=False, timeout=280)
-    assert done.returncode == -signal.SIGKILL
+    kill(tmp_path, number)
     before, said = recorded(tmp_path), Said()
     assert len(before) == number
     assert ("tables" in before) == (number > 0)
@@ -530,8 +524,7 @@ def test_other_code_takes_up_nothing(
 
 @pytest.mark.parametrize("what", ["tables", "rows"])
 def test_what_was_damaged_is_made_again(what: str, tmp_path: Path, counted: Counted) -> None:
-    words = [sys.executable, "-c", CHILD, str(tmp_path), "4"]
-    subprocess.run(words, cwd=REPOSITORY, check=False, timeout=280)
+    kill(tmp_path, 4)
     before = recorded(tmp_path)
     (name,) = [name for name in before if name.startswith(what)][:1]
     (record,) = tmp_path.glob(f"g.zarr.partial-*/spill/done/{name}.json")
@@ -547,8 +540,7 @@ def test_what_was_damaged_is_made_again(what: str, tmp_path: Path, counted: Coun
 def test_what_devices_left_the_cpu_begins_anew(
     tmp_path: Path, counted: Counted, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    words = [sys.executable, "-c", CHILD, str(tmp_path), "4"]
-    subprocess.run(words, cwd=REPOSITORY, check=False, timeout=280)
+    kill(tmp_path, 4)
     said = list[str]()
     monkeypatch.setattr("ooc_graph.types.NoProgress.note", lambda _, text: said.append(text))
     source = watched(tmp_path / "seen", weight="int64")
@@ -577,8 +569,7 @@ def test_a_busy_device_is_waited_for_if_it_has_made_parts(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """A device that is chosen by ``auto``; the CPU would begin anew."""
-    words = [sys.executable, "-c", CHILD, str(tmp_path), str(number)]
-    subprocess.run(words, cwd=REPOSITORY, check=False, timeout=280)
+    kill(tmp_path, number)
     before, said = recorded(tmp_path), Said()
     assert len(before) == number
     place = CudaHere(1 << 34, CudaLimits(1 << 30))
@@ -600,8 +591,7 @@ def test_a_busy_device_is_waited_for_if_it_has_made_parts(
 def test_what_one_process_left_another_cluster_finishes(
     tmp_path: Path, counted: Counted, workers: Client
 ) -> None:
-    words = [sys.executable, "-c", CHILD, str(tmp_path), "3"]
-    subprocess.run(words, cwd=REPOSITORY, check=False, timeout=280)
+    kill(tmp_path, 3)
     before = recorded(tmp_path)
     assert len(before) == 3
     source = watched(tmp_path / "seen", weight="int64")

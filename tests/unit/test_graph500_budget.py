@@ -137,7 +137,8 @@ KEPT_BYTES = 32 << 20
 
 def peak_and_limit(share: float, are_pages: bool, folder: Path) -> tuple[int, int]:
     """Of a scale whose tables are most of what is held."""
-    scale = 18
+    # Pages are those of libraries as well, which keep as much at any scale.
+    scale = 18 if are_pages else 17
     limit = int(share * max(least_by_part(og.Kronecker(scale), Graph500Options(scale)).values()))
     # Within as little, so that the same kernels are compiled.
     within = max(least_by_part(og.Kronecker(10), Graph500Options(10)).values())

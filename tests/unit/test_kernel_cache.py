@@ -344,13 +344,14 @@ def test_a_search_with_a_full_cache(small_disk: Path) -> None:
     text = (
         "import ooc_graph as og\n"
         "graph = og.from_edges([1, 2, 3], [2, 3, 4])\n"
-        "print(og.bfs(graph, 1, device='cpu').level.tolist())\n"
+        # The search with the fewest kernels.
+        "print(og.components(graph, device='cpu').component.tolist())\n"
     )
     environment = {key: value for key, value in os.environ.items() if key != "NUMBA_CACHE_DIR"}
     environment |= {"XDG_CACHE_HOME": str(small_disk), "PYTHONPATH": str(PACKAGE.parent)}
     run = subprocess.run(
         [sys.executable, "-c", text], env=environment, capture_output=True, text=True, check=False
     )
-    assert (run.returncode, run.stdout) == (0, "[0, 1, 2, 3]\n"), run.stderr
+    assert (run.returncode, run.stdout) == (0, "[1, 1, 1, 1]\n"), run.stderr
     assert run.stderr.count(f"RuntimeWarning: {small_disk}") == 1
     assert run.stderr.count("cannot be kept") == 1

@@ -186,7 +186,7 @@ def test_a_task_whose_only_worker_restarts_goes_on_there(tmp_path: Path) -> None
 
 def test_nobody_within_the_patience_is_a_lost_cluster(two: Client, tmp_path: Path) -> None:
     pids = list(two.run(os.getpid).values())
-    tasks, limits = tasks_of(two), {"ooc-graph.answer-timeout": "2s", "ooc-graph.patience": "3s"}
+    tasks, limits = tasks_of(two), {"ooc-graph.answer-timeout": "1s", "ooc-graph.patience": "1s"}
     try:
         with dask.config.set(limits):
             Cluster.of(two).look()
@@ -253,7 +253,7 @@ def test_a_task_that_dask_keeps_while_all_are_paused_is_given_up_in_time() -> No
         # Between a look, in which all can work, and the task's arrival at the scheduler.
         client.run(pause)
         sent = [tasks.submit(operator.add, 1, 2), tasks.submit_to(choose_first, abs, -1)]
-        limits = dask.config.set({"ooc-graph.patience": "3s"})
+        limits = dask.config.set({"ooc-graph.patience": "1s"})
         with limits, pytest.raises(ClusterLostError) as lost:
             [tasks.result(each) for each in sent]
         assert str(lost.value).count("is paused by Dask") == 2
@@ -297,7 +297,7 @@ def test_a_collection_on_a_frozen_worker_is_given_up_in_time(two: Client) -> Non
     (pid,) = two.run(os.getpid, workers=[holder]).values()
     os.kill(pid, signal.SIGSTOP)
     try:
-        limits = {"ooc-graph.answer-timeout": "2s", "ooc-graph.patience": "3s"}
+        limits = {"ooc-graph.answer-timeout": "1s", "ooc-graph.patience": "1s"}
         with dask.config.set(limits), pytest.raises(ClusterLostError, match="has not answered"):
             compute(two, held)
     finally:
@@ -305,20 +305,24 @@ def test_a_collection_on_a_frozen_worker_is_given_up_in_time(two: Client) -> Non
     assert compute(two, held) == 7
 
 
-def test_waits_leave_nothing_on_the_event_loop(client: Client) -> None:
+def test_waits_leave_nothing_on_the_event_loop(client: Client, tmp_path: Path) -> None:
     def tasks_there() -> int:
         return len(asyncio.all_tasks(client.loop.asyncio_loop))
 
-    future, cluster = client.submit(time.sleep, 8, pure=False), Cluster.of(client)
-    cluster.wait([future], 0.05)
-    before = tasks_there()
-    for _ in range(20):
+    ended = tmp_path / "ended"
+    future, cluster = client.submit(address_once, ended), Cluster.of(client)
+    try:
         cluster.wait([future], 0.05)
-    # A busy loop ends them later.
-    deadline_s = time.monotonic() + 5
-    while tasks_there() > before + 2:
-        assert time.monotonic() < deadline_s
-        time.sleep(0.05)
+        before = tasks_there()
+        for _ in range(20):
+            cluster.wait([future], 0.05)
+        # A busy loop ends them later.
+        deadline_s = time.monotonic() + 5
+        while tasks_there() > before + 2:
+            assert time.monotonic() < deadline_s
+            time.sleep(0.05)
+    finally:
+        ended.touch()
 
 
 def test_tasks_say_what_they_do_on_the_dashboard_and_in_the_logs_of_workers(
