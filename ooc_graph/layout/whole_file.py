@@ -167,7 +167,8 @@ def locked(final: Path, run_id: str, path: Path | None = None) -> Iterator[Lock]
         holder = {"run": run_id, "pid": os.getpid(), "host": socket.gethostname()}
         holder["since"] = datetime.now(UTC).isoformat(timespec="seconds")
         os.ftruncate(descriptor, 0)
-        os.pwrite(descriptor, json.dumps(holder).encode(), 0)
+        with naming(lock.path):
+            _write_whole(descriptor, json.dumps(holder).encode())
         with not_inherited(descriptor):
             yield lock
     finally:
