@@ -14,18 +14,20 @@ import select
 import socket
 import struct
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from threading import Lock
 from typing import ClassVar
 
+from ooc_graph.exchange.links import Link, Links, taken
 from ooc_graph.forked import not_inherited
 
 TICK_S = 0.5
 """How often a thread that waits checks whether the attempt goes on."""
 
-_HELLO = struct.Struct("<16sI")  # token, member
+_HELLO = struct.Struct("<16s8sI")  # token, name of the connection, member
 _CREDENTIALS = struct.Struct("3i")  # process, user, group
 _CALLERS = 128
 """Callers that may wait at a door until it takes them; further ones try again."""
@@ -42,22 +44,31 @@ class LeftError(Exception):
 
 @dataclass(frozen=True)
 class Address:
-    """Where a door is; those of one host have equal ``host``."""
+    """Where a door is; those of one host have equal ``host``.
+
+    ``links`` are the names of connections that there are already.
+    """
 
     host: tuple[str, ...]
     name: str
     token: bytes
+    links: frozenset[bytes] = frozenset()
 
 
 class Door:
-    """Takes connections for one attempt; opened and shut on the worker's event loop."""
+    """Takes connections for one attempt; opened and shut on the worker's event loop.
+
+    Those that the worker has ``kept`` are the door's until it is shut.
+    """
 
     works: ClassVar[bool] = True
     """Whether this process may try; not once something failed that should have worked."""
 
-    def __init__(self) -> None:
-        token = secrets.token_bytes(16)
-        self.address = Address(_host(), f"\0ooc-graph-{secrets.token_hex(8)}", token)
+    def __init__(self, kept: Links | None = None) -> None:
+        self._kept: Links = {} if kept is None else kept
+        self._links, self._lock, self._is_shut = taken(self._kept), Lock(), False
+        token, name = secrets.token_bytes(16), f"\0ooc-graph-{secrets.token_hex(8)}"
+        self.address = Address(_host(), name, token, frozenset(self._links))
         self._listener = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self._inherited = ExitStack()
         self._inherited.enter_context(not_inherited(self._listener.fileno()))
@@ -71,44 +82,65 @@ class Door:
             raise
 
     @classmethod
-    def opened(cls) -> Door | None:
+    def opened(cls, kept: Links) -> Door | None:
         """A new door; None if this system or this process cannot have any."""
         try:
-            return cls() if cls.works else None
+            return cls(kept) if cls.works else None
         except (OSError, AttributeError):
             return None
 
     def shut(self) -> None:
-        """Take no more connections."""
+        """Take no more connections; those that nobody uses are kept for the next."""
         self._inherited.close()
         self._listener.close()
+        with self._lock:
+            self._is_shut = True
+            self._kept |= self._links
+            self._links = {}
+
+    def keep(self, links: Iterable[Link]) -> None:
+        """Take connections back, over which nothing is on its way; from any thread."""
+        with self._lock:
+            if not self._is_shut:
+                self._links |= {link.name: link for link in links}
+                return
+        for link in links:
+            link.close()
 
     def link(
         self, member: int, others: Mapping[int, Address], check: Callable[[], None]
-    ) -> dict[int, socket.socket]:
+    ) -> dict[int, Link]:
         """Connect with all others, who do the same; ``check`` is called while they do not.
 
         Called by the task's thread. LeftError: somebody's door is not open any more. OSError: this
         does not work here.
         """
-        links: dict[int, socket.socket] = {}
+        links: dict[int, Link] = {}
         callers: list[socket.socket] = []
         try:
             for other, address in others.items():
-                if other < member:
+                if (kept := self._taken(address)) is not None:
+                    links[other] = kept
+                elif other < member:
                     links[other] = _dialled(other, address, member, check)
             while len(links) < len(others):
                 callers += self._accepted(callers)
                 callers = [one for one in callers if not self._has_said(one, others, links)]
                 check()
         except BaseException:
-            for one in links.values():
-                one.close()
+            for link in links.values():
+                link.close()
             raise
         finally:
             for one in callers:
                 one.close()
         return links
+
+    def _taken(self, address: Address) -> Link | None:
+        """A connection to a door that both have kept; the same one at both ends."""
+        both = self.address.links & address.links
+        with self._lock:
+            return self._links.pop(min(both), None) if both else None
 
     def _accepted(self, callers: list[socket.socket]) -> list[socket.socket]:
         """Wait a little; who called meanwhile and is of the same user."""
@@ -131,25 +163,25 @@ class Door:
         self,
         caller: socket.socket,
         others: Mapping[int, Address],
-        links: dict[int, socket.socket],
+        links: dict[int, Link],
     ) -> bool:
         """Whether a caller has said who it is; it is a link if that is right, else refused."""
         try:
-            token, other = _HELLO.unpack(caller.recv(_HELLO.size + 1))
+            token, name, other = _HELLO.unpack(caller.recv(_HELLO.size + 1))
         except BlockingIOError:
             return False
         except (OSError, struct.error):
-            token, other = b"", -1
+            token, name, other = b"", b"", -1
         is_right = secrets.compare_digest(token, self.address.token)
         if is_right and other in others and other not in links:
-            links[other] = caller
+            links[other] = Link(caller, name)
         else:
             caller.close()
         return True
 
 
-def _dialled(other: int, address: Address, member: int, check: Callable[[], None]) -> socket.socket:
-    link = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+def _dialled(other: int, address: Address, member: int, check: Callable[[], None]) -> Link:
+    link, name = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET), secrets.token_bytes(8)
     try:
         link.setblocking(False)
         while not _is_let_in(link, address.name):
@@ -157,14 +189,14 @@ def _dialled(other: int, address: Address, member: int, check: Callable[[], None
             time.sleep(_BUSY_S)
         if not _is_own(link):
             raise PermissionError(f"{address.name[1:]} belongs to another user")
-        link.send(_HELLO.pack(address.token, member))
+        link.send(_HELLO.pack(address.token, name, member))
     except (ConnectionRefusedError, BrokenPipeError, ConnectionResetError):
         link.close()
         raise LeftError(other) from None
     except BaseException:
         link.close()
         raise
-    return link
+    return Link(link, name)
 
 
 def _is_let_in(link: socket.socket, name: str) -> bool:

@@ -107,6 +107,8 @@ class Party:
         self._seconds += time.monotonic() - self._quiet_since_s
         self.supersteps += 1
         self._require_same_kind(kind, mail)
+        if kind is Kind.DONE and self._memory is not None:
+            self._memory.keep_links()
         return mail
 
     def _addressed(

@@ -9,6 +9,7 @@ from typing import cast
 from distributed import Worker, WorkerPlugin
 
 from ooc_graph.exchange.doors import Address, Door
+from ooc_graph.exchange.links import Links
 from ooc_graph.exchange.parcel import Kind, Parcel, Postbox, StaleParcelError
 from ooc_graph.settings import patience_s
 
@@ -33,6 +34,7 @@ class ExchangePlugin(WorkerPlugin):
 
     def __init__(self) -> None:
         self._boxes: dict[tuple[str, int], Postbox] = {}
+        self._links: Links = {}  # with workers of the same host, that no attempt has
 
     def setup(self, worker: Worker) -> None:
         """Add the handlers that other workers call."""
@@ -47,6 +49,8 @@ class ExchangePlugin(WorkerPlugin):
         worker.handlers.pop(WAITS_FOR_OP, None)
         for box in self._boxes.values():
             box.abort("the worker closes")
+        for link in self._links.values():
+            link.close()
 
     def open(self, run_id: str, attempt: int, senders: frozenset[int]) -> Address | None:
         """Make a postbox; those of earlier attempts of the run are closed.
@@ -56,7 +60,7 @@ class ExchangePlugin(WorkerPlugin):
         for other, number in list(self._boxes):
             if other == run_id and number < attempt:
                 self.close(other, number, f"attempt {attempt} began")
-        door = Door.opened() if senders else None
+        door = Door.opened(self._links) if senders else None
         self._boxes[run_id, attempt] = Postbox(senders, door)
         # A worker that was frozen may be asked to open when nobody waits for it any more.
         self._loop.call_later(UNMANNED * patience_s(), self._close_unmanned, run_id, attempt)

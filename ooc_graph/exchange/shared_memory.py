@@ -16,16 +16,16 @@ import select
 import socket
 import struct
 from collections.abc import Callable, Collection, Mapping, Sequence
-from contextlib import ExitStack, suppress
+from contextlib import suppress
 from threading import Event, Lock
 from typing import NoReturn
 
 from ooc_graph.exchange import written
 from ooc_graph.exchange.doors import TICK_S, Address, Door, LeftError
+from ooc_graph.exchange.links import Link
 from ooc_graph.exchange.parcel import EARLY_BYTES, Parcel
 from ooc_graph.exchange.transport import AttemptAbortedError, Mail, SharingRefusedError
 from ooc_graph.exchange.written import MESSAGE_BYTES, Layout, has_more, mapped, nothing, read
-from ooc_graph.forked import not_inherited
 from ooc_graph.types import AnyArray
 
 _SLACK_BYTES = 1 << 20
@@ -53,8 +53,7 @@ class SharedMemory:
         self.bytes_sent = 0
         self._member, self._door, self._others = member, door, others
         self._names, self._check = names, check
-        self._links: dict[int, socket.socket] = {}
-        self._open = ExitStack()
+        self._links: dict[int, Link] = {}
         self._lock = Lock()  # of what is closed by the thread, and stopped by the event loop
         self._stopped = Event()
         self._letters: written.Letters = []
@@ -137,11 +136,17 @@ class SharedMemory:
                 with suppress(OSError):
                     link.shutdown(socket.SHUT_RDWR)
 
+    def keep_links(self) -> None:
+        """Leave connections for the next attempt: everyone has taken all that was sent."""
+        with self._lock:
+            self._door.keep(self._links.values())
+            self._links = {}
+
     def close(self) -> None:
         """Let go of connections and memory."""
         with self._lock:
-            self._open.close()
-            self._links = {}
+            while self._links:
+                self._links.popitem()[1].close()
         self._memories.clear()
         self._theirs.clear()
 
@@ -153,9 +158,6 @@ class SharedMemory:
             self._wait_for_end(error.member)
         except OSError as error:
             self._give_up(error)
-        for link in links.values():
-            self._open.enter_context(link)
-            self._open.enter_context(not_inherited(link.fileno()))
         with self._lock:
             self._links = links
 
@@ -224,10 +226,9 @@ class SharedMemory:
         return message
 
     def _wait(self) -> None:
-        """Wait a little until a message has come that is missing, or whoever sends it is gone."""
+        """Wait a little for the one whose task was sent last: to be woken by each takes longer."""
         poll = select.poll()
-        for member in self._missing:
-            poll.register(self._links[member], select.POLLIN)
+        poll.register(self._links[max(self._missing)], select.POLLIN)
         if not poll.poll(TICK_S * 1e3):
             self._check()
 

@@ -26,6 +26,8 @@ def dask_config() -> dict[str, Any]:
         # A hundred times a second the event loop would take the lock that ranks need, to find them
         # in a kernel.
         "distributed.worker.profile.enabled": False,
+        # Fifty times a second each event loop would see whether it is late.
+        "distributed.admin.tick.interval": "500ms",
         "distributed.scheduler.worker-saturation": float("inf"),
         "distributed.scheduler.preload": ["ooc_graph.runtime.scheduler_preload"],
         # How long it keeps what it did for a client that has left.

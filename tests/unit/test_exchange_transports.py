@@ -345,8 +345,8 @@ def test_strangers_are_refused(two_doors: tuple[Door, Door]) -> None:
             stranger.settimeout(PATIENCE_S)
             stranger.connect(first.address.name)
         _silent, wrong, unknown, short = strangers
-        wrong.send(doors._HELLO.pack(second.address.token, 1))
-        unknown.send(doors._HELLO.pack(first.address.token, 7))
+        wrong.send(doors._HELLO.pack(second.address.token, b"", 1))
+        unknown.send(doors._HELLO.pack(first.address.token, b"", 7))
         short.send(b"x")
         with ThreadPoolExecutor(1) as executor:
             linking = executor.submit(first.link, 0, {1: second.address}, no_check)
@@ -370,7 +370,7 @@ def test_other_users_are_refused(two_doors: tuple[Door, Door]) -> None:
                 doors._dialled(0, first.address, 1, no_check)
         finally:
             os.seteuid(0)
-        stranger.send(doors._HELLO.pack(first.address.token, 1))
+        stranger.send(doors._HELLO.pack(first.address.token, b"", 1))
         checks = iter([no_check, no_check])
 
         def give_up() -> None:

@@ -7,7 +7,10 @@ knows the same of it.
 
 from __future__ import annotations
 
+import platform
+import sys
 import time
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from llvmlite import ir
@@ -24,6 +27,7 @@ from ooc_graph.kernels.common.team import (
     atomic_add,
     atomic_load,
     atomic_store,
+    element_pointer,
     yield_core,
 )
 
@@ -33,6 +37,11 @@ GIVEN_UP, BUSY = -1, -2
 """What word `GENERATION` of the common control array is from then on; `BUSY`: somebody could not
 come, because another search has the threads."""
 _LOOKS = 256
+_SLEEP_NS = 20_000_000
+"""How long a thread sleeps at most before it looks whether it has waited for too long."""
+_NUMBERS = {"x86_64": 202, "aarch64": 98, "riscv64": 98, "ppc64le": 221}
+FUTEX = _NUMBERS.get(platform.machine()) if sys.platform == "linux" else None
+"""Number of the system call by which threads sleep until they are woken; None: they cannot."""
 
 
 class Waits(NamedTuple):
@@ -58,19 +67,36 @@ def seconds(typing_context: Any) -> Any:  # noqa: ARG001
     return types.int64(), generate
 
 
-@instruction
-def nap(typing_context: Any) -> Any:  # noqa: ARG001
-    """Sleep as shortly as the system lets a thread, some 0.1 ms (POSIX ``usleep``)."""
+def _futex(operation: int) -> Callable[..., Any]:
+    """Instruction that calls Linux's ``futex``, which sees the low half of a word of int64."""
 
-    def generate(context: Any, builder: Any, *_: Any) -> Any:
-        word = ir.IntType(32)
-        function = cgutils.get_or_insert_function(
-            builder.module, ir.FunctionType(word, [word]), "usleep"
-        )
-        builder.call(function, [word(20)])
-        return context.get_dummy_value()
+    def typing(typing_context: Any, array: Any, index: Any, value: Any) -> Any:  # noqa: ARG001
+        def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+            if FUTEX is not None:
+                number, word = ir.IntType(32), ir.IntType(64)
+                at = builder.ptrtoint(
+                    element_pointer(context, builder, signature.args[0], args[0], args[1]), word
+                )
+                limit = cgutils.alloca_once_value(
+                    builder, ir.Constant(ir.ArrayType(word, 2), [0, _SLEEP_NS])
+                )
+                function = cgutils.get_or_insert_function(
+                    builder.module, ir.FunctionType(word, [word] * 5), "syscall"
+                )
+                low = builder.zext(builder.trunc(args[2], number), word)
+                given = word(FUTEX), at, word(operation), low, builder.ptrtoint(limit, word)
+                builder.call(function, given)
+            return context.get_dummy_value()
 
-    return types.void(), generate
+        return types.void(array, types.intp, array.dtype), generate
+
+    return typing
+
+
+_sleep_while = instruction(_futex(0))
+"""``_sleep_while(array, index, value)``: until `_wake`, a while, or no time if it is another."""
+_wake = instruction(_futex(1))
+"""``_wake(array, index, count)``: so many who sleep for a word, in whatever process."""
 
 
 @kernel
@@ -80,14 +106,17 @@ def meet(control: Any, own: Any, members: int, begun_s: int, waits: Any) -> bool
     ``control`` is common to all, ``own`` that of the process; both are as of `new_control`. Who has
     been at work since ``begun_s`` waits so long once more, at most `MOST_PATIENCE_S`, and
     ``waits.patience_s`` besides: parts of the same work do not differ by more. A waiting thread
-    sleeps if members ``waits.are_crowded``; otherwise it only offers its core to others.
+    sleeps at once if members ``waits.are_crowded``; otherwise it only offers its core to others.
     """
     generation = atomic_load(control, GENERATION)
     if generation < 0:
         return False
     if atomic_add(control, ARRIVED, 1) == members - 1:
         atomic_store(control, ARRIVED, 0)
-        return bool(atomic_replace(control, GENERATION, generation, generation + 1) == generation)
+        before = atomic_replace(control, GENERATION, generation, generation + 1)
+        if waits.are_crowded:
+            _wake(control, GENERATION, members)
+        return bool(before == generation)
     looks, waiting_s = 0, seconds()
     until_s = waiting_s + waits.patience_s + min(waiting_s - begun_s, MOST_PATIENCE_S)
     while True:
@@ -95,11 +124,11 @@ def meet(control: Any, own: Any, members: int, begun_s: int, waits: Any) -> bool
         if now != generation:
             return bool(now >= 0)
         looks += 1
-        if looks > SPINS:
+        if waits.are_crowded or looks > SPINS:
             if waits.are_crowded:
-                nap()
+                _sleep_while(control, GENERATION, generation)
             else:
                 yield_core()
-            is_over = looks % _LOOKS == 0 and seconds() > until_s
+            is_over = (waits.are_crowded or looks % _LOOKS == 0) and seconds() > until_s
             if is_over or atomic_load(own, ABORT) != 0:
                 atomic_replace(control, GENERATION, generation, GIVEN_UP)

@@ -60,4 +60,5 @@ class LaunchesTogether:
 def waits_of(threads: int) -> meeting.Waits:
     """How all ranks together, which have ``threads``, wait for each other."""
     # Workers may be bound to cores of their own.
-    return meeting.Waits(meeting.PATIENCE_S, threads > (os.cpu_count() or 1))
+    are_crowded = meeting.FUTEX is not None and threads > (os.cpu_count() or 1)
+    return meeting.Waits(meeting.PATIENCE_S, are_crowded)

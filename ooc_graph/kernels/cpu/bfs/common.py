@@ -3,6 +3,7 @@
 In memory that all processes map are the parents, and bitmaps: of what is visited, of what each rank
 claims in a push, and of two frontiers, of which one is read and one written. Parents and the first
 two kinds have the rows of one rank behind those of the other; the frontiers are by internal id.
+A byte for each block of rows says whether a rank has claimed any.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from ooc_graph.kernels.common.bitmap import WORD_BITS, Words
 from ooc_graph.kernels.common.compiled import subroutine
 from ooc_graph.kernels.common.dealt import Dealt
 from ooc_graph.kernels.common.meeting import Waits
-from ooc_graph.kernels.common.team import CONTROL_WORDS
+from ooc_graph.kernels.common.team import CONTROL_WORDS, LINE
 from ooc_graph.kernels.cpu.bfs.fused import Trace
 from ooc_graph.kernels.cpu.bfs.pull import IntoRows, Tree
 from ooc_graph.kernels.cpu.bfs.push import OutRows
@@ -25,7 +26,8 @@ from ooc_graph.types import DEAL_BLOCK, DEAL_BLOCK_BITS, AnyArray, IntArray
 class Common(NamedTuple):
     """What all ranks have in common; ``stride`` is from a rank's first row to that of the next.
 
-    ``claimed`` has a bitmap for each rank, so that they do not write to the same cache lines.
+    ``claimed`` has a bitmap for each rank, so that they do not write to the same cache lines, and
+    ``touched`` a byte of each rank for every block, in lines of its own.
     """
 
     control: IntArray
@@ -33,6 +35,7 @@ class Common(NamedTuple):
     visited: Words
     claimed: Words
     frontier: Words
+    touched: AnyArray
     stride: int
 
 
@@ -67,7 +70,9 @@ class Start(NamedTuple):
 def common_bytes(vertices: int, ranks: int, id_bytes: int) -> int:
     """Memory for `Common`; fewer ranks, of which this number is a multiple, need no more."""
     rows = _stride(vertices, ranks) * ranks
-    return 8 * CONTROL_WORDS + rows * id_bytes + (3 + ranks) * 8 * (rows // WORD_BITS)
+    bitmaps = (3 + ranks) * 8 * (rows // WORD_BITS)
+    # Padding to whole lines is the same for fewer ranks, or less.
+    return 8 * CONTROL_WORDS + rows * id_bytes + bitmaps + ranks * touched_bytes(rows)
 
 
 def common_in(memory: AnyArray, vertices: int, ranks: int, ids: np.dtype[Any]) -> Common:
@@ -75,11 +80,18 @@ def common_in(memory: AnyArray, vertices: int, ranks: int, ids: np.dtype[Any]) -
     stride = _stride(vertices, ranks)
     rows = stride * ranks
     words = 8 * (rows // WORD_BITS)
-    sizes = 8 * CONTROL_WORDS, rows * ids.itemsize, words, ranks * words, 2 * words
+    bitmaps, touched_size = (words, ranks * words, 2 * words), ranks * touched_bytes(rows)
+    sizes = 8 * CONTROL_WORDS, rows * ids.itemsize, *bitmaps, touched_size
     assert len(memory) >= sum(sizes)
-    control, parent, *bitmaps = np.split(memory[: sum(sizes)], np.cumsum(sizes[:-1]))
-    visited, claimed, frontier = (one.view(np.uint64) for one in bitmaps)
-    return Common(control.view(np.int64), parent.view(ids), visited, claimed, frontier, stride)
+    control, parent, *maps, touched = np.split(memory[: sum(sizes)], np.cumsum(sizes[:-1]))
+    visited, claimed, frontier = (one.view(np.uint64) for one in maps)
+    tables = parent.view(ids), visited, claimed, frontier, touched
+    return Common(control.view(np.int64), *tables, stride)
+
+
+def touched_bytes(rows: int) -> int:
+    """Bytes of a rank in ``touched``, in whole cache lines."""
+    return -(-(rows >> DEAL_BLOCK_BITS) // (8 * LINE)) * 8 * LINE
 
 
 def _stride(vertices: int, ranks: int) -> int:

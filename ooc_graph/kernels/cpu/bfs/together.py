@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from ooc_graph.kernels.common import bitmap, meeting
-from ooc_graph.kernels.common.bitmap import LOW, ONE, SIX, has, lowest_bit
+from ooc_graph.kernels.common.bitmap import SIX
 from ooc_graph.kernels.common.compiled import kernel, subroutine, varying
 from ooc_graph.kernels.common.dealt import internal_of
 from ooc_graph.kernels.common.decisions import PULL, PUSH
@@ -16,12 +16,10 @@ from ooc_graph.kernels.common.team import (
     LINE,
     OPERATION,
     atomic_add,
-    atomic_or,
-    atomic_umin,
     take_chunk,
 )
 from ooc_graph.kernels.cpu.bfs import pull
-from ooc_graph.kernels.cpu.bfs.common import index_of
+from ooc_graph.kernels.cpu.bfs.claims import push, settle
 from ooc_graph.kernels.cpu.bfs.fused import DONE
 from ooc_graph.kernels.cpu.bfs.thin_levels import choose_direction
 
@@ -30,8 +28,6 @@ CHUNKS = pull.REACHED + LINE
 COUNTS = FIRST_FREE
 """First of three groups of words of the common control array: vertices found, arcs, examined."""
 _GROUP = 3 * LINE
-PUSH_WORDS = 4
-"""Bitmap words of the frontier that a thread takes at once to push."""
 
 
 @subroutine
@@ -69,74 +65,6 @@ def _pull(
             arcs += a
             examined += e
         _tell(tree.found, dealt, found, begin, end)
-
-
-@subroutine
-def _push(threads: int, control: Any, word: int, own: Any, dealt: Any, common: Any) -> Any:
-    """Offer the rows found last to their neighbours as parents; arcs examined."""
-    out, found = own.out, own.tree.found
-    examined, none = np.int64(0), np.uint64(common.parent.dtype.type(-1))
-    all_words = len(common.visited)
-    claimed = common.claimed[dealt.shard * all_words : (dealt.shard + 1) * all_words]
-    while True:
-        begin, end = take_chunk(control, PUSH_WORDS, len(found), 0, word)
-        if begin >= end:
-            return examined
-        for index in range(begin, end):
-            rest = found[index]
-            while rest != 0:
-                row = np.int64(index * bitmap.WORD_BITS + lowest_bit(rest))
-                rest &= rest - ONE
-                u = np.uint64(internal_of(row, dealt))
-                position, stop = np.uint64(out.offsets[row]), np.uint64(out.offsets[row + 1])
-                examined += np.int64(stop - position)
-                while position < stop:
-                    at = index_of(out.neighbors[position], dealt, common.stride)
-                    position += ONE
-                    if has(common.visited, at) or np.uint64(common.parent[at]) <= u:
-                        continue
-                    if np.uint64(atomic_umin(common.parent, at, u)) != none:
-                        continue
-                    if threads == 1:
-                        bitmap.put(claimed, at)
-                    else:
-                        atomic_or(claimed, at >> SIX, ONE << (at & LOW))
-
-
-@subroutine
-def _take_claimed(claimed: Any, all_words: int, ranks: int, word: int) -> Any:
-    """What all ranks have claimed of a word of rows, which they forget."""
-    new = np.uint64(0)
-    for rank in range(ranks):
-        theirs = claimed[np.uint64(rank * all_words + word)]
-        if theirs != 0:
-            new |= theirs
-            claimed[np.uint64(rank * all_words + word)] = 0
-    return new
-
-
-@subroutine
-def _settle(
-    control: Any, word: int, own: Any, dealt: Any, common: Any, depth: int
-) -> tuple[int, int]:
-    """Make what was claimed of the own rows the frontier; how many, and their out-arcs."""
-    tree, count, arcs, ranks = own.tree, 0, 0, 1 << dealt.shard_bits
-    first, all_words = dealt.shard * common.stride // bitmap.WORD_BITS, len(common.visited)
-    while True:
-        begin, end = take_chunk(control, pull.CHUNK_WORDS, len(tree.found), 0, word)
-        if begin >= end:
-            return count, arcs
-        for index in range(begin, end):
-            rest = _take_claimed(common.claimed, all_words, ranks, first + index)
-            tree.found[index] = rest
-            if rest == 0:
-                continue
-            tree.visited[index] |= rest
-            count += bitmap.count_bits(rest)
-            arcs += pull.arcs_of_word(own.out.offsets, index, rest)
-            while rest != 0:
-                tree.level[index * bitmap.WORD_BITS + lowest_bit(rest)] = depth
-                rest &= rest - ONE
 
 
 @subroutine
@@ -211,7 +139,7 @@ def search_together(
             if direction == PULL:
                 _tell_all(control, word, own.tree.found, dealt, this)
             else:
-                e = _push(threads, control, word, own, dealt, common)
+                e = push(threads, control, word, own, dealt, common)
             if not _end_step(control, common, start, begun_s, counts, nothing):
                 return
             step += 1
@@ -219,5 +147,5 @@ def search_together(
         if direction == PULL:
             c, a, e = _pull(control, word, own, dealt, this, after, depth)
         else:
-            c, a = _settle(control, word, own, dealt, common, depth)
+            c, a = settle(control, word, own, dealt, common, depth)
         is_known = direction == PULL

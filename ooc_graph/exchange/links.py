@@ -1,0 +1,54 @@
+"""Connections between workers of one host, each of which serves one attempt after the other.
+
+Once an attempt has come to its end, nothing is on its way over its connections. Who opens a door
+for the next takes all that the worker has, and names them in its address: so both ends know the
+same of which one is used.
+"""
+
+from __future__ import annotations
+
+import socket
+from contextlib import ExitStack
+
+from ooc_graph.forked import not_inherited
+
+
+class Link(socket.socket):
+    """A connection with another worker; both ends call it by its name."""
+
+    def __init__(self, one: socket.socket, name: bytes) -> None:
+        super().__init__(fileno=one.detach())
+        self.setblocking(False)
+        self.name = name
+        self._inherited = ExitStack()
+        self._inherited.enter_context(not_inherited(self.fileno()))
+
+    def close(self) -> None:
+        """End it."""
+        self._inherited.close()
+        super().close()
+
+    @property
+    def is_quiet(self) -> bool:
+        """Whether it is open, and nothing has come that was not taken."""
+        try:
+            self.recv(1, socket.MSG_PEEK)
+        except BlockingIOError:
+            return True
+        except OSError:
+            pass
+        return False
+
+
+Links = dict[bytes, Link]
+"""Connections by name."""
+
+
+def taken(kept: Links) -> Links:
+    """Take all connections that can be used; the others are closed."""
+    links = dict(kept)
+    kept.clear()
+    for name, link in list(links.items()):
+        if not link.is_quiet:
+            links.pop(name).close()
+    return links
