@@ -25,7 +25,7 @@ import numpy as np
 from ooc_graph.bits import lowest_bit
 from ooc_graph.kernels.common.compiled import kernel, subroutine
 from ooc_graph.kernels.common.team import FIRST_FREE, LINE, Team, barrier, new_control
-from ooc_graph.kernels.cpu.csr.arcs import Arcs, fetch_rows, share_rows
+from ooc_graph.kernels.cpu.csr.arcs import Arcs, fetch_rows, length_of, share_rows
 from ooc_graph.kernels.cpu.csr.buckets import (
     COUNTS,
     FRONT,
@@ -33,7 +33,6 @@ from ooc_graph.kernels.cpu.csr.buckets import (
     State,
     improve,
     insert,
-    length_of,
     take_front,
 )
 from ooc_graph.kernels.cpu.csr.vectors import NEARER_ARCS, nearer
