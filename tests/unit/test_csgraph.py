@@ -32,6 +32,7 @@ GRAPHS = {"sparse": (300, 0.01), "dense": (200, 0.3), "pieces": (400, 0.002)}
 @pytest.fixture(autouse=True)
 def nothing_is_small(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(matrices, "SMALL_ARCS", 0)
+    monkeypatch.setattr(found_module, "FEW_SOURCES", 8)
 
 
 def graph_of(kind: str, *, integers: bool = False) -> Any:

@@ -9,8 +9,8 @@ Rows lie apart in memory, and to come to a row takes longer than to scan a short
 hubs, whose short rows rarely improve anything, these wait until the buckets are empty, and are
 scanned once in the order of memory. What they improve goes through the buckets.
 
-Buckets are as wide as a quarter of the median weight for each arc that a row has on average. There are
-`BUCKETS`; what lies beyond the last waits in it, and is looked at again.
+Buckets are as wide as a quarter of the median weight for each arc that a row has on average. There
+are `BUCKETS`; what lies beyond the last waits in it, and is looked at again.
 
 [1] U. Meyer, P. Sanders, "Delta-stepping: a parallelizable shortest path algorithm", J. Algorithms
 49 (2003).
