@@ -49,13 +49,13 @@ class Tree:
     def paths(self, cutoff: float | None = None, *, backward: bool = False) -> dict[Any, list[Any]]:
         """Path to each node that is no farther than a cutoff; ``backward``, from there."""
         order = self._order(cutoff)
-        above = self._places_above(order)
+        above = self._indices_above(order)
         nodes = self.graph.nodes[order]
         if (above[1:] < np.arange(1, len(order))).all():
             return dict(zip(nodes.tolist(), _paths(nodes, above, backward), strict=True))
         # A parent comes later if the edge from it weighs 0 or less.
         down = order[np.argsort(_depths(above), kind="stable")]
-        paths = _paths(self.graph.nodes[down], self._places_above(down), backward)
+        paths = _paths(self.graph.nodes[down], self._indices_above(down), backward)
         found = dict(zip(self.graph.nodes[down].tolist(), paths, strict=True))
         return {node: found[node] for node in nodes.tolist()}
 
@@ -65,11 +65,11 @@ class Tree:
         nodes, before = self.graph.nodes[order], self.graph.nodes[self.parents()[order]]
         return dict(zip(nodes.tolist(), before.tolist(), strict=True))
 
-    def _places_above(self, order: IntArray) -> IntArray:
+    def _indices_above(self, order: IntArray) -> IntArray:
         """Where parents stand in an order; 0 for the source, which is the first."""
-        place = np.zeros(len(self.graph), np.int64)
-        place[order] = np.arange(len(order))
-        above = place[self.parents()[order]]
+        index = np.zeros(len(self.graph), np.int64)
+        index[order] = np.arange(len(order))
+        above = index[self.parents()[order]]
         above[0] = 0
         return above
 
