@@ -25,7 +25,7 @@ from harness.program import Program, load_average
 from harness.timing import take_turns
 from peers_graphs import kronecker
 from scipy.sparse import csgraph as scipys
-from scipy.sparse import csr_array
+from scipy.sparse import csr_array, issparse
 
 from ooc_graph import csgraph as ours
 from ooc_graph.threads import cores
@@ -67,6 +67,9 @@ def compared(program: Program, name: str, matrix: Any, call: Callable[[Any], Any
 
 
 def _arrays(found: Any) -> tuple[Any, ...]:
+    if issparse(found):
+        # Rows of SciPy's are in no order.
+        return (found.sorted_indices().data,)
     return found if isinstance(found, tuple) else (found,)
 
 
@@ -78,7 +81,8 @@ def large(program: Program, matrix: Any) -> None:
     for name, call in {
         "breadth_first_order": lambda of: of.breadth_first_order(matrix, root),
         "breadth_first_order, undirected": lambda of: of.breadth_first_order(matrix, root, False),
-        "breadth_first_tree": lambda of: of.breadth_first_tree(matrix, root).data,
+        "breadth_first_tree": lambda of: of.breadth_first_tree(matrix, root),
+        "breadth_first_tree, undirected": lambda of: of.breadth_first_tree(matrix, root, False),
         "connected_components": lambda of: of.connected_components(matrix),
         "shortest_path, unweighted": lambda of: of.shortest_path(
             matrix, unweighted=True, indices=root

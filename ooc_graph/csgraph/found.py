@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -22,7 +23,7 @@ from ooc_graph.shards.in_memory import build_in_memory
 from ooc_graph.threads import cores
 from ooc_graph.types import AnyArray, IntArray
 
-FEW_SOURCES = 8
+FEW_SOURCES = 32
 """Number of sources from which a graph in memory pays: batches of sources share reads of arcs."""
 
 
@@ -41,12 +42,19 @@ def from_each(matrix: Any, sources: IntArray, asked: Asked) -> tuple[AnyArray, .
         return all_from_each(matrix, sources, asked)
     distance, predecessor = _answers(len(sources), matrix.shape[0], asked)
     sides = sides_of(arcs_of(matrix, weighted=not asked.unweighted), directed=asked.directed)
-    if asked.unweighted:
-        _count_steps(sides, sources, distance, predecessor, asked.limit)
-    else:
-        search = NearestSearch(sides, all_threads())
-        for index in range(len(sources)):
-            search.run(sources[index : index + 1], distance[index], predecessor[index], asked.limit)
+
+    def count_steps(team: Team) -> Callable[[int], None]:
+        return lambda index: _count_steps(
+            sides, int(sources[index]), distance[index], predecessor[index], asked.limit, team
+        )
+
+    def search_nearest(team: Team) -> Callable[[int], None]:
+        search = NearestSearch(sides, team)
+        return lambda index: search.run(
+            sources[index : index + 1], distance[index], predecessor[index], asked.limit
+        )
+
+    _run(count_steps if asked.unweighted else search_nearest, len(sources))
     return (distance, predecessor) if asked.predecessors else (distance,)
 
 
@@ -56,27 +64,28 @@ def _answers(rows: int, vertices: int, asked: Asked) -> tuple[AnyArray, AnyArray
     return np.full((rows, vertices), np.inf), np.full((rows, wanted), NONE, np.int32)
 
 
-def _count_steps(
-    sides: Any, sources: IntArray, distance: AnyArray, predecessor: AnyArray, limit: float
-) -> None:
+def _run(prepare: Callable[[Team], Callable[[int], None]], count: int) -> None:
+    """Search from each source by what is made for a team: one source a thread, if they suffice."""
     team = all_threads()
-
-    def search(one: Team, index: int) -> None:
-        steps = distance[index]
-        _, found = breadth_first(sides, int(sources[index]), one, steps)
-        far = steps > limit
-        if limit < len(steps):
-            steps[far] = np.inf
-        if len(predecessor[index]):
-            found[far] = NONE
-            predecessor[index] = found
-
-    if len(sources) < team.threads:
-        for index in range(len(sources)):
-            search(team, index)
+    if count < team.threads:
+        search = prepare(team)
+        for index in range(count):
+            search(index)
     else:
-        teams = [Team(1) for _ in range(team.threads)]
-        side_by_side(team.threads, len(sources), lambda thread, index: search(teams[thread], index))
+        searches = [prepare(Team(1)) for _ in range(team.threads)]
+        side_by_side(team.threads, count, lambda thread, index: searches[thread](index))
+
+
+def _count_steps(
+    sides: Any, source: int, steps: AnyArray, predecessor: AnyArray, limit: float, team: Team
+) -> None:
+    _, found = breadth_first(sides, source, team, steps)
+    far = steps > limit
+    if limit < len(steps):
+        steps[far] = np.inf
+    if len(predecessor):
+        found[far] = NONE
+        predecessor[:] = found
 
 
 def from_nearest(matrix: Any, sources: IntArray, asked: Asked) -> Any:

@@ -12,6 +12,7 @@ from scipy.sparse import issparse
 
 from ooc_graph.kernels.common.team import Team
 from ooc_graph.kernels.cpu.csr.arcs import Arcs, no_arcs, transposed
+from ooc_graph.kernels.cpu.csr.symmetry import is_symmetric
 from ooc_graph.threads import cores
 from ooc_graph.types import AnyArray, IntArray
 
@@ -77,8 +78,9 @@ def arcs_of(matrix: Any, *, weighted: bool) -> Arcs:
 
 
 def sides_of(arcs: Arcs, *, directed: bool) -> tuple[Arcs, Arcs]:
-    """Arcs to follow: forwards, and backwards unless the graph is directed."""
-    return arcs, no_arcs(arcs) if directed else transposed(arcs, all_threads())
+    """Arcs to follow: forwards, and backwards where that leads elsewhere."""
+    is_enough = directed or is_symmetric(arcs, all_threads())
+    return arcs, no_arcs(arcs) if is_enough else transposed(arcs, all_threads())
 
 
 def vertices_of(indices: Any, vertices: int) -> tuple[IntArray, tuple[int, ...]]:

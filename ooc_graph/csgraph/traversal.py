@@ -8,6 +8,7 @@ from typing import Any
 from scipy.sparse import csgraph as scipys
 
 from ooc_graph.csgraph.matrices import all_threads, arcs_of, as_csr, is_small, sides_of
+from ooc_graph.kernels.cpu.csr.branches import branches
 from ooc_graph.kernels.cpu.csr.components import weak_components
 from ooc_graph.kernels.cpu.csr.order import breadth_first
 
@@ -42,14 +43,20 @@ def breadth_first_order(
     ValueError
         If the graph is no square, or has no vertex ``i_start``.
     """
-    start, matrix = operator.index(i_start), as_csr(csgraph, directed=directed)
-    if not 0 <= start < matrix.shape[0]:
-        raise ValueError(f"i_start is {start}: the graph has vertices 0 to {matrix.shape[0] - 1}")
+    start, matrix = _checked(csgraph, i_start, directed=directed)
     if is_small(matrix):
         return scipys.breadth_first_order(matrix, start, directed, return_predecessors)
     sides = sides_of(arcs_of(matrix, weighted=False), directed=directed)
     order, predecessors = breadth_first(sides, start, all_threads())
     return (order, predecessors) if return_predecessors else order
+
+
+def _checked(csgraph: Any, i_start: int, *, directed: bool) -> tuple[int, Any]:
+    """The vertex to begin at and the matrix; ValueError if that has no such vertex."""
+    start, matrix = operator.index(i_start), as_csr(csgraph, directed=directed)
+    if not 0 <= start < matrix.shape[0]:
+        raise ValueError(f"i_start is {start}: the graph has vertices 0 to {matrix.shape[0] - 1}")
+    return start, matrix
 
 
 def breadth_first_tree(csgraph: Any, i_start: int, directed: bool = True) -> Any:
@@ -62,8 +69,14 @@ def breadth_first_tree(csgraph: Any, i_start: int, directed: bool = True) -> Any
     sparse array or matrix
         The graph's arcs from predecessors, (N, N), in compressed rows.
     """
-    _, predecessors = breadth_first_order(csgraph, i_start, directed)
-    return scipys.reconstruct_path(csgraph, predecessors, directed)
+    start, matrix = _checked(csgraph, i_start, directed=directed)
+    if is_small(matrix):
+        return scipys.breadth_first_tree(matrix, start, directed)
+    arcs = arcs_of(matrix, weighted=True)
+    sides = sides_of(arcs._replace(weights=arcs.weights[:0]), directed=directed)
+    order, predecessors = breadth_first(sides, start, all_threads())
+    tree = branches(arcs, order, predecessors, all_threads(), directed=directed)
+    return type(matrix)((tree.data, tree.indices, tree.indptr), shape=matrix.shape)
 
 
 def connected_components(

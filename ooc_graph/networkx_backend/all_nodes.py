@@ -11,7 +11,8 @@ import numpy as np
 from ooc_graph.garbage import uncollected
 from ooc_graph.networkx_backend import single
 from ooc_graph.networkx_backend.node_graph import NodeGraph
-from ooc_graph.networkx_backend.searches import HOPS, Measure, Tree, last_level, trees
+from ooc_graph.networkx_backend.searches import HOPS, Measure, last_level, trees
+from ooc_graph.networkx_backend.trees import Tree
 
 Found = Iterator[tuple[Any, Any]]
 

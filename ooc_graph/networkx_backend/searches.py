@@ -14,6 +14,7 @@ from ooc_graph.api.single import bfs
 from ooc_graph.api.sssp import sssp
 from ooc_graph.errors import InputError, NegativeCycleError
 from ooc_graph.networkx_backend.node_graph import NodeGraph
+from ooc_graph.networkx_backend.trees import Tree
 from ooc_graph.types import INT64_UNREACHED, AnyArray, IntArray, Reduction
 
 BATCH_BYTES = 1 << 26
@@ -49,74 +50,6 @@ class Measure:
 
 
 HOPS = Measure()
-
-
-@dataclass(frozen=True)
-class Tree:
-    """Distances from a source, and the parents they come by: positions.
-
-    ``distances`` (nodes,) are below 0, infinite or the largest int64 where ``reached`` is False.
-    """
-
-    graph: NodeGraph
-    source: int
-    distances: AnyArray
-    reached: AnyArray
-    parents: Callable[[], IntArray]
-
-    def length(self, target: int) -> Any:
-        """Distance of one node; None if it is not reached."""
-        return self.distances[target].item() if self.reached[target] else None
-
-    def path(self, target: int) -> list[Any] | None:
-        """Nodes from the source to one; None if it is not reached."""
-        if not self.reached[target]:
-            return None
-        parents, path = self.parents(), [target]
-        while path[-1] != self.source:
-            path.append(int(parents[path[-1]]))
-        nodes: list[Any] = self.graph.nodes[path[::-1]].tolist()
-        return nodes
-
-    def lengths(self, cutoff: float | None = None) -> dict[Any, Any]:
-        """Distance of each node that is no farther than a cutoff, ascending, the source first."""
-        order = self._order(cutoff)
-        pairs = zip(self.graph.nodes[order].tolist(), self.distances[order].tolist(), strict=True)
-        return dict(pairs)
-
-    def paths(self, cutoff: float | None = None, *, backward: bool = False) -> dict[Any, list[Any]]:
-        """Path to each node that is no farther than a cutoff; ``backward``, from there."""
-        parents, nodes = self.parents().tolist(), self.graph.nodes.tolist()
-        found: list[Any] = [None] * len(nodes)
-        found[self.source] = [nodes[self.source]]
-        order = self._order(cutoff).tolist()
-        for last in order[1:]:
-            missing = [last]
-            # A parent comes later if the edge from it weighs 0 or less.
-            while (path := found[parents[missing[-1]]]) is None:
-                missing.append(parents[missing[-1]])
-            for position in reversed(missing):
-                own = [nodes[position]]
-                found[position] = path = own + path if backward else path + own
-        return {nodes[position]: found[position] for position in order}
-
-    def predecessors(self) -> dict[Any, Any]:
-        """Node before each other node that is reached."""
-        order = self._order(None)[1:]
-        nodes, before = self.graph.nodes[order], self.graph.nodes[self.parents()[order]]
-        return dict(zip(nodes.tolist(), before.tolist(), strict=True))
-
-    def _order(self, cutoff: float | None) -> IntArray:
-        reached = self.reached
-        if cutoff is not None:
-            reached = reached & (self.distances <= cutoff)
-        order = np.flatnonzero(reached)
-        order = order[order != self.source]
-        keys = self.distances[order]
-        if len(keys) and keys.dtype.kind == "i" and -1 < keys.min() <= keys.max() < 1 << 16:
-            # Such are sorted digit by digit.
-            keys = keys.astype(np.uint16)
-        return np.concatenate([[self.source], order[np.argsort(keys, kind="stable")]])
 
 
 def last_level(cutoff: float | None) -> float | None:

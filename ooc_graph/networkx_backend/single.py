@@ -8,7 +8,8 @@ import networkx as nx
 import numpy as np
 
 from ooc_graph.networkx_backend.node_graph import NodeGraph
-from ooc_graph.networkx_backend.searches import Measure, Tree, has_negative_cycle, last_level, tree
+from ooc_graph.networkx_backend.searches import Measure, has_negative_cycle, last_level, tree
+from ooc_graph.networkx_backend.trees import Tree
 
 # networkx words a missing node differently from function to function.
 _NOT_IN_G = "Source {} is not in G"

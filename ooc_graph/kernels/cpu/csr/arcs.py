@@ -116,21 +116,25 @@ def fetch_rows(sides: Any, rows: Any, index: int, end: int) -> None:
 
 
 @subroutine
+def length_of(sides: Any, row: int) -> Any:
+    """Arcs of a row, on both sides."""
+    out, back = sides[0].offsets, sides[1].offsets
+    return out[row + 1] - out[row] + back[row + 1] - back[row]
+
+
+@subroutine
 def share_rows(sides: Any, rows: Any, begin: int, end: int, ends: Any) -> None:
     """Divide ``rows[begin:end]`` by arcs: part i ends at ``ends[i]``; the parts keep the order."""
-    out, back = sides
     total, parts = np.int64(0), len(ends)
     for part in range(parts):
         ends[part] = end
     for index in range(begin, end):
         row = np.int64(rows[index])
-        total += out.offsets[row + 1] - out.offsets[row]
-        total += back.offsets[row + 1] - back.offsets[row]
+        total += length_of(sides, row)
     seen, part = np.int64(0), 0
     for index in range(begin, end):
         row = np.int64(rows[index])
-        seen += out.offsets[row + 1] - out.offsets[row]
-        seen += back.offsets[row + 1] - back.offsets[row]
+        seen += length_of(sides, row)
         while part < parts and seen * parts >= total * (part + 1):
             # What follows may be rows without arcs: they are the last part's.
             ends[part] = index + 1 if part < parts - 1 else end

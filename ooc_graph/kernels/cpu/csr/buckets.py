@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ooc_graph.kernels.common.compiled import subroutine
+from ooc_graph.kernels.cpu.csr.arcs import length_of
 from ooc_graph.types import AnyArray
 
 NOWHERE, _LATE = -1, -2
@@ -39,13 +40,6 @@ class State(NamedTuple):
     front: AnyArray
     counts: AnyArray
     scale: AnyArray
-
-
-@subroutine
-def length_of(sides: Any, row: int) -> Any:
-    """Arcs of a row, on both sides."""
-    out, back = sides[0].offsets, sides[1].offsets
-    return out[row + 1] - out[row] + back[row + 1] - back[row]
 
 
 @subroutine

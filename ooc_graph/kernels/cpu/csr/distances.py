@@ -9,8 +9,8 @@ Rows lie apart in memory, and to come to a row takes longer than to scan a short
 hubs, whose short rows rarely improve anything, these wait until the buckets are empty, and are
 scanned once in the order of memory. What they improve goes through the buckets.
 
-Buckets are as wide as half the median weight for each arc that a row has on average. There are
-`BUCKETS`; what lies beyond the last waits in it, and is looked at again.
+Buckets are as wide as a quarter of the median weight for each arc that a row has on average. There
+are `BUCKETS`; what lies beyond the last waits in it, and is looked at again.
 
 [1] U. Meyer, P. Sanders, "Delta-stepping: a parallelizable shortest path algorithm", J. Algorithms
 49 (2003).
@@ -25,7 +25,7 @@ import numpy as np
 from ooc_graph.bits import lowest_bit
 from ooc_graph.kernels.common.compiled import kernel, subroutine
 from ooc_graph.kernels.common.team import FIRST_FREE, LINE, Team, barrier, new_control
-from ooc_graph.kernels.cpu.csr.arcs import Arcs, fetch_rows, share_rows
+from ooc_graph.kernels.cpu.csr.arcs import Arcs, fetch_rows, length_of, share_rows
 from ooc_graph.kernels.cpu.csr.buckets import (
     COUNTS,
     FRONT,
@@ -33,7 +33,6 @@ from ooc_graph.kernels.cpu.csr.buckets import (
     State,
     improve,
     insert,
-    length_of,
     take_front,
 )
 from ooc_graph.kernels.cpu.csr.vectors import NEARER_ARCS, nearer
@@ -46,6 +45,8 @@ FEW_ARCS = 1 << 13
 """Fewer are scanned by one thread."""
 HUB_ARCS = 16
 """Arcs of a row on average from which short rows wait."""
+SHORT_ROWS = 4
+"""So many times as many arcs as on average make a row long."""
 _BEGIN, _END = FIRST_FREE, FIRST_FREE + LINE
 """Words of the control array: rows of the front that are scanned together."""
 
@@ -169,7 +170,8 @@ class NearestSearch:
         self._lists = Lists(lists[0], lists[1], distances, bounds[0], bounds[1])
         weights = sides[0].weights[:: len(sides[0].weights) // 4096 + 1]
         median = float(np.median(weights[weights > 0])) if (weights > 0).any() else np.inf
-        self._scale = 2 * max(average, 1.0) / median, average if average >= HUB_ARCS else 0.0
+        short = SHORT_ROWS * average if average >= HUB_ARCS else 0.0
+        self._scale = 4 * max(average, 1.0) / median, short
         self._slot, self._front = np.empty((2, vertices), np.int32)
         self._pool = np.empty(((1 + self.pool_share) * vertices + 1, 2), np.int32)
 
