@@ -6,6 +6,7 @@ for a symmetric one. For any other they differ but for one choice of x and y in 
 times as long.
 
 [1] R. Freivalds, "Fast probabilistic algorithms", MFCS 1979.
+[2] G. L. Steele, D. Lea, C. H. Flood, "Fast splittable pseudorandom number generators", 2014.
 """
 
 from __future__ import annotations
@@ -22,9 +23,11 @@ from ooc_graph.kernels.cpu.csr.arcs import Arcs, even_rows
 
 @subroutine
 def _mixed(number: Any, seed: Any) -> Any:
-    """A pseudorandom uint64 for a number and a seed, uint64."""
+    """A pseudorandom uint64 for a number and a seed, uint64: SplitMix64 [2]."""
     number = number * np.uint64(0x9E3779B97F4A7C15) + seed
-    return (number ^ (number >> np.uint64(32))) * np.uint64(0xD6E8FEB86659FD93)
+    number = (number ^ (number >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    number = (number ^ (number >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return number ^ (number >> np.uint64(31))
 
 
 @kernel
