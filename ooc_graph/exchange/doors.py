@@ -21,7 +21,7 @@ from pathlib import Path
 from threading import Lock
 from typing import ClassVar
 
-from ooc_graph.exchange.links import Link, Links, taken
+from ooc_graph.exchange.links import Link, Links, keep, taken
 from ooc_graph.forked import not_inherited
 
 TICK_S = 0.5
@@ -66,10 +66,10 @@ class Door:
 
     def __init__(self, kept: Links | None = None) -> None:
         self._kept: Links = {} if kept is None else kept
+        self._listener = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self._links, self._lock, self._is_shut = taken(self._kept), Lock(), False
         token, name = secrets.token_bytes(16), f"\0ooc-graph-{secrets.token_hex(8)}"
         self.address = Address(_host(), name, token, frozenset(self._links))
-        self._listener = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self._inherited = ExitStack()
         self._inherited.enter_context(not_inherited(self._listener.fileno()))
         try:
@@ -95,7 +95,7 @@ class Door:
         self._listener.close()
         with self._lock:
             self._is_shut = True
-            self._kept |= self._links
+            keep(self._kept, self._links)
             self._links = {}
 
     def keep(self, links: Iterable[Link]) -> None:

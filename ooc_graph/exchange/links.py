@@ -44,6 +44,17 @@ Links = dict[bytes, Link]
 """Connections by name."""
 
 
+MOST_KEPT = 128
+"""Connections that a worker keeps: attempts that overlap each have their own."""
+
+
+def keep(kept: Links, links: Links) -> None:
+    """Keep further connections; the oldest are closed if there are too many."""
+    kept |= links
+    for name in list(kept)[:-MOST_KEPT]:
+        kept.pop(name).close()
+
+
 def taken(kept: Links) -> Links:
     """Take all connections that can be used; the others are closed."""
     links = dict(kept)

@@ -137,7 +137,7 @@ class SharedMemory:
                     link.shutdown(socket.SHUT_RDWR)
 
     def keep_links(self) -> None:
-        """Leave connections for the next attempt: everyone has taken all that was sent."""
+        """Leave connections for the next attempt: all that was sent to us has been taken."""
         with self._lock:
             self._door.keep(self._links.values())
             self._links = {}

@@ -36,6 +36,7 @@ from ooc_graph.layout.whole_file import (
 )
 
 _RENAME_EXCHANGE = 2
+_LIBC = ctypes.CDLL(None)
 _AT_FDCWD = -100
 _REMOVED = ".partial-removed-"
 
@@ -239,10 +240,9 @@ def rename_durably(partial: Path, final: Path) -> None:
 
 def _exchange(first: Path, second: Path) -> None:
     """renameat2(2) with RENAME_EXCHANGE; two renames if the file system cannot."""
-    libc = ctypes.CDLL(None, use_errno=True)
-    if hasattr(libc, "renameat2"):
+    if hasattr(_LIBC, "renameat2"):
         arguments = (_AT_FDCWD, os.fsencode(first), _AT_FDCWD, os.fsencode(second))
-        if libc.renameat2(*arguments, _RENAME_EXCHANGE) == 0:
+        if _LIBC.renameat2(*arguments, _RENAME_EXCHANGE) == 0:
             return
     aside = second.with_name(f"{second.name}{ASIDE}{uuid.uuid4().hex[:ID_LENGTH]}")
     second.rename(aside)

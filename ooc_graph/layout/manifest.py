@@ -21,7 +21,7 @@ from typing import Any
 from ooc_graph.errors import CorruptStoreError, NoStoreError, NotAStoreError, StoreReplacedError
 from ooc_graph.layout.chunks import FileEntry
 from ooc_graph.layout.digests import FUNCTIONS
-from ooc_graph.layout.json_text import parsed
+from ooc_graph.layout.json_text import indented, parsed
 from ooc_graph.layout.names import ASIDE, FORMAT_VERSION, MANIFEST, READ_VERSIONS
 from ooc_graph.layout.whole_file import naming
 
@@ -108,7 +108,7 @@ class Manifest:
     def encode(self) -> bytes:
         """Bytes of ``manifest.json``."""
         document = {"sha256": self.sha256, "body": _body(self.kind, self.files, self.version)}
-        return _encode(document, indent=1) + b"\n"
+        return f"{indented(document)}\n".encode()
 
     @classmethod
     def load(cls, store: Path) -> Manifest:
@@ -232,5 +232,5 @@ def _is_inside(name: str) -> bool:
     return "\0" not in name and not {"", ".", ".."} & set(name.split("/"))
 
 
-def _encode(document: Mapping[str, Any], indent: int | None = None) -> bytes:
-    return json.dumps(document, sort_keys=True, indent=indent).encode()
+def _encode(document: Mapping[str, Any]) -> bytes:
+    return json.dumps(document, sort_keys=True).encode()

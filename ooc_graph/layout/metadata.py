@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from ooc_graph.layout import names
+from ooc_graph.layout.json_text import indented
 from ooc_graph.layout.names import ATTRIBUTES_KEY, chunk_length
 from ooc_graph.layout.packing import Packing
 
@@ -145,4 +146,4 @@ def parent_groups(path: str) -> list[str]:
 
 
 def _encode(document: Mapping[str, Any]) -> bytes:
-    return (json.dumps(document, indent=1, sort_keys=True) + "\n").encode()
+    return f"{indented(document)}\n".encode()

@@ -135,5 +135,5 @@ def reach(folder: str) -> None:
     Nothing is written, so a lack of permission to write is not found; nor does Azure say whether
     there is such a container. Errors are those of `faults_of`.
     """
-    with faults_of(folder, writing=True):
+    with faults_of(folder):
         file_system(folder).find(joined(folder, "manifest.json"))

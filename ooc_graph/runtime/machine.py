@@ -154,6 +154,7 @@ _SHARE = 0.8
 
 KEPT_BYTES = 16 << 20
 """Freed memory of at least this size goes back to the system at once (glibc)."""
+_LIBRARY = ctypes.CDLL(None)
 _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3
 
 
@@ -177,14 +178,12 @@ def return_freed_memory() -> None:
     By itself it keeps what was freed once larger and larger arrays have come and gone, and a
     build in this process would hold more than its limit.
     """
-    library = ctypes.CDLL(None)
-    if hasattr(library, "mallopt"):
-        library.mallopt(_M_TRIM_THRESHOLD, KEPT_BYTES)
-        library.mallopt(_M_MMAP_THRESHOLD, KEPT_BYTES)
+    if hasattr(_LIBRARY, "mallopt"):
+        _LIBRARY.mallopt(_M_TRIM_THRESHOLD, KEPT_BYTES)
+        _LIBRARY.mallopt(_M_MMAP_THRESHOLD, KEPT_BYTES)
 
 
 def give_back_freed_memory() -> None:
     """Give back once what this process's C library keeps of freed memory, if it is glibc."""
-    library = ctypes.CDLL(None)
-    if hasattr(library, "malloc_trim"):
-        library.malloc_trim(0)
+    if hasattr(_LIBRARY, "malloc_trim"):
+        _LIBRARY.malloc_trim(0)

@@ -7,8 +7,7 @@ until its memory falls, which rows that are kept for the next search would preve
 
 from __future__ import annotations
 
-import gc
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -22,7 +21,6 @@ from ooc_graph.runtime.machine import default_limit_bytes, give_back_freed_memor
 
 _WATCH = "ooc-graph-memory"
 _WATCH_EVERY_MS = 500
-_TIDY, _TIDY_EVERY_MS = "ooc-graph-garbage", 30_000
 # Where Dask has no thresholds: the limit may be that of a control group.
 _WITHOUT_THRESHOLDS = 0.95
 # Of Python, Dask, numba and compiled kernels. In steps, so that a budget, and with it the rows that
@@ -55,14 +53,12 @@ def memory_brought(workers_on: Mapping[str, int], dask_worker: Any) -> Brought:
     From then on the worker gives back what searches keep, if its memory nears a threshold. Workers
     on one host share what is free there if they have no limits.
     """
-    _call_every(_TIDY_EVERY_MS, _TIDY, dask_worker, Tidied(dask_worker).again)
     limit_bytes = dask_worker.memory_manager.memory_limit
     if not limit_bytes:
         sharing = workers_on.get(get_address_host(dask_worker.address), 1)
         return Brought(default_limit_bytes() // sharing, is_limit=False)
     threshold_bytes = int(limit_bytes * _lowest_threshold(dask_worker))
-    release = partial(_release_near, dask_worker, int(threshold_bytes * _NEAR))
-    _call_every(_WATCH_EVERY_MS, _WATCH, dask_worker, release)
+    _watch(dask_worker, int(threshold_bytes * _NEAR))
     taken_bytes = _taken_bytes(dask_worker)
     available_bytes = int(threshold_bytes * (1 - _SPARE)) - taken_bytes
     if available_bytes >= _LEAST_BYTES:
@@ -97,30 +93,11 @@ def _taken_bytes(worker: Any) -> int:
     return max(_PROCESS_BYTES, -(-_bare_bytes // _STEP_BYTES) * _STEP_BYTES)
 
 
-def _call_every(every_ms: int, name: str, worker: Any, call: Callable[[], None]) -> None:
-    if name not in worker.periodic_callbacks:
-        callback = PeriodicCallback(call, every_ms)
-        worker.periodic_callbacks[name] = callback
+def _watch(worker: Any, near_bytes: int) -> None:
+    if _WATCH not in worker.periodic_callbacks:
+        callback = PeriodicCallback(partial(_release_near, worker, near_bytes), _WATCH_EVERY_MS)
+        worker.periodic_callbacks[_WATCH] = callback
         callback.start()
-
-
-class Tidied:
-    """Collects a worker's garbage while nothing runs on it, if something has run.
-
-    Compiled kernels are so many objects that Python by itself looks for garbage in cycles only
-    once there is as much as a hundred jobs leave.
-    """
-
-    def __init__(self, worker: Any) -> None:
-        self._worker, self._transitions = worker, 0
-
-    def again(self) -> None:
-        """Collect it, unless tasks run, or none has since the last time."""
-        transitions = self._worker.state.transition_counter
-        if _is_idle(self._worker) and transitions != self._transitions:
-            self._transitions = transitions
-            gc.collect()
-            give_back_freed_memory()
 
 
 def _is_idle(worker: Any) -> bool:

@@ -22,6 +22,7 @@ from ooc_graph.types import AnyArray, IntArray
 from ooc_graph.validate import tree_loops
 from ooc_graph.validate.tree_loops import RANGE, RANGE_BITS, Arcs
 
+_LIBC = ctypes.CDLL(None)
 _MOST_PARENTS = 14  # of a vertex on average, in answers of one batch
 
 InRanges = Callable[[Callable[[int, int], Any]], list[Any]]
@@ -123,11 +124,11 @@ class TreeArcs:
 
 def in_small_pages(array: AnyArray) -> AnyArray:
     """Have an array that fills in parts take no large pages, of which much would stay empty."""
-    page, libc = mmap.PAGESIZE, ctypes.CDLL(None)
+    page = mmap.PAGESIZE
     start = -(-array.ctypes.data // page) * page
     size = max(0, array.ctypes.data + array.nbytes - start)
     with suppress(AttributeError):  # where there is Linux alone
-        libc.madvise(ctypes.c_void_p(start), ctypes.c_size_t(size), mmap.MADV_NOHUGEPAGE)
+        _LIBC.madvise(ctypes.c_void_p(start), ctypes.c_size_t(size), mmap.MADV_NOHUGEPAGE)
     return array
 
 

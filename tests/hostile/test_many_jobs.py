@@ -6,7 +6,6 @@ import gc
 import json
 import shutil
 import statistics
-import weakref
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,7 +22,6 @@ import ooc_graph as og
 from ooc_graph.jobs.driver import run_job
 from ooc_graph.jobs.reading import read_job
 from ooc_graph.runtime import scheduler_preload
-from ooc_graph.runtime.worker_memory import Tidied
 from ooc_graph.types import NoProgress
 from tests.hostile.arena import Arena
 from tests.job_runs import WHOLE
@@ -169,21 +167,3 @@ def test_workers_keep_figures_of_one_span(arena: Arena) -> None:
 
 def spans_of(dask_worker: Any) -> set[str]:
     return {key[1] for key in dask_worker.digests_total if key[0] == "execute"}
-
-
-class Cycle:
-    """Garbage that only Python's collector finds."""
-
-    def __init__(self) -> None:
-        self.own = self
-
-
-def test_garbage_goes_once_tasks_have_run_and_none_does() -> None:
-    state = SimpleNamespace(executing={"task"}, long_running=set(), transition_counter=7)
-    tidied, found = Tidied(SimpleNamespace(state=state)), []
-    for executing, transitions in ([{"task"}, 7], [set(), 7], [set(), 7], [set(), 8]):
-        state.executing, state.transition_counter = executing, transitions
-        garbage = weakref.ref(Cycle())
-        tidied.again()
-        found.append(garbage() is None)
-    assert found == [False, True, False, True]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 from collections.abc import Generator, Sequence
 from contextlib import nullcontext
 from functools import partial
@@ -10,7 +11,7 @@ from typing import Any
 import pytest
 from distributed import Client
 
-from ooc_graph.exchange import doors
+from ooc_graph.exchange import doors, links
 from ooc_graph.exchange.interface import Share
 from ooc_graph.exchange.links import Link, Links
 from ooc_graph.exchange.resident import PLUGIN_NAME
@@ -78,3 +79,19 @@ def test_connections_serve_the_next_attempt() -> None:
         assert [
             len(links) for links in client.run(lambda dask_worker: list(kept(dask_worker))).values()
         ] == [2, 2, 2]
+
+
+def test_the_oldest_go_if_too_many_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Attempts that overlap have their own, and all of them are kept afterwards."""
+    monkeypatch.setattr(links, "MOST_KEPT", 2)
+    pairs = [socket.socketpair() for _ in range(4)]
+    made = {bytes([at]): Link(ours, bytes([at])) for at, (ours, _) in enumerate(pairs)}
+    held: Links = {}
+    for name, link in made.items():
+        links.keep(held, {name: link})
+    assert list(held) == [b"\2", b"\3"]
+    assert [link.fileno() < 0 for link in made.values()] == [True, True, False, False]
+    for link in held.values():
+        link.close()
+    for _, theirs in pairs:
+        theirs.close()

@@ -2,8 +2,8 @@
 
 If A is the matrix, and x and y are vectors of pseudorandom numbers, x A y and y A x are the same
 for a symmetric one. For any other they differ but for one choice of x and y in 2^40 or more
-(Freivalds' check [1], modulo 2^64), and the choice is new at every call. To transpose takes ten
-times as long.
+(Freivalds' check [1], modulo 2^64), if the numbers are as good as random, and the choice is new at
+every call. To transpose takes ten times as long.
 
 [1] R. Freivalds, "Fast probabilistic algorithms", MFCS 1979.
 [2] G. L. Steele, D. Lea, C. H. Flood, "Fast splittable pseudorandom number generators", 2014.
