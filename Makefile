@@ -17,9 +17,8 @@ OUT ?= runs/graph500-scale$(SCALE)
 # Further options of the command, of pytest.
 GRAPH500 ?=
 PYTEST ?=
-# Three on two cores: for a quarter of their time tests wait for workers and servers that wait.
-# A file's tests share clusters and stores.
-SPREAD := -n 3 --dist loadfile
+# Much of a test's time is spent compiling, on one core. A file's tests share clusters and stores.
+SPREAD := -n 2 --dist loadfile
 
 .PHONY: help graph500 test test-slow fuzz gpu-test bench lint docs lock check-lock audit clean
 
