@@ -36,6 +36,8 @@ from tests.unit.test_report_page import Page
 
 UPLOADED = ("build", "bfs", "components", "export", "report")
 UPLOADS = tuple(f"{name}-up" for name in UPLOADED)
+FAULTS = {503: 75, CUT: 75, 403: 2}
+"""Exit codes, by what a server answers."""
 REPORT = '[[stage]]\nkind = "report"\n'
 
 
@@ -152,7 +154,7 @@ def test_faults_and_retries(
     monkeypatch.setattr("s3fs.core.S3FileSystem.retries", 1)
     job = small_job(tmp_path, upload_of("bfs") + upload_of("export"))
     run = tmp_path / "run"
-    for status, code in {503: 75, CUT: 75, 403: 2}.items():
+    for status, code in FAULTS.items():
         proxy.fault = lambda method, path: status if method == "PUT" else None  # noqa: B023
         said = ooc("run", job, "--out", run, "--quiet")
         assert said.code == code, said
@@ -189,7 +191,7 @@ def test_a_target_that_is_not_there_is_refused_first(
     missing = ooc("run", job, "--out", run, "--set", "stage.bfs-up.to=s3://no-such-bucket/x")
     assert missing.code == 2
     assert "no such file, folder or bucket" in missing.err
-    for status, code in {503: 75, CUT: 75, 403: 2}.items():
+    for status, code in FAULTS.items():
         proxy.fault = lambda method, path: status  # noqa: B023
         said = ooc("run", job, "--out", run)
         assert (said.code, said.err.count("\n")) == (code, 1), said

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from ooc_graph.errors import InputError
+from ooc_graph.layout.names import MANIFEST
 from ooc_graph.remote.faults import NO_SUCH, faults_of
 from ooc_graph.remote.urls import LIBRARIES, joined, parent_and_name, scheme_of
 
@@ -136,4 +137,4 @@ def reach(folder: str) -> None:
     there is such a container. Errors are those of `faults_of`.
     """
     with faults_of(folder):
-        file_system(folder).find(joined(folder, "manifest.json"))
+        file_system(folder).find(joined(folder, MANIFEST))

@@ -22,10 +22,7 @@ from ooc_graph.model.resources import (
 )
 from ooc_graph.runtime import engine_cache
 from ooc_graph.runtime.devices import WITHOUT_CUPY, choose_in_process
-from ooc_graph.runtime.machine import (
-    default_limit_bytes,
-    return_freed_memory,
-)
+from ooc_graph.runtime.machine import default_limit_bytes, return_freed_memory
 from ooc_graph.shards.plan import BuildBudget
 from ooc_graph.shards.workforce import Workforce
 from ooc_graph.threads import Threads, cores

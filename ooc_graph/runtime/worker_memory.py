@@ -87,7 +87,8 @@ def _lowest_threshold(worker: Any) -> float:
 def _taken_bytes(worker: Any) -> int:
     """What the process had when it last was at no task and kept nothing for searches."""
     global _bare_bytes  # noqa: PLW0603 -- of the process, as its memory is
-    if _is_idle(worker) and not engine_cache.keeps_any():
+    is_idle = not worker.state.executing and not worker.state.long_running
+    if is_idle and not engine_cache.keeps_any():
         give_back_freed_memory()
         _bare_bytes = worker.monitor.get_process_memory()
     return max(_PROCESS_BYTES, -(-_bare_bytes // _STEP_BYTES) * _STEP_BYTES)
@@ -98,10 +99,6 @@ def _watch(worker: Any, near_bytes: int) -> None:
         callback = PeriodicCallback(partial(_release_near, worker, near_bytes), _WATCH_EVERY_MS)
         worker.periodic_callbacks[_WATCH] = callback
         callback.start()
-
-
-def _is_idle(worker: Any) -> bool:
-    return not worker.state.executing and not worker.state.long_running
 
 
 def _release_near(worker: Any, near_bytes: int) -> None:

@@ -327,7 +327,7 @@ def build_in_turn(folder: Path, name: str = "g.zarr", progress: Any = None) -> B
 
 
 def build_until(folder: Path, number: int) -> None:
-    """`build_in_turn`, and kill this process once so many checkpoints are written."""
+    """`build_in_turn`, and kill this process once this many checkpoints are written."""
     stand_in(pytest.MonkeyPatch())
     many_tasks(pytest.MonkeyPatch())
     real, calls = checkpoints_module.write_checkpoint, 0
@@ -344,7 +344,7 @@ def build_until(folder: Path, number: int) -> None:
 
 
 def kill(folder: Path, number: int) -> None:
-    """Have a child build until so many checkpoints are written."""
+    """Have a child build until this many checkpoints are written."""
     assert in_child(build_until, folder, number) == -signal.SIGKILL
 
 

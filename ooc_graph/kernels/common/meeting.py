@@ -96,7 +96,7 @@ def _futex(operation: int) -> Callable[..., Any]:
 _sleep_while = instruction(_futex(0))
 """``_sleep_while(array, index, value)``: until `_wake`, a while, or no time if it is another."""
 _wake = instruction(_futex(1))
-"""``_wake(array, index, count)``: so many who sleep for a word, in whatever process."""
+"""``_wake(array, index, count)``: up to so many threads, of any process, that sleep for a word."""
 
 
 @kernel

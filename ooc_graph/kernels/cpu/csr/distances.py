@@ -46,7 +46,7 @@ FEW_ARCS = 1 << 13
 HUB_ARCS = 16
 """Arcs of a row on average from which short rows wait."""
 SHORT_ROWS = 4
-"""So many times as many arcs as on average make a row long."""
+"""A row is long if it has more than this many times the average number of arcs."""
 _BEGIN, _END = FIRST_FREE, FIRST_FREE + LINE
 """Words of the control array: rows of the front that are scanned together."""
 

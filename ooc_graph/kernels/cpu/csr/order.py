@@ -34,7 +34,7 @@ NONE = -9999
 FEW_ROWS = 512
 """Levels of fewer vertices are searched by one thread."""
 WIDE_SHARE = 16
-"""A level of one in so many vertices is scanned in the order of memory."""
+"""A level with at least one in this many vertices is scanned in the order of memory."""
 
 
 @subroutine

@@ -1,7 +1,7 @@
 """Whether a sparse matrix is its own transpose, by a fingerprint that one pass makes.
 
 If A is the matrix, and x and y are vectors of pseudorandom numbers, x A y and y A x are the same
-for a symmetric one. For any other they differ but for one choice of x and y in 2^40 or more
+for a symmetric one. For any other they differ, except for at most one choice of x and y in 2^40
 (Freivalds' check [1], modulo 2^64), if the numbers are as good as random, and the choice is new at
 every call. To transpose takes ten times as long.
 
