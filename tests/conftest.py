@@ -61,6 +61,8 @@ def spared_garbage_collector() -> None:
     """
     gc.collect()
     gc.freeze()
+    # To count what is frozen takes as long as to look through it, and the package asks often.
+    vars(gc)["get_freeze_count"] = lambda: 1
 
 
 @pytest.fixture
