@@ -17,7 +17,6 @@
 #ifndef MANY_ARCS
 #define MANY_ARCS (1u << 24)
 #endif
-#define FLOOD_ENTRIES (1u << 18)
 static_assert(MANY_ARCS >= WIDE_ARCS, "who looks for parents is marked in the bitmaps of all devices");
 
 __device__ __forceinline__ u32 owner_of(const Graph& g, u32 vertex) { return vertex >> 10 & ((1u << g.rank_bits) - 1); }

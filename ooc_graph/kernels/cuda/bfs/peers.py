@@ -29,7 +29,8 @@ _LEVELS = 12
 def peers_constants(shared_bytes: int, *, count_arcs: bool) -> dict[str, int | str]:
     """What ``bfs_peers.cu`` is compiled with for a device; as of `constants`."""
     chosen = constants(shared_bytes, BYTE_LEVELS, count_arcs=count_arcs)
-    return chosen | {"PEERS": 1, "MAPS": f"{_MAPS}u", "OPEN_BELOW": _OPEN_BELOW}
+    flood = {"FLOOD_ENTRIES": f"{_FLOOD_ENTRIES}u"}
+    return chosen | {"PEERS": 1, "MAPS": f"{_MAPS}u", "OPEN_BELOW": _OPEN_BELOW} | flood
 
 
 @dataclass(frozen=True)

@@ -66,16 +66,16 @@ def compiled(nvrtc: Any, text: str, name: str, options: tuple[str, ...]) -> Path
     folder = Path(platformdirs.user_cache_dir("ooc_graph")) / "cuda"
     with suppress(OSError):
         for kept in folder.glob(f"{asked}-*.cubin"):
-            if kept.name == _named(asked, kept.read_bytes()):
+            if kept.name == _file_name(asked, kept.read_bytes()):
                 return kept
     code = _compile(nvrtc, text, name, options)
-    file = _named(asked, code)
+    file = _file_name(asked, code)
     with suppress(OSError):
         return _write(folder / file, code)
     return _write(Path(_own_folder()) / file, code)
 
 
-def _named(asked: str, code: bytes) -> str:
+def _file_name(asked: str, code: bytes) -> str:
     return f"{asked}-{_hash(code)}.cubin"
 
 

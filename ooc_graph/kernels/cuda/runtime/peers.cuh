@@ -59,12 +59,6 @@ __device__ __forceinline__ uint4 load_system(const uint4* at) {
     return value;
 }
 
-__device__ __forceinline__ u32 load_system(const u32* at) {
-    u32 value;
-    asm volatile("ld.relaxed.sys.global.u32 %0, [%1];" : "=r"(value) : "l"(at) : "memory");
-    return value;
-}
-
 // The first thread of the grid tells the others that this device has come, and waits for them.
 __device__ __noinline__ void meet_others(const Peers peers, Meeting* meeting, u32 epoch, u64 deadline) {
     const u32 turn = epoch & 1;
