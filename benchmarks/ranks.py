@@ -53,7 +53,8 @@ from ooc_graph.search.single import ALGORITHMS
 from ooc_graph.search.steps import of_all_rows
 from ooc_graph.strategies.cpu.in_memory import InMemory
 from ooc_graph.strategies.cpu.on_disk import OnDisk
-from ooc_graph.strategies.cpu.owned import MOST_LISTED, Owned, messages_bytes
+from ooc_graph.strategies.cpu.owned import Owned
+from ooc_graph.strategies.owned_lists import MOST_LISTED, messages_bytes
 from ooc_graph.strategies.ranks import OfRanks, Ranks
 
 

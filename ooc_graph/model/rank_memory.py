@@ -5,8 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ooc_graph.kernels.common.sssp.distances import distances_of
-from ooc_graph.kernels.cuda.runtime.rank_bytes import bfs_bytes, peers_bytes, sssp_bytes
+from ooc_graph.kernels.cuda.runtime.rank_bytes import (
+    RankBytes,
+    bfs_bytes,
+    owned_sssp_bytes,
+    peers_bytes,
+    sssp_bytes,
+)
 from ooc_graph.kernels.cuda.runtime.rows import MOST_ROWS, NARROW
+from ooc_graph.kernels.cuda.runtime.table import table_bytes
 from ooc_graph.layout.names import ORDER_OF, id_dtype
 from ooc_graph.model.request import CUDA_FIXED_BYTES
 from ooc_graph.shards.load import Graph
@@ -32,12 +39,29 @@ def state_bytes(graph: Graph, kernel: str, shards: Sequence[int], kept: Sequence
     ids = id_dtype(graph.rows)
     distances = distances_of(graph.weight_dtype)
     each = bfs_bytes(ids) if kernel == "bfs" else sssp_bytes(ids, distances)
+    return _bytes_of(graph, each, shards, kept)
+
+
+def _bytes_of(graph: Graph, each: RankBytes, shards: Sequence[int], kept: Sequence[int]) -> int:
     own, before = (
         sum(Dealing(graph.rows, graph.shards, shard).rows for shard in some)
         for some in (shards, kept)
     )
     on_rows = own * each.state + (own + before) * each.step
     return graph.rows * each.vertex + on_rows + CUDA_FIXED_BYTES
+
+
+def owned_bytes(graph: Graph, shards: Sequence[int], kept: Sequence[int] = ()) -> int:
+    """As `state_bytes`, of SSSP ranks that own their distances."""
+    each = owned_sssp_bytes(id_dtype(graph.rows), distances_of(graph.weight_dtype))
+    return _bytes_of(graph, each, shards, kept)
+
+
+def listed_bytes(graph: Graph, shards: Sequence[int], entries: int) -> int:
+    """Device memory of their candidates for others, so many of each, and of as many that arrive."""
+    ids, distances = id_dtype(graph.rows).itemsize, distances_of(graph.weight_dtype).itemsize
+    arrived = entries * 2 * (ids + distances)
+    return len(shards) * (table_bytes(entries, ids, ids + 2 * distances) + arrived)
 
 
 def joined_bytes(graph: Graph, kernel: str, shards: Sequence[int]) -> int:

@@ -4,11 +4,11 @@ Strategies are tried in the order of tables: one for one source and for componen
 CUDA comes first. On each device, strategies that keep more in memory come first, since they are
 faster. Ranks on CUDA devices are tried if one device has no room, not even with rows in pinned
 memory: ranks that have their rows on the devices, then ranks that have them in pinned memory. Ranks
-on the CPU are tried if no worker has room for all rows, and after them one process that leaves arcs
-in the store. SSSP ranks that have the distances of their own rows alone are slower than that: they
-are tried if no worker has room for the state of all vertices, or if ranks are asked for. Ranks that
-leave arcs in the store come last. Of PageRank, which needs all arcs in each pass, other strategies
-leave them there. Many sources share each look at an arc in batches. On a CUDA
+on the CPU are tried if no worker has room for all rows. On both devices one process that leaves
+arcs in the store comes next. SSSP ranks that have the distances of their own rows alone are slower
+than that: they are tried if no worker has room for the state of all vertices, or if ranks are asked
+for. Ranks that leave arcs in the store come last. Of PageRank, which needs all arcs in each pass,
+other strategies leave them there. Many sources share each look at an arc in batches. On a CUDA
 device they are searched one by one if there is no room for that.
 
 A strategy's module is imported when its turn comes: a first search in a new process needs few.
@@ -27,13 +27,15 @@ from ooc_graph.strategies.ranks import Ranks
 
 
 def _on_cuda() -> Iterator[Strategy]:
-    from ooc_graph.strategies.cuda import in_memory, on_disk, pinned
+    from ooc_graph.strategies.cuda import in_memory, on_disk, owned, pinned
 
     yield in_memory.InMemory()
     yield pinned.Pinned()
     yield Ranks(in_memory.InMemory())
     yield Ranks(pinned.Pinned())
     yield on_disk.OnDisk()
+    yield Ranks(owned.Owned())
+    yield Ranks(owned.PinnedOwned())
     yield Ranks(on_disk.OnDisk())
 
 

@@ -41,7 +41,7 @@ def start(
         shared = device.bfs_shared(graph.rows, graph.shards)
         return {s: bfs(rank, root, shared, states(s)) for s, rank in ranks.items()}, shared
     if task.reserved.messages_bytes:
-        from ooc_graph.strategies.cpu.owned import most_listed  # noqa: PLC0415
+        from ooc_graph.strategies.owned_lists import most_listed  # noqa: PLC0415
         from ooc_graph.traverse.sssp_owned import sssp_owned  # noqa: PLC0415
 
         dtype = measure_dtype(graph, task.kernel)

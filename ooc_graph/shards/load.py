@@ -224,11 +224,11 @@ class Graph(GraphFacts):
             return Shard(dealing, self.directed, tuples, out_hub=out, into_hub=into)
         return Shard(dealing, self.directed, tuples, out_light=out, into_light=into)
 
-    def load_out(self, shard: int, shards: int) -> Shard:
+    def load_out(self, shard: int, shards: int, *, room: Allocator | None = None) -> Shard:
         """As `load` by order ``light``, the out-arcs of one shard alone; tuples are unknown."""
         self.require(names.LIGHT)
         dealing = Dealing(self.rows, shards, shard)
-        out = self._side(names.OUT, names.LIGHT, dealing, None)
+        out = self._side(names.OUT, names.LIGHT, dealing, room)
         tuples = np.broadcast_to(np.uint32(0), dealing.rows)
         return Shard(dealing, self.directed, tuples, out_light=out)
 

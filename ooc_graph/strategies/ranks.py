@@ -136,8 +136,8 @@ class Ranks(StrategyDefaults):
         elif most_ranks(job, self._exchange(job)) == job.graph.shards:
             # All ranks in one process need no less.
             return None
-        if self.joins:
-            # All rows are in memory, and what is listed for others has to fit beside them.
+        if self.tier == MEMORY and (self.joins or refusal.kind == HOST):
+            # All rows go there, and what is listed for others has to fit beside them.
             most = min(job.resources.least_limit_bytes, refused.host_bytes - 1)
             job = replace(job, resources=replace(job.resources, least_limit_bytes=most))
         return self.reserve(job)

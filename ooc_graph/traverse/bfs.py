@@ -36,7 +36,8 @@ def bfs(
     `Share` the frontier found last: vertices, out-arcs, the own rows' out-arcs and arcs examined;
     and the bitmap of the own rows in it. If it has few arcs, its neighbours and their parents come
     along, before the level's direction is known. In other levels that push, ranks `Route` the
-    frontier's unvisited neighbours and their parents, and share how many have not pushed all.
+    frontier's unvisited neighbours and their parents; if that takes several parts, they share after
+    each how many have not pushed all.
     A state is the tree down to the frontier; who goes on from one shares first what is visited.
     Ranks that reach each other's memory search in one launch each instead (`BfsPeerRank`), unless
     they write states. Returns parents and levels of the own rows, in local order.
@@ -63,7 +64,7 @@ def bfs(
     while True:
         found, found_arcs, bits = rank.frontier()
         counts = (found, found_arcs, rank.arcs, examined, states.waits(), *apart)
-        ahead = None if in_parts or is_brief else _pushed_ahead(rank, found_arcs, shared)
+        ahead = None if is_brief else _pushed_ahead(rank, in_parts, found_arcs, shared)
         bits = bits[:0] if is_brief else bits
         world: World = yield Share(counts, (bits,), ahead, is_disjoint=is_new)
         frontier, frontier_arcs, all_arcs, level_arcs, waiting, *met = world.counts
@@ -91,7 +92,8 @@ def bfs(
         if direction == PULL:
             examined = rank.pull(shared)
         else:
-            examined = yield from _push(rank, in_parts, shared, found_arcs, world.arrived)
+            each = found_arcs, frontier_arcs
+            examined = yield from _push(rank, in_parts, shared, each, world.arrived)
 
 
 def _peer(rank: BfsRank, states: States) -> BfsPeerRank | None:
@@ -121,13 +123,17 @@ def _claim_again(rank: BfsRank, state: State, depth: int) -> AnyArray:
     return visited
 
 
-def _pushed_ahead(rank: BfsRank, found_arcs: int, shared: BfsShared) -> Route | None:
+def _pushed_ahead(
+    rank: BfsRank, in_parts: BfsPartsRank | None, found_arcs: int, shared: BfsShared
+) -> Route | None:
     """Candidates of a thin level, which save the ranks a superstep if the level is pushed.
 
     ``shared`` lacks the frontier still: its vertices may be among them, and are not claimed again.
     """
-    if found_arcs > FEW_ARCS:
+    if found_arcs > FEW_ARCS or (in_parts is not None and not in_parts.most_at_once):
         return None
+    if in_parts is not None:
+        in_parts.begin_push()
     target, parent, _ = rank.push(shared)
     return Route(target, (parent,))
 
@@ -136,19 +142,24 @@ def _push(
     rank: BfsRank,
     in_parts: BfsPartsRank | None,
     shared: BfsShared,
-    found_arcs: int,
+    each: tuple[int, int],
     arrived: Arrived | None,
 ) -> Superstep[int]:
-    """Push the frontier, in parts if the ranks do, unless it has ``arrived``; arcs examined."""
+    """Push the frontier, in parts if it is too large, unless it has ``arrived``; arcs examined.
+
+    ``each`` are out-arcs of the own frontier, and of that of all ranks.
+    """
+    found_arcs, frontier_arcs = each
     if arrived is not None:
         rank.claim(arrived.target, arrived.columns[0])
         return found_arcs
-    if in_parts is None:
+    if in_parts is not None:
+        in_parts.begin_push()
+    if in_parts is None or frontier_arcs <= in_parts.most_at_once:
         target, parent, examined = rank.push(shared)
         arrived = yield Route(target, (parent,))
         rank.claim(arrived.target, arrived.columns[0])
         return examined
-    in_parts.begin_push()
     examined, pushing = 0, 1
     while pushing:
         target, parent, looked = rank.push(shared)

@@ -12,7 +12,7 @@ import numpy as np
 
 from ooc_graph.exchange.interface import Route, Share, Superstep, World
 from ooc_graph.kernels.common.decisions import SsspTree, adapt_step
-from ooc_graph.kernels.common.sssp.owned import Candidates, OwnedSsspRank, OwnedSsspShared
+from ooc_graph.kernels.common.sssp.owned import Candidates, OwnedSsspRank, SharedSettled
 from ooc_graph.traverse.states import NO_STATES, States
 
 FEW_LEFT = 8
@@ -22,7 +22,7 @@ FEW_LEFT = 8
 def sssp_owned(
     rank: OwnedSsspRank,
     root: int,
-    shared: OwnedSsspShared,
+    shared: SharedSettled,
     most_listed: int,
     states: States = NO_STATES,
 ) -> Superstep[SsspTree]:
@@ -60,7 +60,7 @@ def sssp_owned(
 
 def _push_rising(
     rank: OwnedSsspRank,
-    shared: OwnedSsspShared,
+    shared: SharedSettled,
     states: States,
     phase_arcs: dict[str, int],
     bound: float,

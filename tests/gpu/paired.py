@@ -61,10 +61,17 @@ class PairedBfsRank:
         return b
 
     def push(self, shared: PairedBfsShared) -> tuple[AnyArray, AnyArray, int]:
-        a, b = self.cpu.push(shared.cpu), self.cuda.push(shared.cuda)
-        listed_alike(a[:2], b[:2])
-        assert a[2] == b[2]
-        return b
+        self.cuda.begin_push()
+        a, parts = self.cpu.push(shared.cpu), [self.cuda.push(shared.cuda)]
+        while self.cuda.is_pushing:
+            parts.append(self.cuda.push(shared.cuda))
+        b = [np.concatenate(column) for column in list(zip(*parts, strict=True))[:2]]
+        if len(parts) > 1:  # a target may stand in more than one
+            b = by_first(*b)
+        listed_alike(a[:2], b)
+        examined = sum(part[2] for part in parts)
+        assert a[2] == examined
+        return b[0], b[1], examined
 
     def claim(self, target: AnyArray, parent: AnyArray) -> None:
         self.cpu.claim(target, parent)

@@ -63,12 +63,14 @@ from ooc_graph.shards.device_tiers import load_device_bfs
 from ooc_graph.strategies.cuda import disk_budgets as cuda_disk
 from ooc_graph.types import Rows, Shard
 from ooc_graph.validate.cuda_validator import CudaBfsValidator, CudaSsspValidator
+from tests import local_exchange
 from tests.gpu.building import build_there
 from tests.gpu.comparison import hub_sides, light_sides
 from tests.gpu.disked import disk_search
 from tests.gpu.ranked import RankedBfs, RankedSssp
 from tests.gpu.tiered import PinnedRanks, StoreRanks
 from tests.strategies import WEIGHTS, arcs_of, skewed
+from tests.unit.test_sssp_owned import made
 
 MEASURES = {
     CudaBfsValidator: ("uint8", "int32"),
@@ -294,6 +296,18 @@ def ranks(dtype: str, ids: str) -> None:
     names.WIDE_VERTICES = WIDTHS["uint32"]
 
 
+def owned(dtype: str, ids: str) -> None:
+    """All steps of SSSP ranks that own their distances, with tables that are soon full."""
+    names.WIDE_VERTICES = WIDTHS[ids]
+    for directed in (False, True):
+        found = skewed(1500, 6000, dtype, directed=directed, seed=3)
+        flat = replace(found, weight=np.floor(found.weight * 3 / found.weight.max()).astype(dtype))
+        for arcs in (found, flat):
+            coroutines = made(arcs, 2, 5, 300, ids, CudaDevice())
+            local_exchange.run(*coroutines, 2)
+    names.WIDE_VERTICES = WIDTHS["uint32"]
+
+
 def stores(limit: int | None, *, in_runs: bool) -> None:
     """Ids from 0 on and with gaps, no weights and all types of them, within a limit.
 
@@ -393,6 +407,7 @@ PARTS: dict[str, Callable[[], None]] = {
     **{f"peers {d}": partial(peers, d) for d in (False, True)},
     **{f"paths {d} {n}": partial(paths, d, n) for d in (False, True) for n in range(PATH_PARTS)},
     **{f"ranks {dtype} {ids}": partial(ranks, dtype, ids) for dtype in WEIGHTS for ids in WIDTHS},
+    **{f"owned {d} {ids}": partial(owned, d, ids) for d in ("float32", "int64") for ids in WIDTHS},
     **{f"tiers {directed}": partial(tiers, directed) for directed in (False, True)},
     **{f"in store {directed}": partial(in_store, directed) for directed in (False, True)},
     **{f"many {dtype}": partial(many, dtype) for dtype in ("float32", "float64", "int64")},

@@ -87,6 +87,17 @@ def test_bfs(directed: bool) -> None:
             assert alone.level.tobytes() == tree.level.tobytes()
 
 
+@pytest.mark.parametrize("most", [1, 100, 5000])
+def test_bfs_in_parts(most: int) -> None:
+    """Ranks that list few vertices at a time, some of them more than once."""
+    arcs = skewed(False, "float32", "mixed")
+    expected, search = RankedBfs(CPU, arcs.shards(1)), RankedBfs(CudaDevice(), arcs.shards(2))
+    for rank in search._ranks:
+        rank._rank.most_at_once, rank._rank._entries = 0, most
+    for root in roots(arcs)[: 1 if most == 1 else 3]:
+        same_bfs(search.run(root), expected.run(root))
+
+
 @pytest.mark.parametrize("kind", ["mixed", "plateaus", "zero weights"])
 @pytest.mark.parametrize("dtype", WEIGHTS)
 @pytest.mark.parametrize("directed", [False, True], ids=["undirected", "directed"])
@@ -152,8 +163,12 @@ class MakeRanks:
         )
 
 
-@pytest.mark.parametrize("mixed", [False, True], ids=["cuda", "cuda and cpu"])
-@pytest.mark.parametrize("kernel", ["bfs", "sssp"])
+@pytest.mark.parametrize(
+    ("kernel", "mixed"),
+    # Those of BFS on CUDA devices push in parts.
+    [("bfs", False), ("sssp", False), ("sssp", True)],
+    ids=["bfs", "sssp", "sssp, cuda and cpu"],
+)
 def test_ranks_of_two_workers(kernel: str, mixed: bool, workers: Client) -> None:
     """They share one device here; on each worker two threads advance the ranks."""
     arcs = skewed(True, "float32", "plateaus")

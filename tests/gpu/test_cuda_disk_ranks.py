@@ -36,10 +36,10 @@ from tests.strategies import WEIGHTS, Arcs, arcs_of, skewed
 
 CPU = CpuDevice(2)
 STRATEGY = "cuda/disk, ranks"
-# Batches end within rows, windows within words, and looks before rows do.
+# Batches end within rows, windows within words, and looks before rows do; tables are full soon.
 SIZES = [
     {"block_bytes": 1024, "batch_blocks": 64},
-    {"block_bytes": 64, "batch_blocks": 5, "window": 128, "look": 20},
+    {"block_bytes": 64, "batch_blocks": 5, "window": 128, "look": 20, "entries": 40},
 ]
 
 

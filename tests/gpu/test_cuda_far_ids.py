@@ -18,6 +18,7 @@ from ooc_graph.kernels.cuda.device import CudaDevice
 from ooc_graph.kernels.cuda.runtime import modules as cuda_modules
 from ooc_graph.traverse.bfs import bfs
 from ooc_graph.traverse.sssp import sssp
+from ooc_graph.traverse.sssp_owned import sssp_owned
 from tests import local_exchange
 from tests.gpu import far
 from tests.gpu.graphs import flat, sparse
@@ -103,6 +104,25 @@ def test_sssp_beyond_32_bits(directed: bool) -> None:
     reached = np.isfinite(expected.distance)
     level = expected.distance[expected.parent[reached]] == expected.distance[reached]
     assert level.sum() > 1  # the root's parent is the root
+
+
+@pytest.mark.parametrize("directed", [False, True], ids=["undirected", "directed"])
+def test_owned_distances_beyond_32_bits(directed: bool) -> None:
+    """Of ranks that have their own rows' alone; candidates come in tables of 300."""
+    need_memory(2 * far.FAR_VERTICES)
+    near, device = far.padded(flat(sparse("float32", directed=directed))), CudaDevice()
+    root = int(near.source[-1])
+    expected = RankedSssp(CPU, near.shards(far.NEAR_SHARDS)).run(root)
+    ranks = [device.owned_sssp_rank(shard) for shard in far.far_shards(near)]
+    shared = device.owned_sssp_shared(far.FAR_VERTICES, far.FAR_SHARDS, np.dtype(np.float32))
+    from_ = int(far.far_ids(np.array([root], np.uint32))[0])
+    coroutines: Any = [sssp_owned(far.AsNear(rank), from_, shared, 300) for rank in ranks]
+    trees, _ = local_exchange.run(coroutines, shared, far.NEAR_SHARDS)
+    parent = far.by_near_id([tree.parent for tree in trees])
+    assert set((parent[parent != np.iinfo(np.uint64).max] >> np.uint64(32)).tolist()) == {0, 1}
+    assert parent.tobytes() == far.far_ids(expected.parent).tobytes()
+    distance = far.by_near_id([tree.distance for tree in trees])
+    assert distance.tobytes() == expected.distance.tobytes()
 
 
 def test_lengths_that_nearly_overflow_beyond_32_bits() -> None:

@@ -63,10 +63,12 @@ class StoreRanks:
     least, shift
         See `ooc_graph.memory.heads.HeadRule`.
     sizes
-        Of units, batches, windows and looks, as of `ooc_graph.shards.tiny_tiers.bind_rows`.
+        Of units, batches, windows and looks, as of `ooc_graph.shards.tiny_tiers.bind_rows`; and how
+        many ``entries`` a push of BFS lists at a time.
     """
 
     def __init__(self, least: int, shift: int, **sizes: int) -> None:
+        self._entries = sizes.pop("entries", 0)
         self._device, self._rule, self._sizes = CudaDevice(), HeadRule(least, shift), sizes
 
     def _sides(self, sides: tuple[Rows, Rows]) -> list[StoreRows]:
@@ -85,7 +87,9 @@ class StoreRanks:
         return there
 
     def bfs_rank(self, shard: Shard) -> CudaStoreBfsRank:
-        return self._device.store_bfs_rank(shard.dealing, *self._sides(hub_sides(shard)))
+        rank = self._device.store_bfs_rank(shard.dealing, *self._sides(hub_sides(shard)))
+        rank._entries = self._entries or rank._entries
+        return rank
 
     def sssp_rank(self, shard: Shard) -> CudaStoreSsspRank:
         out, into, tuples = light_sides(shard)

@@ -11,6 +11,8 @@ ORDER = (
     "cuda/memory, ranks",
     "cuda/pinned, ranks",
     "cuda/disk",
+    "cuda/owned, ranks",
+    "cuda/owned pinned, ranks",
     "cuda/disk, ranks",
     "cpu/edges",
     "cpu/memory",

@@ -31,7 +31,7 @@ KEPT = {
         all_pairs_dijkstra_path all_pairs_dijkstra_path_length all_pairs_shortest_path
         all_pairs_shortest_path_length
     """,
-    "how a file of machine code is called": "_named",
+    "entries that went to host memory": "_moved moved has_moved make_room",
     "in place": "is_in_place TASK_BATCHES_IN_PLACE",
 }
 LONG_FILES = {

@@ -113,7 +113,8 @@ def variants(shared_bytes: int) -> list[tuple[str, dict[str, int | str]]]:
         ),
         ("bfs_disk.cu", {}),
         *(
-            ("sssp_rank.cu", cuda_sssp_shared.constants(*types, ids) | tier)
+            (name, cuda_sssp_shared.constants(*types, ids) | tier)
+            for name in ("sssp_rank.cu", "sssp_owned.cu")
             for types in WEIGHTED
             for ids in IDS
             for tier in ({}, TIERED)

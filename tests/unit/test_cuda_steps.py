@@ -7,14 +7,21 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from ooc_graph.errors import UsageError
+from ooc_graph.kernels.cuda.bfs.rank import listed_at_once
 from ooc_graph.kernels.cuda.pinned.sssp import SsspShare
 from ooc_graph.kernels.cuda.runtime.rank_bytes import RankBytes, bfs_bytes, sssp_bytes
 from ooc_graph.kernels.cuda.runtime.rows import MOST_ROWS, QUAD_ROWS, require_rows
 from ooc_graph.kernels.cuda.runtime.steps import MOST_VERTICES, ids_of, pieces, width
+from ooc_graph.kernels.cuda.runtime.table import slots_for, table_bytes
 from ooc_graph.kernels.cuda.sssp import shared as cuda_sssp_shared
 from ooc_graph.kernels.cuda.sssp.shared import constants, grouped
+from ooc_graph.kernels.cuda.store.rank_rows import portions
+from ooc_graph.traverse.bfs import FEW_ARCS
+from ooc_graph.types import Dealing
 
 NARROW, WIDE = np.dtype(np.uint32), np.dtype(np.uint64)
 
@@ -79,8 +86,8 @@ def test_payloads_in_groups() -> None:
 def test_memory_by_the_width_of_ids() -> None:
     """The bytes of `docs/decisions/0012`."""
     f4, i8 = np.dtype(np.float32), np.dtype(np.int64)
-    assert bfs_bytes(NARROW) == RankBytes(9, 13, 16)
-    assert bfs_bytes(WIDE) == RankBytes(17, 17, 16)
+    assert bfs_bytes(NARROW) == RankBytes(1, 13, 30)
+    assert bfs_bytes(WIDE) == RankBytes(1, 17, 46)
     assert sssp_bytes(NARROW, f4) == RankBytes(17, 21, 24)
     assert sssp_bytes(WIDE, f4) == RankBytes(25, 29, 28)
     assert sssp_bytes(NARROW, i8) == RankBytes(25, 21, 28)
@@ -115,3 +122,33 @@ def test_a_merge_has_one_group_on_the_device_at_a_time(monkeypatch: pytest.Monke
     shared._relax([payload] * 4)
     assert len(held) == 8
     assert max(held) <= vertices * (WIDE.itemsize + shared.top.itemsize)
+
+
+@given(st.lists(st.integers(1, 40), min_size=1, max_size=30), st.lists(st.integers(1, 60)))
+def test_portions_of_requests_have_every_arc_once(asked: list[int], rooms: list[int]) -> None:
+    left, found, given_rooms = iter(rooms), [], []
+
+    def room() -> int:
+        given_rooms.append(next(left, 7))
+        return given_rooms[-1]
+
+    for first, last, begin, end in portions(np.array(asked), room):
+        arcs = [(i, a) for i in range(first, last) for a in range(begin, min(end, asked[i]))]
+        assert 0 < len(arcs) <= given_rooms[-1]
+        found += arcs
+    assert found == [(i, a) for i, count in enumerate(asked) for a in range(count)]
+
+
+def test_a_table_has_twice_as_many_slots_as_entries() -> None:
+    assert [slots_for(entries) for entries in (0, 1, 2, 3, 4, 5, 1 << 20)] == [
+        *(2, 2, 4, 8, 8, 16, 1 << 21)
+    ]
+    assert table_bytes(5, 4, 20) == 16 * 24 + 4 * 5
+
+
+def test_pushes_list_the_same_number_on_all_ranks() -> None:
+    """A power of two, no less than what is pushed ahead, and about half a rank's rows."""
+    for vertices, shards in ((1, 1), (5000, 8), (1 << 20, 4), (3_000_000, 2)):
+        (listed,) = {listed_at_once(Dealing(vertices, shards, shard)) for shard in range(shards)}
+        assert listed & (listed - 1) == 0
+        assert FEW_ARCS <= listed <= max(FEW_ARCS, vertices // shards // 2)

@@ -20,7 +20,7 @@ from ooc_graph.kernels.common.device import (
     SsspRank,
     SsspSearch,
 )
-from ooc_graph.kernels.common.sssp.owned import OwnedSsspRank, OwnedSsspShared
+from ooc_graph.kernels.common.sssp.owned import OwnedSsspRank
 from ooc_graph.kernels.cpu import device as cpu
 from ooc_graph.kernels.cpu.device import CpuDevice
 from ooc_graph.kernels.cpu.sssp.rank import CpuSsspRank
@@ -34,13 +34,17 @@ MORE = {
         "tier_bfs_rank": BfsPartsRank,
         "tier_sssp_rank": SsspRank,
         "owned_sssp_rank": OwnedSsspRank,
-        "owned_sssp_shared": OwnedSsspShared,
         "components_rank": ComponentsRank,
         "components_shared": ComponentsShared,
         "edges_bfs": BfsSearch,
         "edges_sssp": SsspSearch,
     },
-    CudaDevice: {**SEARCHES, "tier_near": SsspSearch},
+    CudaDevice: {
+        **SEARCHES,
+        "tier_near": SsspSearch,
+        **dict.fromkeys(("bfs_rank", "tier_bfs_rank", "store_bfs_rank"), BfsPartsRank),
+        "owned_sssp_rank": OwnedSsspRank,
+    },
 }
 """What a device makes beyond what all make."""
 

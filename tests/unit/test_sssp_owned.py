@@ -31,6 +31,7 @@ from ooc_graph.search.plan import Plan, plan
 from ooc_graph.strategies.cpu import on_disk, owned
 from ooc_graph.strategies.cpu.in_memory import InMemory
 from ooc_graph.strategies.cpu.owned import Owned
+from ooc_graph.strategies.owned_lists import most_listed
 from ooc_graph.strategies.ranks import Ranks, ranks_bytes
 from ooc_graph.traverse.sssp_owned import sssp_owned
 from ooc_graph.types import DEAL_BLOCK, owner_of
@@ -43,11 +44,16 @@ MANY = 1 << 12
 
 
 def made(
-    arcs: Arcs, shards: int, root: int, most: int = MANY, ids: str = "uint32"
+    arcs: Arcs,
+    shards: int,
+    root: int,
+    most: int = MANY,
+    ids: str = "uint32",
+    device: Any = DEVICE,
 ) -> tuple[list[Any], Any]:
     """Coroutines of all ranks, which list so many candidates at a time, and what they share."""
-    shared = DEVICE.owned_sssp_shared(arcs.vertices, shards, distance_dtype(arcs))
-    ranks = [DEVICE.owned_sssp_rank(part) for part in arcs.shards(shards, ids)]
+    shared = device.owned_sssp_shared(arcs.vertices, shards, distance_dtype(arcs))
+    ranks = [device.owned_sssp_rank(part) for part in arcs.shards(shards, ids)]
     return [sssp_owned(rank, root, shared, most) for rank in ranks], shared
 
 
@@ -334,8 +340,8 @@ def test_lists_follow_the_memory_of_each_search(graph: og.Graph) -> None:
         OWNED.reserve(job_of(graph, limit_bytes, answer_bytes=1))
         for limit_bytes in (least_of(graph, answer_bytes=1), 1 << 30)
     )
-    assert [owned.most_listed(one, graph, 2) for one in (least, wide)] == [1 << 10, 1 << 16]
-    assert owned.most_listed(least, graph, 1) == 1 << 11
+    assert [most_listed(one, graph, 2) for one in (least, wide)] == [1 << 10, 1 << 16]
+    assert most_listed(least, graph, 1) == 1 << 11
 
 
 PARTS = ("bytes: rows", "bytes: state of its vertices", "bytes: messages, or the answer")

@@ -60,14 +60,15 @@ class BfsRank(Protocol):
 
 @runtime_checkable
 class BfsPartsRank(BfsRank, Protocol):
-    """A rank that lists what it pushes in parts, since memory for messages is bounded.
+    """A rank that pushes in parts: ``claim`` comes several times in a level, `frontier` ends it."""
 
-    ``claim`` may be called several times in a level; ``frontier`` ends it.
-    """
+    # A frontier with no more arcs, those of all ranks, is pushed in one part. 0: always in parts,
+    # and never before the direction is known.
+    most_at_once: int
 
     @property
     def is_pushing(self) -> bool:
-        """Whether rows of the frontier are left to push."""
+        """Whether rows are left to push."""
 
     def begin_push(self) -> None:
         """Have the own frontier pushed from its first row on; ``push`` lists the next rows."""

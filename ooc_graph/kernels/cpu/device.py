@@ -17,6 +17,7 @@ from ooc_graph.kernels.common.team import Team
 from ooc_graph.types import AnyArray, Dealing, Rows, Shard
 
 if TYPE_CHECKING:
+    from ooc_graph.kernels.common.sssp.owned import SharedSettled
     from ooc_graph.kernels.common.sssp.rows import Known
     from ooc_graph.kernels.common.store.rows import TierRows
     from ooc_graph.kernels.cpu.bfs.peer_rank import CpuPeerBfsRank
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
     from ooc_graph.kernels.cpu.many.bfs_search import CpuManyBfs
     from ooc_graph.kernels.cpu.many.johnson import CpuJohnson
     from ooc_graph.kernels.cpu.pagerank.rank import CpuPagerankRank, CpuPagerankShared, InArcs
-    from ooc_graph.kernels.cpu.sssp.owned import CpuOwnedSsspRank, CpuOwnedSsspShared
+    from ooc_graph.kernels.cpu.sssp.owned import CpuOwnedSsspRank
     from ooc_graph.kernels.cpu.sssp.peer_rank import CpuPeerSsspRank
     from ooc_graph.kernels.cpu.sssp.shared import CpuSsspShared
     from ooc_graph.kernels.cpu.store.bfs import TierBfsSearch
@@ -145,13 +146,11 @@ class CpuDevice:
         directed = shard.directed
         return CpuOwnedSsspRank(shard.dealing, out, known, directed=directed)
 
-    def owned_sssp_shared(
-        self, vertices: int, shards: int, dtype: np.dtype[Any]
-    ) -> CpuOwnedSsspShared:
+    def owned_sssp_shared(self, vertices: int, shards: int, dtype: np.dtype[Any]) -> SharedSettled:
         """Which vertices are settled, one of it in a process and search; distances' ``dtype``."""
-        from ooc_graph.kernels.cpu.sssp.owned import CpuOwnedSsspShared
+        from ooc_graph.kernels.common.sssp.owned import SharedSettled
 
-        return CpuOwnedSsspShared(vertices, shards, dtype)
+        return SharedSettled(self.bfs_shared(vertices, shards), dtype)
 
     def apsp(self, shard: Shard) -> CpuJohnson:
         """Distances from many sources on a whole graph (light-first rows, weights of any sign)."""

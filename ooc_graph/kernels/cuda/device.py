@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from ooc_graph.kernels.common.dealt import hub_rows, light_rows, require_whole
+from ooc_graph.kernels.common.sssp.owned import SharedSettled
 from ooc_graph.kernels.common.sssp.rows import Known
 from ooc_graph.kernels.common.store.rows import TierRows
 from ooc_graph.kernels.cuda.bfs.near import BfsShare
@@ -22,6 +23,7 @@ from ooc_graph.kernels.cuda.pinned.sssp import CudaTierSsspSearch, SsspShare
 from ooc_graph.kernels.cuda.runtime.modules import cuda
 from ooc_graph.kernels.cuda.runtime.pinned import PinnedAllocator
 from ooc_graph.kernels.cuda.runtime.shares import ON_DEVICE, Pinned, Tier, rank_rows
+from ooc_graph.kernels.cuda.sssp.owned import CudaOwnedSsspRank
 from ooc_graph.kernels.cuda.sssp.rank import CudaSsspRank
 from ooc_graph.kernels.cuda.sssp.search import CudaSsspSearch
 from ooc_graph.kernels.cuda.sssp.shared import CudaSsspShared, known_of
@@ -103,6 +105,14 @@ class CudaDevice:
         """SSSP steps on one shard (light-first rows)."""
         return _sssp_rank(shard, ON_DEVICE)
 
+    def owned_sssp_rank(self, shard: Shard) -> CudaOwnedSsspRank:
+        """SSSP steps on one shard (light-first out-rows) that alone has its distances."""
+        return _owned_sssp_rank(shard, ON_DEVICE)
+
+    def owned_sssp_shared(self, vertices: int, shards: int, dtype: np.dtype[Any]) -> SharedSettled:
+        """Which vertices are settled, one of it in a process and search; distances' ``dtype``."""
+        return SharedSettled(self.bfs_shared(vertices, shards), dtype)
+
     def tier_bfs_rank(
         self,
         shard: Shard,
@@ -127,6 +137,12 @@ class CudaDevice:
     ) -> CudaSsspRank:
         """As `tier_bfs_rank` for SSSP, of light-first rows."""
         return _sssp_rank(shard, Pinned(allocator, least, shift))
+
+    def tier_owned_sssp_rank(
+        self, shard: Shard, allocator: PinnedAllocator, least: int, shift: int
+    ) -> CudaOwnedSsspRank:
+        """As `owned_sssp_rank`, of rows in pinned host memory as of `tier_bfs_rank`."""
+        return _owned_sssp_rank(shard, Pinned(allocator, least, shift))
 
     def store_rows(self, rows: TierRows, least: int, shift: int) -> StoreRows:
         """Rows of one side of a shard in a store, of whose first arcs the device has a share."""
@@ -167,6 +183,15 @@ def _sssp_rank(shard: Shard, tier: Tier) -> CudaSsspRank:
     return CudaSsspRank(
         shard.dealing, rank_rows(shard.dealing, out, into, tier, weighted=True), known
     )
+
+
+def _owned_sssp_rank(shard: Shard, tier: Tier) -> CudaOwnedSsspRank:
+    """SSSP steps on one shard that alone has its distances; its out-arcs are in a tier."""
+    out = shard.out_light
+    assert out is not None
+    known = known_of(out, shard.tuples)
+    rows = rank_rows(shard.dealing, out, out, tier, weighted=True)
+    return CudaOwnedSsspRank(shard.dealing, rows, known, directed=shard.directed)
 
 
 def _seen(sides: tuple[Rows, Rows], allocator: PinnedAllocator) -> tuple[Rows, Rows]:

@@ -6,24 +6,26 @@ from dataclasses import dataclass
 from typing import Any
 
 from ooc_graph.exchange.routing import fewest_ranks
-from ooc_graph.kernels.common.sssp.distances import distances_of
-from ooc_graph.layout.names import LIGHT, id_dtype
+from ooc_graph.layout.names import LIGHT
 from ooc_graph.memory.heads import require_in_worker
-from ooc_graph.model.request import SCHEDULER, Job
+from ooc_graph.model.request import Job
 from ooc_graph.model.reservation import Reservation
 from ooc_graph.model.resources import CPU
 from ooc_graph.model.strategy import MEMORY
 from ooc_graph.runtime import process
 from ooc_graph.runtime.warmup import OWNED_RANKS, warm
-from ooc_graph.shards.load import Graph
-from ooc_graph.shards.tier_ranks import ROUTED_COPIES, ROUTED_ORDER_BYTES
+from ooc_graph.strategies.owned_lists import (
+    LEAST_LISTED,
+    MOST_LISTED,
+    RANK_ROWS,
+    gathered_bytes,
+    lacks_owners,
+    messages_bytes,
+    sizes_of,
+)
 from ooc_graph.strategies.ranks import ADVICE, RankLoading, busiest
 from ooc_graph.types import Dealing
 
-LEAST_LISTED, MOST_LISTED = 1 << 10, 1 << 16
-"""Candidates that a rank sends at a time: no fewer, and more hardly save anything."""
-SLOT_BYTES = 16
-"""Memory of the slots of an entry in a rank's list, at most."""
 ANSWER_COPIES = 3
 """Copies of an answer: of the search, to keep, and as it is sent."""
 EVERYONES_BYTES = 1
@@ -37,14 +39,11 @@ class Owned:
     name = "cpu/owned"
     device = CPU
     tier = MEMORY
-    rank_rows = ", each of which has the distances of its own rows alone"
+    rank_rows = RANK_ROWS
 
     def lacks_rank(self, job: Job, exchange: str) -> str:
-        """Refuses other kernels, and ranks of which one worker has all."""
-        if job.kernel != "sssp":
-            return "only sssp is searched by ranks that own their distances"
-        is_shared = exchange == SCHEDULER and busiest(job) < job.graph.shards
-        return "" if is_shared else "there are no workers to share the work"
+        """As of `lacks_owners`."""
+        return lacks_owners(job, exchange)
 
     def reserve_rank(self, job: Job, exchange: str) -> Reservation:  # noqa: ARG002
         """Rows of its shards and their state, and lists as long as there is memory for."""
@@ -80,12 +79,6 @@ class Owned:
         }
 
 
-def most_listed(reserved: Reservation, graph: Graph, ranks: int) -> int:
-    """Candidates that each of ``ranks`` may list at a time."""
-    fitting = reserved.messages_bytes // messages_bytes(graph, ranks, 1)
-    return min(MOST_LISTED, max(LEAST_LISTED, fitting))
-
-
 def least_bytes(job: Job) -> int:
     """Least memory of the worker that has most shards."""
     least = messages_bytes(job.graph, ranks_of(job), LEAST_LISTED)
@@ -106,33 +99,9 @@ def own_row_bytes(id_bytes: int, distance_bytes: int) -> int:
 def state_bytes(job: Job) -> int:
     """Memory of the state of its rows, and of bitmaps."""
     graph = job.graph
-    each = own_row_bytes(*_sizes(graph))
+    each = own_row_bytes(*sizes_of(graph))
     own = sum(Dealing(graph.rows, graph.shards, shard).rows for shard in range(busiest(job)))
     return own * each + graph.rows * EVERYONES_BYTES
-
-
-def gathered_bytes(job: Job) -> int:
-    """Memory of one worker that brings together an answer, which is written, beside its ranks."""
-    graph, request = job.graph, job.request
-    if request.answer_bytes or request.on_worker:
-        return 0
-    ids, distances = _sizes(graph)
-    tables = 8 * graph.rows + graph.vertices * (ids + (0 if graph.first_id is not None else 8))
-    return tables + 2 * graph.rows * (ids + distances)
-
-
-def _sizes(graph: Graph) -> tuple[int, int]:
-    """Bytes of an id and of a distance."""
-    return id_dtype(graph.rows).itemsize, distances_of(graph.weight_dtype).itemsize
-
-
-def messages_bytes(graph: Graph, ranks: int, most_listed: int) -> int:
-    """Memory of lists and messages of one worker, if each rank lists ``most_listed`` candidates.
-
-    Each rank may be of this worker, and all that ranks list may be sent to it.
-    """
-    entry = 2 * sum(_sizes(graph))
-    return 2 * ranks * most_listed * (ROUTED_COPIES * entry + ROUTED_ORDER_BYTES + SLOT_BYTES)
 
 
 def ranks_of(job: Job) -> int:

@@ -1,15 +1,18 @@
-"""SSSP ranks that have the distances of their own rows alone: what their steps do.
+"""SSSP ranks that have the distances of their own rows alone: what their steps do, what they share.
 
-No implementation here, and no numba.
+No numba here.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
 
 from ooc_graph.kernels.common.decisions import SsspTree
 from ooc_graph.kernels.common.device import Payload
+from ooc_graph.kernels.common.sssp.distances import SharedBounds
 from ooc_graph.types import AnyArray
 
 Candidates = tuple[AnyArray, AnyArray, AnyArray, AnyArray]
@@ -20,32 +23,41 @@ class Pushed(NamedTuple):
     """What a push found for other ranks, and what it left to do."""
 
     listed: Candidates  # for the owners of their targets
-    waiting: int  # rows that are still to be pushed below the bound
+    waiting: int  # 0: nothing is left to be pushed below the bound
     examined: int  # arcs
     again: int  # improvements of own rows that had been reached before
     smallest: float  # no candidate beyond the bound is smaller
 
 
-class OwnedSsspShared(Protocol):
-    """Which vertices are settled, one bit each, one of it in a process.
+class Visited(Protocol):
+    """What every device's `BfsShared` has."""
+
+    @property
+    def visited(self) -> Any:
+        """Bitmap of all vertices, where the device has it."""
+
+    def merge(self, payloads: Sequence[tuple[AnyArray, ...]]) -> None:
+        """As of `BfsShared`."""
+
+
+class SharedSettled(SharedBounds):
+    """Which vertices are settled, two bits each, one of it in a process.
 
     A payload of one array is the bitmap of a rank's own rows that were settled now. Of one of three
     arrays, as of `SsspShared`, the last one counts.
     """
 
-    @property
-    def smallest(self) -> float:
-        """Smallest candidate not yet taken, of all ranks in the last merge of three arrays."""
-
-    @property
-    def unreached(self) -> float:
-        """Distance of what is not reached."""
+    def __init__(self, bitmaps: Visited, dtype: np.dtype[Any]) -> None:
+        super().__init__(dtype)
+        self._bitmaps = bitmaps
+        self.settled = bitmaps.visited
 
     def merge(self, payloads: Sequence[tuple[AnyArray, ...]]) -> None:
         """Take every rank's payload."""
-
-    def bound_above(self, step: float) -> float:
-        """Bound that lies ``step`` above the smallest candidate."""
+        if len(payloads[0]) == 1:
+            self._bitmaps.merge(payloads)
+        else:
+            self._smallest = min(smallest[0] for _, _, smallest in payloads)
 
 
 class OwnedSsspRank(Protocol):
@@ -68,7 +80,7 @@ class OwnedSsspRank(Protocol):
         ``most_listed`` candidates for others are listed at a time.
         """
 
-    def push(self, shared: OwnedSsspShared, bound: float) -> Pushed:
+    def push(self, shared: SharedSettled, bound: float) -> Pushed:
         """Push own rows below the bound, to their fixed point, or until the list is full."""
 
     def take(self, candidates: Candidates) -> int:
@@ -77,13 +89,13 @@ class OwnedSsspRank(Protocol):
     def settled(self, bound: float) -> tuple[AnyArray, int]:
         """Bitmap of the own rows up to a bound, beyond that of the call before; rows left."""
 
-    def may_reach_more(self, shared: OwnedSsspShared) -> bool:
+    def may_reach_more(self, shared: SharedSettled) -> bool:
         """Whether own rows that are left, undirected ones, have a neighbour that is settled."""
 
     def distances(self) -> AnyArray:
         """Distances of the own rows, in an array of their own; steps go on as without."""
 
-    def overflowed(self, shared: OwnedSsspShared) -> bool:
+    def overflowed(self, shared: SharedSettled) -> bool:
         """Tell whether a shortest distance from here exceeds the distances' dtype.
 
         All that is reached is settled, and everyone knows it.
@@ -96,7 +108,7 @@ class OwnedSsspRank(Protocol):
         """Reached rows without a parent, on plateaus; others there offer themselves next."""
 
     def offer(self) -> tuple[Candidates, int, int]:
-        """What rows offer along their plateaus; rows that are left to do so; arcs examined."""
+        """What rows offer along their plateaus; 0 if no more is left to offer; arcs examined."""
 
     def take_offers(self, candidates: Candidates) -> None:
         """Have own rows that lack a parent take the smallest that is offered in this hop."""

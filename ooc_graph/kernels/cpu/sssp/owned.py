@@ -2,39 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
-
 import numpy as np
 
 from ooc_graph.kernels.common.bitmap import words_for
 from ooc_graph.kernels.common.dealt import dealt_of
 from ooc_graph.kernels.common.decisions import SsspTree
-from ooc_graph.kernels.common.sssp.distances import BaseSsspRank, SharedBounds
-from ooc_graph.kernels.common.sssp.owned import Candidates, Pushed
+from ooc_graph.kernels.common.sssp.distances import BaseSsspRank
+from ooc_graph.kernels.common.sssp.owned import Candidates, Pushed, SharedSettled
 from ooc_graph.kernels.common.sssp.rows import Known, LightRows
-from ooc_graph.kernels.cpu.bfs.rank import CpuBfsShared
 from ooc_graph.kernels.cpu.sssp import owned_plateaus as plateaus
 from ooc_graph.kernels.cpu.sssp import owned_steps as steps
 from ooc_graph.kernels.cpu.sssp.owned_lists import EMPTY, Listed, Own, new_listed
 from ooc_graph.kernels.cpu.sssp.search import new_wave
 from ooc_graph.types import AnyArray, Dealing, owner_of
-
-
-class CpuOwnedSsspShared(SharedBounds):
-    """Which vertices are settled, in host memory: two bits for each of the whole graph."""
-
-    def __init__(self, vertices: int, shards: int, dtype: np.dtype[Any]) -> None:
-        super().__init__(dtype)
-        self._bitmaps = CpuBfsShared(vertices, shards)
-        self.settled = self._bitmaps.visited
-
-    def merge(self, payloads: Sequence[tuple[AnyArray, ...]]) -> None:
-        """Take bitmaps of what is settled (one array), or the smallest candidates (three)."""
-        if len(payloads[0]) == 1:
-            self._bitmaps.merge(payloads)
-        else:
-            self._smallest = min(smallest[0] for _, _, smallest in payloads)
 
 
 class CpuOwnedSsspRank(BaseSsspRank):
@@ -81,7 +61,7 @@ class CpuOwnedSsspRank(BaseSsspRank):
         )
         self._listed = new_listed(most_listed, self._ids, wave.distance.dtype)
 
-    def push(self, shared: CpuOwnedSsspShared, bound: float) -> Pushed:
+    def push(self, shared: SharedSettled, bound: float) -> Pushed:
         """Push own rows below the bound, to their fixed point, or until the list is full."""
         if bound != self._bound:
             assert not self._queued
@@ -134,7 +114,7 @@ class CpuOwnedSsspRank(BaseSsspRank):
         self._low = high
         return words, int(left)
 
-    def may_reach_more(self, shared: CpuOwnedSsspShared) -> bool:
+    def may_reach_more(self, shared: SharedSettled) -> bool:
         """Whether own rows that are left may have a neighbour that is settled."""
         given = self._out, self._wave.distance, self._low, shared.settled
         return bool(steps.may_be_reached(*given))
@@ -143,7 +123,7 @@ class CpuOwnedSsspRank(BaseSsspRank):
         """Distances of the own rows, in an array of their own."""
         return self._wave.distance.copy()
 
-    def overflowed(self, shared: CpuOwnedSsspShared) -> bool:
+    def overflowed(self, shared: SharedSettled) -> bool:
         """Tell whether a shortest distance from here exceeds the distances' dtype."""
         heaviest = self._known.heaviest
         return bool(steps.lost_by_overflow(self._out, self._own, shared.settled, heaviest))
@@ -178,7 +158,7 @@ class CpuOwnedSsspRank(BaseSsspRank):
         self._listed = None
         return SsspTree(self._own.parent, self._wave.distance, 0.0, phase_arcs)
 
-    def rehearse(self, shared: CpuOwnedSsspShared) -> None:
+    def rehearse(self, shared: SharedSettled) -> None:
         """Take, once, the steps that a search of two vertices does not."""
         self.begin(0, 0, None, 1)
         for bound in range(2):

@@ -77,6 +77,9 @@ class StoreBfsRank(CpuBfsRank):
     ``into`` are the same object if the graph is undirected.
     """
 
+    most_at_once = 0
+    """To push a frontier reads the store."""
+
     def __init__(
         self, dealing: Dealing, out: TierRows, into: TierRows, most_listed: int, team: Team
     ) -> None:

@@ -1,5 +1,6 @@
 // BFS steps on the rows of one shard of many; what is everyone's comes as bitmaps of all vertices.
 #include "rank.cuh"
+#include "table.cuh"
 
 // Bits of rows that no search claims by an arc: those without in-arcs, and the last words' padding.
 extern "C" __global__ void never_claimed(u32 rows, u32 words, const u64* into_offsets, u32* never) {
@@ -63,21 +64,23 @@ extern "C" __global__ void list_found(u32 words, const u32* found, const u64* ou
     });
 }
 
-// Lists neighbours of the frontier that were not visited, each once; best[v], all ones before, is
-// the smallest parent of v.
-extern "C" __global__ void push_rows(u32 count, const u64* starts, const u32* queue, const u64* out_offsets,
-                                     ARCS(VERTEX) neighbors, u32 shards, u32 shard, const u32* visited,
-                                     VERTEX* best, VERTEX* target, u64* counts) {
-    over_shares(count, starts, [&](u32 entry, u64 k) {
-        VERTEX v = 0;
-        bool fresh = false;
+// Puts neighbours of the frontier that were not visited into a table, each with its smallest parent, `best`:
+// along the arcs [begin, end) of the frontier's rows.
+extern "C" __global__ void push_rows(u64 begin, u64 end, u32 count, const u64* starts, const u32* queue,
+                                     const u64* out_offsets, ARCS(VERTEX) neighbors, u32 shards, u32 shard,
+                                     const u32* visited, TABLE, VERTEX* best, u64* counts) {
+    over_part(count, starts, begin, end, [&](u32 entry, u64 k) {
+        u64 slot = 0;
+        bool is_new = false;
         if (entry != NONE) {
             const u32 row = queue[entry];
-            v = arcs_of(neighbors, row)[out_offsets[row] + k];
-            fresh = !has(visited, v) && atomicMin(best + v, internal_of(row, shards, shard)) == NO_VERTEX;
+            const VERTEX v = arcs_of(neighbors, row)[out_offsets[row] + k];
+            if (!has(visited, v)) {
+                slot = slot_of(v, last, keys, is_new);
+                atomicMin(best + slot, internal_of(row, shards, shard));
+            }
         }
-        const VERTEX place = place_in(counts + EMITTED, fresh);
-        if (fresh) target[place] = v;
+        note_slot(slot, is_new, taken, counts);
     });
 }
 

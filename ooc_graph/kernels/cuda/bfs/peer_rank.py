@@ -95,8 +95,7 @@ class CudaPeerBfsRank(CudaBfsRank):
         """Buffers, if there is memory for them, and for supersteps besides."""
         cuda().get_default_memory_pool().free_all_blocks()
         dealing = self._dealing
-        sizes = dealing.vertices, dealing.rows
-        needed = peers_bytes(*sizes) + step_bytes(*sizes)
+        needed = peers_bytes(dealing.vertices, dealing.rows) + step_bytes(dealing.rows)
         try:
             return PeerBfs(dealing, self._out, self._into) if device_bytes()[0] >= needed else None
         except MemoryError:

@@ -5,8 +5,7 @@ State stays on the device; what goes to other ranks and comes from them is in ho
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from threading import Lock
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -17,7 +16,6 @@ from ooc_graph.kernels.cuda.runtime.modules import cuda, within_memory
 from ooc_graph.kernels.cuda.runtime.shares import RankRows
 from ooc_graph.kernels.cuda.runtime.steps import (
     ARCS,
-    EMITTED,
     EXAMINED,
     LISTED,
     Steps,
@@ -28,27 +26,34 @@ from ooc_graph.kernels.cuda.runtime.steps import (
     starts_of,
     threads_for,
     uploaded,
-    values_at,
     wait,
     width,
 )
+from ooc_graph.kernels.cuda.runtime.table import TargetTable
 from ooc_graph.types import DEAL_BLOCK, AnyArray, Dealing
 
 _STEP = "a step of BFS on these rows"
+LEAST_LISTED = 1 << 12
+"""Vertices that a push lists at a time, at least."""
+
+
+def listed_at_once(dealing: Dealing) -> int:
+    """How many vertices a push lists at a time: the same number on all ranks, a power of two."""
+    half = dealing.vertices // dealing.shards // 2
+    return max(LEAST_LISTED, 1 << max(half, 1).bit_length() - 1)
 
 
 class CudaBfsShared:
     """Frontier and visited vertices of the whole graph, one bit each, on the device.
 
-    Ranks take what a push needs for all vertices in turn, one at a time. If the device's memory is
-    too small, that is a `MemoryBudgetError`, also in `merge`.
+    If the device's memory is too small, that is a `MemoryBudgetError`, also in `merge`.
     """
 
     def __init__(self, vertices: int, shards: int) -> None:
         ids = ids_of(vertices)
         group = DEAL_BLOCK * shards
         self._dealt = np.zeros(words_for(-(-vertices // group) * group), np.uint64)
-        self._shards, self.turn = shards, Lock()
+        self._shards = shards
         with within_memory("what is known of all vertices"):
             self.frontier, self.visited = (
                 cuda().zeros(2 * len(self._dealt), np.uint32) for _ in range(2)
@@ -68,9 +73,9 @@ class CudaBfsShared:
 class CudaBfsRank:
     """BFS steps on the rows of one shard; buffers for the own rows are allocated once.
 
-    A step that tells other ranks of vertices takes an id for each vertex of the whole graph while
-    it lasts, and one for each of the vertices it tells of. Ids are of 32 bits, from 2**32 vertices
-    on of 64 (`ooc_graph.layout.names.id_dtype`); others are refused (`UsageError`).
+    A push lists vertices in parts, as `BfsPartsRank` does: at a time no more than half as many as
+    there are own rows. Ids are of 32 bits, from 2**32 vertices on of 64
+    (`ooc_graph.layout.names.id_dtype`); others are refused (`UsageError`).
 
     Rows are hub-first (`ooc_graph.kernels.cuda.runtime.shares.rank_rows`). If the device's memory
     is too small, that is a `MemoryBudgetError`, also in every step.
@@ -81,12 +86,19 @@ class CudaBfsRank:
         self._ids = ids = ids_of(dealing.vertices)
         self.vertices, self.arcs = dealing.vertices, rows.arcs
         self._dealing, self._depth, self._words = dealing, 0, 2 * words_for(count)
+        self.most_at_once = self._entries = listed_at_once(dealing)
+        self._claimed: int | None = None  # rows that wait to be made the frontier, at most
+        self.is_pushing = False
+        """As of `BfsPartsRank`."""
+        self._parts: tuple[TargetTable, Iterator[None]] | None = None
         self._count = self._frontier_arcs = 0
         self._out: Any = rows.out
         self._into: Any = rows.into
         self._out_offsets = rows.offsets
         with within_memory("BFS on these rows"):
-            self._steps = Steps("bfs_rank.cu", {**width(ids), **rows.constants})
+            types = {**width(ids), **rows.constants}
+            # Rows are claimed while others are still pushed.
+            self._steps, self._pushes = (Steps("bfs_rank.cu", types) for _ in range(2))
             self._parent, self._queue = cupy.empty(count, ids), cupy.empty(count, np.uint32)
             self._level = cupy.empty(count, np.int32)
             self._never, self._visited, self._found = (
@@ -102,14 +114,15 @@ class CudaBfsRank:
         self._level.fill(-1)
         self._visited[...] = self._never
         self._depth, row = -1, owned_row(root, self._dealing)
+        self.begin_push()
         self._steps.clear()
         if row is not None:
             at, listed = (np.uint32(row), self._ids.type(root)), (self._queue, self._steps.counts)
             self._steps.launch("claim_root", 1, *at, self._parent, *listed)
-        self._settle(int(row is not None))
+        self._claimed = int(row is not None)
 
     def _settle(self, most: int) -> None:
-        """Make the rows just listed, ``most`` of them, the frontier."""
+        """Make the rows that were claimed, ``most`` of them, the frontier."""
         self._depth += 1
         self._found.fill(0)
         listed = self._queue, self._out_offsets, np.int32(self._depth)
@@ -123,42 +136,68 @@ class CudaBfsRank:
         self._count, self._frontier_arcs = counts[LISTED], counts[ARCS]
         return counts[EXAMINED]
 
+    @within_memory(_STEP)
     def frontier(self) -> tuple[int, int, AnyArray]:
         """Vertices found last, their out-arcs, and their bitmap over the own rows (a copy)."""
+        if self._claimed is not None:
+            most, self._claimed = min(self._claimed, self._dealing.rows), None
+            self._settle(most)
         return self._count, self._frontier_arcs, self._found.get().view(np.uint64)
+
+    def begin_push(self) -> None:
+        """As of `BfsPartsRank`."""
+        self.is_pushing, self._parts = True, None
 
     @within_memory(_STEP)
     def push(self, shared: CudaBfsShared) -> tuple[AnyArray, AnyArray, int]:
-        """Unvisited neighbours of the own frontier, in any order, their parents; arcs examined."""
-        if not self._frontier_arcs:
-            return np.empty(0, self._ids), np.empty(0, self._ids), 0
-        with shared.turn:
-            return self._push(shared)
+        """Unvisited neighbours of the own frontier, in any order, their parents; arcs examined.
 
-    def _push(self, shared: CudaBfsShared) -> tuple[AnyArray, AnyArray, int]:
-        cupy = cuda()
-        # The largest first: what the pool kept of it after the last push is whole then.
-        best = cupy.full(self.vertices, np.iinfo(self._ids).max, self._ids)
-        target = cupy.empty(min(self._frontier_arcs, self.vertices), self._ids)
-        self._steps.clear()
-        self._offer(shared, best, target)
-        target = target[: self._steps.fetch()[EMITTED]]
-        return target.get(), values_at(best, target), self._frontier_arcs
+        One call returns those of the next part.
+        """
+        examined, parts, self._parts = 0, self._parts, None
+        if parts is None:
+            if not (self.is_pushing and self._frontier_arcs):
+                self.is_pushing = False
+                return np.empty(0, self._ids), np.empty(0, self._ids), 0
+            examined = self._frontier_arcs
+            most = self._ids.type(np.iinfo(self._ids).max)
+            table = TargetTable(self._pushes, min(self._entries, examined), self._ids, [most])
+            parts = table, self._put(shared, table)
+        self.is_pushing = next(parts[1], self) is not self
+        target, parent = parts[0].take()
+        if self.is_pushing:  # a refusal ends it
+            self._parts = parts
+        return target, parent, examined
 
-    def _offer(self, shared: CudaBfsShared, best: Any, target: Any) -> None:
-        """List unvisited neighbours of the frontier; ``best`` has the smallest parent of each."""
-        steps, arcs = self._steps, cuda().empty(self._count, np.uint64)
-        found = np.uint32(self._words), self._found, self._out.offsets, self._queue, arcs
+    def _put(self, shared: CudaBfsShared, table: TargetTable) -> Iterator[None]:
+        """Put unvisited neighbours of the frontier into a table; stops to have it emptied."""
+        cupy, steps = cuda(), self._pushes
+        rows, arcs = cupy.empty(self._count, np.uint32), cupy.empty(self._count, np.uint64)
+        found = np.uint32(self._words), self._found, self._out.offsets, rows, arcs
         steps.launch("list_found", self._words * 32, *found, steps.counts)
-        queue = np.uint32(self._count), starts_of(arcs), self._queue
-        rows = self._out.offsets, self._out.neighbors, *dealt(self._dealing)
-        listed = shared.visited, best, target, steps.counts
-        steps.launch("push_rows", threads_for(self._frontier_arcs), *queue, *rows, *listed)
+        steps.clear()  # what the table counts
+        starts = starts_of(arcs)
+        del arcs
+        end, begin = int(starts[-1].get()), 0
+        queue = np.uint32(self._count), starts, rows
+        given = self._out.offsets, self._out.neighbors, *dealt(self._dealing), shared.visited
+        listed = *table.arguments, *table.columns, steps.counts
+        while begin < end:
+            free = table.free
+            if 2 * free < table.entries and free < end - begin:
+                yield
+                free = table.free
+            part = min(free, end - begin)
+            ends = np.uint64(begin), np.uint64(begin + part)
+            steps.launch("push_rows", threads_for(part), *ends, *queue, *given, *listed)
+            begin += part
 
     @within_memory(_STEP)
     def claim(self, target: AnyArray, parent: AnyArray) -> None:
-        """Make own rows among ``target`` the new frontier; the smallest parent counts."""
-        self._steps.clear()
+        """Claim own rows among ``target``, for the next frontier; the smallest parent counts."""
+        if self._claimed is None:
+            self._claimed = 0
+            self._steps.clear()
         # Pieces as long as the own rows: what the others tell of may be more by far.
         for piece in pieces(len(target), self._dealing.rows):
             given = [uploaded([column[piece]], self._ids) for column in (target, parent)]
@@ -166,7 +205,7 @@ class CudaBfsRank:
             tree = self._visited, self._parent, self._queue, self._steps.counts
             self._steps.launch("claim_rows", len(given[0]), sizes[0], *given, sizes[1], *tree)
             del given  # before the next piece is uploaded
-        self._settle(min(len(target), self._dealing.rows))
+        self._claimed += len(target)
 
     @within_memory(_STEP)
     def pull(self, shared: CudaBfsShared) -> int:

@@ -50,7 +50,7 @@ class CudaPinnedPeerBfsRank(CudaPeerBfsRank):
         # Whoever calls this finds the memory free again that an error's frames kept.
         with suppress(MemoryError):
             made = PeerBfs(self._dealing, *self._outside, self._joined)
-            if device_bytes()[0] >= step_bytes(self._dealing.vertices, self._dealing.rows):
+            if device_bytes()[0] >= step_bytes(self._dealing.rows):
                 return made
         return None
 

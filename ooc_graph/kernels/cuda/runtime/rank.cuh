@@ -152,16 +152,15 @@ __device__ __forceinline__ u32 entry_of(const u64* starts, u32 low, u32 high, u6
     return low;
 }
 
-// Goes through the arcs of a list, however they are spread over its entries: starts[e] arcs stand
-// before entry e, starts[count] in all. Whole warps call `arc(entry, k)` for the k-th arc of an
+// Goes through the arcs [begin, end) of a list, however they are spread over its entries: starts[e] arcs
+// stand before entry e, starts[count] in all. Whole warps call `arc(entry, k)` for the k-th arc of an
 // entry, `entry` being NONE in lanes that have none.
 template <typename Arc>
-__device__ __forceinline__ void over_shares(u32 count, const u64* starts, Arc arc) {
+__device__ __forceinline__ void over_part(u32 count, const u64* starts, u64 begin, u64 end, Arc arc) {
     const u64 warp = ((u64)blockIdx.x * blockDim.x + threadIdx.x) / 32, warps = (u64)gridDim.x * blockDim.x / 32;
     const u32 lane = threadIdx.x % 32;
-    const u64 arcs = count ? starts[count] : 0;
-    for (u64 low = warp * SHARE_ARCS; low < arcs; low += warps * SHARE_ARCS) {
-        const u64 stop = min(low + SHARE_ARCS, arcs);
+    for (u64 low = begin + warp * SHARE_ARCS; low < end; low += warps * SHARE_ARCS) {
+        const u64 stop = min(low + SHARE_ARCS, end);
         const u32 first = entry_of(starts, 0, count, low), last = entry_of(starts, first, count, stop - 1);
         for (u64 a = low + lane; a - lane < stop; a += 32) {
             const bool real = a < stop;
@@ -169,4 +168,10 @@ __device__ __forceinline__ void over_shares(u32 count, const u64* starts, Arc ar
             arc(entry, real ? a - starts[entry] : 0);
         }
     }
+}
+
+// As `over_part`, through all of them.
+template <typename Arc>
+__device__ __forceinline__ void over_shares(u32 count, const u64* starts, Arc arc) {
+    over_part(count, starts, 0, count ? starts[count] : 0, arc);
 }

@@ -22,18 +22,18 @@ class RankBytes:
 def bfs_bytes(ids: np.dtype[Any]) -> RankBytes:
     """Memory of BFS with ids of this type.
 
-    A vertex: two bits; while a rank pushes, its best parent and its place in the list of targets.
-    A row: parent, level, place in the queue and three bits; while it pushes, its arcs and where
-    they begin, or while it is claimed, an id and a parent.
+    A vertex: two bits. A row: parent, level, place in the queue and three bits. While it is pushed:
+    its place, its arcs and where they begin, and in a table for half as many targets as there are
+    rows two ids and half a place; meanwhile a row may be claimed, by an id and a parent.
     """
-    state, step = ids.itemsize + 4 + 4 + 1, max(8 + 8, 2 * ids.itemsize)
-    return RankBytes(1 + 2 * ids.itemsize, state, step)
+    table = 2 * ids.itemsize + 2
+    pushed = 4 + 8 + max(8, table + 2 * ids.itemsize)
+    return RankBytes(1, ids.itemsize + 4 + 4 + 1, pushed)
 
 
-def step_bytes(vertices: int, rows: int) -> int:
+def step_bytes(rows: int) -> int:
     """What a step of BFS with ids of 32 bits takes at most while it lasts."""
-    each = bfs_bytes(np.dtype(np.uint32))
-    return vertices * each.vertex + rows * each.step
+    return rows * bfs_bytes(np.dtype(np.uint32)).step
 
 
 def sssp_bytes(ids: np.dtype[Any], distance: np.dtype[Any]) -> RankBytes:
@@ -47,6 +47,17 @@ def sssp_bytes(ids: np.dtype[Any], distance: np.dtype[Any]) -> RankBytes:
     """
     state, step = 2 * ids.itemsize + 3 * 4 + 1, 8 + 8 + max(8, distance.itemsize + ids.itemsize)
     return RankBytes(1 + 2 * (distance.itemsize + ids.itemsize), state, step)
+
+
+def owned_sssp_bytes(ids: np.dtype[Any], distance: np.dtype[Any]) -> RankBytes:
+    """Memory of SSSP ranks that have the distances of their own rows alone.
+
+    A vertex: two bits. A row: distance and that of the parent, parent, arcs taken, places in four
+    lists, of which one is an id, and two bits; while it pushes, where it goes on, where its arcs
+    begin, and how many they are or its distance.
+    """
+    state = 3 * ids.itemsize + 2 * distance.itemsize + 3 * 4 + 1
+    return RankBytes(1, state, 8 + 8 + 8)
 
 
 def peers_bytes(vertices: int, rows: int) -> int:

@@ -46,6 +46,10 @@ class Steps:
         """Begin to count at zero."""
         self.counts.fill(0)
 
+    def zero(self, word: int) -> None:
+        """Begin to count one of them at zero."""
+        self.counts[word : word + 1].fill(0)
+
     def fetch(self) -> list[int]:
         """The counts, once everything launched before is done."""
         found: list[int] = self.counts.get().tolist()

@@ -6,11 +6,10 @@ State stays on the device; what goes to other ranks and comes from them is in ho
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
-from ooc_graph.kernels.common.bitmap import words_for
 from ooc_graph.kernels.common.decisions import SsspTree
 from ooc_graph.kernels.common.sssp.distances import BaseSsspRank, Payload
 from ooc_graph.kernels.common.sssp.rows import Known
@@ -26,27 +25,13 @@ from ooc_graph.kernels.cuda.runtime.steps import (
     Steps,
     dealt,
     ids_of,
-    least,
     starts_of,
     threads_for,
     values_at,
 )
+from ooc_graph.kernels.cuda.sssp.row_queue import Queued, RowQueue
 from ooc_graph.kernels.cuda.sssp.shared import STEP, CudaSsspShared, constants
 from ooc_graph.types import AnyArray, Dealing
-
-
-class Queued(NamedTuple):
-    """Arcs of the queued rows with candidates up to the bound.
-
-    uint64 of each row, on the device: ``arcs`` from position ``first`` on. ``examined`` arcs in
-    all, by which ``most`` vertices are listed. ``least`` is the smallest candidate above the bound.
-    """
-
-    first: Any
-    arcs: Any
-    examined: int
-    most: int
-    least: Any
 
 
 class CudaSsspRank(BaseSsspRank):
@@ -71,14 +56,8 @@ class CudaSsspRank(BaseSsspRank):
         with within_memory("SSSP on these rows"):
             types = constants(rows.weights, dtype, ids)
             self._steps = Steps("sssp_rank.cu", {**types, **rows.constants})
-            # Arcs relaxed with the distance that a row has, at most as many as there are vertices;
-            # rows in the queue, as list and set; rows that wait for a higher bound, or for a
-            # parent, and a list that takes turns.
-            self._taken, self._parent = (cupy.empty(count, ids) for _ in range(2))
-            self._queue = cupy.empty(count, np.uint32)
-            self._waiting = [cupy.empty(count, np.uint32) for _ in range(2)]
-            self._words = 2 * words_for(count)
-            self._queued = cupy.empty(self._words, np.uint32)
+            self._parent = cupy.empty(count, ids)
+            self._queue = RowQueue(self._steps, self._out, self._dealt, ids, self._top)
 
     def start(self) -> None:
         """Forget everything."""
@@ -88,8 +67,7 @@ class CudaSsspRank(BaseSsspRank):
 
     def drop_pending(self) -> None:
         """Forget the rows that wait above the bound."""
-        self._queued.fill(0)
-        self._pending = 0
+        self._queue.drop()
 
     @within_memory(STEP)
     def push(self, shared: CudaSsspShared, bound: float) -> tuple[Payload, int, int]:
@@ -114,42 +92,18 @@ class CudaSsspRank(BaseSsspRank):
 
     def _measure(self, shared: CudaSsspShared, bound: Any) -> Queued:
         """Queue rows, and measure which of their arcs have candidates up to the bound."""
-        most = min(len(shared.improved) + self._pending, int(self._rows))
-        first, arcs = (cuda().empty(most, np.uint64) for _ in range(2))
-        if not most:
-            return Queued(first, arcs, 0, 0, self._top)
-        self._queue_rows(shared, bound)
-        waiting, kept = self._waiting
-        rows = self._queue, *self._dealt, self._out.offsets, self._out.weights, shared.distance
-        state = bound, self._top, self._taken, self._queued, kept
-        self._steps.launch("measure_queue", most, *rows, *state, first, arcs, self._steps.counts)
-        counts = self._steps.fetch()
-        self._waiting, self._pending = [kept, waiting], counts[KEPT]
-        examined, arcs = counts[EXAMINED], arcs[: counts[LISTED]]
-        return Queued(first, arcs, examined, examined, least(counts, self._top))
+        return self._queue.measure(shared.improved, shared.distance, bound)
 
     def _least_waiting(self, queued: Queued) -> Any:
         """Smallest candidate of all rows that wait for a higher bound."""
         return queued.least
-
-    def _queue_rows(self, shared: CudaSsspShared, bound: Any) -> None:
-        """Queue own rows just improved, and pending ones with a candidate up to the bound."""
-        steps, improved = self._steps, shared.improved
-        waiting, kept = self._waiting
-        steps.clear()
-        state = self._taken, self._queued, self._queue
-        listed = np.uint64(len(improved)), improved, *self._dealt
-        steps.launch("queue_improved", len(improved), *listed, *state, steps.counts)
-        listed = np.uint64(self._pending), waiting, *self._dealt
-        rows = self._out.offsets, self._out.weights, shared.distance, bound, self._top
-        steps.launch("queue_waiting", self._pending, *listed, *rows, *state, kept, steps.counts)
 
     def _offer(
         self, shared: CudaSsspShared, queued: Queued, bound: Any, best: Any, target: Any
     ) -> None:
         """List vertices that the queue improves; ``best`` has the smallest candidate of each."""
         del bound  # all arcs that were measured are within it
-        queue = np.uint32(len(queued.arcs)), starts_of(queued.arcs), self._queue, queued.first
+        queue = np.uint32(len(queued.arcs)), starts_of(queued.arcs), self._queue.rows, queued.first
         rows = self._out.neighbors, self._out.weights, *self._dealt, shared.distance, self._top
         listed = best, target, self._steps.counts
         self._steps.launch("push_arcs", threads_for(queued.examined), *queue, *rows, *listed)
@@ -181,7 +135,7 @@ class CudaSsspRank(BaseSsspRank):
         cupy, steps, rows = cuda(), self._steps, int(self._rows)
         steps.clear()
         examined = self._choose_parents(shared, self._ids.type(root))
-        left, ids = self._waiting[0], cupy.empty(rows, self._ids)
+        left, ids = self._queue.lists[0], cupy.empty(rows, self._ids)
         found = shared.distance, self._top, self._parent
         given = self._rows, *self._dealt, *found, left, ids, steps.counts
         steps.clear()
@@ -207,12 +161,12 @@ class CudaSsspRank(BaseSsspRank):
     @within_memory(STEP)
     def resolve(self, shared: CudaSsspShared) -> AnyArray:
         """Vertices on plateaus that are next to one that has a parent, and take it; any order."""
-        steps, (left, kept) = self._steps, self._waiting
+        steps, (left, kept) = self._steps, self._queue.lists
         solved = cuda().empty(self._left, self._ids)
         steps.clear()
         self._resolve(shared, left, kept, solved)
         counts = steps.fetch()
-        self._waiting, self._left = [kept, left], counts[KEPT]
+        self._queue.lists, self._left = [kept, left], counts[KEPT]
         found: AnyArray = solved[: counts[EMITTED]].get()
         return found
 

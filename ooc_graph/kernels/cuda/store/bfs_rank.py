@@ -7,14 +7,15 @@ direction of a level is known: that would read the store in vain.
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Iterator
 
 import numpy as np
 
 from ooc_graph.kernels.cuda.bfs.rank import CudaBfsRank, CudaBfsShared
 from ooc_graph.kernels.cuda.runtime.steps import dealt
+from ooc_graph.kernels.cuda.runtime.table import TargetTable
 from ooc_graph.kernels.cuda.store.rank_rows import StoreRows, rank_rows
-from ooc_graph.types import AnyArray, Dealing
+from ooc_graph.types import Dealing
 
 
 class CudaStoreBfsRank(CudaBfsRank):
@@ -24,26 +25,24 @@ class CudaStoreBfsRank(CudaBfsRank):
     is undirected. Errors are as of `CudaBfsRank`, and those of reading the store.
     """
 
-    is_pushing = False
-    """The whole frontier is pushed at once."""
-
     def __init__(self, dealing: Dealing, out: StoreRows, into: StoreRows) -> None:
         super().__init__(dealing, rank_rows(out, into))
         self._out_rows, self._into_rows = out, into
+        self.most_at_once = 0
 
-    def begin_push(self) -> None:
-        """Have the own frontier pushed."""
-        self.is_pushing = True
-
-    def push(self, shared: CudaBfsShared) -> tuple[AnyArray, AnyArray, int]:
-        """As of `CudaBfsRank`."""
-        self.is_pushing = False
-        return super().push(shared)
-
-    def _offer(self, shared: CudaBfsShared, best: Any, target: Any) -> None:
-        super()._offer(shared, best, target)
-        given = *dealt(self._dealing), shared.visited, best, target, self._steps.counts
-        self._out_rows.scan(self._found, "push_fetched", *given)
+    def _put(self, shared: CudaBfsShared, table: TargetTable) -> Iterator[None]:
+        yield from super()._put(shared, table)
+        given = *dealt(self._dealing), shared.visited, *table.arguments, *table.columns
+        scanned = self._out_rows.scanned(
+            self._found,
+            "push_fetched",
+            *given,
+            self._pushes.counts,
+            room=table.make_room,
+        )
+        for _ in scanned:
+            if table.has_moved:
+                yield
 
     def _find(self, shared: CudaBfsShared) -> None:
         super()._find(shared)

@@ -1,19 +1,27 @@
 // BFS steps of one rank of many along arcs that were fetched from the store, behind those along the heads of
 // the rows. A warp a request; a flag says that its row wants more.
 #include "arcs.cuh"
+#include "table.cuh"
 
 #define FETCHED u32 count, const u32 *requests, const VERTEX *neighbors, u8 *flags
 #define FETCHED_ARCS count, requests, neighbors
 
-// Whole warps call `visit(index, row, arcs, asked)` for each request.
+// Whole warps call `visit(index, row, arcs, asked)` for each of the requests [first, until).
 template <typename Visit>
-__device__ __forceinline__ void over_fetched(u32 count, const u32* requests, const VERTEX* neighbors, Visit visit) {
-    for (u64 at = warp_of_grid(); at < count; at += warps_of_grid()) {
+__device__ __forceinline__ void over_some(u32 first, u32 until, u32 count, const u32* requests,
+                                          const VERTEX* neighbors, Visit visit) {
+    for (u64 at = first + warp_of_grid(); at < until; at += warps_of_grid()) {
         const u32 index = (u32)at;
         visit(index, request_word(requests, count, ROW, index),
               neighbors + request_word(requests, count, NEIGHBORS_AT, index),
               request_word(requests, count, ASKED, index));
     }
+}
+
+// As `over_some`, for all of them.
+template <typename Visit>
+__device__ __forceinline__ void over_fetched(u32 count, const u32* requests, const VERTEX* neighbors, Visit visit) {
+    over_some(0, count, count, requests, neighbors, visit);
 }
 
 // Copies arcs to the heads of their rows, as far as these go.
@@ -24,18 +32,23 @@ extern "C" __global__ void hold_fetched(FETCHED, const u64* offsets, VERTEX* hea
     });
 }
 
-// As `push_rows` of `bfs_rank.cu`.
-extern "C" __global__ void push_fetched(FETCHED, u32 shards, u32 shard, const u32* visited, VERTEX* best,
-                                        VERTEX* target, u64* counts) {
+// As `push_rows` of `bfs_rank.cu`, along the arcs [begin, end) of the requests [first, last).
+extern "C" __global__ void push_fetched(FETCHED, u32 first, u32 until, u32 begin, u32 end, u32 shards, u32 shard,
+                                        const u32* visited, TABLE, VERTEX* best, u64* counts) {
     const u32 lane = threadIdx.x % 32;
-    over_fetched(FETCHED_ARCS, [&](u32 index, u32 row, const VERTEX* arcs, u32 asked) {
+    over_some(first, until, FETCHED_ARCS, [&](u32 index, u32 row, const VERTEX* arcs, u32 asked) {
         const VERTEX by = internal_of(row, shards, shard);
-        for (u32 first = 0; first < asked; first += 32) {
-            const bool real = first + lane < asked;
-            const VERTEX v = real ? arcs[first + lane] : 0;
-            const bool fresh = real && !has(visited, v) && atomicMin(best + v, by) == NO_VERTEX;
-            const VERTEX place = place_in(counts + EMITTED, fresh);
-            if (fresh) target[place] = v;
+        const u32 stop = min(asked, end);
+        for (u32 at = begin; at < stop; at += 32) {
+            const bool real = at + lane < stop;
+            const VERTEX v = real ? arcs[at + lane] : 0;
+            u64 slot = 0;
+            bool is_new = false;
+            if (real && !has(visited, v)) {
+                slot = slot_of(v, last, keys, is_new);
+                atomicMin(best + slot, by);
+            }
+            note_slot(slot, is_new, taken, counts);
         }
         if (lane == 0) flags[index] = 1;
     });

@@ -19,7 +19,7 @@ from ooc_graph.kernels.cuda.runtime.pinned import PinnedArray
 from ooc_graph.kernels.cuda.runtime.rows import NULL, require_rows
 from ooc_graph.kernels.cuda.runtime.steps import Steps
 from ooc_graph.kernels.cuda.store.staged import Launch, Staged
-from ooc_graph.types import AnyArray
+from ooc_graph.types import AnyArray, IntArray
 
 HEAD_SOURCE, TAIL_SOURCE = "disk_sssp.cu", "disk_tails.cu"
 _MOST_LEAST = 0xFFFFFFFF
@@ -115,8 +115,8 @@ class DeviceHeads:
             staged = Staged(rows, pins=pins) if buffers is None else buffers.staged
             steps = Steps(TAIL_SOURCE)
 
-        def launch(count: int, fetched: tuple[Any, ...]) -> None:
-            steps.launch("hold_arcs", 32 * count, *fetched, self.addresses)
+        def launch(asked: IntArray, fetched: tuple[Any, ...]) -> None:
+            steps.launch("hold_arcs", 32 * len(asked), *fetched, self.addresses)
 
         return np.float32(fill_heads(rows, staged, launch))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ from ooc_graph.kernels.cuda.sssp.shared import constants
 from ooc_graph.kernels.cuda.store.heads import fill_heads
 from ooc_graph.kernels.cuda.store.rows import ends_of
 from ooc_graph.kernels.cuda.store.staged import Staged
+from ooc_graph.types import IntArray
 
 
 class StoreRows:
@@ -55,8 +57,8 @@ class StoreRows:
         heads = self.heads
         columns = [heads.neighbors] if heads.weights is None else [heads.neighbors, heads.weights]
 
-        def launch(count: int, fetched: tuple[Any, ...]) -> None:
-            self.steps.launch("hold_fetched", 32 * count, *fetched, heads.offsets, *columns)
+        def launch(asked: IntArray, fetched: tuple[Any, ...]) -> None:
+            self.steps.launch("hold_fetched", 32 * len(asked), *fetched, heads.offsets, *columns)
 
         return fill_heads(rows, self.staged, launch)
 
@@ -65,15 +67,58 @@ class StoreRows:
 
         Or from the arc ``cursor`` of each row on: uint32 (rows,), on the device.
         """
+        for _ in self.scanned(bits, name, *arguments, cursor=cursor):
+            pass
 
-        def launch(count: int, fetched: tuple[Any, ...]) -> None:
-            self.steps.launch(name, 32 * count, *fetched, *arguments)
+    def scanned(
+        self,
+        bits: Any,
+        name: str,
+        *arguments: Any,
+        cursor: Any = None,
+        room: Callable[[], int] | None = None,
+    ) -> Iterator[None]:
+        """As `scan`, window by window.
+
+        With ``room`` each launch goes along no more arcs than that says, and is told which.
+        """
+
+        def launch(asked: IntArray, fetched: tuple[Any, ...]) -> None:
+            if room is None:
+                self.steps.launch(name, 32 * len(asked), *fetched, *arguments)
+                return
+            for first, last, begin, end in portions(asked, room):
+                given = *fetched, *map(np.uint32, (first, last, begin, end)), *arguments
+                self.steps.launch(name, 32 * (last - first), *given)
 
         window = self.rows.window
         for waiting in self.rows.tails(bits.get().view(np.uint64), self.loaded):
             if cursor is not None:
                 window.cursor[:waiting] = cursor[on_device(window.row[:waiting])].get()
             self.staged.scan(self.rows, waiting, launch)
+            yield
+
+
+def portions(asked: IntArray, room: Callable[[], int]) -> Iterator[tuple[int, int, int, int]]:
+    """Parts of requests of so many arcs, in order: of some requests the arcs [begin, end).
+
+    Each part has no more arcs than there is ``room`` then. Parts are whole requests, or a piece of
+    one that is longer.
+    """
+    ends, first = np.cumsum(asked), 0
+    while first < len(asked):
+        before = int(ends[first] - asked[first])
+        last = int(np.searchsorted(ends, before + room(), side="right"))
+        if last > first:
+            yield first, last, 0, int(asked[first:last].max())
+            first = last
+            continue
+        begin, end = 0, int(asked[first])
+        while begin < end:
+            piece = min(room(), end - begin)
+            yield first, first + 1, begin, begin + piece
+            begin += piece
+        first += 1
 
 
 def rank_rows(out: StoreRows, into: StoreRows) -> RankRows:

@@ -11,10 +11,12 @@ from typing import Any
 
 import numpy as np
 
+from ooc_graph.kernels.common.bitmap import words_for
 from ooc_graph.kernels.common.sssp.rows import Known
 from ooc_graph.kernels.cuda.runtime.modules import cuda, within_memory
 from ooc_graph.kernels.cuda.runtime.steps import EXAMINED, LISTED, least
-from ooc_graph.kernels.cuda.sssp.rank import CudaSsspRank, Queued
+from ooc_graph.kernels.cuda.sssp.rank import CudaSsspRank
+from ooc_graph.kernels.cuda.sssp.row_queue import Queued
 from ooc_graph.kernels.cuda.sssp.shared import CudaSsspShared
 from ooc_graph.kernels.cuda.store.rank_rows import StoreRows, rank_rows
 from ooc_graph.types import Dealing
@@ -32,6 +34,7 @@ class CudaStoreSsspRank(CudaSsspRank):
         super().__init__(dealing, rank_rows(out, into), known)
         self._out_rows, self._into_rows = out, into
         cupy, rows = cuda(), dealing.rows
+        self._words = 2 * words_for(rows)
         self._sizes = self._rows, np.uint32(self._words)
         with within_memory("SSSP on these rows"):
             # Of rows whose heads are exhausted: the next arc, and its candidate if that is above
@@ -60,7 +63,8 @@ class CudaStoreSsspRank(CudaSsspRank):
         given = words, self._later, bound, waiting, self._wanting
         self._step("enter_tails", 32 * self._words, *given)
         queued = super()._measure(shared, bound)
-        heads = self._queue, self._out.offsets, self._out_rows.longer, self._taken
+        queue = self._queue
+        heads = queue.rows, self._out.offsets, self._out_rows.longer, queue.taken
         tails = self._cursor, self._wanting, self._steps.counts
         self._step("note_exhausted", len(queued.arcs), *heads, *tails)
         return queued._replace(most=self.vertices) if self._wanting.any() else queued

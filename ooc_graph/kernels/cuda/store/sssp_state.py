@@ -13,7 +13,7 @@ from ooc_graph.kernels.cuda.runtime.rows import NULL
 from ooc_graph.kernels.cuda.runtime.steps import KEPT, LISTED, Steps, least
 from ooc_graph.kernels.cuda.store.heads import HEAD_SOURCE, TAIL_SOURCE, DiskBuffers, DiskSide
 from ooc_graph.kernels.cuda.store.staged import host_buffer
-from ooc_graph.types import AnyArray
+from ooc_graph.types import AnyArray, IntArray
 
 TOP = np.float32(np.inf)
 """Distance of what is not reached."""
@@ -142,8 +142,8 @@ class DiskState:
         if not found[KEPT]:
             return found
 
-        def launch(count: int, fetched: tuple[Any, ...]) -> None:
-            self._tails.launch(name, 32 * count, *fetched, *arguments, self._heads.counts)
+        def launch(asked: IntArray, fetched: tuple[Any, ...]) -> None:
+            self._tails.launch(name, 32 * len(asked), *fetched, *arguments, self._heads.counts)
 
         for waiting in side.rows.tails(self.noted(), side.loaded):
             self._staged.scan(side.rows, waiting, launch)

@@ -11,11 +11,12 @@ from ooc_graph.kernels.common.store.rows import TierRows
 from ooc_graph.kernels.common.store.scans import keep_flagged, pack_requests, request_words
 from ooc_graph.kernels.cuda.runtime.modules import cuda
 from ooc_graph.kernels.cuda.runtime.pinned import pinned_buffer
-from ooc_graph.types import AnyArray
+from ooc_graph.types import AnyArray, IntArray
 
-Launch = Callable[[int, tuple[Any, ...]], None]
-"""Called with the number of requests and what their kernel is given first: that number, requests
-(uint32, as `pack_requests` has them), the columns, and flags (uint8, to be set)."""
+Launch = Callable[[IntArray, tuple[Any, ...]], None]
+"""Called with the arcs of each request, in host memory, and what their kernel is given first: how
+many requests there are, these (uint32, as `pack_requests` has them), the columns, and flags (uint8,
+to be set)."""
 
 
 class Staged:
@@ -58,7 +59,7 @@ class Staged:
             limits: AnyArray, window: Any, begin: int, end: int, kept: int, *columns: AnyArray
         ) -> int:
             count = end - begin
-            launch(count, self._upload(window, begin, end, columns))
+            launch(window.asked[begin:end], self._upload(window, begin, end, columns))
             if note is not None:
                 note(window, begin, end, columns)
             # Waits for the device: then the staged blocks may be written over.
