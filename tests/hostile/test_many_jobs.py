@@ -117,8 +117,8 @@ def test_jobs_leave_nothing(
         few = max(1, len(memory) // 10)
         growths[name] = statistics.median(memory[-few:]) / statistics.median(memory[:few])
         print(f"{name}: memory {growths[name]:.3f} times, {max(files)} files")
-        # A connection may be there or not.
-        assert statistics.median(files[-few:]) <= statistics.median(files[:few]) + 1, name
+        # A connection to either worker may be there or not.
+        assert statistics.median(files[-few:]) <= statistics.median(files[:few]) + 2, name
         assert children[-1] == children[0], name
     assert jobs <= SETTLED or max(growths.values()) <= AT_MOST
 
