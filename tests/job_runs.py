@@ -58,6 +58,9 @@ keys = 32
 kind = "components"
 
 [[stage]]
+kind = "pagerank"
+
+[[stage]]
 name = "validate-bfs"
 kind = "validate"
 of = "bfs"

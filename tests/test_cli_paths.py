@@ -125,6 +125,44 @@ def test_weights_have_one_type(in_process: Call, here: Path) -> None:
     assert (here / "i.csv").read_text().startswith("source,target\n1,2\n")
 
 
+@pytest.mark.parametrize("kind", ["directed", "undirected"])
+def test_a_matrix_has_the_edges_of_the_graph(kind: str, in_process: Call, here: Path) -> None:
+    io = pytest.importorskip("scipy.io", reason="needs SciPy: ooc-graph[scipy]")
+    made(here / "g.zarr", FLIGHTS, directed=kind == "directed")
+    right = np.zeros((60, 60))
+    for line in FLIGHTS.splitlines():
+        source, target, weight = line.split()
+        right[int(source) - 1, int(target) - 1] = float(weight)
+    if kind == "undirected":
+        right += right.T
+    for of in (["g.zarr"], ["g.txt", f"--{kind}"]):
+        out = f"{of[0]}.mtx"
+        done = in_process("convert", *of, out, "--quiet")
+        assert done.out == f"{out}: 5 {kind} edges\n"
+        assert og.open_source(out).directed == (kind == "directed")
+        np.testing.assert_array_equal(io.mmread(out).toarray(), right)
+
+
+@pytest.mark.parametrize(
+    ("words", "field", "weights"),
+    [((), "integer", " 7"), (("--weight", "none"), "pattern", "")],
+)
+def test_a_matrix_of_arcs_from_0(
+    words: tuple[str, ...], field: str, weights: str, in_process: Call, here: Path
+) -> None:
+    write(here / "e.txt", "0 2 7\n2 0 7\n3 2 7\n")
+    done = in_process("convert", "e.txt", "e.mtx", "--directed", "--quiet", *words)
+    assert done.out == "e.mtx: 3 directed edges\n"
+    assert (here / "e.mtx").read_text().splitlines() == [
+        f"%%MatrixMarket matrix coordinate {field} general",
+        "4 4 3",
+        *(f"{arc}{weights}" for arc in ("1 3", "3 1", "4 3")),
+    ]
+    write(here / "f.txt", f"0 {2**63 - 1}\n")
+    refused(in_process("convert", "f.txt", "f.mtx", "--quiet"), "do not both fit")
+    assert not (here / "f.mtx").exists()
+
+
 def test_what_is_not_converted(in_process: Call, flights: Path) -> None:
     og.bfs(flights, 10, out="r.zarr")
     refused(in_process("convert", "g.zarr", "e.doc"), "e.doc", ".parquet")

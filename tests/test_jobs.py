@@ -17,7 +17,7 @@ import pytest
 import ooc_graph as og
 from ooc_graph.errors import ClusterLostError, RunTakenOverError
 from ooc_graph.jobs import workplace
-from ooc_graph.jobs.folder import opened, read_manifest
+from ooc_graph.jobs.folder import encoded, opened, read_manifest
 from ooc_graph.jobs.model import LocalCluster
 from ooc_graph.jobs.status import status_of
 from ooc_graph.jobs.steps import Step
@@ -246,13 +246,42 @@ def test_a_graph_that_is_replaced_during_a_run_ends_it(
 
 
 def test_what_cpus_alone_do_needs_no_cuda_device(ooc: Command, tmp_path: Path) -> None:
-    job, run = small_job(tmp_path), tmp_path / "run"
+    job, run = small_job(tmp_path, '[[stage]]\nkind = "pagerank"\n'), tmp_path / "run"
     assert ooc("run", job, "--out", run, "--only", "build").code == 0
     settings = ["resources.device=cuda", "resources.device_memory=1GiB", "stage.bfs.method=edges"]
     words = [word for one in settings for word in ("--set", one)]
-    for stage in ("bfs", "components"):
+    for stage in ("bfs", "components", "pagerank"):
         done = ooc("run", job, "--out", run, *words, "--only", stage)
         assert done_by(done) == [stage], done
+
+
+def test_pagerank_is_that_of_the_function(ooc: Command, tmp_path: Path) -> None:
+    more = '[[stage]]\nkind = "pagerank"\npersonalization = "liked.txt"\n'
+    more += '[[stage]]\nkind = "export"\nname = "ranks"\nof = "pagerank"\n'
+    (tmp_path / "liked.txt").write_text("10\n30\n")
+    job, run = small_job(tmp_path, more), tmp_path / "run"
+    assert ooc("run", job, "--out", run).code == 0
+    right = og.pagerank(run / "graph.zarr", personalization={10: 1, 30: 1})
+    found = og.PagerankResult.open(run / "pagerank.zarr")
+    np.testing.assert_array_equal(found.pagerank, right.pagerank)
+    lines = (run / "ranks" / "pagerank.csv").read_text().splitlines()
+    scores = zip(right.vertex.tolist(), right.pagerank.tolist(), strict=True)
+    assert lines == ["vertex,pagerank", *(f"{vertex},{score}" for vertex, score in scores)]
+    done: Any = found.columns
+    assert summary(run)["pagerank"]["iterations"] == done.attributes["iterations"] > 1
+    # Known again, too, if the run was killed before it was noted.
+    manifest: Any = read_manifest(run)
+    manifest["steps"]["pagerank"] |= {"units": {}, "begun": {"pagerank": None}, "done": False}
+    (run / "run.json").write_text(encoded(manifest))
+    again = ooc("run", job, "--out", run)
+    assert "pagerank: begun, 1 of 1 done before\n" in again.out
+    assert summary(run)["pagerank"]["iterations"] == done.attributes["iterations"]
+    (tmp_path / "liked.txt").write_text("40\n")
+    other = ooc("run", job, "--out", run, "--set", "stage.pagerank.iterations=3")
+    assert done_by(other) == ["pagerank", "ranks"]
+    assert "pagerank: personalization, iterations changed, done again\n" in other.out
+    said = json.loads(ooc("report", run, "--json").out)
+    assert said[0]["stages"][-2]["result"] == "3 iterations"
 
 
 def test_outputs_that_are_gone_or_other_are_made_again(ooc: Command, tmp_path: Path) -> None:
@@ -339,28 +368,37 @@ def test_refusals_write_nothing(
     assert listing(tmp_path) == before
 
 
+BAD_VERTICES: dict[str | None, str] = {
+    None: "cannot be read (no such file)",
+    "": "has no vertices (give one at least)",
+    "30\nx\n": ":2: 'x' is no vertex id",
+    "30\n-4\n": "-4 is no vertex id",
+    "30\n10\n30\n": "vertex 30 is given twice",
+}
+OF_VERTICES = (
+    'kind = "many"\nkernel = "multi_source_bfs"\nroots_file',
+    'kind = "pagerank"\npersonalization',
+)
+
+
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("stage", "text"),
     [
-        (None, "cannot be read (no such file)"),
-        ("", "has no vertices (give one at least)"),
-        ("30\nx\n", ":2: 'x' is no vertex id"),
-        ("30\n-4\n", "-4 is no vertex id"),
-        ("30\n10\n30\n", "vertex 30 is given twice"),
+        *(('kind = "bfs"\nroots_file', text) for text in BAD_VERTICES),
+        *((stage, "30\n-4\n") for stage in OF_VERTICES),
     ],
 )
-@pytest.mark.parametrize("stage", ['kind = "bfs"', 'kind = "many"\nkernel = "multi_source_bfs"'])
-def test_files_of_roots_are_read_before_anything_is_written(
-    text: str | None, said: str, stage: str, ooc: Command, tmp_path: Path
+def test_files_of_vertices_are_read_before_anything_is_written(
+    stage: str, text: str | None, ooc: Command, tmp_path: Path
 ) -> None:
-    more = f'[[stage]]\nname = "last"\n{stage}\nroots_file = "roots.txt"\n'
+    more = f'[[stage]]\nname = "last"\n{stage} = "roots.txt"\n'
     job, roots, run = small_job(tmp_path, more), tmp_path / "roots.txt", tmp_path / "run"
     if text is not None:
         roots.write_text(text)
     refused = ooc("run", job, "--out", run)
     assert (refused.code, refused.out) == (2, "")
     assert str(roots) in refused.err
-    assert said in refused.err
+    assert BAD_VERTICES[text] in refused.err
     assert not run.exists()
     # So is one that has become so.
     roots.write_text("30\n10\n")

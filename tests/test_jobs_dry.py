@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+import ooc_graph as og
 from ooc_graph.jobs.driver import Chosen
 from ooc_graph.jobs.dry import outlook
 from ooc_graph.jobs.folder import encoded, read_manifest
@@ -119,6 +120,15 @@ def test_units_that_a_file_or_graph500_names(tmp_path: Path, ooc: Command) -> No
     assert (rows["bfs"]["units"], rows["build"]["bytes"]) == ("9", "")
     assert ooc("run", made, "--out", run, "--set", "stage.bfs.keys=2").code == 0
     assert rows_of(made, run)["bfs"]["units"] == "7"
+
+
+def test_memory_of_pagerank_is_that_of_its_kernel(tmp_path: Path, ooc: Command) -> None:
+    job, run = small_job(tmp_path, '[[stage]]\nkind = "pagerank"\n'), tmp_path / "run"
+    assert ooc("run", job, "--out", run, "--only", "build").code == 0
+    for counts, kernel in (("true", "weighted_pagerank"), ("false", "pagerank")):
+        memory = rows_of(job, run, f"stage.pagerank.weight={counts}")["pagerank"]["memory"]
+        planned = og.plan(run / "graph.zarr", kernel)  # type: ignore[arg-type]
+        assert memory == f"{planned['tier']}, {planned['bytes: in all']:,} bytes: in all"
 
 
 def test_the_table(job: Path, tmp_path: Path, ooc: Command) -> None:

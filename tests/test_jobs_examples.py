@@ -60,6 +60,12 @@ def test_social_reach_example(ooc: Command, tmp_path: Path) -> None:
     ]
     parts = (run / "components-csv" / "components.csv").read_text().splitlines()
     assert parts == ["vertex,labels", "1,1", "2,1", "3,1", "7,7", "8,7"]
+    ranks = (run / "pagerank-csv" / "pagerank.csv").read_text().splitlines()
+    assert [line.split(",")[0] for line in ranks] == ["vertex", "1", "2", "3", "7", "8"]
+    scores = [float(line.split(",")[1]) for line in ranks[1:]]
+    # Of a pair each has a fifth; the middle of three has what both others send.
+    assert scores[3:] == pytest.approx([0.2, 0.2])
+    assert scores[1] == pytest.approx(0.03 + 0.85 * 2 * scores[0], abs=1e-2)
     reach = (run / "reach-csv" / "reach.csv").read_text().splitlines()
     assert [line.split(",")[:5] for line in reach[1:]] == [
         ["1", "3", "1", "1", "1"],

@@ -7,6 +7,7 @@ import shutil
 import signal
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -32,6 +33,9 @@ def finished(run: Path, words: list[str]) -> dict[str, str]:
     assert list(figures) == list(json.loads((run / "run.json").read_text())["asked"])
     parts = og.ComponentsResult.open(run / "components.zarr")
     assert figures["components"]["components"] == parts.count
+    if "pagerank" in figures:
+        ranks: Any = og.PagerankResult.open(run / "pagerank.zarr").columns
+        assert figures["pagerank"]["iterations"] == ranks.attributes["iterations"]
     return published(run)
 
 

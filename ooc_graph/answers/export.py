@@ -66,10 +66,13 @@ def write_tables(tables: Iterator[Table], path: Path) -> None:
         _WRITERS[path.suffix.removeprefix(".")](tables, partial)
 
 
-def check_target(path: Path, *, overwrite: bool) -> None:
-    """Refuse a file that cannot be written, as `export` does before it reads anything."""
+def check_target(path: Path, *, overwrite: bool, more: tuple[str, ...] = ()) -> None:
+    """Refuse a file that cannot be written, as `export` does before it reads anything.
+
+    The caller writes files with ``more`` endings than `export`.
+    """
     name = path.suffix.removeprefix(".")
-    endings = [*_WRITERS, NPZ]
+    endings = [*_WRITERS, NPZ, *more]
     if name not in endings:
         raise UsageError(f"{path}: give a file ending in .{', .'.join(endings)}")
     if path.is_dir():
@@ -105,8 +108,13 @@ def _write_text(tables: Iterator[Table], path: Path, separator: str) -> None:
         for index, table in enumerate(tables):
             if index == 0:
                 file.write(separator.join(table) + "\n")
-            texts = [_texts(column) for column in table.values()]
-            file.writelines(separator.join(row) + "\n" for row in zip(*texts, strict=True))
+            file.writelines(text_lines(table, separator))
+
+
+def text_lines(table: Table, separator: str) -> Iterator[str]:
+    """Rows of a table as lines of text."""
+    texts = (_texts(column) for column in table.values())
+    return (separator.join(row) + "\n" for row in zip(*texts, strict=True))
 
 
 def _texts(column: AnyArray) -> list[str]:

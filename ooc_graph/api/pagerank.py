@@ -15,6 +15,7 @@ from ooc_graph.api.vertices import positions_of
 from ooc_graph.boundary import public
 from ooc_graph.errors import InputError, NegativeWeightError, UsageError
 from ooc_graph.layout.names import PAGERANK, WEIGHTED_PAGERANK
+from ooc_graph.model.defaults import ALPHA, MAX_ITER, TOL
 from ooc_graph.search.single import search
 from ooc_graph.shards.load import Graph
 from ooc_graph.traverse.pagerank import Chances, Problem
@@ -22,9 +23,6 @@ from ooc_graph.types import DeviceName, Exchange, ProgressLike
 
 if TYPE_CHECKING:
     from distributed import Client
-
-ALPHA, TOL, MAX_ITER = 0.85, 1e-6, 100
-"""Defaults, which are networkx's."""
 
 
 @public

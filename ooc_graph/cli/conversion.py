@@ -9,7 +9,7 @@ from typing import Any
 import click
 import numpy as np
 
-from ooc_graph.answers.export import NPZ, Table, check_target, write_tables
+from ooc_graph.answers.export import NPZ, Table, check_target, text_lines, write_tables
 from ooc_graph.cli import options as shared
 from ooc_graph.cli.graphs import edges_from, read_options
 from ooc_graph.cli.groups import command
@@ -24,11 +24,13 @@ from ooc_graph.shards.load import Graph
 from ooc_graph.types import Advance, EdgeBlock
 
 _BLOCK_EDGES = 1 << 20
+MTX = "mtx"
+"""Ending of Matrix Market files."""
 
 
 @command("""\
 ooc-graph convert flights.csv flights.parquet
-ooc-graph convert flights.zarr edges.npz""")
+ooc-graph convert flights.zarr edges.mtx""")
 @click.argument(
     "sources",
     nargs=-1,
@@ -43,13 +45,14 @@ ooc-graph convert flights.zarr edges.npz""")
 def convert(
     sources: tuple[str, ...], out: Path, quiet: bool, overwrite: bool, **given: Any
 ) -> None:
-    """Write edges as FILE.{parquet,csv,tsv,npz}.
+    """Write edges as FILE.{parquet,csv,tsv,npz,mtx}.
 
     They are read from edge files or from a graph store. The columns are source, target and, if
     there are weights, weight. A graph store gives each undirected edge once; it has no self-loops
-    and no duplicates, and vertices without edges are left out.
+    and no duplicates. Only .mtx (Matrix Market) says whether edges are directed, and has vertices
+    without edges. Its rows count from 1: they are the ids, or the ids + 1 if there is a vertex 0.
     """
-    check_target(out, overwrite=overwrite)
+    check_target(out, overwrite=overwrite, more=(MTX,))
     edges = _opened(sources, given)
     with Progress(quiet) as progress, progress.stage("converting", edges.edges, "edges") as bar:
         count = _write(edges, out, bar.advance)
@@ -83,7 +86,10 @@ def _write(edges: EdgeSource | StoredEdges, out: Path, advance: Advance) -> int:
         if not isinstance(edges, StoredEdges):
             edges.check_totals(count)
 
-    if out.suffix == f".{NPZ}":
+    if out.suffix == f".{MTX}":
+        with whole_file(out) as partial:
+            _write_matrix(edges, dtype, tables(), partial)
+    elif out.suffix == f".{NPZ}":
         parts = list(tables())
         columns: dict[str, Any] = {
             name: np.concatenate([part[name] for part in parts]) for name in parts[0]
@@ -93,6 +99,47 @@ def _write(edges: EdgeSource | StoredEdges, out: Path, advance: Advance) -> int:
     else:
         write_tables(tables(), out)
     return count
+
+
+def _write_matrix(
+    edges: EdgeSource | StoredEdges,
+    dtype: np.dtype[Any] | None,
+    tables: Iterator[Table],
+    path: Path,
+) -> None:
+    """Write tables of edges as a matrix, which is symmetric if they are undirected."""
+    least, most, count = _extent(edges)
+    shift = int(least == 0)
+    size = most + shift
+    if size > np.iinfo(np.int64).max:
+        raise UsageError(f"vertices 0 and {most} do not both fit a Matrix Market file")
+    field = "pattern" if dtype is None else "real" if dtype.kind == "f" else "integer"
+    symmetry = "general" if edges.directed else "symmetric"
+    with path.open("w", newline="\n") as file:
+        file.write(f"%%MatrixMarket matrix coordinate {field} {symmetry}\n{size} {size} {count}\n")
+        for table in tables:
+            ends = table["source"] + shift, table["target"] + shift
+            if not edges.directed:  # entries are in the lower triangle
+                ends = np.maximum(*ends), np.minimum(*ends)
+            file.writelines(text_lines(table | {"source": ends[0], "target": ends[1]}, " "))
+
+
+def _extent(edges: EdgeSource | StoredEdges) -> tuple[int, int, int]:
+    """An id that none is below, the largest, and the number of edges; they may have to be read."""
+    if isinstance(edges, StoredEdges):
+        ids = edges.graph.original_ids()
+        return int(ids.min(initial=1)), int(ids.max(initial=0)), edges.edges
+    if edges.id_range is not None and edges.edges is not None:
+        first, vertices = edges.id_range
+        return first, first + vertices - 1, edges.edges
+    least, most, count = 1, 0, 0
+    for ids in edges.vertex_blocks():
+        least, most = int(ids.min(initial=least)), int(ids.max(initial=most))
+    for block in _blocks(edges):
+        count += len(block)
+        for ids in (block.source, block.target):
+            least, most = int(ids.min(initial=least)), int(ids.max(initial=most))
+    return least, most, count
 
 
 def _blocks(edges: EdgeSource | StoredEdges) -> Iterator[EdgeBlock]:

@@ -11,6 +11,7 @@ from ooc_graph.cli import options as shared
 from ooc_graph.cli.figures import show
 from ooc_graph.cli.groups import command
 from ooc_graph.layout.outputs import refuse_output
+from ooc_graph.model.defaults import ALPHA, MAX_ITER, TOL
 from ooc_graph.model.request import SCHEDULER, Request
 from ooc_graph.report.graph500 import by_part, in_seconds
 from ooc_graph.shards.load import Graph
@@ -22,7 +23,7 @@ from ooc_graph.shards.load import Graph
 @click.option(
     "--alpha",
     type=float,
-    default=0.85,
+    default=ALPHA,
     show_default=True,
     help="Damping factor: share of a score that goes along out-arcs.",
 )
@@ -36,12 +37,12 @@ from ooc_graph.shards.load import Graph
 @click.option(
     "--tol",
     type=float,
-    default=1e-6,
+    default=TOL,
     show_default=True,
     help="Stop when all scores together change by less than this times the number of vertices.",
 )
 @click.option(
-    "--max-iter", type=int, default=100, show_default=True, help="Most iterations until then."
+    "--max-iter", type=int, default=MAX_ITER, show_default=True, help="Most iterations until then."
 )
 @click.option(
     "--iterations", type=int, metavar="N", help="Exactly N instead, as LDBC Graphalytics counts."

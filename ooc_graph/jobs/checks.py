@@ -12,6 +12,7 @@ from ooc_graph.jobs.stage_tables import (
     DiffStage,
     HasAnswers,
     ManyStage,
+    PagerankStage,
     ReportStage,
     SsspStage,
     UploadStage,
@@ -101,6 +102,8 @@ def _about_answers(
         )
     elif isinstance(of, ManyStage) and isinstance(stage, ValidateStage):
         yield "of", "answers from many sources cannot be validated; validate searches from roots"
+    elif isinstance(of, PagerankStage) and isinstance(stage, ValidateStage):
+        yield "of", "PageRank cannot be validated; validate searches from roots, or components"
     elif isinstance(of, ManyStage) and isinstance(stage, DiffStage):
         yield "of", "answers from many sources cannot be compared; compare searches from roots"
     elif isinstance(of, ManyStage) and of.reduce is None:

@@ -10,10 +10,10 @@ from ooc_graph.errors import OocGraphError
 from ooc_graph.jobs.checks import BUILD
 from ooc_graph.jobs.driver import ALL, Chosen, planned
 from ooc_graph.jobs.folder import read_manifest
-from ooc_graph.jobs.inputs import Files, input_bytes, roots_in
+from ooc_graph.jobs.inputs import Files, input_bytes, vertices_in
 from ooc_graph.jobs.model import Job, KroneckerSource, StoreSource
 from ooc_graph.jobs.rates import Rate, Rates
-from ooc_graph.jobs.stage_tables import ManyStage, Rooted, Search
+from ooc_graph.jobs.stage_tables import ManyStage, PagerankStage, Rooted, Search
 from ooc_graph.jobs.steps import CHANGED, DONE, GRAPH, Step
 from ooc_graph.model.resources import CUDA
 from ooc_graph.remote.urls import is_url
@@ -82,7 +82,7 @@ def _units(step: Step, before: Mapping[str, list[str] | int]) -> list[str] | int
         return step.stage.keys
     roots = step.stage.roots or []
     if step.stage.roots_file is not None:
-        roots = roots_in(step.stage.roots_file)
+        roots = vertices_in(step.stage.roots_file)
     return [str(root) for root in roots]
 
 
@@ -122,7 +122,7 @@ def _graph(job: Job, folder: Path, states: dict[str, str]) -> Path | None:
 def _memory(job: Job, step: Step, graph: Path | None) -> str:
     """Bytes that a step holds in memory, in words; empty if that is not known."""
     given: dict[str, Any] = {"memory_limit": job.resources.memory_limit}
-    if job.resources.device == CUDA:
+    if job.resources.device == CUDA and isinstance(step.stage, Rooted):
         given = job.resources.model_dump()
     import ooc_graph as og  # noqa: PLC0415 (much is imported)
 
@@ -130,9 +130,10 @@ def _memory(job: Job, step: Step, graph: Path | None) -> str:
         if step.kind == BUILD and isinstance(job.source, KroneckerSource):
             found = og.plan(og.Kronecker(job.source.scale), "graph500")
             return f"{found['least bytes: build']:,} bytes at least"
-        if graph is None or not isinstance(step.stage, Rooted):
+        if graph is None or not isinstance(step.stage, Rooted | PagerankStage):
             return ""
-        found = og.plan(graph, **_asked(step.stage, step.kind), **given)
+        opened = og.open(graph)
+        found = og.plan(opened, **_asked(step.stage, opened), **given)
     except OocGraphError as error:
         return str(error)
     sizes = [f"{size:,} {name}" for name, size in found.items() if "bytes: in all" in name]
@@ -140,9 +141,13 @@ def _memory(job: Job, step: Step, graph: Path | None) -> str:
     return f"{found['tier']}, {' and '.join(sizes)}{stays}"
 
 
-def _asked(stage: Rooted, kind: str) -> dict[str, Any]:
+def _asked(stage: Any, graph: Any) -> dict[str, Any]:
+    if isinstance(stage, PagerankStage):
+        from ooc_graph.api.pagerank import kernel_of  # noqa: PLC0415 - much is imported
+
+        return {"kernel": kernel_of(graph, weight=stage.weight)}
     if not isinstance(stage, ManyStage):
-        return {"kernel": kind}
+        return {"kernel": stage.kind}
     asked: dict[str, Any] = {"kernel": stage.kernel, "parents": stage.parents}
     if stage.roots is not None:
         asked["sources"] = stage.roots

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from collections import Counter
 from collections.abc import Callable
 from importlib.util import find_spec
 from typing import Annotated, Any, TypeAlias, TypeVar
@@ -51,6 +52,13 @@ def _located_three(paths: str, info: ValidationInfo) -> str:
     return ",".join(_located(path, info) for path in paths.split(","))
 
 
+def _each_once(vertices: list[int]) -> list[int]:
+    vertex, count = Counter(vertices).most_common(1)[0]
+    if count > 1:
+        raise ValueError(f"vertex {vertex} is given twice")
+    return vertices
+
+
 Location: TypeAlias = Annotated[str, AfterValidator(_located)]
 LocationOrUrl: TypeAlias = Annotated[str, AfterValidator(_located_or_url)]
 Target: TypeAlias = Annotated[str, AfterValidator(_target)]
@@ -58,7 +66,7 @@ Locations: TypeAlias = Annotated[str, AfterValidator(_located_three)]
 """Several in one word, with commas in between."""
 Name: TypeAlias = Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]+$", max_length=100)]
 Vertex: TypeAlias = Annotated[int, Field(ge=0, lt=1 << 63)]
-Vertices: TypeAlias = Annotated[list[Vertex], Field(min_length=1)]
+Vertices: TypeAlias = Annotated[list[Vertex], Field(min_length=1), AfterValidator(_each_once)]
 Size: TypeAlias = int | str
 
 

@@ -134,8 +134,10 @@ def file_sha256(path: str, files: Files) -> str:
     return str(hashes[path]["sha256"])
 
 
-def roots_in(path: str) -> list[int]:
-    """Vertices of a file, each once. InputError: they are none."""
+def vertices_in(path: str | list[int]) -> list[int]:
+    """Vertices of a file, each once, or those of a list. InputError: they are none."""
+    if isinstance(path, list):
+        return path
     from ooc_graph.api.vertices import ids_in  # noqa: PLC0415 (many modules)
 
     ids: list[int] = ids_in(Path(path)).tolist()
@@ -149,12 +151,12 @@ def roots_in(path: str) -> list[int]:
     return ids
 
 
-def roots_sha256(path: str, files: Files) -> str:
+def vertices_sha256(path: str, files: Files) -> str:
     """Hash of a file of vertices, which is read now if it is another one than was noted."""
     before = files.get("hashes", {}).get(path)
     found = file_sha256(path, files)
     if files["hashes"][path] is not before:
-        roots_in(path)
+        vertices_in(path)
     return found
 
 

@@ -66,6 +66,7 @@ class _Done(_Noted):
     seconds: _Seconds | None
     elapsed_s: _Seconds | None = None
     components: _Count = 0
+    iterations: _Count = 0
     edges: _Count = 0
     changed: _Count = 0
     new: _Count = 0

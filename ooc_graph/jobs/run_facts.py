@@ -10,7 +10,7 @@ from typing import Any
 
 from ooc_graph.jobs.folder import EVENTS, JOB, MANIFEST, SUMMARY, read_manifest
 from ooc_graph.jobs.status import DONE, latest_events, status_of
-from ooc_graph.jobs.summary import entries_of, figures_of
+from ooc_graph.jobs.summary import COUNTED, entries_of, figures_of
 from ooc_graph.report.run_facts import RunFacts, StageFacts
 
 SKIPPED = "skipped"
@@ -64,9 +64,9 @@ def _measures(
     found: dict[str, Any] = {"seconds": sum(seconds) if seconds else None}
     found["median_s"] = figures.get("median_elapsed_s", median(seconds) if seconds else None)
     found["teps"] = figures.get("harmonic_mean_teps")
-    if "components" in figures:
-        count = figures["components"]
-        found["result"] = f"{count:,} component{'s' if count != 1 else ''}"
+    if (counted := COUNTED.get(entry["kind"], "")) in figures:
+        count = figures[counted]
+        found["result"] = f"{count:,} {counted if count != 1 else counted.removesuffix('s')}"
     if "compared" in figures:
         counts = [f"{figures[key]:,} {key}" for key in ("changed", "new", "gone") if key in figures]
         found["result"] = ", ".join(counts) or "nothing to compare with"

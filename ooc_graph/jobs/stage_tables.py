@@ -9,6 +9,7 @@ from pydantic import Field, model_validator
 from ooc_graph.answers.asked import Asked
 from ooc_graph.answers.reductions import BINS, HISTOGRAM, Bins
 from ooc_graph.jobs.fields import Location, Name, Table, Target, Vertices, as_taken
+from ooc_graph.model.defaults import ALPHA, MAX_ITER, TOL
 from ooc_graph.report.needed import require_figures
 
 Exchange: TypeAlias = Literal["auto", "scheduler"]
@@ -44,13 +45,12 @@ class Rooted(Stage):
         given = [name for name in ROOTS if getattr(self, name) is not None]
         if len(given) > 1 or (isinstance(self, Search) and not given):
             raise ValueError(f"give one of {', '.join(ROOTS)}, not {' and '.join(given) or 'none'}")
-        if self.roots is not None and len(set(self.roots)) < len(self.roots):
-            twice = next(root for root in self.roots if self.roots.count(root) > 1)
-            raise ValueError(f"roots: vertex {twice} is given twice")
         return self
 
 
 ROOTS = ("roots", "roots_file", "keys")
+VERTEX_FILES = ("roots_file", "personalization")
+"""Keys that may name a file of vertices."""
 
 
 class Search(Rooted):
@@ -106,11 +106,39 @@ class ManyStage(Rooted):
         return Bins(BINS if self.bins is None else self.bins, self.bin_width)
 
 
-class ComponentsStage(Stage):
+class OfGraph(Stage):
+    """Stages with one answer, about the whole graph, that CPUs find."""
+
+    exchange: Exchange = Field(default="auto", description="scheduler: the ranks of all workers")
+
+
+class ComponentsStage(OfGraph):
     """Weakly connected components."""
 
     kind: Literal["components"]
-    exchange: Exchange = Field(default="auto", description="scheduler: the ranks of all workers")
+
+
+class PagerankStage(OfGraph):
+    """PageRank, to a tolerance or by a number of iterations."""
+
+    kind: Literal["pagerank"]
+    alpha: float = Field(
+        default=ALPHA, ge=0, le=1, description="damping: the share of a score that goes along arcs"
+    )
+    personalization: Vertices | Location | None = Field(
+        default=None,
+        description="vertices that scores jump to, each as likely, or a file of them; all unless "
+        "given",
+    )
+    weight: bool = Field(default=True, description="whether arcs count by their weights, if any")
+    tol: float = Field(
+        default=TOL,
+        ge=0,
+        allow_inf_nan=False,
+        description="stop when all scores together change by less than this times the vertices",
+    )
+    max_iter: int = Field(default=MAX_ITER, ge=1, description="most iterations until then")
+    iterations: int | None = Field(default=None, ge=1, description="exactly this many instead")
 
 
 class ValidateStage(Stage):
@@ -167,5 +195,5 @@ class UploadStage(Stage):
 
 AboutAnswers: TypeAlias = ValidateStage | ExportStage | DiffStage
 """Stages that are about the answers of an earlier one."""
-HasAnswers: TypeAlias = BfsStage | SsspStage | ManyStage | ComponentsStage
+HasAnswers: TypeAlias = BfsStage | SsspStage | ManyStage | ComponentsStage | PagerankStage
 AnyStage: TypeAlias = HasAnswers | AboutAnswers | ReportStage | UploadStage

@@ -12,10 +12,11 @@ from typing import Any
 
 from ooc_graph import __version__
 from ooc_graph.jobs.checks import BUILD
-from ooc_graph.jobs.inputs import Files, answers_of, is_same, roots_sha256, sha256_of
+from ooc_graph.jobs.inputs import Files, answers_of, is_same, sha256_of, vertices_sha256
 from ooc_graph.jobs.model import Build, Job, StoreSource
 from ooc_graph.jobs.stage_tables import (
     ROOTS,
+    VERTEX_FILES,
     AnyStage,
     DiffStage,
     ExportStage,
@@ -161,9 +162,9 @@ def steps_of(job: Job, source: Mapping[str, Any], files: Files) -> list[Step]:
         graph = {BUILD: steps[BUILD].fingerprint}
     for stage in job.stage:
         asked = stage.model_dump(mode="json", exclude=_NOT_ASKED, exclude_none=True) | version
-        roots_file = getattr(stage, "roots_file", None)
-        if roots_file is not None:
-            asked["roots_file"] = roots_sha256(roots_file, files)
+        for key in VERTEX_FILES:
+            if isinstance(path := getattr(stage, key, None), str):
+                asked[key] = vertices_sha256(path, files)
         if isinstance(stage, DiffStage):
             asked["against"] = answers_of(Path(stage.against), stage.of)
         of = getattr(stage, "of", None)

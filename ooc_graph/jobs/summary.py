@@ -9,6 +9,9 @@ from typing import Any
 
 from ooc_graph.report.graph500 import teps_statistics
 
+COUNTED = {"components": "components", "pagerank": "iterations"}
+"""By kind of stage: what its answer has a number of, and says so in its attributes."""
+
 
 def summary_of(manifest: Mapping[str, Any]) -> str:
     """What ``summary.json`` says: figures of each step that is done."""
@@ -43,8 +46,8 @@ def _figures(name: str, done: Mapping[str, Any]) -> dict[str, Any]:
     }
     if entry["kind"] in ("bfs", "sssp"):
         figures |= _of_searches(name, done)
-    if entry["kind"] == "components":
-        figures["components"] = sum(one.get("components", 0) for one in units.values())
+    if (counted := COUNTED.get(entry["kind"])) is not None:
+        figures[counted] = sum(one.get(counted, 0) for one in units.values())
     if entry["kind"] == "diff":
         # Of a unit without an earlier answer nothing is known.
         compared = [one for one in units.values() if "changed" in one]

@@ -13,10 +13,11 @@ from ooc_graph.answers.changes import count_changes, write_changes
 from ooc_graph.jobs.checks import BUILD
 from ooc_graph.jobs.earlier import answers_compared
 from ooc_graph.jobs.folder import WARM_UP, Facts, Run
-from ooc_graph.jobs.inputs import noted, open_edges, open_graph, roots_in
+from ooc_graph.jobs.inputs import noted, open_edges, open_graph, vertices_in
 from ooc_graph.jobs.model import Build, Job, StoreSource
 from ooc_graph.jobs.stage_tables import Rooted, Search
 from ooc_graph.jobs.steps import GRAPH, Step
+from ooc_graph.jobs.summary import COUNTED
 from ooc_graph.jobs.workplace import Workplace
 from ooc_graph.layout.outputs import make_folder
 from ooc_graph.remote.uploads import AT_ONCE, upload
@@ -69,7 +70,7 @@ class Work:
     def roots(self, stage: Rooted) -> list[int] | None:
         """Vertices that a stage begins at, each once; None: at all."""
         if stage.roots_file is not None:
-            return roots_in(stage.roots_file)
+            return vertices_in(stage.roots_file)
         if stage.keys is None:
             return stage.roots
         row_of = self.graph.internal_of()
@@ -102,8 +103,9 @@ class Work:
 
     def known(self, step: Step, unit: str) -> Facts:
         """What is known of a unit whose output is there."""
-        if step.kind == "components":
-            return {"components": og.ComponentsResult.open(self.output(step, unit)).count}
+        if (counted := COUNTED.get(step.kind)) is not None:
+            opened: Any = og.Result.open(self.output(step, unit))
+            return {counted: opened.columns.attributes[counted]}
         if step.kind == "diff":
             before, after = self.compared(step, unit)
             return count_changes(before, after).as_dict() if before else {}
@@ -126,7 +128,7 @@ def _search(work: Work, step: Step, units: Sequence[str]) -> Found:
     stage: Any = step.stage
     if stage.method == "edges":
         # By CPUs alone, which take no limits of CUDA devices.
-        options = {**work.workplace.options(), "device": work.workplace.cpu_device}
+        options = work.workplace.cpu_options()
     else:
         options = work.workplace.options("device", "device_memory", "host_memory")
     options |= {"exchange": stage.exchange, "method": stage.method}
@@ -170,16 +172,13 @@ def _many(work: Work, step: Step, units: Sequence[str]) -> Found:
     return {units[0]: {}}
 
 
-def _components(work: Work, step: Step, units: Sequence[str]) -> Found:
+def _of_graph(work: Work, step: Step, units: Sequence[str]) -> Found:
     stage: Any = step.stage
-    found = og.components(
-        work.graph,
-        out=work.output(step, units[0]),
-        exchange=stage.exchange,
-        device=work.workplace.cpu_device,
-        overwrite=True,
-        **work.workplace.options(),
-    )
+    asked = stage.model_dump(exclude={"kind", "name"}, exclude_none=True)
+    if vertices := asked.get("personalization"):
+        asked["personalization"] = dict.fromkeys(vertices_in(vertices), 1.0)
+    asked |= {"out": work.output(step, units[0]), "overwrite": True}
+    found = getattr(og, step.kind)(work.graph, **asked, **work.workplace.cpu_options())
     return {units[0]: {**work.known(step, units[0]), "tier_bytes": dict(found.tier_bytes)}}
 
 
@@ -237,7 +236,8 @@ _DOING: dict[str, Callable[[Work, Step, Sequence[str]], Found]] = {
     "bfs": _search,
     "sssp": _search,
     "many": _many,
-    "components": _components,
+    "components": _of_graph,
+    "pagerank": _of_graph,
     "validate": _validate,
     "export": _export,
     "diff": _diff,

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from ooc_graph.jobs.model import AddressCluster, Cluster, Job, LocalCluster, SlurmCluster
-from ooc_graph.model.resources import CUDA, parse_bytes
-from ooc_graph.types import DeviceName, Progress
+from ooc_graph.model.resources import CPU, CUDA, parse_bytes
+from ooc_graph.types import Progress
 
 
 class Workplace:
@@ -56,10 +56,10 @@ class Workplace:
         chosen = {name: getattr(self.resources, name) for name in ("memory_limit", *names)}
         return {"client": self.client, "progress": self.progress, **chosen}
 
-    @property
-    def cpu_device(self) -> DeviceName:
-        """Device for what CPUs alone do: no CUDA device, also where the job asks for one."""
-        return "cpu" if self.resources.device == CUDA else self.resources.device
+    def cpu_options(self) -> dict[str, Any]:
+        """`options` of what CPUs alone do: no CUDA device, also where the job asks for one."""
+        device = CPU if self.resources.device == CUDA else self.resources.device
+        return self.options() | {"device": device}
 
 
 def _local(cluster: LocalCluster, workplace: Workplace) -> AbstractContextManager[Any]:

@@ -79,7 +79,7 @@ def refusal(folder: Path, text: str, *settings: str) -> list[str]:
         ),
         (
             KRONECKER + '[[stage]]\nkind = "bfs"\nroots = [4, 4]\n',
-            "night.toml:4: stage[0]: roots: vertex 4 is given twice",
+            "night.toml:6: stage[0].roots: vertex 4 is given twice",
         ),
         (
             KRONECKER + '[[stage]]\nkind = "bfs"\n',
@@ -119,6 +119,23 @@ def refusal(folder: Path, text: str, *settings: str) -> list[str]:
             '[[stage]]\nkind = "validate"\nof = "many"\n',
             "night.toml:9: stage[1].of: answers from many sources cannot be validated; "
             "validate searches from roots",
+        ),
+        (
+            KRONECKER + '[[stage]]\nkind = "pagerank"\n'
+            '[[stage]]\nkind = "validate"\nof = "pagerank"\n',
+            "night.toml:8: stage[1].of: PageRank cannot be validated; validate searches",
+        ),
+        (
+            KRONECKER + '[[stage]]\nkind = "pagerank"\nalpha = 1.5\n',
+            "night.toml:6: stage[0].alpha: expected at most 1.0, found 1.5",
+        ),
+        (
+            KRONECKER + '[[stage]]\nkind = "pagerank"\npersonalization = 3\n',
+            "night.toml:6: stage[0].personalization: expected a list or a string, found 3",
+        ),
+        (
+            KRONECKER + '[[stage]]\nkind = "pagerank"\npersonalization = [3, 4, 3]\n',
+            "night.toml:6: stage[0].personalization: vertex 3 is given twice",
         ),
         (
             KRONECKER + '[[stage]]\nkind = "many"\nkernel = "apsp"\n'
