@@ -1,7 +1,9 @@
-"""What Dask's scheduler loads before it starts: one span for all tasks that nobody has named.
+"""What Dask's scheduler loads before it starts, so that jobs leave no memory there.
 
 Dask makes a span for each burst of tasks. The scheduler keeps each with its groups of tasks, and
-workers keep figures for each, as long as they run. A job has some twenty bursts.
+workers keep figures for each, as long as they run. A job has some twenty bursts. So there is one
+span for all tasks that nobody has named. The scheduler also keeps a topic of events for each client
+that there ever was, and the C library keeps what is freed.
 """
 
 from __future__ import annotations
@@ -10,18 +12,25 @@ from typing import Any
 
 from tornado.ioloop import PeriodicCallback
 
+from ooc_graph.runtime.machine import give_back_freed_memory
+
 EVERY_S = 10.0
 _DEFAULT = ("default",)
 """Name of the spans that nobody has named."""
 
 
 def dask_setup(scheduler: Any) -> None:
-    """Have one unnamed span, and begin to forget its groups."""
+    """Have one unnamed span, and begin to forget what is over."""
     spans = scheduler.extensions["spans"]
     spans._ensure_default_span = lambda: _unnamed(spans)
+
+    def forget() -> None:
+        forget_groups(spans)
+        forget_topics(scheduler)
+        give_back_freed_memory()
+
     # Started with the scheduler's own.
-    forget = PeriodicCallback(lambda: forget_groups(spans), EVERY_S * 1000)
-    scheduler.periodic_callbacks["ooc-graph-spans"] = forget
+    scheduler.periodic_callbacks["ooc-graph-spans"] = PeriodicCallback(forget, EVERY_S * 1000)
 
 
 def _unnamed(extension: Any) -> Any:
@@ -37,6 +46,13 @@ def forget_groups(extension: Any) -> None:
         span._metadata = None
         span._metadata_seen.clear()
         span._code.clear()
+
+
+def forget_topics(scheduler: Any) -> None:
+    """Forget topics of events that Dask has emptied, since their clients are gone."""
+    topics = scheduler._broker._topics
+    for name in [name for name, topic in topics.items() if not (topic.events or topic.subscribers)]:
+        del topics[name]
 
 
 def _is_over(group: Any) -> bool:

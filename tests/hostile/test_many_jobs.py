@@ -167,3 +167,20 @@ def test_workers_keep_figures_of_one_span(arena: Arena) -> None:
 
 def spans_of(dask_worker: Any) -> set[str]:
     return {key[1] for key in dask_worker.digests_total if key[0] == "execute"}
+
+
+def test_topics_that_are_empty_and_that_nobody_follows_are_forgotten() -> None:
+    from distributed.broker import Broker
+
+    sent: list[Any] = []
+    scheduler: Any = SimpleNamespace(
+        plugins={}, send_all=lambda *messages, **_: sent.append(messages)
+    )
+    scheduler._broker = Broker(10, scheduler)
+    for topic in ("gone", "followed", "full"):
+        scheduler._broker.publish(topic, "event")
+    scheduler._broker.subscribe("followed", "client")
+    for topic in ("gone", "followed"):
+        scheduler._broker.truncate(topic)
+    scheduler_preload.forget_topics(scheduler)
+    assert set(scheduler._broker._topics) == {"followed", "full"}
