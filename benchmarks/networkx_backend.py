@@ -26,9 +26,12 @@ SEARCHES = (
     "single_source_dijkstra_path_length,single_source_dijkstra,connected_components,"
     "number_connected_components"
 )
+CONNECTED = {"barycenter"}
+"""Functions of connected graphs, which are given the largest component."""
 WITHOUT_SOURCE = {
     "all_pairs_dijkstra_path_length",
     "all_pairs_shortest_path_length",
+    "barycenter",
     "closeness_centrality",
     "connected_components",
     "floyd_warshall",
@@ -118,10 +121,12 @@ def main() -> None:
     options = program.parse()
     nx.config.warnings_to_ignore.add("cache")
     built = timed(lambda: kronecker(options.scale))
-    graph = built.result
-    size = {"nodes": len(graph), "edges": graph.number_of_edges(), "built_s": built.elapsed_s}
     parameters = program.given("scale") | {"edge_factor": 16, "networkx": nx.__version__}
     for name in options.functions:
+        graph = built.result
+        if name in CONNECTED:
+            graph = graph.subgraph(max(nx.connected_components(graph), key=len)).copy()
+        size = {"nodes": len(graph), "edges": graph.number_of_edges(), "built_s": built.elapsed_s}
         figures = measured(name, graph, options.repeats)
         program.record(parameters | {"function": name}, size | figures)
 
