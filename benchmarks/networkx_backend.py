@@ -2,15 +2,16 @@
 
     python benchmarks/networkx_backend.py [--scale 18] [--repeats 3] [--functions NAME,NAME]
 
-Both are called through networkx on the same undirected graph with weights from 0 to 1, from the
-same node, in turns, and both answers must be equal. The backend is timed with the conversion in
-networkx' cache, and with an empty cache, so that the graph is converted and brought into rows.
-Functions of all nodes need the whole matrix from networkx: give a small scale. Iterators are read
-to their end. Compiling is not in the times.
+Both are called through networkx on the same undirected graph with weights from 0 to 1 and without
+self-loops, from the same node or nodes, in turns, and both answers must be equal. The backend is
+timed with the conversion in networkx' cache, and with an empty cache, so that the graph is
+converted and brought into rows. Functions of all nodes need the whole matrix from networkx: give a
+small scale. Iterators are read to their end. Compiling is not in the times.
 """
 
 import statistics
 from collections.abc import Callable, Iterator
+from heapq import nlargest
 from typing import Any
 
 import networkx as nx
@@ -25,17 +26,29 @@ SEARCHES = (
     "single_source_dijkstra_path_length,single_source_dijkstra,connected_components,"
     "number_connected_components"
 )
+CONNECTED = {"barycenter"}
+"""Functions of connected graphs, which are given the largest component."""
 WITHOUT_SOURCE = {
     "all_pairs_dijkstra_path_length",
     "all_pairs_shortest_path_length",
+    "barycenter",
     "closeness_centrality",
     "connected_components",
     "floyd_warshall",
     "harmonic_centrality",
     "johnson",
     "number_connected_components",
+    "pagerank",
 }
 """Functions that are given the graph alone."""
+FROM_SEVERAL = {
+    "multi_source_dijkstra",
+    "multi_source_dijkstra_path",
+    "multi_source_dijkstra_path_length",
+    "voronoi_cells",
+}
+"""Functions that are given several nodes."""
+SOURCES = 100
 
 
 def kronecker(scale: int) -> Any:
@@ -44,11 +57,16 @@ def kronecker(scale: int) -> Any:
     graph = nx.Graph()
     graph.add_nodes_from(range(edges.vertices))
     graph.add_weighted_edges_from(zip(*(column.tolist() for column in columns), strict=True))
+    graph.remove_edges_from(list(nx.selfloop_edges(graph)))
     return graph
 
 
 def caller(name: str, graph: Any, backend: str) -> Callable[[], Any]:
-    nodes = () if name in WITHOUT_SOURCE else (max(graph, key=graph.degree),)
+    nodes: tuple[Any, ...] = ()
+    if name in FROM_SEVERAL:
+        nodes = (nlargest(SOURCES, graph, key=graph.degree),)
+    elif name not in WITHOUT_SOURCE:
+        nodes = (max(graph, key=graph.degree),)
 
     def call() -> Any:
         found = getattr(nx, name)(graph, *nodes, backend=backend)
@@ -103,10 +121,12 @@ def main() -> None:
     options = program.parse()
     nx.config.warnings_to_ignore.add("cache")
     built = timed(lambda: kronecker(options.scale))
-    graph = built.result
-    size = {"nodes": len(graph), "edges": graph.number_of_edges(), "built_s": built.elapsed_s}
     parameters = program.given("scale") | {"edge_factor": 16, "networkx": nx.__version__}
     for name in options.functions:
+        graph = built.result
+        if name in CONNECTED:
+            graph = graph.subgraph(max(nx.connected_components(graph), key=len)).copy()
+        size = {"nodes": len(graph), "edges": graph.number_of_edges(), "built_s": built.elapsed_s}
         figures = measured(name, graph, options.repeats)
         program.record(parameters | {"function": name}, size | figures)
 

@@ -29,9 +29,11 @@ MODULES = [
     for part in (
         "centrality",
         "components",
+        "link_analysis",
         "shortest_paths",
         "traversal",
         "tests.test_distance_measures",
+        "tests.test_voronoi",
     )
 ]
 QUICK = [
@@ -40,6 +42,7 @@ QUICK = [
         "components.tests.test_connected",
         "shortest_paths.tests.test_generic",
         "shortest_paths.tests.test_unweighted",
+        "tests.test_voronoi",
     )
 ]
 

@@ -12,19 +12,24 @@ from ooc_graph.answers.result import ComponentsResult
 from ooc_graph.api.components import components
 from ooc_graph.networkx_backend.node_graph import NodeGraph
 from ooc_graph.networkx_backend.searches import tree
+from ooc_graph.types import AnyArray, IntArray
 
 
 def connected_components(graph: NodeGraph) -> Iterator[set[Any]]:
     """Nodes of each component, in the order of its first node."""
-    # A component is named by its first node.
-    names = _found(graph).component
+    # A component is named by its first node. Whoever asks for components wants them all, and the
+    # garbage collector is off only now.
+    return iter(sets_by(graph.nodes, _found(graph).component))
+
+
+def sets_by(nodes: AnyArray, names: IntArray) -> list[set[Any]]:
+    """Nodes of each name, by names ascending."""
     order = np.argsort(names, kind="stable")
     ends = np.flatnonzero(np.diff(names[order])) + 1
-    nodes = graph.nodes[order].tolist()
-    bounds = pairwise([0, *ends.tolist(), len(nodes)])
-    # Whoever asks for components wants them all, and the garbage collector is off only now.
+    listed = nodes[order].tolist()
+    bounds = pairwise([0, *ends.tolist(), len(listed)])
     # Most are of one node, often.
-    return iter([{nodes[a]} if b - a == 1 else set(nodes[a:b]) for a, b in bounds])
+    return [{listed[a]} if b - a == 1 else set(listed[a:b]) for a, b in bounds]
 
 
 def number_connected_components(graph: NodeGraph) -> int:

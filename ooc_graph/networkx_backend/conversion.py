@@ -34,6 +34,16 @@ class Arcs:
         """The same edges, the other way round."""
         return replace(self, source=self.target, target=self.source)
 
+    def joined(self, node: int, to: IntArray) -> Arcs:
+        """These edges, and one of weight 0 from a node to each of some."""
+        weight = self.weight
+        return Arcs(
+            np.append(self.source, np.full(len(to), node)),
+            np.append(self.target, to),
+            None if weight is None else np.append(weight, np.zeros(len(to), weight.dtype)),
+            self.attribute,
+        )
+
 
 def positions_by_node(nodes: list[Any]) -> Mapping[Any, int]:
     """Position of each node."""

@@ -17,6 +17,9 @@ _NEAR_ZERO = (
     " a path whose sum is within rounding is the lighter may be decided otherwise."
 )
 
+_FIXED_POINT = "Scores are rounded to about 1e-18 each; in networkx, to 16 digits."
+_ANY_CENTER = "A node that is equally near to several centers may be another one's."
+
 FUNCTIONS = {
     "all_pairs_bellman_ford_path": f"{_ANY_PATH} {_NEAR_ZERO}",
     "all_pairs_bellman_ford_path_length": _SIGNED,
@@ -26,6 +29,7 @@ FUNCTIONS = {
     "all_pairs_shortest_path": _ANY_PATH,
     "all_pairs_shortest_path_length": "",
     "average_shortest_path_length": _ROUNDING,
+    "barycenter": "Without ``sp`` and ``attr``.",
     "bellman_ford_path": f"{_ANY_PATH} {_SIGNED}",
     "bellman_ford_path_length": _SIGNED,
     "bidirectional_dijkstra": f"{_ANY_PATH} {_ROUNDING}",
@@ -47,10 +51,14 @@ FUNCTIONS = {
     "is_connected": "",
     "is_weakly_connected": "",
     "johnson": f"{_ANY_PATH} {_NEAR_ZERO}",
+    "multi_source_dijkstra": _ANY_PATH,
+    "multi_source_dijkstra_path": _ANY_PATH,
+    "multi_source_dijkstra_path_length": "",
     "negative_edge_cycle": "Negative weights that are no integers are left to networkx.",
     "node_connected_component": "",
     "number_connected_components": "",
     "number_weakly_connected_components": "",
+    "pagerank": f"Without ``nstart``, self-loops and parallel edges. {_FIXED_POINT}",
     "periphery": "Without ``e`` and ``usebounds``.",
     "radius": "Without ``e`` and ``usebounds``.",
     "shortest_path": _ANY_PATH,
@@ -65,6 +73,7 @@ FUNCTIONS = {
     "single_source_shortest_path_length": "",
     "single_target_shortest_path": _ANY_PATH,
     "single_target_shortest_path_length": "",
+    "voronoi_cells": _ANY_CENTER,
     "weakly_connected_components": "",
 }
 """Functions of networkx that the backend has, each with what a caller should know of it."""

@@ -12,9 +12,18 @@ from typing import Any
 import networkx as nx
 
 from ooc_graph.garbage import uncollected
-from ooc_graph.networkx_backend import all_nodes, components, generic, measures, single
+from ooc_graph.networkx_backend import (
+    all_nodes,
+    components,
+    generic,
+    measures,
+    ranking,
+    several,
+    single,
+)
+from ooc_graph.networkx_backend.converted import ConvertedGraph, converted
 from ooc_graph.networkx_backend.info import FUNCTIONS, NAME
-from ooc_graph.networkx_backend.node_graph import ConvertedGraph, NodeGraph, OwnGraph, converted
+from ooc_graph.networkx_backend.node_graph import NodeGraph, OwnGraph
 from ooc_graph.shards.load import Graph
 
 FEWEST_FROM_ALL, FEWEST_FROM_ONE, FEWEST_BETWEEN_TWO = 300, 3_000, 100_000
@@ -22,7 +31,9 @@ FEWEST_FROM_ALL, FEWEST_FROM_ONE, FEWEST_BETWEEN_TWO = 300, 3_000, 100_000
 one, conversion included, or between two, where the graph is converted already."""
 
 _LEFT_TO_NETWORKX = {
+    "attr": "attr changes the graph",
     "e": "eccentricities are given",
+    "nstart": "iterations begin elsewhere",
     "sp": "shortest paths are given",
     "usebounds": "usebounds=True needs a few searches alone",
 }
@@ -35,7 +46,7 @@ class Backend:
     """What networkx loads by the entry point ``networkx.backends``."""
 
     def __init__(self) -> None:
-        modules = (all_nodes, components, generic, measures, single)
+        modules = (all_nodes, components, generic, measures, ranking, several, single)
         for name in FUNCTIONS:
             (function,) = (vars(module)[name] for module in modules if name in vars(module))
             setattr(self, name, _called(name, function))
@@ -62,18 +73,7 @@ class Backend:
         """Whether a call gives what networkx gives; if not, why."""
         if name not in FUNCTIONS:
             return f"ooc_graph has no {name}"
-        given = _arguments(name, args, kwargs)
-        for argument, reason in _LEFT_TO_NETWORKX.items():
-            if given.get(argument) not in (None, False):
-                return reason
-        if callable(given.get("weight")) or callable(given.get("distance")):
-            return "weights are a function"
-        cutoff = given.get("cutoff")
-        if cutoff is not None and (not isinstance(cutoff, Real) or math.isnan(cutoff)):
-            return "cutoff is no number"
-        if any(isinstance(value, Iterator) for value in given.values()):
-            return "an argument can be read once only"
-        return True
+        return next(_reasons(name, _arguments(name, args, kwargs)), True)
 
     @staticmethod
     def should_run(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool | str:
@@ -82,7 +82,7 @@ class Backend:
         graph = given["G"]
         if not isinstance(graph, nx.Graph):
             return True
-        sources = sum(given.get(end) is not None for end in ("source", "target"))
+        sources = sum(given.get(end) is not None for end in ("source", "sources", "target"))
         if sources == 2 and NAME not in (graph.__networkx_cache__ or {}).get("backends", {}):
             return "a path between two nodes is found before the graph is converted"
         from_all = name in vars(all_nodes) or name in vars(measures)
@@ -90,6 +90,22 @@ class Backend:
         fewest = FEWEST_FROM_ALL if from_all else FEWEST_FROM_ONE
         fewest = FEWEST_BETWEEN_TWO if sources == 2 else fewest
         return len(graph) >= fewest or f"the graph has fewer than {fewest:,} nodes"
+
+
+def _reasons(name: str, given: dict[str, Any]) -> Iterator[str]:
+    """Why a call is left to networkx."""
+    for argument, reason in _LEFT_TO_NETWORKX.items():
+        if given.get(argument) not in (None, False):
+            yield reason
+    if callable(given.get("weight")) or callable(given.get("distance")):
+        yield "weights are a function"
+    cutoff = given.get("cutoff")
+    if cutoff is not None and (not isinstance(cutoff, Real) or math.isnan(cutoff)):
+        yield "cutoff is no number"
+    if name == "pagerank" and given["G"].is_multigraph():
+        yield "networkx counts parallel edges"
+    if any(isinstance(value, Iterator) for value in given.values()):
+        yield "an argument can be read once only"
 
 
 def _wrapped(graph: Graph | NodeGraph) -> NodeGraph:

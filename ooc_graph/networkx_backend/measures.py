@@ -73,16 +73,48 @@ def average_shortest_path_length(
     if count == 1:
         return 0
     measure = Measure(None if method == "unweighted" else weight, signed=method == "bellman-ford")
-    reached = np.array([np.count_nonzero(tree(graph, 0).reached)])
-    if reached[0] == count:
-        sums, reached = reduced(graph, np.arange(count), measure, "sum")
-    if (reached < count).any():
+    sums = _sums(graph, measure)
+    if sums is None:
         strongly = "strongly " if graph.is_directed() else ""
         raise nx.NetworkXError(f"Graph is not {strongly}connected.")
     return sum(sums.tolist()) / (count * (count - 1))  # type: ignore[no-any-return]
 
 
 _METHODS = ("unweighted", "dijkstra", "bellman-ford", "floyd-warshall", "floyd-warshall-numpy")
+
+
+def _sums(graph: NodeGraph, measure: Measure) -> AnyArray | None:
+    """Sum of the distances from each node; None if some are not reached."""
+    # A graph that is not connected shows it at once, most often.
+    if not tree(graph, 0).reached.all():
+        return None
+    sums, reached = reduced(graph, np.arange(len(graph)), measure, "sum")
+    return sums if (reached == len(graph)).all() else None
+
+
+def barycenter(graph: NodeGraph, weight: str | None = None) -> list[Any]:
+    """Nodes of the smallest sum of distances; NetworkXNoPath if some are not reached."""
+    if weight is None and not graph.is_directed() and graph.graph.arcs == 2 * (len(graph) - 1):
+        raise NotImplementedError("of a tree networkx finds the centroid, without distances")
+    measure = Measure(weight)
+    # networkx may come upon them before it finds that a node is not reached.
+    measure.is_negative(graph)
+    sums = _sums(graph, measure)
+    if sums is None:
+        raise nx.NetworkXNoPath(
+            "Input graph is disconnected, so every induced subgraph has infinite barycentricity."
+        )
+    if sums.dtype.kind != "f":
+        return graph.nodes[sums == sums.min()].tolist()  # type: ignore[no-any-return]
+    # Which of equal sums are rounded to the smallest depends on the order: networkx adds the
+    # distances ascending.
+    near = np.flatnonzero(sums <= sums.min() * (1 + _ROUNDED))
+    exact = [sum(np.sort(one.distances).tolist()) for one in trees(graph, near, measure)]
+    return graph.nodes[near[np.array(exact) == min(exact)]].tolist()  # type: ignore[no-any-return]
+
+
+_ROUNDED = 1e-9
+"""By so much, relatively, sums may differ that are added in other orders."""
 
 
 def closeness_centrality(

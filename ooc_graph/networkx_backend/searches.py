@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import networkx as nx
@@ -12,13 +12,16 @@ import numpy as np
 from ooc_graph.api.many import multi_source_bfs, shortest_paths
 from ooc_graph.api.single import bfs
 from ooc_graph.api.sssp import sssp
-from ooc_graph.errors import InputError, NegativeCycleError
+from ooc_graph.errors import InputError, NegativeCycleError, UsageError
 from ooc_graph.networkx_backend.node_graph import NodeGraph
 from ooc_graph.networkx_backend.trees import Tree
 from ooc_graph.types import INT64_UNREACHED, AnyArray, IntArray, Reduction
 
 BATCH_BYTES = 1 << 26
 """So many bytes of distances are found at once where there are many sources."""
+
+MANY_SOURCES = 32
+"""From so many sources on one search from all takes less time with a graph made for it."""
 
 
 @dataclass(frozen=True)
@@ -39,7 +42,7 @@ class Measure:
 
     def is_negative(self, graph: NodeGraph) -> bool:
         """Whether some weights are negative; NotImplementedError if they are not allowed here."""
-        if not graph.graph.has_negative_weights:
+        if self.is_hops(graph) or not graph.graph.has_negative_weights:
             return False
         if not self.signed:
             raise NotImplementedError("some weights are negative")
@@ -59,14 +62,47 @@ def last_level(cutoff: float | None) -> float | None:
 
 def tree(graph: NodeGraph, source: int, measure: Measure = HOPS) -> Tree:
     """The search from one source; NotImplementedError if it cannot be as networkx has it."""
-    start = int(graph.ids_at(np.array([source]))[0])
+    start, roots = int(graph.ids_at(np.array([source]))[0]), np.array([source])
     if measure.is_hops(graph):
         levels = bfs(graph.graph, start)
-        return _tree(graph, source, levels.level, lambda: levels.parent)
+        return _tree(graph, roots, levels.level, lambda: levels.parent)
     if measure.is_negative(graph):
-        return next(trees(graph, np.array([source]), measure, parents=True))
-    found = _carried_out(lambda: sssp(graph.graph, start))
-    return _tree(graph, source, found.distance, lambda: found.parent)
+        return next(trees(graph, roots, measure, parents=True))
+    found = carried_out(lambda: sssp(graph.graph, start))
+    return _tree(graph, roots, found.distance, lambda: found.parent)
+
+
+def nearest(graph: NodeGraph, sources: IntArray, measure: Measure) -> Tree:
+    """One search from several sources, each given once; NotImplementedError as `tree`."""
+    found = _from_joined(graph, sources, measure) or _from_each(graph, sources, measure)
+
+    def parents() -> IntArray:
+        above = found.parents()[: len(graph)].copy()
+        # Another source is the parent of one that is at distance 0 from it.
+        above[sources] = sources
+        return above
+
+    return replace(found, parents=parents)
+
+
+def _from_joined(graph: NodeGraph, sources: IntArray, measure: Measure) -> Tree | None:
+    """A search from one node more, which the sources are next to."""
+    if len(sources) < MANY_SOURCES or (joined := graph.joined(sources)) is None:
+        return None
+    found = tree(joined, len(graph), measure)
+    # An edge to a source counts as one, or weighs nothing.
+    distances = found.distances[:-1] - int(measure.is_hops(joined))
+    return Tree(graph, sources, distances, found.reached[:-1], found.parents)
+
+
+def _from_each(graph: NodeGraph, sources: IntArray, measure: Measure) -> Tree:
+    ids = graph.ids_at(sources)
+    if measure.is_hops(graph):
+        levels = bfs(graph.graph, sources=ids)
+        return _tree(graph, sources, levels.level, lambda: levels.parent)
+    measure.is_negative(graph)
+    found = carried_out(lambda: sssp(graph.graph, sources=ids))
+    return _tree(graph, sources, found.distance, lambda: found.parent)
 
 
 def trees(
@@ -93,13 +129,13 @@ def _batch(graph: NodeGraph, sources: IntArray, measure: Measure, parents: bool)
         levels = multi_source_bfs(graph.graph, ids).level
         return [
             _tree(graph, source, row, lambda: _NO_PARENTS)
-            for source, row in zip(sources.tolist(), levels, strict=True)
+            for source, row in zip(sources[:, None], levels, strict=True)
         ]
     found = _searched(graph, measure, ids, parents=parents)
     rows = found.parent if parents else [_NO_PARENTS] * len(ids)
     return [
         _tree(graph, source, row, lambda row_parents=row_parents: row_parents)  # type: ignore[misc]
-        for source, row, row_parents in zip(sources.tolist(), found.distance, rows, strict=True)
+        for source, row, row_parents in zip(sources[:, None], found.distance, rows, strict=True)
     ]
 
 
@@ -117,9 +153,9 @@ def reduced(
 
 def _searched(graph: NodeGraph, measure: Measure, ids: IntArray, **options: Any) -> Any:
     if not measure.is_negative(graph):
-        return _carried_out(lambda: shortest_paths(graph.graph, ids, **options))
+        return carried_out(lambda: shortest_paths(graph.graph, ids, **options))
     try:
-        return _carried_out(lambda: shortest_paths(graph.graph, ids, **options))
+        return carried_out(lambda: shortest_paths(graph.graph, ids, **options))
     except NegativeCycleError as error:
         at = int(graph.positions_at(np.array(error.cycle[:1]))[0])
         for source in graph.positions_at(ids).tolist():
@@ -131,19 +167,20 @@ def _searched(graph: NodeGraph, measure: Measure, ids: IntArray, **options: Any)
 def has_negative_cycle(graph: NodeGraph, weight: str | None) -> bool:
     """Whether some cycle's weights sum to less than 0; NotImplementedError if sums are rounded."""
     measure = Measure(weight, signed=True)
-    if measure.is_hops(graph) or not measure.is_negative(graph):
+    if not measure.is_negative(graph):
         return False
     try:
-        _carried_out(lambda: shortest_paths(graph.graph, graph.ids_at(np.zeros(1, np.int64))))
+        carried_out(lambda: shortest_paths(graph.graph, graph.ids_at(np.zeros(1, np.int64))))
     except NegativeCycleError:
         return True
     return False
 
 
-def _carried_out(search: Callable[[], Any]) -> Any:
+def carried_out(search: Callable[[], Any]) -> Any:
+    """What a search finds; NotImplementedError if it is refused what networkx may take."""
     try:
         return search()
-    except InputError as error:
+    except (InputError, UsageError) as error:
         raise NotImplementedError(str(error)) from error
 
 
@@ -151,11 +188,11 @@ _NO_PARENTS: IntArray = np.empty(0, np.int64)
 
 
 def _tree(
-    graph: NodeGraph, source: int, distances: AnyArray, parents: Callable[[], IntArray]
+    graph: NodeGraph, sources: IntArray, distances: AnyArray, parents: Callable[[], IntArray]
 ) -> Tree:
     if distances.dtype == np.int32:
         reached = distances >= 0
     else:
         far = np.inf if distances.dtype.kind == "f" else INT64_UNREACHED
         reached = distances != far
-    return Tree(graph, source, distances, reached, lambda: graph.positions_at(parents()))
+    return Tree(graph, sources, distances, reached, lambda: graph.positions_at(parents()))

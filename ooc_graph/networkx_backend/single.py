@@ -13,7 +13,7 @@ from ooc_graph.networkx_backend.trees import Tree
 
 # networkx words a missing node differently from function to function.
 _NOT_IN_G = "Source {} is not in G"
-_NOT_FOUND = "Node {} not found in graph"
+NOT_FOUND = "Node {} not found in graph"
 _IS_NOT_FOUND = "Node {} is not found in the graph"
 _SOURCE_NOT_IN = "Source {} not in G"
 
@@ -102,10 +102,16 @@ def single_source_dijkstra(
     weight: str | None = "weight",
 ) -> tuple[Any, Any]:
     """Distances and paths to all nodes, or to one."""
-    start = graph.position(source, _NOT_FOUND)
+    start = graph.position(source, NOT_FOUND)
     if target is not None and graph.find(target) == start:
         return 0, [target]
-    found = tree(graph, start, Measure(weight))
+    return lengths_and_paths(graph, tree(graph, start, Measure(weight)), target, cutoff)
+
+
+def lengths_and_paths(
+    graph: NodeGraph, found: Tree, target: Any, cutoff: float | None
+) -> tuple[Any, Any]:
+    """Distances and paths to all nodes, or to one; NetworkXNoPath if it is not reached."""
     if target is None:
         return found.lengths(cutoff), found.paths(cutoff)
     length = length_to(graph, found, target, "No path to {}.")
@@ -118,14 +124,14 @@ def single_source_dijkstra_path_length(
     graph: NodeGraph, source: Any, cutoff: float | None = None, weight: str | None = "weight"
 ) -> dict[Any, Any]:
     """Distance of each node that can be reached."""
-    return tree(graph, graph.position(source, _NOT_FOUND), Measure(weight)).lengths(cutoff)
+    return tree(graph, graph.position(source, NOT_FOUND), Measure(weight)).lengths(cutoff)
 
 
 def single_source_dijkstra_path(
     graph: NodeGraph, source: Any, cutoff: float | None = None, weight: str | None = "weight"
 ) -> dict[Any, list[Any]]:
     """A shortest path to each node that can be reached."""
-    return tree(graph, graph.position(source, _NOT_FOUND), Measure(weight)).paths(cutoff)
+    return tree(graph, graph.position(source, NOT_FOUND), Measure(weight)).paths(cutoff)
 
 
 def dijkstra_path(
@@ -140,7 +146,7 @@ def dijkstra_path_length(
     graph: NodeGraph, source: Any, target: Any, weight: str | None = "weight"
 ) -> Any:
     """Distance between two nodes."""
-    found = tree(graph, graph.position(source, _NOT_FOUND), Measure(weight))
+    found = tree(graph, graph.position(source, NOT_FOUND), Measure(weight))
     return length_to(graph, found, target, f"Node {{}} not reachable from {source}")
 
 
@@ -197,7 +203,7 @@ def bellman_ford_path_length(
 ) -> Any:
     """Distance between two nodes, by weights of any sign."""
     if source == target:
-        graph.position(source, _NOT_FOUND)
+        graph.position(source, NOT_FOUND)
         return 0
     found = tree(graph, graph.position(source, _SOURCE_NOT_IN), signed(weight))
     return length_to(graph, found, target, f"node {{}} not reachable from {source}")
