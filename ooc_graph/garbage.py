@@ -6,6 +6,10 @@ import atexit
 import gc
 from collections.abc import Iterator
 from contextlib import contextmanager
+from time import monotonic
+
+_SHARE = 50
+_next_s = 0.0
 
 
 @atexit.register
@@ -34,3 +38,16 @@ def uncollected() -> Iterator[None]:
                 gc.freeze()
                 gc.unfreeze()
             gc.enable()
+
+
+def collect_sparingly() -> None:
+    """Collect garbage, unless that would take more than a fiftieth of the time.
+
+    For processes in which Python rarely looks through all objects, since it has many that stay.
+    """
+    global _next_s  # noqa: PLW0603 -- of the process, as its garbage is
+    begin = monotonic()
+    if begin >= _next_s:
+        gc.collect()
+        end = monotonic()
+        _next_s = end + _SHARE * (end - begin)

@@ -16,6 +16,7 @@ from distributed.comm.addressing import get_address_host
 from tornado.ioloop import PeriodicCallback
 
 from ooc_graph import __version__
+from ooc_graph.garbage import collect_sparingly
 from ooc_graph.runtime import engine_cache
 from ooc_graph.runtime.machine import default_limit_bytes, give_back_freed_memory
 
@@ -53,6 +54,9 @@ def memory_brought(workers_on: Mapping[str, int], dask_worker: Any) -> Brought:
     From then on the worker gives back what searches keep, if its memory nears a threshold. Workers
     on one host share what is free there if they have no limits.
     """
+    if _is_idle(dask_worker):
+        # Dask leaves some each time that it waits for something to send.
+        collect_sparingly()
     limit_bytes = dask_worker.memory_manager.memory_limit
     if not limit_bytes:
         sharing = workers_on.get(get_address_host(dask_worker.address), 1)
@@ -87,11 +91,14 @@ def _lowest_threshold(worker: Any) -> float:
 def _taken_bytes(worker: Any) -> int:
     """What the process had when it last was at no task and kept nothing for searches."""
     global _bare_bytes  # noqa: PLW0603 -- of the process, as its memory is
-    is_idle = not worker.state.executing and not worker.state.long_running
-    if is_idle and not engine_cache.keeps_any():
+    if _is_idle(worker) and not engine_cache.keeps_any():
         give_back_freed_memory()
         _bare_bytes = worker.monitor.get_process_memory()
     return max(_PROCESS_BYTES, -(-_bare_bytes // _STEP_BYTES) * _STEP_BYTES)
+
+
+def _is_idle(worker: Any) -> bool:
+    return not worker.state.executing and not worker.state.long_running
 
 
 def _watch(worker: Any, near_bytes: int) -> None:
