@@ -9,6 +9,7 @@ import statistics
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from time import sleep
 from types import SimpleNamespace
 from typing import Any
 
@@ -108,8 +109,14 @@ def test_jobs_leave_nothing(
             before = left(arena, temporary)
     assert before is not None
     # Of tests before this one some may be left.
-    after = left(arena, temporary)
-    assert after.pop("clients") <= before.pop("clients")
+    clients = before.pop("clients")
+    for _ in range(50):
+        after = left(arena, temporary)
+        more_clients = after.pop("clients") - clients
+        if more_clients <= 0 and after == before:
+            break
+        sleep(0.1)  # what was closed last may still be at it
+    assert more_clients <= 0
     assert after == before
     growths = {}
     for name in processes[0]:
