@@ -9,16 +9,17 @@ import numpy as np
 
 from ooc_graph.api import pagerank as own
 from ooc_graph.errors import ConvergenceError
+from ooc_graph.model.defaults import ALPHA, MAX_ITER, TOL
 from ooc_graph.networkx_backend.node_graph import NodeGraph
 from ooc_graph.networkx_backend.searches import Measure, carried_out
 
 
 def pagerank(
     graph: NodeGraph,
-    alpha: float = own.ALPHA,
+    alpha: float = ALPHA,
     personalization: Any = None,
-    max_iter: int = own.MAX_ITER,
-    tol: float = own.TOL,
+    max_iter: int = MAX_ITER,
+    tol: float = TOL,
     weight: str | None = "weight",
     dangling: Any = None,
 ) -> dict[Any, float]:
