@@ -251,16 +251,16 @@ def test_ranks_of_workers_need_less(weighted: og.Graph, kernel: str) -> None:
 def test_device_memory_of_ranks_by_the_width_of_ids(
     weighted: og.Graph, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What `docs/decisions/0012` says a vertex and a row take."""
+    """What `docs/decisions/0012` and `0086` say a vertex takes."""
     narrow = {k: rank_memory.ranks_bytes(weighted, k, []) for k in ("bfs", "sssp")}
     monkeypatch.setattr(names, "WIDE_VERTICES", 0)
     wide = {k: rank_memory.ranks_bytes(weighted, k, []) for k in ("bfs", "sssp")}
     fixed = CUDA_FIXED_BYTES
-    assert {k: (n - fixed) / weighted.rows for k, n in narrow.items()} == {"bfs": 9, "sssp": 17}
-    assert {k: (n - fixed) / weighted.rows for k, n in wide.items()} == {"bfs": 17, "sssp": 25}
+    assert {k: (n - fixed) / weighted.rows for k, n in narrow.items()} == {"bfs": 1, "sssp": 17}
+    assert {k: (n - fixed) / weighted.rows for k, n in wide.items()} == {"bfs": 1, "sssp": 25}
 
 
-@pytest.mark.parametrize(("kernel", "step"), [("bfs", 16), ("sssp", 24)])
+@pytest.mark.parametrize(("kernel", "step"), [("bfs", 30), ("sssp", 24)])
 def test_ranks_that_are_kept_need_their_steps(weighted: og.Graph, kernel: str, step: int) -> None:
     none, two = (rank_memory.ranks_bytes(weighted, kernel, [], kept) for kept in ([], [0, 1]))
     assert two - none == step * sum(Dealing(weighted.rows, 4, shard).rows for shard in (0, 1))
