@@ -58,7 +58,7 @@ def owned_bytes(graph: Graph, shards: Sequence[int], kept: Sequence[int] = ()) -
 
 
 def listed_bytes(graph: Graph, shards: Sequence[int], entries: int) -> int:
-    """Device memory of their candidates for others, so many of each, and of as many that arrive."""
+    """Device memory of their candidates: ``entries`` that each lists, and as many that arrive."""
     ids, distances = id_dtype(graph.rows).itemsize, distances_of(graph.weight_dtype).itemsize
     arrived = entries * 2 * (ids + distances)
     return len(shards) * (table_bytes(entries, ids, ids + 2 * distances) + arrived)

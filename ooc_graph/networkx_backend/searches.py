@@ -21,7 +21,7 @@ BATCH_BYTES = 1 << 26
 """So many bytes of distances are found at once where there are many sources."""
 
 MANY_SOURCES = 32
-"""From so many sources on one search from all takes less time with a graph made for it."""
+"""From this many sources on, it is quicker to make a graph for one search from all of them."""
 
 
 @dataclass(frozen=True)

@@ -14,16 +14,19 @@ LEAST_LISTED, MOST_LISTED = 1 << 10, 1 << 16
 """Candidates that a rank sends at a time: no fewer, and more hardly save anything."""
 SLOT_BYTES = 16
 """Memory of the slots of an entry in a rank's list, at most."""
-RANK_ROWS = ", each of which has the distances of its own rows alone"
-"""What a summary says of them."""
 
 
-def lacks_owners(job: Job, exchange: str) -> str:
-    """Refuses other kernels, and ranks of which one worker has all."""
-    if job.kernel != "sssp":
-        return "only sssp is searched by ranks that own their distances"
-    is_shared = exchange == SCHEDULER and busiest(job) < job.graph.shards
-    return "" if is_shared else "there are no workers to share the work"
+class Owners:
+    """What strategies of such ranks have in common, wherever rows are."""
+
+    rank_rows = ", each of which has the distances of its own rows alone"
+
+    def lacks_rank(self, job: Job, exchange: str) -> str:
+        """Refuses other kernels, and ranks of which one worker has all."""
+        if job.kernel != "sssp":
+            return "only sssp is searched by ranks that own their distances"
+        is_shared = exchange == SCHEDULER and busiest(job) < job.graph.shards
+        return "" if is_shared else "there are no workers to share the work"
 
 
 def most_listed(reserved: Reservation, graph: Graph, ranks: int) -> int:

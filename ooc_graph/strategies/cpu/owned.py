@@ -17,9 +17,8 @@ from ooc_graph.runtime.warmup import OWNED_RANKS, warm
 from ooc_graph.strategies.owned_lists import (
     LEAST_LISTED,
     MOST_LISTED,
-    RANK_ROWS,
+    Owners,
     gathered_bytes,
-    lacks_owners,
     messages_bytes,
     sizes_of,
 )
@@ -33,17 +32,12 @@ EVERYONES_BYTES = 1
 
 
 @dataclass(frozen=True)
-class Owned:
+class Owned(Owners):
     """All rows in memory; each rank of an SSSP has the distances of its own rows alone."""
 
     name = "cpu/owned"
     device = CPU
     tier = MEMORY
-    rank_rows = RANK_ROWS
-
-    def lacks_rank(self, job: Job, exchange: str) -> str:
-        """As of `lacks_owners`."""
-        return lacks_owners(job, exchange)
 
     def reserve_rank(self, job: Job, exchange: str) -> Reservation:  # noqa: ARG002
         """Rows of its shards and their state, and lists as long as there is memory for."""

@@ -36,9 +36,8 @@ def facts_of(graph: Graph, kernel: str, shards: Sequence[int]) -> disk_ranks.Dis
 
 def facts_of_any(job: Job, exchange: str) -> Iterator[disk_ranks.DiskRankFacts]:
     """Facts of the workers that have most ranks, consecutive ones each."""
-    ranks = most_ranks(job, exchange)
-    for first in range(job.graph.shards - ranks + 1):
-        yield facts_of(job.graph, job.kernel, range(first, first + ranks))
+    for shards in pinned_ranks.consecutive(job.graph, most_ranks(job, exchange)):
+        yield facts_of(job.graph, job.kernel, shards)
 
 
 def budgets(job: Job, exchange: str) -> tuple[int, int]:

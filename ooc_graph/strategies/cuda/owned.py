@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from ooc_graph.kernels.cuda.runtime import modules as cuda_modules
 from ooc_graph.kernels.cuda.runtime.pinned import PinnedAllocator
-from ooc_graph.layout.names import LIGHT, id_dtype
+from ooc_graph.layout.names import LIGHT
 from ooc_graph.memory.cuda.pinned_plan import describe_device
 from ooc_graph.memory.cuda.pinned_ranks import RankFacts, RankPlan, plan_ranks
 from ooc_graph.memory.heads import require_in_worker
@@ -24,9 +24,8 @@ from ooc_graph.strategies.cuda import in_memory, pinned_budgets, pinned_ranks
 from ooc_graph.strategies.owned_lists import (
     LEAST_LISTED,
     MOST_LISTED,
-    RANK_ROWS,
+    Owners,
     gathered_bytes,
-    lacks_owners,
     messages_bytes,
     most_listed,
 )
@@ -36,24 +35,20 @@ _HOW = " by ranks that own their distances"
 
 
 @dataclass(frozen=True)
-class Owned:
+class Owned(Owners):
     """All rows on the devices; each rank of an SSSP has the distances of its own rows alone."""
 
     name = "cuda/owned"
     device = CUDA
     tier = MEMORY
-    rank_rows = RANK_ROWS
-
-    def lacks_rank(self, job: Job, exchange: str) -> str:
-        """As of `lacks_owners`."""
-        return lacks_owners(job, exchange)
 
     def reserve_rank(self, job: Job, exchange: str) -> Reservation:  # noqa: ARG002
         """Rows of its shards on the device, their state, and tables as large as there is room for.
 
         Rows pass through host memory, and what ranks tell each other stays there.
         """
-        rows, shards = _out_bytes(job.graph, range(busiest(job))), range(busiest(job))
+        shards = range(busiest(job))
+        rows = _out_bytes(job.graph, shards)
         least = rows + _state_bytes(job.graph, shards, LEAST_LISTED)
         in_memory.require_rows(job, rows, least, is_least=True, how=_HOW)
         listed = _listed(job, rows, job.resources.device.memory_bytes - rows)
@@ -91,22 +86,18 @@ class Owned:
 
 
 @dataclass(frozen=True)
-class PinnedOwned:
+class PinnedOwned(Owners):
     """As `Owned` with rows in pinned host memory, and the first arcs of each on the device."""
 
     name = "cuda/owned pinned"
     device = CUDA
     tier = PINNED
-    rank_rows = f"{RANK_ROWS}, and these in pinned host memory"
-
-    def lacks_rank(self, job: Job, exchange: str) -> str:
-        """As of `lacks_owners`."""
-        return lacks_owners(job, exchange)
+    rank_rows = f"{Owners.rank_rows}, and these in pinned host memory"
 
     def reserve_rank(self, job: Job, exchange: str) -> Reservation:  # noqa: ARG002
         """Rows of its shards in pinned memory; reads the graph's offsets."""
         graph, ranks = job.graph, busiest(job)
-        facts = list(_facts_of_any(graph, ranks, LEAST_LISTED))
+        facts = _facts_of_any(graph, ranks, LEAST_LISTED)
         least = max(map(pinned_ranks.least_bytes, facts))
         pinned = max(one.pinned_bytes for one in facts)
         rows = pinned + max(one.offset_bytes for one in facts)
@@ -171,7 +162,7 @@ def _host_bytes(job: Job, rows: int, listed: int) -> int:
 
 
 def _listed(job: Job, rows: int, device_bytes: int) -> int:
-    """Candidates that a rank lists at a time, within so much device memory beside rows."""
+    """Candidates that a rank lists at a time, if it has this device memory beside the rows."""
     available, shards = job.resources.least_limit_bytes, range(busiest(job))
     least = _host_bytes(job, rows, LEAST_LISTED)
     require_in_worker(f"{job.what}{_HOW}", least, available, ADVICE)
@@ -186,14 +177,11 @@ def _listed(job: Job, rows: int, device_bytes: int) -> int:
 
 def _facts_of(graph: Graph, shards: Sequence[int], listed: int) -> RankFacts:
     """What a plan for these ranks of one worker depends on; reads the graph's offsets."""
-    lengths, weights = known_lengths(graph, "sssp"), graph.weight_dtype
-    assert weights is not None
-    state = _state_bytes(graph, shards, listed)
-    arc_bytes = id_dtype(graph.rows).itemsize + weights.itemsize
-    return RankFacts("sssp", tuple(lengths[shard][0] for shard in shards), state, arc_bytes)
+    lengths, facts = known_lengths(graph, "sssp"), pinned_ranks.facts_of(graph, "sssp", shards)
+    out = tuple(lengths[shard][0] for shard in shards)
+    return replace(facts, sides=out, state_bytes=_state_bytes(graph, shards, listed))
 
 
 def _facts_of_any(graph: Graph, ranks: int, listed: int) -> Sequence[RankFacts]:
     """Facts of workers with so many consecutive ranks each."""
-    firsts = range(graph.shards - ranks + 1)
-    return [_facts_of(graph, range(first, first + ranks), listed) for first in firsts]
+    return [_facts_of(graph, shards, listed) for shards in pinned_ranks.consecutive(graph, ranks)]

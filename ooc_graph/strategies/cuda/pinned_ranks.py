@@ -40,8 +40,14 @@ def facts_of(graph: Graph, kernel: str, shards: Sequence[int]) -> RankFacts:
 
 def facts_of_any(graph: Graph, kernel: str, ranks: int) -> Iterator[RankFacts]:
     """Facts of workers with so many consecutive ranks each."""
+    for shards in consecutive(graph, ranks):
+        yield facts_of(graph, kernel, shards)
+
+
+def consecutive(graph: Graph, ranks: int) -> Iterator[range]:
+    """All ranges of that many shards."""
     for first in range(graph.shards - ranks + 1):
-        yield facts_of(graph, kernel, range(first, first + ranks))
+        yield range(first, first + ranks)
 
 
 def least_bytes(facts: RankFacts) -> int:

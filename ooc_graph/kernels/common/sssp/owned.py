@@ -108,7 +108,7 @@ class OwnedSsspRank(Protocol):
         """Reached rows without a parent, on plateaus; others there offer themselves next."""
 
     def offer(self) -> tuple[Candidates, int, int]:
-        """What rows offer along their plateaus; 0 if no more is left to offer; arcs examined."""
+        """What rows offer along their plateaus; 0: nothing more is left to offer; arcs examined."""
 
     def take_offers(self, candidates: Candidates) -> None:
         """Have own rows that lack a parent take the smallest that is offered in this hop."""

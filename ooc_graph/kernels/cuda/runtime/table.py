@@ -13,12 +13,12 @@ from ooc_graph.types import AnyArray
 
 
 class TargetTable:
-    """Takes so many ``entries`` before it has to be emptied; ``table.cuh`` puts them in.
+    """Takes ``entries`` before it has to be emptied; ``table.cuh`` puts them in.
 
-    Who puts more in goes on while half of it is free, and for as many arcs at a time as there are
-    free entries. ``steps`` count them. ``most`` are the largest values of each column beside the
-    targets, which kernels make smaller. What is moved to host memory to make room stays there until
-    it is taken.
+    A push goes on while half of the table is free, along as many arcs at a time as there are free
+    entries. ``steps`` count the entries. Each column beside the targets begins with the value in
+    ``most``, the largest; kernels make it smaller. What is moved to host memory to make room
+    stays there until it is taken.
     """
 
     def __init__(self, steps: Steps, entries: int, ids: np.dtype[Any], most: Sequence[Any]) -> None:
@@ -80,10 +80,10 @@ class TargetTable:
 
 
 def slots_for(entries: int) -> int:
-    """Slots for so many entries: a power of two, at least twice as many."""
+    """Number of slots: a power of two, at least twice the number of entries."""
     return 1 << (2 * max(entries, 1) - 1).bit_length()
 
 
 def table_bytes(entries: int, ids: int, values: int) -> int:
-    """Device memory for so many entries with ids and values of so many bytes."""
+    """Device memory of a table; ``ids`` and ``values`` are bytes of an entry."""
     return slots_for(entries) * (ids + values) + 4 * entries

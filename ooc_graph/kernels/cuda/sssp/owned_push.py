@@ -139,14 +139,14 @@ class OwnedPushes(BaseSsspRank):
         return 0 if 2 * free < entries and free < left else min(free, left)
 
     def _push_part(self, shared: SharedSettled, part: int) -> None:
-        """Offer so many arcs more, and list candidates for others."""
+        """Offer the next ``part`` arcs, and list candidates for others."""
         rows = self._out.neighbors, self._out.weights, *self._dealt
         given = shared.settled, self._top, *self._own, self._marks, self._improved
         for one in (LENGTHS, NEARS, PARENTS):
             self._launch_part("push_owned", one, part, *rows, *given)
 
     def _launch_part(self, name: str, number: Any, part: int, *arguments: Any) -> None:
-        """Launch one pass along so many arcs more of the round."""
+        """Launch one pass along the next ``part`` arcs of the round."""
         table, ends = self._entries(), (np.uint64(self._at), np.uint64(self._at + part))
         listed = *table.arguments, *table.columns, self._offers.counts
         given = number, *ends, *self._round.queue, *arguments, *listed

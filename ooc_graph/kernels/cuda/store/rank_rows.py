@@ -80,7 +80,7 @@ class StoreRows:
     ) -> Iterator[None]:
         """As `scan`, window by window.
 
-        With ``room`` each launch goes along no more arcs than that says, and is told which.
+        If ``room`` is given, it is asked before each launch how many arcs that may go along.
         """
 
         def launch(asked: IntArray, fetched: tuple[Any, ...]) -> None:
@@ -100,7 +100,9 @@ class StoreRows:
 
 
 def portions(asked: IntArray, room: Callable[[], int]) -> Iterator[tuple[int, int, int, int]]:
-    """Parts of requests of so many arcs, in order: of some requests the arcs [begin, end).
+    """Parts of requests in order, which ask for ``asked`` arcs each.
+
+    A part (first, last, begin, end) is the arcs [begin, end) of the requests [first, last).
 
     Each part has no more arcs than there is ``room`` then. Parts are whole requests, or a piece of
     one that is longer.
