@@ -1,12 +1,12 @@
 """GPU tests are marked so, skipped where there is no GPU, and recorded where one is named.
 
-``OOC_GRAPH_GPU_RECORD=1`` writes `last_run.json` once all tests of this folder have run.
+``OOC_GRAPH_GPU_RECORD=1`` writes to `last_run.json` how those that ran ended, file by file.
 """
 
 from __future__ import annotations
 
 import os
-from collections import Counter
+from collections import Counter, defaultdict
 from pathlib import Path
 
 import pytest
@@ -61,21 +61,22 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             item.add_marker(pytest.mark.skip(reason=reason))
 
 
-_outcomes: Counter[str] = Counter()
-_not_passed: Counter[str] = Counter()
+_outcomes: dict[str, Counter[str]] = defaultdict(Counter)
 
 
 def pytest_runtest_logreport(report: pytest.TestReport) -> None:
     if report.when == "call" or report.outcome != "passed":
-        _outcomes[report.outcome] += 1
-        _not_passed[Path(report.location[0]).name] += report.outcome != "passed"
+        _outcomes[Path(report.location[0]).name][report.outcome] += 1
 
 
-def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
+def pytest_sessionfinish(session: pytest.Session) -> None:
     if os.environ.get("OOC_GRAPH_GPU_RECORD") and not hasattr(session.config, "workerinput"):
-        counts = {name: _outcomes[name] for name in ("passed", "failed", "skipped")}
-        files = {
-            name: {"sha256": sha256, "not_passed": _not_passed[name]}
-            for name, sha256 in last_run.test_files().items()
+        sha256 = last_run.test_files()
+        ran = {
+            name: {
+                "sha256": sha256[name],
+                **{kind: found[kind] for kind in ("passed", "failed", "skipped")},
+            }
+            for name, found in _outcomes.items()
         }
-        last_run.write("tests", {**counts, "exit_status": int(exitstatus), "files": files})
+        last_run.write("tests", {"files": last_run.files_of_these_sources() | ran})

@@ -108,6 +108,13 @@ def read() -> dict[str, Any]:
     return json.loads(LAST_RUN.read_text()) if LAST_RUN.exists() else {}
 
 
+def files_of_these_sources() -> dict[str, Any]:
+    """How the tests of each file ended, if the last record is of the sources that stand here."""
+    record = read().get(TESTS, {})
+    found: dict[str, Any] = record.get("files", {})
+    return found if record.get("sources_sha256") == sources_sha256() else {}
+
+
 def write(part: str, found: dict[str, Any], path: Path = LAST_RUN) -> None:
     """Record ``tests`` or ``sanitizer``, each with the hash of the sources that it ran."""
     record = json.loads(path.read_text()) if path.exists() else {}

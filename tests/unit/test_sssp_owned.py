@@ -90,6 +90,31 @@ def spread(arcs: Arcs, blocks: int = 8) -> Arcs:
     return Arcs(size, source, target, arcs.weight[order], tuples, arcs.directed)
 
 
+def plateaus() -> Arcs:
+    """A grid in which most arcs have no weight."""
+    arcs = grid(60, "float32")
+    return replace(arcs, weight=np.where(arcs.weight < 0.7, 0, arcs.weight))
+
+
+def absorbing() -> tuple[Arcs, int]:
+    """A graph and a root, behind a distance of 2^25: there a float32 swallows a weight of 1."""
+    ends = np.arange(400)
+    source, target = np.r_[0, ends[1:-1], ends[1:-9]], np.r_[1, ends[2:], ends[10:]]
+    weight = np.ones(len(source), np.float32)
+    weight[0] = 2.0**25
+    arcs = arcs_of(source, target, weight, directed=False)
+    root = int(np.flatnonzero(arcs.tuples == 1)[0])
+    return spread(arcs), root % 8 * DEAL_BLOCK + root // 8
+
+
+def overflowing() -> Arcs:
+    """A path from 0 whose last arc, at another rank than the heavy ones, is one too many."""
+    far, size = DEAL_BLOCK + 7, 2 * DEAL_BLOCK
+    source, target = np.array([0, 1, far]), np.array([1, far, 2])
+    weight = np.array([2**62, 2**62 - 10, 100])
+    return Arcs(size, source, target, weight, np.ones(size, np.int64), directed=True)
+
+
 @pytest.mark.parametrize("dtype", WEIGHTS)
 def test_small_graphs(dtype: str) -> None:
     @settings(max_examples=60, deadline=None)
@@ -159,23 +184,14 @@ def test_equal_weights(dtype: str, value: int) -> None:
 
 
 def test_plateaus_of_many_hops() -> None:
-    arcs = grid(60, "float32")
-    arcs = replace(arcs, weight=np.where(arcs.weight < 0.7, 0, arcs.weight))
+    arcs = plateaus()
     same(searched(arcs, 4, 1500, 20), DEVICE.sssp(arcs.shards(1)[0]).run(1500))
 
 
 def test_absorbed_weights_make_plateaus() -> None:
-    """Beyond 2^24 a float32 swallows a weight of 1."""
-    ends = np.arange(400)
-    source, target = np.r_[0, ends[1:-1], ends[1:-9]], np.r_[1, ends[2:], ends[10:]]
-    weight = np.ones(len(source), np.float32)
-    weight[0] = 2.0**25
-    arcs = arcs_of(source, target, weight, directed=False)
-    root = int(np.flatnonzero(arcs.tuples == 1)[0])
-    far = spread(arcs)
-    root = root % 8 * DEAL_BLOCK + root // 8
+    arcs, root = absorbing()
     for most in (1, MANY):
-        check(searched(far, 8, root, most), far, root)
+        check(searched(arcs, 8, root, most), arcs, root)
 
 
 @pytest.mark.parametrize(
@@ -196,13 +212,8 @@ def test_sums_around_the_largest_int64(last: int) -> None:
 
 
 def test_overflow_is_found_by_a_rank_whose_own_arcs_are_light() -> None:
-    """The path comes over heavy arcs of another rank."""
-    far, size = DEAL_BLOCK + 7, 2 * DEAL_BLOCK
-    source, target = np.array([0, 1, far]), np.array([1, far, 2])
-    weight = np.array([2**62, 2**62 - 10, 100])
-    arcs = Arcs(size, source, target, weight, np.ones(size, np.int64), directed=True)
     with pytest.raises(InputError, match="exceeds the largest 64-bit integer"):
-        searched(arcs, 2, 0)
+        searched(overflowing(), 2, 0)
 
 
 @pytest.mark.parametrize("dtype", ["f4", "f8"])

@@ -89,10 +89,14 @@ class CudaOwnedSsspRank(OwnedPushes):
     @within_memory(STEP)
     def take_offers(self, candidates: Candidates) -> None:
         """Have own rows that lack a parent take the smallest that is offered in this hop."""
-        for count, target, at, _, parent in self._arrived(candidates):
-            own = self._dealt[0], self._top, *self._own, self._queue.lists[0]
-            given = count, target, at, parent, *own, self._offers.counts
-            self._offers.launch("take_ties", len(target), *given)
+        for piece in self._pieces_of(candidates):
+            self._take_ties(piece)
+
+    def _take_ties(self, candidates: Candidates) -> None:
+        count, target, at, _, parent = self._uploaded(candidates)
+        own = self._dealt[0], self._top, *self._own, self._queue.lists[0]
+        given = count, target, at, parent, *own, self._offers.counts
+        self._offers.launch("take_ties", len(candidates[0]), *given)
 
     @within_memory(STEP)
     def end_hop(self) -> int:

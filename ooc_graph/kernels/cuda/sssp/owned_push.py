@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -166,21 +166,28 @@ class OwnedPushes(BaseSsspRank):
     def take(self, candidates: Candidates) -> int:
         """Take candidates below the bound; how many improve what was reached before."""
         self._offers.zero(AGAIN)
-        for count, target, found, near, parent in self._arrived(candidates):
-            rest = self._dealt[0], self._top, *self._own, self._marks, self._improved
-            given = count, target, found, near, parent, *rest, self._offers.counts
-            for one in (LENGTHS, NEARS, PARENTS):
-                self._offers.launch("take_arrived", len(target), one, *given)
+        for piece in self._pieces_of(candidates):
+            self._take(piece)
         return self._offers.fetch()[AGAIN]
 
-    def _arrived(self, candidates: Candidates) -> Any:
-        """Candidates on the device, piece by piece, each with its length."""
-        distances, kinds = self._top.dtype, (self._ids, self._bits, self._bits, self._ids)
-        # A piece is still there when the next one comes.
-        for piece in pieces(len(candidates[0]), self._entries().entries // 2):
-            target, found, near, parent = (
-                uploaded([column[piece]], kind)
-                for column, kind in zip(candidates, kinds, strict=True)
-            )
-            sums = found.view(distances), near.view(distances)
-            yield np.uint64(len(target)), target, *sums, parent
+    def _take(self, candidates: Candidates) -> None:
+        arrived = self._uploaded(candidates)
+        own = self._dealt[0], self._top, *self._own, self._marks, self._improved
+        for one in (LENGTHS, NEARS, PARENTS):
+            given = one, *arrived, *own, self._offers.counts
+            self._offers.launch("take_arrived", len(candidates[0]), *given)
+
+    def _pieces_of(self, candidates: Candidates) -> Iterator[Candidates]:
+        """Candidates, as many at a time as the table has entries; all in host memory."""
+        for piece in pieces(len(candidates[0]), self._entries().entries):
+            target, found, near, parent = candidates
+            yield target[piece], found[piece], near[piece], parent[piece]
+
+    def _uploaded(self, candidates: Candidates) -> tuple[Any, ...]:
+        """Their number, targets, distances, those of their parents, and parents, on the device."""
+        kinds = self._ids, self._bits, self._bits, self._ids
+        target, found, near, parent = (
+            uploaded([column], kind) for column, kind in zip(candidates, kinds, strict=True)
+        )
+        sums = found.view(self._top.dtype), near.view(self._top.dtype)
+        return np.uint64(len(target)), target, *sums, parent
