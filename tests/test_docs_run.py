@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shlex
 import shutil
@@ -11,7 +12,7 @@ import pytest
 
 from ooc_graph.search.candidates import CANDIDATES, MANY
 from tests.command_line import call, script
-from tools.check_pages import NOT_EXECUTED
+from tools.pages import NOT_EXECUTED
 from tools.reference import error_classes, support
 
 ROOT = Path(__file__).parents[1]
@@ -70,11 +71,15 @@ def test_support_matrix_has_every_strategy() -> None:
 
 
 def test_the_site_builds_without_a_warning(tmp_path: Path) -> None:
-    for needed in ("mkdocs", "material", "mkdocstrings", "mkdocs_click"):
+    for needed in ("mkdocs", "material", "mkdocstrings", "mkdocs_click", "nbclient"):
         pytest.importorskip(needed, reason="the extra `docs` is not installed")
     built = script("-m", "mkdocs", "build", "--strict", "-d", tmp_path / "site", cwd=ROOT)
     assert built.code == 0, built.err
     assert (tmp_path / "site" / "reference" / "support" / "index.html").is_file()
+    notebook = json.loads((tmp_path / "site" / "tutorial" / "first_graph.ipynb").read_text())
+    shown = [output for cell in notebook["cells"] for output in cell.get("outputs", ())]
+    assert any("image/png" in output.get("data", ()) for output in shown)
+    assert any("valid: " in "".join(output.get("text", ())) for output in shown)
     shutil.rmtree(tmp_path / "site")
 
 

@@ -12,16 +12,11 @@ from pathlib import Path
 
 from mypy import api
 
-ROOT = Path(__file__).parents[1]
+from tools.pages import NOT_EXECUTED, ROOT
+
 BLOCK = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 PACKAGE = "pages"
 """Its modules are checked less strictly (``pyproject.toml``)."""
-NOT_EXECUTED = {
-    "docs/how-to/clusters.md": "needs a cluster of several hosts",
-    "docs/how-to/operations.md": "needs Dagster, see test_jobs_dagster",
-    "docs/tutorial/gpu.md": "needs a GPU",
-}
-"""Pages of ``docs/`` that are checked, and why tests do not execute them."""
 
 
 def main() -> int:
