@@ -61,15 +61,24 @@ def store_of(path: Path) -> Path | None:
     return None if store is None or path == store / "manifest.json" else store
 
 
-@pytest.mark.parametrize("damage", [remove, lambda path, *_: path.write_bytes(b"{")])
-@pytest.mark.parametrize("name", ["graph", "bfs/30", "components"])
+@pytest.mark.parametrize(
+    ("name", "damage"),
+    [
+        *((name, remove) for name in ("graph", "bfs/30", "components")),
+        ("bfs/30", lambda path, *_: path.write_bytes(b"{")),
+        *((name, bring_back) for name in ("bfs/10", "components")),
+    ],
+)
 def test_answers_with_damaged_manifests_are_made_again(
-    ooc: Command, tmp_path: Path, name: str, damage: Callable[[Path], None]
+    ooc: Command, tmp_path: Path, name: str, damage: Damage
 ) -> None:
-    job, run = small_job(tmp_path), tmp_path / "run"
+    job, run = small_job(tmp_path, edges=CHANGED), tmp_path / "run"
+    if damage is bring_back:
+        assert ooc("run", job, "--out", tmp_path / "old").code == 0
+    small_job(tmp_path)
     assert ooc("run", job, "--out", run).code == 0
     right, stage = published(run), {"graph": "build"}.get(name, name.partition("/")[0])
-    damage(run / f"{name}.zarr" / "manifest.json")
+    damage(run / f"{name}.zarr" / "manifest.json", [], random.Random())
     if stage == "bfs":
         # No stage reads it.
         refused = ooc("run", job, "--out", run, "--only", "validate")

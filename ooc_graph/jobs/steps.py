@@ -12,7 +12,7 @@ from typing import Any
 
 from ooc_graph import __version__
 from ooc_graph.jobs.checks import BUILD
-from ooc_graph.jobs.inputs import Files, answers_of, is_same, sha256_of, vertices_sha256
+from ooc_graph.jobs.inputs import Files, answers_of, is_same, vertices_sha256
 from ooc_graph.jobs.model import Build, Job, StoreSource
 from ooc_graph.jobs.stage_tables import (
     ROOTS,
@@ -107,21 +107,22 @@ class Step:
         }
 
     def damaged(self, entry: Mapping[str, Any], folder: Path, units: Collection[str]) -> list[str]:
-        """Stores of units that the step wrote and whose manifest is damaged or gone; their paths.
+        """Stores of units that the step wrote and that are not what was noted; their paths.
 
         Those who write stores replace none of them: they may be anybody's. So is what a link
         leads to.
         """
-        paths = {path: folder / path for unit in units if (path := self.output(unit))}
-        written = {self.output(unit) for unit in entry["units"]}
+        wanted = {self.output(unit) for unit in units}
+        written = {self.output(unit): facts for unit, facts in entry["units"].items()}
         return [
             path
-            for path, at in paths.items()
-            if path in written
+            for path, facts in written.items()
+            if path in wanted
+            and path is not None
             and path.endswith(".zarr")
-            and at.is_dir()
+            and (at := folder / path).is_dir()
             and at.resolve() == folder.resolve() / path
-            and sha256_of(at) is None
+            and not is_same(at, facts)
         ]
 
     def differing(self, entry: Mapping[str, Any]) -> list[str]:
