@@ -39,6 +39,7 @@ WARM_UP = "run.warm-up.zarr"
 """An answer that is written untimed, and removed; no stage is called so, for names have no dot."""
 KEYS = "run.tls-"
 """Begin of the name of a folder: certificates of a cluster that is started for a run."""
+_RESTORE = "restore it, or remove the folder and run the job again"
 _KEPT = "what is finished stays, and the same command goes on"
 Facts = dict[str, Any]
 """What is known of a unit that is done, JSON-able."""
@@ -55,9 +56,7 @@ def read_manifest(folder: Path) -> dict[str, Any] | None:
     except (FileNotFoundError, NotADirectoryError):
         return None
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-        raise CorruptStoreError(
-            f"{path}: is damaged ({error}); restore it, or remove the folder and run the job again"
-        ) from None
+        raise CorruptStoreError(f"{path}: is damaged ({error}); {_RESTORE}") from None
     return found
 
 
@@ -82,6 +81,8 @@ def refuse_other(folder: Path, name: str) -> None:
         # A run that was killed before it wrote its manifest leaves no more than this.
         begun = (LOCK, f"{MANIFEST}{PARTIAL}")
         if others := [one.name for one in folder.iterdir() if not one.name.startswith(begun)]:
+            if JOB in others:
+                raise CorruptStoreError(f"{folder / MANIFEST}: is missing; {_RESTORE}")
             raise OutputExistsError(
                 f"{folder}: holds {min(others)} and no run of a job; give another folder with --out"
             )
