@@ -525,8 +525,12 @@ def test_a_dry_run_says_what_would_be_done(ooc: Command, tmp_path: Path) -> None
 
 def test_two_runs_at_once(ooc: Command, tmp_path: Path) -> None:
     job, run = small_job(tmp_path), tmp_path / "run"
+    edges = tmp_path / "edges.txt"
     with opened(run, "small"):
+        # It is refused before it looks at its input.
+        edges.rename(tmp_path / "gone.txt")
         second = ooc("run", job, "--out", run)
+        (tmp_path / "gone.txt").rename(edges)
         assert json.loads((run / "run.lock").read_text())["since"]
         assert sorted(path.name for path in run.iterdir()) == ["run.lock"]
     assert second.code == 75
