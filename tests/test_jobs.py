@@ -372,7 +372,7 @@ BAD_VERTICES: dict[str | None, str] = {
     None: "cannot be read (no such file)",
     "": "has no vertices (give one at least)",
     "30\nx\n": ":2: 'x' is no vertex id",
-    "30\n-4\n": "-4 is no vertex id",
+    "30\n-4\n": ":2: '-4' is no vertex id",
     "30\n10\n30\n": "vertex 30 is given twice",
 }
 OF_VERTICES = (
