@@ -127,7 +127,7 @@ def kernel_of(graph: Graph, *, weight: bool = True) -> str:
     if graph.has_negative_weights:
         raise NegativeWeightError(
             f"{graph.path}: has negative weights (lightest {graph.attributes['lightest']})",
-            advice="pagerank needs weights of zero or more; or leave the weights out",
+            advice="pagerank needs weights of zero or more; --unweighted counts every arc alike",
         )
     return WEIGHTED_PAGERANK
 
