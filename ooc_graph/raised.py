@@ -103,6 +103,7 @@ def _argument(option: re.Match[str]) -> str:
     name, value = option[1].replace("-", "_"), option[2] or option[3]
     if value is None:
         return _FLAGS.get(name, f"{name}=")
-    if value.isupper():
+    if option[2] and value.isupper():
         return f"{name}=({value.replace(',', ', ')})"
-    return f"{name}={value if value.lstrip('-').isdecimal() else repr(value)}"
+    is_python = value.lstrip("-").isdecimal() or value[0] == "'"
+    return f"{name}={value if is_python else repr(value)}"
