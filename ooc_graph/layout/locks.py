@@ -86,11 +86,18 @@ def refuse_busy(final: Path, path: Path) -> None:
 def _lock(descriptor: int, final: Path) -> None:
     """Lock an open lock file, or close it and say who holds it."""
     if not locked_in_time(descriptor, 0.0):
-        holder = os.read(descriptor, 4096).decode(errors="replace")
+        holder = _holder(os.read(descriptor, 4096))
         os.close(descriptor)
         raise OutputBusyError(
-            f"{final}: another run is writing it ({holder or 'starting'}); wait for it or stop it"
+            f"{final}: another run is writing it ({holder}); wait for it or stop it"
         )
+
+
+def _holder(content: bytes) -> str:
+    try:
+        return "process {pid} on {host}, since {since}".format_map(parsed(content))
+    except (ValueError, KeyError, TypeError):
+        return "starting"
 
 
 def _same_file(descriptor: int, path: Path) -> bool:
