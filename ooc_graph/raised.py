@@ -81,7 +81,8 @@ def _in_python(said: object) -> object:
     return in_python(said) if isinstance(said, str) else said
 
 
-_FLAGS = ("overwrite", "directed", "compress")
+_FLAGS = {name: f"{name}=True" for name in ("overwrite", "directed", "compress")}
+_FLAGS["unweighted"] = "weight=False"
 # An option, perhaps with a value: one that is often advised, or what was given, before a colon.
 _OPTION = re.compile(
     r"(?<![\w-])--([a-z]+(?:-[a-z]+)*)"
@@ -101,7 +102,8 @@ def in_python(text: str) -> str:
 def _argument(option: re.Match[str]) -> str:
     name, value = option[1].replace("-", "_"), option[2] or option[3]
     if value is None:
-        return f"{name}=True" if name in _FLAGS else f"{name}="
-    if value.isupper():
+        return _FLAGS.get(name, f"{name}=")
+    if option[2] and value.isupper():
         return f"{name}=({value.replace(',', ', ')})"
-    return f"{name}={value if value.lstrip('-').isdecimal() else repr(value)}"
+    is_python = value.lstrip("-").isdecimal() or value[0] == "'"
+    return f"{name}={value if is_python else repr(value)}"

@@ -405,7 +405,7 @@ def progress_of_the_parent(_: Path) -> None:
 
 def locks_on_files(folder: Path) -> None:
     """What a parent held when it was killed is free, though its child lives on."""
-    from ooc_graph.layout.whole_file import locked
+    from ooc_graph.layout.locks import locked
 
     begun, ended = os.pipe(), os.pipe()
     parent = os.fork()

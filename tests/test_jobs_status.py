@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -74,6 +75,11 @@ def test_status_of_runs_that_ended(ooc: Command, tmp_path: Path) -> None:
     as_json = json.loads(ooc("runs", tmp_path / "runs", "--json").out)
     assert [one["state"] for one in as_json] == ["failed", "stopped", "done"]
     assert "failed; process" in ooc("status", tmp_path / "runs" / "bad").out
+    # Dead, but nobody has asked what became of it: its number is still there.
+    with subprocess.Popen(["true"]) as child:
+        os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)
+        path.write_text(json.dumps(begun | {"pid": child.pid}) + "\n")
+        assert status_of(path.parent)["state"] == "stopped"
 
 
 def test_what_terminals_would_obey_is_not_printed(ooc: Command, tmp_path: Path) -> None:

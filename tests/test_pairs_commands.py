@@ -88,8 +88,8 @@ def test_the_command_gives_parents(store: Path, called: Call) -> None:
     [
         (["--sources", "none.txt"], "cannot be read"),
         (["--sources", "word.txt"], "word.txt:2: 'two' is no vertex id"),
-        (["--sources", "twice.txt"], "vertex 3 is given twice among the sources"),
-        (["--sources", "empty.txt"], "no sources are given"),
+        (["--sources", "twice.txt"], "twice.txt: vertex 3 is given twice"),
+        (["--sources", "empty.txt"], "empty.txt: has no vertices"),
         (["--sources", "unknown.txt"], "vertex 4 is not in the graph"),
         (["--targets", "unknown.txt"], "vertex 4 is not in the graph"),
         (["--sources", "0"], "0 sources are asked for"),

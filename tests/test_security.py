@@ -26,9 +26,9 @@ from ooc_graph.jobs.reading import read_job
 from ooc_graph.layout.chunks import FileEntry
 from ooc_graph.layout.commit import partial_store
 from ooc_graph.layout.digests import digest_of
+from ooc_graph.layout.locks import locked
 from ooc_graph.layout.manifest import Manifest
 from ooc_graph.layout.stored import Stored
-from ooc_graph.layout.whole_file import locked
 from ooc_graph.runtime.cluster import local_cluster
 from tests.command_line import REPOSITORY, command
 from tests.job_runs import small_job

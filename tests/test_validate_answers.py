@@ -128,6 +128,9 @@ def test_what_cannot_be_validated(
         og.validate(graph, answers, directed=True)
     with pytest.raises(UsageError, match="not ndarray"):
         og.validate(graph, tuples())
+    for swapped in (graph, graph.path):
+        with pytest.raises(UsageError, match=r"by validate\(graph, answers\)"):
+            og.validate(answers[0], swapped)
     plain = og.build(tuples()[:2], tmp_path / "p.zarr", directed=graph.directed, device="cpu")
     with pytest.raises(UsageError, match="holds no weights"):
         og.validate(plain, answers[1])

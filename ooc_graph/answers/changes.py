@@ -36,9 +36,9 @@ class Changes:
 def write_changes(before: Result | None, after: Result, path: Path) -> Changes:
     """Write ``vertex``, ``before`` and ``after`` of all that changed, by ascending id.
 
-    The values are levels, distances or components; a vertex that an answer lacks has none there.
-    Both answers are stored. The file is .csv or .parquet, and is there whole or not at all. Without
-    an earlier answer it has no rows.
+    The values are levels, distances, components or scores; a vertex that an answer lacks has none
+    there. Both answers are stored. The file is .csv or .parquet, and is there whole or not at all.
+    Without an earlier answer it has no rows.
 
     Raises
     ------

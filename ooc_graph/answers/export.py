@@ -48,6 +48,8 @@ def export(result: Result, path: str | Path, *, overwrite: bool = False) -> None
     """
     path = Path(path)
     check_target(path, overwrite=overwrite)
+    if not isinstance(result, Result):
+        raise UsageError(f"give an opened answer, not {type(result).__name__}; see Result.open")
     if isinstance(result, PairsResult) and result.reduced is None:
         raise UsageError("distances of many sources are no table: open the store with zarr")
     if path.suffix == f".{NPZ}":

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from math import fsum
+from numbers import Integral, Real
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, cast
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 import numpy as np
 
@@ -127,7 +128,7 @@ def kernel_of(graph: Graph, *, weight: bool = True) -> str:
     if graph.has_negative_weights:
         raise NegativeWeightError(
             f"{graph.path}: has negative weights (lightest {graph.attributes['lightest']})",
-            advice="pagerank needs weights of zero or more; or leave the weights out",
+            advice="pagerank needs weights of zero or more; --unweighted counts every arc alike",
         )
     return WEIGHTED_PAGERANK
 
@@ -142,23 +143,25 @@ def problem_of(
     iterations: int | None,
 ) -> Problem:
     """What is asked for; UsageError or InputError if it makes no sense."""
-    if not 0 <= alpha <= 1:
-        raise UsageError(f"alpha {alpha}: give a number from 0 to 1")
-    if not tol >= 0:
-        raise UsageError(f"tol {tol}: give a number that is not negative")
+    if not isinstance(alpha, Real) or not 0 <= alpha <= 1:
+        raise UsageError(f"alpha {alpha!r}: give a number from 0 to 1")
+    if not isinstance(tol, Real) or not tol >= 0:
+        raise UsageError(f"tol {tol!r}: give a number that is not negative")
     most = max_iter if iterations is None else iterations
-    if most < 1:
+    if not isinstance(most, Integral) or most < 1:
         name = "max_iter" if iterations is None else "iterations"
-        raise UsageError(f"{name} {most}: give at least 1")
+        raise UsageError(f"{name} {most!r}: give an integer, at least 1")
     jump = chances_of(graph, personalization, "personalization")
     landing = jump if dangling is None else chances_of(graph, dangling, "dangling")
     return Problem(float(alpha), int(most), None if iterations else float(tol), jump, landing)
 
 
-def chances_of(graph: Graph, weights: Mapping[int, float] | None, what: str) -> Chances | None:
+def chances_of(graph: Graph, weights: Any, what: str) -> Chances | None:
     """Chances in proportion to weights by original id; None of None."""
     if weights is None:
         return None
+    if not isinstance(weights, Mapping) or not weights:
+        raise UsageError(f"{what}: give a dict of vertex ids and their weights, one at least")
     positions = positions_of(graph, list(weights), what)
     order = np.argsort(positions)
     try:

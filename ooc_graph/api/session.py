@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Literal
 
 from ooc_graph.boundary import public
 from ooc_graph.runtime import engine_cache
-from ooc_graph.runtime.machine import give_back_freed_memory
 from ooc_graph.runtime.workplace import client_meant, require_client
 
 if TYPE_CHECKING:
@@ -42,7 +41,6 @@ def release(client: Client | Literal[False] | None = None) -> None:
     >>> og.release()
     """
     engine_cache.release()
-    give_back_freed_memory()
     meant = client_meant(client)
     if meant is not None:
         require_client(meant)

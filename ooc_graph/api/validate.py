@@ -19,6 +19,7 @@ from ooc_graph.boundary import public
 from ooc_graph.edges import open_source
 from ooc_graph.edges.options import EdgeOptions
 from ooc_graph.errors import UsageError, ValidationFailedError
+from ooc_graph.layout.kinds import kind_of
 from ooc_graph.layout.stored import Stored
 from ooc_graph.model.resources import CPU
 from ooc_graph.remote.stores import local_path
@@ -141,6 +142,9 @@ def _on_edges(result: Answer, edges: Any, options: dict[str, Any]) -> Verdict:
     if not isinstance(answer, (TreeResult, ComponentsResult)):
         raise UsageError(f"answers of {answer.kernel} cannot be validated: bfs, sssp, components")
     require_unlimited(answer, str(answer))
+    is_path = isinstance(edges, (str, Path))
+    if isinstance(edges, Graph) or (is_path and kind_of(Path(edges)) == "graph"):
+        raise UsageError("answers are checked against a graph by validate(graph, answers)")
     source = open_source(edges, **options)
     if isinstance(answer, SsspResult) and not source.weighted:
         raise UsageError("distances can only be checked against edges with weights")

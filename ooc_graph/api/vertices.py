@@ -16,7 +16,8 @@ from ooc_graph.types import AnyArray, IntArray
 RANDOM_STATE = 1
 _LARGEST = int(np.iinfo(np.int64).max)
 # Python's own numbers may have underscores and digits of other scripts, too.
-_INTEGER = re.compile(r"[+-]?[0-9]{1,19}", re.ASCII)
+_ID = re.compile(r"\+?[0-9]{1,19}", re.ASCII)
+_EXPECTED = "expected an integer from 0 to 2^63-1"
 
 
 def positions_of(graph: Graph, ids: Any, what: str = "sources") -> IntArray:
@@ -71,28 +72,49 @@ def drawn(graph: Graph, count: int) -> IntArray:
 
 
 def ids_in(path: Path) -> IntArray:
-    """Vertex ids of a file: ``.npy`` of integers, or text with one on each line.
+    """Vertex ids of a file, each once: ``.npy`` of integers, or text with one on each line.
 
-    Empty lines and those that begin with ``#`` do not count. InputError: it is neither.
+    Empty lines and those that begin with ``#`` do not count. InputError: it is neither, or has no
+    vertices, or one twice.
     """
-    if path.suffix == ".npy":
-        from ooc_graph.edges.npyfiles import read_header, read_vector  # noqa: PLC0415 - few do
+    found = _ids_of_array(path) if path.suffix == ".npy" else _ids_of_text(path)
+    if not len(found):
+        raise InputError("has no vertices", path=path, advice="give one at least")
+    values, counts = np.unique(found, return_counts=True)
+    if (counts > 1).any():
+        raise InputError(f"vertex {values[counts > 1][0]} is given twice", path=path)
+    return found
 
-        part = read_header(str(path))
-        if len(part.shape) != 1 or part.dtype.kind not in "iu":
-            raise InputError("is no .npy file of a list of integers", path=path)
-        return _integers(read_vector(part), str(path))
+
+def _ids_of_array(path: Path) -> IntArray:
+    from ooc_graph.edges.npyfiles import read_header, read_vector  # noqa: PLC0415 - few do
+
+    part = read_header(str(path))
+    if len(part.shape) != 1 or part.dtype.kind not in "iu":
+        raise InputError("is no .npy file of a list of integers", path=path)
+    found = _integers(read_vector(part), str(path))
+    if found.min(initial=0) < 0:
+        raise InputError(f"{found.min()} is no vertex id", path=path, advice=_EXPECTED)
+    return found
+
+
+def _ids_of_text(path: Path) -> IntArray:
     try:
         with path.open(encoding="utf-8") as file:
             return np.array(list(_parsed(path, file)), np.int64)
-    except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"cannot be read ({error})", path=path) from None
+    except OSError as error:
+        raise InputError(f"cannot be read ({error.strerror})", path=path) from None
+    except UnicodeDecodeError:
+        raise InputError(
+            "is no text", path=path, advice="expected one vertex id on each line, or .npy"
+        ) from None
 
 
 def _parsed(path: Path, lines: Iterable[str]) -> Iterable[int]:
     for number, line in enumerate(lines, 1):
         text = line.strip()
         if text and not text.startswith("#"):
-            if not _INTEGER.fullmatch(text) or abs(int(text)) > _LARGEST:
-                raise InputError(f"{text[:40]!r} is no vertex id", path=path, line=number)
+            if not _ID.fullmatch(text) or int(text) > _LARGEST:
+                problem = f"{text[:40]!r} is no vertex id"
+                raise InputError(problem, path=path, line=number, advice=_EXPECTED)
             yield int(text)

@@ -64,7 +64,7 @@ class Commands(click.Group):
 @click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, prog_name="ooc-graph")
 def command() -> None:
-    """Shortest paths and connected components on graphs bigger than memory.
+    """Shortest paths, components and PageRank on graphs bigger than memory.
 
     Build a graph store once, open it in a second, search it.
     """

@@ -63,7 +63,11 @@ def pagerank(
     as_json: bool,
     **common: Any,
 ) -> None:
-    """Find the PageRank of every vertex, as networkx defines it."""
+    """Find the PageRank of every vertex, as networkx defines it.
+
+    As there, the default tolerance is so large for a graph of many vertices that few iterations are
+    done. Give a smaller one, such as 1e-6 divided by the number of vertices, or --iterations.
+    """
     from ooc_graph.api.pagerank import kernel_of, problem_of  # noqa: PLC0415
     from ooc_graph.api.vertices import ids_in  # noqa: PLC0415 - many modules
     from ooc_graph.search.single import search  # noqa: PLC0415

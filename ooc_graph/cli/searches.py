@@ -86,7 +86,7 @@ def bfs(graph: str | Path, out: Path, **given: Any) -> None:
 @shared.cuda_memory_options
 @shared.common_options
 def sssp(graph: str | Path, out: Path, **given: Any) -> None:
-    """Find shortest paths from one vertex.
+    """Find shortest paths from one vertex, or from each in a file.
 
     Weights must not be negative; apsp allows them.
     """

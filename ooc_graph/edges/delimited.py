@@ -80,7 +80,8 @@ def _readable(
         return _file(view, options, delimiter, header)
     except csv.Error as error:
         advice = "expected lines that end with a newline, one edge in each"
-        raise view.fault(f"cannot be read as separated values: {error}", advice) from error
+        said = str(error).partition(" - ")[0]  # without a question to programmers
+        raise view.fault(f"cannot be read as separated values: {said}", advice) from error
 
 
 def _file(

@@ -113,10 +113,10 @@ def _by_field_counts(view: Peek, lines: list[tuple[int, bytes]]) -> str:
             _refuse_counts(view)
         return "edgelist"
     at = odd or 0
-    problem = f"one field in a line: {lines[0][1][:40]!r}"
+    shown = lines[at][1][:40].decode(errors="replace")
+    problem = f"one field in a line: {shown!r}"
     if odd:
-        some = lines[at][1][:40]
-        problem = f"lines differ: {counts[0]} fields at first, {counts[at]} in {some!r}"
+        problem = f"lines differ: {counts[0]} fields at first, {counts[at]} in {shown!r}"
     advice = "an edge list has two or three fields in every line; otherwise " + _CHOICES
     raise view.fault(problem, advice, lines[at][0])
 

@@ -140,7 +140,8 @@ def npz_columns(path: str) -> list[NpyColumn]:
         with zipfile.ZipFile(path) as archive:
             names = {name.removesuffix(".npy"): name for name in archive.namelist()}
     except _UNREADABLE as error:
-        raise InputError(f"cannot be read as .npz: {error}", path=path) from error
+        problem = f"cannot be read as .npz: {error}"
+        raise InputError(problem, path=path, advice="write it with numpy.savez") from error
     usual = SOURCE_NAMES, TARGET_NAMES, ("weight", "weights", "data", "w")
     found = [next((names[n] for n in each if n in names), None) for each in usual]
     if found[0] is None or found[1] is None:

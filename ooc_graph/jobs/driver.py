@@ -17,7 +17,16 @@ from ooc_graph.errors import (
     UsageError,
 )
 from ooc_graph.jobs.events import FAILED, STOPPED
-from ooc_graph.jobs.folder import JOB, KEYS, SUMMARY, Run, opened, read_manifest, refuse_other
+from ooc_graph.jobs.folder import (
+    JOB,
+    KEYS,
+    LOCK,
+    SUMMARY,
+    Run,
+    opened,
+    read_manifest,
+    refuse_other,
+)
 from ooc_graph.jobs.inputs import source_of
 from ooc_graph.jobs.mistakes import nearest
 from ooc_graph.jobs.model import Job, Retries
@@ -26,6 +35,7 @@ from ooc_graph.jobs.summary import summary_of
 from ooc_graph.jobs.tiers import tier_bytes, tier_text
 from ooc_graph.jobs.toml_text import to_toml
 from ooc_graph.jobs.workplace import Workplace
+from ooc_graph.layout.locks import refuse_busy
 from ooc_graph.runtime.signals import Terminated
 from ooc_graph.types import NoProgress, Progress, StageProgress
 
@@ -76,6 +86,8 @@ def run_job(job: Job, folder: Path, progress: Progress, say: Say, *, chosen: Cho
     ``say`` gets a line for each step. Errors are those of the functions that are called, and of
     `ooc_graph.jobs.folder.opened`.
     """
+    # At once, not after large inputs are hashed and servers are asked.
+    refuse_busy(folder, folder / LOCK)
     plan = partial(planned, job, folder, chosen)
     steps, some, files = _retried(job.retries, "input", plan, say)
     for step in _left_uploads(some, folder):

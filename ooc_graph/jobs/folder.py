@@ -22,13 +22,12 @@ from ooc_graph.jobs.inputs import noted, sha256_of
 from ooc_graph.jobs.recorded import require_manifest
 from ooc_graph.jobs.steps import Step, hash_of
 from ooc_graph.layout.json_text import parsed
+from ooc_graph.layout.locks import Lock, locked
 from ooc_graph.layout.outputs import make_folder, refuse_folder
 from ooc_graph.layout.whole_file import (
     PARTIAL,
-    Lock,
     append_line,
     disk_full_reported,
-    locked,
     whole_file,
 )
 

@@ -8,14 +8,12 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections import Counter
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, TypeAlias
 
 from ooc_graph.errors import (
     CorruptStoreError,
-    InputError,
     MissingFileError,
     NotAStoreError,
     StoreReplacedError,
@@ -135,19 +133,12 @@ def file_sha256(path: str, files: Files) -> str:
 
 
 def vertices_in(path: str | list[int]) -> list[int]:
-    """Vertices of a file, each once, or those of a list. InputError: they are none."""
+    """Vertices of a file, or those of a list; InputError as of `ids_in`."""
     if isinstance(path, list):
         return path
     from ooc_graph.api.vertices import ids_in  # noqa: PLC0415 (many modules)
 
     ids: list[int] = ids_in(Path(path)).tolist()
-    if not ids:
-        raise InputError("has no vertices", path=path, advice="give one at least")
-    if min(ids) < 0:
-        raise InputError(f"{min(ids)} is no vertex id", path=path)
-    most, count = Counter(ids).most_common(1)[0]
-    if count > 1:
-        raise InputError(f"vertex {most} is given twice", path=path)
     return ids
 
 

@@ -38,8 +38,8 @@ _EXPECTED = {
     "greater_than": "more than {gt}",
     "less_than_equal": "at most {le}",
     "less_than": "less than {lt}",
-    "too_short": "{min_length} or more",
-    "too_long": "{max_length} or fewer",
+    "too_short": "a list of {min_length} or more",
+    "too_long": "a list of {max_length} or fewer",
     "string_pattern_mismatch": "letters, digits, - and _",
     "string_too_long": "{max_length} characters or fewer",
 }

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import socket
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import Any
+
+import psutil
 
 from ooc_graph.errors import CorruptStoreError, NotAStoreError, OocGraphError
 from ooc_graph.jobs.events import FAILED, STOPPED
@@ -110,12 +111,13 @@ def _run_state(run: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
 
 def _is_there(pid: int) -> bool:
     try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
+        # A dead process keeps its number until its parent asks for it, which in containers often
+        # nobody does.
+        return bool(psutil.Process(pid).status() != psutil.STATUS_ZOMBIE)
+    except psutil.NoSuchProcess:
         return False
-    except PermissionError:
-        pass
-    return True
+    except psutil.AccessDenied:
+        return True
 
 
 def _step(

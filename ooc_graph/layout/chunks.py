@@ -20,6 +20,9 @@ from ooc_graph.layout.packing import Packing, block_length
 from ooc_graph.layout.whole_file import naming, renamed_file
 from ooc_graph.types import AnyArray
 
+REPAIR = "restore the file, or build or search again"
+"""What to do about a store that is damaged."""
+
 UNPACKED_BLOCKS = 4
 """Units that are read at a time if numbers are packed."""
 
@@ -178,17 +181,18 @@ def read_chunk(store: Path, spec: ArraySpec, index: int, out: AnyArray, expected
                 done, crc, stored = _read_packed(file.fileno(), spec, spec.packing, out)
             extra = os.pread(file.fileno(), 1, whole)
     except FileNotFoundError:
-        raise CorruptStoreError(f"{path}: chunk {index} of {spec.path} is missing") from None
+        raise CorruptStoreError(
+            f"{path}: chunk {index} of {spec.path} is missing; {REPAIR}"
+        ) from None
     if done != whole or extra:
         raise CorruptStoreError(
             f"{path}: chunk {index} of {spec.path} has {'more than ' if extra else ''}{done} "
-            f"bytes, expected {whole}; restore the file or build the store again"
+            f"bytes, expected {whole}; {REPAIR}"
         )
     if crc != stored or stored != expected:
         raise CorruptStoreError(
             f"{path}: chunk {index} of {spec.path} is damaged (its content has crc32c {crc:08x}, "
-            f"the file ends in {stored:08x}, the manifest says {expected:08x}); restore the file "
-            "or build the store again"
+            f"the file ends in {stored:08x}, the manifest says {expected:08x}); {REPAIR}"
         )
 
 

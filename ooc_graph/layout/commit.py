@@ -21,13 +21,13 @@ from typing import Any
 from ooc_graph.layout.checkpoints import Checkpoints, Keeps, always, key_of
 from ooc_graph.layout.chunks import FileEntry
 from ooc_graph.layout.digests import digest_of
+from ooc_graph.layout.locks import locked
 from ooc_graph.layout.manifest import Manifest
 from ooc_graph.layout.metadata import ArraySpec, group_document, parent_groups
 from ooc_graph.layout.names import ASIDE, MANIFEST, sidecar_path
 from ooc_graph.layout.outputs import ID_LENGTH, refuse_existing, refuse_output
 from ooc_graph.layout.whole_file import (
     disk_full_reported,
-    locked,
     raise_if_full,
     sync_file,
     sync_folder,

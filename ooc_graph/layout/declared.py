@@ -13,7 +13,7 @@ from pathlib import Path
 from stat import S_ISREG
 
 from ooc_graph.errors import CorruptStoreError
-from ooc_graph.layout.chunks import FileEntry, ends_in_crc
+from ooc_graph.layout.chunks import REPAIR, FileEntry, ends_in_crc
 from ooc_graph.layout.digests import Hasher, digest_of
 from ooc_graph.layout.json_text import parsed
 from ooc_graph.layout.manifest import Manifest
@@ -22,7 +22,6 @@ from ooc_graph.layout.names import CRC_BYTES
 from ooc_graph.layout.whole_file import naming
 
 METADATA = "damaged metadata"
-REPAIR = "restore the file or build the store again"
 _NO_ARRAY = (ValueError, LookupError, TypeError, AttributeError, ArithmeticError, SyntaxError)
 """What metadata end in that describe no array."""
 _MISSING = (errno.ENOENT, errno.ENOTDIR, errno.ENAMETOOLONG)

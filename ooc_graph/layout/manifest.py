@@ -19,7 +19,7 @@ from time import sleep
 from typing import Any
 
 from ooc_graph.errors import CorruptStoreError, NoStoreError, NotAStoreError, StoreReplacedError
-from ooc_graph.layout.chunks import FileEntry
+from ooc_graph.layout.chunks import REPAIR, FileEntry
 from ooc_graph.layout.digests import FUNCTIONS
 from ooc_graph.layout.json_text import indented, parsed
 from ooc_graph.layout.names import ASIDE, FORMAT_VERSION, MANIFEST, READ_VERSIONS
@@ -126,6 +126,9 @@ class Manifest:
             )
         if not os.path.isdir(store):  # noqa: PTH112 - names that are too long are none
             raise NoStoreError(f"{store}: no such store; give the folder that build wrote")
+        inner = next(store.glob(f"*/{MANIFEST}"), None)
+        if inner is not None:
+            raise NotAStoreError(f"{store}: a folder of stores; give one, such as {inner.parent}")
         raise NotAStoreError(
             f"{store}: not a finished store of this package (it has no {MANIFEST})"
         )
@@ -148,16 +151,18 @@ class Manifest:
             if not isinstance(kind, str):
                 raise TypeError
         except (ValueError, KeyError, TypeError, AttributeError, OverflowError):
-            raise CorruptStoreError(
-                f"{path}: damaged manifest; restore it or build again"
-            ) from None
+            raise CorruptStoreError(f"{path}: damaged manifest; {REPAIR}") from None
         if hashlib.sha256(_encode(_body(kind, files, version))).hexdigest() != stated:
-            raise CorruptStoreError(f"{path}: damaged manifest (its hash does not fit its content)")
+            raise CorruptStoreError(
+                f"{path}: damaged manifest (its hash does not fit its content); {REPAIR}"
+            )
         if strays:
             raise CorruptStoreError(f"{path}: names a file outside of the store ({strays[0]!r})")
         manifest = cls(kind, files, stated, stamp, version)
         if manifest.encode() != content:
-            raise CorruptStoreError(f"{path}: damaged manifest (not written by this package)")
+            raise CorruptStoreError(
+                f"{path}: damaged manifest (not written by this package); {REPAIR}"
+            )
         return manifest
 
     def stands_at(self, store: Path) -> bool:

@@ -17,8 +17,9 @@ from ooc_graph.errors import CorruptStoreError, OutputExistsError
 from ooc_graph.layout.checkpoints import ATTEMPT, SPILL, Checkpoints, differing, key_for, key_of
 from ooc_graph.layout.commit import rename_durably
 from ooc_graph.layout.kinds import kind_of
+from ooc_graph.layout.locks import locked
 from ooc_graph.layout.outputs import ID_LENGTH, make_folder, refuse_folder, refuse_long_name
-from ooc_graph.layout.whole_file import disk_full_reported, locked
+from ooc_graph.layout.whole_file import disk_full_reported
 
 
 def refuse_other_folder(folder: Path, begun_with: Mapping[str, str], overwrite: bool) -> None:

@@ -12,10 +12,9 @@ from typing import Any
 import numpy as np
 
 from ooc_graph.errors import CorruptStoreError, NotAStoreError, StoreReplacedError
-from ooc_graph.layout.chunks import read_chunk
+from ooc_graph.layout.chunks import REPAIR, read_chunk
 from ooc_graph.layout.declared import (
     METADATA,
-    REPAIR,
     check_quickly,
     has_digest,
     refuse_links,

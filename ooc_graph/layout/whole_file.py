@@ -1,20 +1,16 @@
-"""Files that are written whole or not at all, disks that are full, and locks on files."""
+"""Files that are written whole or not at all, and disks that are full."""
 
 from __future__ import annotations
 
 import errno
-import json
 import os
-import socket
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from datetime import UTC, datetime
 from pathlib import Path
 
-from ooc_graph.errors import DISK_FULL_ERRNOS, DiskFullError, OutputBusyError, UsageError
-from ooc_graph.forked import locked_in_time, not_inherited
-from ooc_graph.layout.json_text import parsed
+from ooc_graph.errors import DISK_FULL_ERRNOS, DiskFullError, OutputBusyError
+from ooc_graph.forked import locked_in_time
 
 PARTIAL = ".partial-"
 """Part of the name of a file that is being written."""
@@ -138,75 +134,6 @@ def _full_folder(error: OSError, path: Path) -> Path:
     return path.parent if path.parent in found.parents else found.parent
 
 
-class Lock:
-    """A lock file that names its run; whoever wrote it last has the lock.
-
-    The system frees the lock of a process that ends. A network file system may also free that of
-    one it takes for dead, and people remove files: the file then names another run, or is gone.
-    """
-
-    def __init__(self, path: Path, run_id: str) -> None:
-        self.path, self.run_id = path, run_id
-
-    @property
-    def is_own(self) -> bool:
-        """Whether the file still names this run."""
-        try:
-            with naming(self.path):
-                return bool(parsed(self.path.read_bytes())["run"] == self.run_id)
-        except (FileNotFoundError, ValueError, KeyError, TypeError):
-            return False
-
-
-@contextmanager
-def locked(final: Path, run_id: str, path: Path | None = None) -> Iterator[Lock]:
-    """Hold the lock file for this output, by default ``NAME.lock`` beside it, or say who does."""
-    lock = Lock(final.with_name(final.name + ".lock") if path is None else path, run_id)
-    descriptor = _take(final, lock.path)
-    try:
-        holder = {"run": run_id, "pid": os.getpid(), "host": socket.gethostname()}
-        holder["since"] = datetime.now(UTC).isoformat(timespec="seconds")
-        os.ftruncate(descriptor, 0)
-        with naming(lock.path):
-            _write_whole(descriptor, json.dumps(holder).encode())
-        with not_inherited(descriptor):
-            yield lock
-    finally:
-        # Another run's stays; one that could not be written is nobody's.
-        if lock.is_own or not os.fstat(descriptor).st_size:
-            lock.path.unlink(missing_ok=True)
-        os.close(descriptor)
-
-
-def _take(final: Path, path: Path) -> int:
-    while True:
-        try:
-            # Of a link, the file that it leads to would be emptied.
-            descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o644)
-        except OSError as error:
-            if is_disk_full(error) or error.errno == errno.EIO:
-                raise
-            raise UsageError(f"{final}: cannot be written here ({error.strerror})") from error
-        if not locked_in_time(descriptor, 0.0):
-            holder = os.read(descriptor, 4096).decode(errors="replace")
-            os.close(descriptor)
-            raise OutputBusyError(
-                f"{final}: another run is writing it ({holder or 'starting'}); "
-                "wait for it or stop it"
-            )
-        if _same_file(descriptor, path):
-            return descriptor
-        # The former holder removed the file between our open and our lock.
-        os.close(descriptor)
-
-
-def _same_file(descriptor: int, path: Path) -> bool:
-    try:
-        return os.path.samestat(os.fstat(descriptor), path.stat())
-    except FileNotFoundError:
-        return False
-
-
 LONGEST_LOCK_S = 60.0
 """Longest wait for another process that appends to the same file; a line takes milliseconds."""
 
@@ -227,13 +154,13 @@ def append_line(path: Path, line: str) -> None:
         with naming(path):
             size = os.fstat(handle).st_size
             start = "\n" if size > 0 and os.pread(handle, 1, size - 1) != b"\n" else ""
-            _write_whole(handle, f"{start}{line}\n".encode())
+            write_whole(handle, f"{start}{line}\n".encode())
     finally:
         os.close(handle)
 
 
-def _write_whole(handle: int, data: bytes) -> None:
-    """Append all of ``data`` to the locked file, or leave it as it was."""
+def write_whole(handle: int, data: bytes) -> None:
+    """Append all of ``data`` to an open file that is locked, or leave it as it was."""
     before_bytes = os.fstat(handle).st_size
     try:
         if os.write(handle, data) != len(data):

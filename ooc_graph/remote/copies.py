@@ -22,8 +22,9 @@ from typing import Any, BinaryIO
 import platformdirs
 
 from ooc_graph.errors import DiskFullError, NetworkError
+from ooc_graph.layout.locks import locked
 from ooc_graph.layout.outputs import make_folder
-from ooc_graph.layout.whole_file import disk_full_reported, locked, sync_file, whole_file
+from ooc_graph.layout.whole_file import disk_full_reported, sync_file, whole_file
 from ooc_graph.remote.faults import faults_of
 from ooc_graph.remote.objects import RemoteFile, file_system, state_of
 from ooc_graph.remote.urls import query_of, scheme_of, shown

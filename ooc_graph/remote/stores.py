@@ -26,11 +26,12 @@ from ooc_graph.layout.chunks import FileEntry
 from ooc_graph.layout.commit import rename_durably
 from ooc_graph.layout.declared import has_digest
 from ooc_graph.layout.digests import digest_of
+from ooc_graph.layout.locks import locked
 from ooc_graph.layout.manifest import Manifest
 from ooc_graph.layout.names import MANIFEST
 from ooc_graph.layout.outputs import make_folder
 from ooc_graph.layout.stored import Stored
-from ooc_graph.layout.whole_file import disk_full_reported, locked, whole_file
+from ooc_graph.layout.whole_file import disk_full_reported, whole_file
 from ooc_graph.remote.copies import KEPT, beside, folder_of, require_space
 from ooc_graph.remote.faults import NO_SUCH, faults_of
 from ooc_graph.remote.objects import each_of, file_system

@@ -187,5 +187,5 @@ def _raise_damaged(error: CorruptStoreError, answers: Sequence[object]) -> NoRet
     stores = (os.path.abspath(one) for one in answers if isinstance(one, Path))  # noqa: PTH100
     # A file of the store or the store itself, not one whose name begins as that does.
     if str(error).startswith(tuple(store + end for store in stores for end in "/:")):
-        raise InputError(str(error), advice="or search again") from error
+        raise InputError(str(error)) from error
     raise error

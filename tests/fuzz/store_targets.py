@@ -17,11 +17,11 @@ from ooc_graph.layout.checkpoints import DONE, SPILL, Checkpoints
 from ooc_graph.layout.chunks import FileEntry
 from ooc_graph.layout.digests import digest_of
 from ooc_graph.layout.kinds import kind_of
+from ooc_graph.layout.locks import Lock
 from ooc_graph.layout.manifest import Manifest
 from ooc_graph.layout.spilled import SpillWriter
 from ooc_graph.layout.store_folder import refuse_other_folder
 from ooc_graph.layout.stored import Stored
-from ooc_graph.layout.whole_file import Lock
 from ooc_graph.report.records import read_records
 from ooc_graph.search.rank_states import before
 from ooc_graph.shards.load import Graph

@@ -270,6 +270,9 @@ def test_an_export_of_no_vertices_has_the_columns(tmp_path: Path, ending: str) -
 def test_export_refusals(tmp_path: Path) -> None:
     tree, ids, _ = made_up("bfs", "int32", 5, 1, gapped=False, wide=False, lonely=False)
     result = in_memory(tree, ids)
+    not_opened: Any = str(tmp_path / "r.zarr")
+    with pytest.raises(UsageError, match="an opened answer, not str"):
+        export(not_opened, tmp_path / "r.csv")
     with pytest.raises(UsageError, match=r"file ending in \.parquet"):
         export(result, tmp_path / "r.xlsx")
     with pytest.raises(OutputExistsError, match="no such folder"):

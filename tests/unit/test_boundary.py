@@ -200,6 +200,7 @@ def test_what_errors_hold_is_freed_with_them() -> None:
 @pytest.mark.parametrize(
     ("option", "argument"),
     [
+        ("--memory-limit '9XB': give bytes", "memory_limit='9XB': give bytes"),
         ("raise --memory-limit or add workers", "raise memory_limit= or add workers"),
         ("use --device cpu", "use device='cpu'"),
         ("build it with --rows both", "build it with rows='both'"),

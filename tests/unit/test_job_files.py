@@ -78,6 +78,11 @@ def refusal(folder: Path, text: str, *settings: str) -> list[str]:
             "night.toml:6: stage[0].roots[1]: expected at least 0, found -1",
         ),
         (
+            KRONECKER + '[[stage]]\nkind = "pagerank"\npersonalization = []\n',
+            "night.toml:6: stage[0].personalization: "
+            "expected a list of 1 or more or a string, found []",
+        ),
+        (
             KRONECKER + '[[stage]]\nkind = "bfs"\nroots = [4, 4]\n',
             "night.toml:6: stage[0].roots: vertex 4 is given twice",
         ),

@@ -270,6 +270,12 @@ def test_what_is_no_store(there: str, tmp_path: Path) -> None:
     assert caught.value.exit_code == 2
 
 
+def test_a_folder_of_stores_is_none(result_store: Path, tmp_path: Path) -> None:
+    shutil.copytree(result_store, tmp_path / "answers" / "7.zarr")
+    with pytest.raises(NotAStoreError, match=r"give one, such as .*/answers/7\.zarr$"):
+        Result.open(tmp_path / "answers")
+
+
 def test_a_store_of_the_other_kind(graph_store: Path, result_store: Path) -> None:
     with pytest.raises(NotAStoreError, match="holds a graph"):
         Result.open(graph_store)

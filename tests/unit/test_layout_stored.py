@@ -256,7 +256,7 @@ def test_files_without_one_known_hash(hashes: dict[str, str], tmp_path: Path) ->
     del row["blake3"]
     row |= hashes
     signed(tmp_path / "s.zarr", body)
-    with pytest.raises(CorruptStoreError, match="damaged manifest; restore it"):
+    with pytest.raises(CorruptStoreError, match="damaged manifest; restore the file"):
         Stored.open(tmp_path / "s.zarr")
 
 

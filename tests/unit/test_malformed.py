@@ -26,7 +26,7 @@ from tests.unit.test_readers_text import read_all, write
         ("g.txt", "# a\n\n# b\n", None, "no edges in the file"),
         ("g.el", "# a\n1\n", 2, "one field in a line"),
         ("g.el", "1 2\n# c\n3\n", 3, "too few fields"),
-        ("g.txt", "1 2\n3\n", 2, "lines differ"),
+        ("g.txt", "1 2\n3\n", 2, "lines differ: 2 fields at first, 1 in '3'"),
         ("g.el", "1 2\n3 4 5\n", 2, "too many fields"),
         ("g.el", "1 2 3\n3 4\n", 2, "too few fields"),
         ("g.el", "1 2\n3 x\n", 2, "a vertex id is not a number"),

@@ -181,7 +181,10 @@ def test_stored_answers_and_frames(graph, tmp_path):
         ({"tol": -1}, UsageError, "tol -1"),
         ({"max_iter": 0}, UsageError, "max_iter 0"),
         ({"iterations": 0}, UsageError, "iterations 0"),
-        ({"personalization": {}}, InputError, "no personalization"),
+        ({"iterations": 2.5}, UsageError, "iterations 2.5: give an integer"),
+        ({"alpha": "x"}, UsageError, "alpha 'x': give a number"),
+        ({"personalization": {}}, UsageError, "personalization: give a dict"),
+        ({"personalization": [10]}, UsageError, "personalization: give a dict"),
         ({"personalization": {10: 0}}, InputError, "not all of them zero"),
         ({"dangling": {10: -1, 13: 5}}, InputError, "zero or more"),
         ({"dangling": {10: "x"}}, UsageError, "a number for each vertex"),
@@ -198,7 +201,7 @@ def test_what_makes_no_sense_is_refused(asked, error, said):
 def test_weights_that_cannot_be_divided_by():
     ends = np.array([1, 2, 3]), np.array([2, 3, 1])
     negative = og.from_edges(*ends, np.array([1.0, -1.0, 1.0]), directed=True)
-    with pytest.raises(NegativeWeightError, match="leave the weights out"):
+    with pytest.raises(NegativeWeightError, match="weight=False counts every arc alike"):
         og.pagerank(negative)
     assert og.pagerank(negative, weight=False).pagerank.tolist() == pytest.approx([1 / 3] * 3)
     for weight in (1e-300, 1e308):

@@ -17,6 +17,7 @@ import numpy as np
 from ooc_graph.errors import CorruptStoreError
 from ooc_graph.layout import names
 from ooc_graph.layout.blocks import byte_view, read_up_to
+from ooc_graph.layout.chunks import REPAIR
 from ooc_graph.layout.metadata import ArraySpec
 from ooc_graph.layout.packing import block_length
 from ooc_graph.layout.stored import Stored
@@ -98,14 +99,16 @@ class Column:
         try:
             got = last.read(path, offset, data)
         except FileNotFoundError:
-            raise CorruptStoreError(f"{path}: chunk {index} of {spec.path} is missing") from None
+            raise CorruptStoreError(
+                f"{path}: chunk {index} of {spec.path} is missing; {REPAIR}"
+            ) from None
         first = index * part.chunk_blocks + within
         for begin in range(0, size, block_bytes):
             one = data[begin : min(begin + block_bytes, size)]
             if got < begin + len(one):
                 raise CorruptStoreError(
                     f"{path}: chunk {index} of {spec.path} ends at byte {offset + got}, "
-                    "too early; restore the file or build the store again"
+                    f"too early; {REPAIR}"
                 )
             expected = int(part.crcs[first + begin // block_bytes])
             found = google_crc32c.value(np.frombuffer(one, np.uint8))
@@ -113,7 +116,7 @@ class Column:
                 raise CorruptStoreError(
                     f"{path}: chunk {index} of {spec.path} is damaged from byte "
                     f"{offset + begin} on (crc32c {found:08x}, its sidecar says {expected:08x}); "
-                    "restore the file or build the store again"
+                    f"{REPAIR}"
                 )
         if spec.packing is not None:
             self._unpack(spec, within, data, buffer)
