@@ -4,8 +4,8 @@
 
 A job builds a graph, searches it by BFS and SSSP, and writes the answers, in one process. Functions
 of each kind are timed on the thread that calls them, without what they call of other kinds. Shares
-are of the seconds of the stages. Threads work side by side, so a share is the most that the job
-could gain without them, not less.
+are of the seconds of the job, and of the processor time of all its threads. Threads work side by
+side, so a share of the seconds is the most that the job could gain without them, not less.
 """
 
 import hashlib
@@ -15,7 +15,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
-from time import perf_counter
+from time import perf_counter, process_time, thread_time
 from typing import Any
 
 import google_crc32c
@@ -50,25 +50,28 @@ keys = {searches}
 
 
 class Clock:
-    """Seconds by kind of work, of all threads."""
+    """Seconds, and processor seconds, by kind of work, of all threads."""
 
     def __init__(self) -> None:
         self.seconds: dict[str, float] = defaultdict(float)
+        self.processor_s: dict[str, float] = defaultdict(float)
         self._own = threading.local()
         self._adding = threading.Lock()
 
     @contextmanager
     def counting(self, kind: str) -> Iterator[None]:
         """Count what is done in this context, except for what other contexts in it count."""
-        outer, self._own.within = getattr(self._own, "within", 0.0), 0.0
-        begun = perf_counter()
+        own = self._own
+        outer, own.within = getattr(own, "within", (0.0, 0.0)), (0.0, 0.0)
+        begun, begun_processor = perf_counter(), thread_time()
         try:
             yield
         finally:
-            elapsed = perf_counter() - begun
+            took_processor, took = thread_time() - begun_processor, perf_counter() - begun
             with self._adding:
-                self.seconds[kind] += elapsed - self._own.within
-            self._own.within = outer + elapsed
+                self.seconds[kind] += took - own.within[0]
+                self.processor_s[kind] += took_processor - own.within[1]
+            own.within = outer[0] + took, outer[1] + took_processor
 
     def timed(self, kind: str, function: Callable[..., Any]) -> Callable[..., Any]:
         """The function, counted."""
@@ -129,12 +132,16 @@ def main() -> None:
             file.write_text(JOB.format(scale=scale, searches=options.searches))
             if number:  # the first job compiled
                 count_with(clock)
-            begun = perf_counter()
+            begun, begun_processor = perf_counter(), process_time()
             run_job(read_job(file), folder / f"run-{scale}", NoProgress(), print)
-            elapsed = perf_counter() - begun
-    shares = {f"{kind}_share": clock.seconds[kind] / elapsed for kind in KINDS}
-    seconds = {f"{kind}_s": clock.seconds[kind] for kind in KINDS}
-    figures = {"job_s": elapsed, **seconds, **shares, **load_average()}
+            took_processor, took = process_time() - begun_processor, perf_counter() - begun
+    figures: dict[str, Any] = {"job_s": took, "job_processor_s": took_processor}
+    for kind in KINDS:
+        seconds, processor_s = clock.seconds[kind], clock.processor_s[kind]
+        figures |= {f"{kind}_s": seconds, f"{kind}_share": seconds / took}
+        figures |= {f"{kind}_processor_s": processor_s}
+        figures |= {f"{kind}_processor_share": processor_s / took_processor}
+    figures |= load_average()
     program.record(program.given("scale", "searches"), figures)
 
 
