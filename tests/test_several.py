@@ -18,7 +18,13 @@ import pytest
 from distributed import Client, get_task_stream
 
 import ooc_graph as og
-from ooc_graph.errors import InputError, OutputExistsError, UnknownVertexError, UsageError
+from ooc_graph.errors import (
+    CorruptStoreError,
+    InputError,
+    OutputExistsError,
+    UnknownVertexError,
+    UsageError,
+)
 from ooc_graph.graph500.job import graph500
 from ooc_graph.graph500.run import Graph500Options
 from ooc_graph.layout.linked import link_array
@@ -200,6 +206,16 @@ def test_a_folder_of_something_else_is_refused(graph: og.Graph, tmp_path: Path) 
     answers = og.bfs(other, keys, out=all_of_them, overwrite=True)
     assert sorted(stores(all_of_them)) == sorted(f"{key}.zarr" for key in keys.tolist())
     assert answers[0].level.max() > 0
+
+
+def test_a_folder_whose_key_is_missing_is_damaged(graph: og.Graph, tmp_path: Path) -> None:
+    out = tmp_path / "all"
+    og.bfs(graph, KEYS[:2], out=out)
+    (out / "spill" / "key").unlink()
+    before = listing(out)
+    with pytest.raises(CorruptStoreError, match="all/spill/key: is missing, so that nobody"):
+        og.bfs(graph, KEYS[:2], out=out)
+    assert listing(out) == before
 
 
 def test_the_command_continues_after_a_kill(

@@ -32,11 +32,17 @@ def refuse_other_folder(folder: Path, begun_with: Mapping[str, str], overwrite: 
     refuse_folder(folder)
     if kind_of(folder) is not None:
         raise OutputExistsError(f"{folder}: is a store, not a folder of stores; give another name")
-    there = key_of(folder)
+    there, spill = key_of(folder), folder / SPILL
+    unknown = (
+        f"so that nobody knows what the stores in {folder.name} were begun with; remove the "
+        "folder, or give another one"
+    )
     if not there:
         is_free = not folder.is_symlink() and not folder.exists()
         # A run that was stopped before it wrote the key has left its own folder.
         if not is_free and not (folder.is_dir() and {p.name for p in folder.iterdir()} <= {SPILL}):
+            if spill.is_dir():
+                raise CorruptStoreError(f"{spill / 'key'}: is missing, {unknown}")
             raise OutputExistsError(
                 f"{folder}: is no folder of stores that may be added to; give a new or an empty one"
             )
@@ -44,10 +50,7 @@ def refuse_other_folder(folder: Path, begun_with: Mapping[str, str], overwrite: 
     try:
         other = differing(there, begun_with)
     except (TypeError, ValueError):
-        raise CorruptStoreError(
-            f"{folder / SPILL / 'key'}: is damaged, so that nobody knows what the stores in "
-            f"{folder.name} were begun with; remove the folder, or give another one"
-        ) from None
+        raise CorruptStoreError(f"{spill / 'key'}: is damaged, {unknown}") from None
     if other and not overwrite:
         raise OutputExistsError(
             f"{folder}: was begun with another {' and another '.join(other)}; give another folder, "
