@@ -11,6 +11,7 @@ from typing import Any, TypeAlias
 
 import pytest
 
+from ooc_graph.jobs.folder import encoded, read_manifest
 from tests.job_runs import CHANGED, Command, done_by, published, small_job
 
 SEED = int(os.environ.get("OOC_GRAPH_SEED", "23"))
@@ -48,6 +49,12 @@ def bring_back(path: Path, others: Any, _: random.Random) -> None:
         shutil.copyfile(old, path)
 
 
+def bring_back_all(path: Path, others: Any, draw: random.Random) -> None:
+    """The whole store, which is not damaged then."""
+    for file in files_of(path.parent):
+        bring_back(file, others, draw)
+
+
 DAMAGES: list[Damage] = [flip, shorten, remove, swap, bring_back]
 
 
@@ -67,13 +74,14 @@ def store_of(path: Path) -> Path | None:
         *((name, remove) for name in ("graph", "bfs/30", "components")),
         ("bfs/30", lambda path, *_: path.write_bytes(b"{")),
         *((name, bring_back) for name in ("bfs/10", "components")),
+        ("bfs/30", bring_back_all),
     ],
 )
 def test_answers_with_damaged_manifests_are_made_again(
     ooc: Command, tmp_path: Path, name: str, damage: Damage
 ) -> None:
     job, run = small_job(tmp_path, edges=CHANGED), tmp_path / "run"
-    if damage is bring_back:
+    if damage in (bring_back, bring_back_all):
         assert ooc("run", job, "--out", tmp_path / "old").code == 0
     small_job(tmp_path)
     assert ooc("run", job, "--out", run).code == 0
@@ -89,6 +97,49 @@ def test_answers_with_damaged_manifests_are_made_again(
     assert f"{stage}: {name}.zarr is not what was written, made again\n" in done.out
     assert done_by(done) == [stage]
     assert published(run) == right
+
+
+def test_a_whole_store_of_somebody_is_not_removed(ooc: Command, tmp_path: Path) -> None:
+    job, run = small_job(tmp_path), tmp_path / "run"
+    assert ooc("run", job, "--out", run).code == 0
+    shutil.rmtree(run / "components.zarr")
+    shutil.copytree(run / "graph.zarr", run / "components.zarr")
+    left = files_of(run / "components.zarr")
+    refused = ooc("run", job, "--out", run)
+    assert refused.code == 2
+    assert "holds a graph" in refused.err
+    assert files_of(run / "components.zarr") == left
+
+
+def test_an_answer_that_a_killed_run_had_finished_is_kept(ooc: Command, tmp_path: Path) -> None:
+    job, run = small_job(tmp_path), tmp_path / "run"
+    assert ooc("run", job, "--out", run).code == 0
+    manifest = read_manifest(run)
+    assert manifest is not None
+    entry = manifest["steps"]["bfs"]
+    entry["units"]["30"] |= {"sha256": "0" * 64, "stamp": [0, 0, 0]}
+    entry["begun"], entry["done"] = {"30": "0" * 64}, False
+    (run / "run.json").write_text(encoded(manifest))
+    made = (run / "bfs" / "30.zarr" / "manifest.json").stat().st_mtime_ns
+    done = ooc("run", job, "--out", run)
+    assert done.code == 0, done
+    assert "bfs: begun, 2 of 2 done before" in done.out
+    assert (run / "bfs" / "30.zarr" / "manifest.json").stat().st_mtime_ns == made
+
+
+def test_a_run_without_its_manifest_is_named_and_other_folders_are_not(
+    ooc: Command, tmp_path: Path
+) -> None:
+    job, run = small_job(tmp_path), tmp_path / "run"
+    assert ooc("run", job, "--out", run).code == 0
+    (run / "run.json").unlink()
+    lost = ooc("run", job, "--out", run)
+    assert (lost.code, lost.err.count(f"{run / 'run.json'}: is missing; restore it")) == (1, 1)
+    job.rename(tmp_path / "job.toml")
+    shutil.rmtree(run)
+    refused = ooc("run", tmp_path / "job.toml", "--out", tmp_path)
+    assert refused.code == 2
+    assert "and no run of a job; give another folder" in refused.err
 
 
 def test_what_a_link_leads_to_is_not_removed(ooc: Command, tmp_path: Path) -> None:

@@ -80,7 +80,7 @@ def refuse_other(folder: Path, name: str) -> None:
         # A run that was killed before it wrote its manifest leaves no more than this.
         begun = (LOCK, f"{MANIFEST}{PARTIAL}")
         if others := [one.name for one in folder.iterdir() if not one.name.startswith(begun)]:
-            if JOB in others:
+            if {JOB, EVENTS} <= set(others):
                 raise CorruptStoreError(f"{folder / MANIFEST}: is missing; {_RESTORE}")
             raise OutputExistsError(
                 f"{folder}: holds {min(others)} and no run of a job; give another folder with --out"
@@ -158,7 +158,7 @@ class Run:
 
     def remove_damaged(self, step: Step, units: Sequence[str]) -> list[str]:
         """Remove what is damaged of some units, which nobody else would replace; its paths."""
-        found = step.damaged(self.entry(step) or {"units": {}}, self.folder, units)
+        found = step.damaged(self.entry(step) or {"units": {}, "begun": {}}, self.folder, units)
         for path in found:
             self._require_own()
             rmtree(self.folder / path)

@@ -60,6 +60,17 @@ def sha256_of(path: Path) -> str | None:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
+def is_damaged(store: Path) -> bool:
+    """Whether a folder is no store, or its manifest is not that of its files."""
+    from ooc_graph.layout.stored import Stored  # noqa: PLC0415 - few folders are looked at
+
+    try:
+        Stored.open(store)
+    except (CorruptStoreError, NotAStoreError):
+        return True
+    return False
+
+
 def noted(path: Path) -> dict[str, Any]:
     """What tells that a file or store is still the same."""
     return {"stamp": stamp_of(path), "sha256": sha256_of(path)}

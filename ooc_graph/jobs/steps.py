@@ -12,7 +12,7 @@ from typing import Any
 
 from ooc_graph import __version__
 from ooc_graph.jobs.checks import BUILD
-from ooc_graph.jobs.inputs import Files, answers_of, is_same, vertices_sha256
+from ooc_graph.jobs.inputs import Files, answers_of, is_damaged, is_same, vertices_sha256
 from ooc_graph.jobs.model import Build, Job, StoreSource
 from ooc_graph.jobs.stage_tables import (
     ROOTS,
@@ -107,22 +107,21 @@ class Step:
         }
 
     def damaged(self, entry: Mapping[str, Any], folder: Path, units: Collection[str]) -> list[str]:
-        """Stores of units that the step wrote and that are not what was noted; their paths.
+        """Stores of units that the step wrote and that nobody would replace; their paths.
 
-        Those who write stores replace none of them: they may be anybody's. So is what a link
-        leads to.
+        Those who write stores replace none that is damaged, since it may be anybody's. So is what a
+        link leads to. Those who write an answer for each root take any that is there for done.
         """
-        wanted = {self.output(unit) for unit in units}
-        written = {self.output(unit): facts for unit, facts in entry["units"].items()}
+        paths = {unit: self.output(unit) for unit in units if unit in entry["units"]}
         return [
             path
-            for path, facts in written.items()
-            if path in wanted
-            and path is not None
+            for unit, path in paths.items()
+            if path is not None
             and path.endswith(".zarr")
             and (at := folder / path).is_dir()
             and at.resolve() == folder.resolve() / path
-            and not is_same(at, facts)
+            and not is_same(at, entry["units"][unit])
+            and (is_damaged(at) or (self.has_roots and unit not in entry["begun"]))
         ]
 
     def differing(self, entry: Mapping[str, Any]) -> list[str]:
