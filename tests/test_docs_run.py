@@ -71,7 +71,7 @@ def test_support_matrix_has_every_strategy() -> None:
 
 
 def test_the_site_builds_without_a_warning(tmp_path: Path) -> None:
-    for needed in ("mkdocs", "material", "mkdocstrings", "mkdocs_click", "nbclient"):
+    for needed in ("mkdocs", "material", "mkdocstrings", "mkdocs_click", "nbclient", "ipykernel"):
         pytest.importorskip(needed, reason="the extra `docs` is not installed")
     built = script("-m", "mkdocs", "build", "--strict", "-d", tmp_path / "site", cwd=ROOT)
     assert built.code == 0, built.err

@@ -44,7 +44,7 @@ def notebook_of(page: str) -> nbformat.NotebookNode:
         add_text(found.start())
         at = found.end()
         if language == "console":
-            block = "\n".join(["%%bash", *re.findall(r"^\$ (.*)$", block, re.MULTILINE)])
+            block = "\n".join(["%%bash -e", *re.findall(r"^\$ (.*)$", block, re.MULTILINE)])
         cells.append(nbformat.v4.new_code_cell(block))
     add_text(len(page))
     for number, cell in enumerate(cells):

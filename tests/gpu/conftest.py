@@ -1,6 +1,7 @@
 """GPU tests are marked so, skipped where there is no GPU, and recorded where one is named.
 
-``OOC_GRAPH_GPU_RECORD=1`` writes to `last_run.json` how those that ran ended, file by file.
+``OOC_GRAPH_GPU_RECORD=1`` writes to `last_run.json` how those that ran ended, file by file, unless
+only some tests of a file were asked for. Device and versions there are those of the last run.
 """
 
 from __future__ import annotations
@@ -69,14 +70,17 @@ def pytest_runtest_logreport(report: pytest.TestReport) -> None:
         _outcomes[Path(report.location[0]).name][report.outcome] += 1
 
 
-def pytest_sessionfinish(session: pytest.Session) -> None:
-    if os.environ.get("OOC_GRAPH_GPU_RECORD") and not hasattr(session.config, "workerinput"):
-        sha256 = last_run.test_files()
-        ran = {
-            name: {
-                "sha256": sha256[name],
-                **{kind: found[kind] for kind in ("passed", "failed", "skipped")},
-            }
-            for name, found in _outcomes.items()
-        }
-        last_run.write("tests", {"files": last_run.files_of_these_sources() | ran})
+def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
+    config = session.config
+    if not os.environ.get("OOC_GRAPH_GPU_RECORD") or hasattr(config, "workerinput"):
+        return
+    asked = config.getoption("keyword"), config.getoption("maxfail"), config.getoption("deselect")
+    if any(asked) or any("::" in word for word in config.args) or exitstatus not in (0, 1):
+        return  # only some tests of a file have run, maybe
+    ran = {
+        name: {"sha256": sha256}
+        | {kind: _outcomes[name][kind] for kind in ("passed", "failed", "skipped")}
+        for name, sha256 in last_run.test_files().items()
+        if name in _outcomes
+    }
+    last_run.write("tests", {"files": last_run.files_of_these_sources() | ran})

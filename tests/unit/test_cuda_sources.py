@@ -284,6 +284,7 @@ def test_a_file_of_tests_passed_on_a_gpu(name: str) -> None:
     if found is None or found["sha256"] != last_run.test_files()[name]:
         pytest.skip(f"tests/gpu/{name} has not run on a GPU as it stands here. {AGAIN}")
     assert found["failed"] == 0, AGAIN
+    assert found["passed"] > 0, AGAIN
     if found["skipped"]:
         pytest.skip(f"{found['skipped']} of tests/gpu/{name} need more than that machine had")
 
