@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future
 from typing import Any, cast
 
 from distributed import Worker
@@ -43,6 +44,7 @@ class Party:
         self._box, self._is_wanted = box, is_wanted
         self._loop: asyncio.AbstractEventLoop = cast(Any, worker.loop).asyncio_loop
         self._failure: Exception | None = None
+        self._guarding: Future[None] | None = None
         self._quiet_since_s, self._seconds = time.monotonic(), 0.0
         names, count = [address for address, _ in terms.party], len(terms.party)
         # Everyone begins with its successor, so that nobody is everybody's first.
@@ -57,7 +59,7 @@ class Party:
         self.part_bytes = PART_BYTES
         """Bytes of the largest part into which a message is cut."""
         if near and box.door is not None:
-            self._memory = SharedMemory(member, box.door, near, names, self.check)
+            self._memory = SharedMemory(member, box.door, near, names, self._check_long_wait)
             self.part_bytes = min(PART_BYTES, self._memory.round_bytes)
         # What is far is sent before this thread waits for what is near.
         both: tuple[Transport | None, ...] = self._messages, self._memory
@@ -90,8 +92,8 @@ class Party:
         and not kept.
         """
         self.check()
-        if self._transports and not self.supersteps:
-            self._loop.call_soon_threadsafe(self._begin_guard)
+        if self.has_far and not self.supersteps:
+            self._begin_guard()
         mail: dict[int, Sequence[Parcel]] = {}
         parcels = self._addressed(kind, {other: parts_for(other) for other in self._others})
         self._quiet_since_s = time.monotonic()
@@ -152,9 +154,15 @@ class Party:
                     f"to {parcels[0].kind.value}"
                 )
 
+    def _check_long_wait(self) -> None:
+        """As `check`, and from now on the attempt is looked after: most end before that."""
+        self.check()
+        if self._guarding is None:
+            self._begin_guard()
+
     def _begin_guard(self) -> None:
-        """Begin to look after the attempt; on the event loop, as all that follows."""
-        self._guarding = asyncio.ensure_future(self._guard())
+        """Begin to look after the attempt, on the event loop."""
+        self._guarding = asyncio.run_coroutine_threadsafe(self._guard(), self._loop)
 
     def _fail(self, error: Exception) -> None:
         """End what is traded, and all that would be."""

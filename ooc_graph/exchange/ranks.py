@@ -83,7 +83,8 @@ class Ranks:
             elif kind is Kind.ROUTE:
                 answers = self._route(questions)
             else:
-                self._trade(Kind.DONE, lambda _member: cut_arrays(()))
+                nothing = cut_arrays(())
+                self._trade(Kind.DONE, lambda _member: nothing)
                 return {r: end.result for r, end in zip(self._mine, questions, strict=True)}
             self._superstep += 1
 

@@ -83,15 +83,16 @@ class SharedMemory:
         mail: dict[int, list[Parcel]] = {member: [] for member in self.members}
         while True:
             came: dict[int, bytes] = {}
-            while True:
-                # Whose message has come is not missing, should another be slow.
-                for member in sorted(self._missing):
+            while self._missing:
+                # To be woken by the one whose task was sent last takes least.
+                awaited = [max(self._missing)]
+                if not self._has_come(*awaited):
+                    # Whose message has come is not missing, should another be slow.
+                    awaited = list(self._missing)
+                for member in awaited:
                     if (message := self._take(member)) is not None:
                         came[member] = message
                         self._missing.discard(member)
-                if not self._missing:
-                    break
-                self._wait()
             goes_on = self._has_more or any(map(has_more, came.values()))
             for member, message in came.items():
                 memory = self._theirs[member][self._round % 2]
@@ -118,7 +119,7 @@ class SharedMemory:
         theirs, turn = self._theirs[first], self._round % 2
         kept, self._missing = theirs[turn], {first}
         while self._take(first) is None:
-            self._wait()
+            self._has_come(first)
         self._missing = set()
         memory, theirs[turn] = theirs[turn], kept
         return memory
@@ -225,12 +226,14 @@ class SharedMemory:
             self._wait_for_end(member)
         return message
 
-    def _wait(self) -> None:
-        """Wait a little for the one whose task was sent last: to be woken by each takes longer."""
+    def _has_come(self, member: int) -> bool:
+        """Wait a little for a member's message, or for it to leave; whether that has come."""
         poll = select.poll()
-        poll.register(self._links[max(self._missing)], select.POLLIN)
-        if not poll.poll(TICK_S * 1e3):
-            self._check()
+        poll.register(self._links[member], select.POLLIN)
+        if poll.poll(TICK_S * 1e3):
+            return True
+        self._check()
+        return False
 
     def _wait_for_end(self, member: int) -> NoReturn:
         """Wait until it is known why a member has left: its ranks failed, or it is lost.
