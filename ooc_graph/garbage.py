@@ -41,13 +41,14 @@ def uncollected() -> Iterator[None]:
 
 
 def collect_sparingly() -> None:
-    """Collect garbage, unless that would take more than a fiftieth of the time.
+    """Collect garbage, unless nothing was made or that would take more than a fiftieth of the time.
 
     For processes in which Python rarely looks through all objects, since it has many that stay.
     """
     global _next_s  # noqa: PLW0603 -- of the process, as its garbage is
     begin = monotonic()
-    if begin >= _next_s:
+    # Young objects have been looked at since all were: of thousands more than were freed.
+    if begin >= _next_s and gc.get_count()[-1]:
         gc.collect()
         end = monotonic()
         _next_s = end + _SHARE * (end - begin)

@@ -3,7 +3,8 @@
 Dask makes a span for each burst of tasks. The scheduler keeps each with its groups of tasks, and
 workers keep figures for each, as long as they run. A job has some twenty bursts. So there is one
 span for all tasks that nobody has named. The scheduler also keeps a topic of events for each client
-that there ever was, and the C library keeps what is freed.
+that there ever was, and the C library keeps what is freed. Python looks through all objects only when a
+quarter of them is new: until then a scheduler keeps the garbage of hundreds of jobs.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from typing import Any
 
 from tornado.ioloop import PeriodicCallback
 
+from ooc_graph.garbage import collect_sparingly
 from ooc_graph.runtime.machine import give_back_freed_memory
 
 EVERY_S = 10.0
@@ -27,6 +29,8 @@ def dask_setup(scheduler: Any) -> None:
     def forget() -> None:
         forget_groups(spans)
         forget_topics(scheduler)
+        if not any(worker.processing for worker in scheduler.workers.values()):
+            collect_sparingly()
         give_back_freed_memory()
 
     # Started with the scheduler's own.

@@ -7,7 +7,7 @@ until its memory falls, which rows that are kept for the next search would preve
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -20,8 +20,6 @@ from ooc_graph.garbage import collect_sparingly
 from ooc_graph.runtime import engine_cache
 from ooc_graph.runtime.machine import default_limit_bytes, give_back_freed_memory
 
-_WATCH = "ooc-graph-memory"
-_WATCH_EVERY_MS = 500
 # Where Dask has no thresholds: the limit may be that of a control group.
 _WITHOUT_THRESHOLDS = 0.95
 # Of Python, Dask, numba and compiled kernels. In steps, so that a budget, and with it the rows that
@@ -54,15 +52,15 @@ def memory_brought(workers_on: Mapping[str, int], dask_worker: Any) -> Brought:
     From then on the worker gives back what searches keep, if its memory nears a threshold. Workers
     on one host share what is free there if they have no limits.
     """
-    if _is_idle(dask_worker):
-        # Dask leaves some each time that it waits for something to send.
-        collect_sparingly()
+    # Dask leaves some each time that it waits for something to send.
+    _repeat(dask_worker, "ooc-graph-garbage", partial(_collect_garbage, dask_worker), 10_000)
     limit_bytes = dask_worker.memory_manager.memory_limit
     if not limit_bytes:
         sharing = workers_on.get(get_address_host(dask_worker.address), 1)
         return Brought(default_limit_bytes() // sharing, is_limit=False)
     threshold_bytes = int(limit_bytes * _lowest_threshold(dask_worker))
-    _watch(dask_worker, int(threshold_bytes * _NEAR))
+    near_bytes = int(threshold_bytes * _NEAR)
+    _repeat(dask_worker, "ooc-graph-memory", partial(_release_near, dask_worker, near_bytes), 500)
     taken_bytes = _taken_bytes(dask_worker)
     available_bytes = int(threshold_bytes * (1 - _SPARE)) - taken_bytes
     if available_bytes >= _LEAST_BYTES:
@@ -101,11 +99,17 @@ def _is_idle(worker: Any) -> bool:
     return not worker.state.executing and not worker.state.long_running
 
 
-def _watch(worker: Any, near_bytes: int) -> None:
-    if _WATCH not in worker.periodic_callbacks:
-        callback = PeriodicCallback(partial(_release_near, worker, near_bytes), _WATCH_EVERY_MS)
-        worker.periodic_callbacks[_WATCH] = callback
+def _repeat(worker: Any, name: str, call: Callable[[], None], every_ms: int) -> None:
+    """Call it on the worker's event loop from now on, unless it is already."""
+    if name not in worker.periodic_callbacks:
+        callback = PeriodicCallback(call, every_ms)
+        worker.periodic_callbacks[name] = callback
         callback.start()
+
+
+def _collect_garbage(worker: Any) -> None:
+    if _is_idle(worker):
+        collect_sparingly()
 
 
 def _release_near(worker: Any, near_bytes: int) -> None:
