@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import atexit
 import gc
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from time import monotonic
 
-_SHARE = 50
+_SHARE, _MORE = 50, 1.01
 _next_s = 0.0
+_blocks_left = 0
 
 
 @atexit.register
@@ -41,14 +43,14 @@ def uncollected() -> Iterator[None]:
 
 
 def collect_sparingly() -> None:
-    """Collect garbage, unless nothing was made or that would take more than a fiftieth of the time.
+    """Collect garbage, unless hardly anything was made or it takes over a fiftieth of the time.
 
     For processes in which Python rarely looks through all objects, since it has many that stay.
     """
-    global _next_s  # noqa: PLW0603 -- of the process, as its garbage is
+    global _next_s, _blocks_left
     begin = monotonic()
-    # Young objects have been looked at since all were: of thousands more than were freed.
-    if begin >= _next_s and gc.get_count()[-1]:
-        gc.collect()
-        end = monotonic()
-        _next_s = end + _SHARE * (end - begin)
+    if begin < _next_s or sys.getallocatedblocks() < _MORE * _blocks_left:
+        return
+    gc.collect()
+    end = monotonic()
+    _next_s, _blocks_left = end + _SHARE * (end - begin), sys.getallocatedblocks()

@@ -75,6 +75,7 @@ class Ranks:
     def run(self) -> dict[int, Any]:
         """Advance all ranks to their end; results by rank."""
         answers: Sequence[Answer | None] = [None] * len(self._mine)
+        done = cut_arrays(())
         while True:
             questions = list(self._apply(_advance, zip(self._coroutines, answers, strict=True)))
             kind = self._kind_of(questions)
@@ -83,8 +84,7 @@ class Ranks:
             elif kind is Kind.ROUTE:
                 answers = self._route(questions)
             else:
-                nothing = cut_arrays(())
-                self._trade(Kind.DONE, lambda _member: nothing)
+                self._trade(Kind.DONE, lambda _member: done)
                 return {r: end.result for r, end in zip(self._mine, questions, strict=True)}
             self._superstep += 1
 

@@ -31,7 +31,7 @@ def dask_config() -> dict[str, Any]:
         "distributed.scheduler.worker-saturation": float("inf"),
         "distributed.scheduler.preload": ["ooc_graph.runtime.scheduler_preload"],
         # How long it keeps what it did for a client that has left.
-        "distributed.scheduler.events-cleanup-delay": "60s",
+        "distributed.scheduler.events-cleanup-delay": "10s",
         # What workers and the scheduler keep for those who look: lines of a log, of which each task
         # has two; events and messages; samples, two a second. Else they grow for an hour.
         "distributed.admin.log-length": 200,

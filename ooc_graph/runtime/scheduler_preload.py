@@ -3,8 +3,8 @@
 Dask makes a span for each burst of tasks. The scheduler keeps each with its groups of tasks, and
 workers keep figures for each, as long as they run. A job has some twenty bursts. So there is one
 span for all tasks that nobody has named. The scheduler also keeps a topic of events for each client
-that there ever was, and the C library keeps what is freed. Python looks through all objects only when a
-quarter of them is new: until then a scheduler keeps the garbage of hundreds of jobs.
+that there ever was, and the C library keeps what is freed. Python looks through all objects only
+when a quarter of them is new: until then a scheduler keeps the garbage of hundreds of jobs.
 """
 
 from __future__ import annotations
@@ -53,10 +53,12 @@ def forget_groups(extension: Any) -> None:
 
 
 def forget_topics(scheduler: Any) -> None:
-    """Forget topics of events that Dask has emptied, since their clients are gone."""
+    """Forget clients that are gone as subscribers, and topics of events that Dask has emptied."""
     topics = scheduler._broker._topics
-    for name in [name for name, topic in topics.items() if not (topic.events or topic.subscribers)]:
-        del topics[name]
+    for name, topic in list(topics.items()):
+        topic.subscribers &= scheduler.clients.keys()
+        if not (topic.events or topic.subscribers):
+            del topics[name]
 
 
 def _is_over(group: Any) -> bool:

@@ -53,7 +53,7 @@ def memory_brought(workers_on: Mapping[str, int], dask_worker: Any) -> Brought:
     on one host share what is free there if they have no limits.
     """
     # Dask leaves some each time that it waits for something to send.
-    _repeat(dask_worker, "ooc-graph-garbage", partial(_collect_garbage, dask_worker), 10_000)
+    _repeat(dask_worker, "ooc-graph-garbage", partial(_collect_garbage, dask_worker), 2_000)
     limit_bytes = dask_worker.memory_manager.memory_limit
     if not limit_bytes:
         sharing = workers_on.get(get_address_host(dask_worker.address), 1)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import sys
 from itertools import pairwise
 
 import pytest
@@ -20,8 +21,8 @@ def test_garbage_is_collected_in_a_fiftieth_of_the_time(monkeypatch: pytest.Monk
     monkeypatch.setattr(garbage, "monotonic", lambda: now[0])
     monkeypatch.setattr(garbage, "_next_s", 0.0)
     monkeypatch.setattr(gc, "collect", collect)
-    monkeypatch.setattr(gc, "get_count", lambda: (0, 0, 1))
     for _ in range(120):
+        garbage._blocks_left = 0
         garbage.collect_sparingly()
         now[0] += 0.1
     # Each takes 0.1 s, and 5 s pass between them.
@@ -29,10 +30,15 @@ def test_garbage_is_collected_in_a_fiftieth_of_the_time(monkeypatch: pytest.Monk
     assert min(after - before for before, after in pairwise(calls)) >= 5
 
 
-def test_garbage_is_not_looked_for_if_nothing_was_made(monkeypatch: pytest.MonkeyPatch) -> None:
-    calls: list[int] = []
+def test_garbage_is_not_looked_for_if_hardly_anything_was_made(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    calls, blocks = [], [1000]
     monkeypatch.setattr(garbage, "_next_s", 0.0)
-    monkeypatch.setattr(gc, "collect", lambda: calls.append(1))
-    monkeypatch.setattr(gc, "get_count", lambda: (700, 10, 0))
-    garbage.collect_sparingly()
-    assert not calls
+    monkeypatch.setattr(garbage, "_SHARE", 0)
+    monkeypatch.setattr(garbage, "_blocks_left", 0)
+    monkeypatch.setattr(sys, "getallocatedblocks", lambda: blocks[0])
+    monkeypatch.setattr(gc, "collect", lambda: calls.append(blocks[0]))
+    for blocks[0] in (1000, 1009, 1011, 1020, 900, 1030):
+        garbage.collect_sparingly()
+    assert calls == [1000, 1011, 1030]
