@@ -13,7 +13,7 @@ from typing import Any
 
 from tornado.ioloop import PeriodicCallback
 
-from ooc_graph.garbage import collect_sparingly
+from ooc_graph.runtime.leftovers import clear_leftovers
 from ooc_graph.runtime.machine import give_back_freed_memory
 
 EVERY_S = 10.0
@@ -30,7 +30,7 @@ def dask_setup(scheduler: Any) -> None:
         forget_groups(spans)
         forget_topics(scheduler)
         if not any(worker.processing for worker in scheduler.workers.values()):
-            collect_sparingly()
+            clear_leftovers()
         give_back_freed_memory()
 
     # Started with the scheduler's own.

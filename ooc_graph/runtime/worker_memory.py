@@ -16,8 +16,8 @@ from distributed.comm.addressing import get_address_host
 from tornado.ioloop import PeriodicCallback
 
 from ooc_graph import __version__
-from ooc_graph.garbage import collect_sparingly
 from ooc_graph.runtime import engine_cache
+from ooc_graph.runtime.leftovers import clear_leftovers
 from ooc_graph.runtime.machine import default_limit_bytes, give_back_freed_memory
 
 # Where Dask has no thresholds: the limit may be that of a control group.
@@ -52,8 +52,8 @@ def memory_brought(workers_on: Mapping[str, int], dask_worker: Any) -> Brought:
     From then on the worker gives back what searches keep, if its memory nears a threshold. Workers
     on one host share what is free there if they have no limits.
     """
-    # Dask leaves some each time that it waits for something to send.
-    _repeat(dask_worker, "ooc-graph-garbage", partial(_collect_garbage, dask_worker), 2_000)
+    # Dask leaves garbage each time that it waits for something to send.
+    _repeat(dask_worker, "ooc-graph-leftovers", partial(_clear_leftovers, dask_worker), 2_000)
     limit_bytes = dask_worker.memory_manager.memory_limit
     if not limit_bytes:
         sharing = workers_on.get(get_address_host(dask_worker.address), 1)
@@ -107,9 +107,9 @@ def _repeat(worker: Any, name: str, call: Callable[[], None], every_ms: int) -> 
         callback.start()
 
 
-def _collect_garbage(worker: Any) -> None:
+def _clear_leftovers(worker: Any) -> None:
     if _is_idle(worker):
-        collect_sparingly()
+        clear_leftovers()
 
 
 def _release_near(worker: Any, near_bytes: int) -> None:

@@ -7,8 +7,10 @@ import sys
 from itertools import pairwise
 
 import pytest
+from dask.utils import key_split
 
 from ooc_graph import garbage
+from ooc_graph.runtime import leftovers
 
 
 def test_garbage_is_collected_in_a_fiftieth_of_the_time(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -42,3 +44,13 @@ def test_garbage_is_not_looked_for_if_hardly_anything_was_made(
     for blocks[0] in (1000, 1009, 1011, 1020, 900, 1030):
         garbage.collect_sparingly()
     assert calls == [1000, 1011, 1030]
+
+
+def test_names_of_tasks_are_forgotten_if_there_are_many(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(leftovers, "_MOST_NAMES", 3)
+    key_split.cache_clear()
+    for number, kept in ((3, 3), (4, 0)):
+        for name in range(number):
+            key_split(f"search-{name}")
+        leftovers.clear_leftovers()
+        assert key_split.cache_info().currsize == kept
