@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from time import monotonic
 
-_SHARE, _MORE = 50, 1.01
+_SHARE, _MORE, _LATEST_S = 50, 1.01, 300.0
 _next_s = 0.0
 _blocks_left = 0
 
@@ -43,13 +43,16 @@ def uncollected() -> Iterator[None]:
 
 
 def collect_sparingly() -> None:
-    """Collect garbage, unless hardly anything was made or it takes over a fiftieth of the time.
+    """Collect garbage if much was made since the last time, or minutes have passed.
 
-    For processes in which Python rarely looks through all objects, since it has many that stay.
+    In no more than a fiftieth of the time. For processes in which Python rarely looks through all
+    objects, since it has many that stay.
     """
-    global _next_s, _blocks_left
-    begin = monotonic()
-    if begin < _next_s or sys.getallocatedblocks() < _MORE * _blocks_left:
+    global _next_s, _blocks_left  # noqa: PLW0603 -- of the process, as its garbage is
+    begin, blocks = monotonic(), sys.getallocatedblocks()
+    _blocks_left = min(_blocks_left, blocks)
+    is_due = blocks >= _MORE * _blocks_left or begin >= _next_s + _LATEST_S
+    if begin < _next_s or not is_due or not gc.isenabled():
         return
     gc.collect()
     end = monotonic()

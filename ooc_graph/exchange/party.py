@@ -2,7 +2,8 @@
 
 The ranks run in the thread of a Dask task, which trades with workers of the same host itself
 (`shared_memory`), and with others through the worker's event loop (`messages`). There a guard looks
-whether the attempt goes on, and asks workers that are silent.
+whether the attempt goes on, and asks workers that are silent. It begins with the first message to
+another host, or once a worker of the same host has been waited for: most searches there end before.
 """
 
 from __future__ import annotations
@@ -59,7 +60,9 @@ class Party:
         self.part_bytes = PART_BYTES
         """Bytes of the largest part into which a message is cut."""
         if near and box.door is not None:
-            self._memory = SharedMemory(member, box.door, near, names, self._check_long_wait)
+            self._memory = SharedMemory(
+                member, box.door, near, names, self.check, self._begin_guard
+            )
             self.part_bytes = min(PART_BYTES, self._memory.round_bytes)
         # What is far is sent before this thread waits for what is near.
         both: tuple[Transport | None, ...] = self._messages, self._memory
@@ -92,7 +95,7 @@ class Party:
         and not kept.
         """
         self.check()
-        if self.has_far and not self.supersteps:
+        if self.has_far:
             self._begin_guard()
         mail: dict[int, Sequence[Parcel]] = {}
         parcels = self._addressed(kind, {other: parts_for(other) for other in self._others})
@@ -154,15 +157,16 @@ class Party:
                     f"to {parcels[0].kind.value}"
                 )
 
-    def _check_long_wait(self) -> None:
-        """As `check`, and from now on the attempt is looked after: most end before that."""
-        self.check()
-        if self._guarding is None:
-            self._begin_guard()
-
     def _begin_guard(self) -> None:
-        """Begin to look after the attempt, on the event loop."""
-        self._guarding = asyncio.run_coroutine_threadsafe(self._guard(), self._loop)
+        """Have the event loop look after the attempt from now on."""
+        if self._guarding is not None:
+            return
+        guard = self._guard()
+        try:
+            self._guarding = asyncio.run_coroutine_threadsafe(guard, self._loop)
+        except RuntimeError:
+            guard.close()
+            raise AttemptAbortedError(LOOP_STOPPED) from None
 
     def _fail(self, error: Exception) -> None:
         """End what is traded, and all that would be."""

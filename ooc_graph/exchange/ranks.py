@@ -75,7 +75,6 @@ class Ranks:
     def run(self) -> dict[int, Any]:
         """Advance all ranks to their end; results by rank."""
         answers: Sequence[Answer | None] = [None] * len(self._mine)
-        done = cut_arrays(())
         while True:
             questions = list(self._apply(_advance, zip(self._coroutines, answers, strict=True)))
             kind = self._kind_of(questions)
@@ -84,7 +83,7 @@ class Ranks:
             elif kind is Kind.ROUTE:
                 answers = self._route(questions)
             else:
-                self._trade(Kind.DONE, lambda _member: done)
+                self._trade(Kind.DONE, lambda _member: _DONE)
                 return {r: end.result for r, end in zip(self._mine, questions, strict=True)}
             self._superstep += 1
 
@@ -239,6 +238,8 @@ class _End:
         self.result = result
 
 
+_DONE = cut_arrays(())
+"""What all others are told at the end."""
 _KIND_OF_TYPE: dict[type, Kind] = {Share: Kind.SHARE, Route: Kind.ROUTE, _End: Kind.DONE}
 
 

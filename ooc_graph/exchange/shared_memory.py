@@ -37,8 +37,9 @@ _IS_CUT = int(socket.MSG_CTRUNC)
 class SharedMemory:
     """Trades parcels with workers of the same host; a `Transport`.
 
-    ``others`` are their doors by member, and ``check`` raises once nobody waits for this. ``names``
-    are addresses of workers as the user knows them, by member.
+    ``others`` are their doors by member. ``check`` raises once nobody waits for this, and ``watch``
+    is called when others are waited for. ``names`` are addresses of workers as the user knows them,
+    by member.
     """
 
     def __init__(
@@ -48,11 +49,12 @@ class SharedMemory:
         others: Mapping[int, Address],
         names: Sequence[str],
         check: Callable[[], None],
+        watch: Callable[[], None],
     ) -> None:
         self.members: Collection[int] = others.keys()
         self.bytes_sent = 0
         self._member, self._door, self._others = member, door, others
-        self._names, self._check = names, check
+        self._names, self._check, self._watch = names, check, watch
         self._links: dict[int, Link] = {}
         self._lock = Lock()  # of what is closed by the thread, and stopped by the event loop
         self._stopped = Event()
@@ -84,15 +86,14 @@ class SharedMemory:
         while True:
             came: dict[int, bytes] = {}
             while self._missing:
-                # To be woken by the one whose task was sent last takes least.
-                awaited = [max(self._missing)]
-                if not self._has_come(*awaited):
-                    # Whose message has come is not missing, should another be slow.
-                    awaited = list(self._missing)
-                for member in awaited:
+                # To wait for the one whose task was sent last takes least: the others have come.
+                last = max(self._missing)
+                # After a long wait all that has come is taken: nobody else is asked about then.
+                for member in [last] if self._has_come(last) else sorted(self._missing):
                     if (message := self._take(member)) is not None:
                         came[member] = message
                         self._missing.discard(member)
+            self._check()
             goes_on = self._has_more or any(map(has_more, came.values()))
             for member, message in came.items():
                 memory = self._theirs[member][self._round % 2]
@@ -154,7 +155,7 @@ class SharedMemory:
     def _link(self) -> None:
         self._missing = set(self.members)
         try:
-            links = self._door.link(self._member, self._others, self._check)
+            links = self._door.link(self._member, self._others, self._look)
         except LeftError as error:
             self._wait_for_end(error.member)
         except OSError as error:
@@ -232,8 +233,13 @@ class SharedMemory:
         poll.register(self._links[member], select.POLLIN)
         if poll.poll(TICK_S * 1e3):
             return True
-        self._check()
+        self._look()
         return False
+
+    def _look(self) -> None:
+        """While others are waited for."""
+        self._watch()
+        self._check()
 
     def _wait_for_end(self, member: int) -> NoReturn:
         """Wait until it is known why a member has left: its ranks failed, or it is lost.
@@ -241,7 +247,7 @@ class SharedMemory:
         The client ends the attempt everywhere then. Or the guard does, which asks the member.
         """
         while not self._stopped.wait(TICK_S):
-            self._check()
+            self._look()
         self._check()
         raise AttemptAbortedError(f"{self._names[member]} left the attempt")
 

@@ -34,7 +34,7 @@ def dask_setup(scheduler: Any) -> None:
         give_back_freed_memory()
 
     # Started with the scheduler's own.
-    scheduler.periodic_callbacks["ooc-graph-spans"] = PeriodicCallback(forget, EVERY_S * 1000)
+    scheduler.periodic_callbacks["ooc-graph-leftovers"] = PeriodicCallback(forget, EVERY_S * 1000)
 
 
 def _unnamed(extension: Any) -> Any:
@@ -53,12 +53,10 @@ def forget_groups(extension: Any) -> None:
 
 
 def forget_topics(scheduler: Any) -> None:
-    """Forget clients that are gone as subscribers, and topics of events that Dask has emptied."""
+    """Forget topics of events that Dask has emptied, since their clients are gone."""
     topics = scheduler._broker._topics
-    for name, topic in list(topics.items()):
-        topic.subscribers &= scheduler.clients.keys()
-        if not (topic.events or topic.subscribers):
-            del topics[name]
+    for name in [name for name, topic in topics.items() if not (topic.events or topic.subscribers)]:
+        del topics[name]
 
 
 def _is_over(group: Any) -> bool:

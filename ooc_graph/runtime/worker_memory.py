@@ -49,8 +49,9 @@ class Brought(NamedTuple):
 def memory_brought(workers_on: Mapping[str, int], dask_worker: Any) -> Brought:
     """Memory of a worker for searches; asked of it, on its event loop.
 
-    From then on the worker gives back what searches keep, if its memory nears a threshold. Workers
-    on one host share what is free there if they have no limits.
+    From then on the worker clears what tasks leave while it is idle, and gives back what searches
+    keep if its memory nears a threshold. Workers on one host share what is free there if they have
+    no limits.
     """
     # Dask leaves garbage each time that it waits for something to send.
     _repeat(dask_worker, "ooc-graph-leftovers", partial(_clear_leftovers, dask_worker), 2_000)
@@ -100,7 +101,7 @@ def _is_idle(worker: Any) -> bool:
 
 
 def _repeat(worker: Any, name: str, call: Callable[[], None], every_ms: int) -> None:
-    """Call it on the worker's event loop from now on, unless it is already."""
+    """Call it on the worker's event loop from now on, unless that has begun already."""
     if name not in worker.periodic_callbacks:
         callback = PeriodicCallback(call, every_ms)
         worker.periodic_callbacks[name] = callback

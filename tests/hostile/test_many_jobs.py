@@ -145,7 +145,12 @@ class Group:
 def test_unnamed_tasks_have_one_span_and_forgotten_ones_leave_it() -> None:
     from distributed.spans import SpansSchedulerExtension
 
-    scheduler: Any = SimpleNamespace(total_nthreads_history=[(0.0, 0)], periodic_callbacks={})
+    scheduler: Any = SimpleNamespace(
+        total_nthreads_history=[(0.0, 0)],
+        periodic_callbacks={},
+        workers={},
+        _broker=SimpleNamespace(_topics={}),
+    )
     extension = SpansSchedulerExtension(scheduler)
     scheduler.extensions = {"spans": extension}
     scheduler_preload.dask_setup(scheduler)
@@ -154,7 +159,7 @@ def test_unnamed_tasks_have_one_span_and_forgotten_ones_leave_it() -> None:
     span.groups.update([over, left])  # type: ignore[list-item]
     span.add_metadata({"collections": [{"type": "array"}]})
     named.groups.add(over)  # type: ignore[arg-type]
-    scheduler_preload.forget_groups(extension)
+    scheduler.periodic_callbacks["ooc-graph-leftovers"].callback()
     assert span.groups == {left}
     assert span.metadata is None
     assert not span._metadata_seen
@@ -173,6 +178,17 @@ def test_workers_keep_figures_of_one_span(arena: Arena) -> None:
     assert {len(found) for found in spans.values()} == {1}
 
 
+def test_workers_that_search_clear_what_is_left(arena: Arena, tmp_path: Path) -> None:
+    graph = og.build(og.Kronecker(10), tmp_path / "g.zarr")
+    og.bfs(graph, int(graph.original_of()[0]), client=arena.observer)
+    for callbacks in arena.observer.run(callbacks_of).values():
+        assert "ooc-graph-leftovers" in callbacks
+
+
+def callbacks_of(dask_worker: Any) -> list[str]:
+    return list(dask_worker.periodic_callbacks)
+
+
 def spans_of(dask_worker: Any) -> set[str]:
     return {key[1] for key in dask_worker.digests_total if key[0] == "execute"}
 
@@ -182,15 +198,13 @@ def test_topics_that_are_empty_and_that_nobody_follows_are_forgotten() -> None:
 
     sent: list[Any] = []
     scheduler: Any = SimpleNamespace(
-        plugins={}, clients={"client": None}, send_all=lambda *messages, **_: sent.append(messages)
+        plugins={}, send_all=lambda *messages, **_: sent.append(messages)
     )
     scheduler._broker = Broker(10, scheduler)
     for topic in ("gone", "followed", "full"):
         scheduler._broker.publish(topic, "event")
-    for topic, client in (("followed", "client"), ("followed", "left"), ("gone", "left")):
-        scheduler._broker.subscribe(topic, client)
+    scheduler._broker.subscribe("followed", "client")
     for topic in ("gone", "followed"):
         scheduler._broker.truncate(topic)
     scheduler_preload.forget_topics(scheduler)
     assert set(scheduler._broker._topics) == {"followed", "full"}
-    assert scheduler._broker._topics["followed"].subscribers == {"client"}
