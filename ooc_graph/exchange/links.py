@@ -7,10 +7,14 @@ same of which one is used.
 
 from __future__ import annotations
 
+import select
 import socket
+import struct
 from contextlib import ExitStack
 
 from ooc_graph.forked import not_inherited
+
+_DESCRIPTOR = struct.Struct("i")
 
 
 class Link(socket.socket):
@@ -38,6 +42,19 @@ class Link(socket.socket):
         except OSError:
             pass
         return False
+
+    def has_come(self, patience_s: float) -> bool:
+        """Wait until something has come, or the other end is closed; False if that takes longer."""
+        poll = select.poll()
+        poll.register(self, select.POLLIN)
+        return bool(poll.poll(patience_s * 1e3))
+
+    def received(self, most_bytes: int) -> tuple[bytes, list[int], bool]:
+        """What has come, descriptors that came along, and whether none was free for some."""
+        space = socket.CMSG_LEN(_DESCRIPTOR.size)
+        found = self.recvmsg(most_bytes, space, socket.MSG_CMSG_CLOEXEC)
+        descriptors = [_DESCRIPTOR.unpack(one)[0] for _, _, one in found[1]]
+        return found[0], descriptors, bool(found[2] & socket.MSG_CTRUNC)
 
 
 Links = dict[bytes, Link]

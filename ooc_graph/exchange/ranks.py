@@ -239,7 +239,6 @@ class _End:
 
 
 _DONE = cut_arrays(())
-"""What all others are told at the end."""
 _KIND_OF_TYPE: dict[type, Kind] = {Share: Kind.SHARE, Route: Kind.ROUTE, _End: Kind.DONE}
 
 

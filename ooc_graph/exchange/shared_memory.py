@@ -12,9 +12,7 @@ a superstep's last round (see `Transport.receive`), else copied.
 from __future__ import annotations
 
 import os
-import select
 import socket
-import struct
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from threading import Event, Lock
@@ -29,9 +27,6 @@ from ooc_graph.exchange.written import MESSAGE_BYTES, Layout, has_more, mapped, 
 from ooc_graph.types import AnyArray
 
 _SLACK_BYTES = 1 << 20
-_DESCRIPTOR = struct.Struct("i")
-_RECEIVED = MESSAGE_BYTES + 1, socket.CMSG_LEN(_DESCRIPTOR.size), int(socket.MSG_CMSG_CLOEXEC)
-_IS_CUT = int(socket.MSG_CTRUNC)
 
 
 class SharedMemory:
@@ -208,36 +203,31 @@ class SharedMemory:
         """Take a member's message, None if it has not come; memory that comes with it is mapped."""
         link = self._links[member]
         try:
-            message, ancillary, flags, _ = link.recvmsg(*_RECEIVED)
+            message, descriptors, is_cut = link.received(MESSAGE_BYTES + 1)
         except BlockingIOError:
             return None
         except OSError:
             self._wait_for_end(member)
-        if flags & _IS_CUT:
+        if is_cut:
             self._give_up(OSError("no descriptor is free"))
-        for _, _, descriptor in ancillary:
-            (received,) = _DESCRIPTOR.unpack(descriptor)
+        for descriptor in descriptors:
             try:
-                self._theirs[member][self._round % 2] = mapped(received)
+                self._theirs[member][self._round % 2] = mapped(descriptor)
             except OSError as error:
                 self._give_up(error)
             finally:
-                os.close(received)
+                os.close(descriptor)
         if not message:
             self._wait_for_end(member)
         return message
 
     def _has_come(self, member: int) -> bool:
         """Wait a little for a member's message, or for it to leave; whether that has come."""
-        poll = select.poll()
-        poll.register(self._links[member], select.POLLIN)
-        if poll.poll(TICK_S * 1e3):
-            return True
-        self._look()
-        return False
+        if not (has_come := self._links[member].has_come(TICK_S)):
+            self._look()
+        return has_come
 
     def _look(self) -> None:
-        """While others are waited for."""
         self._watch()
         self._check()
 
