@@ -135,7 +135,7 @@ def test_jobs_leave_nothing(
         few = max(1, len(memory) // 10)
         begin, settled, end = (
             statistics.median(memory[at : at + few])
-            for at in (0, max(0, min(SETTLED, jobs) - first - few), len(memory) - few)
+            for at in (0, min(SETTLED, jobs) - first, len(memory) - few)
         )
         growths[name] = end / settled
         print(f"{name}: {end / begin:.3f} times, {growths[name]:.3f} since settled; {max(files)}")
