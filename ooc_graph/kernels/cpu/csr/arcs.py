@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ooc_graph.kernels.common.compiled import kernel, subroutine
+from ooc_graph.kernels.common.compiled import kernel, small_part, subroutine
 from ooc_graph.kernels.common.team import Team, barrier, new_control
 from ooc_graph.prefetch import prefetch
 from ooc_graph.types import AnyArray, IntArray
@@ -94,7 +94,7 @@ FAR_AHEAD, AHEAD = 16, 6
 """Rows ahead whose offsets and whose arcs are fetched."""
 
 
-@subroutine
+@small_part
 def _fetch(arcs: Any, rows: Any, index: int, end: int) -> None:
     if index + FAR_AHEAD < end:
         prefetch(arcs.offsets, np.int64(rows[index + FAR_AHEAD]))
@@ -108,14 +108,14 @@ def _fetch(arcs: Any, rows: Any, index: int, end: int) -> None:
                 prefetch(arcs.weights, arc)
 
 
-@subroutine
+@small_part
 def fetch_rows(sides: Any, rows: Any, index: int, end: int) -> None:
     """Fetch what rows after ``rows[index]`` need: rows that do not follow each other come late."""
     _fetch(sides[0], rows, index, end)
     _fetch(sides[1], rows, index, end)
 
 
-@subroutine
+@small_part
 def length_of(sides: Any, row: int) -> Any:
     """Arcs of a row, on both sides."""
     out, back = sides[0].offsets, sides[1].offsets

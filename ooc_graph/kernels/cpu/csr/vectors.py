@@ -79,27 +79,6 @@ def _wide(builder: Any, integers: Any, width: int) -> Any:
     return integers if is_wide else builder.zext(integers, ir.VectorType(_LONG, width))
 
 
-def _unseen(
-    typing_context: Any,  # noqa: ARG001
-    seen: Any,
-    targets: Any,
-    first: Any,  # noqa: ARG001
-    count: Any,  # noqa: ARG001
-) -> Any:
-    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        vector = _Vector(context, builder, UNSEEN_ARCS, args[3])
-        found = vector.load(signature.args[1], args[1], args[2])
-        vertices = _wide(builder, found, UNSEEN_ARCS)
-        five = vector.everywhere(_LONG(5))
-        words = vector.gather(signature.args[0], args[0], builder.lshr(vertices, five))
-        narrow = builder.trunc(vertices, words.type)
-        shift = builder.and_(narrow, vector.everywhere(_INT(31)))
-        bits = builder.trunc(builder.lshr(words, shift), ir.VectorType(_BIT, UNSEEN_ARCS))
-        return vector.word(builder.not_(bits))
-
-    return types.uint64(seen, targets, types.int64, types.int64), generate
-
-
 def _compared(operator: str) -> Callable[..., Any]:
     def typing(
         typing_context: Any,  # noqa: ARG001
@@ -126,11 +105,6 @@ def _compared(operator: str) -> Callable[..., Any]:
     return typing
 
 
-unseen: Callable[..., Any] = instruction(_unseen)
-"""``unseen(seen, targets, first, count)``: which of these arcs lead to no set bit.
-
-Bits of a uint64, for the first ``count``, at most `UNSEEN_ARCS`; ``seen`` is a bitmap of uint32.
-"""
 nearer: Callable[..., Any] = instruction(_compared("<"))
 """``nearer(distance, (targets, weights), (first, count), at)``: which of these arcs shorten.
 
