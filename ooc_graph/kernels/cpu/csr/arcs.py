@@ -101,18 +101,25 @@ def _fetch(arcs: Any, rows: Any, index: int, end: int) -> None:
     if index + AHEAD < end:
         row = np.int64(rows[index + AHEAD])
         begin, stop = arcs.offsets[row], arcs.offsets[row + 1]
-        for arc in range(begin, min(stop, begin + 64), 16):
-            prefetch(arcs.targets, arc)
+        prefetch(arcs.targets, begin)
         if len(arcs.weights):
-            for arc in range(begin, min(stop, begin + 64), 8):
-                prefetch(arcs.weights, arc)
+            prefetch(arcs.weights, begin)
+            prefetch(arcs.weights, begin + 8)
+        # Most rows are short.
+        if stop > begin + 16:
+            for arc in range(begin + 16, min(stop, begin + 64), 16):
+                prefetch(arcs.targets, arc)
+                if len(arcs.weights):
+                    prefetch(arcs.weights, arc)
+                    prefetch(arcs.weights, arc + 8)
 
 
 @small_part
 def fetch_rows(sides: Any, rows: Any, index: int, end: int) -> None:
     """Fetch what rows after ``rows[index]`` need: rows that do not follow each other come late."""
     _fetch(sides[0], rows, index, end)
-    _fetch(sides[1], rows, index, end)
+    if len(sides[1].targets):
+        _fetch(sides[1], rows, index, end)
 
 
 @small_part

@@ -26,3 +26,25 @@ def list_unseen(targets: Any, begin: int, end: int, unseen: Any, found: Any) -> 
         found[count] = arc
         count += (unseen[vertex >> SIX] >> (vertex & LOW)) & ONE
     return np.int64(count)  # type: ignore[return-value]
+
+
+@small_part
+def list_nearer(arcs: Any, begin: int, end: int, at: float, distance: Any, found: Any) -> int:
+    """As `list_unseen`: which arcs from a vertex ``at`` a distance shorten that of another."""
+    count = np.uint64(0)
+    for arc in range(np.uint64(begin), np.uint64(end)):
+        found[count] = arc
+        is_nearer = at + arcs.weights[arc] < distance[np.uint64(arcs.targets[arc])]
+        count += np.uint64(is_nearer)
+    return np.int64(count)  # type: ignore[return-value]
+
+
+@small_part
+def list_tight(arcs: Any, begin: int, end: int, at: float, distance: Any, found: Any) -> int:
+    """As `list_nearer`: which arcs give what they lead to exactly its distance."""
+    count = np.uint64(0)
+    for arc in range(np.uint64(begin), np.uint64(end)):
+        found[count] = arc
+        is_tight = at + arcs.weights[arc] == distance[np.uint64(arcs.targets[arc])]
+        count += np.uint64(is_tight)
+    return np.int64(count)  # type: ignore[return-value]
