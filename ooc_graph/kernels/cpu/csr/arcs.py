@@ -125,8 +125,10 @@ def fetch_rows(sides: Any, rows: Any, index: int, end: int) -> None:
 @small_part
 def length_of(sides: Any, row: int) -> Any:
     """Arcs of a row, on both sides."""
-    out, back = sides[0].offsets, sides[1].offsets
-    return out[row + 1] - out[row] + back[row + 1] - back[row]
+    arcs = sides[0].offsets[row + 1] - sides[0].offsets[row]
+    if len(sides[1].targets):
+        arcs += sides[1].offsets[row + 1] - sides[1].offsets[row]
+    return arcs
 
 
 @subroutine

@@ -87,7 +87,8 @@ def list_level(
         fetch_rows(sides, order, index, end)
         row = np.int64(order[index])
         count = _list_new(sides[0], row, unseen, lists, count)
-        count = _list_new(sides[1], row, unseen, lists, count)
+        if len(sides[1].targets):
+            count = _list_new(sides[1], row, unseen, lists, count)
     return count
 
 

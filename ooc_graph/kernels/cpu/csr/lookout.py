@@ -12,7 +12,7 @@ import numpy as np
 from ooc_graph.kernels.common.bitmap import LOW, ONE, SIX
 from ooc_graph.kernels.common.compiled import small_part
 
-BLOCK = 1024
+BLOCK = 4096
 """Arcs that are looked at before those that were found are."""
 
 

@@ -20,7 +20,7 @@ from ooc_graph.kernels.cpu.csr.lookout import BLOCK, list_unseen
 
 CHUNK_WORDS = 1 << 7
 """Words of a level's bitmap whose rows a thread takes at a time."""
-GAP = 8
+GAP = 16
 """So many arcs of rows between are looked at rather than passed by."""
 _SCAN = -1
 """In place of where a row's list begins: it has found no room."""
@@ -44,8 +44,11 @@ def _end_of_run(sides: Any, rows: Any, begin: int, end: int) -> int:
 @small_part
 def _arcs_of_run(sides: Any, rows: Any, begin: int, end: int) -> Any:
     """How many arcs a run of rows has, with those between the rows."""
-    out, back, first, last = sides[0].offsets, sides[1].offsets, rows[begin], rows[end - 1] + 1
-    return out[last] - out[first] + back[last] - back[first]
+    first, last = rows[begin], rows[end - 1] + 1
+    arcs = sides[0].offsets[last] - sides[0].offsets[first]
+    if len(sides[1].targets):
+        arcs += sides[1].offsets[last] - sides[1].offsets[first]
+    return arcs
 
 
 @small_part
@@ -103,7 +106,8 @@ def list_in_memory_order(
                     scratch.first[scratch.position[kept[index]]] = _SCAN
             else:
                 count = _list_run(sides[0], first, stop, scratch, thread, count)
-                count = _list_run(sides[1], first, stop, scratch, thread, count)
+                if len(sides[1].targets):
+                    count = _list_run(sides[1], first, stop, scratch, thread, count)
             first = stop
     scratch.counts[thread] = count
     return bool(barrier(control, threads))
