@@ -94,29 +94,37 @@ def list_level(
 
 @subroutine
 def list_part(
-    thread: int, threads: int, control: Any, sides: Any, order: Any, scratch: Any
+    thread: int, threads: int, control: Any, sides: Any, answers: Any, scratch: Any
 ) -> bool:
-    """List what is new to a thread's part of the level; False when cancelled."""
-    first = control[BEGIN] if thread == 0 else scratch.ends[thread - 1]
-    lists = scratch.vertices[thread], scratch.above[thread], scratch.block[thread]
-    mine = scratch.unseen[1 + thread]
+    """List what is new to a thread's part of the level, the first one's at the end of the order.
+
+    False when cancelled.
+    """
+    order, block, mine = answers.order, scratch.block[thread], scratch.unseen[1 + thread]
     for word in range(len(mine)):
         mine[word] = scratch.unseen[0, word]
+    if thread == 0:
+        first, begin, lists = control[BEGIN], control[END], (order, answers.above, block)
+    else:
+        first, begin = scratch.ends[thread - 1], np.int64(0)
+        lists = scratch.vertices[thread], scratch.above[thread], block
     last = scratch.ends[thread]
-    scratch.counts[thread] = list_level(sides, order, first, last, mine, lists, 0)
+    scratch.counts[thread] = list_level(sides, order, first, last, mine, lists, begin)
     return bool(barrier(control, threads))
 
 
 @subroutine
-def join_parts(order: Any, above: Any, found: int, scratch: Any) -> int:
-    """Append the threads' lists, less what an earlier one has; the new length."""
-    unseen = scratch.unseen[0]
-    for one in range(len(scratch.counts)):
+def join_parts(answers: Any, scratch: Any) -> int:
+    """Append the other threads' lists, less what an earlier one has; the new length."""
+    unseen, found = scratch.unseen[0], scratch.counts[0]
+    for word in range(len(unseen)):
+        unseen[word] = scratch.unseen[1, word]
+    for one in range(1, len(scratch.counts)):
         for index in range(scratch.counts[one]):
             vertex = scratch.vertices[one, index]
             if has(unseen, vertex):
                 drop(unseen, vertex)
-                order[found], above[found] = vertex, scratch.above[one, index]
+                answers.order[found], answers.above[found] = vertex, scratch.above[one, index]
                 found += 1
     return found
 

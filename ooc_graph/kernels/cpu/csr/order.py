@@ -80,13 +80,13 @@ def _search(
         if control[IS_WIDE]:
             if not list_in_memory_order(thread, threads, control, sides, order, scratch):
                 return
-        elif not list_part(thread, threads, control, sides, order, scratch):
+        elif not list_part(thread, threads, control, sides, answers, scratch):
             return
         if thread == 0:
             if control[IS_WIDE]:
                 begin, end = end, join_in_order(sides, answers, scratch, begin, end)
             else:
-                begin, end = end, join_parts(order, answers.above, end, scratch)
+                begin, end = end, join_parts(answers, scratch)
             level += 1
 
 

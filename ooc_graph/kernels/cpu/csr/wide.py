@@ -113,25 +113,33 @@ def list_in_memory_order(
     return bool(barrier(control, threads))
 
 
+@small_part
+def _join_row(sides: Any, answers: Any, scratch: Any, index: int, found: int) -> int:
+    """Append what a row of the order has found; the new length."""
+    row, first, unseen = answers.order[index], scratch.first[index], scratch.unseen[0]
+    if first == _SCAN:
+        lists = answers.order, answers.above, scratch.block[0]
+        return list_level(sides, answers.order, index, index + 1, unseen, lists, found)
+    one, at = (first - 1) // len(scratch.first), (first - 1) % len(scratch.first)
+    while at < scratch.counts[one] and scratch.above[one, at] == row:
+        vertex = scratch.vertices[one, at]
+        if has(unseen, vertex):
+            drop(unseen, vertex)
+            answers.order[found], answers.above[found] = vertex, row
+            found += 1
+        at += 1
+    return found
+
+
 @subroutine
 def join_in_order(sides: Any, answers: Any, scratch: Any, begin: int, end: int) -> int:
     """Append what the rows of a wide level have found, row by row; the new length."""
-    unseen, rows, found = scratch.unseen[0], len(scratch.first), end
-    for index in range(begin, end):
-        first = scratch.first[index]
-        if first == 0:
-            continue
-        row = answers.order[index]
-        if first == _SCAN:
-            lists = answers.order, answers.above, scratch.block[0]
-            found = list_level(sides, answers.order, index, index + 1, unseen, lists, found)
-            continue
-        one, at = (first - 1) // rows, (first - 1) % rows
-        while at < scratch.counts[one] and scratch.above[one, at] == row:
-            vertex = scratch.vertices[one, at]
-            if has(unseen, vertex):
-                drop(unseen, vertex)
-                answers.order[found], answers.above[found] = vertex, row
-                found += 1
-            at += 1
+    found, listed = end, scratch.kept[0]
+    for part in range(begin, end, len(listed)):
+        count = 0
+        for index in range(part, min(part + len(listed), end)):
+            listed[count] = index
+            count += int(scratch.first[index] != 0)
+        for one in range(count):
+            found = _join_row(sides, answers, scratch, np.int64(listed[one]), found)
     return found
