@@ -40,13 +40,13 @@ class Scratch(NamedTuple):
     """What threads write in a level.
 
     ``unseen`` uint64 (1 + threads, words) are bitmaps: what was not found before this level, and by
-    each thread in it. ``vertices`` and ``above`` int32 (threads, vertices) list what it finds, and
+    each thread in it. ``vertices`` and ``above`` int32 (threads, room) list what it finds, and
     ``counts`` int64 (threads,) says how many; ``ends`` int64 (threads,) bounds parts of the level.
     ``block`` int64 (threads, `BLOCK` + 1) are arcs that lead there.
 
-    Of a wide level ``level`` uint64 (words,) is the bitmap, ``kept`` int32 (threads, rows) are rows
-    in the order of memory, and ``position`` int32 (vertices,) says where they stand in the queue.
-    ``first`` int64 (vertices,), zeros, is 1 more than where their lists begin, by position.
+    Of a wide level ``level`` uint64 (words,) is the bitmap, then of the rows that have found
+    anything, and ``kept`` int32 (threads, 64) are rows of a word. ``first`` and ``by`` int64
+    (words,) say where the lists of a word's rows begin, and which thread has them.
     """
 
     unseen: AnyArray
@@ -57,8 +57,8 @@ class Scratch(NamedTuple):
     block: AnyArray
     level: AnyArray
     kept: AnyArray
-    position: AnyArray
     first: AnyArray
+    by: AnyArray
 
 
 @small_part
@@ -114,7 +114,7 @@ def list_part(
 
 
 @subroutine
-def join_parts(answers: Any, scratch: Any) -> int:
+def join_parts(answers: Any, scratch: Any) -> Any:
     """Append the other threads' lists, less what an earlier one has; the new length."""
     unseen, found = scratch.unseen[0], scratch.counts[0]
     for word in range(len(unseen)):

@@ -28,7 +28,7 @@ from ooc_graph.kernels.cpu.csr.levels import (
     part_of,
 )
 from ooc_graph.kernels.cpu.csr.lookout import BLOCK
-from ooc_graph.kernels.cpu.csr.wide import CHUNK_WORDS, join_in_order, list_in_memory_order
+from ooc_graph.kernels.cpu.csr.wide import join_in_order, list_in_memory_order
 from ooc_graph.types import AnyArray
 
 NONE = -9999
@@ -78,7 +78,7 @@ def _search(
         first, last = part_of(control[BEGIN], control[END], thread, threads)
         _write(answers, first, last, control[LEVEL])
         if control[IS_WIDE]:
-            if not list_in_memory_order(thread, threads, control, sides, order, scratch):
+            if not list_in_memory_order(thread, threads, control, sides, scratch):
                 return
         elif not list_part(thread, threads, control, sides, answers, scratch):
             return
@@ -103,7 +103,9 @@ def breadth_first(
     predecessor = np.full(vertices, NONE, np.int32)
     order[0], above[0] = start, NONE
     answers = Answers(order, above, predecessor, np.empty(0) if steps is None else steps)
-    vertices_found, above_found = np.empty((2, threads, vertices), np.int32)
+    # Lists of wide levels end with those of a whole word.
+    room = vertices + sum(int(np.diff(side.offsets[::WORD_BITS]).max(initial=0)) for side in sides)
+    vertices_found, above_found = np.empty((2, threads, room + 1), np.int32)
     counts, ends = np.zeros((2, threads), np.int64)
     scratch = Scratch(
         np.full((1 + threads, words), ~np.uint64(0)),
@@ -111,11 +113,10 @@ def breadth_first(
         above_found,
         counts,
         ends,
-        np.empty((threads, BLOCK + 1), np.int64),
+        np.empty((threads + 1, BLOCK + 1), np.int64),
         np.empty(words, np.uint64),
-        np.empty((threads, CHUNK_WORDS * WORD_BITS), np.int32),
-        np.empty(vertices, np.int32),
-        np.zeros(vertices, np.int64),
+        np.empty((threads, WORD_BITS), np.int32),
+        *np.empty((2, words), np.int64),
     )
     control = new_control()
     team.launch(_search, control, sides, answers, scratch)
