@@ -44,9 +44,10 @@ class Scratch(NamedTuple):
     ``counts`` int64 (threads,) says how many; ``ends`` int64 (threads,) bounds parts of the level.
     ``block`` int64 (threads, `BLOCK` + 1) are arcs that lead there.
 
-    Of a wide level ``level`` uint64 (words,) is the bitmap, then of the rows that have found
-    anything, and ``kept`` int32 (threads, 64) are rows of a word. ``first`` and ``by`` int64
-    (words,) say where the lists of a word's rows begin, and which thread has them.
+    Of a wide level ``level`` uint64 (words,) is the bitmap, and then that of rows that have found
+    anything; ``kept`` int32 (threads, rows) are rows of a part of it. ``first`` and ``by`` int64
+    (words,) say which thread has the lists of a word's rows, and the number of the first one.
+    ``above`` then says where each list begins.
     """
 
     unseen: AnyArray

@@ -28,7 +28,7 @@ from ooc_graph.kernels.cpu.csr.levels import (
     part_of,
 )
 from ooc_graph.kernels.cpu.csr.lookout import BLOCK
-from ooc_graph.kernels.cpu.csr.wide import join_in_order, list_in_memory_order
+from ooc_graph.kernels.cpu.csr.wide import CHUNK_WORDS, join_in_order, list_in_memory_order
 from ooc_graph.types import AnyArray
 
 NONE = -9999
@@ -115,7 +115,7 @@ def breadth_first(
         ends,
         np.empty((threads + 1, BLOCK + 1), np.int64),
         np.empty(words, np.uint64),
-        np.empty((threads, WORD_BITS), np.int32),
+        np.empty((threads, CHUNK_WORDS * WORD_BITS), np.int32),
         *np.empty((2, words), np.int64),
     )
     control = new_control()

@@ -84,24 +84,21 @@ def _list_run(
 
 @small_part
 def _list_word(
-    sides: Any, scratch: Any, thread: int, word: int, listed: tuple[int, int]
+    sides: Any, scratch: Any, thread: int, word: int, span: Any, listed: tuple[int, int]
 ) -> tuple[int, int]:
-    """Append what is new to each row of a word of the level; as `_list_run`."""
-    level, kept, rows = scratch.level, scratch.kept[thread], len(sides[0].offsets) - 1
+    """Append what is new to each row of a word of the level; as `_list_run`.
+
+    ``span``: where the word's rows begin and end among those that are kept, and how many these are.
+    """
+    (first, last, all_rows), kept, rows = span, scratch.kept[thread], len(sides[0].offsets) - 1
     begin, end = word * WORD_BITS, min((word + 1) * WORD_BITS, rows)
     if listed[1] + _arcs_of_rows(sides, begin, end) > scratch.vertices.shape[1]:
         scratch.first[word] = _SCAN
         return listed
-    scratch.first[word], scratch.by[word] = listed[0], thread
-    left, first, last = level[word], 0, 0
-    while left != 0:
-        kept[last] = begin + lowest_bit(left)
-        left &= left - ONE
-        last += 1
-    level[word] = 0
+    scratch.first[word], scratch.by[word], scratch.level[word] = listed[0], thread, 0
     while first < last:
         stop = _end_of_run(sides, kept, first, last)
-        fetch_rows(sides, kept, stop - 1, last)
+        fetch_rows(sides, kept, stop - 1, all_rows)
         listed = _list_run(sides[0], first, stop, scratch, thread, listed)
         if len(sides[1].targets):
             listed = _list_run(sides[1], first, stop, scratch, thread, listed)
@@ -112,13 +109,23 @@ def _list_word(
 @subroutine
 def list_in_memory_order(thread: int, threads: int, control: Any, sides: Any, scratch: Any) -> bool:
     """List what is new to each row of a wide level; False when cancelled."""
-    words, listed = len(scratch.level), (np.int64(0), np.int64(0))
+    level, kept, listed = scratch.level, scratch.kept[thread], (np.int64(0), np.int64(0))
     while True:
-        first, end = take_chunk(control, CHUNK_WORDS, words, word=ROW)
-        if first >= end:
+        begin, end = take_chunk(control, CHUNK_WORDS, len(level), word=ROW)
+        if begin >= end:
             break
-        for word in range(first, end):
-            listed = _list_word(sides, scratch, thread, word, listed)
+        rows = 0
+        for word in range(begin, end):
+            left = level[word]
+            while left != 0:
+                kept[rows] = word * WORD_BITS + lowest_bit(left)
+                left &= left - ONE
+                rows += 1
+        first = np.int64(0)
+        for word in range(begin, end):
+            last = first + count_bits(level[word])
+            listed = _list_word(sides, scratch, thread, word, (first, last, rows), listed)
+            first = last
     scratch.above[thread, listed[0]] = listed[1]
     return bool(barrier(control, threads))
 
