@@ -37,14 +37,3 @@ def list_nearer(arcs: Any, begin: int, end: int, at: float, distance: Any, found
         is_nearer = at + arcs.weights[arc] < distance[np.uint64(arcs.targets[arc])]
         count += np.uint64(is_nearer)
     return np.int64(count)  # type: ignore[return-value]
-
-
-@small_part
-def list_tight(arcs: Any, begin: int, end: int, at: float, distance: Any, found: Any) -> int:
-    """As `list_nearer`: which arcs give what they lead to exactly its distance."""
-    count = np.uint64(0)
-    for arc in range(np.uint64(begin), np.uint64(end)):
-        found[count] = arc
-        is_tight = at + arcs.weights[arc] == distance[np.uint64(arcs.targets[arc])]
-        count += np.uint64(is_tight)
-    return np.int64(count)  # type: ignore[return-value]
