@@ -42,7 +42,7 @@ class Scratch(NamedTuple):
     ``unseen`` uint64 (1 + threads, words) are bitmaps: what was not found before this level, and by
     each thread in it. ``vertices`` and ``above`` int32 (threads, room) list what it finds, and
     ``counts`` int64 (threads,) says how many; ``ends`` int64 (threads,) bounds parts of the level.
-    ``block`` int64 (threads, `BLOCK` + 1) are arcs that lead there.
+    ``block`` int64 (1 + threads, `BLOCK` + 1) are arcs that lead there, and what is to be joined.
 
     Of a wide level ``level`` uint64 (words,) is the bitmap, and then that of rows that have found
     anything; ``kept`` int32 (threads, rows) are rows of a part of it. ``first`` and ``by`` int64
